@@ -1,0 +1,6 @@
+//! Plexus: one gateway between every coding agent that runs on your machines and every screen you own.
+#![forbid(unsafe_code)]
+
+pub mod dialects;
+pub mod model;
+pub mod store;

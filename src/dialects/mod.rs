@@ -1,0 +1,350 @@
+//! The protocols that runtimes speak. Bytes in, values out: a dialect does no I/O, has no clock and starts no task, so
+//! that each is tested from recorded transcripts and fuzzed.
+//!
+//! A [`Dialect`] is one connection's state: it is fed the frames that a runtime sends ([`Dialect::feed`]) and the
+//! commands that the gateway has for it ([`Dialect::command`]), and puts what follows into an [`Outbox`]: values for the
+//! gateway, bytes for the runtime. Adding a runtime kind is one file here, one line in [`TABLE`], one transcript.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde_json::value::RawValue;
+
+use crate::model::{Decision, Item, Kind, NativeId, Offer, RequestType, RunStatus, RuntimeSpec, Ticket};
+
+mod acp;
+mod codelia;
+
+/// Deepest nesting of a message that is passed on; a deeper one is kept as `raw` text.
+pub const DEPTH_MAX: usize = 128;
+
+/// One connection's state in one dialect.
+pub trait Dialect: Send {
+    /// The connection is open: say hello.
+    fn open(&mut self, out: &mut Outbox);
+
+    /// One frame from the runtime (NDJSON: one line, without its end). Any bytes are fine: what cannot be understood
+    /// becomes [`Said::Event`] of kind `raw`.
+    fn feed(&mut self, frame: Bytes, out: &mut Outbox);
+
+    /// Something the gateway wants of the runtime.
+    fn command(&mut self, command: Command, out: &mut Outbox);
+
+    /// The time asked for with [`Outbox::wake_after`] has passed.
+    fn wake(&mut self, _out: &mut Outbox) {}
+
+    /// How many sessions one connection carries.
+    fn sessions(&self) -> Sessions {
+        Sessions::Many
+    }
+}
+
+/// How many sessions one connection of a dialect carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sessions {
+    /// One at most; a second needs another process.
+    One,
+    /// Any number.
+    Many,
+}
+
+/// What came of a step: values for the gateway, frames for the runtime, a wish to be woken.
+#[derive(Debug, Default)]
+pub struct Outbox {
+    /// For the gateway, in order.
+    pub said: Vec<Said>,
+    /// For the runtime, in order, each a whole frame with its end (`\n` for NDJSON).
+    pub frames: Vec<Bytes>,
+    /// When to call [`Dialect::wake`], from now; the driver keeps the soonest.
+    pub wake_after: Option<Duration>,
+}
+
+/// What a runtime said, in the gateway's words.
+#[derive(Debug)]
+pub enum Said {
+    /// The handshake is over; sessions can be opened.
+    Ready {
+        /// The agent's own name and version.
+        agent: Option<String>,
+    },
+    /// The handshake failed; the connection is of no use.
+    Failed {
+        /// Why, and what to do.
+        message: String,
+    },
+    /// A session was opened.
+    Opened {
+        /// The command that asked for it.
+        ticket: Ticket,
+        /// The runtime's identifier of the session.
+        native: NativeId,
+        /// Events that come with it (modes, models, options).
+        drafts: Vec<Draft>,
+    },
+    /// A session could not be opened.
+    NotOpened {
+        /// The command that asked for it.
+        ticket: Ticket,
+        /// The runtime's error.
+        error: Fault,
+    },
+    /// Something happened.
+    Event {
+        /// The session, if the message named one.
+        native: Option<NativeId>,
+        /// What.
+        draft: Draft,
+    },
+    /// The runtime asks people something.
+    Asked {
+        /// The session, if the message named one.
+        native: Option<NativeId>,
+        /// What.
+        ask: Box<Ask>,
+    },
+    /// The runtime took a question back.
+    TakenBack {
+        /// The session, if known.
+        native: Option<NativeId>,
+        /// Which question.
+        key: AskKey,
+    },
+    /// The work asked for with [`Command::Prompt`] is over.
+    Ended {
+        /// The session.
+        native: NativeId,
+        /// The prompt.
+        ticket: Ticket,
+        /// How it ended.
+        end: RunEnd,
+    },
+    /// The reply to a [`Command::Call`].
+    Replied {
+        /// The call.
+        ticket: Ticket,
+        /// The result, untouched, or the runtime's error.
+        reply: Result<Box<RawValue>, Fault>,
+    },
+}
+
+/// An event on its way into the log.
+#[derive(Clone, Debug)]
+pub struct Draft {
+    /// What sort.
+    pub kind: Kind,
+    /// The canonical body: see [`Event::body`](crate::model::Event::body).
+    pub body: Bytes,
+    /// The runtime's own bytes.
+    pub native: Option<Bytes>,
+    /// For tool calls and their updates: which tool call, and whether it is over. The gateway closes the ones left dangling.
+    pub tool: Option<ToolMark>,
+    /// For a title that changed: the new one.
+    pub title: Option<String>,
+}
+
+impl Draft {
+    /// A draft with a body of the gateway's own making.
+    pub fn new(kind: Kind, body: &impl serde::Serialize) -> Self {
+        // Our own body types hold nothing that cannot be written as JSON; were one to, the event still says so.
+        let body = serde_json::to_vec(body).unwrap_or_else(|_| br#"{"problem":"unwritable body"}"#.to_vec());
+        Self { kind, body: body.into(), native: None, tool: None, title: None }
+    }
+
+    /// A frame that no dialect understood: kept, shown, never dropped. The body is `{"reason", "message"}` where the
+    /// frame is JSON of reasonable depth, `{"reason", "text"}` (lossy UTF-8) where it is not.
+    pub fn raw(frame: Bytes, reason: &str) -> Self {
+        #[derive(serde::Serialize)]
+        struct Body<'a> {
+            reason: &'a str,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            message: Option<&'a RawValue>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            text: Option<std::borrow::Cow<'a, str>>,
+        }
+        let one_line = !frame.iter().any(|b| matches!(b, b'\r' | b'\n'));
+        let message = if one_line && depth(&frame) <= DEPTH_MAX { serde_json::from_slice(&frame).ok() } else { None };
+        let text = message.is_none().then(|| String::from_utf8_lossy(&frame));
+        let draft = Self::new(Kind::Raw, &Body { reason, message, text });
+        Self { native: Some(frame), ..draft }
+    }
+}
+
+/// Which tool call an event speaks of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolMark {
+    /// The runtime's identifier of the tool call.
+    pub id: String,
+    /// Whether the event says that the call is over (completed or failed).
+    pub over: bool,
+}
+
+/// How the runtime names a question of its own: its JSON-RPC id, opaque (integer, string, null, 1.5), as JSON text.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct AskKey(pub String);
+
+/// A question from a runtime to people, before the gateway made a request of it.
+#[derive(Debug)]
+pub struct Ask {
+    /// How the runtime names it.
+    pub key: AskKey,
+    /// What sort of question.
+    pub kind: RequestType,
+    /// The agent's headline.
+    pub title: String,
+    /// The agent's text.
+    pub message: Option<String>,
+    /// Exactly what is to be done, for the `display` form.
+    pub subject: Subject,
+    /// The answers that the dialect can carry back, in the runtime's order. For a confirm: `allow`, maybe
+    /// `allow_always`, `deny`.
+    pub options: Vec<Offer>,
+    /// The things to pick from.
+    pub items: Vec<Item>,
+    /// Whether several may be picked.
+    pub multi: bool,
+    /// What a prompt starts with.
+    pub default_value: Option<String>,
+    /// Whether a prompt takes several lines.
+    pub multiline: bool,
+    /// Whether what is typed must not be shown.
+    pub secret: bool,
+    /// Whether the runtime calls it dangerous.
+    pub danger: bool,
+    /// Whether a reason can be carried back.
+    pub allow_reason: bool,
+    /// Whether "remember this" can be carried back.
+    pub allow_remember: bool,
+    /// The tool call that waits for it.
+    pub tool_call_id: Option<String>,
+    /// A tool call event to log first, when the question is the first mention of the tool call.
+    pub first_mention: Option<Draft>,
+    /// The request's `params`, untouched.
+    pub params: Box<RawValue>,
+    /// The runtime's own bytes.
+    pub native: Bytes,
+}
+
+/// Exactly what a question is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// A command line, as the runtime will run it.
+    Command {
+        /// The line for a shell, or the program and its arguments one by one.
+        argv: Vec<String>,
+        /// The folder, where the runtime names one.
+        cwd: Option<String>,
+    },
+    /// Changes to files: path, text before, text after.
+    Edits(Vec<(String, Option<String>, String)>),
+    /// Anything else: lines of text made from what the runtime sent (for a tool: its raw input as JSON).
+    Text(String),
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunEnd {
+    /// `Completed`, `Error` or `Cancelled`.
+    pub status: RunStatus,
+    /// The runtime's own word (`end_turn`, `max_tokens`, `refusal` …).
+    pub stop_reason: Option<String>,
+    /// The error, in words.
+    pub message: Option<String>,
+    /// The runtime's own bytes.
+    pub native: Option<Bytes>,
+}
+
+/// A runtime's error: JSON-RPC code, message, data.
+#[derive(Clone, Debug)]
+pub struct Fault {
+    /// The JSON-RPC code.
+    pub code: i64,
+    /// In words.
+    pub message: String,
+    /// More, untouched.
+    pub data: Option<Box<RawValue>>,
+}
+
+/// Something the gateway wants of a runtime.
+#[derive(Debug)]
+pub enum Command {
+    /// Open a session: ends in [`Said::Opened`] or [`Said::NotOpened`].
+    Open {
+        /// Comes back with the outcome.
+        ticket: Ticket,
+        /// The folder it works in, absolute.
+        cwd: String,
+    },
+    /// Start work: ends in [`Said::Ended`]. At most one at a time in a session.
+    Prompt {
+        /// Comes back with the end.
+        ticket: Ticket,
+        /// The session.
+        native: NativeId,
+        /// ACP content blocks, each a JSON object.
+        content: Vec<Box<RawValue>>,
+    },
+    /// Stop the work; the end still comes as [`Said::Ended`]. Open questions were answered before.
+    Cancel {
+        /// The prompt to stop.
+        ticket: Ticket,
+        /// The session.
+        native: NativeId,
+    },
+    /// Answer a question. Given once at most for a key; a key that is not open is ignored.
+    Answer {
+        /// How the runtime named the question.
+        key: AskKey,
+        /// What was decided.
+        decision: Decision,
+    },
+    /// Call a method of the runtime's own: ends in [`Said::Replied`].
+    Call {
+        /// Comes back with the reply.
+        ticket: Ticket,
+        /// The session to name in the call, if the dialect's methods name one.
+        native: Option<NativeId>,
+        /// The method, as the client wrote it.
+        method: String,
+        /// Its parameters, untouched.
+        params: Option<Box<RawValue>>,
+        /// Whether no reply is wanted (a notification): then nothing comes back.
+        notify: bool,
+    },
+}
+
+/// Makes a connection's state.
+pub type Make = fn(&RuntimeSpec) -> Box<dyn Dialect>;
+
+/// Every dialect that a runtime can speak.
+pub const TABLE: &[(&str, Make)] = &[("acp", acp::make), ("codelia", codelia::make)];
+
+/// The maker of the dialect with this name.
+pub fn find(name: &str) -> Option<Make> {
+    TABLE.iter().find(|(known, _)| *known == name).map(|(_, make)| *make)
+}
+
+/// How deep `json` nests, counting outside strings only. Cheap: one pass, no allocation; the text need not be valid.
+pub fn depth(json: &[u8]) -> usize {
+    let (mut now, mut most, mut in_string, mut escaped) = (0usize, 0usize, false, false);
+    for &byte in json {
+        if in_string {
+            match byte {
+                _ if escaped => escaped = false,
+                b'\\' => escaped = true,
+                b'"' => in_string = false,
+                _ => {}
+            }
+        } else {
+            match byte {
+                b'"' => in_string = true,
+                b'{' | b'[' => {
+                    now += 1;
+                    most = most.max(now);
+                }
+                b'}' | b']' => now = now.saturating_sub(1),
+                _ => {}
+            }
+        }
+    }
+    most
+}

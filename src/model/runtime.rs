@@ -1,0 +1,100 @@
+//! Agent programs and endpoints.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::{RuntimeId, Timestamp};
+
+/// How to reach a runtime.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Connect {
+    /// Start this program and talk over its stdin and stdout: program, then arguments.
+    Command(Vec<String>),
+    /// Connect to a running endpoint: `ws://…`, `unix:…`, `http://…`.
+    Endpoint(String),
+}
+
+/// What to do when a runtime dies by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RestartPolicy {
+    /// Leave it dead.
+    #[default]
+    Never,
+    /// Start it again, later and later, unless it exited with code 0.
+    OnFailure,
+    /// Start it again whatever its exit.
+    Always,
+}
+
+/// Everything needed to start a runtime.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RuntimeSpec {
+    /// Its name.
+    pub id: RuntimeId,
+    /// The dialect it speaks.
+    pub dialect: String,
+    /// How to reach it.
+    pub connect: Connect,
+    /// The folder it runs in, and its sessions start in.
+    pub cwd: PathBuf,
+    /// Variables set on top of the allow-list.
+    pub env: BTreeMap<String, String>,
+    /// Names of variables passed through from the gateway's own environment, on top of the allow-list.
+    pub pass_env: Vec<String>,
+    /// What to do when it dies.
+    pub restart: RestartPolicy,
+    /// The ACP authentication method to use without asking.
+    pub auth_method: Option<String>,
+    /// `_meta` to send with every ACP `session/new`.
+    pub session_meta: Option<Box<RawValue>>,
+}
+
+/// Where a runtime stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RuntimeState {
+    /// Spawned; the handshake is under way.
+    Starting,
+    /// Ready for sessions.
+    Ready,
+    /// Dead; will be started again.
+    Restarting,
+    /// Dead.
+    Exited,
+}
+
+/// A runtime as clients see it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RuntimeInfo {
+    /// Its name.
+    pub runtime_id: RuntimeId,
+    /// The dialect it speaks.
+    pub dialect: String,
+    /// Where it stands.
+    pub state: RuntimeState,
+    /// The program and its arguments, or the endpoint.
+    pub connect: Connect,
+    /// The folder it runs in.
+    pub cwd: String,
+    /// The agent's own name and version, once it said them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// The process, while it lives.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+    /// Counts its starts.
+    pub generation: u64,
+    /// Why it is not ready, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+    /// The end of what it wrote to stderr.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub stderr_tail: String,
+    /// When it last changed.
+    pub updated_at: Timestamp,
+}

@@ -1,0 +1,2 @@
+/// A store in memory.
+pub struct MemoryStore;

@@ -1,0 +1,7 @@
+/// A store in SQLite.
+pub struct SqliteStore;
+/// Durability.
+pub enum Durability {
+    Process,
+    Power,
+}
