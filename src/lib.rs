@@ -3,6 +3,7 @@
 
 pub mod auth;
 pub mod dialects;
+pub mod metrics;
 pub mod model;
 pub mod sessions;
 pub mod store;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::{DeviceId, Resolver, RuntimeId, Scope, SessionId, Timestamp};
 
 /// What a device was granted.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Grant {
     /// What it may do.
     pub scopes: Vec<Scope>,

@@ -1,5 +1,13 @@
 //! The heart. One task owns a session: its loop is decide (pure), commit (the log), perform (effects).
 
+mod directory;
 pub mod link;
+mod log;
+mod refusal;
+mod snapshot;
 
+pub use directory::{Accepted, Directory, OpenSession};
 pub use link::{Exit, FromRuntime, Inlet, Launcher, Link, LinkEnd, NoOrders, Order};
+pub use log::{After, Attach, Entry, Filter, Log, NewEvent, Page, Resume, Rows};
+pub use refusal::Refusal;
+pub use snapshot::{Message, Snapshot, Tool};
