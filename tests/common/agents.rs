@@ -1,0 +1,282 @@
+//! The real agents that story tests drive, and the loopback model they talk to.
+//!
+//! Everything here panics with a plain sentence when the machine lacks something: a test cannot go on without it.
+#![allow(
+    dead_code,
+    unreachable_pub,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic
+)]
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{OnceLock, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::json;
+
+/// How long the loopback model may take to say where it listens. Past it the test fails; node starts in well under a second.
+const MODEL_START: Duration = Duration::from_secs(60);
+
+/// How to start one agent against the loopback model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentSetup {
+    /// The program and its arguments. No launcher in between: it is the process that speaks ACP on stdio.
+    pub command: Vec<String>,
+    /// Variables that the agent needs besides `PATH`.
+    pub env: Vec<(String, String)>,
+    /// The `methodId` for ACP `authenticate`, which must come between `initialize` and `session/new`; `None` where none is needed.
+    pub auth_method: Option<String>,
+}
+
+/// A directory with the pinned agents; installs them if the cache does not hold them yet (once per process).
+///
+/// # Panics
+/// When node or npm is missing, or the install fails; the script's own words are on stderr.
+pub fn install_dir() -> PathBuf {
+    static DIR: OnceLock<PathBuf> = OnceLock::new();
+    DIR.get_or_init(|| {
+        let out = Command::new("sh")
+            .arg(agents_source().join("install.sh"))
+            .stdin(Stdio::null())
+            .stderr(Stdio::inherit())
+            .output()
+            .expect("sh starts");
+        assert!(
+            out.status.success(),
+            "tests/agents/install.sh failed; see above"
+        );
+        let stdout = String::from_utf8(out.stdout).expect("the install directory is UTF-8");
+        PathBuf::from(
+            stdout
+                .lines()
+                .last()
+                .expect("install.sh prints the directory"),
+        )
+    })
+    .clone()
+}
+
+/// Gemini CLI. Writes `.gemini/settings.json` into `home_dir`.
+pub fn gemini(install_dir: &Path, home_dir: &Path, model_port: u16) -> AgentSetup {
+    let settings = json!({
+        "security": {
+            "auth": { "selectedType": "gemini-api-key" },
+            "folderTrust": { "enabled": false },
+        },
+        "privacy": { "usageStatisticsEnabled": false },
+        "telemetry": { "enabled": false },
+        "general": { "enableAutoUpdate": false },
+    });
+    write(home_dir, ".gemini/settings.json", &settings.to_string());
+    AgentSetup {
+        command: vec![
+            "node".to_owned(),
+            program(install_dir, "@google/gemini-cli/bundle/gemini.js"),
+            "--acp".to_owned(),
+            // Without a fixed model the CLI asks the model which model to use.
+            "-m".to_owned(),
+            "gemini-2.5-flash".to_owned(),
+        ],
+        env: vec![
+            var("HOME", text(home_dir)),
+            var("GEMINI_API_KEY", "fake-key"),
+            var("GOOGLE_GEMINI_BASE_URL", base_url(model_port)),
+            // Otherwise it starts itself a second time as a child.
+            var("GEMINI_CLI_NO_RELAUNCH", "true"),
+        ],
+        auth_method: Some("gemini-api-key".to_owned()),
+    }
+}
+
+/// OpenCode. Writes `opencode.json` into `home_dir`.
+pub fn opencode(install_dir: &Path, home_dir: &Path, model_port: u16) -> AgentSetup {
+    let model = json!({
+        "name": "Fake Model",
+        "tool_call": true,
+        "reasoning": true,
+        "limit": { "context": 200_000, "output": 8_000 },
+    });
+    let config = json!({
+        "model": "fake/fake-model",
+        "small_model": "fake/fake-model",
+        "enabled_providers": ["fake"],
+        "provider": { "fake": {
+            "npm": "@ai-sdk/openai-compatible",
+            "name": "Fake",
+            "options": { "baseURL": format!("{}/v1", base_url(model_port)), "apiKey": "fake-key" },
+            "models": { "fake-model": model },
+        }},
+        "permission": { "bash": "ask", "edit": "ask" },
+        "share": "disabled",
+        "autoupdate": false,
+    });
+    let file = write(home_dir, "opencode.json", &config.to_string());
+    let native = format!("opencode-{}/bin/opencode", npm_platform("windows"));
+    AgentSetup {
+        command: vec![program(install_dir, &native), "acp".to_owned()],
+        env: vec![
+            var("HOME", text(home_dir)),
+            var("XDG_CONFIG_HOME", text(&home_dir.join(".config"))),
+            var("XDG_DATA_HOME", text(&home_dir.join(".local/share"))),
+            var("XDG_CACHE_HOME", text(&home_dir.join(".cache"))),
+            var("XDG_STATE_HOME", text(&home_dir.join(".local/state"))),
+            var("OPENCODE_CONFIG", text(&file)),
+            var("OPENCODE_DISABLE_AUTOUPDATE", "1"),
+            var("OPENCODE_DISABLE_MODELS_FETCH", "1"),
+            var("OPENCODE_DISABLE_LSP_DOWNLOAD", "1"),
+            var("OPENCODE_DISABLE_DEFAULT_PLUGINS", "1"),
+            // It installs its plugin package in the background (20 MB for each new home); offline, that is one warning in its log.
+            var("npm_config_offline", "true"),
+        ],
+        auth_method: None,
+    }
+}
+
+/// Codex behind codex-acp. Writes `.codex/config.toml` into `home_dir`.
+pub fn codex_acp(install_dir: &Path, home_dir: &Path, model_port: u16) -> AgentSetup {
+    // A model name that codex knows: for any other it puts a warning before the answer, as message text, in every turn.
+    let config = format!(
+        r#"model = "gpt-5.3-codex"
+model_provider = "fake"
+approval_policy = "on-request"
+sandbox_mode = "read-only"
+
+[analytics]
+enabled = false
+
+[model_providers.fake]
+name = "fake"
+base_url = "{}/v1"
+wire_api = "responses"
+env_key = "FAKE_KEY"
+request_max_retries = 1
+stream_max_retries = 1
+supports_websockets = false
+"#,
+        base_url(model_port)
+    );
+    write(home_dir, ".codex/config.toml", &config);
+    let native = format!(
+        "@zed-industries/codex-acp-{}/bin/codex-acp",
+        npm_platform("win32")
+    );
+    AgentSetup {
+        command: vec![program(install_dir, &native)],
+        env: vec![
+            var("HOME", text(home_dir)),
+            var("CODEX_HOME", text(&home_dir.join(".codex"))),
+            var("OPENAI_API_KEY", "fake-key"),
+            var("FAKE_KEY", "fake-key"),
+        ],
+        auth_method: Some("openai-api-key".to_owned()),
+    }
+}
+
+/// The running loopback model; the process is killed and reaped on drop, and ends by itself if this process dies.
+#[derive(Debug)]
+pub struct FakeModel {
+    child: Child,
+    port: u16,
+}
+
+impl FakeModel {
+    /// Starts the model on a free port of 127.0.0.1 and waits until it listens.
+    ///
+    /// # Panics
+    /// When node is missing or the program does not say where it listens within [`MODEL_START`].
+    pub fn start() -> FakeModel {
+        let mut child = Command::new("node")
+            .arg(agents_source().join("fake_model.mjs"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .spawn()
+            .expect("`node` starts; the loopback model needs Node.js 20 or newer on PATH");
+        let stdout = child.stdout.take().expect("stdout is piped");
+        // From here on a panic still kills the child.
+        let mut model = FakeModel { child, port: 0 };
+        let (said, first_line) = mpsc::channel();
+        thread::spawn(move || {
+            let mut line = String::new();
+            let read = BufReader::new(stdout).read_line(&mut line);
+            // The other side is gone only if it stopped waiting.
+            let _ = said.send(read.map(|_| line));
+        });
+        let line = first_line
+            .recv_timeout(MODEL_START)
+            .expect("the loopback model says where it listens")
+            .expect("the loopback model's stdout can be read");
+        model.port = line
+            .trim()
+            .strip_prefix("listening 127.0.0.1:")
+            .and_then(|port| port.parse().ok())
+            .unwrap_or_else(|| panic!("the loopback model's first line was {line:?}"));
+        model
+    }
+
+    /// The TCP port on 127.0.0.1.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+}
+
+impl Drop for FakeModel {
+    fn drop(&mut self) {
+        // Both fail only if it has ended already, which is what is wanted.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn agents_source() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/agents")
+}
+
+fn base_url(port: u16) -> String {
+    format!("http://127.0.0.1:{port}")
+}
+
+/// The `<os>-<cpu>` part in the names of npm packages with native programs; they differ in what they call Windows.
+fn npm_platform(windows: &str) -> String {
+    let os = match std::env::consts::OS {
+        "macos" => "darwin",
+        "windows" => windows,
+        other => other,
+    };
+    let cpu = match std::env::consts::ARCH {
+        "x86_64" => "x64",
+        "aarch64" => "arm64",
+        other => other,
+    };
+    format!("{os}-{cpu}")
+}
+
+fn program(install_dir: &Path, in_node_modules: &str) -> String {
+    let path = install_dir.join("node_modules").join(in_node_modules);
+    assert!(
+        path.is_file(),
+        "{} is missing; is this platform one that the package supports?",
+        path.display()
+    );
+    text(&path)
+}
+
+fn write(home_dir: &Path, name: &str, content: &str) -> PathBuf {
+    let file = home_dir.join(name);
+    fs::create_dir_all(file.parent().expect("the file is in a directory")).expect("mkdir in home");
+    fs::write(&file, content).expect("write in home");
+    file
+}
+
+fn text(path: &Path) -> String {
+    path.to_str().expect("test paths are UTF-8").to_owned()
+}
+
+fn var(name: &str, value: impl Into<String>) -> (String, String) {
+    (name.to_owned(), value.into())
+}
