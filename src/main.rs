@@ -1,1 +1,4 @@
-fn main(){}
+//! The `plexus` program.
+#![forbid(unsafe_code)]
+
+fn main() {}
