@@ -1,1 +1,4 @@
+//! The `plexus` program.
+#![forbid(unsafe_code)]
+
 fn main() {}

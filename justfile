@@ -1,0 +1,41 @@
+# The table of contents. Every recipe is one command; what takes more is in scripts/.
+
+# This list.
+default:
+    @just --list
+
+# The gateway with the demo agent (or any other arguments of `plexus`).
+run *ARGS="run demo":
+    cargo run --locked -- {{ARGS}}
+
+# All tests; installs what they need. Arguments go to `cargo test`.
+test *ARGS:
+    ./scripts/test {{ARGS}}
+
+# The table of docs/performance.md, measured here and now.
+bench *ARGS:
+    cargo bench --locked --bench gateway -- {{ARGS}}
+
+# Format the source in place.
+fmt:
+    cargo fmt --all
+
+# Clippy; a warning fails.
+lint:
+    ./scripts/lint
+
+# API documentation; a warning fails.
+docs:
+    ./scripts/docs
+
+# Licences, sources and bans of the dependencies.
+policy:
+    ./scripts/policy
+
+# What deploy/ holds, as far as this machine can check it.
+check-deploy:
+    ./scripts/check-deploy
+
+# What CI runs.
+ci:
+    bash .ci/run

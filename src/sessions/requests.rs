@@ -1,0 +1,188 @@
+//! Questions and answers: what a request offers, which answers fit, what a receipt says. Pure.
+
+use sha2::{Digest, Sha256};
+
+use super::{Refusal, display};
+use crate::dialects::Ask;
+use crate::model::{
+    Answer, Choice, Decision, Offer, Receipt, Request, RequestId, RequestState, RequestType, Resolver, RunId, RuntimeId,
+    SessionId, Timestamp,
+};
+
+/// Longest headline kept in a request, in bytes; the whole of it is in `native`.
+const TITLE_MAX: usize = 300;
+/// Longest reason that is forwarded to an agent, in bytes.
+const REASON_MAX: usize = 4 << 10;
+
+/// Makes a request of a runtime's question.
+pub(super) fn open(
+    ask: &Ask,
+    id: RequestId,
+    (session_id, run_id, runtime_id): (SessionId, RunId, RuntimeId),
+    generation: u64,
+    now: Timestamp,
+    expires_at: Option<Timestamp>,
+) -> Request {
+    let display = display::render(&ask.subject, ask.danger);
+    let mut request = Request {
+        request_id: id,
+        session_id,
+        run_id,
+        runtime_id,
+        generation,
+        kind: ask.kind,
+        state: RequestState::Open,
+        title: display::label(&ask.title, TITLE_MAX),
+        message: ask.message.clone(),
+        display: display.text,
+        warnings: display.warnings,
+        digest: String::new(),
+        options: ask.options.clone(),
+        items: ask.items.clone(),
+        multi: ask.multi,
+        default_value: ask.default_value.clone(),
+        multiline: ask.multiline,
+        secret: ask.secret,
+        danger: ask.danger,
+        allow_reason: ask.allow_reason,
+        // A dialect that carries options carries "always" as one of them.
+        allow_remember: ask.allow_remember || ask.options.iter().any(|offer| offer.kind == Choice::AllowAlways),
+        tool_call_id: ask.tool_call_id.clone(),
+        native: Some(ask.params.clone()),
+        expires_at,
+        opened_at: now,
+        receipt: None,
+    };
+    request.digest = digest(&request);
+    request
+}
+
+/// SHA-256 (hex) over what is asked and of whom: any change to it is another digest.
+fn digest(request: &Request) -> String {
+    let canonical = serde_json::json!([
+        request.request_id, request.session_id, request.run_id, request.runtime_id, request.generation, request.kind,
+        request.title, request.message, request.display, request.options, request.items, request.multi,
+        request.default_value, request.secret, request.native.as_ref().map(|native| native.get()),
+    ]);
+    data_encoding::HEXLOWER.encode(&Sha256::digest(canonical.to_string()))
+}
+
+/// Checks an answer against what the request offers.
+///
+/// # Errors
+/// [`Refusal::StaleDigest`], [`Refusal::BadAnswer`].
+pub(super) fn judge(request: &Request, answer: &Answer) -> Result<Decision, Refusal> {
+    if answer.digest.as_ref().is_some_and(|digest| *digest != request.digest) {
+        return Err(Refusal::StaleDigest);
+    }
+    let bad = |code, message: String| Err(Refusal::BadAnswer { code, message });
+    let given = usize::from(answer.option_id.is_some())
+        + usize::from(answer.ok.is_some())
+        + usize::from(answer.value.is_some())
+        + usize::from(answer.ids.is_some());
+    if given != 1 {
+        return bad("answer_type", format!("give exactly one of option_id, ok, value, ids; {given} were given"));
+    }
+    if let Some(reason) = &answer.reason {
+        if !request.allow_reason {
+            return bad("reason_not_offered", "this runtime cannot be told a reason: answer without one".into());
+        }
+        if reason.len() > REASON_MAX {
+            return bad("reason_too_long", format!("a reason has {REASON_MAX} bytes at most"));
+        }
+    }
+    let remember = answer.remember == Some(true);
+    if remember && !request.allow_remember {
+        return bad("remember_not_offered", "this runtime cannot remember a choice: answer without `remember`".into());
+    }
+    match request.kind {
+        RequestType::Confirm | RequestType::Permission | RequestType::Elicitation => {
+            let offer = match (&answer.option_id, answer.ok) {
+                (Some(id), _) => {
+                    let offer = request.options.iter().find(|offer| offer.id == *id);
+                    match offer {
+                        Some(offer) if remember => always(request, offer.kind.allows()),
+                        offer => offer,
+                    }
+                }
+                (None, Some(ok)) if remember => always(request, ok),
+                (None, Some(ok)) => {
+                    let kind = if ok { Choice::AllowOnce } else { Choice::RejectOnce };
+                    request.options.iter().find(|offer| offer.kind == kind)
+                }
+                (None, None) => return bad("answer_type", "answer with option_id or ok".into()),
+            };
+            match offer {
+                Some(Offer { id, kind, .. }) => {
+                    Ok(Decision::Option { id: id.clone(), kind: *kind, reason: answer.reason.clone() })
+                }
+                None => {
+                    let offered: Vec<&str> = request.options.iter().map(|offer| offer.id.as_str()).collect();
+                    bad("option_not_offered", format!("not offered; the options are: {}", offered.join(", ")))
+                }
+            }
+        }
+        RequestType::Prompt => match (&answer.value, answer.ok) {
+            (Some(value), _) => Ok(Decision::Value(value.clone())),
+            (None, Some(false)) => Ok(Decision::Value(None)),
+            _ => bad("answer_type", "answer with value (text, or null to cancel)".into()),
+        },
+        RequestType::Pick => match (&answer.ids, &answer.option_id, answer.ok) {
+            (Some(ids), _, _) => pick(request, ids.clone()),
+            (None, Some(id), _) => pick(request, vec![id.clone()]),
+            (None, None, Some(false)) => Ok(Decision::Ids(Vec::new())),
+            _ => bad("answer_type", "answer with ids (a list; empty to cancel)".into()),
+        },
+    }
+}
+
+fn always(request: &Request, allow: bool) -> Option<&Offer> {
+    let kind = if allow { Choice::AllowAlways } else { Choice::RejectAlways };
+    request.options.iter().find(|offer| offer.kind == kind)
+}
+
+fn pick(request: &Request, ids: Vec<String>) -> Result<Decision, Refusal> {
+    let unknown = ids.iter().find(|id| !request.items.iter().any(|item| item.id == **id));
+    if let Some(id) = unknown {
+        return Err(Refusal::BadAnswer { code: "item_not_offered", message: format!("{id:?} is not one of the items") });
+    }
+    if ids.len() > 1 && !request.multi {
+        return Err(Refusal::BadAnswer { code: "answer_type", message: "one item at most may be picked".into() });
+    }
+    Ok(Decision::Ids(ids))
+}
+
+/// The receipt for a decision that ended a request.
+pub(super) fn receipt(request: &Request, decision: &Decision, by: Resolver, now: Timestamp) -> Receipt {
+    let mut receipt = Receipt {
+        request_id: request.request_id.clone(),
+        state: RequestState::Answered,
+        option_id: None,
+        ok: None,
+        value: None,
+        ids: None,
+        reason: None,
+        resolved_by: by,
+        at: now,
+        cursor: None,
+        won: false,
+    };
+    match decision {
+        Decision::Option { id, kind, reason } => {
+            receipt.option_id = Some(id.clone());
+            receipt.ok = (kind.allows() || kind.rejects()).then(|| kind.allows());
+            receipt.reason.clone_from(reason);
+        }
+        Decision::Value(value) => {
+            receipt.ok = Some(value.is_some());
+            receipt.value = value.clone().filter(|_| !request.secret);
+        }
+        Decision::Ids(ids) => {
+            receipt.ok = Some(!ids.is_empty());
+            receipt.ids = Some(ids.clone());
+        }
+        Decision::Expired => receipt.state = RequestState::Expired,
+        Decision::Withdrawn => receipt.state = RequestState::Withdrawn,
+    }
+    receipt
+}

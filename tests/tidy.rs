@@ -1,0 +1,893 @@
+//! The house rules, checked on the source text. One file: each rule stands beside the plants that prove it bites.
+//!
+//! The floors table below is the single source of who may import whom. Every rule is a function from
+//! (path, source text) to violations, so a test can plant a bad line without touching the tree.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+// ------------------------------------------------------------------------------------ the table
+
+/// Floor, and the floors it may import. A floor may always import itself.
+/// `lib` is the root of the library (what stands in `src/lib.rs`); `main`, `cli` and `tui` are the binary.
+const FLOORS: &[(&str, &[&str])] = &[
+    ("model", &[]),
+    ("metrics", &[]),
+    ("dialects", &["model"]),
+    ("store", &["model", "metrics"]),
+    // Devices, pairings and tokens outlive a restart: auth keeps them in the store.
+    ("auth", &["model", "store", "metrics"]),
+    (
+        "sessions",
+        &["model", "dialects", "store", "auth", "metrics"],
+    ),
+    // The back door gets its own spec from the roof; it never reads the config.
+    ("runtimes", &["model", "dialects", "sessions", "metrics"]),
+    // The front door reads the log from the store (reads only) and never sees a dialect or a runtime.
+    ("router", &["model", "store", "auth", "sessions", "metrics"]),
+    (
+        "config",
+        &[
+            "model", "dialects", "store", "auth", "sessions", "runtimes", "router", "metrics",
+        ],
+    ),
+    (
+        "lib",
+        &[
+            "model", "dialects", "store", "auth", "sessions", "runtimes", "router", "config",
+            "metrics",
+        ],
+    ),
+    ("main", ROOF),
+    ("cli", ROOF),
+    ("tui", ROOF),
+];
+const ROOF: &[&str] = &[
+    "model", "dialects", "store", "auth", "sessions", "runtimes", "router", "config", "metrics",
+    "lib", "main", "cli", "tui",
+];
+/// The floors of the binary crate: there `crate::` is the binary's root and `plexus::` the library's.
+const BINARY: &[&str] = &["main", "cli", "tui"];
+const PURE: &[&str] = &["model", "dialects"];
+/// Floors whose code runs on the async workers.
+const ASYNC: &[&str] = &["sessions", "router", "runtimes"];
+
+/// Paths that some floors must not name: (path, the floors where it is banned, why).
+#[rustfmt::skip] // a rule a line
+const BANNED: &[(&str, &[&str], &str)] = &[
+    ("tokio", PURE, "pure floors do no I/O"),
+    ("std::net", PURE, "pure floors do no I/O"),
+    ("std::fs", PURE, "pure floors do no I/O"),
+    ("std::process", PURE, "pure floors do no I/O"),
+    ("std::thread", PURE, "pure floors do no I/O"),
+    ("std::os", PURE, "pure floors do no I/O"),
+    ("rusqlite", PURE, "pure floors do no I/O"),
+    ("hyper", PURE, "pure floors do no I/O"),
+    ("hyper_util", PURE, "pure floors do no I/O"),
+    ("axum", PURE, "pure floors do no I/O"),
+    ("reqwest", PURE, "pure floors do no I/O"),
+    ("rustix", PURE, "pure floors do no I/O"),
+    ("socket2", PURE, "pure floors do no I/O"),
+    ("tokio_tungstenite", PURE, "pure floors do no I/O"),
+    ("std::thread::sleep", ASYNC, "it blocks a worker; use tokio::time::sleep"),
+    ("thread::sleep", ASYNC, "it blocks a worker; use tokio::time::sleep"),
+    (
+        "anyhow",
+        &[
+            "model", "metrics", "dialects", "store", "auth", "sessions", "runtimes", "router",
+            "config", "lib",
+        ],
+        "the library's errors are typed; anyhow is for the program alone",
+    ),
+];
+
+/// A longer file says in its first line why it is one.
+const LONG_FILE: usize = 500;
+
+fn may_import(floor: &str) -> Option<&'static [&'static str]> {
+    FLOORS
+        .iter()
+        .find(|(name, _)| *name == floor)
+        .map(|(_, may)| *may)
+}
+
+// ------------------------------------------------------------------------------------ the lexer
+
+#[derive(Debug, Clone, PartialEq)]
+struct Tok {
+    line: usize,
+    text: String,
+    string: bool,
+}
+
+/// Splits Rust source into tokens and comments. Strings become one token that no rule mistakes for code;
+/// raw identifiers lose their `r#`, so they cannot hide a name.
+fn lex(text: &str) -> (Vec<Tok>, Vec<(usize, String)>) {
+    let c: Vec<char> = text.chars().collect();
+    let at = |i: usize| c.get(i).copied().unwrap_or('\0');
+    let word = |ch: char| ch == '_' || ch.is_alphanumeric();
+    let (mut toks, mut comments) = (Vec::new(), Vec::new());
+    let (mut i, mut line) = (0, 1);
+    while i < c.len() {
+        let start = i;
+        let first_line = line;
+        let mut string: Option<String> = None;
+        if at(i) == '/' && at(i + 1) == '/' {
+            while i < c.len() && at(i) != '\n' {
+                i += 1;
+            }
+            comments.push((line, c[start..i].iter().collect()));
+        } else if at(i) == '/' && at(i + 1) == '*' {
+            let mut depth = 0;
+            loop {
+                match (at(i), at(i + 1)) {
+                    ('/', '*') => (depth, i) = (depth + 1, i + 2),
+                    ('*', '/') => (depth, i) = (depth - 1, i + 2),
+                    _ => i += 1,
+                }
+                if depth == 0 || i >= c.len() {
+                    break;
+                }
+            }
+            i = i.min(c.len());
+            comments.push((line, c[start..i].iter().collect()));
+        } else if at(i) == '"' {
+            i = end_of_string(&c, i);
+            string = Some(c[start + 1..(i - 1).max(start + 1)].iter().collect());
+        } else if at(i) == '\'' {
+            if at(i + 1) == '\\' {
+                i += 3;
+                while i < c.len() && at(i) != '\'' {
+                    i += 1;
+                }
+                i += 1;
+            } else if at(i + 2) == '\'' {
+                i += 3;
+            } else {
+                i += 1; // a lifetime: its name
+                while word(at(i)) {
+                    i += 1;
+                }
+            }
+        } else if word(at(i)) {
+            while word(at(i)) {
+                i += 1;
+            }
+            let ident: String = c[start..i].iter().collect();
+            let mut hashes = 0;
+            while at(i + hashes) == '#' {
+                hashes += 1;
+            }
+            let raw = matches!(ident.as_str(), "r" | "br" | "cr");
+            if raw && at(i + hashes) == '"' {
+                let close: Vec<char> = std::iter::once('"')
+                    .chain(std::iter::repeat_n('#', hashes))
+                    .collect();
+                let body = i + hashes + 1;
+                i = body;
+                while i < c.len() && !c[i..].starts_with(&close) {
+                    i += 1;
+                }
+                string = Some(c[body..i].iter().collect());
+                i += close.len();
+            } else if ident == "r" && hashes == 1 && word(at(i + 1)) {
+                i += 1; // a raw identifier: the loop reads its name next
+            } else if matches!(ident.as_str(), "b" | "c") && at(i) == '"' {
+                let body = i + 1;
+                i = end_of_string(&c, i);
+                string = Some(c[body..(i - 1).max(body)].iter().collect());
+            } else if ident == "b" && at(i) == '\'' {
+                // The char rule reads it next.
+            } else {
+                toks.push(Tok {
+                    line,
+                    text: ident,
+                    string: false,
+                });
+            }
+        } else if at(i) == ':' && at(i + 1) == ':' {
+            i += 2;
+            toks.push(Tok {
+                line,
+                text: "::".into(),
+                string: false,
+            });
+        } else {
+            if !at(i).is_whitespace() {
+                toks.push(Tok {
+                    line,
+                    text: at(i).to_string(),
+                    string: false,
+                });
+            }
+            i += 1;
+        }
+        i = i.min(c.len());
+        line += c[start..i].iter().filter(|ch| **ch == '\n').count();
+        if let Some(text) = string {
+            toks.push(Tok {
+                line: first_line,
+                text,
+                string: true,
+            });
+        }
+    }
+    (toks, comments)
+}
+
+/// The index after the closing quote of the plain string that opens at `i`.
+fn end_of_string(c: &[char], mut i: usize) -> usize {
+    i += 1;
+    while i < c.len() && c[i] != '"' {
+        i += if c[i] == '\\' { 2 } else { 1 };
+    }
+    (i + 1).min(c.len())
+}
+
+// ------------------------------------------------------------------------------------ the paths in a file
+
+#[derive(Debug)]
+struct Named {
+    line: usize,
+    segs: Vec<String>,
+    /// Inline modules around it, outermost first.
+    inside: Vec<String>,
+    /// A glob or a rename: what stands below the path is reachable without naming it.
+    opens: bool,
+}
+
+struct Source {
+    paths: Vec<Named>,
+    /// `mod x;`: (inline modules around it, x)
+    declared: Vec<(Vec<String>, String)>,
+    /// Things wrong in themselves: (line, what).
+    wrong: Vec<(usize, String)>,
+}
+
+fn read(toks: &[Tok]) -> Source {
+    let mut out = Source {
+        paths: Vec::new(),
+        declared: Vec::new(),
+        wrong: Vec::new(),
+    };
+    let code = |i: usize| {
+        toks.get(i)
+            .filter(|t| !t.string)
+            .map_or("", |t| t.text.as_str())
+    };
+    let ident = |i: usize| code(i).starts_with(|ch: char| ch == '_' || ch.is_alphabetic());
+    let (mut inside, mut opened_at) = (Vec::<String>::new(), Vec::<usize>::new());
+    let (mut depth, mut i) = (0usize, 0);
+    while i < toks.len() {
+        let line = toks[i].line;
+        let before = if i == 0 { "" } else { code(i - 1) };
+        match code(i) {
+            "{" => depth += 1,
+            "}" => {
+                depth = depth.saturating_sub(1);
+                if opened_at.last() == Some(&depth) {
+                    opened_at.pop();
+                    inside.pop();
+                }
+            }
+            "#" => attribute(toks, i, &inside, &mut out),
+            "mod" if ident(i + 1) && code(i + 2) == ";" => {
+                out.declared.push((inside.clone(), code(i + 1).to_string()));
+            }
+            "mod" if ident(i + 1) && code(i + 2) == "{" => {
+                inside.push(code(i + 1).to_string());
+                opened_at.push(depth);
+            }
+            "include" if code(i + 1) == "!" => {
+                out.wrong.push((
+                    line,
+                    "include! hides source from this test; declare a module".into(),
+                ));
+            }
+            word @ ("todo" | "unimplemented") if code(i + 1) == "!" => {
+                out.wrong
+                    .push((line, format!("{word}! is unfinished work")));
+            }
+            "extern" if code(i + 1) == "crate" => {
+                let name = if code(i + 2) == "self" {
+                    "crate"
+                } else {
+                    code(i + 2)
+                };
+                out.paths.push(Named {
+                    line,
+                    segs: vec![name.to_string()],
+                    inside: inside.clone(),
+                    opens: true,
+                });
+                i += 2;
+            }
+            "use" if code(i + 1) != "<" => {
+                i += 1;
+                use_tree(toks, &mut i, &[], &inside, &mut out.paths);
+                continue; // at the `;`
+            }
+            // A path's head: not a later segment, not a method or a field.
+            _ if ident(i)
+                && before != "."
+                && (before != "::" || i < 2 || !(ident(i - 2) || code(i - 2) == ">")) =>
+            {
+                let mut segs = vec![code(i).to_string()];
+                while code(i + 1) == "::" && ident(i + 2) {
+                    segs.push(code(i + 2).to_string());
+                    i += 2;
+                }
+                if segs.len() > 1 {
+                    out.paths.push(Named {
+                        line,
+                        segs,
+                        inside: inside.clone(),
+                        opens: false,
+                    });
+                }
+            }
+            _ => {}
+        }
+        i += 1;
+    }
+    out
+}
+
+/// One tree of a `use` declaration; every leaf becomes a path.
+fn use_tree(
+    toks: &[Tok],
+    i: &mut usize,
+    prefix: &[String],
+    inside: &[String],
+    out: &mut Vec<Named>,
+) {
+    let code = |i: usize| {
+        toks.get(i)
+            .filter(|t| !t.string)
+            .map_or("", |t| t.text.as_str())
+    };
+    let mut segs = prefix.to_vec();
+    let leaf = |line, segs: Vec<String>, opens| Named {
+        line,
+        segs,
+        inside: inside.to_vec(),
+        opens,
+    };
+    loop {
+        let line = toks.get(*i).map_or(0, |t| t.line);
+        match code(*i) {
+            "::" | "$" => *i += 1,
+            "*" if !segs.is_empty() => {
+                *i += 1;
+                return out.push(leaf(line, segs, true));
+            }
+            "{" => {
+                *i += 1;
+                while !matches!(code(*i), "}" | ";" | "") {
+                    let was = *i;
+                    use_tree(toks, i, &segs, inside, out);
+                    if code(*i) == "," || *i == was {
+                        *i += 1;
+                    }
+                }
+                if code(*i) == "}" {
+                    *i += 1;
+                }
+                return;
+            }
+            name if name.starts_with(|ch: char| ch == '_' || ch.is_alphabetic()) => {
+                if name != "self" || segs.is_empty() {
+                    segs.push(name.to_string());
+                }
+                *i += 1;
+                if code(*i) == "::" {
+                    continue;
+                }
+                let renamed = code(*i) == "as";
+                if renamed {
+                    *i += 2;
+                }
+                return out.push(leaf(line, segs, renamed));
+            }
+            _ => return,
+        }
+    }
+}
+
+/// Attributes can carry code in strings (serde's `with`) or move a module's file (`path`).
+fn attribute(toks: &[Tok], at: usize, inside: &[String], out: &mut Source) {
+    let code = |i: usize| {
+        toks.get(i)
+            .filter(|t| !t.string)
+            .map_or("", |t| t.text.as_str())
+    };
+    let open = if code(at + 1) == "!" { at + 2 } else { at + 1 };
+    if code(open) != "[" {
+        return;
+    }
+    let (mut depth, mut end) = (0usize, open);
+    while end < toks.len() {
+        match code(end) {
+            "[" => depth += 1,
+            "]" => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            break;
+        }
+        end += 1;
+    }
+    let (line, head) = (toks[at].line, code(open + 1));
+    let body = open + 1..end;
+    let moves = |i: usize| code(i) == "path" && code(i + 1) == "=";
+    if moves(open + 1) || head == "cfg_attr" && body.clone().any(moves) {
+        out.wrong
+            .push((line, "#[path] hides where a module's file is".into()));
+    }
+    if head == "ignore" || head == "cfg_attr" && body.clone().any(|i| code(i) == "ignore") {
+        out.wrong
+            .push((line, "an ignored test proves nothing".into()));
+    }
+    if head == "serde" || head == "cfg_attr" {
+        for tok in body.filter_map(|i| toks.get(i)).filter(|t| t.string) {
+            for mut named in read(&lex(&tok.text).0).paths {
+                (named.line, named.inside) = (tok.line, inside.to_vec());
+                out.paths.push(named);
+            }
+        }
+    }
+}
+
+// ------------------------------------------------------------------------------------ the rules
+
+/// `src/sessions/log.rs` -> `["sessions", "log"]`; a crate root -> `[]`.
+fn module_of(path: &str) -> Vec<String> {
+    let inner = path.trim_start_matches("src/").trim_end_matches(".rs");
+    let mut parts: Vec<String> = inner.split('/').map(str::to_string).collect();
+    if parts.len() == 1 && matches!(inner, "lib" | "main")
+        || parts.last().is_some_and(|p| p == "mod")
+    {
+        parts.pop();
+    }
+    parts
+}
+
+fn floor_of(path: &str) -> String {
+    let inner = path.trim_start_matches("src/").trim_end_matches(".rs");
+    inner.split('/').next().unwrap_or(inner).to_string()
+}
+
+/// Which floor of the library a path names; `None` when it stays outside our code, or in the binary.
+fn target(path: &str, named: &Named) -> Option<String> {
+    let binary = BINARY.contains(&floor_of(path).as_str());
+    let mut absolute = match named.segs[0].as_str() {
+        "plexus" => Vec::new(),
+        "crate" if !binary => Vec::new(),
+        "self" | "super" if !binary => [module_of(path), named.inside.clone()].concat(),
+        _ => return None,
+    };
+    let mut rest = named.segs.as_slice();
+    if matches!(rest[0].as_str(), "plexus" | "crate") {
+        rest = &rest[1..];
+    }
+    while let Some((head, tail)) = rest.split_first() {
+        match head.as_str() {
+            "self" => {}
+            "super" => drop(absolute.pop()),
+            _ => break,
+        }
+        rest = tail;
+    }
+    absolute.extend(rest.iter().cloned());
+    let first = absolute.first().map_or("lib", String::as_str);
+    // Anything else that the root owns (a type, a macro, a re-export) is the roof's.
+    Some(if may_import(first).is_some() {
+        first.to_string()
+    } else {
+        "lib".to_string()
+    })
+}
+
+fn names(named: &Named, banned: &str) -> bool {
+    let banned: Vec<&str> = banned.split("::").collect();
+    let common = named
+        .segs
+        .iter()
+        .zip(&banned)
+        .take_while(|(a, b)| a == b)
+        .count();
+    common == banned.len() || named.opens && common == named.segs.len()
+}
+
+/// The rules of `src/` for one file: floors, bans, and what every Rust file answers for.
+fn violations(path: &str, text: &str) -> Vec<String> {
+    let floor = floor_of(path);
+    let Some(may) = may_import(&floor) else {
+        return vec![format!(
+            "{path}: `{floor}` is not in the floors table; give it a row or a floor"
+        )];
+    };
+    let mut out = unfinished(path, text);
+    for named in read(&lex(text).0).paths {
+        let (line, shown) = (named.line, named.segs.join("::"));
+        if let Some(to) =
+            target(path, &named).filter(|to| *to != floor && !may.contains(&to.as_str()))
+        {
+            out.push(format!(
+                "{path}:{line}: {floor} may not import {to} (`{shown}`)"
+            ));
+        }
+        for (banned, floors, why) in BANNED {
+            if floors.contains(&floor.as_str()) && names(&named, banned) {
+                out.push(format!(
+                    "{path}:{line}: {floor} may not name `{banned}` (`{shown}`): {why}"
+                ));
+            }
+        }
+    }
+    if matches!(path, "src/lib.rs" | "src/main.rs") && !forbids_unsafe(text) {
+        out.push(format!("{path}: lacks #![forbid(unsafe_code)]"));
+    }
+    out
+}
+
+fn forbids_unsafe(text: &str) -> bool {
+    let code: Vec<String> = lex(text).0.into_iter().map(|t| t.text).collect();
+    code.windows(8)
+        .any(|w| w.concat() == "#![forbid(unsafe_code)]")
+}
+
+/// The rules of every Rust file: nothing unfinished, nothing hidden.
+fn unfinished(path: &str, text: &str) -> Vec<String> {
+    let (toks, comments) = lex(text);
+    let mut out: Vec<String> = read(&toks)
+        .wrong
+        .into_iter()
+        .map(|(line, what)| format!("{path}:{line}: {what}"))
+        .collect();
+    for (line, comment) in comments {
+        let mut words = comment.split(|ch: char| !ch.is_alphanumeric());
+        if let Some(word) = words.find(|w| matches!(*w, "FIXME" | "TODO" | "XXX")) {
+            out.push(format!(
+                "{path}:{line}: {word}: finish it, or write down why not"
+            ));
+        }
+    }
+    out
+}
+
+/// A long file's first line (after `#!` or a doctype) is a comment that says why it is one.
+fn too_long(path: &str, text: &str) -> Option<String> {
+    let lines = text.lines().count();
+    let first = text
+        .lines()
+        .find(|l| !l.starts_with("#!/") && !l.to_lowercase().starts_with("<!doctype"))?;
+    let comment = ["//", "/*", "#", "<!--"]
+        .iter()
+        .any(|open| first.trim_start().starts_with(open));
+    let says = first
+        .split(|ch: char| !ch.is_alphanumeric())
+        .any(|w| w.eq_ignore_ascii_case("one"));
+    (lines > LONG_FILE && !(comment && says)).then(|| {
+        format!("{path}: {lines} lines; over {LONG_FILE} the first line says why it is one file")
+    })
+}
+
+/// Files that no `mod` declaration reaches from the two roots.
+fn unreached(files: &BTreeMap<String, String>) -> Vec<String> {
+    let mut todo: Vec<String> = ["src/lib.rs", "src/main.rs"]
+        .iter()
+        .filter(|f| files.contains_key(**f))
+        .map(|f| f.to_string())
+        .collect();
+    let mut seen: BTreeSet<String> = todo.iter().cloned().collect();
+    while let Some(file) = todo.pop() {
+        let mut dir = vec!["src".to_string()];
+        dir.extend(module_of(&file));
+        for (inside, name) in read(&lex(&files[&file]).0).declared {
+            let stem = [dir.clone(), inside, vec![name]].concat().join("/");
+            for next in [format!("{stem}.rs"), format!("{stem}/mod.rs")] {
+                if files.contains_key(&next) && seen.insert(next.clone()) {
+                    todo.push(next);
+                }
+            }
+        }
+    }
+    files
+        .keys()
+        .filter(|f| !seen.contains(*f))
+        .map(|f| format!("{f}: no `mod` declaration reaches it"))
+        .collect()
+}
+
+// ------------------------------------------------------------------------------------ the tree
+
+fn walk(dir: &Path, out: &mut Vec<PathBuf>) {
+    let Ok(entries) = std::fs::read_dir(dir) else {
+        return;
+    };
+    for entry in entries {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if path.is_dir() && !matches!(name.as_str(), "node_modules" | "target") {
+            walk(&path, out);
+        } else if path.is_file() {
+            out.push(path);
+        }
+    }
+}
+
+/// Path from the package's root -> text, of the files under `dirs` that end in one of `exts` ("" is no extension).
+fn tree(dirs: &[&str], exts: &[&str]) -> BTreeMap<String, String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut files = Vec::new();
+    dirs.iter()
+        .for_each(|dir| walk(&root.join(dir), &mut files));
+    let wanted =
+        |p: &PathBuf| exts.contains(&p.extension().map_or("", |e| e.to_str().unwrap_or("?")));
+    files
+        .into_iter()
+        .filter(wanted)
+        .map(|p| {
+            let name = p
+                .strip_prefix(root)
+                .unwrap()
+                .to_string_lossy()
+                .replace('\\', "/");
+            (
+                name,
+                String::from_utf8_lossy(&std::fs::read(&p).unwrap()).into_owned(),
+            )
+        })
+        .collect()
+}
+
+fn none(what: Vec<String>) {
+    assert!(what.is_empty(), "\n{}\n", what.join("\n"));
+}
+
+#[test]
+fn the_source_keeps_to_its_floors() {
+    let files = tree(&["src"], &["rs"]);
+    assert!(
+        files.contains_key("src/lib.rs") && files.contains_key("src/main.rs"),
+        "the walk found no source"
+    );
+    none(
+        files
+            .iter()
+            .flat_map(|(path, text)| violations(path, text))
+            .collect(),
+    );
+}
+
+#[test]
+fn every_source_file_is_declared() {
+    none(unreached(&tree(&["src"], &["rs"])));
+}
+
+#[test]
+fn nothing_is_left_unfinished() {
+    let files = tree(&["tests", "benches", "fuzz"], &["rs"]);
+    assert!(
+        files.contains_key("tests/tidy.rs"),
+        "the walk found no tests"
+    );
+    none(
+        files
+            .iter()
+            .flat_map(|(path, text)| unfinished(path, text))
+            .collect(),
+    );
+}
+
+#[test]
+fn long_files_say_why() {
+    let exts = ["rs", "js", "mjs", "ts", "css", "html", "sh", "py", ""];
+    let files = tree(
+        &["src", "tests", "benches", "fuzz", "web", "scripts"],
+        &exts,
+    );
+    none(
+        files
+            .iter()
+            .filter_map(|(path, text)| too_long(path, text))
+            .collect(),
+    );
+}
+
+// ------------------------------------------------------------------------------------ the table is what it says
+
+#[test]
+fn the_table_has_no_cycle_and_the_doors_stay_shut() {
+    let mut below = BTreeSet::new();
+    for (floor, may) in FLOORS.iter().filter(|(f, _)| !BINARY.contains(f)) {
+        for other in *may {
+            assert!(
+                below.contains(other),
+                "{floor} imports {other}, which does not stand below it"
+            );
+        }
+        below.insert(*floor);
+    }
+    let may = |a: &str, b: &str| may_import(a).unwrap().contains(&b);
+    assert!(!may("router", "runtimes") && !may("runtimes", "router"));
+    assert!(!may("runtimes", "config") && !may("router", "dialects"));
+    assert!(may_import("model").unwrap().is_empty());
+}
+
+// ------------------------------------------------------------------------------------ plants
+
+#[test]
+#[rustfmt::skip] // a plant a line
+fn planted_imports_are_found() {
+    for (path, text, found) in [
+        ("src/sessions/mod.rs", "use crate::router;", "sessions may not import router"),
+        ("src/sessions/task.rs", "use crate::router::ws::Frame;", "sessions may not import router"),
+        ("src/sessions/task.rs", "use crate::{store, router::x};", "sessions may not import router"),
+        ("src/sessions/task.rs", "use {crate::{model::{self, Event}, runtimes}};", "sessions may not import runtimes"),
+        ("src/sessions/task.rs", "use crate::{\n    model,\n    router as r,\n};", ":3: sessions may not import router"),
+        ("src/sessions/task.rs", "pub(crate) use crate::router::X;", "sessions may not import router"),
+        ("src/sessions/task.rs", "pub use super::super::router::X;", "sessions may not import router"),
+        ("src/sessions/mod.rs", "pub(crate) use super::{model, router};", "sessions may not import router"),
+        ("src/sessions.rs", "use super::router::X;", "sessions may not import router"),
+        ("src/sessions/a/b.rs", "use super::super::super::router;", "sessions may not import router"),
+        ("src/sessions/mod.rs", "mod tests { use super::super::router; }", "sessions may not import router"),
+        ("src/sessions/mod.rs", "mod a { } use self::super::router;", "sessions may not import router"),
+        ("src/sessions/task.rs", "fn f(x: crate::router::X) {}", "sessions may not import router"),
+        ("src/sessions/task.rs", "fn f() { g::<crate :: router :: X>() }", "sessions may not import router"),
+        ("src/sessions/task.rs", "type X = <crate::router::X as T>::Y;", "sessions may not import router"),
+        ("src/sessions/task.rs", "use crate::r#router::X;", "sessions may not import router"),
+        ("src/sessions/task.rs", "use ::plexus::router::X;", "sessions may not import router"),
+        ("src/sessions/task.rs", "macro_rules! m { () => { $crate::router::go() } }", "sessions may not import router"),
+        ("src/sessions/task.rs", "use crate as c;", "sessions may not import lib"),
+        ("src/sessions/task.rs", "use crate::*;", "sessions may not import lib"),
+        ("src/sessions/task.rs", "use super::super as up;", "sessions may not import lib"),
+        ("src/sessions/task.rs", "extern crate self as p;", "sessions may not import lib"),
+        ("src/sessions/task.rs", "use crate::Gateway;", "sessions may not import lib"),
+        ("src/sessions/task.rs", "#[serde(with = \"crate::router::x\")] a: u8,", "sessions may not import router"),
+        ("src/sessions/task.rs", "#[path = \"../router/x.rs\"] mod x;", "#[path]"),
+        ("src/sessions/task.rs", "#[cfg_attr(unix, path = \"../router/x.rs\")] mod x;", "#[path]"),
+        ("src/sessions/task.rs", "include!(\"../router/x.rs\");", "include!"),
+        ("src/sessions/task.rs", "// '\"'\nlet a = '\"'; use crate::router;", ":2: sessions may not import router"),
+        ("src/sessions/task.rs", "let a = b'\\''; /* /* */ */ use crate::router;", "sessions may not import router"),
+        ("src/sessions/task.rs", "fn f<'a>(x: &'a str) { let y = r#\"\"\"#; crate::router::f(y) }", "import router"),
+        ("src/router/ws.rs", "use crate::runtimes::Driver;", "router may not import runtimes"),
+        ("src/router/acp.rs", "use crate::dialects::acp;", "router may not import dialects"),
+        ("src/runtimes/mod.rs", "use crate::router::wire;", "runtimes may not import router"),
+        ("src/runtimes/mod.rs", "use crate::config::Config;", "runtimes may not import config"),
+        ("src/runtimes/mod.rs", "use crate::auth::Permit;", "runtimes may not import auth"),
+        ("src/store/mod.rs", "use crate::sessions::log;", "store may not import sessions"),
+        ("src/auth/mod.rs", "use crate::sessions::log;", "auth may not import sessions"),
+        ("src/dialects/acp.rs", "use crate::store::Store;", "dialects may not import store"),
+        ("src/dialects/acp.rs", "use crate::metrics::Metrics;", "dialects may not import metrics"),
+        ("src/model/mod.rs", "use crate::dialects::Dialect;", "model may not import dialects"),
+        ("src/metrics.rs", "use crate::model::Event;", "metrics may not import model"),
+        ("src/config.rs", "use crate::Gateway;", "config may not import lib"),
+        ("src/lib.rs", "#![forbid(unsafe_code)] use crate::cli::Args;", "lib may not import cli"),
+        ("src/helpers.rs", "", "not in the floors table"),
+    ] {
+        let all = violations(path, text);
+        assert!(
+            all.iter().any(|v| v.contains(found)),
+            "{path}: {text}\nwanted `{found}`, got {all:?}"
+        );
+    }
+}
+
+#[test]
+#[rustfmt::skip] // a plant a line
+fn planted_names_are_found() {
+    for (path, text, found) in [
+        ("src/model/event.rs", "use tokio::sync::mpsc;", "model may not name `tokio`"),
+        ("src/model/event.rs", "async fn f() { tokio::time::sleep(d).await }", "model may not name `tokio`"),
+        ("src/model/event.rs", "#[tokio::test] async fn t() {}", "model may not name `tokio`"),
+        ("src/model/event.rs", "extern crate tokio as t;", "model may not name `tokio`"),
+        ("src/model/event.rs", "use std::{fmt, fs::File};", "model may not name `std::fs`"),
+        ("src/model/event.rs", "use std::{self as s};", "model may not name `std::fs`"),
+        ("src/model/event.rs", "use std::*;", "model may not name `std::net`"),
+        ("src/model/event.rs", "let a: std::net::IpAddr = x;", "model may not name `std::net`"),
+        ("src/dialects/acp.rs", "::std::process::exit(1)", "dialects may not name `std::process`"),
+        ("src/dialects/acp.rs", "use std::thread;", "dialects may not name `std::thread`"),
+        ("src/dialects/acp.rs", "use rusqlite::Connection;", "dialects may not name `rusqlite`"),
+        ("src/dialects/acp.rs", "fn f(b: hyper::body::Incoming) {}", "dialects may not name `hyper`"),
+        ("src/store/mod.rs", "fn f() -> anyhow::Result<()> {}", "store may not name `anyhow`"),
+        ("src/lib.rs", "#![forbid(unsafe_code)] use anyhow::Context;", "lib may not name `anyhow`"),
+        ("src/sessions/task.rs", "use std::thread; fn f() { thread::sleep(d) }", "sessions may not name `thread::sleep`"),
+        ("src/router/ws.rs", "std::thread::sleep(d)", "router may not name `std::thread::sleep`"),
+        ("src/lib.rs", "//! #![forbid(unsafe_code)]", "lacks #![forbid(unsafe_code)]"),
+        ("src/main.rs", "#![deny(unsafe_code)] fn main() {}", "lacks #![forbid(unsafe_code)]"),
+        ("src/store/mod.rs", "fn f() { todo!() }", "todo! is unfinished"),
+        ("src/store/mod.rs", "fn f() { unimplemented ! (\"x\") }", "unimplemented! is unfinished"),
+        ("src/store/mod.rs", "/* FIXME: later */", "FIXME: finish it"),
+        ("src/store/mod.rs", "#[test] #[ignore = \"slow\"] fn t() {}", "ignored test"),
+    ] {
+        let all = violations(path, text);
+        assert!(
+            all.iter().any(|v| v.contains(found)),
+            "{path}: {text}\nwanted `{found}`, got {all:?}"
+        );
+    }
+}
+
+#[test]
+#[rustfmt::skip] // a plant a line
+fn what_is_allowed_stays_allowed() {
+    for (path, text) in [
+        ("src/sessions/task.rs", "use crate::{auth::Permit, dialects, metrics, model::*, store::Store};"),
+        ("src/sessions/task.rs", "use crate::sessions::log; use super::requests; use self::x; pub(in crate::sessions) fn f() {}"),
+        ("src/sessions/log/ring.rs", "use super::super::queue; use super::*; mod tests { use super::super::x; }"),
+        ("src/sessions/mod.rs", "pub(crate) mod x; pub(super) fn f() {} mod tests { use super::*; }"),
+        ("src/sessions/task.rs", "// use crate::router;\n/// [crate::router::X]\n/* use crate::router; /* and */ crate::router::x */"),
+        ("src/sessions/task.rs", "let a = \"use crate::router;\"; let b = r#\"\"crate::router::x\"#; let c = b\"crate::router::x\\\"\";"),
+        ("src/sessions/task.rs", "fn f<'a>(c: char) -> impl X + use<'a> { let router = c == '\\''; self.router.crate_router() }"),
+        ("src/model/event.rs", "use std::{collections::HashMap, fmt, time::Duration}; // tokio::spawn\nlet s = \"std::fs\";"),
+        ("src/model/event.rs", "let tokio = 1; let x = a::tokio::b; mod hyperlink {}"),
+        ("src/runtimes/spec.rs", "use crate::{dialects::acp, model::Event, sessions::Handle}; use tokio::process::Command;"),
+        ("src/store/sqlite.rs", "std::thread::sleep(d); use rusqlite::Connection;"),
+        ("src/router/http.rs", "#[utoipa::path(get, path = \"/v1/sessions\")] fn f() {} use crate::store::Page;"),
+        ("src/cli/mod.rs", "use anyhow::Context; use plexus::{Gateway, config, router::wire}; use crate::tui; use super::main_loop;"),
+        ("src/main.rs", "#![forbid(unsafe_code)] mod cli; mod tui; fn main() -> anyhow::Result<()> { crate::cli::run() }"),
+        ("src/lib.rs", "//! Plexus.\n#![forbid(unsafe_code)]\npub mod router; pub use crate::router::Server; use runtimes::X;"),
+    ] {
+        assert_eq!(
+            violations(path, text),
+            Vec::<String>::new(),
+            "{path}: {text}"
+        );
+    }
+}
+
+#[test]
+fn planted_dead_files_are_found() {
+    let tree = |extra: &str| -> BTreeMap<String, String> {
+        [
+            ("src/lib.rs", "pub mod model; mod store { mod inner; }"),
+            ("src/main.rs", "mod cli;"),
+            ("src/cli/mod.rs", "#[cfg(unix)] mod tail;"),
+            ("src/cli/tail.rs", "// mod dead;"),
+            ("src/model.rs", "mod ids; "),
+            ("src/model/ids.rs", "const X: &str = \"mod dead;\";"),
+            ("src/store/inner.rs", ""),
+            (extra, ""),
+        ]
+        .map(|(a, b)| (a.to_string(), b.to_string()))
+        .into()
+    };
+    assert_eq!(unreached(&tree("src/store/inner.rs")), Vec::<String>::new());
+    for dead in [
+        "src/cli/dead.rs",
+        "src/model/dead.rs",
+        "src/ids.rs",
+        "src/dead.rs",
+    ] {
+        assert_eq!(
+            unreached(&tree(dead)),
+            vec![format!("{dead}: no `mod` declaration reaches it")]
+        );
+    }
+}
+
+#[test]
+fn planted_long_files_are_found() {
+    let body = "\nx".repeat(LONG_FILE);
+    assert!(too_long("a.rs", &format!("//! The store.{body}")).is_some());
+    assert!(too_long("a.rs", &format!("let one = 1;{body}")).is_some());
+    assert!(too_long("a.html", &format!("<!doctype html>\n<html>{body}")).is_some());
+    assert!(
+        too_long(
+            "a.rs",
+            &format!("//! One file: the table and its reader change together.{body}")
+        )
+        .is_none()
+    );
+    assert!(
+        too_long(
+            "a",
+            &format!("#!/bin/sh\n# Why it is one: see below.{body}")
+        )
+        .is_none()
+    );
+    assert!(too_long("a.rs", &"x\n".repeat(LONG_FILE)).is_none());
+}
