@@ -1,4 +1,3 @@
-<<<<<<< HEAD
 //! Plexus: one gateway between every coding agent that runs on your machines and every screen you own.
 #![forbid(unsafe_code)]
 
@@ -8,7 +7,3 @@ pub mod metrics;
 pub mod model;
 pub mod sessions;
 pub mod store;
-=======
-//! One gateway between every coding agent that runs on your machines and every screen you own.
-#![forbid(unsafe_code)]
->>>>>>> house

@@ -16,9 +16,7 @@ const THREE_CHUNKS: &str = "chunk-0001 chunk-0002 chunk-0003 ";
 fn post(port: u16, path: &str, body: &Value) -> (u16, String) {
     let body = body.to_string();
     let mut socket = TcpStream::connect(("127.0.0.1", port)).unwrap();
-    socket
-        .set_read_timeout(Some(Duration::from_secs(60)))
-        .unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     write!(
         socket,
         "POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
@@ -46,10 +44,7 @@ fn post(port: u16, path: &str, body: &Value) -> (u16, String) {
 fn frames(stream: &str) -> (Vec<Value>, Vec<&str>) {
     let mut values = Vec::new();
     let mut others = Vec::new();
-    for data in stream
-        .lines()
-        .filter_map(|line| line.strip_prefix("data: "))
-    {
+    for data in stream.lines().filter_map(|line| line.strip_prefix("data: ")) {
         match serde_json::from_str(data) {
             Ok(value) => values.push(value),
             Err(_) => others.push(data),
@@ -59,11 +54,8 @@ fn frames(stream: &str) -> (Vec<Value>, Vec<&str>) {
 }
 
 fn joined(frames: &[Value], pointer: &str) -> (String, usize) {
-    let pieces: Vec<&str> = frames
-        .iter()
-        .filter_map(|frame| frame.pointer(pointer)?.as_str())
-        .filter(|piece| !piece.is_empty())
-        .collect();
+    let pieces: Vec<&str> =
+        frames.iter().filter_map(|frame| frame.pointer(pointer)?.as_str()).filter(|piece| !piece.is_empty()).collect();
     (pieces.concat(), pieces.len())
 }
 
@@ -72,54 +64,29 @@ fn every_dialect_streams_the_script() {
     let model = FakeModel::start();
     let message = json!([{ "role": "user", "content": "FAKE:long 3 1" }]);
 
-    let gemini =
-        json!({ "contents": [{ "role": "user", "parts": [{ "text": "FAKE:long 3 1" }] }] });
+    let gemini = json!({ "contents": [{ "role": "user", "parts": [{ "text": "FAKE:long 3 1" }] }] });
     let path = "/v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse";
     let (status, body) = post(model.port(), path, &gemini);
     let (got, _) = frames(&body);
     assert_eq!(status, 200);
-    assert_eq!(
-        joined(&got, "/candidates/0/content/parts/0/text"),
-        (THREE_CHUNKS.to_owned(), 3)
-    );
-    assert_eq!(
-        got.last().unwrap().pointer("/candidates/0/finishReason"),
-        Some(&json!("STOP"))
-    );
+    assert_eq!(joined(&got, "/candidates/0/content/parts/0/text"), (THREE_CHUNKS.to_owned(), 3));
+    assert_eq!(got.last().unwrap().pointer("/candidates/0/finishReason"), Some(&json!("STOP")));
 
-    let (status, body) = post(
-        model.port(),
-        "/v1/responses",
-        &json!({ "stream": true, "input": message }),
-    );
+    let (status, body) = post(model.port(), "/v1/responses", &json!({ "stream": true, "input": message }));
     let (got, _) = frames(&body);
-    let deltas: Vec<Value> = got
-        .iter()
-        .filter(|frame| frame["type"] == "response.output_text.delta")
-        .cloned()
-        .collect();
+    let deltas: Vec<Value> =
+        got.iter().filter(|frame| frame["type"] == "response.output_text.delta").cloned().collect();
     assert_eq!(status, 200);
     assert_eq!(joined(&deltas, "/delta"), (THREE_CHUNKS.to_owned(), 3));
     assert_eq!(got.last().unwrap()["type"], "response.completed");
 
-    let (status, body) = post(
-        model.port(),
-        "/v1/chat/completions",
-        &json!({ "stream": true, "messages": message }),
-    );
+    let (status, body) = post(model.port(), "/v1/chat/completions", &json!({ "stream": true, "messages": message }));
     let (got, others) = frames(&body);
     assert_eq!(status, 200);
-    assert_eq!(
-        joined(&got, "/choices/0/delta/content"),
-        (THREE_CHUNKS.to_owned(), 3)
-    );
+    assert_eq!(joined(&got, "/choices/0/delta/content"), (THREE_CHUNKS.to_owned(), 3));
     assert_eq!(others, ["[DONE]"]);
 
-    let (status, body) = post(
-        model.port(),
-        "/v1/messages",
-        &json!({ "stream": true, "messages": message }),
-    );
+    let (status, body) = post(model.port(), "/v1/messages", &json!({ "stream": true, "messages": message }));
     let (got, _) = frames(&body);
     assert_eq!(status, 200);
     assert_eq!(joined(&got, "/delta/text"), (THREE_CHUNKS.to_owned(), 3));
@@ -147,10 +114,7 @@ fn a_script_moves_on_with_each_round_of_tool_results() {
     let (got, _) = frames(&body);
     let (arguments, calls) = joined(&got, "/choices/0/delta/tool_calls/0/function/arguments");
     assert_eq!((status, calls), (200, 2));
-    assert!(
-        arguments.contains("touch a") && arguments.contains("touch b"),
-        "{arguments}"
-    );
+    assert!(arguments.contains("touch a") && arguments.contains("touch b"), "{arguments}");
 
     // Two results of one reply are one round.
     assert_eq!(call(&["done", "done"]).0, 429);
@@ -171,19 +135,13 @@ fn the_agents_are_installed_and_pointed_at_the_model() {
 
     let gemini = agents::gemini(&install, home.path(), port);
     assert_eq!(gemini.auth_method.as_deref(), Some("gemini-api-key"));
-    assert!(gemini.env.contains(&(
-        "GOOGLE_GEMINI_BASE_URL".to_owned(),
-        "http://127.0.0.1:18999".to_owned()
-    )));
+    assert!(gemini.env.contains(&("GOOGLE_GEMINI_BASE_URL".to_owned(), "http://127.0.0.1:18999".to_owned())));
     serde_json::from_str::<Value>(&config(".gemini/settings.json")).unwrap();
 
     let opencode = agents::opencode(&install, home.path(), port);
     assert_eq!(opencode.auth_method, None);
     let written: Value = serde_json::from_str(&config("opencode.json")).unwrap();
-    assert_eq!(
-        written.pointer("/provider/fake/options/baseURL"),
-        Some(&json!("http://127.0.0.1:18999/v1"))
-    );
+    assert_eq!(written.pointer("/provider/fake/options/baseURL"), Some(&json!("http://127.0.0.1:18999/v1")));
 
     let codex = agents::codex_acp(&install, home.path(), port);
     assert_eq!(codex.auth_method.as_deref(), Some("openai-api-key"));

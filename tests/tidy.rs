@@ -18,34 +18,20 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("store", &["model", "metrics"]),
     // Devices, pairings and tokens outlive a restart: auth keeps them in the store.
     ("auth", &["model", "store", "metrics"]),
-    (
-        "sessions",
-        &["model", "dialects", "store", "auth", "metrics"],
-    ),
+    ("sessions", &["model", "dialects", "store", "auth", "metrics"]),
     // The back door gets its own spec from the roof; it never reads the config.
     ("runtimes", &["model", "dialects", "sessions", "metrics"]),
     // The front door reads the log from the store (reads only) and never sees a dialect or a runtime.
     ("router", &["model", "store", "auth", "sessions", "metrics"]),
-    (
-        "config",
-        &[
-            "model", "dialects", "store", "auth", "sessions", "runtimes", "router", "metrics",
-        ],
-    ),
-    (
-        "lib",
-        &[
-            "model", "dialects", "store", "auth", "sessions", "runtimes", "router", "config",
-            "metrics",
-        ],
-    ),
+    ("config", &["model", "dialects", "store", "auth", "sessions", "runtimes", "router", "metrics"]),
+    ("lib", &["model", "dialects", "store", "auth", "sessions", "runtimes", "router", "config", "metrics"]),
     ("main", ROOF),
     ("cli", ROOF),
     ("tui", ROOF),
 ];
 const ROOF: &[&str] = &[
-    "model", "dialects", "store", "auth", "sessions", "runtimes", "router", "config", "metrics",
-    "lib", "main", "cli", "tui",
+    "model", "dialects", "store", "auth", "sessions", "runtimes", "router", "config", "metrics", "lib", "main", "cli",
+    "tui",
 ];
 /// The floors of the binary crate: there `crate::` is the binary's root and `plexus::` the library's.
 const BINARY: &[&str] = &["main", "cli", "tui"];
@@ -86,10 +72,7 @@ const BANNED: &[(&str, &[&str], &str)] = &[
 const LONG_FILE: usize = 500;
 
 fn may_import(floor: &str) -> Option<&'static [&'static str]> {
-    FLOORS
-        .iter()
-        .find(|(name, _)| *name == floor)
-        .map(|(_, may)| *may)
+    FLOORS.iter().find(|(name, _)| *name == floor).map(|(_, may)| *may)
 }
 
 // ------------------------------------------------------------------------------------ the lexer
@@ -161,9 +144,7 @@ fn lex(text: &str) -> (Vec<Tok>, Vec<(usize, String)>) {
             }
             let raw = matches!(ident.as_str(), "r" | "br" | "cr");
             if raw && at(i + hashes) == '"' {
-                let close: Vec<char> = std::iter::once('"')
-                    .chain(std::iter::repeat_n('#', hashes))
-                    .collect();
+                let close: Vec<char> = std::iter::once('"').chain(std::iter::repeat_n('#', hashes)).collect();
                 let body = i + hashes + 1;
                 i = body;
                 while i < c.len() && !c[i..].starts_with(&close) {
@@ -180,37 +161,21 @@ fn lex(text: &str) -> (Vec<Tok>, Vec<(usize, String)>) {
             } else if ident == "b" && at(i) == '\'' {
                 // The char rule reads it next.
             } else {
-                toks.push(Tok {
-                    line,
-                    text: ident,
-                    string: false,
-                });
+                toks.push(Tok { line, text: ident, string: false });
             }
         } else if at(i) == ':' && at(i + 1) == ':' {
             i += 2;
-            toks.push(Tok {
-                line,
-                text: "::".into(),
-                string: false,
-            });
+            toks.push(Tok { line, text: "::".into(), string: false });
         } else {
             if !at(i).is_whitespace() {
-                toks.push(Tok {
-                    line,
-                    text: at(i).to_string(),
-                    string: false,
-                });
+                toks.push(Tok { line, text: at(i).to_string(), string: false });
             }
             i += 1;
         }
         i = i.min(c.len());
         line += c[start..i].iter().filter(|ch| **ch == '\n').count();
         if let Some(text) = string {
-            toks.push(Tok {
-                line: first_line,
-                text,
-                string: true,
-            });
+            toks.push(Tok { line: first_line, text, string: true });
         }
     }
     (toks, comments)
@@ -246,16 +211,8 @@ struct Source {
 }
 
 fn read(toks: &[Tok]) -> Source {
-    let mut out = Source {
-        paths: Vec::new(),
-        declared: Vec::new(),
-        wrong: Vec::new(),
-    };
-    let code = |i: usize| {
-        toks.get(i)
-            .filter(|t| !t.string)
-            .map_or("", |t| t.text.as_str())
-    };
+    let mut out = Source { paths: Vec::new(), declared: Vec::new(), wrong: Vec::new() };
+    let code = |i: usize| toks.get(i).filter(|t| !t.string).map_or("", |t| t.text.as_str());
     let ident = |i: usize| code(i).starts_with(|ch: char| ch == '_' || ch.is_alphabetic());
     let (mut inside, mut opened_at) = (Vec::<String>::new(), Vec::<usize>::new());
     let (mut depth, mut i) = (0usize, 0);
@@ -280,27 +237,14 @@ fn read(toks: &[Tok]) -> Source {
                 opened_at.push(depth);
             }
             "include" if code(i + 1) == "!" => {
-                out.wrong.push((
-                    line,
-                    "include! hides source from this test; declare a module".into(),
-                ));
+                out.wrong.push((line, "include! hides source from this test; declare a module".into()));
             }
             word @ ("todo" | "unimplemented") if code(i + 1) == "!" => {
-                out.wrong
-                    .push((line, format!("{word}! is unfinished work")));
+                out.wrong.push((line, format!("{word}! is unfinished work")));
             }
             "extern" if code(i + 1) == "crate" => {
-                let name = if code(i + 2) == "self" {
-                    "crate"
-                } else {
-                    code(i + 2)
-                };
-                out.paths.push(Named {
-                    line,
-                    segs: vec![name.to_string()],
-                    inside: inside.clone(),
-                    opens: true,
-                });
+                let name = if code(i + 2) == "self" { "crate" } else { code(i + 2) };
+                out.paths.push(Named { line, segs: vec![name.to_string()], inside: inside.clone(), opens: true });
                 i += 2;
             }
             "use" if code(i + 1) != "<" => {
@@ -309,22 +253,14 @@ fn read(toks: &[Tok]) -> Source {
                 continue; // at the `;`
             }
             // A path's head: not a later segment, not a method or a field.
-            _ if ident(i)
-                && before != "."
-                && (before != "::" || i < 2 || !(ident(i - 2) || code(i - 2) == ">")) =>
-            {
+            _ if ident(i) && before != "." && (before != "::" || i < 2 || !(ident(i - 2) || code(i - 2) == ">")) => {
                 let mut segs = vec![code(i).to_string()];
                 while code(i + 1) == "::" && ident(i + 2) {
                     segs.push(code(i + 2).to_string());
                     i += 2;
                 }
                 if segs.len() > 1 {
-                    out.paths.push(Named {
-                        line,
-                        segs,
-                        inside: inside.clone(),
-                        opens: false,
-                    });
+                    out.paths.push(Named { line, segs, inside: inside.clone(), opens: false });
                 }
             }
             _ => {}
@@ -335,25 +271,10 @@ fn read(toks: &[Tok]) -> Source {
 }
 
 /// One tree of a `use` declaration; every leaf becomes a path.
-fn use_tree(
-    toks: &[Tok],
-    i: &mut usize,
-    prefix: &[String],
-    inside: &[String],
-    out: &mut Vec<Named>,
-) {
-    let code = |i: usize| {
-        toks.get(i)
-            .filter(|t| !t.string)
-            .map_or("", |t| t.text.as_str())
-    };
+fn use_tree(toks: &[Tok], i: &mut usize, prefix: &[String], inside: &[String], out: &mut Vec<Named>) {
+    let code = |i: usize| toks.get(i).filter(|t| !t.string).map_or("", |t| t.text.as_str());
     let mut segs = prefix.to_vec();
-    let leaf = |line, segs: Vec<String>, opens| Named {
-        line,
-        segs,
-        inside: inside.to_vec(),
-        opens,
-    };
+    let leaf = |line, segs: Vec<String>, opens| Named { line, segs, inside: inside.to_vec(), opens };
     loop {
         let line = toks.get(*i).map_or(0, |t| t.line);
         match code(*i) {
@@ -397,11 +318,7 @@ fn use_tree(
 
 /// Attributes can carry code in strings (serde's `with`) or move a module's file (`path`).
 fn attribute(toks: &[Tok], at: usize, inside: &[String], out: &mut Source) {
-    let code = |i: usize| {
-        toks.get(i)
-            .filter(|t| !t.string)
-            .map_or("", |t| t.text.as_str())
-    };
+    let code = |i: usize| toks.get(i).filter(|t| !t.string).map_or("", |t| t.text.as_str());
     let open = if code(at + 1) == "!" { at + 2 } else { at + 1 };
     if code(open) != "[" {
         return;
@@ -422,12 +339,10 @@ fn attribute(toks: &[Tok], at: usize, inside: &[String], out: &mut Source) {
     let body = open + 1..end;
     let moves = |i: usize| code(i) == "path" && code(i + 1) == "=";
     if moves(open + 1) || head == "cfg_attr" && body.clone().any(moves) {
-        out.wrong
-            .push((line, "#[path] hides where a module's file is".into()));
+        out.wrong.push((line, "#[path] hides where a module's file is".into()));
     }
     if head == "ignore" || head == "cfg_attr" && body.clone().any(|i| code(i) == "ignore") {
-        out.wrong
-            .push((line, "an ignored test proves nothing".into()));
+        out.wrong.push((line, "an ignored test proves nothing".into()));
     }
     if head == "serde" || head == "cfg_attr" {
         for tok in body.filter_map(|i| toks.get(i)).filter(|t| t.string) {
@@ -445,9 +360,7 @@ fn attribute(toks: &[Tok], at: usize, inside: &[String], out: &mut Source) {
 fn module_of(path: &str) -> Vec<String> {
     let inner = path.trim_start_matches("src/").trim_end_matches(".rs");
     let mut parts: Vec<String> = inner.split('/').map(str::to_string).collect();
-    if parts.len() == 1 && matches!(inner, "lib" | "main")
-        || parts.last().is_some_and(|p| p == "mod")
-    {
+    if parts.len() == 1 && matches!(inner, "lib" | "main") || parts.last().is_some_and(|p| p == "mod") {
         parts.pop();
     }
     parts
@@ -482,21 +395,12 @@ fn target(path: &str, named: &Named) -> Option<String> {
     absolute.extend(rest.iter().cloned());
     let first = absolute.first().map_or("lib", String::as_str);
     // Anything else that the root owns (a type, a macro, a re-export) is the roof's.
-    Some(if may_import(first).is_some() {
-        first.to_string()
-    } else {
-        "lib".to_string()
-    })
+    Some(if may_import(first).is_some() { first.to_string() } else { "lib".to_string() })
 }
 
 fn names(named: &Named, banned: &str) -> bool {
     let banned: Vec<&str> = banned.split("::").collect();
-    let common = named
-        .segs
-        .iter()
-        .zip(&banned)
-        .take_while(|(a, b)| a == b)
-        .count();
+    let common = named.segs.iter().zip(&banned).take_while(|(a, b)| a == b).count();
     common == banned.len() || named.opens && common == named.segs.len()
 }
 
@@ -504,25 +408,17 @@ fn names(named: &Named, banned: &str) -> bool {
 fn violations(path: &str, text: &str) -> Vec<String> {
     let floor = floor_of(path);
     let Some(may) = may_import(&floor) else {
-        return vec![format!(
-            "{path}: `{floor}` is not in the floors table; give it a row or a floor"
-        )];
+        return vec![format!("{path}: `{floor}` is not in the floors table; give it a row or a floor")];
     };
     let mut out = unfinished(path, text);
     for named in read(&lex(text).0).paths {
         let (line, shown) = (named.line, named.segs.join("::"));
-        if let Some(to) =
-            target(path, &named).filter(|to| *to != floor && !may.contains(&to.as_str()))
-        {
-            out.push(format!(
-                "{path}:{line}: {floor} may not import {to} (`{shown}`)"
-            ));
+        if let Some(to) = target(path, &named).filter(|to| *to != floor && !may.contains(&to.as_str())) {
+            out.push(format!("{path}:{line}: {floor} may not import {to} (`{shown}`)"));
         }
         for (banned, floors, why) in BANNED {
             if floors.contains(&floor.as_str()) && names(&named, banned) {
-                out.push(format!(
-                    "{path}:{line}: {floor} may not name `{banned}` (`{shown}`): {why}"
-                ));
+                out.push(format!("{path}:{line}: {floor} may not name `{banned}` (`{shown}`): {why}"));
             }
         }
     }
@@ -534,24 +430,18 @@ fn violations(path: &str, text: &str) -> Vec<String> {
 
 fn forbids_unsafe(text: &str) -> bool {
     let code: Vec<String> = lex(text).0.into_iter().map(|t| t.text).collect();
-    code.windows(8)
-        .any(|w| w.concat() == "#![forbid(unsafe_code)]")
+    code.windows(8).any(|w| w.concat() == "#![forbid(unsafe_code)]")
 }
 
 /// The rules of every Rust file: nothing unfinished, nothing hidden.
 fn unfinished(path: &str, text: &str) -> Vec<String> {
     let (toks, comments) = lex(text);
-    let mut out: Vec<String> = read(&toks)
-        .wrong
-        .into_iter()
-        .map(|(line, what)| format!("{path}:{line}: {what}"))
-        .collect();
+    let mut out: Vec<String> =
+        read(&toks).wrong.into_iter().map(|(line, what)| format!("{path}:{line}: {what}")).collect();
     for (line, comment) in comments {
         let mut words = comment.split(|ch: char| !ch.is_alphanumeric());
         if let Some(word) = words.find(|w| matches!(*w, "FIXME" | "TODO" | "XXX")) {
-            out.push(format!(
-                "{path}:{line}: {word}: finish it, or write down why not"
-            ));
+            out.push(format!("{path}:{line}: {word}: finish it, or write down why not"));
         }
     }
     out
@@ -560,27 +450,17 @@ fn unfinished(path: &str, text: &str) -> Vec<String> {
 /// A long file's first line (after `#!` or a doctype) is a comment that says why it is one.
 fn too_long(path: &str, text: &str) -> Option<String> {
     let lines = text.lines().count();
-    let first = text
-        .lines()
-        .find(|l| !l.starts_with("#!/") && !l.to_lowercase().starts_with("<!doctype"))?;
-    let comment = ["//", "/*", "#", "<!--"]
-        .iter()
-        .any(|open| first.trim_start().starts_with(open));
-    let says = first
-        .split(|ch: char| !ch.is_alphanumeric())
-        .any(|w| w.eq_ignore_ascii_case("one"));
-    (lines > LONG_FILE && !(comment && says)).then(|| {
-        format!("{path}: {lines} lines; over {LONG_FILE} the first line says why it is one file")
-    })
+    let first = text.lines().find(|l| !l.starts_with("#!/") && !l.to_lowercase().starts_with("<!doctype"))?;
+    let comment = ["//", "/*", "#", "<!--"].iter().any(|open| first.trim_start().starts_with(open));
+    let says = first.split(|ch: char| !ch.is_alphanumeric()).any(|w| w.eq_ignore_ascii_case("one"));
+    (lines > LONG_FILE && !(comment && says))
+        .then(|| format!("{path}: {lines} lines; over {LONG_FILE} the first line says why it is one file"))
 }
 
 /// Files that no `mod` declaration reaches from the two roots.
 fn unreached(files: &BTreeMap<String, String>) -> Vec<String> {
-    let mut todo: Vec<String> = ["src/lib.rs", "src/main.rs"]
-        .iter()
-        .filter(|f| files.contains_key(**f))
-        .map(|f| f.to_string())
-        .collect();
+    let mut todo: Vec<String> =
+        ["src/lib.rs", "src/main.rs"].iter().filter(|f| files.contains_key(**f)).map(|f| f.to_string()).collect();
     let mut seen: BTreeSet<String> = todo.iter().cloned().collect();
     while let Some(file) = todo.pop() {
         let mut dir = vec!["src".to_string()];
@@ -594,11 +474,7 @@ fn unreached(files: &BTreeMap<String, String>) -> Vec<String> {
             }
         }
     }
-    files
-        .keys()
-        .filter(|f| !seen.contains(*f))
-        .map(|f| format!("{f}: no `mod` declaration reaches it"))
-        .collect()
+    files.keys().filter(|f| !seen.contains(*f)).map(|f| format!("{f}: no `mod` declaration reaches it")).collect()
 }
 
 // ------------------------------------------------------------------------------------ the tree
@@ -622,23 +498,14 @@ fn walk(dir: &Path, out: &mut Vec<PathBuf>) {
 fn tree(dirs: &[&str], exts: &[&str]) -> BTreeMap<String, String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut files = Vec::new();
-    dirs.iter()
-        .for_each(|dir| walk(&root.join(dir), &mut files));
-    let wanted =
-        |p: &PathBuf| exts.contains(&p.extension().map_or("", |e| e.to_str().unwrap_or("?")));
+    dirs.iter().for_each(|dir| walk(&root.join(dir), &mut files));
+    let wanted = |p: &PathBuf| exts.contains(&p.extension().map_or("", |e| e.to_str().unwrap_or("?")));
     files
         .into_iter()
         .filter(wanted)
         .map(|p| {
-            let name = p
-                .strip_prefix(root)
-                .unwrap()
-                .to_string_lossy()
-                .replace('\\', "/");
-            (
-                name,
-                String::from_utf8_lossy(&std::fs::read(&p).unwrap()).into_owned(),
-            )
+            let name = p.strip_prefix(root).unwrap().to_string_lossy().replace('\\', "/");
+            (name, String::from_utf8_lossy(&std::fs::read(&p).unwrap()).into_owned())
         })
         .collect()
 }
@@ -650,16 +517,8 @@ fn none(what: Vec<String>) {
 #[test]
 fn the_source_keeps_to_its_floors() {
     let files = tree(&["src"], &["rs"]);
-    assert!(
-        files.contains_key("src/lib.rs") && files.contains_key("src/main.rs"),
-        "the walk found no source"
-    );
-    none(
-        files
-            .iter()
-            .flat_map(|(path, text)| violations(path, text))
-            .collect(),
-    );
+    assert!(files.contains_key("src/lib.rs") && files.contains_key("src/main.rs"), "the walk found no source");
+    none(files.iter().flat_map(|(path, text)| violations(path, text)).collect());
 }
 
 #[test]
@@ -670,31 +529,15 @@ fn every_source_file_is_declared() {
 #[test]
 fn nothing_is_left_unfinished() {
     let files = tree(&["tests", "benches", "fuzz"], &["rs"]);
-    assert!(
-        files.contains_key("tests/tidy.rs"),
-        "the walk found no tests"
-    );
-    none(
-        files
-            .iter()
-            .flat_map(|(path, text)| unfinished(path, text))
-            .collect(),
-    );
+    assert!(files.contains_key("tests/tidy.rs"), "the walk found no tests");
+    none(files.iter().flat_map(|(path, text)| unfinished(path, text)).collect());
 }
 
 #[test]
 fn long_files_say_why() {
     let exts = ["rs", "js", "mjs", "ts", "css", "html", "sh", "py", ""];
-    let files = tree(
-        &["src", "tests", "benches", "fuzz", "web", "scripts"],
-        &exts,
-    );
-    none(
-        files
-            .iter()
-            .filter_map(|(path, text)| too_long(path, text))
-            .collect(),
-    );
+    let files = tree(&["src", "tests", "benches", "fuzz", "web", "scripts"], &exts);
+    none(files.iter().filter_map(|(path, text)| too_long(path, text)).collect());
 }
 
 // ------------------------------------------------------------------------------------ the table is what it says
@@ -704,10 +547,7 @@ fn the_table_has_no_cycle_and_the_doors_stay_shut() {
     let mut below = BTreeSet::new();
     for (floor, may) in FLOORS.iter().filter(|(f, _)| !BINARY.contains(f)) {
         for other in *may {
-            assert!(
-                below.contains(other),
-                "{floor} imports {other}, which does not stand below it"
-            );
+            assert!(below.contains(other), "{floor} imports {other}, which does not stand below it");
         }
         below.insert(*floor);
     }
@@ -856,16 +696,8 @@ fn planted_dead_files_are_found() {
         .into()
     };
     assert_eq!(unreached(&tree("src/store/inner.rs")), Vec::<String>::new());
-    for dead in [
-        "src/cli/dead.rs",
-        "src/model/dead.rs",
-        "src/ids.rs",
-        "src/dead.rs",
-    ] {
-        assert_eq!(
-            unreached(&tree(dead)),
-            vec![format!("{dead}: no `mod` declaration reaches it")]
-        );
+    for dead in ["src/cli/dead.rs", "src/model/dead.rs", "src/ids.rs", "src/dead.rs"] {
+        assert_eq!(unreached(&tree(dead)), vec![format!("{dead}: no `mod` declaration reaches it")]);
     }
 }
 
@@ -875,19 +707,7 @@ fn planted_long_files_are_found() {
     assert!(too_long("a.rs", &format!("//! The store.{body}")).is_some());
     assert!(too_long("a.rs", &format!("let one = 1;{body}")).is_some());
     assert!(too_long("a.html", &format!("<!doctype html>\n<html>{body}")).is_some());
-    assert!(
-        too_long(
-            "a.rs",
-            &format!("//! One file: the table and its reader change together.{body}")
-        )
-        .is_none()
-    );
-    assert!(
-        too_long(
-            "a",
-            &format!("#!/bin/sh\n# Why it is one: see below.{body}")
-        )
-        .is_none()
-    );
+    assert!(too_long("a.rs", &format!("//! One file: the table and its reader change together.{body}")).is_none());
+    assert!(too_long("a", &format!("#!/bin/sh\n# Why it is one: see below.{body}")).is_none());
     assert!(too_long("a.rs", &"x\n".repeat(LONG_FILE)).is_none());
 }

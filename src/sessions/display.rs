@@ -34,7 +34,8 @@ pub(super) fn render(subject: &Subject, danger: bool) -> Display {
             if argv.iter().any(|word| word.contains('\n')) {
                 display.warnings.push("the command has several lines: read them all".into());
             }
-            if let Some(letter) = argv.iter().flat_map(|word| word.chars()).find(|c| !c.is_ascii() && c.is_alphabetic()) {
+            if let Some(letter) = argv.iter().flat_map(|word| word.chars()).find(|c| !c.is_ascii() && c.is_alphabetic())
+            {
                 display.warnings.push(format!(
                     "has letters that are not ASCII, such as {letter} (U+{:04X}): they may look like others",
                     u32::from(letter)
@@ -193,11 +194,53 @@ mod tests {
     #[test]
     fn no_deceptive_character_is_shown_raw_and_each_is_flagged() {
         let deceptive = [
-            '\u{0}', '\u{7}', '\u{8}', '\t', '\u{b}', '\u{c}', '\r', '\u{1b}', '\u{7f}', '\u{85}', '\u{9b}', '\u{a0}',
-            '\u{ad}', '\u{34f}', '\u{61c}', '\u{115f}', '\u{1680}', '\u{180e}', '\u{2000}', '\u{2003}', '\u{200b}',
-            '\u{200c}', '\u{200d}', '\u{200e}', '\u{200f}', '\u{2028}', '\u{2029}', '\u{202a}', '\u{202e}', '\u{202f}',
-            '\u{205f}', '\u{2060}', '\u{2066}', '\u{2069}', '\u{2800}', '\u{3000}', '\u{3164}', '\u{e000}', '\u{fe0f}',
-            '\u{feff}', '\u{ffa0}', '\u{fff9}', '\u{e0041}', '\u{e0100}', '\u{10ffff}', '\u{f0000}', '\u{378}',
+            '\u{0}',
+            '\u{7}',
+            '\u{8}',
+            '\t',
+            '\u{b}',
+            '\u{c}',
+            '\r',
+            '\u{1b}',
+            '\u{7f}',
+            '\u{85}',
+            '\u{9b}',
+            '\u{a0}',
+            '\u{ad}',
+            '\u{34f}',
+            '\u{61c}',
+            '\u{115f}',
+            '\u{1680}',
+            '\u{180e}',
+            '\u{2000}',
+            '\u{2003}',
+            '\u{200b}',
+            '\u{200c}',
+            '\u{200d}',
+            '\u{200e}',
+            '\u{200f}',
+            '\u{2028}',
+            '\u{2029}',
+            '\u{202a}',
+            '\u{202e}',
+            '\u{202f}',
+            '\u{205f}',
+            '\u{2060}',
+            '\u{2066}',
+            '\u{2069}',
+            '\u{2800}',
+            '\u{3000}',
+            '\u{3164}',
+            '\u{e000}',
+            '\u{fe0f}',
+            '\u{feff}',
+            '\u{ffa0}',
+            '\u{fff9}',
+            '\u{e0041}',
+            '\u{e0100}',
+            '\u{10ffff}',
+            '\u{f0000}',
+            '\u{378}',
         ];
         for c in deceptive {
             let display = shown(&format!("rm{c}x"));

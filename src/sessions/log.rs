@@ -58,7 +58,7 @@ struct Ring {
 }
 
 /// An event that has no position yet.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct NewEvent {
     /// The run it belongs to.
     pub run_id: RunId,
@@ -96,6 +96,9 @@ pub struct Entry {
     /// Makes the rows, told the position of the first event (or of the next one to come, if there are none). Runs on the
     /// writer thread: it must be short and must not block.
     pub rows: Option<Box<dyn FnOnce(Position) -> Rows + Send>>,
+    /// Runs once the entry is kept and before any reader can see it, told the same position: what readers may ask for
+    /// next to an event (the session's view) is then never older than the event. On the writer thread: short, unblocking.
+    pub kept: Option<Box<dyn FnOnce(Position) + Send>>,
     /// Whether it must be on disk before the commit returns.
     pub sync: bool,
 }
@@ -500,7 +503,7 @@ fn write_groups(shared: &Shared, mut jobs: mpsc::Receiver<Job>) {
                 batch.texts.extend(rows.texts);
                 batch.devices.extend(rows.devices);
             }
-            told.push((done, first));
+            told.push((done, entry.kept, first));
         }
         let began = Instant::now();
         let outcome = shared.store.commit(&batch);
@@ -510,8 +513,15 @@ fn write_groups(shared: &Shared, mut jobs: mpsc::Receiver<Job>) {
                 metrics().events.inc_by(batch.events.len() as u64);
                 metrics().event_bytes.inc_by(bytes as u64);
                 metrics().store_group.observe(batch.events.len() as f64);
+                let mut waiting = Vec::with_capacity(told.len());
+                for (done, kept, first) in told {
+                    if let Some(kept) = kept {
+                        kept(first);
+                    }
+                    waiting.push((done, first));
+                }
                 shared.show(&batch.events);
-                for (done, first) in told {
+                for (done, first) in waiting {
                     let _ = done.send(Ok(first));
                 }
             }
@@ -519,7 +529,7 @@ fn write_groups(shared: &Shared, mut jobs: mpsc::Receiver<Job>) {
                 metrics().store_failures.inc();
                 tracing::warn!(%error, events = batch.events.len(), "nothing of a group was kept");
                 let error = Arc::new(error);
-                for (done, _) in told {
+                for (done, ..) in told {
                     let _ = done.send(Err(Arc::clone(&error)));
                 }
             }

@@ -1,12 +1,17 @@
 //! The heart. One task owns a session: its loop is decide (pure), commit (the log), perform (effects).
 
 mod directory;
+mod display;
+mod index;
 pub mod link;
 mod log;
 mod refusal;
+mod requests;
+mod session;
 mod snapshot;
+mod state;
 
-pub use directory::{Accepted, Directory, OpenSession};
+pub use directory::{Accepted, Directory, OpenSession, Retention, Rules};
 pub use link::{Exit, FromRuntime, Inlet, Launcher, Link, LinkEnd, NoOrders, Order};
 pub use log::{After, Attach, Entry, Filter, Log, NewEvent, Page, Resume, Rows};
 pub use refusal::Refusal;

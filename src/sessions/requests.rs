@@ -5,8 +5,8 @@ use sha2::{Digest, Sha256};
 use super::{Refusal, display};
 use crate::dialects::Ask;
 use crate::model::{
-    Answer, Choice, Decision, Offer, Receipt, Request, RequestId, RequestState, RequestType, Resolver, RunId, RuntimeId,
-    SessionId, Timestamp,
+    Answer, Choice, Decision, Offer, Receipt, Request, RequestId, RequestState, RequestType, Resolver, RunId,
+    RuntimeId, SessionId, Timestamp,
 };
 
 /// Longest headline kept in a request, in bytes; the whole of it is in `native`.
@@ -60,9 +60,21 @@ pub(super) fn open(
 /// SHA-256 (hex) over what is asked and of whom: any change to it is another digest.
 fn digest(request: &Request) -> String {
     let canonical = serde_json::json!([
-        request.request_id, request.session_id, request.run_id, request.runtime_id, request.generation, request.kind,
-        request.title, request.message, request.display, request.options, request.items, request.multi,
-        request.default_value, request.secret, request.native.as_ref().map(|native| native.get()),
+        request.request_id,
+        request.session_id,
+        request.run_id,
+        request.runtime_id,
+        request.generation,
+        request.kind,
+        request.title,
+        request.message,
+        request.display,
+        request.options,
+        request.items,
+        request.multi,
+        request.default_value,
+        request.secret,
+        request.native.as_ref().map(|native| native.get()),
     ]);
     data_encoding::HEXLOWER.encode(&Sha256::digest(canonical.to_string()))
 }
@@ -144,7 +156,10 @@ fn always(request: &Request, allow: bool) -> Option<&Offer> {
 fn pick(request: &Request, ids: Vec<String>) -> Result<Decision, Refusal> {
     let unknown = ids.iter().find(|id| !request.items.iter().any(|item| item.id == **id));
     if let Some(id) = unknown {
-        return Err(Refusal::BadAnswer { code: "item_not_offered", message: format!("{id:?} is not one of the items") });
+        return Err(Refusal::BadAnswer {
+            code: "item_not_offered",
+            message: format!("{id:?} is not one of the items"),
+        });
     }
     if ids.len() > 1 && !request.multi {
         return Err(Refusal::BadAnswer { code: "answer_type", message: "one item at most may be picked".into() });

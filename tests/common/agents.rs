@@ -1,13 +1,7 @@
 //! The real agents that story tests drive, and the loopback model they talk to.
 //!
 //! Everything here panics with a plain sentence when the machine lacks something: a test cannot go on without it.
-#![allow(
-    dead_code,
-    unreachable_pub,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic
-)]
+#![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -46,17 +40,9 @@ pub fn install_dir() -> PathBuf {
             .stderr(Stdio::inherit())
             .output()
             .expect("sh starts");
-        assert!(
-            out.status.success(),
-            "tests/agents/install.sh failed; see above"
-        );
+        assert!(out.status.success(), "tests/agents/install.sh failed; see above");
         let stdout = String::from_utf8(out.stdout).expect("the install directory is UTF-8");
-        PathBuf::from(
-            stdout
-                .lines()
-                .last()
-                .expect("install.sh prints the directory"),
-        )
+        PathBuf::from(stdout.lines().last().expect("install.sh prints the directory"))
     })
     .clone()
 }
@@ -161,10 +147,7 @@ supports_websockets = false
         base_url(model_port)
     );
     write(home_dir, ".codex/config.toml", &config);
-    let native = format!(
-        "@zed-industries/codex-acp-{}/bin/codex-acp",
-        npm_platform("win32")
-    );
+    let native = format!("@zed-industries/codex-acp-{}/bin/codex-acp", npm_platform("win32"));
     AgentSetup {
         command: vec![program(install_dir, &native)],
         env: vec![
@@ -258,11 +241,7 @@ fn npm_platform(windows: &str) -> String {
 
 fn program(install_dir: &Path, in_node_modules: &str) -> String {
     let path = install_dir.join("node_modules").join(in_node_modules);
-    assert!(
-        path.is_file(),
-        "{} is missing; is this platform one that the package supports?",
-        path.display()
-    );
+    assert!(path.is_file(), "{} is missing; is this platform one that the package supports?", path.display());
     text(&path)
 }
 

@@ -1,0 +1,512 @@
+//! The task that owns a session: decide (pure), commit (the log), perform (orders, replies). Nothing else writes its state.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+use arc_swap::ArcSwap;
+use dashmap::DashMap;
+use serde_json::value::RawValue;
+use tokio::sync::{mpsc, oneshot};
+
+use super::state::{Env, Plan, State};
+use super::{Accepted, Entry, Exit, FromRuntime, Inlet, Link, Log, NoOrders, Order, Refusal, Rows, index};
+use crate::dialects::{Command, Fault, Said};
+use crate::metrics::metrics;
+use crate::model::{
+    Answer, Origin, Position, Receipt, Request, RequestId, RequestState, Resolver, RunId, RunInfo, SessionId,
+    SessionInfo, Ticket, Timestamp,
+};
+use crate::store::{RequestRow, SessionRow, StoreError};
+
+/// Things that clients want of a session and that wait for its task; when it is full, they wait.
+pub(super) const MAILBOX: usize = 256;
+/// Events that one commit of a session holds, about: past it what the runtime said waits for the next one.
+const COMMIT_EVENTS: usize = 2048;
+/// Events after which the session's row is written again, so that a restart reads at most this many to catch up.
+const ROW_EVERY: usize = 4096;
+/// How long the task waits before it tries again to keep what a runtime said, when the store fails.
+const RETRY: Duration = Duration::from_millis(250);
+
+/// What the outside gives to a decision made now. A macro, because it borrows what it makes.
+macro_rules! env {
+    ($expire_ms:expr) => {
+        $crate::sessions::state::Env {
+            now: $crate::sessions::session::now(),
+            mono: std::time::Instant::now(),
+            expire_ms: $expire_ms,
+            mint: &mut |prefix| $crate::sessions::session::mint(prefix),
+            ticket: &mut || $crate::sessions::session::ticket(),
+        }
+    };
+}
+pub(super) use env;
+/// What a client wants.
+pub(super) enum Want {
+    Prompt {
+        content: Vec<Box<RawValue>>,
+        by: Resolver,
+        reply: oneshot::Sender<Result<Accepted, Refusal>>,
+    },
+    Cancel {
+        run_id: Option<RunId>,
+        by: Resolver,
+        reply: oneshot::Sender<Result<RunId, Refusal>>,
+    },
+    Answer {
+        id: RequestId,
+        answer: Box<Answer>,
+        by: Resolver,
+        key: Option<String>,
+        reply: oneshot::Sender<Result<Receipt, Refusal>>,
+    },
+    Call {
+        method: String,
+        params: Option<Box<RawValue>>,
+        notify: bool,
+        reply: oneshot::Sender<Result<Box<RawValue>, Refusal>>,
+    },
+    /// End the session: the run is cancelled, the task ends.
+    Close {
+        reply: oneshot::Sender<Result<(), Refusal>>,
+    },
+}
+
+impl Want {
+    fn refuse(self, why: Refusal) {
+        match self {
+            Self::Prompt { reply, .. } => drop(reply.send(Err(why))),
+            Self::Cancel { reply, .. } => drop(reply.send(Err(why))),
+            Self::Answer { reply, .. } => drop(reply.send(Err(why))),
+            Self::Call { reply, .. } => drop(reply.send(Err(why))),
+            Self::Close { reply } => drop(reply.send(Err(why))),
+        }
+    }
+}
+
+/// What everybody may see of a session without asking its task. Never older than the log.
+pub(super) struct View {
+    pub(super) info: SessionInfo,
+    pub(super) open: Vec<Arc<Request>>,
+    pub(super) runs: Vec<RunInfo>,
+}
+
+/// A session, from outside its task.
+#[derive(Clone)]
+pub(super) struct Handle {
+    pub(super) origin: Arc<Origin>,
+    /// Its task; none for a session that ended.
+    pub(super) wants: Option<mpsc::Sender<Want>>,
+    pub(super) view: Arc<ArcSwap<View>>,
+    /// When something last happened, in milliseconds: news come faster than views.
+    pub(super) updated: Arc<AtomicI64>,
+}
+
+impl Handle {
+    pub(super) fn of(state: &State, wants: Option<mpsc::Sender<Want>>) -> Self {
+        let view = view_of(state);
+        let updated = Arc::new(AtomicI64::new(view.info.updated_at.as_millis()));
+        Self { origin: Arc::clone(&state.origin), wants, view: Arc::new(ArcSwap::from_pointee(view)), updated }
+    }
+
+    pub(super) fn info(&self) -> SessionInfo {
+        let mut info = self.view.load().info.clone();
+        info.updated_at = Timestamp::from_millis(self.updated.load(Ordering::Relaxed));
+        info
+    }
+}
+
+fn view_of(state: &State) -> View {
+    View { info: state.info(), open: state.open_requests(), runs: state.runs() }
+}
+
+/// Makes an identifier: the prefix and 26 characters from 130 random bits.
+pub(super) fn mint(prefix: &str) -> String {
+    let mut random = [0u8; 17];
+    // Without randomness nothing here is safe; the kernel's never fails once the machine is up.
+    #[allow(clippy::expect_used)]
+    getrandom::fill(&mut random).expect("the kernel's randomness");
+    let mut id = data_encoding::BASE32_NOPAD.encode(&random).to_ascii_lowercase();
+    id.truncate(26);
+    id.insert_str(0, prefix);
+    id
+}
+
+/// Makes a ticket, unique in this process.
+pub(super) fn ticket() -> Ticket {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    Ticket(NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+pub(super) fn now() -> Timestamp {
+    SystemTime::now().into()
+}
+
+/// Keeps what a session decided. Also used for sessions that have no task (at start, for those whose runtime is gone).
+pub(super) struct Keeper {
+    pub(super) log: Log,
+    pub(super) handle: Handle,
+    /// Which session asks which open request: known before any client can see the request.
+    pub(super) asked: Arc<DashMap<RequestId, SessionId>>,
+    since_row: usize,
+    busy_since: Option<Position>,
+}
+
+impl Keeper {
+    pub(super) fn new(log: Log, handle: Handle, asked: Arc<DashMap<RequestId, SessionId>>) -> Self {
+        Self { log, handle, asked, since_row: 0, busy_since: None }
+    }
+
+    /// Keeps the plan's events and rows, and shows them. The plan stays as it is, so that it can be tried again.
+    pub(super) async fn keep(&mut self, plan: &Plan, state: &mut State) -> Result<Position, Arc<StoreError>> {
+        let events = plan.events.len();
+        self.since_row += events;
+        let dirty = plan.dirty || self.since_row >= ROW_EVERY;
+        if events == 0 && !dirty {
+            return Ok(self.log.head());
+        }
+        let origin = Arc::clone(&state.origin);
+        let view = dirty.then(|| view_of(state));
+        let unfinished = state.unfinished();
+        let busy_since = self.busy_since;
+        let row = dirty.then(|| state.row());
+        let epoch = self.log.epoch().clone();
+        let changes: Vec<(Request, Option<String>, usize)> =
+            plan.requests.iter().map(|c| (Request::clone(&c.request), c.key.clone(), c.event)).collect();
+        let rows = {
+            let origin = Arc::clone(&origin);
+            move |first: Position| {
+                let requests = changes.into_iter().map(|(mut request, answer_key, event)| {
+                    if let Some(receipt) = &mut request.receipt {
+                        let position = Position(first.0 + event as u64);
+                        receipt.cursor = Some(crate::model::Cursor { epoch: epoch.clone(), position });
+                    }
+                    RequestRow {
+                        request_id: request.request_id.clone(),
+                        session_id: request.session_id.clone(),
+                        state: request.state,
+                        body: serde_json::to_vec(&request).unwrap_or_default(),
+                        answer_key,
+                    }
+                });
+                let sessions = row.map(|state| SessionRow {
+                    session_id: origin.session_id.clone(),
+                    runtime_id: origin.runtime_id.clone(),
+                    dialect: origin.dialect.to_string(),
+                    state,
+                    as_of: Position((first.0 + events as u64).saturating_sub(1)),
+                    spare_from: unfinished.then(|| busy_since.unwrap_or(first)),
+                });
+                Rows { requests: requests.collect(), sessions: sessions.into_iter().collect(), ..Rows::default() }
+            }
+        };
+        let kept = {
+            let (handle, asked) = (self.handle.clone(), Arc::clone(&self.asked));
+            let session_id = origin.session_id.clone();
+            let at = plan.events.last().map(|event| event.at.as_millis());
+            let changes: Vec<(RequestId, RequestState)> =
+                plan.requests.iter().map(|c| (c.request.request_id.clone(), c.request.state)).collect();
+            move |_| {
+                for (id, state) in changes {
+                    if state == RequestState::Open {
+                        asked.insert(id, session_id.clone());
+                    } else {
+                        asked.remove(&id);
+                    }
+                }
+                if let Some(view) = view {
+                    handle.view.store(Arc::new(view));
+                }
+                if let Some(at) = at {
+                    handle.updated.store(at, Ordering::Relaxed);
+                }
+            }
+        };
+        let entry = Entry {
+            origin,
+            events: plan.events.clone(),
+            rows: Some(Box::new(rows)),
+            kept: Some(Box::new(kept)),
+            sync: plan.sync,
+        };
+        let first = self.log.commit(entry).await?;
+        if dirty {
+            self.since_row = 0;
+        }
+        self.busy_since = unfinished.then(|| busy_since.unwrap_or(first));
+        let settled = plan.requests.iter().filter_map(|change| {
+            let mut receipt = change.request.receipt.clone()?;
+            receipt.cursor = Some(self.log.cursor(Position(first.0 + change.event as u64)));
+            let waited = receipt.at.as_millis() - change.request.opened_at.as_millis();
+            metrics().request_wait.observe(waited.max(0) as f64 / 1000.0);
+            metrics().requests.with_label_values(&[state_name(receipt.state)]).inc();
+            Some((receipt, change.key.clone()))
+        });
+        state.settle(settled.collect::<Vec<_>>());
+        Ok(first)
+    }
+}
+
+fn state_name(state: RequestState) -> &'static str {
+    match state {
+        RequestState::Open => "open",
+        RequestState::Answered => "answered",
+        RequestState::Expired => "expired",
+        RequestState::Withdrawn => "withdrawn",
+        RequestState::Orphaned => "orphaned",
+    }
+}
+
+/// Everything the task owns.
+pub(super) struct Task {
+    pub(super) state: State,
+    pub(super) keeper: Keeper,
+    pub(super) link: Link,
+    pub(super) inlet: Inlet,
+    pub(super) from_runtime: mpsc::Receiver<FromRuntime>,
+    pub(super) wants: mpsc::Receiver<Want>,
+    /// When a request closes by itself, in milliseconds from its opening.
+    pub(super) expire_ms: Option<u64>,
+    calls: HashMap<Ticket, oneshot::Sender<Result<Box<RawValue>, Refusal>>>,
+}
+
+/// Whether the task goes on.
+#[derive(PartialEq, Eq)]
+enum Next {
+    GoOn,
+    End,
+}
+
+impl Task {
+    pub(super) fn new(
+        state: State,
+        keeper: Keeper,
+        link: Link,
+        (inlet, from_runtime): (Inlet, mpsc::Receiver<FromRuntime>),
+        wants: mpsc::Receiver<Want>,
+        expire_ms: Option<u64>,
+    ) -> Self {
+        Self { state, keeper, link, inlet, from_runtime, wants, expire_ms, calls: HashMap::new() }
+    }
+
+    /// Runs until the runtime is gone or the session is closed.
+    pub(super) async fn run(mut self, early: Vec<Said>) {
+        if !early.is_empty() && self.hear(vec![FromRuntime::Said(early)]).await == Next::End {
+            return;
+        }
+        loop {
+            let deadline = self.state.deadline();
+            let timer = async {
+                match &deadline {
+                    Some((at, _)) => tokio::time::sleep_until((*at).into()).await,
+                    None => std::future::pending().await,
+                }
+            };
+            let next = tokio::select! {
+                // People first: a flood from the agent must not keep them waiting.
+                biased;
+                want = self.wants.recv() => match want {
+                    Some(want) => self.want(want).await,
+                    None => Next::End,
+                },
+                () = timer => {
+                    if let Some((_, id)) = deadline {
+                        self.decide(|state, env, plan| state.expire(&id, env, plan)).await;
+                    }
+                    Next::GoOn
+                }
+                heard = self.from_runtime.recv() => match heard {
+                    Some(first) => {
+                        let mut batch = vec![first];
+                        let mut events = 0;
+                        while events < COMMIT_EVENTS {
+                            let Ok(more) = self.from_runtime.try_recv() else { break };
+                            if let FromRuntime::Said(said) = &more {
+                                events += said.len();
+                            }
+                            batch.push(more);
+                        }
+                        self.hear(batch).await
+                    }
+                    // The inlet that we hold ourselves keeps it open.
+                    None => Next::End,
+                },
+            };
+            if next == Next::End {
+                return;
+            }
+        }
+    }
+
+    async fn hear(&mut self, batch: Vec<FromRuntime>) -> Next {
+        let (mut next, mut replies) = (Next::GoOn, Vec::new());
+        self.decide(|state, env, plan| {
+            for heard in batch {
+                match heard {
+                    FromRuntime::Said(said) => {
+                        for said in said {
+                            match said {
+                                Said::Replied { ticket, reply } => replies.push((ticket, reply)),
+                                said => state.said(said, env, plan),
+                            }
+                        }
+                    }
+                    FromRuntime::Gone(exit) => {
+                        state.gone(&exit, env, plan);
+                        next = Next::End;
+                    }
+                }
+            }
+        })
+        .await;
+        for (ticket, reply) in replies {
+            if let Some(waiting) = self.calls.remove(&ticket) {
+                let _ = waiting.send(reply.map_err(refused));
+            }
+        }
+        if next == Next::End {
+            self.finish();
+        }
+        next
+    }
+
+    /// Decides on something that must not be lost, keeps it (waiting for the store as long as it takes), performs it.
+    async fn decide(&mut self, decide: impl FnOnce(&mut State, &mut Env<'_>, &mut Plan)) {
+        let mut plan = Plan::default();
+        decide(&mut self.state, &mut env!(self.expire_ms), &mut plan);
+        while let Err(error) = self.keeper.keep(&plan, &mut self.state).await {
+            // Nobody reads the agent meanwhile, so it waits; people are told. Nothing that was said is lost.
+            let retry = tokio::time::sleep(RETRY);
+            tokio::pin!(retry);
+            loop {
+                tokio::select! {
+                    () = &mut retry => break,
+                    Some(want) = self.wants.recv() => want.refuse(storage(&error)),
+                }
+            }
+        }
+        self.perform(plan).await;
+    }
+
+    /// Decides on a client's wish; if it cannot be kept, nothing happened.
+    async fn try_decide<T>(
+        &mut self,
+        decide: impl FnOnce(&mut State, &mut Env<'_>, &mut Plan) -> Result<T, Refusal>,
+    ) -> Result<T, Refusal> {
+        let before = self.state.clone();
+        let mut plan = Plan::default();
+        let outcome = match decide(&mut self.state, &mut env!(self.expire_ms), &mut plan) {
+            Ok(outcome) => outcome,
+            Err(refusal) => {
+                self.state = before;
+                return Err(refusal);
+            }
+        };
+        if let Err(error) = self.keeper.keep(&plan, &mut self.state).await {
+            self.state = before;
+            return Err(storage(&error));
+        }
+        self.perform(plan).await;
+        Ok(outcome)
+    }
+
+    async fn perform(&mut self, plan: Plan) {
+        for command in plan.orders {
+            self.order(command).await;
+        }
+        for run_id in plan.ended {
+            tokio::spawn(index::run(self.keeper.log.clone(), Arc::clone(&self.state.origin), run_id));
+        }
+    }
+
+    async fn order(&mut self, command: Command) {
+        let order = Order { command, inlet: self.inlet.clone(), generation: self.state.generation() };
+        if let Err(NoOrders::Full) = self.link.order(order) {
+            let mut plan = Plan::default();
+            self.state.stuck(&env!(self.expire_ms), &mut plan);
+            // The stop below is what matters; an event that cannot be kept now is told by the exit that follows.
+            let _ = self.keeper.keep(&plan, &mut self.state).await;
+            self.link.stop();
+        }
+    }
+
+    async fn want(&mut self, want: Want) -> Next {
+        match want {
+            Want::Prompt { content, by, reply } => {
+                let outcome = self.try_decide(|state, env, plan| state.prompt(content, by, env, plan)).await;
+                let _ = reply.send(outcome.map(|(run_id, ahead)| Accepted { run_id, queued: ahead > 0, ahead }));
+            }
+            Want::Cancel { run_id, by, reply } => {
+                let outcome = self.try_decide(|state, env, plan| state.cancel(run_id.as_ref(), &by, env, plan)).await;
+                let _ = reply.send(outcome);
+            }
+            Want::Answer { id, answer, by, key, reply } => {
+                // A loser changes nothing: no copy of the state, no commit.
+                if let Some(late) = self.state.late(&id, key.as_deref()) {
+                    let _ = reply.send(Err(late));
+                    return Next::GoOn;
+                }
+                let outcome = self.try_decide(|state, env, plan| state.answer(&id, &answer, by, key, env, plan)).await;
+                let _ = reply.send(outcome.map(|receipt| {
+                    let cursor = self.state.receipt(&id).and_then(|kept| kept.cursor.clone());
+                    Receipt { won: true, cursor, ..receipt }
+                }));
+            }
+            Want::Call { method, params, notify, reply } => {
+                if let Some(why) = self.state.exited() {
+                    let _ = reply.send(Err(Refusal::RuntimeGone(why.to_owned())));
+                    return Next::GoOn;
+                }
+                let ticket = ticket();
+                let native = self.state.native_id().cloned();
+                if notify {
+                    let null = RawValue::from_string("null".into());
+                    let _ = reply.send(null.map_err(|error| Refusal::Invalid(error.to_string())));
+                } else {
+                    self.calls.retain(|_, waiting| !waiting.is_closed());
+                    self.calls.insert(ticket, reply);
+                }
+                self.order(Command::Call { ticket, native, method, params, notify }).await;
+            }
+            Want::Close { reply } => {
+                let exit = Exit { reason: Some("the session was closed".into()), stopped: true, ..Exit::default() };
+                let by = Resolver::gateway();
+                // A run under way is stopped first; without one there is nothing to stop.
+                let _ = self.try_decide(|state, env, plan| state.cancel(None, &by, env, plan)).await;
+                let outcome = self
+                    .try_decide(|state, env, plan| {
+                        state.gone(&exit, env, plan);
+                        Ok(())
+                    })
+                    .await;
+                let ended = outcome.is_ok();
+                let _ = reply.send(outcome);
+                if ended {
+                    self.finish();
+                    return Next::End;
+                }
+            }
+        }
+        Next::GoOn
+    }
+
+    fn finish(&mut self) {
+        self.wants.close();
+        let why = self.state.exited().unwrap_or("the session ended").to_owned();
+        while let Ok(want) = self.wants.try_recv() {
+            want.refuse(Refusal::RuntimeGone(why.clone()));
+        }
+        for (_, waiting) in self.calls.drain() {
+            let _ = waiting.send(Err(Refusal::RuntimeGone(why.clone())));
+        }
+    }
+}
+
+pub(super) fn storage(error: &StoreError) -> Refusal {
+    Refusal::Storage(error.to_string())
+}
+
+pub(super) fn refused(fault: Fault) -> Refusal {
+    Refusal::RuntimeRefused { code: fault.code, message: fault.message, data: fault.data }
+}

@@ -1,0 +1,801 @@
+//! What a session decides. Pure: values in, a [`Plan`] out; no I/O, no clock, no randomness of its own. One file, because
+//! runs, requests and the queue decide about each other and share one state.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::{Exit, NewEvent, Refusal, display, requests};
+use crate::dialects::{Ask, AskKey, Command, Draft, RunEnd, Said, ToolMark};
+use crate::model::{
+    Answer, Decision, Kind, NativeId, Origin, QueuedPrompt, Receipt, Request, RequestId, RequestState, Resolver, RunId,
+    RunInfo, RunStatus, SessionInfo, SessionState, Ticket, Timestamp,
+};
+
+/// Prompts that wait for their turn in one session; one more is refused.
+const QUEUE_MAX: usize = 64;
+/// Requests open at once in one session; one more is answered "withdrawn" at once, with an `error` event.
+const OPEN_MAX: usize = 256;
+/// Receipts that a session remembers in memory, for losers that come late; older ones are read from the store.
+const RECEIPTS: usize = 256;
+/// Bytes of a prompt's text shown in lists.
+const TEXT_SHOWN: usize = 200;
+/// Bytes of a title.
+const TITLE_MAX: usize = 120;
+/// Tool calls of one run that are watched for a dangling end; later ones are not closed by the gateway.
+const TOOLS_MAX: usize = 4096;
+
+/// What the outside gives to a decision.
+pub(super) struct Env<'a> {
+    /// The wall clock.
+    pub(super) now: Timestamp,
+    /// The monotonic clock, for deadlines.
+    pub(super) mono: Instant,
+    /// When a request opened now closes by itself, if it does: milliseconds from now.
+    pub(super) expire_ms: Option<u64>,
+    /// Makes identifiers with a prefix.
+    pub(super) mint: &'a mut dyn FnMut(&str) -> String,
+    /// Makes tickets.
+    pub(super) ticket: &'a mut dyn FnMut() -> Ticket,
+}
+
+/// What was decided: to be kept first, then done.
+#[derive(Default)]
+pub(super) struct Plan {
+    /// To be logged, in order.
+    pub(super) events: Vec<NewEvent>,
+    /// To be told to the runtime once the events are kept.
+    pub(super) orders: Vec<Command>,
+    /// Requests that opened or ended.
+    pub(super) requests: Vec<Change>,
+    /// Runs that ended, whose text is to be indexed.
+    pub(super) ended: Vec<RunId>,
+    /// Whether it must be on disk before anything is done.
+    pub(super) sync: bool,
+    /// Whether the session's row and view changed.
+    pub(super) dirty: bool,
+}
+
+/// A request that opened or ended.
+pub(super) struct Change {
+    pub(super) request: Arc<Request>,
+    /// The idempotency key of the answer that won.
+    pub(super) key: Option<String>,
+    /// Which of the plan's events says so: its position is the receipt's cursor.
+    pub(super) event: usize,
+}
+
+/// What of a session is written in its row.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Core {
+    native_id: Option<NativeId>,
+    title: Option<String>,
+    cwd: String,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+    generation: u64,
+    exited: Option<String>,
+    /// The next number in run zero, which holds what happens between runs.
+    zero_seq: u64,
+    run: Option<Active>,
+    queue: VecDeque<Queued>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Active {
+    run_id: RunId,
+    seq: u64,
+    started_at: Timestamp,
+    #[serde(skip)]
+    ticket: Option<Ticket>,
+    by: Resolver,
+    /// Somebody wants it to stop.
+    cancelling: bool,
+    /// Tool calls that are not over; true: its request was rejected.
+    tools: BTreeMap<String, bool>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Queued {
+    run_id: RunId,
+    seq: u64,
+    content: Vec<Box<RawValue>>,
+    text: String,
+    by: Resolver,
+}
+
+#[derive(Clone)]
+struct Open {
+    request: Arc<Request>,
+    key: AskKey,
+    deadline: Option<Instant>,
+}
+
+/// A session's state: owned by its task alone.
+#[derive(Clone)]
+pub(super) struct State {
+    pub(super) origin: Arc<Origin>,
+    zero: RunId,
+    core: Core,
+    open: BTreeMap<RequestId, Open>,
+    closed: VecDeque<(Receipt, Option<String>)>,
+}
+
+#[derive(Serialize)]
+struct RunBody<'a> {
+    run_id: &'a RunId,
+    status: RunStatus,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    by: Option<&'a Resolver>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stop_reason: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<&'a str>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    cancelling: bool,
+}
+
+impl<'a> RunBody<'a> {
+    fn new(run_id: &'a RunId, status: RunStatus) -> Self {
+        Self { run_id, status, by: None, stop_reason: None, message: None, cancelling: false }
+    }
+}
+
+/// The text of ACP content blocks, for lists and titles.
+fn text_of(content: &[Box<RawValue>]) -> String {
+    #[derive(Deserialize)]
+    struct Block<'a> {
+        #[serde(borrow, default)]
+        text: Option<std::borrow::Cow<'a, str>>,
+    }
+    let texts = content.iter().filter_map(|block| serde_json::from_str::<Block<'_>>(block.get()).ok()?.text);
+    texts.collect::<Vec<_>>().join(" ")
+}
+
+impl State {
+    pub(super) fn new(
+        origin: Arc<Origin>,
+        native_id: Option<NativeId>,
+        cwd: String,
+        title: Option<String>,
+        generation: u64,
+        now: Timestamp,
+    ) -> Self {
+        let core = Core {
+            native_id,
+            title: title.map(|title| display::label(&title, TITLE_MAX)),
+            cwd,
+            created_at: now,
+            updated_at: now,
+            generation,
+            exited: None,
+            zero_seq: 0,
+            run: None,
+            queue: VecDeque::new(),
+        };
+        Self { zero: zero_of(&origin), origin, core, open: BTreeMap::new(), closed: VecDeque::new() }
+    }
+
+    /// A session as its row and its open requests were found; `since` are the run and number of every event after the row.
+    pub(super) fn restore<'e>(
+        origin: Arc<Origin>,
+        row: &[u8],
+        open: Vec<Request>,
+        since: impl Iterator<Item = (&'e RunId, u64)>,
+    ) -> Result<Self, serde_json::Error> {
+        let core: Core = serde_json::from_slice(row)?;
+        let open = open.into_iter().map(|request| {
+            let id = request.request_id.clone();
+            // Nobody can answer it: the runtime that asked died with the gateway.
+            (id, Open { request: Arc::new(request), key: AskKey(String::new()), deadline: None })
+        });
+        let mut state = Self { zero: zero_of(&origin), origin, core, open: open.collect(), closed: VecDeque::new() };
+        for (run_id, seq) in since {
+            if *run_id == state.zero {
+                state.core.zero_seq = seq + 1;
+            } else if let Some(run) = state.core.run.as_mut().filter(|run| run.run_id == *run_id) {
+                run.seq = seq + 1;
+            }
+        }
+        Ok(state)
+    }
+
+    pub(super) fn row(&self) -> Vec<u8> {
+        // Plain values of our own: they always can be written. An unreadable row would be told at the next start.
+        serde_json::to_vec(&self.core).unwrap_or_default()
+    }
+
+    pub(super) fn exited(&self) -> Option<&str> {
+        self.core.exited.as_deref()
+    }
+
+    pub(super) fn native_id(&self) -> Option<&NativeId> {
+        self.core.native_id.as_ref()
+    }
+
+    pub(super) fn generation(&self) -> u64 {
+        self.core.generation
+    }
+
+    /// Whether retention must spare what is there.
+    pub(super) fn unfinished(&self) -> bool {
+        self.core.run.is_some() || !self.open.is_empty()
+    }
+
+    pub(super) fn info(&self) -> SessionInfo {
+        let core = &self.core;
+        SessionInfo {
+            session_id: self.origin.session_id.clone(),
+            runtime_id: self.origin.runtime_id.clone(),
+            dialect: self.origin.dialect.to_string(),
+            native_id: core.native_id.clone(),
+            title: core.title.clone(),
+            cwd: core.cwd.clone(),
+            state: match (&core.exited, &core.run) {
+                (Some(_), _) => SessionState::Exited,
+                _ if !self.open.is_empty() => SessionState::Waiting,
+                (None, Some(_)) => SessionState::Running,
+                (None, None) => SessionState::Idle,
+            },
+            run_id: core.run.as_ref().map(|run| run.run_id.clone()),
+            open_requests: self.open.len(),
+            requests: self.open.keys().cloned().collect(),
+            queue: core
+                .queue
+                .iter()
+                .map(|queued| QueuedPrompt {
+                    run_id: queued.run_id.clone(),
+                    text: queued.text.clone(),
+                    by: queued.by.clone(),
+                })
+                .collect(),
+            created_at: core.created_at,
+            updated_at: core.updated_at,
+        }
+    }
+
+    pub(super) fn open_requests(&self) -> Vec<Arc<Request>> {
+        self.open.values().map(|open| Arc::clone(&open.request)).collect()
+    }
+
+    pub(super) fn runs(&self) -> Vec<RunInfo> {
+        let run = |run_id: &RunId, status, started_at| RunInfo {
+            run_id: run_id.clone(),
+            session_id: self.origin.session_id.clone(),
+            status,
+            started_at,
+        };
+        let active = self.core.run.iter().map(|active| {
+            let waits = self.open.values().any(|open| open.request.run_id == active.run_id);
+            let status = if waits { RunStatus::AwaitingUi } else { RunStatus::Running };
+            run(&active.run_id, status, active.started_at)
+        });
+        let queued = self.core.queue.iter().map(|queued| run(&queued.run_id, RunStatus::Queued, self.core.updated_at));
+        active.chain(queued).collect()
+    }
+
+    /// The next moment at which a request closes by itself, and which.
+    pub(super) fn deadline(&self) -> Option<(Instant, RequestId)> {
+        let deadlines = self.open.iter().filter_map(|(id, open)| Some((open.deadline?, id.clone())));
+        deadlines.min_by_key(|(at, _)| *at)
+    }
+
+    /// The plan is kept: its requests' receipts now have their place in the log.
+    pub(super) fn settle(&mut self, changes: impl IntoIterator<Item = (Receipt, Option<String>)>) {
+        for change in changes {
+            self.closed.push_back(change);
+            if self.closed.len() > RECEIPTS {
+                self.closed.pop_front();
+            }
+        }
+    }
+
+    // === logging ===
+
+    /// Logs an event in the run under way, or in run zero.
+    fn log(&mut self, draft: Draft, env: &Env<'_>, plan: &mut Plan) {
+        let (run_id, seq) = match &mut self.core.run {
+            Some(run) => (run.run_id.clone(), &mut run.seq),
+            None => (self.zero.clone(), &mut self.core.zero_seq),
+        };
+        plan.events.push(NewEvent {
+            run_id,
+            seq: *seq,
+            at: env.now,
+            kind: draft.kind,
+            body: draft.body,
+            native: draft.native,
+        });
+        *seq += 1;
+    }
+
+    /// Logs an event in the run that a request came up in, which may be run zero while another is under way.
+    fn log_in(&mut self, run_id: &RunId, draft: Draft, env: &Env<'_>, plan: &mut Plan) {
+        if *run_id == self.zero && self.core.run.is_some() {
+            let run = self.core.run.take();
+            self.log(draft, env, plan);
+            self.core.run = run;
+        } else {
+            self.log(draft, env, plan);
+        }
+    }
+
+    fn touch(&mut self, env: &Env<'_>, plan: &mut Plan) {
+        self.core.updated_at = env.now;
+        plan.dirty = true;
+    }
+
+    // === what the runtime says ===
+
+    /// The session was opened: its first events.
+    pub(super) fn opened(&mut self, drafts: Vec<Draft>, env: &Env<'_>, plan: &mut Plan) {
+        #[derive(Serialize)]
+        struct Body<'a> {
+            status: &'static str,
+            runtime_id: &'a str,
+            generation: u64,
+        }
+        let body =
+            Body { status: "attached", runtime_id: self.origin.runtime_id.as_str(), generation: self.core.generation };
+        let draft = Draft::new(Kind::RuntimeStatus, &body);
+        self.log(draft, env, plan);
+        for draft in drafts {
+            self.happened(draft, env, plan);
+        }
+        self.touch(env, plan);
+    }
+
+    /// One thing that the runtime said.
+    pub(super) fn said(&mut self, said: Said, env: &mut Env<'_>, plan: &mut Plan) {
+        match said {
+            Said::Event { draft, .. } => self.happened(draft, env, plan),
+            Said::Asked { ask, .. } => self.asked(*ask, env, plan),
+            Said::TakenBack { key, .. } => {
+                let taken = self.open.iter().find(|(_, open)| open.key == key).map(|(id, _)| id.clone());
+                if let Some(id) = taken {
+                    self.resolve(&id, &Decision::Withdrawn, Resolver::gateway(), None, false, env, plan);
+                }
+            }
+            Said::Ended { ticket, end, .. } => {
+                if self.core.run.as_ref().is_some_and(|run| run.ticket == Some(ticket)) {
+                    self.end_run(&end, env, plan);
+                    self.start_next(env, plan);
+                }
+            }
+            // The task itself takes these; the driver sends them to nobody else.
+            Said::Ready { .. } | Said::Failed { .. } | Said::Opened { .. } | Said::NotOpened { .. } => {}
+            Said::Replied { .. } => {}
+        }
+    }
+
+    fn happened(&mut self, draft: Draft, env: &Env<'_>, plan: &mut Plan) {
+        if let Some(run) = &mut self.core.run {
+            let about = draft.tool.as_ref().map(|tool| tool.id.as_str());
+            // The agent moved on and left the card of a rejected tool call open.
+            let left: Vec<String> = run
+                .tools
+                .iter()
+                .filter(|(id, rejected)| **rejected && Some(id.as_str()) != about)
+                .map(|(id, _)| id.clone())
+                .collect();
+            for id in left {
+                self.close_tool(&id, "rejected", env, plan);
+            }
+        }
+        if let (Some(ToolMark { id, over }), Some(run)) = (&draft.tool, &mut self.core.run) {
+            if *over {
+                run.tools.remove(id);
+            } else if run.tools.len() < TOOLS_MAX && !run.tools.contains_key(id) {
+                run.tools.insert(id.clone(), false);
+            }
+            plan.dirty = true;
+        }
+        if let Some(title) = &draft.title {
+            self.core.title = Some(display::label(title, TITLE_MAX));
+            plan.dirty = true;
+        }
+        self.core.updated_at = env.now;
+        self.log(draft, env, plan);
+    }
+
+    fn close_tool(&mut self, id: &str, why: &str, env: &Env<'_>, plan: &mut Plan) {
+        if let Some(run) = &mut self.core.run {
+            run.tools.remove(id);
+        }
+        let body = serde_json::json!({
+            "sessionUpdate": "tool_call_update", "toolCallId": id, "status": "failed",
+            "_meta": { "plexus": { "synthesized": true, "reason": why } },
+        });
+        self.log(Draft::new(Kind::ToolCallUpdate, &body), env, plan);
+        self.touch(env, plan);
+    }
+
+    fn asked(&mut self, mut ask: Ask, env: &mut Env<'_>, plan: &mut Plan) {
+        if let Some(first) = ask.first_mention.take() {
+            self.happened(first, env, plan);
+        }
+        let run_id = self.core.run.as_ref().map_or_else(|| self.zero.clone(), |run| run.run_id.clone());
+        let id = RequestId::trusted((env.mint)("q_"));
+        let expires_at = env.expire_ms.map(|ms| env.now.plus_millis(i64::try_from(ms).unwrap_or(i64::MAX)));
+        let deadline = env.expire_ms.and_then(|ms| env.mono.checked_add(std::time::Duration::from_millis(ms)));
+        let of = (self.origin.session_id.clone(), run_id.clone(), self.origin.runtime_id.clone());
+        let request = Arc::new(requests::open(&ask, id.clone(), of, self.core.generation, env.now, expires_at));
+        let native = ask.native.clone();
+        let draft = Draft { native: Some(native), ..Draft::new(Kind::RequestOpened, &*request) };
+        let first = !self.open.values().any(|open| open.request.run_id == run_id);
+        self.log(draft, env, plan);
+        plan.requests.push(Change { request: Arc::clone(&request), key: None, event: plan.events.len() - 1 });
+        let full = self.open.len() >= OPEN_MAX;
+        self.open.insert(id.clone(), Open { request, key: ask.key, deadline });
+        let cancelling = self.core.run.as_ref().is_some_and(|run| run.cancelling);
+        if full {
+            let message = format!("{OPEN_MAX} requests are open already: this one was withdrawn unanswered");
+            let body = serde_json::json!({ "code": "too_many_requests", "message": message, "request_id": id });
+            self.log(Draft::new(Kind::Error, &body), env, plan);
+        }
+        if full || cancelling {
+            // A run that is being cancelled asks nothing any more; left unanswered, some agents would never end.
+            self.resolve(&id, &Decision::Withdrawn, Resolver::gateway(), None, true, env, plan);
+        } else if first && run_id != self.zero {
+            let body = RunBody::new(&run_id, RunStatus::AwaitingUi);
+            self.log(Draft::new(Kind::RunStatus, &body), env, plan);
+        }
+        self.touch(env, plan);
+    }
+
+    /// The runtime is gone: nothing of it can follow.
+    pub(super) fn gone(&mut self, exit: &Exit, env: &mut Env<'_>, plan: &mut Plan) {
+        if self.core.exited.is_some() {
+            return;
+        }
+        let why = exit.reason.clone().unwrap_or_else(|| match (&exit.code, &exit.signal) {
+            (Some(code), _) => format!("the agent exited with code {code}"),
+            (_, Some(signal)) => format!("the agent was killed by {signal}"),
+            _ => "the agent is gone".into(),
+        });
+        for id in self.open.keys().cloned().collect::<Vec<_>>() {
+            self.close(&id, RequestState::Orphaned, env, plan);
+        }
+        let status = if exit.stopped { RunStatus::Cancelled } else { RunStatus::Error };
+        self.end_run(&RunEnd { status, stop_reason: None, message: Some(why.clone()), native: None }, env, plan);
+        while let Some(queued) = self.core.queue.pop_front() {
+            self.end_queued(queued, RunStatus::Error, Some(&why), env, plan);
+        }
+        #[derive(Serialize)]
+        struct Body<'a> {
+            status: &'static str,
+            runtime_id: &'a str,
+            message: &'a str,
+            #[serde(flatten)]
+            exit: &'a Exit,
+        }
+        let body = Body { status: "exited", runtime_id: self.origin.runtime_id.as_str(), message: &why, exit };
+        self.log(Draft::new(Kind::RuntimeStatus, &body), env, plan);
+        self.core.exited = Some(why);
+        self.touch(env, plan);
+    }
+
+    /// The runtime takes no orders any more.
+    pub(super) fn stuck(&mut self, env: &Env<'_>, plan: &mut Plan) {
+        let body = serde_json::json!({
+            "status": "stuck", "runtime_id": self.origin.runtime_id,
+            "message": "the agent takes no input: it is being stopped",
+        });
+        self.log(Draft::new(Kind::RuntimeStatus, &body), env, plan);
+        self.touch(env, plan);
+    }
+
+    // === what clients ask ===
+
+    /// A prompt: starts a run, or waits for its turn. Returns the run and how many are before it.
+    pub(super) fn prompt(
+        &mut self,
+        content: Vec<Box<RawValue>>,
+        by: Resolver,
+        env: &mut Env<'_>,
+        plan: &mut Plan,
+    ) -> Result<(RunId, usize), Refusal> {
+        if let Some(why) = &self.core.exited {
+            return Err(Refusal::RuntimeGone(why.clone()));
+        }
+        if self.core.queue.len() >= QUEUE_MAX {
+            return Err(Refusal::QueueFull(self.core.queue.len()));
+        }
+        let run_id = RunId::trusted((env.mint)("r_"));
+        let text = display::label(&text_of(&content), TEXT_SHOWN);
+        if self.core.title.is_none() && !text.is_empty() {
+            self.core.title = Some(display::label(&text, TITLE_MAX));
+        }
+        let mut queued = Queued { run_id: run_id.clone(), seq: 0, content, text, by };
+        let ahead = self.core.queue.len() + usize::from(self.core.run.is_some());
+        if ahead > 0 {
+            let body = RunBody { by: Some(&queued.by), ..RunBody::new(&run_id, RunStatus::Queued) };
+            let draft = Draft::new(Kind::RunStatus, &body);
+            self.log_queued(&mut queued, draft, env, plan);
+            self.core.queue.push_back(queued);
+        } else {
+            self.start(queued, env, plan);
+        }
+        self.touch(env, plan);
+        Ok((run_id, ahead))
+    }
+
+    fn log_queued(&mut self, queued: &mut Queued, draft: Draft, env: &Env<'_>, plan: &mut Plan) {
+        plan.events.push(NewEvent {
+            run_id: queued.run_id.clone(),
+            seq: queued.seq,
+            at: env.now,
+            kind: draft.kind,
+            body: draft.body,
+            native: None,
+        });
+        queued.seq += 1;
+        self.core.updated_at = env.now;
+    }
+
+    fn start(&mut self, queued: Queued, env: &mut Env<'_>, plan: &mut Plan) {
+        let Some(native) = self.core.native_id.clone() else { return };
+        let ticket = (env.ticket)();
+        self.core.run = Some(Active {
+            run_id: queued.run_id.clone(),
+            seq: queued.seq,
+            started_at: env.now,
+            ticket: Some(ticket),
+            by: queued.by.clone(),
+            cancelling: false,
+            tools: BTreeMap::new(),
+        });
+        let body = RunBody { by: Some(&queued.by), ..RunBody::new(&queued.run_id, RunStatus::Running) };
+        self.log(Draft::new(Kind::RunStarted, &body), env, plan);
+        for block in &queued.content {
+            #[derive(Serialize)]
+            struct Body<'a> {
+                #[serde(rename = "sessionUpdate")]
+                update: &'static str,
+                content: &'a RawValue,
+                #[serde(rename = "_meta")]
+                meta: Meta<'a>,
+            }
+            #[derive(Serialize)]
+            struct Meta<'a> {
+                plexus: By<'a>,
+            }
+            #[derive(Serialize)]
+            struct By<'a> {
+                by: &'a Resolver,
+            }
+            let body =
+                Body { update: "user_message_chunk", content: block, meta: Meta { plexus: By { by: &queued.by } } };
+            self.log(one_line(Draft::new(Kind::UserMessageChunk, &body)), env, plan);
+        }
+        plan.orders.push(Command::Prompt { ticket, native, content: queued.content });
+        self.touch(env, plan);
+    }
+
+    fn start_next(&mut self, env: &mut Env<'_>, plan: &mut Plan) {
+        if self.core.exited.is_none()
+            && self.core.run.is_none()
+            && let Some(next) = self.core.queue.pop_front()
+        {
+            self.start(next, env, plan);
+        }
+    }
+
+    /// Stops the run under way, or one that waits. Every open request of the run is withdrawn first: some agents hang
+    /// on an unanswered one, and one would run the command.
+    pub(super) fn cancel(
+        &mut self,
+        run_id: Option<&RunId>,
+        by: &Resolver,
+        env: &mut Env<'_>,
+        plan: &mut Plan,
+    ) -> Result<RunId, Refusal> {
+        if let Some(why) = &self.core.exited {
+            return Err(Refusal::RuntimeGone(why.clone()));
+        }
+        if let Some(wanted) = run_id
+            && let Some(place) = self.core.queue.iter().position(|queued| queued.run_id == *wanted)
+        {
+            if let Some(queued) = self.core.queue.remove(place) {
+                let message = format!("cancelled by {} before it began", by.name);
+                self.end_queued(queued, RunStatus::Cancelled, Some(&message), env, plan);
+            }
+            return Ok(wanted.clone());
+        }
+        let active = self.core.run.as_mut().filter(|run| run_id.is_none_or(|wanted| run.run_id == *wanted));
+        let (Some(run), Some(native)) = (active, self.core.native_id.clone()) else { return Err(Refusal::NoRun) };
+        run.cancelling = true;
+        let (run_id, ticket) = (run.run_id.clone(), run.ticket);
+        let body = RunBody { by: Some(by), cancelling: true, ..RunBody::new(&run_id, RunStatus::Running) };
+        self.log(Draft::new(Kind::RunStatus, &body), env, plan);
+        for id in self.open.keys().cloned().collect::<Vec<_>>() {
+            self.resolve(&id, &Decision::Withdrawn, by.clone(), None, true, env, plan);
+        }
+        if let Some(ticket) = ticket {
+            plan.orders.push(Command::Cancel { ticket, native });
+        }
+        self.touch(env, plan);
+        Ok(run_id)
+    }
+
+    /// An answer: the first one that fits wins.
+    pub(super) fn answer(
+        &mut self,
+        id: &RequestId,
+        answer: &Answer,
+        by: Resolver,
+        key: Option<String>,
+        env: &mut Env<'_>,
+        plan: &mut Plan,
+    ) -> Result<Receipt, Refusal> {
+        let Some(open) = self.open.get(id) else { return Err(Refusal::NoRequest(id.clone())) };
+        let decision = requests::judge(&open.request, answer)?;
+        if let (Decision::Option { kind, .. }, Some(tool)) = (&decision, open.request.tool_call_id.clone())
+            && let (true, Some(run)) = (kind.rejects(), &mut self.core.run)
+            && let Some(rejected) = run.tools.get_mut(&tool)
+        {
+            *rejected = true;
+        }
+        self.resolve(id, &decision, by, key, true, env, plan).ok_or_else(|| Refusal::NoRequest(id.clone()))
+    }
+
+    /// What to tell somebody whose answer finds the request closed; `None` if it is open.
+    pub(super) fn late(&self, id: &RequestId, key: Option<&str>) -> Option<Refusal> {
+        if self.open.contains_key(id) {
+            return None;
+        }
+        Some(match self.closed.iter().rev().find(|(receipt, _)| receipt.request_id == *id) {
+            Some((receipt, won_with)) => late(receipt.clone(), won_with.as_deref(), key),
+            None => Refusal::NoRequest(id.clone()),
+        })
+    }
+
+    /// The receipt of a request that closed a moment ago.
+    pub(super) fn receipt(&self, id: &RequestId) -> Option<&Receipt> {
+        self.closed.iter().rev().map(|(receipt, _)| receipt).find(|receipt| receipt.request_id == *id)
+    }
+
+    /// A deadline passed.
+    pub(super) fn expire(&mut self, id: &RequestId, env: &mut Env<'_>, plan: &mut Plan) {
+        self.resolve(id, &Decision::Expired, Resolver::gateway(), None, true, env, plan);
+    }
+
+    // === ends ===
+
+    /// Ends a request by a decision, and tells the runtime unless it knows.
+    #[allow(clippy::too_many_arguments)] // the whole of what a decision is
+    fn resolve(
+        &mut self,
+        id: &RequestId,
+        decision: &Decision,
+        by: Resolver,
+        key: Option<String>,
+        tell: bool,
+        env: &mut Env<'_>,
+        plan: &mut Plan,
+    ) -> Option<Receipt> {
+        let open = self.open.remove(id)?;
+        let receipt = requests::receipt(&open.request, decision, by, env.now);
+        self.resolved(&open.request, receipt.clone(), key, env, plan);
+        if tell {
+            // What a runtime hears of people, it hears only once it is on disk.
+            plan.sync = true;
+            plan.orders.push(Command::Answer { key: open.key, decision: decision.clone() });
+        }
+        let run_id = &open.request.run_id;
+        let waits = self.open.values().any(|other| other.request.run_id == *run_id);
+        let under_way = self.core.run.as_ref().is_some_and(|run| run.run_id == *run_id && !run.cancelling);
+        if under_way && !waits {
+            let body = RunBody::new(run_id, RunStatus::Running);
+            self.log(Draft::new(Kind::RunStatus, &body), env, plan);
+        }
+        Some(receipt)
+    }
+
+    /// Ends a request that nobody can answer any more; the runtime is not told.
+    fn close(&mut self, id: &RequestId, state: RequestState, env: &mut Env<'_>, plan: &mut Plan) {
+        let Some(open) = self.open.remove(id) else { return };
+        let receipt =
+            Receipt { state, ..requests::receipt(&open.request, &Decision::Withdrawn, Resolver::gateway(), env.now) };
+        self.resolved(&open.request, receipt, None, env, plan);
+    }
+
+    fn resolved(
+        &mut self,
+        request: &Arc<Request>,
+        receipt: Receipt,
+        key: Option<String>,
+        env: &Env<'_>,
+        plan: &mut Plan,
+    ) {
+        let request =
+            Arc::new(Request { state: receipt.state, receipt: Some(receipt.clone()), ..Request::clone(request) });
+        #[derive(Serialize)]
+        struct Body<'a> {
+            session_id: &'a str,
+            #[serde(flatten)]
+            receipt: &'a Receipt,
+        }
+        let body = Body { session_id: self.origin.session_id.as_str(), receipt: &receipt };
+        self.log_in(&request.run_id, Draft::new(Kind::RequestResolved, &body), env, plan);
+        plan.requests.push(Change { request, key, event: plan.events.len() - 1 });
+        self.touch(env, plan);
+    }
+
+    fn end_run(&mut self, end: &RunEnd, env: &mut Env<'_>, plan: &mut Plan) {
+        let Some(run) = &self.core.run else { return };
+        let (run_id, cancelling) = (run.run_id.clone(), run.cancelling);
+        let asked: Vec<RequestId> =
+            self.open.iter().filter(|(_, open)| open.request.run_id == run_id).map(|(id, _)| id.clone()).collect();
+        for id in asked {
+            // The run ended over its own question. The answer is for hygiene: some agents keep a promise waiting for it.
+            self.resolve(&id, &Decision::Withdrawn, Resolver::gateway(), None, true, env, plan);
+        }
+        let why = match end.status {
+            RunStatus::Cancelled => "cancelled",
+            RunStatus::Error => "the run failed",
+            _ => "the run ended",
+        };
+        let dangling: Vec<String> = self.core.run.iter().flat_map(|run| run.tools.keys().cloned()).collect();
+        for id in dangling {
+            self.close_tool(&id, why, env, plan);
+        }
+        // Agents differ in how they call the end of a run that was cancelled; people cancelled it.
+        let status = if cancelling && end.status != RunStatus::Error { RunStatus::Cancelled } else { end.status };
+        let body = RunBody {
+            stop_reason: end.stop_reason.as_deref(),
+            message: end.message.as_deref(),
+            ..RunBody::new(&run_id, status)
+        };
+        let draft = Draft { native: end.native.clone(), ..Draft::new(Kind::RunEnded, &body) };
+        self.log(draft, env, plan);
+        self.core.run = None;
+        plan.ended.push(run_id);
+        self.touch(env, plan);
+    }
+
+    fn end_queued(
+        &mut self,
+        mut queued: Queued,
+        status: RunStatus,
+        message: Option<&str>,
+        env: &Env<'_>,
+        plan: &mut Plan,
+    ) {
+        let run_id = queued.run_id.clone();
+        let body = RunBody { message, ..RunBody::new(&run_id, status) };
+        self.log_queued(&mut queued, Draft::new(Kind::RunEnded, &body), env, plan);
+        self.touch(env, plan);
+    }
+}
+
+/// What to tell somebody who answers a request that is closed.
+pub(super) fn late(receipt: Receipt, won_with: Option<&str>, key: Option<&str>) -> Refusal {
+    match receipt.state {
+        RequestState::Answered => {
+            let won = key.is_some() && key == won_with;
+            Refusal::AlreadyResolved(Box::new(Receipt { won, ..receipt }))
+        }
+        _ => Refusal::Closed(Box::new(receipt)),
+    }
+}
+
+/// The standing run that holds what happens between runs.
+fn zero_of(origin: &Origin) -> RunId {
+    let session = origin.session_id.as_str();
+    RunId::trusted(format!("r_0_{}", session.strip_prefix("s_").unwrap_or(session)))
+}
+
+/// Bodies are one line; a client's JSON may have line breaks between its tokens.
+fn one_line(draft: Draft) -> Draft {
+    if !draft.body.iter().any(|b| matches!(b, b'\r' | b'\n')) {
+        return draft;
+    }
+    // Line breaks inside strings are escaped in JSON: the raw ones are all white space.
+    let body: Bytes = draft.body.iter().map(|b| if matches!(b, b'\r' | b'\n') { b' ' } else { *b }).collect();
+    Draft { body, ..draft }
+}
