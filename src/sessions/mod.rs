@@ -10,6 +10,8 @@ mod requests;
 mod session;
 mod snapshot;
 mod state;
+#[cfg(test)]
+mod state_tests;
 
 pub use directory::{Accepted, Directory, OpenSession, Retention, Rules};
 pub use link::{Exit, FromRuntime, Inlet, Launcher, Link, LinkEnd, NoOrders, Order};

@@ -351,6 +351,10 @@ impl State {
 
     /// One thing that the runtime said.
     pub(super) fn said(&mut self, said: Said, env: &mut Env<'_>, plan: &mut Plan) {
+        if self.core.exited.is_some() {
+            // The driver says nothing after the end; a session that was closed by people wants to hear nothing.
+            return;
+        }
         match said {
             Said::Event { draft, .. } => self.happened(draft, env, plan),
             Said::Asked { ask, .. } => self.asked(*ask, env, plan),

@@ -1,0 +1,422 @@
+//! Tables of decisions: what is logged, what the runtime is told, what stays open.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::Exit;
+use super::Refusal;
+use super::state::{Env, Plan, State};
+use crate::dialects::{Ask, AskKey, Command, Draft, RunEnd, Said, Subject, ToolMark};
+use crate::model::*;
+
+/// A session with predictable identifiers, and everything it ever logged and ordered.
+struct Bench {
+    state: State,
+    minted: u64,
+    tickets: u64,
+    expire_ms: Option<u64>,
+    log: Vec<(String, u64, Kind, Value)>,
+    orders: Vec<String>,
+    position: u64,
+}
+
+fn by(name: &str) -> Resolver {
+    Resolver { device_id: DeviceId::trusted(format!("d_{name}")), name: name.into() }
+}
+
+fn text(words: &str) -> Vec<Box<RawValue>> {
+    vec![serde_json::value::to_raw_value(&json!({ "type": "text", "text": words })).unwrap()]
+}
+
+impl Bench {
+    fn new() -> Self {
+        let origin = Arc::new(Origin {
+            session_id: SessionId::trusted("s_1"),
+            runtime_id: RuntimeId::trusted("demo"),
+            dialect: "acp".into(),
+        });
+        let state = State::new(origin, Some("n1".into()), "/".into(), None, 1, Timestamp::default());
+        Self { state, minted: 0, tickets: 0, expire_ms: None, log: vec![], orders: vec![], position: 0 }
+    }
+
+    fn step<T>(&mut self, decide: impl FnOnce(&mut State, &mut Env<'_>, &mut Plan) -> T) -> T {
+        let mut plan = Plan::default();
+        let (minted, tickets) = (&mut self.minted, &mut self.tickets);
+        let mut env = Env {
+            now: Timestamp::from_millis(1000),
+            mono: Instant::now(),
+            expire_ms: self.expire_ms,
+            mint: &mut |prefix| {
+                *minted += 1;
+                format!("{prefix}{minted}")
+            },
+            ticket: &mut || {
+                *tickets += 1;
+                Ticket(*tickets)
+            },
+        };
+        let outcome = decide(&mut self.state, &mut env, &mut plan);
+        for event in &plan.events {
+            let body = serde_json::from_slice(&event.body).expect("a body is JSON");
+            self.log.push((event.run_id.to_string(), event.seq, event.kind, body));
+        }
+        for order in &plan.orders {
+            self.orders.push(match order {
+                Command::Prompt { ticket, .. } => format!("prompt {}", ticket.0),
+                Command::Cancel { ticket, .. } => format!("cancel {}", ticket.0),
+                Command::Answer { key, decision } => {
+                    assert!(plan.sync, "an answer is synced before the runtime hears it");
+                    format!("answer {} {decision:?}", key.0)
+                }
+                other => format!("{other:?}"),
+            });
+        }
+        let settled = plan.requests.iter().filter_map(|c| Some((c.request.receipt.clone()?, c.key.clone())));
+        self.state.settle(settled.collect::<Vec<_>>());
+        self.position += plan.events.len() as u64;
+        outcome
+    }
+
+    fn prompt(&mut self, words: &str) -> (RunId, usize) {
+        self.step(|state, env, plan| state.prompt(text(words), by("laptop"), env, plan)).unwrap()
+    }
+
+    fn say(&mut self, said: Said) {
+        self.step(|state, env, plan| state.said(said, env, plan));
+    }
+
+    fn chunk(&mut self, words: &str) {
+        let body = json!({"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":words}});
+        self.say(Said::Event { native: None, draft: Draft::new(Kind::AgentMessageChunk, &body) });
+    }
+
+    fn tool(&mut self, id: &str, status: &str) {
+        let body = json!({"sessionUpdate":"tool_call_update","toolCallId":id,"status":status});
+        let over = status == "completed" || status == "failed";
+        let draft = Draft { tool: Some(ToolMark { id: id.into(), over }), ..Draft::new(Kind::ToolCallUpdate, &body) };
+        self.say(Said::Event { native: None, draft });
+    }
+
+    fn ask(&mut self, key: &str, tool: Option<&str>) -> RequestId {
+        let offer = |id: &str, kind| Offer { id: id.into(), label: id.into(), kind };
+        let ask = Ask {
+            key: AskKey(key.into()),
+            kind: RequestType::Permission,
+            title: "Run?".into(),
+            message: None,
+            subject: Subject::Command { argv: vec!["touch x".into()], cwd: None },
+            options: vec![
+                offer("yes", Choice::AllowOnce),
+                offer("always", Choice::AllowAlways),
+                offer("no", Choice::RejectOnce),
+            ],
+            items: vec![],
+            multi: false,
+            default_value: None,
+            multiline: false,
+            secret: false,
+            danger: false,
+            allow_reason: false,
+            allow_remember: false,
+            tool_call_id: tool.map(Into::into),
+            first_mention: None,
+            params: RawValue::from_string("{}".into()).unwrap(),
+            native: "{}".into(),
+        };
+        self.say(Said::Asked { native: None, ask: Box::new(ask) });
+        let opened = self.log.iter().rev().find(|(_, _, kind, _)| *kind == Kind::RequestOpened);
+        RequestId::trusted(opened.map_or("q_none", |opened| opened.3["request_id"].as_str().unwrap()))
+    }
+
+    fn end(&mut self, ticket: u64, status: RunStatus) {
+        let end = RunEnd { status, stop_reason: Some("end_turn".into()), message: None, native: None };
+        self.say(Said::Ended { native: "n1".into(), ticket: Ticket(ticket), end });
+    }
+
+    fn answer(&mut self, id: &RequestId, answer: Answer, who: &str) -> Result<Receipt, Refusal> {
+        if let Some(late) = self.state.late(id, None) {
+            return Err(late);
+        }
+        self.step(|state, env, plan| state.answer(id, &answer, by(who), None, env, plan))
+    }
+
+    fn kinds(&self, from: usize) -> Vec<&'static str> {
+        self.log[from..].iter().map(|(_, _, kind, _)| kind.as_str()).collect()
+    }
+
+    /// Every run's numbers are 0, 1, 2 … in the order of the log.
+    fn assert_numbered(&self) {
+        let mut next = std::collections::HashMap::new();
+        for (run, seq, kind, _) in &self.log {
+            let expected = next.entry(run).or_insert(0);
+            assert_eq!(seq, expected, "{run} {kind:?}");
+            *expected += 1;
+        }
+    }
+}
+
+fn option(id: &str) -> Answer {
+    Answer { option_id: Some(id.into()), ..Answer::default() }
+}
+
+#[test]
+fn a_run_begins_streams_and_ends() {
+    let mut bench = Bench::new();
+    let (run, ahead) = bench.prompt("hello");
+    assert_eq!(ahead, 0);
+    bench.chunk("hi");
+    bench.end(1, RunStatus::Completed);
+    assert_eq!(bench.kinds(0), ["run_started", "user_message_chunk", "agent_message_chunk", "run_ended"]);
+    assert!(bench.log.iter().all(|(id, ..)| *id == run.to_string()));
+    assert_eq!(bench.state.info().state, SessionState::Idle);
+    assert_eq!(bench.state.info().title.as_deref(), Some("hello"));
+    assert_eq!(bench.orders, ["prompt 1"]);
+    bench.chunk("late");
+    assert_eq!(bench.log.last().unwrap().0, "r_0_1", "what comes after the end belongs to run zero");
+    bench.assert_numbered();
+}
+
+#[test]
+fn one_prompt_at_a_time_the_others_wait_their_turn() {
+    let mut bench = Bench::new();
+    bench.prompt("one");
+    let (two, ahead) = bench.prompt("two");
+    assert_eq!(ahead, 1);
+    let (three, ahead) = bench.prompt("three");
+    assert_eq!(ahead, 2);
+    assert_eq!(bench.orders, ["prompt 1"], "the agent hears of one only");
+    assert_eq!(bench.state.info().queue.len(), 2);
+    bench.step(|state, env, plan| state.cancel(Some(&two), &by("phone"), env, plan)).unwrap();
+    bench.end(1, RunStatus::Completed);
+    assert_eq!(bench.orders, ["prompt 1", "prompt 2"]);
+    assert_eq!(bench.state.info().run_id, Some(three));
+    bench.assert_numbered();
+}
+
+#[test]
+fn the_queue_is_bounded() {
+    let mut bench = Bench::new();
+    for _ in 0..65 {
+        bench.prompt("x");
+    }
+    let refused = bench.step(|state, env, plan| state.prompt(text("x"), by("laptop"), env, plan));
+    assert!(matches!(refused, Err(Refusal::QueueFull(64))));
+}
+
+#[test]
+fn the_first_answer_wins_and_the_loser_learns_who() {
+    let mut bench = Bench::new();
+    bench.prompt("go");
+    let id = bench.ask("0", None);
+    assert_eq!(bench.state.info().state, SessionState::Waiting);
+    let won = bench.answer(&id, option("yes"), "phone").unwrap();
+    assert_eq!((won.ok, won.option_id.as_deref()), (Some(true), Some("yes")));
+    match bench.answer(&id, option("no"), "laptop") {
+        Err(Refusal::AlreadyResolved(receipt)) => assert_eq!(receipt.resolved_by.name, "phone"),
+        other => panic!("{other:?}"),
+    }
+    let answers: Vec<_> = bench.orders.iter().filter(|order| order.starts_with("answer")).collect();
+    assert_eq!(answers.len(), 1, "exactly one answer is forwarded");
+    assert_eq!(bench.state.info().state, SessionState::Running);
+}
+
+#[test]
+fn an_answer_that_was_not_offered_changes_nothing() {
+    let mut bench = Bench::new();
+    bench.prompt("go");
+    let id = bench.ask("0", None);
+    let orders = bench.orders.len();
+    let stale = Answer { digest: Some("0".repeat(64)), ..option("yes") };
+    let reasoned = Answer { reason: Some("because".into()), ..option("no") };
+    let both = Answer { ok: Some(true), ..option("yes") };
+    let value = Answer { value: Some(Some("x".into())), ..Answer::default() };
+    for (answer, code) in [
+        (option("nonsense"), "option_not_offered"),
+        (stale, "stale"),
+        (reasoned, "reason_not_offered"),
+        (both, "answer_type"),
+        (value, "answer_type"),
+        (Answer::default(), "answer_type"),
+    ] {
+        match bench.answer(&id, answer, "phone") {
+            Err(Refusal::BadAnswer { code: given, .. }) => assert_eq!(given, code),
+            Err(Refusal::StaleDigest) => assert_eq!(code, "stale"),
+            other => panic!("{code}: {other:?}"),
+        }
+    }
+    assert_eq!(bench.orders.len(), orders);
+    assert_eq!(bench.state.info().open_requests, 1, "still open, still answerable");
+    assert!(bench.answer(&id, Answer { ok: Some(false), ..Answer::default() }, "phone").is_ok());
+}
+
+#[test]
+fn remember_means_the_always_option() {
+    let mut bench = Bench::new();
+    bench.prompt("go");
+    let id = bench.ask("0", None);
+    let answer = Answer { ok: Some(true), remember: Some(true), ..Answer::default() };
+    assert_eq!(bench.answer(&id, answer, "phone").unwrap().option_id.as_deref(), Some("always"));
+}
+
+#[test]
+fn cancel_withdraws_what_is_open_before_the_runtime_hears_of_it() {
+    let mut bench = Bench::new();
+    bench.prompt("go");
+    let id = bench.ask("\"uuid\"", Some("t1"));
+    bench.tool("t1", "pending");
+    bench.step(|state, env, plan| state.cancel(None, &by("phone"), env, plan)).unwrap();
+    assert_eq!(bench.orders, ["prompt 1", "answer \"uuid\" Withdrawn", "cancel 1"]);
+    match bench.answer(&id, option("yes"), "laptop") {
+        Err(Refusal::Closed(receipt)) => assert_eq!(receipt.state, RequestState::Withdrawn),
+        other => panic!("{other:?}"),
+    }
+    // A question that comes while the run is being cancelled is withdrawn at once.
+    bench.ask("7", None);
+    assert_eq!(bench.orders.last().unwrap(), "answer 7 Withdrawn");
+    let from = bench.log.len();
+    bench.end(1, RunStatus::Completed);
+    assert_eq!(bench.kinds(from), ["tool_call_update", "run_ended"], "the dangling card is closed");
+    assert_eq!(bench.log.last().unwrap().3["status"], "cancelled");
+    bench.assert_numbered();
+}
+
+#[test]
+fn a_rejected_tool_call_that_the_agent_leaves_open_is_closed() {
+    let mut bench = Bench::new();
+    bench.prompt("go");
+    bench.tool("t1", "pending");
+    let id = bench.ask("0", Some("t1"));
+    bench.answer(&id, option("no"), "phone").unwrap();
+    let from = bench.log.len();
+    bench.chunk("well then");
+    assert_eq!(bench.kinds(from), ["tool_call_update", "agent_message_chunk"]);
+    assert_eq!(bench.log[from].3["status"], "failed");
+    assert_eq!(bench.log[from].3["_meta"]["plexus"]["synthesized"], true);
+    bench.end(1, RunStatus::Completed);
+    assert_eq!(bench.kinds(from + 2), ["run_ended"], "closed once");
+}
+
+#[test]
+fn an_agent_that_closes_its_card_itself_is_left_alone() {
+    let mut bench = Bench::new();
+    bench.prompt("go");
+    bench.tool("t1", "pending");
+    let id = bench.ask("0", Some("t1"));
+    bench.answer(&id, option("no"), "phone").unwrap();
+    let from = bench.log.len();
+    bench.tool("t1", "failed");
+    bench.end(1, RunStatus::Completed);
+    assert_eq!(bench.kinds(from), ["tool_call_update", "run_ended"]);
+}
+
+#[test]
+fn a_runtimes_death_orphans_its_requests_and_ends_everything() {
+    let mut bench = Bench::new();
+    bench.prompt("go");
+    bench.prompt("waits");
+    bench.tool("t1", "pending");
+    let id = bench.ask("0", Some("t1"));
+    let (from, orders) = (bench.log.len(), bench.orders.len());
+    let exit = Exit { code: Some(3), ..Exit::default() };
+    bench.step(|state, env, plan| state.gone(&exit, env, plan));
+    assert_eq!(bench.kinds(from), ["request_resolved", "tool_call_update", "run_ended", "run_ended", "runtime_status"]);
+    assert_eq!(bench.log[from].3["state"], "orphaned");
+    assert_eq!(bench.orders.len(), orders, "nobody is left to be told");
+    assert_eq!(bench.state.info().state, SessionState::Exited);
+    match bench.answer(&id, option("yes"), "phone") {
+        Err(Refusal::Closed(receipt)) => assert_eq!(receipt.state, RequestState::Orphaned),
+        other => panic!("{other:?}"),
+    }
+    let refused = bench.step(|state, env, plan| state.prompt(text("x"), by("laptop"), env, plan));
+    assert!(matches!(refused, Err(Refusal::RuntimeGone(_))));
+    bench.assert_numbered();
+}
+
+#[test]
+fn a_deadline_expires_a_request_and_the_agent_is_told_so() {
+    let mut bench = Bench::new();
+    bench.expire_ms = Some(50);
+    bench.prompt("go");
+    let id = bench.ask("0", None);
+    assert_eq!(bench.state.deadline().unwrap().1, id);
+    bench.step(|state, env, plan| state.expire(&id, env, plan));
+    assert_eq!(bench.orders.last().unwrap(), "answer 0 Expired");
+    assert!(bench.state.deadline().is_none());
+    assert!(matches!(bench.answer(&id, option("yes"), "phone"), Err(Refusal::Closed(_))));
+}
+
+#[test]
+fn what_the_runtime_takes_back_is_withdrawn_and_not_answered() {
+    let mut bench = Bench::new();
+    bench.prompt("go");
+    bench.ask("null", None);
+    let orders = bench.orders.len();
+    bench.say(Said::TakenBack { native: None, key: AskKey("null".into()) });
+    assert_eq!(bench.orders.len(), orders);
+    assert_eq!(bench.state.info().open_requests, 0);
+}
+
+#[test]
+fn two_requests_at_once_are_two() {
+    let mut bench = Bench::new();
+    bench.prompt("go");
+    let (one, two) = (bench.ask("0", None), bench.ask("1", None));
+    bench.answer(&two, option("no"), "phone").unwrap();
+    assert_eq!(bench.state.info().state, SessionState::Waiting);
+    bench.answer(&one, option("yes"), "laptop").unwrap();
+    assert_eq!(bench.state.info().state, SessionState::Running);
+    let answers: Vec<_> = bench.orders[1..].iter().map(|order| &order[..8]).collect();
+    assert_eq!(answers, ["answer 1", "answer 0"]);
+}
+
+#[test]
+fn the_row_restores_the_state_and_the_numbers_go_on() {
+    let mut bench = Bench::new();
+    let (run, _) = bench.prompt("go");
+    let row = bench.state.row();
+    bench.chunk("a");
+    bench.chunk("b");
+    let since: Vec<(RunId, u64)> =
+        bench.log[2..].iter().map(|(run, seq, ..)| (RunId::trusted(run.as_str()), *seq)).collect();
+    let since = since.iter().map(|(run, seq)| (run, *seq));
+    bench.state = State::restore(Arc::clone(&bench.state.origin), &row, vec![], since).unwrap();
+    assert_eq!(bench.state.info().run_id, Some(run));
+    bench.step(|state, env, plan| state.gone(&Exit::default(), env, plan));
+    bench.assert_numbered();
+}
+
+proptest::proptest! {
+    /// Whatever happens in whatever order: numbers have no gap, a request is answered to the runtime once at most, and
+    /// nothing is open when the runtime is gone.
+    #[test]
+    fn any_order_of_things_keeps_the_invariants(steps in proptest::collection::vec(0u8..9, 1..60)) {
+        let mut bench = Bench::new();
+        let mut asked = Vec::new();
+        for (n, step) in steps.into_iter().enumerate() {
+            match step {
+                0 => { let _ = bench.step(|state, env, plan| state.prompt(text("x"), by("a"), env, plan)); }
+                1 => bench.chunk("c"),
+                2 => asked.push(bench.ask(&n.to_string(), Some("t"))),
+                3 => { if let Some(id) = asked.last().cloned() { let _ = bench.answer(&id, option("yes"), "a"); } }
+                4 => { if let Some(id) = asked.first().cloned() { let _ = bench.answer(&id, option("no"), "b"); } }
+                5 => { let _ = bench.step(|state, env, plan| state.cancel(None, &by("a"), env, plan)); }
+                6 => { let ticket = bench.tickets; bench.end(ticket, RunStatus::Completed); }
+                7 => bench.tool("t", if n % 2 == 0 { "pending" } else { "completed" }),
+                _ => { if n % 7 == 0 { bench.step(|state, env, plan| state.gone(&Exit::default(), env, plan)); } }
+            }
+        }
+        bench.step(|state, env, plan| state.gone(&Exit::default(), env, plan));
+        bench.assert_numbered();
+        proptest::prop_assert_eq!(bench.state.info().open_requests, 0);
+        let mut answered: Vec<_> =
+            bench.orders.iter().filter(|o| o.starts_with("answer")).map(|o| o.split(' ').nth(1).unwrap().to_owned()).collect();
+        let all = answered.len();
+        answered.sort();
+        answered.dedup();
+        proptest::prop_assert_eq!(answered.len(), all);
+    }
+}
