@@ -1,3 +1,5 @@
-//! What several integration tests share.
+//! What the stories share.
+#![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::print_stderr, clippy::panic)]
 
 pub mod agents;
+pub mod gateway;

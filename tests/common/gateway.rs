@@ -1,0 +1,471 @@
+//! The real binary on a port of its own, and clients that keep what a real client would keep, so that a test reads as a
+//! story.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use futures_util::{SinkExt, StreamExt};
+use serde_json::{Value, json};
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::{Error as WsError, Message};
+
+/// How long a story waits for something that must happen; reached only by a failure.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The program under test.
+pub fn exe() -> &'static str {
+    env!("CARGO_BIN_EXE_plexus")
+}
+
+/// The demo runtime, attached as `demo`.
+pub fn demo() -> String {
+    runtime("demo", &[exe(), "agent", "demo"], "")
+}
+
+/// A runtime for a configuration file.
+pub fn runtime(id: &str, command: &[&str], more: &str) -> String {
+    format!("[[runtime]]\nid = {}\ndialect = \"acp\"\ncommand = {}\n{more}\n", json!(id), json!(command))
+}
+
+/// A running gateway with a home of its own; killed when dropped.
+pub struct Gateway {
+    child: Child,
+    pub home: PathBuf,
+    _dir: tempfile::TempDir,
+    pub url: String,
+    pub token: String,
+    pub http: reqwest::Client,
+}
+
+impl Gateway {
+    /// A gateway with the demo runtime.
+    pub async fn demo() -> Self {
+        Self::start(&demo()).await
+    }
+
+    /// A gateway with this configuration (`listen` is set to a free port).
+    pub async fn start(config: &str) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        Self::start_in(dir, config).await
+    }
+
+    /// A gateway whose state is in `dir/home`.
+    pub async fn start_in(dir: tempfile::TempDir, config: &str) -> Self {
+        let home = dir.path().join("home");
+        std::fs::create_dir_all(&home).unwrap();
+        std::fs::write(dir.path().join("plexus.toml"), format!("listen = \"127.0.0.1:0\"\n{config}")).unwrap();
+        let child = spawn(dir.path(), &home);
+        let mut gateway = Self {
+            child,
+            home,
+            _dir: dir,
+            url: String::new(),
+            token: String::new(),
+            http: reqwest::Client::builder().no_proxy().build().unwrap(),
+        };
+        gateway.ready().await;
+        gateway
+    }
+
+    async fn ready(&mut self) {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                panic!("the gateway exited at once: {status}; its stderr: {}", self.stderr());
+            }
+            let json = std::fs::read(self.home.join("gateway.json")).ok();
+            let json = json.and_then(|json| serde_json::from_slice::<Value>(&json).ok());
+            if let Some(json) = json.filter(|json| json["pid"] == self.child.id()) {
+                self.url = json["url"].as_str().unwrap().trim_end_matches('/').to_owned();
+                self.token = std::fs::read_to_string(self.home.join("token")).unwrap().trim().to_owned();
+                if self.http.get(format!("{}/healthz", self.url)).send().await.is_ok() {
+                    return;
+                }
+            }
+            assert!(Instant::now() < deadline, "the gateway did not start; its stderr: {}", self.stderr());
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// What it wrote to stderr.
+    pub fn stderr(&self) -> String {
+        std::fs::read_to_string(self.home.join("../stderr")).unwrap_or_default()
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// `kill -9`, now.
+    pub fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// SIGTERM; waits for the end.
+    pub async fn stop(&mut self) -> std::process::ExitStatus {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            assert!(Instant::now() < deadline, "the gateway did not stop");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// Starts it again in the same home.
+    pub async fn again(&mut self) {
+        self.child = spawn(self.home.parent().unwrap(), &self.home);
+        self.ready().await;
+    }
+
+    /// A request with the administrator's token.
+    pub fn request(&self, method: &str, path: &str) -> reqwest::RequestBuilder {
+        let method = reqwest::Method::from_bytes(method.as_bytes()).unwrap();
+        self.http.request(method, format!("{}{path}", self.url)).bearer_auth(&self.token)
+    }
+
+    /// GET, as status and JSON.
+    pub async fn get(&self, path: &str) -> (u16, Value) {
+        answer(self.request("GET", path)).await
+    }
+
+    /// POST of JSON, as status and JSON.
+    pub async fn post(&self, path: &str, body: Value) -> (u16, Value) {
+        answer(self.request("POST", path).json(&body)).await
+    }
+
+    /// DELETE, as status and JSON.
+    pub async fn delete(&self, path: &str) -> (u16, Value) {
+        answer(self.request("DELETE", path)).await
+    }
+
+    /// Opens a session and returns its identifier.
+    pub async fn session(&self, runtime: &str) -> String {
+        let (status, body) = self.post("/v1/sessions", json!({ "runtime_id": runtime })).await;
+        assert!(status == 200 || status == 201, "{status} {body}");
+        body["session_id"].as_str().unwrap_or_else(|| panic!("{body}")).to_owned()
+    }
+
+    /// Sends a prompt and returns its run.
+    pub async fn prompt(&self, session: &str, text: &str) -> String {
+        let (status, body) = self.post(&format!("/v1/sessions/{session}/prompt"), json!({ "text": text })).await;
+        assert_eq!(status, 202, "{body}");
+        body["run_id"].as_str().unwrap().to_owned()
+    }
+
+    /// Waits until a request of the session is open, and returns it.
+    pub async fn open_request(&self, session: &str) -> Value {
+        self.open_requests(session, 1).await.remove(0)
+    }
+
+    /// Waits until so many requests of the session are open, and returns them.
+    pub async fn open_requests(&self, session: &str, count: usize) -> Vec<Value> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let (_, body) = self.get("/v1/requests?state=open").await;
+            let mut all: Vec<Value> = body["requests"].as_array().unwrap().clone();
+            all.retain(|request| request["session_id"] == session);
+            if all.len() >= count {
+                return all;
+            }
+            assert!(Instant::now() < deadline, "no request opened");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// Answers a request with one of its options.
+    pub async fn choose(&self, request: &Value, option: &str) -> (u16, Value) {
+        let id = request["request_id"].as_str().unwrap();
+        self.post(&format!("/v1/requests/{id}/answer"), json!({ "option_id": option })).await
+    }
+
+    /// The option of a request that means this.
+    pub fn option(request: &Value, kind: &str) -> String {
+        let options = request["options"].as_array().unwrap();
+        let option = options.iter().find(|option| option["kind"] == kind);
+        option.unwrap_or_else(|| panic!("no {kind} in {request}"))["id"].as_str().unwrap().to_owned()
+    }
+
+    /// Waits until the run has ended and returns all events of the session so far, read page by page.
+    pub async fn until_ended(&self, session: &str, run: &str) -> Vec<Value> {
+        let mut events = Vec::new();
+        let mut after = String::new();
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let (status, page) =
+                self.get(&format!("/v1/sessions/{session}/events?after={after}&wait=5&limit=1000")).await;
+            assert_eq!(status, 200, "{page}");
+            events.extend(page["events"].as_array().unwrap().iter().cloned());
+            after = page["next"].as_str().unwrap().to_owned();
+            if events.iter().any(|event| event["kind"] == "run_ended" && event["run_id"] == run) {
+                return events;
+            }
+            assert!(Instant::now() < deadline, "{run} did not end: {:?}", events.last());
+        }
+    }
+
+    /// All events of a session.
+    pub async fn events(&self, session: &str) -> Vec<Value> {
+        let mut events = Vec::new();
+        let mut after = String::new();
+        loop {
+            let (status, page) = self.get(&format!("/v1/sessions/{session}/events?after={after}&limit=5000")).await;
+            assert_eq!(status, 200, "{page}");
+            let some = page["events"].as_array().unwrap();
+            events.extend(some.iter().cloned());
+            after = page["next"].as_str().unwrap().to_owned();
+            if some.is_empty() {
+                return events;
+            }
+        }
+    }
+
+    /// A WebSocket client that has said hello.
+    pub async fn ws(&self) -> Ws {
+        let token = self.token.clone();
+        self.ws_as(&token).await
+    }
+
+    /// A WebSocket client with this token.
+    pub async fn ws_as(&self, token: &str) -> Ws {
+        let url = format!("{}/v1/ws", self.url.replace("http://", "ws://"));
+        let mut request = url.into_client_request().unwrap();
+        request.headers_mut().insert("Authorization", format!("Bearer {token}").parse().unwrap());
+        let (socket, _) = tokio_tungstenite::connect_async(request).await.unwrap();
+        let mut ws = Ws { socket, next_id: 0, heard: VecDeque::new() };
+        let hello = json!({ "protocol_version": "0", "client": { "name": "story", "version": "1" },
+            "ui_capabilities": { "supports_confirm": true, "supports_prompt": true, "supports_pick": true } });
+        ws.call("initialize", hello).await.unwrap();
+        ws
+    }
+
+    /// An SSE client.
+    pub async fn sse(&self, path: &str, last: Option<&str>) -> Sse {
+        let mut request = self.request("GET", path).header("Accept", "text/event-stream");
+        if let Some(last) = last {
+            request = request.header("Last-Event-ID", last);
+        }
+        let response = request.send().await.unwrap();
+        assert_eq!(response.status(), 200);
+        Sse { body: Box::pin(response.bytes_stream()), rest: Vec::new() }
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if std::thread::panicking() {
+            eprintln!("--- the gateway's stderr\n{}", self.stderr());
+        }
+    }
+}
+
+fn spawn(dir: &Path, home: &Path) -> Child {
+    let stderr = std::fs::OpenOptions::new().create(true).append(true).open(dir.join("stderr")).unwrap();
+    Command::new(exe())
+        .args(["serve", "-c"])
+        .arg(dir.join("plexus.toml"))
+        .env("PLEXUS_HOME", home)
+        .env("NO_COLOR", "1")
+        .current_dir(dir)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(stderr)
+        .spawn()
+        .unwrap()
+}
+
+async fn answer(request: reqwest::RequestBuilder) -> (u16, Value) {
+    let response = request.send().await.unwrap();
+    let status = response.status().as_u16();
+    let text = response.text().await.unwrap();
+    (status, serde_json::from_str(&text).unwrap_or(Value::String(text)))
+}
+
+/// A native WebSocket client.
+pub struct Ws {
+    socket: tokio_tungstenite::WebSocketStream<tokio_tungstenite::MaybeTlsStream<tokio::net::TcpStream>>,
+    next_id: u64,
+    heard: VecDeque<Value>,
+}
+
+impl Ws {
+    /// Sends a call and waits for its reply; what is heard meanwhile is kept.
+    pub async fn call(&mut self, method: &str, params: Value) -> Result<Value, Value> {
+        self.next_id += 1;
+        let id = format!("c{}", self.next_id);
+        self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })).await;
+        loop {
+            let message = self.read().await.expect("the connection closed before the reply");
+            if message["id"] == id.as_str() && message.get("method").is_none() {
+                return match message.get("error") {
+                    Some(error) => Err(error.clone()),
+                    None => Ok(message["result"].clone()),
+                };
+            }
+            self.heard.push_back(message);
+        }
+    }
+
+    /// Sends one message.
+    pub async fn send(&mut self, message: &Value) {
+        self.socket.send(Message::text(message.to_string())).await.unwrap();
+    }
+
+    /// Sends one frame, whatever it is.
+    pub async fn send_frame(&mut self, message: Message) -> Result<(), WsError> {
+        self.socket.send(message).await
+    }
+
+    /// The next message that is no reply; `None` when the connection is closed.
+    pub async fn next(&mut self) -> Option<Value> {
+        match self.heard.pop_front() {
+            Some(message) => Some(message),
+            None => self.read().await,
+        }
+    }
+
+    /// The next frame as it is, pings left out.
+    pub async fn frame(&mut self) -> Option<Result<Message, WsError>> {
+        loop {
+            match tokio::time::timeout(PATIENCE, self.socket.next()).await.expect("nothing came") {
+                Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
+                other => return other,
+            }
+        }
+    }
+
+    async fn read(&mut self) -> Option<Value> {
+        loop {
+            match self.frame().await? {
+                Ok(Message::Text(text)) => return Some(serde_json::from_str(&text).unwrap()),
+                Ok(Message::Close(_)) | Err(_) => return None,
+                Ok(_) => {}
+            }
+        }
+    }
+
+    /// The parameters of the next message with this method.
+    pub async fn until(&mut self, method: &str) -> Value {
+        loop {
+            let message = self.next().await.expect("the connection closed");
+            if message["method"] == method {
+                return message["params"].clone();
+            }
+        }
+    }
+
+    /// The next event's envelope; `None` when the connection is closed.
+    pub async fn event(&mut self) -> Option<Value> {
+        loop {
+            let message = self.next().await?;
+            if message["method"] == "agent.event" {
+                return Some(message["params"].clone());
+            }
+        }
+    }
+
+    /// Events until the run has ended, that one included.
+    pub async fn until_ended(&mut self, run: &str) -> Vec<Value> {
+        let mut events = Vec::new();
+        loop {
+            let event = self.event().await.expect("the connection closed");
+            let over = event["kind"] == "run_ended" && event["run_id"] == run;
+            events.push(event);
+            if over {
+                return events;
+            }
+        }
+    }
+}
+
+/// An SSE client.
+pub struct Sse {
+    body: std::pin::Pin<Box<dyn futures_util::Stream<Item = reqwest::Result<bytes::Bytes>> + Send>>,
+    rest: Vec<u8>,
+}
+
+/// One server-sent event.
+#[derive(Clone, Debug)]
+pub struct Sent {
+    pub id: Option<String>,
+    pub event: String,
+    pub data: Value,
+}
+
+impl Sse {
+    /// The next event; comments are left out. `None` when the stream has ended.
+    pub async fn next(&mut self) -> Option<Sent> {
+        loop {
+            while let Some(end) = self.rest.windows(2).position(|pair| pair == b"\n\n") {
+                let block = String::from_utf8(self.rest.drain(..end + 2).collect()).unwrap();
+                let field = |name: &str| {
+                    let prefix = format!("{name}: ");
+                    block.lines().find_map(|line| line.strip_prefix(&prefix).map(ToOwned::to_owned))
+                };
+                if let (Some(event), Some(data)) = (field("event"), field("data")) {
+                    return Some(Sent { id: field("id"), event, data: serde_json::from_str(&data).unwrap() });
+                }
+            }
+            let more = tokio::time::timeout(PATIENCE, self.body.next()).await.expect("nothing came")?;
+            self.rest.extend_from_slice(&more.ok()?);
+        }
+    }
+
+    /// Envelopes until the run has ended, that one included.
+    pub async fn until_ended(&mut self, run: &str) -> Vec<Value> {
+        let mut events = Vec::new();
+        loop {
+            let sent = self.next().await.expect("the stream ended");
+            if sent.data.get("seq").is_none() {
+                continue;
+            }
+            let over = sent.event == "run_ended" && sent.data["run_id"] == run;
+            events.push(sent.data);
+            if over {
+                return events;
+            }
+        }
+    }
+}
+
+/// The text of the agent's messages in these events (of one run, if named).
+pub fn said(events: &[Value], run: Option<&str>) -> String {
+    let of_run = events.iter().filter(|event| run.is_none_or(|run| event["run_id"] == run));
+    of_run
+        .filter(|event| event["kind"] == "agent_message_chunk")
+        .filter_map(|event| event["event"]["content"]["text"].as_str())
+        .collect()
+}
+
+/// The position in a cursor.
+pub fn position(cursor: &Value) -> u64 {
+    cursor.as_str().unwrap().split_once(':').unwrap().1.parse().unwrap()
+}
+
+/// Fails unless the numbers of every run are 0, 1, 2 … and the positions rise.
+pub fn assert_whole(events: &[Value]) {
+    let mut next = std::collections::HashMap::new();
+    let mut last = 0;
+    for event in events {
+        let expected = next.entry(event["run_id"].as_str().unwrap()).or_insert(0);
+        assert_eq!(event["seq"], *expected, "a gap or a repeat at {event}");
+        *expected += 1;
+        let position = position(&event["cursor"]);
+        assert!(position > last, "positions rise: {event}");
+        last = position;
+    }
+}
+
+/// Whether a process lives (a zombie does not).
+pub fn alive(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z') && !rest.starts_with('X'))
+}
