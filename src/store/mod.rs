@@ -7,10 +7,12 @@ use std::sync::Arc;
 
 use crate::model::{Epoch, Event, Position, RequestId, RequestState, RuntimeId, SessionId, Timestamp};
 
+mod block;
 #[cfg(test)]
 mod contract;
 mod memory;
 mod sqlite;
+mod words;
 
 pub use memory::MemoryStore;
 pub use sqlite::{Durability, SqliteStore};
@@ -249,8 +251,9 @@ pub trait Store: Send + Sync + 'static {
     /// [`StoreError::Io`].
     fn devices(&self) -> Result<Vec<Vec<u8>>, StoreError>;
 
-    /// Removes old events, whole blocks at a time, never at or past a session's `spare_from`. Returns, for each session
-    /// that lost any, the last position it lost.
+    /// Removes old events, whole blocks at a time, never at or past a session's `spare_from`, and the texts found there.
+    /// A [`Trim::base`] of `None` leaves the one of an earlier trim. Returns, for each session that lost any, the last
+    /// position it lost.
     ///
     /// # Errors
     /// As [`commit`](Store::commit).

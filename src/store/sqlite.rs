@@ -1,7 +1,754 @@
-/// A store in SQLite.
-pub struct SqliteStore;
-/// Durability.
+//! The store in one SQLite database: write-ahead log, one writing connection, a few that only read. One file because it
+//! is one `impl Store`, a statement or two a method; opening and the readers' pool lie beside it.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use bytes::Bytes;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use super::block::{self, Budget, Group, POSITION_MAX};
+use super::words::{self, MARK_END, MARK_START};
+use super::{
+    Batch, DeviceChange, Hit, ReadLimit, RequestRow, SessionEntry, SessionRow, Store, StoreError, TextRow, Trim, Usage,
+};
+use crate::model::{Epoch, Event, Origin, Position, RequestId, RequestState, RuntimeId, SessionId, Timestamp};
+
+mod open;
+mod readers;
+#[cfg(test)]
+mod tests;
+
+use readers::Readers;
+
+/// Sessions ever made in one store: 23 bits of the key. A commit that would make one more fails.
+const SESSION_NO_MAX: i64 = (1 << 23) - 1;
+/// Bits of a key that hold the position.
+const POSITION_BITS: u32 = 40;
+/// Commits after which the head and the bytes of events are written down anew. Opening counts what came after, so this
+/// bounds that work.
+const TALLY_EVERY: u32 = 256;
+/// Bytes committed (a guess from above) between two looks at the size of the write-ahead log.
+const WAL_LOOK_BYTES: u64 = 8 << 20;
+/// Words of context in a [`Hit::snippet`].
+const SNIPPET_WORDS: u32 = 24;
+
+/// When a commit counts as done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
+    /// When the kernel has it: it survives `kill -9` of the gateway, not a power cut. [`Batch::sync`] asks for more.
+    #[default]
     Process,
+    /// When the disk says that it has it (one fsync a commit).
     Power,
+}
+
+/// A store in an SQLite database of one directory, which it locks.
+///
+/// A commit is one transaction. Events go in blocks ([`super::block`]), one row each, under a key that holds session and
+/// position, so that a session's events lie side by side and need no further index. Deleted bytes are overwritten.
+pub struct SqliteStore {
+    // Fields are dropped in this order: readers close first, so that the writer's closing can empty the write-ahead log;
+    // the lock goes last.
+    readers: Readers,
+    writer: Mutex<Writer>,
+    index: RwLock<HashMap<SessionId, Known>>,
+    head: AtomicU64,
+    event_bytes: AtomicU64,
+    epoch: Epoch,
+    dir: PathBuf,
+    durability: Durability,
+    _lock: File,
+}
+
+/// What reads and commits need of a session's row.
+#[derive(Clone)]
+struct Known {
+    no: i64,
+    origin: Arc<Origin>,
+}
+
+struct Writer {
+    connection: Connection,
+    /// Blocks are encoded here.
+    scratch: Vec<u8>,
+    /// Commits since the tally was written.
+    untallied: u32,
+    /// Bytes committed since the write-ahead log was last looked at.
+    unlooked: u64,
+    /// Whether forgotten bytes may still stand in the write-ahead log.
+    scrub: bool,
+    /// Whether an fsync failed: the system may since call written what is not on the disk, so nothing more is promised.
+    broken: bool,
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        if self.broken {
+            return;
+        }
+        // All that was committed is synced, then the mark goes. A failure here leaves the mark, which at worst costs the clients a reset after the machine's next start.
+        let _ = self.connection.execute_batch(
+            "PRAGMA synchronous = FULL; PRAGMA wal_checkpoint(TRUNCATE); UPDATE meta SET unsynced_boot = NULL;",
+        );
+    }
+}
+
+impl SqliteStore {
+    /// Opens the store in `dir`, which is made with mode 0700 if it is not there; the files have mode 0600. The time it
+    /// takes grows with the number of sessions, not of events.
+    ///
+    /// The epoch is made with the store. It is replaced if the machine went down while commits were left to the kernel
+    /// ([`Durability::Process`]): what clients saw last may be gone, and positions may be given again.
+    ///
+    /// # Errors
+    /// [`StoreError::Locked`] if a store in `dir` is open already, in this process or another; [`StoreError::Newer`] if
+    /// the schema is newer (nothing is touched); [`StoreError::Full`], [`StoreError::Io`].
+    pub fn open(dir: &Path, durability: Durability) -> Result<Self, StoreError> {
+        let lock = open::claim(dir)?;
+        let fresh = words::random_epoch()?;
+        let connection = open::open_writer(dir, &fresh)?;
+        let fail = |e: rusqlite::Error| open::translate(dir, &e);
+        let (epoch, mut head, mut event_bytes) = settle(&connection, durability, &fresh).map_err(fail)?;
+        let index = load(&connection, &mut head, &mut event_bytes).map_err(fail)?;
+        if durability == Durability::Process {
+            connection.execute_batch("PRAGMA synchronous = NORMAL").map_err(fail)?;
+        }
+        let epoch = Epoch::new(&epoch).map_err(|_| StoreError::Io("the store's epoch is damaged".into()))?;
+        Ok(Self {
+            readers: Readers::new(dir.join(open::DATABASE)),
+            writer: Mutex::new(Writer {
+                connection,
+                scratch: Vec::new(),
+                untallied: 0,
+                unlooked: 0,
+                scrub: false,
+                broken: false,
+            }),
+            index: RwLock::new(index),
+            head: AtomicU64::new(head),
+            event_bytes: AtomicU64::new(event_bytes),
+            epoch,
+            dir: dir.to_owned(),
+            durability,
+            _lock: lock,
+        })
+    }
+
+    fn known(&self, session: &SessionId) -> Option<Known> {
+        self.index.read().unwrap_or_else(PoisonError::into_inner).get(session).cloned()
+    }
+
+    fn reading<T>(&self, read: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
+        self.readers.with(read).map_err(|e| open::translate(&self.dir, &e))
+    }
+
+    /// Runs `change` as one transaction; on any error nothing of it is kept.
+    fn writing<T>(
+        &self,
+        writer: &mut MutexGuard<'_, Writer>,
+        change: impl FnOnce(&Connection, &mut Vec<u8>) -> Result<T, Failure>,
+    ) -> Result<T, StoreError> {
+        if writer.broken {
+            return Err(StoreError::Io(
+                "an earlier fsync failed, so the disk cannot be trusted: nothing more is written until a restart"
+                    .into(),
+            ));
+        }
+        let Writer { connection, scratch, broken, .. } = &mut **writer;
+        let done = (|| {
+            connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+            let value = change(connection, scratch)?;
+            connection.prepare_cached("COMMIT")?.execute([])?;
+            Ok(value)
+        })();
+        done.map_err(|failure| {
+            if !connection.is_autocommit() && connection.execute_batch("ROLLBACK").is_err() {
+                *broken = true;
+            }
+            match failure {
+                Failure::Refused(error) => error,
+                Failure::Sqlite(error) => {
+                    *broken |= open::is_failed_sync(&error);
+                    open::translate(&self.dir, &error)
+                }
+            }
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Writer> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps the write-ahead log short, and free of what was forgotten. Called between transactions; a failure is no
+    /// loss, the next call tries again.
+    fn tend(&self, writer: &mut Writer, committed: u64) {
+        writer.unlooked = writer.unlooked.saturating_add(committed);
+        if writer.unlooked >= WAL_LOOK_BYTES {
+            writer.unlooked = 0;
+            writer.scrub |= self.file_bytes("-wal") > open::WAL_BYTES_MAX;
+        }
+        if writer.scrub && !writer.broken {
+            let busy = writer.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
+            writer.scrub = !matches!(busy, Ok(0));
+        }
+    }
+
+    fn file_bytes(&self, suffix: &str) -> u64 {
+        let path = self.dir.join(format!("{}{suffix}", open::DATABASE));
+        path.metadata().map_or(0, |meta| meta.len())
+    }
+
+    /// Writes a batch within a transaction. Returns the rows of sessions that the index must learn, and the bytes of
+    /// events written.
+    fn apply(
+        &self,
+        connection: &Connection,
+        scratch: &mut Vec<u8>,
+        batch: &Batch,
+        groups: &[Group<'_>],
+    ) -> Result<(Vec<Known>, u64), Failure> {
+        let mut learnt: Vec<Known> = Vec::new();
+        for row in &batch.sessions {
+            if let Some(known) = self.put_session(connection, row, &learnt)? {
+                learnt.push(known);
+            }
+        }
+        let mut bytes = 0;
+        if !groups.is_empty() {
+            let mut insert =
+                connection.prepare_cached("INSERT INTO events (key, last, at, block) VALUES (?1, ?2, ?3, ?4)")?;
+            for group in groups {
+                let known = self.find(group.session_id, &learnt).ok_or_else(|| {
+                    Failure::Refused(StoreError::Io(format!("{} has events but no row", group.session_id)))
+                })?;
+                block::encode(&group.events, scratch);
+                let (key, last) = (key(known.no, group.first())?, number(group.last())?);
+                insert.execute(params![key, last, group.at().as_millis(), scratch.as_slice()])?;
+                bytes += scratch.len() as u64;
+            }
+        }
+        for row in &batch.requests {
+            connection
+                .prepare_cached(
+                    "INSERT INTO requests (request_id, session_id, state, answer_key, body) VALUES (?1, ?2, ?3, ?4, ?5)
+                     ON CONFLICT (request_id) DO UPDATE SET session_id = excluded.session_id, state = excluded.state,
+                         answer_key = excluded.answer_key, body = excluded.body",
+                )?
+                .execute(params![
+                    row.request_id.as_str(),
+                    row.session_id.as_str(),
+                    state_code(row.state),
+                    row.answer_key,
+                    row.body
+                ])?;
+        }
+        for row in &batch.texts {
+            let known = self
+                .find(&row.session_id, &learnt)
+                .ok_or_else(|| Failure::Refused(StoreError::Io(format!("{} has a text but no row", row.session_id))))?;
+            put_text(connection, known.no, row)?;
+        }
+        for change in &batch.devices {
+            match change {
+                DeviceChange::Put { device_id, body } => connection
+                    .prepare_cached(
+                        "INSERT INTO devices (device_id, body) VALUES (?1, ?2)
+                         ON CONFLICT (device_id) DO UPDATE SET body = excluded.body",
+                    )?
+                    .execute(params![device_id, body])?,
+                DeviceChange::Delete { device_id } => {
+                    connection.prepare_cached("DELETE FROM devices WHERE device_id = ?1")?.execute([device_id])?
+                }
+            };
+        }
+        Ok((learnt, bytes))
+    }
+
+    /// A session as this transaction sees it.
+    fn find(&self, session: &SessionId, learnt: &[Known]) -> Option<Known> {
+        let newest = learnt.iter().rev().find(|known| known.origin.session_id == *session).cloned();
+        newest.or_else(|| self.known(session))
+    }
+
+    /// Writes a session's row; returns what the index must learn of it, if that is new.
+    fn put_session(
+        &self,
+        connection: &Connection,
+        row: &SessionRow,
+        learnt: &[Known],
+    ) -> Result<Option<Known>, Failure> {
+        let as_of = number(row.as_of)?;
+        let spare_from = row.spare_from.map(number).transpose()?;
+        let origin = || {
+            Arc::new(Origin {
+                session_id: row.session_id.clone(),
+                runtime_id: row.runtime_id.clone(),
+                dialect: row.dialect.as_str().into(),
+            })
+        };
+        if let Some(Known { no, origin: old }) = self.find(&row.session_id, learnt) {
+            connection
+                .prepare_cached(
+                    "UPDATE sessions SET runtime_id = ?2, dialect = ?3, as_of = ?4, spare_from = ?5, state = ?6
+                     WHERE no = ?1",
+                )?
+                .execute(params![no, row.runtime_id.as_str(), row.dialect, as_of, spare_from, row.state])?;
+            let same = old.runtime_id == row.runtime_id && *old.dialect == *row.dialect;
+            return Ok((!same).then(|| Known { no, origin: origin() }));
+        }
+        connection
+            .prepare_cached(
+                "INSERT INTO sessions (session_id, runtime_id, dialect, as_of, spare_from, state)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            )?
+            .execute(params![
+                row.session_id.as_str(),
+                row.runtime_id.as_str(),
+                row.dialect,
+                as_of,
+                spare_from,
+                row.state
+            ])?;
+        let no = connection.last_insert_rowid();
+        if no > SESSION_NO_MAX {
+            return Err(Failure::Refused(StoreError::Io(format!("the store holds its {SESSION_NO_MAX} sessions"))));
+        }
+        Ok(Some(Known { no, origin: origin() }))
+    }
+}
+
+impl Store for SqliteStore {
+    fn epoch(&self) -> Epoch {
+        self.epoch.clone()
+    }
+
+    fn head(&self) -> Position {
+        Position(self.head.load(Ordering::Acquire))
+    }
+
+    fn commit(&self, batch: &Batch) -> Result<(), StoreError> {
+        let mut writer = self.lock();
+        let groups = block::group(&batch.events, self.head())?;
+        let head = batch.events.last().map_or(self.head(), |event| event.position);
+        let event_bytes = self.event_bytes.load(Ordering::Relaxed);
+        let tally = writer.untallied + 1 >= TALLY_EVERY;
+        // The setting is of the connection and cannot change within a transaction.
+        let raise = batch.sync && self.durability == Durability::Process;
+        if raise {
+            let raised = writer.connection.execute_batch("PRAGMA synchronous = FULL");
+            raised.map_err(|e| open::translate(&self.dir, &e))?;
+        }
+        let done = self.writing(&mut writer, |connection, scratch| {
+            let (learnt, bytes) = self.apply(connection, scratch, batch, &groups)?;
+            if tally {
+                write_tally(connection, head, event_bytes + bytes)?;
+            }
+            Ok((learnt, bytes))
+        });
+        if raise {
+            // If this fails, later commits are only slower.
+            let _ = writer.connection.execute_batch("PRAGMA synchronous = NORMAL");
+        }
+        let (learnt, bytes) = done?;
+        if !learnt.is_empty() {
+            let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
+            index.extend(learnt.into_iter().map(|known| (known.origin.session_id.clone(), known)));
+        }
+        self.event_bytes.store(event_bytes + bytes, Ordering::Relaxed);
+        self.head.store(head.0, Ordering::Release);
+        writer.untallied = if tally { 0 } else { writer.untallied + 1 };
+        // Two pages at least are written by any commit.
+        self.tend(&mut writer, bytes + 16 * 1024);
+        Ok(())
+    }
+
+    fn read(&self, session: &SessionId, after: Position, limit: ReadLimit) -> Result<Vec<Event>, StoreError> {
+        // The head first: of what is committed meanwhile nothing is shown, for its commit may not have returned.
+        let head = self.head();
+        let Some(Known { no, origin }) = self.known(session) else { return Ok(Vec::new()) };
+        if after >= head {
+            return Ok(Vec::new());
+        }
+        let mut events = Vec::new();
+        let damaged = self.reading(|connection| {
+            // From the last block that begins at or before the event wanted, or else from the session's first.
+            let mut statement = connection.prepare_cached(
+                "SELECT key, last, block FROM events
+                 WHERE key >= ifnull((SELECT max(key) FROM events WHERE key BETWEEN ?1 AND ?2), ?1) AND key <= ?3
+                 ORDER BY key",
+            )?;
+            let low = no << POSITION_BITS;
+            let mut rows =
+                statement.query(params![low, low | as_sql(after.next()), low | as_sql(Position(POSITION_MAX))])?;
+            let mut budget = Budget::new(limit);
+            while !budget.spent()
+                && let Some(row) = rows.next()?
+            {
+                let (first, last) = (position(row.get::<_, i64>(0)? - low), position(row.get(1)?));
+                if first > head {
+                    break;
+                }
+                if last <= after {
+                    continue;
+                }
+                let block = Bytes::copy_from_slice(row.get_ref(2)?.as_blob().unwrap_or_default());
+                let wanted = (after, head);
+                if block::decode(&block, &origin, first, wanted, &mut budget, &mut events).is_err() {
+                    if !events.is_empty() {
+                        break;
+                    }
+                    let next = rows.next()?.map(|row| row.get::<_, i64>(0)).transpose()?;
+                    let resume_at = next.map_or(head, |key| Position(position(key - low).0.saturating_sub(1)));
+                    return Ok(Some((first, resume_at)));
+                }
+            }
+            Ok(None)
+        })?;
+        match damaged {
+            Some((position, resume_at)) => {
+                Err(StoreError::Damaged { session_id: session.clone(), position, resume_at })
+            }
+            None => Ok(events),
+        }
+    }
+
+    fn sessions(&self) -> Result<Vec<SessionEntry>, StoreError> {
+        self.reading(|connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT session_id, runtime_id, dialect, state, as_of, spare_from, trimmed, base,
+                     (SELECT last FROM events WHERE key BETWEEN no << 40 AND no << 40 | 0xffffffffff
+                      ORDER BY key DESC LIMIT 1)
+                 FROM sessions ORDER BY no",
+            )?;
+            let entries = statement.query_map([], |row| {
+                let trimmed = position(row.get(6)?);
+                Ok(SessionEntry {
+                    row: SessionRow {
+                        session_id: SessionId::trusted(text(row, 0)?),
+                        runtime_id: RuntimeId::trusted(text(row, 1)?),
+                        dialect: row.get(2)?,
+                        state: row.get(3)?,
+                        as_of: position(row.get(4)?),
+                        spare_from: row.get::<_, Option<i64>>(5)?.map(position),
+                    },
+                    last: row.get::<_, Option<i64>>(8)?.map_or(trimmed, position).max(trimmed),
+                    trimmed,
+                    base: row.get(7)?,
+                })
+            })?;
+            entries.collect()
+        })
+    }
+
+    fn forget(&self, session: &SessionId) -> Result<(), StoreError> {
+        let mut writer = self.lock();
+        let known = self.known(session);
+        let (head, event_bytes) = (self.head(), self.event_bytes.load(Ordering::Relaxed));
+        let freed = self.writing(&mut writer, |connection, _| {
+            connection.execute("DELETE FROM requests WHERE session_id = ?1", [session.as_str()])?;
+            let Some(Known { no, .. }) = known else { return Ok(0) };
+            let freed = delete_events(connection, no, Position(POSITION_MAX))?.map_or(0, |(_, bytes)| bytes);
+            connection.execute("DELETE FROM sessions WHERE no = ?1", [no])?;
+            // The session may have held the head, which must not fall.
+            write_tally(connection, head, event_bytes.saturating_sub(freed))?;
+            Ok(freed)
+        })?;
+        self.index.write().unwrap_or_else(PoisonError::into_inner).remove(session);
+        self.event_bytes.store(event_bytes.saturating_sub(freed), Ordering::Relaxed);
+        writer.untallied = 0;
+        // The write-ahead log still holds pages with the session's bytes.
+        writer.scrub = true;
+        self.tend(&mut writer, 0);
+        Ok(())
+    }
+
+    fn request(&self, request: &RequestId) -> Result<Option<RequestRow>, StoreError> {
+        self.reading(|connection| {
+            connection
+                .prepare_cached(
+                    "SELECT request_id, session_id, state, body, answer_key FROM requests WHERE request_id = ?1",
+                )?
+                .query_row([request.as_str()], request_row)
+                .optional()
+        })
+    }
+
+    fn requests(
+        &self,
+        state: Option<RequestState>,
+        session: Option<&SessionId>,
+        limit: usize,
+    ) -> Result<Vec<RequestRow>, StoreError> {
+        let filter = match (state.is_some(), session.is_some()) {
+            (false, false) => "?1 IS NULL AND ?2 IS NULL",
+            (true, false) => "state = ?1 AND ?2 IS NULL",
+            (false, true) => "?1 IS NULL AND session_id = ?2",
+            // The unary plus keeps the state's index out: a session has few requests, a state may have all.
+            (true, true) => "+state = ?1 AND session_id = ?2",
+        };
+        self.reading(|connection| {
+            let mut statement = connection.prepare_cached(&format!(
+                "SELECT request_id, session_id, state, body, answer_key FROM requests WHERE {filter}
+                 ORDER BY no DESC LIMIT ?3"
+            ))?;
+            let params = params![state.map(state_code), session.map(SessionId::as_str), count(limit)];
+            statement.query_map(params, request_row)?.collect()
+        })
+    }
+
+    fn search(&self, text_wanted: &str, limit: usize) -> Result<Vec<Hit>, StoreError> {
+        let Some(query) = words::match_expression(text_wanted) else { return Ok(Vec::new()) };
+        self.reading(|connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT sessions.session_id, passages.position, passages.role, snippet(texts, 0, ?2, ?3, '…', ?4)
+                 FROM texts JOIN passages ON passages.id = texts.rowid JOIN sessions ON sessions.no = passages.session_no
+                 WHERE texts MATCH ?1 ORDER BY texts.rank LIMIT ?5",
+            )?;
+            let params = params![query, MARK_START, MARK_END, SNIPPET_WORDS, count(limit)];
+            let hits = statement.query_map(params, |row| {
+                Ok(Hit {
+                    session_id: SessionId::trusted(text(row, 0)?),
+                    position: position(row.get(1)?),
+                    role: row.get(2)?,
+                    snippet: row.get(3)?,
+                })
+            })?;
+            hits.collect()
+        })
+    }
+
+    fn devices(&self) -> Result<Vec<Vec<u8>>, StoreError> {
+        self.reading(|connection| {
+            let mut statement = connection.prepare_cached("SELECT body FROM devices ORDER BY rowid")?;
+            statement.query_map([], |row| row.get(0))?.collect()
+        })
+    }
+
+    fn trim(&self, trims: &[Trim]) -> Result<Vec<(SessionId, Position)>, StoreError> {
+        let mut writer = self.lock();
+        let (head, event_bytes) = (self.head(), self.event_bytes.load(Ordering::Relaxed));
+        let (lost, freed) = self.writing(&mut writer, |connection, _| {
+            let (mut lost, mut freed) = (Vec::new(), 0);
+            for trim in trims {
+                let Some(Known { no, .. }) = self.known(&trim.session_id) else { continue };
+                let spare: Option<i64> = connection
+                    .prepare_cached("SELECT spare_from FROM sessions WHERE no = ?1")?
+                    .query_row([no], |row| row.get(0))?;
+                let spared = spare.map_or(POSITION_MAX, |from| position(from).0.saturating_sub(1));
+                let through = trim.through.min(Position(spared)).min(Position(POSITION_MAX));
+                let Some((last, bytes)) = delete_events(connection, no, through)? else { continue };
+                connection
+                    .prepare_cached("UPDATE sessions SET trimmed = ?2, base = ifnull(?3, base) WHERE no = ?1")?
+                    .execute(params![no, number(last)?, trim.base])?;
+                freed += bytes;
+                lost.push((trim.session_id.clone(), last));
+            }
+            if !lost.is_empty() {
+                write_tally(connection, head, event_bytes.saturating_sub(freed))?;
+            }
+            Ok((lost, freed))
+        })?;
+        if !lost.is_empty() {
+            self.event_bytes.store(event_bytes.saturating_sub(freed), Ordering::Relaxed);
+            writer.untallied = 0;
+            self.tend(&mut writer, freed);
+        }
+        Ok(lost)
+    }
+
+    fn blocks(&self, session: &SessionId, limit: usize) -> Result<Vec<(Position, Timestamp, usize)>, StoreError> {
+        let Some(Known { no, .. }) = self.known(session) else { return Ok(Vec::new()) };
+        self.reading(|connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT last, at, length(block) FROM events WHERE key BETWEEN ?1 << 40 AND ?1 << 40 | 0xffffffffff
+                 ORDER BY key LIMIT ?2",
+            )?;
+            let blocks = statement.query_map(params![no, count(limit)], |row| {
+                let bytes = usize::try_from(row.get::<_, i64>(2)?).unwrap_or(0);
+                Ok((position(row.get(0)?), Timestamp::from_millis(row.get(1)?), bytes))
+            })?;
+            blocks.collect()
+        })
+    }
+
+    fn usage(&self) -> Result<Usage, StoreError> {
+        Ok(Usage {
+            event_bytes: self.event_bytes.load(Ordering::Relaxed),
+            disk_bytes: ["", "-wal", "-shm"].iter().map(|suffix| self.file_bytes(suffix)).sum(),
+        })
+    }
+}
+
+/// Why a transaction was given up.
+enum Failure {
+    Sqlite(rusqlite::Error),
+    Refused(StoreError),
+}
+
+impl From<rusqlite::Error> for Failure {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sqlite(error)
+    }
+}
+
+/// Reads epoch, head and bytes as last written down; gives the log a new life if its end may be lost; and marks whether
+/// that can happen from now on.
+fn settle(connection: &Connection, durability: Durability, fresh: &str) -> rusqlite::Result<(String, u64, u64)> {
+    let (epoch, head, bytes, marked) =
+        connection.query_row("SELECT epoch, head, event_bytes, unsynced_boot FROM meta", [], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get::<_, Option<String>>(3)?))
+        })?;
+    let boot = boot_id();
+    let lost = matches!((&marked, &boot), (Some(marked), Some(boot)) if marked != boot);
+    let epoch: String = if lost { fresh.into() } else { epoch };
+    let mark = boot.filter(|_| durability == Durability::Process);
+    if lost || mark != marked {
+        connection.execute("UPDATE meta SET epoch = ?1, unsynced_boot = ?2", params![epoch, mark])?;
+    }
+    Ok((epoch, position(head).0, position(bytes).0))
+}
+
+/// Names the machine's boot, where the system tells (Linux). Elsewhere a power cut goes unnoticed.
+fn boot_id() -> Option<String> {
+    Some(std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?.trim().into())
+}
+
+/// Reads which sessions there are, and brings head and bytes up to date: by a seek to the end of each session's keys,
+/// never a scan.
+fn load(connection: &Connection, head: &mut u64, bytes: &mut u64) -> rusqlite::Result<HashMap<SessionId, Known>> {
+    let tallied = as_sql(Position(*head));
+    let mut statement = connection.prepare(
+        "SELECT no, session_id, runtime_id, dialect, trimmed,
+             (SELECT last FROM events WHERE key BETWEEN no << 40 AND no << 40 | 0xffffffffff ORDER BY key DESC LIMIT 1),
+             (SELECT sum(length(block)) FROM events WHERE key > no << 40 | ?1 AND key <= no << 40 | 0xffffffffff)
+         FROM sessions",
+    )?;
+    let mut rows = statement.query([tallied])?;
+    let mut index = HashMap::new();
+    while let Some(row) = rows.next()? {
+        let last = row.get::<_, Option<i64>>(5)?.unwrap_or(0).max(row.get(4)?);
+        *head = (*head).max(position(last).0);
+        *bytes += position(row.get::<_, Option<i64>>(6)?.unwrap_or(0)).0;
+        let origin = Origin {
+            session_id: SessionId::trusted(text(row, 1)?),
+            runtime_id: RuntimeId::trusted(text(row, 2)?),
+            dialect: text(row, 3)?,
+        };
+        index.insert(origin.session_id.clone(), Known { no: row.get(0)?, origin: Arc::new(origin) });
+    }
+    Ok(index)
+}
+
+fn write_tally(connection: &Connection, head: Position, event_bytes: u64) -> rusqlite::Result<()> {
+    let bytes = i64::try_from(event_bytes).unwrap_or(i64::MAX);
+    connection.prepare_cached("UPDATE meta SET head = ?1, event_bytes = ?2")?.execute(params![as_sql(head), bytes])?;
+    Ok(())
+}
+
+fn put_text(connection: &Connection, session_no: i64, row: &TextRow) -> Result<(), Failure> {
+    connection
+        .prepare_cached("INSERT INTO passages (session_no, position, role) VALUES (?1, ?2, ?3)")?
+        .execute(params![session_no, number(row.position)?, row.role])?;
+    connection
+        .prepare_cached("INSERT INTO texts (rowid, text) VALUES (?1, ?2)")?
+        .execute(params![connection.last_insert_rowid(), words::without_marks(&row.text)])?;
+    Ok(())
+}
+
+/// Deletes a session's whole blocks that end at or before `through`, and the texts found there. Returns the last
+/// position that went and the bytes of the blocks.
+fn delete_events(connection: &Connection, no: i64, through: Position) -> rusqlite::Result<Option<(Position, u64)>> {
+    let (low, high) = (no << POSITION_BITS, no << POSITION_BITS | as_sql(through));
+    let (last, bytes) = connection
+        .prepare_cached("SELECT max(last), sum(length(block)) FROM events WHERE key BETWEEN ?1 AND ?2 AND last <= ?3")?
+        .query_row(params![low, high, as_sql(through)], |row| {
+            Ok((row.get::<_, Option<i64>>(0)?, row.get::<_, Option<i64>>(1)?))
+        })?;
+    let whole = through.0 >= POSITION_MAX;
+    if last.is_none() && !whole {
+        return Ok(None);
+    }
+    connection.prepare_cached("DELETE FROM events WHERE key BETWEEN ?1 AND ?2 AND last <= ?3")?.execute(params![
+        low,
+        high,
+        as_sql(through)
+    ])?;
+    let texts_through = if whole { i64::MAX } else { last.unwrap_or(0) };
+    connection
+        .prepare_cached(
+            "DELETE FROM texts WHERE rowid IN (SELECT id FROM passages WHERE session_no = ?1 AND position <= ?2)",
+        )?
+        .execute(params![no, texts_through])?;
+    connection
+        .prepare_cached("DELETE FROM passages WHERE session_no = ?1 AND position <= ?2")?
+        .execute(params![no, texts_through])?;
+    Ok(last.map(|last| (position(last), position(bytes.unwrap_or(0)).0)))
+}
+
+fn request_row(row: &Row<'_>) -> rusqlite::Result<RequestRow> {
+    let code: i64 = row.get(2)?;
+    let state = state_from_code(code).ok_or(rusqlite::Error::IntegralValueOutOfRange(2, code))?;
+    Ok(RequestRow {
+        request_id: RequestId::trusted(text(row, 0)?),
+        session_id: SessionId::trusted(text(row, 1)?),
+        state,
+        body: row.get(3)?,
+        answer_key: row.get(4)?,
+    })
+}
+
+/// The number under which a state is kept; never given to another.
+const fn state_code(state: RequestState) -> i64 {
+    match state {
+        RequestState::Open => 1,
+        RequestState::Answered => 2,
+        RequestState::Expired => 3,
+        RequestState::Withdrawn => 4,
+        RequestState::Orphaned => 5,
+    }
+}
+
+const fn state_from_code(code: i64) -> Option<RequestState> {
+    Some(match code {
+        1 => RequestState::Open,
+        2 => RequestState::Answered,
+        3 => RequestState::Expired,
+        4 => RequestState::Withdrawn,
+        5 => RequestState::Orphaned,
+        _ => return None,
+    })
+}
+
+/// A column of text that becomes shared.
+fn text(row: &Row<'_>, column: usize) -> rusqlite::Result<Arc<str>> {
+    Ok(row.get_ref(column)?.as_str()?.into())
+}
+
+/// A position that a caller gave, as SQL keeps it.
+fn number(position: Position) -> Result<i64, Failure> {
+    if position.0 > POSITION_MAX {
+        return Err(Failure::Refused(StoreError::Io(format!("position {position} is past what the store can keep"))));
+    }
+    Ok(as_sql(position))
+}
+
+fn key(no: i64, position: Position) -> Result<i64, Failure> {
+    Ok(no << POSITION_BITS | number(position)?)
+}
+
+/// A position as SQL keeps it; one past the end becomes the end.
+fn as_sql(position: Position) -> i64 {
+    position.0.min(POSITION_MAX).cast_signed()
+}
+
+fn position(number: i64) -> Position {
+    Position(u64::try_from(number).unwrap_or(0))
+}
+
+fn count(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
 }

@@ -1,0 +1,249 @@
+//! The store's files: the lock, the modes, the schema and its version, the settings of each connection.
+
+use std::fs::{DirBuilder, File, OpenOptions, Permissions};
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+
+use super::StoreError;
+
+/// The database, in the state directory. SQLite keeps `-wal` and `-shm` beside it, with its mode.
+pub(super) const DATABASE: &str = "plexus.db";
+/// Held with an exclusive `flock` while a store is open; the kernel frees it with its process, however that dies.
+pub(super) const LOCK: &str = "plexus.lock";
+/// Written and removed at once after a failed write, to learn whether it was space that lacked.
+const PROBE: &str = "plexus.probe";
+
+/// `PRAGMA application_id` of a store ("Plxs"); a database with another one is not ours and is not touched.
+pub(super) const APPLICATION_ID: u32 = 0x506c_7873;
+/// `PRAGMA user_version`; a higher one is [`StoreError::Newer`].
+pub(super) const SCHEMA: u32 = 1;
+
+/// Eight KiB: seven events of 1 KiB a page, measured best of 4, 8 and 16.
+const PAGE_SIZE: u32 = 8192;
+/// How much of the file is read through memory mapping, in bytes. Pages past it are read with system calls.
+const MMAP_BYTES: u64 = 1 << 30;
+/// The writer's page cache, in KiB. A transaction that dirties more spills into the write-ahead log early.
+const WRITER_CACHE_KIB: u32 = 8192;
+/// Pages in the write-ahead log after which a commit also copies it into the database (8 MiB).
+const CHECKPOINT_PAGES: u32 = 1024;
+/// Bytes of write-ahead log after which a commit waits for the readers (reads are short) to start it anew, so that
+/// overlapping reads cannot keep it growing; also what is left of the file when it starts anew.
+pub(super) const WAL_BYTES_MAX: u64 = 64 << 20;
+
+const TABLES: &str = "
+CREATE TABLE meta (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    epoch TEXT NOT NULL,
+    -- The head and the bytes of events as they were at some earlier commit: where counting goes on from.
+    head INTEGER NOT NULL DEFAULT 0,
+    event_bytes INTEGER NOT NULL DEFAULT 0,
+    -- The machine's boot during which commits may have been left to the kernel to write.
+    unsynced_boot TEXT
+);
+CREATE TABLE sessions (
+    no INTEGER PRIMARY KEY AUTOINCREMENT,
+    session_id TEXT NOT NULL UNIQUE,
+    runtime_id TEXT NOT NULL,
+    dialect TEXT NOT NULL,
+    as_of INTEGER NOT NULL,
+    spare_from INTEGER,
+    trimmed INTEGER NOT NULL DEFAULT 0,
+    base BLOB,
+    state BLOB NOT NULL
+);
+-- One row a block. key = session's no << 40 | position of its first event; small columns first, so that they are read
+-- without the block.
+CREATE TABLE events (
+    key INTEGER PRIMARY KEY,
+    last INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    block BLOB NOT NULL
+);
+CREATE TABLE requests (
+    no INTEGER PRIMARY KEY AUTOINCREMENT,
+    request_id TEXT NOT NULL UNIQUE,
+    session_id TEXT NOT NULL,
+    state INTEGER NOT NULL,
+    answer_key TEXT,
+    body BLOB NOT NULL
+);
+CREATE INDEX requests_by_state ON requests (state);
+CREATE INDEX requests_by_session ON requests (session_id);
+CREATE TABLE passages (
+    id INTEGER PRIMARY KEY,
+    session_no INTEGER NOT NULL,
+    position INTEGER NOT NULL,
+    role TEXT NOT NULL
+);
+CREATE INDEX passages_by_session ON passages (session_no, position);
+CREATE VIRTUAL TABLE texts USING fts5 (text, tokenize = 'unicode61');
+-- A forgotten passage leaves no words in the index.
+INSERT INTO texts (texts, rank) VALUES ('secure-delete', 1);
+CREATE TABLE devices (
+    device_id TEXT PRIMARY KEY,
+    body BLOB NOT NULL
+);
+";
+
+/// Makes the directory if need be, takes the lock, and looks at the version before anything is touched.
+///
+/// # Errors
+/// [`StoreError::Locked`], [`StoreError::Newer`], [`StoreError::Io`].
+pub(super) fn claim(dir: &Path) -> Result<File, StoreError> {
+    if !dir.is_dir() {
+        DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(|e| io(dir, &e))?;
+    }
+    let path = dir.join(LOCK);
+    let lock = private().create(true).open(&path).map_err(|e| io(&path, &e))?;
+    match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => {}
+        Err(Errno::WOULDBLOCK) => return Err(StoreError::Locked),
+        Err(error) => return Err(io(&path, &error.into())),
+    }
+    check_version(&dir.join(DATABASE))?;
+    Ok(lock)
+}
+
+/// Opens the database for writing; makes it, with `epoch`, if there is none.
+pub(super) fn open_writer(dir: &Path, epoch: &str) -> Result<Connection, StoreError> {
+    let path = dir.join(DATABASE);
+    // Made by us and not by SQLite, so that no umask can open it to others; `-wal` and `-shm` take its mode.
+    let file = private().create(true).open(&path).map_err(|e| io(&path, &e))?;
+    file.set_permissions(Permissions::from_mode(0o600)).map_err(|e| io(&path, &e))?;
+    drop(file);
+    let made = (|| {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let mut connection = Connection::open_with_flags(&path, flags)?;
+        connection.set_prepared_statement_cache_capacity(64);
+        connection.execute_batch(&format!(
+            "PRAGMA page_size = {PAGE_SIZE};
+             PRAGMA journal_mode = WAL;
+             PRAGMA synchronous = FULL;
+             PRAGMA mmap_size = {MMAP_BYTES};
+             PRAGMA cache_size = -{WRITER_CACHE_KIB};
+             PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES};
+             PRAGMA journal_size_limit = {WAL_BYTES_MAX};
+             PRAGMA secure_delete = ON;
+             PRAGMA temp_store = MEMORY;"
+        ))?;
+        if version_of(&connection)? == 0 {
+            let transaction = connection.transaction()?;
+            transaction.execute_batch(TABLES)?;
+            transaction.execute("INSERT INTO meta (id, epoch) VALUES (1, ?1)", [epoch])?;
+            transaction
+                .execute_batch(&format!("PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {SCHEMA};"))?;
+            transaction.commit()?;
+        }
+        Ok(connection)
+    })();
+    let connection = made.map_err(|e| translate(dir, &e))?;
+    // The names of the new files must survive a power cut too.
+    File::open(dir).and_then(|dir| dir.sync_all()).map_err(|e| io(dir, &e))?;
+    Ok(connection)
+}
+
+/// Opens the database for reading.
+pub(super) fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.execute_batch(&format!("PRAGMA mmap_size = {MMAP_BYTES}; PRAGMA temp_store = MEMORY;"))?;
+    Ok(connection)
+}
+
+/// Refuses what is newer or not ours. The file's own header is looked at first, without SQLite; then, read-only, what
+/// the write-ahead log says.
+fn check_version(path: &Path) -> Result<(), StoreError> {
+    let mut header = Vec::with_capacity(100);
+    match File::open(path) {
+        Ok(file) => file.take(100).read_to_end(&mut header).map_err(|e| io(path, &e))?,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(io(path, &error)),
+    };
+    if header.is_empty() {
+        return Ok(());
+    }
+    if header.len() < 100 || !header.starts_with(b"SQLite format 3\0") {
+        return Err(not_ours(path));
+    }
+    // SQLite file format 1.3: big-endian, user version at 60, application id at 68.
+    let word = |at: usize| header[at..at + 4].iter().fold(0u32, |word, &byte| word << 8 | u32::from(byte));
+    judge(path, word(68), word(60), false)?;
+    let seen = (|| {
+        let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+        let application = connection.query_row("PRAGMA application_id", [], |row| row.get::<_, i32>(0))?;
+        let tables = connection.query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get::<_, i64>(0))?;
+        Ok((application.cast_unsigned(), version_of(&connection)?, tables > 0))
+    })();
+    let (application, version, tables) = seen.map_err(|e: rusqlite::Error| match &e {
+        // Not a database although it begins like one.
+        rusqlite::Error::SqliteFailure(error, _) if error.code == ErrorCode::NotADatabase => not_ours(path),
+        _ => translate(path.parent().unwrap_or(path), &e),
+    })?;
+    judge(path, application, version, tables)
+}
+
+/// A database without a mark is ours only while it is empty: left so by a crash before its tables were made.
+fn judge(path: &Path, application: u32, version: u32, tables: bool) -> Result<(), StoreError> {
+    match (application, version) {
+        (APPLICATION_ID, 0) => Err(not_ours(path)),
+        (APPLICATION_ID, found) if found > SCHEMA => Err(StoreError::Newer { found, known: SCHEMA }),
+        (APPLICATION_ID, _) => Ok(()),
+        (0, 0) if !tables => Ok(()),
+        _ => Err(not_ours(path)),
+    }
+}
+
+fn version_of(connection: &Connection) -> rusqlite::Result<u32> {
+    connection.query_row("PRAGMA user_version", [], |row| row.get::<_, i32>(0)).map(i32::cast_unsigned)
+}
+
+fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).mode(0o600);
+    options
+}
+
+fn io(path: &Path, error: &std::io::Error) -> StoreError {
+    match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => StoreError::Full,
+        _ => StoreError::Io(format!("{}: {error}", path.display())),
+    }
+}
+
+fn not_ours(path: &Path) -> StoreError {
+    StoreError::Io(format!("{} is not a plexus store; it was not touched", path.display()))
+}
+
+/// Our error for one of SQLite's. `dir` is where to find out whether space lacks: of the system's errors SQLite passes
+/// on only "full" as such, not a quota nor a failed growth of its shared memory.
+pub(super) fn translate(dir: &Path, error: &rusqlite::Error) -> StoreError {
+    let rusqlite::Error::SqliteFailure(failure, _) = error else { return StoreError::Io(error.to_string()) };
+    match failure.code {
+        ErrorCode::DiskFull => StoreError::Full,
+        ErrorCode::SystemIoFailure | ErrorCode::CannotOpen if lacks_space(dir) => StoreError::Full,
+        _ => StoreError::Io(error.to_string()),
+    }
+}
+
+/// Whether the error says that the system failed to bring bytes to the disk, after which it may call them written.
+pub(super) fn is_failed_sync(error: &rusqlite::Error) -> bool {
+    matches!(error, rusqlite::Error::SqliteFailure(failure, _)
+        if matches!(failure.extended_code, ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC))
+}
+
+fn lacks_space(dir: &Path) -> bool {
+    let path = dir.join(PROBE);
+    let tried = private().create(true).open(&path).and_then(|mut file| {
+        file.write_all(&[1; 4 * PAGE_SIZE as usize])?;
+        file.sync_data()
+    });
+    let _ = std::fs::remove_file(&path);
+    tried.is_err_and(|e| matches!(e.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded))
+}

@@ -1,0 +1,68 @@
+//! The connections that read: few, made when first needed, lent for one read each.
+
+use std::path::PathBuf;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use rusqlite::Connection;
+
+use super::open::open_reader;
+
+/// Reads at once; a further one waits until one is done. Each connection holds its own page cache (2 MiB at most).
+const READERS_MAX: usize = 4;
+
+/// A bounded pool of read-only connections.
+pub(super) struct Readers {
+    path: PathBuf,
+    state: Mutex<State>,
+    freed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    idle: Vec<Connection>,
+    lent: usize,
+}
+
+impl Readers {
+    /// An empty pool for the database at `path`.
+    pub(super) fn new(path: PathBuf) -> Self {
+        Self { path, state: Mutex::default(), freed: Condvar::new() }
+    }
+
+    /// Runs `read` on a connection of the pool; blocks while all are lent.
+    pub(super) fn with<T>(&self, read: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> rusqlite::Result<T> {
+        let mut state = self.state();
+        while state.lent >= READERS_MAX {
+            state = self.freed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.lent += 1;
+        let idle = state.idle.pop();
+        drop(state);
+        // From here on the place is given back even if `read` panics.
+        let mut lent = Lent { pool: self, connection: idle };
+        let connection = match lent.connection.take() {
+            Some(connection) => connection,
+            None => open_reader(&self.path)?,
+        };
+        read(lent.connection.insert(connection))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+struct Lent<'a> {
+    pool: &'a Readers,
+    connection: Option<Connection>,
+}
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        let mut state = self.pool.state();
+        state.lent -= 1;
+        state.idle.extend(self.connection.take());
+        drop(state);
+        self.pool.freed.notify_one();
+    }
+}
