@@ -1,4 +1,4 @@
-//! What every store promises: one suite, run by each.
+//! What every store promises: one suite, run by each; one file, because a promise split from the others is soon forgotten.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::collections::BTreeMap;
@@ -118,7 +118,7 @@ pub(super) fn positions(store: &dyn Store, n: u64, after: u64) -> Vec<u64> {
 
 fn events_come_back_as_they_went(store: &dyn Store) {
     let native = Bytes::from_static(br#"{"jsonrpc":"2.0","params":{"update":{"a":1}}}"#);
-    let sent = vec![
+    let sent = [
         event_with(1, 1, Bytes::from_static(b"{}"), None),
         event_with(1, 2, Bytes::from_static(b"{\"own\":true}"), Some(native.clone())),
         event_with(1, 5, native.slice(36..43), Some(native.clone())),

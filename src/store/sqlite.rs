@@ -2,7 +2,6 @@
 //! is one `impl Store`, a statement or two a method; opening and the readers' pool lie beside it.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -48,8 +47,9 @@ pub enum Durability {
 
 /// A store in an SQLite database of one directory, which it locks.
 ///
-/// A commit is one transaction. Events go in blocks ([`super::block`]), one row each, under a key that holds session and
-/// position, so that a session's events lie side by side and need no further index. Deleted bytes are overwritten.
+/// A commit is one transaction. Events go in blocks, one row each, under a key that holds session and position, so that
+/// a session's events lie side by side and need no further index. Deleted bytes are overwritten: trimming writes about
+/// as much as it removes, so trim a little at a time where space is short.
 pub struct SqliteStore {
     // Fields are dropped in this order: readers close first, so that the writer's closing can empty the write-ahead log;
     // the lock goes last.
@@ -61,7 +61,7 @@ pub struct SqliteStore {
     epoch: Epoch,
     dir: PathBuf,
     durability: Durability,
-    _lock: File,
+    _lock: open::Lock,
 }
 
 /// What reads and commits need of a session's row.
@@ -183,15 +183,17 @@ impl SqliteStore {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps the write-ahead log short, and free of what was forgotten. Called between transactions; a failure is no
-    /// loss, the next call tries again.
-    fn tend(&self, writer: &mut Writer, committed: u64) {
+    /// Keeps the write-ahead log short, and free of what was forgotten. Called between transactions. It waits for readers
+    /// ([`open::CHECKPOINT_WAIT`] at most) only `now` or when enough was committed since it last looked; a failure is no
+    /// loss, the next look tries again.
+    fn tend(&self, writer: &mut Writer, committed: u64, now: bool) {
         writer.unlooked = writer.unlooked.saturating_add(committed);
-        if writer.unlooked >= WAL_LOOK_BYTES {
+        let look = writer.unlooked >= WAL_LOOK_BYTES;
+        if look {
             writer.unlooked = 0;
             writer.scrub |= self.file_bytes("-wal") > open::WAL_BYTES_MAX;
         }
-        if writer.scrub && !writer.broken {
+        if writer.scrub && (look || now) && !writer.broken {
             let busy = writer.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
             writer.scrub = !matches!(busy, Ok(0));
         }
@@ -362,7 +364,7 @@ impl Store for SqliteStore {
         self.head.store(head.0, Ordering::Release);
         writer.untallied = if tally { 0 } else { writer.untallied + 1 };
         // Two pages at least are written by any commit.
-        self.tend(&mut writer, bytes + 16 * 1024);
+        self.tend(&mut writer, bytes + 16 * 1024, false);
         Ok(())
     }
 
@@ -462,7 +464,7 @@ impl Store for SqliteStore {
         writer.untallied = 0;
         // The write-ahead log still holds pages with the session's bytes.
         writer.scrub = true;
-        self.tend(&mut writer, 0);
+        self.tend(&mut writer, 0, true);
         Ok(())
     }
 
@@ -555,7 +557,7 @@ impl Store for SqliteStore {
         if !lost.is_empty() {
             self.event_bytes.store(event_bytes.saturating_sub(freed), Ordering::Relaxed);
             writer.untallied = 0;
-            self.tend(&mut writer, freed);
+            self.tend(&mut writer, freed, false);
         }
         Ok(lost)
     }

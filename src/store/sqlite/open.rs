@@ -4,6 +4,7 @@ use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
@@ -24,7 +25,7 @@ pub(super) const APPLICATION_ID: u32 = 0x506c_7873;
 /// `PRAGMA user_version`; a higher one is [`StoreError::Newer`].
 pub(super) const SCHEMA: u32 = 1;
 
-/// Eight KiB: seven events of 1 KiB a page, measured best of 4, 8 and 16.
+/// Bytes a page: large enough that several small blocks share one, small enough that a commit of one event writes little.
 const PAGE_SIZE: u32 = 8192;
 /// How much of the file is read through memory mapping, in bytes. Pages past it are read with system calls.
 const MMAP_BYTES: u64 = 1 << 30;
@@ -35,6 +36,14 @@ const CHECKPOINT_PAGES: u32 = 1024;
 /// Bytes of write-ahead log after which a commit waits for the readers (reads are short) to start it anew, so that
 /// overlapping reads cannot keep it growing; also what is left of the file when it starts anew.
 pub(super) const WAL_BYTES_MAX: u64 = 64 << 20;
+/// How long an opening waits for the lock. A child that a killed gateway was just starting still holds it until it
+/// becomes another program, a matter of milliseconds; a store in use is refused that much later.
+const LOCK_WAIT: Duration = Duration::from_millis(250);
+/// Between two tries for the lock.
+const LOCK_RETRY: Duration = Duration::from_millis(5);
+/// How long a commit waits for readers to let the write-ahead log start anew. Ours are done long before; another
+/// program's that holds a transaction open makes the log grow instead.
+pub(super) const CHECKPOINT_WAIT: Duration = Duration::from_millis(200);
 
 const TABLES: &str = "
 CREATE TABLE meta (
@@ -91,21 +100,37 @@ CREATE TABLE devices (
 );
 ";
 
+/// The lock, held. Dropping it frees it at once, whatever a child just being started has inherited.
+pub(super) struct Lock(File);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Closing frees it too; a failure only makes that later.
+        let _ = flock(&self.0, FlockOperation::Unlock);
+    }
+}
+
 /// Makes the directory if need be, takes the lock, and looks at the version before anything is touched.
 ///
 /// # Errors
 /// [`StoreError::Locked`], [`StoreError::Newer`], [`StoreError::Io`].
-pub(super) fn claim(dir: &Path) -> Result<File, StoreError> {
+pub(super) fn claim(dir: &Path) -> Result<Lock, StoreError> {
     if !dir.is_dir() {
         DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(|e| io(dir, &e))?;
     }
     let path = dir.join(LOCK);
-    let lock = private().create(true).open(&path).map_err(|e| io(&path, &e))?;
-    match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => {}
-        Err(Errno::WOULDBLOCK) => return Err(StoreError::Locked),
-        Err(error) => return Err(io(&path, &error.into())),
+    let file = private().create(true).open(&path).map_err(|e| io(&path, &e))?;
+    let until = Instant::now() + LOCK_WAIT;
+    loop {
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => break,
+            Err(Errno::INTR) => {}
+            Err(Errno::WOULDBLOCK) if Instant::now() < until => std::thread::sleep(LOCK_RETRY),
+            Err(Errno::WOULDBLOCK) => return Err(StoreError::Locked),
+            Err(error) => return Err(io(&path, &error.into())),
+        }
     }
+    let lock = Lock(file);
     check_version(&dir.join(DATABASE))?;
     Ok(lock)
 }
@@ -120,6 +145,7 @@ pub(super) fn open_writer(dir: &Path, epoch: &str) -> Result<Connection, StoreEr
     let made = (|| {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let mut connection = Connection::open_with_flags(&path, flags)?;
+        connection.busy_timeout(CHECKPOINT_WAIT)?;
         connection.set_prepared_statement_cache_capacity(64);
         connection.execute_batch(&format!(
             "PRAGMA page_size = {PAGE_SIZE};

@@ -1,4 +1,5 @@
-//! What only a store on a disk can show: survival, damage, locks, modes, full disks.
+//! What only a store on a disk can show: survival, damage, locks, modes, full disks. One file: a child process of a test
+//! is started with the same few lines in each.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::collections::BTreeMap;
@@ -124,7 +125,7 @@ fn what_was_acknowledged_survives_a_kill() {
             let size = at % 7 + 1;
             let events = (1..=size).map(|k| event((at + k) % 3, at + k)).collect();
             let sessions = (0..3).map(row).collect();
-            store.commit(&Batch { events, sessions, sync: at % 5 == 0, ..Batch::default() }).unwrap();
+            store.commit(&Batch { events, sessions, sync: at.is_multiple_of(5), ..Batch::default() }).unwrap();
             at += size;
             say(&format!("kept {at}"));
         }
@@ -144,7 +145,9 @@ fn what_was_acknowledged_survives_a_kill() {
                 left -= 1;
             }
         }
-        assert!(matches!(SqliteStore::open(dir.path(), Durability::Process), Err(StoreError::Locked)));
+        if round == 0 {
+            assert!(matches!(SqliteStore::open(dir.path(), Durability::Process), Err(StoreError::Locked)));
+        }
         child.kill().unwrap();
         child.wait().unwrap();
         for line in lines {
