@@ -438,6 +438,7 @@ fn reads_run_beside_commits(store: &dyn Store) {
                     assert!(new.iter().copied().eq(seen + 1..=seen + new.len() as u64), "a hole after {seen}: {new:?}");
                     seen = new.last().copied().unwrap_or(seen);
                     assert!(seen >= head, "{seen} < {head}: committed and not to be seen");
+                    assert!(seen <= store.head().0, "{seen} is seen before it is committed");
                     if over {
                         return assert_eq!(seen, 600);
                     }
