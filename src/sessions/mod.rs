@@ -5,6 +5,8 @@ mod display;
 mod index;
 pub mod link;
 mod log;
+#[cfg(test)]
+mod log_tests;
 mod refusal;
 mod requests;
 mod session;
