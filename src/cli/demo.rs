@@ -1,0 +1,986 @@
+//! `plexus agent demo`, one file because it is one program: a scripted ACP agent on stdio.
+//!
+//! Newline-delimited JSON-RPC 2.0 as ACP version 1 has it. The prompt's text is the script (see
+//! [`TOUR`] and `docs/demo-agent.md`); nothing is ever run or written to disk.
+//!
+//! The main thread reads stdin and never waits for a prompt; each prompt has a thread; one thread
+//! writes stdout. The program depends on nothing of Plexus, so that it is a fair test of it.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, BufRead, Read, Write};
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+/// The longest line accepted on stdin, in bytes. A longer one is skipped and answered with -32600.
+const MAX_INPUT_LINE: usize = 64 << 20;
+/// A prompt waits while this many bytes wait for stdout: memory stays flat when nobody reads.
+const PROMPT_AHEAD: usize = 256 << 10;
+/// Answers of the main thread may run this far ahead of stdout; then stdin is no longer read.
+const ANSWERS_AHEAD: usize = 8 << 20;
+/// One write to stdout carries at most this much: what a Linux pipe holds.
+const WRITE_SIZE: usize = 64 << 10;
+/// The largest `line N` and `flood N BYTES`, in bytes; more is refused with a message.
+const MAX_TEXT: usize = 256 << 20;
+/// How long what is already said may take to leave, once stdin has ended or `crash` was asked for.
+const LAST_WORDS: Duration = Duration::from_millis(250);
+/// `stream N` without ms, and the pace of everything that is shown step by step.
+const PACE: Duration = Duration::from_millis(5);
+/// Bytes of text in a chunk of `flood N`.
+const FLOOD_TEXT: usize = 24;
+/// Exit code of `crash`.
+const CRASH_CODE: i32 = 3;
+
+/// One row a command: name, hint for its input, what it does.
+const TOUR: &[(&str, &str, &str)] = &[
+    ("stream", "N [MS]", "N chunks, MS milliseconds apart (5)"),
+    ("echo", "TEXT", "TEXT in one chunk"),
+    ("think", "", "thoughts, then an answer"),
+    ("plan", "", "a plan whose entries get done"),
+    ("diff", "", "an edit shown as a diff"),
+    ("ask", "[COMMAND]", "permission for a shell command"),
+    ("ask2", "", "two permissions at once"),
+    ("mode", "", "switches between the modes ask and auto"),
+    ("usage", "", "tokens and cost so far"),
+    ("sleep", "MS", "silence for MS milliseconds"),
+    ("hang", "", "silence until cancelled"),
+    (
+        "flood",
+        "N [BYTES]",
+        "N chunks of BYTES (24) as fast as they go",
+    ),
+    ("line", "N", "one message whose line has N bytes"),
+    ("junk", "", "lines no client expects, then a chunk"),
+    ("stderr", "TEXT", "TEXT on stderr"),
+    ("crash", "", "exit 3 in the middle of a line"),
+];
+
+const PARSE_ERROR: i32 = -32700;
+const INVALID_REQUEST: i32 = -32600;
+const METHOD_NOT_FOUND: i32 = -32601;
+const INVALID_PARAMS: i32 = -32602;
+const INTERNAL: i32 = -32603;
+/// ACP's "resource not found": here, an unknown session.
+const NOT_FOUND: i32 = -32002;
+
+/// Serves ACP on stdin and stdout until stdin ends.
+///
+/// # Errors
+/// Whatever reading stdin fails with. A client that closed its end of stdout ends the process with
+/// code 0 at once: nobody is left to be told.
+pub(crate) fn run() -> io::Result<()> {
+    let agent = Arc::new(Agent::new()?);
+    let out = Arc::clone(&agent.out);
+    std::thread::Builder::new()
+        .name("stdout".into())
+        .spawn(move || out.write_loop())?;
+    let mut input = io::stdin().lock();
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let n = input
+            .by_ref()
+            .take(MAX_INPUT_LINE as u64 + 1)
+            .read_until(b'\n', &mut line)?;
+        if n == 0 {
+            break;
+        }
+        if n > MAX_INPUT_LINE && line.last() != Some(&b'\n') {
+            skip_line(&mut input)?;
+            agent.fail(&Value::Null, INVALID_REQUEST, "the line is too long");
+            line = Vec::new();
+        } else if !line.trim_ascii().is_empty() {
+            agent.take(&line);
+        }
+    }
+    agent.out.finish(LAST_WORDS);
+    Ok(())
+}
+
+fn skip_line(input: &mut impl BufRead) -> io::Result<()> {
+    loop {
+        let buffer = input.fill_buf()?;
+        let (n, end) = match buffer.iter().position(|byte| *byte == b'\n') {
+            Some(at) => (at + 1, true),
+            None => (buffer.len(), buffer.is_empty()),
+        };
+        input.consume(n);
+        if end {
+            return Ok(());
+        }
+    }
+}
+
+/// A panic elsewhere leaves our plain values usable.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+// ---- stdout ------------------------------------------------------------------------------------
+
+/// What waits for stdout. Whole lines only (but for `crash`), so lines of two prompts never mix.
+#[derive(Default)]
+struct Out {
+    state: Mutex<OutState>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct OutState {
+    waiting: Vec<u8>,
+    writing: bool,
+    closed: bool,
+}
+
+impl Out {
+    /// Queues `bytes`, first waiting while more than `ahead` bytes wait already.
+    fn push(&self, bytes: &[u8], ahead: usize) {
+        let full = |s: &mut OutState| s.waiting.len() > ahead && !s.closed;
+        let mut state = self
+            .changed
+            .wait_while(lock(&self.state), full)
+            .unwrap_or_else(PoisonError::into_inner);
+        if !state.closed {
+            state.waiting.extend_from_slice(bytes);
+            self.changed.notify_all();
+        }
+    }
+
+    fn write_loop(&self) {
+        // Not through `Stdout`: its line buffer would cut each piece in two.
+        let mut stdout = match io::stdout().as_fd().try_clone_to_owned() {
+            Ok(fd) => File::from(fd),
+            Err(why) => {
+                note(&format!("no stdout: {why}"));
+                std::process::exit(1)
+            }
+        };
+        let mut batch = Vec::new();
+        loop {
+            let mut state = lock(&self.state);
+            state.writing = false;
+            self.changed.notify_all();
+            let empty = |s: &mut OutState| s.waiting.is_empty();
+            state = self
+                .changed
+                .wait_while(state, empty)
+                .unwrap_or_else(PoisonError::into_inner);
+            batch.clear();
+            // A `line N` of many megabytes must not be kept for ever.
+            batch.shrink_to(PROMPT_AHEAD * 2);
+            std::mem::swap(&mut batch, &mut state.waiting);
+            state.writing = true;
+            self.changed.notify_all();
+            drop(state);
+            for piece in batch.chunks(WRITE_SIZE) {
+                if let Err(why) = stdout.write_all(piece) {
+                    let gone = why.kind() == io::ErrorKind::BrokenPipe;
+                    if !gone {
+                        note(&format!("cannot write: {why}"));
+                    }
+                    std::process::exit(i32::from(!gone));
+                }
+            }
+        }
+    }
+
+    /// Takes nothing more and waits up to `patience` until what was taken is written.
+    fn finish(&self, patience: Duration) {
+        let mut state = lock(&self.state);
+        state.closed = true;
+        self.changed.notify_all();
+        let busy = |s: &mut OutState| s.writing || !s.waiting.is_empty();
+        // Out of patience: the client does not read, and what it does not read is lost.
+        drop(self.changed.wait_timeout_while(state, patience, busy));
+    }
+}
+
+fn note(text: &str) {
+    // Nobody need read our stderr.
+    let _ = writeln!(io::stderr(), "plexus demo agent: {text}");
+}
+
+// ---- messages in -------------------------------------------------------------------------------
+
+#[derive(Deserialize)]
+struct Incoming<'a> {
+    #[serde(default)]
+    jsonrpc: Option<Value>,
+    /// Told apart: absent (a notification) and null (a request, if an odd one).
+    #[serde(default, deserialize_with = "present")]
+    id: Option<Value>,
+    #[serde(default)]
+    method: Option<String>,
+    #[serde(default, borrow)]
+    params: Option<&'a RawValue>,
+    #[serde(default, deserialize_with = "present")]
+    result: Option<Value>,
+    #[serde(default, deserialize_with = "present")]
+    error: Option<Value>,
+}
+
+fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(from).map(Some)
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct InitializeParams {
+    #[serde(rename = "protocolVersion")]
+    _version: u16,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct NewParams {
+    cwd: String,
+    #[serde(rename = "mcpServers")]
+    _servers: Vec<Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SessionParams {
+    session_id: String,
+    #[serde(default)]
+    cwd: Option<String>,
+    #[serde(default)]
+    mode_id: Option<String>,
+    #[serde(default)]
+    prompt: Option<Vec<Value>>,
+}
+
+/// An error answer: code and message.
+type Failure = (i32, String);
+
+fn params<'a, T: Deserialize<'a>>(raw: Option<&'a RawValue>) -> Result<T, Failure> {
+    serde_json::from_str(raw.map_or("{}", RawValue::get))
+        .map_err(|why| (INVALID_PARAMS, why.to_string()))
+}
+
+// ---- the agent ---------------------------------------------------------------------------------
+
+struct Agent {
+    out: Arc<Out>,
+    /// Makes session ids differ between processes, as the client may keep them.
+    seed: String,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    sessions: HashMap<String, Session>,
+    /// Our open requests, by id: the turn that waits for the answer.
+    asked: HashMap<u64, Arc<Turn>>,
+    next_request: u64,
+    next_tool: u64,
+    next_session: u64,
+}
+
+struct Session {
+    cwd: String,
+    auto: bool,
+    turn: Option<Arc<Turn>>,
+    used: u64,
+}
+
+/// One running prompt.
+#[derive(Default)]
+struct Turn {
+    state: Mutex<TurnState>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct TurnState {
+    cancelled: bool,
+    answers: HashMap<u64, Decision>,
+}
+
+/// What became of a permission request.
+enum Decision {
+    Option(String),
+    Cancelled,
+    Error(String),
+}
+
+/// The prompt ends here, with stop reason `cancelled`.
+struct Cancelled;
+
+impl Agent {
+    fn new() -> io::Result<Self> {
+        let seed = getrandom::u64().map_err(|why| io::Error::other(why.to_string()))?;
+        let state = Mutex::default();
+        Ok(Self {
+            out: Arc::default(),
+            seed: format!("{seed:016x}"),
+            state,
+        })
+    }
+
+    fn send(&self, message: &Value, ahead: usize) {
+        let mut line = message.to_string();
+        line.push('\n');
+        self.out.push(line.as_bytes(), ahead);
+    }
+
+    fn answer(&self, id: &Value, result: &Value) {
+        self.send(
+            &json!({"jsonrpc": "2.0", "id": id, "result": result}),
+            ANSWERS_AHEAD,
+        );
+    }
+
+    fn fail(&self, id: &Value, code: i32, message: &str) {
+        let error = json!({"code": code, "message": message});
+        self.send(
+            &json!({"jsonrpc": "2.0", "id": id, "error": error}),
+            ANSWERS_AHEAD,
+        );
+    }
+
+    /// Handles one line of stdin.
+    fn take(self: &Arc<Self>, line: &[u8]) {
+        // serde would take an array for a struct; a batch is no ACP message.
+        let parsed = match serde_json::from_slice::<&RawValue>(line) {
+            Ok(raw) if raw.get().starts_with('{') => {
+                serde_json::from_str::<Incoming<'_>>(raw.get())
+            }
+            Ok(_) => return self.fail(&Value::Null, INVALID_REQUEST, "not a JSON-RPC message"),
+            Err(why) => {
+                return self.fail(&Value::Null, PARSE_ERROR, &format!("parse error: {why}"));
+            }
+        };
+        let message = match parsed {
+            Ok(message) => message,
+            Err(why) => return self.fail(&Value::Null, INVALID_REQUEST, &why.to_string()),
+        };
+        let version = message.jsonrpc.as_ref().and_then(Value::as_str);
+        match (message.method.as_deref(), message.id) {
+            (_, id) if version != Some("2.0") => {
+                self.fail(
+                    &id.unwrap_or_default(),
+                    INVALID_REQUEST,
+                    "jsonrpc must be \"2.0\"",
+                );
+            }
+            (Some("session/prompt"), Some(id)) => {
+                if let Err((code, why)) = self.prompt(&id, message.params) {
+                    self.fail(&id, code, &why);
+                }
+            }
+            (Some(method), Some(id)) => match self.request(method, message.params) {
+                Ok((result, after)) => {
+                    self.answer(&id, &result);
+                    after
+                        .iter()
+                        .for_each(|update| self.send(update, ANSWERS_AHEAD));
+                }
+                Err((code, why)) => self.fail(&id, code, &why),
+            },
+            (Some("session/cancel"), None) => self.cancel(message.params),
+            // A notification that we do not know is nothing to complain about.
+            (Some(_), None) => {}
+            (None, Some(id)) if message.result.is_some() || message.error.is_some() => {
+                self.answered(&id, message.result, message.error);
+            }
+            (None, id) => self.fail(
+                &id.unwrap_or_default(),
+                INVALID_REQUEST,
+                "not a request, notification or response",
+            ),
+        }
+    }
+
+    /// Everything but prompts: the result, and notifications to send after it.
+    fn request(
+        &self,
+        method: &str,
+        raw: Option<&RawValue>,
+    ) -> Result<(Value, Vec<Value>), Failure> {
+        let mut state = lock(&self.state);
+        match method {
+            "initialize" => {
+                let InitializeParams { .. } = params(raw)?;
+                let result = json!({
+                    "protocolVersion": 1,
+                    "agentCapabilities": {
+                        "loadSession": true,
+                        "promptCapabilities": {"image": false, "audio": false, "embeddedContext": true},
+                        "sessionCapabilities": {"list": {}},
+                    },
+                    "agentInfo": {"name": "plexus-demo", "title": "Plexus demo agent", "version": env!("CARGO_PKG_VERSION")},
+                    "authMethods": [],
+                });
+                Ok((result, Vec::new()))
+            }
+            "authenticate" => Ok((json!({}), Vec::new())),
+            "session/new" => {
+                let NewParams { cwd, .. } = params(raw)?;
+                state.next_session += 1;
+                let id = format!("demo-{}-{}", self.seed, state.next_session);
+                let session = Session {
+                    cwd,
+                    auto: false,
+                    turn: None,
+                    used: 0,
+                };
+                let mut result = json!({"modes": session.modes()});
+                result["sessionId"] = json!(id);
+                state.sessions.insert(id.clone(), session);
+                Ok((result, vec![commands(&id)]))
+            }
+            "session/load" => {
+                let SessionParams {
+                    session_id, cwd, ..
+                } = params(raw)?;
+                let cwd = cwd.ok_or((INVALID_PARAMS, "missing field `cwd`".to_owned()))?;
+                let new = || Session {
+                    cwd,
+                    auto: false,
+                    turn: None,
+                    used: 0,
+                };
+                let session = state.sessions.entry(session_id.clone()).or_insert_with(new);
+                Ok((
+                    json!({"modes": session.modes()}),
+                    vec![commands(&session_id)],
+                ))
+            }
+            "session/list" => {
+                let row = |(id, s): (&String, &Session)| json!({"sessionId": id, "cwd": s.cwd});
+                let sessions: Vec<Value> = state.sessions.iter().map(row).collect();
+                Ok((json!({"sessions": sessions}), Vec::new()))
+            }
+            "session/set_mode" => {
+                let SessionParams {
+                    session_id,
+                    mode_id,
+                    ..
+                } = params(raw)?;
+                let session = state.session(&session_id)?;
+                session.auto = match mode_id.as_deref() {
+                    Some("auto") => true,
+                    Some("ask") => false,
+                    _ => return Err((INVALID_PARAMS, "modeId must be ask or auto".to_owned())),
+                };
+                let update = mode_update(session.auto);
+                Ok((json!({}), vec![notification(&session_id, &update)]))
+            }
+            _ => Err((METHOD_NOT_FOUND, format!("method not found: {method}"))),
+        }
+    }
+
+    fn prompt(self: &Arc<Self>, id: &Value, raw: Option<&RawValue>) -> Result<(), Failure> {
+        let SessionParams {
+            session_id, prompt, ..
+        } = params(raw)?;
+        let blocks = prompt.ok_or((INVALID_PARAMS, "missing field `prompt`".to_owned()))?;
+        let text: String = blocks
+            .iter()
+            .filter_map(|block| block.get("text")?.as_str())
+            .collect();
+        let turn = Arc::new(Turn::default());
+        let cwd = {
+            let mut state = lock(&self.state);
+            let session = state.session(&session_id)?;
+            if session.turn.is_some() {
+                return Err((
+                    INVALID_REQUEST,
+                    "a prompt is already running in this session".to_owned(),
+                ));
+            }
+            session.turn = Some(Arc::clone(&turn));
+            session.used += text.len() as u64;
+            session.cwd.clone()
+        };
+        let stage = Stage {
+            agent: Arc::clone(self),
+            turn,
+            session: session_id.clone(),
+            cwd,
+        };
+        let id = id.clone();
+        let play = move || {
+            let outcome = text.split(" ;; ").try_for_each(|step| stage.play(step));
+            let reason = if outcome.is_ok() && stage.check().is_ok() {
+                "end_turn"
+            } else {
+                "cancelled"
+            };
+            // Free first: the client may prompt again the moment it reads the answer.
+            stage.with_session(|session| session.turn = None);
+            stage.agent.answer(&id, &json!({"stopReason": reason}));
+        };
+        if let Err(why) = std::thread::Builder::new()
+            .name("prompt".into())
+            .spawn(play)
+        {
+            lock(&self.state).session(&session_id)?.turn = None;
+            return Err((INTERNAL, format!("no thread for the prompt: {why}")));
+        }
+        Ok(())
+    }
+
+    fn cancel(&self, raw: Option<&RawValue>) {
+        let Ok(SessionParams { session_id, .. }) = params(raw) else {
+            return note("session/cancel without a sessionId");
+        };
+        // Nothing running: nothing to cancel, and the next prompt is not to blame.
+        if let Some(turn) = lock(&self.state)
+            .sessions
+            .get(&session_id)
+            .and_then(|s| s.turn.clone())
+        {
+            lock(&turn.state).cancelled = true;
+            turn.changed.notify_all();
+        }
+    }
+
+    fn answered(&self, id: &Value, result: Option<Value>, error: Option<Value>) {
+        let asked = id
+            .as_u64()
+            .and_then(|n| Some((n, lock(&self.state).asked.remove(&n)?)));
+        let Some((n, turn)) = asked else {
+            // A second answer ends here as well: the first one won.
+            return note(&format!("response to unknown request {id}"));
+        };
+        let decision = match (result, error) {
+            (_, Some(error)) => Decision::Error(error.to_string()),
+            (result, None) => {
+                let outcome = result.unwrap_or_default()["outcome"].take();
+                match (outcome["outcome"].as_str(), outcome["optionId"].as_str()) {
+                    (Some("selected"), Some(option)) => Decision::Option(option.to_owned()),
+                    (Some("cancelled"), _) => Decision::Cancelled,
+                    _ => Decision::Error(format!("not an outcome: {outcome}")),
+                }
+            }
+        };
+        lock(&turn.state).answers.insert(n, decision);
+        turn.changed.notify_all();
+    }
+}
+
+impl State {
+    fn session(&mut self, id: &str) -> Result<&mut Session, Failure> {
+        self.sessions
+            .get_mut(id)
+            .ok_or_else(|| (NOT_FOUND, format!("unknown session: {id}")))
+    }
+}
+
+impl Session {
+    fn modes(&self) -> Value {
+        json!({
+            "currentModeId": mode_name(self.auto),
+            "availableModes": [
+                {"id": "ask", "name": "Ask", "description": "Asks before it acts"},
+                {"id": "auto", "name": "Auto", "description": "Says it would act without asking; the ask commands still ask"},
+            ],
+        })
+    }
+}
+
+fn mode_name(auto: bool) -> &'static str {
+    if auto { "auto" } else { "ask" }
+}
+
+fn mode_update(auto: bool) -> Value {
+    json!({"sessionUpdate": "current_mode_update", "currentModeId": mode_name(auto)})
+}
+
+fn commands(session: &str) -> Value {
+    let row = |&(name, hint, what): &(&str, &str, &str)| match hint {
+        "" => json!({"name": name, "description": what}),
+        _ => json!({"name": name, "description": what, "input": {"hint": hint}}),
+    };
+    let list: Vec<Value> = TOUR.iter().map(row).collect();
+    let update = json!({"sessionUpdate": "available_commands_update", "availableCommands": list});
+    notification(session, &update)
+}
+
+fn notification(session: &str, update: &Value) -> Value {
+    let params = json!({"sessionId": session, "update": update});
+    json!({"jsonrpc": "2.0", "method": "session/update", "params": params})
+}
+
+fn chunk(kind: &str, text: &str) -> Value {
+    json!({"sessionUpdate": kind, "content": {"type": "text", "text": text}})
+}
+
+/// `chunk-0001 `; all of `total` chunks have labels of one width.
+fn label(n: u64, total: u64) -> String {
+    let width = total.to_string().len().max(4);
+    format!("chunk-{n:0width$} ")
+}
+
+// ---- the script --------------------------------------------------------------------------------
+
+/// Where one prompt plays.
+struct Stage {
+    agent: Arc<Agent>,
+    turn: Arc<Turn>,
+    session: String,
+    cwd: String,
+}
+
+impl Stage {
+    fn play(&self, step: &str) -> Result<(), Cancelled> {
+        self.check()?;
+        let step = step.trim_start();
+        // Clients send advertised commands with a slash.
+        let step = step.strip_prefix('/').unwrap_or(step);
+        let (verb, rest) = step.split_once(char::is_whitespace).unwrap_or((step, ""));
+        let mut numbers = rest.split_whitespace().map(|word| word.parse::<u64>().ok());
+        let numbers = [numbers.next(), numbers.next(), numbers.next()];
+        match (verb, numbers) {
+            ("stream", [Some(Some(n)), None, _]) => self.stream(n, PACE),
+            ("stream", [Some(Some(n)), Some(Some(ms)), None]) => {
+                self.stream(n, Duration::from_millis(ms))
+            }
+            ("flood", [Some(Some(n)), None, _]) => self.flood(n, FLOOD_TEXT as u64),
+            ("flood", [Some(Some(n)), Some(Some(bytes)), None]) => self.flood(n, bytes),
+            ("line", [Some(Some(n)), None, _]) => self.line(n),
+            ("sleep", [Some(Some(ms)), None, _]) => self.pause(Some(Duration::from_millis(ms))),
+            ("echo", _) => self.text(rest),
+            ("stderr", _) => {
+                let _ = writeln!(io::stderr(), "{rest}");
+                Ok(())
+            }
+            ("ask", [None, ..]) => self.ask(&["touch demo.txt"]),
+            ("ask", _) => self.ask(&[rest]),
+            ("ask2", [None, ..]) => self.ask(&["touch demo-1.txt", "touch demo-2.txt"]),
+            ("diff", [None, ..]) => self.diff(),
+            ("plan", [None, ..]) => self.plan(),
+            ("think", [None, ..]) => self.think(),
+            ("hang", [None, ..]) => self.pause(None),
+            ("usage", [None, ..]) => self.usage(),
+            ("mode", [None, ..]) => self.mode(),
+            ("junk", [None, ..]) => self.junk(),
+            ("crash", [None, ..]) => self.crash(),
+            _ => self.tour(),
+        }
+    }
+
+    fn check(&self) -> Result<(), Cancelled> {
+        if lock(&self.turn.state).cancelled {
+            Err(Cancelled)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Waits for `time`, or for ever; a cancel ends it at once.
+    fn pause(&self, time: Option<Duration>) -> Result<(), Cancelled> {
+        let until = time.and_then(|time| Instant::now().checked_add(time));
+        let mut state = lock(&self.turn.state);
+        while !state.cancelled {
+            state = match until {
+                None => self
+                    .turn
+                    .changed
+                    .wait(state)
+                    .unwrap_or_else(PoisonError::into_inner),
+                Some(until) => {
+                    let left = until.saturating_duration_since(Instant::now());
+                    if left.is_zero() {
+                        return Ok(());
+                    }
+                    self.turn
+                        .changed
+                        .wait_timeout(state, left)
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .0
+                }
+            };
+        }
+        Err(Cancelled)
+    }
+
+    fn with_session(&self, change: impl FnOnce(&mut Session)) {
+        if let Some(session) = lock(&self.agent.state).sessions.get_mut(&self.session) {
+            change(session);
+        }
+    }
+
+    fn send(&self, message: &Value) {
+        self.agent.send(message, PROMPT_AHEAD);
+    }
+
+    fn update(&self, update: &Value) -> Result<(), Cancelled> {
+        self.check()?;
+        self.send(&notification(&self.session, update));
+        Ok(())
+    }
+
+    fn text(&self, text: &str) -> Result<(), Cancelled> {
+        self.with_session(|session| session.used += text.len() as u64);
+        self.update(&chunk("agent_message_chunk", text))
+    }
+
+    fn stream(&self, n: u64, pace: Duration) -> Result<(), Cancelled> {
+        for i in 1..=n {
+            if i > 1 && !pace.is_zero() {
+                self.pause(Some(pace))?;
+            }
+            self.text(&label(i, n))?;
+        }
+        Ok(())
+    }
+
+    /// The bytes before and after the text of a message chunk's line, newline included.
+    fn envelope(&self) -> (String, String) {
+        let line = notification(&self.session, &chunk("agent_message_chunk", "\u{0}")).to_string();
+        // The last one is ours: only the session id could hold another, and it comes first.
+        let (head, tail) = line.rsplit_once("\\u0000").unwrap_or((&line, ""));
+        (head.to_owned(), format!("{tail}\n"))
+    }
+
+    fn flood(&self, n: u64, bytes: u64) -> Result<(), Cancelled> {
+        let Some(bytes) = usize::try_from(bytes)
+            .ok()
+            .filter(|bytes| *bytes <= MAX_TEXT)
+        else {
+            return self.text(&format!("flood takes at most {MAX_TEXT} bytes a chunk\n"));
+        };
+        let (head, tail) = self.envelope();
+        let padding = "x".repeat(bytes.saturating_sub(label(n, n).len()));
+        let mut batch = Vec::with_capacity(WRITE_SIZE);
+        for i in 1..=n {
+            batch.extend_from_slice(head.as_bytes());
+            batch.extend_from_slice(label(i, n).as_bytes());
+            batch.extend_from_slice(padding.as_bytes());
+            batch.extend_from_slice(tail.as_bytes());
+            if batch.len() + head.len() + bytes + tail.len() > WRITE_SIZE || i == n {
+                self.check()?;
+                self.agent.out.push(&batch, PROMPT_AHEAD);
+                batch.clear();
+            }
+        }
+        let sent = n.saturating_mul(padding.len() as u64 + label(n, n).len() as u64);
+        self.with_session(|session| session.used = session.used.saturating_add(sent));
+        Ok(())
+    }
+
+    fn line(&self, n: u64) -> Result<(), Cancelled> {
+        let Some(n) = usize::try_from(n).ok().filter(|n| *n <= MAX_TEXT) else {
+            return self.text(&format!("line takes at most {MAX_TEXT} bytes\n"));
+        };
+        let (head, tail) = self.envelope();
+        // The newline is not part of the N.
+        let room = n.saturating_sub(head.len() + tail.len() - 1);
+        let mut line = head.into_bytes();
+        line.resize(line.len() + room, b'x');
+        line.extend_from_slice(tail.as_bytes());
+        self.agent.out.push(&line, PROMPT_AHEAD);
+        Ok(())
+    }
+
+    fn tool_id(&self) -> String {
+        let mut state = lock(&self.agent.state);
+        state.next_tool += 1;
+        format!("call-{}", state.next_tool)
+    }
+
+    /// Asks for all of `commands` at once, waits for all answers, then says what was decided.
+    ///
+    /// A cancel does not end the wait: ACP obliges the client to answer what is open.
+    fn ask(&self, commands: &[&str]) -> Result<(), Cancelled> {
+        let mut open = Vec::new();
+        for command in commands {
+            let tool = self.tool_id();
+            let mut call = json!({
+                "toolCallId": tool, "title": command, "kind": "execute", "status": "pending",
+                "rawInput": {"command": command},
+            });
+            let request = {
+                let mut state = lock(&self.agent.state);
+                let request = state.next_request;
+                state.next_request += 1;
+                state.asked.insert(request, Arc::clone(&self.turn));
+                request
+            };
+            let params = json!({
+                "sessionId": self.session, "toolCall": call.clone(),
+                "options": [
+                    {"optionId": "allow_once", "name": "Allow once", "kind": "allow_once"},
+                    {"optionId": "allow_always", "name": "Allow always", "kind": "allow_always"},
+                    {"optionId": "reject_once", "name": "Reject", "kind": "reject_once"},
+                ],
+            });
+            call["sessionUpdate"] = json!("tool_call");
+            self.send(&notification(&self.session, &call));
+            self.send(&json!({"jsonrpc": "2.0", "id": request, "method": "session/request_permission", "params": params}));
+            open.push((request, tool, *command));
+        }
+        let all_in = |s: &mut TurnState| {
+            !open
+                .iter()
+                .all(|(request, ..)| s.answers.contains_key(request))
+        };
+        let mut state = self
+            .turn
+            .changed
+            .wait_while(lock(&self.turn.state), all_in)
+            .unwrap_or_else(PoisonError::into_inner);
+        let cancelled = state.cancelled;
+        let mut decided = Vec::new();
+        for (request, tool, command) in open {
+            decided.push((
+                state
+                    .answers
+                    .remove(&request)
+                    .unwrap_or(Decision::Cancelled),
+                tool,
+                command,
+            ));
+        }
+        drop(state);
+        let mut stop = cancelled;
+        for (decision, tool, command) in decided {
+            let (ok, said) = match &decision {
+                _ if cancelled => (false, "cancelled".to_owned()),
+                Decision::Option(id) if id == "allow_once" || id == "allow_always" => {
+                    (true, format!("allowed ({id})"))
+                }
+                Decision::Option(id) if id == "reject_once" => (false, format!("rejected ({id})")),
+                Decision::Option(id) => {
+                    (false, format!("not allowed, for there is no option {id:?}"))
+                }
+                Decision::Cancelled => (false, "cancelled".to_owned()),
+                Decision::Error(why) => {
+                    (false, format!("not allowed, for the client failed: {why}"))
+                }
+            };
+            let said = format!("{said}: {command}\n");
+            let shown = if ok {
+                "Nothing was run: this is the demo agent."
+            } else {
+                said.as_str()
+            };
+            self.send(&notification(
+                &self.session,
+                &json!({
+                    "sessionUpdate": "tool_call_update", "toolCallId": tool,
+                    "status": if ok { "completed" } else { "failed" },
+                    "content": [{"type": "content", "content": {"type": "text", "text": shown}}],
+                }),
+            ));
+            if matches!(decision, Decision::Cancelled) {
+                stop = true;
+            } else if !cancelled {
+                // Not `text`: a cancel that comes just now must not leave the other card open.
+                self.send(&notification(
+                    &self.session,
+                    &chunk("agent_message_chunk", &said),
+                ));
+            }
+        }
+        if stop { Err(Cancelled) } else { self.check() }
+    }
+
+    fn diff(&self) -> Result<(), Cancelled> {
+        let tool = self.tool_id();
+        let path = Path::new(&self.cwd).join("demo.txt");
+        let path = path.to_string_lossy();
+        let diff = json!({"type": "diff", "path": path, "oldText": "one\ntwo\nthree\n", "newText": "one\n2\nthree\nfour\n"});
+        self.update(&json!({
+            "sessionUpdate": "tool_call", "toolCallId": tool, "title": "Edit demo.txt", "kind": "edit", "status": "in_progress",
+            "locations": [{"path": path, "line": 2}], "rawInput": {"path": path}, "content": [diff],
+        }))?;
+        // Begun, so ended: no cancel between the two.
+        self.send(&notification(&self.session, &json!({
+            "sessionUpdate": "tool_call_update", "toolCallId": tool, "status": "completed", "content": [diff],
+        })));
+        self.text("Showed an edit of demo.txt; nothing was written.\n")
+    }
+
+    fn plan(&self) -> Result<(), Cancelled> {
+        let steps = [
+            ("Look around", "high"),
+            ("Do the work", "medium"),
+            ("Check it", "low"),
+        ];
+        for done in 0..=steps.len() {
+            let entry = |(i, (content, priority)): (usize, &(&str, &str))| {
+                let status = match i.cmp(&done) {
+                    std::cmp::Ordering::Less => "completed",
+                    std::cmp::Ordering::Equal => "in_progress",
+                    std::cmp::Ordering::Greater => "pending",
+                };
+                json!({"content": content, "priority": priority, "status": status})
+            };
+            let entries: Vec<Value> = steps.iter().enumerate().map(entry).collect();
+            self.update(&json!({"sessionUpdate": "plan", "entries": entries}))?;
+            self.pause(Some(PACE))?;
+        }
+        self.text("The plan is done.\n")
+    }
+
+    fn think(&self) -> Result<(), Cancelled> {
+        for thought in ["Let me think. ", "Forty-two, ", "as ever."] {
+            self.update(&chunk("agent_thought_chunk", thought))?;
+            self.pause(Some(PACE))?;
+        }
+        self.text("The answer is 42.\n")
+    }
+
+    fn usage(&self) -> Result<(), Cancelled> {
+        let mut used = 0;
+        // About four bytes a token, and a made-up price.
+        self.with_session(|session| used = session.used / 4);
+        self.update(&json!({
+            "sessionUpdate": "usage_update", "used": used, "size": 200_000,
+            "cost": {"amount": used as f64 / 1e6, "currency": "USD"},
+        }))
+    }
+
+    fn mode(&self) -> Result<(), Cancelled> {
+        let mut auto = false;
+        self.with_session(|session| {
+            session.auto = !session.auto;
+            auto = session.auto;
+        });
+        self.update(&mode_update(auto))?;
+        self.text(&format!("The mode is now {}.\n", mode_name(auto)))
+    }
+
+    fn junk(&self) -> Result<(), Cancelled> {
+        self.agent
+            .out
+            .push(b"this line is not JSON {\n", PROMPT_AHEAD);
+        self.send(&json!({"jsonrpc": "2.0", "method": "demo/unknown", "params": {"sessionId": self.session, "x": [1, null]}}));
+        self.update(&json!({"sessionUpdate": "demo_unknown_kind", "payload": {"n": 1.5}}))?;
+        self.text("Still here after the junk.\n")
+    }
+
+    fn crash(&self) -> Result<(), Cancelled> {
+        let line = notification(
+            &self.session,
+            &chunk("agent_message_chunk", "never finished"),
+        )
+        .to_string();
+        self.agent.out.push(
+            line.get(..line.len() / 2).unwrap_or_default().as_bytes(),
+            PROMPT_AHEAD,
+        );
+        self.agent.out.finish(LAST_WORDS);
+        std::process::exit(CRASH_CODE)
+    }
+
+    fn tour(&self) -> Result<(), Cancelled> {
+        self.text("I am the demo agent: I do what the prompt says, and nothing else. Try\n\n")?;
+        for (name, hint, what) in TOUR {
+            self.pause(Some(PACE))?;
+            let space = if hint.is_empty() { "" } else { " " };
+            self.text(&format!("- `{name}{space}{hint}`: {what}\n"))?;
+        }
+        self.text("\nJoin steps with ` ;; `, as in `think ;; ask ;; stream 20`.\n")
+    }
+}

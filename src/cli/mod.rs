@@ -1,0 +1,4 @@
+//! The commands of the `plexus` program.
+
+pub(crate) mod demo;
+pub(crate) mod hold;
