@@ -39,12 +39,7 @@ impl Agent {
                 }
             }
         });
-        Self {
-            stdin: child.stdin.take(),
-            child,
-            lines,
-            next: 100,
-        }
+        Self { stdin: child.stdin.take(), child, lines, next: 100 }
     }
 
     /// An agent with one session, its first notification read.
@@ -61,14 +56,9 @@ impl Agent {
         assert_eq!(parsed.modes.unwrap().available_modes.len(), 2);
         assert_eq!(result["modes"]["currentModeId"], "ask");
         let update = self.recv();
-        assert_eq!(
-            update["params"]["update"]["sessionUpdate"],
-            "available_commands_update"
-        );
+        assert_eq!(update["params"]["update"]["sessionUpdate"], "available_commands_update");
         let kind = typed(&update);
-        assert!(
-            matches!(kind, v1::SessionUpdate::AvailableCommandsUpdate(c) if c.available_commands.len() >= 16)
-        );
+        assert!(matches!(kind, v1::SessionUpdate::AvailableCommandsUpdate(c) if c.available_commands.len() >= 16));
         result["sessionId"].as_str().unwrap().to_owned()
     }
 
@@ -91,10 +81,7 @@ impl Agent {
 
     fn prompt(&mut self, session: &str, text: &str) -> Value {
         let prompt = json!([{"type": "text", "text": text}]);
-        self.request(
-            "session/prompt",
-            json!({"sessionId": session, "prompt": prompt}),
-        )
+        self.request("session/prompt", json!({"sessionId": session, "prompt": prompt}))
     }
 
     fn cancel(&mut self, session: &str) {
@@ -102,9 +89,7 @@ impl Agent {
     }
 
     fn line(&self) -> String {
-        self.lines
-            .recv_timeout(LOST)
-            .expect("a line from the agent")
+        self.lines.recv_timeout(LOST).expect("a line from the agent")
     }
 
     fn recv(&self) -> Value {
@@ -130,16 +115,8 @@ impl Agent {
         loop {
             let message = self.recv();
             if &message["id"] == id && message.get("method").is_none() {
-                let parsed: v1::PromptResponse =
-                    serde_json::from_value(message["result"].clone()).unwrap();
-                return (
-                    updates,
-                    serde_json::to_value(parsed.stop_reason)
-                        .unwrap()
-                        .as_str()
-                        .unwrap()
-                        .to_owned(),
-                );
+                let parsed: v1::PromptResponse = serde_json::from_value(message["result"].clone()).unwrap();
+                return (updates, serde_json::to_value(parsed.stop_reason).unwrap().as_str().unwrap().to_owned());
             }
             typed(&message);
             updates.push(message["params"]["update"].clone());
@@ -157,18 +134,12 @@ impl Agent {
     /// A `tool_call` and the permission request that follows it: the request's id and params.
     fn permission(&self) -> (Value, Value) {
         let call = self.recv();
-        assert!(
-            matches!(typed(&call), v1::SessionUpdate::ToolCall(_)),
-            "{call}"
-        );
+        assert!(matches!(typed(&call), v1::SessionUpdate::ToolCall(_)), "{call}");
         let request = self.recv();
         assert_eq!(request["method"], "session/request_permission");
         let params = request["params"].clone();
         let _: v1::RequestPermissionRequest = serde_json::from_value(params.clone()).unwrap();
-        assert_eq!(
-            params["toolCall"]["toolCallId"],
-            call["params"]["update"]["toolCallId"]
-        );
+        assert_eq!(params["toolCall"]["toolCallId"], call["params"]["update"]["toolCallId"]);
         (request["id"].clone(), params)
     }
 
@@ -184,12 +155,7 @@ impl Agent {
 
     fn ended(&mut self) -> (Option<i32>, String) {
         let mut said = String::new();
-        self.child
-            .stderr
-            .take()
-            .unwrap()
-            .read_to_string(&mut said)
-            .unwrap();
+        self.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
         (self.child.wait().unwrap().code(), said)
     }
 }
@@ -203,18 +169,13 @@ impl Drop for Agent {
 
 fn typed(message: &Value) -> v1::SessionUpdate {
     assert_eq!(message["method"], "session/update", "{message}");
-    let parsed: v1::SessionNotification =
-        serde_json::from_value(message["params"].clone()).expect("an ACP update");
+    let parsed: v1::SessionNotification = serde_json::from_value(message["params"].clone()).expect("an ACP update");
     parsed.update
 }
 
 fn text(updates: &[Value]) -> String {
-    let chunks = updates
-        .iter()
-        .filter(|u| u["sessionUpdate"] == "agent_message_chunk");
-    chunks
-        .map(|u| u["content"]["text"].as_str().unwrap())
-        .collect()
+    let chunks = updates.iter().filter(|u| u["sessionUpdate"] == "agent_message_chunk");
+    chunks.map(|u| u["content"]["text"].as_str().unwrap()).collect()
 }
 
 fn selected(option: &str) -> Value {
@@ -224,20 +185,11 @@ fn selected(option: &str) -> Value {
 #[test]
 fn handshake_and_sessions() {
     let mut agent = Agent::start();
-    let id = agent.request(
-        "initialize",
-        json!({"protocolVersion": 1, "clientCapabilities": {}}),
-    );
+    let id = agent.request("initialize", json!({"protocolVersion": 1, "clientCapabilities": {}}));
     let parsed: v1::InitializeResponse = serde_json::from_value(agent.result(&id)).unwrap();
     assert_eq!(serde_json::to_value(parsed.protocol_version).unwrap(), 1);
     assert!(parsed.agent_capabilities.load_session);
-    assert!(
-        parsed
-            .agent_capabilities
-            .session_capabilities
-            .list
-            .is_some()
-    );
+    assert!(parsed.agent_capabilities.session_capabilities.list.is_some());
     assert_eq!(parsed.agent_info.unwrap().name, "plexus-demo");
 
     let id = agent.request("authenticate", json!({"methodId": "any"}));
@@ -246,17 +198,11 @@ fn handshake_and_sessions() {
     let two = agent.new_session();
     assert_ne!(one, two);
 
-    let id = agent.request(
-        "session/load",
-        json!({"sessionId": "from-before", "cwd": "/", "mcpServers": []}),
-    );
+    let id = agent.request("session/load", json!({"sessionId": "from-before", "cwd": "/", "mcpServers": []}));
     let loaded = agent.result(&id);
     let _: v1::LoadSessionResponse = serde_json::from_value(loaded.clone()).unwrap();
     assert_eq!(loaded["modes"]["currentModeId"], "ask");
-    assert_eq!(
-        agent.recv()["params"]["update"]["sessionUpdate"],
-        "available_commands_update"
-    );
+    assert_eq!(agent.recv()["params"]["update"]["sessionUpdate"], "available_commands_update");
     assert_eq!(text(&agent.play("from-before", "echo loaded")), "loaded");
 
     let id = agent.request("session/list", json!({}));
@@ -264,16 +210,10 @@ fn handshake_and_sessions() {
     let parsed: v1::ListSessionsResponse = serde_json::from_value(list).unwrap();
     assert_eq!(parsed.sessions.len(), 3);
 
-    let id = agent.request(
-        "session/set_mode",
-        json!({"sessionId": one, "modeId": "auto"}),
-    );
+    let id = agent.request("session/set_mode", json!({"sessionId": one, "modeId": "auto"}));
     assert_eq!(agent.result(&id), json!({}));
     assert_eq!(agent.recv()["params"]["update"]["currentModeId"], "auto");
-    let id = agent.request(
-        "session/set_mode",
-        json!({"sessionId": one, "modeId": "never"}),
-    );
+    let id = agent.request("session/set_mode", json!({"sessionId": one, "modeId": "never"}));
     assert_eq!(agent.error(&id), -32602);
     assert_eq!(agent.end().0, Some(0));
 }
@@ -290,12 +230,7 @@ fn bad_input_is_answered_and_survived() {
         (b"{\"jsonrpc\":\"2.0\"}\n", -32600),
     ] {
         agent.raw(bytes);
-        assert_eq!(
-            agent.error(&Value::Null),
-            code,
-            "{}",
-            String::from_utf8_lossy(bytes)
-        );
+        assert_eq!(agent.error(&Value::Null), code, "{}", String::from_utf8_lossy(bytes));
     }
     // Ids come back as they were, whatever they are.
     for id in [json!("a"), json!(1.5), Value::Null, json!(-3)] {
@@ -309,17 +244,9 @@ fn bad_input_is_answered_and_survived() {
         ("session/new", json!({"cwd": 1, "mcpServers": []}), -32602),
         ("session/new", json!({"cwd": "/"}), -32602),
         ("session/load", json!({"sessionId": "x"}), -32602),
-        (
-            "session/prompt",
-            json!({"sessionId": "nobody", "prompt": []}),
-            -32002,
-        ),
+        ("session/prompt", json!({"sessionId": "nobody", "prompt": []}), -32002),
         ("session/prompt", json!({"sessionId": session}), -32602),
-        (
-            "session/set_mode",
-            json!({"sessionId": "nobody", "modeId": "ask"}),
-            -32002,
-        ),
+        ("session/set_mode", json!({"sessionId": "nobody", "modeId": "ask"}), -32002),
         ("session/cancel", json!({"sessionId": session}), -32601),
     ] {
         let id = agent.request(method, params);
@@ -331,10 +258,7 @@ fn bad_input_is_answered_and_survived() {
     assert_eq!(text(&agent.play(&session, "echo alive")), "alive");
     let (code, stderr) = agent.end();
     assert_eq!(code, Some(0));
-    assert!(
-        stderr.contains("session/cancel without a sessionId"),
-        "{stderr}"
-    );
+    assert!(stderr.contains("session/cancel without a sessionId"), "{stderr}");
 }
 
 #[test]
@@ -369,23 +293,13 @@ fn streams_are_exact_and_steps_follow_each_other() {
 #[test]
 fn anything_else_gets_the_tour() {
     let (mut agent, session) = Agent::ready();
-    for prompt in [
-        "hello",
-        "",
-        "stream of words",
-        "crash course on Rust",
-        "stream 1 2 3",
-        "hang on",
-    ] {
+    for prompt in ["hello", "", "stream of words", "crash course on Rust", "stream 1 2 3", "hang on"] {
         let said = text(&agent.play(&session, prompt));
         for name in [
-            "stream", "echo", "think", "plan", "diff", "ask", "ask2", "mode", "usage", "sleep",
-            "hang", "flood", "line", "junk", "stderr", "crash",
+            "stream", "echo", "think", "plan", "diff", "ask", "ask2", "mode", "usage", "sleep", "hang", "flood",
+            "line", "junk", "stderr", "crash",
         ] {
-            assert!(
-                said.contains(&format!("- `{name}")),
-                "{prompt}: no {name} in {said}"
-            );
+            assert!(said.contains(&format!("- `{name}")), "{prompt}: no {name} in {said}");
         }
     }
 }
@@ -395,20 +309,8 @@ fn ask_obeys_each_option_and_closes_its_card() {
     let (mut agent, session) = Agent::ready();
     let mut tools = std::collections::HashSet::new();
     for (prompt, command, outcome, status, said) in [
-        (
-            "ask",
-            "touch demo.txt",
-            selected("allow_once"),
-            "completed",
-            "allowed (allow_once): touch demo.txt\n",
-        ),
-        (
-            "ask",
-            "touch demo.txt",
-            selected("allow_always"),
-            "completed",
-            "allowed (allow_always): touch demo.txt\n",
-        ),
+        ("ask", "touch demo.txt", selected("allow_once"), "completed", "allowed (allow_once): touch demo.txt\n"),
+        ("ask", "touch demo.txt", selected("allow_always"), "completed", "allowed (allow_always): touch demo.txt\n"),
         (
             "ask rm -rf  / # x ",
             "rm -rf  / # x ",
@@ -429,17 +331,9 @@ fn ask_obeys_each_option_and_closes_its_card() {
         assert_eq!(params["sessionId"], session.as_str());
         assert_eq!(params["toolCall"]["kind"], "execute");
         assert_eq!(params["toolCall"]["rawInput"]["command"], command);
-        let kinds: Vec<_> = params["options"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|o| o["kind"].as_str().unwrap())
-            .collect();
+        let kinds: Vec<_> = params["options"].as_array().unwrap().iter().map(|o| o["kind"].as_str().unwrap()).collect();
         assert_eq!(kinds, ["allow_once", "allow_always", "reject_once"]);
-        let tool = params["toolCall"]["toolCallId"]
-            .as_str()
-            .unwrap()
-            .to_owned();
+        let tool = params["toolCall"]["toolCallId"].as_str().unwrap().to_owned();
         assert!(tools.insert(tool.clone()), "{tool} was used before");
         agent.decide(&id, outcome);
         let (updates, reason) = agent.until(&prompt);
@@ -467,16 +361,10 @@ fn the_first_answer_wins_and_strangers_are_noted() {
     agent.decide(&json!("x"), selected("allow_once"));
     agent.decide(&id, selected("reject_once"));
     agent.decide(&id, selected("allow_once"));
-    assert_eq!(
-        text(&agent.until(&prompt).0),
-        "rejected (reject_once): touch demo.txt\n"
-    );
+    assert_eq!(text(&agent.until(&prompt).0), "rejected (reject_once): touch demo.txt\n");
     let stderr = agent.end().1;
     for id in ["999", "\"x\"", &id.to_string()] {
-        assert!(
-            stderr.contains(&format!("response to unknown request {id}\n")),
-            "{stderr}"
-        );
+        assert!(stderr.contains(&format!("response to unknown request {id}\n")), "{stderr}");
     }
 }
 
@@ -495,10 +383,7 @@ fn ask2_waits_for_both_in_either_order() {
     agent.decide(&first, selected("reject_once"));
     let (updates, reason) = agent.until(&prompt);
     assert_eq!(reason, "end_turn");
-    assert_eq!(
-        text(&updates),
-        "rejected (reject_once): touch demo-1.txt\nallowed (allow_once): touch demo-2.txt\n"
-    );
+    assert_eq!(text(&updates), "rejected (reject_once): touch demo-1.txt\nallowed (allow_once): touch demo-2.txt\n");
 }
 
 #[test]
@@ -507,13 +392,7 @@ fn cancel_ends_every_waiting_prompt() {
     // With nothing running it does nothing, now or later.
     agent.cancel(&session);
     assert_eq!(text(&agent.play(&session, "echo fine")), "fine");
-    for prompt in [
-        "hang",
-        "sleep 3600000",
-        "stream 1000000 1",
-        "echo x ;; hang ;; echo never",
-        "flood 100000000",
-    ] {
+    for prompt in ["hang", "sleep 3600000", "stream 1000000 1", "echo x ;; hang ;; echo never", "flood 100000000"] {
         let id = agent.prompt(&session, prompt);
         if prompt.starts_with("stream") || prompt.starts_with("flood") {
             assert!(agent.line().contains("chunk-"));
@@ -539,11 +418,7 @@ fn a_cancelled_question_ends_the_prompt() {
     let (updates, reason) = agent.until(&prompt);
     assert_eq!(reason, "cancelled");
     assert_eq!(updates.len(), 2);
-    assert!(
-        updates
-            .iter()
-            .all(|u| u["sessionUpdate"] == "tool_call_update" && u["status"] == "failed")
-    );
+    assert!(updates.iter().all(|u| u["sessionUpdate"] == "tool_call_update" && u["status"] == "failed"));
     // And the answer alone does it too.
     let prompt = agent.prompt(&session, "ask ;; echo never");
     let (id, _) = agent.permission();
@@ -557,10 +432,7 @@ fn sessions_run_side_by_side_and_one_prompt_each() {
     let (mut agent, one) = Agent::ready();
     let two = agent.new_session();
     let hang = agent.prompt(&one, "hang");
-    assert_eq!(
-        text(&agent.play(&two, "stream 3 1")),
-        "chunk-0001 chunk-0002 chunk-0003 "
-    );
+    assert_eq!(text(&agent.play(&two, "stream 3 1")), "chunk-0001 chunk-0002 chunk-0003 ");
     let second = agent.prompt(&one, "echo no");
     assert_eq!(agent.error(&second), -32600);
     agent.cancel(&two);
@@ -579,43 +451,17 @@ fn shows() {
     assert_eq!(updates[1]["status"], "completed");
 
     let updates = agent.play(&session, "plan");
-    let plans: Vec<_> = updates
-        .iter()
-        .filter(|u| u["sessionUpdate"] == "plan")
-        .collect();
+    let plans: Vec<_> = updates.iter().filter(|u| u["sessionUpdate"] == "plan").collect();
     assert_eq!(plans.len(), 4);
-    let done = |p: &Value| {
-        p["entries"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .filter(|e| e["status"] == "completed")
-            .count()
-    };
-    assert_eq!(
-        plans.iter().map(|p| done(p)).collect::<Vec<_>>(),
-        [0, 1, 2, 3]
-    );
+    let done = |p: &Value| p["entries"].as_array().unwrap().iter().filter(|e| e["status"] == "completed").count();
+    assert_eq!(plans.iter().map(|p| done(p)).collect::<Vec<_>>(), [0, 1, 2, 3]);
 
     let updates = agent.play(&session, "think");
-    let kinds: Vec<_> = updates
-        .iter()
-        .map(|u| u["sessionUpdate"].as_str().unwrap())
-        .collect();
-    assert_eq!(
-        kinds,
-        [
-            "agent_thought_chunk",
-            "agent_thought_chunk",
-            "agent_thought_chunk",
-            "agent_message_chunk"
-        ]
-    );
+    let kinds: Vec<_> = updates.iter().map(|u| u["sessionUpdate"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["agent_thought_chunk", "agent_thought_chunk", "agent_thought_chunk", "agent_message_chunk"]);
 
     let updates = agent.play(&session, "usage");
-    assert!(
-        matches!(updates[..], [ref u] if u["sessionUpdate"] == "usage_update" && u["used"].as_u64() > Some(0))
-    );
+    assert!(matches!(updates[..], [ref u] if u["sessionUpdate"] == "usage_update" && u["used"].as_u64() > Some(0)));
 
     let updates = agent.play(&session, "mode");
     assert_eq!(updates[0]["currentModeId"], "auto");
@@ -632,10 +478,7 @@ fn junk_is_junk() {
     let id = agent.prompt(&session, "junk");
     assert!(serde_json::from_str::<Value>(&agent.line()).is_err());
     assert_eq!(agent.recv()["method"], "demo/unknown");
-    assert_eq!(
-        agent.recv()["params"]["update"]["sessionUpdate"],
-        "demo_unknown_kind"
-    );
+    assert_eq!(agent.recv()["params"]["update"]["sessionUpdate"], "demo_unknown_kind");
     assert_eq!(text(&agent.until(&id).0), "Still here after the junk.\n");
 }
 
@@ -662,11 +505,7 @@ fn line_and_flood_have_the_sizes_asked_for() {
         for (i, update) in updates.iter().enumerate() {
             let text = update["content"]["text"].as_str().unwrap();
             assert_eq!(text.len(), bytes);
-            let number: String = text
-                .chars()
-                .skip(6)
-                .take_while(char::is_ascii_digit)
-                .collect();
+            let number: String = text.chars().skip(6).take_while(char::is_ascii_digit).collect();
             assert_eq!(number.parse::<usize>().unwrap(), i + 1);
         }
     }
@@ -688,19 +527,9 @@ fn stdin_is_served_while_nobody_reads_the_flood() {
     write!(stdin, "{load}\n{flood}\n").unwrap();
     // Far more than a pipe holds: it can only be written if the agent reads.
     for id in 0..20_000 {
-        writeln!(
-            stdin,
-            "{}",
-            json!({"jsonrpc": "2.0", "id": id + 10, "method": "no/such"})
-        )
-        .unwrap();
+        writeln!(stdin, "{}", json!({"jsonrpc": "2.0", "id": id + 10, "method": "no/such"})).unwrap();
     }
-    writeln!(
-        stdin,
-        "{}",
-        json!({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": "s"}})
-    )
-    .unwrap();
+    writeln!(stdin, "{}", json!({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": "s"}})).unwrap();
     let (mut errors, mut line) = (0, String::new());
     loop {
         line.clear();
@@ -731,13 +560,7 @@ fn crash_ends_in_the_middle_of_a_line() {
 
 #[test]
 fn end_of_stdin_ends_it_whatever_runs() {
-    for prompt in [
-        "hang",
-        "ask",
-        "sleep 3600000",
-        "stream 1000000 1",
-        "flood 100000000000",
-    ] {
+    for prompt in ["hang", "ask", "sleep 3600000", "stream 1000000 1", "flood 100000000000"] {
         let (mut agent, session) = Agent::ready();
         agent.prompt(&session, prompt);
         assert_eq!(agent.end().0, Some(0), "{prompt}");

@@ -17,10 +17,7 @@ const LOST: Duration = Duration::from_secs(60);
 fn hold(args: &[&str]) -> Command {
     let mut command = Command::new(PLEXUS);
     command.arg("hold").arg("--").args(args).process_group(0);
-    command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
 
@@ -86,38 +83,21 @@ fn exit_codes_are_mirrored() {
 
 #[test]
 fn deaths_by_signal_are_mirrored() {
-    for (name, number) in [
-        ("TERM", 15),
-        ("KILL", 9),
-        ("INT", 2),
-        ("HUP", 1),
-        ("SEGV", 11),
-        ("ABRT", 6),
-        ("USR1", 10),
-        ("PIPE", 13),
-    ] {
+    for (name, number) in
+        [("TERM", 15), ("KILL", 9), ("INT", 2), ("HUP", 1), ("SEGV", 11), ("ABRT", 6), ("USR1", 10), ("PIPE", 13)]
+    {
         if name == "USR1" && !cfg!(target_os = "linux") {
             continue; // another number there
         }
-        let status = sh(&format!("ulimit -c 0; kill -{name} $$; sleep 1000"))
-            .wait()
-            .unwrap();
-        assert_eq!(
-            (status.code(), status.signal()),
-            (None, Some(number)),
-            "{name}"
-        );
+        let status = sh(&format!("ulimit -c 0; kill -{name} $$; sleep 1000")).wait().unwrap();
+        assert_eq!((status.code(), status.signal()), (None, Some(number)), "{name}");
     }
 }
 
 #[cfg(target_os = "linux")]
 #[test]
 fn real_time_signals_are_mirrored_too() {
-    let status = hold(&["bash", "-c", "kill -40 $$; sleep 1000"])
-        .spawn()
-        .unwrap()
-        .wait()
-        .unwrap();
+    let status = hold(&["bash", "-c", "kill -40 $$; sleep 1000"]).spawn().unwrap().wait().unwrap();
     assert_eq!(status.signal(), Some(40));
 }
 
@@ -126,54 +106,26 @@ fn what_cannot_start_is_explained() {
     let out = hold(&["/no/such/agent", "x"]).output().unwrap();
     assert_eq!(out.status.code(), Some(127));
     let said = String::from_utf8(out.stderr).unwrap();
-    assert!(
-        said.starts_with("plexus hold: cannot start /no/such/agent: No such file"),
-        "{said}"
-    );
-    assert_eq!(
-        hold(&["no-such-agent-in-path"])
-            .output()
-            .unwrap()
-            .status
-            .code(),
-        Some(127)
-    );
+    assert!(said.starts_with("plexus hold: cannot start /no/such/agent: No such file"), "{said}");
+    assert_eq!(hold(&["no-such-agent-in-path"]).output().unwrap().status.code(), Some(127));
     let out = hold(&["/"]).output().unwrap();
     assert_eq!(out.status.code(), Some(126));
-    assert!(
-        String::from_utf8(out.stderr)
-            .unwrap()
-            .starts_with("plexus hold: cannot start /: ")
-    );
+    assert!(String::from_utf8(out.stderr).unwrap().starts_with("plexus hold: cannot start /: "));
 }
 
 #[test]
 fn a_gateway_that_is_gone_already_starts_nothing() {
     let run = |parent: u32| {
         let mut command = Command::new(PLEXUS);
-        command.args([
-            "hold",
-            "--parent",
-            &parent.to_string(),
-            "--",
-            "echo",
-            "started",
-        ]);
+        command.args(["hold", "--parent", &parent.to_string(), "--", "echo", "started"]);
         command.output().unwrap()
     };
     let other = run(std::process::id() + 1);
     assert_eq!(other.status.code(), Some(1));
     assert!(other.stdout.is_empty());
-    assert!(
-        String::from_utf8(other.stderr)
-            .unwrap()
-            .contains("the gateway is gone")
-    );
+    assert!(String::from_utf8(other.stderr).unwrap().contains("the gateway is gone"));
     let ours = run(std::process::id());
-    assert_eq!(
-        (ours.status.code(), &ours.stdout[..]),
-        (Some(0), &b"started\n"[..])
-    );
+    assert_eq!((ours.status.code(), &ours.stdout[..]), (Some(0), &b"started\n"[..]));
 }
 
 #[test]
@@ -188,12 +140,7 @@ fn stdio_is_the_childs_own() {
     // End of file reaches the child ...
     drop(stdin);
     let mut err = String::new();
-    child
-        .stderr
-        .take()
-        .unwrap()
-        .read_to_string(&mut err)
-        .unwrap();
+    child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
     assert_eq!(err, "done\n");
     assert_eq!(child.wait().unwrap().code(), Some(4));
 }
@@ -211,9 +158,7 @@ fn the_childs_end_of_file_is_not_held_back() {
     // The same for a child that closes its stdin: our write fails.
     let mut child = sh("exec <&-; echo closed; sleep 1000");
     let mut line = String::new();
-    BufReader::new(child.stdout.take().unwrap())
-        .read_line(&mut line)
-        .unwrap();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
     // The holder may still be about to let go of its own end when the child is this far.
     let mut stdin = child.stdin.take().unwrap();
     until("the write fails", || stdin.write_all(b"x").is_err());
@@ -235,9 +180,7 @@ fn the_child_can_end_in_its_own_way() {
 
 #[test]
 fn a_deaf_group_is_killed() {
-    let mut child = sh(
-        "trap '' TERM; (echo started; while :; do sleep 1000; done) & while :; do sleep 1000; done",
-    );
+    let mut child = sh("trap '' TERM; (echo started; while :; do sleep 1000; done) & while :; do sleep 1000; done");
     let mut out = BufReader::new(child.stdout.take().unwrap());
     let mut line = String::new();
     out.read_line(&mut line).unwrap();
@@ -252,10 +195,7 @@ fn a_deaf_group_is_killed() {
 #[test]
 fn term_ends_the_whole_family() {
     let mut child = sh(FAMILY);
-    let family = pids(
-        &mut BufReader::new(child.stdout.take().unwrap()),
-        FAMILY_SIZE,
-    );
+    let family = pids(&mut BufReader::new(child.stdout.take().unwrap()), FAMILY_SIZE);
     kill_process(pid(child.id()), Signal::TERM).unwrap();
     // The main process is deaf, so it was killed, and that is what we hear.
     assert_eq!(child.wait().unwrap().signal(), Some(9));
@@ -282,11 +222,7 @@ fn adopted_orphans_are_reaped_while_the_child_lives() {
     let mut child = sh("for i in 1 2 3 4 5; do (setsid sh -c 'echo $$' &); done; sleep 1000");
     let orphans = pids(&mut BufReader::new(child.stdout.take().unwrap()), 5);
     // Gone from the process table, not merely dead.
-    until("orphans reaped", || {
-        orphans
-            .iter()
-            .all(|pid| rustix::process::test_kill_process(*pid).is_err())
-    });
+    until("orphans reaped", || orphans.iter().all(|pid| rustix::process::test_kill_process(*pid).is_err()));
     kill_process(pid(child.id()), Signal::TERM).unwrap();
     child.wait().unwrap();
 }
@@ -315,9 +251,7 @@ fn nothing_outlives_a_killed_gateway() {
     gateway.kill().unwrap();
     // Its pipe is still open here: nobody ends because of end of file. Nor does it matter that
     // the dead gateway is not reaped yet.
-    until("the family ended", || {
-        !everybody.iter().any(|pid| alive(*pid))
-    });
+    until("the family ended", || !everybody.iter().any(|pid| alive(*pid)));
     // Everybody let go of stdout: members we were not told of are gone as well.
     let mut rest = String::new();
     out.read_to_string(&mut rest).unwrap();
@@ -341,11 +275,7 @@ fn a_terminals_signals_do_not_end_it() {
 #[cfg(target_os = "linux")]
 #[test]
 fn it_leads_a_group_even_if_spawned_without_one() {
-    let mut command = hold(&[
-        "sh",
-        "-c",
-        "ps -o pgid= -p $$; ps -o pgid= -p $PPID; echo $PPID",
-    ]);
+    let mut command = hold(&["sh", "-c", "ps -o pgid= -p $$; ps -o pgid= -p $PPID; echo $PPID"]);
     // Group 0 would be its own; ours is what a careless caller gives it.
     command.process_group(rustix::process::getpgrp().as_raw_pid());
     let out = command.output().unwrap();

@@ -50,11 +50,7 @@ const TOUR: &[(&str, &str, &str)] = &[
     ("usage", "", "tokens and cost so far"),
     ("sleep", "MS", "silence for MS milliseconds"),
     ("hang", "", "silence until cancelled"),
-    (
-        "flood",
-        "N [BYTES]",
-        "N chunks of BYTES (24) as fast as they go",
-    ),
+    ("flood", "N [BYTES]", "N chunks of BYTES (24) as fast as they go"),
     ("line", "N", "one message whose line has N bytes"),
     ("junk", "", "lines no client expects, then a chunk"),
     ("stderr", "TEXT", "TEXT on stderr"),
@@ -77,17 +73,12 @@ const NOT_FOUND: i32 = -32002;
 pub(crate) fn run() -> io::Result<()> {
     let agent = Arc::new(Agent::new()?);
     let out = Arc::clone(&agent.out);
-    std::thread::Builder::new()
-        .name("stdout".into())
-        .spawn(move || out.write_loop())?;
+    std::thread::Builder::new().name("stdout".into()).spawn(move || out.write_loop())?;
     let mut input = io::stdin().lock();
     let mut line = Vec::new();
     loop {
         line.clear();
-        let n = input
-            .by_ref()
-            .take(MAX_INPUT_LINE as u64 + 1)
-            .read_until(b'\n', &mut line)?;
+        let n = input.by_ref().take(MAX_INPUT_LINE as u64 + 1).read_until(b'\n', &mut line)?;
         if n == 0 {
             break;
         }
@@ -142,10 +133,7 @@ impl Out {
     /// Queues `bytes`, first waiting while more than `ahead` bytes wait already.
     fn push(&self, bytes: &[u8], ahead: usize) {
         let full = |s: &mut OutState| s.waiting.len() > ahead && !s.closed;
-        let mut state = self
-            .changed
-            .wait_while(lock(&self.state), full)
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.changed.wait_while(lock(&self.state), full).unwrap_or_else(PoisonError::into_inner);
         if !state.closed {
             state.waiting.extend_from_slice(bytes);
             self.changed.notify_all();
@@ -167,10 +155,7 @@ impl Out {
             state.writing = false;
             self.changed.notify_all();
             let empty = |s: &mut OutState| s.waiting.is_empty();
-            state = self
-                .changed
-                .wait_while(state, empty)
-                .unwrap_or_else(PoisonError::into_inner);
+            state = self.changed.wait_while(state, empty).unwrap_or_else(PoisonError::into_inner);
             batch.clear();
             // A `line N` of many megabytes must not be kept for ever.
             batch.shrink_to(PROMPT_AHEAD * 2);
@@ -260,8 +245,7 @@ struct SessionParams {
 type Failure = (i32, String);
 
 fn params<'a, T: Deserialize<'a>>(raw: Option<&'a RawValue>) -> Result<T, Failure> {
-    serde_json::from_str(raw.map_or("{}", RawValue::get))
-        .map_err(|why| (INVALID_PARAMS, why.to_string()))
+    serde_json::from_str(raw.map_or("{}", RawValue::get)).map_err(|why| (INVALID_PARAMS, why.to_string()))
 }
 
 // ---- the agent ---------------------------------------------------------------------------------
@@ -317,11 +301,7 @@ impl Agent {
     fn new() -> io::Result<Self> {
         let seed = getrandom::u64().map_err(|why| io::Error::other(why.to_string()))?;
         let state = Mutex::default();
-        Ok(Self {
-            out: Arc::default(),
-            seed: format!("{seed:016x}"),
-            state,
-        })
+        Ok(Self { out: Arc::default(), seed: format!("{seed:016x}"), state })
     }
 
     fn send(&self, message: &Value, ahead: usize) {
@@ -331,27 +311,19 @@ impl Agent {
     }
 
     fn answer(&self, id: &Value, result: &Value) {
-        self.send(
-            &json!({"jsonrpc": "2.0", "id": id, "result": result}),
-            ANSWERS_AHEAD,
-        );
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "result": result}), ANSWERS_AHEAD);
     }
 
     fn fail(&self, id: &Value, code: i32, message: &str) {
         let error = json!({"code": code, "message": message});
-        self.send(
-            &json!({"jsonrpc": "2.0", "id": id, "error": error}),
-            ANSWERS_AHEAD,
-        );
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "error": error}), ANSWERS_AHEAD);
     }
 
     /// Handles one line of stdin.
     fn take(self: &Arc<Self>, line: &[u8]) {
         // serde would take an array for a struct; a batch is no ACP message.
         let parsed = match serde_json::from_slice::<&RawValue>(line) {
-            Ok(raw) if raw.get().starts_with('{') => {
-                serde_json::from_str::<Incoming<'_>>(raw.get())
-            }
+            Ok(raw) if raw.get().starts_with('{') => serde_json::from_str::<Incoming<'_>>(raw.get()),
             Ok(_) => return self.fail(&Value::Null, INVALID_REQUEST, "not a JSON-RPC message"),
             Err(why) => {
                 return self.fail(&Value::Null, PARSE_ERROR, &format!("parse error: {why}"));
@@ -364,11 +336,7 @@ impl Agent {
         let version = message.jsonrpc.as_ref().and_then(Value::as_str);
         match (message.method.as_deref(), message.id) {
             (_, id) if version != Some("2.0") => {
-                self.fail(
-                    &id.unwrap_or_default(),
-                    INVALID_REQUEST,
-                    "jsonrpc must be \"2.0\"",
-                );
+                self.fail(&id.unwrap_or_default(), INVALID_REQUEST, "jsonrpc must be \"2.0\"");
             }
             (Some("session/prompt"), Some(id)) => {
                 if let Err((code, why)) = self.prompt(&id, message.params) {
@@ -378,9 +346,7 @@ impl Agent {
             (Some(method), Some(id)) => match self.request(method, message.params) {
                 Ok((result, after)) => {
                     self.answer(&id, &result);
-                    after
-                        .iter()
-                        .for_each(|update| self.send(update, ANSWERS_AHEAD));
+                    after.iter().for_each(|update| self.send(update, ANSWERS_AHEAD));
                 }
                 Err((code, why)) => self.fail(&id, code, &why),
             },
@@ -390,20 +356,14 @@ impl Agent {
             (None, Some(id)) if message.result.is_some() || message.error.is_some() => {
                 self.answered(&id, message.result, message.error);
             }
-            (None, id) => self.fail(
-                &id.unwrap_or_default(),
-                INVALID_REQUEST,
-                "not a request, notification or response",
-            ),
+            (None, id) => {
+                self.fail(&id.unwrap_or_default(), INVALID_REQUEST, "not a request, notification or response")
+            }
         }
     }
 
     /// Everything but prompts: the result, and notifications to send after it.
-    fn request(
-        &self,
-        method: &str,
-        raw: Option<&RawValue>,
-    ) -> Result<(Value, Vec<Value>), Failure> {
+    fn request(&self, method: &str, raw: Option<&RawValue>) -> Result<(Value, Vec<Value>), Failure> {
         let mut state = lock(&self.state);
         match method {
             "initialize" => {
@@ -425,33 +385,18 @@ impl Agent {
                 let NewParams { cwd, .. } = params(raw)?;
                 state.next_session += 1;
                 let id = format!("demo-{}-{}", self.seed, state.next_session);
-                let session = Session {
-                    cwd,
-                    auto: false,
-                    turn: None,
-                    used: 0,
-                };
+                let session = Session { cwd, auto: false, turn: None, used: 0 };
                 let mut result = json!({"modes": session.modes()});
                 result["sessionId"] = json!(id);
                 state.sessions.insert(id.clone(), session);
                 Ok((result, vec![commands(&id)]))
             }
             "session/load" => {
-                let SessionParams {
-                    session_id, cwd, ..
-                } = params(raw)?;
+                let SessionParams { session_id, cwd, .. } = params(raw)?;
                 let cwd = cwd.ok_or((INVALID_PARAMS, "missing field `cwd`".to_owned()))?;
-                let new = || Session {
-                    cwd,
-                    auto: false,
-                    turn: None,
-                    used: 0,
-                };
+                let new = || Session { cwd, auto: false, turn: None, used: 0 };
                 let session = state.sessions.entry(session_id.clone()).or_insert_with(new);
-                Ok((
-                    json!({"modes": session.modes()}),
-                    vec![commands(&session_id)],
-                ))
+                Ok((json!({"modes": session.modes()}), vec![commands(&session_id)]))
             }
             "session/list" => {
                 let row = |(id, s): (&String, &Session)| json!({"sessionId": id, "cwd": s.cwd});
@@ -459,11 +404,7 @@ impl Agent {
                 Ok((json!({"sessions": sessions}), Vec::new()))
             }
             "session/set_mode" => {
-                let SessionParams {
-                    session_id,
-                    mode_id,
-                    ..
-                } = params(raw)?;
+                let SessionParams { session_id, mode_id, .. } = params(raw)?;
                 let session = state.session(&session_id)?;
                 session.auto = match mode_id.as_deref() {
                     Some("auto") => true,
@@ -478,50 +419,30 @@ impl Agent {
     }
 
     fn prompt(self: &Arc<Self>, id: &Value, raw: Option<&RawValue>) -> Result<(), Failure> {
-        let SessionParams {
-            session_id, prompt, ..
-        } = params(raw)?;
+        let SessionParams { session_id, prompt, .. } = params(raw)?;
         let blocks = prompt.ok_or((INVALID_PARAMS, "missing field `prompt`".to_owned()))?;
-        let text: String = blocks
-            .iter()
-            .filter_map(|block| block.get("text")?.as_str())
-            .collect();
+        let text: String = blocks.iter().filter_map(|block| block.get("text")?.as_str()).collect();
         let turn = Arc::new(Turn::default());
         let cwd = {
             let mut state = lock(&self.state);
             let session = state.session(&session_id)?;
             if session.turn.is_some() {
-                return Err((
-                    INVALID_REQUEST,
-                    "a prompt is already running in this session".to_owned(),
-                ));
+                return Err((INVALID_REQUEST, "a prompt is already running in this session".to_owned()));
             }
             session.turn = Some(Arc::clone(&turn));
             session.used += text.len() as u64;
             session.cwd.clone()
         };
-        let stage = Stage {
-            agent: Arc::clone(self),
-            turn,
-            session: session_id.clone(),
-            cwd,
-        };
+        let stage = Stage { agent: Arc::clone(self), turn, session: session_id.clone(), cwd };
         let id = id.clone();
         let play = move || {
             let outcome = text.split(" ;; ").try_for_each(|step| stage.play(step));
-            let reason = if outcome.is_ok() && stage.check().is_ok() {
-                "end_turn"
-            } else {
-                "cancelled"
-            };
+            let reason = if outcome.is_ok() && stage.check().is_ok() { "end_turn" } else { "cancelled" };
             // Free first: the client may prompt again the moment it reads the answer.
             stage.with_session(|session| session.turn = None);
             stage.agent.answer(&id, &json!({"stopReason": reason}));
         };
-        if let Err(why) = std::thread::Builder::new()
-            .name("prompt".into())
-            .spawn(play)
-        {
+        if let Err(why) = std::thread::Builder::new().name("prompt".into()).spawn(play) {
             lock(&self.state).session(&session_id)?.turn = None;
             return Err((INTERNAL, format!("no thread for the prompt: {why}")));
         }
@@ -533,20 +454,14 @@ impl Agent {
             return note("session/cancel without a sessionId");
         };
         // Nothing running: nothing to cancel, and the next prompt is not to blame.
-        if let Some(turn) = lock(&self.state)
-            .sessions
-            .get(&session_id)
-            .and_then(|s| s.turn.clone())
-        {
+        if let Some(turn) = lock(&self.state).sessions.get(&session_id).and_then(|s| s.turn.clone()) {
             lock(&turn.state).cancelled = true;
             turn.changed.notify_all();
         }
     }
 
     fn answered(&self, id: &Value, result: Option<Value>, error: Option<Value>) {
-        let asked = id
-            .as_u64()
-            .and_then(|n| Some((n, lock(&self.state).asked.remove(&n)?)));
+        let asked = id.as_u64().and_then(|n| Some((n, lock(&self.state).asked.remove(&n)?)));
         let Some((n, turn)) = asked else {
             // A second answer ends here as well: the first one won.
             return note(&format!("response to unknown request {id}"));
@@ -569,9 +484,7 @@ impl Agent {
 
 impl State {
     fn session(&mut self, id: &str) -> Result<&mut Session, Failure> {
-        self.sessions
-            .get_mut(id)
-            .ok_or_else(|| (NOT_FOUND, format!("unknown session: {id}")))
+        self.sessions.get_mut(id).ok_or_else(|| (NOT_FOUND, format!("unknown session: {id}")))
     }
 }
 
@@ -641,9 +554,7 @@ impl Stage {
         let numbers = [numbers.next(), numbers.next(), numbers.next()];
         match (verb, numbers) {
             ("stream", [Some(Some(n)), None, _]) => self.stream(n, PACE),
-            ("stream", [Some(Some(n)), Some(Some(ms)), None]) => {
-                self.stream(n, Duration::from_millis(ms))
-            }
+            ("stream", [Some(Some(n)), Some(Some(ms)), None]) => self.stream(n, Duration::from_millis(ms)),
             ("flood", [Some(Some(n)), None, _]) => self.flood(n, FLOOD_TEXT as u64),
             ("flood", [Some(Some(n)), Some(Some(bytes)), None]) => self.flood(n, bytes),
             ("line", [Some(Some(n)), None, _]) => self.line(n),
@@ -669,11 +580,7 @@ impl Stage {
     }
 
     fn check(&self) -> Result<(), Cancelled> {
-        if lock(&self.turn.state).cancelled {
-            Err(Cancelled)
-        } else {
-            Ok(())
-        }
+        if lock(&self.turn.state).cancelled { Err(Cancelled) } else { Ok(()) }
     }
 
     /// Waits for `time`, or for ever; a cancel ends it at once.
@@ -682,21 +589,13 @@ impl Stage {
         let mut state = lock(&self.turn.state);
         while !state.cancelled {
             state = match until {
-                None => self
-                    .turn
-                    .changed
-                    .wait(state)
-                    .unwrap_or_else(PoisonError::into_inner),
+                None => self.turn.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
                 Some(until) => {
                     let left = until.saturating_duration_since(Instant::now());
                     if left.is_zero() {
                         return Ok(());
                     }
-                    self.turn
-                        .changed
-                        .wait_timeout(state, left)
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .0
+                    self.turn.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0
                 }
             };
         }
@@ -743,10 +642,7 @@ impl Stage {
     }
 
     fn flood(&self, n: u64, bytes: u64) -> Result<(), Cancelled> {
-        let Some(bytes) = usize::try_from(bytes)
-            .ok()
-            .filter(|bytes| *bytes <= MAX_TEXT)
-        else {
+        let Some(bytes) = usize::try_from(bytes).ok().filter(|bytes| *bytes <= MAX_TEXT) else {
             return self.text(&format!("flood takes at most {MAX_TEXT} bytes a chunk\n"));
         };
         let (head, tail) = self.envelope();
@@ -816,54 +712,32 @@ impl Stage {
             });
             call["sessionUpdate"] = json!("tool_call");
             self.send(&notification(&self.session, &call));
-            self.send(&json!({"jsonrpc": "2.0", "id": request, "method": "session/request_permission", "params": params}));
+            self.send(
+                &json!({"jsonrpc": "2.0", "id": request, "method": "session/request_permission", "params": params}),
+            );
             open.push((request, tool, *command));
         }
-        let all_in = |s: &mut TurnState| {
-            !open
-                .iter()
-                .all(|(request, ..)| s.answers.contains_key(request))
-        };
-        let mut state = self
-            .turn
-            .changed
-            .wait_while(lock(&self.turn.state), all_in)
-            .unwrap_or_else(PoisonError::into_inner);
+        let all_in = |s: &mut TurnState| !open.iter().all(|(request, ..)| s.answers.contains_key(request));
+        let mut state =
+            self.turn.changed.wait_while(lock(&self.turn.state), all_in).unwrap_or_else(PoisonError::into_inner);
         let cancelled = state.cancelled;
         let mut decided = Vec::new();
         for (request, tool, command) in open {
-            decided.push((
-                state
-                    .answers
-                    .remove(&request)
-                    .unwrap_or(Decision::Cancelled),
-                tool,
-                command,
-            ));
+            decided.push((state.answers.remove(&request).unwrap_or(Decision::Cancelled), tool, command));
         }
         drop(state);
         let mut stop = cancelled;
         for (decision, tool, command) in decided {
             let (ok, said) = match &decision {
                 _ if cancelled => (false, "cancelled".to_owned()),
-                Decision::Option(id) if id == "allow_once" || id == "allow_always" => {
-                    (true, format!("allowed ({id})"))
-                }
+                Decision::Option(id) if id == "allow_once" || id == "allow_always" => (true, format!("allowed ({id})")),
                 Decision::Option(id) if id == "reject_once" => (false, format!("rejected ({id})")),
-                Decision::Option(id) => {
-                    (false, format!("not allowed, for there is no option {id:?}"))
-                }
+                Decision::Option(id) => (false, format!("not allowed, for there is no option {id:?}")),
                 Decision::Cancelled => (false, "cancelled".to_owned()),
-                Decision::Error(why) => {
-                    (false, format!("not allowed, for the client failed: {why}"))
-                }
+                Decision::Error(why) => (false, format!("not allowed, for the client failed: {why}")),
             };
             let said = format!("{said}: {command}\n");
-            let shown = if ok {
-                "Nothing was run: this is the demo agent."
-            } else {
-                said.as_str()
-            };
+            let shown = if ok { "Nothing was run: this is the demo agent." } else { said.as_str() };
             self.send(&notification(
                 &self.session,
                 &json!({
@@ -876,10 +750,7 @@ impl Stage {
                 stop = true;
             } else if !cancelled {
                 // Not `text`: a cancel that comes just now must not leave the other card open.
-                self.send(&notification(
-                    &self.session,
-                    &chunk("agent_message_chunk", &said),
-                ));
+                self.send(&notification(&self.session, &chunk("agent_message_chunk", &said)));
             }
         }
         if stop { Err(Cancelled) } else { self.check() }
@@ -889,24 +760,24 @@ impl Stage {
         let tool = self.tool_id();
         let path = Path::new(&self.cwd).join("demo.txt");
         let path = path.to_string_lossy();
-        let diff = json!({"type": "diff", "path": path, "oldText": "one\ntwo\nthree\n", "newText": "one\n2\nthree\nfour\n"});
+        let diff =
+            json!({"type": "diff", "path": path, "oldText": "one\ntwo\nthree\n", "newText": "one\n2\nthree\nfour\n"});
         self.update(&json!({
             "sessionUpdate": "tool_call", "toolCallId": tool, "title": "Edit demo.txt", "kind": "edit", "status": "in_progress",
             "locations": [{"path": path, "line": 2}], "rawInput": {"path": path}, "content": [diff],
         }))?;
         // Begun, so ended: no cancel between the two.
-        self.send(&notification(&self.session, &json!({
-            "sessionUpdate": "tool_call_update", "toolCallId": tool, "status": "completed", "content": [diff],
-        })));
+        self.send(&notification(
+            &self.session,
+            &json!({
+                "sessionUpdate": "tool_call_update", "toolCallId": tool, "status": "completed", "content": [diff],
+            }),
+        ));
         self.text("Showed an edit of demo.txt; nothing was written.\n")
     }
 
     fn plan(&self) -> Result<(), Cancelled> {
-        let steps = [
-            ("Look around", "high"),
-            ("Do the work", "medium"),
-            ("Check it", "low"),
-        ];
+        let steps = [("Look around", "high"), ("Do the work", "medium"), ("Check it", "low")];
         for done in 0..=steps.len() {
             let entry = |(i, (content, priority)): (usize, &(&str, &str))| {
                 let status = match i.cmp(&done) {
@@ -952,24 +823,17 @@ impl Stage {
     }
 
     fn junk(&self) -> Result<(), Cancelled> {
-        self.agent
-            .out
-            .push(b"this line is not JSON {\n", PROMPT_AHEAD);
-        self.send(&json!({"jsonrpc": "2.0", "method": "demo/unknown", "params": {"sessionId": self.session, "x": [1, null]}}));
+        self.agent.out.push(b"this line is not JSON {\n", PROMPT_AHEAD);
+        self.send(
+            &json!({"jsonrpc": "2.0", "method": "demo/unknown", "params": {"sessionId": self.session, "x": [1, null]}}),
+        );
         self.update(&json!({"sessionUpdate": "demo_unknown_kind", "payload": {"n": 1.5}}))?;
         self.text("Still here after the junk.\n")
     }
 
     fn crash(&self) -> Result<(), Cancelled> {
-        let line = notification(
-            &self.session,
-            &chunk("agent_message_chunk", "never finished"),
-        )
-        .to_string();
-        self.agent.out.push(
-            line.get(..line.len() / 2).unwrap_or_default().as_bytes(),
-            PROMPT_AHEAD,
-        );
+        let line = notification(&self.session, &chunk("agent_message_chunk", "never finished")).to_string();
+        self.agent.out.push(line.get(..line.len() / 2).unwrap_or_default().as_bytes(), PROMPT_AHEAD);
         self.agent.out.finish(LAST_WORDS);
         std::process::exit(CRASH_CODE)
     }

@@ -48,8 +48,7 @@ pub(crate) const LEFTOVER_GRACE: Duration = Duration::from_millis(300);
 pub(crate) const KILL_WAIT: Duration = Duration::from_secs(5);
 
 /// How often a killed family is looked at again for members born meanwhile.
-const STRIKE_EVERY: Duration =
-    Duration::from_millis(if cfg!(target_os = "linux") { 20 } else { 100 });
+const STRIKE_EVERY: Duration = Duration::from_millis(if cfg!(target_os = "linux") { 20 } else { 100 });
 
 /// How often the parent is looked at where the kernel cannot tell us: its death is noticed this late.
 const PARENT_EVERY: Duration = Duration::from_millis(200);
@@ -77,51 +76,31 @@ pub(crate) fn run(cmd: Vec<OsString>, parent: Option<u32>) -> ! {
     let name = program.display();
     // Parent first: the shorter the way here, the smaller the blind spot of a caller without a pid.
     let watch = Parent::new();
-    if parent.is_some_and(|pid| Some(pid) != watch.pid.map(|p| p.as_raw_pid().unsigned_abs()))
-        || watch.gone()
-    {
-        fail(
-            ABANDONED,
-            &format!("did not start {name}: the gateway is gone"),
-        );
+    if parent.is_some_and(|pid| Some(pid) != watch.pid.map(|p| p.as_raw_pid().unsigned_abs())) || watch.gone() {
+        fail(ABANDONED, &format!("did not start {name}: the gateway is gone"));
     }
     if rustix::process::getpgrp() != rustix::process::getpid()
         && let Err(why) = rustix::process::setsid()
     {
-        fail(
-            CANNOT_START,
-            &format!("cannot start {name}: no process group of its own: {why}"),
-        );
+        fail(CANNOT_START, &format!("cannot start {name}: no process group of its own: {why}"));
     }
     #[cfg(target_os = "linux")]
     if let Err(why) = rustix::process::set_child_subreaper(Some(rustix::process::getpid())) {
         // The group can still be ended, so go on; but say what is weaker now.
-        say(&format!(
-            "processes that detach from {name} will not be found: {why}"
-        ));
+        say(&format!("processes that detach from {name} will not be found: {why}"));
     }
     let (wake, term) = match signals() {
         Ok(pair) => pair,
-        Err(why) => fail(
-            CANNOT_START,
-            &format!("cannot start {name}: no signal handlers: {why}"),
-        ),
+        Err(why) => fail(CANNOT_START, &format!("cannot start {name}: no signal handlers: {why}")),
     };
     let null = match OpenOptions::new().read(true).write(true).open("/dev/null") {
         Ok(null) => null,
-        Err(why) => fail(
-            CANNOT_START,
-            &format!("cannot start {name}: /dev/null: {why}"),
-        ),
+        Err(why) => fail(CANNOT_START, &format!("cannot start {name}: /dev/null: {why}")),
     };
     let main = match Command::new(program).args(args).spawn() {
         Ok(child) => child.id(),
         Err(why) => {
-            let code = if why.kind() == io::ErrorKind::NotFound {
-                NOT_FOUND
-            } else {
-                CANNOT_START
-            };
+            let code = if why.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { CANNOT_START };
             fail(code, &format!("cannot start {name}: {why}"));
         }
     };
@@ -129,12 +108,7 @@ pub(crate) fn run(cmd: Vec<OsString>, parent: Option<u32>) -> ! {
         // Not fatal, and now it is CMD's stderr too: the gateway sees the line and a late end of file.
         say(&format!("cannot let go of stdio: {why}"));
     }
-    let mut holder = Holder {
-        wake,
-        term,
-        main,
-        fate: None,
-    };
+    let mut holder = Holder { wake, term, main, fate: None };
     let grace = holder.watch(&watch);
     holder.end_family(grace);
     holder.end_likewise()
@@ -160,11 +134,7 @@ struct Holder {
 impl Holder {
     /// Waits for CMD's end, the parent's end or SIGTERM; says how long the family may take to end.
     fn watch(&mut self, parent: &Parent) -> Duration {
-        let every = if parent.fd.is_some() {
-            None
-        } else {
-            Some(PARENT_EVERY)
-        };
+        let every = if parent.fd.is_some() { None } else { Some(PARENT_EVERY) };
         loop {
             self.reap();
             if self.fate.is_some() {
@@ -232,21 +202,12 @@ impl Holder {
                 break;
             }
             // On Linux every end that counts arrives as SIGCHLD, and the wait is not cut up.
-            self.nap(
-                None,
-                Some(if cfg!(target_os = "linux") {
-                    left
-                } else {
-                    left.min(STRIKE_EVERY)
-                }),
-            );
+            self.nap(None, Some(if cfg!(target_os = "linux") { left } else { left.min(STRIKE_EVERY) }));
         }
         let until = Instant::now() + KILL_WAIT;
         while !self.alone() && Instant::now() < until {
             match family() {
-                Some(members) => members
-                    .iter()
-                    .for_each(|member| member.strike(Signal::KILL)),
+                Some(members) => members.iter().for_each(|member| member.strike(Signal::KILL)),
                 // Nobody can be named, so the group goes as a whole and we with it.
                 None => {
                     let _ = rustix::process::kill_current_process_group(Signal::KILL);
@@ -265,14 +226,10 @@ impl Holder {
             None => Signal::KILL.as_raw(),
         };
         // The core dump, if any, is CMD's; ours would only hide it.
-        let none = rustix::process::Rlimit {
-            current: Some(0),
-            maximum: Some(0),
-        };
+        let none = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
         let _ = rustix::process::setrlimit(rustix::process::Resource::Core, none);
         #[cfg(target_os = "linux")]
-        let _ =
-            rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
+        let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
         // The first knows how to undo our own handlers, the second knows real-time signals too.
         let _ = signal_hook::low_level::emulate_default_handler(signal);
         let _ = signal_hook::low_level::raise(signal);
@@ -313,9 +270,7 @@ impl Parent {
     fn new() -> Self {
         let pid = rustix::process::getppid();
         #[cfg(target_os = "linux")]
-        let fd = pid.and_then(|pid| {
-            rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok()
-        });
+        let fd = pid.and_then(|pid| rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok());
         #[cfg(not(target_os = "linux"))]
         let fd = None;
         // If it died before the pidfd was open, `gone` sees that our parent is another one now.
@@ -386,28 +341,10 @@ fn family() -> Option<Vec<Member>> {
     // Without ourselves in it, this is not a process table to trust.
     let me = rustix::process::getpid().as_raw_pid();
     rows.iter().find(|(pid, _)| *pid == me)?;
-    let links: Vec<Link> = rows
-        .iter()
-        .map(|(pid, s)| Link {
-            pid: *pid,
-            parent: s.parent,
-            group: s.group,
-        })
-        .collect();
+    let links: Vec<Link> = rows.iter().map(|(pid, s)| Link { pid: *pid, parent: s.parent, group: s.group }).collect();
     let below = below(me, &links);
-    let members = rows
-        .into_iter()
-        .filter(|(pid, stat)| below.contains(pid) && stat.alive);
-    Some(
-        members
-            .filter_map(|(pid, stat)| {
-                Some(Member {
-                    pid: Pid::from_raw(pid)?,
-                    start: stat.start,
-                })
-            })
-            .collect(),
-    )
+    let members = rows.into_iter().filter(|(pid, stat)| below.contains(pid) && stat.alive);
+    Some(members.filter_map(|(pid, stat)| Some(Member { pid: Pid::from_raw(pid)?, start: stat.start })).collect())
 }
 
 /// The same from `ps`, which is everywhere.
@@ -428,11 +365,7 @@ fn family() -> Option<Vec<Member>> {
         .filter_map(|line| {
             let mut fields = line.split_whitespace();
             let mut number = || fields.next()?.parse::<i32>().ok();
-            let link = Link {
-                pid: number()?,
-                parent: number()?,
-                group: number()?,
-            };
+            let link = Link { pid: number()?, parent: number()?, group: number()? };
             let zombie = fields.next().is_some_and(|state| state.starts_with('Z'));
             Some((link, !zombie))
         })
@@ -441,18 +374,8 @@ fn family() -> Option<Vec<Member>> {
     rows.iter().find(|(link, _)| link.pid == me)?;
     let links: Vec<Link> = rows.iter().map(|(link, _)| *link).collect();
     let below = below(me, &links);
-    let members = rows
-        .iter()
-        .filter(|(link, alive)| *alive && link.pid != ps && below.contains(&link.pid));
-    Some(
-        members
-            .filter_map(|(link, _)| {
-                Some(Member {
-                    pid: Pid::from_raw(link.pid)?,
-                })
-            })
-            .collect(),
-    )
+    let members = rows.iter().filter(|(link, alive)| *alive && link.pid != ps && below.contains(&link.pid));
+    Some(members.filter_map(|(link, _)| Some(Member { pid: Pid::from_raw(link.pid)? })).collect())
 }
 
 /// One row of the process table.
