@@ -101,7 +101,10 @@ const list = (v) => (Array.isArray(v) ? v : []);
 const visible = (text) =>
   text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\u{e0000}-\u{e007f}]/gu,
     (c) => `\\u{${(c.codePointAt(0) ?? 0).toString(16)}}`);
-/** The same, on one line. @param {any} v */
+/** Running text: line breaks and isolates are left alone, what overrides the reading order or draws nothing is shown.
+ * @param {string} text */
+const readable = (text) => text.replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u202d\u202e]/g, (c) => visible(c));
+/** The same as `visible`, on one line. @param {any} v */
 const oneLine = (v) => visible(str(v).replace(/[\n\t]+/g, ' ')).trim();
 
 /** How far this clock is behind the gateway's, ms; from the Date header. */
@@ -947,7 +950,7 @@ class Feed {
     if (last && last.kind === role && last.run === run && (!messageId || !last.data?.messageId || last.data.messageId === messageId)) {
       const before = (last.text ?? '').length;
       last.text = (last.text ?? '') + text;
-      if (last.node && before + text.length <= MAX_TEXT) last.node.appendData(text);
+      if (last.node && before + text.length <= MAX_TEXT) last.node.appendData(readable(text));
       else if (last.node && before <= MAX_TEXT) this.redraw(last);
       this.settle();
       return;
@@ -963,17 +966,17 @@ function messageItem(role, run, text, messageId) {
     const all = item.text ?? '';
     item.node = undefined;
     if (role === 'thought') {
-      const body = said(all);
+      const body = said(readable(all));
       const d = h('details', '', h('summary', '', 'Thought'), quote('agent, thinking', 'plain', body));
       item.node = body.firstChild ?? body.appendChild(document.createTextNode(''));
       return h('li', 'item msg msg-thought', d);
     }
-    const body = said(all.length > MAX_TEXT ? all.slice(0, MAX_TEXT) : all);
+    const body = said(readable(all.slice(0, MAX_TEXT)));
     item.node = body.firstChild ?? body.appendChild(document.createTextNode(''));
     const block = quote(role === 'user' ? 'prompt' : 'agent', role === 'user' ? 'user' : 'agent', body);
     if (all.length > MAX_TEXT) {
       item.node = undefined;
-      block.append(button('Show this message whole', (() => { body.textContent = item.text ?? ''; }), 'small'));
+      block.append(button('Show this message whole', (() => { body.textContent = readable(item.text ?? ''); }), 'small'));
     }
     return h('li', `item msg msg-${role}`, block);
   } };
@@ -1391,7 +1394,7 @@ class Card {
     const link_ = h('a', '', 'session “', h('bdi', '', titleOf(s)), '”');
     link_.href = `#/s/${encodeURIComponent(str(req.session_id))}`;
     this.when = h('span', 'when fine');
-    head.append(link_, this.when);
+    head.append(this.when, link_);
     const cwd = oneLine(req.cwd ?? s.cwd);
     if (cwd) head.append(h('span', 'cwd', cwd));
     this.el.setAttribute('aria-label', `Request from ${oneLine(req.runtime_id)}`);
@@ -1430,6 +1433,8 @@ class Card {
     const req = this.req;
     /** @type {HTMLElement[]} */
     const fields = [];
+    /** Below the buttons, so that a phone shows the buttons first. @type {HTMLElement[]} */
+    const extras = [];
     const id = `c${str(req.request_id).replace(/[^A-Za-z0-9_-]/g, '_')}`;
     const options = list(req.options);
     const items = list(req.items);
@@ -1492,14 +1497,14 @@ class Card {
       this.reason.placeholder = 'Reason (optional, the agent reads it)';
       this.reason.setAttribute('aria-label', 'Reason (optional, the agent reads it)');
       this.reason.addEventListener('keydown', noEnter);
-      fields.push(this.reason);
+      extras.push(this.reason);
     }
     if (req.allow_remember) {
       this.remember = h('input', '');
       this.remember.type = 'checkbox';
-      fields.push(h('label', 'line', this.remember, 'Remember this answer'));
+      extras.push(h('label', 'line', this.remember, 'Remember this answer'));
     }
-    this.controls.replaceChildren(...fields, actions, this.note);
+    this.controls.replaceChildren(...fields, actions, this.note, ...extras);
   }
 
   /** @param {string} words @param {string} under @param {string} sense @param {() => Json|null} answer */
@@ -1591,7 +1596,11 @@ class Card {
       const receipt = await link.call('ui.request.answer', { request_id: this.req.request_id, ...body, digest: this.req.digest });
       this.close(receipt?.receipt ?? receipt ?? { state: 'answered' }, false);
     } catch (error) {
-      if (this.isClosed()) return;
+      if (this.isClosed()) {
+        // Everybody's notice came before our refusal: the card names the winner already.
+        if (error instanceof RpcError && error.code === -32010) this.tellLate();
+        return;
+      }
       if (!(error instanceof RpcError)) {
         this.status = 'sent';
         this.refresh();
@@ -1668,15 +1677,20 @@ class Card {
     this.ageText = h('span', '', ago(this.outcomeAt) || 'just now');
     const line = h('p', 'outcome', h('bdi', '', out.text), ', ', this.ageText);
     line.dataset.sense = out.sense;
-    if (late) line.append(h('small', '', 'Your answer came later and was not used.'));
     if (height) this.controls.style.minHeight = `${height}px`;
     this.controls.replaceChildren(line);
+    if (late) this.tellLate();
     this.el.dataset.status = 'closed';
     this.when.textContent = '';
     if (had) this.el.focus({ preventScroll: true });
     announce(`${out.text}.${late ? ' Your answer came later and was not used.' : ''}`);
     renderInbox();
     renderSessionsSoon();
+  }
+
+  tellLate() {
+    const line = this.controls.querySelector('.outcome');
+    if (line && !line.querySelector('small')) line.append(h('small', '', 'Your answer came later and was not used.'));
   }
 
   /** Whether the reader is done with it. */
@@ -1725,6 +1739,7 @@ function renderInbox() {
   $('cards-more').hidden = more === 0;
   $('cards-more').textContent = `${more} more waiting; they come up as these are answered.`;
   $('inbox').dataset.empty = String(all.length === 0);
+  $('inbox').dataset.open = String(open);
   $('inbox-title').textContent = open === 0 ? 'No open requests' : open === 1 ? '1 open request' : `${open} open requests`;
   document.title = open ? `(${open}) Plexus` : 'Plexus';
   for (const card of all) card.watch();
