@@ -44,10 +44,18 @@ struct Shared {
 }
 
 /// What the gateway's owner decided.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Rules {
     /// A request closes by itself after so many milliseconds.
     pub expire_ms: Option<u64>,
+    /// Prompts that wait for their turn in one session at most; one more is refused.
+    pub queue: usize,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self { expire_ms: None, queue: 64 }
+    }
 }
 
 /// How long events are kept.
@@ -143,7 +151,7 @@ impl Directory {
                     ..Exit::default()
                 };
                 let mut plan = Plan::default();
-                state.gone(&exit, &mut env!(self.shared.rules.expire_ms), &mut plan);
+                state.gone(&exit, &mut env!(self.shared.rules), &mut plan);
                 let mut keeper = Keeper::new(log.clone(), handle.clone(), Arc::clone(&self.shared.asked));
                 if let Err(error) = keeper.keep(&plan, &mut state).await {
                     // Reading goes on with a full disk; the next start tries again.
@@ -335,14 +343,14 @@ impl Directory {
         let handle = Handle::of(&state, Some(wants));
         let mut keeper = Keeper::new(self.shared.log.clone(), handle.clone(), Arc::clone(&self.shared.asked));
         let mut plan = Plan::default();
-        state.opened(drafts, &env!(self.shared.rules.expire_ms), &mut plan);
+        state.opened(drafts, &env!(self.shared.rules), &mut plan);
         // In the list before its first event can be seen.
         self.shared.sessions.insert(origin.session_id.clone(), handle.clone());
         if let Err(error) = keeper.keep(&plan, &mut state).await {
             self.shared.sessions.remove(&origin.session_id);
             return Err(storage(&error));
         }
-        let task = Task::new(state, keeper, link, (inlet, from_runtime), wants_rx, self.shared.rules.expire_ms);
+        let task = Task::new(state, keeper, link, (inlet, from_runtime), wants_rx, self.shared.rules);
         let (shared, id) = (Arc::clone(&self.shared), origin.session_id.clone());
         tokio::spawn(async move {
             task.run(early).await;

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
 
 use super::state::{Env, Plan, State};
-use super::{Accepted, Entry, Exit, FromRuntime, Inlet, Link, Log, NoOrders, Order, Refusal, Rows, index};
+use super::{Accepted, Entry, Exit, FromRuntime, Inlet, Link, Log, NoOrders, Order, Refusal, Rows, Rules, index};
 use crate::dialects::{Command, Fault, Said};
 use crate::metrics::metrics;
 use crate::model::{
@@ -31,11 +31,11 @@ const RETRY: Duration = Duration::from_millis(250);
 
 /// What the outside gives to a decision made now. A macro, because it borrows what it makes.
 macro_rules! env {
-    ($expire_ms:expr) => {
+    ($rules:expr) => {
         $crate::sessions::state::Env {
             now: $crate::sessions::session::now(),
             mono: std::time::Instant::now(),
-            expire_ms: $expire_ms,
+            rules: $rules,
             mint: &mut |prefix| $crate::sessions::session::mint(prefix),
             ticket: &mut || $crate::sessions::session::ticket(),
         }
@@ -266,8 +266,7 @@ pub(super) struct Task {
     pub(super) inlet: Inlet,
     pub(super) from_runtime: mpsc::Receiver<FromRuntime>,
     pub(super) wants: mpsc::Receiver<Want>,
-    /// When a request closes by itself, in milliseconds from its opening.
-    pub(super) expire_ms: Option<u64>,
+    pub(super) rules: Rules,
     calls: HashMap<Ticket, oneshot::Sender<Result<Box<RawValue>, Refusal>>>,
 }
 
@@ -285,9 +284,9 @@ impl Task {
         link: Link,
         (inlet, from_runtime): (Inlet, mpsc::Receiver<FromRuntime>),
         wants: mpsc::Receiver<Want>,
-        expire_ms: Option<u64>,
+        rules: Rules,
     ) -> Self {
-        Self { state, keeper, link, inlet, from_runtime, wants, expire_ms, calls: HashMap::new() }
+        Self { state, keeper, link, inlet, from_runtime, wants, rules, calls: HashMap::new() }
     }
 
     /// Runs until the runtime is gone or the session is closed.
@@ -374,7 +373,7 @@ impl Task {
     /// Decides on something that must not be lost, keeps it (waiting for the store as long as it takes), performs it.
     async fn decide(&mut self, decide: impl FnOnce(&mut State, &mut Env<'_>, &mut Plan)) {
         let mut plan = Plan::default();
-        decide(&mut self.state, &mut env!(self.expire_ms), &mut plan);
+        decide(&mut self.state, &mut env!(self.rules), &mut plan);
         while let Err(error) = self.keeper.keep(&plan, &mut self.state).await {
             // Nobody reads the agent meanwhile, so it waits; people are told. Nothing that was said is lost.
             let retry = tokio::time::sleep(RETRY);
@@ -396,7 +395,7 @@ impl Task {
     ) -> Result<T, Refusal> {
         let before = self.state.clone();
         let mut plan = Plan::default();
-        let outcome = match decide(&mut self.state, &mut env!(self.expire_ms), &mut plan) {
+        let outcome = match decide(&mut self.state, &mut env!(self.rules), &mut plan) {
             Ok(outcome) => outcome,
             Err(refusal) => {
                 self.state = before;
@@ -424,7 +423,7 @@ impl Task {
         let order = Order { command, inlet: self.inlet.clone(), generation: self.state.generation() };
         if let Err(NoOrders::Full) = self.link.order(order) {
             let mut plan = Plan::default();
-            self.state.stuck(&env!(self.expire_ms), &mut plan);
+            self.state.stuck(&env!(self.rules), &mut plan);
             // The stop below is what matters; an event that cannot be kept now is told by the exit that follows.
             let _ = self.keeper.keep(&plan, &mut self.state).await;
             self.link.stop();

@@ -9,15 +9,13 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::{Exit, NewEvent, Refusal, display, requests};
+use super::{Exit, NewEvent, Refusal, Rules, display, requests};
 use crate::dialects::{Ask, AskKey, Command, Draft, RunEnd, Said, ToolMark};
 use crate::model::{
     Answer, Decision, Kind, NativeId, Origin, QueuedPrompt, Receipt, Request, RequestId, RequestState, Resolver, RunId,
     RunInfo, RunStatus, SessionInfo, SessionState, Ticket, Timestamp,
 };
 
-/// Prompts that wait for their turn in one session; one more is refused.
-const QUEUE_MAX: usize = 64;
 /// Requests open at once in one session; one more is answered "withdrawn" at once, with an `error` event.
 const OPEN_MAX: usize = 256;
 /// Receipts that a session remembers in memory, for losers that come late; older ones are read from the store.
@@ -35,8 +33,8 @@ pub(super) struct Env<'a> {
     pub(super) now: Timestamp,
     /// The monotonic clock, for deadlines.
     pub(super) mono: Instant,
-    /// When a request opened now closes by itself, if it does: milliseconds from now.
-    pub(super) expire_ms: Option<u64>,
+    /// What the gateway's owner decided.
+    pub(super) rules: Rules,
     /// Makes identifiers with a prefix.
     pub(super) mint: &'a mut dyn FnMut(&str) -> String,
     /// Makes tickets.
@@ -424,8 +422,8 @@ impl State {
         }
         let run_id = self.core.run.as_ref().map_or_else(|| self.zero.clone(), |run| run.run_id.clone());
         let id = RequestId::trusted((env.mint)("q_"));
-        let expires_at = env.expire_ms.map(|ms| env.now.plus_millis(i64::try_from(ms).unwrap_or(i64::MAX)));
-        let deadline = env.expire_ms.and_then(|ms| env.mono.checked_add(std::time::Duration::from_millis(ms)));
+        let expires_at = env.rules.expire_ms.map(|ms| env.now.plus_millis(i64::try_from(ms).unwrap_or(i64::MAX)));
+        let deadline = env.rules.expire_ms.and_then(|ms| env.mono.checked_add(std::time::Duration::from_millis(ms)));
         let of = (self.origin.session_id.clone(), run_id.clone(), self.origin.runtime_id.clone());
         let request = Arc::new(requests::open(&ask, id.clone(), of, self.core.generation, env.now, expires_at));
         let native = ask.native.clone();
@@ -506,7 +504,7 @@ impl State {
         if let Some(why) = &self.core.exited {
             return Err(Refusal::RuntimeGone(why.clone()));
         }
-        if self.core.queue.len() >= QUEUE_MAX {
+        if self.core.queue.len() >= env.rules.queue {
             return Err(Refusal::QueueFull(self.core.queue.len()));
         }
         let run_id = RunId::trusted((env.mint)("r_"));

@@ -8,8 +8,8 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::Exit;
-use super::Refusal;
 use super::state::{Env, Plan, State};
+use super::{Refusal, Rules};
 use crate::dialects::{Ask, AskKey, Command, Draft, RunEnd, Said, Subject, ToolMark};
 use crate::model::*;
 
@@ -49,7 +49,7 @@ impl Bench {
         let mut env = Env {
             now: Timestamp::from_millis(1000),
             mono: Instant::now(),
-            expire_ms: self.expire_ms,
+            rules: Rules { expire_ms: self.expire_ms, ..Rules::default() },
             mint: &mut |prefix| {
                 *minted += 1;
                 format!("{prefix}{minted}")
