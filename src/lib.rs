@@ -5,5 +5,6 @@ pub mod auth;
 pub mod dialects;
 pub mod metrics;
 pub mod model;
+pub mod runtimes;
 pub mod sessions;
 pub mod store;
