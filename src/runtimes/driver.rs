@@ -419,10 +419,10 @@ impl<'a> Life<'a> {
                 Some(inlet) => push(mail, &inlet, Said::Event { native: Some(native), draft }),
                 None => {
                     let frame = draft.native.unwrap_or(draft.body);
-                    self.to_all(Draft::raw(frame, "for a session that the gateway did not open"), mail);
+                    self.everybody(Draft::raw(frame, "for a session that the gateway did not open"), mail);
                 }
             },
-            Said::Event { native: None, draft } => self.to_all(draft, mail),
+            Said::Event { native: None, draft } => self.everybody(draft, mail),
         }
     }
 
@@ -435,7 +435,7 @@ impl<'a> Life<'a> {
     }
 
     /// What names no session is for every session; if there is none yet, for the first one.
-    fn to_all(&mut self, draft: Draft, mail: &mut Vec<(Inlet, Vec<Said>)>) {
+    fn everybody(&mut self, draft: Draft, mail: &mut Vec<(Inlet, Vec<Said>)>) {
         for route in &self.routes {
             push(mail, &route.inlet, Said::Event { native: None, draft: draft.clone() });
         }
@@ -459,7 +459,7 @@ impl<'a> Life<'a> {
         let mut out = Outbox::default();
         self.dialect.command(Command::Answer { key, decision: Decision::Withdrawn }, &mut out);
         outs.push_back(out);
-        self.to_all(Draft::raw(frame, "a question of a session that the gateway did not open: withdrawn"), mail);
+        self.everybody(Draft::raw(frame, "a question of a session that the gateway did not open: withdrawn"), mail);
     }
 }
 
