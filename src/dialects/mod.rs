@@ -14,6 +14,8 @@ use crate::model::{Decision, Item, Kind, NativeId, Offer, RequestType, RunStatus
 
 mod acp;
 mod codelia;
+mod jsonrpc;
+mod subject;
 
 /// Deepest nesting of a message that is passed on; a deeper one is kept as `raw` text.
 pub const DEPTH_MAX: usize = 128;

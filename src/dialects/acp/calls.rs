@@ -1,0 +1,211 @@
+//! Calls that clients make to the agent themselves: ACP's `session/*` and extension methods pass, the UI protocol's
+//! `model.list` and `model.set` are translated, the rest is refused.
+
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::super::jsonrpc::{self, Fields, INVALID_PARAMS, METHOD_NOT_FOUND, object, string};
+use super::super::{Fault, Outbox, Said};
+use super::models::{draft, options_draft, options_in};
+use super::{Acp, Pending, trouble};
+use crate::model::{Kind, NativeId, Ticket};
+
+/// Session methods that are the gateway's to call: it owns sessions, their one run at a time, and their history.
+const OWNED: [&str; 9] = [
+    "session/new",
+    "session/load",
+    "session/resume",
+    "session/fork",
+    "session/prompt",
+    "session/cancel",
+    "session/close",
+    "session/delete",
+    "session/update",
+];
+/// Session methods that name no session.
+const SESSIONLESS: [&str; 1] = ["session/list"];
+
+/// What a call sets in its session, told to everybody once the agent said yes.
+pub(super) enum Sets {
+    /// The mode with this identifier.
+    Mode(String),
+    /// The model with this identifier; `reply` in the UI protocol's form.
+    Model(String),
+    /// A configuration option; the reply holds all of them.
+    Option,
+}
+
+impl Acp {
+    /// Carries a client's call.
+    pub(super) fn call(
+        &mut self,
+        ticket: Ticket,
+        native: Option<NativeId>,
+        method: &str,
+        params: Option<&RawValue>,
+        notify: bool,
+        out: &mut Outbox,
+    ) {
+        let made = match method {
+            "model.list" => self.model_list(native.as_ref()).map(Step::Reply),
+            "model.set" => self.model_set(native.as_ref(), params),
+            _ => pass(native.as_ref(), method, params),
+        };
+        match made {
+            Ok(Step::Send { method, params, .. }) if notify => out.frames.push(jsonrpc::notify(&method, &params)),
+            Ok(Step::Send { method, params, sets }) => {
+                self.request(Pending::Call { ticket, native, sets }, &method, &params, out);
+            }
+            Ok(Step::Reply(_)) if notify => {}
+            Ok(Step::Reply(reply)) => out.said.push(Said::Replied { ticket, reply: Ok(reply) }),
+            Err(fault) if notify => {
+                let draft = trouble("call_refused", &format!("{method} was not sent: {}", fault.message), None);
+                out.said.push(Said::Event { native, draft });
+            }
+            Err(fault) => out.said.push(Said::Replied { ticket, reply: Err(fault) }),
+        }
+    }
+
+    fn model_list(&self, native: Option<&NativeId>) -> Result<Box<RawValue>, Fault> {
+        let models = native.and_then(|native| self.models.get(native)).filter(|models| !models.offered.is_empty());
+        let Some(models) = models else {
+            return Err(Fault::new(METHOD_NOT_FOUND, "this agent offers no choice of models"));
+        };
+        let ids: Vec<_> = models.offered.iter().map(|(id, _)| id).collect();
+        let details: serde_json::Map<_, _> =
+            models.offered.iter().map(|(id, name)| (id.clone(), serde_json::json!({ "name": name }))).collect();
+        let mut list = serde_json::json!({ "provider": self.provider(), "models": ids, "details": details });
+        if let Some(current) = &models.current {
+            list["current"] = current.as_str().into();
+        }
+        Ok(jsonrpc::to_raw(&list))
+    }
+
+    fn model_set(&self, native: Option<&NativeId>, params: Option<&RawValue>) -> Result<Step, Fault> {
+        #[derive(Deserialize)]
+        struct Set {
+            name: String,
+        }
+        let Some(Set { name }) = params.and_then(object) else {
+            return Err(Fault::new(INVALID_PARAMS, "model.set wants {\"name\": the model}"));
+        };
+        let known = native.and_then(|native| Some((native, self.models.get(native)?)));
+        let Some((native, models)) = known else {
+            return Err(Fault::new(METHOD_NOT_FOUND, "this agent offers no choice of models"));
+        };
+        if !models.offered.iter().any(|(id, _)| *id == name) {
+            return Err(Fault::new(INVALID_PARAMS, format!("no such model: {name}; model.list names them")));
+        }
+        let (method, params) = match &models.option {
+            Some(option) => (
+                "session/set_config_option",
+                serde_json::json!({ "sessionId": native, "configId": option, "value": name }),
+            ),
+            None => ("session/set_model", serde_json::json!({ "sessionId": native, "modelId": name })),
+        };
+        Ok(Step::Send { method: method.into(), params: jsonrpc::to_raw(&params), sets: Some(Sets::Model(name)) })
+    }
+
+    fn provider(&self) -> &str {
+        self.agent.as_deref().and_then(|agent| agent.split(' ').next()).unwrap_or("acp")
+    }
+
+    /// The agent answered a client's call.
+    pub(super) fn called(
+        &mut self,
+        frame: &Bytes,
+        ticket: Ticket,
+        native: Option<NativeId>,
+        sets: Option<Sets>,
+        reply: Result<&RawValue, Fault>,
+        out: &mut Outbox,
+    ) {
+        let result = match reply {
+            Ok(result) => result,
+            Err(fault) => return out.said.push(Said::Replied { ticket, reply: Err(fault) }),
+        };
+        let mut answer = jsonrpc::owned(result);
+        let options = options_in(result);
+        if let Some(native) = native {
+            let models = self.models.entry(native.clone()).or_default();
+            if options.is_some() {
+                models.options_changed(result);
+            }
+            // Not every agent tells what a call of ours changed, and other clients did not see the call.
+            let draft = match (&sets, options) {
+                (Some(Sets::Option | Sets::Model(_)), Some(options)) => Some(options_draft(options, frame)),
+                (Some(Sets::Model(name)), None) => {
+                    models.current = Some(name.clone());
+                    models.option.is_none().then(|| models.draft(frame))
+                }
+                (Some(Sets::Mode(mode)), _) => {
+                    let body = serde_json::json!({ "sessionUpdate": "current_mode_update", "currentModeId": mode });
+                    Some(draft(Kind::CurrentModeUpdate, &body, frame))
+                }
+                (Some(Sets::Option) | None, _) => None,
+            };
+            out.said.extend(draft.map(|draft| Said::Event { native: Some(native), draft }));
+        }
+        if let Some(Sets::Model(name)) = sets {
+            answer = jsonrpc::to_raw(&serde_json::json!({ "provider": self.provider(), "name": name }));
+        }
+        out.said.push(Said::Replied { ticket, reply: Ok(answer) });
+    }
+}
+
+/// What a call comes to.
+enum Step {
+    Send { method: String, params: Box<RawValue>, sets: Option<Sets> },
+    Reply(Box<RawValue>),
+}
+
+/// A method of the agent's own, as the client wrote it, in the session that the client may speak of.
+fn pass(native: Option<&NativeId>, method: &str, params: Option<&RawValue>) -> Result<Step, Fault> {
+    let method = match method.strip_prefix("session.") {
+        Some(rest) => format!("session/{rest}"),
+        None => method.to_owned(),
+    };
+    if OWNED.contains(&method.as_str()) {
+        return Err(Fault::new(METHOD_NOT_FOUND, format!("{method} is the gateway's own to call")));
+    }
+    if !method.starts_with("session/") && !method.starts_with('_') {
+        return Err(Fault::new(METHOD_NOT_FOUND, format!("{method}: an ACP agent has no such method")));
+    }
+    let session = native.filter(|_| !SESSIONLESS.contains(&method.as_str()));
+    let params = in_session(session, params)?;
+    let member = |name: &str| {
+        let fields: Fields<'_> = object(&params)?;
+        Some(string(fields.get(name)?)?.into_owned())
+    };
+    let sets = match method.as_str() {
+        "session/set_mode" => member("modeId").map(Sets::Mode),
+        "session/set_config_option" => Some(Sets::Option),
+        _ => None,
+    };
+    Ok(Step::Send { method, params, sets })
+}
+
+/// The params with the session's identifier in them. Another session's is refused: the client's permission is for this
+/// one.
+fn in_session(native: Option<&NativeId>, params: Option<&RawValue>) -> Result<Box<RawValue>, Fault> {
+    let params = params.filter(|params| params.get() != "null").map_or("{}", RawValue::get);
+    let parsed = serde_json::from_str::<&RawValue>(params).ok().and_then(object::<Fields<'_>>);
+    let Some(fields) = parsed else { return Err(Fault::new(INVALID_PARAMS, "params must be an object")) };
+    let Some(native) = native else {
+        return RawValue::from_string(params.to_owned()).map_err(|e| Fault::new(INVALID_PARAMS, e.to_string()));
+    };
+    let mut named = fields.0.iter().filter(|(key, _)| key == "sessionId").map(|(_, value)| string(value));
+    match (named.next(), named.next()) {
+        (None, _) => {}
+        (Some(Some(session)), None) if session == native.as_str() => {
+            return RawValue::from_string(params.to_owned()).map_err(|e| Fault::new(INVALID_PARAMS, e.to_string()));
+        }
+        _ => return Err(Fault::new(INVALID_PARAMS, "params name another session")),
+    }
+    let rest = params.trim_start().strip_prefix('{').unwrap_or("}").trim_start();
+    let comma = if rest.starts_with('}') { "" } else { "," };
+    let id = jsonrpc::to_raw(native);
+    RawValue::from_string(format!(r#"{{"sessionId":{}{comma}{rest}"#, id.get()))
+        .map_err(|e| Fault::new(INVALID_PARAMS, e.to_string()))
+}

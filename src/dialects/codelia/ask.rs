@@ -1,0 +1,170 @@
+//! Questions: `ui.confirm.request`, `ui.prompt.request`, `ui.pick.request`, and their answers.
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::super::jsonrpc::{self, METHOD_NOT_FOUND, object, pretty};
+use super::super::{Ask, AskKey, Outbox, Said, Subject, subject};
+use super::{ASKS_MAX, Codelia, trouble};
+use crate::model::{Choice, Decision, Item, Offer, RequestType};
+
+/// What an expired confirm says to the agent.
+const EXPIRED: &str = "expired, not a user decision";
+
+/// A question that waits for its answer.
+#[derive(Clone, Copy)]
+pub(super) enum Asked {
+    Confirm,
+    Prompt,
+    Pick,
+}
+
+#[derive(Serialize)]
+struct Confirmed<'a> {
+    ok: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    remember: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
+}
+
+impl Asked {
+    /// The answer's frame. A decision of another sort than the question is a no.
+    pub(super) fn answer(self, key: &AskKey, decision: &Decision) -> Bytes {
+        match (self, decision) {
+            (Self::Confirm, Decision::Option { id, kind, reason }) => {
+                let ok = kind.allows() && matches!(id.as_str(), "allow" | "allow_always");
+                let remember = ok && id == "allow_always";
+                // No reason stops the turn, a reason lets it go on: an empty one is none.
+                let reason = reason.as_deref().filter(|reason| !reason.is_empty());
+                jsonrpc::answer(&key.0, &Confirmed { ok, remember, reason })
+            }
+            (Self::Confirm, Decision::Expired) => {
+                jsonrpc::answer(&key.0, &Confirmed { ok: false, remember: false, reason: Some(EXPIRED) })
+            }
+            (Self::Confirm, _) => jsonrpc::answer(&key.0, &Confirmed { ok: false, remember: false, reason: None }),
+            (Self::Prompt, decision) => {
+                let value = if let Decision::Value(value) = decision { value.as_deref() } else { None };
+                jsonrpc::answer(&key.0, &serde_json::json!({ "value": value }))
+            }
+            (Self::Pick, decision) => {
+                let ids = if let Decision::Ids(ids) = decision { ids.as_slice() } else { &[] };
+                jsonrpc::answer(&key.0, &serde_json::json!({ "ids": ids }))
+            }
+        }
+    }
+}
+
+/// The answer to a request that is not put to people.
+pub(super) fn no(id: &str, method: &str) -> Bytes {
+    let key = AskKey(id.to_owned());
+    match method {
+        "ui.confirm.request" => {
+            let reason = Some("the gateway could not show this question: not a user decision");
+            jsonrpc::answer(id, &Confirmed { ok: false, remember: false, reason })
+        }
+        "ui.prompt.request" => Asked::Prompt.answer(&key, &Decision::Withdrawn),
+        "ui.pick.request" => Asked::Pick.answer(&key, &Decision::Withdrawn),
+        // An error would leave the runtime's tool hanging; this is how a UI without tools answers.
+        "client.tool.call" => jsonrpc::answer(id, &serde_json::json!({ "ok": false, "error": "no client tools" })),
+        _ => jsonrpc::refuse(id, METHOD_NOT_FOUND, &format!("{method}: not served here")),
+    }
+}
+
+#[derive(Deserialize)]
+struct Question {
+    title: Option<String>,
+    message: Option<String>,
+    confirm_label: Option<String>,
+    cancel_label: Option<String>,
+    danger_level: Option<String>,
+    allow_remember: Option<bool>,
+    allow_reason: Option<bool>,
+    default_value: Option<String>,
+    multiline: Option<bool>,
+    secret: Option<bool>,
+    items: Option<Vec<Item>>,
+    multi: Option<bool>,
+}
+
+impl Codelia {
+    pub(super) fn asked(
+        &mut self,
+        frame: &Bytes,
+        id: &RawValue,
+        method: &str,
+        params: Option<&RawValue>,
+        out: &mut Outbox,
+    ) {
+        let (asked, kind) = match method {
+            "ui.confirm.request" => (Asked::Confirm, RequestType::Confirm),
+            "ui.prompt.request" => (Asked::Prompt, RequestType::Prompt),
+            "ui.pick.request" => (Asked::Pick, RequestType::Pick),
+            _ => {
+                self.raw(frame, "a request that the gateway does not serve: refused", out);
+                return out.frames.push(no(id.get(), method));
+            }
+        };
+        let key = AskKey(id.get().to_owned());
+        let read = params.and_then(|params| Some((params, object::<Question>(params)?)));
+        let Some((params, question)) = read else {
+            self.raw(frame, "a question that cannot be understood: answered no", out);
+            return out.frames.push(no(id.get(), method));
+        };
+        if self.asks.contains_key(&key) {
+            return self.raw(frame, "a question under the identifier of one that is still open", out);
+        }
+        if self.asks.len() >= ASKS_MAX {
+            let message = format!("{ASKS_MAX} questions wait already: this one was answered no");
+            self.event(trouble("too_many_requests", &message, Some(frame)), out);
+            return out.frames.push(no(id.get(), method));
+        }
+        let confirm = matches!(asked, Asked::Confirm);
+        let tool_call_id = if confirm { self.transcript.ready.take() } else { None };
+        let allow_remember = confirm && question.allow_remember == Some(true);
+        let first_mention =
+            tool_call_id.as_ref().and_then(|(tool, id)| self.transcript.first_mention(frame, tool.as_deref(), id));
+        let text = question.message.clone().unwrap_or_default();
+        let subject = match tool_call_id.as_ref().and_then(|(_, id)| self.transcript.arguments(id)) {
+            Some((tool, arguments)) => subject::command(arguments)
+                .filter(|_| super::events::runs_commands(tool))
+                .unwrap_or_else(|| Subject::Text(format!("{text}\n{tool} {}", pretty(arguments.get())).trim().into())),
+            None => Subject::Text(text),
+        };
+        let ask = Ask {
+            key: key.clone(),
+            kind,
+            title: question.title.clone().unwrap_or_else(|| "The agent asks".into()),
+            message: question.message.clone(),
+            subject,
+            options: if confirm { offers(&question, allow_remember) } else { Vec::new() },
+            items: question.items.unwrap_or_default(),
+            multi: question.multi == Some(true),
+            default_value: question.default_value,
+            multiline: question.multiline == Some(true),
+            secret: question.secret == Some(true),
+            danger: question.danger_level.as_deref() == Some("danger"),
+            allow_reason: confirm && question.allow_reason == Some(true),
+            allow_remember,
+            tool_call_id: tool_call_id.map(|(_, id)| id),
+            first_mention,
+            params: jsonrpc::owned(params),
+            native: frame.clone(),
+        };
+        self.asks.insert(key, asked);
+        out.said.push(Said::Asked { native: self.native(), ask: Box::new(ask) });
+    }
+}
+
+fn offers(question: &Question, allow_remember: bool) -> Vec<Offer> {
+    let offer = |id: &str, label: String, kind| Offer { id: id.into(), label, kind };
+    let yes = question.confirm_label.clone().unwrap_or_else(|| "OK".into());
+    let no = question.cancel_label.clone().unwrap_or_else(|| "Cancel".into());
+    let mut offers = vec![offer("allow", yes.clone(), Choice::AllowOnce)];
+    if allow_remember {
+        offers.push(offer("allow_always", format!("{yes}, and remember"), Choice::AllowAlways));
+    }
+    offers.push(offer("deny", no, Choice::RejectOnce));
+    offers
+}

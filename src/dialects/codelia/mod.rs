@@ -1,0 +1,522 @@
+//! The UI protocol, version 0, UI side: Codelia's runtime speaks it. JSON-RPC 2.0 whose ids are strings, a line each.
+//! One file: the state of a connection and every message that changes it; agent events are read in `events`, questions
+//! in `ask`.
+//!
+//! A process has one session, which the first `run.start` makes: opening it needs no message. The runtime does not say
+//! the session's own identifier (it stands in a file beside it), so it is called [`SESSION`] here; the process is known
+//! by its runtime.
+//!
+//! What it holds to, because the runtime is as it is:
+//! - `initialize` goes out once: the last one wins, and one without `supports_confirm` turns every confirm into a no.
+//! - `initialize` and `run.cancel` without params would crash the process: params are always an object.
+//! - For some 20 to 60 ms after a run, `run.start` is still refused as busy: it is sent again for half a second.
+//! - `session.history` would replay old events into the live stream: it is refused; the gateway's log has them.
+//! - A confirm does not name its tool call; the `permission.ready` before it does.
+
+mod ask;
+mod events;
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::jsonrpc::{self, INTERNAL, INVALID_PARAMS, METHOD_NOT_FOUND, Message, object, string};
+use super::{AskKey, Command, Dialect, Draft, Fault, Outbox, RunEnd, Said, Sessions};
+use crate::model::{Kind, NativeId, RunStatus, RuntimeSpec, Ticket};
+use ask::Asked;
+use events::Transcript;
+
+/// The version of the protocol that is spoken here.
+const VERSION: &str = "0";
+/// What the one session of a process is called.
+pub(super) const SESSION: &str = "codelia";
+/// The runtime is busy with a run, or not yet done with the last one.
+const BUSY: i64 = -32001;
+/// The runtime knows no such run.
+const RUN_NOT_FOUND: i64 = -32002;
+/// How long to wait before a prompt that was refused as busy is sent again.
+const BUSY_WAIT: Duration = Duration::from_millis(50);
+/// How often: half a second in all; then the prompt ends in an error.
+const BUSY_TRIES: u32 = 10;
+/// Runs whose event numbers are checked; an older one is forgotten, and a repeat of its events is taken for news.
+const RUNS_MAX: usize = 16;
+/// Questions that may wait at a time; one more is answered no at once, and logged.
+const ASKS_MAX: usize = 256;
+/// Methods that a client's call must not reach, and why.
+const OWNED: [(&str, &str); 4] = [
+    ("initialize", "a second one would change what the gateway told the runtime"),
+    ("run.start", "the gateway starts runs: prompt the session"),
+    ("run.cancel", "the gateway cancels runs: cancel the session"),
+    ("session.history", "the gateway's log has the history"),
+];
+
+/// Makes a connection's state.
+pub(super) fn make(_: &RuntimeSpec) -> Box<dyn Dialect> {
+    Box::new(Codelia {
+        phase: Phase::Hello,
+        next: 1,
+        pending: HashMap::new(),
+        asks: HashMap::new(),
+        session: None,
+        run: None,
+        early: None,
+        numbers: VecDeque::new(),
+        transcript: Transcript::default(),
+    })
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Hello,
+    Ready,
+    Failed,
+}
+
+/// What a request of ours was for.
+enum Pending {
+    Initialize,
+    Start,
+    Cancel { run_id: String },
+    Call { ticket: Ticket },
+}
+
+/// The session, once opened.
+struct Session {
+    native: NativeId,
+    cwd: String,
+}
+
+/// The prompt under way.
+struct Run {
+    ticket: Ticket,
+    input: Box<RawValue>,
+    /// The runtime's own name for it, once it said it.
+    id: Option<String>,
+    /// Somebody wants it stopped.
+    cancel: bool,
+    /// How often `run.start` was refused as busy.
+    tries: u32,
+    /// Whether a `run.start` is to be sent at the next wake.
+    waits: bool,
+}
+
+struct Codelia {
+    phase: Phase,
+    next: u64,
+    pending: HashMap<String, Pending>,
+    asks: HashMap<AskKey, Asked>,
+    session: Option<Session>,
+    run: Option<Run>,
+    /// A run that ended before `run.start` was answered: its name and its end.
+    early: Option<(String, RunEnd)>,
+    /// For the latest runs: name, and the number that the next event should have.
+    numbers: VecDeque<(String, i64)>,
+    transcript: Transcript,
+}
+
+#[derive(Deserialize)]
+struct AgentEvent<'a> {
+    run_id: Option<String>,
+    seq: Option<i64>,
+    #[serde(borrow)]
+    event: &'a RawValue,
+}
+
+#[derive(Deserialize)]
+struct Status {
+    run_id: String,
+    status: String,
+    message: Option<String>,
+}
+
+impl Dialect for Codelia {
+    fn open(&mut self, out: &mut Outbox) {
+        let params = serde_json::json!({
+            "protocol_version": VERSION,
+            "client": { "name": "plexus", "version": env!("CARGO_PKG_VERSION") },
+            "ui_capabilities": {
+                "supports_confirm": true, "supports_prompt": true, "supports_pick": true,
+                "supports_permission_preflight_events": true,
+            },
+        });
+        self.request(Pending::Initialize, "initialize", &params, out);
+    }
+
+    fn feed(&mut self, frame: Bytes, out: &mut Outbox) {
+        if frame.iter().all(u8::is_ascii_whitespace) {
+            return;
+        }
+        let Ok(text) = std::str::from_utf8(&frame) else { return self.raw(&frame, "not UTF-8", out) };
+        match jsonrpc::read(text) {
+            Err(reason) => self.raw(&frame, reason, out),
+            Ok(message) if jsonrpc::shallow(&frame) => self.message(&frame, message, out),
+            Ok(message) => self.too_deep(&frame, message, out),
+        }
+    }
+
+    fn command(&mut self, command: Command, out: &mut Outbox) {
+        match command {
+            Command::Open { ticket, cwd } => self.open_session(ticket, cwd, out),
+            Command::Prompt { ticket, native, content } => self.prompt(ticket, native, &content, out),
+            Command::Cancel { ticket, .. } => self.cancel(ticket, out),
+            Command::Answer { key, decision } => {
+                if let Some(asked) = self.asks.remove(&key) {
+                    out.frames.push(asked.answer(&key, &decision));
+                }
+            }
+            Command::Call { ticket, method, params, notify, .. } => {
+                self.call(ticket, &method, params.as_deref(), notify, out);
+            }
+        }
+    }
+
+    fn wake(&mut self, out: &mut Outbox) {
+        if self.run.as_ref().is_some_and(|run| run.waits) {
+            self.start(out);
+        }
+    }
+
+    fn sessions(&self) -> Sessions {
+        Sessions::One
+    }
+}
+
+/// `{}`.
+fn empty() -> &'static RawValue {
+    serde_json::from_str("{}").unwrap_or(RawValue::NULL)
+}
+
+fn end(status: RunStatus, message: Option<String>, native: Option<Bytes>) -> RunEnd {
+    RunEnd { status, stop_reason: None, message, native }
+}
+
+/// An event that says that something went wrong.
+fn trouble(code: &str, message: &str, frame: Option<&Bytes>) -> Draft {
+    let draft = Draft::new(Kind::Error, &serde_json::json!({ "code": code, "message": message }));
+    Draft { native: frame.cloned(), ..draft }
+}
+
+impl Codelia {
+    fn request(&mut self, pending: Pending, method: &str, params: &impl serde::Serialize, out: &mut Outbox) {
+        let id = self.next.to_string();
+        self.next += 1;
+        out.frames.push(jsonrpc::call(Some(&id), method, params));
+        self.pending.insert(id, pending);
+    }
+
+    fn native(&self) -> Option<NativeId> {
+        self.session.as_ref().map(|session| session.native.clone())
+    }
+
+    fn event(&self, draft: Draft, out: &mut Outbox) {
+        out.said.push(Said::Event { native: self.native(), draft });
+    }
+
+    fn raw(&self, frame: &Bytes, reason: &str, out: &mut Outbox) {
+        self.event(Draft::raw(frame.clone(), reason), out);
+    }
+
+    /// A message that tells of the runtime's own doings: kept under its name.
+    fn hook(&self, frame: &Bytes, method: &str, params: Option<&RawValue>, out: &mut Outbox) {
+        let params = params.map(jsonrpc::owned);
+        let draft = Draft::new(Kind::Hook, &serde_json::json!({ "type": method }));
+        let body = match params {
+            Some(params) => format!(r#"{{"type":"{method}","params":{}}}"#, params.get()).into(),
+            None => draft.body.clone(),
+        };
+        self.event(Draft { body, native: Some(frame.clone()), ..draft }, out);
+    }
+
+    fn open_session(&mut self, ticket: Ticket, cwd: String, out: &mut Outbox) {
+        let problem = match (self.phase, &self.session) {
+            (Phase::Ready, None) => None,
+            (Phase::Ready, Some(_)) => Some("a Codelia process has one session: start another runtime for another"),
+            _ => Some("the runtime is not ready"),
+        };
+        if let Some(problem) = problem {
+            return out.said.push(Said::NotOpened { ticket, error: Fault::new(INTERNAL, problem) });
+        }
+        let native = NativeId::from(SESSION);
+        self.session = Some(Session { native: native.clone(), cwd });
+        out.said.push(Said::Opened { ticket, native, drafts: Vec::new() });
+    }
+
+    fn prompt(&mut self, ticket: Ticket, native: NativeId, content: &[Box<RawValue>], out: &mut Outbox) {
+        let problem = match (&self.session, &self.run) {
+            (None, _) => Some("no session is open".to_owned()),
+            (Some(_), Some(_)) => Some("a run is under way".to_owned()),
+            (Some(_), None) => None,
+        };
+        let input = problem.map_or_else(|| events::input(content), Err);
+        match input {
+            Ok(input) => {
+                self.run = Some(Run { ticket, input, id: None, cancel: false, tries: 0, waits: false });
+                self.early = None;
+                self.transcript = Transcript::default();
+                self.start(out);
+            }
+            Err(problem) => {
+                let end = end(RunStatus::Error, Some(problem), None);
+                out.said.push(Said::Ended { native, ticket, end });
+            }
+        }
+    }
+
+    /// Sends the waiting prompt.
+    fn start(&mut self, out: &mut Outbox) {
+        let (Some(run), Some(session)) = (&mut self.run, &self.session) else { return };
+        run.waits = false;
+        let params = jsonrpc::to_raw(&serde_json::json!({ "cwd": session.cwd }));
+        let params = RunStart { input: &run.input, ui_context: &params };
+        let params = jsonrpc::to_raw(&params);
+        self.request(Pending::Start, "run.start", &params, out);
+    }
+
+    fn finish(&mut self, end: RunEnd, out: &mut Outbox) {
+        let (Some(run), Some(native)) = (self.run.take(), self.native()) else { return };
+        out.said.push(Said::Ended { native, ticket: run.ticket, end });
+    }
+
+    fn cancel(&mut self, ticket: Ticket, out: &mut Outbox) {
+        let Some(run) = self.run.as_mut().filter(|run| run.ticket == ticket) else { return };
+        run.cancel = true;
+        if run.waits {
+            // The runtime never took it.
+            return self.finish(end(RunStatus::Cancelled, None, None), out);
+        }
+        // While `run.start` is not answered the run has no name yet; the cancel goes out with the answer.
+        if let Some(run_id) = run.id.clone() {
+            self.send_cancel(run_id, out);
+        }
+    }
+
+    fn send_cancel(&mut self, run_id: String, out: &mut Outbox) {
+        let params = serde_json::json!({ "run_id": run_id });
+        self.request(Pending::Cancel { run_id }, "run.cancel", &params, out);
+    }
+
+    fn call(&mut self, ticket: Ticket, method: &str, params: Option<&RawValue>, notify: bool, out: &mut Outbox) {
+        let params = params.filter(|params| params.get() != "null").unwrap_or(empty());
+        let owner = OWNED.iter().find(|(owned, _)| *owned == method);
+        // The only notification that the runtime takes, and only as one; it drops every other in silence.
+        let context = method == "ui.context.update";
+        let problem = if self.phase != Phase::Ready {
+            Some(Fault::new(INTERNAL, "the runtime is not ready"))
+        } else if let Some((_, why)) = owner {
+            Some(Fault::new(METHOD_NOT_FOUND, format!("{method} is the gateway's own to call: {why}")))
+        } else if !method.contains('.') || method.starts_with("ui.") && !context || notify && !context {
+            Some(Fault::new(METHOD_NOT_FOUND, format!("{method}: the runtime takes no such message")))
+        } else if !params.get().starts_with('{') {
+            Some(Fault::new(INVALID_PARAMS, "params must be an object"))
+        } else {
+            None
+        };
+        match problem {
+            Some(fault) if notify => {
+                let message = format!("{method} was not sent: {}", fault.message);
+                self.event(trouble("call_refused", &message, None), out);
+            }
+            Some(fault) => out.said.push(Said::Replied { ticket, reply: Err(fault) }),
+            None if context => {
+                out.frames.push(jsonrpc::notify(method, &params));
+                if !notify {
+                    out.said.push(Said::Replied { ticket, reply: Ok(jsonrpc::owned(empty())) });
+                }
+            }
+            None => self.request(Pending::Call { ticket }, method, &params, out),
+        }
+    }
+
+    fn message(&mut self, frame: &Bytes, message: Message<'_>, out: &mut Outbox) {
+        match message {
+            Message::Request { id, method, params } => self.asked(frame, id, &method, params, out),
+            Message::Notification { method, params } => self.notified(frame, &method, params, out),
+            Message::Response { id, reply } => match self.settle(id) {
+                Some(pending) => self.reply(frame, pending, reply, out),
+                None => self.raw(frame, "an answer to nothing that was asked", out),
+            },
+        }
+    }
+
+    /// The request of ours that has this id: ours are strings.
+    fn settle(&mut self, id: &RawValue) -> Option<Pending> {
+        self.pending.remove(string(id)?.as_ref())
+    }
+
+    /// Nothing waits for ever because a message was nested too deep to be passed on.
+    fn too_deep(&mut self, frame: &Bytes, message: Message<'_>, out: &mut Outbox) {
+        self.raw(frame, "nested too deep", out);
+        match message {
+            Message::Request { id, method, .. } => out.frames.push(ask::no(id.get(), &method)),
+            Message::Response { id, .. } => {
+                if let Some(pending) = self.settle(id) {
+                    let fault = Fault::new(INTERNAL, "the runtime's reply is nested too deep");
+                    self.reply(frame, pending, Err(fault), out);
+                }
+            }
+            Message::Notification { .. } => {}
+        }
+    }
+
+    fn notified(&mut self, frame: &Bytes, method: &str, params: Option<&RawValue>, out: &mut Outbox) {
+        match method {
+            "agent.event" => match params.and_then(object::<AgentEvent<'_>>) {
+                Some(event) => self.agent_event(frame, &event, out),
+                None => self.raw(frame, "an agent event that cannot be understood", out),
+            },
+            "run.status" => match params.and_then(object::<Status>) {
+                Some(status) => self.status(frame, params, status, out),
+                None => self.raw(frame, "a run status that cannot be understood", out),
+            },
+            "run.context" => match params.and_then(|params| events::usage(frame, params)) {
+                Some(draft) => self.event(draft, out),
+                None => self.raw(frame, "a run context that cannot be understood", out),
+            },
+            "run.diagnostics" | "client.tool.cancel" => self.hook(frame, method, params, out),
+            _ => self.raw(frame, "unknown notification", out),
+        }
+    }
+
+    fn agent_event(&mut self, frame: &Bytes, event: &AgentEvent<'_>, out: &mut Outbox) {
+        // A number below zero marks what was never numbered: a hidden message.
+        if let (Some(run_id), Some(seq @ 0..)) = (&event.run_id, event.seq) {
+            let at = self.numbers.iter().position(|(run, _)| run == run_id).unwrap_or_else(|| {
+                if self.numbers.len() >= RUNS_MAX {
+                    self.numbers.pop_front();
+                }
+                self.numbers.push_back((run_id.clone(), 0));
+                self.numbers.len() - 1
+            });
+            let expected = self.numbers[at].1;
+            if seq < expected {
+                // Said before, and in the log: a repeat must not be told twice.
+                return;
+            }
+            self.numbers[at].1 = seq.saturating_add(1);
+            if seq > expected {
+                let message = format!(
+                    "gap in the runtime's own numbering: event {expected} of run {run_id} should follow, {seq} came"
+                );
+                self.event(trouble("runtime_gap", &message, Some(frame)), out);
+            }
+        }
+        let draft = self.transcript.read(frame, event.event);
+        self.event(draft, out);
+    }
+
+    fn status(&mut self, frame: &Bytes, params: Option<&RawValue>, status: Status, out: &mut Outbox) {
+        let ended = match status.status.as_str() {
+            "completed" => RunStatus::Completed,
+            "error" => RunStatus::Error,
+            "cancelled" => RunStatus::Cancelled,
+            // Running, awaiting_ui: the gateway knows by itself; kept as the runtime said it.
+            _ => return self.hook(frame, "run.status", params, out),
+        };
+        let end = end(ended, status.message, Some(frame.clone()));
+        match &self.run {
+            Some(Run { id: Some(id), .. }) if *id == status.run_id => self.finish(end, out),
+            Some(Run { id: None, .. }) => {
+                self.early = Some((status.run_id, end));
+                self.hook(frame, "run.status", params, out);
+            }
+            _ => self.hook(frame, "run.status", params, out),
+        }
+    }
+
+    fn reply(&mut self, frame: &Bytes, pending: Pending, reply: Result<&RawValue, Fault>, out: &mut Outbox) {
+        match (pending, reply) {
+            (Pending::Initialize, Ok(result)) => self.initialized(result, out),
+            (Pending::Initialize, Err(fault)) => {
+                self.fail(format!("the runtime refused the handshake: {} ({})", fault.message, fault.code), out);
+            }
+            (Pending::Start, Ok(result)) => self.started(frame, result, out),
+            (Pending::Start, Err(fault)) => self.not_started(frame, fault, out),
+            (Pending::Cancel { .. }, Ok(_)) => {} // The end itself comes as `run.status`.
+            (Pending::Cancel { run_id }, Err(fault)) => {
+                let ours = self.run.as_ref().is_some_and(|run| run.id.as_ref() == Some(&run_id));
+                if ours && fault.code == RUN_NOT_FOUND {
+                    // It is over there, and no status will follow.
+                    self.finish(end(RunStatus::Cancelled, Some(fault.message), Some(frame.clone())), out);
+                } else {
+                    let message = format!("the runtime refused to cancel run {run_id}: {}", fault.message);
+                    self.event(trouble("cancel_refused", &message, Some(frame)), out);
+                }
+            }
+            (Pending::Call { ticket }, reply) => {
+                out.said.push(Said::Replied { ticket, reply: reply.map(jsonrpc::owned) });
+            }
+        }
+    }
+
+    fn fail(&mut self, message: String, out: &mut Outbox) {
+        self.phase = Phase::Failed;
+        out.said.push(Said::Failed { message });
+    }
+
+    fn initialized(&mut self, result: &RawValue, out: &mut Outbox) {
+        #[derive(Deserialize)]
+        struct Hello {
+            protocol_version: String,
+            server: Option<Server>,
+        }
+        #[derive(Deserialize)]
+        struct Server {
+            name: String,
+            version: String,
+        }
+        match object::<Hello>(result) {
+            Some(hello) if hello.protocol_version == VERSION => {
+                self.phase = Phase::Ready;
+                let agent = hello.server.map(|server| format!("{} {}", server.name, server.version));
+                out.said.push(Said::Ready { agent });
+            }
+            Some(Hello { protocol_version: spoken, .. }) => {
+                self.fail(format!("the runtime speaks UI protocol {spoken}; the gateway speaks {VERSION}"), out);
+            }
+            None => self.fail("the runtime's reply to `initialize` is not of the UI protocol".into(), out),
+        }
+    }
+
+    fn started(&mut self, frame: &Bytes, result: &RawValue, out: &mut Outbox) {
+        #[derive(Deserialize)]
+        struct Started {
+            run_id: String,
+        }
+        let Some(Started { run_id }) = object(result) else {
+            let message = Some("the runtime started a run without a name".to_owned());
+            return self.finish(end(RunStatus::Error, message, Some(frame.clone())), out);
+        };
+        let Some(run) = &mut self.run else { return };
+        run.id = Some(run_id.clone());
+        let cancel = run.cancel;
+        match self.early.take() {
+            Some((early, end)) if early == run_id => self.finish(end, out),
+            _ if cancel => self.send_cancel(run_id, out),
+            _ => {}
+        }
+    }
+
+    fn not_started(&mut self, frame: &Bytes, fault: Fault, out: &mut Outbox) {
+        let Some(run) = &mut self.run else { return };
+        if fault.code == BUSY && run.cancel {
+            return self.finish(end(RunStatus::Cancelled, None, Some(frame.clone())), out);
+        }
+        if fault.code == BUSY && run.tries < BUSY_TRIES {
+            run.tries += 1;
+            run.waits = true;
+            out.wake_after = Some(out.wake_after.map_or(BUSY_WAIT, |other| other.min(BUSY_WAIT)));
+            return;
+        }
+        let message = Some(fault.message);
+        self.finish(end(RunStatus::Error, message, Some(frame.clone())), out);
+    }
+}
+
+#[derive(serde::Serialize)]
+struct RunStart<'a> {
+    input: &'a RawValue,
+    ui_context: &'a RawValue,
+}
