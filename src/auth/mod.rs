@@ -1,6 +1,12 @@
 //! Who may do what. Only this module makes a [`Permit`], and what changes anything asks for one by type, so an
 //! unchecked call does not compile.
 
+mod devices;
 mod grants;
+mod limiter;
+mod token;
 
+pub use devices::{Auth, AuthError, Code, DeviceView, Persist};
 pub use grants::{Admin, Approve, Caller, Denied, Device, Grant, Permit, Prompt, Right, Target, Watch};
+pub use limiter::{FAILURES, FAILURE_WINDOW};
+pub use token::{TOKEN_FILE, read_token};

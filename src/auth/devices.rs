@@ -1,0 +1,578 @@
+//! The enrolled devices: proving a token, one-time codes, enrolling, renaming, revoking.
+
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use arc_swap::ArcSwap;
+use data_encoding::HEXLOWER;
+use futures_util::future::BoxFuture;
+use serde::Serialize;
+use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
+use tokio::sync::watch;
+use unicode_general_category::{GeneralCategory, get_general_category};
+
+use super::limiter::Limiter;
+use super::token::{self, Hash};
+use super::{Admin, Caller, Device, Grant, Permit};
+use crate::model::{DeviceId, Scope, Timestamp};
+use crate::store::DeviceChange;
+
+/// Devices at most; a further one is refused until another is revoked. Every proof compares with all of them.
+const DEVICES: usize = 256;
+/// One-time codes that wait at most; a new one displaces the oldest.
+const CODES: usize = 32;
+/// Longest life of a one-time code; longer wishes are cut to it.
+const CODE_LIFE: Duration = Duration::from_secs(120);
+/// Random bytes of a one-time code: over 130 bits, so it may stand in a link.
+const CODE_BYTES: usize = 17;
+/// Longest name of a device, in characters.
+const NAME_CHARS: usize = 64;
+/// Runtimes or sessions that a grant may name.
+const GRANT_NAMES: usize = 256;
+/// The identifier of the local administrator, whose token is the file in the state's folder.
+const LOCAL: &str = "d_local";
+
+/// Writes a device's row, or deletes it; the log's writer does, since nobody else may commit. The error is in words.
+pub type Persist = Arc<dyn Fn(DeviceChange) -> BoxFuture<'static, Result<(), String>> + Send + Sync>;
+
+/// Why something about devices was not done.
+#[derive(Debug, thiserror::Error)]
+pub enum AuthError {
+    /// The state's folder or the token's file is not safe to use; what, why, and the fix.
+    #[error("{}: {}", .0.display(), .1)]
+    Unsafe(PathBuf, String),
+    /// The folder or the file cannot be read or written.
+    #[error("{}: {}", .0.display(), .1)]
+    File(PathBuf, String),
+    /// No gateway ever started there.
+    #[error("{} does not exist: start the gateway with `plexus serve` first", .0.display())]
+    NoToken(PathBuf),
+    /// The system gives no random numbers.
+    #[error("the system gives no random numbers: {0}")]
+    Random(String),
+    /// A device's row cannot be read.
+    #[error("the row of a device is damaged: {0}")]
+    BadRow(String),
+    /// The change could not be kept.
+    #[error("the change to the devices cannot be kept: {0}")]
+    Storage(String),
+    /// The code is unknown, used, or too old; which of them is nobody's business.
+    #[error("the code is wrong, used or too old: ask for a new one")]
+    BadCode,
+    /// No such device.
+    #[error("there is no device {0}")]
+    NoDevice(DeviceId),
+    /// What was asked makes no sense; in words, with the fix.
+    #[error("{0}")]
+    Invalid(String),
+}
+
+impl AuthError {
+    pub(super) fn file(path: &Path, error: &std::io::Error) -> Self {
+        Self::File(path.into(), error.to_string())
+    }
+}
+
+/// The devices and the codes. A cheap handle; clones share everything.
+#[derive(Clone)]
+pub struct Auth {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    devices: ArcSwap<Vec<Entry>>,
+    codes: Mutex<Vec<Waiting>>,
+    limiter: Mutex<Limiter>,
+    revoked: watch::Sender<u64>,
+    persist: Persist,
+    /// Held while the devices change, the write included. Holds devices that are revoked but still on disk.
+    changing: tokio::sync::Mutex<Vec<DeviceId>>,
+}
+
+#[derive(Clone)]
+struct Entry {
+    hash: Hash,
+    device: Arc<Device>,
+    /// Milliseconds since the epoch; 0 is never.
+    seen: Arc<AtomicI64>,
+}
+
+struct Waiting {
+    hash: Hash,
+    grant: Grant,
+    until: Instant,
+}
+
+/// A one-time code.
+#[derive(Clone, Debug, Serialize)]
+pub struct Code {
+    /// The secret; good for one device.
+    pub code: String,
+    /// When it stops working.
+    pub expires_at: Timestamp,
+}
+
+/// A device as clients see it: nothing secret.
+#[derive(Clone, Debug, Serialize)]
+pub struct DeviceView {
+    /// Its identifier.
+    pub device_id: DeviceId,
+    /// Its name.
+    pub name: String,
+    /// What it may do.
+    #[serde(flatten)]
+    pub grant: Grant,
+    /// When it was enrolled.
+    pub created_at: Timestamp,
+    /// When it last proved itself since the gateway started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_seen_at: Option<Timestamp>,
+    /// Whether it is this machine's own administrator, who cannot be revoked.
+    pub local: bool,
+}
+
+impl Auth {
+    /// Opens the token in `home` (made if absent) and takes the devices' rows.
+    ///
+    /// # Errors
+    /// [`AuthError::Unsafe`] and [`AuthError::File`] if the folder or the token cannot be trusted or used;
+    /// [`AuthError::BadRow`] if a row is damaged: guessing who may do what is worse than not starting.
+    pub fn open(home: &Path, rows: &[Vec<u8>], persist: Persist) -> Result<Self, AuthError> {
+        let local = token::open(home)?;
+        let mut devices = vec![Entry::new(
+            local.hash,
+            Device {
+                device_id: DeviceId::trusted(LOCAL),
+                name: "this machine".into(),
+                grant: Grant::all(),
+                created_at: local.made_at,
+                token_sha256: HEXLOWER.encode(&local.hash),
+            },
+        )];
+        for row in rows {
+            let device: Device = serde_json::from_slice(row).map_err(|error| AuthError::BadRow(error.to_string()))?;
+            let hash = HEXLOWER.decode(device.token_sha256.as_bytes()).ok().and_then(|bytes| Hash::try_from(bytes).ok());
+            let hash = hash.ok_or_else(|| AuthError::BadRow(format!("{}: no SHA-256", device.device_id)))?;
+            devices.push(Entry::new(hash, device));
+        }
+        Ok(Self {
+            shared: Arc::new(Shared {
+                devices: ArcSwap::from_pointee(devices),
+                codes: Mutex::default(),
+                limiter: Mutex::default(),
+                revoked: watch::Sender::new(0),
+                persist,
+                changing: tokio::sync::Mutex::default(),
+            }),
+        })
+    }
+
+    /// Who has this token. Takes the same time whichever device it is, or none.
+    pub fn check(&self, bearer: &str) -> Option<Caller> {
+        let devices = self.shared.devices.load();
+        let hash = token::hash(bearer);
+        let hashes = devices.iter().map(|entry| &entry.hash);
+        let entry = &devices[find(hashes, &hash)?];
+        entry.seen.store(Timestamp::from(SystemTime::now()).as_millis(), Ordering::Relaxed);
+        Some(Caller::proven(Arc::clone(&entry.device)))
+    }
+
+    /// Counts a proof that failed. `Some(wait)` if this address has failed too often; a good token works all the same.
+    pub fn failed(&self, address: IpAddr) -> Option<Duration> {
+        lock(&self.shared.limiter).failed(address, Instant::now())
+    }
+
+    /// Told (a counter) whenever a device was revoked: whoever serves one asks [`stands`](Self::stands) then, and closes
+    /// if it does not.
+    pub fn revocations(&self) -> watch::Receiver<u64> {
+        self.shared.revoked.subscribe()
+    }
+
+    /// Whether the caller's device is still enrolled, with the same token.
+    pub fn stands(&self, caller: &Caller) -> bool {
+        let device = caller.device();
+        self.shared
+            .devices
+            .load()
+            .iter()
+            .any(|entry| entry.device.device_id == device.device_id && entry.device.token_sha256 == device.token_sha256)
+    }
+
+    /// Makes a one-time code that enrols one device with `grant`. It lives `life` (at most 120 s), in memory alone.
+    ///
+    /// # Errors
+    /// [`AuthError::Invalid`] if the grant makes no sense; [`AuthError::Random`].
+    pub fn mint_code(&self, _permit: &Permit<Admin>, grant: Grant, life: Duration) -> Result<Code, AuthError> {
+        let (grant, life) = (sane(grant)?, life.min(CODE_LIFE));
+        let code = token::random_text::<CODE_BYTES>()?;
+        let now = Instant::now();
+        let mut codes = lock(&self.shared.codes);
+        codes.retain(|waiting| waiting.until > now);
+        if codes.len() >= CODES {
+            codes.remove(0);
+        }
+        codes.push(Waiting { hash: token::hash(&code), grant, until: now + life });
+        let millis = i64::try_from(life.as_millis()).unwrap_or(i64::MAX);
+        Ok(Code { code, expires_at: Timestamp::from(SystemTime::now()).plus_millis(millis) })
+    }
+
+    /// Enrols a device by a one-time code and gives its token, which is kept nowhere. The code is used up even if keeping
+    /// the device fails.
+    ///
+    /// # Errors
+    /// [`AuthError::BadCode`]; [`AuthError::Invalid`] if the name will not do (the code stays good);
+    /// [`AuthError::Storage`].
+    pub async fn redeem(&self, code: &str, name: &str) -> Result<(Arc<Device>, String), AuthError> {
+        let name = sane_name(name)?;
+        let hash = token::hash(code);
+        let waiting = {
+            let mut codes = lock(&self.shared.codes);
+            let found = find(codes.iter().map(|waiting| &waiting.hash), &hash).ok_or(AuthError::BadCode)?;
+            codes.remove(found)
+        };
+        if waiting.until <= Instant::now() {
+            return Err(AuthError::BadCode);
+        }
+        self.put(name, waiting.grant).await
+    }
+
+    /// Enrols a device and gives its token, which is kept nowhere.
+    ///
+    /// # Errors
+    /// [`AuthError::Invalid`], [`AuthError::Random`], [`AuthError::Storage`].
+    pub async fn enrol(&self, _permit: &Permit<Admin>, name: &str, grant: Grant) -> Result<(Arc<Device>, String), AuthError> {
+        self.put(sane_name(name)?, sane(grant)?).await
+    }
+
+    async fn put(&self, name: String, grant: Grant) -> Result<(Arc<Device>, String), AuthError> {
+        let _changing = self.shared.changing.lock().await;
+        if self.shared.devices.load().len() > DEVICES {
+            return Err(AuthError::Invalid(format!("{DEVICES} devices are enrolled: revoke one first")));
+        }
+        let token = token::new_token()?;
+        let hash = token::hash(&token);
+        let device = Device {
+            device_id: DeviceId::trusted(format!("d_{}", &token::random_text::<CODE_BYTES>()?[..26])),
+            name,
+            grant,
+            created_at: SystemTime::now().into(),
+            token_sha256: HEXLOWER.encode(&hash),
+        };
+        self.keep(&device).await?;
+        let entry = Entry::new(hash, device);
+        let device = Arc::clone(&entry.device);
+        self.change(|devices| devices.push(entry));
+        Ok((device, token))
+    }
+
+    /// Gives a device another name.
+    ///
+    /// # Errors
+    /// [`AuthError::NoDevice`], [`AuthError::Invalid`], [`AuthError::Storage`].
+    pub async fn rename(&self, _permit: &Permit<Admin>, id: &DeviceId, name: &str) -> Result<Arc<Device>, AuthError> {
+        let name = sane_name(name)?;
+        local_stays(id, "renamed")?;
+        let _changing = self.shared.changing.lock().await;
+        let found = self.shared.devices.load().iter().find(|entry| entry.device.device_id == *id).cloned();
+        let entry = found.ok_or_else(|| AuthError::NoDevice(id.clone()))?;
+        let device = Device { name, ..(*entry.device).clone() };
+        self.keep(&device).await?;
+        let device = Arc::new(device);
+        self.change(|devices| {
+            if let Some(entry) = devices.iter_mut().find(|entry| entry.device.device_id == *id) {
+                entry.device = Arc::clone(&device);
+            }
+        });
+        Ok(device)
+    }
+
+    /// Revokes a device. Its token stops working and whoever serves it is told before this returns, even with an error.
+    ///
+    /// # Errors
+    /// [`AuthError::NoDevice`]; [`AuthError::Invalid`] for the local administrator; [`AuthError::Storage`]: it is revoked
+    /// now but would be back after a restart, so ask again.
+    pub async fn revoke(&self, _permit: &Permit<Admin>, id: &DeviceId) -> Result<(), AuthError> {
+        local_stays(id, "revoked; to replace its token, stop the gateway and delete the token's file")?;
+        let mut unsaved = self.shared.changing.lock().await;
+        let known = self.shared.devices.load().iter().any(|entry| entry.device.device_id == *id);
+        if !known && !unsaved.contains(id) {
+            return Err(AuthError::NoDevice(id.clone()));
+        }
+        if known {
+            self.change(|devices| devices.retain(|entry| entry.device.device_id != *id));
+            self.shared.revoked.send_modify(|count| *count += 1);
+            unsaved.push(id.clone());
+        }
+        let delete = DeviceChange::Delete { device_id: id.as_str().into() };
+        (self.shared.persist)(delete).await.map_err(|error| {
+            AuthError::Storage(format!("{error}; the device is revoked now but would be back after a restart: ask again"))
+        })?;
+        unsaved.retain(|other| other != id);
+        Ok(())
+    }
+
+    /// Every device, the local administrator first.
+    pub fn devices(&self, _permit: &Permit<Admin>) -> Vec<DeviceView> {
+        self.shared.devices.load().iter().map(Entry::view).collect()
+    }
+
+    async fn keep(&self, device: &Device) -> Result<(), AuthError> {
+        let body = serde_json::to_vec(device).map_err(|error| AuthError::Storage(error.to_string()))?;
+        let put = DeviceChange::Put { device_id: device.device_id.as_str().into(), body };
+        (self.shared.persist)(put).await.map_err(AuthError::Storage)
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Vec<Entry>)) {
+        // Only whoever holds `changing` comes here, so nothing is lost between the two.
+        let mut devices = Vec::clone(&self.shared.devices.load());
+        change(&mut devices);
+        self.shared.devices.store(Arc::new(devices));
+    }
+}
+
+impl Entry {
+    fn new(hash: Hash, device: Device) -> Self {
+        Self { hash, device: Arc::new(device), seen: Arc::default() }
+    }
+
+    fn view(&self) -> DeviceView {
+        let seen = self.seen.load(Ordering::Relaxed);
+        DeviceView {
+            device_id: self.device.device_id.clone(),
+            name: self.device.name.clone(),
+            grant: self.device.grant.clone(),
+            created_at: self.device.created_at,
+            last_seen_at: (seen != 0).then(|| Timestamp::from_millis(seen)),
+            local: self.device.device_id.as_str() == LOCAL,
+        }
+    }
+}
+
+/// Where `wanted` is among `hashes`. Looks at every byte of all of them, found or not.
+fn find<'a>(hashes: impl Iterator<Item = &'a Hash>, wanted: &Hash) -> Option<usize> {
+    let (mut found, mut index) = (Choice::from(0), 0u64);
+    for (n, hash) in hashes.enumerate() {
+        let same = hash.ct_eq(wanted);
+        index.conditional_assign(&(n as u64), same);
+        found |= same;
+    }
+    bool::from(found).then_some(usize::try_from(index).unwrap_or_default())
+}
+
+fn local_stays(id: &DeviceId, what: &str) -> Result<(), AuthError> {
+    if id.as_str() == LOCAL {
+        return Err(AuthError::Invalid(format!("this machine's own administrator cannot be {what}")));
+    }
+    Ok(())
+}
+
+fn sane_name(name: &str) -> Result<String, AuthError> {
+    use GeneralCategory::{
+        Control, Format, LineSeparator, ParagraphSeparator, PrivateUse, Surrogate, Unassigned,
+    };
+    let name = name.trim();
+    let bad = |c: char| {
+        matches!(
+            get_general_category(c),
+            Control | Format | LineSeparator | ParagraphSeparator | PrivateUse | Surrogate | Unassigned
+        )
+    };
+    if name.is_empty() || name.chars().count() > NAME_CHARS || name.chars().any(bad) {
+        return Err(AuthError::Invalid(format!("a device's name is 1 to {NAME_CHARS} visible characters")));
+    }
+    Ok(name.into())
+}
+
+fn sane(mut grant: Grant) -> Result<Grant, AuthError> {
+    grant.scopes.sort_unstable();
+    grant.scopes.dedup();
+    let names = |some: Option<usize>| some.is_none_or(|count| (1..=GRANT_NAMES).contains(&count));
+    if grant.scopes.is_empty() {
+        let all: Vec<_> = Scope::ALL.iter().map(|scope| scope.as_str()).collect();
+        return Err(AuthError::Invalid(format!("a device needs at least one scope of {}", all.join(", "))));
+    }
+    if !names(grant.runtimes.as_ref().map(Vec::len)) || !names(grant.sessions.as_ref().map(Vec::len)) {
+        return Err(AuthError::Invalid(format!(
+            "`runtimes` and `sessions` name 1 to {GRANT_NAMES} each; leave them out for all"
+        )));
+    }
+    Ok(grant)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Target, read_token};
+    use super::*;
+
+    type Kept = Arc<Mutex<Vec<DeviceChange>>>;
+
+    struct Fixture {
+        auth: Auth,
+        local: Caller,
+        kept: Kept,
+        full: Arc<std::sync::atomic::AtomicBool>,
+        home: tempfile::TempDir,
+    }
+
+    impl Fixture {
+        fn new() -> Self {
+            let home = tempfile::tempdir().unwrap();
+            let kept = Kept::default();
+            let full = Arc::new(std::sync::atomic::AtomicBool::new(false));
+            let (to, disk_full) = (Arc::clone(&kept), Arc::clone(&full));
+            let persist: Persist = Arc::new(move |change| {
+                let outcome = if disk_full.load(Ordering::SeqCst) {
+                    Err("no space".to_owned())
+                } else {
+                    lock(&to).push(change);
+                    Ok(())
+                };
+                Box::pin(std::future::ready(outcome))
+            });
+            let auth = Auth::open(home.path(), &[], persist).unwrap();
+            let local = auth.check(&read_token(home.path()).unwrap()).unwrap();
+            Self { auth, local, kept, full, home }
+        }
+
+        fn admin(&self) -> Permit<Admin> {
+            self.local.permit(Target::Gateway).unwrap()
+        }
+    }
+
+    fn watcher() -> Grant {
+        Grant { scopes: vec![Scope::Watch], runtimes: None, sessions: None }
+    }
+
+    #[test]
+    fn only_the_whole_token_proves_anything() {
+        let fixture = Fixture::new();
+        let token = read_token(fixture.home.path()).unwrap();
+        let mut wrong = vec![
+            String::new(),
+            token[..token.len() - 1].into(),
+            format!("{token}a"),
+            format!(" {token}"),
+            format!("{token}\n"),
+            token.to_ascii_uppercase(),
+            token.trim_start_matches("plx_").into(),
+        ];
+        // Whichever byte differs, the first, the last or one between.
+        for at in 0..token.len() {
+            let mut bytes = token.clone().into_bytes();
+            bytes[at] ^= 1;
+            wrong.push(String::from_utf8(bytes).unwrap());
+        }
+        for token in wrong {
+            assert!(fixture.auth.check(&token).is_none(), "{token:?}");
+        }
+        assert!(fixture.auth.check(&token).is_some());
+    }
+
+    #[test]
+    fn the_comparison_looks_at_every_byte() {
+        let wanted = [7; 32];
+        for at in 0..32 {
+            let mut other = wanted;
+            other[at] ^= 0x80;
+            assert_eq!(find([&other].into_iter(), &wanted), None, "byte {at}");
+            assert_eq!(find([&other, &wanted, &other].into_iter(), &wanted), Some(1));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_code_works_once_and_what_it_enrols_survives_a_restart() {
+        let fixture = Fixture::new();
+        let code = fixture.auth.mint_code(&fixture.admin(), watcher(), Duration::from_secs(60)).unwrap();
+        assert!(code.code.len() >= 26, "at least 130 bits");
+        assert!(matches!(fixture.auth.redeem("wrong", "phone").await, Err(AuthError::BadCode)));
+        assert!(matches!(fixture.auth.redeem(&code.code, "\u{202e}").await, Err(AuthError::Invalid(_))));
+        let (device, token) = fixture.auth.redeem(&code.code, "phone").await.unwrap();
+        assert!(matches!(fixture.auth.redeem(&code.code, "phone").await, Err(AuthError::BadCode)), "single use");
+        assert_eq!(fixture.auth.check(&token).unwrap().device().device_id, device.device_id);
+        assert!(fixture.auth.check(&token).unwrap().permit::<Admin>(Target::Gateway).is_err());
+
+        let rows: Vec<Vec<u8>> = lock(&fixture.kept)
+            .iter()
+            .filter_map(|change| match change {
+                DeviceChange::Put { body, .. } => Some(body.clone()),
+                DeviceChange::Delete { .. } => None,
+            })
+            .collect();
+        assert!(!String::from_utf8_lossy(&rows.concat()).contains(&token), "the token itself is kept nowhere");
+        let again = Auth::open(fixture.home.path(), &rows, Arc::clone(&fixture.auth.shared.persist)).unwrap();
+        assert_eq!(again.check(&token).unwrap().device().name, "phone");
+        assert!(Auth::open(fixture.home.path(), &[b"{".to_vec()], Arc::clone(&fixture.auth.shared.persist)).is_err());
+    }
+
+    #[tokio::test]
+    async fn codes_die_with_their_time_and_never_pile_up() {
+        let fixture = Fixture::new();
+        let dead = fixture.auth.mint_code(&fixture.admin(), watcher(), Duration::ZERO).unwrap();
+        assert!(matches!(fixture.auth.redeem(&dead.code, "phone").await, Err(AuthError::BadCode)));
+        let long = fixture.auth.mint_code(&fixture.admin(), watcher(), Duration::from_secs(9999)).unwrap();
+        assert!(lock(&fixture.auth.shared.codes)[0].until <= Instant::now() + CODE_LIFE);
+        for _ in 0..CODES {
+            fixture.auth.mint_code(&fixture.admin(), watcher(), Duration::from_secs(60)).unwrap();
+        }
+        assert_eq!(lock(&fixture.auth.shared.codes).len(), CODES);
+        assert!(matches!(fixture.auth.redeem(&long.code, "phone").await, Err(AuthError::BadCode)), "the oldest went");
+    }
+
+    #[tokio::test]
+    async fn a_revoked_device_is_out_at_once_even_if_the_disk_is_full() {
+        let fixture = Fixture::new();
+        let (device, token) = fixture.auth.enrol(&fixture.admin(), "phone", watcher()).await.unwrap();
+        let caller = fixture.auth.check(&token).unwrap();
+        let told = fixture.auth.revocations();
+        fixture.auth.rename(&fixture.admin(), &device.device_id, "old phone").await.unwrap();
+        assert!(fixture.auth.stands(&caller) && !told.has_changed().unwrap(), "a new name revokes nothing");
+
+        fixture.full.store(true, Ordering::SeqCst);
+        let revoked = fixture.auth.revoke(&fixture.admin(), &device.device_id).await;
+        assert!(matches!(revoked, Err(AuthError::Storage(_))));
+        assert!(told.has_changed().unwrap() && !fixture.auth.stands(&caller));
+        assert!(fixture.auth.check(&token).is_none());
+        fixture.full.store(false, Ordering::SeqCst);
+        fixture.auth.revoke(&fixture.admin(), &device.device_id).await.unwrap();
+        let delete = DeviceChange::Delete { device_id: device.device_id.as_str().into() };
+        assert_eq!(lock(&fixture.kept).last(), Some(&delete), "asking again wrote it down");
+        let gone = fixture.auth.revoke(&fixture.admin(), &device.device_id).await;
+        assert!(matches!(gone, Err(AuthError::NoDevice(_))));
+    }
+
+    #[tokio::test]
+    async fn the_local_administrator_stays_and_grants_must_make_sense() {
+        let fixture = Fixture::new();
+        let local = DeviceId::trusted(LOCAL);
+        assert!(matches!(fixture.auth.revoke(&fixture.admin(), &local).await, Err(AuthError::Invalid(_))));
+        for grant in [
+            Grant { scopes: vec![], runtimes: None, sessions: None },
+            Grant { scopes: vec![Scope::Watch], runtimes: Some(vec![]), sessions: None },
+            Grant { scopes: vec![Scope::Watch], runtimes: None, sessions: Some(vec![]) },
+        ] {
+            assert!(matches!(fixture.auth.enrol(&fixture.admin(), "x", grant).await, Err(AuthError::Invalid(_))));
+        }
+        for n in 0..DEVICES {
+            fixture.auth.enrol(&fixture.admin(), &format!("n{n}"), watcher()).await.unwrap();
+        }
+        assert!(fixture.auth.enrol(&fixture.admin(), "one more", watcher()).await.is_err());
+        let devices = fixture.auth.devices(&fixture.admin());
+        assert_eq!(devices.len(), DEVICES + 1);
+        assert!(devices[0].local && !serde_json::to_string(&devices).unwrap().contains("sha256"));
+    }
+
+    #[tokio::test]
+    async fn a_device_that_cannot_be_kept_is_not_enrolled() {
+        let fixture = Fixture::new();
+        fixture.full.store(true, Ordering::SeqCst);
+        assert!(matches!(fixture.auth.enrol(&fixture.admin(), "x", watcher()).await, Err(AuthError::Storage(_))));
+        assert_eq!(fixture.auth.devices(&fixture.admin()).len(), 1);
+    }
+}

@@ -1,0 +1,236 @@
+//! The local administrator's token: a file that only its owner can read.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+
+use data_encoding::BASE32_NOPAD;
+use rustix::fs::OFlags;
+use sha2::{Digest, Sha256};
+
+use super::AuthError;
+use crate::model::Timestamp;
+
+/// The name of the token's file in the state's folder.
+pub const TOKEN_FILE: &str = "token";
+
+/// Random bytes of a token: 256 bits, so that guessing is hopeless whatever the rate.
+const TOKEN_BYTES: usize = 32;
+/// What every token begins with, so that people and scanners of secrets know one when they see it.
+const TOKEN_PREFIX: &str = "plx_";
+/// Longest token file that is read, in bytes; a longer one is not ours and is refused.
+const TOKEN_FILE_MAX: u64 = 256;
+/// Mode bits that let anybody but the owner in.
+const OTHERS: u32 = 0o077;
+
+/// SHA-256 of a secret: what is kept and compared in its place.
+pub(super) type Hash = [u8; 32];
+
+/// The local token's hash, and when it was made.
+pub(super) struct LocalToken {
+    pub(super) hash: Hash,
+    pub(super) made_at: Timestamp,
+}
+
+/// SHA-256 of a secret.
+pub(super) fn hash(secret: &str) -> Hash {
+    Sha256::digest(secret.as_bytes()).into()
+}
+
+/// `N` bytes of the kernel's randomness, in lower-case base32.
+pub(super) fn random_text<const N: usize>() -> Result<String, AuthError> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).map_err(|error| AuthError::Random(error.to_string()))?;
+    Ok(BASE32_NOPAD.encode(&bytes).to_ascii_lowercase())
+}
+
+/// A new token.
+pub(super) fn new_token() -> Result<String, AuthError> {
+    Ok(format!("{TOKEN_PREFIX}{}", random_text::<TOKEN_BYTES>()?))
+}
+
+/// Reads the token of the gateway whose state is in `home`; for the command line, which runs as the same user.
+///
+/// # Errors
+/// [`AuthError::NoToken`] if no gateway ever started there; [`AuthError::Unsafe`] if the file is not a plain file of this
+/// user's; [`AuthError::File`].
+pub fn read_token(home: &Path) -> Result<String, AuthError> {
+    read(home)?.map(|(token, _)| token).ok_or_else(|| AuthError::NoToken(home.join(TOKEN_FILE)))
+}
+
+/// Makes the folder and the token, or checks those that are there.
+///
+/// A folder of this user's that others may enter is closed to them. A token that others could read is no secret any more,
+/// so it is replaced. What belongs to somebody else is refused: its owner could change it under our feet.
+pub(super) fn open(home: &Path) -> Result<LocalToken, AuthError> {
+    secure_folder(home)?;
+    if let Some((token, meta)) = read(home)? {
+        if meta.mode() & OTHERS == 0 {
+            return Ok(LocalToken { hash: hash(&token), made_at: made_at(&meta) });
+        }
+        tracing::warn!("other users could read the token, so it is replaced; local commands find the new one themselves");
+        let token = write(home, true)?;
+        return Ok(LocalToken { hash: hash(&token), made_at: std::time::SystemTime::now().into() });
+    }
+    let token = write(home, false)?;
+    Ok(LocalToken { hash: hash(&token), made_at: std::time::SystemTime::now().into() })
+}
+
+fn made_at(meta: &std::fs::Metadata) -> Timestamp {
+    meta.modified().map(Timestamp::from).unwrap_or_default()
+}
+
+fn secure_folder(home: &Path) -> Result<(), AuthError> {
+    let fail = |error| AuthError::file(home, &error);
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(home).map_err(fail)?;
+    let folder = OpenOptions::new()
+        .read(true)
+        .custom_flags((OFlags::DIRECTORY | OFlags::CLOEXEC).bits().cast_signed())
+        .open(home)
+        .map_err(fail)?;
+    let meta = folder.metadata().map_err(fail)?;
+    own(home, &meta)?;
+    if meta.mode() & 0o777 != 0o700 {
+        if meta.mode() & OTHERS != 0 {
+            tracing::warn!(folder = ?home, "other users could enter the state's folder; it is closed to them now (mode 0700)");
+        }
+        folder.set_permissions(std::fs::Permissions::from_mode(0o700)).map_err(fail)?;
+    }
+    Ok(())
+}
+
+fn own(path: &Path, meta: &std::fs::Metadata) -> Result<(), AuthError> {
+    let me = rustix::process::geteuid().as_raw();
+    if meta.uid() == me {
+        return Ok(());
+    }
+    Err(AuthError::Unsafe(
+        path.into(),
+        format!("it belongs to user {}, not to this one ({me}): choose another PLEXUS_HOME, or change its owner", meta.uid()),
+    ))
+}
+
+fn read(home: &Path) -> Result<Option<(String, std::fs::Metadata)>, AuthError> {
+    let path = home.join(TOKEN_FILE);
+    let fail = |error| AuthError::file(&path, &error);
+    // NOFOLLOW: a link planted here must not make us read, or trust, another file. NONBLOCK: nor a pipe make us wait.
+    let flags = OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let file = match OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => {
+            return Err(AuthError::Unsafe(path, "it is a symbolic link: remove it, and a token is made".into()));
+        }
+        Err(error) => return Err(fail(error)),
+    };
+    let meta = file.metadata().map_err(fail)?;
+    if !meta.is_file() {
+        return Err(AuthError::Unsafe(path, "it is not a file: remove it, and a token is made".into()));
+    }
+    own(&path, &meta)?;
+    let mut text = String::new();
+    file.take(TOKEN_FILE_MAX).read_to_string(&mut text).map_err(fail)?;
+    let token = text.trim_end_matches(['\n', '\r']);
+    let body = token.strip_prefix(TOKEN_PREFIX).map(str::to_ascii_uppercase);
+    let fine = body
+        .and_then(|body| BASE32_NOPAD.decode(body.as_bytes()).ok())
+        .is_some_and(|bytes| bytes.len() == TOKEN_BYTES);
+    if !fine {
+        return Err(AuthError::Unsafe(path, "it holds no token: remove it, and a new one is made".into()));
+    }
+    Ok(Some((token.to_owned(), meta)))
+}
+
+/// Writes a new token: whole and synced under another name first, so that nobody ever reads half of one. Unless it is to
+/// `replace` one, a token that another process made in the meantime stays, and is the answer.
+fn write(home: &Path, replace: bool) -> Result<String, AuthError> {
+    let path = home.join(TOKEN_FILE);
+    let fail = |error| AuthError::file(&path, &error);
+    let token = new_token()?;
+    let temporary = home.join(format!(".{TOKEN_FILE}.{}", random_text::<10>()?));
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary).map_err(fail)?;
+    let written = file
+        .set_permissions(std::fs::Permissions::from_mode(0o600))
+        .and_then(|()| file.write_all(format!("{token}\n").as_bytes()))
+        .and_then(|()| file.sync_all())
+        .and_then(|()| if replace { std::fs::rename(&temporary, &path) } else { std::fs::hard_link(&temporary, &path) });
+    let _ = std::fs::remove_file(&temporary);
+    match written {
+        Ok(()) => {
+            File::open(home).and_then(|folder| folder.sync_all()).map_err(fail)?;
+            Ok(token)
+        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => read_token(home),
+        Err(error) => Err(fail(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        std::fs::metadata(path).unwrap().mode() & 0o777
+    }
+
+    #[test]
+    fn a_token_is_made_once_and_only_its_owner_can_read_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = folder.path().join("a/plexus");
+        let first = open(&home).unwrap();
+        assert_eq!((mode(&home), mode(&home.join(TOKEN_FILE))), (0o700, 0o600));
+        assert_eq!(open(&home).unwrap().hash, first.hash);
+        let token = read_token(&home).unwrap();
+        assert_eq!(hash(&token), first.hash);
+        assert_eq!(token.len(), TOKEN_PREFIX.len() + 52, "256 bits");
+        assert_eq!(std::fs::read_dir(&home).unwrap().count(), 1, "no temporary file is left");
+    }
+
+    #[test]
+    fn an_open_folder_is_closed_and_a_token_that_others_could_read_is_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = folder.path();
+        let first = open(home).unwrap();
+        std::fs::set_permissions(home, std::fs::Permissions::from_mode(0o755)).unwrap();
+        assert_eq!(open(home).unwrap().hash, first.hash);
+        assert_eq!(mode(home), 0o700);
+        for open_mode in [0o644, 0o640, 0o602] {
+            let before = open(home).unwrap();
+            std::fs::set_permissions(home.join(TOKEN_FILE), std::fs::Permissions::from_mode(open_mode)).unwrap();
+            assert_ne!(open(home).unwrap().hash, before.hash, "{open_mode:o}");
+            assert_eq!(mode(&home.join(TOKEN_FILE)), 0o600);
+        }
+    }
+
+    #[test]
+    fn what_is_no_token_of_ours_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = folder.path();
+        let path = home.join(TOKEN_FILE);
+        let elsewhere = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(elsewhere.path(), new_token().unwrap()).unwrap();
+        std::os::unix::fs::symlink(elsewhere.path(), &path).unwrap();
+        assert!(matches!(open(home), Err(AuthError::Unsafe(..))), "a symbolic link");
+        std::fs::remove_file(&path).unwrap();
+        for junk in ["", "\n", "hunter2", "plx_", "plx_aaaa", &"x".repeat(9999)] {
+            std::fs::write(&path, junk).unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+            assert!(matches!(open(home), Err(AuthError::Unsafe(..))), "{junk:.20}");
+        }
+        std::fs::remove_file(&path).unwrap();
+        std::fs::create_dir(&path).unwrap();
+        assert!(open(home).is_err(), "a folder");
+    }
+
+    #[test]
+    fn of_many_that_make_the_token_at_once_all_have_the_same() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = folder.path();
+        let hashes: Vec<Hash> = std::thread::scope(|scope| {
+            let all: Vec<_> = (0..8).map(|_| scope.spawn(|| open(home).unwrap().hash)).collect();
+            all.into_iter().map(|one| one.join().unwrap()).collect()
+        });
+        assert!(hashes.iter().all(|one| *one == hashes[0]));
+    }
+}

@@ -1,0 +1,283 @@
+//! What a client is told when something was not done: RFC 9457 problems with stable codes, from one table.
+
+use std::borrow::Cow;
+
+use axum::body::Body;
+use axum::response::{IntoResponse, Response};
+use http::header::{ALLOW, CONNECTION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::{HeaderValue, StatusCode};
+use serde_json::{Map, Value};
+
+use crate::auth::{AuthError, Denied};
+use crate::model::{Receipt, RequestState};
+use crate::sessions::Refusal;
+use crate::store::StoreError;
+
+/// The content type of every error.
+pub(super) const PROBLEM_JSON: &str = "application/problem+json";
+
+/// An RFC 9457 problem. `code` is stable: clients act on it, never on the words.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Problem {
+    /// The HTTP status.
+    pub status: StatusCode,
+    /// What happened, stable.
+    pub code: Cow<'static, str>,
+    /// What happened this time, in words, with the fix where there is one.
+    pub detail: String,
+    /// Further members, at the top level beside the standard ones.
+    pub extra: Map<String, Value>,
+    allow: Option<String>,
+    retry_after: Option<u64>,
+    close: bool,
+}
+
+impl Problem {
+    /// A problem.
+    pub fn new(status: StatusCode, code: impl Into<Cow<'static, str>>, detail: impl Into<String>) -> Self {
+        let detail = detail.into();
+        Self { status, code: code.into(), detail, extra: Map::new(), allow: None, retry_after: None, close: false }
+    }
+
+    /// The bearer is missing or wrong: which of them is nobody's business.
+    pub fn unauthorized() -> Self {
+        Self::new(
+            StatusCode::UNAUTHORIZED,
+            "unauthorized",
+            "send the token of an enrolled device as `Authorization: Bearer …`",
+        )
+    }
+
+    /// There is nothing at this path.
+    pub fn not_found() -> Self {
+        Self::new(StatusCode::NOT_FOUND, "not_found", "there is nothing at this path")
+    }
+
+    /// The path takes other methods.
+    pub fn method_not_allowed(allow: String) -> Self {
+        let detail = format!("this path takes {allow}");
+        Self { allow: Some(allow), ..Self::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", detail) }
+    }
+
+    /// What was sent parses but does not fit.
+    pub fn invalid(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", detail)
+    }
+
+    /// A text that is no cursor.
+    pub fn bad_cursor(error: crate::model::BadCursor) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "bad_cursor", error.to_string())
+    }
+
+    /// Something of ours broke; the cause is in the log and not for strangers.
+    pub fn internal() -> Self {
+        Self::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "internal",
+            "the gateway made a mistake; its log says more. What was asked may or may not have been done",
+        )
+    }
+
+    /// Says when to come back, in seconds.
+    #[must_use]
+    pub fn retry_after(self, seconds: u64) -> Self {
+        Self { retry_after: Some(seconds), ..self }
+    }
+
+    /// Ends the connection after this, because the rest of the request is not wanted.
+    #[must_use]
+    pub fn close(self) -> Self {
+        Self { close: true, ..self }
+    }
+
+    /// Adds a member.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.extra.insert(name.into(), value.into());
+        self
+    }
+
+    /// With every field of the receipt at the top level, `won` false: whoever reads this did not decide.
+    fn with_receipt(mut self, receipt: Receipt) -> Self {
+        if let Ok(Value::Object(fields)) = serde_json::to_value(Receipt { won: false, ..receipt }) {
+            self.extra.extend(fields);
+        }
+        self
+    }
+
+    /// The whole as JSON, as HTTP and WebSocket clients get it.
+    pub fn to_json(&self) -> Value {
+        let mut all = self.extra.clone();
+        all.insert("type".into(), format!("urn:plexus:problem:{}", self.code).into());
+        all.insert("title".into(), self.status.canonical_reason().unwrap_or("Error").into());
+        all.insert("status".into(), self.status.as_u16().into());
+        all.insert("detail".into(), self.detail.clone().into());
+        all.insert("code".into(), self.code.clone().into());
+        Value::Object(all)
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let mut response = Response::new(Body::from(self.to_json().to_string()));
+        *response.status_mut() = self.status;
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON));
+        if self.status == StatusCode::UNAUTHORIZED {
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"plexus\""));
+        }
+        if let Some(allow) = self.allow.and_then(|allow| HeaderValue::from_str(&allow).ok()) {
+            headers.insert(ALLOW, allow);
+        }
+        if let Some(seconds) = self.retry_after {
+            headers.insert(RETRY_AFTER, seconds.into());
+        }
+        if self.close {
+            headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        response
+    }
+}
+
+impl From<Denied> for Problem {
+    fn from(denied: Denied) -> Self {
+        Self::new(StatusCode::FORBIDDEN, "scope_missing", denied.to_string()).with("scope", denied.scope.as_str())
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        Self::new(StatusCode::INSUFFICIENT_STORAGE, "storage", error.to_string())
+    }
+}
+
+impl From<AuthError> for Problem {
+    fn from(error: AuthError) -> Self {
+        let (status, code) = match &error {
+            AuthError::BadCode => (StatusCode::UNAUTHORIZED, "bad_code"),
+            AuthError::NoDevice(_) => (StatusCode::NOT_FOUND, "device_not_found"),
+            AuthError::Invalid(_) => (StatusCode::UNPROCESSABLE_ENTITY, "invalid"),
+            AuthError::Storage(_) => (StatusCode::INSUFFICIENT_STORAGE, "storage"),
+            // Told to the log alone: they name paths of this machine.
+            AuthError::Unsafe(..)
+            | AuthError::File(..)
+            | AuthError::NoToken(_)
+            | AuthError::Random(_)
+            | AuthError::BadRow(_) => {
+                tracing::error!(%error, "the devices cannot be used");
+                return Self::internal();
+            }
+        };
+        Self::new(status, code, error.to_string())
+    }
+}
+
+impl From<Refusal> for Problem {
+    fn from(refusal: Refusal) -> Self {
+        let words = refusal.to_string();
+        let plain = |status, code: &'static str| Self::new(status, code, words.clone());
+        match refusal {
+            Refusal::NoSession(_) => plain(StatusCode::NOT_FOUND, "session_not_found"),
+            Refusal::NoRuntime(_) => plain(StatusCode::NOT_FOUND, "runtime_not_found"),
+            Refusal::NoRequest(_) => plain(StatusCode::NOT_FOUND, "request_not_found"),
+            Refusal::NoRun => plain(StatusCode::NOT_FOUND, "run_not_found"),
+            Refusal::Denied(denied) => denied.into(),
+            Refusal::AlreadyResolved(receipt) => {
+                plain(StatusCode::CONFLICT, "already_resolved").with_receipt(*receipt)
+            }
+            Refusal::Closed(receipt) => {
+                let code = match receipt.state {
+                    RequestState::Expired => "expired",
+                    RequestState::Withdrawn => "withdrawn",
+                    RequestState::Orphaned => "orphaned",
+                    RequestState::Open | RequestState::Answered => "closed",
+                };
+                plain(StatusCode::GONE, code).with_receipt(*receipt)
+            }
+            Refusal::StaleDigest => plain(StatusCode::CONFLICT, "stale_digest"),
+            Refusal::BadAnswer { code, .. } => plain(StatusCode::UNPROCESSABLE_ENTITY, code),
+            Refusal::RuntimeGone(_) => plain(StatusCode::CONFLICT, "runtime_gone"),
+            Refusal::RuntimeRefused { code, data, .. } => {
+                let data = data.and_then(|data| serde_json::from_str(data.get()).ok()).unwrap_or(Value::Null);
+                plain(StatusCode::BAD_GATEWAY, "runtime_refused").with("runtime_code", code).with("runtime_data", data)
+            }
+            Refusal::QueueFull(_) => plain(StatusCode::TOO_MANY_REQUESTS, "queue_full"),
+            Refusal::RuntimeExists(_) => plain(StatusCode::CONFLICT, "runtime_exists"),
+            Refusal::Invalid(_) => plain(StatusCode::UNPROCESSABLE_ENTITY, "invalid"),
+            Refusal::Storage(_) => plain(StatusCode::INSUFFICIENT_STORAGE, "storage"),
+            Refusal::Stopping => plain(StatusCode::SERVICE_UNAVAILABLE, "stopping").retry_after(1),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{DeviceId, RequestId, Resolver, RuntimeId, Scope, SessionId, Timestamp};
+
+    fn receipt(state: RequestState) -> Box<Receipt> {
+        Box::new(Receipt {
+            request_id: RequestId::trusted("q_1"),
+            state,
+            option_id: Some("allow".into()),
+            ok: Some(true),
+            value: None,
+            ids: None,
+            reason: None,
+            resolved_by: Resolver { device_id: DeviceId::trusted("d_2"), name: "phone".into() },
+            at: Timestamp::from_millis(0),
+            cursor: Some("e:7".parse().unwrap()),
+            won: true,
+        })
+    }
+
+    #[test]
+    fn every_refusal_has_its_status_and_code() {
+        let closed = |state| Refusal::Closed(receipt(state));
+        let bad = Refusal::BadAnswer { code: "option_not_offered", message: String::new() };
+        let refused = Refusal::RuntimeRefused { code: -32000, message: String::new(), data: None };
+        let denied = Denied { scope: Scope::Approve, device: "x".into() };
+        for (refusal, status, code) in [
+            (Refusal::NoSession(SessionId::trusted("s")), 404, "session_not_found"),
+            (Refusal::NoRuntime(RuntimeId::trusted("r")), 404, "runtime_not_found"),
+            (Refusal::NoRequest(RequestId::trusted("q")), 404, "request_not_found"),
+            (Refusal::NoRun, 404, "run_not_found"),
+            (Refusal::Denied(denied), 403, "scope_missing"),
+            (Refusal::AlreadyResolved(receipt(RequestState::Answered)), 409, "already_resolved"),
+            (closed(RequestState::Expired), 410, "expired"),
+            (closed(RequestState::Withdrawn), 410, "withdrawn"),
+            (closed(RequestState::Orphaned), 410, "orphaned"),
+            (Refusal::StaleDigest, 409, "stale_digest"),
+            (bad, 422, "option_not_offered"),
+            (Refusal::RuntimeGone(String::new()), 409, "runtime_gone"),
+            (refused, 502, "runtime_refused"),
+            (Refusal::QueueFull(1), 429, "queue_full"),
+            (Refusal::RuntimeExists(RuntimeId::trusted("r")), 409, "runtime_exists"),
+            (Refusal::Invalid(String::new()), 422, "invalid"),
+            (Refusal::Storage(String::new()), 507, "storage"),
+            (Refusal::Stopping, 503, "stopping"),
+        ] {
+            let problem = Problem::from(refusal);
+            assert_eq!((problem.status.as_u16(), &*problem.code), (status, code));
+        }
+        assert_eq!(Problem::from(StoreError::Full).status.as_u16(), 507);
+        assert_eq!(Problem::from(AuthError::BadCode).status.as_u16(), 401);
+    }
+
+    #[test]
+    fn a_loser_gets_the_winners_receipt_at_the_top_level() {
+        let json = Problem::from(Refusal::AlreadyResolved(receipt(RequestState::Answered))).to_json();
+        assert_eq!(json["code"], "already_resolved");
+        assert_eq!(json["won"], false);
+        assert_eq!(json["resolved_by"]["name"], "phone");
+        assert_eq!((&json["option_id"], &json["cursor"]), (&"allow".into(), &"e:7".into()));
+        assert_eq!(json["status"], 409);
+        assert_eq!(json["state"], "answered");
+    }
+
+    #[test]
+    fn paths_of_this_machine_stay_in_its_log() {
+        let problem = Problem::from(AuthError::File("/home/me/secret".into(), "denied".into()));
+        assert_eq!(problem, Problem::internal());
+    }
+}

@@ -1,0 +1,404 @@
+//! Our own accept loop on hyper's HTTP/1.1 server: it cuts slow, silent and oversize clients, which `axum::serve` does not.
+//!
+//! **One socket, two users.** hyper reads and writes through [`Socket`], which holds the TCP stream in an [`Arc`]. Every
+//! request carries a [`ConnHandle`] with the same `Arc`, so that a streaming surface can, once hyper has written the
+//! response's head, write to the socket itself: no body type, no chunk per event, no task in between.
+//!
+//! - *Server-sent events*: answer with a [`ConnHandle::hold`] body and await [`take_over`]. hyper flushes the IO object only
+//!   when its own write buffer is empty; so the first flush after hyper has asked the body for data means that the head is
+//!   out. From then on hyper writes nothing until the held body ends; it still reads, and so notices when the client leaves.
+//!   Wait on the stream with `ready`, `readable` or `writable`: the `poll_*_ready` functions keep one waker each, and they
+//!   are hyper's.
+//! - *WebSocket*: `hyper::upgrade::on`, then [`Upgrade::from_hyper`], which gives the stream and what hyper had read ahead.
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use axum::body::Body;
+use bytes::Bytes;
+use http::{Request, Response};
+use hyper::body::{Frame, Incoming};
+use hyper::upgrade::Upgraded;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot, watch};
+
+use crate::metrics::metrics;
+
+/// Connections at once; past it new ones wait in the kernel's backlog until one ends.
+pub const MAX_CONNECTIONS: usize = 16 << 10;
+/// Most that hyper buffers of one connection, in bytes; a longer request head is answered 431.
+const BUFFER: usize = 32 << 10;
+/// Headers of one request; more are answered 431.
+const HEADERS: usize = 64;
+/// How long accepting pauses when the process has no file descriptor, or the kernel no memory, left for another connection.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
+
+/// What the listener allows. The defaults are what is served with; tests use shorter times.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// How long a request's head may take, the first byte and the wait for the next request on an idle connection included.
+    pub head: Duration,
+    /// Connections at once.
+    pub connections: usize,
+    /// How long requests under way may take to finish once the gateway stops; then they are cut.
+    pub drain: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { head: Duration::from_secs(5), connections: MAX_CONNECTIONS, drain: Duration::from_secs(5) }
+    }
+}
+
+/// The IO object that hyper holds.
+#[derive(Debug)]
+pub struct Socket {
+    stream: Arc<TcpStream>,
+    flushed: Arc<FlushWatch>,
+    slot: Arc<Slot>,
+}
+
+/// A connection's place among [`Limits::connections`]; whoever serves the connection keeps it.
+#[derive(Debug)]
+pub struct Slot {
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Slot {
+    fn new(permit: OwnedSemaphorePermit) -> Self {
+        metrics().connections.inc();
+        Self { _permit: permit }
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        metrics().connections.dec();
+    }
+}
+
+/// The connection a request came on. In every request's extensions.
+#[derive(Clone, Debug)]
+pub struct ConnHandle {
+    /// The stream. Write to it only after [`take_over`], or after an upgrade.
+    pub socket: Arc<TcpStream>,
+    /// Tells when hyper has written the head of a held response.
+    pub flushed: Arc<FlushWatch>,
+    /// The other end. Never a reason to trust anybody.
+    pub peer: SocketAddr,
+    /// Keeps the connection counted for as long as somebody serves it.
+    pub slot: Arc<Slot>,
+}
+
+/// hyper has written nothing of a held response yet, or there is none.
+const IDLE: u8 = 0;
+/// hyper has asked the held body for data: its head is in the write buffer, or out.
+const ARMED: u8 = 1;
+/// The write buffer was empty after that: the head is out.
+const READY: u8 = 2;
+/// hyper has let go of the held body: the client left, or the connection broke.
+const GONE: u8 = 3;
+
+/// How far hyper is with a held response.
+#[derive(Debug, Default)]
+pub struct FlushWatch {
+    state: AtomicU8,
+    changed: Notify,
+}
+
+impl FlushWatch {
+    fn set(&self, state: u8) {
+        self.state.store(state, Ordering::Release);
+        self.changed.notify_waiters();
+    }
+
+    fn flushed(&self) {
+        if self.state.compare_exchange(ARMED, READY, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+            self.changed.notify_waiters();
+        }
+    }
+
+    /// Waits until hyper has let go of the held body: its client left or the connection broke. Cancellation safe.
+    pub async fn gone(&self) {
+        self.until(|state| state == GONE).await;
+    }
+
+    async fn until(&self, done: impl Fn(u8) -> bool) -> u8 {
+        loop {
+            let mut changed = std::pin::pin!(self.changed.notified());
+            // Registered before looking, so that a change between the two is not missed.
+            changed.as_mut().enable();
+            let state = self.state.load(Ordering::Acquire);
+            if done(state) {
+                return state;
+            }
+            changed.await;
+        }
+    }
+}
+
+impl ConnHandle {
+    /// A response body that hyper waits on while somebody else writes the stream, and what ends it: drop [`Held`] to let
+    /// hyper end the response as usual. HTTP/1.1 clients expect chunks (hyper's head says so and hyper writes the last
+    /// chunk), so frame what you write accordingly.
+    pub fn hold(&self) -> (Body, Held) {
+        self.flushed.set(IDLE);
+        let (release, released) = oneshot::channel();
+        (Body::new(HeldBody { watch: Arc::clone(&self.flushed), released }), Held { _release: release })
+    }
+}
+
+/// Keeps a held response open.
+#[derive(Debug)]
+pub struct Held {
+    _release: oneshot::Sender<()>,
+}
+
+struct HeldBody {
+    watch: Arc<FlushWatch>,
+    released: oneshot::Receiver<()>,
+}
+
+impl hyper::body::Body for HeldBody {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        let armed = self.watch.state.compare_exchange(IDLE, ARMED, Ordering::AcqRel, Ordering::Acquire);
+        if armed.is_ok() {
+            self.watch.changed.notify_waiters();
+        }
+        Pin::new(&mut self.released).poll(cx).map(|_| None)
+    }
+}
+
+impl Drop for HeldBody {
+    fn drop(&mut self) {
+        self.watch.set(GONE);
+    }
+}
+
+/// Waits until hyper has written the whole head of a response whose body is [`held`](ConnHandle::hold); from then until
+/// [`Held`] is dropped the stream is the caller's to write. Cancellation safe.
+///
+/// # Errors
+/// `BrokenPipe` if the client left, or the connection broke, before that.
+pub async fn take_over(handle: &ConnHandle) -> io::Result<Arc<TcpStream>> {
+    match handle.flushed.until(|state| state >= READY).await {
+        READY => Ok(Arc::clone(&handle.socket)),
+        _ => Err(io::ErrorKind::BrokenPipe.into()),
+    }
+}
+
+/// An upgraded connection, hyper out of the way.
+#[derive(Debug)]
+pub struct Upgrade {
+    /// The stream, all the caller's.
+    pub socket: Arc<TcpStream>,
+    /// What hyper had read past the request's head: comes before anything read from the stream.
+    pub read_ahead: Bytes,
+    /// Keep it while serving.
+    pub slot: Arc<Slot>,
+}
+
+impl Upgrade {
+    /// Takes hyper's wrapping off. `None` if the connection did not come through this listener.
+    pub fn from_hyper(upgraded: Upgraded) -> Option<Self> {
+        let parts = upgraded.downcast::<TokioIo<Socket>>().ok()?;
+        let socket = parts.io.into_inner();
+        Some(Self { socket: socket.stream, read_ahead: parts.read_buf, slot: socket.slot })
+    }
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        loop {
+            ready!(self.stream.poll_read_ready(cx))?;
+            match self.stream.try_read_buf(buf) {
+                Ok(_) => return Poll::Ready(Ok(())),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+    }
+}
+
+impl Socket {
+    fn poll_try<T>(&self, cx: &mut Context<'_>, mut write: impl FnMut(&TcpStream) -> io::Result<T>) -> Poll<io::Result<T>> {
+        loop {
+            ready!(self.stream.poll_write_ready(cx))?;
+            match write(&self.stream) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                outcome => return Poll::Ready(outcome),
+            }
+        }
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        self.poll_try(cx, |stream| stream.try_write(buf))
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.poll_try(cx, |stream| stream.try_write_vectored(bufs))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    /// hyper comes here only with an empty write buffer: see the module's first lines.
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.flushed.flushed();
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match socket2::SockRef::from(&*self.stream).shutdown(std::net::Shutdown::Write) {
+            Err(error) if error.kind() != io::ErrorKind::NotConnected => Poll::Ready(Err(error)),
+            _ => Poll::Ready(Ok(())),
+        }
+    }
+}
+
+/// Serves `app` on every listener until `stop` turns true; then accepts nothing more, lets what is under way finish, and
+/// cuts what is not done after [`Limits::drain`]. Returns when all is over; if dropped, accepting ends and connections are cut.
+pub async fn serve<A>(listeners: Vec<TcpListener>, app: A, limits: Limits, stop: watch::Receiver<bool>)
+where
+    A: tower::Service<Request<Incoming>, Response = Response<Body>, Error = std::convert::Infallible>
+        + Clone
+        + Send
+        + 'static,
+    A::Future: Send,
+{
+    let slots = Arc::new(Semaphore::new(limits.connections));
+    let mut accepting = tokio::task::JoinSet::new();
+    for listener in listeners {
+        accepting.spawn(accept(listener, app.clone(), limits.clone(), Arc::clone(&slots), stop.clone()));
+    }
+    // Each ends by itself once told to stop; a listener that broke has said so, and the others go on.
+    while accepting.join_next().await.is_some() {}
+}
+
+async fn accept<A>(
+    listener: TcpListener,
+    app: A,
+    limits: Limits,
+    slots: Arc<Semaphore>,
+    mut stop: watch::Receiver<bool>,
+) where
+    A: tower::Service<Request<Incoming>, Response = Response<Body>, Error = std::convert::Infallible>
+        + Clone
+        + Send
+        + 'static,
+    A::Future: Send,
+{
+    let mut connections = tokio::task::JoinSet::new();
+    let mut pausing = false;
+    loop {
+        // Whatever has ended is let go of, or the set would grow for ever.
+        while connections.try_join_next().is_some() {}
+        let next = async {
+            let permit = Arc::clone(&slots).acquire_owned().await;
+            (permit, listener.accept().await)
+        };
+        let (permit, accepted) = tokio::select! {
+            next = next => next,
+            _ = stop.wait_for(|stop| *stop) => break,
+        };
+        let Ok(permit) = permit else { break };
+        match accepted {
+            Ok((stream, peer)) => {
+                pausing = false;
+                connections.spawn(connection(stream, peer, Slot::new(permit), app.clone(), limits.head, stop.clone()));
+            }
+            // The connection died in the backlog; there will be others.
+            Err(error) if died_early(&error) => {}
+            // No descriptor or memory left: the listener stays readable, so without a pause this would spin.
+            Err(error) => {
+                if !pausing {
+                    tracing::warn!(%error, "no new connection can be accepted now; those that are open go on");
+                }
+                pausing = true;
+                tokio::select! {
+                    () = tokio::time::sleep(ACCEPT_PAUSE) => {}
+                    _ = stop.wait_for(|stop| *stop) => break,
+                }
+            }
+        }
+    }
+    drop(listener);
+    let finish = async { while connections.join_next().await.is_some() {} };
+    if tokio::time::timeout(limits.drain, finish).await.is_err() {
+        tracing::warn!(cut = connections.len(), "connections were not done in time, and are cut");
+        connections.shutdown().await;
+    }
+}
+
+fn died_early(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionRefused
+    )
+}
+
+async fn connection<A>(
+    stream: TcpStream,
+    peer: SocketAddr,
+    slot: Slot,
+    app: A,
+    head: Duration,
+    mut stop: watch::Receiver<bool>,
+) where
+    A: tower::Service<Request<Incoming>, Response = Response<Body>, Error = std::convert::Infallible>
+        + Clone
+        + Send
+        + 'static,
+    A::Future: Send,
+{
+    // Only latency is lost if the system refuses.
+    let _ = stream.set_nodelay(true);
+    let handle =
+        ConnHandle { socket: Arc::new(stream), flushed: Arc::default(), peer, slot: Arc::new(slot) };
+    let socket = Socket {
+        stream: Arc::clone(&handle.socket),
+        flushed: Arc::clone(&handle.flushed),
+        slot: Arc::clone(&handle.slot),
+    };
+    let service = hyper::service::service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(handle.clone());
+        tower::ServiceExt::oneshot(app.clone(), request)
+    });
+    let connection = hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(head)
+        .max_buf_size(BUFFER)
+        .max_headers(HEADERS)
+        .serve_connection(TokioIo::new(socket), service)
+        .with_upgrades();
+    let mut connection = std::pin::pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        _ = stop.wait_for(|stop| *stop) => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        // Clients leave in the middle all the time; what they sent is not worth a line each.
+        tracing::debug!(%error, "a connection ended early");
+    }
+}
