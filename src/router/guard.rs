@@ -1,0 +1,648 @@
+//! The checks between a parsed request and its handler, in this order: Host, Origin and Sec-Fetch-Site, the bearer, the
+//! route, the method, the content type, the size, the time a body takes, the depth of its JSON. [`Call::json`] checks the
+//! last one, its shape.
+//!
+//! [`outer`] does the first three on every request, [`admit`] the others on the route found; whatever has no route is
+//! refused like a route that needs a bearer, so that nobody learns without one what exists.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::{MatchedPath, Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use http::header::{
+    AUTHORIZATION, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE,
+    HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN, REFERRER_POLICY, SEC_WEBSOCKET_PROTOCOL, TRANSFER_ENCODING,
+    X_CONTENT_TYPE_OPTIONS,
+};
+use http::request::Parts;
+use http::{Method, StatusCode};
+use http_body_util::BodyExt as _;
+use serde::de::DeserializeOwned;
+
+use super::error::Problem;
+use super::listen::ConnHandle;
+use crate::auth::{Auth, Caller, Denied};
+use crate::metrics::metrics;
+use crate::model::Scope;
+
+/// Where browsers and others open the native WebSocket; the one path on which a subprotocol may carry the bearer, because
+/// a browser's `WebSocket` can set no header.
+pub const WS_PATH: &str = "/v1/ws";
+/// The subprotocol of the native WebSocket.
+pub const WS_PROTOCOL: &str = "plexus.v1";
+/// A subprotocol that begins so carries the bearer.
+pub const WS_BEARER: &str = "plexus.bearer.";
+/// JSON deeper than this is refused: no message of ours needs it, and parsers and clients of ours need not bear it.
+const DEPTH: usize = 64;
+/// A slow body may take [`GateLimits::body`] again for every so many bytes of it that came.
+const BODY_STRIDE: usize = 1 << 20;
+
+/// What any client may load and reach from our page: only ourselves; scripts from our files alone.
+const CSP: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
+     manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'";
+
+/// Who may come in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policy {
+    /// Everybody: it shows nothing of anybody's.
+    Public,
+    /// Devices with this scope; the handler then asks for a permit on what it touches.
+    Needs(Scope),
+}
+
+/// What a route wants as a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyRule {
+    /// None; one is refused.
+    Nothing,
+    /// JSON, of so many bytes at most.
+    Json(usize),
+    /// JSON, of so many bytes at most, or none.
+    Optional(usize),
+}
+
+/// One route. All of them stand in one table, [`routes`](super::routes); it has no field that may be left out.
+#[derive(Clone, Debug)]
+pub struct Route<S: 'static> {
+    /// The method.
+    pub method: Method,
+    /// The path, parameters as `{name}`.
+    pub path: Cow<'static, str>,
+    /// Who may come in.
+    pub policy: Policy,
+    /// What comes with it.
+    pub body: BodyRule,
+    /// What it does, for people.
+    pub summary: &'static str,
+    /// Does it.
+    pub run: fn(S, Call) -> BoxFuture<'static, Response>,
+}
+
+/// A request that passed every check of its route.
+#[derive(Debug)]
+pub struct Call {
+    /// Who asks; `None` only on public routes.
+    pub caller: Option<Caller>,
+    /// The path's parameters, decoded.
+    pub params: Vec<(String, String)>,
+    /// The head.
+    pub parts: Parts,
+    /// The body, whole.
+    pub body: Bytes,
+}
+
+impl Call {
+    /// Who asks.
+    ///
+    /// # Errors
+    /// 401 on a public route: a handler that wants a caller there is a mistake of ours, and fails closed.
+    pub fn caller(&self) -> Result<&Caller, Problem> {
+        self.caller.as_ref().ok_or_else(Problem::unauthorized)
+    }
+
+    /// A parameter of the path as an identifier. Text that is no identifier names nothing: `missing` is the answer.
+    ///
+    /// # Errors
+    /// `missing`.
+    pub fn id<T: std::str::FromStr>(&self, missing: impl FnOnce() -> Problem) -> Result<T, Problem> {
+        self.params.first().and_then(|(_, text)| text.parse().ok()).ok_or_else(missing)
+    }
+
+    /// The body as `T`; an absent optional body as `{}`.
+    ///
+    /// # Errors
+    /// 400 `bad_json` if it is no JSON; 422 `bad_body` if it does not fit, naming the place.
+    pub fn json<T: DeserializeOwned>(&self) -> Result<T, Problem> {
+        let body: &[u8] = if self.body.is_empty() { b"{}" } else { &self.body };
+        let mut parser = serde_json::Deserializer::from_slice(body);
+        let value = serde_path_to_error::deserialize(&mut parser).map_err(|error| {
+            let at = error.path().to_string();
+            let cause = error.into_inner();
+            match cause.classify() {
+                serde_json::error::Category::Data if at == "." => bad_body(&cause),
+                serde_json::error::Category::Data => bad_body(format_args!("at `{at}`: {cause}")).with("path", at),
+                _ => bad_json(&cause),
+            }
+        })?;
+        parser.end().map_err(|error| bad_json(&error))?;
+        Ok(value)
+    }
+}
+
+fn bad_json(error: &serde_json::Error) -> Problem {
+    Problem::new(StatusCode::BAD_REQUEST, "bad_json", format!("the body is not JSON: {error}"))
+}
+
+fn bad_body(error: impl std::fmt::Display) -> Problem {
+    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_body", format!("the body does not fit: {error}"))
+}
+
+/// The names under which the gateway may be called.
+#[derive(Clone, Debug, Default)]
+pub struct Hosts {
+    hosts: HashSet<String>,
+    origins: HashSet<String>,
+}
+
+impl Hosts {
+    /// The loopback names with each bound port, each bound address itself, and `public` names (`https://plexus.example`, or
+    /// `host:port` for plain HTTP). Everything else is somebody else's name for us: DNS rebinding.
+    pub fn new(bound: &[SocketAddr], public: &[String]) -> Self {
+        let mut all = Self::default();
+        for address in bound {
+            let port = address.port();
+            let own = (!address.ip().is_unspecified()).then(|| SocketAddr::new(address.ip(), port).to_string());
+            let own = own.map(|text| text.rsplit_once(':').map_or(text.clone(), |(host, _)| host.to_owned()));
+            for name in ["127.0.0.1", "localhost", "[::1]"].into_iter().chain(own.as_deref()) {
+                all.add("http", &format!("{name}:{port}"));
+            }
+        }
+        for name in public {
+            let name = name.trim_end_matches('/').to_ascii_lowercase();
+            match name.split_once("://") {
+                Some((scheme, authority)) => all.add(scheme, authority),
+                None => all.add("http", &name),
+            }
+        }
+        all
+    }
+
+    /// Browsers leave the default port out, of the Host header and of the origin.
+    fn add(&mut self, scheme: &str, authority: &str) {
+        let default = if scheme == "https" { ":443" } else { ":80" };
+        let bare = authority.strip_suffix(default).unwrap_or(authority);
+        self.origins.insert(format!("{scheme}://{bare}"));
+        self.hosts.insert(bare.into());
+        self.hosts.insert(authority.into());
+        if !bare.trim_end_matches(|c: char| c.is_ascii_digit()).ends_with(':') {
+            self.hosts.insert(format!("{bare}{default}"));
+        }
+    }
+}
+
+/// What the guard needs to know.
+#[derive(Clone)]
+pub struct Gate {
+    /// Who has which token.
+    pub auth: Auth,
+    /// Our names.
+    pub hosts: Arc<Hosts>,
+    /// Its limits.
+    pub limits: GateLimits,
+}
+
+/// The guard's limits. The defaults are what is served with; tests use shorter times.
+#[derive(Clone, Copy, Debug)]
+pub struct GateLimits {
+    /// How long a body may take; as long again for every further MiB of it.
+    pub body: Duration,
+}
+
+impl Default for GateLimits {
+    fn default() -> Self {
+        Self { body: Duration::from_secs(15) }
+    }
+}
+
+/// What became of the bearer, for [`admit`].
+#[derive(Clone)]
+enum Proof {
+    Given(Caller),
+    Absent,
+    Wrong,
+}
+
+/// The checks of every request, whatever its route: Host, Origin and Sec-Fetch-Site, bearer.
+pub(super) async fn outer(State(gate): State<Gate>, mut request: Request, next: Next) -> Response {
+    if let Err(problem) = check_host(&gate.hosts, &request).and_then(|()| check_origin(&gate.hosts, &request)) {
+        return problem.close().into_response();
+    }
+    let proof = prove(&gate.auth, &request);
+    request.extensions_mut().insert(proof);
+    next.run(request).await
+}
+
+fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, ()> {
+    let mut all = headers.get_all(name).iter();
+    match (all.next(), all.next()) {
+        (None, _) => Ok(None),
+        (Some(one), None) => one.to_str().map(Some).map_err(|_| ()),
+        (Some(_), Some(_)) => Err(()),
+    }
+}
+
+fn check_host(hosts: &Hosts, request: &Request) -> Result<(), Problem> {
+    let wrong = || {
+        Problem::new(
+            StatusCode::MISDIRECTED_REQUEST,
+            "wrong_host",
+            "this gateway is not called that: use the address it printed, or add the name to `public_hosts`",
+        )
+    };
+    let host = only(request.headers(), &HOST).ok().flatten().ok_or_else(wrong)?.to_ascii_lowercase();
+    let uri = request.uri();
+    let absolute = uri.authority().is_none_or(|authority| authority.as_str().eq_ignore_ascii_case(&host))
+        && uri.scheme_str().is_none_or(|scheme| scheme == "http");
+    if absolute && hosts.hosts.contains(&host) { Ok(()) } else { Err(wrong()) }
+}
+
+fn check_origin(hosts: &Hosts, request: &Request) -> Result<(), Problem> {
+    let foreign = || Problem::new(StatusCode::FORBIDDEN, "foreign_origin", "other sites may not call this gateway");
+    if let Some(origin) = only(request.headers(), &ORIGIN).map_err(|()| foreign())? {
+        if !hosts.origins.contains(origin) {
+            return Err(foreign());
+        }
+    }
+    let fetch = |name| only(request.headers(), &HeaderName::from_static(name)).map_err(|()| foreign());
+    match fetch("sec-fetch-site")? {
+        None | Some("same-origin" | "none") => Ok(()),
+        // A link on another site, or typed elsewhere, may open the page, which shows nothing by itself.
+        Some("cross-site" | "same-site")
+            if request.method() == Method::GET
+                && request.uri().path() == "/"
+                && fetch("sec-fetch-mode")? == Some("navigate")
+                && fetch("sec-fetch-dest")? == Some("document") =>
+        {
+            Ok(())
+        }
+        Some(_) => Err(foreign()),
+    }
+}
+
+/// The bearer: from the one Authorization header, or from the subprotocols of a WebSocket. Never from a query, a cookie or
+/// a body, which end in logs, histories and other people's hands.
+fn prove(auth: &Auth, request: &Request) -> Proof {
+    let headers = request.headers();
+    let header = headers.get_all(AUTHORIZATION).iter().count();
+    let mut offered: Vec<&str> = Vec::new();
+    if request.uri().path() == WS_PATH {
+        let lines = headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter().filter_map(|line| line.to_str().ok());
+        offered.extend(lines.flat_map(|line| line.split(',')).filter_map(|one| one.trim().strip_prefix(WS_BEARER)));
+    }
+    let token = match (header, offered.as_slice()) {
+        (0, []) => return Proof::Absent,
+        (0, [token]) => Some(*token),
+        (1, []) => only(headers, &AUTHORIZATION).ok().flatten().and_then(bearer),
+        // Two proofs: which one counts must not depend on who reads them.
+        _ => None,
+    };
+    match token.and_then(|token| auth.check(token)) {
+        Some(caller) => Proof::Given(caller),
+        None => Proof::Wrong,
+    }
+}
+
+fn bearer(value: &str) -> Option<&str> {
+    let (scheme, token) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then_some(token)
+}
+
+fn peer(parts: &Parts) -> IpAddr {
+    let nobody = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+    parts.extensions.get::<ConnHandle>().map_or(nobody, |handle| handle.peer.ip())
+}
+
+/// Who it is, or why not. Nobody's credentials are worth an entry in the log.
+fn enter(gate: &Gate, parts: &Parts) -> Result<Caller, Problem> {
+    match parts.extensions.get::<Proof>() {
+        Some(Proof::Given(caller)) => Ok(caller.clone()),
+        Some(Proof::Wrong) => Err(failed(&gate.auth, parts).unwrap_or_else(Problem::unauthorized)),
+        Some(Proof::Absent) | None => Err(Problem::unauthorized()),
+    }
+}
+
+/// Counts a failed proof; the problem to answer with if there were too many.
+pub(super) fn failed(auth: &Auth, parts: &Parts) -> Option<Problem> {
+    let wait = auth.failed(peer(parts))?;
+    let problem = Problem::new(
+        StatusCode::TOO_MANY_REQUESTS,
+        "too_many_failures",
+        "too many wrong tokens or codes came from this address; a right one works all the same",
+    );
+    Some(problem.retry_after(wait.as_secs() + 1))
+}
+
+/// The checks of one route, then its handler.
+pub(super) async fn admit<S>(gate: &Gate, route: &Route<S>, state: S, params: Vec<(String, String)>, request: Request) -> Response {
+    match check(gate, route, params, request).await {
+        Ok(call) => (route.run)(state, call).await,
+        Err(problem) => problem.into_response(),
+    }
+}
+
+async fn check<S>(gate: &Gate, route: &Route<S>, params: Vec<(String, String)>, request: Request) -> Result<Call, Problem> {
+    let (parts, body) = request.into_parts();
+    let caller = match route.policy {
+        Policy::Public => None,
+        Policy::Needs(scope) => {
+            let caller = enter(gate, &parts).map_err(Problem::close)?;
+            let device = caller.device();
+            if !device.grant.scopes.contains(&scope) {
+                return Err(Problem::from(Denied { scope, device: device.name.clone() }).close());
+            }
+            Some(caller)
+        }
+    };
+    let body = read_body(gate, route.body, &parts.headers, body).await.map_err(Problem::close)?;
+    Ok(Call { caller, params, parts, body })
+}
+
+async fn read_body(gate: &Gate, rule: BodyRule, headers: &HeaderMap, body: Body) -> Result<Bytes, Problem> {
+    let bad = |detail: &str| Problem::new(StatusCode::BAD_REQUEST, "bad_request", detail);
+    let chunked = headers.contains_key(TRANSFER_ENCODING);
+    let length = only(headers, &CONTENT_LENGTH).map_err(|()| bad("two Content-Length"))?;
+    // A head with both has none left here: hyper believes Transfer-Encoding and takes nothing further on the connection.
+    let length: u64 = length.map_or(Ok(0), str::parse).map_err(|_| bad("Content-Length is no number"))?;
+    let empty = !chunked && length == 0;
+    let limit = match rule {
+        BodyRule::Nothing if empty => return Ok(Bytes::new()),
+        BodyRule::Nothing => return Err(bad("this takes no body")),
+        BodyRule::Optional(_) if empty => return Ok(Bytes::new()),
+        BodyRule::Optional(limit) | BodyRule::Json(limit) => limit,
+    };
+    check_type(headers)?;
+    let too_large = || {
+        let detail = format!("the body may have {limit} bytes");
+        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", detail).with("limit", limit as u64)
+    };
+    if length > limit as u64 {
+        return Err(too_large());
+    }
+    let began = tokio::time::Instant::now();
+    let mut body = body;
+    let mut all = Vec::new();
+    loop {
+        let strides = u32::try_from(all.len() / BODY_STRIDE).unwrap_or(u32::MAX);
+        let until = began + gate.limits.body.saturating_mul(strides.saturating_add(1));
+        let frame = tokio::time::timeout_at(until, body.frame()).await.map_err(|_| {
+            Problem::new(StatusCode::REQUEST_TIMEOUT, "too_slow", "the body took too long")
+        })?;
+        let Some(frame) = frame else { break };
+        let frame = frame.map_err(|_| bad("the body broke off"))?;
+        if let Ok(data) = frame.into_data() {
+            if all.len() + data.len() > limit {
+                return Err(too_large());
+            }
+            all.extend_from_slice(&data);
+        }
+    }
+    if deeper_than(&all, DEPTH) {
+        let detail = format!("JSON may be nested {DEPTH} deep");
+        return Err(Problem::new(StatusCode::BAD_REQUEST, "too_deep", detail));
+    }
+    Ok(all.into())
+}
+
+/// A form, or text, is what other sites can send without asking; so exactly JSON, plain.
+fn check_type(headers: &HeaderMap) -> Result<(), Problem> {
+    let wrong = |detail: &str| Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not_json", detail);
+    if headers.contains_key(CONTENT_ENCODING) {
+        return Err(wrong("send the body as it is, without a Content-Encoding"));
+    }
+    let given = only(headers, &CONTENT_TYPE).ok().flatten().unwrap_or_default().to_ascii_lowercase();
+    match given.split_once(';').map_or((given.as_str(), ""), |(kind, rest)| (kind.trim_end(), rest.trim())) {
+        ("application/json", "" | "charset=utf-8") if !given.ends_with(';') => Ok(()),
+        _ => Err(wrong("send JSON, with `Content-Type: application/json`")),
+    }
+}
+
+/// Whether brackets are nested deeper than `limit`. Whatever is no JSON is left to the parser.
+fn deeper_than(json: &[u8], limit: usize) -> bool {
+    let (mut depth, mut text, mut escaped) = (0usize, false, false);
+    for &byte in json {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if text => escaped = true,
+            b'"' => text = !text,
+            _ if text => {}
+            b'[' | b'{' => {
+                depth += 1;
+                if depth > limit {
+                    return true;
+                }
+            }
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    false
+}
+
+/// What has no route: 401 unless the bearer is good, so that nobody learns without one what exists; then 404.
+pub(super) fn nowhere(gate: &Gate, parts: &Parts) -> Problem {
+    match enter(gate, parts) {
+        Ok(_) => Problem::not_found(),
+        Err(problem) => problem,
+    }
+    .close()
+}
+
+/// A route that takes other methods: as [`nowhere`], then 405.
+pub(super) fn other_method(gate: &Gate, parts: &Parts, allow: String) -> Problem {
+    match enter(gate, parts) {
+        Ok(_) => Problem::method_not_allowed(allow),
+        Err(problem) => problem,
+    }
+    .close()
+}
+
+/// The outermost layer: counts, logs the route (never the path itself, a query, a header or a token), and puts the headers
+/// that keep browsers from misusing a response on every one of them.
+pub(super) async fn finish(request: Request, next: Next) -> Response {
+    let method = request.method().clone();
+    let route = request.extensions().get::<MatchedPath>().cloned();
+    let began = std::time::Instant::now();
+    let mut response = next.run(request).await;
+    let status = response.status();
+    let class = ["1xx", "2xx", "3xx", "4xx", "5xx"].get(usize::from(status.as_u16() / 100).wrapping_sub(1)).copied();
+    metrics().http.with_label_values(&[class.unwrap_or("other")]).inc();
+    let route = route.as_ref().map_or("(none)", MatchedPath::as_str);
+    tracing::debug!(%method, route, status = status.as_u16(), micros = began.elapsed().as_micros() as u64, "request");
+    let headers = response.headers_mut();
+    for (name, value) in [
+        (CONTENT_SECURITY_POLICY, CSP),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (REFERRER_POLICY, "no-referrer"),
+        (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+        (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    response
+}
+
+/// What a panic in a handler becomes.
+pub(super) fn panicked(_: Box<dyn std::any::Any + Send>) -> Response {
+    // The panic hook has written the cause and the place to the log.
+    Problem::internal().into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(head: &[(&str, &str)], uri: &str) -> Request {
+        let mut builder = http::Request::builder().uri(uri);
+        for (name, value) in head {
+            builder = builder.header(*name, *value);
+        }
+        builder.body(Body::empty()).unwrap()
+    }
+
+    fn hosts() -> Hosts {
+        let bound = ["127.0.0.1:7420".parse().unwrap(), "192.168.1.5:7420".parse().unwrap()];
+        Hosts::new(&bound, &["https://Plexus.example".into(), "box:9000".into()])
+    }
+
+    #[test]
+    fn only_our_own_names_are_answered() {
+        for host in [
+            "127.0.0.1:7420",
+            "localhost:7420",
+            "LOCALHOST:7420",
+            "[::1]:7420",
+            "192.168.1.5:7420",
+            "plexus.example",
+            "plexus.example:443",
+            "box:9000",
+        ] {
+            assert!(check_host(&hosts(), &request(&[("host", host)], "/")).is_ok(), "{host}");
+            let uri = format!("http://{host}/");
+            assert!(check_host(&hosts(), &request(&[("host", host)], &uri)).is_ok(), "{host}");
+        }
+        for host in [
+            "",
+            "evil.example:7420",
+            "127.0.0.1",
+            "127.0.0.1:80",
+            "127.0.0.1:7421",
+            "127.0.0.1:07420",
+            "127.0.0.1.:7420",
+            "127.0.0.1.evil.example:7420",
+            "0.0.0.0:7420",
+            "2130706433:7420",
+            "0x7f.1:7420",
+            "127.1:7420",
+            "localhost",
+            "localhost.:7420",
+            "[::ffff:127.0.0.1]:7420",
+            "[::]:7420",
+            "::1:7420",
+            "user@127.0.0.1:7420",
+            "127.0.0.1:7420, evil.example",
+            "plexus.example:80",
+            "box",
+        ] {
+            assert!(check_host(&hosts(), &request(&[("host", host)], "/")).is_err(), "{host}");
+        }
+        assert!(check_host(&hosts(), &request(&[], "/")).is_err(), "none");
+        let two = [("host", "localhost:7420"), ("host", "localhost:7420")];
+        assert!(check_host(&hosts(), &request(&two, "/")).is_err(), "two");
+        for uri in ["http://evil.example/", "https://localhost:7420/", "http://me@localhost:7420/", "http://[::1]:7420/"] {
+            assert!(check_host(&hosts(), &request(&[("host", "localhost:7420")], uri)).is_err(), "{uri}");
+        }
+        let nowhere = Hosts::new(&["0.0.0.0:7420".parse().unwrap()], &[]);
+        assert!(check_host(&nowhere, &request(&[("host", "0.0.0.0:7420")], "/")).is_err());
+        let default = Hosts::new(&["127.0.0.1:80".parse().unwrap()], &[]);
+        assert!(check_host(&default, &request(&[("host", "localhost")], "/")).is_ok());
+    }
+
+    #[test]
+    fn other_origins_are_refused() {
+        for origin in ["http://127.0.0.1:7420", "http://localhost:7420", "http://[::1]:7420", "https://plexus.example"] {
+            assert!(check_origin(&hosts(), &request(&[("origin", origin)], "/")).is_ok(), "{origin}");
+        }
+        for origin in [
+            "",
+            "null",
+            "https://evil.example",
+            "http://127.0.0.1",
+            "http://127.0.0.1:7421",
+            "https://127.0.0.1:7420",
+            "http://localhost:7420/",
+            "http://localhost:7420.evil.example",
+            "HTTP://LOCALHOST:7420",
+            "http://plexus.example",
+            "vscode-webview://x",
+            "file://",
+        ] {
+            assert!(check_origin(&hosts(), &request(&[("origin", origin)], "/")).is_err(), "{origin}");
+        }
+        let two = [("origin", "http://localhost:7420"), ("origin", "http://localhost:7420")];
+        assert!(check_origin(&hosts(), &request(&two, "/")).is_err());
+    }
+
+    #[test]
+    fn what_another_site_fetches_is_refused_but_a_link_opens_the_page() {
+        let check = |head: &[(&str, &str)], uri| check_origin(&hosts(), &request(head, uri)).is_ok();
+        let site = "sec-fetch-site";
+        assert!(check(&[(site, "same-origin")], "/v1/me") && check(&[(site, "none")], "/v1/me"));
+        for from in ["cross-site", "same-site"] {
+            let link = [(site, from), ("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "document")];
+            assert!(check(&link, "/"));
+            assert!(!check(&link, "/v1/me"));
+            assert!(!check(&link[..2], "/"));
+            assert!(!check(&[link[0], link[1], ("sec-fetch-dest", "iframe")], "/"));
+            assert!(!check(&[link[0], ("sec-fetch-mode", "no-cors"), link[2]], "/"));
+        }
+        assert!(!check(&[(site, "something-new")], "/"));
+        assert!(!check(&[(site, "none"), (site, "none")], "/"));
+        let mut post = request(&[(site, "cross-site"), ("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "document")], "/");
+        *post.method_mut() = Method::POST;
+        assert!(check_origin(&hosts(), &post).is_err());
+    }
+
+    #[test]
+    fn only_plain_json_is_a_body() {
+        let check = |values: &[&str]| {
+            let mut headers = HeaderMap::new();
+            for value in values {
+                headers.append(CONTENT_TYPE, HeaderValue::from_str(value).unwrap());
+            }
+            check_type(&headers).is_ok()
+        };
+        for fine in ["application/json", "Application/JSON", "application/json; charset=utf-8", "application/json;charset=UTF-8"]
+        {
+            assert!(check(&[fine]), "{fine}");
+        }
+        for wrong in [
+            "text/plain",
+            "text/plain; application/json",
+            "application/x-www-form-urlencoded",
+            "multipart/form-data; boundary=x",
+            "application/jsonx",
+            "application/json, text/plain",
+            "application/json; charset=utf-16",
+            "application/json;",
+            "",
+        ] {
+            assert!(!check(&[wrong]), "{wrong}");
+        }
+        assert!(!check(&[]) && !check(&["application/json", "application/json"]));
+        let packed = HeaderMap::from_iter([
+            (CONTENT_TYPE, HeaderValue::from_static("application/json")),
+            (CONTENT_ENCODING, HeaderValue::from_static("gzip")),
+        ]);
+        assert!(check_type(&packed).is_err());
+    }
+
+    #[test]
+    fn depth_is_counted_outside_of_strings() {
+        let nested = |n: usize| format!("{}{}", "[".repeat(n), "]".repeat(n));
+        assert!(!deeper_than(nested(64).as_bytes(), 64));
+        assert!(deeper_than(nested(65).as_bytes(), 64));
+        assert!(!deeper_than(format!("[{}]", vec!["[{}]"; 1000].join(",")).as_bytes(), 64));
+        assert!(!deeper_than(format!("\"{}\"", "[".repeat(100)).as_bytes(), 64));
+        assert!(deeper_than(format!(r#"["\\",{}"#, nested(64)).as_bytes(), 64));
+        assert!(!deeper_than(format!(r#"["\"{}"]"#, "[".repeat(64)).as_bytes(), 64));
+    }
+}

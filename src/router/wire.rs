@@ -1,0 +1,144 @@
+//! The event envelope as JSON text, written by hand: the same bytes for every transport, made once per event.
+
+use std::cell::RefCell;
+
+use crate::model::{Epoch, Event, Timestamp};
+
+/// What an envelope takes beside its body, in bytes, about; for reserving.
+const AROUND: usize = 256;
+
+/// Appends the event as the native protocol shows it (the `params` of `agent.event`): one JSON object on one line. The body
+/// is spliced in as it is, never parsed again.
+pub fn envelope(out: &mut Vec<u8>, epoch: &Epoch, event: &Event) {
+    let mut digits = itoa::Buffer::new();
+    out.reserve(event.body.len() + AROUND);
+    out.extend_from_slice(b"{\"session_id\":");
+    string(out, event.origin.session_id.as_str());
+    out.extend_from_slice(b",\"run_id\":");
+    string(out, event.run_id.as_str());
+    out.extend_from_slice(b",\"seq\":");
+    out.extend_from_slice(digits.format(event.seq).as_bytes());
+    out.extend_from_slice(b",\"cursor\":\"");
+    // An epoch is ASCII letters and digits: see its constructor.
+    out.extend_from_slice(epoch.as_str().as_bytes());
+    out.push(b':');
+    out.extend_from_slice(digits.format(event.position.0).as_bytes());
+    out.extend_from_slice(b"\",\"at\":\"");
+    timestamp(out, event.at);
+    out.extend_from_slice(b"\",\"kind\":\"");
+    out.extend_from_slice(event.kind.as_str().as_bytes());
+    out.extend_from_slice(b"\",\"event\":");
+    out.extend_from_slice(&event.body);
+    out.extend_from_slice(b",\"meta\":{\"runtime_id\":");
+    string(out, event.origin.runtime_id.as_str());
+    out.extend_from_slice(b",\"dialect\":");
+    string(out, &event.origin.dialect);
+    out.extend_from_slice(b"}}");
+}
+
+/// Appends a JSON string. Identifiers need no escape, but are looked at all the same: whoever made one by mistake must not
+/// be able to break the frame.
+fn string(out: &mut Vec<u8>, text: &str) {
+    if text.bytes().all(|b| (0x20..0x7f).contains(&b) && b != b'"' && b != b'\\') {
+        out.push(b'"');
+        out.extend_from_slice(text.as_bytes());
+        out.push(b'"');
+    } else if serde_json::to_writer(&mut *out, text).is_err() {
+        // Writing to memory does not fail.
+        out.extend_from_slice(b"\"\"");
+    }
+}
+
+/// Appends the instant as [`Timestamp`] shows it. All but the milliseconds is the same for a whole second, and so kept.
+fn timestamp(out: &mut Vec<u8>, at: Timestamp) {
+    thread_local! {
+        static SECOND: RefCell<(i64, Vec<u8>)> = const { RefCell::new((i64::MIN, Vec::new())) };
+    }
+    let (second, millis) = (at.as_millis().div_euclid(1000), at.as_millis().rem_euclid(1000));
+    SECOND.with_borrow_mut(|(known, text)| {
+        if *known != second || text.is_empty() {
+            let whole = Timestamp::from_millis(second.saturating_mul(1000)).to_string();
+            match whole.strip_suffix("000Z") {
+                // Far past what a calendar shows, and before its beginning, the plain way is right.
+                Some(stem) if second >= 0 && second < 253_402_300_800 => {
+                    text.clear();
+                    text.extend_from_slice(stem.as_bytes());
+                    *known = second;
+                }
+                _ => {
+                    out.extend_from_slice(at.to_string().as_bytes());
+                    return;
+                }
+            }
+        }
+        out.extend_from_slice(text);
+        for divisor in [100, 10, 1] {
+            out.push(b'0' + u8::try_from(millis / divisor % 10).unwrap_or_default());
+        }
+        out.push(b'Z');
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::model::{Kind, Origin, Position, RunId, RuntimeId, SessionId};
+
+    fn event(runtime: &str, dialect: &str, body: &str) -> Event {
+        Event {
+            position: Position(1042),
+            origin: Arc::new(Origin {
+                session_id: SessionId::trusted("s_1"),
+                runtime_id: RuntimeId::trusted(runtime),
+                dialect: dialect.into(),
+            }),
+            run_id: RunId::trusted("r_1"),
+            seq: 7,
+            at: Timestamp::from_millis(1_763_717_400_125),
+            kind: Kind::AgentMessageChunk,
+            body: body.to_owned().into(),
+            native: None,
+        }
+    }
+
+    fn text(event: &Event) -> String {
+        let mut out = b"kept ".to_vec();
+        envelope(&mut out, &Epoch::new("k3f9").unwrap(), event);
+        String::from_utf8(out).unwrap().strip_prefix("kept ").unwrap().to_owned()
+    }
+
+    #[test]
+    fn an_envelope_has_the_shape_of_the_contract() {
+        assert_eq!(
+            text(&event("gemini", "acp", r#"{"a": [1, 2.50]}"#)),
+            r#"{"session_id":"s_1","run_id":"r_1","seq":7,"cursor":"k3f9:1042","at":"2025-11-21T09:30:00.125Z","kind":"agent_message_chunk","event":{"a": [1, 2.50]},"meta":{"runtime_id":"gemini","dialect":"acp"}}"#
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_the_names_it_is_json_on_one_line(runtime in ".*", dialect in "\\PC*", millis in any::<i64>()) {
+            let mut event = event(&runtime, &dialect, "{}");
+            event.at = Timestamp::from_millis(millis);
+            let text = text(&event);
+            prop_assert!(!text.contains(['\n', '\r']));
+            let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+            prop_assert_eq!(json["meta"]["runtime_id"].as_str(), Some(&*runtime));
+            prop_assert_eq!(json["meta"]["dialect"].as_str(), Some(&*dialect));
+        }
+
+        #[test]
+        fn instants_are_shown_as_everywhere(seconds in -70_000_000_000i64..400_000_000_000, millis in 0i64..1000) {
+            let mut out = Vec::new();
+            for at in [seconds * 1000 + millis, seconds * 1000, millis, -millis, seconds * 1000 + 999] {
+                out.clear();
+                timestamp(&mut out, Timestamp::from_millis(at));
+                prop_assert_eq!(String::from_utf8(out.clone()).unwrap(), Timestamp::from_millis(at).to_string());
+            }
+        }
+    }
+}
