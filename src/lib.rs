@@ -5,6 +5,7 @@ pub mod auth;
 pub mod dialects;
 pub mod metrics;
 pub mod model;
+pub mod router;
 pub mod runtimes;
 pub mod sessions;
 pub mod store;

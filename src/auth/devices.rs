@@ -154,7 +154,8 @@ impl Auth {
         )];
         for row in rows {
             let device: Device = serde_json::from_slice(row).map_err(|error| AuthError::BadRow(error.to_string()))?;
-            let hash = HEXLOWER.decode(device.token_sha256.as_bytes()).ok().and_then(|bytes| Hash::try_from(bytes).ok());
+            let hash =
+                HEXLOWER.decode(device.token_sha256.as_bytes()).ok().and_then(|bytes| Hash::try_from(bytes).ok());
             let hash = hash.ok_or_else(|| AuthError::BadRow(format!("{}: no SHA-256", device.device_id)))?;
             devices.push(Entry::new(hash, device));
         }
@@ -243,7 +244,12 @@ impl Auth {
     ///
     /// # Errors
     /// [`AuthError::Invalid`], [`AuthError::Random`], [`AuthError::Storage`].
-    pub async fn enrol(&self, _permit: &Permit<Admin>, name: &str, grant: Grant) -> Result<(Arc<Device>, String), AuthError> {
+    pub async fn enrol(
+        &self,
+        _permit: &Permit<Admin>,
+        name: &str,
+        grant: Grant,
+    ) -> Result<(Arc<Device>, String), AuthError> {
         self.put(sane_name(name)?, sane(grant)?).await
     }
 
@@ -308,7 +314,9 @@ impl Auth {
         }
         let delete = DeviceChange::Delete { device_id: id.as_str().into() };
         (self.shared.persist)(delete).await.map_err(|error| {
-            AuthError::Storage(format!("{error}; the device is revoked now but would be back after a restart: ask again"))
+            AuthError::Storage(format!(
+                "{error}; the device is revoked now but would be back after a restart: ask again"
+            ))
         })?;
         unsaved.retain(|other| other != id);
         Ok(())
@@ -370,9 +378,7 @@ fn local_stays(id: &DeviceId, what: &str) -> Result<(), AuthError> {
 }
 
 fn sane_name(name: &str) -> Result<String, AuthError> {
-    use GeneralCategory::{
-        Control, Format, LineSeparator, ParagraphSeparator, PrivateUse, Surrogate, Unassigned,
-    };
+    use GeneralCategory::{Control, Format, LineSeparator, ParagraphSeparator, PrivateUse, Surrogate, Unassigned};
     let name = name.trim();
     let bad = |c: char| {
         matches!(

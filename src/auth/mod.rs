@@ -8,5 +8,5 @@ mod token;
 
 pub use devices::{Auth, AuthError, Code, DeviceView, Persist};
 pub use grants::{Admin, Approve, Caller, Denied, Device, Grant, Permit, Prompt, Right, Target, Watch};
-pub use limiter::{FAILURES, FAILURE_WINDOW};
+pub use limiter::{FAILURE_WINDOW, FAILURES};
 pub use token::{TOKEN_FILE, read_token};

@@ -69,7 +69,9 @@ pub(super) fn open(home: &Path) -> Result<LocalToken, AuthError> {
         if meta.mode() & OTHERS == 0 {
             return Ok(LocalToken { hash: hash(&token), made_at: made_at(&meta) });
         }
-        tracing::warn!("other users could read the token, so it is replaced; local commands find the new one themselves");
+        tracing::warn!(
+            "other users could read the token, so it is replaced; local commands find the new one themselves"
+        );
         let token = write(home, true)?;
         return Ok(LocalToken { hash: hash(&token), made_at: std::time::SystemTime::now().into() });
     }
@@ -107,7 +109,10 @@ fn own(path: &Path, meta: &std::fs::Metadata) -> Result<(), AuthError> {
     }
     Err(AuthError::Unsafe(
         path.into(),
-        format!("it belongs to user {}, not to this one ({me}): choose another PLEXUS_HOME, or change its owner", meta.uid()),
+        format!(
+            "it belongs to user {}, not to this one ({me}): choose another PLEXUS_HOME, or change its owner",
+            meta.uid()
+        ),
     ))
 }
 
@@ -133,9 +138,8 @@ fn read(home: &Path) -> Result<Option<(String, std::fs::Metadata)>, AuthError> {
     file.take(TOKEN_FILE_MAX).read_to_string(&mut text).map_err(fail)?;
     let token = text.trim_end_matches(['\n', '\r']);
     let body = token.strip_prefix(TOKEN_PREFIX).map(str::to_ascii_uppercase);
-    let fine = body
-        .and_then(|body| BASE32_NOPAD.decode(body.as_bytes()).ok())
-        .is_some_and(|bytes| bytes.len() == TOKEN_BYTES);
+    let fine =
+        body.and_then(|body| BASE32_NOPAD.decode(body.as_bytes()).ok()).is_some_and(|bytes| bytes.len() == TOKEN_BYTES);
     if !fine {
         return Err(AuthError::Unsafe(path, "it holds no token: remove it, and a new one is made".into()));
     }
@@ -154,7 +158,9 @@ fn write(home: &Path, replace: bool) -> Result<String, AuthError> {
         .set_permissions(std::fs::Permissions::from_mode(0o600))
         .and_then(|()| file.write_all(format!("{token}\n").as_bytes()))
         .and_then(|()| file.sync_all())
-        .and_then(|()| if replace { std::fs::rename(&temporary, &path) } else { std::fs::hard_link(&temporary, &path) });
+        .and_then(
+            |()| if replace { std::fs::rename(&temporary, &path) } else { std::fs::hard_link(&temporary, &path) },
+        );
     let _ = std::fs::remove_file(&temporary);
     match written {
         Ok(()) => {

@@ -182,9 +182,7 @@ impl From<Refusal> for Problem {
             Refusal::NoRequest(_) => plain(StatusCode::NOT_FOUND, "request_not_found"),
             Refusal::NoRun => plain(StatusCode::NOT_FOUND, "run_not_found"),
             Refusal::Denied(denied) => denied.into(),
-            Refusal::AlreadyResolved(receipt) => {
-                plain(StatusCode::CONFLICT, "already_resolved").with_receipt(*receipt)
-            }
+            Refusal::AlreadyResolved(receipt) => plain(StatusCode::CONFLICT, "already_resolved").with_receipt(*receipt),
             Refusal::Closed(receipt) => {
                 let code = match receipt.state {
                     RequestState::Expired => "expired",

@@ -18,8 +18,8 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::header::{
-    AUTHORIZATION, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE,
-    HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN, REFERRER_POLICY, SEC_WEBSOCKET_PROTOCOL, TRANSFER_ENCODING,
+    AUTHORIZATION, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST,
+    HeaderMap, HeaderName, HeaderValue, ORIGIN, REFERRER_POLICY, SEC_WEBSOCKET_PROTOCOL, TRANSFER_ENCODING,
     X_CONTENT_TYPE_OPTIONS,
 };
 use http::request::Parts;
@@ -331,14 +331,25 @@ pub(super) fn failed(auth: &Auth, parts: &Parts) -> Option<Problem> {
 }
 
 /// The checks of one route, then its handler.
-pub(super) async fn admit<S>(gate: &Gate, route: &Route<S>, state: S, params: Vec<(String, String)>, request: Request) -> Response {
+pub(super) async fn admit<S>(
+    gate: &Gate,
+    route: &Route<S>,
+    state: S,
+    params: Vec<(String, String)>,
+    request: Request,
+) -> Response {
     match check(gate, route, params, request).await {
         Ok(call) => (route.run)(state, call).await,
         Err(problem) => problem.into_response(),
     }
 }
 
-async fn check<S>(gate: &Gate, route: &Route<S>, params: Vec<(String, String)>, request: Request) -> Result<Call, Problem> {
+async fn check<S>(
+    gate: &Gate,
+    route: &Route<S>,
+    params: Vec<(String, String)>,
+    request: Request,
+) -> Result<Call, Problem> {
     let (parts, body) = request.into_parts();
     let caller = match route.policy {
         Policy::Public => None,
@@ -382,9 +393,9 @@ async fn read_body(gate: &Gate, rule: BodyRule, headers: &HeaderMap, body: Body)
     loop {
         let strides = u32::try_from(all.len() / BODY_STRIDE).unwrap_or(u32::MAX);
         let until = began + gate.limits.body.saturating_mul(strides.saturating_add(1));
-        let frame = tokio::time::timeout_at(until, body.frame()).await.map_err(|_| {
-            Problem::new(StatusCode::REQUEST_TIMEOUT, "too_slow", "the body took too long")
-        })?;
+        let frame = tokio::time::timeout_at(until, body.frame())
+            .await
+            .map_err(|_| Problem::new(StatusCode::REQUEST_TIMEOUT, "too_slow", "the body took too long"))?;
         let Some(frame) = frame else { break };
         let frame = frame.map_err(|_| bad("the body broke off"))?;
         if let Ok(data) = frame.into_data() {
@@ -547,7 +558,9 @@ mod tests {
         assert!(check_host(&hosts(), &request(&[], "/")).is_err(), "none");
         let two = [("host", "localhost:7420"), ("host", "localhost:7420")];
         assert!(check_host(&hosts(), &request(&two, "/")).is_err(), "two");
-        for uri in ["http://evil.example/", "https://localhost:7420/", "http://me@localhost:7420/", "http://[::1]:7420/"] {
+        for uri in
+            ["http://evil.example/", "https://localhost:7420/", "http://me@localhost:7420/", "http://[::1]:7420/"]
+        {
             assert!(check_host(&hosts(), &request(&[("host", "localhost:7420")], uri)).is_err(), "{uri}");
         }
         let nowhere = Hosts::new(&["0.0.0.0:7420".parse().unwrap()], &[]);
@@ -558,7 +571,8 @@ mod tests {
 
     #[test]
     fn other_origins_are_refused() {
-        for origin in ["http://127.0.0.1:7420", "http://localhost:7420", "http://[::1]:7420", "https://plexus.example"] {
+        for origin in ["http://127.0.0.1:7420", "http://localhost:7420", "http://[::1]:7420", "https://plexus.example"]
+        {
             assert!(check_origin(&hosts(), &request(&[("origin", origin)], "/")).is_ok(), "{origin}");
         }
         for origin in [
@@ -596,7 +610,8 @@ mod tests {
         }
         assert!(!check(&[(site, "something-new")], "/"));
         assert!(!check(&[(site, "none"), (site, "none")], "/"));
-        let mut post = request(&[(site, "cross-site"), ("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "document")], "/");
+        let mut post =
+            request(&[(site, "cross-site"), ("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "document")], "/");
         *post.method_mut() = Method::POST;
         assert!(check_origin(&hosts(), &post).is_err());
     }
@@ -610,8 +625,12 @@ mod tests {
             }
             check_type(&headers).is_ok()
         };
-        for fine in ["application/json", "Application/JSON", "application/json; charset=utf-8", "application/json;charset=UTF-8"]
-        {
+        for fine in [
+            "application/json",
+            "Application/JSON",
+            "application/json; charset=utf-8",
+            "application/json;charset=UTF-8",
+        ] {
             assert!(check(&[fine]), "{fine}");
         }
         for wrong in [

@@ -15,8 +15,8 @@ use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -232,7 +232,11 @@ impl AsyncRead for Socket {
 }
 
 impl Socket {
-    fn poll_try<T>(&self, cx: &mut Context<'_>, mut write: impl FnMut(&TcpStream) -> io::Result<T>) -> Poll<io::Result<T>> {
+    fn poll_try<T>(
+        &self,
+        cx: &mut Context<'_>,
+        mut write: impl FnMut(&TcpStream) -> io::Result<T>,
+    ) -> Poll<io::Result<T>> {
         loop {
             ready!(self.stream.poll_write_ready(cx))?;
             match write(&self.stream) {
@@ -317,7 +321,7 @@ async fn accept<A>(
         };
         let (permit, accepted) = tokio::select! {
             next = next => next,
-            _ = stop.wait_for(|stop| *stop) => break,
+            () = stopped(&mut stop) => break,
         };
         let Ok(permit) = permit else { break };
         match accepted {
@@ -335,7 +339,7 @@ async fn accept<A>(
                 pausing = true;
                 tokio::select! {
                     () = tokio::time::sleep(ACCEPT_PAUSE) => {}
-                    _ = stop.wait_for(|stop| *stop) => break,
+                    () = stopped(&mut stop) => break,
                 }
             }
         }
@@ -346,6 +350,11 @@ async fn accept<A>(
         tracing::warn!(cut = connections.len(), "connections were not done in time, and are cut");
         connections.shutdown().await;
     }
+}
+
+/// Waits until the gateway stops, or until nobody is left to say so. Cancellation safe.
+pub(super) async fn stopped(stop: &mut watch::Receiver<bool>) {
+    let _ = stop.wait_for(|stop| *stop).await;
 }
 
 fn died_early(error: &io::Error) -> bool {
@@ -371,8 +380,7 @@ async fn connection<A>(
 {
     // Only latency is lost if the system refuses.
     let _ = stream.set_nodelay(true);
-    let handle =
-        ConnHandle { socket: Arc::new(stream), flushed: Arc::default(), peer, slot: Arc::new(slot) };
+    let handle = ConnHandle { socket: Arc::new(stream), flushed: Arc::default(), peer, slot: Arc::new(slot) };
     let socket = Socket {
         stream: Arc::clone(&handle.socket),
         flushed: Arc::clone(&handle.flushed),
@@ -392,7 +400,7 @@ async fn connection<A>(
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
-        _ = stop.wait_for(|stop| *stop) => {
+        () = stopped(&mut stop) => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }

@@ -1,0 +1,811 @@
+//! The HTTP surface: JSON in, JSON out; events by page and by long poll. One file: every handler is a few lines of the same
+//! three steps, who may, do it, say it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::response::Response;
+use http::header::{ACCEPT, CONTENT_TYPE, LOCATION};
+use http::{HeaderValue, StatusCode};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+use super::guard::{self, Call};
+use super::listen::stopped;
+use super::{AppState, Problem, Wish, sse, wire, ws};
+use crate::auth::{Admin, Approve, AuthError, Caller, Device, Grant, Permit, Prompt, Right, Target, Watch};
+use crate::metrics::metrics;
+use crate::model::{
+    Answer, Connect, DeviceId, NativeId, Origin, Position, Request, RequestId, RequestState, RestartPolicy, RunId,
+    RuntimeId, RuntimeInfo, RuntimeSpec, Scope, SessionId, SessionInfo,
+};
+use crate::sessions::{After, Entry, Filter, OpenSession, Refusal, Resume, Snapshot};
+use crate::store::ReadLimit;
+
+/// Events of one page unless the client says otherwise.
+const PAGE: usize = 500;
+/// Events of one page at most; a larger wish is cut to it.
+const PAGE_MAX: usize = 5000;
+/// Bytes of events of one page, about; the next page has the rest.
+const PAGE_BYTES: usize = 8 << 20;
+/// Longest wait of a long poll, in seconds; a longer wish is cut to it.
+const WAIT_MAX: u64 = 60;
+/// Passages that a search brings unless the client says otherwise.
+const HITS: usize = 20;
+/// Passages that a search brings at most.
+const HITS_MAX: usize = 100;
+/// Longest text to search for, in bytes.
+const QUERY_MAX: usize = 512;
+/// Longest `Idempotency-Key`, in bytes.
+const KEY_MAX: usize = 128;
+/// Content blocks of one prompt.
+const BLOCKS: usize = 256;
+/// Life of a one-time code unless the client says otherwise, in seconds.
+const CODE_SECONDS: u64 = 60;
+/// Names tried for a runtime that comes without one: `gemini`, `gemini-2` …
+const NAMES: usize = 1000;
+/// How long the log may take to show that it takes writes.
+const READY_WAIT: Duration = Duration::from_secs(2);
+
+type Outcome = Result<Response, Problem>;
+
+/// A JSON response.
+pub(super) fn json<T: Serialize + ?Sized>(status: StatusCode, value: &T) -> Outcome {
+    let text = serde_json::to_vec(value).map_err(|error| {
+        tracing::error!(%error, "a response cannot be written down");
+        Problem::internal()
+    })?;
+    Ok(body(status, "application/json", text))
+}
+
+fn body(status: StatusCode, kind: &'static str, text: impl Into<Body>) -> Response {
+    let mut response = Response::new(text.into());
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+}
+
+fn no_content() -> Outcome {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    Ok(response)
+}
+
+fn created<T: Serialize + ?Sized>(place: &str, value: &T) -> Outcome {
+    let mut response = json(StatusCode::CREATED, value)?;
+    if let Ok(place) = HeaderValue::from_str(place) {
+        response.headers_mut().insert(LOCATION, place);
+    }
+    Ok(response)
+}
+
+fn no_such(code: &'static str, what: &str) -> Problem {
+    Problem::new(StatusCode::NOT_FOUND, code, format!("there is no such {what}"))
+}
+
+// === who may ===
+
+/// Whether the caller was granted anything at all here; where not, a thing does not exist for them.
+fn knows(caller: &Caller, target: Target<'_>) -> bool {
+    Scope::ALL.iter().any(|scope| caller.device().grant.covers(*scope, target))
+}
+
+/// The session of the path, and a permit for it.
+fn session_of<S: Right>(state: &AppState, call: &Call) -> Result<(Arc<SessionInfo>, Permit<S>), Problem> {
+    let missing = || no_such("session_not_found", "session");
+    session_for(state, call.caller()?, &call.id(missing)?)
+}
+
+fn session_for<S: Right>(
+    state: &AppState,
+    caller: &Caller,
+    id: &SessionId,
+) -> Result<(Arc<SessionInfo>, Permit<S>), Problem> {
+    let missing = || no_such("session_not_found", "session");
+    let session = state.directory.session(id).ok_or_else(missing)?;
+    let target = Target::Session(&session.session_id, &session.runtime_id);
+    if !knows(caller, target) {
+        return Err(missing());
+    }
+    let permit = caller.permit(target)?;
+    Ok((session, permit))
+}
+
+/// The runtime named, and a permit for it.
+fn runtime_for<S: Right>(
+    state: &AppState,
+    caller: &Caller,
+    id: &RuntimeId,
+) -> Result<(Arc<RuntimeInfo>, Permit<S>), Problem> {
+    let missing = || no_such("runtime_not_found", "runtime");
+    let runtime = state.directory.runtime(id).ok_or_else(missing)?;
+    if !knows(caller, Target::Runtime(id)) {
+        return Err(missing());
+    }
+    let permit = caller.permit(Target::Runtime(id))?;
+    Ok((runtime, permit))
+}
+
+/// The request of the path, and a permit for the session it came up in.
+async fn request_of<S: Right>(state: &AppState, call: &Call) -> Result<(RequestId, Permit<S>), Problem> {
+    let missing = || no_such("request_not_found", "request");
+    let id: RequestId = call.id(missing)?;
+    let (session, runtime) = state.directory.request_target(&id).await?.ok_or_else(missing)?;
+    let target = Target::Session(&session, &runtime);
+    let caller = call.caller()?;
+    if !knows(caller, target) {
+        return Err(missing());
+    }
+    Ok((id, caller.permit(target)?))
+}
+
+/// What the caller may see: all of it, or of the sessions named.
+fn filter_for(caller: &Caller, sessions: Option<BTreeSet<SessionId>>) -> Filter {
+    let grant = (!caller.sees_all()).then(|| Arc::new(caller.device().grant.clone()));
+    Filter { sessions, grant }
+}
+
+fn gateway<S: Right>(call: &Call) -> Result<Permit<S>, Problem> {
+    Ok(call.caller()?.permit(Target::Gateway)?)
+}
+
+// === queries ===
+
+/// The query's parameters, decoded. Unknown ones are let be, as everywhere on the web; none of them ever proves anything.
+struct Query(Vec<(String, String)>);
+
+impl Query {
+    fn of(call: &Call) -> Self {
+        let text = call.parts.uri.query().unwrap_or_default();
+        Self(form_urlencoded::parse(text.as_bytes()).into_owned().collect())
+    }
+
+    fn get(&self, name: &str) -> Option<&str> {
+        self.0
+            .iter()
+            .find(|(other, _)| other == name)
+            .map(|(_, value)| value.as_str())
+            .filter(|value| !value.is_empty())
+    }
+
+    fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        let values = self.0.iter().filter(move |(other, _)| other == name);
+        values.flat_map(|(_, value)| value.split(',')).filter(|value| !value.is_empty())
+    }
+
+    fn number<T: std::str::FromStr>(&self, name: &str, default: T) -> Result<T, Problem> {
+        let Some(text) = self.get(name) else { return Ok(default) };
+        text.parse().map_err(|_| bad_query(format!("`{name}` is not a whole number in range")))
+    }
+}
+
+fn bad_query(detail: String) -> Problem {
+    Problem::new(StatusCode::BAD_REQUEST, "bad_query", detail)
+}
+
+// === the caller ===
+
+/// Who a device is.
+fn identity(device: &Device) -> Value {
+    let Grant { scopes, runtimes, sessions } = &device.grant;
+    let mut value = json!({ "device_id": device.device_id, "name": device.name, "scopes": scopes });
+    if let Some(runtimes) = runtimes {
+        value["runtimes"] = json!(runtimes);
+    }
+    if let Some(sessions) = sessions {
+        value["sessions"] = json!(sessions);
+    }
+    value
+}
+
+pub(super) async fn me(state: AppState, call: Call) -> Outcome {
+    let mut me = identity(call.caller()?.device());
+    me["gateway"] = json!({ "version": state.version, "started_at": state.started_at, "epoch": state.epoch.as_str() });
+    json(StatusCode::OK, &me)
+}
+
+// === runtimes ===
+
+pub(super) async fn runtimes(state: AppState, call: Call) -> Outcome {
+    let grant = &call.caller()?.device().grant;
+    // A device for some sessions sees the runtimes they live in.
+    let of_sessions: Option<BTreeSet<RuntimeId>> = grant.sessions.as_ref().map(|some| {
+        some.iter().filter_map(|id| state.directory.session(id)).map(|session| session.runtime_id.clone()).collect()
+    });
+    let sees = |id: &RuntimeId| {
+        grant.runtimes.as_ref().is_none_or(|some| some.contains(id))
+            && of_sessions.as_ref().is_none_or(|some| some.contains(id))
+    };
+    let all: Vec<_> = state.directory.runtimes().into_iter().filter(|runtime| sees(&runtime.runtime_id)).collect();
+    json(StatusCode::OK, &json!({ "runtimes": all }))
+}
+
+pub(super) async fn runtime(state: AppState, call: Call) -> Outcome {
+    let id = call.id(|| no_such("runtime_not_found", "runtime"))?;
+    let (runtime, _) = runtime_for::<Watch>(&state, call.caller()?, &id)?;
+    json(StatusCode::OK, &*runtime)
+}
+
+/// A runtime to start: a `preset`, or a `dialect` with a `command` or an endpoint to `connect` to.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct StartRuntime {
+    /// A preset's name, in place of `dialect` and `command`.
+    preset: Option<String>,
+    /// The dialect that the runtime speaks.
+    dialect: Option<String>,
+    /// The program and its arguments.
+    command: Option<Vec<String>>,
+    /// An endpoint: `ws://…`, `unix:…`, `http://…`.
+    connect: Option<String>,
+    /// The folder to run in, absolute.
+    #[schema(value_type = Option<String>)]
+    cwd: Option<PathBuf>,
+    /// Variables to set.
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+    /// Variables to pass through from the gateway's own environment.
+    #[serde(default)]
+    pass_env: Vec<String>,
+    /// Its name; made from the program's if absent.
+    #[schema(value_type = Option<String>)]
+    id: Option<RuntimeId>,
+    /// `never`, `on-failure` or `always`.
+    #[serde(default)]
+    #[schema(value_type = Option<String>)]
+    restart: RestartPolicy,
+    /// The ACP authentication method to use without asking.
+    auth_method: Option<String>,
+    /// `_meta` to send with every ACP `session/new`.
+    #[schema(value_type = Option<Object>)]
+    session_meta: Option<Box<RawValue>>,
+}
+
+pub(super) async fn start_runtime(state: AppState, call: Call) -> Outcome {
+    let permit = gateway::<Admin>(&call)?;
+    let wanted: StartRuntime = call.json()?;
+    if let Some(cwd) = wanted.cwd.as_ref().filter(|cwd| !cwd.is_absolute()) {
+        return Err(Problem::invalid(format!("`cwd` must be an absolute path, not {cwd:?}")));
+    }
+    let named = wanted.id.is_some();
+    let mut spec = match &wanted.preset {
+        Some(preset) => {
+            if wanted.dialect.is_some() || wanted.command.is_some() || wanted.connect.is_some() {
+                return Err(Problem::invalid(
+                    "a `preset` brings its own `dialect`, `command` and `connect`: leave them out",
+                ));
+            }
+            let wish = Wish { id: wanted.id, cwd: wanted.cwd, env: wanted.env };
+            (state.presets)(preset, &wish).map_err(Problem::invalid)?
+        }
+        None => spec_of(wanted)?,
+    };
+    if !named {
+        spec.id = free_name(&state, spec.id);
+    }
+    let runtime = state.directory.start_runtime(&permit, spec).await?;
+    created(&format!("/v1/runtimes/{}", runtime.runtime_id), &*runtime)
+}
+
+fn spec_of(wanted: StartRuntime) -> Result<RuntimeSpec, Problem> {
+    let dialect = wanted.dialect.ok_or_else(|| Problem::invalid("give a `preset`, or a `dialect`"))?;
+    let connect = match (wanted.command, wanted.connect) {
+        (Some(command), None) if command.first().is_some_and(|program| !program.is_empty()) => {
+            Connect::Command(command)
+        }
+        (None, Some(endpoint)) if !endpoint.is_empty() => Connect::Endpoint(endpoint),
+        _ => {
+            return Err(Problem::invalid(
+                "give either `command`, a program and its arguments, or `connect`, an endpoint",
+            ));
+        }
+    };
+    let program = match &connect {
+        Connect::Command(command) => command.first().and_then(|path| path.rsplit('/').next()).unwrap_or_default(),
+        Connect::Endpoint(_) => &dialect,
+    };
+    let id = wanted.id.or_else(|| program.parse().ok()).unwrap_or_else(|| RuntimeId::trusted("runtime"));
+    let cwd = wanted.cwd.ok_or_else(|| Problem::invalid("give `cwd`, the folder to run in"))?;
+    Ok(RuntimeSpec {
+        id,
+        dialect,
+        connect,
+        cwd,
+        env: wanted.env,
+        pass_env: wanted.pass_env,
+        restart: wanted.restart,
+        auth_method: wanted.auth_method,
+        session_meta: wanted.session_meta,
+    })
+}
+
+fn free_name(state: &AppState, id: RuntimeId) -> RuntimeId {
+    let others = (2..NAMES).filter_map(|n| format!("{id}-{n}").parse().ok());
+    let mut free = std::iter::once(id.clone()).chain(others).filter(|name| state.directory.runtime(name).is_none());
+    free.next().unwrap_or(id)
+}
+
+pub(super) async fn stop_runtime(state: AppState, call: Call) -> Outcome {
+    let id = call.id(|| no_such("runtime_not_found", "runtime"))?;
+    let (_, permit) = runtime_for::<Admin>(&state, call.caller()?, &id)?;
+    state.directory.stop_runtime(&permit, &id).await?;
+    no_content()
+}
+
+// === sessions ===
+
+pub(super) async fn sessions(state: AppState, call: Call) -> Outcome {
+    let caller = call.caller()?;
+    let mut all = state.directory.sessions();
+    all.retain(|session| caller.sees(&session.session_id, &session.runtime_id));
+    json(StatusCode::OK, &json!({ "sessions": all }))
+}
+
+/// A session to open.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NewSession {
+    /// The runtime it lives in.
+    #[schema(value_type = String)]
+    runtime_id: RuntimeId,
+    /// The folder it works in; the runtime's own if absent.
+    cwd: Option<String>,
+    /// Its title.
+    title: Option<String>,
+    /// The runtime's own identifier, to take up a session that the runtime knows.
+    #[schema(value_type = Option<String>)]
+    native_id: Option<NativeId>,
+}
+
+pub(super) async fn open_session(state: AppState, call: Call) -> Outcome {
+    let new: NewSession = call.json()?;
+    let (_, permit) = runtime_for::<Prompt>(&state, call.caller()?, &new.runtime_id)?;
+    let native_id = new.native_id.map(|id| id.as_str().to_owned());
+    let open = OpenSession { runtime_id: new.runtime_id, cwd: new.cwd, title: new.title, native_id };
+    let session = state.directory.open_session(&permit, open).await?;
+    created(&format!("/v1/sessions/{}", session.session_id), &*session)
+}
+
+pub(super) async fn session(state: AppState, call: Call) -> Outcome {
+    let (session, _) = session_of::<Watch>(&state, &call)?;
+    json(StatusCode::OK, &*session)
+}
+
+pub(super) async fn forget_session(state: AppState, call: Call) -> Outcome {
+    let (session, permit) = session_of::<Admin>(&state, &call)?;
+    state.directory.forget_session(&permit, &session.session_id).await?;
+    no_content()
+}
+
+/// What to say to the agent: `text`, or `content`.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NewPrompt {
+    /// Plain words.
+    text: Option<String>,
+    /// ACP content blocks.
+    #[schema(value_type = Option<Vec<Object>>)]
+    content: Option<Vec<Box<RawValue>>>,
+}
+
+pub(super) async fn prompt(state: AppState, call: Call) -> Outcome {
+    let (session, permit) = session_of::<Prompt>(&state, &call)?;
+    let NewPrompt { text, content } = call.json()?;
+    let content = match (text, content) {
+        (Some(text), None) if !text.trim().is_empty() => {
+            let block = serde_json::value::to_raw_value(&json!({ "type": "text", "text": text }));
+            vec![block.map_err(|error| Problem::invalid(error.to_string()))?]
+        }
+        (None, Some(content)) if !content.is_empty() => content,
+        (None, None) | (Some(_), Some(_)) => return Err(Problem::invalid("give either `text` or `content`")),
+        _ => return Err(Problem::invalid("the prompt is empty")),
+    };
+    if content.len() > BLOCKS {
+        return Err(Problem::invalid(format!("a prompt has at most {BLOCKS} content blocks")));
+    }
+    for (n, block) in content.iter().enumerate() {
+        #[derive(Deserialize)]
+        struct Block {
+            #[serde(rename = "type")]
+            _kind: String,
+        }
+        if let Err(error) = serde_json::from_str::<Block>(block.get()) {
+            return Err(Problem::invalid(format!("`content[{n}]` is no ACP content block: {error}")));
+        }
+    }
+    let accepted = state.directory.prompt(&permit, &session.session_id, content).await?;
+    json(StatusCode::ACCEPTED, &accepted)
+}
+
+/// Which run to stop; the one under way if absent.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CancelRun {
+    /// The run.
+    #[schema(value_type = Option<String>)]
+    run_id: Option<RunId>,
+}
+
+pub(super) async fn cancel(state: AppState, call: Call) -> Outcome {
+    let (session, permit) = session_of::<Prompt>(&state, &call)?;
+    let CancelRun { run_id } = call.json()?;
+    let run = state.directory.cancel(&permit, &session.session_id, run_id).await?;
+    json(StatusCode::ACCEPTED, &json!({ "run_id": run }))
+}
+
+pub(super) async fn snapshot(state: AppState, call: Call) -> Outcome {
+    let (session, _) = session_of::<Watch>(&state, &call)?;
+    json(StatusCode::OK, &state.directory.snapshot(&session.session_id).await?)
+}
+
+// === events ===
+
+pub(super) async fn session_events(state: AppState, call: Call) -> Outcome {
+    let (session, _) = session_of::<Watch>(&state, &call)?;
+    let only = BTreeSet::from([session.session_id.clone()]);
+    follow(state, call, Some(only)).await
+}
+
+pub(super) async fn events(state: AppState, call: Call) -> Outcome {
+    let mut only = BTreeSet::new();
+    for text in Query::of(&call).all("session") {
+        let id: SessionId = text.parse().map_err(|_| no_such("session_not_found", "session"))?;
+        let (session, _) = session_for::<Watch>(&state, call.caller()?, &id)?;
+        only.insert(session.session_id.clone());
+    }
+    follow(state, call, (!only.is_empty()).then_some(only)).await
+}
+
+fn after(text: Option<&str>) -> Result<After, Problem> {
+    match text {
+        None | Some("") => Ok(After::Oldest),
+        Some("now") => Ok(After::Now),
+        Some(text) => text.parse().map(After::Cursor).map_err(Problem::bad_cursor),
+    }
+}
+
+/// Whether the client asks for server-sent events. The word is enough: clients put it first if they want it.
+fn wants_stream(call: &Call) -> bool {
+    let lines = call.parts.headers.get_all(ACCEPT).iter().filter_map(|line| line.to_str().ok());
+    lines
+        .flat_map(|line| line.split(','))
+        .any(|one| one.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("text/event-stream")))
+}
+
+async fn follow(state: AppState, call: Call, only: Option<BTreeSet<SessionId>>) -> Outcome {
+    let caller = call.caller()?.clone();
+    let query = Query::of(&call);
+    let one = only.as_ref().filter(|only| only.len() == 1).and_then(|only| only.first()).cloned();
+    let filter = filter_for(&caller, only);
+    if wants_stream(&call) {
+        let last = call.parts.headers.get("last-event-id").map(|last| last.to_str().unwrap_or("-"));
+        let after = after(last.filter(|last| !last.is_empty()).or_else(|| query.get("after")))?;
+        return Ok(sse::serve(state, caller, call.parts, filter, after).await);
+    }
+    let after = after(query.get("after"))?;
+    let limit = ReadLimit { events: query.number("limit", PAGE)?.clamp(1, PAGE_MAX), bytes: PAGE_BYTES };
+    let wait = Duration::from_secs(query.number("wait", 0)?.min(WAIT_MAX));
+    page(&state, &caller, &filter, &after, limit, wait, one).await
+}
+
+/// What stands before the envelopes of a page and after them.
+#[derive(Serialize)]
+struct PageEnd {
+    next: String,
+    head: String,
+    resume: Resume,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    snapshot: Option<Snapshot>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    snapshots: Option<Vec<Snapshot>>,
+}
+
+async fn page(
+    state: &AppState,
+    caller: &Caller,
+    filter: &Filter,
+    after: &After,
+    limit: ReadLimit,
+    wait: Duration,
+    one: Option<SessionId>,
+) -> Outcome {
+    let log = state.directory.log();
+    let cursor = |position: Position| log.cursor(position).to_string();
+    let (mut moved, mut revoked, mut stop) = (log.watch(), state.auth.revocations(), state.stop.clone());
+    let attach = log.attach(filter, after);
+    if attach.resume != Resume::Ok {
+        let (at, mut snapshots) = match &one {
+            Some(session) => {
+                let snapshot = state.directory.snapshot(session).await?;
+                (snapshot.cursor.position, vec![snapshot])
+            }
+            None => state.directory.snapshots(filter).await?,
+        };
+        let snapshot = if one.is_some() { snapshots.pop() } else { None };
+        let snapshots = one.is_none().then_some(snapshots);
+        let end = PageEnd { next: cursor(at), head: cursor(log.head()), resume: attach.resume, snapshot, snapshots };
+        return written(Vec::new(), &end);
+    }
+    let _counted = (!wait.is_zero()).then(Polling::begin);
+    let until = tokio::time::Instant::now() + wait;
+    let mut next = attach.after;
+    let events = loop {
+        moved.borrow_and_update();
+        let page = log.read(filter, next, limit).await?;
+        next = page.next;
+        if !page.events.is_empty() || *stop.borrow() || tokio::time::Instant::now() >= until {
+            break page.events;
+        }
+        tokio::select! {
+            moved = moved.changed() => if moved.is_err() { return Err(Refusal::Stopping.into()) },
+            _ = revoked.changed() => if !state.auth.stands(caller) { return Err(Problem::unauthorized()) },
+            () = stopped(&mut stop) => {}
+            () = tokio::time::sleep_until(until) => {}
+        }
+    };
+    let mut text = Vec::with_capacity(events.iter().map(|event| event.body.len() + 320).sum());
+    for event in &events {
+        if !text.is_empty() {
+            text.push(b',');
+        }
+        wire::envelope(&mut text, log.epoch(), event);
+    }
+    let (next, head) = (cursor(next), cursor(log.head()));
+    written(text, &PageEnd { next, head, resume: Resume::Ok, snapshot: None, snapshots: None })
+}
+
+/// `{"events":[…],` and the page's end.
+fn written(envelopes: Vec<u8>, end: &PageEnd) -> Outcome {
+    let end = serde_json::to_string(end).map_err(|_| Problem::internal())?;
+    let mut text = Vec::with_capacity(envelopes.len() + end.len() + 16);
+    text.extend_from_slice(b"{\"events\":[");
+    text.extend_from_slice(&envelopes);
+    text.extend_from_slice(b"],");
+    text.extend_from_slice(&end.as_bytes()[1..]);
+    Ok(body(StatusCode::OK, "application/json", text))
+}
+
+/// Counts a long poll while it waits.
+struct Polling;
+
+impl Polling {
+    fn begin() -> Self {
+        metrics().subscribers.with_label_values(&["poll"]).inc();
+        Self
+    }
+}
+
+impl Drop for Polling {
+    fn drop(&mut self) {
+        metrics().subscribers.with_label_values(&["poll"]).dec();
+    }
+}
+
+// === requests ===
+
+pub(super) async fn requests(state: AppState, call: Call) -> Outcome {
+    let query = Query::of(&call);
+    let wanted = match query.get("state") {
+        None | Some("all") => None,
+        Some("open") => Some(RequestState::Open),
+        Some("answered") => Some(RequestState::Answered),
+        Some("expired") => Some(RequestState::Expired),
+        Some("withdrawn") => Some(RequestState::Withdrawn),
+        Some("orphaned") => Some(RequestState::Orphaned),
+        Some(_) => {
+            return Err(bad_query("`state` is one of open, answered, expired, withdrawn, orphaned, all".into()));
+        }
+    };
+    let caller = call.caller()?;
+    let session = match query.get("session") {
+        None => None,
+        Some(text) => {
+            let id: SessionId = text.parse().map_err(|_| no_such("session_not_found", "session"))?;
+            Some(session_for::<Watch>(&state, caller, &id)?.0.session_id.clone())
+        }
+    };
+    let mut all = state.directory.requests(wanted, session.as_ref()).await?;
+    all.retain(|request: &Request| caller.sees(&request.session_id, &request.runtime_id));
+    json(StatusCode::OK, &json!({ "requests": all }))
+}
+
+pub(super) async fn request(state: AppState, call: Call) -> Outcome {
+    let (id, _) = request_of::<Watch>(&state, &call).await?;
+    let request = state.directory.request(&id).await?;
+    json(StatusCode::OK, &request.ok_or_else(|| no_such("request_not_found", "request"))?)
+}
+
+pub(super) async fn answer(state: AppState, call: Call) -> Outcome {
+    let (id, permit) = request_of::<Approve>(&state, &call).await?;
+    let key = idempotency_key(&call)?;
+    let answer: Answer = call.json()?;
+    json(StatusCode::OK, &state.directory.answer(&permit, &id, answer, key).await?)
+}
+
+fn idempotency_key(call: &Call) -> Result<Option<String>, Problem> {
+    let mut keys = call.parts.headers.get_all("idempotency-key").iter();
+    let Some(key) = keys.next() else { return Ok(None) };
+    let fine = !key.is_empty() && key.len() <= KEY_MAX && key.as_bytes().iter().all(u8::is_ascii_graphic);
+    match key.to_str() {
+        Ok(key) if fine && keys.next().is_none() => Ok(Some(key.into())),
+        _ => Err(Problem::new(
+            StatusCode::BAD_REQUEST,
+            "bad_idempotency_key",
+            format!("Idempotency-Key is 1 to {KEY_MAX} visible ASCII characters, once"),
+        )),
+    }
+}
+
+// === search ===
+
+pub(super) async fn search(state: AppState, call: Call) -> Outcome {
+    let query = Query::of(&call);
+    let text = query.get("q").filter(|text| !text.trim().is_empty() && text.len() <= QUERY_MAX);
+    let text = text.ok_or_else(|| bad_query(format!("`q` is 1 to {QUERY_MAX} bytes of words to look for")))?;
+    let limit = query.number("limit", HITS)?.clamp(1, HITS_MAX);
+    let caller = call.caller()?;
+    // Who sees only a part gets fewer of the best, never others' words.
+    let hits = state.directory.search(text.into(), if caller.sees_all() { limit } else { HITS_MAX }).await?;
+    let sees = |id: &SessionId| {
+        state.directory.session(id).is_some_and(|session| caller.sees(&session.session_id, &session.runtime_id))
+    };
+    let hits: Vec<Value> = hits
+        .into_iter()
+        .filter(|hit| sees(&hit.session_id))
+        .take(limit)
+        .map(|hit| {
+            let cursor = state.directory.log().cursor(hit.position);
+            json!({ "session_id": hit.session_id, "cursor": cursor, "role": hit.role, "snippet": hit.snippet })
+        })
+        .collect();
+    json(StatusCode::OK, &json!({ "hits": hits }))
+}
+
+// === devices ===
+
+/// A device to enrol.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NewDevice {
+    /// Its name.
+    name: String,
+    /// What it may do: `watch`, `prompt`, `approve`, `admin`.
+    #[schema(value_type = Vec<String>)]
+    scopes: Vec<Scope>,
+    /// Only with these runtimes.
+    #[schema(value_type = Option<Vec<String>>)]
+    runtimes: Option<Vec<RuntimeId>>,
+    /// Only with these sessions.
+    #[schema(value_type = Option<Vec<String>>)]
+    sessions: Option<Vec<SessionId>>,
+}
+
+pub(super) async fn devices(state: AppState, call: Call) -> Outcome {
+    let permit = gateway::<Admin>(&call)?;
+    json(StatusCode::OK, &json!({ "devices": state.auth.devices(&permit) }))
+}
+
+pub(super) async fn enrol(state: AppState, call: Call) -> Outcome {
+    let permit = gateway::<Admin>(&call)?;
+    let NewDevice { name, scopes, runtimes, sessions } = call.json()?;
+    let (device, token) = state.auth.enrol(&permit, &name, Grant { scopes, runtimes, sessions }).await?;
+    created(&format!("/v1/devices/{}", device.device_id), &with_token(&device, &token))
+}
+
+fn with_token(device: &Device, token: &str) -> Value {
+    let mut value = identity(device);
+    value["created_at"] = json!(device.created_at);
+    value["token"] = json!(token);
+    value
+}
+
+/// Another name.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NewName {
+    /// It.
+    name: String,
+}
+
+fn device_id(call: &Call) -> Result<DeviceId, Problem> {
+    call.id(|| no_such("device_not_found", "device"))
+}
+
+pub(super) async fn rename(state: AppState, call: Call) -> Outcome {
+    let permit = gateway::<Admin>(&call)?;
+    let NewName { name } = call.json()?;
+    let device = state.auth.rename(&permit, &device_id(&call)?, &name).await?;
+    json(StatusCode::OK, &identity(&device))
+}
+
+pub(super) async fn revoke(state: AppState, call: Call) -> Outcome {
+    let permit = gateway::<Admin>(&call)?;
+    state.auth.revoke(&permit, &device_id(&call)?).await?;
+    no_content()
+}
+
+/// What the device that redeems the code may do.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NewCode {
+    /// What it may do; everything that the one who asks may, if absent.
+    #[schema(value_type = Option<Vec<String>>)]
+    scopes: Option<Vec<Scope>>,
+    /// Only with these runtimes.
+    #[schema(value_type = Option<Vec<String>>)]
+    runtimes: Option<Vec<RuntimeId>>,
+    /// Only with these sessions.
+    #[schema(value_type = Option<Vec<String>>)]
+    sessions: Option<Vec<SessionId>>,
+    /// Its life in seconds, at most 120.
+    ttl: Option<u64>,
+}
+
+pub(super) async fn mint_code(state: AppState, call: Call) -> Outcome {
+    let permit = gateway::<Admin>(&call)?;
+    let NewCode { scopes, runtimes, sessions, ttl } = call.json()?;
+    let scopes = scopes.unwrap_or_else(|| permit.device().grant.scopes.clone());
+    let life = Duration::from_secs(ttl.unwrap_or(CODE_SECONDS));
+    let code = state.auth.mint_code(&permit, Grant { scopes, runtimes, sessions }, life)?;
+    json(StatusCode::CREATED, &code)
+}
+
+/// A one-time code to exchange.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Pair {
+    /// The code.
+    code: String,
+    /// What to call the device.
+    name: String,
+}
+
+pub(super) async fn pair(state: AppState, call: Call) -> Outcome {
+    let Pair { code, name } = call.json()?;
+    match state.auth.redeem(&code, &name).await {
+        Ok((device, token)) => json(StatusCode::OK, &with_token(&device, &token)),
+        Err(error @ AuthError::BadCode) => Err(guard::failed(&state.auth, &call.parts).unwrap_or(error.into())),
+        Err(error) => Err(error.into()),
+    }
+}
+
+// === the rest ===
+
+pub(super) async fn ws(state: AppState, call: Call) -> Outcome {
+    let caller = call.caller()?.clone();
+    Ok(ws::serve(state, caller, call.parts).await)
+}
+
+pub(super) async fn healthz() -> Outcome {
+    Ok(body(StatusCode::OK, "text/plain; charset=utf-8", "ok\n"))
+}
+
+/// Asks the log's writer for a commit of nothing: it shows that the writer lives and that the store takes a transaction.
+pub(super) async fn readyz(state: AppState) -> Outcome {
+    let log = state.directory.log();
+    let origin = Arc::new(Origin {
+        session_id: SessionId::trusted("s_none"),
+        runtime_id: RuntimeId::trusted("none"),
+        dialect: "none".into(),
+    });
+    let nothing = Entry { origin, events: Vec::new(), rows: None, kept: None, sync: false };
+    let not_ready = |detail: String| Problem::new(StatusCode::SERVICE_UNAVAILABLE, "not_ready", detail);
+    if *state.stop.borrow() {
+        return Err(Refusal::Stopping.into());
+    }
+    match tokio::time::timeout(READY_WAIT, log.commit(nothing)).await {
+        Ok(Ok(_)) => json(StatusCode::OK, &json!({ "ready": true, "head": log.cursor(log.head()) })),
+        Ok(Err(error)) => Err(not_ready(format!("the log takes no writes: {error}"))),
+        Err(_) => Err(not_ready("the log takes no writes: its writer does not answer".into())),
+    }
+}
+
+pub(super) async fn metrics_text(call: Call) -> Outcome {
+    gateway::<Watch>(&call)?;
+    Ok(body(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", metrics().text()))
+}

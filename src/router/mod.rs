@@ -1,0 +1,70 @@
+//! The front door: our own listener, one guard, one route table, one file a surface.
+
+pub mod error;
+pub mod guard;
+mod http;
+pub mod listen;
+mod openapi;
+pub mod routes;
+mod sse;
+mod web;
+pub mod wire;
+mod ws;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+pub use error::Problem;
+pub use guard::{BodyRule, Call, Gate, GateLimits, Hosts, Policy, Route};
+pub use listen::{ConnHandle, FlushWatch, Held, Limits, MAX_CONNECTIONS, Socket, Upgrade, serve, take_over};
+
+use crate::auth::Auth;
+use crate::model::{Epoch, RuntimeId, RuntimeSpec, Timestamp};
+use crate::sessions::Directory;
+
+/// What a client says beside a preset's name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wish {
+    /// The runtime's name; the preset's own if absent.
+    pub id: Option<RuntimeId>,
+    /// The folder to run in.
+    pub cwd: Option<PathBuf>,
+    /// Variables on top of the preset's.
+    pub env: BTreeMap<String, String>,
+}
+
+/// Turns a preset's name and what the client said beside it into a runtime to start. The error is in words, with the fix;
+/// the door below cannot look presets up itself.
+pub type Presets = Arc<dyn Fn(&str, &Wish) -> Result<RuntimeSpec, String> + Send + Sync>;
+
+/// What every handler gets. Cheap to clone.
+#[derive(Clone)]
+pub struct AppState {
+    /// Sessions and runtimes.
+    pub directory: Directory,
+    /// Devices.
+    pub auth: Auth,
+    /// Presets.
+    pub presets: Presets,
+    /// The log's life.
+    pub epoch: Epoch,
+    /// The names under which the gateway may be called.
+    pub hosts: Arc<Hosts>,
+    /// When the gateway started.
+    pub started_at: Timestamp,
+    /// The gateway's version.
+    pub version: &'static str,
+    /// Turns true when the gateway stops: whoever waits for something answers with what there is.
+    pub stop: watch::Receiver<bool>,
+    /// The guard's limits.
+    pub limits: GateLimits,
+}
+
+/// The whole front door as a service, for [`serve`].
+pub fn app(state: AppState) -> axum::Router {
+    let gate = Gate { auth: state.auth.clone(), hosts: Arc::clone(&state.hosts), limits: state.limits };
+    routes::build(&gate, routes::table(), &state)
+}

@@ -1,0 +1,141 @@
+//! The one route table. The router, the guard, the default-deny walk and `openapi.json` are all made from it.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::LazyLock;
+
+use axum::extract::{RawPathParams, Request};
+use axum::middleware::{from_fn, from_fn_with_state};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::{MethodFilter, MethodRouter};
+use futures_util::future::BoxFuture;
+use http::Method;
+use tower_http::catch_panic::CatchPanicLayer;
+
+use super::guard::{self, BodyRule, Call, Gate, Policy, Route, WS_PATH};
+use super::{AppState, Problem, http as api, openapi, web};
+use crate::model::Scope;
+
+/// Longest body of most requests, in bytes; a longer one is answered 413 before it is read.
+const BODY: usize = 1 << 20;
+/// Longest prompt, in bytes: prompts carry images.
+const PROMPT: usize = 16 << 20;
+
+const GET: Method = Method::GET;
+const POST: Method = Method::POST;
+const PATCH: Method = Method::PATCH;
+const DELETE: Method = Method::DELETE;
+
+const WATCH: Policy = Policy::Needs(Scope::Watch);
+const PROMPTS: Policy = Policy::Needs(Scope::Prompt);
+const APPROVE: Policy = Policy::Needs(Scope::Approve);
+const ADMIN: Policy = Policy::Needs(Scope::Admin);
+
+const NOTHING: BodyRule = BodyRule::Nothing;
+const JSON: BodyRule = BodyRule::Json(BODY);
+
+/// A line of the table. Every argument is needed: a route without a policy does not compile.
+fn route(
+    method: Method,
+    path: impl Into<Cow<'static, str>>,
+    policy: Policy,
+    body: BodyRule,
+    summary: &'static str,
+    run: fn(AppState, Call) -> BoxFuture<'static, Response>,
+) -> Route<AppState> {
+    Route { method, path: path.into(), policy, body, summary, run }
+}
+
+/// A handler's outcome as a response.
+fn answer(handler: impl Future<Output = Result<Response, Problem>> + Send + 'static) -> BoxFuture<'static, Response> {
+    Box::pin(async move { handler.await.unwrap_or_else(Problem::into_response) })
+}
+
+/// Every route there is.
+pub fn table() -> &'static [Route<AppState>] {
+    static TABLE: LazyLock<Vec<Route<AppState>>> = LazyLock::new(make);
+    &TABLE
+}
+
+#[rustfmt::skip] // a route a line
+fn make() -> Vec<Route<AppState>> {
+    let mut all = vec![
+        route(GET, "/v1/me", WATCH, NOTHING, "Who the bearer is", |s, c| answer(api::me(s, c))),
+        route(GET, "/v1/runtimes", WATCH, NOTHING, "Runtimes", |s, c| answer(api::runtimes(s, c))),
+        route(POST, "/v1/runtimes", ADMIN, JSON, "Start a runtime", |s, c| answer(api::start_runtime(s, c))),
+        route(GET, "/v1/runtimes/{id}", WATCH, NOTHING, "One runtime", |s, c| answer(api::runtime(s, c))),
+        route(DELETE, "/v1/runtimes/{id}", ADMIN, NOTHING, "Stop a runtime", |s, c| answer(api::stop_runtime(s, c))),
+        route(GET, "/v1/sessions", WATCH, NOTHING, "Sessions", |s, c| answer(api::sessions(s, c))),
+        route(POST, "/v1/sessions", PROMPTS, JSON, "Open a session", |s, c| answer(api::open_session(s, c))),
+        route(GET, "/v1/sessions/{id}", WATCH, NOTHING, "One session", |s, c| answer(api::session(s, c))),
+        route(DELETE, "/v1/sessions/{id}", ADMIN, NOTHING, "End a session and forget it, bytes and all", |s, c| answer(api::forget_session(s, c))),
+        route(POST, "/v1/sessions/{id}/prompt", PROMPTS, BodyRule::Json(PROMPT), "Start a run, or queue it", |s, c| answer(api::prompt(s, c))),
+        route(POST, "/v1/sessions/{id}/cancel", PROMPTS, BodyRule::Optional(BODY), "Stop the run under way, or the one named", |s, c| answer(api::cancel(s, c))),
+        route(GET, "/v1/sessions/{id}/events", WATCH, NOTHING, "Events of a session: a page, a long poll, or a stream", |s, c| answer(api::session_events(s, c))),
+        route(GET, "/v1/sessions/{id}/snapshot", WATCH, NOTHING, "What a newcomer must see of a session", |s, c| answer(api::snapshot(s, c))),
+        route(GET, "/v1/events", WATCH, NOTHING, "Events of all sessions, or of those named: a page, a long poll, or a stream", |s, c| answer(api::events(s, c))),
+        route(GET, "/v1/requests", WATCH, NOTHING, "Requests", |s, c| answer(api::requests(s, c))),
+        route(GET, "/v1/requests/{id}", WATCH, NOTHING, "One request", |s, c| answer(api::request(s, c))),
+        route(POST, "/v1/requests/{id}/answer", APPROVE, JSON, "Answer a request; the first answer wins", |s, c| answer(api::answer(s, c))),
+        route(GET, "/v1/search", WATCH, NOTHING, "Passages that hold every word", |s, c| answer(api::search(s, c))),
+        route(GET, "/v1/devices", ADMIN, NOTHING, "Enrolled devices", |s, c| answer(api::devices(s, c))),
+        route(POST, "/v1/devices", ADMIN, JSON, "Enrol a device", |s, c| answer(api::enrol(s, c))),
+        route(PATCH, "/v1/devices/{id}", ADMIN, JSON, "Rename a device", |s, c| answer(api::rename(s, c))),
+        route(DELETE, "/v1/devices/{id}", ADMIN, NOTHING, "Revoke a device, at once", |s, c| answer(api::revoke(s, c))),
+        route(POST, "/v1/codes", ADMIN, JSON, "Make a one-time code that enrols a device", |s, c| answer(api::mint_code(s, c))),
+        route(GET, WS_PATH, WATCH, NOTHING, "The native WebSocket", |s, c| answer(api::ws(s, c))),
+        // Who has a code proves it by the code.
+        route(POST, "/v1/pair", Policy::Public, JSON, "Exchange a one-time code for a device's token", |s, c| answer(api::pair(s, c))),
+        // For whoever restarts us: they say nothing but that we are here.
+        route(GET, "/healthz", Policy::Public, NOTHING, "Whether the gateway runs", |_, _| answer(api::healthz())),
+        route(GET, "/readyz", Policy::Public, NOTHING, "Whether the log takes writes, and where it ends", |s, _| answer(api::readyz(s))),
+        route(GET, "/metrics", WATCH, NOTHING, "Counters, for Prometheus", |_, c| answer(api::metrics_text(c))),
+        // The same for every gateway of this version, and tools fetch it before they have a token.
+        route(GET, "/openapi.json", Policy::Public, NOTHING, "This description", |s, _| answer(openapi::serve(s.version))),
+    ];
+    // The page: the same files for everybody, no byte of anybody's sessions.
+    all.extend(web::paths().map(|path| route(GET, path, Policy::Public, NOTHING, "A file of the page", |_, c| answer(web::file(c)))));
+    all
+}
+
+/// A router for the table: the guard around every route, and around what has none.
+pub fn build<S: Clone + Send + Sync + 'static>(gate: &Gate, table: &'static [Route<S>], state: &S) -> axum::Router {
+    let mut paths: BTreeMap<&str, Vec<&'static Route<S>>> = BTreeMap::new();
+    for route in table {
+        paths.entry(&route.path).or_default().push(route);
+    }
+    let mut router = axum::Router::new();
+    for (path, routes) in paths {
+        let allow = allow(&routes);
+        let mut methods = MethodRouter::new();
+        for route in routes {
+            // The table holds standard methods alone; another would have no filter, and so no way in.
+            let Ok(filter) = MethodFilter::try_from(route.method.clone()) else { continue };
+            let (gate, state) = (gate.clone(), state.clone());
+            methods = methods.on(filter, move |params: RawPathParams, request: Request| async move {
+                let params = params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+                guard::admit(&gate, route, state, params, request).await
+            });
+        }
+        let gate = gate.clone();
+        methods = methods.fallback(move |request: Request| async move {
+            guard::other_method(&gate, &request.into_parts().0, allow).into_response()
+        });
+        router = router.route(path, methods);
+    }
+    let at_no_path = gate.clone();
+    router
+        .fallback(move |request: Request| async move { guard::nowhere(&at_no_path, &request.into_parts().0) })
+        .layer(from_fn_with_state(gate.clone(), guard::outer))
+        .layer(CatchPanicLayer::custom(guard::panicked))
+        .layer(from_fn(guard::finish))
+}
+
+fn allow<S>(routes: &[&Route<S>]) -> String {
+    let mut names: Vec<&str> = routes.iter().map(|route| route.method.as_str()).collect();
+    if names.contains(&"GET") {
+        names.push("HEAD");
+    }
+    names.join(", ")
+}
