@@ -410,3 +410,283 @@ async fn connection<A>(
         tracing::debug!(%error, "a connection ended early");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use axum::routing::get;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    use super::*;
+
+    /// A wait that only a failure uses up.
+    const LONG: Duration = Duration::from_secs(20);
+
+    struct Served {
+        address: SocketAddr,
+        stop: watch::Sender<bool>,
+        done: tokio::task::JoinHandle<()>,
+    }
+
+    async fn served(app: axum::Router, limits: Limits) -> Served {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (stop, stopped) = watch::channel(false);
+        Served { address, stop, done: tokio::spawn(serve(vec![listener], app, limits, stopped)) }
+    }
+
+    fn short() -> Limits {
+        Limits { head: Duration::from_millis(300), drain: Duration::from_millis(300), ..Limits::default() }
+    }
+
+    /// No timeouts that a test could meet by accident.
+    fn patient() -> Limits {
+        Limits { head: LONG, drain: LONG, ..Limits::default() }
+    }
+
+    async fn client(served: &Served, text: &str) -> TcpStream {
+        let mut stream = TcpStream::connect(served.address).await.unwrap();
+        stream.write_all(text.as_bytes()).await.unwrap();
+        stream
+    }
+
+    async fn rest(stream: &mut TcpStream) -> Vec<u8> {
+        let mut all = Vec::new();
+        // A reset is an end, too.
+        let _ = tokio::time::timeout(LONG, stream.read_to_end(&mut all)).await.expect("the connection was not closed");
+        all
+    }
+
+    async fn until(stream: &mut TcpStream, end: &str) -> String {
+        let mut all = Vec::new();
+        let read = async {
+            while !all.ends_with(end.as_bytes()) {
+                let mut byte = [0];
+                assert_eq!(stream.read(&mut byte).await.unwrap(), 1, "{}", String::from_utf8_lossy(&all));
+                all.push(byte[0]);
+            }
+        };
+        tokio::time::timeout(LONG, read).await.expect("it never came");
+        String::from_utf8(all).unwrap()
+    }
+
+    const OK: &str = "GET /ok HTTP/1.1\r\nhost: x\r\n\r\n";
+
+    fn ok() -> axum::Router {
+        axum::Router::new().route("/ok", get(|| async { "fine" }))
+    }
+
+    #[tokio::test]
+    async fn whoever_is_silent_slow_or_idle_is_cut_and_nobody_else() {
+        let served = served(ok(), short()).await;
+        let mut cut = Vec::new();
+        for text in ["", "G", "GET /ok HTTP/1.1\r\nhost: x\r\n", OK] {
+            cut.push(client(&served, text).await);
+        }
+        let mut dripping = client(&served, "GET /ok HTTP/1.1\r\nx: ").await;
+        let drip = async {
+            // Ends when the other side has closed.
+            while dripping.write_all(b"y").await.is_ok() {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        tokio::time::timeout(LONG, drip).await.expect("a dripping head is cut");
+        for (n, mut stream) in cut.into_iter().enumerate() {
+            let text = rest(&mut stream).await;
+            assert_eq!(text.ends_with(b"fine"), n == 3, "{}", String::from_utf8_lossy(&text));
+        }
+        let mut good = client(&served, OK).await;
+        assert!(until(&mut good, "fine").await.starts_with("HTTP/1.1 200"));
+    }
+
+    #[tokio::test]
+    async fn a_head_too_long_or_with_too_many_headers_is_refused() {
+        let served = served(ok(), patient()).await;
+        let long = format!("GET /ok HTTP/1.1\r\nhost: x\r\na: {}\r\n\r\n", "y".repeat(70 << 10));
+        let many = format!("GET /ok HTTP/1.1\r\nhost: x\r\n{}\r\n", "a: b\r\n".repeat(HEADERS));
+        for text in [long, many] {
+            let mut stream = TcpStream::connect(served.address).await.unwrap();
+            // It may close before it has read all of it.
+            let _ = stream.write_all(text.as_bytes()).await;
+            let answer = rest(&mut stream).await;
+            assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 431"), "{}", String::from_utf8_lossy(&answer));
+        }
+        let fitting = format!("GET /ok HTTP/1.1\r\nhost: x\r\n{}\r\n", "a: b\r\n".repeat(HEADERS - 1));
+        assert!(until(&mut client(&served, &fitting).await, "fine").await.starts_with("HTTP/1.1 200"));
+    }
+
+    #[tokio::test]
+    async fn http_2_is_not_spoken() {
+        let served = served(ok(), patient()).await;
+        let mut stream = client(&served, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await;
+        assert!(!rest(&mut stream).await.starts_with(b"HTTP/1.1 2"));
+    }
+
+    #[tokio::test]
+    async fn past_the_limit_new_connections_wait_for_others_to_end() {
+        let served = served(ok(), Limits { connections: 1, ..patient() }).await;
+        let mut first = client(&served, OK).await;
+        until(&mut first, "fine").await;
+        let mut second = client(&served, OK).await;
+        let mut byte = [0];
+        let early = tokio::time::timeout(Duration::from_millis(200), second.read(&mut byte)).await;
+        assert!(early.is_err(), "there is a place for one");
+        drop(first);
+        until(&mut second, "fine").await;
+    }
+
+    #[tokio::test]
+    async fn a_stop_lets_requests_finish_closes_idle_connections_and_cuts_what_hangs() {
+        let (go, gate) = watch::channel(false);
+        let slow = move || {
+            let mut gate = gate.clone();
+            async move {
+                let _ = gate.wait_for(|go| *go).await;
+                "done"
+            }
+        };
+        let app = ok().route("/slow", get(slow)).route("/hang", get(std::future::pending::<&str>));
+        let served = served(app, Limits { drain: Duration::from_secs(1), ..patient() }).await;
+        let mut idle = client(&served, OK).await;
+        until(&mut idle, "fine").await;
+        let mut slow = client(&served, "GET /slow HTTP/1.1\r\nhost: x\r\n\r\n").await;
+        let mut hung = client(&served, "GET /hang HTTP/1.1\r\nhost: x\r\n\r\n").await;
+        // A second exchange on the idle connection: by then the two before it are under way.
+        idle.write_all(OK.as_bytes()).await.unwrap();
+        until(&mut idle, "fine").await;
+        served.stop.send(true).unwrap();
+        assert!(rest(&mut idle).await.is_empty());
+        go.send(true).unwrap();
+        assert!(rest(&mut slow).await.ends_with(b"done"));
+        assert!(rest(&mut hung).await.is_empty());
+        tokio::time::timeout(LONG, served.done).await.expect("serving ends").unwrap();
+        assert!(TcpStream::connect(served.address).await.is_err(), "nothing is accepted any more");
+    }
+
+    const HELD: &str = "GET /held HTTP/1.1\r\nhost: x\r\n\r\n";
+
+    /// Writes one chunk to the stream itself, then lets hyper end the response.
+    fn held() -> axum::Router {
+        let hold = |axum::Extension(handle): axum::Extension<ConnHandle>| async move {
+            let (body, held) = handle.hold();
+            tokio::spawn(async move {
+                let stream = take_over(&handle).await.unwrap();
+                let mut rest: &[u8] = b"5\r\nhello\r\n";
+                while !rest.is_empty() {
+                    stream.writable().await.unwrap();
+                    if let Ok(n) = stream.try_write(rest) {
+                        rest = &rest[n..];
+                    }
+                }
+                drop(held);
+            });
+            Response::new(body)
+        };
+        ok().route("/held", get(hold))
+    }
+
+    #[tokio::test]
+    async fn what_a_surface_writes_itself_comes_between_the_head_and_the_end() {
+        let served = served(held(), patient()).await;
+        let mut stream = client(&served, HELD).await;
+        // Twice on one connection, and an ordinary request after it.
+        for _ in 0..2 {
+            let text = until(&mut stream, "0\r\n\r\n").await;
+            assert!(text.starts_with("HTTP/1.1 200") && text.contains("transfer-encoding: chunked"), "{text}");
+            assert!(text.ends_with("\r\n\r\n5\r\nhello\r\n0\r\n\r\n"), "{text}");
+            stream.write_all(HELD.as_bytes()).await.unwrap();
+        }
+        until(&mut stream, "0\r\n\r\n").await;
+        stream.write_all(OK.as_bytes()).await.unwrap();
+        until(&mut stream, "fine").await;
+    }
+
+    #[tokio::test]
+    async fn a_surface_waits_until_everything_before_it_is_out() {
+        const BIG: usize = 16 << 20;
+        let app = held().route("/big", get(|| async { "b".repeat(BIG) }));
+        let served = served(app, patient()).await;
+        // Both at once, and nothing read: hyper has the second head in its buffer behind what the kernel does not take.
+        let mut stream = client(&served, &format!("GET /big HTTP/1.1\r\nhost: x\r\n\r\n{HELD}")).await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let first = until(&mut stream, "\r\n\r\n").await;
+        assert!(first.contains(&format!("content-length: {BIG}")), "{first}");
+        let mut big = vec![0; BIG];
+        tokio::time::timeout(LONG, stream.read_exact(&mut big)).await.unwrap().unwrap();
+        assert!(big.iter().all(|byte| *byte == b'b'), "nothing is in between");
+        let text = until(&mut stream, "0\r\n\r\n").await;
+        assert!(text.starts_with("HTTP/1.1 200") && text.ends_with("5\r\nhello\r\n0\r\n\r\n"), "{text}");
+    }
+
+    #[tokio::test]
+    async fn a_surface_learns_that_its_client_left() {
+        let (told, mut tell) = tokio::sync::mpsc::channel(2);
+        let hold = move |axum::Extension(handle): axum::Extension<ConnHandle>| {
+            let told = told.clone();
+            async move {
+                let (body, held) = handle.hold();
+                tokio::spawn(async move {
+                    take_over(&handle).await.unwrap();
+                    told.send("over").await.unwrap();
+                    handle.flushed.gone().await;
+                    drop(held);
+                    told.send("gone").await.unwrap();
+                });
+                Response::new(body)
+            }
+        };
+        let served = served(axum::Router::new().route("/held", get(hold)), patient()).await;
+        let stream = client(&served, HELD).await;
+        assert_eq!(tell.recv().await, Some("over"));
+        drop(stream);
+        assert_eq!(tokio::time::timeout(LONG, tell.recv()).await.unwrap(), Some("gone"));
+    }
+
+    #[tokio::test]
+    async fn no_stream_is_taken_over_for_a_response_that_has_no_body() {
+        let (told, mut tell) = tokio::sync::mpsc::channel(1);
+        let hold = move |axum::Extension(handle): axum::Extension<ConnHandle>| {
+            let told = told.clone();
+            async move {
+                let (body, held) = handle.hold();
+                tokio::spawn(async move {
+                    told.send(take_over(&handle).await.is_err()).await.unwrap();
+                    drop(held);
+                });
+                Response::new(body)
+            }
+        };
+        let served = served(axum::Router::new().route("/held", get(hold)), patient()).await;
+        let _stream = client(&served, "HEAD /held HTTP/1.1\r\nhost: x\r\n\r\n").await;
+        assert_eq!(tokio::time::timeout(LONG, tell.recv()).await.unwrap(), Some(true));
+    }
+
+    #[tokio::test]
+    async fn an_upgrade_gives_the_stream_and_what_was_read_ahead() {
+        let upgrade = |mut request: axum::extract::Request| async move {
+            let upgrade = hyper::upgrade::on(&mut request);
+            tokio::spawn(async move {
+                let Upgrade { socket, read_ahead, slot } = Upgrade::from_hyper(upgrade.await.unwrap()).unwrap();
+                let mut got = read_ahead.to_vec();
+                while !got.ends_with(b"!") {
+                    socket.readable().await.unwrap();
+                    let _ = socket.try_read_buf(&mut got);
+                }
+                socket.writable().await.unwrap();
+                socket.try_write(&got).unwrap();
+                drop(slot);
+            });
+            Response::builder()
+                .status(101)
+                .header("upgrade", "x")
+                .header("connection", "upgrade")
+                .body(Body::empty())
+                .unwrap()
+        };
+        let served = served(axum::Router::new().route("/up", get(upgrade)), patient()).await;
+        let head = "GET /up HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: x\r\n\r\nearly, ";
+        let mut stream = client(&served, head).await;
+        until(&mut stream, "\r\n\r\n").await;
+        stream.write_all(b"late!").await.unwrap();
+        assert_eq!(until(&mut stream, "!").await, "early, late!");
+    }
+}
