@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use axum::extract::{RawPathParams, Request};
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::{MethodFilter, MethodRouter};
+use axum::routing::any;
 use futures_util::future::BoxFuture;
 use http::Method;
 use tower_http::catch_panic::CatchPanicLayer;
@@ -108,19 +108,15 @@ pub fn build<S: Clone + Send + Sync + 'static>(gate: &Gate, table: &'static [Rou
     let mut router = axum::Router::new();
     for (path, routes) in paths {
         let allow = allow(&routes);
-        let mut methods = MethodRouter::new();
-        for route in routes {
-            // The table holds standard methods alone; another would have no filter, and so no way in.
-            let Ok(filter) = MethodFilter::try_from(route.method.clone()) else { continue };
-            let (gate, state) = (gate.clone(), state.clone());
-            methods = methods.on(filter, move |params: RawPathParams, request: Request| async move {
-                let params = params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-                guard::admit(&gate, route, state, params, request).await
-            });
-        }
-        let gate = gate.clone();
-        methods = methods.fallback(move |request: Request| async move {
-            guard::other_method(&gate, &request.into_parts().0, allow).into_response()
+        let (gate, state) = (gate.clone(), state.clone());
+        // One handler for every method: axum's own choice would name the methods to strangers, in an Allow of its own.
+        let methods = any(move |params: RawPathParams, request: Request| async move {
+            let method = if *request.method() == Method::HEAD { &Method::GET } else { request.method() };
+            let Some(route) = routes.iter().find(|route| route.method == *method) else {
+                return guard::other_method(&gate, &request.into_parts().0, allow).into_response();
+            };
+            let params = params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+            guard::admit(&gate, route, state, params, request).await
         });
         router = router.route(path, methods);
     }
@@ -138,4 +134,56 @@ fn allow<S>(routes: &[&Route<S>]) -> String {
         names.push("HEAD");
     }
     names.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+    use http::StatusCode;
+    use tower::ServiceExt as _;
+
+    use super::*;
+    use crate::auth::Auth;
+    use crate::router::{GateLimits, Hosts};
+
+    fn gate(home: &std::path::Path) -> Gate {
+        let auth = Auth::open(home, &[], std::sync::Arc::new(|_| Box::pin(std::future::ready(Ok(()))))).unwrap();
+        let hosts = Hosts::new(&["127.0.0.1:1".parse().unwrap()], &[]);
+        Gate { auth, hosts: std::sync::Arc::new(hosts), limits: GateLimits::default() }
+    }
+
+    #[tokio::test]
+    async fn a_handler_that_panics_is_a_problem_and_the_next_request_is_served() {
+        let table: &'static [Route<()>] = Vec::leak(vec![Route {
+            method: GET,
+            path: "/{what}".into(),
+            policy: Policy::Public,
+            body: NOTHING,
+            summary: "",
+            run: |(), call| {
+                Box::pin(async move {
+                    assert_ne!(call.params[0].1, "panic", "secret cause");
+                    Response::new(Body::empty())
+                })
+            },
+        }]);
+        let home = tempfile::tempdir().unwrap();
+        let app = build(&gate(home.path()), table, &());
+        for (path, status) in [("/panic", StatusCode::INTERNAL_SERVER_ERROR), ("/fine", StatusCode::OK)] {
+            let request = http::Request::get(path).header("host", "127.0.0.1:1").body(Body::empty()).unwrap();
+            let response = app.clone().oneshot(request).await.unwrap();
+            assert_eq!(response.status(), status, "{path}");
+            assert!(response.headers().contains_key("content-security-policy"));
+            let body = axum::body::to_bytes(response.into_body(), 1 << 20).await.unwrap();
+            assert!(!String::from_utf8_lossy(&body).contains("secret cause"), "the cause is not for strangers");
+        }
+    }
+
+    #[test]
+    fn no_route_stands_twice_in_the_table() {
+        let mut seen = std::collections::BTreeSet::new();
+        for route in table() {
+            assert!(seen.insert((route.method.to_string(), route.path.clone())), "{} {}", route.method, route.path);
+        }
+    }
 }

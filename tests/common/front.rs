@@ -1,0 +1,320 @@
+//! The front door on a port of its own, over a store in memory and a runtime that is a few lines of this file.
+#![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use plexus::auth::{Auth, Persist, read_token};
+use plexus::dialects::{Ask, AskKey, Command, Draft, RunEnd, Said, Subject};
+use plexus::model::{
+    Choice, Epoch, Kind, NativeId, Offer, Origin, RequestType, RunStatus, RuntimeInfo, RuntimeSpec, RuntimeState, SessionId,
+    Timestamp,
+};
+use plexus::router::{AppState, GateLimits, Hosts, Limits, app, serve};
+use plexus::sessions::{Directory, Entry, Exit, FromRuntime, Inlet, Launcher, Link, LinkEnd, Log, Rows, Rules};
+use plexus::store::{MemoryStore, Store};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+
+/// A wait that only a failure uses up.
+pub const LONG: Duration = Duration::from_secs(20);
+
+/// Obeys its prompt: `ask` asks, `hang` never ends, anything else is said back in two pieces.
+struct Fake;
+
+impl Launcher for Fake {
+    fn launch(&self, spec: RuntimeSpec) -> Result<Link, String> {
+        let (link, end) = Link::new(RuntimeInfo {
+            runtime_id: spec.id,
+            dialect: spec.dialect,
+            state: RuntimeState::Ready,
+            connect: spec.connect,
+            cwd: spec.cwd.display().to_string(),
+            agent: Some("fake 1".into()),
+            pid: None,
+            generation: 1,
+            problem: None,
+            stderr_tail: String::new(),
+            updated_at: Timestamp::default(),
+        });
+        tokio::spawn(obey(end));
+        Ok(link)
+    }
+}
+
+async fn obey(mut end: LinkEnd) {
+    let mut inlets: HashMap<NativeId, Inlet> = HashMap::new();
+    let mut asked = HashMap::new();
+    let mut hung = HashMap::new();
+    let ended = |native, ticket, status| Said::Ended {
+        native,
+        ticket,
+        end: RunEnd { status, stop_reason: Some("end_turn".into()), message: None, native: None },
+    };
+    loop {
+        let order = tokio::select! {
+            order = end.orders.recv() => order,
+            () = end.stop.notified() => None,
+        };
+        let Some(order) = order else { break };
+        let said = match order.command {
+            Command::Open { ticket, .. } => {
+                let native = NativeId::from(&*format!("n{}", inlets.len()));
+                inlets.insert(native.clone(), order.inlet.clone());
+                vec![Said::Opened { ticket, native, drafts: Vec::new() }]
+            }
+            Command::Prompt { ticket, native, content } => {
+                let block: Value = serde_json::from_str(content[0].get()).unwrap();
+                let text = block["text"].as_str().unwrap_or("?").to_owned();
+                match text.as_str() {
+                    "ask" => {
+                        let key = AskKey(asked.len().to_string());
+                        asked.insert(key.clone(), (native.clone(), ticket));
+                        vec![Said::Asked { native: Some(native), ask: Box::new(question(key)) }]
+                    }
+                    "hang" => {
+                        hung.insert(ticket, native);
+                        Vec::new()
+                    }
+                    _ => {
+                        let (first, second) = text.split_at(text.len() / 2);
+                        let piece = |text: &str| Said::Event {
+                            native: Some(native.clone()),
+                            draft: Draft::new(
+                                Kind::AgentMessageChunk,
+                                &json!({ "sessionUpdate": "agent_message_chunk", "content": { "type": "text", "text": text } }),
+                            ),
+                        };
+                        vec![piece(first), piece(second), ended(native.clone(), ticket, RunStatus::Completed)]
+                    }
+                }
+            }
+            Command::Cancel { ticket, native } => {
+                hung.remove(&ticket);
+                vec![ended(native, ticket, RunStatus::Cancelled)]
+            }
+            Command::Answer { key, .. } => match asked.remove(&key) {
+                Some((native, ticket)) => vec![ended(native, ticket, RunStatus::Completed)],
+                None => Vec::new(),
+            },
+            Command::Call { .. } => Vec::new(),
+        };
+        order.inlet.put(FromRuntime::Said(said)).await;
+    }
+    for inlet in inlets.values() {
+        inlet.put(FromRuntime::Gone(Exit { stopped: true, ..Exit::default() })).await;
+    }
+}
+
+fn question(key: AskKey) -> Ask {
+    let offer = |id: &str, kind| Offer { id: id.into(), label: id.into(), kind };
+    Ask {
+        key,
+        kind: RequestType::Permission,
+        title: "run it".into(),
+        message: None,
+        subject: Subject::Command { argv: vec!["ls".into()], cwd: None },
+        options: vec![offer("yes", Choice::AllowOnce), offer("no", Choice::RejectOnce)],
+        items: Vec::new(),
+        multi: false,
+        default_value: None,
+        multiline: false,
+        secret: false,
+        danger: false,
+        allow_reason: false,
+        allow_remember: false,
+        tool_call_id: None,
+        first_mention: None,
+        params: serde_json::value::to_raw_value(&json!({})).unwrap(),
+        native: Default::default(),
+    }
+}
+
+/// Devices' rows go through the log's writer, as in the program.
+fn persist(log: Log) -> Persist {
+    Arc::new(move |change| {
+        let log = log.clone();
+        Box::pin(async move {
+            let origin = Arc::new(Origin {
+                session_id: SessionId::trusted("s_devices"),
+                runtime_id: "devices".parse().unwrap(),
+                dialect: "none".into(),
+            });
+            let rows = move |_| Rows { devices: vec![change], ..Rows::default() };
+            let entry = Entry { origin, events: Vec::new(), rows: Some(Box::new(rows)), kept: None, sync: true };
+            log.commit(entry).await.map(|_| ()).map_err(|error| error.to_string())
+        })
+    })
+}
+
+/// A front door that runs until dropped.
+pub struct Front {
+    pub address: SocketAddr,
+    pub state: AppState,
+    /// The local administrator's token.
+    pub admin: String,
+    pub stop: watch::Sender<bool>,
+    pub served: tokio::task::JoinHandle<()>,
+    _home: tempfile::TempDir,
+}
+
+/// An answer to a request.
+#[derive(Debug)]
+pub struct Reply {
+    pub status: u16,
+    pub head: String,
+    pub body: String,
+}
+
+impl Reply {
+    /// The body as JSON.
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// The problem's code.
+    pub fn code(&self) -> String {
+        assert!(self.head.contains("content-type: application/problem+json"), "{self:?}");
+        self.json()["code"].as_str().unwrap().to_owned()
+    }
+
+    /// A header's value.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+    }
+}
+
+impl Front {
+    pub async fn new() -> Self {
+        Self::with(Limits { drain: Duration::from_millis(500), ..Limits::default() }, GateLimits::default()).await
+    }
+
+    pub async fn with(limits: Limits, gate: GateLimits) -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new().unwrap());
+        let log = Log::open(store).unwrap();
+        let auth = Auth::open(home.path(), &[], persist(log.clone())).unwrap();
+        let epoch: Epoch = log.epoch().clone();
+        let directory = Directory::open(log, Arc::new(Fake), Rules { expire_ms: None }).await.unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (stop, stopped) = watch::channel(false);
+        let state = AppState {
+            directory,
+            auth,
+            presets: Arc::new(|name, wish| match name {
+                "fake" => Ok(spec(wish.id.as_ref().map_or("fake", |id| id.as_str()))),
+                _ => Err(format!("there is no preset {name}: use fake")),
+            }),
+            epoch,
+            hosts: Arc::new(Hosts::new(&[address], &[])),
+            started_at: Timestamp::default(),
+            version: "0.0.0",
+            stop: stopped.clone(),
+            limits: gate,
+        };
+        let served = tokio::spawn(serve(vec![listener], app(state.clone()), limits, stopped));
+        let admin = read_token(home.path()).unwrap();
+        Self { address, state, admin, stop, served, _home: home }
+    }
+
+    /// Sends bytes on a connection of its own; all that comes back until the other side closes. What it does not take is
+    /// its choice.
+    pub async fn raw(&self, bytes: &[u8]) -> String {
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        let _ = stream.write_all(bytes).await;
+        let mut all = Vec::new();
+        let read = tokio::time::timeout(LONG, stream.read_to_end(&mut all)).await;
+        assert!(read.is_ok(), "the connection stays open: {}", String::from_utf8_lossy(&all));
+        String::from_utf8_lossy(&all).into_owned()
+    }
+
+    /// A request as it is, with `Connection: close`.
+    pub async fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
+        let mut text = format!("{method} {path} HTTP/1.1\r\nconnection: close\r\n");
+        if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
+            text += &format!("host: {}\r\n", self.address);
+        }
+        for (name, value) in headers {
+            text += &format!("{name}: {value}\r\n");
+        }
+        if !body.is_empty() {
+            text += &format!("content-length: {}\r\n", body.len());
+        }
+        let reply = self.raw(format!("{text}\r\n{body}").as_bytes()).await;
+        parse(&reply)
+    }
+
+    /// A JSON request with a token.
+    pub async fn call(&self, token: &str, method: &str, path: &str, body: Value) -> Reply {
+        let bearer = format!("Bearer {token}");
+        let mut headers = vec![("authorization", bearer.as_str())];
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        if !body.is_empty() {
+            headers.push(("content-type", "application/json"));
+        }
+        self.send(method, path, &headers, &body).await
+    }
+
+    /// As [`call`](Self::call), by the administrator.
+    pub async fn admin(&self, method: &str, path: &str, body: Value) -> Reply {
+        self.call(&self.admin, method, path, body).await
+    }
+
+    /// A token with these scopes.
+    pub async fn token(&self, grant: Value) -> String {
+        let mut grant = grant;
+        grant["name"] = json!("test");
+        let reply = self.admin("POST", "/v1/devices", grant).await;
+        assert_eq!(reply.status, 201, "{reply:?}");
+        reply.json()["token"].as_str().unwrap().to_owned()
+    }
+
+    /// A runtime and a session in it.
+    pub async fn session(&self, runtime: &str) -> String {
+        let reply = self.admin("POST", "/v1/runtimes", json!({ "preset": "fake", "id": runtime })).await;
+        assert!(reply.status == 201 || reply.code() == "runtime_exists", "{reply:?}");
+        let reply = self.admin("POST", "/v1/sessions", json!({ "runtime_id": runtime })).await;
+        assert_eq!(reply.status, 201, "{reply:?}");
+        reply.json()["session_id"].as_str().unwrap().to_owned()
+    }
+
+    /// Waits until a session has an open request.
+    pub async fn open_request(&self, session: &str) -> Value {
+        let path = format!("/v1/requests?state=open&session={session}");
+        let wait = async {
+            loop {
+                if let Some(request) = self.admin("GET", &path, Value::Null).await.json()["requests"].get(0) {
+                    return request.clone();
+                }
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(LONG, wait).await.expect("no request was opened")
+    }
+}
+
+fn spec(id: &str) -> RuntimeSpec {
+    RuntimeSpec {
+        id: id.parse().unwrap(),
+        dialect: "acp".into(),
+        connect: plexus::model::Connect::Command(vec!["fake".into()]),
+        cwd: "/".into(),
+        env: Default::default(),
+        pass_env: Vec::new(),
+        restart: Default::default(),
+        auth_method: None,
+        session_meta: None,
+    }
+}
+
+/// A response in its parts.
+pub fn parse(text: &str) -> Reply {
+    let (head, body) = text.split_once("\r\n\r\n").unwrap_or((text, ""));
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
+    Reply { status, head: head.to_ascii_lowercase(), body: body.into() }
+}

@@ -1,0 +1,467 @@
+//! The front door against whoever should not come in, over real sockets. One file: every test is a table of attacks on the
+//! same door. Each fails when its defence is taken out.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "common/front.rs"]
+mod front;
+
+use std::time::Duration;
+
+use front::{Front, Reply, parse};
+use plexus::model::Scope;
+use plexus::router::{GateLimits, Limits, Policy, routes};
+use serde_json::{Value, json};
+
+const METHODS: [&str; 9] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "QUERY"];
+
+/// What stands open, by design. A route that is to join it is added here, on purpose.
+const PUBLIC: [&str; 4] = ["GET /healthz", "GET /openapi.json", "GET /readyz", "POST /v1/pair"];
+
+/// The policy of a method and a path: GET answers HEAD as well.
+fn policy(method: &str, path: &str) -> Option<Policy> {
+    let method = if method == "HEAD" { "GET" } else { method };
+    let route = routes::table().iter().find(|route| route.method.as_str() == method && route.path == path);
+    route.map(|route| route.policy)
+}
+
+#[tokio::test]
+async fn by_default_every_route_is_closed() {
+    let front = Front::new().await;
+    let watcher = front.token(json!({ "scopes": ["watch"] })).await;
+    let approver = front.token(json!({ "scopes": ["approve"] })).await;
+    let paths: std::collections::BTreeSet<_> = routes::table().iter().map(|route| route.path.clone()).collect();
+    assert!(paths.len() > 20);
+    for path in &paths {
+        let real = path.replace("{id}", "x");
+        for method in METHODS {
+            let policy = policy(method, path);
+            for (token, scope) in
+                [(None, None), (Some("plx_wrong"), None), (Some(&*watcher), Some(Scope::Watch)), (Some(&*approver), Some(Scope::Approve))]
+            {
+                let bearer = token.map(|token| format!("Bearer {token}"));
+                let headers: Vec<_> = bearer.iter().map(|bearer| ("authorization", bearer.as_str())).collect();
+                let reply = front.send(method, &real, &headers, "").await;
+                let what = format!("{method} {path} with {scope:?}: {reply:?}");
+                match (policy, scope) {
+                    (Some(Policy::Public), _) => assert!(![401, 403, 404, 405].contains(&reply.status), "{what}"),
+                    // 429 is the same no, to an address that has tried too often.
+                    (_, None) => assert!(reply.status == 401 || (token.is_some() && reply.status == 429), "{what}"),
+                    (Some(Policy::Needs(needed)), Some(scope)) if needed != scope => assert_eq!(reply.status, 403, "{what}"),
+                    (Some(Policy::Needs(_)), Some(_)) => assert!(![401, 403, 405].contains(&reply.status), "{what}"),
+                    (None, Some(_)) => {
+                        assert_eq!(reply.status, 405, "{what}");
+                        assert!(reply.header("allow").is_some(), "{what}");
+                    }
+                }
+                if reply.status == 401 {
+                    assert!(reply.header("allow").is_none(), "no methods are named to strangers: {what}");
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn only_what_is_meant_to_be_open_is() {
+    let front = Front::new().await;
+    let mut open: Vec<String> = Vec::new();
+    for route in routes::table().iter().filter(|route| route.policy == Policy::Public) {
+        if route.summary != "A file of the page" {
+            open.push(format!("{} {}", route.method, route.path));
+        }
+    }
+    open.sort();
+    assert_eq!(open, PUBLIC);
+    for path in ["/nothing", "/v1", "/v1/", "/v1/sessions/", "//v1/sessions", "/v1//sessions", "/V1/sessions", "/v1/sessions/x/y"] {
+        let reply = front.send("GET", path, &[], "").await;
+        assert_eq!(reply.status, 401, "{path}");
+        let reply = front.admin("GET", path, Value::Null).await;
+        assert_eq!((reply.status, reply.code().as_str()), (404, "not_found"), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn spellings_of_a_path_open_nothing() {
+    let front = Front::new().await;
+    for path in [
+        "/../v1/sessions",
+        "/healthz/../v1/sessions",
+        "/healthz/..%2fv1/sessions",
+        "/%2e%2e/v1/sessions",
+        "/v1/%73essions",
+        "/v1/sessions;x",
+        "/v1/sessions%00",
+        "/v1/sessions?",
+        "/v1/sessions/.",
+        "/./v1/sessions",
+        "/healthz%2f..%2fv1%2fsessions",
+        "/v1/sessions#/healthz",
+        "/etc/passwd",
+        "/../../../../etc/passwd",
+        "/..%2f..%2f..%2fetc/passwd",
+        "/%2fetc/passwd",
+        "/Cargo.toml",
+        "/../Cargo.toml",
+        "/?raw??",
+    ] {
+        let reply = front.send("GET", path, &[], "").await;
+        let page = path.starts_with("/?");
+        assert!(reply.status == if page { 200 } else { 401 } || reply.status == 400, "{path}: {reply:?}");
+        assert!(!reply.body.contains("sessions\":") && !reply.body.contains("root:") && !reply.body.contains("[package]"));
+    }
+}
+
+#[tokio::test]
+async fn another_name_for_us_is_refused_everywhere_whatever_the_token() {
+    let front = Front::new().await;
+    let port = front.address.port();
+    let bearer = format!("Bearer {}", front.admin);
+    for route in routes::table() {
+        let path = route.path.replace("{id}", "x");
+        let host = format!("evil.example:{port}");
+        let reply = front.send(route.method.as_str(), &path, &[("host", &host), ("authorization", &bearer)], "").await;
+        assert_eq!((reply.status, reply.code().as_str()), (421, "wrong_host"), "{path}");
+    }
+    for host in [format!("0.0.0.0:{port}"), "127.0.0.1".into(), format!("127.0.0.1.evil:{port}"), String::new()] {
+        let reply = front.send("GET", "/v1/me", &[("host", &host), ("authorization", &bearer)], "").await;
+        assert!([400, 421].contains(&reply.status), "{host}: {reply:?}");
+    }
+    for head in [
+        format!("GET /v1/me HTTP/1.1\r\nauthorization: {bearer}\r\nconnection: close\r\n\r\n"),
+        format!("GET /v1/me HTTP/1.0\r\nauthorization: {bearer}\r\n\r\n"),
+        format!("GET /v1/me HTTP/1.1\r\nhost: {0}\r\nhost: {0}\r\nauthorization: {bearer}\r\nconnection: close\r\n\r\n", front.address),
+        format!("GET http://evil.example/v1/me HTTP/1.1\r\nhost: {}\r\nauthorization: {bearer}\r\nconnection: close\r\n\r\n", front.address),
+    ] {
+        let status = parse(&front.raw(head.as_bytes()).await).status;
+        assert!([400, 421].contains(&status), "{head}");
+    }
+    for host in [format!("127.0.0.1:{port}"), format!("localhost:{port}"), format!("[::1]:{port}")] {
+        let reply = front.send("GET", "/v1/me", &[("host", &host), ("authorization", &bearer)], "").await;
+        assert_eq!(reply.status, 200, "{host}");
+    }
+}
+
+#[tokio::test]
+async fn another_sites_pages_are_refused_whatever_the_token() {
+    let front = Front::new().await;
+    let bearer = format!("Bearer {}", front.admin);
+    let upgrade =
+        [("upgrade", "websocket"), ("sec-websocket-version", "13"), ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ==")];
+    let (port, own) = (front.address.port(), format!("http://{}", front.address));
+    for origin in [
+        "https://evil.example".into(),
+        "null".into(),
+        format!("http://127.0.0.1:{}", port ^ 1),
+        format!("https://127.0.0.1:{port}"),
+        "vscode-webview://x".into(),
+    ] {
+        for path in ["/v1/me", "/v1/ws", "/healthz", "/"] {
+            let mut headers = vec![("origin", origin.as_str()), ("authorization", &bearer)];
+            headers.extend(upgrade);
+            let reply = front.send("GET", path, &headers, "").await;
+            assert_eq!((reply.status, reply.code().as_str()), (403, "foreign_origin"), "{origin} {path}");
+        }
+    }
+    let reply = front.send("GET", "/v1/me", &[("origin", &own), ("authorization", &bearer)], "").await;
+    assert_eq!(reply.status, 200);
+    for site in ["cross-site", "same-site"] {
+        let reply = front.send("GET", "/v1/me", &[("sec-fetch-site", site), ("authorization", &bearer)], "").await;
+        assert_eq!(reply.status, 403, "{site}");
+    }
+    let link = [("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "document")];
+    assert_eq!(front.send("GET", "/", &link, "").await.status, 200, "a link opens the page");
+}
+
+#[tokio::test]
+async fn every_response_tells_browsers_what_not_to_do_and_none_opens_the_door_to_other_sites() {
+    let front = Front::new().await;
+    let bearer = format!("Bearer {}", front.admin);
+    let preflight = [("origin", "https://evil.example"), ("access-control-request-method", "POST")];
+    let own = format!("http://{}", front.address);
+    for reply in [
+        front.send("GET", "/", &[], "").await,
+        front.send("GET", "/healthz", &[], "").await,
+        front.send("GET", "/v1/me", &[], "").await,
+        front.send("GET", "/v1/me", &[("authorization", &bearer), ("origin", &own)], "").await,
+        front.send("GET", "/nothing", &[("authorization", &bearer)], "").await,
+        front.send("PUT", "/v1/me", &[("authorization", &bearer)], "").await,
+        front.send("GET", "/v1/me", &[("host", "evil.example")], "").await,
+        front.send("OPTIONS", "/v1/sessions", &preflight, "").await,
+    ] {
+        let csp = reply.header("content-security-policy").unwrap_or_default();
+        for rule in ["default-src 'none'", "script-src 'self'", "frame-ancestors 'none'", "form-action 'none'", "require-trusted-types-for 'script'"] {
+            assert!(csp.contains(rule), "{rule}: {reply:?}");
+        }
+        assert!(!csp.contains("unsafe"));
+        assert_eq!(reply.header("x-content-type-options"), Some("nosniff"));
+        assert_eq!(reply.header("referrer-policy"), Some("no-referrer"));
+        assert_eq!(reply.header("cross-origin-resource-policy"), Some("same-origin"));
+        assert_eq!(reply.header("cross-origin-opener-policy"), Some("same-origin"));
+        assert!(reply.header("cache-control").is_some());
+        assert!(!reply.head.contains("access-control-"), "{reply:?}");
+    }
+    assert_eq!(front.admin("GET", "/v1/me", Value::Null).await.header("cache-control"), Some("no-store"));
+}
+
+#[tokio::test]
+async fn the_token_counts_only_where_it_belongs() {
+    let front = Front::new().await;
+    let token = front.admin.clone();
+    let bearer = format!("Bearer {token}");
+    for query in ["token", "access_token", "key", "authorization", "bearer"] {
+        let reply = front.send("GET", &format!("/v1/me?{query}={token}"), &[], "").await;
+        assert_eq!(reply.status, 401, "{query}");
+    }
+    let cut = &token[..token.len() - 1];
+    for (name, value) in [
+        ("cookie", format!("token={token}")),
+        ("x-api-key", token.clone()),
+        ("x-forwarded-for", "127.0.0.1".into()),
+        ("proxy-authorization", bearer.clone()),
+        ("sec-websocket-protocol", format!("plexus.v1, plexus.bearer.{token}")),
+        ("authorization", token.clone()),
+        ("authorization", String::new()),
+        ("authorization", "Bearer".into()),
+        ("authorization", "Bearer ".into()),
+        ("authorization", format!("Basic {token}")),
+        ("authorization", format!("Bearer  {token}")),
+        ("authorization", format!("Bearer {token}x")),
+        ("authorization", format!("Bearer {cut}")),
+        ("authorization", format!("Bearer {}", token.to_ascii_uppercase())),
+        ("authorization", format!("Bearer {token}, Bearer {token}")),
+    ] {
+        let reply = front.send("GET", "/v1/me", &[(name, &value)], "").await;
+        assert_eq!((reply.status, reply.code().as_str()), (401, "unauthorized"), "{name}: {value}");
+        assert!(reply.header("www-authenticate").is_some());
+        assert!(!reply.body.contains(&token));
+    }
+    let twice = [("authorization", bearer.as_str()), ("authorization", bearer.as_str())];
+    assert_eq!(front.send("GET", "/v1/me", &twice, "").await.status, 401);
+    let protocol = format!("plexus.v1, plexus.bearer.{token}");
+    let status = async |headers: &[(&str, &str)]| front.send("GET", "/v1/ws", headers, "").await.status;
+    assert_ne!(status(&[("sec-websocket-protocol", &protocol)]).await, 401, "a browser's only way");
+    assert_eq!(status(&[("sec-websocket-protocol", &protocol), ("authorization", &bearer)]).await, 401, "two proofs");
+    let two = format!("{protocol}, plexus.bearer.{token}");
+    assert_eq!(status(&[("sec-websocket-protocol", &two)]).await, 401, "two proofs");
+    assert_eq!(status(&[("sec-websocket-protocol", &protocol), ("sec-websocket-protocol", &protocol)]).await, 401);
+}
+
+#[tokio::test]
+async fn guessing_is_slowed_and_never_locks_a_good_token_out() {
+    let front = Front::new().await;
+    let mut seen = Vec::new();
+    for n in 0..u64::from(plexus::auth::FAILURES) + 5 {
+        let reply = front.call(&format!("plx_{n}"), "GET", "/v1/me", Value::Null).await;
+        if reply.status == 429 {
+            assert!(reply.header("retry-after").is_some() && reply.code() == "too_many_failures");
+        }
+        seen.push(reply.status);
+    }
+    assert_eq!((seen.first(), seen.last()), (Some(&401), Some(&429)));
+    assert_eq!(front.admin("GET", "/v1/me", Value::Null).await.status, 200);
+    let reply = front.send("POST", "/v1/pair", &[("content-type", "application/json")], r#"{"code":"x","name":"y"}"#).await;
+    assert_eq!(reply.status, 429, "codes count with the tokens");
+    let code = front.admin("POST", "/v1/codes", json!({ "scopes": ["watch"] })).await.json()["code"].clone();
+    let body = json!({ "code": code, "name": "phone" }).to_string();
+    let reply = front.send("POST", "/v1/pair", &[("content-type", "application/json")], &body).await;
+    assert_eq!(reply.status, 200, "a good code works all the same");
+}
+
+/// A POST that reaches its handler answers 422 or 404; anything the guard must stop, it stops before.
+async fn post(front: &Front, headers: &[(&str, &str)], body: &str) -> Reply {
+    let bearer = format!("Bearer {}", front.admin);
+    let mut all = vec![("authorization", bearer.as_str())];
+    all.extend(headers);
+    front.send("POST", "/v1/sessions", &all, body).await
+}
+
+#[tokio::test]
+async fn only_json_that_fits_is_a_body() {
+    let front = Front::new().await;
+    let json = ("content-type", "application/json");
+    for kind in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "text/plain; application/json"] {
+        let reply = post(&front, &[("content-type", kind)], "{}").await;
+        assert_eq!((reply.status, reply.code().as_str()), (415, "not_json"), "{kind}");
+    }
+    assert_eq!(post(&front, &[], "{}").await.status, 415);
+    assert_eq!(post(&front, &[json, json], "{}").await.status, 415);
+    assert_eq!(post(&front, &[json, ("content-encoding", "gzip")], "{}").await.status, 415);
+    let deep = |n: usize| format!("{}{}", "[".repeat(n), "]".repeat(n));
+    for (body, status, code) in [
+        (deep(65).as_str(), 400, "too_deep"),
+        (deep(100_000).as_str(), 400, "too_deep"),
+        ("{", 400, "bad_json"),
+        ("nope", 400, "bad_json"),
+        ("{}x", 422, "bad_body"),
+        ("\u{feff}{}", 400, "bad_json"),
+        (r#"{"runtime_id":"x"}{}"#, 400, "bad_json"),
+        (r#"{"runtime_id":"\ud800"}"#, 400, "bad_json"),
+        ("[]", 422, "bad_body"),
+        ("{}", 422, "bad_body"),
+        (r#"{"runtime_id":7}"#, 422, "bad_body"),
+        (r#"{"runtime_id":"x","runtime_id":"y"}"#, 422, "bad_body"),
+        (r#"{"runtime_id":"x","admin":true}"#, 422, "bad_body"),
+        (r#"{"runtime_id":"../x"}"#, 422, "bad_body"),
+        (r#"{"runtime_id":"x"}"#, 404, "runtime_not_found"),
+    ] {
+        let reply = post(&front, &[json], body).await;
+        assert_eq!((reply.status, reply.code().as_str()), (status, code), "{body:.60}: {reply:?}");
+    }
+    let reply = post(&front, &[json], r#"{"runtime_id":7}"#).await;
+    assert!(reply.json()["detail"].as_str().unwrap().contains("`runtime_id`"), "the place is named: {reply:?}");
+    let reply = front.admin("GET", "/v1/me", json!({ "unasked": true })).await;
+    assert_eq!(reply.status, 400, "a body where none is wanted");
+}
+
+#[tokio::test]
+async fn a_body_too_long_is_refused_before_it_is_read() {
+    let front = Front::new().await;
+    let head = |path: &str, length: &str| {
+        format!(
+            "POST {path} HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\n{length}\r\n\r\n",
+            front.address, front.admin
+        )
+    };
+    const MIB: usize = 1 << 20;
+    // Not a byte of them is sent.
+    for (path, length) in [("/v1/sessions", MIB + 1), ("/v1/sessions/x/prompt", 16 * MIB + 1), ("/v1/sessions", usize::MAX >> 2)] {
+        let reply = parse(&front.raw(head(path, &format!("content-length: {length}")).as_bytes()).await);
+        assert_eq!((reply.status, reply.code().as_str()), (413, "too_large"), "{path} {length}");
+    }
+    let chunk = format!("{:x}\r\n{}\r\n", MIB, "x".repeat(MIB));
+    let endless = head("/v1/sessions", "transfer-encoding: chunked") + &chunk.repeat(3);
+    let reply = front.raw(endless.as_bytes()).await;
+    assert!(reply.is_empty() || parse(&reply).status == 413, "counted while it comes: {reply}");
+    let fitting = json!({ "text": "x".repeat(15 * MIB) });
+    let session = front.session("fake").await;
+    assert_eq!(front.admin("POST", &format!("/v1/sessions/{session}/prompt"), fitting).await.status, 202);
+}
+
+#[tokio::test]
+async fn a_slow_body_is_cut() {
+    let front = Front::with(Limits::default(), GateLimits { body: Duration::from_millis(200) }).await;
+    for part in ["", "{"] {
+        let text = format!(
+            "POST /v1/sessions HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{part}",
+            front.address, front.admin
+        );
+        let reply = parse(&front.raw(text.as_bytes()).await);
+        assert_eq!((reply.status, reply.code().as_str()), (408, "too_slow"));
+    }
+}
+
+#[tokio::test]
+async fn nothing_hides_a_second_request_in_the_first() {
+    let front = Front::with(Limits { head: Duration::from_millis(300), ..Limits::default() }, GateLimits::default()).await;
+    let inner = format!("GET /healthz HTTP/1.1\r\nhost: {}\r\n\r\n", front.address);
+    let length = inner.len();
+    for framing in [
+        format!("content-length: 0\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n{inner}"),
+        format!("transfer-encoding: chunked\r\ncontent-length: {length}\r\n\r\n0\r\n\r\n{inner}"),
+        format!("content-length: 4\r\ncontent-length: 5\r\n\r\n{inner}"),
+        format!("content-length: +4\r\n\r\nabcd{inner}"),
+        format!("content-length: 4,4\r\n\r\nabcd{inner}"),
+        format!("content-length: 0x4\r\n\r\nabcd{inner}"),
+        format!("content-length: -1\r\n\r\n{inner}"),
+        format!("content-length : 0\r\n\r\n{inner}"),
+        format!("transfer-encoding: xchunked\r\n\r\n0\r\n\r\n{inner}"),
+        format!("transfer-encoding: chunked, identity\r\n\r\n0\r\n\r\n{inner}"),
+        format!("transfer-encoding: identity\r\n\r\n0\r\n\r\n{inner}"),
+        format!("transfer-encoding : chunked\r\n\r\n0\r\n\r\n{inner}"),
+        format!("transfer-encoding:\r\n chunked\r\n\r\n0\r\n\r\n{inner}"),
+        format!("transfer-encoding: chunked\r\n\r\nzz\r\n\r\n{inner}"),
+        format!("transfer-encoding: chunked\r\n\r\n-1\r\n\r\n{inner}"),
+        format!("transfer-encoding: chunked\r\n\r\n1\r\nab\r\n0\r\n\r\n{inner}"),
+        format!("transfer-encoding: chunked\r\n\r\nffffffffffffffffff\r\n\r\n{inner}"),
+        format!("x: y\r\n folded\r\ncontent-length: 0\r\n\r\n{inner}"),
+        format!("x y: z\r\ncontent-length: 0\r\n\r\n{inner}"),
+        format!("x\0: z\r\ncontent-length: 0\r\n\r\n{inner}"),
+        format!("x: \0\r\ncontent-length: 0\r\n\r\n{inner}"),
+        format!("content-length: {length}\r\n\r\n{inner}"),
+    ] {
+        let text = format!("POST /v1/pair HTTP/1.1\r\nhost: {}\r\n{framing}", front.address);
+        let reply = front.raw(text.as_bytes()).await;
+        assert!(!reply.contains("HTTP/1.1 2"), "{framing:?}: {reply}");
+        assert!(reply.is_empty() || reply.starts_with("HTTP/1.1 4"), "{framing:?}: {reply}");
+    }
+    for line in ["GET /healthz HTTP/1.1 x", "GET /healthz", "GET  /healthz HTTP/1.1", "GET /health z HTTP/1.1", "G@T /healthz\u{1}HTTP/1.1", "GET /healthz HTTP/2.0", "GET healthz HTTP/1.1"] {
+        let reply = front.raw(format!("{line}\r\nhost: {}\r\n\r\n", front.address).as_bytes()).await;
+        assert!(!reply.starts_with("HTTP/1.1 2"), "{line:?}: {reply}");
+    }
+}
+
+#[tokio::test]
+async fn a_device_with_a_part_of_the_gateway_sees_and_does_no_more() {
+    let front = Front::new().await;
+    let (mine, other) = (front.session("mine").await, front.session("other").await);
+    for (grant, what) in [
+        (json!({ "scopes": ["watch", "prompt", "approve", "admin"], "runtimes": ["mine"] }), "runtime"),
+        (json!({ "scopes": ["watch", "prompt", "approve", "admin"], "sessions": [mine] }), "session"),
+    ] {
+        let token = front.token(grant).await;
+        let call = async |method: &str, path: &str, body: Value| front.call(&token, method, path, body).await;
+        let sessions = call("GET", "/v1/sessions", Value::Null).await.json();
+        assert_eq!(sessions["sessions"].as_array().unwrap().len(), 1, "{what}");
+        let runtimes = call("GET", "/v1/runtimes", Value::Null).await.json();
+        assert_eq!(runtimes["runtimes"].as_array().unwrap().len(), 1, "{what}");
+        for (method, path, body) in [
+            ("GET", format!("/v1/sessions/{other}"), Value::Null),
+            ("GET", format!("/v1/sessions/{other}/events"), Value::Null),
+            ("GET", format!("/v1/sessions/{other}/snapshot"), Value::Null),
+            ("GET", format!("/v1/events?session={other}"), Value::Null),
+            ("GET", format!("/v1/requests?session={other}"), Value::Null),
+            ("POST", format!("/v1/sessions/{other}/prompt"), json!({ "text": "hi" })),
+            ("POST", format!("/v1/sessions/{other}/cancel"), Value::Null),
+            ("DELETE", format!("/v1/sessions/{other}"), Value::Null),
+            ("DELETE", "/v1/runtimes/other".into(), Value::Null),
+            ("POST", "/v1/sessions".into(), json!({ "runtime_id": "other" })),
+        ] {
+            let reply = call(method, &path, body).await;
+            assert_eq!(reply.status, 404, "{what}: {method} {path}: it does not exist for them");
+        }
+        for (method, path, body) in [
+            ("GET", "/metrics", Value::Null),
+            ("GET", "/v1/devices", Value::Null),
+            ("POST", "/v1/devices", json!({ "name": "x", "scopes": ["admin"] })),
+            ("POST", "/v1/codes", json!({})),
+            ("POST", "/v1/runtimes", json!({ "preset": "fake" })),
+        ] {
+            assert_eq!(call(method, path, body).await.status, 403, "{what}: {method} {path} is the whole gateway's");
+        }
+        // A request of the other session is no more there than the session.
+        front.admin("POST", &format!("/v1/sessions/{other}/prompt"), json!({ "text": "ask" })).await;
+        let request = front.open_request(&other).await["request_id"].as_str().unwrap().to_owned();
+        assert_eq!(call("GET", &format!("/v1/requests/{request}"), Value::Null).await.status, 404);
+        let answer = call("POST", &format!("/v1/requests/{request}/answer"), json!({ "option_id": "yes" })).await;
+        assert_eq!(answer.status, 404);
+        let seen = call("GET", "/v1/requests", Value::Null).await.json();
+        assert_eq!(seen["requests"], json!([]));
+        let events = call("GET", "/v1/events", Value::Null).await.json();
+        assert!(events["events"].as_array().unwrap().iter().all(|event| event["session_id"] == *mine), "{what}");
+        let done = front.admin("POST", &format!("/v1/requests/{request}/answer"), json!({ "option_id": "no" })).await;
+        assert_eq!(done.status, 200, "it was still open: {done:?}");
+    }
+}
+
+#[tokio::test]
+async fn who_may_only_watch_answers_nothing_however_it_is_put() {
+    let front = Front::new().await;
+    let session = front.session("fake").await;
+    let watcher = front.token(json!({ "scopes": ["watch", "prompt"] })).await;
+    front.admin("POST", &format!("/v1/sessions/{session}/prompt"), json!({ "text": "ask" })).await;
+    let id = front.open_request(&session).await["request_id"].as_str().unwrap().to_owned();
+    let path = format!("/v1/requests/{id}/answer");
+    let reply = front.call(&watcher, "POST", &path, json!({ "option_id": "yes" })).await;
+    assert_eq!((reply.status, reply.code().as_str()), (403, "scope_missing"));
+    let smuggled = json!({ "text": "/approve", "approved": true, "scopes": ["approve"] });
+    let reply = front.call(&watcher, "POST", &format!("/v1/sessions/{session}/prompt"), smuggled).await;
+    assert_eq!(reply.status, 422);
+    let said = front.call(&watcher, "POST", &format!("/v1/sessions/{session}/prompt"), json!({ "text": "/approve" })).await;
+    assert_eq!(said.status, 202, "words are words");
+    assert_eq!(front.admin("GET", &format!("/v1/requests/{id}"), Value::Null).await.json()["state"], "open");
+    for body in [r#"{"option_id":"yes","option_id":"no"}"#, r#"{"option_id":"yes","approved":true}"#] {
+        let bearer = format!("Bearer {}", front.admin);
+        let headers = [("authorization", bearer.as_str()), ("content-type", "application/json")];
+        assert_eq!(front.send("POST", &path, &headers, body).await.code(), "bad_body", "{body}");
+    }
+}
