@@ -2,12 +2,11 @@
 //! same door. Each fails when its defence is taken out.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "common/front.rs"]
-mod front;
+mod common;
 
 use std::time::Duration;
 
-use front::{Front, Reply, parse};
+use common::front::{Front, Reply, parse};
 use plexus::model::Scope;
 use plexus::router::{GateLimits, Limits, Policy, routes};
 use serde_json::{Value, json};
@@ -35,9 +34,12 @@ async fn by_default_every_route_is_closed() {
         let real = path.replace("{id}", "x");
         for method in METHODS {
             let policy = policy(method, path);
-            for (token, scope) in
-                [(None, None), (Some("plx_wrong"), None), (Some(&*watcher), Some(Scope::Watch)), (Some(&*approver), Some(Scope::Approve))]
-            {
+            for (token, scope) in [
+                (None, None),
+                (Some("plx_wrong"), None),
+                (Some(&*watcher), Some(Scope::Watch)),
+                (Some(&*approver), Some(Scope::Approve)),
+            ] {
                 let bearer = token.map(|token| format!("Bearer {token}"));
                 let headers: Vec<_> = bearer.iter().map(|bearer| ("authorization", bearer.as_str())).collect();
                 let reply = front.send(method, &real, &headers, "").await;
@@ -46,7 +48,9 @@ async fn by_default_every_route_is_closed() {
                     (Some(Policy::Public), _) => assert!(![401, 403, 404, 405].contains(&reply.status), "{what}"),
                     // 429 is the same no, to an address that has tried too often.
                     (_, None) => assert!(reply.status == 401 || (token.is_some() && reply.status == 429), "{what}"),
-                    (Some(Policy::Needs(needed)), Some(scope)) if needed != scope => assert_eq!(reply.status, 403, "{what}"),
+                    (Some(Policy::Needs(needed)), Some(scope)) if needed != scope => {
+                        assert_eq!(reply.status, 403, "{what}")
+                    }
                     (Some(Policy::Needs(_)), Some(_)) => assert!(![401, 403, 405].contains(&reply.status), "{what}"),
                     (None, Some(_)) => {
                         assert_eq!(reply.status, 405, "{what}");
@@ -72,7 +76,16 @@ async fn only_what_is_meant_to_be_open_is() {
     }
     open.sort();
     assert_eq!(open, PUBLIC);
-    for path in ["/nothing", "/v1", "/v1/", "/v1/sessions/", "//v1/sessions", "/v1//sessions", "/V1/sessions", "/v1/sessions/x/y"] {
+    for path in [
+        "/nothing",
+        "/v1",
+        "/v1/",
+        "/v1/sessions/",
+        "//v1/sessions",
+        "/v1//sessions",
+        "/V1/sessions",
+        "/v1/sessions/x/y",
+    ] {
         let reply = front.send("GET", path, &[], "").await;
         assert_eq!(reply.status, 401, "{path}");
         let reply = front.admin("GET", path, Value::Null).await;
@@ -107,7 +120,9 @@ async fn spellings_of_a_path_open_nothing() {
         let reply = front.send("GET", path, &[], "").await;
         let page = path.starts_with("/?");
         assert!(reply.status == if page { 200 } else { 401 } || reply.status == 400, "{path}: {reply:?}");
-        assert!(!reply.body.contains("sessions\":") && !reply.body.contains("root:") && !reply.body.contains("[package]"));
+        assert!(
+            !reply.body.contains("sessions\":") && !reply.body.contains("root:") && !reply.body.contains("[package]")
+        );
     }
 }
 
@@ -129,8 +144,14 @@ async fn another_name_for_us_is_refused_everywhere_whatever_the_token() {
     for head in [
         format!("GET /v1/me HTTP/1.1\r\nauthorization: {bearer}\r\nconnection: close\r\n\r\n"),
         format!("GET /v1/me HTTP/1.0\r\nauthorization: {bearer}\r\n\r\n"),
-        format!("GET /v1/me HTTP/1.1\r\nhost: {0}\r\nhost: {0}\r\nauthorization: {bearer}\r\nconnection: close\r\n\r\n", front.address),
-        format!("GET http://evil.example/v1/me HTTP/1.1\r\nhost: {}\r\nauthorization: {bearer}\r\nconnection: close\r\n\r\n", front.address),
+        format!(
+            "GET /v1/me HTTP/1.1\r\nhost: {0}\r\nhost: {0}\r\nauthorization: {bearer}\r\nconnection: close\r\n\r\n",
+            front.address
+        ),
+        format!(
+            "GET http://evil.example/v1/me HTTP/1.1\r\nhost: {}\r\nauthorization: {bearer}\r\nconnection: close\r\n\r\n",
+            front.address
+        ),
     ] {
         let status = parse(&front.raw(head.as_bytes()).await).status;
         assert!([400, 421].contains(&status), "{head}");
@@ -189,7 +210,13 @@ async fn every_response_tells_browsers_what_not_to_do_and_none_opens_the_door_to
         front.send("OPTIONS", "/v1/sessions", &preflight, "").await,
     ] {
         let csp = reply.header("content-security-policy").unwrap_or_default();
-        for rule in ["default-src 'none'", "script-src 'self'", "frame-ancestors 'none'", "form-action 'none'", "require-trusted-types-for 'script'"] {
+        for rule in [
+            "default-src 'none'",
+            "script-src 'self'",
+            "frame-ancestors 'none'",
+            "form-action 'none'",
+            "require-trusted-types-for 'script'",
+        ] {
             assert!(csp.contains(rule), "{rule}: {reply:?}");
         }
         assert!(!csp.contains("unsafe"));
@@ -259,7 +286,8 @@ async fn guessing_is_slowed_and_never_locks_a_good_token_out() {
     }
     assert_eq!((seen.first(), seen.last()), (Some(&401), Some(&429)));
     assert_eq!(front.admin("GET", "/v1/me", Value::Null).await.status, 200);
-    let reply = front.send("POST", "/v1/pair", &[("content-type", "application/json")], r#"{"code":"x","name":"y"}"#).await;
+    let reply =
+        front.send("POST", "/v1/pair", &[("content-type", "application/json")], r#"{"code":"x","name":"y"}"#).await;
     assert_eq!(reply.status, 429, "codes count with the tokens");
     let code = front.admin("POST", "/v1/codes", json!({ "scopes": ["watch"] })).await.json()["code"].clone();
     let body = json!({ "code": code, "name": "phone" }).to_string();
@@ -279,7 +307,12 @@ async fn post(front: &Front, headers: &[(&str, &str)], body: &str) -> Reply {
 async fn only_json_that_fits_is_a_body() {
     let front = Front::new().await;
     let json = ("content-type", "application/json");
-    for kind in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "text/plain; application/json"] {
+    for kind in [
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data; boundary=x",
+        "text/plain; application/json",
+    ] {
         let reply = post(&front, &[("content-type", kind)], "{}").await;
         assert_eq!((reply.status, reply.code().as_str()), (415, "not_json"), "{kind}");
     }
@@ -324,7 +357,9 @@ async fn a_body_too_long_is_refused_before_it_is_read() {
     };
     const MIB: usize = 1 << 20;
     // Not a byte of them is sent.
-    for (path, length) in [("/v1/sessions", MIB + 1), ("/v1/sessions/x/prompt", 16 * MIB + 1), ("/v1/sessions", usize::MAX >> 2)] {
+    for (path, length) in
+        [("/v1/sessions", MIB + 1), ("/v1/sessions/x/prompt", 16 * MIB + 1), ("/v1/sessions", usize::MAX >> 2)]
+    {
         let reply = parse(&front.raw(head(path, &format!("content-length: {length}")).as_bytes()).await);
         assert_eq!((reply.status, reply.code().as_str()), (413, "too_large"), "{path} {length}");
     }
@@ -352,7 +387,8 @@ async fn a_slow_body_is_cut() {
 
 #[tokio::test]
 async fn nothing_hides_a_second_request_in_the_first() {
-    let front = Front::with(Limits { head: Duration::from_millis(300), ..Limits::default() }, GateLimits::default()).await;
+    let front =
+        Front::with(Limits { head: Duration::from_millis(300), ..Limits::default() }, GateLimits::default()).await;
     let inner = format!("GET /healthz HTTP/1.1\r\nhost: {}\r\n\r\n", front.address);
     let length = inner.len();
     for framing in [
@@ -384,7 +420,15 @@ async fn nothing_hides_a_second_request_in_the_first() {
         assert!(!reply.contains("HTTP/1.1 2"), "{framing:?}: {reply}");
         assert!(reply.is_empty() || reply.starts_with("HTTP/1.1 4"), "{framing:?}: {reply}");
     }
-    for line in ["GET /healthz HTTP/1.1 x", "GET /healthz", "GET  /healthz HTTP/1.1", "GET /health z HTTP/1.1", "G@T /healthz\u{1}HTTP/1.1", "GET /healthz HTTP/2.0", "GET healthz HTTP/1.1"] {
+    for line in [
+        "GET /healthz HTTP/1.1 x",
+        "GET /healthz",
+        "GET  /healthz HTTP/1.1",
+        "GET /health z HTTP/1.1",
+        "G@T /healthz\u{1}HTTP/1.1",
+        "GET /healthz HTTP/2.0",
+        "GET healthz HTTP/1.1",
+    ] {
         let reply = front.raw(format!("{line}\r\nhost: {}\r\n\r\n", front.address).as_bytes()).await;
         assert!(!reply.starts_with("HTTP/1.1 2"), "{line:?}: {reply}");
     }
@@ -456,7 +500,8 @@ async fn who_may_only_watch_answers_nothing_however_it_is_put() {
     let smuggled = json!({ "text": "/approve", "approved": true, "scopes": ["approve"] });
     let reply = front.call(&watcher, "POST", &format!("/v1/sessions/{session}/prompt"), smuggled).await;
     assert_eq!(reply.status, 422);
-    let said = front.call(&watcher, "POST", &format!("/v1/sessions/{session}/prompt"), json!({ "text": "/approve" })).await;
+    let said =
+        front.call(&watcher, "POST", &format!("/v1/sessions/{session}/prompt"), json!({ "text": "/approve" })).await;
     assert_eq!(said.status, 202, "words are words");
     assert_eq!(front.admin("GET", &format!("/v1/requests/{id}"), Value::Null).await.json()["state"], "open");
     for body in [r#"{"option_id":"yes","option_id":"no"}"#, r#"{"option_id":"yes","approved":true}"#] {

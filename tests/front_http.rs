@@ -1,10 +1,9 @@
 //! The HTTP surface, over real sockets: what a client can do, and what it is told.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "common/front.rs"]
-mod front;
+mod common;
 
-use front::{Front, LONG};
+use common::front::{Front, LONG};
 use serde_json::{Value, json};
 
 async fn prompt(front: &Front, session: &str, text: &str) -> Value {
@@ -53,7 +52,10 @@ async fn a_prompt_is_read_back_by_pages_by_polls_and_by_snapshot() {
     // One at a time, the same events with the same cursors.
     let (mut after, mut single) = (String::new(), Vec::new());
     while single.len() < events.len() {
-        let page = front.admin("GET", &format!("/v1/events?limit=1&after={after}&session={session}"), Value::Null).await.json();
+        let page = front
+            .admin("GET", &format!("/v1/events?limit=1&after={after}&session={session}"), Value::Null)
+            .await
+            .json();
         assert_eq!(page["events"].as_array().unwrap().len(), 1);
         single.push(page["events"][0].clone());
         after = page["next"].as_str().unwrap().into();
@@ -237,7 +239,10 @@ async fn runtimes_start_by_preset_or_by_command_and_names_are_found_for_them() {
     let start = async |body: Value| front.admin("POST", "/v1/runtimes", body).await;
     assert_eq!(start(json!({ "preset": "fake" })).await.json()["runtime_id"], "fake");
     let second = start(json!({ "preset": "fake" })).await;
-    assert_eq!((&second.json()["runtime_id"], second.header("location")), (&json!("fake-2"), Some("/v1/runtimes/fake-2")));
+    assert_eq!(
+        (&second.json()["runtime_id"], second.header("location")),
+        (&json!("fake-2"), Some("/v1/runtimes/fake-2"))
+    );
     let third = start(json!({ "dialect": "acp", "command": ["/usr/bin/agent", "--acp"], "cwd": "/tmp" })).await;
     assert_eq!(third.json()["runtime_id"], "agent");
     let taken = start(json!({ "preset": "fake", "id": "fake" })).await;

@@ -1,7 +1,5 @@
 //! What a client is told when something was not done: RFC 9457 problems with stable codes, from one table.
 
-use std::borrow::Cow;
-
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use http::header::{ALLOW, CONNECTION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
@@ -22,21 +20,21 @@ pub struct Problem {
     /// The HTTP status.
     pub status: StatusCode,
     /// What happened, stable.
-    pub code: Cow<'static, str>,
+    pub code: &'static str,
     /// What happened this time, in words, with the fix where there is one.
     pub detail: String,
     /// Further members, at the top level beside the standard ones.
-    pub extra: Map<String, Value>,
-    allow: Option<String>,
-    retry_after: Option<u64>,
+    pub extra: Box<Map<String, Value>>,
+    allow: Option<Box<str>>,
+    retry_after: Option<u32>,
     close: bool,
 }
 
 impl Problem {
     /// A problem.
-    pub fn new(status: StatusCode, code: impl Into<Cow<'static, str>>, detail: impl Into<String>) -> Self {
+    pub fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
         let detail = detail.into();
-        Self { status, code: code.into(), detail, extra: Map::new(), allow: None, retry_after: None, close: false }
+        Self { status, code, detail, extra: Box::default(), allow: None, retry_after: None, close: false }
     }
 
     /// The bearer is missing or wrong: which of them is nobody's business.
@@ -54,9 +52,9 @@ impl Problem {
     }
 
     /// The path takes other methods.
-    pub fn method_not_allowed(allow: String) -> Self {
+    pub fn method_not_allowed(allow: &str) -> Self {
         let detail = format!("this path takes {allow}");
-        Self { allow: Some(allow), ..Self::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", detail) }
+        Self { allow: Some(allow.into()), ..Self::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", detail) }
     }
 
     /// What was sent parses but does not fit.
@@ -80,7 +78,7 @@ impl Problem {
 
     /// Says when to come back, in seconds.
     #[must_use]
-    pub fn retry_after(self, seconds: u64) -> Self {
+    pub fn retry_after(self, seconds: u32) -> Self {
         Self { retry_after: Some(seconds), ..self }
     }
 
@@ -107,12 +105,12 @@ impl Problem {
 
     /// The whole as JSON, as HTTP and WebSocket clients get it.
     pub fn to_json(&self) -> Value {
-        let mut all = self.extra.clone();
+        let mut all = (*self.extra).clone();
         all.insert("type".into(), format!("urn:plexus:problem:{}", self.code).into());
         all.insert("title".into(), self.status.canonical_reason().unwrap_or("Error").into());
         all.insert("status".into(), self.status.as_u16().into());
         all.insert("detail".into(), self.detail.clone().into());
-        all.insert("code".into(), self.code.clone().into());
+        all.insert("code".into(), self.code.into());
         Value::Object(all)
     }
 }
@@ -256,7 +254,7 @@ mod tests {
             (Refusal::Stopping, 503, "stopping"),
         ] {
             let problem = Problem::from(refusal);
-            assert_eq!((problem.status.as_u16(), &*problem.code), (status, code));
+            assert_eq!((problem.status.as_u16(), problem.code), (status, code));
         }
         assert_eq!(Problem::from(StoreError::Full).status.as_u16(), 507);
         assert_eq!(Problem::from(AuthError::BadCode).status.as_u16(), 401);

@@ -1,4 +1,5 @@
-//! The checks between a parsed request and its handler, in this order: Host, Origin and Sec-Fetch-Site, the bearer, the
+//! The checks between a parsed request and its handler. One file: their order is the point, and each stands beside the
+//! spellings it must refuse. Host, Origin and Sec-Fetch-Site, the bearer, the
 //! route, the method, the content type, the size, the time a body takes, the depth of its JSON. [`Call::json`] checks the
 //! last one, its shape.
 //!
@@ -256,10 +257,9 @@ fn check_host(hosts: &Hosts, request: &Request) -> Result<(), Problem> {
 
 fn check_origin(hosts: &Hosts, request: &Request) -> Result<(), Problem> {
     let foreign = || Problem::new(StatusCode::FORBIDDEN, "foreign_origin", "other sites may not call this gateway");
-    if let Some(origin) = only(request.headers(), &ORIGIN).map_err(|()| foreign())? {
-        if !hosts.origins.contains(origin) {
-            return Err(foreign());
-        }
+    let origin = only(request.headers(), &ORIGIN).map_err(|()| foreign())?;
+    if origin.is_some_and(|origin| !hosts.origins.contains(origin)) {
+        return Err(foreign());
     }
     let fetch = |name| only(request.headers(), &HeaderName::from_static(name)).map_err(|()| foreign());
     match fetch("sec-fetch-site")? {
@@ -327,7 +327,7 @@ pub(super) fn failed(auth: &Auth, parts: &Parts) -> Option<Problem> {
         "too_many_failures",
         "too many wrong tokens or codes came from this address; a right one works all the same",
     );
-    Some(problem.retry_after(wait.as_secs() + 1))
+    Some(problem.retry_after(u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).saturating_add(1)))
 }
 
 /// The checks of one route, then its handler.
@@ -457,7 +457,7 @@ pub(super) fn nowhere(gate: &Gate, parts: &Parts) -> Problem {
 }
 
 /// A route that takes other methods: as [`nowhere`], then 405.
-pub(super) fn other_method(gate: &Gate, parts: &Parts, allow: String) -> Problem {
+pub(super) fn other_method(gate: &Gate, parts: &Parts, allow: &str) -> Problem {
     match enter(gate, parts) {
         Ok(_) => Problem::method_not_allowed(allow),
         Err(problem) => problem,

@@ -1,4 +1,6 @@
-//! Our own accept loop on hyper's HTTP/1.1 server: it cuts slow, silent and oversize clients, which `axum::serve` does not.
+//! Our own accept loop. One file: the socket, who may write to it when, and the tests that hold hyper to what that needs.
+//!
+//! hyper's HTTP/1.1 server with limits cuts slow, silent and oversize clients, which `axum::serve` does not.
 //!
 //! **One socket, two users.** hyper reads and writes through [`Socket`], which holds the TCP stream in an [`Arc`]. Every
 //! request carries a [`ConnHandle`] with the same `Arc`, so that a streaming surface can, once hyper has written the

@@ -113,7 +113,7 @@ pub fn build<S: Clone + Send + Sync + 'static>(gate: &Gate, table: &'static [Rou
         let methods = any(move |params: RawPathParams, request: Request| async move {
             let method = if *request.method() == Method::HEAD { &Method::GET } else { request.method() };
             let Some(route) = routes.iter().find(|route| route.method == *method) else {
-                return guard::other_method(&gate, &request.into_parts().0, allow).into_response();
+                return guard::other_method(&gate, &request.into_parts().0, &allow).into_response();
             };
             let params = params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
             guard::admit(&gate, route, state, params, request).await

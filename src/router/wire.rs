@@ -60,7 +60,7 @@ fn timestamp(out: &mut Vec<u8>, at: Timestamp) {
             let whole = Timestamp::from_millis(second.saturating_mul(1000)).to_string();
             match whole.strip_suffix("000Z") {
                 // Far past what a calendar shows, and before its beginning, the plain way is right.
-                Some(stem) if second >= 0 && second < 253_402_300_800 => {
+                Some(stem) if (0..253_402_300_800).contains(&second) => {
                     text.clear();
                     text.extend_from_slice(stem.as_bytes());
                     *known = second;

@@ -1,5 +1,5 @@
 //! The front door on a port of its own, over a store in memory and a runtime that is a few lines of this file.
-#![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(unreachable_pub, reason = "each story uses a part of it")]
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -9,8 +9,8 @@ use std::time::Duration;
 use plexus::auth::{Auth, Persist, read_token};
 use plexus::dialects::{Ask, AskKey, Command, Draft, RunEnd, Said, Subject};
 use plexus::model::{
-    Choice, Epoch, Kind, NativeId, Offer, Origin, RequestType, RunStatus, RuntimeInfo, RuntimeSpec, RuntimeState, SessionId,
-    Timestamp,
+    Choice, Epoch, Kind, NativeId, Offer, Origin, RequestType, RunStatus, RuntimeInfo, RuntimeSpec, RuntimeState,
+    SessionId, Timestamp,
 };
 use plexus::router::{AppState, GateLimits, Hosts, Limits, app, serve};
 use plexus::sessions::{Directory, Entry, Exit, FromRuntime, Inlet, Launcher, Link, LinkEnd, Log, Rows, Rules};
@@ -108,6 +108,7 @@ async fn obey(mut end: LinkEnd) {
     for inlet in inlets.values() {
         inlet.put(FromRuntime::Gone(Exit { stopped: true, ..Exit::default() })).await;
     }
+    end.info.send_modify(|info| *info = Arc::new(RuntimeInfo { state: RuntimeState::Exited, ..(**info).clone() }));
 }
 
 fn question(key: AskKey) -> Ask {

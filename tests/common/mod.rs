@@ -2,4 +2,5 @@
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::print_stderr, clippy::panic)]
 
 pub mod agents;
+pub mod front;
 pub mod gateway;
