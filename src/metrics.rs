@@ -27,6 +27,8 @@ pub struct Metrics {
     pub requests: IntCounterVec,
     /// Answers that came after somebody else's.
     pub double_answers: IntCounter,
+    /// Responses of clients to nothing that was asked, or that were not taken.
+    pub stray_answers: IntCounter,
     /// Seconds of one group commit.
     pub store_commit: Histogram,
     /// Events in one group commit.
@@ -90,6 +92,10 @@ impl Metrics {
                 &["state"]
             )),
             double_answers: made!(IntCounter::new("plexus_double_answers_total", "Answers after somebody else's")),
+            stray_answers: made!(IntCounter::new(
+                "plexus_stray_answers_total",
+                "Responses of clients to nothing that was asked, or that were not taken"
+            )),
             store_commit: made!(seconds("plexus_store_commit_seconds", "One group commit", &commits)),
             store_group: made!(seconds(
                 "plexus_store_group_events",

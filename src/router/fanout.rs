@@ -1,0 +1,757 @@
+//! Fan-out: a subscriber is a cursor. One file because the tail, the pump and the connections share one discipline of
+//! locks: connection, then tail; never two connections, never a lock across an await.
+//!
+//! A [`Fan`] encodes each event once and keeps the newest bytes as its *hot tail*. Whoever follows it is written to
+//! straight from there, by the fan's pump as long as the socket takes everything at once, else by the connection's own
+//! task. Whoever fell out of the tail, or has just come, is *cold*: its own task reads pages from the log until it is in
+//! the tail again. Nothing is queued for anybody and nothing is dropped.
+
+use std::collections::{HashMap, VecDeque};
+use std::io::{ErrorKind, IoSlice};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::time::Duration;
+
+use bytes::{Buf, Bytes};
+use serde::Serialize;
+use tokio::net::TcpStream;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::frames::{Encoder, Framing, Projection, SessionView, sse_notify, ws_notify};
+use crate::metrics::metrics;
+use crate::model::{Cursor, Event, Position};
+use crate::sessions::{Filter, Log};
+use crate::store::{ReadLimit, StoreError};
+
+/// Bytes of finished frames that a fan keeps while somebody in it is behind; who falls further behind reads the log.
+pub const HOT_TAIL: usize = 4 << 20;
+/// Bytes that it keeps while nobody is: what somebody who catches up must come near to.
+const QUIET_TAIL: usize = 256 << 10;
+/// Bytes of events of one batch (about twice that as frames, if they are small); one event is never split. A blocked or
+/// cold subscriber holds one batch at most.
+const BATCH: usize = 32 << 10;
+/// Events of one batch at most.
+const BATCH_EVENTS: usize = 512;
+/// Bytes that an envelope adds to a body, about: what a batch's buffer starts with.
+const ENVELOPE: usize = 384;
+/// Bytes that the pump encodes before it writes: a burst goes out merged, yet nobody waits for a long one.
+const GATHER: usize = 512 << 10;
+/// Slices of one vectored write.
+const SLICES: usize = 64;
+/// Sockets that the pump writes to before it lets other tasks run.
+const TURN: usize = 32;
+/// How long the pump or a connection waits before it asks the store again after a failure.
+const STORE_RETRY: Duration = Duration::from_millis(200);
+/// Capacity that an empty buffer for control frames keeps; a larger one is given back.
+const OUT_KEPT: usize = 1 << 10;
+
+/// Consecutive events as finished frames.
+struct Batch {
+    /// It begins after this.
+    after: Position,
+    /// It ends with this: everything between that the filter lets through is in it.
+    last: Position,
+    bytes: Bytes,
+    /// Where each event's frames end.
+    ends: Box<[(Position, u32)]>,
+}
+
+impl Batch {
+    fn encode(encoder: &Encoder, events: &[Arc<Event>], after: Position, last: Position) -> Self {
+        let native = encoder.projection == Projection::Native;
+        let of_native = |event: &Event| event.native.as_ref().filter(|_| native).map_or(0, Bytes::len);
+        let weight: usize = events.iter().map(|event| event.body.len() + of_native(event) + ENVELOPE).sum();
+        let (mut bytes, mut scratch) = (Vec::with_capacity(weight), Vec::new());
+        let ends = events
+            .iter()
+            .map(|event| {
+                encoder.event(&mut bytes, &mut scratch, event);
+                (event.position, u32::try_from(bytes.len()).unwrap_or(u32::MAX))
+            })
+            .collect();
+        Self { after, last, bytes: bytes.into(), ends }
+    }
+
+    /// Where the frames of what comes after `after`, up to `upto`, lie in the bytes.
+    fn cut(&self, after: Position, upto: Position) -> std::ops::Range<usize> {
+        let end_of = |position: Position| match self.ends.partition_point(|(at, _)| *at <= position) {
+            0 => 0,
+            n => self.ends[n - 1].1 as usize,
+        };
+        let from = if after <= self.after { 0 } else { end_of(after) };
+        let to = if upto >= self.last { self.bytes.len() } else { end_of(upto) };
+        from..to.max(from)
+    }
+}
+
+/// The newest frames of a fan.
+struct Tail {
+    /// Who has everything up to here can follow from the tail.
+    start: Position,
+    /// The pump has come this far.
+    end: Position,
+    bytes: usize,
+    batches: VecDeque<Batch>,
+}
+
+impl Tail {
+    fn shrink_to(&mut self, bound: usize) {
+        while self.bytes > bound && self.batches.len() > 1 {
+            if let Some(old) = self.batches.pop_front() {
+                self.bytes -= old.bytes.len();
+                self.start = old.last;
+            }
+        }
+        if self.batches.capacity() > 64 && self.batches.len() * 4 < self.batches.capacity() {
+            self.batches.shrink_to_fit();
+        }
+    }
+}
+
+/// What makes two subscribers see the same bytes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct FanKey {
+    /// Which events.
+    pub filter: Filter,
+    /// What of them.
+    pub projection: Projection,
+    /// For which transport.
+    pub framing: Framing,
+}
+
+/// Every fan there is. Cheap to clone.
+#[derive(Clone)]
+pub struct Fans {
+    shared: Arc<Registry>,
+}
+
+struct Registry {
+    log: Log,
+    view: SessionView,
+    stall: Duration,
+    fans: Mutex<HashMap<FanKey, Weak<Fan>>>,
+}
+
+impl Fans {
+    /// No fans yet. A socket that takes nothing for `stall` is given up.
+    pub fn new(log: Log, view: SessionView, stall: Duration) -> Self {
+        Self { shared: Arc::new(Registry { log, view, stall, fans: Mutex::default() }) }
+    }
+
+    /// The log they read.
+    pub fn log(&self) -> &Log {
+        &self.shared.log
+    }
+
+    /// The fan for `key`: the one there is, or a new one that ends when its last holder lets go.
+    pub fn fan(&self, key: FanKey) -> Arc<Fan> {
+        let mut fans = lock(&self.shared.fans);
+        if let Some(fan) = fans.get(&key).and_then(Weak::upgrade) {
+            return fan;
+        }
+        let log = self.shared.log.clone();
+        let head = log.head();
+        let encoder = Encoder {
+            epoch: log.epoch().clone(),
+            projection: key.projection,
+            framing: key.framing,
+            view: Arc::clone(&self.shared.view),
+        };
+        let core = Arc::new(Core {
+            filter: key.filter.clone(),
+            encoder,
+            log,
+            tail: RwLock::new(Tail { start: head, end: head, bytes: 0, batches: VecDeque::new() }),
+            members: Mutex::default(),
+        });
+        let pump = tokio::spawn(pump(Arc::clone(&core))).abort_handle();
+        let fan = Arc::new(Fan { core, key: key.clone(), registry: Arc::downgrade(&self.shared), pump });
+        fans.insert(key, Arc::downgrade(&fan));
+        fan
+    }
+}
+
+/// The followers of one filter in one projection over one transport.
+pub struct Fan {
+    core: Arc<Core>,
+    key: FanKey,
+    registry: Weak<Registry>,
+    pump: tokio::task::AbortHandle,
+}
+
+impl Drop for Fan {
+    fn drop(&mut self) {
+        self.pump.abort();
+        if let Some(registry) = self.registry.upgrade() {
+            let mut fans = lock(&registry.fans);
+            // A new fan may have taken the place since the last holder let go.
+            if fans.get(&self.key).is_some_and(|fan| fan.strong_count() == 0) {
+                fans.remove(&self.key);
+            }
+        }
+    }
+}
+
+struct Core {
+    filter: Filter,
+    encoder: Encoder,
+    log: Log,
+    tail: RwLock<Tail>,
+    members: Mutex<Members>,
+}
+
+/// Who follows: those whose answers an agent may wait for, and the rest.
+#[derive(Default)]
+struct Members {
+    answering: Slots,
+    watching: Slots,
+}
+
+#[derive(Default)]
+struct Slots {
+    slots: Vec<Option<Arc<Conn>>>,
+    free: Vec<usize>,
+}
+
+impl Slots {
+    fn insert(&mut self, conn: Arc<Conn>) -> usize {
+        if let Some(slot) = self.free.pop() {
+            self.slots[slot] = Some(conn);
+            return slot;
+        }
+        self.slots.push(Some(conn));
+        self.slots.len() - 1
+    }
+
+    fn remove(&mut self, slot: usize) {
+        if self.slots.get_mut(slot).and_then(Option::take).is_some() {
+            self.free.push(slot);
+        }
+        if self.free.len() == self.slots.len() {
+            *self = Self::default();
+        }
+    }
+}
+
+impl Members {
+    fn of(&mut self, answers: bool) -> &mut Slots {
+        if answers { &mut self.answering } else { &mut self.watching }
+    }
+}
+
+impl Core {
+    fn tail(&self) -> std::sync::RwLockReadGuard<'_, Tail> {
+        self.tail.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tail_mut(&self) -> std::sync::RwLockWriteGuard<'_, Tail> {
+        self.tail.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Encodes what the log has after the tail's end, up to [`GATHER`]. Returns whether the tail grew.
+    async fn gather(&self) -> Result<bool, StoreError> {
+        let limit = ReadLimit { events: BATCH_EVENTS, bytes: BATCH };
+        let mut gathered = 0;
+        let mut end = self.tail().end;
+        while gathered < GATHER {
+            let page = match self.log.read_hot(&self.filter, end, limit) {
+                Some(page) => page,
+                None => Box::pin(self.log.read(&self.filter, end, limit)).await?,
+            };
+            if page.next <= end {
+                break;
+            }
+            let batch = (!page.events.is_empty()).then(|| Batch::encode(&self.encoder, &page.events, end, page.next));
+            end = page.next;
+            let mut tail = self.tail_mut();
+            tail.end = end;
+            if let Some(batch) = batch {
+                gathered += batch.bytes.len();
+                tail.bytes += batch.bytes.len();
+                tail.batches.push_back(batch);
+                tail.shrink_to(HOT_TAIL);
+            }
+        }
+        Ok(gathered > 0)
+    }
+
+    /// Writes to everybody whose socket takes it, those who may answer first. Returns whether somebody in the tail is behind.
+    async fn flush_all(&self) -> bool {
+        let mut behind = false;
+        for answers in [true, false] {
+            let mut at = 0;
+            loop {
+                let (some, more) = {
+                    let mut members = lock(&self.members);
+                    let slots = &members.of(answers).slots;
+                    let end = (at + TURN).min(slots.len());
+                    let some: Vec<Arc<Conn>> = slots[at.min(end)..end].iter().flatten().cloned().collect();
+                    at = end;
+                    (some, end < slots.len())
+                };
+                for conn in &some {
+                    behind |= conn.flush(false) == Flow::Blocked;
+                }
+                drop(some);
+                if !more {
+                    break;
+                }
+                // A request that comes in meanwhile is not kept waiting by a thousand watchers.
+                tokio::task::yield_now().await;
+            }
+        }
+        behind
+    }
+}
+
+async fn pump(core: Arc<Core>) {
+    let mut head = core.log.watch();
+    loop {
+        head.borrow_and_update();
+        match core.gather().await {
+            Ok(true) => {
+                if !core.flush_all().await {
+                    core.tail_mut().shrink_to(QUIET_TAIL);
+                }
+            }
+            Ok(false) => {
+                if head.changed().await.is_err() {
+                    return;
+                }
+            }
+            Err(error) => {
+                tracing::warn!(%error, "followers wait: the log cannot be read");
+                tokio::time::sleep(STORE_RETRY).await;
+            }
+        }
+    }
+}
+
+/// How a connection stands after a flush.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    /// Everything there was is written.
+    Done,
+    /// The socket takes no more for now.
+    Blocked,
+    /// A subscription must read the log: [`Conn::catch_up`].
+    Cold,
+    /// The socket is broken.
+    Dead,
+}
+
+/// A client's socket and what it follows.
+///
+/// Whoever holds one runs a task that calls [`flush`](Self::flush) with `own` set whenever [`kick`](Self::kick) tells it
+/// to, and until it gets [`Flow::Done`]; [`leave`](Self::leave) at the end takes it out of its fans.
+pub struct Conn {
+    socket: Arc<TcpStream>,
+    log: Log,
+    framing: Framing,
+    /// The label in the metrics.
+    transport: &'static str,
+    stall: Duration,
+    kick: Notify,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// What is left of a batch that the socket took a part of.
+    rest: Bytes,
+    /// Frames of the connection's own; always whole ones, but for what is sent already.
+    out: Vec<u8>,
+    sent: usize,
+    subs: Vec<Sub>,
+    /// The connection's own task writes; the pump does not.
+    own: bool,
+    dead: bool,
+    /// When the socket last took something, or was last found with nothing to take.
+    progress: Instant,
+}
+
+struct Sub {
+    /// What was asked for: a session's id, or `*`.
+    name: Arc<str>,
+    fan: Arc<Fan>,
+    slot: usize,
+    answers: bool,
+    position: Position,
+    /// Replay ends here; then `live` is said.
+    live_at: Option<Position>,
+    /// Whether `live` carries an id: there was nothing before it that could.
+    live_id: bool,
+    /// Reads the log; if it followed before, how far it was behind when it fell out of the tail.
+    cold: bool,
+    fell: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct Live<'a> {
+    session_id: &'a str,
+    head: Cursor,
+}
+
+#[derive(Serialize)]
+struct Lag<'a> {
+    session_id: &'a str,
+    head: Cursor,
+    behind: u64,
+}
+
+/// A subscription to add.
+pub struct Subscribe {
+    /// What was asked for: a session's id, or `*`.
+    pub name: Arc<str>,
+    /// Whom to follow.
+    pub fan: Arc<Fan>,
+    /// Whether the client can and may answer requests: it is written to first.
+    pub answers: bool,
+    /// Begin after this.
+    pub after: Position,
+    /// Say `live` after this.
+    pub live_at: Position,
+    /// Whether `live` carries a cursor of its own on transports that have one.
+    pub live_id: bool,
+}
+
+impl Conn {
+    /// A connection that follows nothing yet.
+    pub fn new(fans: &Fans, socket: Arc<TcpStream>, framing: Framing) -> Arc<Self> {
+        let transport = match framing {
+            Framing::WebSocket => "ws",
+            Framing::Sse => "sse",
+        };
+        Arc::new(Self {
+            socket,
+            log: fans.shared.log.clone(),
+            framing,
+            transport,
+            stall: fans.shared.stall,
+            kick: Notify::new(),
+            state: Mutex::new(State {
+                rest: Bytes::new(),
+                out: Vec::new(),
+                sent: 0,
+                subs: Vec::new(),
+                own: false,
+                dead: false,
+                progress: Instant::now(),
+            }),
+        })
+    }
+
+    /// The socket.
+    pub fn socket(&self) -> &Arc<TcpStream> {
+        &self.socket
+    }
+
+    /// Told when the connection's own task has something to do.
+    pub async fn kick(&self) {
+        self.kick.notified().await;
+    }
+
+    /// Wakes the connection's own task.
+    pub fn wake(&self) {
+        self.kick.notify_one();
+    }
+
+    /// When the socket is given up if it takes nothing until then.
+    pub fn stalls_at(&self) -> Instant {
+        lock(&self.state).progress + self.stall
+    }
+
+    /// Bytes of own frames that wait.
+    pub fn backlog(&self) -> usize {
+        let state = lock(&self.state);
+        state.out.len() - state.sent
+    }
+
+    /// Appends own frames (whole ones) and does not write yet.
+    pub fn push(&self, frames: impl FnOnce(&mut Vec<u8>)) {
+        frames(&mut lock(&self.state).out);
+    }
+
+    /// Begins to follow. `hello` (whole frames) comes first. It is cold until the own task has flushed.
+    pub fn subscribe(self: &Arc<Self>, subscribe: Subscribe, hello: &[u8]) {
+        self.unsubscribe(&subscribe.name);
+        let Subscribe { name, fan, answers, after, live_at, live_id } = subscribe;
+        let mut state = lock(&self.state);
+        state.out.extend_from_slice(hello);
+        state.own = true;
+        let slot = lock(&fan.core.members).of(answers).insert(Arc::clone(self));
+        metrics().subscribers.with_label_values(&[self.transport]).inc();
+        state.subs.push(Sub {
+            name,
+            fan,
+            slot,
+            answers,
+            position: after,
+            live_at: Some(live_at.max(after)),
+            live_id,
+            cold: false,
+            fell: None,
+        });
+        drop(state);
+        self.wake();
+    }
+
+    /// Stops following `name`. Returns whether it was followed. What is half written is finished first.
+    pub fn unsubscribe(&self, name: &str) -> bool {
+        let mut state = lock(&self.state);
+        let Some(at) = state.subs.iter().position(|sub| &*sub.name == name) else { return false };
+        let sub = state.subs.swap_remove(at);
+        drop(state);
+        self.part(&sub);
+        true
+    }
+
+    /// Stops following everything.
+    pub fn leave(&self) {
+        let subs = std::mem::take(&mut lock(&self.state).subs);
+        for sub in &subs {
+            self.part(sub);
+        }
+    }
+
+    fn part(&self, sub: &Sub) {
+        lock(&sub.fan.core.members).of(sub.answers).remove(sub.slot);
+        metrics().subscribers.with_label_values(&[self.transport]).dec();
+        if sub.fell.is_some() {
+            metrics().lagging.dec();
+        }
+    }
+
+    /// What is followed, and how far each has come.
+    pub fn following(&self) -> Vec<(Arc<str>, Cursor)> {
+        let state = lock(&self.state);
+        state.subs.iter().map(|sub| (Arc::clone(&sub.name), self.log.cursor(sub.position))).collect()
+    }
+
+    /// How many subscriptions there are.
+    pub fn subscriptions(&self) -> usize {
+        lock(&self.state).subs.len()
+    }
+
+    /// Writes what the socket takes. The pump (`own` unset) leaves a connection alone whose own task writes.
+    pub fn flush(&self, own: bool) -> Flow {
+        let mut state = lock(&self.state);
+        if state.own && !own {
+            // In the tail it counts as behind, so that the tail is kept for it; a cold one has no use of the tail.
+            return if state.subs.iter().any(|sub| sub.cold) { Flow::Cold } else { Flow::Blocked };
+        }
+        let flow = if state.dead { Flow::Dead } else { self.write(&mut state, own) };
+        let mine = flow != Flow::Done;
+        if mine && !state.own {
+            state.progress = Instant::now();
+            self.wake();
+        }
+        state.own = mine;
+        state.dead |= flow == Flow::Dead;
+        flow
+    }
+
+    fn write(&self, state: &mut State, own: bool) -> Flow {
+        loop {
+            let (next, cold) = self.choose(state);
+            let fan = next.map(|n| Arc::clone(&state.subs[n].fan));
+            let tail = fan.as_ref().map(|fan| fan.core.tail());
+            let State { rest, out, sent, subs, progress, .. } = &mut *state;
+            let mut slices = [IoSlice::new(&[]); SLICES];
+            let (mut used, mut offered) = (0, 0);
+            for own_bytes in [&rest[..], &out[*sent..]] {
+                if !own_bytes.is_empty() {
+                    slices[used] = IoSlice::new(own_bytes);
+                    used += 1;
+                    offered += own_bytes.len();
+                }
+            }
+            let mut sub = next.map(|n| &mut subs[n]);
+            let mut span = (Position::START, Position::START, 0);
+            if let (Some(sub), Some(tail)) = (&mut sub, &tail) {
+                if sub.position < tail.start {
+                    // It fell out of the tail since it was chosen.
+                    continue;
+                }
+                let upto = sub.live_at.unwrap_or(Position(u64::MAX)).min(tail.end);
+                span = (sub.position, upto, tail.batches.partition_point(|batch| batch.last <= sub.position));
+                for (batch, range) in spanned(tail, span) {
+                    if used == SLICES {
+                        break;
+                    }
+                    slices[used] = IoSlice::new(&batch.bytes[range.clone()]);
+                    used += 1;
+                    offered += range.len();
+                }
+            }
+            if offered == 0 {
+                return if cold { Flow::Cold } else { Flow::Done };
+            }
+            let taken = match self.socket.try_write_vectored(&slices[..used]) {
+                Ok(0) => return Flow::Dead,
+                Ok(taken) => taken,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Flow::Blocked,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(_) => return Flow::Dead,
+            };
+            let mut left = taken;
+            let of_rest = left.min(rest.len());
+            rest.advance(of_rest);
+            left -= of_rest;
+            if rest.is_empty() {
+                // An empty slice of a batch would keep the whole batch in memory.
+                *rest = Bytes::new();
+            }
+            let of_out = left.min(out.len() - *sent);
+            *sent += of_out;
+            left -= of_out;
+            if *sent == out.len() {
+                out.clear();
+                out.shrink_to(OUT_KEPT);
+                *sent = 0;
+            }
+            if let (Some(sub), Some(tail)) = (sub, &tail) {
+                for (batch, range) in spanned(tail, span) {
+                    if left == 0 {
+                        break;
+                    }
+                    sub.position = batch.last.min(span.1);
+                    if left < range.len() {
+                        *rest = batch.bytes.slice(range.start + left..range.end);
+                        break;
+                    }
+                    left -= range.len();
+                }
+            }
+            if own {
+                *progress = Instant::now();
+            } else if taken < offered {
+                // The socket is full: to find that out once more is the own task's business.
+                return Flow::Blocked;
+            }
+        }
+    }
+
+    /// The first subscription that has something in its tail, and whether any must read the log. Says `live` and `lag`
+    /// where they are due.
+    fn choose(&self, state: &mut State) -> (Option<usize>, bool) {
+        let State { subs, out, .. } = state;
+        let mut cold = false;
+        for (n, sub) in subs.iter_mut().enumerate() {
+            self.say_live(sub, out);
+            let fan = Arc::clone(&sub.fan);
+            let tail = fan.core.tail();
+            if sub.position < tail.start {
+                cold = true;
+                if !sub.cold {
+                    sub.cold = true;
+                    if sub.live_at.is_none() {
+                        sub.fell = Some(tail.end.0 - sub.position.0);
+                        metrics().lagging.inc();
+                    }
+                }
+                continue;
+            }
+            sub.cold = false;
+            if let Some(behind) = sub.fell.take() {
+                metrics().lagging.dec();
+                let lag = Lag { session_id: &sub.name, head: self.log.cursor(tail.end), behind };
+                match self.framing {
+                    Framing::WebSocket => ws_notify(out, "gateway.lag", &lag),
+                    Framing::Sse => sse_notify(out, None, "lag", &lag),
+                }
+            }
+            loop {
+                let upto = sub.live_at.unwrap_or(Position(u64::MAX)).min(tail.end);
+                if sub.position >= upto {
+                    break;
+                }
+                let from = tail.batches.partition_point(|batch| batch.last <= sub.position);
+                if spanned(&tail, (sub.position, upto, from)).next().is_some() {
+                    return (Some(n), cold);
+                }
+                // Nothing for it up to there.
+                sub.position = upto;
+                self.say_live(sub, out);
+            }
+        }
+        (None, cold)
+    }
+
+    fn say_live(&self, sub: &mut Sub, out: &mut Vec<u8>) {
+        let Some(head) = sub.live_at.filter(|&at| sub.position >= at) else { return };
+        sub.live_at = None;
+        let head = self.log.cursor(head);
+        let id = sub.live_id.then(|| head.clone());
+        let live = Live { session_id: &sub.name, head };
+        match self.framing {
+            Framing::WebSocket => ws_notify(out, "gateway.live", &live),
+            Framing::Sse => sse_notify(out, id.as_ref(), "live", &live),
+        }
+    }
+
+    /// Reads one page of the log for a cold subscription; the next [`flush`](Self::flush) writes it. Only the own task
+    /// calls it. Cancellation safe.
+    ///
+    /// # Errors
+    /// [`StoreError`]: nothing changed, it may be called again.
+    pub async fn catch_up(&self) -> Result<(), StoreError> {
+        let wanted = {
+            let state = lock(&self.state);
+            // A page waits already, or own frames do.
+            if !state.rest.is_empty() || state.sent < state.out.len() {
+                return Ok(());
+            }
+            state.subs.iter().find(|sub| sub.cold).map(|sub| {
+                let end = sub.fan.core.tail().end;
+                (Arc::clone(&sub.fan), sub.position, sub.live_at.unwrap_or(end).min(end))
+            })
+        };
+        let Some((fan, after, upto)) = wanted else { return Ok(()) };
+        let core = &fan.core;
+        let limit = ReadLimit { events: BATCH_EVENTS, bytes: BATCH };
+        let page = Box::pin(core.log.read(&core.filter, after, limit)).await?;
+        // Not past the fan's own end, lest the tail's next batch repeat something.
+        let next = page.next.min(upto);
+        if next <= after {
+            return Err(StoreError::Io(format!("nothing can be read after {after}")));
+        }
+        let events = &page.events[..page.events.partition_point(|event| event.position <= next)];
+        let batch = Batch::encode(&core.encoder, events, after, next);
+        let mut state = lock(&self.state);
+        let State { rest, subs, progress, .. } = &mut *state;
+        let sub = subs.iter_mut().find(|sub| Arc::ptr_eq(&sub.fan, &fan) && sub.position == after);
+        if let Some(sub) = sub.filter(|_| rest.is_empty()) {
+            sub.position = next;
+            *rest = batch.bytes;
+            *progress = Instant::now();
+        }
+        Ok(())
+    }
+
+    /// Reads pages until [`flush`](Self::flush) is of use; waits between failures of the store. Cancellation safe.
+    pub async fn catch_up_or_wait(&self) {
+        if let Err(error) = Box::pin(self.catch_up()).await {
+            tracing::warn!(%error, "a client waits: the log cannot be read");
+            tokio::time::sleep(STORE_RETRY).await;
+        }
+    }
+}
+
+/// The batches of a span (after, up to, first batch), each with the part of it that belongs to the span; empty parts left out.
+fn spanned(
+    tail: &Tail,
+    (after, upto, from): (Position, Position, usize),
+) -> impl Iterator<Item = (&Batch, std::ops::Range<usize>)> {
+    tail.batches
+        .range(from..)
+        .take_while(move |batch| batch.after < upto)
+        .map(move |batch| (batch, batch.cut(after, upto)))
+        .filter(|(_, range)| !range.is_empty())
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests;

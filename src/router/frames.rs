@@ -1,0 +1,312 @@
+//! Frames: an event as finished bytes for a transport. Pure: no socket, no clock, no task.
+//!
+//! A server's WebSocket frames are unmasked and an SSE stream is HTTP chunks, so both can be made once and written to
+//! every subscriber as they are.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::wire;
+use crate::model::{Cursor, Epoch, Event, Kind, RequestType, SessionId, SessionInfo};
+
+/// Longest payload of a WebSocket control frame, in bytes (RFC 6455, 5.5).
+const CONTROL_MAX: usize = 125;
+
+/// What of an event a subscriber gets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Projection {
+    /// The canonical body.
+    #[default]
+    Canonical,
+    /// The same, and `native`: what the runtime itself said.
+    Native,
+}
+
+/// How events are cut for a transport.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Framing {
+    /// JSON-RPC notifications in WebSocket text frames.
+    WebSocket,
+    /// Server-sent events, one HTTP chunk each.
+    Sse,
+}
+
+/// Finds how a session stands now; `None` if it is gone.
+pub type SessionView = Arc<dyn Fn(&SessionId) -> Option<Arc<SessionInfo>> + Send + Sync>;
+
+/// Makes frames of events.
+#[derive(Clone)]
+pub struct Encoder {
+    /// The log's life, for cursors.
+    pub epoch: Epoch,
+    /// What of the events.
+    pub projection: Projection,
+    /// For which transport.
+    pub framing: Framing,
+    /// For `session.updated`.
+    pub view: SessionView,
+}
+
+impl Encoder {
+    /// Appends everything that one event means to a subscriber. `scratch` is emptied; keep it between calls.
+    pub fn event(&self, out: &mut Vec<u8>, scratch: &mut Vec<u8>, event: &Event) {
+        scratch.clear();
+        match self.framing {
+            Framing::Sse => {
+                self.envelope(scratch, event);
+                let cursor = Cursor { epoch: self.epoch.clone(), position: event.position };
+                sse_event(out, Some(&cursor), event.kind.as_str(), scratch);
+            }
+            Framing::WebSocket => {
+                scratch.extend_from_slice(br#"{"jsonrpc":"2.0","method":"agent.event","params":"#);
+                self.envelope(scratch, event);
+                scratch.push(b'}');
+                ws_text(out, scratch);
+                self.companions(out, event);
+            }
+        }
+    }
+
+    fn envelope(&self, out: &mut Vec<u8>, event: &Event) {
+        wire::envelope(out, &self.epoch, event);
+        if self.projection == Projection::Native
+            && let Some(native) = &event.native
+            && out.pop() == Some(b'}')
+        {
+            out.extend_from_slice(br#","native":"#);
+            native_json(out, native);
+            out.push(b'}');
+        }
+    }
+
+    /// The messages of the UI protocol that say the same as the event, for clients that know only those.
+    fn companions(&self, out: &mut Vec<u8>, event: &Event) {
+        match event.kind {
+            Kind::RequestOpened => {
+                if let Some(frame) = ask(&event.body) {
+                    out.extend_from_slice(&frame);
+                }
+            }
+            Kind::RequestResolved => ws_text(out, &splice("ui.request.resolved", &event.body)),
+            Kind::RunStarted | Kind::RunStatus | Kind::RunEnded => {
+                let run = RunBody::of(event);
+                let params = RunStatusParams {
+                    session_id: event.origin.session_id.as_str(),
+                    run_id: event.run_id.as_str(),
+                    status: run.status.as_deref().unwrap_or(match event.kind {
+                        Kind::RunEnded => "completed",
+                        _ => "running",
+                    }),
+                    message: run.message.as_deref(),
+                };
+                ws_notify(out, "run.status", &params);
+            }
+            Kind::UsageUpdate => {
+                if let Ok(Usage { context_left_percent: Some(percent) }) = serde_json::from_slice(&event.body) {
+                    let params = RunContextParams {
+                        session_id: event.origin.session_id.as_str(),
+                        run_id: event.run_id.as_str(),
+                        context_left_percent: percent,
+                    };
+                    ws_notify(out, "run.context", &params);
+                }
+            }
+            _ => {}
+        }
+        let changes = matches!(
+            event.kind,
+            Kind::RunStarted
+                | Kind::RunStatus
+                | Kind::RunEnded
+                | Kind::RequestOpened
+                | Kind::RequestResolved
+                | Kind::SessionInfoUpdate
+                | Kind::RuntimeStatus
+        );
+        if changes && let Some(session) = (self.view)(&event.origin.session_id) {
+            ws_notify(out, "session.updated", &SessionUpdated { session: &session });
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct SessionUpdated<'a> {
+    session: &'a SessionInfo,
+}
+
+#[derive(Serialize)]
+struct RunStatusParams<'a> {
+    session_id: &'a str,
+    run_id: &'a str,
+    status: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct RunContextParams<'a> {
+    session_id: &'a str,
+    run_id: &'a str,
+    context_left_percent: f64,
+}
+
+#[derive(Deserialize)]
+struct Usage {
+    #[serde(rename = "contextLeftPercent", alias = "context_left_percent")]
+    context_left_percent: Option<f64>,
+}
+
+#[derive(Default, Deserialize)]
+struct RunBody<'a> {
+    #[serde(borrow, default)]
+    status: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    message: Option<Cow<'a, str>>,
+}
+
+impl<'a> RunBody<'a> {
+    fn of(event: &'a Event) -> Self {
+        serde_json::from_slice(&event.body).unwrap_or_default()
+    }
+}
+
+#[derive(Deserialize)]
+struct Asked<'a> {
+    #[serde(borrow)]
+    request_id: Cow<'a, str>,
+    #[serde(rename = "type")]
+    kind: RequestType,
+    #[serde(borrow, default)]
+    message: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    display: Cow<'a, str>,
+    #[serde(default)]
+    danger: bool,
+}
+
+/// The UI protocol's request for a [`Request`](crate::model::Request) as JSON, framed. Its id is the `request_id`, its params are the request,
+/// with what that protocol wants besides: a `message` always, and `danger_level`. `None` if it is no request.
+pub fn ask(request: &[u8]) -> Option<Vec<u8>> {
+    let asked: Asked<'_> = serde_json::from_slice(request).ok()?;
+    let method = match asked.kind {
+        RequestType::Confirm | RequestType::Permission | RequestType::Elicitation => "ui.confirm.request",
+        RequestType::Prompt => "ui.prompt.request",
+        RequestType::Pick => "ui.pick.request",
+    };
+    let mut json = br#"{"jsonrpc":"2.0","id":"#.to_vec();
+    put(&mut json, &asked.request_id);
+    json.extend_from_slice(br#","method":""#);
+    json.extend_from_slice(method.as_bytes());
+    json.extend_from_slice(br#"","params":"#);
+    json.extend_from_slice(request.strip_suffix(b"}")?);
+    if asked.message.is_none() {
+        json.extend_from_slice(br#","message":"#);
+        put(&mut json, &asked.display);
+    }
+    json.extend_from_slice(br#","danger_level":"#);
+    put(&mut json, if asked.danger { "danger" } else { "normal" });
+    json.extend_from_slice(b"}}");
+    let mut frame = Vec::with_capacity(json.len() + 10);
+    ws_text(&mut frame, &json);
+    Some(frame)
+}
+
+/// A notification whose params are JSON already.
+fn splice(method: &str, params: &[u8]) -> Vec<u8> {
+    let mut json = Vec::with_capacity(params.len() + 64);
+    json.extend_from_slice(br#"{"jsonrpc":"2.0","method":""#);
+    json.extend_from_slice(method.as_bytes());
+    json.extend_from_slice(br#"","params":"#);
+    json.extend_from_slice(params);
+    json.push(b'}');
+    json
+}
+
+/// Appends a value as JSON.
+fn put(out: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
+    // Our wire types hold nothing that cannot be JSON (no maps with other keys than text), and memory takes every write.
+    if serde_json::to_writer(&mut *out, value).is_err() {
+        tracing::error!("a value of the wire cannot be written as JSON");
+    }
+}
+
+/// What the runtime said, as JSON if it is, else as text; always on one line.
+fn native_json(out: &mut Vec<u8>, native: &[u8]) {
+    if serde_json::from_slice::<&RawValue>(native).is_ok() {
+        // Inside a string a line end would not be valid JSON: the ones here are white space between tokens.
+        out.extend(native.iter().map(|&byte| if matches!(byte, b'\r' | b'\n') { b' ' } else { byte }));
+    } else {
+        put(out, &String::from_utf8_lossy(native));
+    }
+}
+
+/// Appends a text frame, whole.
+pub fn ws_text(out: &mut Vec<u8>, payload: &[u8]) {
+    out.reserve(payload.len() + 10);
+    out.push(0x81);
+    match payload.len() {
+        len @ 0..=125 => out.push(len as u8),
+        len @ 126..=0xffff => {
+            out.push(126);
+            out.extend_from_slice(&(len as u16).to_be_bytes());
+        }
+        len => {
+            out.push(127);
+            out.extend_from_slice(&(len as u64).to_be_bytes());
+        }
+    }
+    out.extend_from_slice(payload);
+}
+
+/// Appends a JSON-RPC notification as a text frame.
+pub fn ws_notify(out: &mut Vec<u8>, method: &str, params: &impl Serialize) {
+    let mut json = Vec::with_capacity(256);
+    put(&mut json, params);
+    ws_text(out, &splice(method, &json));
+}
+
+/// Appends an empty ping.
+pub fn ws_ping(out: &mut Vec<u8>) {
+    out.extend_from_slice(&[0x89, 0]);
+}
+
+/// Appends a close frame; the reason is cut, between characters, to what fits.
+pub fn ws_close(out: &mut Vec<u8>, code: u16, reason: &str) {
+    let reason = &reason[..reason.floor_char_boundary(CONTROL_MAX - 2)];
+    out.extend_from_slice(&[0x88, (reason.len() + 2) as u8]);
+    out.extend_from_slice(&code.to_be_bytes());
+    out.extend_from_slice(reason.as_bytes());
+}
+
+/// Appends one server-sent event as one chunk. `data` is one line.
+pub fn sse_event(out: &mut Vec<u8>, id: Option<&Cursor>, event: &str, data: &[u8]) {
+    use std::io::Write;
+    let id = id.map(|cursor| format!("id: {cursor}\n")).unwrap_or_default();
+    let len = id.len() + "event: \ndata: \n\n".len() + event.len() + data.len();
+    out.reserve(len + 20);
+    // Memory takes every write.
+    let _ = write!(out, "{len:x}\r\n{id}event: {event}\ndata: ");
+    out.extend_from_slice(data);
+    out.extend_from_slice(b"\n\n\r\n");
+}
+
+/// Appends a server-sent event of the gateway's own.
+pub fn sse_notify(out: &mut Vec<u8>, id: Option<&Cursor>, event: &str, data: &impl Serialize) {
+    let mut json = Vec::with_capacity(256);
+    put(&mut json, data);
+    sse_event(out, id, event, &json);
+}
+
+/// Appends lines of a server-sent stream that are no event (a comment, `retry:`) as one chunk.
+pub fn sse_lines(out: &mut Vec<u8>, lines: &str) {
+    use std::io::Write;
+    let _ = write!(out, "{:x}\r\n{lines}\n\n\r\n", lines.len() + 2);
+}
+
+/// The end of a chunked body.
+pub const LAST_CHUNK: &[u8] = b"0\r\n\r\n";

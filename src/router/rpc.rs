@@ -1,0 +1,784 @@
+//! What the messages of the native WebSocket mean: the UI protocol (JSON-RPC 2.0) over all sessions at once.
+//! One file because it is one table, and what stands in its rows.
+
+use std::borrow::Cow;
+use std::future::Future;
+use std::pin::Pin;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
+
+use super::AppState;
+use super::error::Problem;
+use super::fanout::{Conn, FanKey, Subscribe};
+use super::frames::{Framing, Projection, ask, ws_notify, ws_text};
+use super::wire;
+use crate::auth::{Approve, Caller, Permit, Prompt, Target};
+use crate::metrics::metrics;
+use crate::model::{
+    Answer, Cursor, Kind, Position, Request, RequestId, RunId, RunInfo, RuntimeId, RuntimeInfo, Scope, SessionId,
+    SessionInfo,
+};
+use crate::sessions::{After, Attach, Filter, Log, OpenSession, Refusal, Resume, Snapshot};
+use crate::store::ReadLimit;
+
+/// The frames that a message is answered with: none for notifications. Whoever drops it before its end does not undo what
+/// was asked.
+pub(super) type Reply = Pin<Box<dyn Future<Output = Vec<u8>> + Send>>;
+
+/// The version of the UI protocol that is spoken.
+const PROTOCOL: &str = "0";
+/// Sessions that one connection may follow by name; `*` follows all.
+const ATTACHES: usize = 256;
+/// Events in one answer of `session.history`, unless the client wants fewer.
+const HISTORY: usize = 500;
+/// Most events in one answer of `session.history`.
+const HISTORY_MAX: usize = 5000;
+/// Bytes of events in one answer of `session.history`, about.
+const HISTORY_BYTES: usize = 1 << 20;
+
+/// A client's side of the protocol.
+pub(super) struct Rpc {
+    state: AppState,
+    caller: Caller,
+    conn: Arc<Conn>,
+    /// Set by `initialize`: whether the client can show a confirmation.
+    client: Option<bool>,
+    /// As they were when the client was last told.
+    runtimes: Vec<Arc<RuntimeInfo>>,
+}
+
+/// One message, as it came.
+#[derive(Deserialize)]
+struct Incoming<'a> {
+    #[serde(borrow, default)]
+    jsonrpc: Option<Cow<'a, str>>,
+    #[serde(borrow, default, deserialize_with = "given")]
+    id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    method: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    params: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "given")]
+    result: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "given")]
+    error: Option<&'a RawValue>,
+}
+
+/// Tells `null` from absent.
+fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
+}
+
+/// A JSON-RPC error.
+#[derive(Debug, Serialize)]
+struct Failure {
+    code: i64,
+    message: String,
+    data: Value,
+}
+
+impl Failure {
+    fn new(code: i64, name: &str, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), data: json!({ "code": name }) }
+    }
+
+    fn params(message: impl Into<String>) -> Self {
+        Self::new(-32602, "invalid_params", message)
+    }
+
+    fn no_method(method: &str) -> Self {
+        Self::new(-32601, "method_not_found", format!("there is no method {method}"))
+    }
+}
+
+impl From<Problem> for Failure {
+    fn from(problem: Problem) -> Self {
+        let code = match &*problem.code {
+            "queue_full" => -32001,
+            "run_not_found" => -32002,
+            "session_not_found" => -32004,
+            "already_resolved" => -32010,
+            "scope_missing" => -32011,
+            "expired" | "withdrawn" | "orphaned" | "closed" => -32012,
+            "stale_digest" => -32013,
+            "runtime_gone" => -32014,
+            "runtime_not_found" => -32015,
+            "request_not_found" => -32016,
+            "storage" => -32017,
+            "stopping" => -32018,
+            "internal" => -32603,
+            _ => -32602,
+        };
+        let mut data = problem.extra;
+        data.insert("code".into(), problem.code.into());
+        Self { code, message: problem.detail, data: Value::Object(data) }
+    }
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        let own = match &refusal {
+            Refusal::RuntimeRefused { code, .. } => Some(*code),
+            _ => None,
+        };
+        let failure = Self::from(Problem::from(refusal));
+        // What the runtime itself said is the better answer: it is written for clients of this protocol.
+        Self { code: own.unwrap_or(failure.code), ..failure }
+    }
+}
+
+impl From<crate::auth::Denied> for Failure {
+    fn from(denied: crate::auth::Denied) -> Self {
+        Problem::from(denied).into()
+    }
+}
+
+type Outcome = Result<Box<RawValue>, Failure>;
+type Later = Pin<Box<dyn Future<Output = Outcome> + Send>>;
+
+fn result(value: &impl Serialize) -> Outcome {
+    to_raw_value(value).map_err(|error| Failure::new(-32603, "internal", error.to_string()))
+}
+
+/// A response as a frame.
+fn response(id: &str, outcome: &Outcome) -> Vec<u8> {
+    let mut json = Vec::with_capacity(128);
+    json.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+    json.extend_from_slice(id.as_bytes());
+    match outcome {
+        Ok(result) => {
+            json.extend_from_slice(br#","result":"#);
+            json.extend_from_slice(result.get().as_bytes());
+        }
+        Err(failure) => {
+            json.extend_from_slice(br#","error":"#);
+            json.extend_from_slice(serde_json::to_string(failure).unwrap_or_else(|_| "null".into()).as_bytes());
+        }
+    }
+    json.push(b'}');
+    let mut frame = Vec::with_capacity(json.len() + 10);
+    ws_text(&mut frame, &json);
+    frame
+}
+
+fn now<T: Send + 'static>(value: T) -> Pin<Box<dyn Future<Output = T> + Send>> {
+    Box::pin(std::future::ready(value))
+}
+
+#[derive(Deserialize)]
+struct Initialize {
+    #[serde(default)]
+    ui_capabilities: Capabilities,
+}
+
+#[derive(Default, Deserialize)]
+struct Capabilities {
+    #[serde(default)]
+    supports_confirm: bool,
+}
+
+#[derive(Deserialize)]
+struct AttachParams {
+    session_id: String,
+    #[serde(default)]
+    after: Option<String>,
+    #[serde(default)]
+    from: Option<String>,
+    #[serde(default)]
+    projection: Projection,
+}
+
+#[derive(Deserialize)]
+struct OfSession {
+    session_id: Option<SessionId>,
+}
+
+#[derive(Deserialize)]
+struct Listing {
+    limit: Option<usize>,
+}
+
+#[derive(Deserialize)]
+struct NewSession {
+    runtime_id: RuntimeId,
+    cwd: Option<String>,
+    title: Option<String>,
+    native_id: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct History {
+    session_id: Option<SessionId>,
+    #[serde(default)]
+    after: Option<String>,
+    limit: Option<usize>,
+}
+
+#[derive(Deserialize)]
+struct StartRun {
+    session_id: Option<SessionId>,
+    text: Option<String>,
+    content: Option<Vec<Box<RawValue>>>,
+    input: Option<Input>,
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+enum Input {
+    Text { text: String },
+    Parts { parts: Vec<Value> },
+}
+
+#[derive(Deserialize)]
+struct CancelRun {
+    run_id: Option<RunId>,
+    session_id: Option<SessionId>,
+}
+
+#[derive(Deserialize)]
+struct AnswerParams {
+    request_id: String,
+    idempotency_key: Option<String>,
+    #[serde(flatten)]
+    said: Said,
+}
+
+/// An answer as UI clients give it: members of theirs that we do not know are none of our business.
+#[derive(Deserialize)]
+struct Said {
+    option_id: Option<String>,
+    ok: Option<bool>,
+    #[serde(default, deserialize_with = "given_text")]
+    value: Option<Option<String>>,
+    ids: Option<Vec<String>>,
+    reason: Option<String>,
+    remember: Option<bool>,
+    digest: Option<String>,
+}
+
+fn given_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<String>>, D::Error> {
+    Option::<String>::deserialize(deserializer).map(Some)
+}
+
+impl From<Said> for Answer {
+    fn from(said: Said) -> Self {
+        let Said { option_id, ok, value, ids, reason, remember, digest } = said;
+        Self { option_id, ok, value, ids, reason, remember, digest }
+    }
+}
+
+/// The first thing that a subscriber hears.
+#[derive(Serialize)]
+pub(super) struct Hello<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) session_id: Option<&'a str>,
+    resume: Resume,
+    epoch: &'a str,
+    oldest: Cursor,
+    head: Cursor,
+    sessions: Vec<Arc<SessionInfo>>,
+    runs: Vec<RunInfo>,
+    pub(super) requests: Vec<Arc<Request>>,
+    you: You<'a>,
+}
+
+#[derive(Serialize)]
+struct You<'a> {
+    device_id: &'a str,
+    name: &'a str,
+    scopes: &'a [Scope],
+}
+
+impl<'a> You<'a> {
+    fn of(caller: &'a Caller) -> Self {
+        let device = caller.device();
+        Self { device_id: device.device_id.as_str(), name: &device.name, scopes: &device.grant.scopes }
+    }
+}
+
+impl<'a> Hello<'a> {
+    /// `attach` must have been made before: what stands here is never older than its head.
+    pub(super) fn new(state: &'a AppState, caller: &'a Caller, filter: &Filter, attach: &Attach, name: Option<&'a str>) -> Self {
+        let log = state.directory.log();
+        let wanted = |session: &Arc<SessionInfo>| {
+            caller.sees(&session.session_id, &session.runtime_id)
+                && filter.sessions.as_ref().is_none_or(|some| some.contains(&session.session_id))
+        };
+        Self {
+            session_id: name,
+            resume: attach.resume,
+            epoch: log.epoch().as_str(),
+            oldest: log.cursor(attach.oldest),
+            head: log.cursor(attach.head),
+            sessions: state.directory.sessions().into_iter().filter(wanted).collect(),
+            runs: state.directory.runs(filter),
+            requests: state.directory.open_requests(filter),
+            you: You::of(caller),
+        }
+    }
+}
+
+/// What stands for the events that cannot be replayed any more.
+#[derive(Serialize)]
+pub(super) struct Snapshots<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) session_id: Option<&'a str>,
+    pub(super) cursor: Cursor,
+    pub(super) snapshots: Vec<Snapshot>,
+}
+
+/// What the caller may see of the sessions named, or of all.
+pub(super) fn filter(caller: &Caller, session: Option<SessionId>) -> Filter {
+    match session {
+        Some(session) => Filter::session(session),
+        None if caller.sees_all() => Filter::all(),
+        None => Filter { sessions: None, grant: Some(Arc::new(caller.device().grant.clone())) },
+    }
+}
+
+impl Rpc {
+    pub(super) fn new(state: AppState, caller: Caller, conn: Arc<Conn>) -> Self {
+        Self { state, caller, conn, client: None, runtimes: Vec::new() }
+    }
+
+    /// Whether `initialize` came.
+    pub(super) fn initialized(&self) -> bool {
+        self.client.is_some()
+    }
+
+    /// Whether the device is still enrolled.
+    pub(super) fn stands(&self) -> bool {
+        self.state.auth.stands(&self.caller)
+    }
+
+    /// Tells the client of every runtime that stands differently.
+    pub(super) fn runtimes_changed(&mut self) {
+        let runtimes = self.runtimes();
+        for runtime in &runtimes {
+            if !self.runtimes.iter().any(|known| Arc::ptr_eq(known, runtime)) {
+                self.conn.push(|out| ws_notify(out, "runtime.updated", &json!({ "runtime": runtime })));
+            }
+        }
+        self.runtimes = runtimes;
+    }
+
+    fn runtimes(&self) -> Vec<Arc<RuntimeInfo>> {
+        let grant = &self.caller.device().grant;
+        let mut all = self.state.directory.runtimes();
+        all.retain(|runtime| grant.covers(Scope::Watch, Target::Runtime(&runtime.runtime_id)));
+        all
+    }
+
+    /// Takes one message. What comes of it is begun when the reply is first polled, so poll in the order of the messages.
+    pub(super) fn message(&mut self, text: &str) -> Option<Reply> {
+        if let Err(error) = serde_json::from_str::<&RawValue>(text) {
+            let failure = Failure::new(-32700, "parse_error", format!("not JSON: {error}"));
+            return Some(now(response("null", &Err(failure))));
+        }
+        let bad = |id: &str, message: String| {
+            Some(now(response(id, &Err(Failure::new(-32600, "invalid_request", message)))))
+        };
+        if text.trim_start().starts_with('[') {
+            return bad("null", "one message a frame: batches are not taken".into());
+        }
+        let incoming: Incoming<'_> = match serde_json::from_str(text) {
+            Ok(incoming) => incoming,
+            Err(error) => return bad("null", format!("not a JSON-RPC message: {error}")),
+        };
+        let id = incoming.id.map(|id| id.get().to_owned());
+        let named = id.as_deref().unwrap_or("null");
+        if incoming.jsonrpc.as_deref() != Some("2.0") {
+            return bad(named, "`jsonrpc` must be \"2.0\"".into());
+        }
+        let Some(method) = incoming.method else {
+            return match (&id, incoming.result, incoming.error) {
+                (Some(id), Some(result), None) => Some(self.answered(id, result)),
+                (Some(id), None, Some(error)) => {
+                    // An error is no answer: the request stays open, for this client and the others.
+                    tracing::debug!(id, error = error.get(), "a client answered with an error");
+                    None
+                }
+                _ => bad(named, "neither a request nor a response: `method` is missing".into()),
+            };
+        };
+        let outcome = self.call(&method, incoming.params, id.is_none());
+        Some(Box::pin(async move {
+            let outcome = outcome.await;
+            match id {
+                Some(id) => response(&id, &outcome),
+                None => {
+                    if let Err(failure) = outcome {
+                        // Nobody waits for an answer to a notification.
+                        tracing::debug!(code = failure.code, message = failure.message, "a notification came to nothing");
+                    }
+                    Vec::new()
+                }
+            }
+        }))
+    }
+
+    fn call(&mut self, method: &str, params: Option<&RawValue>, notify: bool) -> Later {
+        if method != "initialize" && self.client.is_none() {
+            return now(Err(Failure::new(-32600, "not_initialized", "say `initialize` first")));
+        }
+        match self.dispatch(method, params, notify) {
+            Ok(later) => later,
+            Err(failure) => now(Err(failure)),
+        }
+    }
+
+    fn dispatch(&mut self, method: &str, params: Option<&RawValue>, notify: bool) -> Result<Later, Failure> {
+        Ok(match method {
+            "initialize" => {
+                let wants: Initialize = parse(params)?;
+                self.client = Some(wants.ui_capabilities.supports_confirm);
+                self.runtimes = self.runtimes();
+                now(result(&json!({
+                    "protocol_version": PROTOCOL,
+                    "server": { "name": "plexus", "version": self.state.version },
+                    "server_capabilities": {
+                        "supports_run_cancel": true,
+                        "supports_ui_requests": true,
+                        "supports_mcp_list": true,
+                        "supports_skills_list": true,
+                    },
+                    "you": You::of(&self.caller),
+                })))
+            }
+            "runtime.list" => now(result(&json!({ "runtimes": self.runtimes() }))),
+            "session.list" => {
+                let wants: Listing = parse(params)?;
+                let mut sessions = self.state.directory.sessions();
+                sessions.retain(|session| self.caller.sees(&session.session_id, &session.runtime_id));
+                sessions.truncate(wants.limit.unwrap_or(usize::MAX));
+                now(result(&json!({ "sessions": sessions })))
+            }
+            "session.new" => {
+                let NewSession { runtime_id, cwd, title, native_id } = parse(params)?;
+                let permit = self.caller.permit::<Prompt>(Target::Runtime(&runtime_id))?;
+                let directory = self.state.directory.clone();
+                Box::pin(async move {
+                    let open = OpenSession { runtime_id, cwd, title, native_id };
+                    result(&*directory.open_session(&permit, open).await?)
+                })
+            }
+            "session.attach" => self.attach(parse(params)?)?,
+            "session.detach" => {
+                let AttachParams { session_id, .. } = parse(params)?;
+                now(result(&json!({ "detached": self.conn.unsubscribe(&session_id) })))
+            }
+            "session.history" => self.history(parse(params)?)?,
+            "run.start" => self.start(parse(params)?)?,
+            "run.cancel" => self.cancel(parse(params)?)?,
+            "ui.request.answer" => {
+                let AnswerParams { request_id, idempotency_key, said } = parse(params)?;
+                let answer = self.answer(request_id, said.into(), idempotency_key);
+                Box::pin(async move { result(&answer.await?) })
+            }
+            other => self.pass_on(other, params, notify)?,
+        })
+    }
+
+    /// A session that the caller may see.
+    fn session(&self, id: &SessionId) -> Result<Arc<SessionInfo>, Failure> {
+        let session = self.state.directory.session(id);
+        let session = session.filter(|session| self.caller.sees(&session.session_id, &session.runtime_id));
+        session.ok_or_else(|| Refusal::NoSession(id.clone()).into())
+    }
+
+    /// The session named, or else the one that the client follows; and the permit for it.
+    fn prompting(&self, id: Option<SessionId>) -> Result<(SessionId, Permit<Prompt>), Failure> {
+        let only = || match self.conn.following().as_slice() {
+            [(name, _)] => SessionId::from_str(name).ok(),
+            _ => None,
+        };
+        let id = id.or_else(only).ok_or_else(|| Failure::params("`session_id` is missing: name a session"))?;
+        let session = self.session(&id)?;
+        let permit = self.caller.permit::<Prompt>(Target::Session(&id, &session.runtime_id))?;
+        Ok((id, permit))
+    }
+
+    fn attach(&self, wants: AttachParams) -> Result<Later, Failure> {
+        let after = after(wants.after.as_deref(), wants.from.as_deref())?;
+        let session = match wants.session_id.as_str() {
+            "*" => None,
+            text => {
+                let id: SessionId = text.parse().map_err(|error| Failure::params(format!("`session_id`: {error}")))?;
+                Some(self.session(&id)?.session_id.clone())
+            }
+        };
+        let name: Arc<str> = wants.session_id.into();
+        let filter = filter(&self.caller, session);
+        let (state, caller, conn) = (self.state.clone(), self.caller.clone(), Arc::clone(&self.conn));
+        let answers = self.client == Some(true) && caller.device().grant.scopes.contains(&Scope::Approve);
+        fits(&conn, &name)?;
+        Ok(Box::pin(async move {
+            let log = state.directory.log();
+            // The fan first, so that it is never behind the head that is promised.
+            let key = FanKey { filter: filter.clone(), projection: wants.projection, framing: Framing::WebSocket };
+            let fan = state.fans.fan(key);
+            let attach = log.attach(&filter, &after);
+            let hello = Hello::new(&state, &caller, &filter, &attach, Some(&name));
+            let mut frames = Vec::new();
+            ws_notify(&mut frames, "gateway.hello", &hello);
+            let mut position = attach.after;
+            if attach.resume != Resume::Ok {
+                let (at, snapshots) = state.directory.snapshots(&filter).await?;
+                let cursor = log.cursor(at);
+                ws_notify(&mut frames, "gateway.snapshot", &Snapshots { session_id: Some(&name), cursor, snapshots });
+                position = at;
+            }
+            if after != After::Oldest && !hello.requests.is_empty() {
+                still_open(log, &filter, position, &hello.requests, &mut frames).await?;
+            }
+            // Others may have been attached since.
+            fits(&conn, &name)?;
+            let live_at = attach.head.max(position);
+            conn.subscribe(Subscribe { name: Arc::clone(&name), fan, answers, after: position, live_at, live_id: false }, &frames);
+            result(&json!({
+                "attached": true,
+                "session_id": &*name,
+                "resume": attach.resume,
+                "cursor": log.cursor(position),
+                "head": log.cursor(attach.head),
+            }))
+        }))
+    }
+
+    fn history(&self, wants: History) -> Result<Later, Failure> {
+        let id = wants.session_id.ok_or_else(|| Failure::params("`session_id` is missing: name a session"))?;
+        let session = self.session(&id)?;
+        let after = after(wants.after.as_deref(), None)?;
+        let log = self.state.directory.log().clone();
+        Ok(Box::pin(async move {
+            let filter = Filter::session(session.session_id.clone());
+            let attach = log.attach(&filter, &after);
+            if attach.resume != Resume::Ok {
+                let words = "the cursor cannot be resumed from: begin without one, or attach for a snapshot";
+                let mut failure = Failure::new(-32602, "bad_cursor", words);
+                failure.data = json!({ "code": "bad_cursor", "resume": attach.resume, "oldest": log.cursor(attach.oldest) });
+                return Err(failure);
+            }
+            let limit = ReadLimit { events: wants.limit.unwrap_or(HISTORY).clamp(1, HISTORY_MAX), bytes: HISTORY_BYTES };
+            let page = log.read(&filter, attach.after, limit).await.map_err(Problem::from)?;
+            let mut json = br#"{"events":["#.to_vec();
+            for (n, event) in page.events.iter().enumerate() {
+                if n > 0 {
+                    json.push(b',');
+                }
+                wire::envelope(&mut json, log.epoch(), event);
+            }
+            json.extend_from_slice(
+                format!(r#"],"events_sent":{},"next":"{}","head":"{}"}}"#, page.events.len(), log.cursor(page.next), log.cursor(log.head()))
+                    .as_bytes(),
+            );
+            let json = String::from_utf8(json).map_err(|error| Failure::new(-32603, "internal", error.to_string()))?;
+            RawValue::from_string(json).map_err(|error| Failure::new(-32603, "internal", error.to_string()))
+        }))
+    }
+
+    fn start(&self, wants: StartRun) -> Result<Later, Failure> {
+        let content = match wants {
+            StartRun { content: Some(content), .. } => content,
+            StartRun { text: Some(text), .. } | StartRun { input: Some(Input::Text { text }), .. } => vec![block(&json!({ "type": "text", "text": text }))?],
+            StartRun { input: Some(Input::Parts { ref parts }), .. } => {
+                parts.iter().map(|part| block(&acp_block(part)?)).collect::<Result<_, _>>()?
+            }
+            _ => return Err(Failure::params("nothing to say: give `input`, `text` or `content`")),
+        };
+        if content.is_empty() {
+            return Err(Failure::params("nothing to say: the content is empty"));
+        }
+        let (id, permit) = self.prompting(wants.session_id)?;
+        let directory = self.state.directory.clone();
+        Ok(Box::pin(async move { result(&directory.prompt(&permit, &id, content).await?) }))
+    }
+
+    fn cancel(&self, wants: CancelRun) -> Result<Later, Failure> {
+        let of_run = |run: &RunId| {
+            let runs = self.state.directory.runs(&filter(&self.caller, None));
+            runs.into_iter().find(|known| known.run_id == *run).map(|known| known.session_id)
+        };
+        let id = match (wants.session_id, &wants.run_id) {
+            (Some(id), _) => Some(id),
+            (None, Some(run)) => Some(of_run(run).ok_or(Refusal::NoRun)?),
+            (None, None) => None,
+        };
+        let (id, permit) = self.prompting(id)?;
+        let directory = self.state.directory.clone();
+        Ok(Box::pin(async move {
+            let run_id = directory.cancel(&permit, &id, wants.run_id).await?;
+            result(&json!({ "ok": true, "run_id": run_id }))
+        }))
+    }
+
+    fn pass_on(&self, method: &str, params: Option<&RawValue>, notify: bool) -> Result<Later, Failure> {
+        if method.split('.').any(str::is_empty) || !method.contains('.') || method.starts_with("gateway.") {
+            return Err(Failure::no_method(method));
+        }
+        let wants: OfSession = parse(params)?;
+        let (id, permit) = self.prompting(wants.session_id).map_err(|failure| match method {
+            // Without a session to ask, nobody knows such a method.
+            "model.list" | "model.set" | "mcp.list" | "skills.list" | "ui.context.update" => failure,
+            _ if failure.code == -32602 => Failure::no_method(method),
+            _ => failure,
+        })?;
+        let (directory, method) = (self.state.directory.clone(), method.to_owned());
+        let params = params.map(ToOwned::to_owned);
+        Ok(Box::pin(async move { Ok(directory.call(&permit, &id, method, params, notify).await?) }))
+    }
+
+    /// A JSON-RPC response: an answer to one of our requests, or to nothing.
+    fn answered(&self, id: &str, result: &RawValue) -> Reply {
+        let request: Result<String, _> = serde_json::from_str(id);
+        let said: Result<Said, _> = serde_json::from_str(result.get());
+        let (request, said) = match (request, said) {
+            (Ok(request), Ok(said)) => (request, said),
+            (request, said) => {
+                metrics().stray_answers.inc();
+                tracing::debug!(id, "a client answered nothing that was asked, or with something that is no answer");
+                let (Ok(request), Err(error)) = (request, said) else { return now(Vec::new()) };
+                return now(not_taken(&request, &Failure::params(format!("not an answer: {error}"))));
+            }
+        };
+        let outcome = self.answer(request.clone(), said.into(), None);
+        Box::pin(async move {
+            match outcome.await {
+                Ok(_) => Vec::new(),
+                Err(failure) => {
+                    metrics().stray_answers.inc();
+                    tracing::debug!(request, code = failure.code, message = failure.message, "an answer was not taken");
+                    match failure.code {
+                        // It hears who won, or what became of it, with everybody else: `ui.request.resolved`.
+                        -32010 | -32012 => Vec::new(),
+                        _ => not_taken(&request, &failure),
+                    }
+                }
+            }
+        })
+    }
+
+    fn answer(
+        &self,
+        request_id: String,
+        answer: Answer,
+        key: Option<String>,
+    ) -> impl Future<Output = Result<crate::model::Receipt, Failure>> + Send + 'static {
+        let (directory, caller) = (self.state.directory.clone(), self.caller.clone());
+        async move {
+            let missing = |id: &str| Failure::new(-32016, "request_not_found", format!("there is no request {id}"));
+            let id: RequestId = request_id.parse().map_err(|_| missing("of that name"))?;
+            let target = directory.request_target(&id).await?;
+            let (session, runtime) =
+                target.filter(|(session, runtime)| caller.sees(session, runtime)).ok_or_else(|| missing(id.as_str()))?;
+            let permit = caller.permit::<Approve>(Target::Session(&session, &runtime))?;
+            Ok(directory.answer(&permit, &id, answer, key).await?)
+        }
+    }
+}
+
+/// Tells a client that its response to one of our requests was not taken; a response cannot be answered otherwise.
+fn not_taken(request: &str, failure: &Failure) -> Vec<u8> {
+    let mut frame = Vec::new();
+    ws_notify(&mut frame, "gateway.error", &json!({ "request_id": request, "error": failure }));
+    frame
+}
+
+/// Whether a connection may follow `name` too: either everything, or sessions by name, or an event would come twice.
+fn fits(conn: &Conn, name: &str) -> Result<(), Failure> {
+    let following = conn.following();
+    if following.iter().any(|(known, _)| **known != *name && (name == "*" || **known == *"*")) {
+        return Err(Failure::params("follow `*` or sessions by name on one connection, not both: detach first"));
+    }
+    if following.len() >= ATTACHES && !following.iter().any(|(known, _)| **known == *name) {
+        return Err(Failure::params(format!("one connection follows at most {ATTACHES} sessions by name: follow `*`")));
+    }
+    Ok(())
+}
+
+/// Appends the `ui.*.request` of every request that is open and whose event does not follow, so that a client of the UI
+/// protocol is asked once, neither twice nor never.
+async fn still_open(
+    log: &Log,
+    filter: &Filter,
+    mut after: Position,
+    open: &[Arc<Request>],
+    frames: &mut Vec<u8>,
+) -> Result<(), Failure> {
+    let mut missing: Vec<&Arc<Request>> = open.iter().collect();
+    let limit = ReadLimit { events: HISTORY, bytes: HISTORY_BYTES };
+    #[derive(Deserialize)]
+    struct Opened<'a> {
+        #[serde(borrow)]
+        request_id: Cow<'a, str>,
+    }
+    let head = log.head();
+    while after < head && !missing.is_empty() {
+        let page = log.read(filter, after, limit).await.map_err(Problem::from)?;
+        for event in page.events.iter().filter(|event| event.kind == Kind::RequestOpened) {
+            if let Ok(Opened { request_id }) = serde_json::from_slice(&event.body) {
+                missing.retain(|request| request.request_id.as_str() != request_id);
+            }
+        }
+        if page.next <= after {
+            break;
+        }
+        after = page.next;
+    }
+    for request in missing {
+        if let Some(frame) = serde_json::to_vec(request).ok().and_then(|body| ask(&body)) {
+            frames.extend_from_slice(&frame);
+        }
+    }
+    Ok(())
+}
+
+fn after(after: Option<&str>, from: Option<&str>) -> Result<After, Failure> {
+    match (after.filter(|after| !after.is_empty()), from) {
+        (None | Some("now"), Some("now")) | (Some("now"), None) => Ok(After::Now),
+        (None, None | Some("start")) => Ok(After::Oldest),
+        (None, Some(other)) => Err(Failure::params(format!("`from` is \"start\" or \"now\", not {other:?}"))),
+        (Some(text), None) => text.parse().map(After::Cursor).map_err(|error| Problem::bad_cursor(error).into()),
+        (Some(_), Some(_)) => Err(Failure::params("`after` or `from`, not both")),
+    }
+}
+
+fn parse<T: DeserializeOwned>(params: Option<&RawValue>) -> Result<T, Failure> {
+    let text = params.map_or("{}", RawValue::get);
+    if !text.starts_with('{') {
+        return Err(Failure::params("`params` must be an object"));
+    }
+    let mut parser = serde_json::Deserializer::from_str(text);
+    serde_path_to_error::deserialize(&mut parser).map_err(|error| {
+        let at = error.path().to_string();
+        let cause = error.into_inner();
+        Failure::params(if at == "." { cause.to_string() } else { format!("`{at}`: {cause}") })
+    })
+}
+
+fn block(value: &Value) -> Result<Box<RawValue>, Failure> {
+    to_raw_value(value).map_err(|error| Failure::new(-32603, "internal", error.to_string()))
+}
+
+/// A part of the UI protocol's input as an ACP content block.
+fn acp_block(part: &Value) -> Result<Value, Failure> {
+    match part["type"].as_str() {
+        Some("image_url") => {
+            let url = part["image_url"]["url"].as_str().or_else(|| part["image_url"].as_str()).or_else(|| part["url"].as_str());
+            let url = url.ok_or_else(|| Failure::params("an `image_url` part needs `image_url.url`"))?;
+            let inline = url.strip_prefix("data:").and_then(|data| data.split_once(";base64,"));
+            Ok(match inline {
+                Some((mime, data)) => json!({ "type": "image", "mimeType": mime, "data": data }),
+                None => json!({ "type": "resource_link", "uri": url, "name": url }),
+            })
+        }
+        // Text, and ACP's own blocks, are the same in both.
+        Some(_) => Ok(part.clone()),
+        None => Err(Failure::params("every part needs a `type`")),
+    }
+}
