@@ -1,4 +1,5 @@
-//! The task that owns a session: decide (pure), commit (the log), perform (orders, replies). Nothing else writes its state.
+//! The task that owns a session: decide (pure), commit (the log), perform (orders, replies). Nothing else writes its
+//! state, so all that touches it is in one file.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -374,6 +375,7 @@ impl Task {
     async fn decide(&mut self, decide: impl FnOnce(&mut State, &mut Env<'_>, &mut Plan)) {
         let mut plan = Plan::default();
         decide(&mut self.state, &mut env!(self.rules), &mut plan);
+        let since = self.keeper.busy_since;
         while let Err(error) = self.keeper.keep(&plan, &mut self.state).await {
             // Nobody reads the agent meanwhile, so it waits; people are told. Nothing that was said is lost.
             let retry = tokio::time::sleep(RETRY);
@@ -385,7 +387,7 @@ impl Task {
                 }
             }
         }
-        self.perform(plan).await;
+        self.perform(plan, since).await;
     }
 
     /// Decides on a client's wish; if it cannot be kept, nothing happened.
@@ -402,20 +404,23 @@ impl Task {
                 return Err(refusal);
             }
         };
+        let since = self.keeper.busy_since;
         if let Err(error) = self.keeper.keep(&plan, &mut self.state).await {
             self.state = before;
             return Err(storage(&error));
         }
-        self.perform(plan).await;
+        self.perform(plan, since).await;
         Ok(outcome)
     }
 
-    async fn perform(&mut self, plan: Plan) {
+    /// Does what was decided. `since` is where the run that may have ended began.
+    async fn perform(&mut self, plan: Plan, since: Option<Position>) {
         for command in plan.orders {
             self.order(command).await;
         }
         for run_id in plan.ended {
-            tokio::spawn(index::run(self.keeper.log.clone(), Arc::clone(&self.state.origin), run_id));
+            let after = Position(since.map_or(0, |first| first.0.saturating_sub(1)));
+            tokio::spawn(index::run(self.keeper.log.clone(), Arc::clone(&self.state.origin), run_id, after));
         }
     }
 

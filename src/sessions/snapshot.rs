@@ -120,11 +120,6 @@ impl Fold {
         serde_json::to_vec(&self.latest).unwrap_or_default()
     }
 
-    /// The messages folded so far.
-    pub(super) fn into_messages(self) -> Vec<Message> {
-        self.messages
-    }
-
     /// The next event.
     pub(super) fn event(&mut self, event: &Event) {
         match event.kind {
