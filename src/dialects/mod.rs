@@ -15,6 +15,8 @@ use crate::model::{Decision, Item, Kind, NativeId, Offer, RequestType, RunStatus
 mod acp;
 mod codelia;
 mod jsonrpc;
+#[cfg(test)]
+mod rig;
 mod subject;
 
 /// Deepest nesting of a message that is passed on; a deeper one is kept as `raw` text.
@@ -164,7 +166,8 @@ impl Draft {
             text: Option<std::borrow::Cow<'a, str>>,
         }
         let one_line = !frame.iter().any(|b| matches!(b, b'\r' | b'\n'));
-        let message = if one_line && depth(&frame) <= DEPTH_MAX { serde_json::from_slice(&frame).ok() } else { None };
+        // The body wraps the frame, one level.
+        let message = if one_line && depth(&frame) < DEPTH_MAX { serde_json::from_slice(&frame).ok() } else { None };
         let text = message.is_none().then(|| String::from_utf8_lossy(&frame));
         let draft = Self::new(Kind::Raw, &Body { reason, message, text });
         Self { native: Some(frame), ..draft }

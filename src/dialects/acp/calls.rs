@@ -91,7 +91,7 @@ impl Acp {
             return Err(Fault::new(INVALID_PARAMS, "model.set wants {\"name\": the model}"));
         };
         let known = native.and_then(|native| Some((native, self.models.get(native)?)));
-        let Some((native, models)) = known else {
+        let Some((native, models)) = known.filter(|(_, models)| !models.offered.is_empty()) else {
             return Err(Fault::new(METHOD_NOT_FOUND, "this agent offers no choice of models"));
         };
         if !models.offered.iter().any(|(id, _)| *id == name) {

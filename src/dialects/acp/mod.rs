@@ -1,6 +1,8 @@
-//! The Agent Client Protocol, version 1, client side: Gemini CLI, OpenCode, codex-acp and claude-agent-acp speak it.
-//! Schema: <https://agentclientprotocol.com/protocol/v1/schema>. One file: the state of a connection and every message
-//! that changes it; questions are read in `ask`, models in `models`, clients' own calls in `calls`.
+//! The Agent Client Protocol, version 1, client side. One file: a connection's state and every message that changes it.
+//!
+//! Gemini CLI, OpenCode, codex-acp and claude-agent-acp speak it. Schema:
+//! <https://agentclientprotocol.com/protocol/v1/schema>. Questions are read in `ask`, models in `models`, clients' own
+//! calls in `calls`.
 //!
 //! What it holds to, because agents are as they are:
 //! - A `session/update` passes as it came: the event's body is a part of the frame.
@@ -12,6 +14,8 @@
 mod ask;
 mod calls;
 mod models;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{HashMap, HashSet};
 

@@ -1,6 +1,7 @@
-//! The UI protocol, version 0, UI side: Codelia's runtime speaks it. JSON-RPC 2.0 whose ids are strings, a line each.
-//! One file: the state of a connection and every message that changes it; agent events are read in `events`, questions
-//! in `ask`.
+//! The UI protocol, version 0, UI side. One file: a connection's state and every message that changes it.
+//!
+//! Codelia's runtime speaks it: JSON-RPC 2.0 whose ids are strings, a line each. Agent events are read in `events`,
+//! questions in `ask`.
 //!
 //! A process has one session, which the first `run.start` makes: opening it needs no message. The runtime does not say
 //! the session's own identifier (it stands in a file beside it), so it is called [`SESSION`] here; the process is known
@@ -15,6 +16,8 @@
 
 mod ask;
 mod events;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;

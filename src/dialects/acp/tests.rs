@@ -1,0 +1,688 @@
+//! One file: a table or a test for each message of an agent and each trap, in the order of a session's life.
+#![allow(clippy::unwrap_used)]
+
+use bytes::Bytes;
+use serde_json::{Value, json as j};
+
+use super::super::rig::{Rig, choose, json, raw, spec};
+use super::super::{Command, DEPTH_MAX, Said, Subject};
+use crate::model::{Choice, Decision, Kind, RequestType, RunStatus, Ticket};
+
+const HELLO: &str = r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentInfo":{"name":"a","version":"2"}}}"#;
+
+fn ready() -> Rig {
+    let mut rig = Rig::new(&spec("acp"));
+    rig.feed(HELLO);
+    assert!(matches!(rig.one(), Said::Ready { agent: Some(agent) } if agent == "a 2"));
+    rig.sent();
+    rig
+}
+
+/// Ready, with session `s` opened; the next id of ours is 2.
+fn opened(result: &str) -> Rig {
+    let mut rig = ready();
+    rig.open(1);
+    rig.feed(format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#));
+    assert!(matches!(rig.one(), Said::Opened { ticket: Ticket(1), .. }));
+    rig.sent();
+    rig
+}
+
+fn session() -> Rig {
+    opened(r#"{"sessionId":"s"}"#)
+}
+
+fn update(update: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"s","update":{update}}}}}"#)
+}
+
+fn permission(id: &str, tool: &str) -> String {
+    let options =
+        r#"[{"optionId":"y","name":"Yes","kind":"allow_once"},{"optionId":"n","name":"No","kind":"reject_once"}]"#;
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"session/request_permission","params":{{"sessionId":"s","toolCall":{tool},"options":{options}}}}}"#
+    )
+}
+
+#[test]
+fn says_hello_with_no_files_and_no_terminal() {
+    let mut rig = Rig::new(&spec("acp"));
+    let hello = rig.sent().remove(0);
+    assert_eq!((&hello["id"], &hello["method"]), (&j!(0), &j!("initialize")));
+    assert_eq!(hello["params"]["protocolVersion"], 1);
+    assert_eq!(hello["params"]["clientCapabilities"]["fs"], j!({ "readTextFile": false, "writeTextFile": false }));
+    assert_eq!(hello["params"]["clientCapabilities"]["terminal"], false);
+    assert_eq!(hello["params"]["clientInfo"]["name"], "plexus");
+}
+
+#[test]
+fn handshakes_that_fail_say_what_to_do() {
+    for (reply, part) in [
+        (r#"{"id":0,"result":{"protocolVersion":2}}"#, "version 2"),
+        (r#"{"id":0,"result":{}}"#, "version none"),
+        (r#"{"id":0,"result":null}"#, "no ACP"),
+        (r#"{"id":0,"error":{"code":-32603,"message":"boom"}}"#, "boom"),
+        (r#"{"id":0}"#, "neither"),
+    ] {
+        let mut rig = Rig::new(&spec("acp"));
+        rig.feed(reply);
+        assert!(matches!(rig.one(), Said::Failed { message } if message.contains(part)), "{reply}");
+        rig.open(1);
+        assert!(matches!(rig.one(), Said::NotOpened { .. }), "of no use afterwards");
+    }
+}
+
+fn hello_with(methods: Value) -> String {
+    j!({ "id": 0, "result": { "protocolVersion": 1, "authMethods": methods } }).to_string()
+}
+
+#[test]
+fn signs_in_only_by_a_method_that_is_set_and_listed() {
+    let methods = j!([{ "id": "key", "name": "Key" }, { "id": "tty", "name": "T", "type": "terminal" }]);
+    for (set, tries) in [(None, false), (Some("key"), true), (Some("other"), false), (Some("tty"), false)] {
+        let mut rig = Rig::new(&crate::model::RuntimeSpec { auth_method: set.map(Into::into), ..spec("acp") });
+        rig.sent();
+        rig.feed(hello_with(methods.clone()));
+        let sent = rig.sent();
+        if tries {
+            assert_eq!((&sent[0]["method"], &sent[0]["params"]), (&j!("authenticate"), &j!({ "methodId": "key" })));
+            assert!(rig.said().is_empty());
+            rig.feed(r#"{"id":1,"result":{}}"#);
+        }
+        assert!(matches!(rig.one(), Said::Ready { .. }), "{set:?}");
+    }
+}
+
+#[test]
+fn a_refused_sign_in_names_the_methods_on_offer() {
+    let mut rig = Rig::new(&crate::model::RuntimeSpec { auth_method: Some("key".into()), ..spec("acp") });
+    rig.feed(hello_with(j!([{ "id": "key", "name": "Key" }, { "id": "web", "name": "Web" }])));
+    rig.feed(r#"{"id":1,"error":{"code":-32000,"message":"bad key"}}"#);
+    let Said::Failed { message } = rig.one() else { panic!() };
+    for part in ["`key`", "bad key", "`web` (Web)", "auth_method"] {
+        assert!(message.contains(part), "{message}");
+    }
+}
+
+#[test]
+fn a_session_that_wants_a_sign_in_gets_the_only_env_method_once() {
+    let mut rig = Rig::new(&spec("acp"));
+    rig.feed(hello_with(j!([{ "id": "web", "name": "W" }, { "id": "env", "name": "E", "type": "env_var" }])));
+    rig.open(1);
+    rig.said();
+    rig.sent();
+    rig.feed(r#"{"id":1,"error":{"code":-32000,"message":"Authentication required"}}"#);
+    assert_eq!(rig.sent()[0]["params"]["methodId"], "env");
+    rig.feed(r#"{"id":2,"result":null}"#);
+    assert_eq!(rig.sent()[0]["method"], "session/new");
+    rig.feed(r#"{"id":3,"error":{"code":-32000,"message":"Authentication required"}}"#);
+    assert!(rig.sent().is_empty(), "not a second time");
+    let Said::NotOpened { error, .. } = rig.one() else { panic!() };
+    assert!(error.code == -32000 && error.message.contains("`env`"), "{error:?}");
+}
+
+#[test]
+fn two_env_methods_are_a_choice_for_a_person() {
+    let mut rig = Rig::new(&spec("acp"));
+    let env = |id| j!({ "id": id, "name": id, "type": "env_var" });
+    rig.feed(hello_with(j!([env("a"), env("b")])));
+    rig.open(1);
+    rig.said();
+    rig.sent();
+    rig.feed(r#"{"id":1,"error":{"code":-32000,"message":"Authentication required"}}"#);
+    assert!(rig.sent().is_empty());
+    assert!(matches!(rig.one(), Said::NotOpened { error, .. } if error.message.contains("`a` (a), `b` (b)")));
+}
+
+#[test]
+fn session_meta_goes_out_with_every_new_session_on_one_line() {
+    let meta = Some(raw("{\n \"claudeCode\": {\"options\":{}}\r\n}"));
+    let mut rig = Rig::new(&crate::model::RuntimeSpec { session_meta: meta, ..spec("acp") });
+    rig.feed(HELLO);
+    rig.sent();
+    rig.open(1);
+    let params = j!({ "cwd": "/w", "mcpServers": [], "_meta": { "claudeCode": { "options": {} } } });
+    assert_eq!(rig.sent()[0]["params"], params);
+}
+
+#[test]
+fn what_a_session_is_set_to_comes_with_its_opening() {
+    let modes = r#""modes":{"currentModeId":"ask","availableModes":[{"id":"ask","name":"Ask"}]}"#;
+    let models =
+        r#""models":{"currentModelId":"m1","availableModels":[{"modelId":"m1","name":"One"},{"modelId":"m2"}]}"#;
+    let options = r#""configOptions":[{"id":"o","name":"O","category":"model","type":"select","currentValue":"g2","options":[{"group":"g","name":"G","options":[{"value":"g1","name":"G1"},{"value":"g2","name":"G2"}]}]}]"#;
+    let mut rig = ready();
+    rig.open(1);
+    rig.feed(format!(r#"{{"id":1,"result":{{"sessionId":"s",{modes},{models}}}}}"#));
+    let Said::Opened { drafts, .. } = rig.one() else { panic!() };
+    let bodies: Vec<_> = drafts.iter().map(|draft| json(&draft.body)).collect();
+    assert_eq!(drafts.iter().map(|d| d.kind).collect::<Vec<_>>(), [Kind::CurrentModeUpdate, Kind::ConfigOptionUpdate]);
+    assert_eq!((&bodies[0]["sessionUpdate"], &bodies[0]["currentModeId"]), (&j!("current_mode_update"), &j!("ask")));
+    assert_eq!(bodies[0]["_meta"]["modes"]["availableModes"][0]["name"], "Ask");
+    assert_eq!(bodies[1]["configOptions"][0]["currentValue"], "m1");
+    assert_eq!(bodies[1]["configOptions"][0]["options"][1], j!({ "value": "m2", "name": "m2" }));
+    rig.call("s", "model.list", None);
+    let list = rig.replied().unwrap();
+    assert_eq!((&list["models"], &list["current"], &list["provider"]), (&j!(["m1", "m2"]), &j!("m1"), &j!("a")));
+
+    let mut rig = opened(&format!(r#"{{"sessionId":"s",{options}}}"#));
+    rig.call("s", "model.list", None);
+    assert_eq!(rig.replied().unwrap()["models"], j!(["g1", "g2"]));
+}
+
+#[test]
+fn models_are_set_the_way_the_agent_has() {
+    let by_method =
+        r#"{"sessionId":"s","models":{"currentModelId":"m1","availableModels":[{"modelId":"m1"},{"modelId":"m2"}]}}"#;
+    let mut rig = opened(by_method);
+    rig.call("s", "model.set", Some(r#"{"name":"m2"}"#));
+    let sent = rig.sent();
+    assert_eq!(
+        (&sent[0]["method"], &sent[0]["params"]),
+        (&j!("session/set_model"), &j!({ "sessionId": "s", "modelId": "m2" }))
+    );
+    rig.feed(r#"{"id":2,"result":{}}"#);
+    let said = rig.said();
+    assert!(
+        matches!(&said[0], Said::Event { draft, .. } if json(&draft.body)["configOptions"][0]["currentValue"] == "m2")
+    );
+    assert!(matches!(&said[1], Said::Replied { reply: Ok(raw), .. } if json(raw.get().as_bytes())["name"] == "m2"));
+    rig.call("s", "model.set", Some(r#"{"name":"m9"}"#));
+    assert_eq!(rig.replied().unwrap_err().code, -32602);
+
+    let option = |value| {
+        format!(
+            r#"{{"sessionId":"s","configOptions":[{{"id":"mo","category":"model","currentValue":"{value}","options":[{{"value":"a"}},{{"value":"b"}}]}}]}}"#
+        )
+    };
+    let mut rig = opened(&option("a"));
+    rig.call("s", "model.set", Some(r#"{"name":"b"}"#));
+    let sent = rig.sent();
+    assert_eq!(sent[0]["method"], "session/set_config_option");
+    assert_eq!(sent[0]["params"], j!({ "sessionId": "s", "configId": "mo", "value": "b" }));
+    rig.feed(format!(r#"{{"id":2,"result":{}}}"#, option("b")));
+    let said = rig.said();
+    assert!(matches!(&said[0], Said::Event { draft, .. } if draft.kind == Kind::ConfigOptionUpdate));
+    rig.call("s", "model.list", None);
+    assert_eq!(rig.replied().unwrap()["current"], "b");
+}
+
+#[test]
+fn an_update_is_a_part_of_its_frame() {
+    let mut rig = session();
+    let body =
+        r#"{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"hé \u202e"},"_meta":{"x":1.50}}"#;
+    let frame = Bytes::from(update(body));
+    rig.feed(frame.clone());
+    let said = rig.one();
+    let Said::Event { native: Some(native), draft } = said else { panic!("{said:?}") };
+    assert_eq!((native.as_str(), draft.kind, &draft.body[..]), ("s", Kind::AgentMessageChunk, body.as_bytes()));
+    assert_eq!(draft.native.unwrap().as_ptr(), frame.as_ptr());
+    assert!(frame.as_ptr_range().contains(&draft.body.as_ptr()), "shares the frame's memory");
+}
+
+#[test]
+fn a_body_is_one_line_whatever_the_agent_put_between_its_tokens() {
+    let mut rig = session();
+    rig.feed(update("{\"sessionUpdate\" :\r \"plan\",\r\"entries\": [ ]}"));
+    assert_eq!(&rig.event().body[..], br#"{"sessionUpdate":"plan","entries":[]}"#);
+}
+
+#[test]
+fn escaped_names_are_the_same_names() {
+    let mut rig = session();
+    rig.feed(r#"{"params":{"update":{"sessionUpdate":"agent\u005fmessage_chunk"},"sessionId":"\u0073"},"method":"session\/update"}"#);
+    let said = rig.one();
+    assert!(
+        matches!(said, Said::Event { native: Some(n), draft } if n.as_str() == "s" && draft.kind == Kind::AgentMessageChunk)
+    );
+}
+
+#[test]
+fn every_kind_of_update_passes_and_unknown_ones_are_kept_raw() {
+    let mut rig = session();
+    for kind in Kind::ALL.iter().filter(|kind| kind.is_acp()) {
+        rig.feed(update(&format!(r#"{{"sessionUpdate":"{}","toolCallId":"t"}}"#, kind.as_str())));
+        assert_eq!(rig.event().kind, *kind);
+    }
+    // An agent cannot forge the gateway's own kinds.
+    for junk in ["compaction_update", "request_resolved", "run_ended", ""] {
+        rig.feed(update(&format!(r#"{{"sessionUpdate":"{junk}"}}"#)));
+        let said = rig.one();
+        let Said::Event { native: Some(_), draft } = said else { panic!("{said:?}") };
+        assert_eq!((draft.kind, &json(&draft.body)["reason"]), (Kind::Raw, &j!("unknown session update")), "{junk}");
+    }
+    for junk in
+        [r#"{}"#, r#"["agent_message_chunk"]"#, r#"7"#, r#"{"sessionUpdate":7}"#, r#"{"sessionUpdate":"tool_call"}"#]
+    {
+        rig.feed(update(junk));
+        assert_eq!(rig.event().kind, Kind::Raw, "{junk}");
+    }
+}
+
+#[test]
+fn tools_and_titles_are_marked() {
+    let mut rig = session();
+    for (status, over) in [("pending", false), ("in_progress", false), ("completed", true), ("failed", true)] {
+        rig.feed(update(&format!(r#"{{"sessionUpdate":"tool_call_update","toolCallId":"t","status":"{status}"}}"#)));
+        let tool = rig.event().tool.unwrap();
+        assert_eq!((tool.id.as_str(), tool.over), ("t", over));
+    }
+    rig.feed(update(r#"{"sessionUpdate":"session_info_update","title":"T \"1\""}"#));
+    assert_eq!(rig.event().title.as_deref(), Some("T \"1\""));
+}
+
+#[test]
+fn an_update_of_a_session_that_nobody_opened_still_goes_out() {
+    let mut rig = ready();
+    rig.feed(update(r#"{"sessionUpdate":"plan"}"#));
+    assert!(matches!(rig.one(), Said::Event { native: Some(native), .. } if native.as_str() == "s"));
+}
+
+#[test]
+fn stop_reasons_and_errors_end_a_run() {
+    for (reply, status, reason) in [
+        (r#""result":{"stopReason":"end_turn"}"#, RunStatus::Completed, Some("end_turn")),
+        (r#""result":{"stopReason":"max_tokens"}"#, RunStatus::Completed, Some("max_tokens")),
+        (r#""result":{"stopReason":"max_turn_requests"}"#, RunStatus::Completed, Some("max_turn_requests")),
+        (r#""result":{"stopReason":"refusal"}"#, RunStatus::Completed, Some("refusal")),
+        (r#""result":{"stopReason":"cancelled"}"#, RunStatus::Cancelled, Some("cancelled")),
+        (r#""result":{}"#, RunStatus::Completed, None),
+        (r#""error":{"code":-32603,"message":"boom"}"#, RunStatus::Error, None),
+        (r#""error":{"code":-32800,"message":"gone"}"#, RunStatus::Cancelled, None),
+        (r#""error":"odd""#, RunStatus::Error, None),
+    ] {
+        let mut rig = session();
+        rig.prompt(7, "s", "hi");
+        let sent = rig.sent();
+        assert_eq!(sent[0]["params"], j!({ "sessionId": "s", "prompt": [{ "type": "text", "text": "hi" }] }));
+        rig.feed(format!(r#"{{"jsonrpc":"2.0",{reply},"id":2}}"#));
+        let (ticket, end) = rig.end();
+        assert_eq!((ticket, end.status, end.stop_reason.as_deref()), (7, status, reason), "{reply}");
+        assert!(end.native.is_some());
+    }
+}
+
+#[test]
+fn cancel_is_a_notification() {
+    let mut rig = session();
+    rig.cancel(7, "s");
+    assert_eq!(rig.sent(), [j!({ "jsonrpc": "2.0", "method": "session/cancel", "params": { "sessionId": "s" } })]);
+}
+
+#[test]
+fn a_reverse_request_is_not_taken_for_a_response() {
+    let mut rig = session();
+    rig.prompt(7, "s", "hi"); // our id 2
+    rig.sent();
+    rig.feed(permission("2", r#"{"toolCallId":"t"}"#));
+    rig.ask();
+    rig.feed(r#"{"id":2,"result":{"stopReason":"end_turn"}}"#);
+    assert_eq!(rig.end().0, 7);
+    rig.answer("2", choose("y", Choice::AllowOnce));
+    assert_eq!(rig.sent()[0]["result"]["outcome"]["optionId"], "y");
+}
+
+#[test]
+fn string_and_number_ids_are_not_the_same() {
+    let mut rig = session();
+    rig.prompt(7, "s", "hi");
+    for id in ["\"2\"", "2.0", "null", "-2", "02e0", "99"] {
+        rig.feed(format!(r#"{{"id":{id},"result":{{"stopReason":"end_turn"}}}}"#));
+        assert_eq!(rig.event().kind, Kind::Raw, "{id}");
+    }
+    rig.feed(r#"{"id":2,"result":{"stopReason":"end_turn"}}"#);
+    assert_eq!(rig.end().0, 7);
+}
+
+#[test]
+fn ids_are_opaque_and_come_back_as_they_were() {
+    for id in ["0", "-7", "1.5", "1.50", "null", "\"77a9-x\"", "\"\\u00e9\"", "12345678901234567890123"] {
+        let mut rig = session();
+        rig.feed(permission(id, r#"{"toolCallId":"t"}"#));
+        assert_eq!(rig.ask().key.0, id);
+        let mut out = super::super::Outbox::default();
+        let key = super::super::AskKey(id.into());
+        rig.dialect.command(Command::Answer { key, decision: Decision::Withdrawn }, &mut out);
+        let start = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":"#);
+        assert!(out.frames[0].starts_with(start.as_bytes()), "{:?}", out.frames[0]);
+    }
+}
+
+#[test]
+fn a_permission_request_is_carried_verbatim() {
+    let mut rig = session();
+    rig.feed(permission("0", r#"{"toolCallId":"t","title":"touch x","kind":"execute","content":[{"type":"content","content":{"type":"text","text":"why"}}],"rawInput":{"command":["/bin/sh","-c","touch x"],"cwd":"/w"}}"#));
+    let ask = rig.ask();
+    assert_eq!(
+        (ask.kind, ask.title.as_str(), ask.message.as_deref()),
+        (RequestType::Permission, "touch x", Some("why"))
+    );
+    let options: Vec<_> = ask.options.iter().map(|o| (o.id.as_str(), o.label.as_str(), o.kind)).collect();
+    assert_eq!(options, [("y", "Yes", Choice::AllowOnce), ("n", "No", Choice::RejectOnce)]);
+    let argv = ["/bin/sh", "-c", "touch x"].map(String::from).to_vec();
+    assert_eq!(ask.subject, Subject::Command { argv, cwd: Some("/w".into()) });
+    assert!(!ask.allow_reason && !ask.allow_remember);
+    assert_eq!(ask.tool_call_id.as_deref(), Some("t"));
+    rig.answer("0", choose("n", Choice::RejectOnce));
+    assert_eq!(
+        rig.sent(),
+        [j!({ "jsonrpc": "2.0", "id": 0, "result": { "outcome": { "outcome": "selected", "optionId": "n" } } })]
+    );
+}
+
+#[test]
+fn what_will_be_done_is_shown_and_nothing_less() {
+    let text = |s: &Subject| if let Subject::Text(text) = s { text.clone() } else { panic!("{s:?}") };
+    let of = |tool: &str| {
+        let mut rig = session();
+        rig.feed(permission("0", tool));
+        rig.ask().subject
+    };
+    // Gemini sends no input: the title is the command.
+    assert_eq!(
+        of(r#"{"toolCallId":"t","title":"touch x","kind":"execute"}"#),
+        Subject::Command { argv: vec!["touch x".into()], cwd: None }
+    );
+    assert_eq!(
+        of(
+            r#"{"toolCallId":"t","kind":"edit","rawInput":{"x":1},"content":[{"type":"diff","path":"/a","oldText":null,"newText":"n"},{"type":"diff","path":"/b","oldText":"o","newText":""}]}"#
+        ),
+        Subject::Edits(vec![("/a".into(), None, "n".into()), ("/b".into(), Some("o".into()), String::new())])
+    );
+    assert_eq!(
+        text(&of(r#"{"toolCallId":"t","kind":"other","rawInput":{"b":1.0,"a":[]}}"#)),
+        "{\n  \"b\": 1.0,\n  \"a\": []\n}"
+    );
+    // A command that belongs to an editor's tool is no command line.
+    assert!(
+        text(&of(r#"{"toolCallId":"t","kind":"edit","rawInput":{"command":"create","path":"/etc/x"}}"#))
+            .contains("/etc/x")
+    );
+    // Two commands, a command beside a diff, a block that cannot be read: everything is shown.
+    for tool in [
+        r#"{"toolCallId":"t","kind":"execute","title":"ls","rawInput":{"command":"ls","cmd":"SEEN"}}"#,
+        r#"{"toolCallId":"t","kind":"execute","title":"ls","rawInput":{"command":"ls"},"content":[{"type":"diff","path":"SEEN","newText":""}]}"#,
+        r#"{"toolCallId":"t","kind":"edit","content":[{"type":"diff","path":"SEEN"}]}"#,
+        r#"{"toolCallId":"SEEN","kind":"edit"}"#,
+    ] {
+        assert!(text(&of(tool)).contains("SEEN"), "{tool}");
+    }
+}
+
+#[test]
+fn the_permission_request_can_be_the_first_mention_of_its_tool_call() {
+    let mut rig = session();
+    rig.feed(permission("0", r#"{"toolCallId":"t","title":"touch x","status":"pending"}"#));
+    let draft = rig.ask().first_mention.unwrap();
+    assert_eq!(draft.kind, Kind::ToolCall);
+    assert_eq!(
+        json(&draft.body),
+        j!({ "sessionUpdate": "tool_call", "toolCallId": "t", "title": "touch x", "status": "pending" })
+    );
+    assert_eq!(draft.tool.map(|tool| (tool.id, tool.over)), Some(("t".into(), false)));
+    rig.feed(permission("1", r#"{"toolCallId":"t"}"#));
+    assert!(rig.ask().first_mention.is_none(), "mentioned by the question before");
+    rig.feed(update(r#"{"sessionUpdate":"tool_call","toolCallId":"u","title":"x"}"#));
+    rig.event();
+    rig.feed(permission("2", r#"{"toolCallId":"u"}"#));
+    assert!(rig.ask().first_mention.is_none());
+    rig.feed(permission("3", r#"{"toolCallId":"v","sessionUpdate":"run_ended"}"#));
+    let draft = rig.ask().first_mention.unwrap();
+    assert_eq!(json(&draft.body), j!({ "sessionUpdate": "tool_call", "toolCallId": "v", "title": "tool" }));
+}
+
+#[test]
+fn exactly_one_answer_goes_out_and_never_an_error() {
+    for decision in [
+        choose("nonsense", Choice::AllowOnce),
+        Decision::Expired,
+        Decision::Withdrawn,
+        Decision::Value(Some("y".into())),
+        Decision::Ids(vec!["y".into()]),
+    ] {
+        let mut rig = session();
+        rig.feed(permission("0", r#"{"toolCallId":"t"}"#));
+        rig.answer("0", decision.clone());
+        let cancelled = j!({ "jsonrpc": "2.0", "id": 0, "result": { "outcome": { "outcome": "cancelled" } } });
+        assert_eq!(rig.sent(), [cancelled], "{decision:?}");
+        rig.answer("0", choose("y", Choice::AllowOnce));
+        assert!(rig.sent().is_empty(), "a key answered once is forgotten");
+    }
+}
+
+#[test]
+fn a_permission_request_that_cannot_be_understood_is_cancelled_and_logged() {
+    for params in [
+        "7",
+        "{}",
+        r#"{"sessionId":"s","toolCall":{"toolCallId":"t"},"options":[]}"#,
+        r#"{"sessionId":"s","toolCall":"t","options":[{"optionId":"y"}]}"#,
+        r#"{"sessionId":"s","toolCall":{},"options":[{"name":"y"}]}"#,
+        r#"{"sessionId":"s","toolCall":{},"options":[{"optionId":"y","name":"No"},{"optionId":"y","name":"Yes"}]}"#,
+    ] {
+        let mut rig = session();
+        rig.feed(format!(r#"{{"id":"q","method":"session/request_permission","params":{params}}}"#));
+        assert_eq!(rig.event().kind, Kind::Raw, "{params}");
+        assert_eq!(rig.sent()[0]["result"]["outcome"]["outcome"], "cancelled", "{params}");
+    }
+}
+
+#[test]
+fn options_of_unknown_kinds_stay_options() {
+    let mut rig = session();
+    rig.feed(r#"{"id":1,"method":"session/request_permission","params":{"sessionId":"s","toolCall":{},"options":[{"optionId":"a","kind":"allow_maybe"},{"optionId":"b","kind":7},{"optionId":"c","name":"C"}]}}"#);
+    let ask = rig.ask();
+    assert!(ask.options.iter().all(|offer| offer.kind == Choice::Other));
+    assert_eq!(ask.options[0].label, "a");
+}
+
+#[test]
+fn an_identifier_that_is_still_open_is_not_asked_twice() {
+    let mut rig = session();
+    rig.feed(permission("0", r#"{"toolCallId":"t"}"#));
+    rig.ask();
+    rig.feed(permission("0", r#"{"toolCallId":"u"}"#));
+    assert_eq!(rig.event().kind, Kind::Raw);
+    assert!(rig.sent().is_empty(), "the one answer answers both");
+    rig.answer("0", Decision::Withdrawn);
+    rig.sent();
+    rig.feed(permission("0", r#"{"toolCallId":"u"}"#));
+    rig.ask();
+}
+
+#[test]
+fn a_flood_of_questions_is_bounded() {
+    let mut rig = session();
+    for id in 0..super::ASKS_MAX {
+        rig.feed(permission(&id.to_string(), r#"{"toolCallId":"t"}"#));
+    }
+    rig.said();
+    rig.feed(permission("\"one more\"", r#"{"toolCallId":"t"}"#));
+    assert_eq!(rig.event().kind, Kind::Error);
+    assert_eq!(rig.sent()[0]["result"]["outcome"]["outcome"], "cancelled");
+}
+
+#[test]
+fn cancel_request_takes_a_question_back() {
+    let mut rig = session();
+    rig.feed(permission("5", r#"{"toolCallId":"t"}"#));
+    rig.ask();
+    for junk in ["\"5\"", "6"] {
+        rig.feed(format!(r#"{{"method":"$/cancel_request","params":{{"requestId":{junk}}}}}"#));
+        assert_eq!(rig.event().kind, Kind::Raw, "{junk}");
+    }
+    rig.feed(r#"{"method":"$/cancel_request","params":{"requestId":5}}"#);
+    assert!(matches!(rig.one(), Said::TakenBack { key, native: Some(_) } if key.0 == "5"));
+    assert_eq!(rig.sent()[0]["result"]["outcome"]["outcome"], "cancelled");
+    rig.answer("5", choose("y", Choice::AllowOnce));
+    assert!(rig.sent().is_empty());
+}
+
+#[test]
+fn files_and_terminals_are_refused_and_logged() {
+    let mut rig = session();
+    for method in ["fs/read_text_file", "fs/write_text_file", "terminal/create", "_x/y", "session/update"] {
+        rig.feed(format!(r#"{{"id":"a","method":"{method}","params":{{"sessionId":"s"}}}}"#));
+        assert!(matches!(rig.one(), Said::Event { native: Some(_), draft } if draft.kind == Kind::Raw), "{method}");
+        let sent = rig.sent();
+        assert_eq!((&sent[0]["id"], &sent[0]["error"]["code"]), (&j!("a"), &j!(-32601)), "{method}");
+    }
+}
+
+#[test]
+fn a_notification_that_is_no_acp_is_kept() {
+    let mut rig = session();
+    rig.feed(r#"{"jsonrpc":"2.0","method":"_auth/status_update","params":{"sessionId":"s","x":1}}"#);
+    let draft = rig.event();
+    assert_eq!((draft.kind, &json(&draft.body)["message"]["params"]["x"]), (Kind::Raw, &j!(1)));
+}
+
+#[test]
+fn an_error_without_an_id_and_other_junk_are_raw() {
+    let deep = format!("{}{}", "[".repeat(DEPTH_MAX + 1), "]".repeat(DEPTH_MAX + 1));
+    let deep_update = update(&format!(r#"{{"sessionUpdate":"plan","x":{deep}}}"#));
+    for junk in [
+        &br#"{"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error"}}"#[..],
+        br#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}"#,
+        br#"[{"jsonrpc":"2.0","method":"session/update","params":{}}]"#,
+        b"Loaded cached credentials.",
+        b"\xff\xfe{}",
+        b"{}",
+        b"7",
+        br#"{"id":1,"id":2,"result":{}}"#,
+        deep.as_bytes(),
+        deep_update.as_bytes(),
+    ] {
+        let mut rig = session();
+        rig.feed(Bytes::copy_from_slice(junk));
+        let draft = rig.event();
+        assert_eq!((draft.kind, draft.native.as_deref()), (Kind::Raw, Some(junk)), "{junk:?}");
+        assert!(rig.sent().is_empty());
+    }
+}
+
+#[test]
+fn brackets_in_strings_are_not_depth() {
+    let mut rig = session();
+    rig.feed(update(&format!(r#"{{"sessionUpdate":"plan","x":"{}"}}"#, "[{\\\"".repeat(DEPTH_MAX))));
+    assert_eq!(rig.event().kind, Kind::Plan);
+}
+
+#[test]
+fn nothing_waits_for_ever_on_a_message_too_deep_to_pass() {
+    let deep = format!("{}{}", "[".repeat(DEPTH_MAX * 100), "]".repeat(DEPTH_MAX * 100));
+    let mut rig = session();
+    rig.prompt(7, "s", "hi");
+    rig.sent();
+    rig.feed(permission("9", &format!(r#"{{"toolCallId":"t","rawInput":{deep}}}"#)));
+    assert_eq!(rig.event().kind, Kind::Raw);
+    assert_eq!(rig.sent()[0]["result"]["outcome"]["outcome"], "cancelled");
+    rig.feed(format!(r#"{{"id":2,"result":{{"stopReason":"end_turn","_meta":{deep}}}}}"#));
+    let said = rig.said();
+    assert!(matches!(&said[1], Said::Ended { end, .. } if end.status == RunStatus::Error), "{said:?}");
+}
+
+#[test]
+fn blank_lines_are_nothing() {
+    let mut rig = session();
+    for blank in ["", " ", "\r", "\t \r"] {
+        rig.feed(blank);
+    }
+    assert!(rig.said().is_empty() && rig.sent().is_empty());
+}
+
+#[test]
+fn calls_pass_in_their_own_session_only() {
+    let mut rig = session();
+    for (method, params, sent) in [
+        ("session/set_mode", Some(r#"{"modeId":"m"}"#), j!({ "sessionId": "s", "modeId": "m" })),
+        ("session.set_mode", Some(r#"{ "sessionId" : "s","modeId":"m"}"#), j!({ "sessionId": "s", "modeId": "m" })),
+        ("_vendor/x", None, j!({ "sessionId": "s" })),
+        ("session/list", Some("{\n}"), j!({})),
+    ] {
+        rig.call("s", method, params);
+        let frame = rig.sent().remove(0);
+        assert_eq!((&frame["method"], &frame["params"]), (&j!(method.replace("session.", "session/")), &sent));
+        assert!(rig.said().is_empty());
+    }
+    for (method, params, code) in [
+        ("session/set_mode", Some(r#"{"sessionId":"other"}"#), -32602),
+        ("session/set_mode", Some(r#"{"sessionId":"s","sessionId":"other"}"#), -32602),
+        ("session/set_mode", Some(r#"{"sessionId":7}"#), -32602),
+        ("_x", Some("[1]"), -32602),
+        ("session/new", None, -32601),
+        ("session.load", None, -32601),
+        ("session/prompt", None, -32601),
+        ("mcp.list", None, -32601),
+        ("skills.list", None, -32601),
+        ("model.list", None, -32601),
+        ("model.set", Some(r#"{"name":"x"}"#), -32601),
+        ("initialize", None, -32601),
+        ("authenticate", None, -32601),
+    ] {
+        rig.call("s", method, params);
+        assert_eq!(rig.replied().unwrap_err().code, code, "{method}");
+        assert!(rig.sent().is_empty(), "{method}");
+    }
+}
+
+#[test]
+fn a_mode_that_a_client_set_is_told_to_everybody() {
+    let mut rig = session();
+    rig.call("s", "session/set_mode", Some(r#"{"modeId":"m"}"#));
+    rig.feed(r#"{"id":2,"result":{}}"#);
+    let said = rig.said();
+    assert!(matches!(&said[0], Said::Event { draft, .. } if json(&draft.body)["currentModeId"] == "m"), "{said:?}");
+    assert!(matches!(&said[1], Said::Replied { reply: Ok(_), .. }));
+    rig.call("s", "session/set_mode", Some(r#"{"modeId":"m"}"#));
+    rig.feed(r#"{"id":3,"error":{"code":-32602,"message":"no","data":{"a":1}}}"#);
+    let fault = rig.replied().unwrap_err();
+    assert_eq!((fault.code, fault.data.unwrap().get()), (-32602, r#"{"a":1}"#));
+}
+
+#[test]
+fn a_refused_notification_is_not_silent() {
+    let mut rig = session();
+    let call = |method: &str| Command::Call {
+        ticket: Ticket(1),
+        native: Some("s".into()),
+        method: method.into(),
+        params: None,
+        notify: true,
+    };
+    rig.tell(call("fs/x"));
+    assert_eq!(rig.event().kind, Kind::Error);
+    rig.tell(call("_x"));
+    assert_eq!(rig.sent(), [j!({ "jsonrpc": "2.0", "method": "_x", "params": { "sessionId": "s" } })]);
+}
+
+#[test]
+fn elicitations_that_can_be_carried_are_asked() {
+    let mut rig = session();
+    rig.feed(r#"{"id":1,"method":"elicitation/create","params":{"sessionId":"s","mode":"url","message":"Sign in","url":"https://x/y"}}"#);
+    let ask = rig.ask();
+    assert_eq!((ask.kind, &ask.subject), (RequestType::Elicitation, &Subject::Text("Sign in\nhttps://x/y".into())));
+    rig.answer("1", choose("accept", Choice::AllowOnce));
+    assert_eq!(rig.sent()[0]["result"], j!({ "action": "accept" }));
+    for (id, decision, result) in [
+        ("2", choose("accept", Choice::AllowOnce), j!({ "action": "accept", "content": {} })),
+        ("3", choose("decline", Choice::RejectOnce), j!({ "action": "decline" })),
+        ("4", choose("cancel", Choice::Other), j!({ "action": "cancel" })),
+        ("5", Decision::Expired, j!({ "action": "cancel" })),
+    ] {
+        rig.feed(format!(r#"{{"id":{id},"method":"elicitation/create","params":{{"sessionId":"s","mode":"form","message":"m","requestedSchema":{{"type":"object","properties":{{}}}}}}}}"#));
+        rig.ask();
+        rig.answer(id, decision);
+        assert_eq!(rig.sent()[0]["result"], result);
+    }
+    for params in [
+        r#"{"sessionId":"s","mode":"form","message":"m","requestedSchema":{"required":["name"]}}"#,
+        r#"{"sessionId":"s","mode":"telepathy","message":"m"}"#,
+        r#"{"sessionId":"s","mode":"url","message":"m"}"#,
+    ] {
+        rig.feed(format!(r#"{{"id":6,"method":"elicitation/create","params":{params}}}"#));
+        assert_eq!(rig.event().kind, Kind::Error, "{params}");
+        assert_eq!(rig.sent()[0]["result"], j!({ "action": "cancel" }));
+    }
+}

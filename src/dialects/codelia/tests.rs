@@ -1,0 +1,515 @@
+//! One file: a table or a test for each message of the runtime and each trap, in the order of a session's life.
+#![allow(clippy::unwrap_used)]
+
+use bytes::Bytes;
+use serde_json::{Value, json as j};
+
+use super::super::rig::{Rig, choose, json, raw, spec};
+use super::super::{Command, DEPTH_MAX, Said, Sessions, Subject};
+use super::{ASKS_MAX, BUSY_TRIES, SESSION};
+use crate::model::{Choice, Decision, Kind, RequestType, RunStatus, Ticket};
+
+const HELLO: &str = r#"{"jsonrpc":"2.0","id":"1","result":{"protocol_version":"0","server":{"name":"codelia-runtime","version":"0.1.0"}}}"#;
+
+/// Ready, the session opened; the next id of ours is "2".
+fn session() -> Rig {
+    let mut rig = Rig::new(&spec("codelia"));
+    rig.feed(HELLO);
+    assert!(matches!(rig.one(), Said::Ready { agent: Some(agent) } if agent == "codelia-runtime 0.1.0"));
+    rig.sent();
+    rig.open(1);
+    let said = rig.one();
+    assert!(matches!(&said, Said::Opened { native, .. } if native.as_str() == SESSION), "{said:?}");
+    assert!(rig.sent().is_empty(), "opening needs no message");
+    rig
+}
+
+/// A run `r` under way under ticket 7; the next id of ours is "3".
+fn running() -> Rig {
+    let mut rig = session();
+    rig.prompt(7, SESSION, "hi");
+    rig.feed(r#"{"id":"2","result":{"run_id":"r"}}"#);
+    assert!(rig.said().is_empty());
+    rig.sent();
+    rig
+}
+
+fn event(seq: i64, event: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","method":"agent.event","params":{{"run_id":"r","seq":{seq},"event":{event}}}}}"#)
+}
+
+fn status(run: &str, status: &str) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","method":"run.status","params":{{"run_id":"{run}","status":"{status}","message":"m"}}}}"#
+    )
+}
+
+fn ask(id: &str, method: &str, params: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ui.{method}.request","params":{params}}}"#)
+}
+
+fn text(body: &[u8]) -> Value {
+    json(body)["content"]["text"].clone()
+}
+
+#[test]
+fn initializes_once_with_every_capability_it_has() {
+    let mut rig = Rig::new(&spec("codelia"));
+    let hello = rig.sent();
+    assert_eq!(hello.len(), 1);
+    assert_eq!((&hello[0]["id"], &hello[0]["method"]), (&j!("1"), &j!("initialize")));
+    let params = &hello[0]["params"];
+    assert_eq!(params["protocol_version"], "0");
+    for able in ["supports_confirm", "supports_prompt", "supports_pick", "supports_permission_preflight_events"] {
+        assert_eq!(params["ui_capabilities"][able], true, "{able}");
+    }
+    assert_eq!(rig.dialect.sessions(), Sessions::One);
+}
+
+#[test]
+fn handshakes_that_fail_say_why() {
+    for (reply, part) in [
+        (r#"{"id":"1","result":{"protocol_version":"1"}}"#, "protocol 1"),
+        (r#"{"id":"1","result":{}}"#, "not of the UI protocol"),
+        (r#"{"id":"1","error":{"code":-32000,"message":"boom"}}"#, "boom"),
+    ] {
+        let mut rig = Rig::new(&spec("codelia"));
+        rig.feed(reply);
+        assert!(matches!(rig.one(), Said::Failed { message } if message.contains(part)), "{reply}");
+        rig.open(1);
+        assert!(matches!(rig.one(), Said::NotOpened { .. }));
+    }
+}
+
+#[test]
+fn one_session_a_process() {
+    let mut rig = session();
+    rig.open(2);
+    assert!(matches!(rig.one(), Said::NotOpened { ticket: Ticket(2), .. }));
+}
+
+#[test]
+fn ids_are_strings() {
+    let mut rig = session();
+    rig.prompt(7, SESSION, "hi");
+    assert_eq!(rig.sent()[0]["id"], "2");
+    rig.feed(r#"{"id":2,"result":{"run_id":"r"}}"#);
+    assert_eq!(rig.event().kind, Kind::Raw, "a number is not ours");
+}
+
+#[test]
+fn a_prompt_is_text_or_parts() {
+    let block = |json: Value| raw(&json.to_string());
+    let text = |t: &str| block(j!({ "type": "text", "text": t }));
+    let image = block(j!({ "type": "image", "data": "QQ==", "mimeType": "image/png" }));
+    let link = block(j!({ "type": "resource_link", "uri": "file:///a", "name": "a" }));
+    for (content, input) in [
+        (vec![text("a"), link, text("b")], j!({ "type": "text", "text": "a\nfile:///a\nb" })),
+        (
+            vec![text("a"), image],
+            j!({ "type": "parts", "parts": [
+                { "type": "text", "text": "a" },
+                { "type": "image_url", "image_url": { "url": "data:image/png;base64,QQ==", "media_type": "image/png" } },
+            ]}),
+        ),
+    ] {
+        let mut rig = session();
+        rig.tell(Command::Prompt { ticket: Ticket(7), native: SESSION.into(), content });
+        let sent = rig.sent();
+        assert_eq!((&sent[0]["method"], &sent[0]["params"]["input"]), (&j!("run.start"), &input));
+        assert_eq!(sent[0]["params"]["ui_context"], j!({ "cwd": "/w" }));
+    }
+    for junk in [j!({ "type": "audio", "data": "", "mimeType": "x" }), j!({ "type": "text" }), j!(7)] {
+        let mut rig = session();
+        rig.tell(Command::Prompt { ticket: Ticket(7), native: SESSION.into(), content: vec![block(junk)] });
+        assert_eq!(rig.end().1.status, RunStatus::Error);
+        assert!(rig.sent().is_empty());
+    }
+}
+
+#[test]
+fn run_status_ends_the_run_and_no_final_is_waited_for() {
+    for (word, ended) in
+        [("completed", RunStatus::Completed), ("error", RunStatus::Error), ("cancelled", RunStatus::Cancelled)]
+    {
+        let mut rig = running();
+        for kept in ["running", "awaiting_ui"] {
+            rig.feed(status("r", kept));
+            let draft = rig.event();
+            assert_eq!((draft.kind, &json(&draft.body)["params"]["status"]), (Kind::Hook, &j!(kept)));
+        }
+        rig.feed(status("other", word));
+        assert_eq!(rig.event().kind, Kind::Hook, "another run's end is not ours");
+        rig.feed(status("r", word));
+        let (ticket, end) = rig.end();
+        assert_eq!((ticket, end.status, end.message.as_deref()), (7, ended, Some("m")));
+    }
+}
+
+#[test]
+fn a_run_that_ends_before_its_start_is_answered_ends() {
+    let mut rig = session();
+    rig.prompt(7, SESSION, "hi");
+    rig.feed(status("r", "completed"));
+    assert_eq!(rig.event().kind, Kind::Hook);
+    rig.feed(r#"{"id":"2","result":{"run_id":"r"}}"#);
+    assert_eq!(rig.end().1.status, RunStatus::Completed);
+}
+
+#[test]
+fn busy_right_after_a_run_is_tried_again_for_half_a_second() {
+    let busy = |id: u32| format!(r#"{{"id":"{id}","error":{{"code":-32001,"message":"runtime busy"}}}}"#);
+    let mut rig = session();
+    rig.prompt(7, SESSION, "hi");
+    rig.sent();
+    rig.feed(busy(2));
+    assert!(rig.said().is_empty() && rig.sent().is_empty() && rig.wakes == 1);
+    rig.wake();
+    let sent = rig.sent();
+    assert_eq!((&sent[0]["id"], &sent[0]["method"]), (&j!("3"), &j!("run.start")));
+    rig.wake();
+    assert!(rig.sent().is_empty(), "once a wait");
+    for id in 3..2 + BUSY_TRIES {
+        rig.feed(busy(id));
+        rig.wake();
+    }
+    assert!(rig.said().is_empty());
+    rig.feed(busy(2 + BUSY_TRIES));
+    let (ticket, end) = rig.end();
+    assert_eq!((ticket, end.status, end.message.as_deref()), (7, RunStatus::Error, Some("runtime busy")));
+    rig.prompt(8, SESSION, "again");
+    rig.feed(busy(3 + BUSY_TRIES));
+    rig.cancel(8, SESSION);
+    assert_eq!(rig.end().1.status, RunStatus::Cancelled, "cancelled while it waits");
+    rig.sent();
+    rig.wake();
+    assert!(rig.sent().is_empty());
+}
+
+#[test]
+fn cancel_names_its_run_even_if_it_came_first() {
+    let mut rig = session();
+    rig.prompt(7, SESSION, "hi");
+    rig.sent();
+    rig.cancel(7, SESSION);
+    assert!(rig.sent().is_empty(), "absent params would crash the process");
+    rig.feed(r#"{"id":"2","result":{"run_id":"r"}}"#);
+    let sent = rig.sent();
+    assert_eq!((&sent[0]["method"], &sent[0]["params"]), (&j!("run.cancel"), &j!({ "run_id": "r" })));
+    rig.feed(r#"{"id":"3","result":{"ok":true}}"#);
+    assert!(rig.said().is_empty(), "the end comes as run.status");
+    rig.cancel(6, SESSION);
+    assert!(rig.sent().is_empty(), "not this run's ticket");
+    rig.feed(status("r", "cancelled"));
+    assert_eq!(rig.end().1.status, RunStatus::Cancelled);
+}
+
+#[test]
+fn a_cancel_that_is_refused_is_told() {
+    let mut rig = running();
+    rig.cancel(7, SESSION);
+    rig.feed(r#"{"id":"3","error":{"code":-32000,"message":"boom"}}"#);
+    assert_eq!(rig.event().kind, Kind::Error);
+    rig.cancel(7, SESSION);
+    rig.feed(r#"{"id":"4","error":{"code":-32002,"message":"run not found"}}"#);
+    assert_eq!(rig.end().1.status, RunStatus::Cancelled, "no status will follow");
+}
+
+#[test]
+fn agent_events_become_canonical() {
+    let mut rig = running();
+    rig.feed(event(0, r#"{"type":"reasoning","content":"hm"}"#));
+    let draft = rig.event();
+    assert_eq!((draft.kind, text(&draft.body)), (Kind::AgentThoughtChunk, j!("hm")));
+    rig.feed(event(1, r#"{"type":"tool_call","tool":"bash","args":{"command":"ls"},"tool_call_id":"t"}"#));
+    let draft = rig.event();
+    assert_eq!(
+        json(&draft.body),
+        j!({ "sessionUpdate": "tool_call", "toolCallId": "t", "title": "bash", "kind": "execute", "status": "in_progress", "rawInput": { "command": "ls" } })
+    );
+    assert!(!draft.tool.unwrap().over);
+    rig.feed(event(2, r#"{"type":"permission.preview","tool":"bash","diff":"-a\n+b","file_path":"/x"}"#));
+    let draft = rig.event();
+    assert_eq!((draft.kind, draft.tool.unwrap().id.as_str()), (Kind::ToolCallUpdate, "t"));
+    assert_eq!(json(&draft.body)["content"][0]["content"]["text"], "-a\n+b");
+    for (seq, failed, word) in [(3, "", "completed"), (4, r#","is_error":true"#, "failed")] {
+        rig.feed(event(
+            seq,
+            &format!(r#"{{"type":"tool_result","tool":"bash","result":"out","tool_call_id":"t"{failed}}}"#),
+        ));
+        let draft = rig.event();
+        let body = json(&draft.body);
+        assert_eq!((&body["status"], &body["rawOutput"]), (&j!(word), &j!("out")));
+        assert!(draft.tool.unwrap().over);
+    }
+    for (seq, sort) in (5..).zip([
+        "step_start",
+        "step_complete",
+        "llm.retry",
+        "compaction_start",
+        "compaction_complete",
+        "hidden_user_message",
+    ]) {
+        let body = format!(r#"{{"type":"{sort}","x":1}}"#);
+        rig.feed(event(seq, &body));
+        let draft = rig.event();
+        assert_eq!((draft.kind, &draft.body[..]), (Kind::Hook, body.as_bytes()));
+    }
+    for (seq, junk) in
+        (11..).zip([r#"{"type":"new"}"#, r#"{"type":"text"}"#, r#"{"type":"tool_call","tool":"x"}"#, "[]"])
+    {
+        rig.feed(event(seq, junk));
+        assert_eq!(rig.event().kind, Kind::Raw, "{junk}");
+    }
+}
+
+#[test]
+fn a_final_that_repeats_the_text_is_told_once() {
+    for (texts, last, told) in [
+        (&[][..], "all", Some("all")),
+        (&["all"], "all", None),
+        (&["all"], "all\n", None),
+        (&["a", "b"], "ab", None),
+        (&["a", "b"], "b", None),
+        (&["a"], "ab", Some("b")),
+        (&["a"], "other", Some("other")),
+        (&["step 2"], "2", Some("2")),
+        (&["a"], "", None),
+    ] {
+        let mut rig = running();
+        for (seq, text) in (0..).zip(texts) {
+            rig.feed(event(seq, &j!({ "type": "text", "content": text }).to_string()));
+            rig.event();
+        }
+        rig.feed(event(texts.len() as i64, &j!({ "type": "final", "content": last }).to_string()));
+        let draft = rig.event();
+        assert!(draft.native.is_some());
+        match told {
+            Some(told) => {
+                assert_eq!((draft.kind, text(&draft.body)), (Kind::AgentMessageChunk, j!(told)), "{texts:?} {last}")
+            }
+            None => assert_eq!(draft.kind, Kind::Hook, "{texts:?} {last}"),
+        }
+    }
+}
+
+#[test]
+fn a_final_after_a_tool_is_not_the_rest_of_what_was_said_before() {
+    let mut rig = running();
+    rig.feed(event(0, r#"{"type":"text","content":"I"}"#));
+    rig.feed(event(1, r#"{"type":"tool_call","tool":"x","tool_call_id":"t"}"#));
+    rig.said();
+    rig.feed(event(2, r#"{"type":"final","content":"It is done"}"#));
+    assert_eq!(text(&rig.event().body), "It is done");
+}
+
+#[test]
+fn a_duplicate_number_is_dropped_and_a_hole_is_an_event() {
+    let mut rig = running();
+    rig.feed(event(0, r#"{"type":"text","content":"a"}"#));
+    rig.event();
+    rig.feed(event(0, r#"{"type":"text","content":"a"}"#));
+    assert!(rig.said().is_empty());
+    rig.feed(event(3, r#"{"type":"text","content":"d"}"#));
+    let said = rig.said();
+    assert!(
+        matches!(&said[..], [Said::Event { draft: gap, .. }, Said::Event { draft, .. }]
+            if gap.kind == Kind::Error && json(&gap.body)["code"] == "runtime_gap" && draft.kind == Kind::AgentMessageChunk),
+        "{said:?}"
+    );
+    rig.feed(event(4, r#"{"type":"text","content":"e"}"#));
+    rig.event();
+    // Hidden messages are not numbered.
+    for _ in 0..2 {
+        rig.feed(event(-1, r#"{"type":"hidden_user_message","content":"x"}"#));
+        assert_eq!(rig.event().kind, Kind::Hook);
+    }
+}
+
+#[test]
+fn context_and_diagnostics_are_kept() {
+    let mut rig = running();
+    rig.feed(r#"{"method":"run.context","params":{"run_id":"r","context_left_percent":61.5}}"#);
+    let draft = rig.event();
+    assert_eq!((draft.kind, &json(&draft.body)["contextLeftPercent"]), (Kind::UsageUpdate, &j!(61.5)));
+    for method in ["run.diagnostics", "client.tool.cancel"] {
+        rig.feed(format!(r#"{{"method":"{method}","params":{{"run_id":"r"}}}}"#));
+        let draft = rig.event();
+        assert_eq!((draft.kind, &json(&draft.body)["type"]), (Kind::Hook, &j!(method)));
+    }
+    rig.feed(r#"{"method":"run.new","params":{}}"#);
+    assert_eq!(rig.event().kind, Kind::Raw);
+}
+
+#[test]
+fn confirms_carry_every_decision() {
+    let reason = |id: &str, kind, reason: &str| Decision::Option { id: id.into(), kind, reason: Some(reason.into()) };
+    for (decision, result) in [
+        (choose("allow", Choice::AllowOnce), j!({ "ok": true })),
+        (choose("allow_always", Choice::AllowAlways), j!({ "ok": true, "remember": true })),
+        (choose("deny", Choice::RejectOnce), j!({ "ok": false })),
+        (reason("deny", Choice::RejectOnce, "use rm -i"), j!({ "ok": false, "reason": "use rm -i" })),
+        (reason("deny", Choice::RejectOnce, ""), j!({ "ok": false })),
+        (choose("deny", Choice::AllowOnce), j!({ "ok": false })),
+        (choose("nonsense", Choice::AllowOnce), j!({ "ok": false })),
+        (Decision::Expired, j!({ "ok": false, "reason": "expired, not a user decision" })),
+        (Decision::Withdrawn, j!({ "ok": false })),
+        (Decision::Value(Some("yes".into())), j!({ "ok": false })),
+    ] {
+        let mut rig = running();
+        rig.feed(ask("\"ui_1\"", "confirm", r#"{"run_id":"r","title":"Run?","message":"ls","danger_level":"danger","allow_remember":true,"allow_reason":true,"confirm_label":"Run"}"#));
+        let asked = rig.ask();
+        assert_eq!(
+            (asked.kind, asked.title.as_str(), &asked.subject),
+            (RequestType::Confirm, "Run?", &Subject::Text("ls".into()))
+        );
+        assert!(asked.danger && asked.allow_reason && asked.allow_remember);
+        let options: Vec<_> = asked.options.iter().map(|o| (o.id.as_str(), o.label.as_str())).collect();
+        assert_eq!(options, [("allow", "Run"), ("allow_always", "Run, and remember"), ("deny", "Cancel")]);
+        rig.answer("\"ui_1\"", decision.clone());
+        assert_eq!(rig.sent(), [j!({ "jsonrpc": "2.0", "id": "ui_1", "result": result })], "{decision:?}");
+        rig.answer("\"ui_1\"", choose("allow", Choice::AllowOnce));
+        assert!(rig.sent().is_empty(), "a key answered once is forgotten");
+    }
+}
+
+#[test]
+fn a_confirm_without_remember_does_not_offer_it() {
+    let mut rig = running();
+    rig.feed(ask("\"ui_1\"", "confirm", r#"{"title":"T","message":"M"}"#));
+    let asked = rig.ask();
+    assert!(!asked.allow_remember && !asked.allow_reason && asked.options.len() == 2);
+}
+
+#[test]
+fn a_confirm_is_about_the_tool_call_that_was_made_ready_before_it() {
+    let mut rig = running();
+    rig.feed(event(0, r#"{"type":"tool_call","tool":"bash","args":{"command":"rm x"},"tool_call_id":"t"}"#));
+    rig.feed(event(1, r#"{"type":"permission.ready","tool":"bash","tool_call_id":"t"}"#));
+    rig.said();
+    rig.feed(ask("\"ui_1\"", "confirm", r#"{"title":"Run?","message":"a harmless thing"}"#));
+    let asked = rig.ask();
+    assert_eq!(asked.tool_call_id.as_deref(), Some("t"));
+    assert_eq!(asked.subject, Subject::Command { argv: vec!["rm x".into()], cwd: None }, "what runs, not what is said");
+    assert!(asked.first_mention.is_none());
+    rig.feed(ask("\"ui_2\"", "confirm", r#"{"title":"T","message":"M"}"#));
+    assert_eq!(rig.ask().tool_call_id, None, "for the next confirm only");
+    rig.feed(event(2, r#"{"type":"permission.ready","tool":"write","tool_call_id":"u"}"#));
+    rig.said();
+    rig.feed(ask("\"ui_3\"", "confirm", r#"{"title":"T","message":"M"}"#));
+    let draft = rig.ask().first_mention.unwrap();
+    assert_eq!((draft.kind, &json(&draft.body)["toolCallId"]), (Kind::ToolCall, &j!("u")));
+}
+
+#[test]
+fn prompts_and_picks_are_asked_and_answered_with_or_without_a_run() {
+    let mut rig = session();
+    for (decision, value) in [
+        (Decision::Value(Some("x".into())), j!("x")),
+        (Decision::Value(None), j!(null)),
+        (Decision::Expired, j!(null)),
+        (Decision::Withdrawn, j!(null)),
+    ] {
+        rig.feed(ask(
+            "\"ui_1\"",
+            "prompt",
+            r#"{"title":"T","message":"M","default_value":"d","multiline":true,"secret":true}"#,
+        ));
+        let asked = rig.ask();
+        assert_eq!((asked.kind, asked.default_value.as_deref()), (RequestType::Prompt, Some("d")));
+        assert!(asked.multiline && asked.secret && asked.options.is_empty());
+        rig.answer("\"ui_1\"", decision);
+        assert_eq!(rig.sent()[0]["result"], j!({ "value": value }));
+    }
+    for (decision, ids) in [(Decision::Ids(vec!["a".into()]), j!(["a"])), (Decision::Expired, j!([]))] {
+        rig.feed(ask("null", "pick", r#"{"title":"T","items":[{"id":"a","label":"A","detail":"D"}],"multi":true}"#));
+        let asked = rig.ask();
+        assert!(asked.kind == RequestType::Pick && asked.multi && asked.items[0].detail.as_deref() == Some("D"));
+        rig.answer("null", decision);
+        let sent = rig.sent();
+        assert_eq!((&sent[0]["result"], &sent[0]["id"]), (&j!({ "ids": ids }), &j!(null)));
+    }
+}
+
+#[test]
+fn questions_that_cannot_be_put_to_people_are_answered_no() {
+    let mut rig = running();
+    for (method, result) in [("confirm", j!(false)), ("prompt", j!(null)), ("pick", j!(null))] {
+        rig.feed(ask("\"u\"", method, "7"));
+        assert_eq!(rig.event().kind, Kind::Raw);
+        let sent = rig.sent();
+        assert_eq!(sent[0]["result"].get("ok").cloned().unwrap_or_default(), result, "{method}");
+        assert!(sent[0].get("error").is_none());
+    }
+    for id in 0..ASKS_MAX {
+        rig.feed(ask(&id.to_string(), "confirm", r#"{"title":"T","message":"M"}"#));
+    }
+    rig.said();
+    rig.feed(ask("\"more\"", "confirm", r#"{"title":"T","message":"M"}"#));
+    assert_eq!(rig.event().kind, Kind::Error);
+    assert_eq!(rig.sent()[0]["result"]["ok"], false);
+    rig.feed(ask("0", "confirm", r#"{"title":"T","message":"M"}"#));
+    assert_eq!(rig.event().kind, Kind::Raw, "still open");
+    assert!(rig.sent().is_empty());
+}
+
+#[test]
+fn a_client_tool_call_is_answered_at_once_or_the_run_would_hang() {
+    let mut rig = running();
+    rig.feed(r#"{"id":"ui_9","method":"client.tool.call","params":{"run_id":"r","name":"x"}}"#);
+    assert_eq!(rig.event().kind, Kind::Raw);
+    assert_eq!(rig.sent()[0]["result"], j!({ "ok": false, "error": "no client tools" }));
+    rig.feed(r#"{"id":"ui_10","method":"ui.clipboard.read"}"#);
+    assert_eq!(rig.event().kind, Kind::Raw);
+    assert_eq!(rig.sent()[0]["error"]["code"], -32601);
+}
+
+#[test]
+fn calls_pass_with_params_that_are_always_an_object() {
+    let mut rig = session();
+    for (id, (method, params, sent)) in (2..).zip([
+        ("model.list", None, j!({})),
+        ("model.set", Some(r#"{"name":"m"}"#), j!({ "name": "m" })),
+        ("mcp.list", Some("null"), j!({})),
+        ("x.new", Some("{\r\n\"a\":1}"), j!({ "a": 1 })),
+    ]) {
+        rig.call(SESSION, method, params);
+        let frame = rig.sent().remove(0);
+        assert_eq!((&frame["method"], &frame["params"], &frame["id"]), (&j!(method), &sent, &j!(id.to_string())));
+        rig.feed(format!(r#"{{"id":"{id}","result":{{"b":1.50}}}}"#));
+        let said = rig.one();
+        assert!(matches!(said, Said::Replied { reply: Ok(raw), .. } if raw.get() == r#"{"b":1.50}"#));
+    }
+    for (method, params, code) in [
+        ("initialize", Some("{}"), -32601),
+        ("run.start", Some("{}"), -32601),
+        ("run.cancel", Some(r#"{"run_id":"r"}"#), -32601),
+        ("session.history", Some("{}"), -32601),
+        ("nodot", None, -32601),
+        ("ui.confirm.request", None, -32601),
+        ("model.list", Some("[]"), -32602),
+    ] {
+        rig.call(SESSION, method, params);
+        assert_eq!(rig.replied().unwrap_err().code, code, "{method}");
+        assert!(rig.sent().is_empty(), "{method}");
+    }
+    rig.call(SESSION, "ui.context.update", Some(r#"{"cwd":"/x"}"#));
+    assert_eq!(rig.sent(), [j!({ "jsonrpc": "2.0", "method": "ui.context.update", "params": { "cwd": "/x" } })]);
+    assert!(rig.replied().is_ok(), "the runtime takes it as a notification only");
+    let params = Some(raw("{}"));
+    rig.tell(Command::Call { ticket: Ticket(1), native: None, method: "x.y".into(), params, notify: true });
+    assert_eq!(rig.event().kind, Kind::Error, "it would be dropped in silence");
+}
+
+#[test]
+fn junk_on_stdout_is_raw_and_blank_lines_are_nothing() {
+    let mut rig = session();
+    let deep = format!(r#"{{"method":"agent.event","params":{}{}}}"#, "[".repeat(DEPTH_MAX), "]".repeat(DEPTH_MAX));
+    for junk in [&b"Listening on 3000"[..], b"[]", b"\xff", b"{}", deep.as_bytes(), br#"{"method":"agent.event"}"#] {
+        rig.feed(Bytes::copy_from_slice(junk));
+        let draft = rig.event();
+        assert_eq!((draft.kind, draft.native.as_deref()), (Kind::Raw, Some(junk)));
+    }
+    rig.feed(" \r");
+    assert!(rig.said().is_empty() && rig.sent().is_empty());
+}

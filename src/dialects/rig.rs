@@ -1,0 +1,149 @@
+//! For tests: a connection, and what came out of it.
+#![allow(clippy::unwrap_used)]
+
+use bytes::Bytes;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::{Ask, AskKey, Command, Dialect, Draft, Fault, Outbox, RunEnd, Said, find};
+use crate::model::{Choice, Connect, Decision, NativeId, RuntimeId, RuntimeSpec, Ticket};
+
+pub(super) struct Rig {
+    pub(super) dialect: Box<dyn Dialect>,
+    pub(super) said: Vec<Said>,
+    pub(super) sent: Vec<Value>,
+    pub(super) wakes: usize,
+}
+
+pub(super) fn spec(dialect: &str) -> RuntimeSpec {
+    RuntimeSpec {
+        id: RuntimeId::trusted("test"),
+        dialect: dialect.into(),
+        connect: Connect::Command(vec!["agent".into()]),
+        cwd: "/w".into(),
+        env: Default::default(),
+        pass_env: Vec::new(),
+        restart: Default::default(),
+        auth_method: None,
+        session_meta: None,
+    }
+}
+
+pub(super) fn raw(json: &str) -> Box<RawValue> {
+    RawValue::from_string(json.into()).unwrap()
+}
+
+pub(super) fn json(bytes: &[u8]) -> Value {
+    serde_json::from_slice(bytes).unwrap()
+}
+
+pub(super) fn choose(id: &str, kind: Choice) -> Decision {
+    Decision::Option { id: id.into(), kind, reason: None }
+}
+
+impl Rig {
+    pub(super) fn new(spec: &RuntimeSpec) -> Self {
+        let dialect = find(&spec.dialect).unwrap()(spec);
+        let mut rig = Self { dialect, said: Vec::new(), sent: Vec::new(), wakes: 0 };
+        rig.step(|dialect, out| dialect.open(out));
+        rig
+    }
+
+    fn step(&mut self, step: impl FnOnce(&mut dyn Dialect, &mut Outbox)) {
+        let mut out = Outbox::default();
+        step(&mut *self.dialect, &mut out);
+        for frame in &out.frames {
+            let (end, line) = frame.split_last().unwrap();
+            assert!(*end == b'\n' && !line.iter().any(|b| matches!(b, b'\r' | b'\n')), "one line: {frame:?}");
+            self.sent.push(json(line));
+        }
+        for said in &out.said {
+            if let Said::Event { draft, .. } = said {
+                assert!(json(&draft.body).is_object(), "{draft:?}");
+                assert!(!draft.body.iter().any(|b| matches!(b, b'\r' | b'\n')), "one line: {draft:?}");
+            }
+        }
+        self.said.extend(out.said);
+        self.wakes += usize::from(out.wake_after.is_some());
+    }
+
+    pub(super) fn feed(&mut self, frame: impl Into<Bytes>) {
+        let frame = frame.into();
+        self.step(|dialect, out| dialect.feed(frame, out));
+    }
+
+    pub(super) fn tell(&mut self, command: Command) {
+        self.step(|dialect, out| dialect.command(command, out));
+    }
+
+    pub(super) fn wake(&mut self) {
+        self.step(|dialect, out| dialect.wake(out));
+    }
+
+    pub(super) fn open(&mut self, ticket: u64) {
+        self.tell(Command::Open { ticket: Ticket(ticket), cwd: "/w".into() });
+    }
+
+    pub(super) fn prompt(&mut self, ticket: u64, native: &str, text: &str) {
+        let block = raw(&serde_json::json!({ "type": "text", "text": text }).to_string());
+        self.tell(Command::Prompt { ticket: Ticket(ticket), native: native.into(), content: vec![block] });
+    }
+
+    pub(super) fn cancel(&mut self, ticket: u64, native: &str) {
+        self.tell(Command::Cancel { ticket: Ticket(ticket), native: native.into() });
+    }
+
+    pub(super) fn answer(&mut self, key: &str, decision: Decision) {
+        self.tell(Command::Answer { key: AskKey(key.into()), decision });
+    }
+
+    pub(super) fn call(&mut self, native: &str, method: &str, params: Option<&str>) {
+        let (native, params) = (Some(NativeId::from(native)), params.map(raw));
+        self.tell(Command::Call { ticket: Ticket(99), native, method: method.into(), params, notify: false });
+    }
+
+    /// What was sent since the last look.
+    pub(super) fn sent(&mut self) -> Vec<Value> {
+        std::mem::take(&mut self.sent)
+    }
+
+    /// What was said since the last look.
+    pub(super) fn said(&mut self) -> Vec<Said> {
+        std::mem::take(&mut self.said)
+    }
+
+    /// The one thing that was said since the last look.
+    pub(super) fn one(&mut self) -> Said {
+        let mut said = self.said();
+        assert_eq!(said.len(), 1, "{said:?}");
+        said.remove(0)
+    }
+
+    pub(super) fn event(&mut self) -> Draft {
+        match self.one() {
+            Said::Event { draft, .. } => draft,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub(super) fn ask(&mut self) -> Box<Ask> {
+        match self.one() {
+            Said::Asked { ask, .. } => ask,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub(super) fn end(&mut self) -> (u64, RunEnd) {
+        match self.one() {
+            Said::Ended { ticket, end, .. } => (ticket.0, end),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub(super) fn replied(&mut self) -> Result<Value, Fault> {
+        match self.one() {
+            Said::Replied { reply, .. } => reply.map(|raw| json(raw.get().as_bytes())),
+            other => panic!("{other:?}"),
+        }
+    }
+}
