@@ -1,0 +1,364 @@
+//! The dialects against what real agents said: recorded transcripts played back, and properties over damaged ones.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::collections::VecDeque;
+
+use agent_client_protocol_schema::v1;
+use bytes::Bytes;
+use plexus::dialects::{AskKey, Command, Dialect, Outbox, Said, find};
+use plexus::model::{Choice, Connect, Decision, Kind, NativeId, RestartPolicy, RuntimeId, RuntimeSpec, Ticket};
+use proptest::prelude::*;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+fn spec(dialect: &str, auth_method: Option<&str>) -> RuntimeSpec {
+    RuntimeSpec {
+        id: RuntimeId::trusted("test"),
+        dialect: dialect.into(),
+        connect: Connect::Command(vec!["agent".into()]),
+        cwd: "/home/user/project".into(),
+        env: Default::default(),
+        pass_env: Vec::new(),
+        restart: RestartPolicy::Never,
+        auth_method: auth_method.map(Into::into),
+        session_meta: None,
+    }
+}
+
+fn made(spec: &RuntimeSpec) -> Box<dyn Dialect> {
+    find(&spec.dialect).unwrap()(spec)
+}
+
+/// One line of a transcript: whether the agent wrote it, and the line.
+fn transcript(name: &str) -> Vec<(bool, String)> {
+    let path = format!("{}/tests/transcripts/{name}.ndjson", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(path).unwrap();
+    let line = |line: &str| {
+        let line: Value = serde_json::from_str(line).unwrap();
+        (line["dir"] == "out", line["line"].as_str().unwrap().to_owned())
+    };
+    text.lines().map(line).collect()
+}
+
+/// A refusal's words are ours; everything else we send must be what worked when the transcript was made.
+fn comparable(mut message: Value) -> Value {
+    if let Some(error) = message.get_mut("error") {
+        error["message"] = Value::Null;
+    }
+    message
+}
+
+fn parses<T: DeserializeOwned>(value: &Value) {
+    if let Err(e) = serde_json::from_value::<T>(value.clone()) {
+        panic!("{e}: {value}");
+    }
+}
+
+/// What goes out must be of the published schema.
+fn is_acp(frame: &Value) {
+    let params = &frame["params"];
+    match frame.get("method").and_then(Value::as_str) {
+        Some("initialize") => parses::<v1::InitializeRequest>(params),
+        Some("authenticate") => parses::<v1::AuthenticateRequest>(params),
+        Some("session/new") => parses::<v1::NewSessionRequest>(params),
+        Some("session/prompt") => parses::<v1::PromptRequest>(params),
+        Some("session/cancel") => parses::<v1::CancelNotification>(params),
+        Some("session/set_mode") => parses::<v1::SetSessionModeRequest>(params),
+        Some("session/set_config_option") => parses::<v1::SetSessionConfigOptionRequest>(params),
+        Some("session/set_model") => assert!(params["modelId"].is_string()), // no longer in the schema
+        Some(other) => panic!("not known to be ACP: {other}"),
+        None if frame.get("error").is_some() => parses::<v1::Error>(&frame["error"]),
+        None if frame["result"].get("action").is_some() => parses::<v1::CreateElicitationResponse>(&frame["result"]),
+        None => parses::<v1::RequestPermissionResponse>(&frame["result"]),
+    }
+    if frame.get("id").is_some() {
+        parses::<v1::RequestId>(&frame["id"]);
+    }
+    assert_eq!(frame["jsonrpc"], "2.0");
+}
+
+/// Plays a transcript: the agent's lines are fed, ours must come out by themselves or by the command that they stand for.
+/// Gives what was said, runs of the same kind folded, and all the text that the agent streamed.
+fn play(name: &str, auth_method: Option<&str>) -> (String, String) {
+    let mut dialect = made(&spec("acp", auth_method));
+    let (mut lines, mut text, mut ticket) = (Vec::<(String, usize)>::new(), String::new(), 0);
+    let mut sent = VecDeque::new();
+    let mut say = |line: String| match lines.last_mut() {
+        Some((last, times)) if *last == line => *times += 1,
+        _ => lines.push((line, 1)),
+    };
+    let mut absorb = |out: Outbox, sent: &mut VecDeque<Value>| {
+        for frame in out.frames {
+            let frame: Value = serde_json::from_slice(&frame).unwrap();
+            is_acp(&frame);
+            sent.push_back(frame);
+        }
+        for said in out.said {
+            say(match said {
+                Said::Ready { agent } => format!("ready {}", agent.unwrap_or_default()),
+                Said::Opened { drafts, .. } => {
+                    for draft in &drafts {
+                        update_is_acp(&draft.body);
+                    }
+                    let kinds: Vec<_> = drafts.iter().map(|draft| draft.kind.as_str()).collect();
+                    format!("opened with {}", kinds.join(", "))
+                }
+                Said::Event { draft, native } => {
+                    assert!(native.is_some());
+                    let frame = draft.native.as_ref().unwrap();
+                    if draft.kind.is_acp() {
+                        assert!(frame.as_ptr_range().contains(&draft.body.as_ptr()), "a part of its frame");
+                        update_is_acp(&draft.body);
+                    }
+                    if draft.kind == Kind::AgentMessageChunk {
+                        let body: Value = serde_json::from_slice(&draft.body).unwrap();
+                        text.push_str(body["content"]["text"].as_str().unwrap());
+                    }
+                    let over = draft.tool.map(|tool| if tool.over { " over" } else { " open" });
+                    format!("event {}{}", draft.kind.as_str(), over.unwrap_or_default())
+                }
+                Said::Asked { ask, .. } => {
+                    if let Some(mention) = &ask.first_mention {
+                        update_is_acp(&mention.body);
+                    }
+                    let options: Vec<_> = ask.options.iter().map(|o| format!("{}={:?}", o.id, o.kind)).collect();
+                    let first = if ask.first_mention.is_some() { ", first mention" } else { "" };
+                    format!("asked {:?} {}{first}", ask.subject, options.join(" "))
+                }
+                Said::Ended { end, .. } => format!("ended {:?} {:?}", end.status, end.stop_reason),
+                other => format!("{other:?}"),
+            });
+        }
+    };
+    let mut opened = false;
+    let mut native: Option<NativeId> = None;
+    for (agents, line) in transcript(name) {
+        let message: Value = serde_json::from_str(&line).unwrap();
+        let mut out = Outbox::default();
+        if agents {
+            if let Some(session) = message["result"]["sessionId"].as_str() {
+                native = Some(session.into());
+            }
+            dialect.feed(Bytes::from(line), &mut out);
+            absorb(out, &mut sent);
+            continue;
+        }
+        if sent.is_empty() {
+            match message["method"].as_str() {
+                Some("initialize") if !opened => {
+                    opened = true;
+                    dialect.open(&mut out);
+                }
+                Some("session/new") => {
+                    let cwd = message["params"]["cwd"].as_str().unwrap().to_owned();
+                    dialect.command(Command::Open { ticket: Ticket(0), cwd }, &mut out);
+                }
+                Some("session/prompt") => {
+                    ticket += 1;
+                    let content: Vec<Box<RawValue>> =
+                        serde_json::from_str(&message["params"]["prompt"].to_string()).unwrap();
+                    let native = native.clone().unwrap();
+                    dialect.command(Command::Prompt { ticket: Ticket(ticket), native, content }, &mut out);
+                }
+                Some("session/cancel") => {
+                    let native = native.clone().unwrap();
+                    dialect.command(Command::Cancel { ticket: Ticket(ticket), native }, &mut out);
+                }
+                None => {
+                    let decision = match message["result"]["outcome"]["optionId"].as_str() {
+                        Some(id) => Decision::Option { id: id.into(), kind: Choice::Other, reason: None },
+                        None => Decision::Withdrawn,
+                    };
+                    dialect.command(Command::Answer { key: AskKey(message["id"].to_string()), decision }, &mut out);
+                }
+                other => panic!("nothing makes this: {other:?}"),
+            }
+            absorb(out, &mut sent);
+        }
+        let ours = sent.pop_front().unwrap_or_else(|| panic!("nothing was sent for {line}"));
+        let mut ours = comparable(ours);
+        if ours["method"] == "initialize" {
+            ours["params"]["clientInfo"]["version"] = message["params"]["clientInfo"]["version"].clone();
+        }
+        assert_eq!(ours, comparable(message));
+    }
+    assert!(sent.is_empty(), "more was sent than worked: {sent:?}");
+    let lines: Vec<_> = lines.iter().map(|(line, times)| format!("{times:>3} {line}\n")).collect();
+    (lines.concat(), text)
+}
+
+fn update_is_acp(body: &[u8]) {
+    parses::<v1::SessionUpdate>(&serde_json::from_slice(body).unwrap());
+}
+
+/// The text that the agent streamed, taken from the transcript by other means.
+fn streamed(name: &str) -> String {
+    let mut text = String::new();
+    for (agents, line) in transcript(name) {
+        let message: Value = serde_json::from_str(&line).unwrap();
+        let update = &message["params"]["update"];
+        if agents && update["sessionUpdate"] == "agent_message_chunk" {
+            text.push_str(update["content"]["text"].as_str().unwrap());
+        }
+    }
+    text
+}
+
+#[test]
+fn gemini() {
+    let (said, text) = play("gemini", Some("gemini-api-key"));
+    assert_eq!(text, streamed("gemini"));
+    insta::assert_snapshot!(said);
+}
+
+#[test]
+fn opencode() {
+    let (said, text) = play("opencode", None);
+    assert_eq!(text, streamed("opencode"));
+    insta::assert_snapshot!(said);
+}
+
+#[test]
+fn codex_acp() {
+    let (said, text) = play("codex-acp", Some("openai-api-key"));
+    assert_eq!(text, streamed("codex-acp"));
+    insta::assert_snapshot!(said);
+}
+
+/// A connection over which a session can be had, and questions come.
+fn connected(dialect: &str) -> Box<dyn Dialect> {
+    let mut made = made(&spec(dialect, None));
+    let mut out = Outbox::default();
+    made.open(&mut out);
+    let hello = match dialect {
+        "acp" => r#"{"id":0,"result":{"protocolVersion":1}}"#,
+        _ => r#"{"id":"1","result":{"protocol_version":"0"}}"#,
+    };
+    made.feed(Bytes::from_static(hello.as_bytes()), &mut out);
+    made.command(Command::Open { ticket: Ticket(1), cwd: "/w".into() }, &mut out);
+    made.feed(Bytes::from_static(br#"{"id":1,"result":{"sessionId":"s"}}"#), &mut out);
+    made
+}
+
+/// Whatever came in, what comes out holds to the contract of events and frames.
+fn fed(dialect: &mut dyn Dialect, frame: &[u8]) -> Outbox {
+    let mut out = Outbox::default();
+    dialect.feed(Bytes::copy_from_slice(frame), &mut out);
+    for said in &out.said {
+        if let Said::Event { draft, .. } = said {
+            assert!(!draft.body.iter().any(|b| matches!(b, b'\r' | b'\n')), "{draft:?}");
+            assert!(
+                draft.body.starts_with(b"{") && serde_json::from_slice::<&RawValue>(&draft.body).is_ok(),
+                "{draft:?}"
+            );
+            assert!(plexus::dialects::depth(&draft.body) <= plexus::dialects::DEPTH_MAX);
+        }
+    }
+    for frame in &out.frames {
+        let (end, line) = frame.split_last().unwrap();
+        assert!(*end == b'\n' && !line.contains(&b'\n'));
+        assert!(serde_json::from_slice::<&RawValue>(line).is_ok(), "{frame:?}");
+    }
+    out
+}
+
+fn json_id() -> impl Strategy<Value = String> {
+    prop_oneof![
+        any::<i64>().prop_map(|id| id.to_string()),
+        any::<String>().prop_map(|id| serde_json::to_string(&id).unwrap()),
+        (any::<i32>(), 0u32..1000).prop_map(|(whole, part)| format!("{whole}.{part:03}")),
+        Just("null".to_owned()),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_nothing_or_something_said(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        for dialect in ["acp", "codelia"] {
+            let out = fed(&mut *connected(dialect), &bytes);
+            let blank = bytes.iter().all(u8::is_ascii_whitespace);
+            prop_assert_eq!(blank, out.said.is_empty() && out.frames.is_empty());
+        }
+    }
+
+    #[test]
+    fn damaged_transcripts_never_panic(
+        which in 0usize..3, line in any::<prop::sample::Index>(), cut in any::<prop::sample::Index>(),
+        bytes in prop::collection::vec(any::<u8>(), 0..4),
+    ) {
+        let lines = transcript(["gemini", "opencode", "codex-acp"][which]);
+        let mut frame = line.get(&lines).1.clone().into_bytes();
+        let cut = cut.index(frame.len());
+        frame.splice(cut..(cut + bytes.len()).min(frame.len()), bytes);
+        for dialect in ["acp", "codelia"] {
+            fed(&mut *connected(dialect), &frame);
+        }
+    }
+
+    #[test]
+    fn any_id_comes_back_as_it_was(id in json_id()) {
+        let permission = format!(
+            r#"{{"id":{id},"method":"session/request_permission","params":{{"sessionId":"s","toolCall":{{}},"options":[{{"optionId":"y"}}]}}}}"#
+        );
+        let confirm = format!(r#"{{"id":{id},"method":"ui.confirm.request","params":{{"title":"T"}}}}"#);
+        for (dialect, ask) in [("acp", permission), ("codelia", confirm)] {
+            let mut dialect = connected(dialect);
+            let out = fed(&mut *dialect, ask.as_bytes());
+            let [Said::Asked { ask, .. }] = &out.said[..] else { panic!("{:?}", out.said) };
+            let mut out = Outbox::default();
+            dialect.command(Command::Answer { key: ask.key.clone(), decision: Decision::Withdrawn }, &mut out);
+            let start = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":"#);
+            prop_assert!(out.frames[0].starts_with(start.as_bytes()), "{:?}", out.frames[0]);
+        }
+    }
+}
+
+#[test]
+fn no_body_nests_deeper_than_the_limit() {
+    for depth in plexus::dialects::DEPTH_MAX - 4..plexus::dialects::DEPTH_MAX + 4 {
+        let nest = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        for frame in [format!(r#"{{"x":{nest}}}"#), format!(r#"{{"method":"run.diagnostics","params":{nest}}}"#), nest]
+        {
+            for dialect in ["acp", "codelia"] {
+                assert_eq!(fed(&mut *connected(dialect), frame.as_bytes()).said.len(), 1);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_frame_we_send_is_of_the_published_schema() {
+    let mut dialect = connected("acp");
+    let mut frames = Vec::new();
+    let mut out = Outbox::default();
+    dialect.open(&mut out);
+    let native = NativeId::from("s");
+    let call = |method: &str, params: &str| Command::Call {
+        ticket: Ticket(3),
+        native: Some(native.clone()),
+        method: method.into(),
+        params: Some(RawValue::from_string(params.into()).unwrap()),
+        notify: false,
+    };
+    dialect.command(call("session/set_mode", r#"{"modeId":"m"}"#), &mut out);
+    dialect.command(call("session/set_config_option", r#"{"configId":"c","value":"v"}"#), &mut out);
+    dialect.command(Command::Cancel { ticket: Ticket(2), native: native.clone() }, &mut out);
+    for (id, decision) in [
+        ("1", Decision::Option { id: "accept".into(), kind: Choice::AllowOnce, reason: None }),
+        ("2", Decision::Option { id: "decline".into(), kind: Choice::RejectOnce, reason: None }),
+        ("3", Decision::Expired),
+    ] {
+        let ask = format!(
+            r#"{{"id":{id},"method":"elicitation/create","params":{{"mode":"form","message":"m","requestedSchema":{{}}}}}}"#
+        );
+        dialect.feed(Bytes::from(ask), &mut out);
+        dialect.command(Command::Answer { key: AskKey(id.into()), decision }, &mut out);
+    }
+    dialect.feed(Bytes::from_static(br#"{"id":4,"method":"fs/read_text_file","params":{}}"#), &mut out);
+    frames.extend(out.frames);
+    assert_eq!(frames.len(), 8);
+    for frame in frames {
+        is_acp(&serde_json::from_slice(&frame).unwrap());
+    }
+}
