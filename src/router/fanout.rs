@@ -20,7 +20,7 @@ use tokio::time::Instant;
 use super::frames::{Encoder, Framing, Projection, SessionView, sse_notify, ws_notify};
 use crate::metrics::metrics;
 use crate::model::{Cursor, Event, Position};
-use crate::sessions::{Filter, Log};
+use crate::sessions::{Directory, Filter, Log};
 use crate::store::{ReadLimit, StoreError};
 
 /// Bytes of finished frames that a fan keeps while somebody in it is behind; who falls further behind reads the log.
@@ -40,6 +40,8 @@ const GATHER: usize = 512 << 10;
 const SLICES: usize = 64;
 /// Sockets that the pump writes to before it lets other tasks run.
 const TURN: usize = 32;
+/// How long a socket may take nothing, while there is something for it, before it is given up.
+pub const STALL: Duration = Duration::from_secs(30);
 /// How long the pump or a connection waits before it asks the store again after a failure.
 const STORE_RETRY: Duration = Duration::from_millis(200);
 /// Capacity that an empty buffer for control frames keeps; a larger one is given back.
@@ -133,6 +135,12 @@ struct Registry {
 }
 
 impl Fans {
+    /// No fans yet, over a directory and its log. A socket that takes nothing for `stall` ([`STALL`]) is given up.
+    pub fn over(directory: &Directory, stall: Duration) -> Self {
+        let sessions = directory.clone();
+        Self::new(directory.log().clone(), Arc::new(move |id| sessions.session(id)), stall)
+    }
+
     /// No fans yet. A socket that takes nothing for `stall` is given up.
     pub fn new(log: Log, view: SessionView, stall: Duration) -> Self {
         Self { shared: Arc::new(Registry { log, view, stall, fans: Mutex::default() }) }

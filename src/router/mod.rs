@@ -1,11 +1,14 @@
 //! The front door: our own listener, one guard, one route table, one file a surface.
 
 pub mod error;
+pub mod fanout;
+pub mod frames;
 pub mod guard;
 mod http;
 pub mod listen;
 mod openapi;
 pub mod routes;
+mod rpc;
 mod sse;
 mod web;
 pub mod wire;
@@ -45,6 +48,8 @@ pub type Presets = Arc<dyn Fn(&str, &Wish) -> Result<RuntimeSpec, String> + Send
 pub struct AppState {
     /// Sessions and runtimes.
     pub directory: Directory,
+    /// Who follows the log.
+    pub fans: fanout::Fans,
     /// Devices.
     pub auth: Auth,
     /// Presets.

@@ -114,7 +114,7 @@ impl From<Problem> for Failure {
             "internal" => -32603,
             _ => -32602,
         };
-        let mut data = problem.extra;
+        let mut data = *problem.extra;
         data.insert("code".into(), problem.code.into());
         Self { code, message: problem.detail, data: Value::Object(data) }
     }

@@ -1,20 +1,173 @@
-//! Server-sent events.
+//! Server-sent events: the same fan-out, framed as HTTP chunks.
+//!
+//! The head goes through hyper; then this surface writes finished chunks to the socket itself, while hyper waits on a body
+//! that never yields and so still notices when the client leaves.
+
+use std::sync::Arc;
+use std::time::Duration;
 
 use axum::response::{IntoResponse as _, Response};
-use http::StatusCode;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::request::Parts;
+use http::{HeaderName, HeaderValue, StatusCode, Version};
+use tokio::time::Instant;
 
-use super::{AppState, Problem};
+use super::fanout::{Conn, FanKey, Flow, Subscribe};
+use super::frames::{Framing, Projection, sse_lines, sse_notify};
+use super::rpc::{Hello, Snapshots};
+use super::ws::{Leave, stopping};
+use super::{AppState, ConnHandle, Problem, take_over};
 use crate::auth::Caller;
-use crate::sessions::{After, Filter};
+use crate::metrics::metrics;
+use crate::sessions::{After, Filter, Resume};
 
-/// Serves a stream. `parts` holds the [`ConnHandle`](super::ConnHandle).
-pub(super) async fn serve(
-    _state: AppState,
-    _caller: Caller,
-    _parts: Parts,
-    _filter: Filter,
-    _after: After,
-) -> Response {
-    Problem::new(StatusCode::NOT_IMPLEMENTED, "not_implemented", "this build has no event stream").into_response()
+/// Between heartbeats.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+/// When clients should come back, in milliseconds: from this, to [`RETRY_SPREAD`] more, so that they do not all come at once.
+const RETRY: u16 = 1000;
+/// See [`RETRY`].
+const RETRY_SPREAD: u16 = 2000;
+/// How long the rest of a chunk may take once the gateway stops; then the connection is cut within it.
+const CLOSING: Duration = Duration::from_secs(2);
+
+/// Serves a stream. `parts` holds the [`ConnHandle`].
+pub(super) async fn serve(state: AppState, caller: Caller, parts: Parts, filter: Filter, after: After) -> Response {
+    let Some(handle) = parts.extensions.get::<ConnHandle>().cloned() else {
+        tracing::error!("an event stream was asked for over a connection that is not ours");
+        return Problem::internal().into_response();
+    };
+    if parts.version != Version::HTTP_11 {
+        let words = "an event stream needs HTTP/1.1";
+        return Problem::new(StatusCode::HTTP_VERSION_NOT_SUPPORTED, "http_version", words).close().into_response();
+    }
+    let projection = match projection(parts.uri.query()) {
+        Ok(projection) => projection,
+        Err(problem) => return problem.into_response(),
+    };
+    let fan = state.fans.fan(FanKey { filter: filter.clone(), projection, framing: Framing::Sse });
+    let log = state.directory.log();
+    let attach = log.attach(&filter, &after);
+    let mut frames = Vec::new();
+    sse_lines(&mut frames, &format!("retry: {}", retry()));
+    sse_notify(&mut frames, None, "hello", &Hello::new(&state, &caller, &filter, &attach, None));
+    let mut position = attach.after;
+    if attach.resume != Resume::Ok {
+        match state.directory.snapshots(&filter).await {
+            Ok((at, snapshots)) => {
+                position = at;
+                let cursor = log.cursor(at);
+                let snapshots = Snapshots { session_id: None, cursor: cursor.clone(), snapshots };
+                sse_notify(&mut frames, Some(&cursor), "snapshot", &snapshots);
+            }
+            Err(refusal) => return Problem::from(refusal).into_response(),
+        }
+    }
+    let (body, held) = handle.hold();
+    let subscribe = Subscribe {
+        name: "*".into(),
+        fan,
+        answers: false,
+        after: position,
+        live_at: attach.head.max(position),
+        // With nothing replayed, no event has told the client yet where it is.
+        live_id: after == After::Now,
+    };
+    tokio::spawn(async move {
+        let Ok(socket) = take_over(&handle).await else { return };
+        let conn = Conn::new(&state.fans, socket, Framing::Sse);
+        let leave = Leave(Arc::clone(&conn));
+        conn.subscribe(subscribe, &frames);
+        drop(frames);
+        let clean = run(&state, &caller, &conn, &handle).await;
+        drop(leave);
+        if clean && finish(&conn, &handle).await {
+            // hyper writes the last chunk.
+            drop(held);
+        } else {
+            // In the middle of a chunk nothing but the end of the connection is true.
+            let _ = socket2::SockRef::from(&**conn.socket()).shutdown(std::net::Shutdown::Both);
+            drop(held);
+        }
+    });
+    let mut response = Response::new(body);
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
+    response
+}
+
+fn projection(query: Option<&str>) -> Result<Projection, Problem> {
+    let given = form_urlencoded::parse(query.unwrap_or_default().as_bytes()).find(|(name, _)| name == "projection");
+    match given.as_ref().map(|(_, value)| value.as_ref()) {
+        None | Some("canonical") => Ok(Projection::Canonical),
+        Some("native") => Ok(Projection::Native),
+        Some(_) => Err(Problem::invalid("`projection` is `canonical` or `native`")),
+    }
+}
+
+fn retry() -> u16 {
+    let mut random = [0; 2];
+    // Without randomness everybody comes back after the same time: worse, not wrong.
+    let _ = getrandom::fill(&mut random);
+    RETRY + u16::from_ne_bytes(random) % (RETRY_SPREAD + 1)
+}
+
+/// Serves until the stream is to end. Whether it may end properly: if not, the client or the socket is gone.
+async fn run(state: &AppState, caller: &Caller, conn: &Conn, handle: &ConnHandle) -> bool {
+    let mut revocations = state.auth.revocations();
+    revocations.mark_changed();
+    let mut stop = state.stop.clone();
+    let mut beat_at = Instant::now() + HEARTBEAT;
+    let mut gone = std::pin::pin!(handle.flushed.gone());
+    loop {
+        let flow = conn.flush(true);
+        if flow == Flow::Dead {
+            return false;
+        }
+        let wake_at = if flow == Flow::Blocked { conn.stalls_at() } else { beat_at };
+        tokio::select! {
+            () = &mut gone => return false,
+            _ = conn.socket().writable(), if flow == Flow::Blocked => {}
+            () = conn.catch_up_or_wait(), if flow == Flow::Cold => {}
+            () = conn.kick() => {}
+            changed = revocations.changed() => {
+                if changed.is_err() || !state.auth.stands(caller) {
+                    return true;
+                }
+            }
+            () = stopping(&mut stop) => return true,
+            () = tokio::time::sleep_until(wake_at) => {
+                if flow == Flow::Blocked {
+                    if conn.stalls_at() <= Instant::now() {
+                        metrics().stalled.inc();
+                        return false;
+                    }
+                } else {
+                    beat_at = Instant::now() + HEARTBEAT;
+                    let log = state.directory.log();
+                    let head = log.cursor(log.head());
+                    conn.push(|out| sse_lines(out, &format!(": head {head}")));
+                }
+            }
+        }
+    }
+}
+
+/// Writes what is half written. Whether it got out.
+async fn finish(conn: &Conn, handle: &ConnHandle) -> bool {
+    let out = async {
+        loop {
+            match conn.flush(true) {
+                Flow::Done => return true,
+                Flow::Dead => return false,
+                Flow::Blocked | Flow::Cold => {}
+            }
+            tokio::select! {
+                () = handle.flushed.gone() => return false,
+                writable = conn.socket().writable() => if writable.is_err() { return false },
+            }
+        }
+    };
+    tokio::time::timeout(CLOSING, out).await.unwrap_or(false)
 }

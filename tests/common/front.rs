@@ -12,6 +12,7 @@ use plexus::model::{
     Choice, Epoch, Kind, NativeId, Offer, Origin, RequestType, RunStatus, RuntimeInfo, RuntimeSpec, RuntimeState,
     SessionId, Timestamp,
 };
+use plexus::router::fanout::{Fans, STALL};
 use plexus::router::{AppState, GateLimits, Hosts, Limits, app, serve};
 use plexus::sessions::{Directory, Entry, Exit, FromRuntime, Inlet, Launcher, Link, LinkEnd, Log, Rows, Rules};
 use plexus::store::{MemoryStore, Store};
@@ -195,6 +196,11 @@ impl Front {
     }
 
     pub async fn with(limits: Limits, gate: GateLimits) -> Self {
+        Self::patient(limits, gate, STALL).await
+    }
+
+    /// As [`with`](Self::with); a follower's socket that takes nothing for `stall` is given up.
+    pub async fn patient(limits: Limits, gate: GateLimits, stall: Duration) -> Self {
         let home = tempfile::tempdir().unwrap();
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new().unwrap());
         let log = Log::open(store).unwrap();
@@ -204,8 +210,10 @@ impl Front {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = watch::channel(false);
+        let fans = Fans::over(&directory, stall);
         let state = AppState {
             directory,
+            fans,
             auth,
             presets: Arc::new(|name, wish| match name {
                 "fake" => Ok(spec(wish.id.as_ref().map_or("fake", |id| id.as_str()))),
