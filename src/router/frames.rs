@@ -13,9 +13,6 @@ use serde_json::value::RawValue;
 use super::wire;
 use crate::model::{Cursor, Epoch, Event, Kind, RequestType, SessionId, SessionInfo};
 
-/// Longest payload of a WebSocket control frame, in bytes (RFC 6455, 5.5).
-const CONTROL_MAX: usize = 125;
-
 /// What of an event a subscriber gets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -275,14 +272,6 @@ pub fn ws_ping(out: &mut Vec<u8>) {
     out.extend_from_slice(&[0x89, 0]);
 }
 
-/// Appends a close frame; the reason is cut, between characters, to what fits.
-pub fn ws_close(out: &mut Vec<u8>, code: u16, reason: &str) {
-    let reason = &reason[..reason.floor_char_boundary(CONTROL_MAX - 2)];
-    out.extend_from_slice(&[0x88, (reason.len() + 2) as u8]);
-    out.extend_from_slice(&code.to_be_bytes());
-    out.extend_from_slice(reason.as_bytes());
-}
-
 /// Appends one server-sent event as one chunk. `data` is one line.
 pub fn sse_event(out: &mut Vec<u8>, id: Option<&Cursor>, event: &str, data: &[u8]) {
     use std::io::Write;
@@ -308,5 +297,157 @@ pub fn sse_lines(out: &mut Vec<u8>, lines: &str) {
     let _ = write!(out, "{:x}\r\n{lines}\n\n\r\n", lines.len() + 2);
 }
 
-/// The end of a chunked body.
-pub const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::model::{Origin, Position, RunId, RuntimeId, SessionState, Timestamp};
+
+    fn encoder(projection: Projection, framing: Framing) -> Encoder {
+        let view: SessionView = Arc::new(|id| {
+            Some(Arc::new(SessionInfo {
+                session_id: id.clone(),
+                runtime_id: RuntimeId::trusted("demo"),
+                dialect: "acp".into(),
+                native_id: None,
+                title: None,
+                cwd: "/".into(),
+                state: SessionState::Waiting,
+                run_id: None,
+                open_requests: 1,
+                requests: Vec::new(),
+                queue: Vec::new(),
+                created_at: Timestamp::default(),
+                updated_at: Timestamp::default(),
+            }))
+        });
+        Encoder { epoch: Epoch::new("k3f9").unwrap(), projection, framing, view }
+    }
+
+    fn event(kind: Kind, body: &Value, native: Option<&[u8]>) -> Event {
+        Event {
+            position: Position(7),
+            origin: Arc::new(Origin {
+                session_id: SessionId::trusted("s_1"),
+                runtime_id: RuntimeId::trusted("demo"),
+                dialect: "acp".into(),
+            }),
+            run_id: RunId::trusted("r_1"),
+            seq: 0,
+            at: Timestamp::default(),
+            kind,
+            body: body.to_string().into(),
+            native: native.map(bytes::Bytes::copy_from_slice),
+        }
+    }
+
+    /// The messages of an event, by the WebSocket rules of an independent reader: tungstenite's.
+    fn messages(event: &Event) -> Vec<Value> {
+        let mut out = Vec::new();
+        encoder(Projection::Canonical, Framing::WebSocket).event(&mut out, &mut Vec::new(), event);
+        read(out)
+    }
+
+    fn read(bytes: Vec<u8>) -> Vec<Value> {
+        use tungstenite::protocol::{Role, WebSocket};
+        let mut socket = WebSocket::from_raw_socket(std::io::Cursor::new(bytes), Role::Client, None);
+        let mut all = Vec::new();
+        while let Ok(message) = socket.read() {
+            all.push(serde_json::from_str(message.to_text().unwrap()).unwrap());
+        }
+        all
+    }
+
+    #[test]
+    fn frames_of_every_length_are_what_others_read() {
+        for len in [0, 1, 125, 126, 127, 65_535, 65_536, 100_000] {
+            let (mut out, text) = (Vec::new(), json!("x".repeat(len)).to_string());
+            ws_text(&mut out, text.as_bytes());
+            ws_text(&mut out, b"2");
+            assert_eq!(read(out), [json!("x".repeat(len)), json!(2)], "{len}");
+        }
+    }
+
+    #[test]
+    fn a_request_is_asked_in_the_words_of_the_ui_protocol() {
+        for (kind, method) in [
+            ("confirm", "ui.confirm.request"),
+            ("permission", "ui.confirm.request"),
+            ("elicitation", "ui.confirm.request"),
+            ("prompt", "ui.prompt.request"),
+            ("pick", "ui.pick.request"),
+        ] {
+            let body = json!({ "request_id": "q_\"1", "session_id": "s_1", "type": kind, "title": "t", "display": "d", "danger": true, "new": [1] });
+            let all = messages(&event(Kind::RequestOpened, &body, None));
+            let methods: Vec<_> = all.iter().map(|message| message["method"].as_str().unwrap()).collect();
+            assert_eq!(methods, ["agent.event", method, "session.updated"]);
+            assert_eq!(all[1]["id"], "q_\"1");
+            let mut params = body.clone();
+            params["message"] = "d".into();
+            params["danger_level"] = "danger".into();
+            assert_eq!(all[1]["params"], params, "everything of the request, and what the protocol wants besides");
+            assert_eq!(all[2]["params"]["session"]["state"], "waiting");
+        }
+        assert_eq!(
+            messages(&event(Kind::RequestOpened, &json!({ "type": "new" }), None)).len(),
+            2,
+            "no question we know"
+        );
+    }
+
+    #[test]
+    fn runs_usage_and_resolutions_are_said_twice() {
+        let said = |kind, body| messages(&event(kind, &body, None)).swap_remove(1);
+        let status = said(Kind::RunStatus, json!({ "run_id": "r_1", "status": "awaiting_ui", "message": "m" }));
+        assert_eq!(status["method"], "run.status");
+        assert_eq!(
+            status["params"],
+            json!({ "session_id": "s_1", "run_id": "r_1", "status": "awaiting_ui", "message": "m" })
+        );
+        assert_eq!(said(Kind::RunEnded, json!({ "status": "cancelled" }))["params"]["status"], "cancelled");
+        let resolved = said(Kind::RequestResolved, json!({ "request_id": "q", "state": "answered" }));
+        assert_eq!(
+            (&resolved["method"], &resolved["params"]["request_id"]),
+            (&json!("ui.request.resolved"), &json!("q"))
+        );
+        let context = said(Kind::UsageUpdate, json!({ "contextLeftPercent": 40 }));
+        assert_eq!(
+            (&context["method"], &context["params"]["context_left_percent"]),
+            (&json!("run.context"), &json!(40.0))
+        );
+        assert_eq!(messages(&event(Kind::UsageUpdate, &json!({ "used": 1 }), None)).len(), 1);
+        assert_eq!(messages(&event(Kind::AgentMessageChunk, &json!({}), None)).len(), 1);
+    }
+
+    #[test]
+    fn what_the_runtime_said_goes_along_on_one_line() {
+        for (native, shown) in [
+            (&b"{\"a\":\r\n [1.50]}"[..], r#"{"a":   [1.50]}"#),
+            (b"not json", r#""not json""#),
+            (b"two\nlines", r#""two\nlines""#),
+            (b"\xff", "\"\u{fffd}\""),
+        ] {
+            for framing in [Framing::WebSocket, Framing::Sse] {
+                let mut out = Vec::new();
+                let event = event(Kind::Raw, &json!({ "x": 1 }), Some(native));
+                encoder(Projection::Native, framing).event(&mut out, &mut Vec::new(), &event);
+                let text = String::from_utf8_lossy(&out).into_owned();
+                assert!(text.contains(&format!(r#","native":{shown}}}"#)), "{text}");
+                out.clear();
+                encoder(Projection::Canonical, framing).event(&mut out, &mut Vec::new(), &event);
+                assert!(!String::from_utf8_lossy(&out).contains("native"));
+            }
+        }
+    }
+
+    #[test]
+    fn an_event_is_one_chunk() {
+        let mut out = Vec::new();
+        sse_event(&mut out, Some(&"k3f9:7".parse().unwrap()), "raw", b"{}");
+        assert_eq!(out, b"20\r\nid: k3f9:7\nevent: raw\ndata: {}\n\n\r\n");
+        out.clear();
+        sse_lines(&mut out, ": head k3f9:7");
+        assert_eq!(out, b"f\r\n: head k3f9:7\n\n\r\n");
+    }
+}

@@ -42,7 +42,7 @@ pub const WS_PROTOCOL: &str = "plexus.v1";
 /// A subprotocol that begins so carries the bearer.
 pub const WS_BEARER: &str = "plexus.bearer.";
 /// JSON deeper than this is refused: no message of ours needs it, and parsers and clients of ours need not bear it.
-const DEPTH: usize = 64;
+pub(super) const DEPTH: usize = 64;
 /// A slow body may take [`GateLimits::body`] again for every so many bytes of it that came.
 const BODY_STRIDE: usize = 1 << 20;
 
@@ -426,7 +426,7 @@ fn check_type(headers: &HeaderMap) -> Result<(), Problem> {
 }
 
 /// Whether brackets are nested deeper than `limit`. Whatever is no JSON is left to the parser.
-fn deeper_than(json: &[u8], limit: usize) -> bool {
+pub(super) fn deeper_than(json: &[u8], limit: usize) -> bool {
     let (mut depth, mut text, mut escaped) = (0usize, false, false);
     for &byte in json {
         match byte {

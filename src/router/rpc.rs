@@ -16,6 +16,7 @@ use super::AppState;
 use super::error::Problem;
 use super::fanout::{Conn, FanKey, Subscribe};
 use super::frames::{Framing, Projection, ask, ws_notify, ws_text};
+use super::guard::{DEPTH, deeper_than};
 use super::wire;
 use crate::auth::{Approve, Caller, Permit, Prompt, Target};
 use crate::metrics::metrics;
@@ -98,7 +99,7 @@ impl Failure {
 
 impl From<Problem> for Failure {
     fn from(problem: Problem) -> Self {
-        let code = match &*problem.code {
+        let code = match problem.code {
             "queue_full" => -32001,
             "run_not_found" => -32002,
             "session_not_found" => -32004,
@@ -303,7 +304,13 @@ impl<'a> You<'a> {
 
 impl<'a> Hello<'a> {
     /// `attach` must have been made before: what stands here is never older than its head.
-    pub(super) fn new(state: &'a AppState, caller: &'a Caller, filter: &Filter, attach: &Attach, name: Option<&'a str>) -> Self {
+    pub(super) fn new(
+        state: &'a AppState,
+        caller: &'a Caller,
+        filter: &Filter,
+        attach: &Attach,
+        name: Option<&'a str>,
+    ) -> Self {
         let log = state.directory.log();
         let wanted = |session: &Arc<SessionInfo>| {
             caller.sees(&session.session_id, &session.runtime_id)
@@ -380,9 +387,11 @@ impl Rpc {
             let failure = Failure::new(-32700, "parse_error", format!("not JSON: {error}"));
             return Some(now(response("null", &Err(failure))));
         }
-        let bad = |id: &str, message: String| {
-            Some(now(response(id, &Err(Failure::new(-32600, "invalid_request", message)))))
-        };
+        let bad =
+            |id: &str, message: String| Some(now(response(id, &Err(Failure::new(-32600, "invalid_request", message)))));
+        if deeper_than(text.as_bytes(), DEPTH) {
+            return bad("null", format!("JSON may be nested {DEPTH} deep"));
+        }
         if text.trim_start().starts_with('[') {
             return bad("null", "one message a frame: batches are not taken".into());
         }
@@ -414,7 +423,11 @@ impl Rpc {
                 None => {
                     if let Err(failure) = outcome {
                         // Nobody waits for an answer to a notification.
-                        tracing::debug!(code = failure.code, message = failure.message, "a notification came to nothing");
+                        tracing::debug!(
+                            code = failure.code,
+                            message = failure.message,
+                            "a notification came to nothing"
+                        );
                     }
                     Vec::new()
                 }
@@ -539,7 +552,10 @@ impl Rpc {
             // Others may have been attached since.
             fits(&conn, &name)?;
             let live_at = attach.head.max(position);
-            conn.subscribe(Subscribe { name: Arc::clone(&name), fan, answers, after: position, live_at, live_id: false }, &frames);
+            conn.subscribe(
+                Subscribe { name: Arc::clone(&name), fan, answers, after: position, live_at, live_id: false },
+                &frames,
+            );
             result(&json!({
                 "attached": true,
                 "session_id": &*name,
@@ -561,10 +577,12 @@ impl Rpc {
             if attach.resume != Resume::Ok {
                 let words = "the cursor cannot be resumed from: begin without one, or attach for a snapshot";
                 let mut failure = Failure::new(-32602, "bad_cursor", words);
-                failure.data = json!({ "code": "bad_cursor", "resume": attach.resume, "oldest": log.cursor(attach.oldest) });
+                failure.data =
+                    json!({ "code": "bad_cursor", "resume": attach.resume, "oldest": log.cursor(attach.oldest) });
                 return Err(failure);
             }
-            let limit = ReadLimit { events: wants.limit.unwrap_or(HISTORY).clamp(1, HISTORY_MAX), bytes: HISTORY_BYTES };
+            let limit =
+                ReadLimit { events: wants.limit.unwrap_or(HISTORY).clamp(1, HISTORY_MAX), bytes: HISTORY_BYTES };
             let page = log.read(&filter, attach.after, limit).await.map_err(Problem::from)?;
             let mut json = br#"{"events":["#.to_vec();
             for (n, event) in page.events.iter().enumerate() {
@@ -574,8 +592,13 @@ impl Rpc {
                 wire::envelope(&mut json, log.epoch(), event);
             }
             json.extend_from_slice(
-                format!(r#"],"events_sent":{},"next":"{}","head":"{}"}}"#, page.events.len(), log.cursor(page.next), log.cursor(log.head()))
-                    .as_bytes(),
+                format!(
+                    r#"],"events_sent":{},"next":"{}","head":"{}"}}"#,
+                    page.events.len(),
+                    log.cursor(page.next),
+                    log.cursor(log.head())
+                )
+                .as_bytes(),
             );
             let json = String::from_utf8(json).map_err(|error| Failure::new(-32603, "internal", error.to_string()))?;
             RawValue::from_string(json).map_err(|error| Failure::new(-32603, "internal", error.to_string()))
@@ -585,7 +608,9 @@ impl Rpc {
     fn start(&self, wants: StartRun) -> Result<Later, Failure> {
         let content = match wants {
             StartRun { content: Some(content), .. } => content,
-            StartRun { text: Some(text), .. } | StartRun { input: Some(Input::Text { text }), .. } => vec![block(&json!({ "type": "text", "text": text }))?],
+            StartRun { text: Some(text), .. } | StartRun { input: Some(Input::Text { text }), .. } => {
+                vec![block(&json!({ "type": "text", "text": text }))?]
+            }
             StartRun { input: Some(Input::Parts { ref parts }), .. } => {
                 parts.iter().map(|part| block(&acp_block(part)?)).collect::<Result<_, _>>()?
             }
@@ -674,8 +699,9 @@ impl Rpc {
             let missing = |id: &str| Failure::new(-32016, "request_not_found", format!("there is no request {id}"));
             let id: RequestId = request_id.parse().map_err(|_| missing("of that name"))?;
             let target = directory.request_target(&id).await?;
-            let (session, runtime) =
-                target.filter(|(session, runtime)| caller.sees(session, runtime)).ok_or_else(|| missing(id.as_str()))?;
+            let (session, runtime) = target
+                .filter(|(session, runtime)| caller.sees(session, runtime))
+                .ok_or_else(|| missing(id.as_str()))?;
             let permit = caller.permit::<Approve>(Target::Session(&session, &runtime))?;
             Ok(directory.answer(&permit, &id, answer, key).await?)
         }
@@ -769,7 +795,10 @@ fn block(value: &Value) -> Result<Box<RawValue>, Failure> {
 fn acp_block(part: &Value) -> Result<Value, Failure> {
     match part["type"].as_str() {
         Some("image_url") => {
-            let url = part["image_url"]["url"].as_str().or_else(|| part["image_url"].as_str()).or_else(|| part["url"].as_str());
+            let url = part["image_url"]["url"]
+                .as_str()
+                .or_else(|| part["image_url"].as_str())
+                .or_else(|| part["url"].as_str());
             let url = url.ok_or_else(|| Failure::params("an `image_url` part needs `image_url.url`"))?;
             let inline = url.strip_prefix("data:").and_then(|data| data.split_once(";base64,"));
             Ok(match inline {

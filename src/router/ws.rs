@@ -19,13 +19,13 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
 use tokio::net::TcpStream;
 use tokio::time::Instant;
+use tungstenite::Message;
 use tungstenite::error::{Error as WsError, ProtocolError};
 use tungstenite::protocol::frame::CloseFrame;
 use tungstenite::protocol::{Role, WebSocketConfig, WebSocketContext};
-use tungstenite::Message;
 
-use super::error::Problem;
 use super::AppState;
+use super::error::Problem;
 use super::fanout::{Conn, Flow};
 use super::frames::{Framing, ws_ping};
 use super::guard::WS_PROTOCOL;
@@ -90,13 +90,13 @@ pub(super) async fn serve(state: AppState, caller: Caller, parts: Parts) -> Resp
             });
             response
         }
-        Err(problem) => problem,
+        Err(problem) => *problem,
     }
 }
 
 /// RFC 6455, 4.2.1: what a handshake must say.
-fn accept(parts: &Parts) -> Result<Response, Response> {
-    let bad = |status, detail: &str| Problem::new(status, "bad_handshake", detail).into_response();
+fn accept(parts: &Parts) -> Result<Response, Box<Response>> {
+    let bad = |status, detail: &str| Box::new(Problem::new(status, "bad_handshake", detail).into_response());
     if parts.method != Method::GET || parts.version != Version::HTTP_11 {
         return Err(bad(StatusCode::BAD_REQUEST, "a WebSocket begins with GET over HTTP/1.1"));
     }
@@ -115,9 +115,8 @@ fn accept(parts: &Parts) -> Result<Response, Response> {
         response.headers_mut().insert(SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
         return Err(response);
     }
-    let key = one(&SEC_WEBSOCKET_KEY).filter(|key| {
-        data_encoding::BASE64.decode(key.as_bytes()).is_ok_and(|nonce| nonce.len() == 16)
-    });
+    let key = one(&SEC_WEBSOCKET_KEY)
+        .filter(|key| data_encoding::BASE64.decode(key.as_bytes()).is_ok_and(|nonce| nonce.len() == 16));
     let Some(key) = key else {
         return Err(bad(StatusCode::BAD_REQUEST, "Sec-WebSocket-Key must be 16 bytes in base64"));
     };
@@ -129,7 +128,7 @@ fn accept(parts: &Parts) -> Result<Response, Response> {
     headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
     match HeaderValue::from_str(&accept) {
         Ok(accept) => headers.insert(SEC_WEBSOCKET_ACCEPT, accept),
-        Err(_) => return Err(Problem::internal().into_response()),
+        Err(_) => return Err(Box::new(Problem::internal().into_response())),
     };
     Ok(response)
 }
@@ -299,7 +298,9 @@ impl Client {
                     }
                 }
             }
-            if self.more && flights.len() < IN_FLIGHT && self.conn.backlog() < BACKLOG
+            if self.more
+                && flights.len() < IN_FLIGHT
+                && self.conn.backlog() < BACKLOG
                 && let Some(end) = self.listen(&mut rpc, flights)
             {
                 return end;
@@ -441,4 +442,3 @@ pub(super) async fn stopping(stop: &mut tokio::sync::watch::Receiver<bool>) {
     // A sender that is gone means the same.
     let _ = stop.wait_for(|stop| *stop).await.map(|_| ());
 }
-

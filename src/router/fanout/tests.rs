@@ -112,7 +112,11 @@ fn join(fans: &Fans, conn: &Arc<Conn>, key: FanKey, after: Position) {
 fn parse(framing: Framing, bytes: &[u8]) -> Option<(String, serde_json::Value, usize)> {
     match framing {
         Framing::WebSocket => {
-            assert!(bytes.is_empty() || bytes[0] == 0x81, "not at a frame's beginning: {:?}", &bytes[..bytes.len().min(20)]);
+            assert!(
+                bytes.is_empty() || bytes[0] == 0x81,
+                "not at a frame's beginning: {:?}",
+                &bytes[..bytes.len().min(20)]
+            );
             let (from, len) = match *bytes.get(1)? {
                 126 => (4, u16::from_be_bytes(bytes.get(2..4)?.try_into().unwrap()) as usize),
                 127 => (10, u64::from_be_bytes(bytes.get(2..10)?.try_into().unwrap()) as usize),
@@ -138,7 +142,12 @@ fn parse(framing: Framing, bytes: &[u8]) -> Option<(String, serde_json::Value, u
 }
 
 /// Reads until the event `last` came. Gives the events' numbers in order and the names of everything else with its place.
-async fn read_to(client: &mut TcpStream, framing: Framing, last: usize, pause: Option<Duration>) -> (Vec<usize>, Vec<(usize, String)>) {
+async fn read_to(
+    client: &mut TcpStream,
+    framing: Framing,
+    last: usize,
+    pause: Option<Duration>,
+) -> (Vec<usize>, Vec<(usize, String)>) {
     let (mut events, mut others, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
     let mut chunk = vec![0; 16 << 10];
     loop {
@@ -359,8 +368,14 @@ async fn several_subscriptions_share_a_socket_and_each_is_whole() {
     for session in ["s_a", "s_b"] {
         let filter = Filter::session(SessionId::trusted(session));
         let fan = fans.fan(FanKey { filter, ..key(Framing::WebSocket) });
-        let subscribe =
-            Subscribe { name: session.into(), fan, answers: session == "s_a", after: Position::START, live_at: Position::START, live_id: false };
+        let subscribe = Subscribe {
+            name: session.into(),
+            fan,
+            answers: session == "s_a",
+            after: Position::START,
+            live_at: Position::START,
+            live_id: false,
+        };
         conn.subscribe(subscribe, b"");
     }
     let driver = tokio::spawn(drive(Arc::clone(&conn)));
