@@ -438,6 +438,13 @@ async fn nothing_hides_a_second_request_in_the_first() {
 async fn a_device_with_a_part_of_the_gateway_sees_and_does_no_more() {
     let front = Front::new().await;
     let (mine, other) = (front.session("mine").await, front.session("other").await);
+    front.admin("POST", &format!("/v1/sessions/{other}/prompt"), json!({ "text": "zebra" })).await;
+    let found = async {
+        while front.admin("GET", "/v1/search?q=zebra", Value::Null).await.json()["hits"] == json!([]) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(common::front::LONG, found).await.expect("who sees all finds it");
     for (grant, what) in [
         (json!({ "scopes": ["watch", "prompt", "approve", "admin"], "runtimes": ["mine"] }), "runtime"),
         (json!({ "scopes": ["watch", "prompt", "approve", "admin"], "sessions": [mine] }), "session"),
@@ -480,6 +487,7 @@ async fn a_device_with_a_part_of_the_gateway_sees_and_does_no_more() {
         assert_eq!(answer.status, 404);
         let seen = call("GET", "/v1/requests", Value::Null).await.json();
         assert_eq!(seen["requests"], json!([]));
+        assert_eq!(call("GET", "/v1/search?q=zebra", Value::Null).await.json()["hits"], json!([]), "{what}");
         let events = call("GET", "/v1/events", Value::Null).await.json();
         assert!(events["events"].as_array().unwrap().iter().all(|event| event["session_id"] == *mine), "{what}");
         let done = front.admin("POST", &format!("/v1/requests/{request}/answer"), json!({ "option_id": "no" })).await;
