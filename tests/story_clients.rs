@@ -34,14 +34,11 @@ with urllib.request.urlopen(request) as stream:
 sys.stdout.write(text)
 "#;
 
-/// Private memory of a process, in KiB.
+/// Memory of a process that is its own (no mapped files), in KiB.
 fn memory(pid: u32) -> u64 {
     let rollup = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap();
-    let line = |name: &str| -> u64 {
-        let line = rollup.lines().find(|line| line.starts_with(name)).unwrap();
-        line.split_whitespace().nth(1).unwrap().parse().unwrap()
-    };
-    line("Private_Clean:") + line("Private_Dirty:")
+    let line = rollup.lines().find(|line| line.starts_with("Anonymous:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

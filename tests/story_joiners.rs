@@ -4,15 +4,16 @@
 
 mod common;
 
+use std::borrow::Cow;
+use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use common::gateway::{Gateway, assert_whole, position};
-use serde_json::{Value, json};
+use common::gateway::{Gateway, assert_whole};
+use serde_json::json;
 
 const CLIENTS: usize = 200;
-const EVENTS: usize = 100_000;
+const EVENTS: u64 = 100_000;
 
 /// A small generator, so that a failure can be repeated with its seed.
 struct Dice(u64);
@@ -24,23 +25,49 @@ impl Dice {
     }
 }
 
+/// What of an event is looked at: two hundred clients read some ten million of them.
+#[derive(serde::Deserialize)]
+struct Seen<'a> {
+    #[serde(borrow)]
+    run_id: Cow<'a, str>,
+    seq: u64,
+    #[serde(borrow)]
+    cursor: Cow<'a, str>,
+    #[serde(borrow)]
+    kind: Cow<'a, str>,
+}
+
 /// Checks what a client got on its way, one event at a time: nothing is kept but where it stands.
+#[derive(Default)]
 struct Follower {
-    next_seq: std::collections::HashMap<String, u64>,
+    next_seq: HashMap<String, u64>,
     cursor: String,
     last: u64,
+    taken: u64,
+    /// Whether it has seen everything from the beginning.
+    from_start: bool,
     over: bool,
 }
 
 impl Follower {
-    fn take(&mut self, event: &Value, run: &str) {
-        let next = self.next_seq.entry(event["run_id"].as_str().unwrap().to_owned()).or_insert(0);
-        assert_eq!(event["seq"], *next, "a gap or a repeat: {event}");
-        *next += 1;
-        assert!(position(&event["cursor"]) > self.last);
-        self.last = position(&event["cursor"]);
-        self.cursor = event["cursor"].as_str().unwrap().to_owned();
-        self.over |= event["kind"] == "run_ended" && event["run_id"] == run;
+    fn take(&mut self, event: &Seen<'_>, run: &str) {
+        let position: u64 = event.cursor.split_once(':').unwrap().1.parse().unwrap();
+        assert!(position > self.last, "positions rise");
+        match self.next_seq.get_mut(event.run_id.as_ref()) {
+            Some(next) => {
+                assert_eq!(event.seq, *next, "a gap or a repeat at {}", event.cursor);
+                *next += 1;
+            }
+            None => {
+                assert!(event.seq == 0 || !self.from_start);
+                self.next_seq.insert(event.run_id.clone().into_owned(), event.seq + 1);
+            }
+        }
+        self.last = position;
+        self.taken += 1;
+        self.cursor.clear();
+        self.cursor.push_str(&event.cursor);
+        self.over |= event.kind == "run_ended" && event.run_id == run;
     }
 }
 
@@ -49,44 +76,45 @@ async fn two_hundred_joiners_miss_nothing_and_see_nothing_twice() {
     let gateway = Arc::new(Gateway::demo().await);
     let session = gateway.session("demo").await;
     let run = gateway.prompt(&session, &format!("flood {EVENTS} 64")).await;
-    let done = Arc::new(AtomicUsize::new(0));
     let clients: Vec<_> = (0..CLIENTS)
         .map(|n| {
-            let (gateway, session, run, done) = (Arc::clone(&gateway), session.clone(), run.clone(), Arc::clone(&done));
+            let (gateway, session, run) = (Arc::clone(&gateway), session.clone(), run.clone());
             tokio::spawn(async move {
                 let mut dice = Dice(n as u64 + 1);
                 tokio::time::sleep(Duration::from_millis(dice.roll(1500))).await;
-                let mut follower =
-                    Follower { next_seq: Default::default(), cursor: String::new(), last: 0, over: false };
-                let mut transport = n % 3;
+                let mut follower = Follower { from_start: n % 3 == 0, ..Follower::default() };
+                if !follower.from_start {
+                    // From somewhere in the middle of what there is, as one who was away for a while.
+                    let (_, page) = gateway.get(&format!("/v1/sessions/{session}/events?after=now")).await;
+                    let (epoch, head) = page["head"].as_str().unwrap().split_once(':').unwrap();
+                    let head: u64 = head.parse().unwrap();
+                    follower.last = head - dice.roll(head.min(2000));
+                    follower.cursor = format!("{epoch}:{}", follower.last);
+                }
+                let mut transport = (n / 3) % 3;
                 while !follower.over {
-                    // Three in four stay to the end; the others leave after a while and come back another way.
-                    let leaves = dice.roll(4) == 0;
-                    let mut left = if leaves { 1 + dice.roll(EVENTS as u64 / 4) } else { u64::MAX };
-                    follow(&gateway, &session, &run, transport, &mut follower, &mut left).await;
+                    // Some stay to the end; the others leave after a while and come back another way.
+                    let leaves = if dice.roll(2) == 0 { 1 + dice.roll(EVENTS / 3) } else { u64::MAX };
+                    let until = follower.taken.saturating_add(leaves);
+                    follow(&gateway, &session, &run, transport, &mut follower, until).await;
                     transport = (transport + 1) % 3;
                 }
-                done.fetch_add(1, Ordering::SeqCst);
-                follower.next_seq[&run]
+                (follower.from_start, follower.next_seq[&run])
             })
         })
         .collect();
+    let mut ends = std::collections::BTreeSet::new();
     for client in clients {
-        let seen = client.await.unwrap();
-        assert!(seen as usize >= EVENTS, "{seen}");
+        ends.insert(client.await.unwrap().1);
     }
-    assert_eq!(done.load(Ordering::SeqCst), CLIENTS);
+    assert_eq!(ends.len(), 1, "all end at the same event: {ends:?}");
+    assert!(*ends.first().unwrap() > EVENTS);
     assert_whole(&gateway.events(&session).await);
 }
 
-async fn follow(
-    gateway: &Gateway,
-    session: &str,
-    run: &str,
-    transport: usize,
-    follower: &mut Follower,
-    left: &mut u64,
-) {
+const AGENT_EVENT: &str = r#"{"jsonrpc":"2.0","method":"agent.event","params":"#;
+
+async fn follow(gateway: &Gateway, session: &str, run: &str, transport: usize, follower: &mut Follower, until: u64) {
     match transport {
         0 => {
             let mut ws = gateway.ws().await;
@@ -98,9 +126,11 @@ async fn follow(
             ws.call("session.attach", attach).await.unwrap();
             let hello = ws.until("gateway.hello").await;
             assert_eq!(hello["resume"], "ok", "{hello}");
-            while *left > 0 && !follower.over {
-                follower.take(&ws.event().await.expect("the connection closed"), run);
-                *left -= 1;
+            while follower.taken < until && !follower.over {
+                let text = ws.text().await.expect("the connection closed");
+                if let Some(event) = text.strip_prefix(AGENT_EVENT) {
+                    follower.take(&serde_json::from_str(&event[..event.len() - 1]).unwrap(), run);
+                }
             }
         }
         1 => {
@@ -109,26 +139,32 @@ async fn follow(
             let mut sse = gateway.sse(&path, last.as_deref()).await;
             let hello = sse.next().await.unwrap();
             assert_eq!((hello.event.as_str(), &hello.data["resume"]), ("hello", &json!("ok")));
-            while *left > 0 && !follower.over {
-                let sent = sse.next().await.expect("the stream ended");
-                if sent.data.get("seq").is_some() {
-                    assert_eq!(sent.id.as_deref(), sent.data["cursor"].as_str());
-                    follower.take(&sent.data, run);
-                    *left -= 1;
+            while follower.taken < until && !follower.over {
+                let block = sse.block().await.expect("the stream ended");
+                let line = |name: &str| block.lines().find_map(|line| line.strip_prefix(name));
+                let (Some(id), Some(data)) = (line("id: "), line("data: ")) else { continue };
+                if let Ok(event) = serde_json::from_str::<Seen<'_>>(data) {
+                    assert_eq!(id, event.cursor);
+                    follower.take(&event, run);
                 }
             }
         }
         _ => {
-            while *left > 0 && !follower.over {
+            #[derive(serde::Deserialize)]
+            struct Page<'a> {
+                #[serde(borrow)]
+                events: Vec<Seen<'a>>,
+                next: String,
+            }
+            while follower.taken < until && !follower.over {
                 let path = format!("/v1/sessions/{session}/events?after={}&wait=10&limit=2000", follower.cursor);
-                let (status, page) = gateway.get(&path).await;
-                assert_eq!(status, 200, "{page}");
-                for event in page["events"].as_array().unwrap() {
-                    follower.take(event, run);
-                    *left = left.saturating_sub(1);
-                }
-                // A page may be cut short: the cursor that counts is the one it names.
-                follower.cursor = page["next"].as_str().unwrap().to_owned();
+                let response = gateway.request("GET", &path).send().await.unwrap();
+                assert_eq!(response.status(), 200);
+                let text = response.text().await.unwrap();
+                let page: Page<'_> = serde_json::from_str(&text).unwrap();
+                page.events.iter().for_each(|event| follower.take(event, run));
+                // A page may end past its last event: the cursor that counts is the one it names.
+                follower.cursor = page.next;
             }
         }
     }

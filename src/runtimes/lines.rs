@@ -139,7 +139,7 @@ mod tests {
             Line::Unfinished("rest".into()),
         ];
         for cut in 0..=text.len() {
-            let mut reader = Lines::new(std::io::Cursor::new(&text[..cut]).chain(&text[cut..]), 1000);
+            let mut reader = Lines::new(AsyncReadExt::chain(&text[..cut], &text[cut..]), 1000);
             let mut all = Vec::new();
             while let Some(some) = reader.next().await {
                 all.extend(some);

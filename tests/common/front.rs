@@ -206,7 +206,7 @@ impl Front {
         let log = Log::open(store).unwrap();
         let auth = Auth::open(home.path(), &[], persist(log.clone())).unwrap();
         let epoch: Epoch = log.epoch().clone();
-        let directory = Directory::open(log, Arc::new(Fake), Rules { expire_ms: None }).await.unwrap();
+        let directory = Directory::open(log, Arc::new(Fake), Rules::default()).await.unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = watch::channel(false);

@@ -253,7 +253,7 @@ impl Gateway {
         }
         let response = request.send().await.unwrap();
         assert_eq!(response.status(), 200);
-        Sse { body: Box::pin(response.bytes_stream()), rest: Vec::new() }
+        Sse::new(response)
     }
 }
 
@@ -343,9 +343,14 @@ impl Ws {
     }
 
     async fn read(&mut self) -> Option<Value> {
+        Some(serde_json::from_str(&self.text().await?).unwrap())
+    }
+
+    /// The next text frame as it is, replies too; `None` when the connection is closed.
+    pub async fn text(&mut self) -> Option<tokio_tungstenite::tungstenite::Utf8Bytes> {
         loop {
             match self.frame().await? {
-                Ok(Message::Text(text)) => return Some(serde_json::from_str(&text).unwrap()),
+                Ok(Message::Text(text)) => return Some(text),
                 Ok(Message::Close(_)) | Err(_) => return None,
                 Ok(_) => {}
             }
@@ -389,7 +394,9 @@ impl Ws {
 /// An SSE client.
 pub struct Sse {
     body: std::pin::Pin<Box<dyn futures_util::Stream<Item = reqwest::Result<bytes::Bytes>> + Send>>,
-    rest: Vec<u8>,
+    buffer: Vec<u8>,
+    /// Bytes of the buffer that were handed out.
+    taken: usize,
 }
 
 /// One server-sent event.
@@ -401,21 +408,36 @@ pub struct Sent {
 }
 
 impl Sse {
+    fn new(response: reqwest::Response) -> Self {
+        Self { body: Box::pin(response.bytes_stream()), buffer: Vec::new(), taken: 0 }
+    }
+
+    /// The next block of lines, comments too. `None` when the stream has ended.
+    pub async fn block(&mut self) -> Option<String> {
+        let mut looked = self.taken;
+        loop {
+            if let Some(at) = self.buffer[looked..].windows(2).position(|pair| pair == b"\n\n") {
+                let end = looked + at + 2;
+                let block = String::from_utf8(self.buffer[self.taken..end].to_vec()).unwrap();
+                self.taken = end;
+                return Some(block);
+            }
+            self.buffer.drain(..self.taken);
+            self.taken = 0;
+            looked = self.buffer.len().saturating_sub(1);
+            let more = tokio::time::timeout(PATIENCE, self.body.next()).await.expect("nothing came")?;
+            self.buffer.extend_from_slice(&more.ok()?);
+        }
+    }
+
     /// The next event; comments are left out. `None` when the stream has ended.
     pub async fn next(&mut self) -> Option<Sent> {
         loop {
-            while let Some(end) = self.rest.windows(2).position(|pair| pair == b"\n\n") {
-                let block = String::from_utf8(self.rest.drain(..end + 2).collect()).unwrap();
-                let field = |name: &str| {
-                    let prefix = format!("{name}: ");
-                    block.lines().find_map(|line| line.strip_prefix(&prefix).map(ToOwned::to_owned))
-                };
-                if let (Some(event), Some(data)) = (field("event"), field("data")) {
-                    return Some(Sent { id: field("id"), event, data: serde_json::from_str(&data).unwrap() });
-                }
+            let block = self.block().await?;
+            let field = |name: &str| block.lines().find_map(|line| line.strip_prefix(name)).map(ToOwned::to_owned);
+            if let (Some(event), Some(data)) = (field("event: "), field("data: ")) {
+                return Some(Sent { id: field("id: "), event, data: serde_json::from_str(&data).unwrap() });
             }
-            let more = tokio::time::timeout(PATIENCE, self.body.next()).await.expect("nothing came")?;
-            self.rest.extend_from_slice(&more.ok()?);
         }
     }
 

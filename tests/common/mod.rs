@@ -1,5 +1,5 @@
 //! What the stories share.
-#![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::print_stderr, clippy::panic)]
+#![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::print_stderr, clippy::panic)]
 
 pub mod agents;
 pub mod front;
