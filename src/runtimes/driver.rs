@@ -1,471 +1,692 @@
-//! One driver a runtime: reads what the agent says, gives it to the sessions it is for, and takes their orders to it. It
-//! lives as long as the runtime is attached, over all its restarts.
-//!
-//! It waits for a session whose mailbox is full, and then the agent waits: a flood is slowed down at its source. Nothing
-//! else makes it wait: orders and frames are given at once, or the agent is stuck and stopped.
+//! The task that owns a runtime, from its first start to its last end. One file: the loop and the steps it is made of.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::process::ExitStatus;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
-use tokio::process::ChildStdout;
-use tokio::time::timeout;
+use bytes::Bytes;
+use tokio::io::AsyncReadExt;
+use tokio::process::{Child, ChildStdout};
+use tokio::time::{Instant, sleep_until};
 
 use super::Settings;
 use super::lines::{Line, Lines};
-use super::process::Process;
-use crate::dialects::{AskKey, Command, Dialect, Draft, Fault, Make, Outbox, Said, Sessions};
-use crate::model::{Connect, Decision, Kind, NativeId, RestartPolicy, RuntimeInfo, RuntimeSpec, RuntimeState, Ticket};
+use super::process::{self, Stderr, Unwritten, Writer};
+use super::routes::{Routes, refusal};
+use crate::dialects::{Command, Dialect, Draft, Make, Outbox, Said, Sessions};
+use crate::model::{Connect, Decision, RestartPolicy, RuntimeInfo, RuntimeSpec, RuntimeState};
 use crate::sessions::{Exit, FromRuntime, Inlet, LinkEnd, Order};
 
-/// Events kept for the first session while there is none; older ones go, and an event says how many.
-const EARLY: usize = 256;
-/// How long stdout may stay open after the process has ended: something it started holds on to it.
-const LAST_WORDS: Duration = Duration::from_secs(1);
-/// How often what an agent writes to stderr is shown.
+/// Sessions that wait to be opened while a runtime starts; more are refused.
+const OPENS_MAX: usize = 256;
+
+/// How often news on stderr is shown: a runtime that writes a lot there does not keep everybody busy.
 const STDERR_EVERY: Duration = Duration::from_secs(1);
 
-/// Drives a runtime until it is stopped, or dead for good.
-pub(super) async fn drive(spec: RuntimeSpec, make: Make, mut end: LinkEnd, settings: Arc<Settings>) {
-    let mut deaths = 0u32;
-    for generation in 1.. {
-        show(&end, |info| {
+/// How much of a dead runtime's pipe is read, in bytes: what the kernel can hold. More can only come from somebody else.
+const LEFT_MAX: usize = 1024 * 1024;
+
+/// How much of a runtime's last words goes into its problem, in bytes.
+const WORDS_SHOWN: usize = 500;
+
+/// When nothing is due.
+const NEVER: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// Drives a runtime until it is stopped or dead for good.
+pub(super) async fn drive(spec: RuntimeSpec, make: Make, end: LinkEnd, settings: Arc<Settings>) {
+    let mut driver = Driver { spec, make, end, settings, opens: VecDeque::new(), out: Outgoing::default(), stop: None };
+    let (mut generation, mut early_deaths) = (1, 0);
+    loop {
+        let death = driver.live(generation).await;
+        if death.healthy {
+            early_deaths = 0;
+        }
+        let after = driver.after(&death, early_deaths);
+        early_deaths += 1;
+        driver.bury(death, after).await;
+        match after {
+            After::Again(pause) if driver.rest(pause).await => generation += 1,
+            _ => break,
+        }
+    }
+    driver.close().await;
+}
+
+struct Driver {
+    spec: RuntimeSpec,
+    make: Make,
+    end: LinkEnd,
+    settings: Arc<Settings>,
+    /// Sessions that wait to be opened.
+    opens: VecDeque<Order>,
+    out: Outgoing,
+    /// It is to stop for good, and why.
+    stop: Option<&'static str>,
+}
+
+/// What happened next.
+enum Next {
+    Stop,
+    Order(Option<Order>),
+    Due,
+    Exited(std::io::Result<ExitStatus>),
+    Delivered,
+    Read(std::io::Result<usize>),
+    Stderr,
+    Broken,
+}
+
+/// How a start ended.
+struct Death {
+    exit: Exit,
+    routes: Routes,
+    /// It was never started at all.
+    unborn: bool,
+    /// Starting it again would not help: it said so itself.
+    hopeless: bool,
+    /// It was ready for long enough.
+    healthy: bool,
+}
+
+/// What follows a death.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum After {
+    /// Another start, after a pause.
+    Again(Duration),
+    /// Nothing: it would only die again.
+    GivenUp,
+    /// Nothing.
+    Rest,
+}
+
+impl Driver {
+    /// One start, from its spawn until the process is gone and all it said is on its way.
+    async fn live(&mut self, generation: u64) -> Death {
+        self.show(|info| {
             info.state = RuntimeState::Starting;
             info.generation = generation;
             info.problem = None;
             info.agent = None;
+            info.stderr_tail = String::new();
         });
-        let began = Instant::now();
-        let exit = Life::new(&spec, make, generation, &settings).run(&mut end).await;
-        deaths = if began.elapsed() >= settings.healthy { 1 } else { deaths + 1 };
-        let problem = exit.reason.clone().unwrap_or_else(|| match (exit.code, &exit.signal) {
-            (Some(code), _) => format!("it exited with code {code}"),
-            (_, Some(signal)) => format!("it was killed by {signal}"),
-            _ => "it is gone".into(),
-        });
-        let again = !exit.stopped
-            && !end.orders.is_closed()
-            && match spec.restart {
-                RestartPolicy::Never => false,
-                RestartPolicy::OnFailure => exit.code != Some(0),
-                RestartPolicy::Always => true,
+        let argv = match &self.spec.connect {
+            Connect::Command(argv) => argv.clone(),
+            Connect::Endpoint(_) => Vec::new(),
+        };
+        let started = process::start(&self.spec, &argv, &self.settings.hold_exe, Arc::clone(&self.settings.env)).await;
+        let started = match started {
+            Ok(started) => started,
+            Err(why) => {
+                let exit = Exit { reason: Some(format!("cannot start: {why}")), ..Exit::default() };
+                return Death { exit, routes: Routes::default(), unborn: true, hopeless: false, healthy: false };
+            }
+        };
+        let pid = started.child.id();
+        self.show(|info| info.pid = pid);
+        let mut life = Life {
+            generation,
+            child: started.child,
+            stdout: Some(started.stdout),
+            lines: Lines::new(self.settings.line_max),
+            dialect: (self.make)(&self.spec),
+            step: Outbox::default(),
+            writer: Writer::new(started.stdin, self.settings.write_max),
+            stderr: Stderr::new(started.stderr),
+            routes: Routes::default(),
+            ready: None,
+            hopeless: false,
+            broken: false,
+            ending: None,
+            told: false,
+            reason: None,
+            status: None,
+            left: LEFT_MAX,
+            handshake: Some(Instant::now() + self.settings.handshake),
+            wake: None,
+            doom: None,
+            stderr_due: None,
+            stderr_shown: None,
+        };
+        self.step(&mut life, |dialect, out| dialect.open(out));
+        let linger = self.settings.linger;
+        // Time left to wait for output once the process is gone; only waiting counts, not what keeps us from reading.
+        let mut patience = linger;
+        let timer = sleep_until(Instant::now() + NEVER);
+        tokio::pin!(timer);
+        while life.status.is_none() || life.stdout.is_some() || !self.out.is_empty() {
+            let reading = life.stdout.is_some() && self.out.is_empty();
+            let now = Instant::now();
+            let out_of_patience = (life.status.is_some() && reading).then(|| now + patience);
+            let due = life.due().into_iter().chain(out_of_patience).min().unwrap_or(now + NEVER);
+            if timer.deadline() != due {
+                timer.as_mut().reset(due);
+            }
+            if life.ending.is_some() && !std::mem::replace(&mut life.told, true) {
+                self.show(|info| info.problem.clone_from(&life.reason));
+            }
+            let (living, pushed, quiet) = (life.status.is_none(), life.ending.is_some(), life.stderr_due.is_none());
+            let Life { child, stdout, lines, stderr, writer, .. } = &mut life;
+            let next = tokio::select! {
+                biased;
+                () = self.end.stop.notified(), if self.stop.is_none() => Next::Stop,
+                order = self.end.orders.recv(), if self.stop != Some(UNUSED) => Next::Order(order),
+                () = &mut timer => Next::Due,
+                status = child.wait(), if living => Next::Exited(status),
+                () = self.out.deliver(), if !self.out.is_empty() => Next::Delivered,
+                () = writer.broken(), if living && !pushed => Next::Broken,
+                () = stderr.news(), if quiet => Next::Stderr,
+                read = read(stdout, lines), if reading => Next::Read(read),
             };
-        let given_up = again && deaths >= settings.give_up;
-        tracing::info!(runtime_id = %spec.id, %problem, again, "a runtime ended");
-        show(&end, |info| {
-            info.state = if again && !given_up { RuntimeState::Restarting } else { RuntimeState::Exited };
+            if out_of_patience.is_some() {
+                patience = patience.saturating_sub(now.elapsed());
+            }
+            match next {
+                Next::Stop => self.stop(&mut life, STOPPED),
+                Next::Order(Some(order)) => self.order(&mut life, order),
+                Next::Order(None) => self.stop(&mut life, UNUSED),
+                Next::Delivered => {}
+                Next::Read(Ok(read @ 1..)) => {
+                    if life.status.is_some() {
+                        life.left = life.left.saturating_sub(read);
+                    }
+                    self.hear(&mut life);
+                    if life.left == 0 {
+                        self.hang_up(&mut life, true);
+                    }
+                }
+                Next::Read(_) => {
+                    self.hang_up(&mut life, false);
+                    if life.status.is_none() {
+                        life.doom("it closed its stdout", linger);
+                    }
+                }
+                Next::Broken => life.doom("it closed its stdin", linger),
+                Next::Stderr => {
+                    let after = life.stderr_shown.map(|shown| shown + STDERR_EVERY);
+                    life.stderr_due = Some(after.unwrap_or(now).max(now));
+                }
+                Next::Exited(status) => {
+                    life.status = Some(status.ok());
+                    life.writer.close();
+                    let stopped = self.stop.is_some();
+                    self.show(|info| {
+                        info.pid = None;
+                        if stopped {
+                            // Whoever waits for the stop need not wait for what was said before it.
+                            info.state = RuntimeState::Exited;
+                        }
+                    });
+                }
+                Next::Due if out_of_patience.is_some() && patience.is_zero() => self.hang_up(&mut life, true),
+                Next::Due => {
+                    if !self.due(&mut life) {
+                        break;
+                    }
+                }
+            }
+        }
+        life.stderr.end(patience).await;
+        self.death(life)
+    }
+
+    fn death(&self, mut life: Life) -> Death {
+        let (code, signal) = life.status.flatten().map_or((None, None), process::ended);
+        let reason = life.reason.take().or_else(|| self.stop.map(str::to_owned));
+        let reason = reason.or_else(|| {
+            let words = life.routes.last_words()?;
+            Some(format!("it said: {}", process::shown(&words[..words.len().min(WORDS_SHOWN)])))
+        });
+        let exit = Exit { code, signal, stderr_tail: life.stderr.tail(), reason, stopped: self.stop.is_some() };
+        let healthy = life.ready.is_some_and(|at| at.elapsed() >= self.settings.healthy);
+        Death { exit, routes: life.routes, unborn: false, hopeless: life.hopeless, healthy }
+    }
+
+    fn after(&self, death: &Death, early_deaths: u32) -> After {
+        let again = match self.spec.restart {
+            RestartPolicy::Never => false,
+            RestartPolicy::OnFailure => death.exit.code != Some(0),
+            RestartPolicy::Always => true,
+        };
+        // A program that was never there is a mistake to mend; one that is missing now may be in the middle of an update.
+        let mistaken = death.unborn && self.end.info.borrow().generation == 1;
+        if self.stop.is_some() || !again || mistaken || death.hopeless {
+            After::Rest
+        } else if early_deaths + 1 >= self.settings.give_up {
+            After::GivenUp
+        } else {
+            let pause = self.settings.pause_min.saturating_mul(1 << early_deaths.min(16));
+            After::Again(pause.min(self.settings.pause_max))
+        }
+    }
+
+    /// Tells everybody of a death.
+    async fn bury(&mut self, mut death: Death, after: After) {
+        let exit = &mut death.exit;
+        let mut problem = how(exit);
+        if let Some(reason) = &exit.reason {
+            problem = if death.unborn { reason.clone() } else { format!("{problem}: {reason}") };
+        }
+        if after == After::GivenUp {
+            let deaths = self.settings.give_up;
+            problem = format!("{problem}; not started again after {deaths} early deaths in a row");
+        }
+        self.show(|info| {
+            let again = matches!(after, After::Again(_));
+            info.state = if again { RuntimeState::Restarting } else { RuntimeState::Exited };
             info.pid = None;
             info.stderr_tail.clone_from(&exit.stderr_tail);
-            info.problem = Some(match given_up {
-                true => format!("{problem}; it died {deaths} times in a row and is not started again"),
-                false => problem.clone(),
-            });
+            info.problem = Some(problem.clone());
         });
-        if !again || given_up {
-            break;
+        let (waiting, sessions) = death.routes.end();
+        let tail = exit.stderr_tail.trim_end();
+        let why = if tail.is_empty() { problem } else { format!("{problem}; it wrote: {tail}") };
+        for (inlet, ticket) in waiting {
+            self.out.push(inlet, FromRuntime::Said(vec![Said::NotOpened { ticket, error: refusal(why.clone()) }]));
         }
-        let pause = settings.backoff.saturating_mul(1 << (deaths - 1).min(16)).min(settings.backoff_max);
-        let pause = tokio::time::sleep(pause);
-        tokio::pin!(pause);
-        let stopped = loop {
+        for inlet in sessions {
+            self.out.push(inlet, FromRuntime::Gone(death.exit.clone()));
+        }
+        self.refuse_opens(&why);
+        self.flush(None).await;
+    }
+
+    /// Rests before the next start; false if there is to be none.
+    async fn rest(&mut self, pause: Duration) -> bool {
+        self.flush(Some(Instant::now() + pause)).await;
+        self.stop.is_none()
+    }
+
+    /// Carries out what is on its way, without a process: until `until` if given, else until all is delivered.
+    async fn flush(&mut self, until: Option<Instant>) {
+        let timer = sleep_until(until.unwrap_or_else(|| Instant::now() + NEVER));
+        tokio::pin!(timer);
+        loop {
+            if if until.is_some() { self.stop.is_some() } else { self.out.is_empty() } {
+                return;
+            }
             tokio::select! {
-                () = &mut pause => break false,
-                () = end.stop.notified() => break true,
-                order = end.orders.recv() => match order {
-                    Some(order) => refuse(order, &problem).await,
-                    None => break true,
+                biased;
+                () = self.end.stop.notified(), if self.stop.is_none() => self.stop = Some(STOPPED),
+                order = self.end.orders.recv(), if self.stop != Some(UNUSED) => match order {
+                    Some(order) => self.wait_to_open(order),
+                    None => self.stop = Some(UNUSED),
                 },
+                () = self.out.deliver(), if !self.out.is_empty() => {}
+                () = &mut timer => return,
             }
-        };
-        if stopped {
-            show(&end, |info| info.state = RuntimeState::Exited);
-            break;
-        }
-    }
-    let why = end.info.borrow().problem.clone().unwrap_or_else(|| "it has exited".into());
-    end.orders.close();
-    while let Some(order) = end.orders.recv().await {
-        refuse(order, &why).await;
-    }
-}
-
-fn show(end: &LinkEnd, change: impl FnOnce(&mut RuntimeInfo)) {
-    let mut info = RuntimeInfo::clone(&end.info.borrow());
-    change(&mut info);
-    info.updated_at = SystemTime::now().into();
-    end.info.send_replace(Arc::new(info));
-}
-
-/// Tells whoever gave an order that nobody is there to take it.
-async fn refuse(order: Order, why: &str) {
-    let fault = Fault { code: -32000, message: format!("the runtime is not running: {why}"), data: None };
-    let said = match order.command {
-        Command::Open { ticket, .. } => Said::NotOpened { ticket, error: fault },
-        Command::Call { ticket, notify: false, .. } => Said::Replied { ticket, reply: Err(fault) },
-        // Whoever prompts, cancels or answers has been told of the end of the runtime.
-        _ => return,
-    };
-    order.inlet.put(FromRuntime::Said(vec![said])).await;
-}
-
-/// A session of the runtime.
-struct Route {
-    native: NativeId,
-    inlet: Inlet,
-}
-
-/// One start of a runtime, from spawn to exit.
-struct Life<'a> {
-    spec: &'a RuntimeSpec,
-    settings: &'a Settings,
-    generation: u64,
-    dialect: Box<dyn Dialect>,
-    routes: Vec<Route>,
-    /// The session that was prompted last: questions that name none are most likely its.
-    latest: usize,
-    /// Where the outcome of a command goes.
-    tickets: HashMap<Ticket, Inlet>,
-    /// Sessions to open once the handshake is over.
-    opens: Vec<Order>,
-    ready: bool,
-    opened: usize,
-    early: VecDeque<Draft>,
-    early_lost: usize,
-    wake: Option<tokio::time::Instant>,
-}
-
-impl<'a> Life<'a> {
-    fn new(spec: &'a RuntimeSpec, make: Make, generation: u64, settings: &'a Settings) -> Self {
-        Self {
-            spec,
-            settings,
-            generation,
-            dialect: make(spec),
-            routes: Vec::new(),
-            latest: 0,
-            tickets: HashMap::new(),
-            opens: Vec::new(),
-            ready: false,
-            opened: 0,
-            early: VecDeque::new(),
-            early_lost: 0,
-            wake: None,
         }
     }
 
-    async fn run(mut self, end: &mut LinkEnd) -> Exit {
-        let Connect::Command(command) = &self.spec.connect else {
-            return Exit { reason: Some("it has no command".into()), ..Exit::default() };
-        };
-        let (mut process, stdout) = match Process::start(self.spec, command, self.settings, Arc::clone(&end.stop)) {
-            Ok(started) => started,
-            // Trying again would not install it.
-            Err(why) => return self.over(Exit { reason: Some(why), stopped: true, ..Exit::default() }).await,
-        };
-        show(end, |info| info.pid = Some(process.pid));
-        let mut lines = Lines::new(stdout, self.settings.line_max);
-        let mut out = Outbox::default();
-        self.dialect.open(&mut out);
-        self.carry_out(out, &process, end).await;
-        let handshake = tokio::time::sleep(self.settings.handshake);
-        tokio::pin!(handshake);
-        let mut look = tokio::time::interval(STDERR_EVERY);
-        look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        let exit = loop {
-            let wake = async {
-                match self.wake {
-                    Some(at) => tokio::time::sleep_until(at).await,
-                    None => std::future::pending().await,
-                }
-            };
-            tokio::select! {
-                more = lines.next() => match more {
-                    Some(some) => self.hear(some, &process, end).await,
-                    None => {
-                        // It said its last word; if it does not end by itself now, it is ended.
-                        if let Ok(exit) = timeout(self.settings.after_eof, process.ended()).await {
-                            break exit;
-                        }
-                        process.stop("it closed its stdout and stayed");
-                        break process.ended().await;
-                    }
-                },
-                order = end.orders.recv() => match order {
-                    Some(order) => self.order(order, &process, end).await,
-                    None => {
-                        process.stop("nobody needs it any more");
-                        let exit = process.ended().await;
-                        self.last_words(&mut lines, &process, end).await;
-                        break Exit { stopped: true, ..exit };
-                    }
-                },
-                exit = process.ended() => {
-                    self.last_words(&mut lines, &process, end).await;
-                    break exit;
-                }
-                () = wake => {
-                    self.wake = None;
-                    let mut out = Outbox::default();
-                    self.dialect.wake(&mut out);
-                    self.carry_out(out, &process, end).await;
-                }
-                _ = look.tick() => if let Some(tail) = process.stderr_news() {
-                    show(end, |info| info.stderr_tail = tail);
-                },
-                () = &mut handshake, if !self.ready => {
-                    process.stop(&format!("it did not shake hands within {} s", self.settings.handshake.as_secs()));
-                    handshake.as_mut().reset(tokio::time::Instant::now() + self.settings.handshake);
-                }
-            }
-        };
-        self.over(exit).await
+    /// The end of the driver.
+    async fn close(&mut self) {
+        let problem = self.end.info.borrow().problem.clone();
+        let why = problem.unwrap_or_else(|| STOPPED.to_owned());
+        // It may have been stopped while it rested.
+        self.show(|info| info.state = RuntimeState::Exited);
+        self.end.orders.close();
+        while let Some(order) = self.end.orders.recv().await {
+            self.wait_to_open(order);
+        }
+        self.refuse_opens(&why);
+        while !self.out.is_empty() {
+            self.out.deliver().await;
+        }
     }
 
-    /// The process is gone; what it wrote before that is still in the pipe.
-    async fn last_words(&mut self, lines: &mut Lines<ChildStdout>, process: &Process, end: &LinkEnd) {
-        let all = async {
-            while let Some(some) = lines.next().await {
-                self.hear(some, process, end).await;
-            }
-        };
-        let _ = timeout(LAST_WORDS, all).await;
+    // === orders ===
+
+    fn order(&mut self, life: &mut Life, order: Order) {
+        let dead = life.ending.is_some() || life.status.is_some();
+        if matches!(order.command, Command::Open { .. }) {
+            if dead || life.ready.is_none() { self.wait_to_open(order) } else { self.open(life, order) }
+        } else if order.generation == life.generation && !dead {
+            life.routes.ordered(&order);
+            self.step(life, |dialect, out| dialect.command(order.command, out));
+        }
+        // Anything else was meant for a start that is over, and its session is told so.
     }
 
-    /// Nothing follows: whoever waits is told.
-    async fn over(self, exit: Exit) -> Exit {
-        let mut message = exit.reason.clone().unwrap_or_else(|| match (exit.code, &exit.signal) {
-            (Some(code), _) => format!("it exited with code {code}"),
-            (_, Some(signal)) => format!("it was killed by {signal}"),
-            _ => "it is gone".into(),
-        });
-        if !exit.stderr_tail.trim().is_empty() {
-            message = format!("{message}; it wrote: {}", exit.stderr_tail.trim());
+    /// Keeps an order to open a session for later. Others have nobody to go to, and their session hears of that.
+    fn wait_to_open(&mut self, order: Order) {
+        let Command::Open { ticket, .. } = order.command else { return };
+        if self.opens.len() < OPENS_MAX {
+            self.opens.push_back(order);
+        } else {
+            self.refuse(order.inlet, ticket, format!("{OPENS_MAX} sessions wait for this runtime already"));
         }
-        for order in self.opens {
-            refuse(order, &message).await;
-        }
-        for route in &self.routes {
-            route.inlet.put(FromRuntime::Gone(exit.clone())).await;
-        }
-        // A session on its way, asked for and not yet opened.
-        for inlet in self.tickets.values().filter(|inlet| !self.routes.iter().any(|route| route.inlet.same(inlet))) {
-            inlet.put(FromRuntime::Gone(exit.clone())).await;
-        }
-        exit
     }
 
-    async fn order(&mut self, order: Order, process: &Process, end: &LinkEnd) {
-        let opens = matches!(order.command, Command::Open { .. });
-        if opens && !self.ready {
-            self.opens.push(order);
+    fn open(&mut self, life: &mut Life, order: Order) {
+        let Command::Open { ticket, .. } = order.command else { return };
+        if order.inlet.is_closed() {
             return;
         }
-        if order.generation != self.generation && !opens {
-            return refuse(order, "it was started anew since").await;
+        if life.dialect.sessions() == Sessions::One && life.routes.taken() {
+            let why = "this runtime carries one session only: start another runtime for another session";
+            return self.refuse(order.inlet, ticket, why.into());
         }
-        let mut out = Outbox::default();
-        match &order.command {
-            Command::Open { ticket, .. } => {
-                if self.dialect.sessions() == Sessions::One && self.opened > 0 {
-                    let why = "this agent carries one session a process: attach another runtime for a second one";
-                    return refuse(order, why).await;
-                }
-                self.opened += 1;
-                self.tickets.insert(*ticket, order.inlet);
-            }
-            Command::Prompt { native, .. } => {
-                self.latest = self.routes.iter().position(|route| route.native == *native).unwrap_or(self.latest);
-            }
-            Command::Call { ticket, notify: false, .. } => {
-                self.tickets.insert(*ticket, order.inlet);
-            }
-            _ => {}
-        }
-        self.dialect.command(order.command, &mut out);
-        self.carry_out(out, process, end).await;
+        life.routes.ordered(&order);
+        self.step(life, |dialect, out| dialect.command(order.command, out));
     }
 
-    /// Lines of one read: all of them are understood before anything is delivered, so that one commit keeps them.
-    async fn hear(&mut self, lines: Vec<Line>, process: &Process, end: &LinkEnd) {
-        let mut out = Outbox::default();
-        for line in lines {
-            let raw = |draft| Said::Event { native: None, draft };
-            match line {
-                Line::Whole(line) => self.dialect.feed(line, &mut out),
-                Line::Unfinished(line) => {
-                    out.said.push(raw(Draft::raw(line, "the agent stopped in the middle of this line")));
-                }
-                Line::Cut(kept, length) => {
-                    let reason = format!(
-                        "a line of {length} bytes is over the limit of {}; its first {} bytes are kept",
-                        self.settings.line_max,
-                        kept.len()
-                    );
-                    out.said.push(raw(Draft::raw(kept, &reason)));
-                }
-            }
-        }
-        self.carry_out(out, process, end).await;
+    fn refuse(&mut self, inlet: Inlet, ticket: crate::model::Ticket, why: String) {
+        self.out.push(inlet, FromRuntime::Said(vec![Said::NotOpened { ticket, error: refusal(why) }]));
     }
 
-    /// Does what the dialect wants: frames to the agent, then what it said to the sessions.
-    async fn carry_out(&mut self, first: Outbox, process: &Process, end: &LinkEnd) {
-        let mut outs = VecDeque::from([first]);
-        while let Some(out) = outs.pop_front() {
-            for frame in out.frames {
-                if process.send(frame).is_err() {
-                    process.stop("it does not read its stdin");
-                }
-            }
-            if let Some(after) = out.wake_after {
-                let at = tokio::time::Instant::now() + after;
-                self.wake = Some(self.wake.map_or(at, |sooner| sooner.min(at)));
-            }
-            let mut mail: Vec<(Inlet, Vec<Said>)> = Vec::new();
-            for said in out.said {
-                self.sort(said, &mut mail, &mut outs, process, end);
-            }
-            for (inlet, said) in mail {
-                inlet.put(FromRuntime::Said(said)).await;
+    fn refuse_opens(&mut self, why: &str) {
+        for order in std::mem::take(&mut self.opens) {
+            if let Command::Open { ticket, .. } = order.command {
+                self.refuse(order.inlet, ticket, why.to_owned());
             }
         }
     }
 
-    /// Finds whom something that the runtime said is for.
-    fn sort(
-        &mut self,
-        said: Said,
-        mail: &mut Vec<(Inlet, Vec<Said>)>,
-        outs: &mut VecDeque<Outbox>,
-        process: &Process,
-        end: &LinkEnd,
-    ) {
-        match said {
-            Said::Ready { agent } => {
-                self.ready = true;
-                show(end, |info| {
-                    info.state = RuntimeState::Ready;
-                    info.agent = agent;
-                });
-                for order in std::mem::take(&mut self.opens) {
-                    let mut out = Outbox::default();
-                    if let Command::Open { ticket, .. } = &order.command {
-                        if self.dialect.sessions() == Sessions::One && self.opened > 0 {
-                            let message = "this agent carries one session a process: attach another runtime".into();
-                            let error = Fault { code: -32000, message, data: None };
-                            push(mail, &order.inlet, Said::NotOpened { ticket: *ticket, error });
-                            continue;
-                        }
-                        self.opened += 1;
-                        self.tickets.insert(*ticket, order.inlet);
-                    }
-                    self.dialect.command(order.command, &mut out);
-                    outs.push_back(out);
-                }
-            }
-            Said::Failed { message } => process.stop(&message),
-            Said::Opened { ticket, native, drafts } => {
-                let Some(inlet) = self.tickets.remove(&ticket) else { return };
-                self.routes.retain(|route| route.native != native && !route.inlet.is_closed());
-                self.latest = self.routes.len();
-                self.routes.push(Route { native: native.clone(), inlet: inlet.clone() });
-                push(mail, &inlet, Said::Opened { ticket, native, drafts });
-                if self.early_lost > 0 {
-                    let message = format!("{} earlier messages were not kept", std::mem::take(&mut self.early_lost));
-                    let body = serde_json::json!({ "code": "too_early", "message": message });
-                    push(mail, &inlet, Said::Event { native: None, draft: Draft::new(Kind::Error, &body) });
-                }
-                for draft in self.early.drain(..) {
-                    push(mail, &inlet, Said::Event { native: None, draft });
-                }
-            }
-            Said::NotOpened { ticket, .. } => {
-                self.opened = self.opened.saturating_sub(1);
-                if let Some(inlet) = self.tickets.remove(&ticket) {
-                    push(mail, &inlet, said);
-                }
-            }
-            Said::Replied { ticket, .. } => {
-                if let Some(inlet) = self.tickets.remove(&ticket) {
-                    push(mail, &inlet, said);
-                }
-            }
-            Said::Ended { ref native, .. } => {
-                if let Some(inlet) = self.inlet_of(native) {
-                    push(mail, &inlet, said);
-                }
-            }
-            Said::TakenBack { native: Some(ref native), .. } => {
-                if let Some(inlet) = self.inlet_of(native) {
-                    push(mail, &inlet, said);
-                }
-            }
-            Said::TakenBack { native: None, key } => {
-                for route in &self.routes {
-                    push(mail, &route.inlet, Said::TakenBack { native: None, key: key.clone() });
-                }
-            }
-            Said::Asked { native, ask } => {
-                let inlet = match &native {
-                    Some(native) => self.inlet_of(native),
-                    None => self.routes.get(self.latest).or(self.routes.first()).map(|route| route.inlet.clone()),
-                };
-                match inlet {
-                    Some(inlet) => push(mail, &inlet, Said::Asked { native, ask }),
-                    None => self.nobody_to_ask(ask.key, ask.native, mail, outs),
-                }
-            }
-            Said::Event { native: Some(native), draft } => match self.inlet_of(&native) {
-                Some(inlet) => push(mail, &inlet, Said::Event { native: Some(native), draft }),
-                None => {
-                    let frame = draft.native.unwrap_or(draft.body);
-                    self.everybody(Draft::raw(frame, "for a session that the gateway did not open"), mail);
-                }
-            },
-            Said::Event { native: None, draft } => self.everybody(draft, mail),
+    // === what the runtime says ===
+
+    /// Passes on the lines of a read, and then what they said.
+    fn hear(&mut self, life: &mut Life) {
+        while let Some(line) = life.lines.next() {
+            self.line(life, line);
         }
+        self.send(life);
     }
 
-    fn inlet_of(&self, native: &NativeId) -> Option<Inlet> {
-        let route = match self.routes.get(self.latest) {
-            Some(latest) if latest.native == *native => Some(latest),
-            _ => self.routes.iter().find(|route| route.native == *native),
+    /// Reads no more. `held` if somebody else still holds the pipe.
+    fn hang_up(&mut self, life: &mut Life, held: bool) {
+        life.stdout = None;
+        if held && life.reason.is_none() {
+            life.reason = Some("another process still holds its stdout; what that says is not heard".into());
+        }
+        if let Some(line) = life.lines.finish() {
+            self.line(life, line);
+        }
+        self.send(life);
+    }
+
+    fn line(&mut self, life: &mut Life, line: Line) {
+        let (frame, reason) = match line {
+            Line::Whole(frame) if life.broken => (frame, "the gateway failed on an earlier message".to_owned()),
+            Line::Whole(frame) => return self.step_quietly(life, |dialect, out| dialect.feed(frame, out)),
+            Line::Cut { head, dropped } => {
+                let max = self.settings.line_max;
+                (head, format!("line over the limit of {max} bytes; {dropped} bytes dropped"))
+            }
+            Line::Unfinished(rest) => (rest, "the runtime's output ended in the middle of a line".to_owned()),
         };
-        route.map(|route| route.inlet.clone())
+        life.routes.said(Said::Event { native: None, draft: Draft::raw(frame, &reason) });
     }
 
-    /// What names no session is for every session; if there is none yet, for the first one.
-    fn everybody(&mut self, draft: Draft, mail: &mut Vec<(Inlet, Vec<Said>)>) {
-        for route in &self.routes {
-            push(mail, &route.inlet, Said::Event { native: None, draft: draft.clone() });
+    /// One step of the dialect, and all that follows from it.
+    fn step(&mut self, life: &mut Life, step: impl FnOnce(&mut dyn Dialect, &mut Outbox)) {
+        self.step_quietly(life, step);
+        self.send(life);
+    }
+
+    /// One step of the dialect; what was said is not on its way yet.
+    fn step_quietly(&mut self, life: &mut Life, step: impl FnOnce(&mut dyn Dialect, &mut Outbox)) {
+        // A runtime's words must not be able to end its driver, which would leave its sessions waiting for ever.
+        let (dialect, out) = (&mut life.dialect, &mut life.step);
+        if catch_unwind(AssertUnwindSafe(|| step(dialect.as_mut(), out))).is_err() {
+            let dialect = &self.spec.dialect;
+            life.broken = true;
+            life.end(format!("the gateway's own {dialect} dialect failed on its words: a bug"), &self.settings);
         }
-        if self.routes.is_empty() {
-            if self.early.len() == EARLY {
-                self.early.pop_front();
-                self.early_lost += 1;
+        if let Some(after) = life.step.wake_after.take() {
+            let at = Instant::now() + after;
+            life.wake = Some(life.wake.map_or(at, |wake| wake.min(at)));
+        }
+        for frame in std::mem::take(&mut life.step.frames) {
+            life.write(frame, &self.settings);
+        }
+        for said in std::mem::take(&mut life.step.said) {
+            match said {
+                Said::Ready { agent } => {
+                    life.ready.get_or_insert_with(Instant::now);
+                    life.handshake = None;
+                    if life.ending.is_none() && life.status.is_none() {
+                        self.show(|info| {
+                            info.state = RuntimeState::Ready;
+                            info.agent = agent;
+                        });
+                    }
+                }
+                Said::Failed { message } => {
+                    life.hopeless = true;
+                    life.handshake = None;
+                    life.end(message, &self.settings);
+                }
+                said => life.routes.said(said),
             }
-            self.early.push_back(draft);
         }
     }
 
-    /// A question that no person can see must not leave the agent waiting.
-    fn nobody_to_ask(
-        &mut self,
-        key: AskKey,
-        frame: bytes::Bytes,
-        mail: &mut Vec<(Inlet, Vec<Said>)>,
-        outs: &mut VecDeque<Outbox>,
-    ) {
-        let mut out = Outbox::default();
-        self.dialect.command(Command::Answer { key, decision: Decision::Withdrawn }, &mut out);
-        outs.push_back(out);
-        self.everybody(Draft::raw(frame, "a question of a session that the gateway did not open: withdrawn"), mail);
+    /// Sends off what was said, and does what can be done now.
+    fn send(&mut self, life: &mut Life) {
+        while life.ready.is_some() && life.ending.is_none() && life.status.is_none() {
+            let Some(order) = self.opens.pop_front() else { break };
+            self.open(life, order);
+        }
+        for key in life.routes.unheard() {
+            self.step_quietly(life, |dialect, out| {
+                dialect.command(Command::Answer { key, decision: Decision::Withdrawn }, out);
+            });
+        }
+        for (inlet, batch) in life.routes.take() {
+            self.out.push(inlet, batch);
+        }
+    }
+
+    // === time and ends ===
+
+    fn stop(&mut self, life: &mut Life, why: &'static str) {
+        self.stop.get_or_insert(why);
+        if why == UNUSED {
+            // Nobody is left to give orders: the queue is not asked again.
+            self.stop = Some(UNUSED);
+        }
+        life.end(why.to_owned(), &self.settings);
+    }
+
+    /// Does what is due; false if the process is to be waited for no longer.
+    fn due(&mut self, life: &mut Life) -> bool {
+        let now = Instant::now();
+        let passed = |at: &Option<Instant>| at.is_some_and(|at| at <= now);
+        if passed(&life.wake) {
+            life.wake = None;
+            self.step(life, |dialect, out| dialect.wake(out));
+        }
+        if passed(&life.stderr_due) {
+            (life.stderr_due, life.stderr_shown) = (None, Some(now));
+            let tail = life.stderr.tail();
+            self.show(|info| info.stderr_tail = tail);
+        }
+        if life.status.is_some() {
+            return true;
+        }
+        if passed(&life.handshake) {
+            let after = self.settings.handshake;
+            life.handshake = None;
+            life.end(format!("it did not finish its handshake within {after:?}"), &self.settings);
+        }
+        if life.doom.as_ref().is_some_and(|(at, _)| *at <= now)
+            && let Some((_, why)) = life.doom.take()
+        {
+            life.end(why.to_owned(), &self.settings);
+        }
+        let Some(ending) = &mut life.ending else { return true };
+        if ending.until > now {
+            return true;
+        }
+        match ending.phase {
+            Phase::Stdin => {
+                process::terminate(&life.child);
+                *ending = Ending { phase: Phase::Term, until: now + self.settings.stop_term };
+            }
+            Phase::Term => {
+                process::kill(&life.child);
+                *ending = Ending { phase: Phase::Kill, until: now + self.settings.stop_kill };
+            }
+            Phase::Kill => {
+                let reason = life.reason.take().unwrap_or_default();
+                life.reason = Some(format!("{reason}; it was killed and the kernel did not let it go"));
+                self.hang_up(life, false);
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Shows how the runtime stands.
+    fn show(&self, change: impl FnOnce(&mut RuntimeInfo)) {
+        let mut info = RuntimeInfo::clone(&self.end.info.borrow());
+        change(&mut info);
+        info.updated_at = SystemTime::now().into();
+        self.end.info.send_replace(Arc::new(info));
     }
 }
 
-fn push(mail: &mut Vec<(Inlet, Vec<Said>)>, inlet: &Inlet, said: Said) {
-    match mail.iter_mut().find(|(there, _)| there.same(inlet)) {
-        Some((_, batch)) => batch.push(said),
-        None => mail.push((inlet.clone(), vec![said])),
+/// Why a runtime stops for good: somebody said so …
+const STOPPED: &str = "it was stopped";
+/// … or nobody can want anything of it any more.
+const UNUSED: &str = "nobody uses it any more";
+
+/// One start of the process, and what is known of it.
+struct Life {
+    generation: u64,
+    child: Child,
+    /// `None` once it has ended, or is not waited for any more.
+    stdout: Option<ChildStdout>,
+    lines: Lines,
+    dialect: Box<dyn Dialect>,
+    step: Outbox,
+    writer: Writer,
+    stderr: Stderr,
+    routes: Routes,
+    /// Since when sessions can be opened.
+    ready: Option<Instant>,
+    hopeless: bool,
+    /// The dialect failed: what is still said is shown as it is.
+    broken: bool,
+    ending: Option<Ending>,
+    /// Whether everybody was shown that it is being ended.
+    told: bool,
+    /// Why it was made to end.
+    reason: Option<String>,
+    /// Some once the process is gone; the inner one is missing if the system could not say how.
+    status: Option<Option<ExitStatus>>,
+    /// Bytes still to be read once the process is gone.
+    left: usize,
+    handshake: Option<Instant>,
+    wake: Option<Instant>,
+    /// When it is made to end unless it ends by itself, and why.
+    doom: Option<(Instant, &'static str)>,
+    stderr_due: Option<Instant>,
+    stderr_shown: Option<Instant>,
+}
+
+/// How far a process on its way out has been pushed.
+struct Ending {
+    phase: Phase,
+    /// When to push harder.
+    until: Instant,
+}
+
+enum Phase {
+    Stdin,
+    Term,
+    Kill,
+}
+
+impl Life {
+    /// The next deadline.
+    fn due(&self) -> Option<Instant> {
+        let living = self.status.is_none();
+        let doom = self.doom.as_ref().map(|(at, _)| *at).filter(|_| living && self.ending.is_none());
+        let ending = self.ending.as_ref().map(|ending| ending.until).filter(|_| living);
+        let handshake = self.handshake.filter(|_| living);
+        let wake = self.wake.filter(|_| living);
+        [doom, ending, handshake, wake, self.stderr_due].into_iter().flatten().min()
+    }
+
+    /// Begins the end: stdin is closed.
+    fn end(&mut self, why: String, settings: &Settings) {
+        if self.ending.is_some() || self.status.is_some() {
+            return;
+        }
+        self.reason = Some(why);
+        self.doom = None;
+        self.handshake = None;
+        self.writer.close();
+        self.ending = Some(Ending { phase: Phase::Stdin, until: Instant::now() + settings.stop_stdin });
+    }
+
+    /// Gives it a moment to end by itself.
+    fn doom(&mut self, why: &'static str, linger: Duration) {
+        if self.ending.is_none() && self.doom.is_none() {
+            self.doom = Some((Instant::now() + linger, why));
+        }
+    }
+
+    fn write(&mut self, frame: Bytes, settings: &Settings) {
+        if self.ending.is_some() || self.status.is_some() {
+            return;
+        }
+        match self.writer.put(frame) {
+            Ok(()) => {}
+            Err(Unwritten::Full) => self.end("it does not read its stdin".into(), settings),
+            Err(Unwritten::Closed) => self.doom("it closed its stdin", settings.linger),
+        }
+    }
+}
+
+/// Reads once. Cancellation safe.
+async fn read(stdout: &mut Option<ChildStdout>, lines: &mut Lines) -> std::io::Result<usize> {
+    match stdout {
+        Some(stdout) => stdout.read_buf(lines.room()).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// What is on its way to sessions, in order.
+#[derive(Default)]
+struct Outgoing {
+    now: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    then: VecDeque<(Inlet, FromRuntime)>,
+}
+
+impl Outgoing {
+    fn is_empty(&self) -> bool {
+        self.now.is_none() && self.then.is_empty()
+    }
+
+    fn push(&mut self, inlet: Inlet, batch: FromRuntime) {
+        self.then.push_back((inlet, batch));
+    }
+
+    /// Delivers everything. Cancellation safe: what was not delivered still is on its way.
+    async fn deliver(&mut self) {
+        loop {
+            if self.now.is_none() {
+                let Some((inlet, batch)) = self.then.pop_front() else { return };
+                self.now = Some(Box::pin(async move { inlet.put(batch).await }));
+            }
+            if let Some(now) = &mut self.now {
+                now.await;
+            }
+            self.now = None;
+        }
+    }
+}
+
+/// How a process ended, in words.
+fn how(exit: &Exit) -> String {
+    match (exit.code, &exit.signal) {
+        (Some(code), _) => format!("exited with code {code}"),
+        (None, Some(signal)) => format!("killed by {signal}"),
+        (None, None) => "ended".into(),
     }
 }

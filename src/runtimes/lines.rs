@@ -1,161 +1,185 @@
-//! Bytes into lines, without copying them: every line is a slice of the buffer it was read into.
+//! Cuts a runtime's stdout into lines, without copying them and without trusting their length.
 
-use bytes::{Buf, Bytes, BytesMut};
-use tokio::io::{AsyncRead, AsyncReadExt};
+use bytes::{Bytes, BytesMut};
 
-/// Bytes asked for at a time.
-const READ: usize = 64 << 10;
-/// Bytes of a line over the limit that are kept.
-const KEPT: usize = 1 << 20;
+/// Room for one read, in bytes. Lines of one read share its memory.
+pub(super) const READ: usize = 64 * 1024;
 
-/// A line, or what is left of one that was too long.
+/// A read with less room than this gets fresh memory: a read of few bytes costs as much as one of many.
+const ROOM: usize = 4 * 1024;
+
+/// How much of a line over the limit is kept, in bytes; the rest is dropped and counted.
+pub(super) const LINE_KEPT: usize = 1024 * 1024;
+
+/// What was cut off the stream.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Line {
-    /// A whole line, without its end.
+    /// A line, without its end.
     Whole(Bytes),
-    /// The beginning of a line over the limit, and how long it was.
-    Cut(Bytes, u64),
-    /// What came after the last line's end when the stream ended.
+    /// A line over the limit: its beginning, and how many bytes of it were dropped.
+    Cut {
+        /// The beginning.
+        head: Bytes,
+        /// Bytes dropped.
+        dropped: u64,
+    },
+    /// What stood before the end of the stream, without an end of line.
     Unfinished(Bytes),
 }
 
-/// Reads lines of at most `max` bytes. Memory: the longest line allowed, and one read.
-pub(super) struct Lines<R> {
-    from: R,
-    max: usize,
-    buffer: BytesMut,
-    /// Bytes of the buffer known to hold no line end.
+/// The state between two reads. Holds at most the limit and one read.
+pub(super) struct Lines {
+    buf: BytesMut,
+    /// How much of `buf` is known to hold no newline.
     scanned: usize,
-    /// A line over the limit: what is kept of it, and its bytes so far.
-    long: Option<(Bytes, u64)>,
-    ended: bool,
+    /// Longest line that is passed on whole, in bytes.
+    max: usize,
+    /// The line that is being skipped.
+    over: Option<Over>,
 }
 
-impl<R: AsyncRead + Unpin> Lines<R> {
-    pub(super) fn new(from: R, max: usize) -> Self {
-        Self { from, max, buffer: BytesMut::new(), scanned: 0, long: None, ended: false }
+struct Over {
+    head: Bytes,
+    dropped: u64,
+}
+
+impl Lines {
+    pub(super) fn new(max: usize) -> Self {
+        Self { buf: BytesMut::with_capacity(READ), scanned: 0, max, over: None }
     }
 
-    /// Reads once and returns the lines that this completed (maybe none); `None` at the end. Cancellation safe: what was
-    /// read stays for the next call.
-    pub(super) async fn next(&mut self) -> Option<Vec<Line>> {
-        if self.ended {
-            return None;
+    /// Where to read into; what was there stays.
+    pub(super) fn room(&mut self) -> &mut BytesMut {
+        if self.buf.capacity() - self.buf.len() < ROOM {
+            self.buf.reserve(READ);
         }
-        if self.buffer.capacity() - self.buffer.len() < READ / 8 {
-            self.buffer.reserve(READ);
-        }
-        // A read error ends the stream as its end does: the process behind it is what tells why.
-        let read = self.from.read_buf(&mut self.buffer).await.unwrap_or(0);
-        let mut lines = Vec::new();
-        self.take_lines(&mut lines);
-        if read == 0 {
-            self.ended = true;
-            let rest = self.buffer.split().freeze();
-            match self.long.take() {
-                Some((kept, length)) => lines.push(Line::Cut(kept, length + rest.len() as u64)),
-                None if !rest.is_empty() => lines.push(Line::Unfinished(rest)),
-                None => {}
-            }
-        }
-        Some(lines)
+        &mut self.buf
     }
 
-    fn take_lines(&mut self, lines: &mut Vec<Line>) {
-        while let Some(end) = memchr(&self.buffer[self.scanned..]).map(|at| self.scanned + at) {
-            let mut line = self.buffer.split_to(end + 1).freeze();
+    /// The next line of what was read, if its end was. Empty lines say nothing and are passed over.
+    pub(super) fn next(&mut self) -> Option<Line> {
+        loop {
+            let found = memchr::memchr(b'\n', &self.buf[self.scanned..]);
+            let Some(at) = found else {
+                self.keep_small();
+                return None;
+            };
+            let mut line = self.buf.split_to(self.scanned + at + 1).freeze();
             self.scanned = 0;
-            line.truncate(end);
+            line.truncate(line.len() - 1);
+            if let Some(over) = self.over.take() {
+                return Some(Line::Cut { head: over.head, dropped: over.dropped + line.len() as u64 });
+            }
+            if line.len() > self.max {
+                let over = cut(&line, self.max);
+                return Some(Line::Cut { head: over.head, dropped: over.dropped });
+            }
             if line.last() == Some(&b'\r') {
                 line.truncate(line.len() - 1);
             }
-            lines.push(match self.long.take() {
-                Some((kept, length)) => Line::Cut(kept, length + end as u64),
-                None if line.len() > self.max => {
-                    Line::Cut(Bytes::copy_from_slice(&line[..KEPT.min(line.len())]), end as u64)
-                }
-                None => Line::Whole(line),
-            });
+            if !line.is_empty() {
+                return Some(Line::Whole(line));
+            }
         }
-        self.scanned = self.buffer.len();
-        if let Some((_, length)) = &mut self.long {
-            *length += self.buffer.len() as u64;
-            self.buffer.clear();
+    }
+
+    /// What is left when the stream has ended.
+    pub(super) fn finish(&mut self) -> Option<Line> {
+        let rest = std::mem::take(&mut self.buf).freeze();
+        self.scanned = 0;
+        match self.over.take() {
+            Some(over) => Some(Line::Cut { head: over.head, dropped: over.dropped + rest.len() as u64 }),
+            None => (!rest.is_empty()).then_some(Line::Unfinished(rest)),
+        }
+    }
+
+    /// Lets go of a line that has grown over the limit.
+    fn keep_small(&mut self) {
+        self.scanned = self.buf.len();
+        if let Some(over) = &mut self.over {
+            over.dropped += self.buf.len() as u64;
+            self.buf.clear();
             self.scanned = 0;
-        } else if self.buffer.len() > self.max {
-            let kept = Bytes::copy_from_slice(&self.buffer[..KEPT.min(self.buffer.len())]);
-            self.long = Some((kept, self.buffer.len() as u64));
-            // Not only emptied: given back.
-            self.buffer = BytesMut::new();
+        } else if self.buf.len() > self.max {
+            self.over = Some(cut(&self.buf, self.max));
+            self.buf = BytesMut::with_capacity(READ);
             self.scanned = 0;
         }
     }
 }
 
-fn memchr(bytes: &[u8]) -> Option<usize> {
-    // A block at a time lets the compiler use wide registers; lines of a mebibyte are looked through in microseconds.
-    let mut rest = bytes;
-    let mut at = 0;
-    while rest.len() >= 32 {
-        if rest[..32].iter().fold(false, |found, byte| found | (*byte == b'\n')) {
-            break;
-        }
-        rest.advance(32);
-        at += 32;
-    }
-    rest.iter().position(|byte| *byte == b'\n').map(|found| at + found)
+/// The beginning is copied, so that it does not keep the whole line's memory.
+fn cut(line: &[u8], max: usize) -> Over {
+    let kept = &line[..line.len().min(LINE_KEPT).min(max)];
+    Over { head: Bytes::copy_from_slice(kept), dropped: (line.len() - kept.len()) as u64 }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
-    async fn lines(pieces: &[&[u8]], max: usize) -> Vec<Line> {
-        let (near, mut far) = tokio::io::duplex(1 << 20);
-        for piece in pieces {
-            tokio::io::AsyncWriteExt::write_all(&mut far, piece).await.unwrap();
+    fn fed(max: usize, chunks: &[&[u8]]) -> Vec<Line> {
+        let (mut lines, mut out) = (Lines::new(max), Vec::new());
+        for chunk in chunks {
+            lines.room().extend_from_slice(chunk);
+            while let Some(line) = lines.next() {
+                out.push(line);
+            }
         }
-        drop(far);
-        let mut reader = Lines::new(near, max);
-        let mut all = Vec::new();
-        while let Some(some) = reader.next().await {
-            all.extend(some);
-        }
-        all
+        out.extend(lines.finish());
+        out
     }
 
     fn whole(text: &'static str) -> Line {
-        Line::Whole(text.into())
+        Line::Whole(Bytes::from_static(text.as_bytes()))
     }
 
-    #[tokio::test]
-    async fn lines_are_the_same_wherever_reads_cut_them() {
-        let text = "first\nsecond line, a little longer than thirty-two bytes\n\r\nlast\r\nrest".as_bytes();
-        let expected = [
-            whole("first"),
-            whole("second line, a little longer than thirty-two bytes"),
-            whole(""),
-            whole("last"),
-            Line::Unfinished("rest".into()),
-        ];
-        for cut in 0..=text.len() {
-            let mut reader = Lines::new(AsyncReadExt::chain(&text[..cut], &text[cut..]), 1000);
-            let mut all = Vec::new();
-            while let Some(some) = reader.next().await {
-                all.extend(some);
-            }
-            assert_eq!(all, expected, "cut at {cut}");
+    #[test]
+    fn line_ends_and_empty_lines_are_no_part_of_it() {
+        let got = fed(100, &[b"a\r\n\n\r\nb c\n", b"d", b"e\n"]);
+        assert_eq!(got, [whole("a"), whole("b c"), whole("de")]);
+    }
+
+    #[test]
+    fn what_has_no_end_is_told_apart() {
+        assert_eq!(fed(100, &[b"a\nhal", b"f"]), [whole("a"), Line::Unfinished(Bytes::from_static(b"half"))]);
+    }
+
+    #[test]
+    fn a_long_line_is_cut_and_counted_and_the_stream_goes_on() {
+        let cut = |head: &'static [u8], dropped| Line::Cut { head: Bytes::from_static(head), dropped };
+        // Inside one read, over several, and without an end.
+        assert_eq!(fed(4, &[b"123456\nok\n"]), [cut(b"1234", 2), whole("ok")]);
+        assert_eq!(fed(4, &[b"123", b"456", b"78", b"9\nok\n"]), [cut(b"1234", 5), whole("ok")]);
+        assert_eq!(fed(4, &[b"12345", b"6"]), [cut(b"1234", 2)]);
+        // At the limit it is whole.
+        assert_eq!(fed(4, &[b"12", b"34\n"]), [whole("1234")]);
+    }
+
+    #[test]
+    fn a_long_line_costs_no_more_than_the_limit() {
+        let mut lines = Lines::new(256 * 1024);
+        for _ in 0..1000 {
+            lines.room().extend_from_slice(&[b'x'; READ]);
+            assert_eq!(lines.next(), None);
+            assert!(lines.buf.capacity() <= 1024 * 1024, "{}", lines.buf.capacity());
         }
     }
 
-    #[tokio::test]
-    async fn a_line_over_the_limit_is_cut_and_the_next_one_is_whole() {
-        let long = vec![b'x'; 100_000];
-        let got = lines(&[b"a\n", &long, &long, b"\nb\n"], 1000).await;
-        assert_eq!(got.len(), 3);
-        assert_eq!((&got[0], &got[2]), (&whole("a"), &whole("b")));
-        let Line::Cut(kept, length) = &got[1] else { panic!("{got:?}") };
-        assert_eq!(*length, 200_000);
-        assert!(kept.iter().all(|byte| *byte == b'x'));
+    proptest! {
+        #[test]
+        fn however_it_is_split_the_lines_are_the_same(
+            text in proptest::collection::vec(prop_oneof![Just(b'\n'), Just(b'\r'), any::<u8>()], 0..400),
+            cuts in proptest::collection::vec(0usize..400, 0..12),
+            max in 1usize..40,
+        ) {
+            let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(text.len())).collect();
+            cuts.extend([0, text.len()]);
+            cuts.sort_unstable();
+            let chunks: Vec<&[u8]> = cuts.windows(2).map(|pair| &text[pair[0]..pair[1]]).collect();
+            prop_assert_eq!(fed(max, &chunks), fed(max, &[&text]));
+        }
     }
 }

@@ -1,125 +1,226 @@
-//! The back door: programs that agents are, their processes, and one driver for each.
+//! The back door: starts agent programs, carries what they say to the sessions and what the sessions want to them, and
+//! sees to it that none outlives its use.
+//!
+//! One task, the driver, lives as long as a runtime may be started again. It never waits for the runtime to read, nor
+//! with its hands full: while a session has no room for what was said, nothing more is read from the runtime, which then
+//! waits itself; orders, deadlines and the end of the process are still attended to.
 
 mod driver;
 mod lines;
-pub mod presets;
+mod presets;
 mod process;
+mod routes;
+#[cfg(test)]
+mod tests;
 
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
 
-use tokio::task::JoinSet;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
 
-use crate::dialects;
+use crate::dialects::{self, Make};
 use crate::model::{Connect, RuntimeInfo, RuntimeSpec, RuntimeState};
 use crate::sessions::{Launcher, Link};
 
-/// What holds for every runtime. The defaults are what is served with; tests use shorter times.
+pub use presets::{Preset, PresetError, preset, presets};
+
+/// Longest line of a runtime that is passed on, in bytes; of a longer one the first MiB is kept and the rest counted.
+const LINE_MAX: usize = 64 * 1024 * 1024;
+
+/// What may wait for a runtime's stdin, in bytes (and one frame); with more the runtime is stuck, and stopped.
+const WRITE_MAX: usize = 8 * 1024 * 1024;
+
+/// How long a runtime has to end by itself after its stdin was closed; then it gets SIGTERM.
+const STOP_STDIN: Duration = Duration::from_secs(2);
+
+/// How long its holder has after SIGTERM, before holder and group are killed. The holder gives the family one second,
+/// then kills it and waits up to five for the kernel; killed earlier, it could leave somebody behind.
+const STOP_TERM: Duration = Duration::from_secs(7);
+
+/// How long a killed process may take to vanish; one that the kernel does not let go is then given up, and said to be.
+const STOP_KILL: Duration = Duration::from_secs(5);
+
+/// How long is waited for the rest of the output when the process is gone, for the process when its output is, and for
+/// either when it takes no input any more. Then somebody else holds the pipe, or it hangs: it is not waited for.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// How long a handshake may take: agents need ten seconds on a busy machine, and more when they fetch something first.
+/// A runtime that takes longer is stopped.
+const HANDSHAKE: Duration = Duration::from_secs(120);
+
+/// The pause before the first restart; it doubles with each early death …
+const PAUSE_MIN: Duration = Duration::from_millis(500);
+
+/// … up to this.
+const PAUSE_MAX: Duration = Duration::from_secs(30);
+
+/// A runtime that was ready for this long was healthy: its next death is the first.
+const HEALTHY: Duration = Duration::from_secs(60);
+
+/// After this many early deaths in a row it is not started again.
+const GIVE_UP: u32 = 5;
+
+/// What the back door needs to know, and how patient it is. The defaults are for use, the fields for tests.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The plexus program: `EXE hold --parent PID -- CMD` keeps an agent from outliving the gateway.
-    pub exe: PathBuf,
-    /// Longest line of an agent, in bytes; of a longer one the beginning is kept as a `raw` event, the rest is skipped.
+    /// The `plexus` program: every runtime is started as `plexus hold --parent PID -- PROGRAM ARGS`.
+    pub hold_exe: PathBuf,
+    /// The environment that runtimes get their allowed variables from.
+    pub env: Arc<BTreeMap<OsString, OsString>>,
+    /// Longest line passed on, in bytes. 64 MiB.
     pub line_max: usize,
-    /// How long the handshake may take; agents take up to ten seconds on a busy machine.
+    /// What may wait for a runtime's stdin, in bytes. 8 MiB.
+    pub write_max: usize,
+    /// From the end of stdin to SIGTERM. 2 s.
+    pub stop_stdin: Duration,
+    /// From SIGTERM to SIGKILL. 7 s.
+    pub stop_term: Duration,
+    /// From SIGKILL to giving up on the process. 5 s.
+    pub stop_kill: Duration,
+    /// For the rest of the output, or the end of a process that shut its pipes. 1 s.
+    pub linger: Duration,
+    /// For the handshake. 120 s.
     pub handshake: Duration,
-    /// How long an agent has to end after its stdin was closed, before it is sent TERM.
-    pub after_eof: Duration,
-    /// How long the holder has to end the whole family after TERM, before it is killed itself.
-    pub after_term: Duration,
-    /// The first pause before a restart; it doubles each time.
-    pub backoff: Duration,
-    /// The longest pause before a restart.
-    pub backoff_max: Duration,
-    /// A runtime that lived so long was healthy: the pauses begin anew.
+    /// The first pause before a restart. 0.5 s.
+    pub pause_min: Duration,
+    /// The longest. 30 s.
+    pub pause_max: Duration,
+    /// How long a runtime must have been ready for its death not to count as early. 60 s.
     pub healthy: Duration,
-    /// Deaths in a row after which a runtime is not started again.
+    /// Early deaths in a row before it is left dead. 5.
     pub give_up: u32,
 }
 
 impl Settings {
-    /// The defaults, with this plexus program.
-    pub fn new(exe: PathBuf) -> Self {
+    /// The settings for use, with this process's environment.
+    pub fn new(hold_exe: PathBuf) -> Self {
         Self {
-            exe,
-            line_max: 64 << 20,
-            handshake: Duration::from_secs(120),
-            after_eof: Duration::from_secs(2),
-            after_term: Duration::from_secs(7),
-            backoff: Duration::from_millis(500),
-            backoff_max: Duration::from_secs(30),
-            healthy: Duration::from_secs(60),
-            give_up: 5,
+            hold_exe,
+            env: Arc::new(std::env::vars_os().collect()),
+            line_max: LINE_MAX,
+            write_max: WRITE_MAX,
+            stop_stdin: STOP_STDIN,
+            stop_term: STOP_TERM,
+            stop_kill: STOP_KILL,
+            linger: LINGER,
+            handshake: HANDSHAKE,
+            pause_min: PAUSE_MIN,
+            pause_max: PAUSE_MAX,
+            healthy: HEALTHY,
+            give_up: GIVE_UP,
         }
+    }
+
+    /// The longest that a stop can take.
+    fn stop(&self) -> Duration {
+        self.stop_stdin + self.stop_term + self.stop_kill + 2 * self.linger
     }
 }
 
-/// Every runtime's driver.
+/// Every driver there is.
+#[derive(Debug)]
 pub struct Runtimes {
     settings: Arc<Settings>,
     drivers: Mutex<Drivers>,
+    make: fn(&str) -> Option<Make>,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Drivers {
-    tasks: JoinSet<()>,
-    links: Vec<Link>,
     closed: bool,
+    running: Vec<(Arc<Notify>, JoinHandle<()>)>,
 }
 
 impl Runtimes {
-    /// No runtimes yet.
+    /// A back door without runtimes.
     pub fn new(settings: Settings) -> Self {
-        Self { settings: Arc::new(settings), drivers: Mutex::default() }
+        Self { settings: Arc::new(settings), drivers: Mutex::default(), make: dialects::find }
     }
 
-    /// Stops every runtime and waits until all of them are gone. Nothing can be started afterwards.
+    /// Stops every runtime and waits until all are gone, each stopped as [`Link::stop`] says, all at once; starts none
+    /// any more. It takes no longer than a stop can take (15 s); what is left even then, its holder ends when the gateway
+    /// ends. Not cancellation safe: call it once, to its end.
     pub async fn shutdown(&self) {
-        let mut drivers = {
-            let mut drivers = self.drivers.lock().unwrap_or_else(PoisonError::into_inner);
+        let running = {
+            let mut drivers = self.drivers();
             drivers.closed = true;
-            drivers.links.iter().for_each(Link::stop);
-            std::mem::take(&mut drivers.tasks)
+            std::mem::take(&mut drivers.running)
         };
-        while drivers.join_next().await.is_some() {}
+        running.iter().for_each(|(stop, _)| stop.notify_one());
+        let until = tokio::time::Instant::now() + self.settings.stop();
+        for (_, mut driver) in running {
+            if tokio::time::timeout_at(until, &mut driver).await.is_err() {
+                driver.abort();
+            }
+        }
+    }
+
+    fn drivers(&self) -> MutexGuard<'_, Drivers> {
+        self.drivers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Launcher for Runtimes {
-    fn launch(&self, spec: RuntimeSpec) -> Result<Link, String> {
-        let make = dialects::find(&spec.dialect).ok_or_else(|| {
-            let known: Vec<&str> = dialects::TABLE.iter().map(|(name, _)| *name).collect();
-            format!("no dialect is called {:?}; known: {}", spec.dialect, known.join(", "))
-        })?;
-        match &spec.connect {
-            Connect::Command(command) if command.is_empty() => return Err("the command is empty".into()),
-            Connect::Command(_) => {}
-            Connect::Endpoint(to) => {
-                return Err(format!("cannot connect to {to}: runtimes are started by `command` in this version"));
-            }
+    /// Must be called within a tokio runtime. Nothing is waited for: a program that is missing shows in [`Link::info`].
+    fn launch(&self, mut spec: RuntimeSpec) -> Result<Link, String> {
+        check(&spec)?;
+        let make = (self.make)(&spec.dialect).ok_or_else(|| unknown_dialect(&spec.dialect))?;
+        spec.cwd = std::path::absolute(&spec.cwd).map_err(|error| format!("cwd {}: {error}", spec.cwd.display()))?;
+        let cwd = spec.cwd.to_str().ok_or_else(|| format!("cwd {} is not UTF-8", spec.cwd.display()))?.to_owned();
+        let mut drivers = self.drivers();
+        if drivers.closed {
+            return Err("the gateway is stopping".into());
         }
         let (link, end) = Link::new(RuntimeInfo {
             runtime_id: spec.id.clone(),
             dialect: spec.dialect.clone(),
             state: RuntimeState::Starting,
             connect: spec.connect.clone(),
-            cwd: spec.cwd.display().to_string(),
+            cwd,
             agent: None,
             pid: None,
-            generation: 0,
+            generation: 1,
             problem: None,
             stderr_tail: String::new(),
-            updated_at: std::time::SystemTime::now().into(),
+            updated_at: SystemTime::now().into(),
         });
-        let mut drivers = self.drivers.lock().unwrap_or_else(PoisonError::into_inner);
-        if drivers.closed {
-            return Err("the gateway is stopping".into());
-        }
-        while drivers.tasks.try_join_next().is_some() {}
-        drivers.links.retain(|link| link.info().state != RuntimeState::Exited);
-        drivers.links.push(link.clone());
-        drivers.tasks.spawn(driver::drive(spec, make, end, Arc::clone(&self.settings)));
+        let stop = Arc::clone(&end.stop);
+        let driver = tokio::spawn(driver::drive(spec, make, end, Arc::clone(&self.settings)));
+        drivers.running.retain(|(_, driver)| !driver.is_finished());
+        drivers.running.push((stop, driver));
         Ok(link)
     }
+}
+
+/// What can be said against a spec without trying it.
+fn check(spec: &RuntimeSpec) -> Result<(), String> {
+    match &spec.connect {
+        Connect::Command(argv) if argv.first().is_some_and(|program| !program.is_empty()) => {}
+        Connect::Command(_) => return Err("command is empty: name a program and its arguments".into()),
+        Connect::Endpoint(at) => {
+            return Err(format!("cannot connect to {at}: only programs are supported, as command = [PROGRAM, ARGS..]"));
+        }
+    }
+    for name in spec.env.keys().chain(&spec.pass_env) {
+        if name.starts_with(process::OWN) {
+            return Err(format!("{name} is the gateway's own and never passed on: take it out of env and pass_env"));
+        }
+        if name.is_empty() || name == "*" || name.contains(['=', '\0']) {
+            return Err(format!("{name:?} is not a variable's name"));
+        }
+    }
+    let Connect::Command(argv) = &spec.connect else { return Ok(()) };
+    if argv.iter().chain(spec.env.values()).any(|text| text.contains('\0')) {
+        return Err("command and env must not contain NUL characters".into());
+    }
+    Ok(())
+}
+
+fn unknown_dialect(name: &str) -> String {
+    let known: Vec<&str> = dialects::TABLE.iter().map(|(name, _)| *name).collect();
+    format!("unknown dialect {name:?}: use one of {}", known.join(", "))
 }

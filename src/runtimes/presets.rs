@@ -1,4 +1,4 @@
-//! The agents that plexus knows how to start.
+//! How to start the agents that people have.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,182 +7,231 @@ use serde_json::value::RawValue;
 
 use crate::model::{Connect, RestartPolicy, RuntimeId, RuntimeSpec};
 
-/// An agent that plexus knows how to start.
-#[derive(Debug)]
+/// An agent that the gateway knows how to start.
+#[derive(Clone, Copy, Debug)]
 pub struct Preset {
-    /// Its name, which is also the runtime's unless another is given.
+    /// Its name: `plexus run NAME`.
     pub name: &'static str,
-    /// What it is.
+    /// What it is, in a line.
     pub about: &'static str,
-    /// The dialect it speaks when started so.
+    /// The dialect it speaks.
     pub dialect: &'static str,
-    /// The program.
+    /// Its program; for `demo` this is the gateway's own and always there.
     pub program: &'static str,
     /// Its arguments.
     pub args: &'static [&'static str],
-    /// How to get it.
-    pub install: &'static str,
-    /// Variables passed on from the gateway's own environment; `NAME*` is a whole family.
+    /// How to install the program; nothing for `demo`.
+    pub install: Option<&'static str>,
+    /// What to ask the program for its version; empty if it cannot say.
+    pub version_args: &'static [&'static str],
+    /// Variables it gets from the gateway's environment besides the usual ones. A name ending in `*` stands for all that
+    /// begin so.
     pub pass_env: &'static [&'static str],
-    /// Variables set.
-    pub env: &'static [(&'static str, &'static str)],
-    /// ACP authentication methods: the first whose variable is set is used without asking.
-    pub auth: &'static [(&'static str, &'static str)],
-    /// `_meta` for every ACP `session/new`, JSON.
-    pub session_meta: Option<&'static str>,
+    /// Variables set for it.
+    env: &'static [(&'static str, &'static str)],
+    /// Which ACP authentication method each variable, where set, stands for; the first counts.
+    auth: &'static [(&'static str, &'static str)],
+    /// `_meta` of every new session, as JSON.
+    session_meta: Option<&'static str>,
 }
 
-/// The program that is plexus itself.
-const ITSELF: &str = "plexus";
+/// The common part of the table.
+const NONE: Preset = Preset {
+    name: "",
+    about: "",
+    dialect: "acp",
+    program: "",
+    args: &[],
+    install: None,
+    version_args: &["--version"],
+    pass_env: &[],
+    env: &[],
+    auth: &[],
+    session_meta: None,
+};
 
 const PRESETS: &[Preset] = &[
     Preset {
-        name: "demo",
-        about: "a scripted agent of our own, for trying things out",
-        dialect: "acp",
-        program: ITSELF,
-        args: &["agent", "demo"],
-        install: "it comes with plexus",
-        pass_env: &[],
-        env: &[],
-        auth: &[],
-        session_meta: None,
-    },
-    Preset {
         name: "gemini",
-        about: "Gemini CLI",
-        dialect: "acp",
+        about: "Gemini CLI, over ACP",
         program: "gemini",
         args: &["--acp"],
-        install: "npm install -g @google/gemini-cli",
+        install: Some("npm install -g @google/gemini-cli"),
         pass_env: &["GEMINI_*", "GOOGLE_*"],
-        // Without it the CLI starts itself a second time to have more memory.
+        // Else it starts itself a second time, to get more memory.
         env: &[("GEMINI_CLI_NO_RELAUNCH", "true")],
         auth: &[("GEMINI_API_KEY", "gemini-api-key")],
-        session_meta: None,
+        ..NONE
     },
     Preset {
         name: "opencode",
-        about: "OpenCode",
-        dialect: "acp",
+        about: "OpenCode, over ACP",
         program: "opencode",
         args: &["acp"],
-        install: "npm install -g opencode-ai",
-        pass_env: &["OPENCODE_*", "ANTHROPIC_*", "OPENAI_*", "GEMINI_*", "GOOGLE_*", "OPENROUTER_*", "GROQ_*", "XAI_*"],
-        env: &[],
-        auth: &[],
-        session_meta: None,
-    },
-    Preset {
-        name: "codex",
-        about: "Codex, through codex-acp",
-        dialect: "acp",
-        program: "codex-acp",
-        args: &[],
-        install: "npm install -g @zed-industries/codex-acp",
-        pass_env: &["OPENAI_*", "CODEX_*"],
-        env: &[],
-        auth: &[("CODEX_API_KEY", "codex-api-key"), ("OPENAI_API_KEY", "openai-api-key")],
-        session_meta: None,
+        install: Some("npm install -g opencode-ai"),
+        pass_env: &[
+            "OPENCODE_*",
+            "ANTHROPIC_API_KEY",
+            "DEEPSEEK_API_KEY",
+            "GEMINI_API_KEY",
+            "GOOGLE_GENERATIVE_AI_API_KEY",
+            "GROQ_API_KEY",
+            "MISTRAL_API_KEY",
+            "OPENAI_API_KEY",
+            "OPENROUTER_API_KEY",
+            "XAI_API_KEY",
+        ],
+        ..NONE
     },
     Preset {
         name: "claude",
-        about: "Claude Code, through claude-agent-acp",
-        dialect: "acp",
+        about: "Claude Code, over ACP by claude-agent-acp",
         program: "claude-agent-acp",
-        args: &[],
-        install: "npm install -g @agentclientprotocol/claude-agent-acp",
-        pass_env: &["ANTHROPIC_*", "CLAUDE_*", "AWS_*", "DISABLE_*"],
-        env: &[],
-        auth: &[],
-        // Without it the adapter refuses to run as root, and elsewhere offers a mode that asks nobody.
+        install: Some("npm install -g @agentclientprotocol/claude-agent-acp"),
+        version_args: &[],
+        pass_env: &["ANTHROPIC_*", "CLAUDE_*", "DISABLE_AUTOUPDATER", "DISABLE_ERROR_REPORTING", "DISABLE_TELEMETRY"],
+        // No mode that asks nobody; as root no session would open with it.
         session_meta: Some(r#"{"claudeCode":{"options":{"allowDangerouslySkipPermissions":false}}}"#),
+        ..NONE
+    },
+    Preset {
+        name: "codex",
+        about: "Codex, over ACP by codex-acp",
+        program: "codex-acp",
+        install: Some("npm install -g @zed-industries/codex-acp"),
+        version_args: &[],
+        pass_env: &["OPENAI_*", "CODEX_*"],
+        auth: &[("CODEX_API_KEY", "codex-api-key"), ("OPENAI_API_KEY", "openai-api-key")],
+        ..NONE
     },
     Preset {
         name: "codelia",
-        about: "Codelia, over the UI protocol",
+        about: "Codelia, over its UI protocol; CODELIA_RUNTIME_CMD and CODELIA_RUNTIME_ARGS name its runtime",
         dialect: "codelia",
         program: "codelia-runtime",
-        args: &[],
-        install: "see Codelia's own documentation, or set CODELIA_RUNTIME_CMD to the command that starts its runtime",
-        pass_env: &["CODELIA_*", "ANTHROPIC_*", "OPENAI_*", "OPENROUTER_*"],
-        env: &[],
-        auth: &[],
-        session_meta: None,
+        install: Some("set CODELIA_RUNTIME_CMD to the program that runs Codelia's runtime"),
+        version_args: &[],
+        pass_env: &["CODELIA_*", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY"],
+        ..NONE
+    },
+    Preset {
+        name: "demo",
+        about: "a scripted agent, for trying things out",
+        program: "plexus",
+        args: &["agent", "demo"],
+        ..NONE
     },
 ];
 
-/// No preset is called so.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no preset is called {name:?}; known: {known}")]
-pub struct UnknownPreset {
-    name: String,
-    known: String,
-}
-
-/// Every preset.
+/// Every preset, in the order to show them.
 pub fn presets() -> &'static [Preset] {
     PRESETS
 }
 
-/// How to get the program with this name, if a preset knows.
-pub(super) fn hint(program: &str) -> Option<&'static str> {
-    PRESETS.iter().find(|preset| preset.program == program).map(|preset| preset.install)
+/// Why there is no such spec.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PresetError {
+    /// No preset has this name.
+    #[error("no preset {0:?}: choose one of {known}, or name a program: plexus run --dialect acp -- PROGRAM ARGS", known = names())]
+    Unknown(String),
+    /// A variable cannot be taken apart as a shell would.
+    #[error("{0} has a quote without an end: {1:?}")]
+    Quotes(&'static str, String),
 }
 
-/// The runtime that a preset stands for, in the current folder. `exe` is the plexus program itself, `env` looks up the
-/// gateway's own environment.
+fn names() -> String {
+    PRESETS.iter().map(|preset| preset.name).collect::<Vec<_>>().join(", ")
+}
+
+/// The spec to start the preset `name`, named after it, in the current folder, never restarted: change what is wanted
+/// otherwise. `exe` is the `plexus` program, for `demo`; `env` looks a variable up in the environment that the runtime's
+/// will be made from.
 ///
 /// # Errors
-/// [`UnknownPreset`] names those that are known.
-pub fn preset(name: &str, exe: &Path, env: impl Fn(&str) -> Option<String>) -> Result<RuntimeSpec, UnknownPreset> {
-    let known = PRESETS.iter().find(|preset| preset.name == name).ok_or_else(|| UnknownPreset {
-        name: name.into(),
-        known: PRESETS.iter().map(|preset| preset.name).collect::<Vec<_>>().join(", "),
-    })?;
-    let program = if known.program == ITSELF { exe.display().to_string() } else { known.program.into() };
-    let mut command = vec![program];
-    command.extend(known.args.iter().map(ToString::to_string));
-    if known.name == "codelia" {
-        let own = env("CODELIA_RUNTIME_CMD").map(|line| line.split_whitespace().map(str::to_owned).collect());
-        command = own.filter(|words: &Vec<String>| !words.is_empty()).unwrap_or(command);
+/// [`PresetError`].
+pub fn preset(name: &str, exe: &Path, env: impl Fn(&str) -> Option<String>) -> Result<RuntimeSpec, PresetError> {
+    let preset = PRESETS.iter().find(|preset| preset.name == name);
+    let preset = preset.ok_or_else(|| PresetError::Unknown(name.to_owned()))?;
+    let set = |name: &str| env(name).filter(|value| !value.is_empty());
+    let mut command: Vec<String> = std::iter::once(&preset.program).chain(preset.args).map(|&s| s.to_owned()).collect();
+    match name {
+        "demo" => command[0] = exe.to_string_lossy().into_owned(),
+        "codelia" => {
+            let words = |name| match set(name) {
+                Some(text) => shell_words::split(&text).map_err(|_| PresetError::Quotes(name, text.clone())),
+                None => Ok(Vec::new()),
+            };
+            if let Some(program) = set("CODELIA_RUNTIME_CMD") {
+                command[0] = program;
+            }
+            command.extend(words("CODELIA_RUNTIME_ARGS")?);
+        }
+        _ => {}
     }
-    let given = |(variable, _): &&(&str, &str)| env(variable).is_some_and(|value| !value.is_empty());
-    let env_set = known.env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
     Ok(RuntimeSpec {
-        id: RuntimeId::trusted(known.name),
-        dialect: known.dialect.into(),
+        id: RuntimeId::trusted(preset.name),
+        dialect: preset.dialect.to_owned(),
         connect: Connect::Command(command),
         cwd: std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
-        env: env_set.collect::<BTreeMap<_, _>>(),
-        pass_env: known.pass_env.iter().map(ToString::to_string).collect(),
+        env: preset.env.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect::<BTreeMap<_, _>>(),
+        pass_env: preset.pass_env.iter().map(|&name| name.to_owned()).collect(),
         restart: RestartPolicy::Never,
-        auth_method: known.auth.iter().find(given).map(|(_, method)| (*method).to_owned()),
-        session_meta: known.session_meta.and_then(|meta| RawValue::from_string(meta.into()).ok()),
+        auth_method: preset.auth.iter().find(|(name, _)| set(name).is_some()).map(|(_, method)| (*method).to_owned()),
+        session_meta: preset.session_meta.and_then(|json| RawValue::from_string(json.to_owned()).ok()),
     })
+}
+
+/// How to install `program`, if a preset knows.
+pub(super) fn install_of(program: &str) -> Option<&'static str> {
+    PRESETS.iter().find(|preset| preset.program == program).and_then(|preset| preset.install)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_key_in_the_environment_chooses_the_way_to_sign_in() {
-        let exe = Path::new("/opt/plexus");
-        let with_key = |name: &str| (name == "GEMINI_API_KEY").then(|| "k".to_owned());
-        assert_eq!(preset("gemini", exe, with_key).unwrap().auth_method.as_deref(), Some("gemini-api-key"));
-        assert_eq!(preset("gemini", exe, |_| None).unwrap().auth_method, None);
-        let demo = preset("demo", exe, |_| None).unwrap();
-        assert_eq!(demo.connect, Connect::Command(vec!["/opt/plexus".into(), "agent".into(), "demo".into()]));
-        assert!(preset("gemni", exe, |_| None).unwrap_err().to_string().contains("gemini"));
+    fn made(name: &str, env: &[(&str, &str)]) -> RuntimeSpec {
+        let env: BTreeMap<_, _> = env.iter().copied().collect();
+        preset(name, Path::new("/opt/plexus"), |name| env.get(name).map(|&value| value.to_owned())).unwrap()
+    }
+
+    fn command(spec: &RuntimeSpec) -> Vec<&str> {
+        match &spec.connect {
+            Connect::Command(argv) => argv.iter().map(String::as_str).collect(),
+            Connect::Endpoint(_) => Vec::new(),
+        }
     }
 
     #[test]
-    fn every_preset_speaks_a_dialect_that_there_is() {
-        for known in presets() {
-            assert!(crate::dialects::find(known.dialect).is_some(), "{}", known.name);
-            let spec = preset(known.name, Path::new("/x"), |_| None).unwrap();
-            assert_eq!(spec.session_meta.is_some(), known.session_meta.is_some(), "its _meta is JSON");
+    fn every_preset_can_be_made_and_speaks_a_dialect_there_is() {
+        for preset in presets() {
+            let spec = made(preset.name, &[]);
+            assert!(crate::dialects::find(&spec.dialect).is_some(), "{}", preset.name);
+            assert!(crate::runtimes::check(&spec).is_ok(), "{}", preset.name);
+            assert_eq!(spec.session_meta.is_some(), preset.session_meta.is_some(), "{} has bad JSON", preset.name);
+            assert_eq!(preset.install.is_none(), preset.name == "demo");
         }
+        let unknown = preset("gemni", Path::new("/p"), |_| None).unwrap_err().to_string();
+        assert!(unknown.contains("gemini, opencode, claude, codex, codelia, demo"), "{unknown}");
+    }
+
+    #[test]
+    fn keys_choose_how_to_sign_in() {
+        assert_eq!(made("gemini", &[]).auth_method, None);
+        assert_eq!(made("gemini", &[("GEMINI_API_KEY", "")]).auth_method, None);
+        assert_eq!(made("gemini", &[("GEMINI_API_KEY", "k")]).auth_method.as_deref(), Some("gemini-api-key"));
+        assert_eq!(made("codex", &[("OPENAI_API_KEY", "k")]).auth_method.as_deref(), Some("openai-api-key"));
+        let both = [("OPENAI_API_KEY", "k"), ("CODEX_API_KEY", "k")];
+        assert_eq!(made("codex", &both).auth_method.as_deref(), Some("codex-api-key"));
+    }
+
+    #[test]
+    fn programs_are_named_by_the_gateway_and_the_environment() {
+        assert_eq!(command(&made("demo", &[])), ["/opt/plexus", "agent", "demo"]);
+        assert_eq!(command(&made("codelia", &[])), ["codelia-runtime"]);
+        let env = [("CODELIA_RUNTIME_CMD", "bun"), ("CODELIA_RUNTIME_ARGS", "run 'my runtime.ts'")];
+        assert_eq!(command(&made("codelia", &env)), ["bun", "run", "my runtime.ts"]);
+        let bad = preset("codelia", Path::new("/p"), |name| (name == "CODELIA_RUNTIME_ARGS").then(|| "'x".into()));
+        assert_eq!(bad.unwrap_err(), PresetError::Quotes("CODELIA_RUNTIME_ARGS", "'x".into()));
     }
 }

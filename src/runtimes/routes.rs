@@ -1,0 +1,373 @@
+//! Which session hears what. Pure: the driver carries the batches.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use bytes::Bytes;
+
+use crate::dialects::{AskKey, Command, Draft, Fault, Said};
+use crate::model::{NativeId, Ticket};
+use crate::sessions::{FromRuntime, Inlet, Order};
+
+/// What a runtime may say of sessions that are not open yet: messages …
+const EARLY_MAX: usize = 1024;
+
+/// … and bytes. Beyond either the oldest are dropped, and the first session is told how many.
+const EARLY_BYTES: usize = 8 * 1024 * 1024;
+
+/// The JSON-RPC code of the gateway's own refusals.
+const REFUSED: i64 = -32000;
+
+/// One start's routes.
+#[derive(Default)]
+pub(super) struct Routes {
+    /// Every session that was opened, oldest first.
+    sessions: Vec<Inlet>,
+    natives: HashMap<NativeId, Inlet>,
+    /// What was asked of the runtime and has no outcome yet.
+    tickets: HashMap<Ticket, Inlet>,
+    /// Those of them that open a session.
+    opening: HashSet<Ticket>,
+    /// Who was asked what.
+    asks: HashMap<AskKey, Inlet>,
+    /// The session that was prompted last.
+    prompted: Option<Inlet>,
+    early: VecDeque<Said>,
+    early_bytes: usize,
+    early_dropped: u64,
+    batches: Vec<(Inlet, Vec<Said>)>,
+    /// Questions that nobody is left to answer.
+    unheard: Vec<AskKey>,
+}
+
+impl Routes {
+    /// Remembers where the outcome of an order goes.
+    pub(super) fn ordered(&mut self, order: &Order) {
+        match &order.command {
+            Command::Open { ticket, .. } => {
+                self.opening.insert(*ticket);
+                self.tickets.insert(*ticket, order.inlet.clone());
+            }
+            Command::Prompt { ticket, .. } => {
+                self.prompted = Some(order.inlet.clone());
+                self.tickets.insert(*ticket, order.inlet.clone());
+            }
+            Command::Call { ticket, notify: false, .. } => {
+                self.tickets.insert(*ticket, order.inlet.clone());
+            }
+            Command::Answer { key, .. } => {
+                self.asks.remove(key);
+            }
+            Command::Call { .. } | Command::Cancel { .. } => {}
+        }
+    }
+
+    /// Whether a session was opened, or is being opened.
+    pub(super) fn taken(&self) -> bool {
+        !self.sessions.is_empty() || !self.opening.is_empty()
+    }
+
+    /// Puts what was said where it belongs.
+    pub(super) fn said(&mut self, said: Said) {
+        match said {
+            // The driver's own.
+            Said::Ready { .. } | Said::Failed { .. } => {}
+            Said::Opened { ticket, native, drafts } => self.opened(ticket, native, drafts),
+            Said::NotOpened { ticket, error } => {
+                self.opening.remove(&ticket);
+                match self.tickets.remove(&ticket) {
+                    Some(inlet) => self.put(&inlet, Said::NotOpened { ticket, error }),
+                    None => self.stray(format!("refused a session that nobody asked for: {}", error.message)),
+                }
+                self.settle_early();
+            }
+            Said::Event { native, draft } => self.event(native, draft),
+            Said::Asked { native, ask } => {
+                let known = native.as_ref().and_then(|native| self.natives.get(native));
+                // A session of the agent's own making (a helper's) asks through the one that is at work.
+                let inlet = match (known, self.early_for(native.as_ref())) {
+                    (Some(inlet), _) => Some(inlet.clone()),
+                    (None, true) => return self.keep(Said::Asked { native, ask }),
+                    (None, false) => self.working(),
+                };
+                match inlet.filter(|inlet| !inlet.is_closed()) {
+                    Some(inlet) => {
+                        self.asks.insert(ask.key.clone(), inlet.clone());
+                        self.put(&inlet, Said::Asked { native, ask });
+                    }
+                    None => self.unheard.push(ask.key),
+                }
+            }
+            Said::TakenBack { native, key } => {
+                let early =
+                    self.early.iter().position(|said| matches!(said, Said::Asked { ask, .. } if ask.key == key));
+                if let Some(inlet) = self.asks.remove(&key) {
+                    self.put(&inlet, Said::TakenBack { native, key });
+                } else if early.is_some() {
+                    self.keep(Said::TakenBack { native, key });
+                }
+                // Else it is a question that was answered meanwhile: over, on both sides.
+            }
+            Said::Ended { native, ticket, end } => {
+                let by_ticket = self.tickets.remove(&ticket);
+                match by_ticket.or_else(|| self.natives.get(&native).cloned()) {
+                    Some(inlet) => self.put(&inlet, Said::Ended { native, ticket, end }),
+                    None => self.stray(format!("ended work that nobody asked for, in its session {native}")),
+                }
+            }
+            Said::Replied { ticket, reply } => match self.tickets.remove(&ticket) {
+                Some(inlet) => self.put(&inlet, Said::Replied { ticket, reply }),
+                None => self.stray("replied to a call that nobody made".into()),
+            },
+        }
+    }
+
+    /// What is to be delivered: one batch a session, in order.
+    pub(super) fn take(&mut self) -> impl Iterator<Item = (Inlet, FromRuntime)> + '_ {
+        self.batches.drain(..).map(|(inlet, said)| (inlet, FromRuntime::Said(said)))
+    }
+
+    /// Questions that nobody is left to answer: the runtime must not wait for ever.
+    pub(super) fn unheard(&mut self) -> Vec<AskKey> {
+        std::mem::take(&mut self.unheard)
+    }
+
+    /// The last words that no session heard, for the report of a start that never got as far as one.
+    pub(super) fn last_words(&self) -> Option<&Bytes> {
+        self.early.iter().rev().find_map(|said| match said {
+            Said::Event { draft, .. } => draft.native.as_ref(),
+            _ => None,
+        })
+    }
+
+    /// The runtime is gone: what each session that waits is told, and all that hear of the end.
+    pub(super) fn end(&mut self) -> (Vec<(Inlet, Ticket)>, Vec<Inlet>) {
+        let routes = std::mem::take(self);
+        let waiting = routes.opening.iter();
+        let waiting = waiting.filter_map(|ticket| Some((routes.tickets.get(ticket)?.clone(), *ticket))).collect();
+        (waiting, routes.sessions)
+    }
+
+    fn opened(&mut self, ticket: Ticket, native: NativeId, drafts: Vec<Draft>) {
+        self.opening.remove(&ticket);
+        let Some(inlet) = self.tickets.remove(&ticket) else {
+            return self.stray(format!("opened a session that nobody asked for: {native}"));
+        };
+        if self.natives.get(&native).is_some_and(|there| !there.is_closed()) {
+            let error = refusal(format!("the runtime gave the session id {native} out twice"));
+            self.put(&inlet, Said::NotOpened { ticket, error });
+            return self.settle_early();
+        }
+        self.natives.insert(native.clone(), inlet.clone());
+        self.sessions.retain(|session| !session.is_closed());
+        self.sessions.push(inlet.clone());
+        self.put(&inlet, Said::Opened { ticket, native, drafts });
+        self.settle_early();
+    }
+
+    fn event(&mut self, native: Option<NativeId>, draft: Draft) {
+        if self.early_for(native.as_ref()) {
+            return self.keep(Said::Event { native, draft });
+        }
+        match native {
+            Some(named) => match self.natives.get(&named).cloned() {
+                Some(inlet) => self.put(&inlet, Said::Event { native: Some(named), draft }),
+                None => {
+                    let Some(inlet) = self.working() else { return };
+                    let reason = format!("of a session that this gateway did not open: {named}");
+                    let draft = Draft::raw(draft.native.unwrap_or(draft.body), &reason);
+                    self.put(&inlet, Said::Event { native: None, draft });
+                }
+            },
+            None => {
+                for inlet in self.sessions.clone() {
+                    self.put(&inlet, Said::Event { native: None, draft: draft.clone() });
+                }
+            }
+        }
+    }
+
+    /// Whether something said of `native` has to wait for a session to be opened.
+    fn early_for(&self, native: Option<&NativeId>) -> bool {
+        match native {
+            Some(native) if self.natives.contains_key(native) => false,
+            Some(_) => self.sessions.is_empty() || !self.opening.is_empty(),
+            None => self.sessions.is_empty(),
+        }
+    }
+
+    /// The session at work: prompted last, or else the oldest there is.
+    fn working(&self) -> Option<Inlet> {
+        let living = |inlet: &&Inlet| !inlet.is_closed();
+        self.prompted.as_ref().filter(living).or_else(|| self.sessions.iter().find(living)).cloned()
+    }
+
+    fn put(&mut self, inlet: &Inlet, said: Said) {
+        match self.batches.iter_mut().find(|(to, _)| to.same(inlet)) {
+            Some((_, batch)) => batch.push(said),
+            None => self.batches.push((inlet.clone(), vec![said])),
+        }
+    }
+
+    /// Something that makes no sense is shown to everybody.
+    fn stray(&mut self, what: String) {
+        self.event(None, Draft::raw(Bytes::from(what), "the runtime made no sense"));
+    }
+
+    fn keep(&mut self, said: Said) {
+        self.early_bytes += weight(&said);
+        self.early.push_back(said);
+        while self.early.len() > EARLY_MAX || (self.early_bytes > EARLY_BYTES && self.early.len() > 1) {
+            let Some(old) = self.early.pop_front() else { break };
+            self.early_bytes -= weight(&old);
+            self.early_dropped += 1;
+            if let Said::Asked { ask, .. } = old {
+                self.unheard.push(ask.key);
+            }
+        }
+    }
+
+    /// Lets go of what has waited for a session, now that one more is known.
+    fn settle_early(&mut self) {
+        if self.sessions.is_empty() || (self.early.is_empty() && self.early_dropped == 0) {
+            return;
+        }
+        let dropped = std::mem::take(&mut self.early_dropped);
+        if dropped > 0 {
+            let what = format!("{dropped} messages came before any session was open and were dropped, oldest first");
+            self.event(None, Draft::raw(Bytes::from(what), "too many early messages"));
+        }
+        self.early_bytes = 0;
+        for said in std::mem::take(&mut self.early) {
+            // What names a session that is still being opened is kept again.
+            self.said(said);
+        }
+    }
+}
+
+/// A refusal of the gateway's own, in the shape of a runtime's.
+pub(super) fn refusal(message: String) -> Fault {
+    Fault { code: REFUSED, message, data: None }
+}
+
+fn weight(said: &Said) -> usize {
+    size_of::<Said>()
+        + match said {
+            Said::Event { draft, .. } => draft.body.len() + draft.native.as_ref().map_or(0, Bytes::len),
+            Said::Asked { ask, .. } => ask.native.len() + ask.params.get().len(),
+            _ => 0,
+        }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::mpsc::Receiver;
+
+    use super::*;
+    use crate::model::Kind;
+
+    struct Session {
+        inlet: Inlet,
+        _rx: Receiver<FromRuntime>,
+    }
+
+    fn session() -> Session {
+        let (inlet, rx) = Inlet::new();
+        Session { inlet, _rx: rx }
+    }
+
+    fn open(routes: &mut Routes, session: &Session, ticket: u64) {
+        let command = Command::Open { ticket: Ticket(ticket), cwd: "/".into() };
+        routes.ordered(&Order { command, inlet: session.inlet.clone(), generation: 1 });
+    }
+
+    fn opened(routes: &mut Routes, ticket: u64, native: &str) {
+        routes.said(Said::Opened { ticket: Ticket(ticket), native: native.into(), drafts: Vec::new() });
+    }
+
+    fn event(native: Option<&str>, text: &'static str) -> Said {
+        let draft = Draft { native: Some(text.into()), ..Draft::new(Kind::AgentMessageChunk, &text) };
+        Said::Event { native: native.map(NativeId::from), draft }
+    }
+
+    fn heard(routes: &mut Routes, session: &Session) -> Vec<String> {
+        let mut all = Vec::new();
+        for (inlet, batch) in &routes.batches {
+            if inlet.same(&session.inlet) {
+                all.extend(batch.iter().map(|said| match said {
+                    Said::Opened { native, .. } => format!("opened {native}"),
+                    Said::NotOpened { error, .. } => format!("not opened: {}", error.message),
+                    Said::Event { draft, .. } => {
+                        let native = draft.native.clone().unwrap_or_default();
+                        format!("{} {}", draft.kind.as_str(), String::from_utf8_lossy(&native))
+                    }
+                    other => format!("{other:?}"),
+                }));
+            }
+        }
+        all
+    }
+
+    #[tokio::test]
+    async fn events_go_to_the_session_they_name_and_nameless_ones_to_all() {
+        let (mut routes, a, b) = (Routes::default(), session(), session());
+        open(&mut routes, &a, 1);
+        open(&mut routes, &b, 2);
+        opened(&mut routes, 2, "B");
+        opened(&mut routes, 1, "A");
+        for said in [event(Some("A"), "1"), event(Some("B"), "2"), event(None, "3"), event(Some("A"), "4")] {
+            routes.said(said);
+        }
+        let chunk = |n: u8| format!("agent_message_chunk {n}");
+        assert_eq!(heard(&mut routes, &a), ["opened A".into(), chunk(1), chunk(3), chunk(4)]);
+        assert_eq!(heard(&mut routes, &b), ["opened B".into(), chunk(2), chunk(3)]);
+        assert_eq!(routes.take().count(), 2, "one batch a session");
+    }
+
+    #[tokio::test]
+    async fn what_comes_before_its_session_waits_for_it() {
+        let (mut routes, a, b) = (Routes::default(), session(), session());
+        open(&mut routes, &a, 1);
+        routes.said(event(None, "hello"));
+        routes.said(event(Some("A"), "for A"));
+        routes.said(event(Some("B"), "for B"));
+        open(&mut routes, &b, 2);
+        opened(&mut routes, 1, "A");
+        opened(&mut routes, 2, "B");
+        let chunk = |text: &str| format!("agent_message_chunk {text}");
+        assert_eq!(heard(&mut routes, &a), ["opened A".into(), chunk("hello"), chunk("for A")]);
+        assert_eq!(heard(&mut routes, &b), ["opened B".into(), chunk("for B")]);
+    }
+
+    #[tokio::test]
+    async fn a_session_nobody_opened_is_shown_raw() {
+        let (mut routes, a) = (Routes::default(), session());
+        open(&mut routes, &a, 1);
+        routes.said(event(Some("stranger"), "early"));
+        opened(&mut routes, 1, "A");
+        routes.said(event(Some("stranger"), "late"));
+        assert_eq!(heard(&mut routes, &a), ["opened A", "raw early", "raw late"]);
+    }
+
+    #[tokio::test]
+    async fn too_much_before_the_first_session_is_counted() {
+        let (mut routes, a) = (Routes::default(), session());
+        for _ in 0..EARLY_MAX + 5 {
+            routes.said(event(None, "x"));
+        }
+        open(&mut routes, &a, 1);
+        opened(&mut routes, 1, "A");
+        let heard = heard(&mut routes, &a);
+        assert!(heard[1].starts_with("raw 5 messages came before"), "{}", heard[1]);
+        assert_eq!(heard.len(), EARLY_MAX + 2);
+    }
+
+    #[tokio::test]
+    async fn one_native_id_belongs_to_one_session() {
+        let (mut routes, a, b) = (Routes::default(), session(), session());
+        open(&mut routes, &a, 1);
+        open(&mut routes, &b, 2);
+        opened(&mut routes, 1, "A");
+        opened(&mut routes, 2, "A");
+        assert_eq!(heard(&mut routes, &b), ["not opened: the runtime gave the session id A out twice"]);
+    }
+}

@@ -1,0 +1,684 @@
+//! Real processes, a made-up dialect of one word and its arguments a line. One file: every test stands on the same few
+//! lines of harness.
+
+use bytes::Bytes;
+use tempfile::TempDir;
+use tokio::sync::{mpsc, watch};
+
+use super::*;
+use crate::dialects::{Ask, AskKey, Command, Dialect, Draft, Fault, Outbox, RunEnd, Said, Sessions, Subject};
+use crate::model::{Kind, NativeId, RequestType, RestartPolicy, RunStatus, RuntimeId, Ticket};
+use crate::sessions::{Exit, FromRuntime, Inlet, Order};
+
+/// A condition that is waited for holds long before this, or never.
+const SOON: Duration = Duration::from_secs(30);
+
+pub(super) fn spec(program: &str, args: &[&str]) -> RuntimeSpec {
+    RuntimeSpec {
+        id: RuntimeId::trusted("t"),
+        dialect: "words".into(),
+        connect: Connect::Command(std::iter::once(&program).chain(args).map(|&word| word.to_owned()).collect()),
+        cwd: "/".into(),
+        env: BTreeMap::new(),
+        pass_env: Vec::new(),
+        restart: RestartPolicy::Never,
+        auth_method: None,
+        session_meta: None,
+    }
+}
+
+fn sh(script: &str) -> RuntimeSpec {
+    spec("sh", &["-c", script])
+}
+
+fn python(script: &str) -> RuntimeSpec {
+    spec("python3", &["-uc", script])
+}
+
+struct Words(Sessions);
+
+impl Dialect for Words {
+    fn open(&mut self, out: &mut Outbox) {
+        out.frames.push("hello\n".into());
+    }
+
+    fn feed(&mut self, frame: Bytes, out: &mut Outbox) {
+        let text = String::from_utf8_lossy(&frame).into_owned();
+        let words: Vec<&str> = text.splitn(3, ' ').collect();
+        let event = |native: Option<&str>| Said::Event {
+            native: native.map(NativeId::from),
+            draft: Draft { native: Some(frame.clone()), ..Draft::new(Kind::AgentMessageChunk, &"") },
+        };
+        out.said.push(match words[..] {
+            ["ready"] => Said::Ready { agent: Some("words 1".into()) },
+            ["failed"] => Said::Failed { message: "sign in first".into() },
+            ["panic"] => panic!("words"),
+            ["wake", ms] => {
+                out.wake_after = ms.parse().ok().map(Duration::from_millis);
+                return;
+            }
+            ["opened", ticket, native] => {
+                Said::Opened { ticket: Ticket(ticket.parse().unwrap()), native: native.into(), drafts: Vec::new() }
+            }
+            ["ended", ticket] => Said::Ended {
+                native: "?".into(),
+                ticket: Ticket(ticket.parse().unwrap()),
+                end: RunEnd { status: RunStatus::Completed, stop_reason: None, message: None, native: None },
+            },
+            ["ask", native, key] => Said::Asked { native: Some(native.into()), ask: Box::new(ask(key)) },
+            ["for", native, _] => event(Some(native)),
+            _ => event(None),
+        });
+    }
+
+    fn command(&mut self, command: Command, out: &mut Outbox) {
+        let frame = match command {
+            Command::Open { ticket, .. } => format!("open {}\n", ticket.0),
+            Command::Prompt { ticket, .. } => format!("prompt {}\n", ticket.0),
+            Command::Cancel { ticket, .. } => format!("cancel {}\n", ticket.0),
+            Command::Answer { key, decision } => format!("answer {} {decision:?}\n", key.0),
+            Command::Call { ticket, method, .. } => format!("call {} {method}\n", ticket.0),
+        };
+        out.frames.push(frame.into());
+    }
+
+    fn wake(&mut self, out: &mut Outbox) {
+        out.frames.push("woken\n".into());
+    }
+
+    fn sessions(&self) -> Sessions {
+        self.0
+    }
+}
+
+fn ask(key: &str) -> Ask {
+    Ask {
+        key: AskKey(key.into()),
+        kind: RequestType::Confirm,
+        title: String::new(),
+        message: None,
+        subject: Subject::Text(String::new()),
+        options: Vec::new(),
+        items: Vec::new(),
+        multi: false,
+        default_value: None,
+        multiline: false,
+        secret: false,
+        danger: false,
+        allow_reason: false,
+        allow_remember: false,
+        tool_call_id: None,
+        first_mention: None,
+        params: serde_json::value::RawValue::from_string("{}".into()).unwrap(),
+        native: Bytes::new(),
+    }
+}
+
+struct House {
+    runtimes: Runtimes,
+    _dir: TempDir,
+}
+
+/// A back door that is in a hurry, with a holder that only makes way.
+fn house(change: impl FnOnce(&mut Settings)) -> House {
+    let dir = tempfile::tempdir().unwrap();
+    let hold = dir.path().join("hold");
+    // Written by a child: were it open for writing here, a process that another test starts just then would hold it
+    // open too, and it could not be run.
+    let script =
+        r##"printf '#!/bin/sh\nwhile [ "$1" != -- ]; do shift; done\nshift\nexec "$@"\n' >"$0"; chmod 755 "$0""##;
+    assert!(std::process::Command::new("sh").args(["-c", script]).arg(&hold).status().unwrap().success());
+    let mut settings = Settings::new(hold);
+    settings.stop_stdin = Duration::from_millis(300);
+    settings.stop_term = Duration::from_millis(300);
+    settings.linger = Duration::from_millis(300);
+    settings.pause_min = Duration::from_millis(10);
+    settings.pause_max = Duration::from_millis(40);
+    change(&mut settings);
+    let make = |name: &str| -> Option<Make> {
+        match name {
+            "words" => Some(|_| Box::new(Words(Sessions::Many))),
+            "word" => Some(|_| Box::new(Words(Sessions::One))),
+            _ => None,
+        }
+    };
+    House { runtimes: Runtimes { make, ..Runtimes::new(settings) }, _dir: dir }
+}
+
+struct Session {
+    inlet: Inlet,
+    heard: mpsc::Receiver<FromRuntime>,
+}
+
+impl Session {
+    fn open(link: &Link, ticket: u64) -> Self {
+        let (inlet, heard) = Inlet::new();
+        let this = Self { inlet, heard };
+        this.order(link, Command::Open { ticket: Ticket(ticket), cwd: "/".into() }, 0);
+        this
+    }
+
+    fn order(&self, link: &Link, command: Command, generation: u64) {
+        link.order(Order { command, inlet: self.inlet.clone(), generation }).unwrap();
+    }
+
+    fn call(&self, link: &Link, method: &str) {
+        let command =
+            Command::Call { ticket: Ticket(99), native: None, method: method.into(), params: None, notify: true };
+        self.order(link, command, link.info().generation);
+    }
+
+    async fn batch(&mut self) -> FromRuntime {
+        tokio::time::timeout(SOON, self.heard.recv()).await.unwrap().unwrap()
+    }
+
+    /// Everything up to the end of the runtime, and that.
+    async fn all(&mut self) -> (Vec<String>, Exit) {
+        let mut all = Vec::new();
+        loop {
+            match self.batch().await {
+                FromRuntime::Said(said) => all.extend(said.iter().map(word)),
+                FromRuntime::Gone(exit) => return (all, exit),
+            }
+        }
+    }
+
+    /// Everything up to a line.
+    async fn until(&mut self, line: &str) -> Vec<String> {
+        let mut all = Vec::new();
+        while !all.iter().any(|heard| heard == line) {
+            match self.batch().await {
+                FromRuntime::Said(said) => all.extend(said.iter().map(word)),
+                FromRuntime::Gone(exit) => panic!("gone: {exit:?} after {all:?}"),
+            }
+        }
+        all
+    }
+}
+
+fn word(said: &Said) -> String {
+    match said {
+        Said::Opened { native, .. } => format!("<opened {native}>"),
+        Said::NotOpened { error: Fault { message, .. }, .. } => format!("<not opened: {message}>"),
+        Said::Ended { ticket, .. } => format!("<ended {}>", ticket.0),
+        Said::Asked { ask, .. } => format!("<asked {}>", ask.key.0),
+        Said::Event { draft, .. } if draft.kind == Kind::Raw => {
+            let body: serde_json::Value = serde_json::from_slice(&draft.body).unwrap();
+            format!("<raw {}>", body["reason"].as_str().unwrap())
+        }
+        Said::Event { draft, .. } => String::from_utf8_lossy(draft.native.as_ref().unwrap()).into_owned(),
+        other => format!("{other:?}"),
+    }
+}
+
+async fn state(link: &Link, want: RuntimeState) -> Arc<RuntimeInfo> {
+    known(link, |info| info.state == want).await
+}
+
+async fn known(link: &Link, want: impl Fn(&RuntimeInfo) -> bool) -> Arc<RuntimeInfo> {
+    let mut info: watch::Receiver<Arc<RuntimeInfo>> = link.watch();
+    let found = tokio::time::timeout(SOON, info.wait_for(|info| want(info))).await;
+    Arc::clone(&found.unwrap_or_else(|_| panic!("still {:?}", link.info())).unwrap())
+}
+
+async fn ended(link: &Link) {
+    let mut info = link.watch();
+    tokio::time::timeout(SOON, async { while info.changed().await.is_ok() {} }).await.unwrap();
+}
+
+/// Whether a process is there and no zombie.
+fn lives(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit(')').next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with(" Z"))
+}
+
+async fn dies(pid: u32) {
+    let gone = async {
+        while lives(pid) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(SOON, gone).await.unwrap();
+}
+
+const HELLO: &str = "read hello; echo ready; read open; echo opened 1 A; ";
+
+fn hello(rest: &str) -> String {
+    format!("{HELLO}{rest}")
+}
+
+#[tokio::test]
+async fn a_runtime_is_greeted_opened_prompted_and_heard_in_order_to_its_end() {
+    let house = house(|_| {});
+    let script = hello("read prompt; echo \"$prompt\"; printf 'x\\ny\\nended 7\\n'; echo oops >&2; exit 3");
+    let link = house.runtimes.launch(sh(&script)).unwrap();
+    let mut session = Session::open(&link, 1);
+    session.until("<opened A>").await;
+    let info = state(&link, RuntimeState::Ready).await;
+    assert_eq!(info.agent.as_deref(), Some("words 1"));
+    assert!(info.pid.is_some());
+    let prompt = Command::Prompt { ticket: Ticket(7), native: "A".into(), content: Vec::new() };
+    session.order(&link, prompt, info.generation);
+    let (heard, exit) = session.all().await;
+    assert_eq!(heard, ["prompt 7", "x", "y", "<ended 7>"]);
+    let expected = Exit { code: Some(3), stderr_tail: "oops\n".into(), ..Exit::default() };
+    assert_eq!(exit, expected);
+    ended(&link).await;
+    let info = link.info();
+    assert_eq!((info.state, info.pid), (RuntimeState::Exited, None));
+    assert_eq!(info.problem.as_deref(), Some("exited with code 3"));
+    assert_eq!(info.stderr_tail, "oops\n");
+}
+
+#[tokio::test]
+async fn the_signal_that_killed_it_is_named() {
+    let house = house(|_| {});
+    let link = house.runtimes.launch(sh(&hello("kill -SEGV $$"))).unwrap();
+    let (_, exit) = Session::open(&link, 1).all().await;
+    assert_eq!((exit.code, exit.signal.as_deref(), exit.stopped), (None, Some("SIGSEGV"), false));
+}
+
+#[tokio::test]
+async fn lines_of_one_read_come_as_one_batch_and_a_split_line_comes_whole() {
+    let house = house(|_| {});
+    let script = "import sys,time\n\
+        r=sys.stdin.readline; w=sys.stdout.write\n\
+        r(); w('ready\\n'); r(); w('opened 1 A\\n')\n\
+        r(); w('a\\nb\\nc\\nd \\xe9'); sys.stdout.flush(); r(); w(' e\\nf\\n')";
+    let link = house.runtimes.launch(python(script)).unwrap();
+    let mut session = Session::open(&link, 1);
+    session.until("<opened A>").await;
+    session.call(&link, "go");
+    let FromRuntime::Said(first) = session.batch().await else { panic!() };
+    assert_eq!(first.iter().map(word).collect::<Vec<_>>(), ["a", "b", "c"]);
+    session.call(&link, "on");
+    assert_eq!(session.until("f").await, ["d \u{e9} e", "f"]);
+}
+
+#[tokio::test]
+async fn a_huge_line_is_cut_and_the_stream_goes_on() {
+    let house = house(|settings| settings.line_max = 4 * 1024 * 1024);
+    let script = hello("head -c 104857600 /dev/zero | tr '\\0' x; echo; echo after");
+    let link = house.runtimes.launch(sh(&script)).unwrap();
+    let mut session = Session::open(&link, 1);
+    let mut kept = None;
+    let exit = loop {
+        match session.batch().await {
+            FromRuntime::Said(said) => {
+                for said in &said {
+                    if let Said::Event { draft, .. } = said
+                        && draft.kind == Kind::Raw
+                    {
+                        kept = draft.native.as_ref().map(Bytes::len);
+                        let dropped = 100 * 1024 * 1024 - 1024 * 1024;
+                        assert_eq!(
+                            word(said),
+                            format!("<raw line over the limit of 4194304 bytes; {dropped} bytes dropped>")
+                        );
+                    } else if kept.is_some() {
+                        assert_eq!(word(said), "after");
+                    }
+                }
+            }
+            FromRuntime::Gone(exit) => break exit,
+        }
+    };
+    assert_eq!((kept, exit.code), (Some(1024 * 1024), Some(0)));
+}
+
+#[tokio::test]
+async fn dying_in_the_middle_of_a_line_is_told() {
+    let house = house(|_| {});
+    let link = house.runtimes.launch(sh(&hello("printf 'whole\\nhal'; kill -9 $$"))).unwrap();
+    let (heard, exit) = Session::open(&link, 1).all().await;
+    assert_eq!(heard, ["<opened A>", "whole", "<raw the runtime's output ended in the middle of a line>"]);
+    assert_eq!(exit.signal.as_deref(), Some("SIGKILL"));
+}
+
+#[tokio::test]
+async fn a_runtime_sees_its_environment_and_pipes_and_nothing_else() {
+    let house = house(|settings| {
+        let own = [("PATH", std::env::var("PATH").unwrap()), ("LD_PRELOAD", String::new()), ("KEY", "k".into())];
+        let own = own.into_iter().chain([("PLEXUS_TOKEN", "t".into()), ("LC_ALL", "C".into())]);
+        settings.env = Arc::new(own.map(|(name, value)| (name.into(), value.into())).collect());
+    });
+    let script = "import os,sys\n\
+        sys.stdin.readline(); print('ready'); sys.stdin.readline(); print('opened 1 A')\n\
+        # A shell, or a wrapper around python, adds some of its own.\n\
+        print(*sorted(k for k in os.environ if k not in ('PWD','OLDPWD','SHLVL','_') and 'PYENV' not in k))\n\
+        print(os.getcwd(), os.environ['SET'], os.getpgrp() == os.getpid())\n\
+        for fd in os.listdir('/proc/self/fd'):\n  \
+          try: print('fd', os.readlink('/proc/self/fd/' + fd))\n  \
+          except OSError: pass";
+    let dir = tempfile::tempdir().unwrap();
+    let secret = dir.path().join("open-in-the-gateway");
+    let _open = std::fs::File::create(&secret).unwrap();
+    let mut spec = python(script);
+    spec.cwd = dir.path().canonicalize().unwrap();
+    spec.pass_env = vec!["KEY".into()];
+    spec.env = BTreeMap::from([("SET".into(), "1".into())]);
+    let link = house.runtimes.launch(spec).unwrap();
+    let (heard, _) = Session::open(&link, 1).all().await;
+    assert_eq!(heard[1], "KEY LC_ALL PATH SET");
+    assert_eq!(heard[2], format!("{} 1 True", dir.path().canonicalize().unwrap().display()));
+    assert!(heard[3..].len() >= 3, "{heard:?}");
+    assert!(!heard.iter().any(|line| line.contains("open-in-the-gateway")), "{heard:?}");
+}
+
+#[tokio::test]
+async fn one_that_ends_with_its_stdin_is_not_signalled() {
+    let house = house(|settings| settings.stop_stdin = SOON);
+    let link = house.runtimes.launch(sh(&hello("cat >/dev/null; echo bye; exit 4"))).unwrap();
+    let mut session = Session::open(&link, 1);
+    session.until("<opened A>").await;
+    link.stop();
+    let (heard, exit) = session.all().await;
+    assert_eq!(heard, ["bye"]);
+    assert_eq!((exit.code, exit.stopped, exit.reason.as_deref()), (Some(4), true, Some("it was stopped")));
+}
+
+#[tokio::test]
+async fn one_that_ignores_stdin_gets_term_and_one_that_ignores_that_is_killed() {
+    for (trap, signal) in [("", "SIGTERM"), ("trap '' TERM; ", "SIGKILL")] {
+        let house = house(|_| {});
+        let link = house.runtimes.launch(sh(&hello(&format!("{trap}echo set; while :; do sleep 0.05; done")))).unwrap();
+        let mut session = Session::open(&link, 1);
+        session.until("set").await;
+        let pid = link.info().pid.unwrap();
+        link.stop();
+        let (_, exit) = session.all().await;
+        assert_eq!((exit.signal.as_deref(), exit.stopped), (Some(signal), true));
+        assert!(!lives(pid));
+    }
+}
+
+#[tokio::test]
+async fn a_kill_takes_the_group() {
+    let house = house(|_| {});
+    let script = hello("trap '' TERM; sleep 1000 & echo $!; while :; do sleep 0.05; done");
+    let link = house.runtimes.launch(sh(&script)).unwrap();
+    let mut session = Session::open(&link, 1);
+    session.until("<opened A>").await;
+    let FromRuntime::Said(said) = session.batch().await else { panic!() };
+    let child: u32 = word(&said[0]).parse().unwrap();
+    assert!(lives(child));
+    link.stop();
+    session.all().await;
+    dies(child).await;
+}
+
+#[tokio::test]
+async fn a_stop_reaches_a_runtime_whose_session_hears_nothing() {
+    let house = house(|_| {});
+    let link = house.runtimes.launch(sh(&hello("trap '' TERM; while :; do echo flood; done"))).unwrap();
+    let session = Session::open(&link, 1);
+    let info = state(&link, RuntimeState::Ready).await;
+    link.stop();
+    state(&link, RuntimeState::Exited).await;
+    assert!(!lives(info.pid.unwrap()));
+    drop(session);
+    ended(&link).await;
+}
+
+#[tokio::test]
+async fn a_session_that_does_not_read_holds_the_runtime_back_and_loses_nothing() {
+    let house = house(|_| {});
+    // It says when nobody took what it wrote for a while, and goes on once somebody does.
+    let script = "import os,sys,select\n\
+        sys.stdin.readline(); print('ready'); sys.stdin.readline(); print('opened 1 A')\n\
+        said=False; pad=b'x'*1000\n\
+        for n in range(20000):\n  \
+          if not said and not select.select([],[1],[],2)[1]:\n    \
+            said=True; print('held at', n, '.', file=sys.stderr)\n  \
+          line=b'%d %s\\n' % (n,pad)\n  \
+          while line: line=line[os.write(1,line):]\n\
+        print('never held . .' if not said else 'done', file=sys.stderr)";
+    let link = house.runtimes.launch(python(script)).unwrap();
+    let mut session = Session::open(&link, 1);
+    let tail = known(&link, |info| info.stderr_tail.contains('.')).await.stderr_tail.clone();
+    let held: u64 = tail.split(' ').nth(2).and_then(|n| n.parse().ok()).unwrap_or_else(|| panic!("{tail}"));
+    // What fits: a mailbox of 64 reads of 64 KiB, one read on its way, the pipe.
+    assert!(held < 66 * 64 + 200, "it wrote {held} lines of 1 KB to a session that read nothing");
+    let (heard, _) = session.all().await;
+    let numbers: Vec<usize> = heard.iter().filter_map(|line| line.split(' ').next()?.parse().ok()).collect();
+    assert_eq!(numbers, (0..20000).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn one_that_does_not_read_its_stdin_is_stopped_and_says_why() {
+    let house = house(|settings| settings.write_max = 100_000);
+    let link = house.runtimes.launch(sh(&hello("exec sleep 1000"))).unwrap();
+    let mut session = Session::open(&link, 1);
+    session.until("<opened A>").await;
+    let method = "x".repeat(1000);
+    let full = async {
+        while link.info().problem.is_none() {
+            let command =
+                Command::Call { ticket: Ticket(9), native: None, method: method.clone(), params: None, notify: true };
+            let _ = link.order(Order { command, inlet: session.inlet.clone(), generation: 1 });
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(SOON, full).await.unwrap();
+    let (_, exit) = session.all().await;
+    assert_eq!((exit.reason.as_deref(), exit.stopped), (Some("it does not read its stdin"), false));
+}
+
+#[tokio::test]
+async fn one_that_shuts_a_pipe_and_lives_on_is_stopped() {
+    for (script, why) in [("exec >&-", "it closed its stdout"), ("exec <&-", "it closed its stdin")] {
+        let house = house(|_| {});
+        let link = house.runtimes.launch(sh(&hello(&format!("{script}; echo shut >&2; exec sleep 1000")))).unwrap();
+        let mut session = Session::open(&link, 1);
+        session.until("<opened A>").await;
+        known(&link, |info| info.stderr_tail.contains("shut") || info.problem.is_some()).await;
+        session.call(&link, "anybody there");
+        let (_, exit) = session.all().await;
+        assert_eq!(exit.reason.as_deref(), Some(why));
+    }
+}
+
+#[tokio::test]
+async fn a_grandchild_with_the_pipe_does_not_keep_a_dead_runtime_alive() {
+    let house = house(|_| {});
+    // In a group of its own, so that nobody ends it but the test.
+    let script = hello("setsid sh -c 'echo $$; exec sleep 1000' & read never; sleep 0.2; echo last; exit 5");
+    let link = house.runtimes.launch(sh(&script)).unwrap();
+    let mut session = Session::open(&link, 1);
+    session.until("<opened A>").await;
+    session.call(&link, "end");
+    let (heard, exit) = session.all().await;
+    let pid: u32 = heard[0].parse().unwrap();
+    let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    assert_eq!((heard[1].as_str(), exit.code), ("last", Some(5)));
+    assert!(exit.reason.unwrap().contains("another process still holds its stdout"));
+    ended(&link).await;
+}
+
+#[tokio::test]
+async fn it_is_started_again_later_and_later_and_then_given_up() {
+    let house = house(|_| {});
+    let dir = tempfile::tempdir().unwrap();
+    let mut spec = sh("echo start >>starts; echo dead >&2; exit 1");
+    spec.cwd = dir.path().into();
+    spec.restart = RestartPolicy::OnFailure;
+    let link = house.runtimes.launch(spec).unwrap();
+    ended(&link).await;
+    let info = link.info();
+    assert_eq!(std::fs::read_to_string(dir.path().join("starts")).unwrap().lines().count(), 5);
+    assert_eq!((info.state, info.generation), (RuntimeState::Exited, 5));
+    let problem = info.problem.as_deref().unwrap();
+    assert_eq!(problem, "exited with code 1; not started again after 5 early deaths in a row");
+}
+
+#[tokio::test]
+async fn a_healthy_life_counts_no_deaths_and_code_0_is_no_failure() {
+    let house = house(|settings| (settings.healthy, settings.give_up) = (Duration::ZERO, 2));
+    let dir = tempfile::tempdir().unwrap();
+    let mut spec = sh("read hello; echo ready; echo x >>starts; [ $(wc -l <starts) -lt 6 ]");
+    spec.cwd = dir.path().into();
+    spec.restart = RestartPolicy::Always;
+    let link = house.runtimes.launch(spec.clone()).unwrap();
+    known(&link, |info| info.generation > 6).await;
+    link.stop();
+    ended(&link).await;
+    spec.restart = RestartPolicy::OnFailure;
+    let link = house.runtimes.launch(RuntimeSpec { connect: sh("exit 0").connect, ..spec }).unwrap();
+    ended(&link).await;
+    assert_eq!(link.info().generation, 1);
+}
+
+#[tokio::test]
+async fn a_restart_is_another_generation_that_old_orders_do_not_reach() {
+    let house = house(|settings| settings.give_up = 100);
+    let dir = tempfile::tempdir().unwrap();
+    // The first start dies once told to; the second says all it is told.
+    let script = "read hello; echo ready; read open; echo opened ${open#open } A; [ -e second ] && exec cat; \
+        touch second; read go; exit 9";
+    let mut spec = sh(script);
+    spec.cwd = dir.path().into();
+    spec.restart = RestartPolicy::Always;
+    let link = house.runtimes.launch(spec).unwrap();
+    let mut old = Session::open(&link, 1);
+    old.until("<opened A>").await;
+    old.call(&link, "go");
+    let (_, exit) = old.all().await;
+    assert_eq!((exit.code, exit.stopped), (Some(9), false));
+    // Opened while it rests: it waits for the next start.
+    let mut new = Session::open(&link, 2);
+    new.until("<opened A>").await;
+    assert_eq!(link.info().generation, 2);
+    let stale = Command::Cancel { ticket: Ticket(5), native: "A".into() };
+    old.order(&link, stale, 1);
+    new.call(&link, "end");
+    assert_eq!(new.until("call 99 end").await, ["call 99 end"]);
+    assert!(old.heard.try_recv().is_err());
+    house.runtimes.shutdown().await;
+    assert!(new.all().await.1.stopped);
+}
+
+#[tokio::test]
+async fn a_missing_program_or_folder_is_told_and_not_tried_again() {
+    let house = house(|_| {});
+    let mut missing = spec("no-such-program", &[]);
+    missing.restart = RestartPolicy::Always;
+    let mut nowhere = sh("true");
+    nowhere.cwd = "/no/such".into();
+    for (spec, why) in [
+        (missing, "cannot start: `no-such-program` is not on PATH"),
+        (nowhere, "cannot start: the folder /no/such does not exist"),
+    ] {
+        let link = house.runtimes.launch(spec).unwrap();
+        let mut session = Session::open(&link, 1);
+        assert_eq!(session.until(&format!("<not opened: {why}>")).await.len(), 1);
+        ended(&link).await;
+        assert_eq!((link.info().problem.as_deref(), link.info().generation), (Some(why), 1));
+    }
+}
+
+#[tokio::test]
+async fn who_waits_for_a_session_learns_why_there_is_none() {
+    let house = house(|settings| settings.handshake = Duration::from_millis(300));
+    let cases = [
+        ("echo 'unknown option' >&2; exit 2", "exited with code 2; it wrote: unknown option"),
+        ("echo 'usage: agent'; exit 2", "exited with code 2: it said: usage: agent"),
+        ("read hello; echo failed; cat >/dev/null; exit 0", "exited with code 0: sign in first"),
+        ("cat >/dev/null; exit 0", "exited with code 0: it did not finish its handshake within 300ms"),
+        ("read hello; echo ready; read open; exit 1", "exited with code 1"),
+    ];
+    for (script, why) in cases {
+        let link = house.runtimes.launch(sh(script)).unwrap();
+        let mut session = Session::open(&link, 1);
+        session.until(&format!("<not opened: {why}>")).await;
+    }
+}
+
+#[tokio::test]
+async fn a_failed_handshake_is_not_tried_again() {
+    let house = house(|_| {});
+    let mut spec = sh("read hello; echo failed; cat");
+    spec.restart = RestartPolicy::Always;
+    let link = house.runtimes.launch(spec).unwrap();
+    ended(&link).await;
+    assert_eq!((link.info().generation, link.info().state), (1, RuntimeState::Exited));
+}
+
+#[tokio::test]
+async fn a_dialect_of_one_session_refuses_a_second() {
+    let house = house(|_| {});
+    let mut spec = sh(&hello("cat"));
+    spec.dialect = "word".into();
+    let link = house.runtimes.launch(spec).unwrap();
+    let (mut first, mut second) = (Session::open(&link, 1), Session::open(&link, 2));
+    first.until("<opened A>").await;
+    let why = "this runtime carries one session only: start another runtime for another session";
+    second.until(&format!("<not opened: {why}>")).await;
+}
+
+#[tokio::test]
+async fn a_question_to_a_closed_session_is_taken_back_for_it() {
+    let house = house(|_| {});
+    let script =
+        "read hello; echo ready; read a; echo opened 1 A; read b; echo opened 2 B; read go; echo ask A k; exec cat";
+    let link = house.runtimes.launch(sh(script)).unwrap();
+    let mut closed = Session::open(&link, 1);
+    closed.until("<opened A>").await;
+    let mut session = Session::open(&link, 2);
+    session.until("<opened B>").await;
+    drop(closed);
+    session.call(&link, "go");
+    assert_eq!(session.until("answer k Withdrawn").await, ["answer k Withdrawn"]);
+}
+
+#[tokio::test]
+async fn a_dialect_is_woken_and_one_that_fails_ends_the_runtime_only() {
+    let house = house(|_| {});
+    let link = house.runtimes.launch(sh(&hello("echo wake 20; read woken; echo $woken; echo panic; echo after; cat")));
+    let link = link.unwrap();
+    let (heard, exit) = Session::open(&link, 1).all().await;
+    assert_eq!(heard, ["<opened A>", "woken", "<raw the gateway failed on an earlier message>"]);
+    assert_eq!(exit.reason.as_deref(), Some("the gateway's own words dialect failed on its words: a bug"));
+    ended(&link).await;
+}
+
+#[tokio::test]
+async fn a_runtime_that_nobody_can_reach_any_more_is_stopped() {
+    let house = house(|_| {});
+    let link = house.runtimes.launch(sh(&hello("exec cat"))).unwrap();
+    let mut session = Session::open(&link, 1);
+    session.until("<opened A>").await;
+    let pid = link.info().pid.unwrap();
+    drop(link);
+    let (_, exit) = session.all().await;
+    assert_eq!((exit.stopped, exit.reason.as_deref()), (true, Some("nobody uses it any more")));
+    dies(pid).await;
+}
+
+#[tokio::test]
+async fn a_shutdown_ends_all_and_starts_none() {
+    let house = house(|_| {});
+    let start = |_| house.runtimes.launch(sh(&hello("trap '' TERM; while :; do sleep 0.05; done"))).unwrap();
+    let links: Vec<Link> = (0..4).map(start).collect();
+    let mut pids = Vec::new();
+    for link in &links {
+        pids.extend(state(link, RuntimeState::Ready).await.pid);
+    }
+    house.runtimes.shutdown().await;
+    assert!(pids.len() == 4 && !pids.iter().any(|pid| lives(*pid)));
+    assert!(links.iter().all(|link| link.info().state == RuntimeState::Exited));
+    assert_eq!(house.runtimes.launch(sh("true")).unwrap_err(), "the gateway is stopping");
+}
+
+#[tokio::test]
+async fn a_bad_spec_is_refused_with_the_fix() {
+    let house = house(|_| {});
+    let refused = |spec| house.runtimes.launch(spec).unwrap_err();
+    let endpoint = RuntimeSpec { connect: Connect::Endpoint("ws://127.0.0.1:1/".into()), ..sh("true") };
+    assert!(refused(endpoint).contains("only programs are supported"));
+    assert!(refused(RuntimeSpec { dialect: "klingon".into(), ..sh("true") }).contains("use one of acp, codelia"));
+    assert!(refused(RuntimeSpec { connect: Connect::Command(Vec::new()), ..sh("true") }).contains("is empty"));
+    let pass = RuntimeSpec { pass_env: vec!["PLEXUS_TOKEN".into()], ..sh("true") };
+    assert!(refused(pass).contains("PLEXUS_TOKEN is the gateway's own"));
+    assert!(refused(spec("sh", &["a\0b"])).contains("NUL"));
+}
