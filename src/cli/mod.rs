@@ -1,4 +1,131 @@
 //! The commands of the `plexus` program.
 
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+mod args;
+mod client;
+mod commands;
 pub(crate) mod demo;
+mod doctor;
+mod export;
 pub(crate) mod hold;
+mod home;
+mod run;
+mod serve;
+mod stream;
+mod talk;
+mod term;
+mod view;
+
+use args::{Agent, Cli, Command};
+
+/// Exit code: something failed.
+pub(crate) const FAILURE: u8 = 1;
+/// Exit code: the command line makes no sense (clap's own code, too).
+pub(crate) const USAGE: u8 = 2;
+/// Exit code: the configuration cannot be obeyed.
+pub(crate) const BAD_CONFIG: u8 = 64;
+/// Exit code: no gateway is running.
+pub(crate) const NO_GATEWAY: u8 = 69;
+/// Exit code: not permitted.
+pub(crate) const NOT_PERMITTED: u8 = 77;
+
+/// Why a command failed: what to say and how to exit.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    /// The exit code.
+    pub(crate) code: u8,
+    /// "what: why, fix".
+    pub(crate) message: String,
+}
+
+impl Failure {
+    pub(crate) fn new(code: u8, message: impl Into<String>) -> Self {
+        Self { code, message: message.into() }
+    }
+
+    /// A failure with exit code 1, as an error.
+    pub(crate) fn plain(message: impl Into<String>) -> anyhow::Error {
+        Self::new(FAILURE, message).into()
+    }
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// What every command comes to: an exit code, or an error to tell.
+pub(crate) type Outcome = anyhow::Result<u8>;
+
+/// The whole program.
+pub(crate) fn main() -> ExitCode {
+    let command = Cli::parse().command;
+    // These two are programs of their own: no threads yet, no runtime.
+    match command {
+        Command::Agent(Agent::Demo) => {
+            return match demo::run() {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(why) => {
+                    let _ = writeln!(std::io::stderr(), "plexus agent demo: {why}");
+                    ExitCode::FAILURE
+                }
+            };
+        }
+        Command::Hold { parent, cmd } => hold::run(cmd, parent),
+        command => ExitCode::from(settle(start(command))),
+    }
+}
+
+fn start(command: Command) -> Outcome {
+    if let Command::Serve(args) = &command {
+        serve::before(args)?;
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let outcome = runtime.block_on(async {
+        match command {
+            Command::Serve(args) => serve::serve(args).await,
+            Command::Run(args) => run::run(args).await,
+            Command::Ls(args) => commands::ls(args).await,
+            Command::Tail(args) => commands::tail(args).await,
+            Command::Prompt(args) => commands::prompt(args).await,
+            Command::Cancel(args) => commands::cancel(args).await,
+            Command::Requests(args) => commands::requests(args).await,
+            Command::Answer(args) => commands::answer(args).await,
+            Command::Export(args) => export::export(args).await,
+            Command::Search(args) => commands::search(args).await,
+            Command::Open(args) => commands::open(args).await,
+            Command::Stop(args) => commands::stop(args).await,
+            Command::Doctor(args) => doctor::doctor(args).await,
+            // Handled before there was a runtime.
+            Command::Agent(_) | Command::Hold { .. } => Ok(0),
+        }
+    });
+    // A thread that waits for a line on stdin must not keep the program.
+    runtime.shutdown_background();
+    outcome
+}
+
+/// Tells of an error and gives the exit code. A reader that left (a closed pipe) is none.
+fn settle(outcome: Outcome) -> u8 {
+    let error = match outcome {
+        Ok(code) => return code,
+        Err(error) => error,
+    };
+    let broken = |cause: &(dyn std::error::Error + 'static)| {
+        cause.downcast_ref::<std::io::Error>().is_some_and(|why| why.kind() == std::io::ErrorKind::BrokenPipe)
+    };
+    if error.chain().any(broken) {
+        return 0;
+    }
+    // Errors carry words of the gateway and of agents.
+    let words = term::clean(&format!("{error:#}"));
+    let _ = writeln!(std::io::stderr(), "plexus: {words}");
+    error.downcast_ref::<Failure>().map_or(FAILURE, |failure| failure.code)
+}

@@ -1,0 +1,273 @@
+//! The command line.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
+
+/// What `--help` ends with.
+const AFTER: &str = "SESSION is an identifier, the unique beginning of one, or `last`.\n\
+Exit codes: 0 ok, 1 failure, 2 usage, 64 bad configuration, 69 no gateway running, 77 not permitted.\n\
+State is in $PLEXUS_HOME (default: the platform's data folder, plexus/).";
+
+/// One gateway between every coding agent that runs on your machines and every screen you own.
+#[derive(Debug, Parser)]
+#[command(name = "plexus", version, about, after_help = AFTER, disable_help_subcommand = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// The gateway, in the foreground
+    Serve(Serve),
+    /// Attach an agent, open a session in it and follow it here; starts a gateway if none runs
+    Run(Run),
+    /// Sessions and runtimes
+    Ls(Listing),
+    /// Follow events
+    Tail(Tail),
+    /// Send a prompt
+    Prompt(Prompt),
+    /// Cancel what a session is doing
+    Cancel(Cancel),
+    /// The requests that wait for an answer
+    Requests(Requests),
+    /// Answer a request; the first answer wins
+    Answer(Answer),
+    /// A session as a file, on stdout
+    Export(Export),
+    /// Find text in all sessions
+    Search(Search),
+    /// The page in the browser, signed in by a one-time code
+    Open(Open),
+    /// Stop a runtime
+    Stop(Stop),
+    /// What works, what does not, and the fix
+    Doctor(Listing),
+    /// Built-in agents
+    #[command(subcommand)]
+    Agent(Agent),
+    /// Keep a runtime and its whole family inside the gateway's lifetime
+    #[command(hide = true)]
+    Hold {
+        /// The process that must stay our parent; if it is not, nothing is started
+        #[arg(long, value_name = "PID")]
+        parent: Option<u32>,
+        /// The program and its arguments
+        #[arg(last = true, required = true, value_name = "CMD")]
+        cmd: Vec<OsString>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Agent {
+    /// A scripted ACP agent on stdio, for trying things out and for tests
+    Demo,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Serve {
+    /// The configuration [default: plexus.toml in the state folder, if there]
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Where to listen, instead of what the configuration says [default: 127.0.0.1:7420]
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) listen: Option<String>,
+    /// Open the page in the browser
+    #[arg(long)]
+    pub(crate) open: bool,
+    /// Leave the terminal's session, so that closing it does not end the gateway
+    #[arg(long, hide = true)]
+    pub(crate) detach: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(override_usage = "plexus run PRESET [OPTIONS]\n       plexus run --dialect D [OPTIONS] -- CMD [ARGS]...")]
+pub(crate) struct Run {
+    /// A known agent: gemini, opencode, claude, codex, codelia, demo
+    #[arg(required_unless_present = "cmd", conflicts_with_all = ["cmd", "dialect"])]
+    pub(crate) preset: Option<String>,
+    /// The protocol that CMD speaks: acp or codelia
+    #[arg(long, value_name = "D", requires = "cmd", required_unless_present = "preset")]
+    pub(crate) dialect: Option<String>,
+    /// The runtime's name [default: the preset's, or the program's]
+    #[arg(long)]
+    pub(crate) id: Option<String>,
+    /// The folder to work in [default: this one]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cwd: Option<PathBuf>,
+    /// The first prompt; without a terminal, also the only one: exits when it is done (0) or failed (1)
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) prompt: Option<String>,
+    /// The session's title
+    #[arg(long)]
+    pub(crate) title: Option<String>,
+    /// The program and its arguments
+    #[arg(last = true, value_name = "CMD")]
+    pub(crate) cmd: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Listing {
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Tail {
+    /// Which session [default: all]
+    pub(crate) session: Option<String>,
+    /// One event a line, as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Start after this cursor, or `now` [default: the oldest event kept]
+    #[arg(long, value_name = "CURSOR")]
+    pub(crate) after: Option<String>,
+    /// Stop at the end instead of waiting for more
+    #[arg(long)]
+    pub(crate) no_follow: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Prompt {
+    /// Which session
+    pub(crate) session: String,
+    /// The prompt; `-` reads it from stdin
+    pub(crate) text: String,
+    /// Follow until the run ends: exits 0 if it completed, 1 if not
+    #[arg(long)]
+    pub(crate) wait: bool,
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Cancel {
+    /// Which session
+    pub(crate) session: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Requests {
+    /// Closed ones too
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("answer").required(true).args(["allow", "deny", "option", "text"]))]
+pub(crate) struct Answer {
+    /// Which request: its identifier, or the unique beginning of an open one's
+    pub(crate) request: String,
+    /// Allow it
+    #[arg(long)]
+    pub(crate) allow: bool,
+    /// Deny it
+    #[arg(long)]
+    pub(crate) deny: bool,
+    /// One of the options; for a pick, as many as it takes
+    #[arg(long, value_name = "ID")]
+    pub(crate) option: Vec<String>,
+    /// The text that was asked for
+    #[arg(long, value_name = "T")]
+    pub(crate) text: Option<String>,
+    /// Why, for the agent to read
+    #[arg(long, value_name = "R")]
+    pub(crate) reason: Option<String>,
+    /// Remember the choice
+    #[arg(long)]
+    pub(crate) remember: bool,
+    /// The receipt as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// The events, one a line
+    Ndjson,
+    /// Markdown
+    Md,
+    /// One HTML file that needs nothing else
+    Html,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Export {
+    /// Which session
+    pub(crate) session: String,
+    /// In which form
+    #[arg(long, value_enum, default_value = "ndjson")]
+    pub(crate) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Search {
+    /// What to find
+    pub(crate) text: String,
+    /// How many passages at most
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=100))]
+    pub(crate) limit: u16,
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Open {
+    /// Print the address instead of opening a browser
+    #[arg(long)]
+    pub(crate) print: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Stop {
+    /// Which runtime
+    pub(crate) runtime: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn what_is_right_parses_and_what_is_wrong_is_a_usage_error() {
+        let right = [
+            "serve", "serve -c x.toml --listen 127.0.0.1:0 --open", "run demo", "run demo --prompt hi --cwd /tmp --id d",
+            "run --dialect acp -- sh -c true", "run --dialect acp --id x -- agent --acp", "ls", "ls --json", "tail",
+            "tail last --json --after k3f9:12", "tail --no-follow", "prompt last hi", "prompt last - --wait",
+            "cancel last", "requests", "requests --json", "answer q_1 --allow", "answer q_1 --deny --reason no",
+            "answer q_1 --option a --option b", "answer q_1 --text hello --remember", "export last",
+            "export last --format html", "search word", "open", "open --print", "stop demo", "doctor --json",
+            "agent demo", "hold -- sh", "hold --parent 1 -- sh -c true",
+        ];
+        for line in right {
+            let words = std::iter::once("plexus").chain(line.split(' '));
+            assert!(Cli::try_parse_from(words).is_ok(), "{line}");
+        }
+        let wrong = [
+            "", "frobnicate", "run", "run --dialect acp", "run -- sh", "run demo --dialect acp", "run demo -- sh", "prompt last",
+            "cancel", "answer q_1", "answer q_1 --allow --deny", "answer --allow", "answer q_1 --allow --text x",
+            "export", "export last --format pdf", "search", "search x --limit 0", "stop", "hold", "agent", "ls extra",
+        ];
+        for line in wrong {
+            let words = std::iter::once("plexus").chain(line.split(' ').filter(|word| !word.is_empty()));
+            let code = Cli::try_parse_from(words).map(|_| 0).unwrap_or_else(|why| why.exit_code());
+            assert_eq!(code, i32::from(super::super::USAGE), "{line}");
+        }
+    }
+}

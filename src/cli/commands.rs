@@ -1,0 +1,476 @@
+//! The short commands: one question to the gateway each. One file: each is a screenful of the same shape.
+
+use std::io::{IsTerminal as _, Read as _, Write as _};
+use std::time::SystemTime;
+
+use plexus::model::{Request, RequestState, RequestType, SessionInfo, SessionState, Timestamp};
+use serde_json::{Value, json};
+
+use super::args;
+use super::client::{Client, choose};
+use super::stream::{Begin, Heard, follow};
+use super::term::{Paint, clean, line};
+use super::view::{View, outcome};
+use super::{FAILURE, Failure, NOT_PERMITTED, Outcome};
+
+/// Longest title in a listing, in characters.
+const TITLE: usize = 60;
+/// Life of the one-time code that `open` makes, in seconds; the gateway's own bound is the same.
+const CODE_SECONDS: u64 = 120;
+/// Longest prompt read from stdin, in bytes: what the gateway takes.
+const PROMPT_MAX: u64 = 16 << 20;
+
+/// Writes a value as pretty JSON.
+pub(crate) fn print_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    serde_json::to_writer_pretty(&mut out, value).map_err(std::io::Error::from)?;
+    writeln!(out)?;
+    Ok(out.flush()?)
+}
+
+/// Writes text and sees to it that it is out.
+pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    Ok(out.flush()?)
+}
+
+/// A remark for people, on stderr.
+pub(crate) fn remark(text: &str) {
+    let _ = writeln!(std::io::stderr(), "plexus: {}", clean(text));
+}
+
+/// `12 s`, `5 min`, `3 h`, `2 d` since then.
+pub(crate) fn age(at: Timestamp) -> String {
+    let now = Timestamp::from(SystemTime::now());
+    let seconds = now.as_millis().saturating_sub(at.as_millis()).max(0) / 1000;
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3600 => format!("{} min", seconds / 60),
+        3600..86_400 => format!("{} h", seconds / 3600),
+        _ => format!("{} d", seconds / 86_400),
+    }
+}
+
+/// Rows under headings, as wide as they must be.
+fn table(paint: Paint, heads: &[&str], rows: &[Vec<String>]) -> String {
+    let width = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
+        cells.chain([heads[column].chars().count()]).max().unwrap_or_default()
+    };
+    let widths: Vec<usize> = (0..heads.len()).map(width).collect();
+    let format = |cells: &[String]| {
+        let cells = cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    };
+    let heads: Vec<String> = heads.iter().map(ToString::to_string).collect();
+    let mut out = format!("{}\n", paint.dim(&format(&heads)));
+    for row in rows {
+        out.push_str(&format(row));
+        out.push('\n');
+    }
+    out
+}
+
+fn state(session: &SessionInfo) -> &'static str {
+    match session.state {
+        SessionState::Idle => "idle",
+        SessionState::Running => "running",
+        SessionState::Waiting => "waiting",
+        SessionState::Exited => "exited",
+    }
+}
+
+pub(crate) async fn ls(args: args::Listing) -> Outcome {
+    let client = Client::find().await?;
+    let mut sessions = client.sessions().await?;
+    let runtimes = client.runtimes().await?;
+    sessions.sort_by_key(|session| std::cmp::Reverse(session.updated_at));
+    if args.json {
+        print_json(&json!({ "sessions": sessions, "runtimes": runtimes }))?;
+        return Ok(0);
+    }
+    let paint = Paint::stdout();
+    let mut out = String::new();
+    if sessions.is_empty() {
+        out.push_str("no sessions yet: `plexus run demo` starts one\n");
+    } else {
+        let rows: Vec<Vec<String>> = sessions
+            .iter()
+            .map(|session| {
+                vec![
+                    session.session_id.to_string(),
+                    session.runtime_id.to_string(),
+                    state(session).into(),
+                    age(session.updated_at),
+                    session.open_requests.to_string(),
+                    line(session.title.as_deref().unwrap_or(&session.cwd), TITLE),
+                ]
+            })
+            .collect();
+        out.push_str(&table(paint, &["SESSION", "RUNTIME", "STATE", "AGE", "REQUESTS", "TITLE"], &rows));
+    }
+    if !runtimes.is_empty() {
+        let rows: Vec<Vec<String>> = runtimes
+            .iter()
+            .map(|runtime| {
+                let state = json!(runtime.state).as_str().unwrap_or_default().to_owned();
+                let what = runtime.problem.as_deref().or(runtime.agent.as_deref()).unwrap_or_default();
+                vec![
+                    runtime.runtime_id.to_string(),
+                    line(&runtime.dialect, TITLE),
+                    state,
+                    runtime.pid.map_or_else(|| "-".into(), |pid| pid.to_string()),
+                    line(what, TITLE),
+                ]
+            })
+            .collect();
+        out.push('\n');
+        out.push_str(&table(paint, &["RUNTIME", "DIALECT", "STATE", "PID", "AGENT"], &rows));
+    }
+    print(&out)?;
+    Ok(0)
+}
+
+pub(crate) async fn tail(args: args::Tail) -> Outcome {
+    let client = Client::find().await?;
+    let session = match &args.session {
+        Some(meant) => client.session(meant).await?.session_id.to_string(),
+        None => "*".into(),
+    };
+    let begin = match args.after.as_deref() {
+        None | Some("" | "start") => Begin::Start,
+        Some("now") => Begin::Now,
+        Some(cursor) => {
+            cursor.parse::<plexus::model::Cursor>().map_err(|why| Failure::plain(format!("--after: {why}")))?;
+            Begin::After(cursor.into())
+        }
+    };
+    let mut view = View::new(Paint::stdout(), session == "*");
+    let mut heard = follow(client, session, begin);
+    while let Some(next) = heard.recv().await {
+        let mut out = String::new();
+        match next? {
+            Heard::Event(envelope) if args.json => {
+                out.push_str(envelope.raw.get());
+                out.push('\n');
+            }
+            Heard::Event(envelope) => view.event(&envelope, &mut out),
+            Heard::Hello(hello) => match hello["resume"].as_str() {
+                None | Some("ok") => {}
+                Some("gap") => remark("some events after that cursor are no longer kept; what follows the gap is shown"),
+                Some(other) => remark(&format!("that cursor is not of this log ({other}); shown from a snapshot on")),
+            },
+            Heard::Snapshot(snapshot) if !args.json => view.snapshot(&snapshot, &mut out),
+            Heard::Live if args.no_follow => {
+                view.settle(&mut out);
+                print(&out)?;
+                return Ok(0);
+            }
+            Heard::Lost(why) => remark(&format!("the connection is lost ({why}); coming back")),
+            Heard::Snapshot(_) | Heard::Live | Heard::Session(_) => {}
+        }
+        if !out.is_empty() {
+            print(&out)?;
+        }
+    }
+    Ok(0)
+}
+
+/// A prompt's text; `-` reads stdin.
+fn text_of(given: String) -> anyhow::Result<String> {
+    if given != "-" {
+        return Ok(given);
+    }
+    let mut text = Vec::new();
+    std::io::stdin().lock().take(PROMPT_MAX + 1).read_to_end(&mut text)?;
+    if text.len() as u64 > PROMPT_MAX {
+        return Err(Failure::plain(format!("the prompt on stdin is longer than {PROMPT_MAX} bytes: send less")));
+    }
+    let text = String::from_utf8(text).map_err(|_| Failure::plain("the prompt on stdin is no UTF-8 text: convert it"))?;
+    Ok(text.trim_end_matches('\n').to_owned())
+}
+
+/// Sends a prompt; returns the run and whether it waits.
+pub(crate) async fn send_prompt(client: &Client, session: &str, text: &str) -> anyhow::Result<(String, bool)> {
+    let accepted = client.post(&format!("/v1/sessions/{session}/prompt"), &json!({ "text": text }), "prompting").await?;
+    let run = accepted["run_id"].as_str().unwrap_or_default().to_owned();
+    Ok((run, accepted["queued"] == true))
+}
+
+pub(crate) async fn prompt(args: args::Prompt) -> Outcome {
+    let client = Client::find().await?;
+    let session = client.session(&args.session).await?.session_id.to_string();
+    let text = text_of(args.text)?;
+    if !args.wait {
+        let accepted = client.post(&format!("/v1/sessions/{session}/prompt"), &json!({ "text": text }), "prompting").await?;
+        if args.json {
+            print_json(&accepted)?;
+        } else {
+            let run = line(accepted["run_id"].as_str().unwrap_or_default(), TITLE);
+            print(&format!("{run}{}\n", if accepted["queued"] == true { " (queued)" } else { "" }))?;
+        }
+        return Ok(0);
+    }
+    // Listen first, so that nothing of the run is missed.
+    let mut heard = follow(client.clone(), session.clone(), Begin::Now);
+    let mut run = None;
+    let mut view = View::new(Paint::stdout(), false);
+    while let Some(next) = heard.recv().await {
+        let mut out = String::new();
+        let mut end = None;
+        match next? {
+            Heard::Live if run.is_none() => run = Some(send_prompt(&client, &session, &text).await?.0),
+            Heard::Event(envelope) if run.as_deref() == Some(&envelope.run_id) => {
+                if args.json {
+                    out.push_str(envelope.raw.get());
+                    out.push('\n');
+                } else {
+                    view.event(&envelope, &mut out);
+                }
+                if envelope.kind == "run_ended" {
+                    end = Some(envelope.event["status"] == "completed");
+                }
+            }
+            Heard::Lost(why) => remark(&format!("the connection is lost ({why}); coming back")),
+            _ => {}
+        }
+        print(&out)?;
+        if let Some(fine) = end {
+            return Ok(if fine { 0 } else { FAILURE });
+        }
+    }
+    Err(Failure::plain("the run's end was not seen"))
+}
+
+pub(crate) async fn cancel(args: args::Cancel) -> Outcome {
+    let client = Client::find().await?;
+    let session = client.session(&args.session).await?.session_id;
+    let done = client.post(&format!("/v1/sessions/{session}/cancel"), &json!({}), "cancelling").await?;
+    print(&format!("cancelling {}\n", line(done["run_id"].as_str().unwrap_or(session.as_str()), TITLE)))?;
+    Ok(0)
+}
+
+/// How a request looks: who asks, what exactly, what to beware of, and the ways to answer.
+pub(crate) fn card(request: &Request, paint: Paint) -> String {
+    let kind = json!(request.kind).as_str().unwrap_or_default().to_owned();
+    let mut out = format!("{}\n", paint.yellow(&format!("? {} asks ({kind})", line(request.runtime_id.as_str(), TITLE))));
+    let mut quoted = |text: &str| {
+        for part in clean(text).lines() {
+            out.push_str(&format!("  │ {part}\n"));
+        }
+    };
+    quoted(&request.title);
+    if request.display != request.title {
+        quoted(&request.display);
+    }
+    if let Some(message) = request.message.as_ref().filter(|message| **message != request.display) {
+        quoted(message);
+    }
+    for warning in &request.warnings {
+        out.push_str(&format!("  {}\n", paint.red(&format!("! {}", clean(warning)))));
+    }
+    out
+}
+
+pub(crate) async fn requests(args: args::Requests) -> Outcome {
+    let client = Client::find().await?;
+    let requests = client.requests(args.all).await?;
+    if args.json {
+        print_json(&json!({ "requests": requests }))?;
+        return Ok(0);
+    }
+    if requests.is_empty() {
+        print("nothing waits for an answer\n")?;
+        return Ok(0);
+    }
+    let paint = Paint::stdout();
+    let mut out = String::new();
+    for request in &requests {
+        let since = age(request.opened_at);
+        out.push_str(&paint.bold(&format!("{}  {}  {since}", request.request_id, request.session_id)));
+        out.push('\n');
+        out.push_str(&card(request, paint));
+        for offer in &request.options {
+            out.push_str(&format!("  --option {}  {}\n", line(&offer.id, TITLE), line(&offer.label, TITLE)));
+        }
+        for item in &request.items {
+            out.push_str(&format!("  --option {}  {}\n", line(&item.id, TITLE), line(&item.label, TITLE)));
+        }
+        if let Some(receipt) = &request.receipt {
+            out.push_str(&format!("  {}\n", outcome(&json!(receipt))));
+        }
+    }
+    print(&out)?;
+    Ok(0)
+}
+
+/// What became of an answer.
+pub(crate) enum Answered {
+    /// This one counts.
+    Won(Value),
+    /// Another came first, or the request closed: its receipt.
+    Lost(Value),
+}
+
+/// Sends an answer for exactly the request that was shown.
+pub(crate) async fn send_answer(client: &Client, request: &Request, mut answer: Value) -> anyhow::Result<Answered> {
+    answer["digest"] = request.digest.as_str().into();
+    let mut key = [0u8; 16];
+    getrandom::fill(&mut key).map_err(|why| Failure::plain(format!("no random numbers: {why}")))?;
+    let key = data_encoding::HEXLOWER.encode(&key);
+    let path = format!("/v1/requests/{}/answer", request.request_id);
+    match client.try_post(&path, &answer, Some(&key)).await? {
+        Ok(receipt) => Ok(Answered::Won(serde_json::from_str(&receipt).unwrap_or_default())),
+        Err(refused) if refused.problem["resolved_by"].is_object() => Ok(Answered::Lost(refused.problem)),
+        Err(refused) => Err(refused.explain("answering").into()),
+    }
+}
+
+pub(crate) async fn answer(args: args::Answer) -> Outcome {
+    let client = Client::find().await?;
+    let request: Request = match args.request.parse::<plexus::model::RequestId>() {
+        // A whole identifier also finds a closed one, so that its winner can be told.
+        Ok(id) if args.request.len() >= 28 => client.get(&format!("/v1/requests/{id}"), "answering").await?,
+        _ => {
+            let open = client.requests(false).await?;
+            choose(open, &args.request, |one| one.request_id.as_str(), "open request", "`plexus requests` shows them")?
+        }
+    };
+    if request.state != RequestState::Open
+        && let Some(receipt) = &request.receipt
+    {
+        return lost(&json!(receipt), args.json);
+    }
+    let mut answer = json!({});
+    if args.allow || args.deny {
+        match request.kind {
+            RequestType::Pick | RequestType::Prompt if args.allow => {
+                let want = if request.kind == RequestType::Pick { "--option ID" } else { "--text T" };
+                return Err(Failure::plain(format!("this request wants more than a yes: answer with {want}, or --deny")));
+            }
+            _ => answer["ok"] = args.allow.into(),
+        }
+    } else if let Some(text) = &args.text {
+        answer["value"] = text.as_str().into();
+    } else if request.kind == RequestType::Pick {
+        answer["ids"] = args.option.clone().into();
+    } else if let [option] = &args.option[..] {
+        answer["option_id"] = option.as_str().into();
+    } else {
+        return Err(Failure::plain("this request takes one option: give --option once"));
+    }
+    if let Some(reason) = &args.reason {
+        answer["reason"] = reason.as_str().into();
+    }
+    if args.remember {
+        answer["remember"] = true.into();
+    }
+    match send_answer(&client, &request, answer).await? {
+        Answered::Won(receipt) => {
+            if args.json {
+                print_json(&receipt)?;
+            } else {
+                print(&format!("your answer counts: {}\n", outcome(&receipt)))?;
+            }
+            Ok(0)
+        }
+        Answered::Lost(receipt) => lost(&receipt, args.json),
+    }
+}
+
+fn lost(receipt: &Value, json: bool) -> Outcome {
+    if json {
+        print_json(receipt)?;
+    } else {
+        print(&format!("too late: {}\n", outcome(receipt)))?;
+    }
+    Ok(FAILURE)
+}
+
+pub(crate) async fn search(args: args::Search) -> Outcome {
+    let client = Client::find().await?;
+    let query = form_urlencoded::Serializer::new(String::new())
+        .append_pair("q", &args.text)
+        .append_pair("limit", &args.limit.to_string())
+        .finish();
+    let found: Value = client.get(&format!("/v1/search?{query}"), "searching").await?;
+    if args.json {
+        print_json(&found)?;
+        return Ok(0);
+    }
+    let paint = Paint::stdout();
+    let mut out = String::new();
+    for hit in found["hits"].as_array().into_iter().flatten() {
+        let field = |name: &str| hit[name].as_str().unwrap_or_default();
+        let head = line(&format!("{}  {}  {}", field("session_id"), field("cursor"), field("role")), 200);
+        // The match stands between two control characters; they become colour, or nothing.
+        let snippet: String = field("snippet")
+            .split('\u{2}')
+            .enumerate()
+            .map(|(n, part)| match part.split_once('\u{3}') {
+                Some((found, rest)) if n > 0 => format!("{}{}", paint.yellow(&flat(found)), flat(rest)),
+                _ => flat(part),
+            })
+            .collect();
+        out.push_str(&format!("{}\n  {snippet}\n", paint.dim(&head)));
+    }
+    if out.is_empty() {
+        out.push_str("nothing found\n");
+    }
+    print(&out)?;
+    Ok(0)
+}
+
+fn flat(text: &str) -> String {
+    line(text, usize::MAX)
+}
+
+/// Opens the browser; false if there is none to open.
+pub(crate) fn browse(url: &str) -> bool {
+    let display = cfg!(target_os = "macos")
+        || ["DISPLAY", "WAYLAND_DISPLAY", "BROWSER"].iter().any(|name| std::env::var_os(name).is_some_and(|v| !v.is_empty()));
+    display && opener::open_browser(url).is_ok()
+}
+
+pub(crate) async fn open(args: args::Open) -> Outcome {
+    let client = Client::find().await?;
+    let code = client.post("/v1/codes", &json!({ "ttl": CODE_SECONDS }), "making a one-time code").await?;
+    let Some(code) = code["code"].as_str() else {
+        return Err(Failure::new(NOT_PERMITTED, "making a one-time code: the gateway gave none").into());
+    };
+    let url = format!("{}/#code={}", client.url(), line(code, TITLE));
+    if !args.print && std::io::stdout().is_terminal() && browse(&url) {
+        print(&format!("opened {} in the browser\n", client.url()))?;
+    } else {
+        print(&format!("{url}\n"))?;
+    }
+    Ok(0)
+}
+
+pub(crate) async fn stop(args: args::Stop) -> Outcome {
+    let client = Client::find().await?;
+    let runtimes = client.runtimes().await?;
+    let runtime = choose(runtimes, &args.runtime, |one| one.runtime_id.as_str(), "runtime", "`plexus ls` shows them")?;
+    client.delete(&format!("/v1/runtimes/{}", runtime.runtime_id), "stopping the runtime").await?;
+    print(&format!("stopped {}\n", runtime.runtime_id))?;
+    Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_are_as_wide_as_they_must_be() {
+        let rows = vec![vec!["a".into(), "bb".into()], vec!["cccc".into(), String::new()]];
+        assert_eq!(table(Paint::none(), &["X", "YY"], &rows), "X     YY\na     bb\ncccc\n");
+    }
+
+    #[test]
+    fn ages_are_short() {
+        let ago = |seconds: i64| age(Timestamp::from(SystemTime::now()).plus_millis(-seconds * 1000 - 500));
+        assert_eq!([ago(5), ago(65), ago(7200), ago(200_000)], ["5 s", "1 min", "2 h", "2 d"]);
+        assert_eq!(ago(-100), "0 s");
+    }
+}

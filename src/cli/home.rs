@@ -1,0 +1,166 @@
+//! The state folder, and how a command finds the gateway that runs in it.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use etcetera::base_strategy::BaseStrategy as _;
+use serde::{Deserialize, Serialize};
+
+use super::{Failure, NO_GATEWAY, NOT_PERMITTED};
+
+/// How long the gateway may take to say that it is well. One that takes longer is told of as not answering.
+const HEALTH: Duration = Duration::from_secs(3);
+
+/// The state folder.
+#[derive(Clone, Debug)]
+pub(crate) struct Home {
+    dir: PathBuf,
+}
+
+/// What `gateway.json` says of the running gateway.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct Running {
+    pub(crate) url: String,
+    pub(crate) pid: u32,
+    #[serde(default)]
+    pub(crate) started_at: String,
+    #[serde(default)]
+    pub(crate) version: String,
+}
+
+/// Whether a gateway runs.
+#[derive(Debug)]
+pub(crate) enum State {
+    Up(Running),
+    /// Nothing runs; why that is known.
+    Down(String),
+}
+
+impl Home {
+    /// `$PLEXUS_HOME`, or `plexus/` in the platform's data folder. It need not exist.
+    pub(crate) fn find() -> anyhow::Result<Self> {
+        let dir = match std::env::var_os("PLEXUS_HOME").filter(|dir| !dir.is_empty()) {
+            Some(dir) => std::env::current_dir().context("the current folder")?.join(dir),
+            None => {
+                let base = etcetera::base_strategy::choose_native_strategy()
+                    .map_err(|why| Failure::plain(format!("no home folder ({why}): set PLEXUS_HOME to a folder of yours")))?;
+                base.data_dir().join("plexus")
+            }
+        };
+        Ok(Self { dir })
+    }
+
+    #[cfg(test)]
+    pub(crate) fn at(dir: &Path) -> Self {
+        Self { dir: dir.to_owned() }
+    }
+
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Makes the folder, for its owner alone.
+    pub(crate) fn create(&self) -> anyhow::Result<()> {
+        use std::os::unix::fs::DirBuilderExt as _;
+        if !self.dir.is_dir() {
+            std::fs::DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(&self.dir)
+                .map_err(|why| Failure::plain(format!("cannot make {}: {why}; set PLEXUS_HOME to another folder", self.dir.display())))?;
+        }
+        Ok(())
+    }
+
+    /// The local admin token.
+    pub(crate) fn token(&self) -> anyhow::Result<String> {
+        let file = self.dir.join("token");
+        match std::fs::read_to_string(&file) {
+            Ok(token) => Ok(token.trim().to_owned()),
+            Err(why) => {
+                let fix = "run this as the user who runs the gateway, or with its PLEXUS_HOME";
+                Err(Failure::new(NOT_PERMITTED, format!("cannot read {}: {why}; {fix}", file.display())).into())
+            }
+        }
+    }
+
+    /// Looks for the gateway: its file, its process, its answer.
+    pub(crate) async fn gateway(&self) -> anyhow::Result<State> {
+        let file = self.dir.join("gateway.json");
+        let text = match std::fs::read(&file) {
+            Ok(text) => text,
+            Err(why) if why.kind() == std::io::ErrorKind::NotFound => {
+                return Ok(State::Down(format!("there is no gateway.json in {}", self.dir.display())));
+            }
+            Err(why) => {
+                let message = format!("cannot read {}: {why}; run this as the user who runs the gateway", file.display());
+                return Err(Failure::new(NOT_PERMITTED, message).into());
+            }
+        };
+        let Ok(running) = serde_json::from_slice::<Running>(&text) else {
+            return Ok(State::Down(format!("{} is damaged", file.display())));
+        };
+        if !alive(running.pid) {
+            return Ok(State::Down(format!("process {} of {} is gone", running.pid, file.display())));
+        }
+        // No token goes out before this: a stranger on the port may hear of our health check, of nothing else.
+        let http = reqwest::Client::builder().no_proxy().timeout(HEALTH).build()?;
+        match http.get(format!("{}/healthz", running.url.trim_end_matches('/'))).send().await {
+            Ok(answer) if answer.status().is_success() => Ok(State::Up(running)),
+            Ok(answer) => Ok(State::Down(format!("{} answers {}", running.url, answer.status()))),
+            Err(_) => Ok(State::Down(format!("{} does not answer", running.url))),
+        }
+    }
+
+    /// The running gateway.
+    pub(crate) async fn running(&self) -> anyhow::Result<Running> {
+        match self.gateway().await? {
+            State::Up(running) => Ok(running),
+            State::Down(why) => {
+                let message = format!("no gateway is running: {why}; start one with `plexus serve`");
+                Err(Failure::new(NO_GATEWAY, message).into())
+            }
+        }
+    }
+}
+
+fn alive(pid: u32) -> bool {
+    let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
+    pid.is_some_and(|pid| match rustix::process::test_kill_process(pid) {
+        Ok(()) => true,
+        Err(why) => why == rustix::io::Errno::PERM,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_stale_file_is_no_gateway() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = Home::at(dir.path());
+        let why = |state| match state {
+            State::Down(why) => why,
+            State::Up(running) => panic!("{running:?}"),
+        };
+        assert!(why(home.gateway().await.unwrap()).contains("no gateway.json"));
+        let file = dir.path().join("gateway.json");
+        std::fs::write(&file, "{").unwrap();
+        assert!(why(home.gateway().await.unwrap()).contains("damaged"));
+        // A process that is gone: one of ours that has ended and was reaped.
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let pid = child.id();
+        child.wait().unwrap();
+        std::fs::write(&file, format!(r#"{{"url":"http://127.0.0.1:1","pid":{pid}}}"#)).unwrap();
+        assert!(why(home.gateway().await.unwrap()).contains("is gone"));
+        // A process that lives, and a port where nobody listens.
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let own = std::process::id();
+        std::fs::write(&file, format!(r#"{{"url":"http://127.0.0.1:{port}","pid":{own}}}"#)).unwrap();
+        assert!(why(home.gateway().await.unwrap()).contains("does not answer"));
+        let failure = home.running().await.unwrap_err();
+        assert_eq!(failure.downcast_ref::<Failure>().unwrap().code, NO_GATEWAY);
+    }
+}

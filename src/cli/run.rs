@@ -1,0 +1,250 @@
+//! `plexus run`: an agent attached, a session in it, followed here.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use plexus::model::{Connect, RestartPolicy, RuntimeId, RuntimeInfo, RuntimeSpec, RuntimeState};
+use plexus::runtimes::presets;
+use serde_json::{Value, json};
+
+use super::args;
+use super::client::Client;
+use super::commands::print;
+use super::home::{Home, State};
+use super::serve::this_program;
+use super::term::{Paint, clean, line};
+use super::{Failure, Outcome, USAGE, talk};
+
+/// How long a gateway that was started may take until it answers.
+const GATEWAY_START: Duration = Duration::from_secs(20);
+/// How often it is looked at meanwhile, and a starting agent too.
+const LOOK: Duration = Duration::from_millis(50);
+/// How long an agent may take to be ready; the gateway's own bound on the handshake is shorter.
+const AGENT_START: Duration = Duration::from_secs(150);
+/// How much of a failed gateway's log is shown, in lines.
+const LOG_LINES: usize = 10;
+
+/// The program's path, as a shell would find it.
+pub(crate) fn which(program: &str) -> Option<PathBuf> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let runs = |path: &Path| std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0);
+    if program.contains('/') {
+        return Some(PathBuf::from(program)).filter(|path| runs(path));
+    }
+    std::env::split_paths(&std::env::var_os("PATH")?).map(|dir| dir.join(program)).find(|path| runs(path))
+}
+
+/// Variables of this shell that the pattern (`NAME`, or `NAME*` for a family) names.
+fn variables(patterns: &[String]) -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))).filter(
+        move |(name, _)| {
+            patterns.iter().any(|pattern| match pattern.strip_suffix('*') {
+                Some(stem) => name.starts_with(stem),
+                None => name == pattern,
+            })
+        },
+    )
+}
+
+fn spec_of(args: &args::Run) -> anyhow::Result<RuntimeSpec> {
+    let cwd = match &args.cwd {
+        Some(dir) => dir.canonicalize().map_err(|why| Failure::plain(format!("--cwd {}: {why}; name a folder that is there", dir.display())))?,
+        None => std::env::current_dir().context("the current folder")?,
+    };
+    let mut spec = match &args.preset {
+        Some(name) => {
+            let mut spec = presets::preset(name, &this_program()?, |var| std::env::var(var).ok()).map_err(|why| {
+                let fix = "or run any other agent with `plexus run --dialect acp -- CMD`";
+                Failure::new(USAGE, format!("{why}; {fix}"))
+            })?;
+            // Keys are in this shell, not necessarily in the one that started the gateway.
+            let own: Vec<_> = variables(&spec.pass_env).collect();
+            for (name, value) in own {
+                spec.env.entry(name).or_insert(value);
+            }
+            spec
+        }
+        None => RuntimeSpec {
+            id: RuntimeId::trusted("runtime"),
+            dialect: args.dialect.clone().unwrap_or_default(),
+            connect: Connect::Command(args.cmd.clone()),
+            cwd: cwd.clone(),
+            env: std::collections::BTreeMap::new(),
+            pass_env: Vec::new(),
+            restart: RestartPolicy::Never,
+            auth_method: None,
+            session_meta: None,
+        },
+    };
+    spec.cwd = cwd;
+    if plexus::dialects::find(&spec.dialect).is_none() {
+        let known: Vec<&str> = plexus::dialects::TABLE.iter().map(|(name, _)| *name).collect();
+        return Err(Failure::new(USAGE, format!("unknown dialect {:?}; known: {}", spec.dialect, known.join(", "))).into());
+    }
+    if let Connect::Command(command) = &mut spec.connect
+        && let Some(program) = command.first_mut()
+    {
+        match which(program) {
+            // The gateway's own PATH may be another.
+            Some(path) => *program = std::path::absolute(&path).unwrap_or(path).display().to_string(),
+            None => {
+                let preset = args.preset.as_ref().and_then(|name| presets::presets().iter().find(|one| one.name == name));
+                let fix = match preset {
+                    Some(preset) => format!("to install it: {}", preset.install),
+                    None => "check the name and PATH".into(),
+                };
+                return Err(Failure::plain(format!("{program} is not installed; {fix}")));
+            }
+        }
+    }
+    Ok(spec)
+}
+
+pub(crate) async fn run(args: args::Run) -> Outcome {
+    let spec = spec_of(&args)?;
+    let id: Option<RuntimeId> = match &args.id {
+        Some(id) => Some(id.parse().map_err(|why| Failure::new(USAGE, format!("--id {id}: {why}")))?),
+        None => None,
+    };
+    let client = gateway().await?;
+    let paint = Paint::stdout();
+    let runtime = attach(&client, &spec, id, args.preset.as_deref()).await?;
+    let mut wanted = json!({ "runtime_id": runtime.runtime_id, "cwd": spec.cwd });
+    if let Some(title) = &args.title {
+        wanted["title"] = title.as_str().into();
+    }
+    let session = client.post("/v1/sessions", &wanted, "opening a session").await?;
+    let Some(id) = session["session_id"].as_str().map(str::to_owned) else {
+        return Err(Failure::plain("opening a session: the gateway named none"));
+    };
+    print(&format!("session {} in {}\n", paint.bold(&line(&id, 200)), clean(&spec.cwd.display().to_string())))?;
+    print(&paint.dim(&format!("watch it elsewhere: {} (`plexus open` signs a browser in)\n", client.url())))?;
+    talk::talk(client, id, args.prompt).await
+}
+
+/// The running gateway, or one that is started now.
+async fn gateway() -> anyhow::Result<Client> {
+    let home = Home::find()?;
+    if let State::Up(running) = home.gateway().await? {
+        return Client::to(home, running);
+    }
+    home.create()?;
+    let log = home.dir().join("gateway.log");
+    let file = {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        let mut options = std::fs::OpenOptions::new();
+        options.create(true).write(true).truncate(true).mode(0o600);
+        options.open(&log).map_err(|why| Failure::plain(format!("cannot write {}: {why}", log.display())))?
+    };
+    let mut child = std::process::Command::new(this_program()?)
+        .args(["serve", "--detach"])
+        .env("PLEXUS_HOME", home.dir())
+        .current_dir(home.dir())
+        .stdin(Stdio::null())
+        .stdout(file.try_clone()?)
+        .stderr(file)
+        .spawn()
+        .context("starting a gateway")?;
+    let start = Instant::now();
+    loop {
+        if let State::Up(running) = home.gateway().await? {
+            print(&format!("no gateway was running: started one (log: {})\n", log.display()))?;
+            return Client::to(home, running);
+        }
+        let ended = child.try_wait()?;
+        if ended.is_some() || start.elapsed() > GATEWAY_START {
+            let text = std::fs::read(&log).unwrap_or_default();
+            let text = String::from_utf8_lossy(&text).into_owned();
+            let lines: Vec<&str> = text.lines().collect();
+            let tail = lines[lines.len().saturating_sub(LOG_LINES)..].join("\n  ");
+            if ended.is_none() {
+                let _ = child.kill();
+                let _ = child.wait();
+            }
+            let what = if ended.is_some() { "ended at once" } else { "did not answer" };
+            return Err(Failure::plain(format!("the gateway that was started {what}; its log {} ends:\n  {tail}", log.display())));
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+/// Starts the runtime, or takes the one that is attached already.
+async fn attach(client: &Client, spec: &RuntimeSpec, id: Option<RuntimeId>, preset: Option<&str>) -> anyhow::Result<RuntimeInfo> {
+    let name = id.as_ref().map(ToString::to_string).or_else(|| preset.map(str::to_owned));
+    // One process of an ACP agent carries any number of sessions; of Codelia, one.
+    if spec.dialect == "acp"
+        && let Some(name) = &name
+        && let Some(there) = client.runtimes().await?.into_iter().find(|one| {
+            one.runtime_id.as_str() == name && one.state == RuntimeState::Ready && one.connect == spec.connect
+        })
+    {
+        print(&format!("{name} is attached already\n"))?;
+        return Ok(there);
+    }
+    let mut wanted = json!({
+        "dialect": spec.dialect, "cwd": spec.cwd, "env": spec.env, "pass_env": spec.pass_env,
+    });
+    match &spec.connect {
+        Connect::Command(command) => wanted["command"] = json!(command),
+        Connect::Endpoint(endpoint) => wanted["connect"] = json!(endpoint),
+    }
+    if let Some(method) = &spec.auth_method {
+        wanted["auth_method"] = json!(method);
+    }
+    if let Some(meta) = &spec.session_meta {
+        wanted["session_meta"] = serde_json::from_str(meta.get())?;
+    }
+    let taken = client.runtimes().await?;
+    match &id {
+        Some(id) => wanted["id"] = json!(id),
+        // A name of its own where the preset's is taken: gemini, gemini-2 ...
+        None => {
+            if let Some(preset) = preset {
+                let free = std::iter::once(preset.to_owned()).chain((2..).map(|n| format!("{preset}-{n}")));
+                let mut free = free.filter(|name| !taken.iter().any(|one| one.runtime_id.as_str() == name));
+                wanted["id"] = json!(free.next());
+            }
+        }
+    }
+    let shown = wanted["id"].as_str().map(str::to_owned).or_else(|| match &spec.connect {
+        Connect::Command(command) => command.first().cloned(),
+        Connect::Endpoint(endpoint) => Some(endpoint.clone()),
+    });
+    let shown = line(&shown.unwrap_or_default(), 200);
+    print(&format!("starting {shown} … "))?;
+    let start = Instant::now();
+    let began: anyhow::Result<Value> = client.post("/v1/runtimes", &wanted, "starting the agent").await;
+    let began = match began {
+        Ok(began) => began,
+        Err(error) => {
+            print("failed\n")?;
+            return Err(error);
+        }
+    };
+    let runtime_id = began["runtime_id"].as_str().unwrap_or_default().to_owned();
+    loop {
+        let there = client.runtimes().await?.into_iter().find(|one| one.runtime_id.as_str() == runtime_id);
+        let problem = match there {
+            Some(runtime) if runtime.state == RuntimeState::Ready => {
+                let agent = runtime.agent.as_deref().map(|agent| format!(" ({})", line(agent, 100))).unwrap_or_default();
+                print(&format!("ready in {:.1} s{agent}\n", start.elapsed().as_secs_f64()))?;
+                return Ok(runtime);
+            }
+            Some(runtime) if runtime.state == RuntimeState::Exited => {
+                let why = runtime.problem.clone().unwrap_or_else(|| "it ended".into());
+                let tail = runtime.stderr_tail.trim_end();
+                if tail.is_empty() { why } else { format!("{why}; it said:\n{tail}") }
+            }
+            None => "it is gone".into(),
+            Some(_) if start.elapsed() > AGENT_START => "it is not ready after a long time; `plexus stop` ends it".into(),
+            Some(_) => {
+                tokio::time::sleep(LOOK).await;
+                continue;
+            }
+        };
+        print("failed\n")?;
+        return Err(Failure::plain(format!("{shown} did not start: {problem}")));
+    }
+}

@@ -1,0 +1,133 @@
+//! `plexus serve`.
+
+use std::io::{IsTerminal as _, Write as _};
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use plexus::config::{self, Config, Surroundings};
+use plexus::{Gateway, StartError};
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::args::Serve;
+use super::home::Home;
+use super::term::Paint;
+use super::{BAD_CONFIG, FAILURE, Failure, Outcome, commands};
+
+/// The configuration's name in the state folder, used when none is given.
+const CONFIG_FILE: &str = "plexus.toml";
+
+/// What must happen while there is one thread.
+pub(crate) fn before(args: &Serve) -> anyhow::Result<()> {
+    if args.detach {
+        // A session of our own: the terminal's end is not ours. Fails only for a group leader, which we are then already.
+        let _ = rustix::process::setsid();
+    }
+    Ok(())
+}
+
+fn log_to_stderr() {
+    let filter = tracing_subscriber::EnvFilter::try_from_env("PLEXUS_LOG")
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
+    let colour = Paint::stderr().is_on();
+    // Fails only if a log is there already.
+    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(colour).try_init();
+}
+
+/// This program, for runtimes that are parts of it.
+pub(crate) fn this_program() -> anyhow::Result<PathBuf> {
+    std::env::current_exe().context("cannot tell where the plexus program is")
+}
+
+pub(crate) async fn serve(args: Serve) -> Outcome {
+    log_to_stderr();
+    let home = Home::find()?;
+    home.create()?;
+    let exe = this_program()?;
+    let around = Surroundings::of_this_process(exe.clone()).context("the current folder")?;
+    let file = args.config.clone().or_else(|| Some(home.dir().join(CONFIG_FILE)).filter(|file| file.exists()));
+    let mut config = match &file {
+        Some(file) => Config::load(file, &around).map_err(|why| Failure::new(BAD_CONFIG, why.to_string()))?,
+        None => Config::default(),
+    };
+    if let Some(listen) = &args.listen {
+        config.listen =
+            config::parse_listen(listen).map_err(|why| Failure::new(BAD_CONFIG, format!("--listen: {why}")))?;
+    }
+    let runtimes: Vec<String> = config.runtimes.iter().map(|runtime| runtime.spec.id.to_string()).collect();
+    let gateway = match Gateway::start(config, home.dir().to_owned(), exe).await {
+        Ok(gateway) => gateway,
+        Err(why @ StartError::AlreadyRunning { .. }) => {
+            let fix = "use it (`plexus ls`), stop it first, or give this one another PLEXUS_HOME";
+            return Err(Failure::new(FAILURE, format!("{why}; {fix}")).into());
+        }
+        #[allow(unreachable_patterns, reason = "which errors there are is the roof's affair")]
+        Err(why) => return Err(Failure::new(FAILURE, why.to_string()).into()),
+    };
+    let url = format!("{}/#code={}", gateway.url().trim_end_matches('/'), gateway.admin_code());
+    banner(&url, &gateway.url(), file.as_deref(), &home, &runtimes)?;
+    if args.open && !commands::browse(&url) {
+        tracing::warn!("no browser could be opened: open the printed address yourself");
+    }
+    let (first, second) = (stopping()?, stopping()?);
+    tokio::pin!(second);
+    let mut run = Box::pin(gateway.run(first));
+    let end = async {
+        second.as_mut().await;
+        tracing::info!("stopping; once more to stop at once");
+        // The same signal came to both; this one is the next.
+        match stopping() {
+            Ok(next) => next.await,
+            Err(_) => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        () = &mut run => Ok(0),
+        () = end => {
+            tracing::warn!("stopped at once");
+            Ok(FAILURE)
+        }
+    }
+}
+
+/// Resolves at the first SIGINT or SIGTERM after the call.
+fn stopping() -> anyhow::Result<impl Future<Output = ()>> {
+    let (mut int, mut term) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    Ok(async move {
+        tokio::select! {
+            _ = int.recv() => {}
+            _ = term.recv() => {}
+        }
+    })
+}
+
+/// The one-time code goes to stdout alone: a log must not hold it, and a log is what stdout of a detached gateway is.
+fn banner(
+    url: &str,
+    base: &str,
+    config: Option<&std::path::Path>,
+    home: &Home,
+    runtimes: &[String],
+) -> anyhow::Result<()> {
+    let paint = Paint::stdout();
+    let mut out = std::io::stdout().lock();
+    let to_file = rustix::fs::fstat(std::io::stdout()).is_ok_and(|stat| {
+        rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::RegularFile
+    });
+    if to_file && !std::io::stdout().is_terminal() {
+        writeln!(out, "plexus {} at {base} (`plexus open` signs a browser in)", env!("CARGO_PKG_VERSION"))?;
+    } else {
+        writeln!(out, "{} {}", paint.bold("plexus"), env!("CARGO_PKG_VERSION"))?;
+        writeln!(out, "  open      {}", paint.green(url))?;
+        writeln!(out, "            good once, for 2 minutes; `plexus open` makes another")?;
+    }
+    writeln!(out, "  state     {}", home.dir().display())?;
+    if let Some(config) = config {
+        writeln!(out, "  config    {}", config.display())?;
+    }
+    match runtimes {
+        [] => writeln!(out, "  runtimes  none yet: `plexus run demo` in another terminal tries one out")?,
+        some => writeln!(out, "  runtimes  {}", some.join(", "))?,
+    }
+    out.flush()?;
+    Ok(())
+}

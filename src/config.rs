@@ -1,0 +1,772 @@
+//! The configuration file. One file, though long: every option stands once, where it is read, checked and explained.
+//!
+//! Read by hand from TOML's spanned tree rather than through derived types, so that every problem (not only the first)
+//! is told with file, line, column, key and fix. Keys that are not known are refused. `config/plexus.toml` documents
+//! every option; a test holds it equal to [`Config::default`].
+
+use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::value::RawValue;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::dialects;
+use crate::model::{Connect, RestartPolicy, RuntimeId, RuntimeSpec};
+use crate::runtimes::presets;
+
+/// Where the gateway listens if nothing else is said.
+pub const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7420);
+/// How long events are kept, in days.
+pub const MAX_AGE_DAYS: u64 = 90;
+/// How many bytes of events are kept: 20 GiB.
+pub const MAX_BYTES: u64 = 20 << 30;
+/// The longest line taken from a runtime, in bytes: 64 MiB. Of a longer one the beginning is kept as a `raw` event.
+pub const LINE_MAX: usize = 64 << 20;
+/// The least `line_max`: agents put whole files into one line.
+const LINE_MAX_LEAST: u64 = 64 << 10;
+/// The most `line_max`: a line is held in memory whole.
+const LINE_MAX_MOST: u64 = 1 << 30;
+/// The largest configuration file that is read, in bytes; a larger one is no configuration.
+const FILE_MAX: u64 = 1 << 20;
+/// How far a misspelt name may be from a known one to be taken for it, in edits.
+const TYPO_MAX: usize = 2;
+
+/// What the gateway is told at its start.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The address to listen on; loopback only. Port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// `Host` values allowed besides the address itself: the names that a TLS proxy in front is reached by.
+    pub public_hosts: Vec<String>,
+    /// What a crash may take.
+    pub durability: Durability,
+    /// What is kept how long.
+    pub retention: Retention,
+    /// Open requests expire after this; `None`: never.
+    pub expire_after: Option<Duration>,
+    /// The longest line taken from a runtime, in bytes.
+    pub line_max: usize,
+    /// Runtimes to start with the gateway.
+    pub runtimes: Vec<RuntimeConfig>,
+}
+
+/// What a crash may take. Answers to requests are always synced to the disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// Survives the death of the process at any instant; the last moments before a power cut may be lost.
+    #[default]
+    Process,
+    /// Survives a power cut too: every commit waits for the disk.
+    Power,
+}
+
+/// What is kept how long. What an open request or an unfinished run needs is kept past both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retention {
+    /// Events older than this many days go; `None`: never.
+    pub max_age_days: Option<u64>,
+    /// The oldest events go when there are more bytes than this; `None`: never.
+    pub max_bytes: Option<u64>,
+}
+
+/// A runtime to start with the gateway.
+#[derive(Clone, Debug)]
+pub struct RuntimeConfig {
+    /// The runtime.
+    pub spec: RuntimeSpec,
+    /// Whether to open a session in it at the start.
+    pub session: bool,
+    /// That session's title.
+    pub title: Option<String>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            listen: LISTEN,
+            public_hosts: Vec::new(),
+            durability: Durability::Process,
+            retention: Retention { max_age_days: Some(MAX_AGE_DAYS), max_bytes: Some(MAX_BYTES) },
+            expire_after: None,
+            line_max: LINE_MAX,
+            runtimes: Vec::new(),
+        }
+    }
+}
+
+/// What a configuration refers to outside itself.
+#[derive(Clone, Debug)]
+pub struct Surroundings {
+    /// The running program, for the `demo` preset.
+    pub exe: PathBuf,
+    /// Where relative folders start: the folder in which the gateway was started. Absolute.
+    pub cwd: PathBuf,
+    /// The environment, for `${VAR}`. Values that are no UTF-8 are left out.
+    pub env: BTreeMap<String, String>,
+}
+
+impl Surroundings {
+    /// Those of this process.
+    ///
+    /// # Errors
+    /// When the current folder is gone or may not be read.
+    pub fn of_this_process(exe: PathBuf) -> std::io::Result<Self> {
+        let env = std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+        Ok(Self { exe, cwd: std::env::current_dir()?, env: env.collect() })
+    }
+
+    fn var(&self, name: &str) -> Option<String> {
+        self.env.get(name).cloned()
+    }
+}
+
+/// Something in the file that cannot be obeyed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The file, as it was named.
+    pub file: String,
+    /// Line from 1, and column from 1 in characters; none when the file could not be read.
+    pub place: Option<(usize, usize)>,
+    /// The key with its tables (`runtime.cwd`); empty when no key is to blame.
+    pub key: String,
+    /// What is wrong, and the fix.
+    pub message: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.file)?;
+        if let Some((line, column)) = self.place {
+            write!(f, ":{line}:{column}")?;
+        }
+        if !self.key.is_empty() {
+            write!(f, ": {}", self.key)?;
+        }
+        write!(f, ": {}", self.message)
+    }
+}
+
+/// The file cannot be obeyed; every reason there is, in the file's order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigError {
+    /// Never empty.
+    pub problems: Vec<Problem>,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (n, problem) in self.problems.iter().enumerate() {
+            if n > 0 {
+                f.write_str("\n")?;
+            }
+            problem.fmt(f)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+impl Config {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// The file cannot be read, or not obeyed.
+    pub fn load(path: &Path, around: &Surroundings) -> Result<Self, ConfigError> {
+        let file = path.display().to_string();
+        let fail = |message: String| {
+            let problem = Problem { file: file.clone(), place: None, key: String::new(), message };
+            Err(ConfigError { problems: vec![problem] })
+        };
+        match std::fs::metadata(path) {
+            Ok(meta) if meta.is_dir() => return fail("is a folder: name the file in it".into()),
+            Ok(meta) if meta.len() > FILE_MAX => return fail(format!("is larger than {FILE_MAX} bytes: is it the right file?")),
+            Ok(_) => {}
+            Err(why) if why.kind() == std::io::ErrorKind::NotFound => {
+                return fail("there is no such file: check the path after -c".into());
+            }
+            Err(why) => return fail(format!("cannot be read ({why}): check its permissions")),
+        }
+        match std::fs::read(path).map(String::from_utf8) {
+            Ok(Ok(text)) => Self::parse(&text, &file, around),
+            Ok(Err(_)) => fail("is not UTF-8 text: save it as UTF-8".into()),
+            Err(why) => fail(format!("cannot be read ({why}): check its permissions")),
+        }
+    }
+
+    /// Reads a configuration from its text; `file` is its name in messages.
+    ///
+    /// # Errors
+    /// The text cannot be obeyed.
+    pub fn parse(text: &str, file: &str, around: &Surroundings) -> Result<Self, ConfigError> {
+        let doc = Doc { text, file, problems: RefCell::default() };
+        let config = match DeTable::parse(text) {
+            Ok(root) => {
+                let span = root.span();
+                let mut root = Fields::new(&doc, String::new(), span, root.into_inner());
+                let config = read(&mut root, around);
+                root.finish();
+                config
+            }
+            Err(why) => {
+                let message = why.message().lines().collect::<Vec<_>>().join(", ");
+                doc.problem(why.span().unwrap_or(0..0), "", format!("not TOML: {message}"));
+                Self::default()
+            }
+        };
+        let mut problems = doc.problems.into_inner();
+        problems.sort_by_key(|problem: &Problem| problem.place);
+        if problems.is_empty() { Ok(config) } else { Err(ConfigError { problems }) }
+    }
+}
+
+/// Reads an address to listen on: `127.0.0.1:7420`, `[::1]:7420`, `localhost:7420`.
+///
+/// # Errors
+/// What is wrong with it and the fix, in words.
+pub fn parse_listen(text: &str) -> Result<SocketAddr, String> {
+    let addr = match text.strip_prefix("localhost:") {
+        Some(port) => format!("127.0.0.1:{port}").parse(),
+        None => text.parse::<SocketAddr>(),
+    };
+    match addr {
+        Ok(addr) if addr.ip().is_loopback() => Ok(addr),
+        Ok(addr) => Err(format!(
+            "{} is reachable from other machines, which needs TLS, which this version does not serve: keep 127.0.0.1 and \
+             put a TLS proxy in front (public_hosts)",
+            addr.ip()
+        )),
+        Err(_) => Err(format!("\"{text}\" is no address and port: write \"{LISTEN}\"")),
+    }
+}
+
+fn read(root: &mut Fields<'_, '_>, around: &Surroundings) -> Config {
+    let mut config = Config::default();
+    if let Some((span, text)) = root.text("listen", "\"127.0.0.1:7420\"") {
+        match parse_listen(&text) {
+            Ok(addr) => config.listen = addr,
+            Err(message) => root.problem(span, "listen", message),
+        }
+    }
+    for (span, host) in root.texts("public_hosts", "[\"plexus.example.org\"]").unwrap_or_default() {
+        if host.parse::<http::uri::Authority>().is_ok_and(|name| !name.as_str().contains('@') && !name.host().is_empty()) {
+            config.public_hosts.push(host.to_ascii_lowercase());
+        } else {
+            let fix = "write the bare name, with its port unless it is the usual one: \"plexus.example.org\"";
+            root.problem(span, "public_hosts", format!("\"{host}\" is no host: {fix}"));
+        }
+    }
+    if let Some(mut log) = root.table("log") {
+        let words = [("process", Durability::Process), ("power", Durability::Power)];
+        config.durability = log.word("durability", &words).unwrap_or_default();
+        log.finish();
+    }
+    if let Some(mut retention) = root.table("retention") {
+        let none_if_zero = |n: u64| (n > 0).then_some(n);
+        if let Some(days) = retention.number("max_age_days", 0, 36_500) {
+            config.retention.max_age_days = none_if_zero(days);
+        }
+        if let Some(bytes) = retention.number("max_bytes", 0, i64::MAX as u64) {
+            config.retention.max_bytes = none_if_zero(bytes);
+        }
+        retention.finish();
+    }
+    if let Some(mut requests) = root.table("requests") {
+        if let Some((span, text)) = requests.text("expire_after", "\"15m\"") {
+            match duration(&text) {
+                Some(after) => config.expire_after = Some(after),
+                None => {
+                    let fix = "write a whole number above 0 and s, m, h or d: \"15m\"";
+                    requests.problem(span, "expire_after", format!("\"{text}\" is no time span: {fix}"));
+                }
+            }
+        }
+        requests.finish();
+    }
+    if let Some(mut limits) = root.table("limits") {
+        if let Some(bytes) = limits.number("line_max", LINE_MAX_LEAST, LINE_MAX_MOST) {
+            config.line_max = usize::try_from(bytes).unwrap_or(LINE_MAX);
+        }
+        limits.finish();
+    }
+    let mut ids: BTreeMap<RuntimeId, usize> = BTreeMap::new();
+    for mut fields in root.tables("runtime") {
+        if let Some((span, runtime)) = read_runtime(&mut fields, around) {
+            let line = fields.doc.place(span.start).0;
+            if let Some(first) = ids.get(&runtime.spec.id) {
+                let message = format!(
+                    "\"{}\" is already the id of the runtime in line {first}: give each its own (id = \"{}-2\")",
+                    runtime.spec.id, runtime.spec.id
+                );
+                fields.problem(span, "id", message);
+            } else {
+                ids.insert(runtime.spec.id.clone(), line);
+                config.runtimes.push(runtime);
+            }
+        }
+        fields.finish();
+    }
+    config
+}
+
+/// Reads one `[[runtime]]`. Every key is asked for, whatever is wrong with another, so that all problems are told.
+fn read_runtime(fields: &mut Fields<'_, '_>, around: &Surroundings) -> Option<(Range<usize>, RuntimeConfig)> {
+    let whole = fields.span.clone();
+    let id = fields.text("id", "\"gemini\"");
+    let preset = fields.text("preset", "\"gemini\"");
+    let dialect = fields.text("dialect", "\"acp\"");
+    let command = fields.texts("command", "[\"gemini\", \"--acp\"]");
+    let command_at = fields.last.clone();
+    let connect = fields.text("connect", "\"ws://127.0.0.1:9999/\"");
+    let cwd = fields.text("cwd", "\".\"");
+    let env = fields.env("env", around);
+    let pass_env = fields.texts("pass_env", "[\"MY_VARIABLE\"]");
+    let restart_words =
+        [("never", RestartPolicy::Never), ("on-failure", RestartPolicy::OnFailure), ("always", RestartPolicy::Always)];
+    let restart = fields.word("restart", &restart_words);
+    let auth_method = fields.text("auth_method", "\"gemini-api-key\"");
+    let session_meta = fields.json("session_meta");
+    let session = fields.flag("session").unwrap_or(false);
+    let title = fields.text("title", "\"My project\"");
+
+    let known = |names: Vec<&str>, what: &str, got: &str| {
+        let hint = match nearest(got, names.iter().copied()) {
+            Some(near) => format!("did you mean \"{near}\"? "),
+            None => String::new(),
+        };
+        format!("unknown {what} \"{got}\"; {hint}Known: {}", names.join(", "))
+    };
+    let mut spec = match (&preset, &dialect) {
+        (Some((at, name)), None) => {
+            let found = presets::preset(name, &around.exe, |var| around.var(var)).ok();
+            if found.is_none() {
+                fields.problem(at.clone(), "preset", known(preset_names(), "preset", name));
+            }
+            found
+        }
+        (None, Some((at, name))) => {
+            if dialects::find(name).is_none() {
+                let names = dialects::TABLE.iter().map(|(name, _)| *name).collect();
+                fields.problem(at.clone(), "dialect", known(names, "dialect", name));
+            }
+            if command.is_none() && connect.is_none() && !fields.has("command") && !fields.has("connect") {
+                let fix = "write command = [\"PROGRAM\", \"ARGUMENT\"], or connect = \"ws://...\"";
+                fields.problem(whole.clone(), "", format!("a runtime needs a program or an endpoint: {fix}"));
+            }
+            if id.is_none() && !fields.has("id") {
+                fields.problem(whole.clone(), "", "a runtime needs a name: write id = \"...\"".into());
+            }
+            Some(RuntimeSpec {
+                id: RuntimeId::trusted("unnamed"),
+                dialect: name.clone(),
+                connect: Connect::Command(Vec::new()),
+                cwd: PathBuf::new(),
+                env: BTreeMap::new(),
+                pass_env: Vec::new(),
+                restart: RestartPolicy::Never,
+                auth_method: None,
+                session_meta: None,
+            })
+        }
+        (Some(_), Some((at, _))) => {
+            fields.problem(at.clone(), "dialect", "a preset knows its dialect: remove one of the two".into());
+            None
+        }
+        (None, None) => {
+            if !fields.has("preset") && !fields.has("dialect") {
+                let names = preset_names().join(", ");
+                let fix = format!("write preset = one of {names}; or dialect and command");
+                fields.problem(whole.clone(), "", format!("a runtime needs a kind: {fix}"));
+            }
+            None
+        }
+    };
+    let mut at = whole;
+    if let Some((span, text)) = id {
+        match text.parse::<RuntimeId>() {
+            Ok(id) => {
+                if let Some(spec) = &mut spec {
+                    spec.id = id;
+                }
+            }
+            Err(why) => fields.problem(span.clone(), "id", format!("\"{text}\" is {why}")),
+        }
+        at = span;
+    }
+    if let Some((span, endpoint)) = connect {
+        if command.is_some() {
+            fields.problem(span, "connect", "a runtime is started or connected to: remove command or connect".into());
+        } else if ["ws://", "http://", "unix:"].iter().any(|scheme| endpoint.starts_with(scheme)) {
+            if let Some(spec) = &mut spec {
+                spec.connect = Connect::Endpoint(endpoint);
+            }
+        } else {
+            let fix = "write ws://..., http://... or unix:/path";
+            fields.problem(span, "connect", format!("\"{endpoint}\" is no endpoint: {fix}"));
+        }
+    }
+    if let Some(words) = command {
+        let words: Vec<String> = words.into_iter().map(|(_, word)| word).collect();
+        if words.first().is_none_or(String::is_empty) {
+            let message = "names no program: write command = [\"gemini\", \"--acp\"]";
+            fields.problem(command_at, "command", message.into());
+        } else if let Some(spec) = &mut spec {
+            spec.connect = Connect::Command(words);
+        }
+    }
+    let folder = match &cwd {
+        Some((_, text)) => match text.strip_prefix("~/").or((text == "~").then_some("")) {
+            Some(rest) => around.var("HOME").map_or_else(|| around.cwd.join(text), |home| Path::new(&home).join(rest)),
+            None => around.cwd.join(text),
+        },
+        None => around.cwd.clone(),
+    };
+    if let Some((span, text)) = cwd.filter(|_| !folder.is_dir()) {
+        fields.problem(span, "cwd", format!("\"{text}\" is no folder: make it, or name another"));
+    }
+    for (span, name) in pass_env.iter().flatten() {
+        if name.is_empty() || name.contains(['=', '\0']) {
+            fields.problem(span.clone(), "pass_env", format!("\"{name}\" is no variable's name: write its name alone"));
+        }
+    }
+    if let Some((span, _)) = title.as_ref().filter(|_| !session) {
+        fields.problem(span.clone(), "title", "is the title of the first session: add session = true".into());
+    }
+    let mut spec = spec?;
+    spec.cwd = folder;
+    spec.env.extend(env.unwrap_or_default());
+    spec.pass_env.extend(pass_env.into_iter().flatten().map(|(_, name)| name));
+    spec.restart = restart.unwrap_or(spec.restart);
+    spec.auth_method = auth_method.map(|(_, method)| method).or(spec.auth_method);
+    spec.session_meta = session_meta.or(spec.session_meta);
+    Some((at, RuntimeConfig { spec, session, title: title.map(|(_, title)| title) }))
+}
+
+fn preset_names() -> Vec<&'static str> {
+    presets::presets().iter().map(|preset| preset.name).collect()
+}
+
+/// `90s`, `15m`, `8h`, `2d`: a whole number above 0 and its unit.
+fn duration(text: &str) -> Option<Duration> {
+    let unit = match text.as_bytes().last()? {
+        b's' => 1,
+        b'm' => 60,
+        b'h' => 3600,
+        b'd' => 86_400,
+        _ => return None,
+    };
+    let number: u64 = text[..text.len() - 1].parse().ok()?;
+    Some(Duration::from_secs(number.checked_mul(unit)?)).filter(|span| !span.is_zero())
+}
+
+/// Replaces `${VAR}` by the variable's value and `$$` by a dollar.
+fn expand(text: &str, var: impl Fn(&str) -> Option<String>) -> Result<String, String> {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find('$') {
+        out.push_str(&rest[..at]);
+        rest = &rest[at + 1..];
+        if let Some(after) = rest.strip_prefix('$') {
+            out.push('$');
+            rest = after;
+        } else if let Some((name, after)) = rest.strip_prefix('{').and_then(|rest| rest.split_once('}')) {
+            match var(name) {
+                Some(value) => out.push_str(&value),
+                None => {
+                    return Err(format!("the variable {name} is not set: set it before the start, or write the value here"));
+                }
+            }
+            rest = after;
+        } else {
+            return Err("a lone $: write ${NAME} for a variable's value, or $$ for a dollar".into());
+        }
+    }
+    out.push_str(rest);
+    Ok(out)
+}
+
+/// The known name that `got` is most likely a misspelling of.
+pub fn nearest<'n>(got: &str, known: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
+    let folded = got.to_ascii_lowercase().replace('-', "_");
+    let distance = |name: &str| edits(&folded, &name.to_ascii_lowercase().replace('-', "_"));
+    known
+        .into_iter()
+        .map(|name| (distance(name), name))
+        .filter(|(edits, name)| *edits <= TYPO_MAX && *edits < name.len())
+        .min_by_key(|(edits, _)| *edits)
+        .map(|(_, name)| name)
+}
+
+/// How many letters to insert, remove, change or swap with their neighbour to come from `a` to `b`.
+fn edits(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let mut rows: [Vec<usize>; 3] = [vec![], vec![], (0..=b.len()).collect()];
+    for i in 0..a.len() {
+        rows.rotate_left(1);
+        let mut row = vec![i + 1];
+        for j in 0..b.len() {
+            let change = rows[1][j] + usize::from(a[i] != b[j]);
+            let mut best = change.min(rows[1][j + 1] + 1).min(row[j] + 1);
+            if i > 0 && j > 0 && a[i] == b[j - 1] && a[i - 1] == b[j] {
+                best = best.min(rows[0][j - 1] + 1);
+            }
+            row.push(best);
+        }
+        rows[2] = row;
+    }
+    rows[2][b.len()]
+}
+
+/// The file's text, and what was found wrong in it.
+struct Doc<'d> {
+    text: &'d str,
+    file: &'d str,
+    problems: RefCell<Vec<Problem>>,
+}
+
+impl Doc<'_> {
+    /// Line and column, both from 1, of a byte.
+    fn place(&self, byte: usize) -> (usize, usize) {
+        let before = self.text.get(..byte.min(self.text.len())).unwrap_or(self.text);
+        let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+        (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
+    }
+
+    fn problem(&self, at: Range<usize>, key: &str, message: String) {
+        let place = Some(self.place(at.start));
+        self.problems.borrow_mut().push(Problem { file: self.file.into(), place, key: key.into(), message });
+    }
+}
+
+/// The keys of one table. Each is asked for by name once; what nobody asked for is unknown.
+struct Fields<'d, 'i> {
+    doc: &'d Doc<'d>,
+    path: String,
+    span: Range<usize>,
+    entries: BTreeMap<String, (Range<usize>, Spanned<DeValue<'i>>)>,
+    asked: Vec<&'static str>,
+    present: Vec<&'static str>,
+    /// Where the value asked for last stands.
+    last: Range<usize>,
+}
+
+impl<'d, 'i> Fields<'d, 'i> {
+    fn new(doc: &'d Doc<'d>, path: String, span: Range<usize>, table: DeTable<'i>) -> Self {
+        let entries = table.into_iter().map(|(key, value)| (key.get_ref().to_string(), (key.span(), value))).collect();
+        Self { doc, path, span, entries, asked: Vec::new(), present: Vec::new(), last: 0..0 }
+    }
+
+    fn key(&self, key: &str) -> String {
+        match (self.path.as_str(), key) {
+            ("", key) => key.to_owned(),
+            (path, "") => path.to_owned(),
+            (path, key) => format!("{path}.{key}"),
+        }
+    }
+
+    fn problem(&self, at: Range<usize>, key: &str, message: String) {
+        self.doc.problem(at, &self.key(key), message);
+    }
+
+    /// Whether a key that was asked for is there, well formed or not.
+    fn has(&self, key: &str) -> bool {
+        self.present.contains(&key)
+    }
+
+    fn take(&mut self, key: &'static str) -> Option<Spanned<DeValue<'i>>> {
+        self.asked.push(key);
+        let (_, value) = self.entries.remove(key)?;
+        self.present.push(key);
+        self.last = value.span();
+        Some(value)
+    }
+
+    fn wrong(&self, key: &str, value: &Spanned<DeValue<'_>>, want: &str, example: &str) {
+        let found = value.get_ref().type_str();
+        self.problem(value.span(), key, format!("must be {want}, not {}: write {key} = {example}", article(found)));
+    }
+
+    fn text(&mut self, key: &'static str, example: &str) -> Option<(Range<usize>, String)> {
+        let value = self.take(key)?;
+        let text = value.get_ref().as_str().map(str::to_owned);
+        if text.is_none() {
+            self.wrong(key, &value, "text", example);
+        }
+        Some((value.span(), text?))
+    }
+
+    fn texts(&mut self, key: &'static str, example: &str) -> Option<Vec<(Range<usize>, String)>> {
+        let value = self.take(key)?;
+        let Some(list) = value.get_ref().as_array() else {
+            self.wrong(key, &value, "a list of texts", example);
+            return None;
+        };
+        let mut texts = Vec::new();
+        for item in list {
+            match item.get_ref().as_str() {
+                Some(text) => texts.push((item.span(), text.to_owned())),
+                None => {
+                    self.wrong(key, item, "a list of texts", example);
+                    return None;
+                }
+            }
+        }
+        Some(texts)
+    }
+
+    fn word<T: Copy>(&mut self, key: &'static str, words: &[(&str, T)]) -> Option<T> {
+        let names: Vec<&str> = words.iter().map(|(name, _)| *name).collect();
+        let (span, text) = self.text(key, &format!("\"{}\"", names[0]))?;
+        let found = words.iter().find(|(name, _)| *name == text).map(|(_, value)| *value);
+        if found.is_none() {
+            self.problem(span, key, format!("\"{text}\" is not one of {}", names.join(", ")));
+        }
+        found
+    }
+
+    fn number(&mut self, key: &'static str, least: u64, most: u64) -> Option<u64> {
+        let value = self.take(key)?;
+        let Some(integer) = value.get_ref().as_integer() else {
+            self.wrong(key, &value, "a whole number", &least.max(1).to_string());
+            return None;
+        };
+        let number = u64::from_str_radix(integer.as_str(), integer.radix()).ok();
+        let number = number.filter(|number| (least..=most).contains(number));
+        if number.is_none() {
+            self.problem(value.span(), key, format!("{} is out of range: from {least} to {most}", integer.as_str()));
+        }
+        number
+    }
+
+    fn flag(&mut self, key: &'static str) -> Option<bool> {
+        let value = self.take(key)?;
+        let flag = value.get_ref().as_bool();
+        if flag.is_none() {
+            self.wrong(key, &value, "true or false", "true");
+        }
+        flag
+    }
+
+    fn env(&mut self, key: &'static str, around: &Surroundings) -> Option<BTreeMap<String, String>> {
+        let value = self.take(key)?;
+        let example = "{ NAME = \"value\" }";
+        let Some(table) = value.get_ref().as_table() else {
+            self.wrong(key, &value, "a table of texts", example);
+            return None;
+        };
+        let mut env = BTreeMap::new();
+        for (name, value) in table {
+            let path = format!("{key}.{}", name.get_ref());
+            let Some(text) = value.get_ref().as_str() else {
+                let found = article(value.get_ref().type_str());
+                self.problem(value.span(), &path, format!("must be text, not {found}: put it in quotes"));
+                continue;
+            };
+            if name.get_ref().is_empty() || name.get_ref().contains(['=', '\0']) {
+                self.problem(name.span(), &path, "is no variable's name: it may not be empty or hold =".into());
+            }
+            match expand(text, |var| around.var(var)) {
+                Ok(text) => {
+                    env.insert(name.get_ref().to_string(), text);
+                }
+                Err(message) => self.problem(value.span(), &path, message),
+            }
+        }
+        Some(env)
+    }
+
+    fn json(&mut self, key: &'static str) -> Option<Box<RawValue>> {
+        let value = self.take(key)?;
+        if !value.get_ref().is_table() {
+            self.wrong(key, &value, "a table", "{ name = \"value\" }");
+            return None;
+        }
+        match json(value.get_ref()).and_then(|value| serde_json::value::to_raw_value(&value).ok()) {
+            Some(raw) => Some(raw),
+            None => {
+                self.problem(value.span(), key, "holds a number that JSON cannot carry: write another".into());
+                None
+            }
+        }
+    }
+
+    fn table(&mut self, key: &'static str) -> Option<Fields<'d, 'i>> {
+        let value = self.take(key)?;
+        let span = value.span();
+        if !value.get_ref().is_table() {
+            let found = article(value.get_ref().type_str());
+            self.problem(span, key, format!("must be a table, not {found}: write [{key}] on a line of its own"));
+            return None;
+        }
+        match value.into_inner() {
+            DeValue::Table(table) => Some(Fields::new(self.doc, self.key(key), span, table)),
+            _ => None,
+        }
+    }
+
+    fn tables(&mut self, key: &'static str) -> Vec<Fields<'d, 'i>> {
+        let Some(value) = self.take(key) else { return Vec::new() };
+        let span = value.span();
+        let found = article(value.get_ref().type_str());
+        let complain = |span: Range<usize>, found: String| {
+            self.problem(span, key, format!("must be a list of tables, not {found}: write [[{key}]] on a line of its own"));
+        };
+        let DeValue::Array(list) = value.into_inner() else {
+            complain(span, found);
+            return Vec::new();
+        };
+        let mut tables = Vec::new();
+        for item in list {
+            let span = item.span();
+            let found = article(item.get_ref().type_str());
+            match item.into_inner() {
+                DeValue::Table(table) => tables.push(Fields::new(self.doc, self.key(key), span, table)),
+                _ => complain(span, found),
+            }
+        }
+        tables
+    }
+
+    /// Tells of every key that nobody asked for.
+    fn finish(&self) {
+        for (key, (span, _)) in &self.entries {
+            let message = match nearest(key, self.asked.iter().copied()) {
+                Some(near) => format!("unknown key; did you mean {near}?"),
+                None => format!("unknown key; known here: {}", self.asked.join(", ")),
+            };
+            self.problem(span.clone(), key, message);
+        }
+    }
+}
+
+/// `an integer`, `a table`.
+fn article(noun: &str) -> String {
+    if noun.starts_with(['a', 'e', 'i', 'o', 'u']) { format!("an {noun}") } else { format!("a {noun}") }
+}
+
+/// The same value in JSON; a date becomes its text. `None` for a number JSON has not.
+fn json(value: &DeValue<'_>) -> Option<serde_json::Value> {
+    use serde_json::Value;
+    Some(match value {
+        DeValue::String(text) => Value::from(text.as_ref()),
+        DeValue::Integer(integer) => Value::from(i64::from_str_radix(integer.as_str(), integer.radix()).ok()?),
+        DeValue::Float(float) => Value::Number(serde_json::Number::from_f64(float.as_str().parse().ok()?)?),
+        DeValue::Boolean(flag) => Value::from(*flag),
+        DeValue::Datetime(at) => Value::from(at.to_string()),
+        DeValue::Array(list) => Value::Array(list.iter().map(|item| json(item.get_ref())).collect::<Option<_>>()?),
+        DeValue::Table(table) => {
+            let fields = table.iter().map(|(key, value)| Some((key.get_ref().to_string(), json(value.get_ref())?)));
+            Value::Object(fields.collect::<Option<_>>()?)
+        }
+    })
+}
+
+#[cfg(test)]
+#[path = "config_tests.rs"]
+mod tests;

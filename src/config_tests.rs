@@ -1,0 +1,302 @@
+//! The configuration's promises: the documented file is the default, and every mistake is told with its place and fix.
+
+use super::*;
+
+fn around() -> Surroundings {
+    let env = [("HOME", "/"), ("KEY", "secret"), ("GEMINI_API_KEY", "k")];
+    Surroundings {
+        exe: "/opt/plexus".into(),
+        cwd: "/".into(),
+        env: env.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect(),
+    }
+}
+
+fn parse(text: &str) -> Result<Config, String> {
+    Config::parse(text, "p.toml", &around()).map_err(|why| why.to_string())
+}
+
+/// Everything a configuration says, in a form that can be compared.
+fn facts(config: &Config) -> String {
+    format!("{config:?}")
+}
+
+const DOCUMENTED: &str = include_str!("../config/plexus.toml");
+
+#[test]
+fn the_documented_file_is_the_default() {
+    assert_eq!(facts(&parse(DOCUMENTED).unwrap()), facts(&Config::default()));
+    assert_eq!(facts(&parse("").unwrap()), facts(&Config::default()));
+}
+
+#[test]
+fn the_documented_file_has_every_key_and_no_other() {
+    // What is commented out with one `# ` and looks like a key or a table is an option without a default.
+    let option = |line: &&str| {
+        let word = line.split([' ', '=']).next().unwrap_or_default();
+        line.starts_with("[[") || (line.contains(" = ") && word.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'))
+    };
+    let all: Vec<&str> = DOCUMENTED.lines().map(|line| line.strip_prefix("# ").filter(option).unwrap_or(line)).collect();
+    // A runtime has a preset, or a dialect and the rest: read both ways.
+    let without = |keys: &[&str]| {
+        let keep = |line: &&&str| !keys.iter().any(|key| line.starts_with(&format!("{key} = ")));
+        all.iter().filter(keep).map(|line| format!("{line}\n")).collect::<String>()
+    };
+    for text in [without(&["dialect", "connect"]), without(&["preset", "connect"]), without(&["preset", "command"])] {
+        let config = parse(&text.replace("session = false", "session = true")).unwrap();
+        assert_eq!(config.expire_after, Some(Duration::from_secs(900)));
+        assert_eq!(config.runtimes.len(), 1);
+        assert_eq!(config.runtimes[0].spec.env["GEMINI_API_KEY"], "k");
+    }
+    // Every key that the code asks for stands there: what it knows, it tells of in its error for an unknown one.
+    let known = |text: &str| {
+        let error = parse(text).unwrap_err();
+        let (_, list) = error.split_once("known here: ").unwrap();
+        list.lines().next().unwrap().split(", ").map(str::to_owned).collect::<Vec<_>>()
+    };
+    let tables = ["", "[log]\n", "[retention]\n", "[requests]\n", "[limits]\n", "[[runtime]]\npreset = \"demo\"\n"];
+    for key in tables.iter().flat_map(|table| known(&format!("{table}quite_unknown = 1\n"))) {
+        let there = |line: &&str| {
+            line.starts_with(&format!("{key} = ")) || *line == format!("[{key}]") || *line == format!("[[{key}]]")
+        };
+        assert!(all.iter().any(|line| there(&line)), "{key} is not documented");
+    }
+}
+
+#[test]
+fn the_demo_file_starts_the_demo_with_a_session() {
+    let config = parse(include_str!("../config/demo.toml")).unwrap();
+    let [runtime] = &config.runtimes[..] else { panic!("{config:?}") };
+    assert_eq!(runtime.spec.connect, Connect::Command(vec!["/opt/plexus".into(), "agent".into(), "demo".into()]));
+    assert!(runtime.session);
+}
+
+#[test]
+fn every_option_is_read() {
+    let config = parse(
+        r#"
+        listen = "[::1]:0"
+        public_hosts = ["Plexus.example.org", "x.example:8443"]
+        log.durability = "power"
+        retention = { max_age_days = 0, max_bytes = 1_000 }
+        requests.expire_after = "2h"
+        limits.line_max = 0x10_0000
+
+        [[runtime]]
+        id = "mine"
+        dialect = "acp"
+        command = ["agent", "--acp"]
+        cwd = "~/tmp"
+        env = { A = "x${KEY}y$$z", B = "" }
+        pass_env = ["FOO", "BAR_*"]
+        restart = "on-failure"
+        auth_method = "key"
+        session_meta = { a = { b = [1, 2.5, true, "t"] } }
+        session = true
+        title = "T"
+
+        [[runtime]]
+        preset = "gemini"
+        id = "gemini-2"
+        command = ["/opt/gemini", "--acp"]
+
+        [[runtime]]
+        id = "far"
+        dialect = "codelia"
+        connect = "unix:/run/x"
+        "#,
+    )
+    .unwrap();
+    assert_eq!(config.listen.to_string(), "[::1]:0");
+    assert_eq!(config.public_hosts, ["plexus.example.org", "x.example:8443"]);
+    assert_eq!(config.durability, Durability::Power);
+    assert_eq!(config.retention, Retention { max_age_days: None, max_bytes: Some(1000) });
+    assert_eq!(config.expire_after, Some(Duration::from_secs(7200)));
+    assert_eq!(config.line_max, 1 << 20);
+    let mine = &config.runtimes[0];
+    assert_eq!((mine.spec.id.as_str(), mine.spec.dialect.as_str()), ("mine", "acp"));
+    assert_eq!(mine.spec.connect, Connect::Command(vec!["agent".into(), "--acp".into()]));
+    assert_eq!(mine.spec.cwd, Path::new("/tmp"));
+    assert_eq!(mine.spec.env, BTreeMap::from([("A".into(), "xsecrety$z".into()), ("B".into(), String::new())]));
+    assert_eq!(mine.spec.pass_env, ["FOO", "BAR_*"]);
+    assert_eq!(mine.spec.restart, RestartPolicy::OnFailure);
+    assert_eq!(mine.spec.auth_method.as_deref(), Some("key"));
+    assert_eq!(mine.spec.session_meta.as_ref().unwrap().get(), r#"{"a":{"b":[1,2.5,true,"t"]}}"#);
+    assert_eq!((mine.session, mine.title.as_deref()), (true, Some("T")));
+    let gemini = &config.runtimes[1];
+    assert_eq!(gemini.spec.connect, Connect::Command(vec!["/opt/gemini".into(), "--acp".into()]));
+    assert_eq!(gemini.spec.auth_method.as_deref(), Some("gemini-api-key"), "the preset's own");
+    assert_eq!(config.runtimes[2].spec.connect, Connect::Endpoint("unix:/run/x".into()));
+}
+
+#[test]
+fn every_mistake_is_told_with_its_place_and_fix() {
+    let presets = preset_names().join(", ");
+    let kind = format!("p.toml:1:1: runtime: a runtime needs a kind: write preset = one of {presets}; or dialect and command");
+    let unknown_preset = format!("p.toml:2:10: runtime.preset: unknown preset \"gemni\"; did you mean \"gemini\"? Known: {presets}");
+    let cases: &[(&str, &str)] = &[
+        ("lisen = \"x\"", "p.toml:1:1: lisen: unknown key; did you mean listen?"),
+        (
+            "\n  zzz = 1",
+            "p.toml:2:3: zzz: unknown key; known here: listen, public_hosts, log, retention, requests, limits, runtime",
+        ),
+        ("[log]\ndurabilty = \"power\"", "p.toml:2:1: log.durabilty: unknown key; did you mean durability?"),
+        ("listen = 7420", "p.toml:1:10: listen: must be text, not an integer: write listen = \"127.0.0.1:7420\""),
+        ("listen = \"7420\"", "p.toml:1:10: listen: \"7420\" is no address and port: write \"127.0.0.1:7420\""),
+        (
+            "listen = \"0.0.0.0:7420\"",
+            "p.toml:1:10: listen: 0.0.0.0 is reachable from other machines, which needs TLS, which this version does not \
+             serve: keep 127.0.0.1 and put a TLS proxy in front (public_hosts)",
+        ),
+        (
+            "public_hosts = [\"https://x/\"]",
+            "p.toml:1:17: public_hosts: \"https://x/\" is no host: write the bare name, with its port unless it is the \
+             usual one: \"plexus.example.org\"",
+        ),
+        (
+            "public_hosts = \"x\"",
+            "p.toml:1:16: public_hosts: must be a list of texts, not a string: write public_hosts = [\"plexus.example.org\"]",
+        ),
+        ("log = 1", "p.toml:1:7: log: must be a table, not an integer: write [log] on a line of its own"),
+        ("[log]\ndurability = \"disk\"", "p.toml:2:14: log.durability: \"disk\" is not one of process, power"),
+        (
+            "[retention]\nmax_age_days = -1",
+            "p.toml:2:16: retention.max_age_days: -1 is out of range: from 0 to 36500",
+        ),
+        (
+            "[retention]\nmax_bytes = \"1 GB\"",
+            "p.toml:2:13: retention.max_bytes: must be a whole number, not a string: write max_bytes = 1",
+        ),
+        (
+            "[requests]\nexpire_after = \"soon\"",
+            "p.toml:2:16: requests.expire_after: \"soon\" is no time span: write a whole number above 0 and s, m, h or d: \"15m\"",
+        ),
+        (
+            "[requests]\nexpire_after = \"0s\"",
+            "p.toml:2:16: requests.expire_after: \"0s\" is no time span: write a whole number above 0 and s, m, h or d: \"15m\"",
+        ),
+        ("[limits]\nline_max = 1", "p.toml:2:12: limits.line_max: 1 is out of range: from 65536 to 1073741824"),
+        (
+            "[runtime]\npreset = \"demo\"",
+            "p.toml:1:1: runtime: must be a list of tables, not a table: write [[runtime]] on a line of its own",
+        ),
+        ("[[runtime]]", &kind),
+        ("[[runtime]]\npreset = \"gemni\"", &unknown_preset),
+        (
+            "[[runtime]]\nid = \"x\"\ndialect = \"apc\"\ncommand = [\"x\"]",
+            "p.toml:3:11: runtime.dialect: unknown dialect \"apc\"; did you mean \"acp\"? Known: acp, codelia",
+        ),
+        (
+            "[[runtime]]\ndialect = \"acp\"\ncommand = [\"x\"]",
+            "p.toml:1:1: runtime: a runtime needs a name: write id = \"...\"",
+        ),
+        (
+            "[[runtime]]\nid = \"x\"\ndialect = \"acp\"",
+            "p.toml:1:1: runtime: a runtime needs a program or an endpoint: write command = [\"PROGRAM\", \"ARGUMENT\"], or \
+             connect = \"ws://...\"",
+        ),
+        (
+            "[[runtime]]\npreset = \"demo\"\ndialect = \"acp\"",
+            "p.toml:3:11: runtime.dialect: a preset knows its dialect: remove one of the two",
+        ),
+        (
+            "[[runtime]]\nid = \"x\"\ndialect = \"acp\"\ncommand = \"x --acp\"",
+            "p.toml:4:11: runtime.command: must be a list of texts, not a string: write command = [\"gemini\", \"--acp\"]",
+        ),
+        (
+            "[[runtime]]\nid = \"x\"\ndialect = \"acp\"\ncommand = []",
+            "p.toml:4:11: runtime.command: names no program: write command = [\"gemini\", \"--acp\"]",
+        ),
+        (
+            "[[runtime]]\npreset = \"demo\"\ncommand = [\"x\"]\nconnect = \"ws://x/\"",
+            "p.toml:4:11: runtime.connect: a runtime is started or connected to: remove command or connect",
+        ),
+        (
+            "[[runtime]]\nid = \"x\"\ndialect = \"acp\"\nconnect = \"ftp://x\"",
+            "p.toml:4:11: runtime.connect: \"ftp://x\" is no endpoint: write ws://..., http://... or unix:/path",
+        ),
+        (
+            "[[runtime]]\npreset = \"demo\"\nid = \"a b\"",
+            "p.toml:3:6: runtime.id: \"a b\" is not an identifier: use 1 to 128 of A-Z a-z 0-9 _ - . :",
+        ),
+        (
+            "[[runtime]]\npreset = \"demo\"\n[[runtime]]\npreset = \"demo\"",
+            "p.toml:3:1: runtime.id: \"demo\" is already the id of the runtime in line 1: give each its own (id = \"demo-2\")",
+        ),
+        (
+            "[[runtime]]\npreset = \"demo\"\ncwd = \"no/such\"",
+            "p.toml:3:7: runtime.cwd: \"no/such\" is no folder: make it, or name another",
+        ),
+        (
+            "[[runtime]]\npreset = \"demo\"\nenv = { A = \"${MISSING}\" }",
+            "p.toml:3:13: runtime.env.A: the variable MISSING is not set: set it before the start, or write the value here",
+        ),
+        (
+            "[[runtime]]\npreset = \"demo\"\nenv = { A = \"cost $5\" }",
+            "p.toml:3:13: runtime.env.A: a lone $: write ${NAME} for a variable's value, or $$ for a dollar",
+        ),
+        (
+            "[[runtime]]\npreset = \"demo\"\nenv = { A = 1 }",
+            "p.toml:3:13: runtime.env.A: must be text, not an integer: put it in quotes",
+        ),
+        (
+            "[[runtime]]\npreset = \"demo\"\npass_env = [\"A=B\"]",
+            "p.toml:3:13: runtime.pass_env: \"A=B\" is no variable's name: write its name alone",
+        ),
+        (
+            "[[runtime]]\npreset = \"demo\"\nrestart = \"sometimes\"",
+            "p.toml:3:11: runtime.restart: \"sometimes\" is not one of never, on-failure, always",
+        ),
+        (
+            "[[runtime]]\npreset = \"demo\"\nsession = \"yes\"",
+            "p.toml:3:11: runtime.session: must be true or false, not a string: write session = true",
+        ),
+        (
+            "[[runtime]]\npreset = \"demo\"\ntitle = \"T\"",
+            "p.toml:3:9: runtime.title: is the title of the first session: add session = true",
+        ),
+        (
+            "[[runtime]]\npreset = \"demo\"\nsession_meta = { a = nan }",
+            "p.toml:3:16: runtime.session_meta: holds a number that JSON cannot carry: write another",
+        ),
+        (
+            "[[runtime]]\npreset = \"demo\"\nsesion = true",
+            "p.toml:3:1: runtime.sesion: unknown key; did you mean session?",
+        ),
+        (
+            "lisen = 1\n[log]\ndurability = 2",
+            "p.toml:1:1: lisen: unknown key; did you mean listen?\n\
+             p.toml:3:14: log.durability: must be text, not an integer: write durability = \"process\"",
+        ),
+    ];
+    for (text, error) in cases {
+        assert_eq!(parse(text).map(|config| facts(&config)).unwrap_err(), *error, "{text}");
+    }
+    // The parser's own words, with our place.
+    let error = parse("listen = \"x\"\nlisten = \"y\"").unwrap_err();
+    assert!(error.starts_with("p.toml:2:1: not TOML: "), "{error}");
+    let error = parse("a = [").unwrap_err();
+    assert!(error.starts_with("p.toml:1:") && error.contains("not TOML"), "{error}");
+}
+
+#[test]
+fn a_file_that_cannot_be_read_says_why() {
+    let dir = tempfile::tempdir().unwrap();
+    let load = |path: &Path| Config::load(path, &around()).unwrap_err().to_string();
+    let path = dir.path().join("x.toml");
+    assert_eq!(load(&path), format!("{}: there is no such file: check the path after -c", path.display()));
+    assert!(load(dir.path()).ends_with(": is a folder: name the file in it"));
+    std::fs::write(&path, b"\xff").unwrap();
+    assert!(load(&path).ends_with(": is not UTF-8 text: save it as UTF-8"));
+    std::fs::write(&path, vec![b' '; FILE_MAX as usize + 1]).unwrap();
+    assert!(load(&path).contains("is larger than"));
+}
+
+#[test]
+fn misspellings_find_their_word_and_strangers_do_not() {
+    let known = ["listen", "runtime", "log"];
+    for (got, near) in
+        [("lisen", Some("listen")), ("LISTEN", Some("listen")), ("runtmie", Some("runtime")), ("public", None), ("x", None)]
+    {
+        assert_eq!(nearest(got, known), near, "{got}");
+    }
+}
