@@ -4,8 +4,8 @@
 //! is told with file, line, column, key and fix. Keys that are not known are refused. `config/plexus.toml` documents
 //! every option; a test holds it equal to [`Config::default`].
 
-use std::collections::BTreeMap;
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::Range;
@@ -117,7 +117,8 @@ impl Surroundings {
     /// # Errors
     /// When the current folder is gone or may not be read.
     pub fn of_this_process(exe: PathBuf) -> std::io::Result<Self> {
-        let env = std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+        let env =
+            std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
         Ok(Self { exe, cwd: std::env::current_dir()?, env: env.collect() })
     }
 
@@ -186,7 +187,9 @@ impl Config {
         };
         match std::fs::metadata(path) {
             Ok(meta) if meta.is_dir() => return fail("is a folder: name the file in it".into()),
-            Ok(meta) if meta.len() > FILE_MAX => return fail(format!("is larger than {FILE_MAX} bytes: is it the right file?")),
+            Ok(meta) if meta.len() > FILE_MAX => {
+                return fail(format!("is larger than {FILE_MAX} bytes: is it the right file?"));
+            }
             Ok(_) => {}
             Err(why) if why.kind() == std::io::ErrorKind::NotFound => {
                 return fail("there is no such file: check the path after -c".into());
@@ -255,7 +258,10 @@ fn read(root: &mut Fields<'_, '_>, around: &Surroundings) -> Config {
         }
     }
     for (span, host) in root.texts("public_hosts", "[\"plexus.example.org\"]").unwrap_or_default() {
-        if host.parse::<http::uri::Authority>().is_ok_and(|name| !name.as_str().contains('@') && !name.host().is_empty()) {
+        if host
+            .parse::<http::uri::Authority>()
+            .is_ok_and(|name| !name.as_str().contains('@') && !name.host().is_empty())
+        {
             config.public_hosts.push(host.to_ascii_lowercase());
         } else {
             let fix = "write the bare name, with its port unless it is the usual one: \"plexus.example.org\"";
@@ -479,7 +485,9 @@ fn expand(text: &str, var: impl Fn(&str) -> Option<String>) -> Result<String, St
             match var(name) {
                 Some(value) => out.push_str(&value),
                 None => {
-                    return Err(format!("the variable {name} is not set: set it before the start, or write the value here"));
+                    return Err(format!(
+                        "the variable {name} is not set: set it before the start, or write the value here"
+                    ));
                 }
             }
             rest = after;
@@ -715,7 +723,11 @@ impl<'d, 'i> Fields<'d, 'i> {
         let span = value.span();
         let found = article(value.get_ref().type_str());
         let complain = |span: Range<usize>, found: String| {
-            self.problem(span, key, format!("must be a list of tables, not {found}: write [[{key}]] on a line of its own"));
+            self.problem(
+                span,
+                key,
+                format!("must be a list of tables, not {found}: write [[{key}]] on a line of its own"),
+            );
         };
         let DeValue::Array(list) = value.into_inner() else {
             complain(span, found);

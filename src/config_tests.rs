@@ -35,7 +35,8 @@ fn the_documented_file_has_every_key_and_no_other() {
         let word = line.split([' ', '=']).next().unwrap_or_default();
         line.starts_with("[[") || (line.contains(" = ") && word.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'))
     };
-    let all: Vec<&str> = DOCUMENTED.lines().map(|line| line.strip_prefix("# ").filter(option).unwrap_or(line)).collect();
+    let all: Vec<&str> =
+        DOCUMENTED.lines().map(|line| line.strip_prefix("# ").filter(option).unwrap_or(line)).collect();
     // A runtime has a preset, or a dialect and the rest: read both ways.
     let without = |keys: &[&str]| {
         let keep = |line: &&&str| !keys.iter().any(|key| line.starts_with(&format!("{key} = ")));
@@ -131,8 +132,10 @@ fn every_option_is_read() {
 #[test]
 fn every_mistake_is_told_with_its_place_and_fix() {
     let presets = preset_names().join(", ");
-    let kind = format!("p.toml:1:1: runtime: a runtime needs a kind: write preset = one of {presets}; or dialect and command");
-    let unknown_preset = format!("p.toml:2:10: runtime.preset: unknown preset \"gemni\"; did you mean \"gemini\"? Known: {presets}");
+    let kind =
+        format!("p.toml:1:1: runtime: a runtime needs a kind: write preset = one of {presets}; or dialect and command");
+    let unknown_preset =
+        format!("p.toml:2:10: runtime.preset: unknown preset \"gemni\"; did you mean \"gemini\"? Known: {presets}");
     let cases: &[(&str, &str)] = &[
         ("lisen = \"x\"", "p.toml:1:1: lisen: unknown key; did you mean listen?"),
         (
@@ -158,10 +161,7 @@ fn every_mistake_is_told_with_its_place_and_fix() {
         ),
         ("log = 1", "p.toml:1:7: log: must be a table, not an integer: write [log] on a line of its own"),
         ("[log]\ndurability = \"disk\"", "p.toml:2:14: log.durability: \"disk\" is not one of process, power"),
-        (
-            "[retention]\nmax_age_days = -1",
-            "p.toml:2:16: retention.max_age_days: -1 is out of range: from 0 to 36500",
-        ),
+        ("[retention]\nmax_age_days = -1", "p.toml:2:16: retention.max_age_days: -1 is out of range: from 0 to 36500"),
         (
             "[retention]\nmax_bytes = \"1 GB\"",
             "p.toml:2:13: retention.max_bytes: must be a whole number, not a string: write max_bytes = 1",
@@ -294,9 +294,13 @@ fn a_file_that_cannot_be_read_says_why() {
 #[test]
 fn misspellings_find_their_word_and_strangers_do_not() {
     let known = ["listen", "runtime", "log"];
-    for (got, near) in
-        [("lisen", Some("listen")), ("LISTEN", Some("listen")), ("runtmie", Some("runtime")), ("public", None), ("x", None)]
-    {
+    for (got, near) in [
+        ("lisen", Some("listen")),
+        ("LISTEN", Some("listen")),
+        ("runtmie", Some("runtime")),
+        ("public", None),
+        ("x", None),
+    ] {
         assert_eq!(nearest(got, known), near, "{got}");
     }
 }

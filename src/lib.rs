@@ -1,4 +1,7 @@
 //! Plexus: one gateway between every coding agent that runs on your machines and every screen you own.
+//!
+//! [`Gateway`] wires the floors together: the store below, the log and the sessions on it, the back door to the agents,
+//! the front door to the screens. See ARCHITECTURE.md for the map.
 #![forbid(unsafe_code)]
 
 pub mod auth;
@@ -11,12 +14,53 @@ pub mod runtimes;
 pub mod sessions;
 pub mod store;
 
-// --- placeholder from here to the end of the file: the roof comes with its own branch.
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
-/// Placeholder of the roof.
-pub struct Gateway;
+use serde::{Deserialize, Serialize};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
 
-/// Placeholder of why it did not start.
+use crate::auth::{Admin, Auth, AuthError, Grant, Target};
+use crate::config::Config;
+use crate::model::{Connect, Origin, RuntimeId, SessionId, Timestamp};
+use crate::router::{AppState, Hosts, Presets, Wish};
+use crate::runtimes::Runtimes;
+use crate::sessions::{Directory, Entry, Log, OpenSession, Retention, Rows, Rules};
+use crate::store::{Durability, SqliteStore, StoreError};
+
+/// The file in the state's folder that says where the running gateway is.
+pub const GATEWAY_FILE: &str = "gateway.json";
+
+/// How long the gateway takes to stop at most: runtimes are killed, connections cut by then.
+pub const STOP_DEADLINE: Duration = Duration::from_secs(12);
+
+/// How long the one-time code of the banner holds.
+const CODE_LIFE: Duration = Duration::from_secs(120);
+
+/// How often retention looks.
+const RETAIN_EVERY: Duration = Duration::from_secs(600);
+
+/// Connections that wait to be accepted.
+const BACKLOG: u32 = 1024;
+
+/// What [`GATEWAY_FILE`] says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Running {
+    /// Where it serves.
+    pub url: String,
+    /// Its process.
+    pub pid: u32,
+    /// Since when.
+    pub started_at: Timestamp,
+    /// Its version.
+    pub version: String,
+}
+
+/// Why the gateway did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// Another one runs here.
@@ -27,27 +71,242 @@ pub enum StartError {
         /// Which process.
         pid: u32,
     },
+    /// The state cannot be opened.
+    #[error("{}: {error}", .home.display())]
+    Store {
+        /// The state's folder.
+        home: PathBuf,
+        /// Why.
+        error: StoreError,
+    },
+    /// The devices cannot be read.
+    #[error(transparent)]
+    Auth(#[from] AuthError),
+    /// The address cannot be listened on.
+    #[error("cannot listen on {address}: {error}; choose another with --listen, or stop what uses it")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        error: io::Error,
+    },
+    /// A file in the state's folder cannot be written.
+    #[error("{}: {error}", .path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+}
+
+/// A gateway that is ready to serve: its state is open, its address bound, its runtimes starting.
+pub struct Gateway {
+    state: AppState,
+    runtimes: Arc<Runtimes>,
+    listener: TcpListener,
+    running: Running,
+    home: PathBuf,
+    retention: Retention,
+    stop: watch::Sender<bool>,
+    code: String,
 }
 
 impl Gateway {
-    /// Placeholder.
-    pub async fn start(
-        _config: config::Config,
-        _home: std::path::PathBuf,
-        _exe: std::path::PathBuf,
-    ) -> Result<Self, StartError> {
-        Ok(Self)
+    /// Opens the state in `home`, binds the address, starts the configured runtimes. `exe` is the plexus program itself,
+    /// which holds the agents.
+    ///
+    /// # Errors
+    /// [`StartError`]; nothing is left behind.
+    pub async fn start(config: Config, home: PathBuf, exe: PathBuf) -> Result<Self, StartError> {
+        let durability = match config.durability {
+            config::Durability::Process => Durability::Process,
+            config::Durability::Power => Durability::Power,
+        };
+        let store = SqliteStore::open(&home, durability).map_err(|error| match (&error, running(&home)) {
+            (StoreError::Locked, Some(other)) => StartError::AlreadyRunning { url: other.url, pid: other.pid },
+            _ => StartError::Store { home: home.clone(), error },
+        })?;
+        let failed = |error| StartError::Store { home: home.clone(), error };
+        let log = Log::open(Arc::new(store)).map_err(failed)?;
+        let auth = Auth::open(&home, &log.store().devices().map_err(failed)?, persist(&log))?;
+        let listener = listen(config.listen)?;
+        let address = listener.local_addr().map_err(|error| StartError::Listen { address: config.listen, error })?;
+
+        let runtimes = Arc::new(Runtimes::new(runtimes::Settings::new(exe.clone())));
+        let rules = Rules {
+            expire_ms: config.expire_after.map(|after| u64::try_from(after.as_millis()).unwrap_or(u64::MAX)),
+            ..Rules::default()
+        };
+        let directory = Directory::open(log.clone(), Arc::clone(&runtimes) as _, rules).await.map_err(failed)?;
+        let (stop, stopping) = watch::channel(false);
+        let state = AppState {
+            epoch: log.epoch().clone(),
+            hosts: Arc::new(Hosts::new(&[address], &config.public_hosts)),
+            presets: presets(exe),
+            started_at: SystemTime::now().into(),
+            version: env!("CARGO_PKG_VERSION"),
+            stop: stopping,
+            limits: router::GateLimits::default(),
+            fans: router::fanout::Fans::over(&directory, router::fanout::STALL),
+            directory,
+            auth,
+        };
+        let code = admin_code(&state.auth, &home)?;
+        let running = Running {
+            url: format!("http://{address}"),
+            pid: std::process::id(),
+            started_at: state.started_at,
+            version: state.version.into(),
+        };
+        write_private(&home.join(GATEWAY_FILE), &serde_json::to_vec_pretty(&running).unwrap_or_default())?;
+        for runtime in config.runtimes {
+            attach(&state.directory, runtime);
+        }
+        let retention = Retention {
+            max_age_ms: config.retention.max_age_days.map(|days| days.saturating_mul(86_400_000)),
+            max_bytes: config.retention.max_bytes,
+        };
+        Ok(Self { state, runtimes, listener, running, home, retention, stop, code })
     }
-    /// Placeholder.
+
+    /// Where it serves.
     pub fn url(&self) -> String {
-        "http://127.0.0.1:7420".into()
+        self.running.url.clone()
     }
-    /// Placeholder.
+
+    /// A one-time code that signs a browser in: `URL/#code=CODE`, good for two minutes.
     pub fn admin_code(&self) -> String {
-        "code".into()
+        self.code.clone()
     }
-    /// Placeholder.
+
+    /// Serves until `shutdown` resolves, then stops: nothing new is accepted, clients are told, runtimes are stopped and
+    /// what they last said is kept. Takes [`STOP_DEADLINE`] at most after that.
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
+        let retaining = tokio::spawn(retain(self.state.directory.clone(), self.retention));
+        let serving = tokio::spawn(router::serve(
+            vec![self.listener],
+            router::app(self.state.clone()),
+            router::Limits::default(),
+            self.state.stop.clone(),
+        ));
         shutdown.await;
+        let _ = self.stop.send(true);
+        retaining.abort();
+        let stopped = async {
+            // The runtimes first: what they last say is still shown to whoever watches.
+            self.runtimes.shutdown().await;
+            let _ = serving.await;
+        };
+        if tokio::time::timeout(STOP_DEADLINE, stopped).await.is_err() {
+            tracing::warn!("not everything had stopped in time; the rest is cut");
+        }
+        let _ = std::fs::remove_file(self.home.join(GATEWAY_FILE));
     }
+}
+
+/// What [`GATEWAY_FILE`] in `home` says, whether or not that gateway still lives.
+pub fn running(home: &Path) -> Option<Running> {
+    serde_json::from_slice(&std::fs::read(home.join(GATEWAY_FILE)).ok()?).ok()
+}
+
+/// Devices are kept by the log's writer, like everything else.
+fn persist(log: &Log) -> auth::Persist {
+    let log = log.clone();
+    let origin = Arc::new(Origin {
+        session_id: SessionId::trusted("gateway"),
+        runtime_id: RuntimeId::trusted("gateway"),
+        dialect: "gateway".into(),
+    });
+    Arc::new(move |change| {
+        let (log, origin) = (log.clone(), Arc::clone(&origin));
+        Box::pin(async move {
+            let rows = move |_| Rows { devices: vec![change], ..Rows::default() };
+            let entry = Entry { origin, events: Vec::new(), rows: Some(Box::new(rows)), kept: None, sync: true };
+            log.commit(entry).await.map(drop).map_err(|error| error.to_string())
+        })
+    })
+}
+
+fn presets(exe: PathBuf) -> Presets {
+    Arc::new(move |name: &str, wish: &Wish| {
+        let mut spec =
+            runtimes::preset(name, &exe, |name| std::env::var(name).ok()).map_err(|unknown| unknown.to_string())?;
+        if let Some(id) = &wish.id {
+            spec.id = id.clone();
+        }
+        if let Some(cwd) = &wish.cwd {
+            spec.cwd.clone_from(cwd);
+        }
+        spec.env.extend(wish.env.clone());
+        Ok(spec)
+    })
+}
+
+fn admin_code(auth: &Auth, home: &Path) -> Result<String, StartError> {
+    let token = auth::read_token(home)?;
+    let permit = auth.check(&token).and_then(|caller| caller.permit::<Admin>(Target::Gateway).ok());
+    let permit = permit.ok_or(AuthError::BadCode)?;
+    Ok(auth.mint_code(&permit, Grant::all(), CODE_LIFE)?.code)
+}
+
+/// Starts a configured runtime, and its session if it wants one. What goes wrong is shown, and does not stop the others.
+fn attach(directory: &Directory, runtime: config::RuntimeConfig) {
+    let id = runtime.spec.id.clone();
+    if let Connect::Command(command) = &runtime.spec.connect {
+        tracing::info!(runtime_id = %id, program = command.first().map_or("", String::as_str), "starting a runtime");
+    }
+    if let Err(error) = directory.launch(runtime.spec) {
+        return tracing::error!(runtime_id = %id, %error, "a runtime was not started");
+    }
+    if runtime.session {
+        let directory = directory.clone();
+        tokio::spawn(async move {
+            let open = OpenSession { runtime_id: id.clone(), cwd: None, title: runtime.title, native_id: None };
+            match directory.begin(open).await {
+                Ok(session) => tracing::info!(runtime_id = %id, session_id = %session.session_id, "a session is open"),
+                Err(error) => tracing::error!(runtime_id = %id, %error, "the runtime opened no session"),
+            }
+        });
+    }
+}
+
+async fn retain(directory: Directory, retention: Retention) {
+    let mut round = tokio::time::interval(RETAIN_EVERY);
+    // The first tick is at once; starting is no time for tidying up.
+    round.tick().await;
+    loop {
+        round.tick().await;
+        match directory.retain(retention, SystemTime::now().into()).await {
+            Ok(0) => {}
+            Ok(sessions) => tracing::info!(sessions, "old events were removed"),
+            Err(error) => tracing::warn!(%error, "old events could not be removed"),
+        }
+    }
+}
+
+fn listen(address: SocketAddr) -> Result<TcpListener, StartError> {
+    let bind = || {
+        let socket = if address.is_ipv4() { tokio::net::TcpSocket::new_v4() } else { tokio::net::TcpSocket::new_v6() }?;
+        // A gateway that was killed leaves its port waiting; the next one need not.
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)?;
+        socket.listen(BACKLOG)
+    };
+    bind().map_err(|error| StartError::Listen { address, error })
+}
+
+/// Writes a file that only its owner can read, all of it or none.
+fn write_private(path: &Path, bytes: &[u8]) -> Result<(), StartError> {
+    use std::io::Write as _;
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let beside = path.with_extension("new");
+    let write = || {
+        let _ = std::fs::remove_file(&beside);
+        let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        std::fs::rename(&beside, path)
+    };
+    write().map_err(|error: io::Error| StartError::File { path: path.into(), error })
 }

@@ -44,7 +44,9 @@ impl Refused {
             None => format!("the gateway answered {}", self.status),
         };
         let (code, fix) = match self.status {
-            StatusCode::UNAUTHORIZED => (NOT_PERMITTED, "; the token in the state folder is not the gateway's: is PLEXUS_HOME right?"),
+            StatusCode::UNAUTHORIZED => {
+                (NOT_PERMITTED, "; the token in the state folder is not the gateway's: is PLEXUS_HOME right?")
+            }
             StatusCode::FORBIDDEN => (NOT_PERMITTED, ""),
             StatusCode::SERVICE_UNAVAILABLE => (FAILURE, "; try again in a moment"),
             _ => (FAILURE, ""),
@@ -189,13 +191,15 @@ pub(crate) fn choose<T>(all: Vec<T>, meant: &str, id: impl Fn(&T) -> &str, noun:
     }
     // `s_` alone is the beginning of every one; the letters after it are enough.
     let bare = |one: &T| id(one).split_once('_').is_some_and(|(_, rest)| rest.starts_with(meant));
-    let mut found: Vec<T> = all.into_iter().filter(|one| !meant.is_empty() && (id(one).starts_with(meant) || bare(one))).collect();
+    let mut found: Vec<T> =
+        all.into_iter().filter(|one| !meant.is_empty() && (id(one).starts_with(meant) || bare(one))).collect();
     match found.len() {
         1 => Ok(found.remove(0)),
         0 => Err(Failure::plain(format!("there is no {noun} {meant}: {fix}"))),
         _ => {
             let some: Vec<&str> = found.iter().take(5).map(&id).collect();
-            let message = format!("{meant} is the beginning of {} {noun}s: {}; write more of it", found.len(), some.join(", "));
+            let message =
+                format!("{meant} is the beginning of {} {noun}s: {}; write more of it", found.len(), some.join(", "));
             Err(Failure::plain(message))
         }
     }
@@ -235,7 +239,8 @@ mod tests {
         let problem = serde_json::json!({"code": "session_not_found", "detail": "there is no session s_1"});
         let words = "prompting: there is no session s_1; `plexus ls` shows the sessions";
         assert_eq!(said(refused(404, problem)), (1, words.into()));
-        let problem = serde_json::json!({"code": "scope_missing", "detail": "device \"x\" lacks the scope `prompt` here"});
+        let problem =
+            serde_json::json!({"code": "scope_missing", "detail": "device \"x\" lacks the scope `prompt` here"});
         assert_eq!(said(refused(403, problem)), (77, "prompting: device \"x\" lacks the scope `prompt` here".into()));
         assert_eq!(said(refused(500, Value::Null)).1, "prompting: the gateway answered 500 Internal Server Error");
         assert_eq!(said(refused(401, Value::Null)).0, 77);

@@ -158,7 +158,9 @@ pub(crate) async fn tail(args: args::Tail) -> Outcome {
             Heard::Event(envelope) => view.event(&envelope, &mut out),
             Heard::Hello(hello) => match hello["resume"].as_str() {
                 None | Some("ok") => {}
-                Some("gap") => remark("some events after that cursor are no longer kept; what follows the gap is shown"),
+                Some("gap") => {
+                    remark("some events after that cursor are no longer kept; what follows the gap is shown")
+                }
                 Some(other) => remark(&format!("that cursor is not of this log ({other}); shown from a snapshot on")),
             },
             Heard::Snapshot(snapshot) if !args.json => view.snapshot(&snapshot, &mut out),
@@ -187,13 +189,15 @@ fn text_of(given: String) -> anyhow::Result<String> {
     if text.len() as u64 > PROMPT_MAX {
         return Err(Failure::plain(format!("the prompt on stdin is longer than {PROMPT_MAX} bytes: send less")));
     }
-    let text = String::from_utf8(text).map_err(|_| Failure::plain("the prompt on stdin is no UTF-8 text: convert it"))?;
+    let text =
+        String::from_utf8(text).map_err(|_| Failure::plain("the prompt on stdin is no UTF-8 text: convert it"))?;
     Ok(text.trim_end_matches('\n').to_owned())
 }
 
 /// Sends a prompt; returns the run and whether it waits.
 pub(crate) async fn send_prompt(client: &Client, session: &str, text: &str) -> anyhow::Result<(String, bool)> {
-    let accepted = client.post(&format!("/v1/sessions/{session}/prompt"), &json!({ "text": text }), "prompting").await?;
+    let accepted =
+        client.post(&format!("/v1/sessions/{session}/prompt"), &json!({ "text": text }), "prompting").await?;
     let run = accepted["run_id"].as_str().unwrap_or_default().to_owned();
     Ok((run, accepted["queued"] == true))
 }
@@ -203,7 +207,8 @@ pub(crate) async fn prompt(args: args::Prompt) -> Outcome {
     let session = client.session(&args.session).await?.session_id.to_string();
     let text = text_of(args.text)?;
     if !args.wait {
-        let accepted = client.post(&format!("/v1/sessions/{session}/prompt"), &json!({ "text": text }), "prompting").await?;
+        let accepted =
+            client.post(&format!("/v1/sessions/{session}/prompt"), &json!({ "text": text }), "prompting").await?;
         if args.json {
             print_json(&accepted)?;
         } else {
@@ -254,7 +259,8 @@ pub(crate) async fn cancel(args: args::Cancel) -> Outcome {
 /// How a request looks: who asks, what exactly, what to beware of, and the ways to answer.
 pub(crate) fn card(request: &Request, paint: Paint) -> String {
     let kind = json!(request.kind).as_str().unwrap_or_default().to_owned();
-    let mut out = format!("{}\n", paint.yellow(&format!("? {} asks ({kind})", line(request.runtime_id.as_str(), TITLE))));
+    let mut out =
+        format!("{}\n", paint.yellow(&format!("? {} asks ({kind})", line(request.runtime_id.as_str(), TITLE))));
     let mut quoted = |text: &str| {
         for part in clean(text).lines() {
             out.push_str(&format!("  │ {part}\n"));
@@ -347,7 +353,9 @@ pub(crate) async fn answer(args: args::Answer) -> Outcome {
         match request.kind {
             RequestType::Pick | RequestType::Prompt if args.allow => {
                 let want = if request.kind == RequestType::Pick { "--option ID" } else { "--text T" };
-                return Err(Failure::plain(format!("this request wants more than a yes: answer with {want}, or --deny")));
+                return Err(Failure::plain(format!(
+                    "this request wants more than a yes: answer with {want}, or --deny"
+                )));
             }
             _ => answer["ok"] = args.allow.into(),
         }
@@ -429,7 +437,9 @@ fn flat(text: &str) -> String {
 /// Opens the browser; false if there is none to open.
 pub(crate) fn browse(url: &str) -> bool {
     let display = cfg!(target_os = "macos")
-        || ["DISPLAY", "WAYLAND_DISPLAY", "BROWSER"].iter().any(|name| std::env::var_os(name).is_some_and(|v| !v.is_empty()));
+        || ["DISPLAY", "WAYLAND_DISPLAY", "BROWSER"]
+            .iter()
+            .any(|name| std::env::var_os(name).is_some_and(|v| !v.is_empty()));
     display && opener::open_browser(url).is_ok()
 }
 

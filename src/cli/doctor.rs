@@ -100,14 +100,24 @@ fn modes(checks: &mut Checks, dir: &Path) {
         Err(why) if why.kind() == std::io::ErrorKind::NotFound => {
             return checks.ok("state folder", format!("{} (made at the first start)", dir.display()));
         }
-        Err(why) => return checks.fail("state folder", format!("{}: {why}", dir.display()), "set PLEXUS_HOME to a folder of yours"),
+        Err(why) => {
+            return checks.fail(
+                "state folder",
+                format!("{}: {why}", dir.display()),
+                "set PLEXUS_HOME to a folder of yours",
+            );
+        }
     };
     let own = rustix::process::geteuid().as_raw();
     let fix = |mode: &str, path: &Path| format!("chmod {mode} '{}'", path.display());
     if !meta.is_dir() {
         checks.fail("state folder", format!("{} is no folder", dir.display()), "set PLEXUS_HOME to a folder");
     } else if meta.uid() != own {
-        checks.fail("state folder", format!("{} belongs to another user", dir.display()), "set PLEXUS_HOME to a folder of yours");
+        checks.fail(
+            "state folder",
+            format!("{} belongs to another user", dir.display()),
+            "set PLEXUS_HOME to a folder of yours",
+        );
     } else if meta.permissions().mode() & 0o077 != 0 {
         checks.fail("state folder", format!("{} is open to others", dir.display()), fix("700", dir));
     } else {
@@ -131,7 +141,11 @@ async fn gateway(checks: &mut Checks, home: &Home) -> anyhow::Result<()> {
             if running.version == own {
                 checks.ok("gateway", at);
             } else {
-                checks.warn("gateway", format!("{at}; this program is {own}"), "stop it and start it again to have the same version");
+                checks.warn(
+                    "gateway",
+                    format!("{at}; this program is {own}"),
+                    "stop it and start it again to have the same version",
+                );
             }
             match Client::to(home.clone(), running) {
                 Ok(client) => match client.runtimes().await {
@@ -212,7 +226,11 @@ async fn agents(checks: &mut Checks) -> anyhow::Result<()> {
         let plexus::model::Connect::Command(command) = &spec.connect else { continue };
         let program = command.first().map(String::as_str).unwrap_or_default();
         match which(program) {
-            None => checks.warn(&name, format!("{program} is not on PATH"), format!("to have it: {}", preset.install)),
+            None => checks.warn(
+                &name,
+                format!("{program} is not on PATH"),
+                format!("to have it: {}", preset.install.unwrap_or("it comes with plexus")),
+            ),
             Some(path) if path == exe => checks.ok(&name, "built in"),
             Some(path) => match version(&path).await {
                 Ok(version) => checks.ok(&name, format!("{} ({version})", path.display())),

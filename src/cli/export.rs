@@ -284,7 +284,11 @@ fn html(head: &Head, story: &Story) -> String {
             }
             Part::Tool { title, status, output } => {
                 let (title, status) = (escape(&line(title, TITLE)), escape(&line(status, TITLE)));
-                writeln!(out, "<section class=\"tool\"><h2>{title} ({status})</h2><pre>{}</pre></section>", escape(output))
+                writeln!(
+                    out,
+                    "<section class=\"tool\"><h2>{title} ({status})</h2><pre>{}</pre></section>",
+                    escape(output)
+                )
             }
             Part::Note(text) => writeln!(out, "<section class=\"note\"><pre>{}</pre></section>", escape(text)),
         };
@@ -324,9 +328,12 @@ mod tests {
             ("agent_message_chunk", said("llo")),
             ("tool_call", json!({ "toolCallId": "c", "title": "ls", "status": "pending" })),
             ("agent_message_chunk", said("after")),
-            ("tool_call_update", json!({
-                "toolCallId": "c", "status": "completed", "content": [{ "type": "content", "content": { "type": "text", "text": "a.txt" } }]
-            })),
+            (
+                "tool_call_update",
+                json!({
+                    "toolCallId": "c", "status": "completed", "content": [{ "type": "content", "content": { "type": "text", "text": "a.txt" } }]
+                }),
+            ),
         ]);
         assert_eq!(
             story.parts,
@@ -338,7 +345,10 @@ mod tests {
             ]
         );
         let text = markdown(&head("T"), &story);
-        assert!(text.contains("**User**\n\n> hi\n\n**Agent**\n\n> hello\n\n**Tool** ls (completed)\n\n```\na.txt\n```\n"), "{text}");
+        assert!(
+            text.contains("**User**\n\n> hi\n\n**Agent**\n\n> hello\n\n**Tool** ls (completed)\n\n```\na.txt\n```\n"),
+            "{text}"
+        );
     }
 
     #[test]
@@ -347,7 +357,8 @@ mod tests {
         let tool = json!({
             "toolCallId": "c", "title": evil, "status": evil, "content": [{ "content": { "text": evil } }],
         });
-        let story = story(&[("agent_message_chunk", said(evil)), ("tool_call", tool), ("error", json!({ "message": evil }))]);
+        let story =
+            story(&[("agent_message_chunk", said(evil)), ("tool_call", tool), ("error", json!({ "message": evil }))]);
         let text = html(&head(evil), &story);
         let body = text.strip_prefix(HTML_HEAD).unwrap();
         assert!(!body.contains("<script") && !body.contains("<img") && !body.contains('\u{1b}'), "{body}");

@@ -43,8 +43,9 @@ impl Home {
         let dir = match std::env::var_os("PLEXUS_HOME").filter(|dir| !dir.is_empty()) {
             Some(dir) => std::env::current_dir().context("the current folder")?.join(dir),
             None => {
-                let base = etcetera::base_strategy::choose_native_strategy()
-                    .map_err(|why| Failure::plain(format!("no home folder ({why}): set PLEXUS_HOME to a folder of yours")))?;
+                let base = etcetera::base_strategy::choose_native_strategy().map_err(|why| {
+                    Failure::plain(format!("no home folder ({why}): set PLEXUS_HOME to a folder of yours"))
+                })?;
                 base.data_dir().join("plexus")
             }
         };
@@ -64,11 +65,9 @@ impl Home {
     pub(crate) fn create(&self) -> anyhow::Result<()> {
         use std::os::unix::fs::DirBuilderExt as _;
         if !self.dir.is_dir() {
-            std::fs::DirBuilder::new()
-                .recursive(true)
-                .mode(0o700)
-                .create(&self.dir)
-                .map_err(|why| Failure::plain(format!("cannot make {}: {why}; set PLEXUS_HOME to another folder", self.dir.display())))?;
+            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.dir).map_err(|why| {
+                Failure::plain(format!("cannot make {}: {why}; set PLEXUS_HOME to another folder", self.dir.display()))
+            })?;
         }
         Ok(())
     }
@@ -94,7 +93,8 @@ impl Home {
                 return Ok(State::Down(format!("there is no gateway.json in {}", self.dir.display())));
             }
             Err(why) => {
-                let message = format!("cannot read {}: {why}; run this as the user who runs the gateway", file.display());
+                let message =
+                    format!("cannot read {}: {why}; run this as the user who runs the gateway", file.display());
                 return Err(Failure::new(NOT_PERMITTED, message).into());
             }
         };

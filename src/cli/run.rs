@@ -29,7 +29,9 @@ const LOG_LINES: usize = 10;
 /// The program's path, as a shell would find it.
 pub(crate) fn which(program: &str) -> Option<PathBuf> {
     use std::os::unix::fs::PermissionsExt as _;
-    let runs = |path: &Path| std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0);
+    let runs = |path: &Path| {
+        std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+    };
     if program.contains('/') {
         return Some(PathBuf::from(program)).filter(|path| runs(path));
     }
@@ -50,7 +52,9 @@ fn variables(patterns: &[String]) -> impl Iterator<Item = (String, String)> {
 
 fn spec_of(args: &args::Run) -> anyhow::Result<RuntimeSpec> {
     let cwd = match &args.cwd {
-        Some(dir) => dir.canonicalize().map_err(|why| Failure::plain(format!("--cwd {}: {why}; name a folder that is there", dir.display())))?,
+        Some(dir) => dir
+            .canonicalize()
+            .map_err(|why| Failure::plain(format!("--cwd {}: {why}; name a folder that is there", dir.display())))?,
         None => std::env::current_dir().context("the current folder")?,
     };
     let mut spec = match &args.preset {
@@ -81,7 +85,9 @@ fn spec_of(args: &args::Run) -> anyhow::Result<RuntimeSpec> {
     spec.cwd = cwd;
     if plexus::dialects::find(&spec.dialect).is_none() {
         let known: Vec<&str> = plexus::dialects::TABLE.iter().map(|(name, _)| *name).collect();
-        return Err(Failure::new(USAGE, format!("unknown dialect {:?}; known: {}", spec.dialect, known.join(", "))).into());
+        return Err(
+            Failure::new(USAGE, format!("unknown dialect {:?}; known: {}", spec.dialect, known.join(", "))).into()
+        );
     }
     if let Connect::Command(command) = &mut spec.connect
         && let Some(program) = command.first_mut()
@@ -90,9 +96,10 @@ fn spec_of(args: &args::Run) -> anyhow::Result<RuntimeSpec> {
             // The gateway's own PATH may be another.
             Some(path) => *program = std::path::absolute(&path).unwrap_or(path).display().to_string(),
             None => {
-                let preset = args.preset.as_ref().and_then(|name| presets::presets().iter().find(|one| one.name == name));
+                let preset =
+                    args.preset.as_ref().and_then(|name| presets::presets().iter().find(|one| one.name == name));
                 let fix = match preset {
-                    Some(preset) => format!("to install it: {}", preset.install),
+                    Some(preset) => format!("to install it: {}", preset.install.unwrap_or("it comes with plexus")),
                     None => "check the name and PATH".into(),
                 };
                 return Err(Failure::plain(format!("{program} is not installed; {fix}")));
@@ -164,14 +171,22 @@ async fn gateway() -> anyhow::Result<Client> {
                 let _ = child.wait();
             }
             let what = if ended.is_some() { "ended at once" } else { "did not answer" };
-            return Err(Failure::plain(format!("the gateway that was started {what}; its log {} ends:\n  {tail}", log.display())));
+            return Err(Failure::plain(format!(
+                "the gateway that was started {what}; its log {} ends:\n  {tail}",
+                log.display()
+            )));
         }
         tokio::time::sleep(LOOK).await;
     }
 }
 
 /// Starts the runtime, or takes the one that is attached already.
-async fn attach(client: &Client, spec: &RuntimeSpec, id: Option<RuntimeId>, preset: Option<&str>) -> anyhow::Result<RuntimeInfo> {
+async fn attach(
+    client: &Client,
+    spec: &RuntimeSpec,
+    id: Option<RuntimeId>,
+    preset: Option<&str>,
+) -> anyhow::Result<RuntimeInfo> {
     let name = id.as_ref().map(ToString::to_string).or_else(|| preset.map(str::to_owned));
     // One process of an ACP agent carries any number of sessions; of Codelia, one.
     if spec.dialect == "acp"
@@ -228,7 +243,8 @@ async fn attach(client: &Client, spec: &RuntimeSpec, id: Option<RuntimeId>, pres
         let there = client.runtimes().await?.into_iter().find(|one| one.runtime_id.as_str() == runtime_id);
         let problem = match there {
             Some(runtime) if runtime.state == RuntimeState::Ready => {
-                let agent = runtime.agent.as_deref().map(|agent| format!(" ({})", line(agent, 100))).unwrap_or_default();
+                let agent =
+                    runtime.agent.as_deref().map(|agent| format!(" ({})", line(agent, 100))).unwrap_or_default();
                 print(&format!("ready in {:.1} s{agent}\n", start.elapsed().as_secs_f64()))?;
                 return Ok(runtime);
             }
@@ -238,7 +254,9 @@ async fn attach(client: &Client, spec: &RuntimeSpec, id: Option<RuntimeId>, pres
                 if tail.is_empty() { why } else { format!("{why}; it said:\n{tail}") }
             }
             None => "it is gone".into(),
-            Some(_) if start.elapsed() > AGENT_START => "it is not ready after a long time; `plexus stop` ends it".into(),
+            Some(_) if start.elapsed() > AGENT_START => {
+                "it is not ready after a long time; `plexus stop` ends it".into()
+            }
             Some(_) => {
                 tokio::time::sleep(LOOK).await;
                 continue;

@@ -110,9 +110,8 @@ fn banner(
 ) -> anyhow::Result<()> {
     let paint = Paint::stdout();
     let mut out = std::io::stdout().lock();
-    let to_file = rustix::fs::fstat(std::io::stdout()).is_ok_and(|stat| {
-        rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::RegularFile
-    });
+    let to_file = rustix::fs::fstat(std::io::stdout())
+        .is_ok_and(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::RegularFile);
     if to_file && !std::io::stdout().is_terminal() {
         writeln!(out, "plexus {} at {base} (`plexus open` signs a browser in)", env!("CARGO_PKG_VERSION"))?;
     } else {

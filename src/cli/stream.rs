@@ -260,8 +260,10 @@ async fn connect(client: &Client) -> Result<WebSocketStream<TcpStream>, Connect>
     let lost = |why: std::io::Error| Connect::Lost(why.to_string());
     let authority = client.url().strip_prefix("http://").context("the gateway's address is no http:// address");
     let authority = authority.map_err(Connect::Failed)?;
-    let mut request = format!("ws://{authority}/v1/ws").into_client_request().map_err(|why| Connect::Failed(why.into()))?;
-    let token = format!("Bearer {}", client.token()).parse().context("the token file is damaged").map_err(Connect::Failed)?;
+    let mut request =
+        format!("ws://{authority}/v1/ws").into_client_request().map_err(|why| Connect::Failed(why.into()))?;
+    let token =
+        format!("Bearer {}", client.token()).parse().context("the token file is damaged").map_err(Connect::Failed)?;
     request.headers_mut().insert("authorization", token);
     let socket = TcpStream::connect(authority).await.map_err(lost)?;
     socket.set_nodelay(true).map_err(lost)?;

@@ -93,7 +93,9 @@ pub(crate) async fn talk(client: Client, session: String, first: Option<String>)
                 }
             }
         }
-        if talk.live && let Some(text) = first.take() {
+        if talk.live
+            && let Some(text) = first.take()
+        {
             talk.say(&text).await?;
         }
         if talk.gone {
@@ -175,7 +177,9 @@ impl Talk {
         self.prompt_shown = false;
         self.out.push('\n');
         let short = line(&self.session, LABEL);
-        self.note(&format!("· left; the session goes on: `plexus tail {short}`, `plexus prompt {short} TEXT`, `plexus open`"));
+        self.note(&format!(
+            "· left; the session goes on: `plexus tail {short}`, `plexus prompt {short} TEXT`, `plexus open`"
+        ));
         let text = std::mem::take(&mut self.out);
         print(&text)?;
         Ok(0)
@@ -184,7 +188,11 @@ impl Talk {
     async fn hear(&mut self, heard: Heard) -> anyhow::Result<()> {
         match heard {
             Heard::Hello(hello) => {
-                let runs = hello["runs"].as_array().into_iter().flatten().filter(|run| run["session_id"] == self.session.as_str());
+                let runs = hello["runs"]
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                    .filter(|run| run["session_id"] == self.session.as_str());
                 self.runs = runs.filter_map(|run| run["run_id"].as_str().map(str::to_owned)).collect();
                 let open = hello["requests"].as_array().cloned().unwrap_or_default();
                 let still: Vec<Request> = open.into_iter().filter_map(|one| serde_json::from_value(one).ok()).collect();
@@ -449,8 +457,16 @@ mod tests {
             assert_eq!(understand(request, typed), Ok(answer), "{typed:?}");
         }
         for (request, typed) in [
-            (&plain, ""), (&plain, "0"), (&plain, "4"), (&plain, "yes please"), (&plain, "do something else"), (&plain, "-1"),
-            (&pick, "3"), (&pick, "1 2"), (&pick, "x"), (&several, "1 9"),
+            (&plain, ""),
+            (&plain, "0"),
+            (&plain, "4"),
+            (&plain, "yes please"),
+            (&plain, "do something else"),
+            (&plain, "-1"),
+            (&pick, "3"),
+            (&pick, "1 2"),
+            (&pick, "x"),
+            (&several, "1 9"),
         ] {
             assert!(understand(request, typed).is_err(), "{typed:?}");
         }

@@ -236,7 +236,10 @@ mod tests {
             for c in whole.chars().filter(|c| !matches!(c, '\n' | '\t' | '\u{fe0f}')) {
                 let category = get_general_category(c);
                 assert!(
-                    !matches!(category, Category::Control | Category::Format | Category::PrivateUse | Category::Unassigned),
+                    !matches!(
+                        category,
+                        Category::Control | Category::Format | Category::PrivateUse | Category::Unassigned
+                    ),
                     "U+{:04X} of {whole:?}",
                     u32::from(c)
                 );

@@ -37,7 +37,15 @@ pub(crate) struct View {
 impl View {
     pub(crate) fn new(paint: Paint, many: bool) -> Self {
         let tools = HashMap::new();
-        Self { paint, block: Block::None, fresh: true, cleaner: Cleaner::default(), tools, many, session: String::new() }
+        Self {
+            paint,
+            block: Block::None,
+            fresh: true,
+            cleaner: Cleaner::default(),
+            tools,
+            many,
+            session: String::new(),
+        }
     }
 
     /// Ends an unfinished line.
@@ -302,7 +310,10 @@ mod tests {
         let text = shown(&[
             ("agent_message_chunk", said(evil)),
             ("agent_message_chunk", json!({ "content": { "type": evil, "uri": evil } })),
-            ("tool_call", json!({ "toolCallId": evil, "title": evil, "status": evil, "content": [{ "type": "diff", "path": evil }] })),
+            (
+                "tool_call",
+                json!({ "toolCallId": evil, "title": evil, "status": evil, "content": [{ "type": "diff", "path": evil }] }),
+            ),
             ("plan", json!({ "entries": [{ "content": evil }] })),
             ("run_ended", json!({ "status": evil, "stop_reason": evil, "message": evil })),
             ("request_opened", json!({ "title": evil, "request_id": evil })),
@@ -323,7 +334,10 @@ mod tests {
     fn every_end_of_a_request_has_its_words() {
         let by = json!({ "name": "phone" });
         for (receipt, words) in [
-            (json!({ "state": "answered", "ok": true, "option_id": "once", "resolved_by": by }), "allowed by phone (once)"),
+            (
+                json!({ "state": "answered", "ok": true, "option_id": "once", "resolved_by": by }),
+                "allowed by phone (once)",
+            ),
             (json!({ "state": "answered", "ok": false, "resolved_by": by }), "denied by phone"),
             (json!({ "state": "withdrawn", "resolved_by": by }), "withdrawn by phone"),
             (json!({ "state": "expired" }), "expired: nobody answered in time"),

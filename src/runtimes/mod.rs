@@ -7,7 +7,7 @@
 
 mod driver;
 mod lines;
-mod presets;
+pub mod presets;
 mod process;
 mod routes;
 #[cfg(test)]
