@@ -780,5 +780,4 @@ fn json(value: &DeValue<'_>) -> Option<serde_json::Value> {
 }
 
 #[cfg(test)]
-#[path = "config_tests.rs"]
 mod tests;

@@ -38,15 +38,15 @@ impl Refused {
 
     /// "what: why, fix".
     pub(crate) fn explain(&self, what: &str) -> Failure {
-        let detail = self.problem["detail"].as_str();
-        let why = match detail {
+        let why = match self.problem["detail"].as_str() {
+            _ if self.status == StatusCode::UNAUTHORIZED => {
+                "the gateway does not know the token of the state folder".into()
+            }
             Some(detail) => detail.to_owned(),
             None => format!("the gateway answered {}", self.status),
         };
         let (code, fix) = match self.status {
-            StatusCode::UNAUTHORIZED => {
-                (NOT_PERMITTED, "; the token in the state folder is not the gateway's: is PLEXUS_HOME right?")
-            }
+            StatusCode::UNAUTHORIZED => (NOT_PERMITTED, "; is PLEXUS_HOME that of the gateway?"),
             StatusCode::FORBIDDEN => (NOT_PERMITTED, ""),
             StatusCode::SERVICE_UNAVAILABLE => (FAILURE, "; try again in a moment"),
             _ => (FAILURE, ""),

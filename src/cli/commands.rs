@@ -194,12 +194,11 @@ fn text_of(given: String) -> anyhow::Result<String> {
     Ok(text.trim_end_matches('\n').to_owned())
 }
 
-/// Sends a prompt; returns the run and whether it waits.
-pub(crate) async fn send_prompt(client: &Client, session: &str, text: &str) -> anyhow::Result<(String, bool)> {
+/// Sends a prompt; returns the run.
+pub(crate) async fn send_prompt(client: &Client, session: &str, text: &str) -> anyhow::Result<String> {
     let accepted =
         client.post(&format!("/v1/sessions/{session}/prompt"), &json!({ "text": text }), "prompting").await?;
-    let run = accepted["run_id"].as_str().unwrap_or_default().to_owned();
-    Ok((run, accepted["queued"] == true))
+    Ok(accepted["run_id"].as_str().unwrap_or_default().to_owned())
 }
 
 pub(crate) async fn prompt(args: args::Prompt) -> Outcome {
@@ -225,7 +224,7 @@ pub(crate) async fn prompt(args: args::Prompt) -> Outcome {
         let mut out = String::new();
         let mut end = None;
         match next? {
-            Heard::Live if run.is_none() => run = Some(send_prompt(&client, &session, &text).await?.0),
+            Heard::Live if run.is_none() => run = Some(send_prompt(&client, &session, &text).await?),
             Heard::Event(envelope) if run.as_deref() == Some(&envelope.run_id) => {
                 if args.json {
                     out.push_str(envelope.raw.get());

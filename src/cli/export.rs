@@ -54,7 +54,7 @@ pub(crate) async fn export(args: args::Export) -> Outcome {
     }
     let title = session.title.clone().unwrap_or_else(|| session.session_id.to_string());
     let head = Head {
-        title: line(&title, TITLE),
+        title,
         facts: vec![
             ("Session", session.session_id.to_string()),
             ("Runtime", format!("{} ({})", session.runtime_id, line(&session.dialect, TITLE))),
@@ -186,7 +186,7 @@ fn fence(text: &str) -> String {
 }
 
 fn markdown(head: &Head, story: &Story) -> String {
-    let mut out = format!("# {}\n\n", plain(&head.title));
+    let mut out = format!("# {}\n\n", plain(&line(&head.title, TITLE)));
     for (name, value) in &head.facts {
         let _ = writeln!(out, "- {name}: {}", plain(value));
     }
@@ -270,7 +270,7 @@ section { border-left: 3px solid #8888; padding: .1rem 1rem; margin: 1rem 0; }
 
 fn html(head: &Head, story: &Story) -> String {
     let mut out = String::from(HTML_HEAD);
-    let title = escape(&head.title);
+    let title = escape(&line(&head.title, TITLE));
     let _ = writeln!(out, "<title>{title}</title>\n<h1>{title}</h1>\n<ul>");
     for (name, value) in &head.facts {
         let _ = writeln!(out, "<li>{name}: {}</li>", escape(value));

@@ -69,15 +69,13 @@ pub(crate) fn main() -> ExitCode {
     let command = Cli::parse().command;
     // These two are programs of their own: no threads yet, no runtime.
     match command {
-        Command::Agent(Agent::Demo) => {
-            return match demo::run() {
-                Ok(()) => ExitCode::SUCCESS,
-                Err(why) => {
-                    let _ = writeln!(std::io::stderr(), "plexus agent demo: {why}");
-                    ExitCode::FAILURE
-                }
-            };
-        }
+        Command::Agent(Agent::Demo) => match demo::run() {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(why) => {
+                let _ = writeln!(std::io::stderr(), "plexus agent demo: {why}");
+                ExitCode::FAILURE
+            }
+        },
         Command::Hold { parent, cmd } => hold::run(cmd, parent),
         command => ExitCode::from(settle(start(command))),
     }

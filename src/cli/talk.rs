@@ -1,4 +1,6 @@
-//! Talking with a session in the terminal: what happens is shown, requests are answered in place, lines are prompts.
+//! Talking with a session in the terminal. One file: what is shown decides what a typed line means, and both are here.
+//!
+//! What happens is shown, requests are answered in place, other lines are prompts.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{BufRead as _, IsTerminal as _};
@@ -23,8 +25,27 @@ const LINES: usize = 16;
 /// Longest label of an option, in characters.
 const LABEL: usize = 100;
 
+/// While it lives, the terminal does not show what is typed: for secrets.
+struct Hidden(rustix::termios::Termios);
+
+impl Hidden {
+    fn new() -> Option<Self> {
+        let before = rustix::termios::tcgetattr(std::io::stdin()).ok()?;
+        let mut hidden = before.clone();
+        hidden.local_modes.remove(rustix::termios::LocalModes::ECHO);
+        rustix::termios::tcsetattr(std::io::stdin(), rustix::termios::OptionalActions::Now, &hidden).ok()?;
+        Some(Self(before))
+    }
+}
+
+impl Drop for Hidden {
+    fn drop(&mut self) {
+        let _ = rustix::termios::tcsetattr(std::io::stdin(), rustix::termios::OptionalActions::Now, &self.0);
+    }
+}
+
 /// How the talk is held.
-pub(crate) struct Talk {
+struct Talk {
     client: Client,
     session: String,
     paint: Paint,
@@ -33,6 +54,8 @@ pub(crate) struct Talk {
     present: bool,
     open: VecDeque<Request>,
     shown_at: Option<Instant>,
+    /// The request whose card is shown wants a secret.
+    hidden: Option<Hidden>,
     /// Runs under way or queued, whoever asked for them.
     runs: Vec<String>,
     /// Runs of our own prompts: the prompt need not be shown, and their end is waited for.
@@ -56,6 +79,7 @@ pub(crate) async fn talk(client: Client, session: String, first: Option<String>)
         present,
         open: VecDeque::new(),
         shown_at: None,
+        hidden: None,
         runs: Vec::new(),
         own: BTreeMap::new(),
         cancelling: false,
@@ -196,7 +220,12 @@ impl Talk {
                 self.runs = runs.filter_map(|run| run["run_id"].as_str().map(str::to_owned)).collect();
                 let open = hello["requests"].as_array().cloned().unwrap_or_default();
                 let still: Vec<Request> = open.into_iter().filter_map(|one| serde_json::from_value(one).ok()).collect();
+                let first = self.open.front().map(|one| one.request_id.clone());
                 self.open.retain(|one| still.iter().any(|other| other.request_id == one.request_id));
+                if self.open.front().map(|one| &one.request_id) != first.as_ref() {
+                    self.shown_at = None;
+                    self.hidden = None;
+                }
                 for request in still {
                     self.opened(request);
                 }
@@ -236,6 +265,7 @@ impl Talk {
                 }
                 if first {
                     self.shown_at = None;
+                    self.hidden = None;
                     self.show_card();
                 }
                 return Ok(());
@@ -285,6 +315,9 @@ impl Talk {
             let id = &request.request_id;
             text.push_str(&format!("  waits: plexus answer {id} --allow | --deny | --option ID | --text T\n"));
         }
+        if self.present && request.secret {
+            self.hidden = Hidden::new();
+        }
         self.view.settle(&mut self.out);
         self.out.push_str(&text);
         self.shown_at = Some(Instant::now());
@@ -292,12 +325,10 @@ impl Talk {
 
     async fn say(&mut self, text: &str) -> anyhow::Result<()> {
         match send_prompt(&self.client, &self.session, text).await {
-            Ok((run, queued)) => {
+            // Whether it waits behind another is told by the event that follows.
+            Ok(run) => {
                 self.began(&run);
                 self.own.insert(run, None);
-                if queued {
-                    self.note("· queued behind the run before it");
-                }
             }
             Err(error) if self.present => self.note(&format!("· {}", line(&format!("{error:#}"), 500))),
             Err(error) => return Err(error),

@@ -29,6 +29,8 @@ pub(crate) struct View {
     fresh: bool,
     cleaner: Cleaner,
     tools: HashMap<(String, String), (String, String)>,
+    /// The diff lines shown last: agents repeat them with every update.
+    diffs: Vec<String>,
     /// Names the session where it changes; for several at once.
     many: bool,
     session: String,
@@ -43,6 +45,7 @@ impl View {
             fresh: true,
             cleaner: Cleaner::default(),
             tools,
+            diffs: Vec::new(),
             many,
             session: String::new(),
         }
@@ -206,15 +209,19 @@ impl View {
             };
             self.note(&text, out);
         }
-        for part in body["content"].as_array().into_iter().flatten().filter(|part| part["type"] == "diff") {
-            let lines = |name: &str| part[name].as_str().map_or(0, |text| text.lines().count());
-            let text = format!(
-                "  {}: {} lines, were {}",
-                line(part["path"].as_str().unwrap_or("?"), FIELD),
-                lines("newText"),
-                lines("oldText")
-            );
-            self.note(&self.paint.dim(&text), out);
+        let parts = body["content"].as_array().into_iter().flatten().filter(|part| part["type"] == "diff");
+        let diffs: Vec<String> = parts
+            .map(|part| {
+                let lines = |name: &str| part[name].as_str().map_or(0, |text| text.lines().count());
+                let path = line(part["path"].as_str().unwrap_or("?"), FIELD);
+                format!("  {path}: {} lines, were {}", lines("newText"), lines("oldText"))
+            })
+            .collect();
+        if !diffs.is_empty() && diffs != self.diffs {
+            for diff in &diffs {
+                self.note(&self.paint.dim(diff), out);
+            }
+            self.diffs = diffs;
         }
     }
 

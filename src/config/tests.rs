@@ -20,7 +20,7 @@ fn facts(config: &Config) -> String {
     format!("{config:?}")
 }
 
-const DOCUMENTED: &str = include_str!("../config/plexus.toml");
+const DOCUMENTED: &str = include_str!("../../config/plexus.toml");
 
 #[test]
 fn the_documented_file_is_the_default() {
@@ -59,13 +59,13 @@ fn the_documented_file_has_every_key_and_no_other() {
         let there = |line: &&str| {
             line.starts_with(&format!("{key} = ")) || *line == format!("[{key}]") || *line == format!("[[{key}]]")
         };
-        assert!(all.iter().any(|line| there(&line)), "{key} is not documented");
+        assert!(all.iter().any(there), "{key} is not documented");
     }
 }
 
 #[test]
 fn the_demo_file_starts_the_demo_with_a_session() {
-    let config = parse(include_str!("../config/demo.toml")).unwrap();
+    let config = parse(include_str!("../../config/demo.toml")).unwrap();
     let [runtime] = &config.runtimes[..] else { panic!("{config:?}") };
     assert_eq!(runtime.spec.connect, Connect::Command(vec!["/opt/plexus".into(), "agent".into(), "demo".into()]));
     assert!(runtime.session);

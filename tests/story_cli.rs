@@ -1,0 +1,468 @@
+//! The real program in the hands of a person: every command against a real gateway and the demo agent, by exit code and
+//! by what it says.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::io::{BufRead, BufReader, Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// How long anything may take before the test says that it did not happen.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+const PLEXUS: &str = env!("CARGO_BIN_EXE_plexus");
+
+fn plexus(home: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(PLEXUS);
+    command.args(args).env("PLEXUS_HOME", home).env_remove("NO_COLOR").env_remove("PLEXUS_LOG").stdin(Stdio::null());
+    command
+}
+
+fn code(output: &Output) -> i32 {
+    output.status.code().expect("it exited by itself")
+}
+
+fn out(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn err(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// Runs a command to its end.
+fn done(home: &Path, args: &[&str]) -> Output {
+    plexus(home, args).output().unwrap()
+}
+
+/// Runs a command that must succeed; returns what it printed.
+fn fine(home: &Path, args: &[&str]) -> String {
+    let output = done(home, args);
+    assert_eq!(code(&output), 0, "{args:?}: {}{}", out(&output), err(&output));
+    out(&output)
+}
+
+fn json(home: &Path, args: &[&str]) -> Value {
+    serde_json::from_str(&fine(home, args)).unwrap()
+}
+
+fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(Instant::now() < end, "it did not happen: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A child whose stdout is read a line at a time; killed when dropped.
+struct Talking {
+    child: Child,
+    lines: mpsc::Receiver<String>,
+}
+
+impl Talking {
+    fn start(mut command: Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let stdout = child.stdout.take().unwrap();
+        let (tx, lines) = mpsc::channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                if tx.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        Self { child, lines }
+    }
+
+    /// The next line that holds `words`.
+    fn line(&self, words: &str) -> String {
+        let end = Instant::now() + PATIENCE;
+        let mut before = Vec::new();
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            match self.lines.recv_timeout(left) {
+                Ok(line) if line.contains(words) => return line,
+                Ok(line) => before.push(line),
+                Err(_) => panic!("no line with {words:?}; there were {before:#?}"),
+            }
+        }
+    }
+
+    fn signal(&self, signal: rustix::process::Signal) {
+        let pid = rustix::process::Pid::from_raw(self.child.id().try_into().unwrap()).unwrap();
+        rustix::process::kill_process(pid, signal).unwrap();
+    }
+
+    fn end(&mut self) -> i32 {
+        until("the program ends", || self.child.try_wait().unwrap()).code().expect("it exited by itself")
+    }
+}
+
+impl Drop for Talking {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A gateway on a free port with the demo agent and a session.
+struct Gateway {
+    dir: tempfile::TempDir,
+    serve: Talking,
+}
+
+impl Gateway {
+    fn start() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let config = dir.path().join("demo.toml");
+        let text = include_str!("../config/demo.toml");
+        std::fs::write(&config, format!("listen = \"127.0.0.1:0\"\n{text}")).unwrap();
+        let home = dir.path().join("home");
+        let mut command = plexus(&home, &["serve", "-c", config.to_str().unwrap()]);
+        command.stderr(Stdio::null()).current_dir(dir.path());
+        let serve = Talking::start(command);
+        assert!(serve.line("http://127.0.0.1:").contains("/#code="));
+        let gateway = Self { dir, serve };
+        until("the configured session opens", || gateway.session());
+        gateway
+    }
+
+    fn home(&self) -> PathBuf {
+        self.dir.path().join("home")
+    }
+
+    fn session(&self) -> Option<String> {
+        let listed = json(&self.home(), &["ls", "--json"]);
+        let session = &listed["sessions"][0];
+        (session["state"] == "idle").then(|| session["session_id"].as_str().unwrap().to_owned())
+    }
+}
+
+fn running(home: &Path) {
+    until("a run is under way", || fine(home, &["ls"]).contains("  running  ").then_some(()));
+}
+
+fn open_request(home: &Path) -> Value {
+    until("a request opens", || json(home, &["requests", "--json"])["requests"].get(0).cloned())
+}
+
+#[test]
+fn what_is_wrong_has_its_exit_code_and_its_fix() {
+    let dir = tempfile::tempdir().unwrap();
+    let home = dir.path().join("home");
+    for args in [
+        &["ls"][..],
+        &["ls", "--json"],
+        &["tail"],
+        &["prompt", "last", "x"],
+        &["cancel", "last"],
+        &["requests"],
+        &["answer", "q_1", "--allow"],
+        &["export", "last"],
+        &["search", "x"],
+        &["open"],
+        &["stop", "x"],
+    ] {
+        let output = done(&home, args);
+        assert_eq!(code(&output), 69, "{args:?}: {}", err(&output));
+        assert!(err(&output).contains("start one with `plexus serve`"), "{}", err(&output));
+        assert_eq!(out(&output), "");
+    }
+    assert!(!home.exists(), "looking for a gateway makes nothing");
+    for args in
+        [&["frobnicate"][..], &["run"], &["answer", "q"], &["run", "nonesuch"], &["run", "--dialect", "x", "--", "sh"]]
+    {
+        assert_eq!(code(&done(&home, args)), 2, "{args:?}");
+    }
+    let config = dir.path().join("bad.toml");
+    std::fs::write(&config, "lisen = \"127.0.0.1:1\"\n").unwrap();
+    let output = done(&home, &["serve", "-c", config.to_str().unwrap()]);
+    assert_eq!(code(&output), 64);
+    let told = format!("plexus: {}:1:1: lisen: unknown key; did you mean listen?\n", config.display());
+    assert_eq!(err(&output), told);
+    for listen in ["0.0.0.0:0", "nonsense"] {
+        assert_eq!(code(&done(&home, &["serve", "--listen", listen])), 64, "{listen}");
+    }
+    assert_eq!(code(&done(&home, &["serve", "-c", "/no/such/file"])), 64);
+    let output = plexus(&home, &["run", "gemini"]).env("PATH", dir.path()).output().unwrap();
+    assert_eq!(code(&output), 1);
+    assert!(err(&output).contains("npm install -g @google/gemini-cli"), "{}", err(&output));
+    let doctor = json(&home, &["doctor", "--json"]);
+    let checks = doctor["checks"].as_array().unwrap();
+    assert!(
+        checks
+            .iter()
+            .any(|check| check["check"] == "gateway" && check["verdict"] == "warn" && check["fix"].is_string())
+    );
+    assert!(checks.iter().any(|check| check["check"] == "agent demo" && check["verdict"] == "ok"));
+}
+
+#[test]
+fn a_day_with_the_commands() {
+    let gateway = Gateway::start();
+    let home = gateway.home();
+    let session = gateway.session().unwrap();
+    let mode = |name: &str| std::fs::metadata(home.join(name)).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(""), mode("token"), mode("gateway.json")), (0o700, 0o600, 0o600));
+
+    // A second gateway in the same folder says who is there.
+    let second = done(&home, &["serve", "--listen", "127.0.0.1:0"]);
+    assert_eq!(code(&second), 1);
+    assert!(err(&second).contains("runs already at http://127.0.0.1:"), "{}", err(&second));
+
+    // Somebody watches all the while.
+    let tail = Talking::start(plexus(&home, &["tail", "--json"]));
+
+    let said = fine(&home, &["prompt", "last", "echo one needle in here", "--wait"]);
+    assert!(said.contains("> echo one needle in here\none needle in here\n· done\n"), "{said}");
+    let short = &session[..8];
+    assert!(fine(&home, &["prompt", short, "echo two"]).starts_with("r_"));
+    let event: Value = serde_json::from_str(&tail.line("two\"")).unwrap();
+    assert_eq!(event["session_id"], session.as_str());
+    let mut piped =
+        plexus(&home, &["prompt", "last", "-", "--wait"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    piped.stdin.take().unwrap().write_all(b"echo from a pipe\n").unwrap();
+    assert!(out(&piped.wait_with_output().unwrap()).contains("from a pipe\n· done"));
+
+    // A request: seen, answered, and answered too late.
+    fine(&home, &["prompt", "last", "ask touch x"]);
+    let request = open_request(&home);
+    let id = request["request_id"].as_str().unwrap();
+    let listed = fine(&home, &["requests"]);
+    assert!(listed.contains(id) && listed.contains("│ touch x") && listed.contains("--option"), "{listed}");
+    assert!(fine(&home, &["ls"]).contains("waiting"));
+    let wrong = done(&home, &["answer", id, "--option", "nonesuch"]);
+    assert_eq!(code(&wrong), 1);
+    assert!(err(&wrong).contains("not offered"), "{}", err(&wrong));
+    assert!(fine(&home, &["answer", &id[..10], "--allow"]).starts_with("your answer counts: allowed by"));
+    let late = done(&home, &["answer", id, "--deny"]);
+    assert_eq!(code(&late), 1);
+    assert!(out(&late).starts_with("too late: allowed by"), "{}", out(&late));
+    tail.line("\"run_ended\"");
+
+    // Cancelling.
+    let hang = Talking::start(plexus(&home, &["prompt", "last", "hang", "--wait"]));
+    running(&home);
+    fine(&home, &["cancel", "last"]);
+    hang.line("cancelled");
+    let mut hang = hang;
+    assert_eq!(hang.end(), 1);
+    assert_eq!(code(&done(&home, &["cancel", "last"])), 1, "nothing to cancel");
+
+    // Looking back.
+    let events = fine(&home, &["export", "last"]);
+    for line in events.lines() {
+        serde_json::from_str::<Value>(line).unwrap();
+    }
+    let tailed = fine(&home, &["tail", &session, "--json", "--no-follow"]);
+    assert_eq!(tailed, events, "the same events, byte for byte, over HTTP and over the WebSocket");
+    let cursor: Value = serde_json::from_str(events.lines().nth(3).unwrap()).unwrap();
+    let rest = fine(&home, &["tail", &session, "--json", "--no-follow", "--after", cursor["cursor"].as_str().unwrap()]);
+    assert_eq!(rest, events.lines().skip(4).map(|line| format!("{line}\n")).collect::<String>());
+    assert_eq!(code(&done(&home, &["tail", "--after", "nonsense"])), 1);
+    let markdown = fine(&home, &["export", &session, "--format", "md"]);
+    assert!(markdown.contains("**Agent**\n\n> one needle in here"), "{markdown}");
+    let html = fine(&home, &["export", &session, "--format", "html"]);
+    assert!(html.starts_with("<!doctype html>") && html.contains("one needle in here"));
+    until("the words are indexed", || {
+        let found = json(&home, &["search", "needle", "--json"]);
+        found["hits"].as_array().unwrap().iter().any(|hit| hit["session_id"] == session.as_str()).then_some(())
+    });
+    assert!(fine(&home, &["search", "needle"]).contains("one needle in here"));
+    assert_eq!(fine(&home, &["search", "nowheretobefound"]), "nothing found\n");
+
+    // A reader that leaves early is no error.
+    let mut cut = plexus(&home, &["tail", "--json", "--no-follow"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(cut.stdout.take());
+    assert_eq!(code(&cut.wait_with_output().unwrap()), 0);
+
+    assert!(fine(&home, &["open"]).contains("/#code="));
+    let doctor = json(&home, &["doctor", "--json"]);
+    let checks = doctor["checks"].as_array().unwrap();
+    let verdict = |name: &str| checks.iter().find(|check| check["check"] == name).map(|check| check["verdict"].clone());
+    assert_eq!((verdict("gateway"), verdict("signing in")), (Some("ok".into()), Some("ok".into())));
+
+    assert_eq!(code(&done(&home, &["stop", "nonesuch"])), 1);
+    assert_eq!(fine(&home, &["stop", "demo"]), "stopped demo\n");
+    until("the session is over", || fine(&home, &["ls"]).contains("exited").then_some(()));
+    let gone = done(&home, &["prompt", "last", "echo x"]);
+    assert_eq!(code(&gone), 1);
+    assert!(err(&gone).contains("plexus run"), "{}", err(&gone));
+
+    // Stopping: in order, and nobody is found afterwards.
+    let mut gateway = gateway;
+    gateway.serve.signal(rustix::process::Signal::TERM);
+    assert_eq!(gateway.serve.end(), 0);
+    assert_eq!(code(&done(&home, &["ls"])), 69);
+}
+
+#[test]
+fn who_may_not_is_told_so() {
+    let gateway = Gateway::start();
+    let home = gateway.home();
+    // Another device's home: the same gateway, a token that may only watch.
+    let other = gateway.dir.path().join("other");
+    std::fs::create_dir(&other).unwrap();
+    std::fs::copy(home.join("gateway.json"), other.join("gateway.json")).unwrap();
+    let no_token = done(&other, &["ls"]);
+    assert_eq!(code(&no_token), 77, "{}", err(&no_token));
+    std::fs::write(other.join("token"), "plx_wrong").unwrap();
+    for args in [&["ls"][..], &["tail"], &["prompt", "last", "x"]] {
+        let output = done(&other, args);
+        assert_eq!(code(&output), 77, "{args:?}: {}", err(&output));
+        assert!(err(&output).contains("PLEXUS_HOME"), "{}", err(&output));
+    }
+    let file: Value = serde_json::from_slice(&std::fs::read(home.join("gateway.json")).unwrap()).unwrap();
+    let token = std::fs::read_to_string(home.join("token")).unwrap();
+    let body = r#"{"name":"watcher","scopes":["watch"]}"#;
+    let answer = post(file["url"].as_str().unwrap(), "/v1/devices", token.trim(), body);
+    std::fs::write(other.join("token"), answer["token"].as_str().unwrap()).unwrap();
+    fine(&other, &["ls"]);
+    fine(&other, &["tail", "--no-follow"]);
+    for args in [&["prompt", "last", "echo x"][..], &["cancel", "last"], &["stop", "demo"], &["open"]] {
+        let output = done(&other, args);
+        assert_eq!(code(&output), 77, "{args:?}: {}", err(&output));
+        assert!(err(&output).contains("lacks the scope"), "{}", err(&output));
+    }
+}
+
+/// A POST by hand, so that the test has no client of its own to trust.
+fn post(url: &str, path: &str, token: &str, body: &str) -> Value {
+    let authority = url.strip_prefix("http://").unwrap();
+    let mut socket = std::net::TcpStream::connect(authority).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    write!(
+        socket,
+        "POST {path} HTTP/1.1\r\nHost: {authority}\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    )
+    .unwrap();
+    let mut text = String::new();
+    socket.read_to_string(&mut text).unwrap();
+    let (head, body) = text.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 20"), "{head}");
+    serde_json::from_str(body).unwrap()
+}
+
+#[test]
+fn run_starts_what_is_missing_and_follows() {
+    let dir = tempfile::tempdir().unwrap();
+    let home = dir.path().join("home");
+    std::fs::create_dir(&home).unwrap();
+    // A free port, so that tests do not meet on the usual one.
+    std::fs::write(home.join("plexus.toml"), "listen = \"127.0.0.1:0\"\n").unwrap();
+    let guard = Detached(home.clone());
+
+    let output = plexus(&home, &["run", "demo", "--prompt", "echo hello"]).current_dir(dir.path()).output().unwrap();
+    let said = out(&output);
+    assert_eq!(code(&output), 0, "{said}{}", err(&output));
+    for words in
+        ["no gateway was running: started one", "starting demo … ready in", "session s_", "> echo hello\nhello\n· done"]
+    {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    assert!(!std::fs::read_to_string(home.join("gateway.log")).unwrap().contains("code="), "a log holds no code");
+
+    // Again: the same gateway, the same agent, another session; prompts from a pipe, one a line.
+    let mut piped = plexus(&home, &["run", "demo"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .current_dir(dir.path())
+        .spawn()
+        .unwrap();
+    piped.stdin.take().unwrap().write_all(b"echo a\n\necho b\n").unwrap();
+    let output = piped.wait_with_output().unwrap();
+    let said = out(&output);
+    assert_eq!(code(&output), 0, "{said}");
+    assert!(
+        said.contains("demo is attached already") && said.contains("> echo a") && said.contains("b\n· done"),
+        "{said}"
+    );
+    assert_eq!(json(&home, &["ls", "--json"])["sessions"].as_array().unwrap().len(), 2);
+
+    // Somebody else answers: the one who follows is told.
+    let asked = Talking::start(plexus(&home, &["run", "demo", "--prompt", "ask touch x"]));
+    asked.line("? demo asks");
+    let id = open_request(&home)["request_id"].as_str().unwrap().to_owned();
+    fine(&home, &["answer", &id, "--deny"]);
+    asked.line("denied by");
+    asked.line("· done");
+    let mut asked = asked;
+    assert_eq!(asked.end(), 0);
+
+    // Ctrl-C cancels what runs.
+    let mut hanging = Talking::start(plexus(&home, &["run", "demo", "--prompt", "hang"]));
+    running(&home);
+    hanging.signal(rustix::process::Signal::INT);
+    hanging.line("cancelled");
+    assert_eq!(hanging.end(), 1);
+
+    // Any program that speaks a dialect; a name of its own; a failure is one.
+    let args = ["run", "--dialect", "acp", "--id", "mine", "--prompt", "crash", "--", PLEXUS, "agent", "demo"];
+    let output = done(&home, &args);
+    assert_eq!(code(&output), 1, "{}", out(&output));
+    assert!(
+        out(&output).contains("starting mine … ready") && out(&output).contains("exited with code 3"),
+        "{}",
+        out(&output)
+    );
+    let output = done(&home, &["run", "--dialect", "acp", "--", "sh", "-c", "echo broken >&2; exit 7"]);
+    assert_eq!(code(&output), 1);
+    assert!(err(&output).contains("did not start") && err(&output).contains("broken"), "{}", err(&output));
+    drop(guard);
+    until("nobody is left", || (code(&done(&home, &["ls"])) == 69).then_some(()));
+}
+
+/// Ends the gateway that `run` started.
+struct Detached(PathBuf);
+
+impl Drop for Detached {
+    fn drop(&mut self) {
+        let Ok(text) = std::fs::read(self.0.join("gateway.json")) else { return };
+        let pid =
+            serde_json::from_slice::<Value>(&text).ok().and_then(|file| i32::try_from(file["pid"].as_i64()?).ok());
+        if let Some(pid) = pid.and_then(rustix::process::Pid::from_raw) {
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        }
+    }
+}
+
+#[test]
+fn a_follower_comes_back_with_its_cursor() {
+    let mut gateway = Gateway::start();
+    let home = gateway.home();
+    let config = gateway.dir.path().join("demo.toml");
+    fine(&home, &["prompt", "last", "echo old-words", "--wait"]);
+    let tail = Talking::start(plexus(&home, &["tail", "--json"]));
+    tail.line("\"run_ended\"");
+    gateway.serve.child.kill().unwrap();
+    gateway.serve.child.wait().unwrap();
+    let mut command = plexus(&home, &["serve", "-c", config.to_str().unwrap()]);
+    command.stderr(Stdio::null());
+    gateway.serve = Talking::start(command);
+    gateway.serve.line("http://127.0.0.1:");
+    until("the configured session opens again", || gateway.session());
+    fine(&home, &["prompt", "last", "echo afterwards", "--wait"]);
+    // What it heard since: nothing of before again, then the new.
+    let end = Instant::now() + PATIENCE;
+    loop {
+        let line = tail.lines.recv_timeout(end.saturating_duration_since(Instant::now())).unwrap();
+        assert!(!line.contains("old-words"), "heard twice: {line}");
+        if line.contains("afterwards") {
+            break;
+        }
+    }
+}
