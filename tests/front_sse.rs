@@ -1,10 +1,9 @@
 //! Server-sent events over real sockets, read by a plain client.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "common/front.rs"]
-mod front;
+mod common;
 
-use front::{Front, LONG};
+use common::front::{Front, LONG};
 use plexus::router::{GateLimits, Limits};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -1,13 +1,14 @@
-//! The native WebSocket over real sockets: the UI protocol, and RFC 6455 with a client that breaks it on purpose.
+//! The native WebSocket over real sockets; one file because one client, which can also be rude, serves every test.
+//!
+//! First the UI protocol, then RFC 6455 with a client that breaks it on purpose.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "common/front.rs"]
-mod front;
+mod common;
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use front::{Front, LONG};
+use common::front::{self, Front, LONG};
 use plexus::router::{GateLimits, Limits};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

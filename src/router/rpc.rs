@@ -1,5 +1,6 @@
-//! What the messages of the native WebSocket mean: the UI protocol (JSON-RPC 2.0) over all sessions at once.
-//! One file because it is one table, and what stands in its rows.
+//! What the messages of the native WebSocket mean; one file because it is one table of methods, and what stands in its rows.
+//!
+//! It is the UI protocol (JSON-RPC 2.0) over all sessions at once.
 
 use std::borrow::Cow;
 use std::future::Future;
