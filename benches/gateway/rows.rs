@@ -1,0 +1,113 @@
+//! Which rows there are, and the program around them.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result};
+
+use super::clients::Wire;
+use super::fan::Regime;
+use super::table::{Row, markdown, write};
+use super::{agent, approval, fan, floor, memory, process, start, store};
+
+/// How much of everything.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Size {
+    quick: bool,
+}
+
+impl Size {
+    /// `full`, or for a smoke run its `part`th.
+    pub(crate) fn scale(self, full: usize, part: usize) -> usize {
+        if self.quick { (full / part).max(1) } else { full }
+    }
+}
+
+type Measure = Box<dyn Fn(Size) -> Result<Vec<Row>>>;
+
+/// Every row, by the name to ask for it.
+fn all() -> Vec<(String, Measure)> {
+    let mut all: Vec<(String, Measure)> = Vec::new();
+    for regime in [Regime::Pipelined, Regime::Lockstep] {
+        for wire in [Wire::WebSocket, Wire::Sse] {
+            for clients in [100, 1000] {
+                let name = format!("fan-{}-{clients}-{}", wire.name(), regime.name());
+                all.push((name, Box::new(move |size| fan::fan_out(size, wire, clients, regime))));
+            }
+        }
+    }
+    for clients in [1, 10] {
+        all.push((format!("latency-{clients}"), Box::new(move |size| fan::latency(size, clients))));
+    }
+    all.push(("approval-alone".into(), Box::new(approval::approval)));
+    all.push(("approval-watched".into(), Box::new(approval::approval_watched)));
+    all.push(("memory-idle".into(), Box::new(memory::idle)));
+    all.push(("memory-sleeper".into(), Box::new(memory::sleeper)));
+    all.push(("store".into(), Box::new(store::store)));
+    all.push(("start".into(), Box::new(start::start)));
+    all.push(("probe".into(), Box::new(fan::probe)));
+    all
+}
+
+/// The program.
+pub(crate) fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let done = match args[..] {
+        ["role-agent", control] => agent::run(Path::new(control), false),
+        ["role-agent-prompted", control] => agent::run(Path::new(control), true),
+        ["role-floor", wire, sockets, length] => role(wire, sockets, length, false),
+        ["role-floor-approvals", wire, sockets, length] => role(wire, sockets, length, true),
+        _ => measure(&args),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        // A process that serves the bench ends with it, in whatever it is doing.
+        Err(_) if args.first().is_some_and(|arg| arg.starts_with("role-floor")) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("{error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn role(wire: &str, sockets: &str, length: &str, approvals: bool) -> Result<()> {
+    let wire = if wire == Wire::Sse.name() { Wire::Sse } else { Wire::WebSocket };
+    let (sockets, length) = (sockets.parse()?, length.parse()?);
+    if approvals { floor::run_approvals(wire, length) } else { floor::run(wire, sockets, length) }
+}
+
+fn measure(args: &[&str]) -> Result<()> {
+    let size = Size { quick: args.contains(&"--quick") };
+    // Cargo says `--bench`.
+    let names: Vec<&&str> = args.iter().filter(|arg| !arg.starts_with("--")).collect();
+    let chosen: Vec<_> =
+        all().into_iter().filter(|(name, _)| names.is_empty() || names.iter().any(|part| name.contains(**part))).collect();
+    anyhow::ensure!(!chosen.is_empty(), "no row is called so; there are: {}", {
+        all().into_iter().map(|(name, _)| name).collect::<Vec<_>>().join(" ")
+    });
+    process::raise_file_limit(4096)?;
+    let machine = process::machine();
+    let (mut rows, mut failed) = (Vec::new(), Vec::new());
+    for (name, measure) in chosen {
+        eprintln!("{name}");
+        match measure(size) {
+            Ok(some) => {
+                eprint!("{}", markdown(&some).lines().skip(2).fold(String::new(), |all, line| all + line + "\n"));
+                rows.extend(some);
+            }
+            Err(error) => {
+                eprintln!("    FAILED: {error:#}");
+                failed.push(name);
+            }
+        }
+    }
+    let table = markdown(&rows);
+    println!("\n{machine}\n\n{table}");
+    if args.contains(&"--write") {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/performance.md");
+        write(&path, &format!("\n{machine}\n\n{table}\n")).context("docs/performance.md")?;
+    }
+    anyhow::ensure!(failed.is_empty(), "wrong, not slow: {}", failed.join(" "));
+    Ok(())
+}

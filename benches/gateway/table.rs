@@ -1,0 +1,140 @@
+//! Rows, and how they are shown.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+
+/// What a row is held to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Target {
+    /// At most so many times the floor.
+    Times(f64),
+    /// At most this.
+    AtMost(f64),
+    /// At least this.
+    AtLeast(f64),
+    /// Nothing: it is printed to be known.
+    Told,
+}
+
+/// One line of the table.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    pub(crate) name: String,
+    pub(crate) unit: &'static str,
+    pub(crate) floor: Option<f64>,
+    pub(crate) plexus: f64,
+    pub(crate) target: Target,
+}
+
+impl Row {
+    fn ratio(&self) -> Option<f64> {
+        self.floor.filter(|floor| *floor > 0.0).map(|floor| self.plexus / floor)
+    }
+
+    fn passes(&self) -> Option<bool> {
+        match self.target {
+            Target::Times(most) => Some(self.ratio().is_some_and(|ratio| ratio <= most)),
+            Target::AtMost(most) => Some(self.plexus <= most),
+            Target::AtLeast(least) => Some(self.plexus >= least),
+            Target::Told => None,
+        }
+    }
+
+    /// What stands in each column.
+    fn cells(&self) -> [String; 6] {
+        let with_unit = |value: f64| format!("{} {}", number(value), self.unit);
+        [
+            self.name.clone(),
+            self.floor.map_or("-".into(), with_unit),
+            with_unit(self.plexus),
+            self.ratio().map_or("-".into(), |ratio| format!("{ratio:.2}x")),
+            match self.target {
+                Target::Times(most) => format!("<= {most}x"),
+                Target::AtMost(most) => format!("<= {}", with_unit(most)),
+                Target::AtLeast(least) => format!(">= {}", with_unit(least)),
+                Target::Told => "-".into(),
+            },
+            match self.passes() {
+                Some(true) => "pass".into(),
+                Some(false) => "MISS".into(),
+                None => "-".into(),
+            },
+        ]
+    }
+}
+
+/// Three digits that count, thousands apart.
+fn number(value: f64) -> String {
+    if value.abs() < 100.0 {
+        let places = if value.abs() < 1.0 { 3 } else { 2 };
+        return format!("{value:.places$}");
+    }
+    let whole = format!("{value:.0}");
+    let mut out = String::new();
+    for (at, digit) in whole.chars().enumerate() {
+        if at > 0 && (whole.len() - at) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+const HEAD: [&str; 6] = ["row", "floor", "plexus", "ratio", "target", ""];
+
+/// The table in Markdown, its columns aligned so that it can be read as text.
+pub(crate) fn markdown(rows: &[Row]) -> String {
+    let mut lines = vec![HEAD.map(str::to_owned)];
+    lines.extend(rows.iter().map(Row::cells));
+    let widths: Vec<usize> =
+        (0..HEAD.len()).map(|at| lines.iter().map(|line| line[at].chars().count()).max().unwrap_or(0)).collect();
+    let mut out = String::new();
+    for (at, line) in lines.iter().enumerate() {
+        for (column, cell) in line.iter().enumerate() {
+            let width = widths[column];
+            // Numbers to the right.
+            let _ = match column {
+                1..=4 => write!(out, "| {cell:>width$} "),
+                _ => write!(out, "| {cell:<width$} "),
+            };
+        }
+        out.push_str("|\n");
+        if at == 0 {
+            for (column, width) in widths.iter().enumerate() {
+                let _ = match column {
+                    1..=4 => write!(out, "|{:->1$}:", "", width + 1),
+                    _ => write!(out, "|{:->1$}", "", width + 2),
+                };
+            }
+            out.push_str("|\n");
+        }
+    }
+    out
+}
+
+const BEGIN: &str = "<!-- bench:begin -->";
+const END: &str = "<!-- bench:end -->";
+
+/// Puts `text` between the markers of the file.
+pub(crate) fn write(path: &Path, text: &str) -> Result<()> {
+    let old = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    let (before, rest) = old.split_once(BEGIN).with_context(|| format!("{} has no {BEGIN}", path.display()))?;
+    let (_, after) = rest.split_once(END).with_context(|| format!("{} has no {END}", path.display()))?;
+    std::fs::write(path, format!("{before}{BEGIN}\n{text}{END}{after}"))?;
+    Ok(())
+}
+
+/// The middle one.
+pub(crate) fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+/// The value that this share of the samples (0 to 1) does not exceed.
+pub(crate) fn percentile(samples: &mut [u64], share: f64) -> f64 {
+    samples.sort_unstable();
+    let at = (samples.len() as f64 * share) as usize;
+    samples.get(at.min(samples.len().saturating_sub(1))).map_or(f64::NAN, |nanos| *nanos as f64)
+}
