@@ -122,7 +122,10 @@ pub(crate) fn run(control: &Path, prompted: bool) -> Result<()> {
                 json!({ "sessionId": format!("bench-{sessions}") })
             }
             "session/prompt" => {
-                message["params"]["sessionId"].as_str().context("a prompt names its session")?.clone_into(&mut agent.session);
+                message["params"]["sessionId"]
+                    .as_str()
+                    .context("a prompt names its session")?
+                    .clone_into(&mut agent.session);
                 if !agent.obey()? {
                     return Ok(());
                 }
@@ -183,7 +186,8 @@ impl Agent {
 
     fn chunk(&self, bytes: usize) -> String {
         // Words, as people and models write them.
-        let text: String = "the quick brown fox jumps over the lazy dog and then ".chars().cycle().take(bytes).collect();
+        let text: String =
+            "the quick brown fox jumps over the lazy dog and then ".chars().cycle().take(bytes).collect();
         let content = json!({ "type": "text", "text": text });
         let update = json!({ "sessionUpdate": "agent_message_chunk", "content": content });
         let params = json!({ "sessionId": self.session, "update": update });
@@ -224,7 +228,8 @@ impl Agent {
             let params = json!({ "sessionId": self.session, "toolCall": call, "options": options });
             let id = format!("ask-{}", self.asked);
             let request =
-                json!({ "jsonrpc": "2.0", "id": id, "method": "session/request_permission", "params": params }).to_string();
+                json!({ "jsonrpc": "2.0", "id": id, "method": "session/request_permission", "params": params })
+                    .to_string();
             let began = now();
             write_line(&request)?;
             answer.clear();

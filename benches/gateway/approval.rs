@@ -20,6 +20,10 @@ const ASK_FRAME: usize = 700;
 /// How long the watchers may take to have seen an answer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// How long everything sleeps before each question, as it does before a real one. Without it both ends are still warm from
+/// the last.
+const ASLEEP: Duration = Duration::from_millis(5);
+
 /// Answers the next request that the gateway shows.
 fn answer(client: &mut Client) -> Result<()> {
     let request = client.next(|frame| {
@@ -43,33 +47,35 @@ fn receipt(client: &mut Client) -> Result<()> {
     Ok(())
 }
 
-/// One run of questions at a gateway, in nanoseconds each. `between` runs after each.
+/// One run of questions at a gateway, in nanoseconds each. `before` runs before each.
 fn ours(
     gateway: &mut Gateway,
     session: &str,
     client: &mut Client,
     count: u64,
-    mut between: impl FnMut() -> Result<()>,
+    mut before: impl FnMut() -> Result<()>,
 ) -> Result<Vec<u64>> {
     gateway.prompt(session)?;
     gateway.control.say(&format!("ask {count}"))?;
     let mut samples = Vec::new();
     for _ in 0..count {
+        before()?;
         gateway.control.token()?;
         answer(client)?;
         samples.push(gateway.control.hear("took")?);
         receipt(client)?;
-        between()?;
     }
+    before()?;
     gateway.control.say("end")?;
     Ok(samples)
 }
 
 /// The same at a bare loop between the agent's pipes and the client's socket.
-fn bare(floor: &mut Floor, client: &mut Client, count: u64) -> Result<Vec<u64>> {
+fn bare(floor: &mut Floor, client: &mut Client, count: u64, pause: Duration) -> Result<Vec<u64>> {
     floor.control.say(&format!("ask {count}"))?;
     let mut samples = Vec::new();
     for _ in 0..count {
+        std::thread::sleep(pause);
         floor.control.token()?;
         client.next(|_| Some(()))?;
         client.say(r#"{"jsonrpc":"2.0","id":"q","method":"ui.request.answer","params":{"option_id":"allow"}}"#)?;
@@ -78,40 +84,50 @@ fn bare(floor: &mut Floor, client: &mut Client, count: u64) -> Result<Vec<u64>> 
     Ok(samples)
 }
 
-/// Alone with its client: the state in memory, where a sync costs nothing, and on the disk.
+/// Alone with its client: the state in memory, where a sync costs nothing, and on the disk; after a sleep, and at once.
 pub(crate) fn approval(size: Size) -> Result<Vec<Row>> {
-    let count = size.scale(1000, 20) as u64;
+    let count = size.scale(400, 20) as u64;
     let mut floor = Floor::start(Wire::WebSocket, 1, ASK_FRAME, true)?;
     let socket = std::net::TcpStream::connect(floor.addr)?;
     socket.set_nodelay(true)?;
     let mut floor_client = Client::new(socket, Wire::WebSocket, Vec::new());
     floor.ready()?;
-    let mut places = vec![("state on the disk", scratch()?, Target::Told)];
+    let mut places = Vec::new();
     if let Some(dir) = scratch_in_memory() {
-        places.insert(0, ("state in memory", dir, Target::Times(2.0)));
+        places.push(("state in memory", dir));
     }
+    places.push(("state on the disk", scratch()?));
     let mut rows = Vec::new();
-    for (place, dir, target) in places {
+    for (place, dir) in places {
         let mut gateway = Gateway::start_in(dir)?;
         let session = gateway.session()?;
         let mut client = gateway.client(Wire::WebSocket, &session, Role::Answers)?;
-        let (mut floors, mut rounds) = (Vec::new(), Vec::new());
-        for round in 0..=ROUNDS {
-            let mut of_ours = ours(&mut gateway, &session, &mut client, count, || Ok(()))?;
-            let mut of_floor = bare(&mut floor, &mut floor_client, count)?;
-            if round > 0 {
-                rounds.push(percentile(&mut of_ours, 0.5) / 1000.0);
-                floors.push(percentile(&mut of_floor, 0.5) / 1000.0);
+        for (pace, pause) in [("", ASLEEP), (" at once after the last", Duration::ZERO)] {
+            let (mut floors, mut rounds) = (Vec::new(), Vec::new());
+            for round in 0..=ROUNDS {
+                let mut of_ours = ours(&mut gateway, &session, &mut client, count, || {
+                    std::thread::sleep(pause);
+                    Ok(())
+                })?;
+                let mut of_floor = bare(&mut floor, &mut floor_client, count, pause)?;
+                if round > 0 {
+                    rounds.push(percentile(&mut of_ours, 0.5) / 1000.0);
+                    floors.push(percentile(&mut of_floor, 0.5) / 1000.0);
+                }
             }
+            eprintln!("    rounds, {place}{pace}: floor {floors:.1?}, plexus {rounds:.1?}");
+            rows.push(Row {
+                name: format!("approval round trip{pace}, {place}, p50"),
+                unit: "us",
+                floor: Some(median(&mut floors)),
+                plexus: median(&mut rounds),
+                target: if place == "state in memory" && pause > Duration::ZERO {
+                    Target::Times(2.0)
+                } else {
+                    Target::Told
+                },
+            });
         }
-        eprintln!("    rounds, {place}: floor {floors:.1?}, plexus {rounds:.1?}");
-        rows.push(Row {
-            name: format!("approval round trip, {place}, p50"),
-            unit: "us",
-            floor: Some(median(&mut floors)),
-            plexus: median(&mut rounds),
-            target,
-        });
     }
     Ok(rows)
 }
@@ -145,22 +161,28 @@ pub(crate) fn approval_watched(size: Size) -> Result<Vec<Row>> {
             }
             Ok(())
         });
-        let mut asked = 0;
+        let mut answered = None;
         let outcome = ours(&mut gateway, &session, &mut client, count, || {
-            asked += 1;
-            wanted.store(asked, Ordering::Release);
+            let before = answered.map_or(0, |answered| answered + 1);
+            answered = Some(before);
+            wanted.store(before, Ordering::Release);
             let deadline = Instant::now() + PATIENCE;
-            while seen.load(Ordering::Acquire) < asked && !watching.is_finished() {
+            while seen.load(Ordering::Acquire) < before && !watching.is_finished() {
                 ensure!(Instant::now() < deadline, "the watchers did not all see the answer");
                 std::thread::sleep(Duration::from_micros(500));
             }
+            std::thread::sleep(ASLEEP);
             Ok(())
         });
         over.store(true, Ordering::Release);
         watching.join().ok().context("the watchers' thread panicked")??;
         outcome
     })?;
-    eprintln!("    p90 {:.1} us, p99 {:.1} us", percentile(&mut samples, 0.9) / 1000.0, percentile(&mut samples, 0.99) / 1000.0);
+    eprintln!(
+        "    p90 {:.1} us, p99 {:.1} us",
+        percentile(&mut samples, 0.9) / 1000.0,
+        percentile(&mut samples, 0.99) / 1000.0
+    );
     Ok(vec![Row {
         name: format!("approval round trip, {watchers} watch, {place}, p50"),
         unit: "us",

@@ -307,7 +307,8 @@ impl Crowd {
     /// Reads what is there, waiting for some. Returns whether anything came.
     fn pump(&mut self, wait: Duration) -> Result<bool> {
         let mut ready = Vec::with_capacity(EVENTS);
-        let timeout = rustix::event::Timespec { tv_sec: wait.as_secs().cast_signed(), tv_nsec: wait.subsec_nanos().into() };
+        let timeout =
+            rustix::event::Timespec { tv_sec: wait.as_secs().cast_signed(), tv_nsec: wait.subsec_nanos().into() };
         match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut ready), Some(&timeout)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),

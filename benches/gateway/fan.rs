@@ -15,7 +15,7 @@ use super::table::{Row, Target, median, percentile};
 /// Bytes of text in an event.
 const TEXT: usize = 256;
 /// Rounds that count, after one that does not; the gateway's and the floor's take turns.
-const ROUNDS: usize = 3;
+const ROUNDS: usize = 5;
 /// What a server may still have to do when its clients have everything (its log, its bookkeeping) is counted too.
 const AFTERMATH: Duration = Duration::from_millis(50);
 
@@ -182,22 +182,4 @@ pub(crate) fn latency(size: Size, clients: usize) -> Result<Vec<Row>> {
         target: Target::Times(most),
     };
     Ok(vec![row("p50", floor_p50, ours_p50, 3.0), row("p99", floor_p99, ours_p99, 4.0)])
-}
-
-pub(crate) fn probe(_: Size) -> Result<Vec<Row>> {
-    for (wire, clients, regime, events) in [(Wire::WebSocket, 100, Regime::Pipelined, 30000u64), (Wire::Sse, 1000, Regime::Pipelined, 3000), (Wire::WebSocket, 100, Regime::Lockstep, 4000), (Wire::WebSocket, 1000, Regime::Lockstep, 400)] {
-        let mut bare = Bare::new(wire, clients, 560)?;
-        let id = bare.floor.process.id();
-        for _ in 0..3 {
-            let began = std::time::Instant::now();
-            let cpu = round(id, &mut bare.floor.control, &mut bare.crowd, regime, events, clients as u64)?;
-            eprintln!("{wire:?} {clients} {regime:?} {cpu:.0} ns, wall {:?}", began.elapsed());
-        }
-    }
-    for clients in [1, 10] {
-        let mut bare = Bare::new(Wire::WebSocket, clients, 560)?;
-        let mut s = samples(&mut bare.floor.control, &mut bare.crowd, 4000, clients as u64)?;
-        eprintln!("latency {clients}: {} {}", percentile(&mut s, 0.5), percentile(&mut s, 0.99));
-    }
-    Ok(vec![])
 }

@@ -53,7 +53,8 @@ impl Gateway {
         std::fs::create_dir_all(&home)?;
         let addr = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
         let command = json!([std::env::current_exe()?, "role-agent", control.path]);
-        let config = format!("listen = \"{addr}\"\n[[runtime]]\nid = \"bench\"\ndialect = \"acp\"\ncommand = {command}\n");
+        let config =
+            format!("listen = \"{addr}\"\n[[runtime]]\nid = \"bench\"\ndialect = \"acp\"\ncommand = {command}\n");
         std::fs::write(dir.path().join("plexus.toml"), config)?;
         let began = Instant::now();
         let child = Command::new(env!("CARGO_BIN_EXE_plexus"))
@@ -166,9 +167,13 @@ impl Gateway {
                 let can = json!({ "supports_confirm": answers, "supports_prompt": answers, "supports_pick": answers });
                 let hello = json!({ "protocol_version": "0", "client": { "name": "bench", "version": "1" },
                     "ui_capabilities": if answers { can } else { json!({}) } });
-                client.say(&json!({ "jsonrpc": "2.0", "id": "i", "method": "initialize", "params": hello }).to_string())?;
+                client.say(
+                    &json!({ "jsonrpc": "2.0", "id": "i", "method": "initialize", "params": hello }).to_string(),
+                )?;
                 let attach = json!({ "session_id": session, "from": "now" });
-                client.say(&json!({ "jsonrpc": "2.0", "id": "a", "method": "session.attach", "params": attach }).to_string())?;
+                client.say(
+                    &json!({ "jsonrpc": "2.0", "id": "a", "method": "session.attach", "params": attach }).to_string(),
+                )?;
                 let reply = client.next(|frame| {
                     let reply: Value = serde_json::from_slice(frame).ok()?;
                     (reply["id"] == "a" || reply.get("error").is_some()).then_some(reply)
@@ -211,9 +216,8 @@ fn exchange(addr: SocketAddr, method: &str, path: &str, token: &str, body: Optio
     socket.set_nodelay(true)?;
     socket.set_read_timeout(Some(PATIENCE))?;
     let token = if token.is_empty() { String::new() } else { format!("Authorization: Bearer {token}\r\n") };
-    let length = body.map_or(String::new(), |body| {
-        format!("Content-Type: application/json\r\nContent-Length: {}\r\n", body.len())
-    });
+    let length = body
+        .map_or(String::new(), |body| format!("Content-Type: application/json\r\nContent-Length: {}\r\n", body.len()));
     let head = format!("{method} {path} HTTP/1.1\r\nHost: {addr}\r\nConnection: close\r\n{token}{length}\r\n");
     socket.write_all([head.as_bytes(), body.unwrap_or_default().as_bytes()].concat().as_slice())?;
     let mut read = BufReader::new(&socket);

@@ -45,7 +45,6 @@ fn all() -> Vec<(String, Measure)> {
     all.push(("memory-sleeper".into(), Box::new(memory::sleeper)));
     all.push(("store".into(), Box::new(store::store)));
     all.push(("start".into(), Box::new(start::start)));
-    all.push(("probe".into(), Box::new(fan::probe)));
     all
 }
 
@@ -81,8 +80,10 @@ fn measure(args: &[&str]) -> Result<()> {
     let size = Size { quick: args.contains(&"--quick") };
     // Cargo says `--bench`.
     let names: Vec<&&str> = args.iter().filter(|arg| !arg.starts_with("--")).collect();
-    let chosen: Vec<_> =
-        all().into_iter().filter(|(name, _)| names.is_empty() || names.iter().any(|part| name.contains(**part))).collect();
+    let chosen: Vec<_> = all()
+        .into_iter()
+        .filter(|(name, _)| names.is_empty() || names.iter().any(|part| name.contains(**part)))
+        .collect();
     anyhow::ensure!(!chosen.is_empty(), "no row is called so; there are: {}", {
         all().into_iter().map(|(name, _)| name).collect::<Vec<_>>().join(" ")
     });

@@ -41,7 +41,8 @@ pub(crate) fn start(size: Size) -> Result<Vec<Row>> {
     ensure!(clean.len() == STARTS, "not every start was timed");
     eprintln!("    starts: empty {empty:.1?}, clean {clean:.1?}, killed {killed:.1?}");
     let floor = median(&mut empty);
-    let row = |name: String, plexus| Row { name, unit: "ms", floor: Some(floor), plexus, target: Target::AtMost(150.0) };
+    let row =
+        |name: String, plexus| Row { name, unit: "ms", floor: Some(floor), plexus, target: Target::AtMost(150.0) };
     Ok(vec![
         row(format!("start to serving, {events} events stored"), median(&mut clean)),
         row("the same, after kill -9".into(), median(&mut killed)),
