@@ -24,7 +24,7 @@ use crate::sessions::{Directory, Filter, Log};
 use crate::store::{ReadLimit, StoreError};
 
 /// Bytes of finished frames that a fan keeps while somebody in it is behind; who falls further behind reads the log.
-pub const HOT_TAIL: usize = 4 << 20;
+pub const HOT_TAIL: usize = 1 << 20;
 /// Bytes that it keeps while nobody is: what somebody who catches up must come near to.
 const QUIET_TAIL: usize = 256 << 10;
 /// Bytes of events of one batch (about twice that as frames, if they are small); one event is never split. A blocked or
@@ -39,7 +39,7 @@ const GATHER: usize = 512 << 10;
 /// Slices of one vectored write.
 const SLICES: usize = 64;
 /// Sockets that the pump writes to before it lets other tasks run.
-const TURN: usize = 32;
+const TURN: usize = 8;
 /// How long a socket may take nothing, while there is something for it, before it is given up.
 pub const STALL: Duration = Duration::from_secs(30);
 /// How long the pump or a connection waits before it asks the store again after a failure.
@@ -545,7 +545,8 @@ impl Conn {
         let mut state = lock(&self.state);
         if state.own && !own {
             // In the tail it counts as behind, so that the tail is kept for it; a cold one has no use of the tail.
-            return if state.subs.iter().any(|sub| sub.cold) { Flow::Cold } else { Flow::Blocked };
+            let fallen = |sub: &Sub| sub.cold || sub.position < sub.fan.core.tail().start;
+            return if state.subs.iter().all(fallen) { Flow::Cold } else { Flow::Blocked };
         }
         let flow = if state.dead { Flow::Dead } else { self.write(&mut state, own) };
         let mine = flow != Flow::Done;
@@ -594,7 +595,12 @@ impl Conn {
             if offered == 0 {
                 return if cold { Flow::Cold } else { Flow::Done };
             }
-            let taken = match self.socket.try_write_vectored(&slices[..used]) {
+            let written = match &slices[..used] {
+                // The usual case; the kernel takes one buffer a little faster than a list of one.
+                [one] => self.socket.try_write(one),
+                some => self.socket.try_write_vectored(some),
+            };
+            let taken = match written {
                 Ok(0) => return Flow::Dead,
                 Ok(taken) => taken,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Flow::Blocked,

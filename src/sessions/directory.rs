@@ -153,7 +153,7 @@ impl Directory {
                 let mut plan = Plan::default();
                 state.gone(&exit, &mut env!(self.shared.rules), &mut plan);
                 let mut keeper = Keeper::new(log.clone(), handle.clone(), Arc::clone(&self.shared.asked));
-                if let Err(error) = keeper.keep(&plan, &mut state).await {
+                if let Err(error) = keeper.keep(&plan, &state).await {
                     // Reading goes on with a full disk; the next start tries again.
                     tracing::error!(session_id = %origin.session_id, %error, "cannot write down that a session ended");
                 }
@@ -346,7 +346,7 @@ impl Directory {
         state.opened(drafts, &env!(self.shared.rules), &mut plan);
         // In the list before its first event can be seen.
         self.shared.sessions.insert(origin.session_id.clone(), handle.clone());
-        if let Err(error) = keeper.keep(&plan, &mut state).await {
+        if let Err(error) = keeper.keep(&plan, &state).await {
             self.shared.sessions.remove(&origin.session_id);
             return Err(storage(&error));
         }

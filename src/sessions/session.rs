@@ -1,5 +1,5 @@
-//! The task that owns a session: decide (pure), commit (the log), perform (orders, replies). Nothing else writes its
-//! state, so all that touches it is in one file.
+//! The task that owns a session, all of it in one file because nothing else may write its state: decide (pure), commit
+//! (the log), perform (orders, replies).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use dashmap::DashMap;
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
 
-use super::state::{Env, Plan, State};
+use super::state::{Env, Plan, Receipts, State};
 use super::{Accepted, Entry, Exit, FromRuntime, Inlet, Link, Log, NoOrders, Order, Refusal, Rows, Rules, index};
 use crate::dialects::{Command, Fault, Said};
 use crate::metrics::metrics;
@@ -150,17 +150,18 @@ pub(super) struct Keeper {
     pub(super) handle: Handle,
     /// Which session asks which open request: known before any client can see the request.
     pub(super) asked: Arc<DashMap<RequestId, SessionId>>,
+    receipts: Receipts,
     since_row: usize,
     busy_since: Option<Position>,
 }
 
 impl Keeper {
     pub(super) fn new(log: Log, handle: Handle, asked: Arc<DashMap<RequestId, SessionId>>) -> Self {
-        Self { log, handle, asked, since_row: 0, busy_since: None }
+        Self { log, handle, asked, receipts: Receipts::default(), since_row: 0, busy_since: None }
     }
 
     /// Keeps the plan's events and rows, and shows them. The plan stays as it is, so that it can be tried again.
-    pub(super) async fn keep(&mut self, plan: &Plan, state: &mut State) -> Result<Position, Arc<StoreError>> {
+    pub(super) async fn keep(&mut self, plan: &Plan, state: &State) -> Result<Position, Arc<StoreError>> {
         let events = plan.events.len();
         self.since_row += events;
         let dirty = plan.dirty || self.since_row >= ROW_EVERY;
@@ -236,15 +237,14 @@ impl Keeper {
             self.since_row = 0;
         }
         self.busy_since = unfinished.then(|| busy_since.unwrap_or(first));
-        let settled = plan.requests.iter().filter_map(|change| {
-            let mut receipt = change.request.receipt.clone()?;
+        for change in &plan.requests {
+            let Some(mut receipt) = change.request.receipt.clone() else { continue };
             receipt.cursor = Some(self.log.cursor(Position(first.0 + change.event as u64)));
             let waited = receipt.at.as_millis() - change.request.opened_at.as_millis();
             metrics().request_wait.observe(waited.max(0) as f64 / 1000.0);
             metrics().requests.with_label_values(&[state_name(receipt.state)]).inc();
-            Some((receipt, change.key.clone()))
-        });
-        state.settle(settled.collect::<Vec<_>>());
+            self.receipts.push(receipt, change.key.clone());
+        }
         Ok(first)
     }
 }
@@ -376,7 +376,7 @@ impl Task {
         let mut plan = Plan::default();
         decide(&mut self.state, &mut env!(self.rules), &mut plan);
         let since = self.keeper.busy_since;
-        while let Err(error) = self.keeper.keep(&plan, &mut self.state).await {
+        while let Err(error) = self.keeper.keep(&plan, &self.state).await {
             // Nobody reads the agent meanwhile, so it waits; people are told. Nothing that was said is lost.
             let retry = tokio::time::sleep(RETRY);
             tokio::pin!(retry);
@@ -405,7 +405,7 @@ impl Task {
             }
         };
         let since = self.keeper.busy_since;
-        if let Err(error) = self.keeper.keep(&plan, &mut self.state).await {
+        if let Err(error) = self.keeper.keep(&plan, &self.state).await {
             self.state = before;
             return Err(storage(&error));
         }
@@ -430,7 +430,7 @@ impl Task {
             let mut plan = Plan::default();
             self.state.stuck(&env!(self.rules), &mut plan);
             // The stop below is what matters; an event that cannot be kept now is told by the exit that follows.
-            let _ = self.keeper.keep(&plan, &mut self.state).await;
+            let _ = self.keeper.keep(&plan, &self.state).await;
             self.link.stop();
         }
     }
@@ -447,13 +447,13 @@ impl Task {
             }
             Want::Answer { id, answer, by, key, reply } => {
                 // A loser changes nothing: no copy of the state, no commit.
-                if let Some(late) = self.state.late(&id, key.as_deref()) {
-                    let _ = reply.send(Err(late));
+                if !self.state.is_open(&id) {
+                    let _ = reply.send(Err(self.keeper.receipts.late(&id, key.as_deref())));
                     return Next::GoOn;
                 }
                 let outcome = self.try_decide(|state, env, plan| state.answer(&id, &answer, by, key, env, plan)).await;
                 let _ = reply.send(outcome.map(|receipt| {
-                    let cursor = self.state.receipt(&id).and_then(|kept| kept.cursor.clone());
+                    let cursor = self.keeper.receipts.get(&id).and_then(|kept| kept.cursor.clone());
                     Receipt { won: true, cursor, ..receipt }
                 }));
             }

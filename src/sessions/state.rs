@@ -120,7 +120,6 @@ pub(super) struct State {
     zero: RunId,
     core: Core,
     open: BTreeMap<RequestId, Open>,
-    closed: VecDeque<(Receipt, Option<String>)>,
 }
 
 #[derive(Serialize)]
@@ -175,7 +174,7 @@ impl State {
             run: None,
             queue: VecDeque::new(),
         };
-        Self { zero: zero_of(&origin), origin, core, open: BTreeMap::new(), closed: VecDeque::new() }
+        Self { zero: zero_of(&origin), origin, core, open: BTreeMap::new() }
     }
 
     /// A session as its row and its open requests were found; `since` are the run and number of every event after the row.
@@ -191,7 +190,7 @@ impl State {
             // Nobody can answer it: the runtime that asked died with the gateway.
             (id, Open { request: Arc::new(request), key: AskKey(String::new()), deadline: None })
         });
-        let mut state = Self { zero: zero_of(&origin), origin, core, open: open.collect(), closed: VecDeque::new() };
+        let mut state = Self { zero: zero_of(&origin), origin, core, open: open.collect() };
         for (run_id, seq) in since {
             if *run_id == state.zero {
                 state.core.zero_seq = seq + 1;
@@ -280,16 +279,6 @@ impl State {
     pub(super) fn deadline(&self) -> Option<(Instant, RequestId)> {
         let deadlines = self.open.iter().filter_map(|(id, open)| Some((open.deadline?, id.clone())));
         deadlines.min_by_key(|(at, _)| *at)
-    }
-
-    /// The plan is kept: its requests' receipts now have their place in the log.
-    pub(super) fn settle(&mut self, changes: impl IntoIterator<Item = (Receipt, Option<String>)>) {
-        for change in changes {
-            self.closed.push_back(change);
-            if self.closed.len() > RECEIPTS {
-                self.closed.pop_front();
-            }
-        }
     }
 
     // === logging ===
@@ -645,20 +634,9 @@ impl State {
         self.resolve(id, &decision, by, key, true, env, plan).ok_or_else(|| Refusal::NoRequest(id.clone()))
     }
 
-    /// What to tell somebody whose answer finds the request closed; `None` if it is open.
-    pub(super) fn late(&self, id: &RequestId, key: Option<&str>) -> Option<Refusal> {
-        if self.open.contains_key(id) {
-            return None;
-        }
-        Some(match self.closed.iter().rev().find(|(receipt, _)| receipt.request_id == *id) {
-            Some((receipt, won_with)) => late(receipt.clone(), won_with.as_deref(), key),
-            None => Refusal::NoRequest(id.clone()),
-        })
-    }
-
-    /// The receipt of a request that closed a moment ago.
-    pub(super) fn receipt(&self, id: &RequestId) -> Option<&Receipt> {
-        self.closed.iter().rev().map(|(receipt, _)| receipt).find(|receipt| receipt.request_id == *id)
+    /// Whether a request waits for an answer.
+    pub(super) fn is_open(&self, id: &RequestId) -> bool {
+        self.open.contains_key(id)
     }
 
     /// A deadline passed.
@@ -772,6 +750,40 @@ impl State {
         let body = RunBody { message, ..RunBody::new(&run_id, status) };
         self.log_queued(&mut queued, Draft::new(Kind::RunEnded, &body), env, plan);
         self.touch(env, plan);
+    }
+}
+
+/// What became of the requests that closed last, for losers that come a moment later. Beside the state, because it only
+/// grows by what is kept: a decision that is taken back never touches it.
+#[derive(Default)]
+pub(super) struct Receipts {
+    closed: VecDeque<(Receipt, Option<String>)>,
+}
+
+impl Receipts {
+    /// A request closed; the key is that of the answer that won.
+    pub(super) fn push(&mut self, receipt: Receipt, key: Option<String>) {
+        self.closed.push_back((receipt, key));
+        if self.closed.len() > RECEIPTS {
+            self.closed.pop_front();
+        }
+    }
+
+    /// The receipt of a request that closed a moment ago.
+    pub(super) fn get(&self, id: &RequestId) -> Option<&Receipt> {
+        self.find(id).map(|(receipt, _)| receipt)
+    }
+
+    /// What to tell somebody whose answer finds the request closed.
+    pub(super) fn late(&self, id: &RequestId, key: Option<&str>) -> Refusal {
+        match self.find(id) {
+            Some((receipt, won_with)) => late(receipt.clone(), won_with.as_deref(), key),
+            None => Refusal::NoRequest(id.clone()),
+        }
+    }
+
+    fn find(&self, id: &RequestId) -> Option<&(Receipt, Option<String>)> {
+        self.closed.iter().rev().find(|(receipt, _)| receipt.request_id == *id)
     }
 }
 

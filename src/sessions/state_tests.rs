@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::Exit;
-use super::state::{Env, Plan, State};
+use super::state::{Env, Plan, Receipts, State};
 use super::{Refusal, Rules};
 use crate::dialects::{Ask, AskKey, Command, Draft, RunEnd, Said, Subject, ToolMark};
 use crate::model::*;
@@ -16,6 +16,7 @@ use crate::model::*;
 /// A session with predictable identifiers, and everything it ever logged and ordered.
 struct Bench {
     state: State,
+    receipts: Receipts,
     minted: u64,
     tickets: u64,
     expire_ms: Option<u64>,
@@ -40,7 +41,16 @@ impl Bench {
             dialect: "acp".into(),
         });
         let state = State::new(origin, Some("n1".into()), "/".into(), None, 1, Timestamp::default());
-        Self { state, minted: 0, tickets: 0, expire_ms: None, log: vec![], orders: vec![], position: 0 }
+        Self {
+            state,
+            receipts: Receipts::default(),
+            minted: 0,
+            tickets: 0,
+            expire_ms: None,
+            log: vec![],
+            orders: vec![],
+            position: 0,
+        }
     }
 
     fn step<T>(&mut self, decide: impl FnOnce(&mut State, &mut Env<'_>, &mut Plan) -> T) -> T {
@@ -75,8 +85,11 @@ impl Bench {
                 other => format!("{other:?}"),
             });
         }
-        let settled = plan.requests.iter().filter_map(|c| Some((c.request.receipt.clone()?, c.key.clone())));
-        self.state.settle(settled.collect::<Vec<_>>());
+        for change in &plan.requests {
+            if let Some(receipt) = &change.request.receipt {
+                self.receipts.push(receipt.clone(), change.key.clone());
+            }
+        }
         self.position += plan.events.len() as u64;
         outcome
     }
@@ -138,8 +151,8 @@ impl Bench {
     }
 
     fn answer(&mut self, id: &RequestId, answer: Answer, who: &str) -> Result<Receipt, Refusal> {
-        if let Some(late) = self.state.late(id, None) {
-            return Err(late);
+        if !self.state.is_open(id) {
+            return Err(self.receipts.late(id, None));
         }
         self.step(|state, env, plan| state.answer(id, &answer, by(who), None, env, plan))
     }

@@ -485,16 +485,16 @@ impl Store for SqliteStore {
         session: Option<&SessionId>,
         limit: usize,
     ) -> Result<Vec<RequestRow>, StoreError> {
-        let filter = match (state.is_some(), session.is_some()) {
-            (false, false) => "?1 IS NULL AND ?2 IS NULL",
-            (true, false) => "state = ?1 AND ?2 IS NULL",
-            (false, true) => "?1 IS NULL AND session_id = ?2",
-            // The unary plus keeps the state's index out: a session has few requests, a state may have all.
-            (true, true) => "+state = ?1 AND session_id = ?2",
+        // The literal 1 is `Open`: a partial index is used only for what is written out.
+        let of_state = match state {
+            None => "?1 IS NULL",
+            Some(RequestState::Open) => "?1 IS NOT NULL AND state = 1",
+            Some(_) => "state = ?1",
         };
+        let of_session = if session.is_some() { "session_id = ?2" } else { "?2 IS NULL" };
         self.reading(|connection| {
             let mut statement = connection.prepare_cached(&format!(
-                "SELECT request_id, session_id, state, body, answer_key FROM requests WHERE {filter}
+                "SELECT request_id, session_id, state, body, answer_key FROM requests WHERE {of_state} AND {of_session}
                  ORDER BY no DESC LIMIT ?3"
             ))?;
             let params = params![state.map(state_code), session.map(SessionId::as_str), count(limit)];
