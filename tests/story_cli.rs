@@ -14,6 +14,9 @@ use serde_json::Value;
 /// How long anything may take before the test says that it did not happen.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Lines kept before the test reads them; then the program waits.
+const LINES: usize = 4096;
+
 const PLEXUS: &str = env!("CARGO_BIN_EXE_plexus");
 
 fn plexus(home: &Path, args: &[&str]) -> Command {
@@ -71,7 +74,7 @@ impl Talking {
     fn start(mut command: Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let stdout = child.stdout.take().unwrap();
-        let (tx, lines) = mpsc::channel();
+        let (tx, lines) = mpsc::sync_channel(LINES);
         std::thread::spawn(move || {
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
                 if tx.send(line).is_err() {
