@@ -4,11 +4,14 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
 use agent_client_protocol_schema::v1;
 use serde_json::{Value, json};
+
+/// Lines that wait to be looked at; the agent waits when a test falls behind.
+const LINES: usize = 1 << 17;
 
 /// Far longer than anything here takes; only a lost message waits this long.
 const LOST: Duration = Duration::from_secs(60);
@@ -29,7 +32,7 @@ impl Agent {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let (tx, lines) = channel();
+        let (tx, lines) = sync_channel(LINES);
         let mut out = BufReader::new(child.stdout.take().unwrap());
         std::thread::spawn(move || {
             let mut line = String::new();

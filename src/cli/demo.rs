@@ -5,6 +5,10 @@
 //!
 //! The main thread reads stdin and never waits for a prompt; each prompt has a thread; one thread
 //! writes stdout. The program depends on nothing of Plexus, so that it is a fair test of it.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the demo agent is a program of its own, and crashing is one of its tricks"
+)]
 
 use std::collections::HashMap;
 use std::fs::File;

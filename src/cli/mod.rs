@@ -81,11 +81,17 @@ pub(crate) fn main() -> ExitCode {
     }
 }
 
+/// One worker for every two cores. An event's way is short and goes from task to task; handing it to a worker that sleeps
+/// costs more than it saves (measured in docs/performance.md), and the log's writer and the agents want cores too.
+fn workers() -> usize {
+    std::thread::available_parallelism().map_or(1, |cores| cores.get().div_ceil(2))
+}
+
 fn start(command: Command) -> Outcome {
     if let Command::Serve(args) = &command {
         serve::before(args)?;
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(workers()).enable_all().build()?;
     let outcome = runtime.block_on(async {
         match command {
             Command::Serve(args) => serve::serve(args).await,

@@ -3,7 +3,7 @@
 //! route, the method, the content type, the size, the time a body takes, the depth of its JSON. [`Call::json`] checks the
 //! last one, its shape.
 //!
-//! [`outer`] does the first three on every request, [`admit`] the others on the route found; whatever has no route is
+//! `outer` does the first three on every request, `admit` the others on the route found; whatever has no route is
 //! refused like a route that needs a bearer, so that nobody learns without one what exists.
 
 use std::borrow::Cow;

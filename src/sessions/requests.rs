@@ -59,24 +59,12 @@ pub(super) fn open(
 
 /// SHA-256 (hex) over what is asked and of whom: any change to it is another digest.
 fn digest(request: &Request) -> String {
-    let canonical = serde_json::json!([
-        request.request_id,
-        request.session_id,
-        request.run_id,
-        request.runtime_id,
-        request.generation,
-        request.kind,
-        request.title,
-        request.message,
-        request.display,
-        request.options,
-        request.items,
-        request.multi,
-        request.default_value,
-        request.secret,
-        request.native.as_ref().map(|native| native.get()),
-    ]);
-    data_encoding::HEXLOWER.encode(&Sha256::digest(canonical.to_string()))
+    let of = (&request.request_id, &request.session_id, &request.run_id, &request.runtime_id, request.generation);
+    let said = (request.kind, &request.title, &request.message, &request.display, &request.native);
+    let offered = (&request.options, &request.items, request.multi, &request.default_value, request.secret);
+    // Plain values of our own, which always can be written; were one not to, the digest would still be of one kind only.
+    let canonical = serde_json::to_vec(&(of, said, offered)).unwrap_or_default();
+    data_encoding::HEXLOWER.encode(&Sha256::digest(canonical))
 }
 
 /// Checks an answer against what the request offers.

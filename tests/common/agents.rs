@@ -183,7 +183,7 @@ impl FakeModel {
         let stdout = child.stdout.take().expect("stdout is piped");
         // From here on a panic still kills the child.
         let mut model = FakeModel { child, port: 0 };
-        let (said, first_line) = mpsc::channel();
+        let (said, first_line) = mpsc::sync_channel(1);
         thread::spawn(move || {
             let mut line = String::new();
             let read = BufReader::new(stdout).read_line(&mut line);
