@@ -38,6 +38,9 @@ pub const GATEWAY_FILE: &str = "gateway.json";
 /// How long the gateway takes to stop at most: runtimes are killed, connections cut by then.
 pub const STOP_DEADLINE: Duration = Duration::from_secs(12);
 
+/// How long streams have to tell their clients that the gateway stops.
+const GOODBYE: Duration = Duration::from_secs(2);
+
 /// How long the one-time code of the banner holds.
 const CODE_LIFE: Duration = Duration::from_secs(120);
 
@@ -133,7 +136,10 @@ impl Gateway {
         let listener = listen(config.listen)?;
         let address = listener.local_addr().map_err(|error| StartError::Listen { address: config.listen, error })?;
 
-        let runtimes = Arc::new(Runtimes::new(runtimes::Settings::new(exe.clone())));
+        let runtimes = Arc::new(Runtimes::new(runtimes::Settings {
+            line_max: config.line_max,
+            ..runtimes::Settings::new(exe.clone())
+        }));
         let rules = Rules {
             expire_ms: config.expire_after.map(|after| u64::try_from(after.as_millis()).unwrap_or(u64::MAX)),
             ..Rules::default()
@@ -197,6 +203,13 @@ impl Gateway {
             // The runtimes first: what they last say is still shown to whoever watches.
             self.runtimes.shutdown().await;
             let _ = serving.await;
+            // Streams say goodbye by themselves; whoever takes longer is cut.
+            let goodbye = async {
+                while metrics::metrics().connections.get() > 0 {
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+            };
+            let _ = tokio::time::timeout(GOODBYE, goodbye).await;
         };
         if tokio::time::timeout(STOP_DEADLINE, stopped).await.is_err() {
             tracing::warn!("not everything had stopped in time; the rest is cut");

@@ -631,11 +631,11 @@ fn fold_session(
     entries: &[crate::store::SessionEntry],
 ) -> Result<Snapshot, StoreError> {
     let entry = entries.iter().find(|entry| entry.row.session_id == handle.origin.session_id);
-    let trimmed = entry.is_some_and(|entry| entry.trimmed > Position::START);
+    let gone = entry.map_or(Position::START, |entry| entry.trimmed);
     let base = entry.and_then(|entry| entry.base.as_deref());
     let mut fold = base.map_or_else(Fold::default, Fold::from_base);
     let filter = Filter::session(handle.origin.session_id.clone());
-    let mut after = Position::START;
+    let mut after = gone;
     while after < head {
         let page = log.read_blocking(&filter, after, PAGE)?;
         page.events.iter().filter(|event| event.position <= head).for_each(|event| fold.event(event));
@@ -644,7 +644,7 @@ fn fold_session(
         }
         after = page.next;
     }
-    Ok(fold.snapshot(handle.info(), log.cursor(head), trimmed))
+    Ok(fold.snapshot(handle.info(), log.cursor(head), gone > Position::START))
 }
 
 fn retain(log: &Log, retention: Retention, now: Timestamp) -> Result<usize, StoreError> {

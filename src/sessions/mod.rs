@@ -1,6 +1,8 @@
 //! The heart. One task owns a session: its loop is decide (pure), commit (the log), perform (effects).
 
 mod directory;
+#[cfg(test)]
+mod directory_tests;
 mod display;
 mod index;
 pub mod link;
