@@ -5,7 +5,7 @@ default:
     @just --list
 
 # The gateway with the demo agent (or any other arguments of `plexus`).
-run *ARGS="run demo":
+run *ARGS="serve -c config/demo.toml":
     cargo run --locked -- {{ARGS}}
 
 # All tests; installs what they need. Arguments go to `cargo test`.
