@@ -189,3 +189,87 @@ pub(super) fn receipt(request: &Request, decision: &Decision, by: Resolver, now:
     }
     receipt
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Item;
+
+    fn request() -> Request {
+        let offer = Offer { id: "yes".into(), label: "Yes".into(), kind: Choice::AllowOnce };
+        Request {
+            request_id: RequestId::trusted("q_1"),
+            session_id: SessionId::trusted("s_1"),
+            run_id: RunId::trusted("r_1"),
+            runtime_id: RuntimeId::trusted("demo"),
+            generation: 1,
+            kind: RequestType::Permission,
+            state: RequestState::Open,
+            title: "Run?".into(),
+            message: None,
+            display: "ls".into(),
+            warnings: vec![],
+            digest: String::new(),
+            options: vec![offer],
+            items: vec![],
+            multi: false,
+            default_value: None,
+            multiline: false,
+            secret: false,
+            danger: false,
+            allow_reason: false,
+            allow_remember: false,
+            tool_call_id: None,
+            native: None,
+            expires_at: None,
+            opened_at: Timestamp::default(),
+            receipt: None,
+        }
+    }
+
+    #[test]
+    fn whatever_is_asked_otherwise_has_another_digest() {
+        let changes: [fn(&mut Request); 13] = [
+            |r| r.request_id = RequestId::trusted("q_2"),
+            |r| r.session_id = SessionId::trusted("s_2"),
+            |r| r.run_id = RunId::trusted("r_2"),
+            |r| r.runtime_id = RuntimeId::trusted("other"),
+            |r| r.generation = 2,
+            |r| r.kind = RequestType::Confirm,
+            |r| r.title.push('!'),
+            |r| r.message = Some(String::new()),
+            |r| r.display.push(' '),
+            |r| r.options[0].id.push('x'),
+            |r| r.options[0].kind = Choice::AllowAlways,
+            |r| r.items.push(Item { id: "i".into(), label: "i".into(), detail: None }),
+            |r| r.native = serde_json::value::RawValue::from_string("{}".into()).ok(),
+        ];
+        let mut digests = vec![digest(&request())];
+        for change in changes {
+            let mut changed = request();
+            change(&mut changed);
+            digests.push(digest(&changed));
+        }
+        let all = digests.len();
+        digests.sort();
+        digests.dedup();
+        assert_eq!(digests.len(), all);
+        assert!(digests.iter().all(|digest| digest.len() == 64));
+    }
+
+    #[test]
+    fn a_picked_item_was_offered_and_a_secret_is_not_kept() {
+        let item = Item { id: "a".into(), label: "A".into(), detail: None };
+        let pick = Request { kind: RequestType::Pick, items: vec![item], options: vec![], ..request() };
+        let ids =
+            |ids: &[&str]| Answer { ids: Some(ids.iter().map(ToString::to_string).collect()), ..Answer::default() };
+        assert_eq!(judge(&pick, &ids(&["a"])).unwrap(), Decision::Ids(vec!["a".into()]));
+        assert_eq!(judge(&pick, &ids(&[])).unwrap(), Decision::Ids(vec![]));
+        assert!(judge(&pick, &ids(&["b"])).is_err());
+        assert!(judge(&pick, &ids(&["a", "a"])).is_err(), "one at most");
+        let secret = Request { kind: RequestType::Prompt, secret: true, ..request() };
+        let decision = judge(&secret, &Answer { value: Some(Some("hunter2".into())), ..Answer::default() }).unwrap();
+        let kept = receipt(&secret, &decision, Resolver::gateway(), Timestamp::default());
+        assert_eq!((kept.value, kept.ok), (None, Some(true)));
+    }
+}

@@ -694,13 +694,37 @@ impl State {
     ) {
         let request =
             Arc::new(Request { state: receipt.state, receipt: Some(receipt.clone()), ..Request::clone(request) });
+        // Everybody reads this, winner and losers alike: it says who, not whether it was you.
         #[derive(Serialize)]
         struct Body<'a> {
             session_id: &'a str,
-            #[serde(flatten)]
-            receipt: &'a Receipt,
+            request_id: &'a RequestId,
+            state: RequestState,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            option_id: Option<&'a str>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            ok: Option<bool>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            value: Option<&'a str>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            ids: Option<&'a [String]>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            reason: Option<&'a str>,
+            resolved_by: &'a Resolver,
+            at: Timestamp,
         }
-        let body = Body { session_id: self.origin.session_id.as_str(), receipt: &receipt };
+        let body = Body {
+            session_id: self.origin.session_id.as_str(),
+            request_id: &receipt.request_id,
+            state: receipt.state,
+            option_id: receipt.option_id.as_deref(),
+            ok: receipt.ok,
+            value: receipt.value.as_deref(),
+            ids: receipt.ids.as_deref(),
+            reason: receipt.reason.as_deref(),
+            resolved_by: &receipt.resolved_by,
+            at: receipt.at,
+        };
         self.log_in(&request.run_id, Draft::new(Kind::RequestResolved, &body), env, plan);
         plan.requests.push(Change { request, key, event: plan.events.len() - 1 });
         self.touch(env, plan);
