@@ -63,8 +63,9 @@ pub(super) async fn serve(state: AppState, caller: Caller, parts: Parts, filter:
         }
     }
     let (body, held) = handle.hold();
+    let one = filter.sessions.as_ref().filter(|some| some.len() == 1).and_then(|some| some.first());
     let subscribe = Subscribe {
-        name: "*".into(),
+        name: one.map_or("*", |session| session.as_str()).into(),
         fan,
         answers: false,
         after: position,
