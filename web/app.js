@@ -1147,7 +1147,8 @@ function showEvent(p) {
     case 'plan': takePlan(run, e); break;
     case 'run_started': feed.push(sepItem('run started')); break;
     case 'run_status': {
-      const text = oneLine(e.message) || oneLine(e.status ?? e.state).replaceAll('_', ' ');
+      const status = oneLine(e.status ?? e.state);
+      const text = oneLine(e.message) || (status === 'awaiting_ui' ? 'waiting for an answer' : status.replaceAll('_', ' '));
       if (feed.last()?.kind === 'run_status') { feed.items.pop()?.el?.remove(); }
       if (text) feed.push({ ...sepItem(text), kind: 'run_status' });
       break;
@@ -1594,7 +1595,9 @@ class Card {
     this.say('Sending…');
     try {
       const receipt = await link.call('ui.request.answer', { request_id: this.req.request_id, ...body, digest: this.req.digest });
-      this.close(receipt?.receipt ?? receipt ?? { state: 'answered' }, false);
+      const got = receipt?.receipt ?? receipt ?? { state: 'answered' };
+      // Only the reply to our own answer knows whether it won; a notice to everybody does not.
+      this.close(got, got.won === false);
     } catch (error) {
       if (this.isClosed()) {
         // Everybody's notice came before our refusal: the card names the winner already.
@@ -1666,8 +1669,6 @@ class Card {
   /** Turns the card into what became of it, in place and at the same height. @param {Json} r @param {boolean} late */
   close(r, late) {
     if (this.status === 'closed') return;
-    // A receipt that says this device did not win tells of somebody else's answer.
-    if (r.won === false) late = true;
     const out = outcomeOf(r, this.req);
     const had = this.el.contains(document.activeElement);
     const height = this.controls.offsetHeight;
