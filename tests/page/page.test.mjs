@@ -54,9 +54,14 @@ try {
   /** @param {string} name */
   const shoot = async (name) => {
     if (!shots) return;
-    for (const scheme of /** @type {const} */ (['light', 'dark'])) {
-      await page.emulateMedia({ colorScheme: scheme });
-      await page.screenshot({ path: join(shots, `${name}-${scheme}.png`) });
+    for (const [width, height] of [[390, 844], [1440, 900]]) {
+      await page.setViewportSize({ width, height });
+      for (const scheme of /** @type {const} */ (['light', 'dark'])) {
+        await page.emulateMedia({ colorScheme: scheme });
+        // Buttons that moved are pale for a moment.
+        await page.waitForFunction(() => !document.querySelector('.card .actions[data-arming="true"]'));
+        await page.screenshot({ path: join(shots, `${name}-${width}-${scheme}.png`) });
+      }
     }
     await page.emulateMedia({ colorScheme: 'light' });
   };
@@ -95,6 +100,14 @@ try {
     await page.waitForFunction(() => /** @type {HTMLTextAreaElement} */ (document.getElementById('prompt')).value === '');
   };
 
+  // Nobody is signed in yet.
+  await page.goto(`${base}/`);
+  await page.locator('#signin:not([hidden])').waitFor();
+  await fits(390, 844, 'sign-in');
+  await shoot('signin');
+  await page.setViewportSize({ width: 1440, height: 900 });
+  await page.goto('about:blank');
+
   // The page, and what it is served with.
   const first = await page.goto(`${base}/#code=${encodeURIComponent(code)}`);
   const csp = first?.headers()['content-security-policy'] ?? '';
@@ -108,7 +121,7 @@ try {
   assert.deepEqual(kept, { session: 1, local: 0, cookie: '' });
   ok('signed in by the fragment, which is gone; the token is in this tab only');
   await fits(390, 844, 'list');
-  await shoot('list-390');
+  await shoot('list');
   await page.setViewportSize({ width: 1440, height: 900 });
 
   // A new session.
@@ -144,22 +157,25 @@ try {
   assert.ok(!(await agentText()).includes('done'), 'the run waits for the answer');
   ok('a request shows as a card; Enter does not allow');
   await fits(390, 844, 'session with a request');
-  await shoot('request-390');
   await fits(320, 640, 'session with a request');
+  await fits(1440, 900, 'session with a request');
+  await shoot('request');
   await page.setViewportSize({ width: 1440, height: 900 });
-  await shoot('request-1440');
   await page.locator('.card .actions[data-arming="false"]').waitFor();
   const heightBefore = (await card.first().boundingBox())?.height ?? 0;
   await allow.click();
   const outcome = page.locator('.card[data-status="closed"] .outcome[data-sense="allow"]');
   await outcome.waitFor();
   assert.match((await outcome.textContent()) ?? '', /^Allowed.* by .+, /);
+  await page.waitForFunction(() => [...document.querySelectorAll('.msg-agent .said')].some((e) => e.textContent?.includes('done')));
+  assert.equal(await outcome.locator('small').count(), 0, 'the only one who answered is told to have been late');
   const heightAfter = (await page.locator('.card[data-status="closed"]').boundingBox())?.height ?? 0;
   assert.ok(Math.abs(heightAfter - heightBefore) <= 1, `the card changed its height: ${heightBefore} to ${heightAfter}`);
   ok('allowed on the card, which says so in place');
-  await page.waitForFunction(() => [...document.querySelectorAll('.msg-agent .said')].some((e) => e.textContent?.includes('done')));
   await ended(1);
   ok('the agent went on: done');
+  await shoot('resolved');
+  await page.setViewportSize({ width: 1440, height: 900 });
 
   // Markup from an agent is text.
   const evil = '<img src=x onerror=alert(1)>';
@@ -181,10 +197,10 @@ try {
   await page.waitForFunction((text) => [...document.querySelectorAll('.msg-agent .said')].map((e) => e.textContent).join('\n') === text, live);
   ok('a reload shows the same text, still signed in');
   await fits(390, 844, 'session');
-  await shoot('session-390');
   await fits(320, 640, 'session');
   await fits(1440, 900, 'session');
-  await shoot('session-1440');
+  await shoot('session');
+  await page.setViewportSize({ width: 1440, height: 900 });
 
   // No network, said plainly; then back.
   assert.deepEqual(complaints, []);
