@@ -1160,7 +1160,7 @@ function showEvent(p) {
       const bad = Boolean(error) || /error|fail|exit|crash/.test(status + stop);
       const cancelled = /cancel/.test(status + stop);
       const word = cancelled ? 'cancelled' : bad ? 'failed' : 'finished';
-      const rest = [stop, status, error].filter((w, i, all) => w && all.indexOf(w) === i && !['completed', 'finished', 'cancelled', 'ok', word].includes(w));
+      const rest = [stop, status, error].filter((w, i, all) => w && all.indexOf(w) === i && !['completed', 'finished', 'end_turn', 'cancelled', 'ok', word].includes(w));
       feed.push(sepItem([word, ...rest].join(' · '), bad && !cancelled));
       break;
     }
