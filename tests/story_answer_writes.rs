@@ -4,14 +4,13 @@
 
 mod common;
 
-use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use common::gateway::{Gateway, PATIENCE, alive, assert_whole, exe, runtime};
+use common::gateway::{Gateway, PATIENCE, alive, assert_whole, exe, family, runtime};
 use serde_json::{Value, json};
 
 /// What SQLite brings bytes to the disk with.
@@ -74,27 +73,6 @@ impl Drop for Tracer {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
-}
-
-/// The processes below this one, by their parents.
-fn family(root: u32) -> Vec<u32> {
-    let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
-    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
-        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
-        let stat = std::fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
-        let parent = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(1)?.parse().ok());
-        if let Some(parent) = parent {
-            children.entry(parent).or_default().push(pid);
-        }
-    }
-    let (mut all, mut next) = (Vec::new(), vec![root]);
-    while let Some(pid) = next.pop() {
-        for child in children.get(&pid).into_iter().flatten() {
-            all.push(*child);
-            next.push(*child);
-        }
-    }
-    all
 }
 
 /// Waits for a condition that must come true.

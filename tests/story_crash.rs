@@ -7,31 +7,10 @@ mod common;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use common::gateway::{Gateway, PATIENCE, alive, assert_whole, demo};
+use common::gateway::{Gateway, PATIENCE, alive, assert_whole, demo, family};
 use serde_json::{Value, json};
 
 const ROUNDS: u64 = 200;
-
-/// The processes below this one, by their parents.
-fn family(root: u32) -> Vec<u32> {
-    let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
-    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
-        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
-        let stat = std::fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
-        let parent = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(1)?.parse().ok());
-        if let Some(parent) = parent {
-            children.entry(parent).or_default().push(pid);
-        }
-    }
-    let (mut all, mut next) = (Vec::new(), vec![root]);
-    while let Some(pid) = next.pop() {
-        for child in children.get(&pid).into_iter().flatten() {
-            all.push(*child);
-            next.push(*child);
-        }
-    }
-    all
-}
 
 async fn all_gone(pids: &[u32]) {
     let deadline = Instant::now() + PATIENCE;
