@@ -22,7 +22,18 @@ pub(crate) fn before(args: &Serve) -> anyhow::Result<()> {
         // A session of our own: the terminal's end is not ours. Fails only for a group leader, which we are then already.
         let _ = rustix::process::setsid();
     }
+    limits();
     Ok(())
+}
+
+/// No core dump, which would hold what agents printed; and as many descriptors as the system allows, since every client
+/// is one and the usual soft limit is a thousand. Where the system refuses, the gateway serves all the same.
+fn limits() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let core = getrlimit(Resource::Core);
+    let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), ..core });
+    let files = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: files.maximum, ..files });
 }
 
 fn log_to_stderr() {

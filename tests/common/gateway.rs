@@ -1,5 +1,5 @@
-//! The real binary on a port of its own, and clients that keep what a real client would keep, so that a test reads as a
-//! story.
+//! The real binary on a port of its own, and in one file the clients that keep what a real client would keep, so that a test
+//! reads as a story.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
