@@ -37,7 +37,7 @@ const ENVELOPE: usize = 384;
 /// Bytes that the pump encodes before it writes: a burst goes out merged, yet nobody waits for a long one.
 const GATHER: usize = 512 << 10;
 /// Slices of one vectored write.
-const SLICES: usize = 64;
+const SLICES: usize = 16;
 /// Sockets that the pump writes to before it lets other tasks run.
 const TURN: usize = 8;
 /// How long a socket may take nothing, while there is something for it, before it is given up.
@@ -623,6 +623,7 @@ impl Conn {
                 out.shrink_to(OUT_KEPT);
                 *sent = 0;
             }
+            let mut level = false;
             if let (Some(sub), Some(tail)) = (sub, &tail) {
                 for (batch, range) in spanned(tail, span) {
                     if left == 0 {
@@ -635,6 +636,11 @@ impl Conn {
                     }
                     left -= range.len();
                 }
+                level = sub.live_at.is_none() && sub.position >= tail.end;
+            }
+            if level && taken == offered && subs.len() == 1 {
+                // The usual case: all of it is out, and there is nobody else on this connection to look for.
+                return Flow::Done;
             }
             if own {
                 *progress = Instant::now();
