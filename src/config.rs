@@ -338,6 +338,17 @@ fn read_runtime(fields: &mut Fields<'_, '_>, around: &Surroundings) -> Option<(R
     let restart = fields.word("restart", &restart_words);
     let auth_method = fields.text("auth_method", "\"gemini-api-key\"");
     let session_meta = fields.json("session_meta");
+    let outlive = fields.flag("outlive");
+    let secret = fields.text("secret", "\"${OPENCODE_SERVER_PASSWORD}\"");
+    let secret = secret.and_then(|(span, text)| match expand(&text, |var| around.var(var)) {
+        Ok(secret) => Some(secret),
+        Err(why) => {
+            fields.problem(span, "secret", why);
+            None
+        }
+    });
+    let remote = fields.text("remote", "\"http://127.0.0.1:3000\"");
+    let (serve_fs, serve_terminal) = (fields.flag("serve_fs"), fields.flag("serve_terminal"));
     let session = fields.flag("session").unwrap_or(false);
     let title = fields.text("title", "\"My project\"");
 
@@ -368,17 +379,8 @@ fn read_runtime(fields: &mut Fields<'_, '_>, around: &Surroundings) -> Option<(R
             if id.is_none() && !fields.has("id") {
                 fields.problem(whole.clone(), "", "a runtime needs a name: write id = \"...\"".into());
             }
-            Some(RuntimeSpec {
-                id: RuntimeId::trusted("unnamed"),
-                dialect: name.clone(),
-                connect: Connect::Command(Vec::new()),
-                cwd: PathBuf::new(),
-                env: BTreeMap::new(),
-                pass_env: Vec::new(),
-                restart: RestartPolicy::Never,
-                auth_method: None,
-                session_meta: None,
-            })
+            let unnamed = RuntimeId::trusted("unnamed");
+            Some(RuntimeSpec::new(unnamed, name, Connect::Command(Vec::new()), PathBuf::new()))
         }
         (Some(_), Some((at, _))) => {
             fields.problem(at.clone(), "dialect", "a preset knows its dialect: remove one of the two".into());
@@ -451,6 +453,11 @@ fn read_runtime(fields: &mut Fields<'_, '_>, around: &Surroundings) -> Option<(R
     spec.restart = restart.unwrap_or(spec.restart);
     spec.auth_method = auth_method.map(|(_, method)| method).or(spec.auth_method);
     spec.session_meta = session_meta.or(spec.session_meta);
+    spec.outlive = outlive.unwrap_or(spec.outlive);
+    spec.secret = secret.or(spec.secret);
+    spec.remote = remote.map(|(_, remote)| remote).or(spec.remote);
+    spec.serve.fs = serve_fs.unwrap_or(spec.serve.fs);
+    spec.serve.terminal = serve_terminal.unwrap_or(spec.serve.terminal);
     Some((at, RuntimeConfig { spec, session, title: title.map(|(_, title)| title) }))
 }
 

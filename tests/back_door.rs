@@ -1,10 +1,9 @@
 //! The back door with the real holder: a stop leaves nobody behind.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use plexus::model::{Connect, RestartPolicy, RuntimeId, RuntimeSpec, RuntimeState};
+use plexus::model::{Connect, RuntimeId, RuntimeSpec, RuntimeState};
 use plexus::runtimes::{Runtimes, Settings};
 use plexus::sessions::Launcher;
 
@@ -12,17 +11,8 @@ use plexus::sessions::Launcher;
 const SOON: Duration = Duration::from_secs(60);
 
 fn sh(script: &str, dir: &std::path::Path) -> RuntimeSpec {
-    RuntimeSpec {
-        id: RuntimeId::trusted("t"),
-        dialect: "acp".into(),
-        connect: Connect::Command(["sh", "-c", script].map(String::from).to_vec()),
-        cwd: dir.into(),
-        env: BTreeMap::new(),
-        pass_env: Vec::new(),
-        restart: RestartPolicy::Never,
-        auth_method: None,
-        session_meta: None,
-    }
+    let connect = Connect::Command(["sh", "-c", script].map(String::from).to_vec());
+    RuntimeSpec::new(RuntimeId::trusted("t"), "acp", connect, dir)
 }
 
 fn lives(pid: &str) -> bool {

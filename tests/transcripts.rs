@@ -6,23 +6,17 @@ use std::collections::VecDeque;
 use agent_client_protocol_schema::v1;
 use bytes::Bytes;
 use plexus::dialects::{AskKey, Command, Dialect, Outbox, Said, find};
-use plexus::model::{Choice, Connect, Decision, Kind, NativeId, RestartPolicy, RuntimeId, RuntimeSpec, Ticket};
+use plexus::model::{Choice, Connect, Decision, Kind, NativeId, RuntimeId, RuntimeSpec, Ticket};
 use proptest::prelude::*;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 fn spec(dialect: &str, auth_method: Option<&str>) -> RuntimeSpec {
+    let connect = Connect::Command(vec!["agent".into()]);
     RuntimeSpec {
-        id: RuntimeId::trusted("test"),
-        dialect: dialect.into(),
-        connect: Connect::Command(vec!["agent".into()]),
-        cwd: "/home/user/project".into(),
-        env: Default::default(),
-        pass_env: Vec::new(),
-        restart: RestartPolicy::Never,
         auth_method: auth_method.map(Into::into),
-        session_meta: None,
+        ..RuntimeSpec::new(RuntimeId::trusted("test"), dialect, connect, "/home/user/project")
     }
 }
 
@@ -152,7 +146,7 @@ fn play(name: &str, auth_method: Option<&str>) -> (String, String) {
                 }
                 Some("session/new") => {
                     let cwd = message["params"]["cwd"].as_str().unwrap().to_owned();
-                    dialect.command(Command::Open { ticket: Ticket(0), cwd }, &mut out);
+                    dialect.command(Command::Open { ticket: Ticket(0), cwd, resume: None }, &mut out);
                 }
                 Some("session/prompt") => {
                     ticket += 1;
@@ -163,7 +157,7 @@ fn play(name: &str, auth_method: Option<&str>) -> (String, String) {
                 }
                 Some("session/cancel") => {
                     let native = native.clone().unwrap();
-                    dialect.command(Command::Cancel { ticket: Ticket(ticket), native }, &mut out);
+                    dialect.command(Command::Cancel { ticket: Some(Ticket(ticket)), native }, &mut out);
                 }
                 None => {
                     let decision = match message["result"]["outcome"]["optionId"].as_str() {
@@ -236,7 +230,7 @@ fn connected(dialect: &str) -> Box<dyn Dialect> {
         _ => r#"{"id":"1","result":{"protocol_version":"0"}}"#,
     };
     made.feed(Bytes::from_static(hello.as_bytes()), &mut out);
-    made.command(Command::Open { ticket: Ticket(1), cwd: "/w".into() }, &mut out);
+    made.command(Command::Open { ticket: Ticket(1), cwd: "/w".into(), resume: None }, &mut out);
     made.feed(Bytes::from_static(br#"{"id":1,"result":{"sessionId":"s"}}"#), &mut out);
     made
 }
@@ -343,7 +337,7 @@ fn every_frame_we_send_is_of_the_published_schema() {
     };
     dialect.command(call("session/set_mode", r#"{"modeId":"m"}"#), &mut out);
     dialect.command(call("session/set_config_option", r#"{"configId":"c","value":"v"}"#), &mut out);
-    dialect.command(Command::Cancel { ticket: Ticket(2), native: native.clone() }, &mut out);
+    dialect.command(Command::Cancel { ticket: Some(Ticket(2)), native: native.clone() }, &mut out);
     for (id, decision) in [
         ("1", Decision::Option { id: "accept".into(), kind: Choice::AllowOnce, reason: None }),
         ("2", Decision::Option { id: "decline".into(), kind: Choice::RejectOnce, reason: None }),

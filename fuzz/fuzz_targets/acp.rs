@@ -4,25 +4,16 @@
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
 use plexus::dialects::{Command, Outbox, Said, find};
-use plexus::model::{Connect, Decision, RestartPolicy, RuntimeId, RuntimeSpec, Ticket};
+use plexus::model::{Connect, Decision, RuntimeId, RuntimeSpec, Ticket};
 
 fuzz_target!(|data: &[u8]| {
-    let spec = RuntimeSpec {
-        id: RuntimeId::trusted("fuzz"),
-        dialect: "acp".into(),
-        connect: Connect::Command(Vec::new()),
-        cwd: "/w".into(),
-        env: Default::default(),
-        pass_env: Vec::new(),
-        restart: RestartPolicy::Never,
-        auth_method: None,
-        session_meta: None,
-    };
+    let connect = Connect::Command(Vec::new());
+    let spec = RuntimeSpec::new(RuntimeId::trusted("fuzz"), "acp", connect, "/w");
     let mut dialect = find(&spec.dialect).expect("in the table")(&spec);
     let mut out = Outbox::default();
     dialect.open(&mut out);
     dialect.feed(Bytes::from_static(br#"{"id":0,"result":{"protocolVersion":1}}"#), &mut out);
-    dialect.command(Command::Open { ticket: Ticket(1), cwd: "/w".into() }, &mut out);
+    dialect.command(Command::Open { ticket: Ticket(1), cwd: "/w".into(), resume: None }, &mut out);
     for line in data.split(|byte| *byte == b'\n') {
         dialect.feed(Bytes::copy_from_slice(line), &mut out);
         for said in std::mem::take(&mut out.said) {

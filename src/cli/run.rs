@@ -5,7 +5,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use plexus::model::{Connect, RestartPolicy, RuntimeId, RuntimeInfo, RuntimeSpec, RuntimeState};
+use plexus::model::{Connect, RuntimeId, RuntimeInfo, RuntimeSpec, RuntimeState};
 use plexus::runtimes::presets;
 use serde_json::{Value, json};
 
@@ -70,17 +70,10 @@ fn spec_of(args: &args::Run) -> anyhow::Result<RuntimeSpec> {
             }
             spec
         }
-        None => RuntimeSpec {
-            id: RuntimeId::trusted("runtime"),
-            dialect: args.dialect.clone().unwrap_or_default(),
-            connect: Connect::Command(args.cmd.clone()),
-            cwd: cwd.clone(),
-            env: std::collections::BTreeMap::new(),
-            pass_env: Vec::new(),
-            restart: RestartPolicy::Never,
-            auth_method: None,
-            session_meta: None,
-        },
+        None => {
+            let dialect = args.dialect.as_deref().unwrap_or_default();
+            RuntimeSpec::new(RuntimeId::trusted("runtime"), dialect, Connect::Command(args.cmd.clone()), cwd.clone())
+        }
     };
     spec.cwd = cwd;
     if plexus::dialects::find(&spec.dialect).is_none() {

@@ -3,7 +3,7 @@
 use super::*;
 
 fn around() -> Surroundings {
-    let env = [("HOME", "/"), ("KEY", "secret"), ("GEMINI_API_KEY", "k")];
+    let env = [("HOME", "/"), ("KEY", "secret"), ("GEMINI_API_KEY", "k"), ("OPENCODE_SERVER_PASSWORD", "p")];
     Surroundings {
         exe: "/opt/plexus".into(),
         cwd: "/".into(),

@@ -37,6 +37,40 @@ pub trait Dialect: Send {
     /// The time asked for with [`Outbox::wake_after`] has passed.
     fn wake(&mut self, _out: &mut Outbox) {}
 
+    /// The connection to an endpoint is lost. It is tried again, and [`open`](Self::open) follows: the same state says
+    /// hello again and finds out what happened meanwhile. Never called for programs.
+    fn lost(&mut self, _why: &str, _out: &mut Outbox) {}
+
+    /// Where an `http://` endpoint tells what happens: the path of its event stream (SSE). The data of each of its events
+    /// is a frame.
+    fn events_path(&self) -> &'static str {
+        "/"
+    }
+
+    /// What came of a [`Fetch`]: once for each.
+    fn reply(&mut self, _id: u64, _reply: Result<Reply, String>, _out: &mut Outbox) {}
+
+    /// The whole state, for another gateway to go on with; `None` where it cannot be had. Programs outlive the gateway
+    /// only in dialects that can.
+    fn save(&self) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// Takes over a state that [`save`](Self::save) wrote, in place of [`open`](Self::open); false if it is none.
+    fn restore(&mut self, _saved: &[u8]) -> bool {
+        false
+    }
+
+    /// The questions that wait for [`Command::Answer`].
+    fn asks(&self) -> Vec<AskKey> {
+        Vec::new()
+    }
+
+    /// The prompts that have not ended.
+    fn prompts(&self) -> Vec<Ticket> {
+        Vec::new()
+    }
+
     /// How many sessions one connection carries.
     fn sessions(&self) -> Sessions {
         Sessions::Many
@@ -59,8 +93,43 @@ pub struct Outbox {
     pub said: Vec<Said>,
     /// For the runtime, in order, each a whole frame with its end (`\n` for NDJSON).
     pub frames: Vec<Bytes>,
+    /// HTTP requests to an endpoint, made one after another in this order.
+    pub fetches: Vec<Fetch>,
     /// When to call [`Dialect::wake`], from now; the driver keeps the soonest.
     pub wake_after: Option<Duration>,
+}
+
+/// An HTTP request to an endpoint: ends in [`Dialect::reply`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fetch {
+    /// Comes back with the reply.
+    pub id: u64,
+    /// Where: what is connected to, or its remote control.
+    pub base: Base,
+    /// `GET`, `POST`, `DELETE`.
+    pub method: &'static str,
+    /// Path and query, already escaped.
+    pub path: String,
+    /// JSON to send.
+    pub body: Option<Bytes>,
+}
+
+/// Which of a runtime's two addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Base {
+    /// [`Connect::Endpoint`](crate::model::Connect::Endpoint).
+    Connect,
+    /// [`RuntimeSpec::remote`].
+    Remote,
+}
+
+/// The reply to a [`Fetch`], whatever its status.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reply {
+    /// The HTTP status.
+    pub status: u16,
+    /// The body, whole: at most the longest line that is taken from a runtime.
+    pub body: Bytes,
 }
 
 /// What a runtime said, in the gateway's words.
@@ -84,6 +153,8 @@ pub enum Said {
         native: NativeId,
         /// Events that come with it (modes, models, options).
         drafts: Vec<Draft>,
+        /// Whether it is the conversation that was asked for.
+        how: Opening,
     },
     /// A session could not be opened.
     NotOpened {
@@ -112,6 +183,41 @@ pub enum Said {
         native: Option<NativeId>,
         /// Which question.
         key: AskKey,
+        /// Where somebody answered it past the gateway: who, and what.
+        elsewhere: Option<Elsewhere>,
+    },
+    /// An answer that the gateway gave came too late: somebody had answered past the gateway.
+    AnswerLost {
+        /// The session, if known.
+        native: Option<NativeId>,
+        /// Which question.
+        key: AskKey,
+        /// Who answered it, and what.
+        elsewhere: Elsewhere,
+    },
+    /// Work began that the gateway did not ask for: another client of the runtime prompted it. No [`Said::Ended`]
+    /// follows, but [`Said::Done`].
+    Began {
+        /// The session.
+        native: NativeId,
+        /// Who prompted it, as far as is known ("another client of Codex").
+        by: String,
+    },
+    /// The work told of with [`Said::Began`] is over.
+    Done {
+        /// The session.
+        native: NativeId,
+        /// How it ended.
+        end: RunEnd,
+    },
+    /// The runtime has a session that the gateway did not open; the gateway opens it with [`Command::Open`].
+    Found {
+        /// The session.
+        native: NativeId,
+        /// The folder it works in, where known.
+        cwd: Option<String>,
+        /// Its title, where known.
+        title: Option<String>,
     },
     /// The work asked for with [`Command::Prompt`] is over.
     Ended {
@@ -129,6 +235,24 @@ pub enum Said {
         /// The result, untouched, or the runtime's error.
         reply: Result<Box<RawValue>, Fault>,
     },
+}
+
+/// Which conversation was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Opening {
+    /// A new one.
+    New,
+    /// The one that was asked for, with all it knows.
+    Resumed,
+}
+
+/// Somebody who answered a question past the gateway.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Elsewhere {
+    /// Who, as far as is known ("another client of Codex").
+    pub by: String,
+    /// Which of the offered options, where known.
+    pub option_id: Option<String>,
 }
 
 /// An event on its way into the log.
@@ -184,7 +308,7 @@ pub struct ToolMark {
 }
 
 /// How the runtime names a question of its own: its JSON-RPC id, opaque (integer, string, null, 1.5), as JSON text.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 pub struct AskKey(pub String);
 
 /// A question from a runtime to people, before the gateway made a request of it.
@@ -219,6 +343,8 @@ pub struct Ask {
     pub allow_reason: bool,
     /// Whether "remember this" can be carried back.
     pub allow_remember: bool,
+    /// Whether no answer can be carried back at all: people see it here and answer it elsewhere.
+    pub observe_only: bool,
     /// The tool call that waits for it.
     pub tool_call_id: Option<String>,
     /// A tool call event to log first, when the question is the first mention of the tool call.
@@ -278,6 +404,8 @@ pub enum Command {
         ticket: Ticket,
         /// The folder it works in, absolute.
         cwd: String,
+        /// A conversation that the runtime has already.
+        resume: Option<Resume>,
     },
     /// Start work: ends in [`Said::Ended`]. At most one at a time in a session.
     Prompt {
@@ -288,10 +416,10 @@ pub enum Command {
         /// ACP content blocks, each a JSON object.
         content: Vec<Box<RawValue>>,
     },
-    /// Stop the work; the end still comes as [`Said::Ended`]. Open questions were answered before.
+    /// Stop the work; the end still comes as [`Said::Ended`] or [`Said::Done`]. Open questions were answered before.
     Cancel {
-        /// The prompt to stop.
-        ticket: Ticket,
+        /// The prompt to stop; `None` for work that the gateway did not ask for.
+        ticket: Option<Ticket>,
         /// The session.
         native: NativeId,
     },
@@ -315,6 +443,16 @@ pub enum Command {
         /// Whether no reply is wanted (a notification): then nothing comes back.
         notify: bool,
     },
+}
+
+/// A conversation to open again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resume {
+    /// The runtime's own name for it.
+    pub native: NativeId,
+    /// Whether the log has what was said in it: then the runtime's replay of it is left out, and if the runtime cannot
+    /// open it again a new one is opened in its place. Else the replay becomes events, and there is no new one.
+    pub known: bool,
 }
 
 /// Makes a connection's state.

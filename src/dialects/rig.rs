@@ -16,17 +16,7 @@ pub(super) struct Rig {
 }
 
 pub(super) fn spec(dialect: &str) -> RuntimeSpec {
-    RuntimeSpec {
-        id: RuntimeId::trusted("test"),
-        dialect: dialect.into(),
-        connect: Connect::Command(vec!["agent".into()]),
-        cwd: "/w".into(),
-        env: Default::default(),
-        pass_env: Vec::new(),
-        restart: Default::default(),
-        auth_method: None,
-        session_meta: None,
-    }
+    RuntimeSpec::new(RuntimeId::trusted("test"), dialect, Connect::Command(vec!["agent".into()]), "/w")
 }
 
 pub(super) fn raw(json: &str) -> Box<RawValue> {
@@ -81,7 +71,7 @@ impl Rig {
     }
 
     pub(super) fn open(&mut self, ticket: u64) {
-        self.tell(Command::Open { ticket: Ticket(ticket), cwd: "/w".into() });
+        self.tell(Command::Open { ticket: Ticket(ticket), cwd: "/w".into(), resume: None });
     }
 
     pub(super) fn prompt(&mut self, ticket: u64, native: &str, text: &str) {
@@ -90,7 +80,7 @@ impl Rig {
     }
 
     pub(super) fn cancel(&mut self, ticket: u64, native: &str) {
-        self.tell(Command::Cancel { ticket: Ticket(ticket), native: native.into() });
+        self.tell(Command::Cancel { ticket: Some(Ticket(ticket)), native: native.into() });
     }
 
     pub(super) fn answer(&mut self, key: &str, decision: Decision) {

@@ -145,6 +145,9 @@ pub struct Request {
     pub allow_reason: bool,
     /// Whether the runtime's dialect can carry "remember this".
     pub allow_remember: bool,
+    /// Whether it can only be watched here: its runtime takes the answer elsewhere alone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub observe_only: bool,
     /// The tool call that waits for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<String>,
@@ -229,6 +232,11 @@ impl Resolver {
     /// The gateway itself: expiry, cancel, a runtime's death.
     pub fn gateway() -> Self {
         Self { device_id: DeviceId::trusted("gateway"), name: "gateway".into() }
+    }
+
+    /// Somebody past the gateway: another client of the same runtime, as far as it is known.
+    pub fn elsewhere(name: impl Into<String>) -> Self {
+        Self { device_id: DeviceId::trusted("elsewhere"), name: name.into() }
     }
 }
 

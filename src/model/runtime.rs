@@ -52,6 +52,45 @@ pub struct RuntimeSpec {
     pub auth_method: Option<String>,
     /// `_meta` to send with every ACP `session/new`.
     pub session_meta: Option<Box<RawValue>>,
+    /// Whether a program outlives the gateway, in its holder, and is found again by the next one.
+    pub outlive: bool,
+    /// What an endpoint wants to be told before it talks: a password or a token. Never shown.
+    pub secret: Option<String>,
+    /// Where a Gemini UI takes prompts (its remote control), beside the mirror that is connected to.
+    pub remote: Option<String>,
+    /// What the gateway does for an ACP agent that asks.
+    pub serve: Serve,
+}
+
+/// What the gateway does for an ACP agent that asks its client, inside the session's folder. Nothing, unless set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Serve {
+    /// Reads files (`fs/read_text_file`), and writes them (`fs/write_text_file`) when people say so.
+    pub fs: bool,
+    /// Runs commands (`terminal/*`) when people say so.
+    pub terminal: bool,
+}
+
+impl RuntimeSpec {
+    /// A runtime with nothing set but what it cannot do without.
+    pub fn new(id: RuntimeId, dialect: &str, connect: Connect, cwd: impl Into<PathBuf>) -> Self {
+        Self {
+            id,
+            dialect: dialect.to_owned(),
+            connect,
+            cwd: cwd.into(),
+            env: BTreeMap::new(),
+            pass_env: Vec::new(),
+            restart: RestartPolicy::Never,
+            auth_method: None,
+            session_meta: None,
+            outlive: true,
+            secret: None,
+            remote: None,
+            serve: Serve::default(),
+        }
+    }
 }
 
 /// Where a runtime stands.

@@ -191,6 +191,7 @@ impl From<Refusal> for Problem {
                 plain(StatusCode::GONE, code).with_receipt(*receipt)
             }
             Refusal::StaleDigest => plain(StatusCode::CONFLICT, "stale_digest"),
+            Refusal::ObserveOnly => plain(StatusCode::CONFLICT, "observe_only"),
             Refusal::BadAnswer { code, .. } => plain(StatusCode::UNPROCESSABLE_ENTITY, code),
             Refusal::RuntimeGone(_) => plain(StatusCode::CONFLICT, "runtime_gone"),
             Refusal::RuntimeRefused { code, data, .. } => {
@@ -244,6 +245,7 @@ mod tests {
             (closed(RequestState::Withdrawn), 410, "withdrawn"),
             (closed(RequestState::Orphaned), 410, "orphaned"),
             (Refusal::StaleDigest, 409, "stale_digest"),
+            (Refusal::ObserveOnly, 409, "observe_only"),
             (bad, 422, "option_not_offered"),
             (Refusal::RuntimeGone(String::new()), 409, "runtime_gone"),
             (refused, 502, "runtime_refused"),

@@ -22,7 +22,7 @@ use crate::auth::{Admin, Approve, AuthError, Caller, Device, Grant, Permit, Prom
 use crate::metrics::metrics;
 use crate::model::{
     Answer, Connect, DeviceId, NativeId, Origin, Position, Request, RequestId, RequestState, RestartPolicy, RunId,
-    RuntimeId, RuntimeInfo, RuntimeSpec, Scope, SessionId, SessionInfo,
+    RuntimeId, RuntimeInfo, RuntimeSpec, Scope, Serve, SessionId, SessionInfo,
 };
 use crate::sessions::{After, Entry, Filter, OpenSession, Refusal, Resume, Snapshot};
 use crate::store::ReadLimit;
@@ -264,6 +264,16 @@ pub(super) struct StartRuntime {
     /// `_meta` to send with every ACP `session/new`.
     #[schema(value_type = Option<Object>)]
     session_meta: Option<Box<RawValue>>,
+    /// Whether a program outlives the gateway. It does, unless this says no.
+    outlive: Option<bool>,
+    /// What an endpoint wants to be told before it talks: a password or a token. Never shown again.
+    secret: Option<String>,
+    /// Where a Gemini UI takes prompts, beside the mirror that is connected to.
+    remote: Option<String>,
+    /// What the gateway does for an ACP agent: `{fs, terminal}`.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    serve: Serve,
 }
 
 pub(super) async fn start_runtime(state: AppState, call: Call) -> Outcome {
@@ -312,15 +322,16 @@ fn spec_of(wanted: StartRuntime) -> Result<RuntimeSpec, Problem> {
     let id = wanted.id.or_else(|| program.parse().ok()).unwrap_or_else(|| RuntimeId::trusted("runtime"));
     let cwd = wanted.cwd.ok_or_else(|| Problem::invalid("give `cwd`, the folder to run in"))?;
     Ok(RuntimeSpec {
-        id,
-        dialect,
-        connect,
-        cwd,
         env: wanted.env,
         pass_env: wanted.pass_env,
         restart: wanted.restart,
         auth_method: wanted.auth_method,
         session_meta: wanted.session_meta,
+        outlive: wanted.outlive.unwrap_or(true),
+        secret: wanted.secret,
+        remote: wanted.remote,
+        serve: wanted.serve,
+        ..RuntimeSpec::new(id, &dialect, connect, cwd)
     })
 }
 

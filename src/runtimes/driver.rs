@@ -1,9 +1,7 @@
 //! The task that owns a runtime, from its first start to its last end. One file: the loop and the steps it is made of.
 
 use std::collections::VecDeque;
-use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::Pin;
 use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -15,6 +13,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::Settings;
 use super::lines::{Line, Lines};
+use super::outgoing::Outgoing;
 use super::process::{self, Stderr, Unwritten, Writer};
 use super::routes::{Routes, refusal};
 use crate::dialects::{Command, Dialect, Draft, Make, Outbox, Said, Sessions};
@@ -648,37 +647,6 @@ async fn read(stdout: &mut Option<ChildStdout>, lines: &mut Lines) -> std::io::R
     match stdout {
         Some(stdout) => stdout.read_buf(lines.room()).await,
         None => std::future::pending().await,
-    }
-}
-
-/// What is on its way to sessions, in order.
-#[derive(Default)]
-struct Outgoing {
-    now: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
-    then: VecDeque<(Inlet, FromRuntime)>,
-}
-
-impl Outgoing {
-    fn is_empty(&self) -> bool {
-        self.now.is_none() && self.then.is_empty()
-    }
-
-    fn push(&mut self, inlet: Inlet, batch: FromRuntime) {
-        self.then.push_back((inlet, batch));
-    }
-
-    /// Delivers everything. Cancellation safe: what was not delivered still is on its way.
-    async fn deliver(&mut self) {
-        loop {
-            if self.now.is_none() {
-                let Some((inlet, batch)) = self.then.pop_front() else { return };
-                self.now = Some(Box::pin(async move { inlet.put(batch).await }));
-            }
-            if let Some(now) = &mut self.now {
-                now.await;
-            }
-            self.now = None;
-        }
     }
 }
 

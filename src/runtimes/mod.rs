@@ -7,6 +7,7 @@
 
 mod driver;
 mod lines;
+mod outgoing;
 pub mod presets;
 mod process;
 mod routes;

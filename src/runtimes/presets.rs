@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::value::RawValue;
 
-use crate::model::{Connect, RestartPolicy, RuntimeId, RuntimeSpec};
+use crate::model::{Connect, RuntimeId, RuntimeSpec};
 
 /// An agent that the gateway knows how to start.
 #[derive(Clone, Copy, Debug)]
@@ -168,16 +168,13 @@ pub fn preset(name: &str, exe: &Path, env: impl Fn(&str) -> Option<String>) -> R
         }
         _ => {}
     }
+    let cwd = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
     Ok(RuntimeSpec {
-        id: RuntimeId::trusted(preset.name),
-        dialect: preset.dialect.to_owned(),
-        connect: Connect::Command(command),
-        cwd: std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
         env: preset.env.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect::<BTreeMap<_, _>>(),
         pass_env: preset.pass_env.iter().map(|&name| name.to_owned()).collect(),
-        restart: RestartPolicy::Never,
         auth_method: preset.auth.iter().find(|(name, _)| set(name).is_some()).map(|(_, method)| (*method).to_owned()),
         session_meta: preset.session_meta.and_then(|json| RawValue::from_string(json.to_owned()).ok()),
+        ..RuntimeSpec::new(RuntimeId::trusted(preset.name), preset.dialect, Connect::Command(command), cwd)
     })
 }
 

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use bytes::Bytes;
 
-use crate::dialects::{AskKey, Command, Draft, Fault, Said};
+use crate::dialects::{AskKey, Command, Draft, Fault, Opening, Said};
 use crate::model::{NativeId, Ticket};
 use crate::sessions::{FromRuntime, Inlet, Order};
 
@@ -70,8 +70,8 @@ impl Routes {
     pub(super) fn said(&mut self, said: Said) {
         match said {
             // The driver's own.
-            Said::Ready { .. } | Said::Failed { .. } => {}
-            Said::Opened { ticket, native, drafts } => self.opened(ticket, native, drafts),
+            Said::Ready { .. } | Said::Failed { .. } | Said::Found { .. } => {}
+            Said::Opened { ticket, native, drafts, how } => self.opened(ticket, native, drafts, how),
             Said::NotOpened { ticket, error } => {
                 self.opening.remove(&ticket);
                 match self.tickets.remove(&ticket) {
@@ -97,16 +97,30 @@ impl Routes {
                     None => self.unheard.push(ask.key),
                 }
             }
-            Said::TakenBack { native, key } => {
+            Said::TakenBack { native, key, elsewhere } => {
                 let early =
                     self.early.iter().position(|said| matches!(said, Said::Asked { ask, .. } if ask.key == key));
                 if let Some(inlet) = self.asks.remove(&key) {
-                    self.put(&inlet, Said::TakenBack { native, key });
+                    self.put(&inlet, Said::TakenBack { native, key, elsewhere });
                 } else if early.is_some() {
-                    self.keep(Said::TakenBack { native, key });
+                    self.keep(Said::TakenBack { native, key, elsewhere });
                 }
                 // Else it is a question that was answered meanwhile: over, on both sides.
             }
+            Said::AnswerLost { native, key, elsewhere } => {
+                let known = native.as_ref().and_then(|native| self.natives.get(native)).cloned();
+                if let Some(inlet) = known.or_else(|| self.working()) {
+                    self.put(&inlet, Said::AnswerLost { native, key, elsewhere });
+                }
+            }
+            Said::Began { native, by } => match self.natives.get(&native).cloned() {
+                Some(inlet) => self.put(&inlet, Said::Began { native, by }),
+                None => self.keep(Said::Began { native, by }),
+            },
+            Said::Done { native, end } => match self.natives.get(&native).cloned() {
+                Some(inlet) => self.put(&inlet, Said::Done { native, end }),
+                None => self.keep(Said::Done { native, end }),
+            },
             Said::Ended { native, ticket, end } => {
                 let by_ticket = self.tickets.remove(&ticket);
                 match by_ticket.or_else(|| self.natives.get(&native).cloned()) {
@@ -147,7 +161,7 @@ impl Routes {
         (waiting, routes.sessions)
     }
 
-    fn opened(&mut self, ticket: Ticket, native: NativeId, drafts: Vec<Draft>) {
+    fn opened(&mut self, ticket: Ticket, native: NativeId, drafts: Vec<Draft>, how: Opening) {
         self.opening.remove(&ticket);
         let Some(inlet) = self.tickets.remove(&ticket) else {
             return self.stray(format!("opened a session that nobody asked for: {native}"));
@@ -160,7 +174,7 @@ impl Routes {
         self.natives.insert(native.clone(), inlet.clone());
         self.sessions.retain(|session| !session.is_closed());
         self.sessions.push(inlet.clone());
-        self.put(&inlet, Said::Opened { ticket, native, drafts });
+        self.put(&inlet, Said::Opened { ticket, native, drafts, how });
         self.settle_early();
     }
 
@@ -276,12 +290,17 @@ mod tests {
     }
 
     fn open(routes: &mut Routes, session: &Session, ticket: u64) {
-        let command = Command::Open { ticket: Ticket(ticket), cwd: "/".into() };
+        let command = Command::Open { ticket: Ticket(ticket), cwd: "/".into(), resume: None };
         routes.ordered(&Order { command, inlet: session.inlet.clone(), generation: 1 });
     }
 
     fn opened(routes: &mut Routes, ticket: u64, native: &str) {
-        routes.said(Said::Opened { ticket: Ticket(ticket), native: native.into(), drafts: Vec::new() });
+        routes.said(Said::Opened {
+            ticket: Ticket(ticket),
+            native: native.into(),
+            drafts: Vec::new(),
+            how: Opening::New,
+        });
     }
 
     fn event(native: Option<&str>, text: &'static str) -> Said {

@@ -6,7 +6,7 @@ use tempfile::TempDir;
 use tokio::sync::{mpsc, watch};
 
 use super::*;
-use crate::dialects::{Ask, AskKey, Command, Dialect, Draft, Fault, Outbox, RunEnd, Said, Sessions, Subject};
+use crate::dialects::{Ask, AskKey, Command, Dialect, Draft, Fault, Opening, Outbox, RunEnd, Said, Sessions, Subject};
 use crate::model::{Kind, NativeId, RequestType, RestartPolicy, RunStatus, RuntimeId, Ticket};
 use crate::sessions::{Exit, FromRuntime, Inlet, Order};
 
@@ -14,17 +14,8 @@ use crate::sessions::{Exit, FromRuntime, Inlet, Order};
 const SOON: Duration = Duration::from_secs(30);
 
 pub(super) fn spec(program: &str, args: &[&str]) -> RuntimeSpec {
-    RuntimeSpec {
-        id: RuntimeId::trusted("t"),
-        dialect: "words".into(),
-        connect: Connect::Command(std::iter::once(&program).chain(args).map(|&word| word.to_owned()).collect()),
-        cwd: "/".into(),
-        env: BTreeMap::new(),
-        pass_env: Vec::new(),
-        restart: RestartPolicy::Never,
-        auth_method: None,
-        session_meta: None,
-    }
+    let command = std::iter::once(&program).chain(args).map(|&word| word.to_owned()).collect();
+    RuntimeSpec::new(RuntimeId::trusted("t"), "words", Connect::Command(command), "/")
 }
 
 fn sh(script: &str) -> RuntimeSpec {
@@ -57,9 +48,12 @@ impl Dialect for Words {
                 out.wake_after = ms.parse().ok().map(Duration::from_millis);
                 return;
             }
-            ["opened", ticket, native] => {
-                Said::Opened { ticket: Ticket(ticket.parse().unwrap()), native: native.into(), drafts: Vec::new() }
-            }
+            ["opened", ticket, native] => Said::Opened {
+                ticket: Ticket(ticket.parse().unwrap()),
+                native: native.into(),
+                drafts: Vec::new(),
+                how: Opening::New,
+            },
             ["ended", ticket] => Said::Ended {
                 native: "?".into(),
                 ticket: Ticket(ticket.parse().unwrap()),
@@ -75,7 +69,7 @@ impl Dialect for Words {
         let frame = match command {
             Command::Open { ticket, .. } => format!("open {}\n", ticket.0),
             Command::Prompt { ticket, .. } => format!("prompt {}\n", ticket.0),
-            Command::Cancel { ticket, .. } => format!("cancel {}\n", ticket.0),
+            Command::Cancel { ticket, .. } => format!("cancel {}\n", ticket.map_or(0, |ticket| ticket.0)),
             Command::Answer { key, decision } => format!("answer {} {decision:?}\n", key.0),
             Command::Call { ticket, method, .. } => format!("call {} {method}\n", ticket.0),
         };
@@ -107,6 +101,7 @@ fn ask(key: &str) -> Ask {
         danger: false,
         allow_reason: false,
         allow_remember: false,
+        observe_only: false,
         tool_call_id: None,
         first_mention: None,
         params: serde_json::value::RawValue::from_string("{}".into()).unwrap(),
@@ -154,7 +149,7 @@ impl Session {
     fn open(link: &Link, ticket: u64) -> Self {
         let (inlet, heard) = Inlet::new();
         let this = Self { inlet, heard };
-        this.order(link, Command::Open { ticket: Ticket(ticket), cwd: "/".into() }, 0);
+        this.order(link, Command::Open { ticket: Ticket(ticket), cwd: "/".into(), resume: None }, 0);
         this
     }
 
@@ -549,7 +544,7 @@ async fn a_restart_is_another_generation_that_old_orders_do_not_reach() {
     let mut new = Session::open(&link, 2);
     new.until("<opened A>").await;
     assert_eq!(link.info().generation, 2);
-    let stale = Command::Cancel { ticket: Ticket(5), native: "A".into() };
+    let stale = Command::Cancel { ticket: Some(Ticket(5)), native: "A".into() };
     old.order(&link, stale, 1);
     new.call(&link, "end");
     assert_eq!(new.until("call 99 end").await, ["call 99 end"]);

@@ -328,7 +328,7 @@ impl Directory {
         title: Option<String>,
     ) -> Result<Arc<SessionInfo>, Refusal> {
         let (inlet, mut from_runtime) = Inlet::new();
-        let command = Command::Open { ticket: ticket(), cwd: cwd.clone() };
+        let command = Command::Open { ticket: ticket(), cwd: cwd.clone(), resume: None };
         let order = Order { command, inlet: inlet.clone(), generation: link.info().generation };
         link.order(order).map_err(|_| Refusal::RuntimeGone("it takes no orders".into()))?;
         let (native, drafts, early) = opened(&mut from_runtime).await?;

@@ -30,6 +30,9 @@ pub enum Refusal {
     /// The request is not what the client showed.
     #[error("the digest is not that of the open request: show it again before answering")]
     StaleDigest,
+    /// The runtime takes no answers from here.
+    #[error("this request can only be watched here: answer it where the agent runs")]
+    ObserveOnly,
     /// The answer does not fit the request.
     #[error("{message}")]
     BadAnswer {

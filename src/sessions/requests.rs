@@ -3,7 +3,7 @@
 use sha2::{Digest, Sha256};
 
 use super::{Refusal, display};
-use crate::dialects::Ask;
+use crate::dialects::{Ask, Elsewhere};
 use crate::model::{
     Answer, Choice, Decision, Offer, Receipt, Request, RequestId, RequestState, RequestType, Resolver, RunId,
     RuntimeId, SessionId, Timestamp,
@@ -47,6 +47,7 @@ pub(super) fn open(
         allow_reason: ask.allow_reason,
         // A dialect that carries options carries "always" as one of them.
         allow_remember: ask.allow_remember || ask.options.iter().any(|offer| offer.kind == Choice::AllowAlways),
+        observe_only: ask.observe_only,
         tool_call_id: ask.tool_call_id.clone(),
         native: Some(ask.params.clone()),
         expires_at,
@@ -72,6 +73,9 @@ fn digest(request: &Request) -> String {
 /// # Errors
 /// [`Refusal::StaleDigest`], [`Refusal::BadAnswer`].
 pub(super) fn judge(request: &Request, answer: &Answer) -> Result<Decision, Refusal> {
+    if request.observe_only {
+        return Err(Refusal::ObserveOnly);
+    }
     if answer.digest.as_ref().is_some_and(|digest| *digest != request.digest) {
         return Err(Refusal::StaleDigest);
     }
@@ -190,6 +194,18 @@ pub(super) fn receipt(request: &Request, decision: &Decision, by: Resolver, now:
     receipt
 }
 
+/// The receipt for a request that somebody answered past the gateway.
+pub(super) fn elsewhere(request: &Request, elsewhere: Elsewhere, now: Timestamp) -> Receipt {
+    let by = Resolver::elsewhere(display::label(&elsewhere.by, TITLE_MAX));
+    let kind = request.options.iter().find(|offer| Some(&offer.id) == elsewhere.option_id.as_ref()).map(|o| o.kind);
+    Receipt {
+        ok: kind.filter(|kind| kind.allows() || kind.rejects()).map(Choice::allows),
+        option_id: elsewhere.option_id,
+        reason: Some("answered elsewhere".into()),
+        ..receipt(request, &Decision::Withdrawn, by, now)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -219,6 +235,7 @@ mod tests {
             danger: false,
             allow_reason: false,
             allow_remember: false,
+            observe_only: false,
             tool_call_id: None,
             native: None,
             expires_at: None,

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::{Exit, NewEvent, Refusal, Rules, display, requests};
-use crate::dialects::{Ask, AskKey, Command, Draft, RunEnd, Said, ToolMark};
+use crate::dialects::{Ask, AskKey, Command, Draft, Elsewhere, RunEnd, Said, ToolMark};
 use crate::model::{
     Answer, Decision, Kind, NativeId, Origin, QueuedPrompt, Receipt, Request, RequestId, RequestState, Resolver, RunId,
     RunInfo, RunStatus, SessionInfo, SessionState, Ticket, Timestamp,
@@ -24,6 +24,8 @@ const RECEIPTS: usize = 256;
 const TEXT_SHOWN: usize = 200;
 /// Bytes of a title.
 const TITLE_MAX: usize = 120;
+/// Answered requests that a session remembers, in case the runtime says that the answer came too late.
+const ANSWERED: usize = 64;
 /// Tool calls of one run that are watched for a dangling end; later ones are not closed by the gateway.
 const TOOLS_MAX: usize = 4096;
 
@@ -120,6 +122,8 @@ pub(super) struct State {
     zero: RunId,
     core: Core,
     open: BTreeMap<RequestId, Open>,
+    /// What was answered last, by the runtime's name for the question.
+    answered: VecDeque<(AskKey, Arc<Request>)>,
 }
 
 #[derive(Serialize)]
@@ -174,7 +178,7 @@ impl State {
             run: None,
             queue: VecDeque::new(),
         };
-        Self { zero: zero_of(&origin), origin, core, open: BTreeMap::new() }
+        Self { zero: zero_of(&origin), origin, core, open: BTreeMap::new(), answered: VecDeque::new() }
     }
 
     /// A session as its row and its open requests were found; `since` are the run and number of every event after the row.
@@ -190,7 +194,7 @@ impl State {
             // Nobody can answer it: the runtime that asked died with the gateway.
             (id, Open { request: Arc::new(request), key: AskKey(String::new()), deadline: None })
         });
-        let mut state = Self { zero: zero_of(&origin), origin, core, open: open.collect() };
+        let mut state = Self { zero: zero_of(&origin), origin, core, open: open.collect(), answered: VecDeque::new() };
         for (run_id, seq) in since {
             if *run_id == state.zero {
                 state.core.zero_seq = seq + 1;
@@ -345,10 +349,22 @@ impl State {
         match said {
             Said::Event { draft, .. } => self.happened(draft, env, plan),
             Said::Asked { ask, .. } => self.asked(*ask, env, plan),
-            Said::TakenBack { key, .. } => {
+            Said::TakenBack { key, elsewhere, .. } => {
                 let taken = self.open.iter().find(|(_, open)| open.key == key).map(|(id, _)| id.clone());
-                if let Some(id) = taken {
-                    self.resolve(&id, &Decision::Withdrawn, Resolver::gateway(), None, false, env, plan);
+                match (taken, elsewhere) {
+                    (Some(id), Some(elsewhere)) => self.answered_elsewhere(&id, elsewhere, env, plan),
+                    (Some(id), None) => {
+                        self.resolve(&id, &Decision::Withdrawn, Resolver::gateway(), None, false, env, plan);
+                    }
+                    (None, _) => {}
+                }
+            }
+            Said::AnswerLost { key, elsewhere, .. } => self.answer_lost(&key, elsewhere, env, plan),
+            Said::Began { by, .. } => self.began(by, env, plan),
+            Said::Done { end, .. } => {
+                if self.core.run.as_ref().is_some_and(|run| run.ticket.is_none()) {
+                    self.end_run(&end, env, plan);
+                    self.start_next(env, plan);
                 }
             }
             Said::Ended { ticket, end, .. } => {
@@ -358,9 +374,36 @@ impl State {
                 }
             }
             // The task itself takes these; the driver sends them to nobody else.
-            Said::Ready { .. } | Said::Failed { .. } | Said::Opened { .. } | Said::NotOpened { .. } => {}
+            Said::Ready { .. }
+            | Said::Failed { .. }
+            | Said::Opened { .. }
+            | Said::NotOpened { .. }
+            | Said::Found { .. } => {}
             Said::Replied { .. } => {}
         }
+    }
+
+    /// Work began that nobody asked for through the gateway. Prompts wait until it is over.
+    fn began(&mut self, by: String, env: &mut Env<'_>, plan: &mut Plan) {
+        if self.core.run.is_some() {
+            // It began as ours did; the runtime has one line of work, and so it is one run.
+            return;
+        }
+        let run_id = RunId::trusted((env.mint)("r_"));
+        let by = Resolver::elsewhere(display::label(&by, TITLE_MAX));
+        let body = RunBody { by: Some(&by), ..RunBody::new(&run_id, RunStatus::Running) };
+        let draft = Draft::new(Kind::RunStarted, &body);
+        self.core.run = Some(Active {
+            run_id,
+            seq: 0,
+            started_at: env.now,
+            ticket: None,
+            by,
+            cancelling: false,
+            tools: BTreeMap::new(),
+        });
+        self.log(draft, env, plan);
+        self.touch(env, plan);
     }
 
     fn happened(&mut self, draft: Draft, env: &Env<'_>, plan: &mut Plan) {
@@ -606,9 +649,7 @@ impl State {
         for id in self.open.keys().cloned().collect::<Vec<_>>() {
             self.resolve(&id, &Decision::Withdrawn, by.clone(), None, true, env, plan);
         }
-        if let Some(ticket) = ticket {
-            plan.orders.push(Command::Cancel { ticket, native });
-        }
+        plan.orders.push(Command::Cancel { ticket, native });
         self.touch(env, plan);
         Ok(run_id)
     }
@@ -664,16 +705,40 @@ impl State {
         if tell {
             // What a runtime hears of people, it hears only once it is on disk.
             plan.sync = true;
-            plan.orders.push(Command::Answer { key: open.key, decision: decision.clone() });
+            plan.orders.push(Command::Answer { key: open.key.clone(), decision: decision.clone() });
+            self.answered.push_back((open.key, Arc::clone(&open.request)));
+            if self.answered.len() > ANSWERED {
+                self.answered.pop_front();
+            }
         }
-        let run_id = &open.request.run_id;
+        self.unblocked(&open.request.run_id, env, plan);
+        Some(receipt)
+    }
+
+    /// A request of the run closed: if it was the last one, the run goes on.
+    fn unblocked(&mut self, run_id: &RunId, env: &Env<'_>, plan: &mut Plan) {
         let waits = self.open.values().any(|other| other.request.run_id == *run_id);
         let under_way = self.core.run.as_ref().is_some_and(|run| run.run_id == *run_id && !run.cancelling);
         if under_way && !waits {
             let body = RunBody::new(run_id, RunStatus::Running);
             self.log(Draft::new(Kind::RunStatus, &body), env, plan);
         }
-        Some(receipt)
+    }
+
+    /// Somebody answered past the gateway: for us the request is withdrawn, and everybody learns who decided.
+    fn answered_elsewhere(&mut self, id: &RequestId, elsewhere: Elsewhere, env: &mut Env<'_>, plan: &mut Plan) {
+        let Some(open) = self.open.remove(id) else { return };
+        let receipt = requests::elsewhere(&open.request, elsewhere, env.now);
+        self.resolved(&open.request, receipt, None, env, plan);
+        self.unblocked(&open.request.run_id, env, plan);
+    }
+
+    /// The runtime says that our answer came too late. The receipt that was given is corrected, for everybody.
+    fn answer_lost(&mut self, key: &AskKey, elsewhere: Elsewhere, env: &Env<'_>, plan: &mut Plan) {
+        let Some(place) = self.answered.iter().rposition(|(known, _)| known == key) else { return };
+        let Some((_, request)) = self.answered.remove(place) else { return };
+        let receipt = requests::elsewhere(&request, elsewhere, env.now);
+        self.resolved(&request, receipt, None, env, plan);
     }
 
     /// Ends a request that nobody can answer any more; the runtime is not told.

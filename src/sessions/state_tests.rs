@@ -77,7 +77,7 @@ impl Bench {
         for order in &plan.orders {
             self.orders.push(match order {
                 Command::Prompt { ticket, .. } => format!("prompt {}", ticket.0),
-                Command::Cancel { ticket, .. } => format!("cancel {}", ticket.0),
+                Command::Cancel { ticket, .. } => format!("cancel {}", ticket.map_or(0, |ticket| ticket.0)),
                 Command::Answer { key, decision } => {
                     assert!(plan.sync, "an answer is synced before the runtime hears it");
                     format!("answer {} {decision:?}", key.0)
@@ -135,6 +135,7 @@ impl Bench {
             danger: false,
             allow_reason: false,
             allow_remember: false,
+            observe_only: false,
             tool_call_id: tool.map(Into::into),
             first_mention: None,
             params: RawValue::from_string("{}".into()).unwrap(),
@@ -368,7 +369,7 @@ fn what_the_runtime_takes_back_is_withdrawn_and_not_answered() {
     bench.prompt("go");
     bench.ask("null", None);
     let orders = bench.orders.len();
-    bench.say(Said::TakenBack { native: None, key: AskKey("null".into()) });
+    bench.say(Said::TakenBack { native: None, key: AskKey("null".into()), elsewhere: None });
     assert_eq!(bench.orders.len(), orders);
     assert_eq!(bench.state.info().open_requests, 0);
 }

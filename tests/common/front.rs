@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plexus::auth::{Auth, Persist, read_token};
-use plexus::dialects::{Ask, AskKey, Command, Draft, RunEnd, Said, Subject};
+use plexus::dialects::{Ask, AskKey, Command, Draft, Opening, RunEnd, Said, Subject};
 use plexus::model::{
     Choice, Epoch, Kind, NativeId, Offer, Origin, RequestType, RunStatus, RuntimeInfo, RuntimeSpec, RuntimeState,
     SessionId, Timestamp,
@@ -66,7 +66,7 @@ async fn obey(mut end: LinkEnd) {
             Command::Open { ticket, .. } => {
                 let native = NativeId::from(&*format!("n{}", inlets.len()));
                 inlets.insert(native.clone(), order.inlet.clone());
-                vec![Said::Opened { ticket, native, drafts: Vec::new() }]
+                vec![Said::Opened { ticket, native, drafts: Vec::new(), how: Opening::New }]
             }
             Command::Prompt { ticket, native, content } => {
                 let block: Value = serde_json::from_str(content[0].get()).unwrap();
@@ -95,6 +95,7 @@ async fn obey(mut end: LinkEnd) {
                 }
             }
             Command::Cancel { ticket, native } => {
+                let Some(ticket) = ticket else { continue };
                 hung.remove(&ticket);
                 vec![ended(native, ticket, RunStatus::Cancelled)]
             }
@@ -129,6 +130,7 @@ fn question(key: AskKey) -> Ask {
         danger: false,
         allow_reason: false,
         allow_remember: false,
+        observe_only: false,
         tool_call_id: None,
         first_mention: None,
         params: serde_json::value::to_raw_value(&json!({})).unwrap(),
@@ -308,17 +310,7 @@ impl Front {
 }
 
 fn spec(id: &str) -> RuntimeSpec {
-    RuntimeSpec {
-        id: id.parse().unwrap(),
-        dialect: "acp".into(),
-        connect: plexus::model::Connect::Command(vec!["fake".into()]),
-        cwd: "/".into(),
-        env: Default::default(),
-        pass_env: Vec::new(),
-        restart: Default::default(),
-        auth_method: None,
-        session_meta: None,
-    }
+    RuntimeSpec::new(id.parse().unwrap(), "acp", plexus::model::Connect::Command(vec!["fake".into()]), "/")
 }
 
 /// A response in its parts.

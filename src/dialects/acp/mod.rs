@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::jsonrpc::{self, INTERNAL, METHOD_NOT_FOUND, Message, Text, object, string};
-use super::{AskKey, Command, Dialect, Draft, Fault, Outbox, RunEnd, Said, ToolMark};
+use super::{AskKey, Command, Dialect, Draft, Fault, Opening, Outbox, RunEnd, Said, ToolMark};
 use crate::model::{Decision, Kind, NativeId, RunStatus, RuntimeSpec, Ticket};
 use ask::Asked;
 use models::Models;
@@ -173,7 +173,7 @@ impl Dialect for Acp {
             return not_ready(command, out);
         }
         match command {
-            Command::Open { ticket, cwd } => self.new_session(ticket, cwd, out),
+            Command::Open { ticket, cwd, .. } => self.new_session(ticket, cwd, out),
             Command::Prompt { ticket, native, content } => {
                 #[derive(Serialize)]
                 #[serde(rename_all = "camelCase")]
@@ -477,7 +477,7 @@ impl Acp {
         };
         let (models, drafts) = Models::of_new_session(frame, result);
         self.models.insert(native.clone(), models);
-        out.said.push(Said::Opened { ticket, native, drafts });
+        out.said.push(Said::Opened { ticket, native, drafts, how: Opening::New });
     }
 
     fn not_opened(&mut self, ticket: Ticket, cwd: String, fault: Fault, out: &mut Outbox) {
@@ -507,7 +507,7 @@ impl Acp {
             Some(asked) => {
                 // A request that was taken back still has an answer: the agent may go on waiting for it.
                 out.frames.push(asked.withdrawn(&key));
-                out.said.push(Said::TakenBack { native: asked.native().cloned(), key });
+                out.said.push(Said::TakenBack { native: asked.native().cloned(), key, elsewhere: None });
             }
             None => self.raw(frame, None, "a withdrawal of a question that is not open", out),
         }

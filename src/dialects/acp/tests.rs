@@ -513,7 +513,7 @@ fn cancel_request_takes_a_question_back() {
         assert_eq!(rig.event().kind, Kind::Raw, "{junk}");
     }
     rig.feed(r#"{"method":"$/cancel_request","params":{"requestId":5}}"#);
-    assert!(matches!(rig.one(), Said::TakenBack { key, native: Some(_) } if key.0 == "5"));
+    assert!(matches!(rig.one(), Said::TakenBack { key, native: Some(_), .. } if key.0 == "5"));
     assert_eq!(rig.sent()[0]["result"]["outcome"]["outcome"], "cancelled");
     rig.answer("5", choose("y", Choice::AllowOnce));
     assert!(rig.sent().is_empty());

@@ -147,6 +147,7 @@ impl Codelia {
             danger: question.danger_level.as_deref() == Some("danger"),
             allow_reason: confirm && question.allow_reason == Some(true),
             allow_remember,
+            observe_only: false,
             tool_call_id: tool_call_id.map(|(_, id)| id),
             first_mention,
             params: jsonrpc::owned(params),

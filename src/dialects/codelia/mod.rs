@@ -27,7 +27,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::jsonrpc::{self, INTERNAL, INVALID_PARAMS, METHOD_NOT_FOUND, Message, object, string};
-use super::{AskKey, Command, Dialect, Draft, Fault, Outbox, RunEnd, Said, Sessions};
+use super::{AskKey, Command, Dialect, Draft, Fault, Opening, Outbox, RunEnd, Said, Sessions};
 use crate::model::{Kind, NativeId, RunStatus, RuntimeSpec, Ticket};
 use ask::Asked;
 use events::Transcript;
@@ -162,9 +162,11 @@ impl Dialect for Codelia {
 
     fn command(&mut self, command: Command, out: &mut Outbox) {
         match command {
-            Command::Open { ticket, cwd } => self.open_session(ticket, cwd, out),
+            Command::Open { ticket, cwd, .. } => self.open_session(ticket, cwd, out),
             Command::Prompt { ticket, native, content } => self.prompt(ticket, native, &content, out),
-            Command::Cancel { ticket, .. } => self.cancel(ticket, out),
+            Command::Cancel { ticket: Some(ticket), .. } => self.cancel(ticket, out),
+            // Only the gateway starts work here.
+            Command::Cancel { ticket: None, .. } => {}
             Command::Answer { key, decision } => {
                 if let Some(asked) = self.asks.remove(&key) {
                     out.frames.push(asked.answer(&key, &decision));
@@ -244,7 +246,7 @@ impl Codelia {
         }
         let native = NativeId::from(SESSION);
         self.session = Some(Session { native: native.clone(), cwd });
-        out.said.push(Said::Opened { ticket, native, drafts: Vec::new() });
+        out.said.push(Said::Opened { ticket, native, drafts: Vec::new(), how: Opening::New });
     }
 
     fn prompt(&mut self, ticket: Ticket, native: NativeId, content: &[Box<RawValue>], out: &mut Outbox) {

@@ -1,0 +1,38 @@
+//! What a driver has said and sessions have not taken yet.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+
+use crate::sessions::{FromRuntime, Inlet};
+
+/// What is on its way to sessions, in order.
+#[derive(Default)]
+pub(super) struct Outgoing {
+    now: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    then: VecDeque<(Inlet, FromRuntime)>,
+}
+
+impl Outgoing {
+    pub(super) fn is_empty(&self) -> bool {
+        self.now.is_none() && self.then.is_empty()
+    }
+
+    pub(super) fn push(&mut self, inlet: Inlet, batch: FromRuntime) {
+        self.then.push_back((inlet, batch));
+    }
+
+    /// Delivers everything. Cancellation safe: what was not delivered still is on its way.
+    pub(super) async fn deliver(&mut self) {
+        loop {
+            if self.now.is_none() {
+                let Some((inlet, batch)) = self.then.pop_front() else { return };
+                self.now = Some(Box::pin(async move { inlet.put(batch).await }));
+            }
+            if let Some(now) = &mut self.now {
+                now.await;
+            }
+            self.now = None;
+        }
+    }
+}
