@@ -123,7 +123,7 @@ impl fmt::Display for NativeId {
 }
 
 /// Ties a command given to a runtime to what the runtime says of it later. Unique within one gateway process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Ticket(pub u64);
 
 /// An event's place in the gateway's one log: strictly rising from 1, never reused. 0 is "before everything".

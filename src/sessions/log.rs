@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use crate::auth::Grant;
 use crate::metrics::metrics;
 use crate::model::{Cursor, Epoch, Event, Kind, Origin, Position, RunId, Scope, SessionId, Timestamp};
-use crate::store::{Batch, DeviceChange, ReadLimit, RequestRow, SessionRow, Store, StoreError, TextRow, Trim};
+use crate::store::{Batch, DeviceChange, Mark, ReadLimit, RequestRow, SessionRow, Store, StoreError, TextRow, Trim};
 
 /// Bytes of events that the ring keeps in memory; older ones are read from the store.
 const RING_BYTES: usize = 8 << 20;
@@ -85,6 +85,8 @@ pub struct Rows {
     pub texts: Vec<TextRow>,
     /// Devices.
     pub devices: Vec<DeviceChange>,
+    /// How far the sessions have heard their runtimes.
+    pub marks: Vec<(SessionId, Mark)>,
 }
 
 /// One commit: all of it is kept, or none.
@@ -502,6 +504,7 @@ fn write_groups(shared: &Shared, mut jobs: mpsc::Receiver<Job>) {
                 batch.requests.extend(rows.requests);
                 batch.texts.extend(rows.texts);
                 batch.devices.extend(rows.devices);
+                batch.marks.extend(rows.marks);
             }
             told.push((done, entry.kept, first));
         }

@@ -26,6 +26,7 @@ macro_rules! contract {
                 rows_of_sessions_keep_their_order;
                 requests_are_found_by_state_and_session;
                 devices_come_and_go;
+                marks_are_kept_with_what_they_mark;
                 any_search_is_words;
                 searches_find_words_phrases_and_beginnings;
                 retention_takes_whole_blocks_and_spares;
@@ -279,6 +280,24 @@ fn devices_come_and_go(store: &dyn Store) {
     let gone = ["a", "none"].map(|id| DeviceChange::Delete { device_id: id.into() });
     store.commit(&Batch { devices: gone.into(), ..Batch::default() }).unwrap();
     assert_eq!(store.devices().unwrap(), [b"2".to_vec()]);
+}
+
+fn marks_are_kept_with_what_they_mark(store: &dyn Store) {
+    let mark = |generation, offset| Mark { generation, offset };
+    let marks = |store: &dyn Store| store.sessions().unwrap().iter().map(|entry| entry.mark).collect::<Vec<_>>();
+    store.commit(&Batch { sessions: vec![row(1), row(2)], ..Batch::default() }).unwrap();
+    assert_eq!(marks(store), [None, None]);
+    let batch = |marks| Batch { events: vec![event(2, store.head().0 + 1)], marks, ..Batch::default() };
+    store.commit(&batch(vec![(session(2), mark(1, 7)), (session(2), mark(1, 9))])).unwrap();
+    assert_eq!(marks(store), [None, Some(mark(1, 9))]);
+    // What is refused leaves the mark with the events that are there.
+    assert!(store.commit(&batch(vec![(session(2), mark(1, 20)), (session(3), mark(1, 1))])).is_err());
+    assert_eq!(marks(store), [None, Some(mark(1, 9))]);
+    store.commit(&batch(vec![(session(2), mark(2, 3)), (session(1), mark(1, u64::MAX))])).unwrap();
+    assert_eq!(marks(store), [Some(mark(1, u64::MAX)), Some(mark(2, 3))]);
+    store.forget(&session(2)).unwrap();
+    store.commit(&Batch { sessions: vec![row(2)], ..Batch::default() }).unwrap();
+    assert_eq!(marks(store), [Some(mark(1, u64::MAX)), None]);
 }
 
 fn text(n: u64, position: u64, role: &'static str, text: &str) -> TextRow {

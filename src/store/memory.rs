@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::block::{Budget, group};
 use super::words::{self, MARK_END, MARK_START};
 use super::{
-    Batch, DeviceChange, Hit, ReadLimit, RequestRow, SessionEntry, SessionRow, Store, StoreError, TextRow, Trim, Usage,
+    Batch, DeviceChange, Hit, Mark, ReadLimit, RequestRow, SessionEntry, SessionRow, Store, StoreError, TextRow, Trim,
+    Usage,
 };
 use crate::model::{Epoch, Event, Position, RequestId, RequestState, SessionId, Timestamp};
 
@@ -33,6 +34,7 @@ struct Session {
     blocks: BTreeMap<Position, Block>,
     trimmed: Position,
     base: Option<Vec<u8>>,
+    mark: Option<Mark>,
 }
 
 struct Block {
@@ -83,6 +85,7 @@ impl Store for MemoryStore {
         let has_row =
             |id: &SessionId| kept.places.contains_key(id) || batch.sessions.iter().any(|row| row.session_id == *id);
         let named = groups.iter().map(|g| g.session_id).chain(batch.texts.iter().map(|t| &t.session_id));
+        let named = named.chain(batch.marks.iter().map(|(session, _)| session));
         if let Some(id) = named.into_iter().find(|id| !has_row(id)) {
             return Err(StoreError::Io(format!("{id} has no row")));
         }
@@ -98,7 +101,13 @@ impl Store for MemoryStore {
                 blocks: BTreeMap::new(),
                 trimmed: Position::START,
                 base: None,
+                mark: None,
             });
+        }
+        for (id, mark) in &batch.marks {
+            if let Some(session) = kept.session_mut(id) {
+                session.mark = Some(*mark);
+            }
         }
         for group in &groups {
             let Some(session) = kept.session_mut(group.session_id) else { continue };
@@ -152,6 +161,7 @@ impl Store for MemoryStore {
             last: session.blocks.last_key_value().map_or(session.trimmed, |(_, block)| block.last),
             trimmed: session.trimmed,
             base: session.base.clone(),
+            mark: session.mark,
         });
         Ok(entries.collect())
     }

@@ -31,6 +31,8 @@ pub struct Batch {
     pub texts: Vec<TextRow>,
     /// Device rows to write whole, or to delete.
     pub devices: Vec<DeviceChange>,
+    /// How far sessions have heard their runtimes. A session's row comes with or before its first mark.
+    pub marks: Vec<(SessionId, Mark)>,
     /// Whether the batch must be on disk (fsync) before [`Store::commit`] returns, whatever the store's durability.
     pub sync: bool,
 }
@@ -52,6 +54,15 @@ pub struct SessionRow {
     pub spare_from: Option<Position>,
 }
 
+/// How far a session has heard its runtime: what a runtime said up to here is in the session's events, and nothing after.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Mark {
+    /// Which start of the runtime.
+    pub generation: u64,
+    /// Bytes of its output.
+    pub offset: u64,
+}
+
 /// A session's row and the bounds of its events, as [`Store::sessions`] finds them.
 #[derive(Clone, Debug)]
 pub struct SessionEntry {
@@ -63,6 +74,8 @@ pub struct SessionEntry {
     pub trimmed: Position,
     /// What [`Trim::base`] left when events were removed.
     pub base: Option<Vec<u8>>,
+    /// How far it has heard its runtime.
+    pub mark: Option<Mark>,
 }
 
 /// A request as the store keeps it.

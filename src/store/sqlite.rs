@@ -12,7 +12,8 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use super::block::{self, Budget, Group, POSITION_MAX};
 use super::words::{self, MARK_END, MARK_START};
 use super::{
-    Batch, DeviceChange, Hit, ReadLimit, RequestRow, SessionEntry, SessionRow, Store, StoreError, TextRow, Trim, Usage,
+    Batch, DeviceChange, Hit, Mark, ReadLimit, RequestRow, SessionEntry, SessionRow, Store, StoreError, TextRow, Trim,
+    Usage,
 };
 use crate::model::{Epoch, Event, Origin, Position, RequestId, RequestState, RuntimeId, SessionId, Timestamp};
 
@@ -254,6 +255,14 @@ impl SqliteStore {
                 .ok_or_else(|| Failure::Refused(StoreError::Io(format!("{} has a text but no row", row.session_id))))?;
             put_text(connection, known.no, row)?;
         }
+        for (session, mark) in &batch.marks {
+            let known = self.find(session, &learnt);
+            let known =
+                known.ok_or_else(|| Failure::Refused(StoreError::Io(format!("{session} has a mark but no row"))))?;
+            connection
+                .prepare_cached("INSERT OR REPLACE INTO marks (session_no, generation, heard) VALUES (?1, ?2, ?3)")?
+                .execute(params![known.no, mark.generation.cast_signed(), mark.offset.cast_signed()])?;
+        }
         for change in &batch.devices {
             match change {
                 DeviceChange::Put { device_id, body } => connection
@@ -423,8 +432,8 @@ impl Store for SqliteStore {
             let mut statement = connection.prepare_cached(
                 "SELECT session_id, runtime_id, dialect, state, as_of, spare_from, trimmed, base,
                      (SELECT last FROM events WHERE key BETWEEN no << 40 AND no << 40 | 0xffffffffff
-                      ORDER BY key DESC LIMIT 1)
-                 FROM sessions ORDER BY no",
+                      ORDER BY key DESC LIMIT 1), generation, heard
+                 FROM sessions LEFT JOIN marks ON marks.session_no = sessions.no ORDER BY no",
             )?;
             let entries = statement.query_map([], |row| {
                 let trimmed = position(row.get(6)?);
@@ -440,6 +449,12 @@ impl Store for SqliteStore {
                     last: row.get::<_, Option<i64>>(8)?.map_or(trimmed, position).max(trimmed),
                     trimmed,
                     base: row.get(7)?,
+                    mark: match (row.get::<_, Option<i64>>(9)?, row.get::<_, Option<i64>>(10)?) {
+                        (Some(generation), Some(heard)) => {
+                            Some(Mark { generation: generation.cast_unsigned(), offset: heard.cast_unsigned() })
+                        }
+                        _ => None,
+                    },
                 })
             })?;
             entries.collect()
@@ -454,6 +469,7 @@ impl Store for SqliteStore {
             connection.execute("DELETE FROM requests WHERE session_id = ?1", [session.as_str()])?;
             let Some(Known { no, .. }) = known else { return Ok(0) };
             let freed = delete_events(connection, no, Position(POSITION_MAX))?.map_or(0, |(_, bytes)| bytes);
+            connection.execute("DELETE FROM marks WHERE session_no = ?1", [no])?;
             connection.execute("DELETE FROM sessions WHERE no = ?1", [no])?;
             // The session may have held the head, which must not fall.
             write_tally(connection, head, event_bytes.saturating_sub(freed))?;

@@ -23,7 +23,7 @@ const PROBE: &str = "plexus.probe";
 /// `PRAGMA application_id` of a store ("Plxs"); a database with another one is not ours and is not touched.
 pub(super) const APPLICATION_ID: u32 = 0x506c_7873;
 /// `PRAGMA user_version`; a higher one is [`StoreError::Newer`].
-pub(super) const SCHEMA: u32 = 1;
+pub(super) const SCHEMA: u32 = 2;
 
 /// Bytes a page: large enough that several small blocks share one, small enough that a commit of one event writes little.
 const PAGE_SIZE: u32 = 8192;
@@ -100,6 +100,16 @@ CREATE TABLE devices (
 );
 ";
 
+/// What schema 2 added: how far each session has heard its runtime. Rows of their own, for they are written with nearly
+/// every commit.
+const MARKS: &str = "
+CREATE TABLE marks (
+    session_no INTEGER PRIMARY KEY,
+    generation INTEGER NOT NULL,
+    heard INTEGER NOT NULL
+);
+";
+
 /// The lock, held. Dropping it frees it at once, whatever a child just being started has inherited.
 pub(super) struct Lock(File);
 
@@ -161,9 +171,14 @@ pub(super) fn open_writer(dir: &Path, epoch: &str) -> Result<Connection, StoreEr
         if version_of(&connection)? == 0 {
             let transaction = connection.transaction()?;
             transaction.execute_batch(TABLES)?;
+            transaction.execute_batch(MARKS)?;
             transaction.execute("INSERT INTO meta (id, epoch) VALUES (1, ?1)", [epoch])?;
             transaction
                 .execute_batch(&format!("PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {SCHEMA};"))?;
+            transaction.commit()?;
+        } else if version_of(&connection)? == 1 {
+            let transaction = connection.transaction()?;
+            transaction.execute_batch(&format!("{MARKS} PRAGMA user_version = {SCHEMA};"))?;
             transaction.commit()?;
         }
         Ok(connection)

@@ -216,19 +216,35 @@ fn a_damaged_block_costs_itself_alone() {
 }
 
 #[test]
+fn a_store_of_the_first_schema_is_brought_up_to_date() {
+    let dir = tempdir().unwrap();
+    commit(&open(dir.path()), vec![event(1, 1)]);
+    raw(dir.path())
+        .execute_batch("DROP TABLE marks; PRAGMA user_version = 1; PRAGMA wal_checkpoint(TRUNCATE);")
+        .unwrap();
+    let store = open(dir.path());
+    assert_eq!(positions(&store, 1, 0), [1]);
+    let mark = Mark { generation: 1, offset: 5 };
+    store.commit(&Batch { marks: vec![(session(1), mark)], ..Batch::default() }).unwrap();
+    drop(store);
+    let entries = open(dir.path()).sessions().unwrap();
+    assert_eq!(entries.iter().find(|entry| entry.row.session_id == session(1)).unwrap().mark, Some(mark));
+}
+
+#[test]
 fn a_newer_store_is_refused_and_untouched() {
     let dir = tempdir().unwrap();
     commit(&open(dir.path()), vec![event(1, 1)]);
-    raw(dir.path()).execute_batch("PRAGMA user_version = 2").unwrap();
+    raw(dir.path()).execute_batch("PRAGMA user_version = 3").unwrap();
     let before = files(dir.path());
     let refused = || SqliteStore::open(dir.path(), Durability::Process).err();
-    assert!(matches!(refused(), Some(StoreError::Newer { found: 2, known: 1 })));
+    assert!(matches!(refused(), Some(StoreError::Newer { found: 3, known: 2 })));
     assert_eq!(files(dir.path()), before);
 
     // The newer version's mark may stand in its write-ahead log alone.
-    raw(dir.path()).execute_batch("PRAGMA user_version = 1; PRAGMA wal_checkpoint(TRUNCATE);").unwrap();
+    raw(dir.path()).execute_batch("PRAGMA user_version = 2; PRAGMA wal_checkpoint(TRUNCATE);").unwrap();
     let writer = raw(dir.path());
-    writer.execute_batch("PRAGMA wal_autocheckpoint = 0; PRAGMA user_version = 3;").unwrap();
+    writer.execute_batch("PRAGMA wal_autocheckpoint = 0; PRAGMA user_version = 4;").unwrap();
     let copy = tempdir().unwrap();
     for (name, content) in files(dir.path()) {
         std::fs::write(copy.path().join(name), content).unwrap();
@@ -236,7 +252,7 @@ fn a_newer_store_is_refused_and_untouched() {
     let before = files(copy.path());
     assert!(!before["plexus.db-wal"].is_empty());
     let refused = SqliteStore::open(copy.path(), Durability::Process).err();
-    assert!(matches!(refused, Some(StoreError::Newer { found: 3, known: 1 })), "{refused:?}");
+    assert!(matches!(refused, Some(StoreError::Newer { found: 4, known: 2 })), "{refused:?}");
     assert_eq!(files(copy.path()), before);
 }
 
