@@ -198,7 +198,7 @@ fn given<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Opt
 }
 
 /// A decision in the form the runtime's dialect writes down; only made from a validated answer, or by the gateway itself.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Decision {
     /// One of the offered options, and why.
     Option {

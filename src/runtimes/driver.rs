@@ -284,7 +284,8 @@ impl Driver {
         let tail = exit.stderr_tail.trim_end();
         let why = if tail.is_empty() { problem } else { format!("{problem}; it wrote: {tail}") };
         for (inlet, ticket) in waiting {
-            self.out.push(inlet, FromRuntime::Said(vec![Said::NotOpened { ticket, error: refusal(why.clone()) }]));
+            self.out
+                .push(inlet, FromRuntime::Said(vec![Said::NotOpened { ticket, error: refusal(why.clone()) }], None));
         }
         for inlet in sessions {
             self.out.push(inlet, FromRuntime::Gone(death.exit.clone()));
@@ -373,7 +374,7 @@ impl Driver {
     }
 
     fn refuse(&mut self, inlet: Inlet, ticket: crate::model::Ticket, why: String) {
-        self.out.push(inlet, FromRuntime::Said(vec![Said::NotOpened { ticket, error: refusal(why) }]));
+        self.out.push(inlet, FromRuntime::Said(vec![Said::NotOpened { ticket, error: refusal(why) }], None));
     }
 
     fn refuse_opens(&mut self, why: &str) {

@@ -137,7 +137,7 @@ impl Routes {
 
     /// What is to be delivered: one batch a session, in order.
     pub(super) fn take(&mut self) -> impl Iterator<Item = (Inlet, FromRuntime)> + '_ {
-        self.batches.drain(..).map(|(inlet, said)| (inlet, FromRuntime::Said(said)))
+        self.batches.drain(..).map(|(inlet, said)| (inlet, FromRuntime::Said(said, None)))
     }
 
     /// Questions that nobody is left to answer: the runtime must not wait for ever.

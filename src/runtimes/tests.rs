@@ -172,8 +172,9 @@ impl Session {
         let mut all = Vec::new();
         loop {
             match self.batch().await {
-                FromRuntime::Said(said) => all.extend(said.iter().map(word)),
+                FromRuntime::Said(said, _) => all.extend(said.iter().map(word)),
                 FromRuntime::Gone(exit) => return (all, exit),
+                FromRuntime::Found { .. } => {}
             }
         }
     }
@@ -183,8 +184,8 @@ impl Session {
         let mut all = Vec::new();
         while !all.iter().any(|heard| heard == line) {
             match self.batch().await {
-                FromRuntime::Said(said) => all.extend(said.iter().map(word)),
-                FromRuntime::Gone(exit) => panic!("gone: {exit:?} after {all:?}"),
+                FromRuntime::Said(said, _) => all.extend(said.iter().map(word)),
+                other => panic!("{other:?} after {all:?}"),
             }
         }
         all
@@ -284,7 +285,7 @@ async fn lines_of_one_read_come_as_one_batch_and_a_split_line_comes_whole() {
     let mut session = Session::open(&link, 1);
     session.until("<opened A>").await;
     session.call(&link, "go");
-    let FromRuntime::Said(first) = session.batch().await else { panic!() };
+    let FromRuntime::Said(first, _) = session.batch().await else { panic!() };
     assert_eq!(first.iter().map(word).collect::<Vec<_>>(), ["a", "b", "c"]);
     session.call(&link, "on");
     assert_eq!(session.until("f").await, ["d \u{e9} e", "f"]);
@@ -299,7 +300,7 @@ async fn a_huge_line_is_cut_and_the_stream_goes_on() {
     let mut kept = None;
     let exit = loop {
         match session.batch().await {
-            FromRuntime::Said(said) => {
+            FromRuntime::Said(said, _) => {
                 for said in &said {
                     if let Said::Event { draft, .. } = said
                         && draft.kind == Kind::Raw
@@ -316,6 +317,7 @@ async fn a_huge_line_is_cut_and_the_stream_goes_on() {
                 }
             }
             FromRuntime::Gone(exit) => break exit,
+            FromRuntime::Found { .. } => {}
         }
     };
     assert_eq!((kept, exit.code), (Some(1024 * 1024), Some(0)));
@@ -394,7 +396,7 @@ async fn a_kill_takes_the_group() {
     let link = house.runtimes.launch(sh(&script)).unwrap();
     let mut session = Session::open(&link, 1);
     session.until("<opened A>").await;
-    let FromRuntime::Said(said) = session.batch().await else { panic!() };
+    let FromRuntime::Said(said, _) = session.batch().await else { panic!() };
     let child: u32 = word(&said[0]).parse().unwrap();
     assert!(lives(child));
     link.stop();

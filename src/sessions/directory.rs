@@ -7,21 +7,20 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::session::{Handle, Keeper, MAILBOX, Task, Want, env, mint, now, refused, storage, ticket};
+use super::session::{Handle, Want, storage};
 use super::snapshot::Fold;
-use super::state::{self, Plan, State};
-use super::{Exit, Filter, FromRuntime, Inlet, Launcher, Link, Log, Order, Refusal, Snapshot};
+use super::state;
+use super::{Filter, Launcher, Link, Log, Refusal, Snapshot};
 use crate::auth::{Admin, Approve, Permit, Prompt};
-use crate::dialects::{Command, Said};
 use crate::metrics::metrics;
 use crate::model::{
-    Answer, NativeId, Origin, Position, Receipt, Request, RequestId, RequestState, RunId, RunInfo, RuntimeId,
-    RuntimeInfo, RuntimeSpec, RuntimeState, SessionId, SessionInfo, Timestamp,
+    Answer, Position, Receipt, Request, RequestId, RequestState, RunId, RunInfo, RuntimeId, RuntimeInfo, RuntimeSpec,
+    RuntimeState, SessionId, SessionInfo, Timestamp,
 };
 use crate::store::{Hit, ReadLimit, StoreError, Trim};
 
 /// Events that one read of a fold brings.
-const PAGE: ReadLimit = ReadLimit { events: 8192, bytes: 8 << 20 };
+pub(super) const PAGE: ReadLimit = ReadLimit { events: 8192, bytes: 8 << 20 };
 /// Requests that one listing shows.
 const LISTED: usize = 1000;
 /// Blocks of one session that one round of retention looks at.
@@ -30,17 +29,17 @@ const BLOCKS: usize = 10_000;
 /// All sessions and runtimes. Cheap to clone.
 #[derive(Clone)]
 pub struct Directory {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
 }
 
-struct Shared {
-    log: Log,
-    launcher: Arc<dyn Launcher>,
-    rules: Rules,
-    sessions: DashMap<SessionId, Handle>,
-    asked: Arc<DashMap<RequestId, SessionId>>,
-    runtimes: DashMap<RuntimeId, Link>,
-    changed: watch::Sender<u64>,
+pub(super) struct Shared {
+    pub(super) log: Log,
+    pub(super) launcher: Arc<dyn Launcher>,
+    pub(super) rules: Rules,
+    pub(super) sessions: DashMap<SessionId, Handle>,
+    pub(super) asked: Arc<DashMap<RequestId, SessionId>>,
+    pub(super) runtimes: DashMap<RuntimeId, Link>,
+    pub(super) changed: watch::Sender<u64>,
 }
 
 /// What the gateway's owner decided.
@@ -111,56 +110,6 @@ impl Directory {
         };
         directory.recover().await?;
         Ok(directory)
-    }
-
-    async fn recover(&self) -> Result<(), StoreError> {
-        let log = &self.shared.log;
-        for entry in log.store().sessions()? {
-            let row = entry.row;
-            let origin = Arc::new(Origin {
-                session_id: row.session_id.clone(),
-                runtime_id: row.runtime_id,
-                dialect: row.dialect.into(),
-            });
-            let mut since = Vec::new();
-            let filter = Filter::session(origin.session_id.clone());
-            let mut after = row.as_of;
-            while after < entry.last {
-                let page = log.read_blocking(&filter, after, PAGE)?;
-                since.extend(page.events.iter().map(|event| (event.run_id.clone(), event.seq)));
-                if page.next <= after {
-                    break;
-                }
-                after = page.next;
-            }
-            let open = log.store().requests(Some(RequestState::Open), Some(&origin.session_id), usize::MAX >> 1)?;
-            let open = open.iter().filter_map(|row| serde_json::from_slice(&row.body).ok()).collect();
-            let since = since.iter().map(|(run_id, seq)| (run_id, *seq));
-            let mut state = match State::restore(Arc::clone(&origin), &row.state, open, since) {
-                Ok(state) => state,
-                Err(error) => {
-                    tracing::error!(session_id = %origin.session_id, %error, "a session's row cannot be read; its events can");
-                    continue;
-                }
-            };
-            let handle = Handle::of(&state, None);
-            if state.exited().is_none() {
-                let exit = Exit {
-                    reason: Some("the gateway stopped, and the agent with it".into()),
-                    stopped: false,
-                    ..Exit::default()
-                };
-                let mut plan = Plan::default();
-                state.gone(&exit, &mut env!(self.shared.rules), &mut plan);
-                let mut keeper = Keeper::new(log.clone(), handle.clone(), Arc::clone(&self.shared.asked));
-                if let Err(error) = keeper.keep(&plan, &state).await {
-                    // Reading goes on with a full disk; the next start tries again.
-                    tracing::error!(session_id = %origin.session_id, %error, "cannot write down that a session ended");
-                }
-            }
-            self.shared.sessions.insert(origin.session_id.clone(), handle);
-        }
-        Ok(())
     }
 
     /// The log.
@@ -248,19 +197,7 @@ impl Directory {
                 link
             }
         };
-        let (mut info, shared) = (link.watch(), Arc::clone(&self.shared));
-        tokio::spawn(async move {
-            loop {
-                shared.changed.send_modify(|count| *count += 1);
-                if info.changed().await.is_err() {
-                    break;
-                }
-                if info.borrow_and_update().state == RuntimeState::Exited {
-                    metrics().runtime_exits.inc();
-                }
-            }
-            shared.changed.send_modify(|count| *count += 1);
-        });
+        self.attend(id, link.clone());
         Ok(link.info())
     }
 
@@ -294,73 +231,6 @@ impl Directory {
         self.begin(open).await
     }
 
-    /// As [`open_session`](Self::open_session), for the gateway's own configuration.
-    ///
-    /// # Errors
-    /// As [`open_session`](Self::open_session).
-    pub async fn begin(&self, open: OpenSession) -> Result<Arc<SessionInfo>, Refusal> {
-        let link = self.shared.runtimes.get(&open.runtime_id).map(|link| link.clone());
-        let link = link.ok_or_else(|| Refusal::NoRuntime(open.runtime_id.clone()))?;
-        let info = link.info();
-        if info.state == RuntimeState::Exited {
-            let why = info.problem.clone().unwrap_or_else(|| "it has exited".into());
-            return Err(Refusal::RuntimeGone(why));
-        }
-        if open.native_id.is_some() {
-            let why = "this gateway opens new sessions only: leave native_id out";
-            return Err(Refusal::Invalid(why.into()));
-        }
-        let cwd = open.cwd.unwrap_or_else(|| info.cwd.clone());
-        if !cwd.starts_with('/') {
-            return Err(Refusal::Invalid(format!("cwd must be an absolute path, not {cwd:?}")));
-        }
-        // The rest is not cut short by a client that leaves: a session that the runtime opened is one of ours.
-        let this = self.clone();
-        let work = tokio::spawn(async move { this.begin_with(open.runtime_id, link, cwd, open.title).await });
-        work.await.map_err(|_| Refusal::Stopping)?
-    }
-
-    async fn begin_with(
-        &self,
-        runtime_id: RuntimeId,
-        link: Link,
-        cwd: String,
-        title: Option<String>,
-    ) -> Result<Arc<SessionInfo>, Refusal> {
-        let (inlet, mut from_runtime) = Inlet::new();
-        let command = Command::Open { ticket: ticket(), cwd: cwd.clone(), resume: None };
-        let order = Order { command, inlet: inlet.clone(), generation: link.info().generation };
-        link.order(order).map_err(|_| Refusal::RuntimeGone("it takes no orders".into()))?;
-        let (native, drafts, early) = opened(&mut from_runtime).await?;
-        let info = link.info();
-        let origin = Arc::new(Origin {
-            session_id: SessionId::trusted(mint("s_")),
-            runtime_id,
-            dialect: info.dialect.as_str().into(),
-        });
-        let mut state = State::new(Arc::clone(&origin), Some(native), cwd, title, info.generation, now());
-        let (wants, wants_rx) = mpsc::channel(MAILBOX);
-        let handle = Handle::of(&state, Some(wants));
-        let mut keeper = Keeper::new(self.shared.log.clone(), handle.clone(), Arc::clone(&self.shared.asked));
-        let mut plan = Plan::default();
-        state.opened(drafts, &env!(self.shared.rules), &mut plan);
-        // In the list before its first event can be seen.
-        self.shared.sessions.insert(origin.session_id.clone(), handle.clone());
-        if let Err(error) = keeper.keep(&plan, &state).await {
-            self.shared.sessions.remove(&origin.session_id);
-            return Err(storage(&error));
-        }
-        let task = Task::new(state, keeper, link, (inlet, from_runtime), wants_rx, self.shared.rules);
-        let (shared, id) = (Arc::clone(&self.shared), origin.session_id.clone());
-        tokio::spawn(async move {
-            task.run(early).await;
-            if let Some(mut handle) = shared.sessions.get_mut(&id) {
-                handle.wants = None;
-            }
-        });
-        Ok(Arc::new(handle.info()))
-    }
-
     /// Ends a session and forgets it, bytes and all.
     ///
     /// # Errors
@@ -390,7 +260,18 @@ impl Directory {
         content: Vec<Box<RawValue>>,
     ) -> Result<Accepted, Refusal> {
         let by = permit.device().resolver();
-        ask(&self.wants(id)?, |reply| Want::Prompt { content, by, reply }).await
+        let wants = match self.wants(id) {
+            // Its runtime may have been started again since.
+            Err(Refusal::RuntimeGone(why)) => {
+                self.reopen(id).await.map_err(|refusal| match refusal {
+                    Refusal::RuntimeGone(_) => Refusal::RuntimeGone(why),
+                    other => other,
+                })?;
+                self.wants(id)?
+            }
+            wants => wants?,
+        };
+        ask(&wants, |reply| Want::Prompt { content, by, reply }).await
     }
 
     /// Stops the run under way, or the one named. Returns which.
@@ -571,37 +452,6 @@ impl Directory {
             let why = link.and_then(|info| info.problem.clone());
             Refusal::RuntimeGone(why.unwrap_or_else(|| "it has exited; open a new session".into()))
         })
-    }
-}
-
-/// Waits for the session that a runtime opens. What it says of it meanwhile is returned with it.
-async fn opened(
-    from_runtime: &mut mpsc::Receiver<FromRuntime>,
-) -> Result<(NativeId, Vec<crate::dialects::Draft>, Vec<Said>), Refusal> {
-    let mut early = Vec::new();
-    loop {
-        let gone = |exit: Exit| {
-            let why = exit.reason.unwrap_or_else(|| "it exited".into());
-            let tail = exit.stderr_tail.trim_end();
-            Refusal::RuntimeGone(if tail.is_empty() { why } else { format!("{why}; it wrote: {tail}") })
-        };
-        match from_runtime.recv().await {
-            Some(FromRuntime::Said(said)) => {
-                let mut found = None;
-                for said in said {
-                    match said {
-                        Said::Opened { native, drafts, .. } => found = Some((native, drafts)),
-                        Said::NotOpened { error, .. } => return Err(refused(error)),
-                        other => early.push(other),
-                    }
-                }
-                if let Some((native, drafts)) = found {
-                    return Ok((native, drafts, early));
-                }
-            }
-            Some(FromRuntime::Gone(exit)) => return Err(gone(exit)),
-            None => return Err(gone(Exit::default())),
-        }
     }
 }
 

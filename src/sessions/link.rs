@@ -1,18 +1,23 @@
 //! The pipes between a session and its runtime's driver. Sessions own both ends' types, so that the back door depends on
 //! the heart and never the other way round.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, mpsc, watch};
 
-use crate::dialects::{Command, Said};
-use crate::model::{RuntimeInfo, RuntimeSpec};
+use crate::dialects::{AskKey, Command, Said};
+use crate::model::{NativeId, RuntimeId, RuntimeInfo, RuntimeSpec, Ticket};
 
 /// Batches from the driver that a session's mailbox holds; when it is full the driver waits, and then the agent does.
 pub const INLET: usize = 64;
 
 /// Orders that a runtime's driver holds; when it is full the runtime takes nothing any more: it is stuck, and stopped.
 pub const ORDERS: usize = 256;
+
+/// Sessions found in a runtime that wait to be opened; further ones are left out until the runtime is attached again.
+pub const FOUND: usize = 256;
 
 /// Where a driver puts what a runtime says of one session.
 #[derive(Clone, Debug)]
@@ -23,10 +28,72 @@ pub struct Inlet {
 /// What a session hears of its runtime.
 #[derive(Debug)]
 pub enum FromRuntime {
-    /// What it said, in order: all of one read, so that one commit keeps it.
-    Said(Vec<Said>),
+    /// What it said, in order: all of one read, so that one commit keeps it. With it, where a runtime that may outlive
+    /// the gateway stood then.
+    Said(Vec<Said>, Option<Upto>),
+    /// A runtime that outlived the gateway was found again, and has said all that was missed: what it still waits for.
+    Found {
+        /// Questions of any of its sessions.
+        asks: Vec<AskKey>,
+        /// Prompts of any of its sessions.
+        prompts: Vec<Ticket>,
+    },
     /// The runtime is gone.
     Gone(Exit),
+}
+
+/// Up to where a batch goes in a runtime's output. Dropped once the batch is kept (or its session is gone): what the
+/// runtime's holder keeps of it is then needed no more.
+#[derive(Debug)]
+pub struct Upto {
+    /// Bytes of output, from the runtime's start: what was said by then is in this batch or an earlier one.
+    pub offset: u64,
+    from: u64,
+    ledger: Arc<Ledger>,
+}
+
+impl Drop for Upto {
+    fn drop(&mut self) {
+        let mut lent = self.ledger.lent();
+        if let Some(count) = lent.get_mut(&self.from) {
+            *count -= 1;
+            if *count == 0 {
+                lent.remove(&self.from);
+            }
+        }
+        drop(lent);
+        self.ledger.news.notify_one();
+    }
+}
+
+/// What of a runtime's output is on its way to sessions and not kept yet.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    /// Where batches under way begin, and how many begin there.
+    lent: Mutex<BTreeMap<u64, usize>>,
+    news: Notify,
+}
+
+impl Ledger {
+    /// A batch that goes from one offset to another is on its way.
+    pub fn lend(self: &Arc<Self>, from: u64, offset: u64) -> Upto {
+        *self.lent().entry(from).or_default() += 1;
+        Upto { offset, from, ledger: Arc::clone(self) }
+    }
+
+    /// Up to where everything is kept, of what was heard up to `heard`.
+    pub fn kept(&self, heard: u64) -> u64 {
+        self.lent().keys().next().map_or(heard, |first| heard.min(*first))
+    }
+
+    /// Waits until more may be kept than the last time. Cancellation safe.
+    pub async fn news(&self) {
+        self.news.notified().await;
+    }
+
+    fn lent(&self) -> MutexGuard<'_, BTreeMap<u64, usize>> {
+        self.lent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// How a runtime's process ended.
@@ -89,6 +156,18 @@ pub struct Link {
     orders: mpsc::Sender<Order>,
     stop: Arc<Notify>,
     info: watch::Receiver<Arc<RuntimeInfo>>,
+    found: Arc<Mutex<Option<mpsc::Receiver<Found>>>>,
+}
+
+/// A session that somebody else opened in a runtime.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The runtime's name for it.
+    pub native: NativeId,
+    /// The folder it works in, where known.
+    pub cwd: Option<String>,
+    /// Its title, where known.
+    pub title: Option<String>,
 }
 
 /// The driver's end.
@@ -100,6 +179,8 @@ pub struct LinkEnd {
     pub stop: Arc<Notify>,
     /// Where the driver shows how the runtime stands.
     pub info: watch::Sender<Arc<RuntimeInfo>>,
+    /// Where it puts the sessions that others opened. When it is full, one is left out, and said to be.
+    pub found: mpsc::Sender<Found>,
 }
 
 /// The runtime takes no orders: its queue is full, or it is gone.
@@ -117,8 +198,9 @@ impl Link {
         let (orders, orders_rx) = mpsc::channel(ORDERS);
         let (info_tx, info_rx) = watch::channel(Arc::new(info));
         let stop = Arc::new(Notify::new());
-        let end = LinkEnd { orders: orders_rx, stop: Arc::clone(&stop), info: info_tx };
-        (Self { orders, stop, info: info_rx }, end)
+        let (found, found_rx) = mpsc::channel(FOUND);
+        let end = LinkEnd { orders: orders_rx, stop: Arc::clone(&stop), info: info_tx, found };
+        (Self { orders, stop, info: info_rx, found: Arc::new(Mutex::new(Some(found_rx))) }, end)
     }
 
     /// Gives an order, at once: a session never waits for a runtime.
@@ -135,6 +217,11 @@ impl Link {
     /// Tells the driver to stop the runtime for good: stdin closed, TERM, KILL, reaped, no restart.
     pub fn stop(&self) {
         self.stop.notify_one();
+    }
+
+    /// The sessions that others open in the runtime, for the one who asks first.
+    pub fn take_found(&self) -> Option<mpsc::Receiver<Found>> {
+        self.found.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// How the runtime stands.
@@ -155,4 +242,41 @@ pub trait Launcher: Send + Sync + 'static {
     /// # Errors
     /// In words with the fix: an unknown dialect, an endpoint kind that is not supported.
     fn launch(&self, spec: RuntimeSpec) -> Result<Link, String>;
+
+    /// The runtimes that outlived an earlier gateway: each is to be [taken over](Self::adopt), once.
+    fn left(&self) -> Pin<Box<dyn Future<Output = Vec<Left>> + Send + '_>> {
+        Box::pin(std::future::ready(Vec::new()))
+    }
+
+    /// Takes over a runtime that [`left`](Self::left) named, with the sessions that go on in it.
+    ///
+    /// # Errors
+    /// In words: it is gone meanwhile.
+    fn adopt(&self, id: &RuntimeId, _sessions: Vec<Adopted>) -> Result<Link, String> {
+        Err(format!("there is no runtime {id} to take over"))
+    }
+}
+
+/// A runtime that outlived an earlier gateway.
+#[derive(Clone, Debug)]
+pub struct Left {
+    /// What it was started with.
+    pub spec: RuntimeSpec,
+    /// Which start of it lives.
+    pub generation: u64,
+}
+
+/// A session that goes on in a runtime that outlived the gateway.
+#[derive(Debug)]
+pub struct Adopted {
+    /// The runtime's name for it.
+    pub native: NativeId,
+    /// Where to put what is said of it.
+    pub inlet: Inlet,
+    /// What was said up to here it has heard.
+    pub heard: u64,
+    /// The questions it knows, open or answered.
+    pub asks: Vec<AskKey>,
+    /// The prompt it waits for.
+    pub prompt: Option<Ticket>,
 }

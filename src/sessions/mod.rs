@@ -9,6 +9,7 @@ pub mod link;
 mod log;
 #[cfg(test)]
 mod log_tests;
+mod opening;
 mod refusal;
 mod requests;
 mod session;
@@ -18,7 +19,9 @@ mod state;
 mod state_tests;
 
 pub use directory::{Accepted, Directory, OpenSession, Retention, Rules};
-pub use link::{Exit, FromRuntime, Inlet, Launcher, Link, LinkEnd, NoOrders, Order};
+pub use link::{
+    Adopted, Exit, Found, FromRuntime, Inlet, Launcher, Ledger, Left, Link, LinkEnd, NoOrders, Order, Upto,
+};
 pub use log::{After, Attach, Entry, Filter, Log, NewEvent, Page, Resume, Rows};
 pub use refusal::Refusal;
 pub use snapshot::{Message, Snapshot, Tool};

@@ -2,8 +2,8 @@
 //! (the log), perform (orders, replies).
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use arc_swap::ArcSwap;
@@ -19,7 +19,7 @@ use crate::model::{
     Answer, Origin, Position, Receipt, Request, RequestId, RequestState, Resolver, RunId, RunInfo, SessionId,
     SessionInfo, Ticket, Timestamp,
 };
-use crate::store::{RequestRow, SessionRow, StoreError};
+use crate::store::{Mark, RequestRow, SessionRow, StoreError};
 
 /// Things that clients want of a session and that wait for its task; when it is full, they wait.
 pub(super) const MAILBOX: usize = 256;
@@ -102,13 +102,42 @@ pub(super) struct Handle {
     pub(super) view: Arc<ArcSwap<View>>,
     /// When something last happened, in milliseconds: news come faster than views.
     pub(super) updated: Arc<AtomicI64>,
+    /// The state, while there is no task that owns it.
+    parked: Arc<Mutex<Option<Parked>>>,
+}
+
+/// The state of a session that ended: where it goes on if its runtime comes back.
+pub(super) struct Parked {
+    pub(super) state: State,
+    /// Its runtime died under it, in this gateway's time: it is opened again when the runtime is.
+    pub(super) died: bool,
 }
 
 impl Handle {
     pub(super) fn of(state: &State, wants: Option<mpsc::Sender<Want>>) -> Self {
         let view = view_of(state);
         let updated = Arc::new(AtomicI64::new(view.info.updated_at.as_millis()));
-        Self { origin: Arc::clone(&state.origin), wants, view: Arc::new(ArcSwap::from_pointee(view)), updated }
+        let view = Arc::new(ArcSwap::from_pointee(view));
+        Self { origin: Arc::clone(&state.origin), wants, view, updated, parked: Arc::default() }
+    }
+
+    /// Puts the state away: its task is over.
+    pub(super) fn park(&self, parked: Parked) {
+        *self.parked() = Some(parked);
+    }
+
+    /// Takes the state, for a task to own.
+    pub(super) fn unpark(&self) -> Option<Parked> {
+        self.parked().take()
+    }
+
+    /// The start of its runtime that the session died with.
+    pub(super) fn died_in(&self) -> Option<u64> {
+        self.parked().as_ref().filter(|parked| parked.died).map(|parked| parked.state.generation())
+    }
+
+    fn parked(&self) -> MutexGuard<'_, Option<Parked>> {
+        self.parked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn info(&self) -> SessionInfo {
@@ -134,9 +163,13 @@ pub(super) fn mint(prefix: &str) -> String {
     id
 }
 
-/// Makes a ticket, unique in this process.
+/// Makes a ticket, unique in this process and unlike those of earlier ones.
 pub(super) fn ticket() -> Ticket {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
+    // A runtime that outlives the gateway remembers the tickets of an earlier one: start far from those, by the clock.
+    static NEXT: LazyLock<AtomicU64> = LazyLock::new(|| {
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        AtomicU64::new(u64::try_from(since.as_micros()).unwrap_or_default())
+    });
     Ticket(NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
@@ -156,8 +189,14 @@ pub(super) struct Keeper {
 }
 
 impl Keeper {
-    pub(super) fn new(log: Log, handle: Handle, asked: Arc<DashMap<RequestId, SessionId>>) -> Self {
-        Self { log, handle, asked, receipts: Receipts::default(), since_row: 0, busy_since: None }
+    /// `busy_since`: where the first event is that an unfinished run or an open request needs.
+    pub(super) fn new(
+        log: Log,
+        handle: Handle,
+        asked: Arc<DashMap<RequestId, SessionId>>,
+        busy_since: Option<Position>,
+    ) -> Self {
+        Self { log, handle, asked, receipts: Receipts::default(), since_row: 0, busy_since }
     }
 
     /// Keeps the plan's events and rows, and shows them. The plan stays as it is, so that it can be tried again.
@@ -173,6 +212,7 @@ impl Keeper {
         let unfinished = state.unfinished();
         let busy_since = self.busy_since;
         let row = dirty.then(|| state.row());
+        let mark = plan.heard.map(|offset| Mark { generation: state.generation(), offset });
         let epoch = self.log.epoch().clone();
         let changes: Vec<(Request, Option<String>, usize)> =
             plan.requests.iter().map(|c| (Request::clone(&c.request), c.key.clone(), c.event)).collect();
@@ -200,7 +240,12 @@ impl Keeper {
                     as_of: Position((first.0 + events as u64).saturating_sub(1)),
                     spare_from: unfinished.then(|| busy_since.unwrap_or(first)),
                 });
-                Rows { requests: requests.collect(), sessions: sessions.into_iter().collect(), ..Rows::default() }
+                Rows {
+                    requests: requests.collect(),
+                    sessions: sessions.into_iter().collect(),
+                    marks: mark.map(|mark| (origin.session_id.clone(), mark)).into_iter().collect(),
+                    ..Rows::default()
+                }
             }
         };
         let kept = {
@@ -269,6 +314,7 @@ pub(super) struct Task {
     pub(super) wants: mpsc::Receiver<Want>,
     pub(super) rules: Rules,
     calls: HashMap<Ticket, oneshot::Sender<Result<Box<RawValue>, Refusal>>>,
+    died: bool,
 }
 
 /// Whether the task goes on.
@@ -287,14 +333,13 @@ impl Task {
         wants: mpsc::Receiver<Want>,
         rules: Rules,
     ) -> Self {
-        Self { state, keeper, link, inlet, from_runtime, wants, rules, calls: HashMap::new() }
+        Self { state, keeper, link, inlet, from_runtime, wants, rules, calls: HashMap::new(), died: false }
     }
 
-    /// Runs until the runtime is gone or the session is closed.
-    pub(super) async fn run(mut self, early: Vec<Said>) {
-        if !early.is_empty() && self.hear(vec![FromRuntime::Said(early)]).await == Next::End {
-            return;
-        }
+    /// Runs until the runtime is gone or the session is closed; returns the state. First it does what was planned, and
+    /// kept, when the session was opened.
+    pub(super) async fn run(mut self, planned: Plan) -> Parked {
+        self.perform(planned, None).await;
         loop {
             let deadline = self.state.deadline();
             let timer = async {
@@ -322,7 +367,7 @@ impl Task {
                         let mut events = 0;
                         while events < COMMIT_EVENTS {
                             let Ok(more) = self.from_runtime.try_recv() else { break };
-                            if let FromRuntime::Said(said) = &more {
+                            if let FromRuntime::Said(said, _) = &more {
                                 events += said.len();
                             }
                             batch.push(more);
@@ -334,17 +379,23 @@ impl Task {
                 },
             };
             if next == Next::End {
-                return;
+                return Parked { state: self.state, died: self.died };
             }
         }
     }
 
     async fn hear(&mut self, batch: Vec<FromRuntime>) -> Next {
-        let (mut next, mut replies) = (Next::GoOn, Vec::new());
+        let (mut next, mut replies, mut died) = (Next::GoOn, Vec::new(), false);
+        // Let go at the end, when everything is kept.
+        let mut marks = Vec::new();
         self.decide(|state, env, plan| {
             for heard in batch {
                 match heard {
-                    FromRuntime::Said(said) => {
+                    FromRuntime::Said(said, upto) => {
+                        if let Some(upto) = upto {
+                            plan.heard = plan.heard.max(Some(upto.offset));
+                            marks.push(upto);
+                        }
                         for said in said {
                             match said {
                                 Said::Replied { ticket, reply } => replies.push((ticket, reply)),
@@ -352,14 +403,18 @@ impl Task {
                             }
                         }
                     }
+                    FromRuntime::Found { asks, prompts } => state.found(&asks, &prompts, env, plan),
                     FromRuntime::Gone(exit) => {
                         state.gone(&exit, env, plan);
+                        died = !exit.stopped;
                         next = Next::End;
                     }
                 }
             }
         })
         .await;
+        drop(marks);
+        self.died = died;
         for (ticket, reply) in replies {
             if let Some(waiting) = self.calls.remove(&ticket) {
                 let _ = waiting.send(reply.map_err(refused));

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::{Exit, NewEvent, Refusal, Rules, display, requests};
-use crate::dialects::{Ask, AskKey, Command, Draft, Elsewhere, RunEnd, Said, ToolMark};
+use crate::dialects::{Ask, AskKey, Command, Draft, Elsewhere, Opening, RunEnd, Said, ToolMark};
 use crate::model::{
     Answer, Decision, Kind, NativeId, Origin, QueuedPrompt, Receipt, Request, RequestId, RequestState, Resolver, RunId,
     RunInfo, RunStatus, SessionInfo, SessionState, Ticket, Timestamp,
@@ -58,6 +58,8 @@ pub(super) struct Plan {
     pub(super) sync: bool,
     /// Whether the session's row and view changed.
     pub(super) dirty: bool,
+    /// How far the runtime was heard, where that is to be kept.
+    pub(super) heard: Option<u64>,
 }
 
 /// A request that opened or ended.
@@ -83,6 +85,13 @@ struct Core {
     zero_seq: u64,
     run: Option<Active>,
     queue: VecDeque<Queued>,
+    /// How the runtime names the questions that are open.
+    #[serde(default)]
+    asks: BTreeMap<RequestId, AskKey>,
+    /// What was decided in the run under way: the runtime may not have been told yet when the gateway dies. Without what
+    /// was typed into secret prompts, which is never written down.
+    #[serde(default)]
+    decided: VecDeque<(AskKey, Decision)>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -90,8 +99,12 @@ struct Active {
     run_id: RunId,
     seq: u64,
     started_at: Timestamp,
-    #[serde(skip)]
+    /// None for work that the gateway did not ask for.
+    #[serde(default)]
     ticket: Option<Ticket>,
+    /// What was asked, until the runtime has said something of it: the gateway may die before the runtime is told.
+    #[serde(default)]
+    content: Option<Vec<Box<RawValue>>>,
     by: Resolver,
     /// Somebody wants it to stop.
     cancelling: bool,
@@ -124,6 +137,8 @@ pub(super) struct State {
     open: BTreeMap<RequestId, Open>,
     /// What was answered last, by the runtime's name for the question.
     answered: VecDeque<(AskKey, Arc<Request>)>,
+    /// Whether it is being opened another time.
+    again: bool,
 }
 
 #[derive(Serialize)]
@@ -177,8 +192,10 @@ impl State {
             zero_seq: 0,
             run: None,
             queue: VecDeque::new(),
+            asks: BTreeMap::new(),
+            decided: VecDeque::new(),
         };
-        Self { zero: zero_of(&origin), origin, core, open: BTreeMap::new(), answered: VecDeque::new() }
+        Self { zero: zero_of(&origin), origin, core, open: BTreeMap::new(), answered: VecDeque::new(), again: false }
     }
 
     /// A session as its row and its open requests were found; `since` are the run and number of every event after the row.
@@ -187,14 +204,18 @@ impl State {
         row: &[u8],
         open: Vec<Request>,
         since: impl Iterator<Item = (&'e RunId, u64)>,
+        (now, mono): (Timestamp, Instant),
     ) -> Result<Self, serde_json::Error> {
         let core: Core = serde_json::from_slice(row)?;
         let open = open.into_iter().map(|request| {
             let id = request.request_id.clone();
-            // Nobody can answer it: the runtime that asked died with the gateway.
-            (id, Open { request: Arc::new(request), key: AskKey(String::new()), deadline: None })
+            let key = core.asks.get(&id).cloned().unwrap_or_else(|| AskKey(String::new()));
+            let left = request.expires_at.map(|at| at.as_millis().saturating_sub(now.as_millis()).max(0));
+            let left = left.map(|ms| std::time::Duration::from_millis(ms.unsigned_abs()));
+            (id, Open { request: Arc::new(request), key, deadline: left.and_then(|left| mono.checked_add(left)) })
         });
-        let mut state = Self { zero: zero_of(&origin), origin, core, open: open.collect(), answered: VecDeque::new() };
+        let open = open.collect();
+        let mut state = Self { zero: zero_of(&origin), origin, core, open, answered: VecDeque::new(), again: false };
         for (run_id, seq) in since {
             if *run_id == state.zero {
                 state.core.zero_seq = seq + 1;
@@ -216,6 +237,18 @@ impl State {
 
     pub(super) fn native_id(&self) -> Option<&NativeId> {
         self.core.native_id.as_ref()
+    }
+
+    pub(super) fn cwd(&self) -> &str {
+        &self.core.cwd
+    }
+
+    /// It ended with its runtime, which is there again.
+    pub(super) fn live_again(&mut self, native: NativeId, generation: u64) {
+        self.core.exited = None;
+        self.core.native_id = Some(native);
+        self.core.generation = generation;
+        self.again = true;
     }
 
     pub(super) fn generation(&self) -> u64 {
@@ -323,15 +356,26 @@ impl State {
     // === what the runtime says ===
 
     /// The session was opened: its first events.
-    pub(super) fn opened(&mut self, drafts: Vec<Draft>, env: &Env<'_>, plan: &mut Plan) {
+    pub(super) fn opened(&mut self, drafts: Vec<Draft>, how: Opening, env: &Env<'_>, plan: &mut Plan) {
         #[derive(Serialize)]
         struct Body<'a> {
             status: &'static str,
             runtime_id: &'a str,
             generation: u64,
+            #[serde(skip_serializing_if = "std::ops::Not::not")]
+            resumed: bool,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            message: Option<&'static str>,
         }
-        let body =
-            Body { status: "attached", runtime_id: self.origin.runtime_id.as_str(), generation: self.core.generation };
+        let again = std::mem::take(&mut self.again);
+        let body = Body {
+            status: "attached",
+            runtime_id: self.origin.runtime_id.as_str(),
+            generation: self.core.generation,
+            resumed: how == Opening::Resumed,
+            message: (again && how == Opening::New)
+                .then_some("the agent could not go on with its conversation: a new one begins here, and it knows nothing of what was said before"),
+        };
         let draft = Draft::new(Kind::RuntimeStatus, &body);
         self.log(draft, env, plan);
         for draft in drafts {
@@ -345,6 +389,12 @@ impl State {
         if self.core.exited.is_some() {
             // The driver says nothing after the end; a session that was closed by people wants to hear nothing.
             return;
+        }
+        if let Some(run) = &mut self.core.run
+            && run.content.take().is_some()
+        {
+            // It speaks: it was told.
+            plan.dirty = true;
         }
         match said {
             Said::Event { draft, .. } => self.happened(draft, env, plan),
@@ -383,6 +433,57 @@ impl State {
         }
     }
 
+    /// The runtime outlived the gateway and was found again: what it was not told, it is told now, once.
+    pub(super) fn found(&mut self, asks: &[AskKey], prompts: &[Ticket], env: &mut Env<'_>, plan: &mut Plan) {
+        if self.core.exited.is_some() {
+            return;
+        }
+        let body = serde_json::json!({
+            "status": "reattached", "runtime_id": self.origin.runtime_id, "generation": self.core.generation,
+        });
+        self.log(Draft::new(Kind::RuntimeStatus, &body), env, plan);
+        self.touch(env, plan);
+        let lost: Vec<RequestId> =
+            self.open.iter().filter(|(_, open)| !asks.contains(&open.key)).map(|(id, _)| id.clone()).collect();
+        for id in lost {
+            self.close(&id, RequestState::Orphaned, env, plan);
+        }
+        for (key, decision) in &self.core.decided {
+            let open = self.open.values().any(|open| open.key == *key);
+            if asks.contains(key) && !open {
+                plan.sync = true;
+                plan.orders.push(Command::Answer { key: key.clone(), decision: decision.clone() });
+            }
+        }
+        let Some(native) = self.core.native_id.clone() else { return };
+        match &mut self.core.run {
+            Some(Active { ticket: Some(ticket), cancelling, content, .. }) => {
+                if !prompts.contains(ticket) {
+                    let Some(content) = content.clone() else {
+                        let message = Some("the agent knows nothing of it any more".to_owned());
+                        let end = RunEnd { status: RunStatus::Error, stop_reason: None, message, native: None };
+                        self.end_run(&end, env, plan);
+                        return self.start_next(env, plan);
+                    };
+                    plan.orders.push(Command::Prompt { ticket: *ticket, native: native.clone(), content });
+                }
+                if *cancelling {
+                    // Said twice it does no harm, unsaid it would.
+                    plan.orders.push(Command::Cancel { ticket: Some(*ticket), native });
+                }
+            }
+            Some(_) => {}
+            None => self.start_next(env, plan),
+        }
+    }
+
+    /// The questions that it knows, open or answered, and the prompt it waits for.
+    pub(super) fn pending(&self) -> (Vec<AskKey>, Option<Ticket>) {
+        let open = self.open.values().map(|open| &open.key);
+        let asks = open.chain(self.core.decided.iter().map(|(key, _)| key)).cloned().collect();
+        (asks, self.core.run.as_ref().and_then(|run| run.ticket))
+    }
+
     /// Work began that nobody asked for through the gateway. Prompts wait until it is over.
     fn began(&mut self, by: String, env: &mut Env<'_>, plan: &mut Plan) {
         if self.core.run.is_some() {
@@ -398,6 +499,7 @@ impl State {
             seq: 0,
             started_at: env.now,
             ticket: None,
+            content: None,
             by,
             cancelling: false,
             tools: BTreeMap::new(),
@@ -464,6 +566,7 @@ impl State {
         self.log(draft, env, plan);
         plan.requests.push(Change { request: Arc::clone(&request), key: None, event: plan.events.len() - 1 });
         let full = self.open.len() >= OPEN_MAX;
+        self.core.asks.insert(id.clone(), ask.key.clone());
         self.open.insert(id.clone(), Open { request, key: ask.key, deadline });
         let cancelling = self.core.run.as_ref().is_some_and(|run| run.cancelling);
         if full {
@@ -579,6 +682,7 @@ impl State {
             seq: queued.seq,
             started_at: env.now,
             ticket: Some(ticket),
+            content: Some(queued.content.clone()),
             by: queued.by.clone(),
             cancelling: false,
             tools: BTreeMap::new(),
@@ -699,13 +803,19 @@ impl State {
         env: &mut Env<'_>,
         plan: &mut Plan,
     ) -> Option<Receipt> {
-        let open = self.open.remove(id)?;
+        let open = self.closes(id)?;
         let receipt = requests::receipt(&open.request, decision, by, env.now);
         self.resolved(&open.request, receipt.clone(), key, env, plan);
         if tell {
             // What a runtime hears of people, it hears only once it is on disk.
             plan.sync = true;
             plan.orders.push(Command::Answer { key: open.key.clone(), decision: decision.clone() });
+            if !open.request.secret {
+                self.core.decided.push_back((open.key.clone(), decision.clone()));
+            }
+            if self.core.decided.len() > ANSWERED {
+                self.core.decided.pop_front();
+            }
             self.answered.push_back((open.key, Arc::clone(&open.request)));
             if self.answered.len() > ANSWERED {
                 self.answered.pop_front();
@@ -713,6 +823,11 @@ impl State {
         }
         self.unblocked(&open.request.run_id, env, plan);
         Some(receipt)
+    }
+
+    fn closes(&mut self, id: &RequestId) -> Option<Open> {
+        self.core.asks.remove(id);
+        self.open.remove(id)
     }
 
     /// A request of the run closed: if it was the last one, the run goes on.
@@ -727,7 +842,7 @@ impl State {
 
     /// Somebody answered past the gateway: for us the request is withdrawn, and everybody learns who decided.
     fn answered_elsewhere(&mut self, id: &RequestId, elsewhere: Elsewhere, env: &mut Env<'_>, plan: &mut Plan) {
-        let Some(open) = self.open.remove(id) else { return };
+        let Some(open) = self.closes(id) else { return };
         let receipt = requests::elsewhere(&open.request, elsewhere, env.now);
         self.resolved(&open.request, receipt, None, env, plan);
         self.unblocked(&open.request.run_id, env, plan);
@@ -743,7 +858,7 @@ impl State {
 
     /// Ends a request that nobody can answer any more; the runtime is not told.
     fn close(&mut self, id: &RequestId, state: RequestState, env: &mut Env<'_>, plan: &mut Plan) {
-        let Some(open) = self.open.remove(id) else { return };
+        let Some(open) = self.closes(id) else { return };
         let receipt =
             Receipt { state, ..requests::receipt(&open.request, &Decision::Withdrawn, Resolver::gateway(), env.now) };
         self.resolved(&open.request, receipt, None, env, plan);
@@ -823,6 +938,7 @@ impl State {
         let draft = Draft { native: end.native.clone(), ..Draft::new(Kind::RunEnded, &body) };
         self.log(draft, env, plan);
         self.core.run = None;
+        self.core.decided.clear();
         plan.ended.push(run_id);
         self.touch(env, plan);
     }

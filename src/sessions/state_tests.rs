@@ -1,4 +1,4 @@
-//! Tables of decisions: what is logged, what the runtime is told, what stays open.
+//! Tables of decisions: what is logged, what the runtime is told, what stays open. One file, for one bench carries them all.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::Exit;
 use super::state::{Env, Plan, Receipts, State};
 use super::{Refusal, Rules};
-use crate::dialects::{Ask, AskKey, Command, Draft, RunEnd, Said, Subject, ToolMark};
+use crate::dialects::{Ask, AskKey, Command, Draft, Elsewhere, RunEnd, Said, Subject, ToolMark};
 use crate::model::*;
 
 /// A session with predictable identifiers, and everything it ever logged and ordered.
@@ -397,9 +397,159 @@ fn the_row_restores_the_state_and_the_numbers_go_on() {
     let since: Vec<(RunId, u64)> =
         bench.log[2..].iter().map(|(run, seq, ..)| (RunId::trusted(run.as_str()), *seq)).collect();
     let since = since.iter().map(|(run, seq)| (run, *seq));
-    bench.state = State::restore(Arc::clone(&bench.state.origin), &row, vec![], since).unwrap();
+    let clocks = (Timestamp::from_millis(1000), Instant::now());
+    bench.state = State::restore(Arc::clone(&bench.state.origin), &row, vec![], since, clocks).unwrap();
     assert_eq!(bench.state.info().run_id, Some(run));
     bench.step(|state, env, plan| state.gone(&Exit::default(), env, plan));
+    bench.assert_numbered();
+}
+
+impl Bench {
+    /// The gateway dies and another begins, with what was kept.
+    fn die(&mut self) {
+        let row = self.state.row();
+        let open = self.state.open_requests().iter().map(|request| Request::clone(request)).collect();
+        let clocks = (Timestamp::from_millis(2000), Instant::now());
+        let origin = Arc::clone(&self.state.origin);
+        self.state = State::restore(origin, &row, open, std::iter::empty(), clocks).unwrap();
+        self.orders.clear();
+    }
+
+    /// The runtime is found again; it waits for these.
+    fn found(&mut self, asks: &[&str], prompts: &[u64]) -> Vec<String> {
+        let asks: Vec<AskKey> = asks.iter().map(|key| AskKey((*key).into())).collect();
+        let prompts: Vec<Ticket> = prompts.iter().copied().map(Ticket).collect();
+        self.step(|state, env, plan| state.found(&asks, &prompts, env, plan));
+        self.orders.clone()
+    }
+}
+
+#[test]
+fn a_prompt_that_the_runtime_never_heard_is_said_to_it_once() {
+    let mut bench = Bench::new();
+    bench.prompt("go");
+    bench.die();
+    assert_eq!(bench.found(&[], &[]), ["prompt 1"]);
+    // It heard it, and works.
+    bench.die();
+    assert!(bench.found(&[], &[1]).is_empty());
+    bench.chunk("hi");
+    bench.end(1, RunStatus::Completed);
+    bench.die();
+    assert!(bench.found(&[], &[]).is_empty());
+    assert_eq!(bench.state.info().state, SessionState::Idle);
+    bench.assert_numbered();
+}
+
+#[test]
+fn a_run_that_the_runtime_forgot_ends_and_the_next_one_begins() {
+    let mut bench = Bench::new();
+    bench.prompt("one");
+    bench.prompt("two");
+    bench.chunk("hi");
+    bench.die();
+    assert_eq!(bench.found(&[], &[]), ["prompt 2"]);
+    let ended = bench.log.iter().find(|(_, _, kind, _)| *kind == Kind::RunEnded).unwrap();
+    assert_eq!(ended.3["status"], "error");
+    bench.assert_numbered();
+}
+
+#[test]
+fn a_request_open_when_the_gateway_died_is_open_again_and_answered_once() {
+    let mut bench = Bench::new();
+    bench.expire_ms = Some(60_000);
+    bench.prompt("go");
+    let id = bench.ask("5", None);
+    bench.die();
+    assert!(bench.found(&["5"], &[1]).is_empty());
+    let (deadline, _) = bench.state.deadline().unwrap();
+    assert!(deadline <= Instant::now() + std::time::Duration::from_secs(60), "its deadline is the old one");
+    bench.answer(&id, option("yes"), "phone").unwrap();
+    assert!(bench.orders[0].starts_with("answer 5 Option { id: \"yes\""), "{:?}", bench.orders);
+    bench.assert_numbered();
+}
+
+#[test]
+fn an_answer_that_the_runtime_never_heard_is_said_to_it_once() {
+    let mut bench = Bench::new();
+    bench.prompt("go");
+    let id = bench.ask("5", None);
+    bench.answer(&id, option("no"), "phone").unwrap();
+    bench.die();
+    let told = bench.found(&["5"], &[1]);
+    assert_eq!(told.len(), 1);
+    assert!(told[0].starts_with("answer 5 Option { id: \"no\""), "{told:?}");
+    // It heard it: it asks no more.
+    bench.die();
+    assert!(bench.found(&[], &[1]).is_empty());
+}
+
+#[test]
+fn a_question_that_is_gone_is_orphaned_and_a_cancel_is_said_again() {
+    let mut bench = Bench::new();
+    bench.prompt("go");
+    let id = bench.ask("5", None);
+    bench.step(|state, env, plan| state.cancel(None, &by("phone"), env, plan)).unwrap();
+    let other = bench.ask("6", None);
+    assert!(!bench.state.is_open(&id) && !bench.state.is_open(&other), "a run that is cancelled asks nothing");
+    bench.die();
+    let told = bench.found(&["5"], &[1]);
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert_eq!(told[1], "cancel 1");
+
+    let mut bench = Bench::new();
+    bench.prompt("go");
+    bench.ask("5", None);
+    bench.die();
+    assert!(bench.found(&[], &[1]).is_empty());
+    let resolved = bench.log.iter().find(|(_, _, kind, _)| *kind == Kind::RequestResolved).unwrap();
+    assert_eq!(resolved.3["state"], "orphaned");
+}
+
+#[test]
+fn work_begun_elsewhere_is_a_run_and_prompts_wait_for_it() {
+    let mut bench = Bench::new();
+    bench.say(Said::Began { native: "n1".into(), by: "another client of Codex".into() });
+    bench.chunk("theirs");
+    let (_, ahead) = bench.prompt("ours");
+    assert_eq!((ahead, bench.orders.len()), (1, 0));
+    let began = &bench.log[0];
+    assert_eq!((began.2, &began.3["by"]["name"]), (Kind::RunStarted, &json!("another client of Codex")));
+    let end = RunEnd { status: RunStatus::Completed, stop_reason: None, message: None, native: None };
+    bench.say(Said::Done { native: "n1".into(), end: end.clone() });
+    assert_eq!(bench.orders, ["prompt 1"]);
+    // The end of others' work does not end ours.
+    bench.say(Said::Done { native: "n1".into(), end });
+    assert_eq!(bench.state.info().state, SessionState::Running);
+    bench.end(1, RunStatus::Completed);
+    // Others' work can be stopped too.
+    bench.say(Said::Began { native: "n1".into(), by: "another client of Codex".into() });
+    bench.step(|state, env, plan| state.cancel(None, &by("phone"), env, plan)).unwrap();
+    assert_eq!(bench.orders, ["prompt 1", "cancel 0"]);
+    bench.assert_numbered();
+}
+
+#[test]
+fn an_answer_given_elsewhere_closes_ours_and_corrects_one_that_came_too_late() {
+    let mut bench = Bench::new();
+    bench.prompt("go");
+    let id = bench.ask("5", None);
+    let elsewhere = || Elsewhere { by: "another client of OpenCode".into(), option_id: Some("no".into()) };
+    bench.say(Said::TakenBack { native: None, key: AskKey("5".into()), elsewhere: Some(elsewhere()) });
+    let refused = bench.answer(&id, option("yes"), "phone");
+    let Err(Refusal::Closed(receipt)) = refused else { panic!("{refused:?}") };
+    assert_eq!((receipt.state, receipt.ok), (RequestState::Withdrawn, Some(false)));
+    assert_eq!(receipt.reason.as_deref(), Some("answered elsewhere"));
+    assert_eq!(receipt.resolved_by.name, "another client of OpenCode");
+    assert_eq!(bench.orders, ["prompt 1"], "the runtime is not told what it knows");
+
+    let late = bench.ask("6", None);
+    assert_eq!(bench.answer(&late, option("yes"), "phone").unwrap().state, RequestState::Answered);
+    bench.say(Said::AnswerLost { native: None, key: AskKey("6".into()), elsewhere: elsewhere() });
+    let resolved: Vec<_> = bench.log.iter().filter(|event| event.2 == Kind::RequestResolved).collect();
+    assert_eq!(resolved.len(), 3);
+    assert_eq!(resolved[2].3["request_id"], late.as_str());
+    assert_eq!(resolved[2].3["resolved_by"]["name"], "another client of OpenCode");
     bench.assert_numbered();
 }
 

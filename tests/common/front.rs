@@ -105,7 +105,7 @@ async fn obey(mut end: LinkEnd) {
             },
             Command::Call { .. } => Vec::new(),
         };
-        order.inlet.put(FromRuntime::Said(said)).await;
+        order.inlet.put(FromRuntime::Said(said, None)).await;
     }
     for inlet in inlets.values() {
         inlet.put(FromRuntime::Gone(Exit { stopped: true, ..Exit::default() })).await;
