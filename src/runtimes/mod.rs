@@ -6,6 +6,7 @@
 //! waits itself; orders, deadlines and the end of the process are still attended to.
 
 mod driver;
+pub mod held;
 mod lines;
 mod outgoing;
 pub mod presets;

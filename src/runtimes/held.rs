@@ -1,0 +1,739 @@
+//! The gateway's side of holders: starts them, finds those that an earlier gateway left, and talks to them. One file:
+//! the connection, and the folder it is found in.
+//!
+//! A holder (`plexus hold --socket PATH`) owns a runtime's stdio and lets it outlive the gateway. Everything lies in one
+//! folder, two files a holder at most: `<runtime>.<8 letters>.sock`, where it listens, and, once its runtime has ended
+//! with nobody there to hear it, `<runtime>.<8 letters>.end`, which is what it would have said.
+#![allow(dead_code, reason = "the driver is its user")]
+
+pub mod wire;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ffi::{OsStr, OsString};
+use std::io::{self, IoSlice, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use bytes::{Buf, Bytes};
+use tokio::io::AsyncReadExt;
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::process::{Child, Command};
+use tokio::sync::Notify;
+use tokio::time::timeout;
+
+use self::wire::{Decoder, FromHolder, ToHolder, VERSION, Welcome};
+use super::process::{self, Unwritten};
+use crate::model::{RuntimeId, RuntimeSpec};
+
+/// How long a holder has to start its program. It takes milliseconds, more on a busy machine.
+const READY_WAIT: Duration = Duration::from_secs(30);
+
+/// How long a holder has to answer; one that does not is stuck in the kernel, or stopped.
+const WELCOME_WAIT: Duration = Duration::from_secs(10);
+
+/// What may wait to be sent to a holder, in bytes; with more it is stuck, and given up.
+const QUEUE_MAX: usize = 2 * wire::STATE_MAX;
+
+/// How long what was said last still has to be sent when nobody uses the connection any more.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// How much longer than it should a holder may take to stop its runtime, before it is given up: killed processes may take
+/// a while to vanish.
+const STOP_SLACK: Duration = Duration::from_secs(20);
+
+/// How much of a failed holder's stderr is read, in bytes.
+const REASON_MAX: u64 = 16 * 1024;
+
+/// Longest path of a socket, in bytes: what the strictest of the systems has room for (`sun_path`).
+const PATH_MAX: usize = 103;
+
+/// How old a file must be that a holder writes or binds under a passing name, before it is litter.
+const LITTER_AGE: Duration = Duration::from_secs(60);
+
+/// A connection to a holder, or what a holder left.
+pub(super) struct Held {
+    path: PathBuf,
+    pid: u32,
+    decoder: Decoder,
+    source: Source,
+    /// Where the next output stands.
+    next: u64,
+    /// The last news was told.
+    over: bool,
+}
+
+enum Source {
+    Live { read: OwnedReadHalf, way: Arc<Way> },
+    File,
+}
+
+/// What a holder told.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum News {
+    /// Output of the runtime. No byte comes twice over one connection, none is left out but what was acknowledged.
+    Out {
+        /// Where its first byte stands.
+        offset: u64,
+        /// Never empty.
+        bytes: Bytes,
+    },
+    /// More of its stderr.
+    Err(Bytes),
+    /// The holder is full of output that was not acknowledged, since then; the runtime will wait.
+    Full(SystemTime),
+    /// It has room again.
+    Room,
+    /// The runtime does not take its stdin any more.
+    StdinBroken,
+    /// The runtime ended, and all its output was told. Nothing follows. To be answered with [`Held::bye`], once all of
+    /// it is safe.
+    Exited {
+        /// Its exit code …
+        code: Option<i32>,
+        /// … or the signal that killed it. Neither, if the system could not say.
+        signal: Option<i32>,
+    },
+    /// The connection is lost, and why. Nothing follows. The runtime may still live.
+    Gone(String),
+}
+
+impl Held {
+    /// Starts `argv` in the environment and the folder of `spec`, behind a holder in the folder `dir`, which is made if
+    /// need be; and connects to it.
+    ///
+    /// The holder keeps up to `spool_max` bytes of output that is not acknowledged. If it is not to `outlive` this
+    /// process, it ends with it, and leaves nothing.
+    ///
+    /// Not cancellation safe: the runtime may be left behind.
+    ///
+    /// # Errors
+    /// In words: no such folder, no such program, no more processes, a path too long for a socket.
+    pub(super) async fn start(
+        spec: &RuntimeSpec,
+        argv: &[String],
+        hold_exe: &Path,
+        env: Arc<BTreeMap<OsString, OsString>>,
+        dir: &Path,
+        spool_max: usize,
+        outlive: bool,
+    ) -> Result<(Self, Welcome), String> {
+        let Some((program, args)) = argv.split_first() else { return Err("its command is empty".into()) };
+        let socket = socket(dir, &spec.id)?;
+        let env = process::environment(&env, spec);
+        let (name, cwd, path) = (program.clone(), spec.cwd.clone(), env.get(OsStr::new("PATH")).cloned());
+        // Folders may lie on slow disks.
+        let found = tokio::task::spawn_blocking(move || {
+            if !cwd.is_dir() {
+                return Err(format!("the folder {} does not exist", cwd.display()));
+            }
+            process::find(&name, path.as_deref(), &cwd)
+        });
+        let program = found.await.map_err(|error| error.to_string())??;
+        let mut command = Command::new(hold_exe);
+        command.args(["hold", "--spool-max", &spool_max.to_string(), "--socket"]).arg(&socket);
+        if !outlive {
+            command.args(["--parent", &std::process::id().to_string()]);
+        }
+        // No group of its own: a leader of a group cannot get a session of its own, and the holder wants one.
+        let mut child = command
+            .arg("--")
+            .arg(&program)
+            .args(args)
+            .current_dir(&spec.cwd)
+            .env_clear()
+            .envs(env)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|error| format!("{}: {error}", hold_exe.display()))?;
+        match timeout(READY_WAIT, ready(&mut child)).await {
+            Ok(ready) => ready?,
+            Err(_) => {
+                if let Some(pid) =
+                    child.id().and_then(|pid| i32::try_from(pid).ok()).and_then(rustix::process::Pid::from_raw)
+                {
+                    let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+                }
+                return Err(format!("its holder did not start it within {READY_WAIT:?}"));
+            }
+        }
+        Self::find(&socket).await
+    }
+
+    /// Connects to the holder at `path`, or opens what it left there when its runtime ended. A gateway that was connected
+    /// to it loses it.
+    ///
+    /// # Errors
+    /// In words: nobody there, not ours, another version, no answer within 10 s.
+    pub(super) async fn find(path: &Path) -> Result<(Self, Welcome), String> {
+        let left = path.with_extension("end");
+        if path != left {
+            let tried = match timeout(WELCOME_WAIT, Self::connect(path)).await {
+                Ok(tried) => tried,
+                Err(_) => Err(format!("{} does not answer", path.display())),
+            };
+            match tried {
+                Ok(found) => return Ok(found),
+                // Its runtime may have ended between two looks.
+                Err(why) if !tokio::fs::try_exists(&left).await.unwrap_or(false) => return Err(why),
+                Err(_) => {}
+            }
+        }
+        let what = |why: &dyn std::fmt::Display| format!("{}: {why}", left.display());
+        let all = tokio::fs::read(&left).await.map_err(|why| what(&why))?;
+        let mut decoder = Decoder::of(all.into());
+        let welcome = match decoder.frame().and_then(|frame| frame.map(FromHolder::parse).transpose()) {
+            Ok(Some(FromHolder::Welcome(welcome))) => known(welcome).map_err(|why| what(&why))?,
+            Ok(_) => return Err(what(&"it does not begin as it should")),
+            Err(why) => return Err(what(&why)),
+        };
+        let held =
+            Self { path: left, pid: welcome.pid, decoder, source: Source::File, next: welcome.acked, over: false };
+        Ok((held, welcome))
+    }
+
+    async fn connect(path: &Path) -> Result<(Self, Welcome), String> {
+        let what = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
+        let stream = UnixStream::connect(path).await.map_err(|why| what(&why))?;
+        let peer = stream.peer_cred().map_err(|why| what(&why))?;
+        if peer.uid() != rustix::process::geteuid().as_raw() {
+            return Err(what(&"it belongs to somebody else"));
+        }
+        let (mut read, write) = stream.into_split();
+        let way = Arc::new(Way::new(write));
+        way.send(&mut way.queue(), [ToHolder::Hello { version: VERSION }.to_bytes()]);
+        let mut decoder = Decoder::default();
+        let welcome = loop {
+            match decoder.frame().and_then(|frame| frame.map(FromHolder::parse).transpose()) {
+                Ok(Some(FromHolder::Welcome(welcome))) => break known(welcome).map_err(|why| what(&why))?,
+                Ok(Some(FromHolder::Bye { why })) => return Err(what(&why)),
+                Ok(Some(_)) => return Err(what(&"it does not begin as it should")),
+                Ok(None) => {}
+                Err(why) => return Err(what(&why)),
+            }
+            match read.read_buf(decoder.room()).await {
+                Ok(1..) => {}
+                Ok(0) => return Err(what(&"it hung up")),
+                Err(why) => return Err(what(&why)),
+            }
+        };
+        {
+            let mut queue = way.queue();
+            (queue.put, queue.taken) = (welcome.put, welcome.taken);
+            queue.closed = welcome.stdin_closed;
+        }
+        tokio::spawn(pump(Arc::clone(&way)));
+        let held = Self {
+            path: path.to_owned(),
+            pid: welcome.pid,
+            decoder,
+            source: Source::Live { read, way },
+            next: welcome.acked,
+            over: false,
+        };
+        Ok((held, welcome))
+    }
+
+    /// Every holder in the folder, and everything that one left: paths for [`Self::find`], in order. A socket that nobody
+    /// listens at is removed, as is litter. Connects to nobody in a way that counts. A folder that is not there is empty.
+    pub(super) async fn all(dir: &Path) -> Vec<PathBuf> {
+        let dir = dir.to_owned();
+        let found = tokio::task::spawn_blocking(move || look(&dir)).await;
+        found.unwrap_or_default().into_iter().map(|found| found.path).collect()
+    }
+
+    /// Waits for news. Cancellation safe. After [`News::Exited`] or [`News::Gone`] it waits for ever.
+    pub(super) async fn next(&mut self) -> News {
+        loop {
+            if self.over {
+                std::future::pending::<()>().await;
+            }
+            let message = self.decoder.frame().and_then(|frame| frame.map(FromHolder::parse).transpose());
+            let news = match message {
+                Ok(Some(message)) => self.news(message),
+                Err(why) => Some(News::Gone(format!("its holder sent {why}"))),
+                Ok(None) => match &mut self.source {
+                    Source::File => Some(News::Gone(format!("{} ends too early", self.path.display()))),
+                    Source::Live { read, way } => {
+                        let room = self.decoder.room();
+                        tokio::select! {
+                            biased;
+                            read = read.read_buf(room) => match read {
+                                Ok(1..) => None,
+                                Ok(0) => Some(News::Gone("its holder hung up".into())),
+                                Err(why) => Some(News::Gone(format!("its holder is gone: {why}"))),
+                            },
+                            () = way.stuck.notified() => Some(News::Gone("its holder does not listen".into())),
+                        }
+                    }
+                },
+            };
+            if let Some(news) = news {
+                if matches!(news, News::Exited { .. } | News::Gone(_)) {
+                    self.over = true;
+                    self.close();
+                }
+                return news;
+            }
+        }
+    }
+
+    fn news(&mut self, message: FromHolder) -> Option<News> {
+        match message {
+            FromHolder::Out { offset, bytes } => {
+                let acked = self.way().map_or(0, |way| way.queue().acked);
+                // What was acknowledged before it was told is left out by the holder.
+                let right = offset == self.next || (offset > self.next && offset <= acked);
+                match offset.checked_add(bytes.len() as u64) {
+                    Some(end) if right && !bytes.is_empty() => {
+                        self.next = end;
+                        Some(News::Out { offset, bytes })
+                    }
+                    _ => Some(News::Gone(format!(
+                        "its holder sent {} bytes from {offset} on, and {} comes next",
+                        bytes.len(),
+                        self.next
+                    ))),
+                }
+            }
+            FromHolder::Err { bytes } => Some(News::Err(bytes)),
+            FromHolder::Full { since } => Some(News::Full(since)),
+            FromHolder::Room => Some(News::Room),
+            FromHolder::Taken { total } => {
+                if let Some(way) = self.way() {
+                    way.queue().taken = total;
+                }
+                None
+            }
+            FromHolder::StdinBroken => {
+                self.close();
+                Some(News::StdinBroken)
+            }
+            FromHolder::Exited { code, signal } => Some(News::Exited { code, signal }),
+            FromHolder::Bye { why } => Some(News::Gone(format!("its holder hung up: {why}"))),
+            FromHolder::Welcome(_) => Some(News::Gone("its holder began again".into())),
+        }
+    }
+
+    fn way(&self) -> Option<&Arc<Way>> {
+        match &self.source {
+            Source::Live { way, .. } => Some(way),
+            Source::File => None,
+        }
+    }
+
+    /// From now on [`Self::put`] says that nothing can be written.
+    fn close(&self) {
+        if let Some(way) = self.way() {
+            way.queue().closed = true;
+        }
+    }
+
+    /// Changes how much input may wait for the runtime, in bytes, before [`Self::put`] refuses more. At most, and unless
+    /// told, [`wire::STDIN_MAX`].
+    pub(super) fn set_write_max(&self, max: usize) {
+        if let Some(way) = self.way() {
+            way.queue().write_max = max.min(wire::STDIN_MAX) as u64;
+        }
+    }
+
+    /// Gives a frame to the runtime, and with it the state that goes with having done so, which knows of the output
+    /// before `offset`. At once.
+    ///
+    /// # Errors
+    /// [`Unwritten::Full`] if too much waits already (a frame of any size up to 256 MiB is fine while little waits), and
+    /// [`Unwritten::Closed`] if the runtime's stdin or the connection is closed. Then neither is done.
+    pub(super) fn put(&self, offset: u64, state: Bytes, frame: Bytes) -> Result<(), Unwritten> {
+        let Some(way) = self.way() else { return Err(Unwritten::Closed) };
+        let mut queue = way.queue();
+        if queue.closed {
+            return Err(Unwritten::Closed);
+        }
+        if queue.put.saturating_sub(queue.taken) >= queue.write_max {
+            return Err(Unwritten::Full);
+        }
+        let Some(head) = wire::stdin_head(offset, &state, &frame) else { return Err(Unwritten::Full) };
+        queue.put += frame.len() as u64;
+        way.send(&mut queue, [head, state, frame]);
+        Ok(())
+    }
+
+    /// Deposits state that knows of the output before `offset`. At once; lost with the connection.
+    pub(super) fn state(&self, offset: u64, state: Bytes) {
+        let Some(way) = self.way() else { return };
+        match wire::state_head(offset, &state) {
+            Some(head) => way.send(&mut way.queue(), [head, state]),
+            None => way.stuck.notify_one(),
+        }
+    }
+
+    /// All output before `offset` is safe: the holder may forget it. Sent after what was sent before.
+    pub(super) fn ack(&self, offset: u64) {
+        let Some(way) = self.way() else { return };
+        let mut queue = way.queue();
+        if offset <= queue.acked {
+            return;
+        }
+        queue.acked = offset;
+        let ack = ToHolder::Ack { offset }.to_bytes();
+        // While the last thing that waits is an acknowledgement itself, this one stands for both.
+        if queue.ack_last
+            && queue.pieces.len() > 1
+            && let Some(last) = queue.pieces.back_mut()
+        {
+            *last = ack;
+            return;
+        }
+        way.send(&mut queue, [ack]);
+        queue.ack_last = true;
+    }
+
+    /// The runtime's stdin ends, after what was put before.
+    pub(super) fn close_stdin(&self) {
+        self.say(&ToHolder::CloseStdin);
+        self.close();
+    }
+
+    /// The runtime ends: its stdin is closed; after `stdin` its family gets SIGTERM, after another `term` SIGKILL. Its
+    /// end is told as [`News::Exited`].
+    pub(super) fn stop(&self, stdin: Duration, term: Duration) {
+        self.say(&ToHolder::Stop { stdin, term });
+        self.close();
+    }
+
+    /// The runtime's family is killed. Its end is told as [`News::Exited`].
+    pub(super) fn kill(&self) {
+        self.say(&ToHolder::Kill);
+        self.close();
+    }
+
+    /// Everything is safe, the end of the runtime included: the holder ends, or what it left is removed.
+    pub(super) fn bye(&self) {
+        match self.way() {
+            Some(_) => self.say(&ToHolder::Bye),
+            // One entry of a folder: no slower than what `put` does.
+            None => drop(std::fs::remove_file(&self.path)),
+        }
+    }
+
+    fn say(&self, message: &ToHolder) {
+        if let Some(way) = self.way() {
+            way.send(&mut way.queue(), [message.to_bytes()]);
+        }
+    }
+
+    /// The runtime's process id.
+    pub(super) fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Where the holder listens, or the file it left.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let Some(way) = self.way() {
+            way.queue().dropped = true;
+            way.more.notify_one();
+        }
+    }
+}
+
+/// Waits until the holder says that its program runs.
+async fn ready(child: &mut Child) -> Result<(), String> {
+    let (Some(mut stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else {
+        return Err("its holder's pipes are missing".into());
+    };
+    let mut said = Vec::new();
+    while !said.contains(&b'\n') {
+        match stdout.read_buf(&mut said).await {
+            Ok(1..) => {}
+            Ok(0) => break,
+            Err(why) => return Err(format!("its holder cannot be heard: {why}")),
+        }
+    }
+    if said.starts_with(b"ready\n") {
+        return Ok(());
+    }
+    let mut words = Vec::new();
+    let _ = stderr.take(REASON_MAX).read_to_end(&mut words).await;
+    let status = child.wait().await.map_err(|why| format!("its holder ended, and nobody knows how: {why}"))?;
+    let words = process::shown(&words);
+    let words = words.trim().trim_start_matches("plexus hold: ");
+    match (words.is_empty(), process::ended(status)) {
+        (false, _) => Err(words.to_owned()),
+        (true, (Some(code), _)) => Err(format!("its holder exited with code {code}")),
+        (true, (None, signal)) => Err(format!("its holder was killed by {}", signal.unwrap_or_default())),
+    }
+}
+
+/// A greeting of a version that is understood.
+fn known(welcome: Welcome) -> Result<Welcome, String> {
+    match welcome.version {
+        VERSION => Ok(welcome),
+        other => Err(format!("it speaks version {other}, and this gateway {VERSION}: use the plexus that started it")),
+    }
+}
+
+// === the way to the holder ===
+
+/// What is on its way to a holder. It is written at once when there is room, and else by [`pump`].
+struct Way {
+    write: OwnedWriteHalf,
+    queue: Mutex<Queue>,
+    /// There is something to pump, or nothing will come any more.
+    more: Notify,
+    /// Too much waits.
+    stuck: Notify,
+}
+
+struct Queue {
+    pieces: VecDeque<Bytes>,
+    /// Their bytes.
+    waiting: usize,
+    /// The last piece is an acknowledgement, and no part of it was written if others stand before it.
+    ack_last: bool,
+    acked: u64,
+    /// Input sent since the runtime was started, in bytes …
+    put: u64,
+    /// … and how much of it waits no more.
+    taken: u64,
+    write_max: u64,
+    /// No input any more.
+    closed: bool,
+    /// Nobody uses the connection any more.
+    dropped: bool,
+    /// It failed: what is sent goes nowhere. The reading side says so.
+    failed: bool,
+}
+
+impl Way {
+    fn new(write: OwnedWriteHalf) -> Self {
+        let queue = Queue {
+            pieces: VecDeque::new(),
+            waiting: 0,
+            ack_last: false,
+            acked: 0,
+            put: 0,
+            taken: 0,
+            write_max: wire::STDIN_MAX as u64,
+            closed: false,
+            dropped: false,
+            failed: false,
+        };
+        Self { write, queue: Mutex::new(queue), more: Notify::new(), stuck: Notify::new() }
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn send<const N: usize>(&self, queue: &mut Queue, pieces: [Bytes; N]) {
+        if queue.failed {
+            return;
+        }
+        let idle = queue.pieces.is_empty();
+        queue.ack_last = false;
+        for piece in pieces {
+            // An empty piece would look like a write of nothing.
+            if !piece.is_empty() {
+                queue.waiting += piece.len();
+                queue.pieces.push_back(piece);
+            }
+        }
+        if idle {
+            self.write(queue);
+        }
+        if queue.waiting > QUEUE_MAX {
+            queue.fail();
+            self.stuck.notify_one();
+        } else if idle && !queue.pieces.is_empty() {
+            self.more.notify_one();
+        }
+    }
+
+    /// Writes what fits.
+    fn write(&self, queue: &mut Queue) {
+        while !queue.pieces.is_empty() {
+            let slices: Vec<IoSlice<'_>> = queue.pieces.iter().take(64).map(|piece| IoSlice::new(piece)).collect();
+            match self.write.try_write_vectored(&slices) {
+                Ok(written) => queue.written(written),
+                Err(why) if why.kind() == io::ErrorKind::WouldBlock => return,
+                Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => queue.fail(),
+            }
+        }
+    }
+}
+
+impl Queue {
+    fn written(&mut self, mut bytes: usize) {
+        self.waiting -= bytes;
+        while bytes > 0
+            && let Some(piece) = self.pieces.front_mut()
+        {
+            let part = piece.len().min(bytes);
+            piece.advance(part);
+            bytes -= part;
+            if piece.is_empty() {
+                self.pieces.pop_front();
+            }
+        }
+    }
+
+    fn fail(&mut self) {
+        self.failed = true;
+        self.closed = true;
+        self.waiting = 0;
+        self.pieces.clear();
+    }
+}
+
+/// Writes what could not be written at once, until the connection is used no more.
+async fn pump(way: Arc<Way>) {
+    loop {
+        way.more.notified().await;
+        let dropped = way.queue().dropped;
+        let all = async {
+            while !way.queue().pieces.is_empty() {
+                if way.write.writable().await.is_err() {
+                    way.queue().fail();
+                }
+                way.write(&mut way.queue());
+            }
+        };
+        if dropped {
+            let _ = timeout(LAST_WORDS, all).await;
+            return;
+        }
+        tokio::select! {
+            () = all => {}
+            // Woken again: it was dropped meanwhile, or there is more, which it would find anyway.
+            () = way.more.notified() => way.more.notify_one(),
+        }
+    }
+}
+
+// === the folder ===
+
+/// A new path for the socket of a runtime's holder.
+fn socket(dir: &Path, runtime: &RuntimeId) -> Result<PathBuf, String> {
+    let mut random = [0; 5];
+    getrandom::fill(&mut random).map_err(|why| format!("no random numbers: {why}"))?;
+    let random = data_encoding::BASE32_NOPAD.encode(&random).to_ascii_lowercase();
+    let dir = std::path::absolute(dir).map_err(|why| format!("{}: {why}", dir.display()))?;
+    let path = dir.join(format!("{runtime}.{random}.sock"));
+    let len = path.as_os_str().len();
+    if len > PATH_MAX {
+        return Err(format!(
+            "its holder would listen at {}, which is {len} bytes long, and a socket's path has room for {PATH_MAX}: set \
+             PLEXUS_HOME to a shorter path, or give the runtime a shorter id",
+            path.display()
+        ));
+    }
+    Ok(path)
+}
+
+/// A holder, or what one left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Its runtime's id, as the file's name has it.
+    pub runtime: String,
+    /// Its socket, or the file it left.
+    pub path: PathBuf,
+    /// It left: its runtime has ended, and nobody has heard of it yet.
+    pub left: bool,
+}
+
+/// Every holder in the folder, and everything that one left, in the order of their names. A socket that nobody listens
+/// at is removed, as is litter. A gateway that is connected to one stays so. A folder that is not there is empty.
+/// Blocks for as long as looking into a folder takes.
+pub fn look(dir: &Path) -> Vec<Found> {
+    let Ok(entries) = std::fs::read_dir(dir) else { return Vec::new() };
+    let mut found: Vec<Found> = entries.filter_map(|entry| looked(entry.ok()?.path())).collect();
+    found.sort_by(|a, b| a.path.cmp(&b.path));
+    found
+}
+
+/// Stops the runtime of the holder that listens at `socket`: its stdin is closed; after `stdin` its family gets SIGTERM,
+/// after another `term` SIGKILL. For when no gateway runs: one that is connected to the holder loses it. What the runtime
+/// has said and no gateway has taken is left for the next one. Blocks until the runtime has ended.
+///
+/// # Errors
+/// In words: nobody there, not ours, another version, not ended 20 s after it should have.
+pub fn stop(socket: &Path, stdin: Duration, term: Duration) -> Result<(), String> {
+    let what = |why: &dyn std::fmt::Display| format!("{}: {why}", socket.display());
+    let mut stream = std::os::unix::net::UnixStream::connect(socket).map_err(|why| what(&why))?;
+    stream.set_read_timeout(Some(WELCOME_WAIT)).map_err(|why| what(&why))?;
+    let mut said = Vec::new();
+    ToHolder::Hello { version: VERSION }.encode(&mut said);
+    stream.write_all(&said).map_err(|why| what(&why))?;
+    let (mut decoder, mut buf) = (Decoder::default(), vec![0; 64 * 1024]);
+    loop {
+        while let Some(frame) = decoder.frame().map_err(|why| what(&why))? {
+            match FromHolder::parse(frame).map_err(|why| what(&why))? {
+                FromHolder::Welcome(welcome) => {
+                    known(welcome).map_err(|why| what(&why))?;
+                    stream.set_read_timeout(Some(stdin + term + STOP_SLACK)).map_err(|why| what(&why))?;
+                    said.clear();
+                    ToHolder::Stop { stdin, term }.encode(&mut said);
+                    stream.write_all(&said).map_err(|why| what(&why))?;
+                }
+                // Not acknowledged, so that nothing of what came is lost.
+                FromHolder::Exited { .. } => return Ok(()),
+                FromHolder::Bye { why } => return Err(what(&why)),
+                _ => {}
+            }
+        }
+        match stream.read(&mut buf) {
+            Ok(0) => return Err(what(&"it hung up")),
+            Ok(read) => decoder.room().extend_from_slice(&buf[..read]),
+            Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
+            Err(why) if why.kind() == io::ErrorKind::WouldBlock => return Err(what(&"its runtime does not end")),
+            Err(why) => return Err(what(&why)),
+        }
+    }
+}
+
+fn looked(path: PathBuf) -> Option<Found> {
+    let runtime = path.file_stem()?.to_str()?.rsplit_once('.')?.0.to_owned();
+    let left = match path.extension()?.to_str()? {
+        "sock" => false,
+        "end" => true,
+        // What a holder binds or writes before it gets its name.
+        "new" | "part" => {
+            let age = std::fs::symlink_metadata(&path).ok()?.modified().ok()?.elapsed().unwrap_or_default();
+            if age > LITTER_AGE {
+                let _ = std::fs::remove_file(&path);
+            }
+            return None;
+        }
+        _ => return None,
+    };
+    if !left && let Err(why) = nobody(&path) {
+        // Only a socket that nobody listens at says this.
+        if why.kind() == io::ErrorKind::ConnectionRefused {
+            let _ = std::fs::remove_file(&path);
+        }
+        return None;
+    }
+    Some(Found { runtime, path, left })
+}
+
+/// Knocks, and says nothing: a holder takes nobody for a gateway who did not greet it.
+fn nobody(path: &Path) -> io::Result<()> {
+    let socket = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None)?;
+    socket.set_nonblocking(true)?;
+    match socket.connect(&socket2::SockAddr::unix(path)?) {
+        // Many others knock.
+        Err(why) if why.kind() == io::ErrorKind::WouldBlock => Ok(()),
+        done => done,
+    }
+}

@@ -1,0 +1,572 @@
+//! What a gateway and the holder of a runtime say to each other, over a Unix socket or in the file a holder leaves. One
+//! file: both directions, and the decoder that takes them apart.
+//!
+//! A message is a frame: `u32` length of the payload, `u8` kind, `u32` CRC-32 of the payload, payload. Numbers are big
+//! endian. The gateway begins with [`ToHolder::Hello`], the holder with [`FromHolder::Welcome`]; both carry [`VERSION`].
+//! A frame counts once all of it is there and its checksum is right: half a message of a peer that died is none.
+//!
+//! Offsets count the bytes of the runtime's stdout from its start, and never go back.
+
+use std::time::{Duration, SystemTime};
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+
+/// The version of all this. Either side hangs up on another, and says so.
+pub const VERSION: u8 = 1;
+
+/// Longest payload, in bytes; a peer that announces a longer one is hung up on. Room for a prompt full of pictures, and
+/// for all the state that a holder keeps.
+pub const FRAME_MAX: usize = 256 * 1024 * 1024;
+
+/// Most output in one [`FromHolder::Out`], in bytes.
+pub const RECORD_MAX: usize = 64 * 1024;
+
+/// State that a holder keeps, in bytes over all blobs; a gateway that deposits more is hung up on.
+pub const STATE_MAX: usize = 64 * 1024 * 1024;
+
+/// State that a holder keeps, in blobs; a gateway that deposits more is hung up on.
+pub const BLOBS_MAX: usize = 65_536;
+
+/// Input that waits in a holder for its runtime, in bytes (and one message); a gateway that sends more without having
+/// heard [`FromHolder::Taken`] is hung up on.
+pub const STDIN_MAX: usize = 8 * 1024 * 1024;
+
+/// How much of a runtime's stderr a holder keeps, in bytes; older text is forgotten.
+pub const STDERR_KEPT: usize = 64 * 1024;
+
+/// Length of a frame's head, in bytes.
+pub const HEAD: usize = 4 + 1 + 4;
+
+/// Length of the head of an [`FromHolder::Out`] frame: the frame's own, and the offset.
+pub const OUT_HEAD: usize = HEAD + 8;
+
+/// Room for one read, in bytes. Messages of one read share its memory.
+const READ: usize = 64 * 1024;
+
+/// A read with less room than this gets fresh memory.
+const ROOM: usize = 4 * 1024;
+
+/// Why a stream cannot be understood any further.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Broken {
+    /// A payload of this many bytes was announced.
+    #[error("a message of {0} bytes, and {FRAME_MAX} are the most")]
+    TooLong(usize),
+    /// A payload is not what was sent.
+    #[error("a message with a wrong checksum")]
+    Checksum,
+    /// A message of a kind nobody knows.
+    #[error("a message of unknown kind {0}")]
+    Unknown(u8),
+    /// A message that ends early or goes on after its end.
+    #[error("a malformed message of kind {0}")]
+    Malformed(u8),
+}
+
+/// What a gateway says to a holder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ToHolder {
+    /// The first message: from now on this connection is the one that counts, and an older one is hung up on.
+    Hello {
+        /// [`VERSION`].
+        version: u8,
+    },
+    /// Bytes for the runtime's stdin, and the state that goes with having written them: both or none.
+    Stdin {
+        /// How much of the output the state knows of.
+        offset: u64,
+        /// What the next gateway needs to know; opaque.
+        state: Bytes,
+        /// What the runtime gets to read.
+        bytes: Bytes,
+    },
+    /// State alone.
+    State {
+        /// How much of the output it knows of.
+        offset: u64,
+        /// What the next gateway needs to know; opaque.
+        state: Bytes,
+    },
+    /// All output before `offset` is safe with the gateway. The holder forgets it, and all state older than the newest
+    /// that knows of no more than that.
+    Ack {
+        /// The first byte of output that is still needed.
+        offset: u64,
+    },
+    /// The runtime's stdin ends after what was sent before.
+    CloseStdin,
+    /// The runtime ends: its stdin is closed, then its family is asked to end, then killed.
+    Stop {
+        /// How long it has to end by itself once its stdin is closed. Whole milliseconds, at most 49 days.
+        stdin: Duration,
+        /// How long its family has after SIGTERM. Whole milliseconds, at most 49 days.
+        term: Duration,
+    },
+    /// The runtime's family is killed.
+    Kill,
+    /// The gateway has everything, [`FromHolder::Exited`] included: the holder may go.
+    Bye,
+}
+
+/// What a holder says to a gateway.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FromHolder {
+    /// The answer to [`ToHolder::Hello`]: all that the holder knows but the output, which follows from
+    /// [`Welcome::acked`] on.
+    Welcome(Welcome),
+    /// Output, at most [`RECORD_MAX`] bytes, each byte once a connection and in order.
+    Out {
+        /// Where its first byte stands.
+        offset: u64,
+        /// The output.
+        bytes: Bytes,
+    },
+    /// More of stderr. With a gateway that does not read, only the last [`STDERR_KEPT`] bytes are kept for it.
+    Err {
+        /// The text.
+        bytes: Bytes,
+    },
+    /// The holder is full of output that nobody acknowledged, and does not read the runtime's stdout any more.
+    Full {
+        /// Since when, to the millisecond.
+        since: SystemTime,
+    },
+    /// It reads again.
+    Room,
+    /// How much of the input went to the runtime, or nowhere as its stdin is gone.
+    Taken {
+        /// In bytes, since the runtime was started.
+        total: u64,
+    },
+    /// The runtime does not take its stdin any more.
+    StdinBroken,
+    /// The runtime ended, its family too, and all of its output was sent before this.
+    Exited {
+        /// Its exit code …
+        code: Option<i32>,
+        /// … or the signal that killed it. Neither, if the system could not say.
+        signal: Option<i32>,
+    },
+    /// The holder hangs up.
+    Bye {
+        /// Why, in words.
+        why: String,
+    },
+}
+
+/// All that a holder knows but the output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Welcome {
+    /// [`VERSION`] of the holder.
+    pub version: u8,
+    /// The runtime's process id.
+    pub pid: u32,
+    /// When it was started, to the millisecond.
+    pub started_at: SystemTime,
+    /// Output before this was acknowledged and is gone; what follows begins here.
+    pub acked: u64,
+    /// How much output there was until now.
+    pub end: u64,
+    /// Input that was received for the runtime since its start, in bytes …
+    pub put: u64,
+    /// … and how much of that is not waiting any more.
+    pub taken: u64,
+    /// Since when the holder is full, to the millisecond.
+    pub full_since: Option<SystemTime>,
+    /// Whether the runtime's stdin is closed, by whomever.
+    pub stdin_closed: bool,
+    /// The state that was deposited and is still needed, oldest first: how much of the output it knows of, and itself.
+    pub blobs: Vec<(u64, Bytes)>,
+    /// The end of what the runtime wrote to stderr.
+    pub stderr: Bytes,
+}
+
+// Kinds of messages on the wire. Those of the holder have the high bit.
+const HELLO: u8 = 1;
+const STDIN: u8 = 2;
+const STATE: u8 = 3;
+const ACK: u8 = 4;
+const CLOSE_STDIN: u8 = 5;
+const STOP: u8 = 6;
+const KILL: u8 = 7;
+const BYE_HOLDER: u8 = 8;
+const WELCOME: u8 = 0x81;
+const OUT: u8 = 0x82;
+const ERR: u8 = 0x83;
+const FULL: u8 = 0x84;
+const ROOM_AGAIN: u8 = 0x85;
+const TAKEN: u8 = 0x86;
+const STDIN_BROKEN: u8 = 0x87;
+const EXITED: u8 = 0x88;
+const BYE_GATEWAY: u8 = 0x89;
+
+// === writing ===
+
+/// The head of a frame whose payload has this length and this checksum.
+fn head(kind: u8, len: usize, crc: u32) -> [u8; HEAD] {
+    let mut head = [0; HEAD];
+    let mut out = &mut head[..];
+    out.put_u32(u32::try_from(len).unwrap_or(u32::MAX));
+    out.put_u8(kind);
+    out.put_u32(crc);
+    head
+}
+
+/// Appends a frame.
+fn frame(out: &mut Vec<u8>, kind: u8, payload: &[u8]) {
+    out.reserve(HEAD + payload.len());
+    out.extend_from_slice(&head(kind, payload.len(), crc32fast::hash(payload)));
+    out.extend_from_slice(payload);
+}
+
+/// The checksum of an [`FromHolder::Out`] payload so far: of its offset alone, to be carried on with [`out_crc_more`].
+pub fn out_crc(offset: u64) -> u32 {
+    crc32fast::hash(&offset.to_be_bytes())
+}
+
+/// `crc` carried on over more bytes.
+pub fn out_crc_more(crc: u32, bytes: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new_with_initial(crc);
+    hasher.update(bytes);
+    hasher.finalize()
+}
+
+/// What stands before the bytes of an [`FromHolder::Out`]: `len` of them (at most [`RECORD_MAX`]), the first at `offset`,
+/// with `crc` from [`out_crc`] and [`out_crc_more`]. The bytes follow as they are, without being copied.
+pub fn out_head(offset: u64, len: usize, crc: u32) -> [u8; OUT_HEAD] {
+    let mut out = [0; OUT_HEAD];
+    out[..HEAD].copy_from_slice(&head(OUT, 8 + len, crc));
+    out[HEAD..].copy_from_slice(&offset.to_be_bytes());
+    out
+}
+
+/// What stands before the state and the bytes of a [`ToHolder::Stdin`], both of which follow as they are. `None` if all
+/// together are longer than [`FRAME_MAX`].
+pub fn stdin_head(offset: u64, state: &[u8], bytes: &[u8]) -> Option<Bytes> {
+    let len = 8 + 4 + state.len() + bytes.len();
+    if len > FRAME_MAX {
+        return None;
+    }
+    let mut out = BytesMut::with_capacity(HEAD + 8 + 4);
+    out.put_bytes(0, HEAD);
+    out.put_u64(offset);
+    out.put_u32(u32::try_from(state.len()).ok()?);
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&out[HEAD..]);
+    hasher.update(state);
+    hasher.update(bytes);
+    out[..HEAD].copy_from_slice(&head(STDIN, len, hasher.finalize()));
+    Some(out.freeze())
+}
+
+/// What stands before a [`ToHolder::State`]'s state, which follows as it is. `None` if it is longer than [`FRAME_MAX`].
+pub fn state_head(offset: u64, state: &[u8]) -> Option<Bytes> {
+    let len = 8 + state.len();
+    if len > FRAME_MAX {
+        return None;
+    }
+    let mut out = BytesMut::with_capacity(HEAD + 8);
+    out.put_slice(&head(STATE, len, out_crc_more(out_crc(offset), state)));
+    out.put_u64(offset);
+    Some(out.freeze())
+}
+
+impl ToHolder {
+    /// Appends the message as a frame. Nothing is appended for one whose payload would be longer than [`FRAME_MAX`].
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Hello { version } => frame(out, HELLO, &[*version]),
+            Self::Stdin { offset, state, bytes } => {
+                let Some(head) = stdin_head(*offset, state, bytes) else { return };
+                [&head, state, bytes].iter().for_each(|part| out.extend_from_slice(part));
+            }
+            Self::State { offset, state } => {
+                let Some(head) = state_head(*offset, state) else { return };
+                [&head, state].iter().for_each(|part| out.extend_from_slice(part));
+            }
+            Self::Ack { offset } => frame(out, ACK, &offset.to_be_bytes()),
+            Self::CloseStdin => frame(out, CLOSE_STDIN, &[]),
+            Self::Stop { stdin, term } => {
+                let mut payload = [0; 8];
+                let mut rest = &mut payload[..];
+                rest.put_u32(millis(*stdin));
+                rest.put_u32(millis(*term));
+                frame(out, STOP, &payload);
+            }
+            Self::Kill => frame(out, KILL, &[]),
+            Self::Bye => frame(out, BYE_HOLDER, &[]),
+        }
+    }
+
+    /// The message as a frame of its own.
+    pub fn to_bytes(&self) -> Bytes {
+        let mut out = Vec::new();
+        self.encode(&mut out);
+        out.into()
+    }
+
+    /// Understands a frame from [`Decoder::frame`].
+    ///
+    /// # Errors
+    /// [`Broken::Unknown`] and [`Broken::Malformed`].
+    pub fn parse((kind, payload): (u8, Bytes)) -> Result<Self, Broken> {
+        let mut from = Fields { kind, rest: payload };
+        let message = match kind {
+            HELLO => {
+                let version = from.u8()?;
+                // What later versions add to their greeting is theirs.
+                from.rest.clear();
+                Self::Hello { version }
+            }
+            STDIN => {
+                let (offset, len) = (from.u64()?, from.u32()?);
+                Self::Stdin { offset, state: from.bytes(len)?, bytes: from.all() }
+            }
+            STATE => Self::State { offset: from.u64()?, state: from.all() },
+            ACK => Self::Ack { offset: from.u64()? },
+            CLOSE_STDIN => Self::CloseStdin,
+            STOP => Self::Stop {
+                stdin: Duration::from_millis(from.u32()?.into()),
+                term: Duration::from_millis(from.u32()?.into()),
+            },
+            KILL => Self::Kill,
+            BYE_HOLDER => Self::Bye,
+            _ => return Err(Broken::Unknown(kind)),
+        };
+        from.end(message)
+    }
+}
+
+impl FromHolder {
+    /// Appends the message as a frame. Nothing is appended for one whose payload would be longer than [`FRAME_MAX`].
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Welcome(welcome) => welcome.encode(out),
+            Self::Out { offset, bytes } => {
+                let crc = out_crc_more(out_crc(*offset), bytes);
+                out.extend_from_slice(&out_head(*offset, bytes.len(), crc));
+                out.extend_from_slice(bytes);
+            }
+            Self::Err { bytes } => frame(out, ERR, bytes),
+            Self::Full { since } => frame(out, FULL, &since_epoch(*since).to_be_bytes()),
+            Self::Room => frame(out, ROOM_AGAIN, &[]),
+            Self::Taken { total } => frame(out, TAKEN, &total.to_be_bytes()),
+            Self::StdinBroken => frame(out, STDIN_BROKEN, &[]),
+            Self::Exited { code, signal } => {
+                let (how, number) = match (code, signal) {
+                    (Some(code), _) => (1, *code),
+                    (None, Some(signal)) => (2, *signal),
+                    (None, None) => (0, 0),
+                };
+                let mut payload = [how; 5];
+                payload[1..].copy_from_slice(&number.to_be_bytes());
+                frame(out, EXITED, &payload);
+            }
+            Self::Bye { why } => frame(out, BYE_GATEWAY, why.as_bytes()),
+        }
+    }
+
+    /// Understands a frame from [`Decoder::frame`].
+    ///
+    /// # Errors
+    /// [`Broken::Unknown`] and [`Broken::Malformed`].
+    pub fn parse((kind, payload): (u8, Bytes)) -> Result<Self, Broken> {
+        let mut from = Fields { kind, rest: payload };
+        let message = match kind {
+            WELCOME => return Welcome::parse(from).map(Self::Welcome),
+            OUT => Self::Out { offset: from.u64()?, bytes: from.all() },
+            ERR => Self::Err { bytes: from.all() },
+            FULL => Self::Full { since: from.time()? },
+            ROOM_AGAIN => Self::Room,
+            TAKEN => Self::Taken { total: from.u64()? },
+            STDIN_BROKEN => Self::StdinBroken,
+            EXITED => {
+                let (how, number) = (from.u8()?, from.u32()?.cast_signed());
+                Self::Exited { code: (how == 1).then_some(number), signal: (how == 2).then_some(number) }
+            }
+            BYE_GATEWAY => Self::Bye { why: String::from_utf8_lossy(&from.all()).into_owned() },
+            _ => return Err(Broken::Unknown(kind)),
+        };
+        from.end(message)
+    }
+}
+
+impl Welcome {
+    fn encode(&self, out: &mut Vec<u8>) {
+        let mut payload = Vec::new();
+        payload.put_u8(self.version);
+        payload.put_u32(self.pid);
+        payload.put_u64(since_epoch(self.started_at));
+        [self.acked, self.end, self.put, self.taken].iter().for_each(|number| payload.put_u64(*number));
+        payload.put_u8(self.full_since.is_some().into());
+        payload.put_u64(self.full_since.map_or(0, since_epoch));
+        payload.put_u8(self.stdin_closed.into());
+        payload.put_u32(u32::try_from(self.blobs.len()).unwrap_or(u32::MAX));
+        for (offset, blob) in &self.blobs {
+            payload.put_u64(*offset);
+            payload.put_u32(u32::try_from(blob.len()).unwrap_or(u32::MAX));
+            payload.put_slice(blob);
+        }
+        payload.put_slice(&self.stderr);
+        if payload.len() <= FRAME_MAX {
+            frame(out, WELCOME, &payload);
+        }
+    }
+
+    fn parse(mut from: Fields) -> Result<Self, Broken> {
+        let version = from.u8()?;
+        if version != VERSION {
+            // Only its version can be known of it, so that somebody can say so.
+            return Ok(Self::of(version));
+        }
+        let mut welcome = Self {
+            version,
+            pid: from.u32()?,
+            started_at: from.time()?,
+            acked: from.u64()?,
+            end: from.u64()?,
+            put: from.u64()?,
+            taken: from.u64()?,
+            full_since: {
+                let (full, since) = (from.flag()?, from.time()?);
+                full.then_some(since)
+            },
+            stdin_closed: from.flag()?,
+            blobs: Vec::new(),
+            stderr: Bytes::new(),
+        };
+        for _ in 0..from.u32()? {
+            let (offset, len) = (from.u64()?, from.u32()?);
+            welcome.blobs.push((offset, from.bytes(len)?));
+        }
+        welcome.stderr = from.all();
+        Ok(welcome)
+    }
+
+    /// One with nothing in it.
+    fn of(version: u8) -> Self {
+        Self {
+            version,
+            pid: 0,
+            started_at: SystemTime::UNIX_EPOCH,
+            acked: 0,
+            end: 0,
+            put: 0,
+            taken: 0,
+            full_since: None,
+            stdin_closed: false,
+            blobs: Vec::new(),
+            stderr: Bytes::new(),
+        }
+    }
+}
+
+/// Whole milliseconds, as many as fit.
+fn millis(time: Duration) -> u32 {
+    u32::try_from(time.as_millis()).unwrap_or(u32::MAX)
+}
+
+/// Whole milliseconds since 1970; what was before counts as 1970.
+fn since_epoch(time: SystemTime) -> u64 {
+    let passed = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(passed.as_millis()).unwrap_or(u64::MAX)
+}
+
+// === reading ===
+
+/// The fields of a payload, from its front.
+struct Fields {
+    kind: u8,
+    rest: Bytes,
+}
+
+impl Fields {
+    fn malformed(&self) -> Broken {
+        Broken::Malformed(self.kind)
+    }
+
+    fn u8(&mut self) -> Result<u8, Broken> {
+        self.rest.try_get_u8().map_err(|_| self.malformed())
+    }
+
+    fn u32(&mut self) -> Result<u32, Broken> {
+        self.rest.try_get_u32().map_err(|_| self.malformed())
+    }
+
+    fn u64(&mut self) -> Result<u64, Broken> {
+        self.rest.try_get_u64().map_err(|_| self.malformed())
+    }
+
+    fn flag(&mut self) -> Result<bool, Broken> {
+        match self.u8()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(self.malformed()),
+        }
+    }
+
+    fn time(&mut self) -> Result<SystemTime, Broken> {
+        let passed = Duration::from_millis(self.u64()?);
+        SystemTime::UNIX_EPOCH.checked_add(passed).ok_or_else(|| self.malformed())
+    }
+
+    fn bytes(&mut self, len: u32) -> Result<Bytes, Broken> {
+        match usize::try_from(len) {
+            Ok(len) if len <= self.rest.len() => Ok(self.rest.split_to(len)),
+            _ => Err(self.malformed()),
+        }
+    }
+
+    fn all(&mut self) -> Bytes {
+        std::mem::take(&mut self.rest)
+    }
+
+    /// Nothing may be left.
+    fn end<T>(self, message: T) -> Result<T, Broken> {
+        if self.rest.is_empty() { Ok(message) } else { Err(self.malformed()) }
+    }
+}
+
+/// Takes a stream apart into frames. Holds at most one frame of [`FRAME_MAX`] and one read, and never reserves memory
+/// for more than twice what was received.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    buf: BytesMut,
+}
+
+impl Decoder {
+    /// A decoder of what is known already, such as a whole file.
+    pub fn of(bytes: Bytes) -> Self {
+        Self { buf: bytes.into() }
+    }
+
+    /// Where to read into; what was there stays.
+    pub fn room(&mut self) -> &mut BytesMut {
+        if self.buf.capacity() - self.buf.len() < ROOM {
+            self.buf.reserve(READ);
+        }
+        &mut self.buf
+    }
+
+    /// The next whole frame: its kind, and its payload without a copy. `None` if more must be read first.
+    ///
+    /// # Errors
+    /// [`Broken::TooLong`] and [`Broken::Checksum`]; after that the stream makes no sense any more.
+    pub fn frame(&mut self) -> Result<Option<(u8, Bytes)>, Broken> {
+        let Some(mut head) = self.buf.get(..HEAD) else { return Ok(None) };
+        let (len, kind, crc) = (head.get_u32(), head.get_u8(), head.get_u32());
+        let len = usize::try_from(len).unwrap_or(usize::MAX);
+        if len > FRAME_MAX {
+            return Err(Broken::TooLong(len));
+        }
+        if self.buf.len() < HEAD + len {
+            return Ok(None);
+        }
+        self.buf.advance(HEAD);
+        let payload = self.buf.split_to(len).freeze();
+        if crc32fast::hash(&payload) != crc {
+            return Err(Broken::Checksum);
+        }
+        Ok(Some((kind, payload)))
+    }
+}
