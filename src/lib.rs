@@ -35,6 +35,9 @@ use crate::store::{Durability, SqliteStore, StoreError};
 /// The file in the state's folder that says where the running gateway is.
 pub const GATEWAY_FILE: &str = "gateway.json";
 
+/// The folder in the state's folder where the holders of runtimes are found.
+pub const HOLDERS: &str = "holders";
+
 /// How long the gateway takes to stop at most: runtimes are killed, connections cut by then.
 pub const STOP_DEADLINE: Duration = Duration::from_secs(12);
 
@@ -138,7 +141,7 @@ impl Gateway {
 
         let runtimes = Arc::new(Runtimes::new(runtimes::Settings {
             line_max: config.line_max,
-            ..runtimes::Settings::new(exe.clone())
+            ..runtimes::Settings::new(exe.clone(), home.join(HOLDERS))
         }));
         let rules = Rules {
             expire_ms: config.expire_after.map(|after| u64::try_from(after.as_millis()).unwrap_or(u64::MAX)),

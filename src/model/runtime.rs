@@ -134,6 +134,12 @@ pub struct RuntimeInfo {
     /// The end of what it wrote to stderr.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub stderr_tail: String,
+    /// Whether it outlives the gateway.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub outlives: bool,
+    /// When it last said anything: shown a few seconds late at most. A long silence is normal in agents that retry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heard_at: Option<Timestamp>,
     /// When it last changed.
     pub updated_at: Timestamp,
 }

@@ -1,33 +1,57 @@
 //! The task that owns a runtime, from its first start to its last end. One file: the loop and the steps it is made of.
+//!
+//! The runtime's pipes are its holder's, which outlives the gateway. So that the next gateway can go on where this one
+//! stops, at whatever instant, three things are kept in step:
+//! - With every frame for the runtime the holder is given the dialect's state, both or none ([`Held::put`]).
+//! - Sessions keep with their events how much of the output those cover ([`Upto`](crate::sessions::Upto)).
+//! - The holder forgets output only up to a state that it has, and only once all sessions have kept what came before.
+//!
+//! The next gateway feeds what the holder still has to the oldest state, and passes on what each session has not kept.
+//! What a frame was written for is known by the state that went with it, so nothing is written twice.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use tokio::io::AsyncReadExt;
-use tokio::process::{Child, ChildStdout};
+use serde::{Deserialize, Serialize};
+use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
 use super::Settings;
-use super::lines::{Line, Lines};
+use super::held::wire::Welcome;
+use super::held::{Held, News};
+use super::lines::{Line, Lines, Over};
 use super::outgoing::Outgoing;
-use super::process::{self, Stderr, Unwritten, Writer};
+use super::process::{self, Stderr, Unwritten};
 use super::routes::{Routes, refusal};
-use crate::dialects::{Command, Dialect, Draft, Make, Outbox, Said, Sessions};
-use crate::model::{Connect, Decision, RestartPolicy, RuntimeInfo, RuntimeSpec, RuntimeState};
-use crate::sessions::{Exit, FromRuntime, Inlet, LinkEnd, Order};
+use crate::dialects::{AskKey, Command, Dialect, Draft, Make, Outbox, Said, Sessions};
+use crate::model::{Connect, Decision, Kind, RestartPolicy, RuntimeInfo, RuntimeSpec, RuntimeState, Timestamp};
+use crate::sessions::{Adopted, Exit, Found, FromRuntime, Inlet, Ledger, LinkEnd, Order};
 
 /// Sessions that wait to be opened while a runtime starts; more are refused.
 const OPENS_MAX: usize = 256;
 
+/// How often is shown when a runtime was last heard: so old may what is shown be.
+const HEARD_EVERY: Duration = Duration::from_secs(5);
+
 /// How often news on stderr is shown: a runtime that writes a lot there does not keep everybody busy.
 const STDERR_EVERY: Duration = Duration::from_secs(1);
 
-/// How much of a dead runtime's pipe is read, in bytes: what the kernel can hold. More can only come from somebody else.
-const LEFT_MAX: usize = 1024 * 1024;
+/// How long output waits at most, once it is kept, before its holder is told to forget it …
+const SETTLE_EVERY: Duration = Duration::from_millis(500);
+
+/// … and how much of it, in bytes.
+const SETTLE_BYTES: u64 = 256 * 1024;
+
+/// Output that is taken from the holder while sessions have no room for what was said before, in bytes. So the end of a
+/// runtime is seen although its sessions hear nothing; with more, the holder is not listened to either.
+const STASH_MAX: usize = 1024 * 1024;
+
+/// How long sessions have to keep what was said, when the gateway leaves a runtime to the next one. What is not kept by
+/// then, the next one hears again.
+const LEAVE_WAIT: Duration = Duration::from_secs(3);
 
 /// How much of a runtime's last words goes into its problem, in bytes.
 const WORDS_SHOWN: usize = 500;
@@ -35,12 +59,71 @@ const WORDS_SHOWN: usize = 500;
 /// When nothing is due.
 const NEVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// Drives a runtime until it is stopped or dead for good.
-pub(super) async fn drive(spec: RuntimeSpec, make: Make, end: LinkEnd, settings: Arc<Settings>) {
-    let mut driver = Driver { spec, make, end, settings, opens: VecDeque::new(), out: Outgoing::default(), stop: None };
-    let (mut generation, mut early_deaths) = (1, 0);
+/// How a driver begins.
+pub(super) enum Birth {
+    /// With a program to start.
+    New,
+    /// With a runtime that outlived an earlier gateway.
+    Found(Box<Survivor>),
+}
+
+/// A runtime that outlived an earlier gateway, as its holder and its last state tell of it.
+pub(super) struct Survivor {
+    pub(super) held: Held,
+    pub(super) welcome: Welcome,
+    pub(super) generation: u64,
+    pub(super) sessions: Vec<Adopted>,
+}
+
+/// What the next gateway is left: the holder keeps it with the output it knows of. The dialect's own state follows it.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Kept {
+    pub(super) spec: RuntimeSpec,
+    pub(super) generation: u64,
+    ready: bool,
+    agent: Option<String>,
+    /// The line that is being skipped: its beginning in hex, and how much of it was dropped.
+    over: Option<(String, u64)>,
+}
+
+impl Kept {
+    /// Writes it, and the dialect's state after it.
+    fn write(&self, dialect: &[u8]) -> Bytes {
+        // Plain values of our own: they always can be written. An empty one is no state, and says so when it is read.
+        let head = serde_json::to_vec(self).unwrap_or_default();
+        let mut all = Vec::with_capacity(4 + head.len() + dialect.len());
+        all.extend_from_slice(&u32::try_from(head.len()).unwrap_or_default().to_be_bytes());
+        all.extend_from_slice(&head);
+        all.extend_from_slice(dialect);
+        all.into()
+    }
+
+    /// Reads what [`write`](Self::write) wrote.
+    pub(super) fn read(blob: &[u8]) -> Option<(Self, &[u8])> {
+        let (len, rest) = blob.split_first_chunk::<4>()?;
+        let (head, dialect) = rest.split_at_checked(usize::try_from(u32::from_be_bytes(*len)).ok()?)?;
+        Some((serde_json::from_slice(head).ok()?, dialect))
+    }
+}
+
+/// Drives a runtime until it is stopped or dead for good, or left to the next gateway.
+pub(super) async fn drive(
+    spec: RuntimeSpec,
+    make: Make,
+    end: LinkEnd,
+    settings: Arc<Settings>,
+    leave: Arc<Notify>,
+    mut birth: Birth,
+) {
+    let mut driver =
+        Driver { spec, make, end, settings, leave, opens: VecDeque::new(), out: Outgoing::default(), stop: None };
+    let mut early_deaths = 0;
+    let mut generation = match &birth {
+        Birth::New => 1,
+        Birth::Found(found) => found.generation,
+    };
     loop {
-        let death = driver.live(generation).await;
+        let Some(death) = driver.live(generation, std::mem::replace(&mut birth, Birth::New)).await else { return };
         if death.healthy {
             early_deaths = 0;
         }
@@ -60,6 +143,8 @@ struct Driver {
     make: Make,
     end: LinkEnd,
     settings: Arc<Settings>,
+    /// Told once when the gateway stops and the runtime is to stay.
+    leave: Arc<Notify>,
     /// Sessions that wait to be opened.
     opens: VecDeque<Order>,
     out: Outgoing,
@@ -70,13 +155,11 @@ struct Driver {
 /// What happened next.
 enum Next {
     Stop,
+    Leave,
     Order(Option<Order>),
     Due,
-    Exited(std::io::Result<ExitStatus>),
     Delivered,
-    Read(std::io::Result<usize>),
-    Stderr,
-    Broken,
+    News(News),
 }
 
 /// How a start ended.
@@ -103,8 +186,81 @@ enum After {
 }
 
 impl Driver {
-    /// One start, from its spawn until the process is gone and all it said is on its way.
-    async fn live(&mut self, generation: u64) -> Death {
+    /// One start, from its beginning until the process is gone and all it said is on its way; `None` if it is left to the
+    /// next gateway.
+    async fn live(&mut self, generation: u64, birth: Birth) -> Option<Death> {
+        let mut life = match birth {
+            Birth::New => match self.begin(generation).await {
+                Ok(life) => life,
+                Err(why) => {
+                    let exit = Exit { reason: Some(format!("cannot start: {why}")), ..Exit::default() };
+                    let routes = Routes::default();
+                    return Some(Death { exit, routes, unborn: true, hopeless: false, healthy: false });
+                }
+            },
+            Birth::Found(found) => self.go_on(*found),
+        };
+        let timer = sleep_until(Instant::now() + NEVER);
+        tokio::pin!(timer);
+        while life.status.is_none() || !life.stash.is_empty() || !self.out.is_empty() {
+            if self.out.is_empty()
+                && let Some(bytes) = life.stash.pop_front()
+            {
+                life.stashed -= bytes.len();
+                self.heard(&mut life, &bytes);
+                continue;
+            }
+            let now = Instant::now();
+            let due = life.due().unwrap_or(now + NEVER);
+            if timer.deadline() != due {
+                timer.as_mut().reset(due);
+            }
+            if life.ending.is_some() && !std::mem::replace(&mut life.told, true) {
+                self.show(|info| info.problem.clone_from(&life.reason));
+            }
+            let living = life.status.is_none();
+            let hearing = living && life.stashed < STASH_MAX;
+            // What a state of yesterday knows is no ground for orders of today.
+            let caught_up = life.replay.is_empty();
+            let next = tokio::select! {
+                biased;
+                () = self.end.stop.notified(), if self.stop.is_none() => Next::Stop,
+                () = self.leave.notified(), if living && life.ending.is_none() => Next::Leave,
+                order = self.end.orders.recv(), if caught_up && self.stop != Some(UNUSED) => Next::Order(order),
+                () = &mut timer => Next::Due,
+                () = self.out.deliver(), if !self.out.is_empty() => Next::Delivered,
+                news = life.held.next(), if hearing => Next::News(news),
+            };
+            match next {
+                Next::Stop => self.stop(&mut life, STOPPED),
+                Next::Leave if self.can_leave(&life) => {
+                    self.leave(life).await;
+                    return None;
+                }
+                Next::Leave => self.stop(&mut life, STOPPED),
+                Next::Order(Some(order)) => self.order(&mut life, order),
+                Next::Order(None) => self.stop(&mut life, UNUSED),
+                Next::Delivered => {}
+                Next::News(news) => self.news(&mut life, news),
+                Next::Due => {
+                    if !self.due(&mut life) {
+                        break;
+                    }
+                }
+            }
+        }
+        if let Some(line) = life.lines.finish() {
+            self.line(&mut life, line);
+        }
+        self.send(&mut life);
+        // Everything it said is on its way; the holder has nothing left to keep for us.
+        self.settled(&mut life).await;
+        life.held.bye();
+        Some(self.death(life))
+    }
+
+    /// Starts the program.
+    async fn begin(&mut self, generation: u64) -> Result<Life, String> {
         self.show(|info| {
             info.state = RuntimeState::Starting;
             info.generation = generation;
@@ -116,124 +272,239 @@ impl Driver {
             Connect::Command(argv) => argv.clone(),
             Connect::Endpoint(_) => Vec::new(),
         };
-        let started = process::start(&self.spec, &argv, &self.settings.hold_exe, Arc::clone(&self.settings.env)).await;
-        let started = match started {
-            Ok(started) => started,
-            Err(why) => {
-                let exit = Exit { reason: Some(format!("cannot start: {why}")), ..Exit::default() };
-                return Death { exit, routes: Routes::default(), unborn: true, hopeless: false, healthy: false };
-            }
-        };
-        let pid = started.child.id();
-        self.show(|info| info.pid = pid);
-        let mut life = Life {
-            generation,
-            child: started.child,
-            stdout: Some(started.stdout),
-            lines: Lines::new(self.settings.line_max),
-            dialect: (self.make)(&self.spec),
-            step: Outbox::default(),
-            writer: Writer::new(started.stdin, self.settings.write_max),
-            stderr: Stderr::new(started.stderr),
-            routes: Routes::default(),
-            ready: None,
-            hopeless: false,
-            broken: false,
-            ending: None,
-            told: false,
-            reason: None,
-            status: None,
-            left: LEFT_MAX,
-            handshake: Some(Instant::now() + self.settings.handshake),
-            wake: None,
-            doom: None,
-            stderr_due: None,
-            stderr_shown: None,
-        };
+        let dialect = (self.make)(&self.spec);
+        let outlive = self.spec.outlive && dialect.save().is_some();
+        let settings = &self.settings;
+        let env = Arc::clone(&settings.env);
+        // A line of any length that is passed on fits in the holder, and something after it.
+        let spool_max = settings.line_max.saturating_add(settings.spool_more);
+        let held = Held::start(&self.spec, &argv, &settings.hold_exe, env, &settings.holders, spool_max, outlive).await;
+        let (held, welcome) = held?;
+        let mut life = Life::new(generation, held, dialect, self.settings.as_ref(), outlive);
+        life.stderr.push(&welcome.stderr);
+        self.show(|info| info.pid = Some(life.held.pid()));
+        life.handshake = Some(Instant::now() + self.settings.handshake);
         self.step(&mut life, |dialect, out| dialect.open(out));
-        let linger = self.settings.linger;
-        // Time left to wait for output once the process is gone; only waiting counts, not what keeps us from reading.
-        let mut patience = linger;
-        let timer = sleep_until(Instant::now() + NEVER);
-        tokio::pin!(timer);
-        while life.status.is_none() || life.stdout.is_some() || !self.out.is_empty() {
-            let reading = life.stdout.is_some() && self.out.is_empty();
-            let now = Instant::now();
-            let out_of_patience = (life.status.is_some() && reading).then(|| now + patience);
-            let due = life.due().into_iter().chain(out_of_patience).min().unwrap_or(now + NEVER);
-            if timer.deadline() != due {
-                timer.as_mut().reset(due);
+        Ok(life)
+    }
+
+    /// Goes on with a runtime that outlived an earlier gateway.
+    fn go_on(&mut self, found: Survivor) -> Life {
+        let Survivor { held, mut welcome, generation, sessions } = found;
+        let mut life = Life::new(generation, held, (self.make)(&self.spec), self.settings.as_ref(), true);
+        life.stderr.push(&welcome.stderr);
+        life.sessions = sessions.iter().map(|session| session.inlet.clone()).collect();
+        for session in sessions {
+            life.routes.adopt(session);
+        }
+        life.replay = welcome.blobs.drain(..).collect();
+        life.lines = Lines::at(self.settings.line_max, welcome.acked, None);
+        (life.offset, life.lent, life.stated) = (welcome.acked, welcome.acked, welcome.acked);
+        self.show(|info| {
+            info.pid = Some(life.held.pid());
+            info.stderr_tail = life.stderr.tail();
+        });
+        if let Some(since) = welcome.full_since {
+            self.full(&mut life, since);
+        }
+        self.catch_up(&mut life);
+        life
+    }
+
+    /// Takes over the states that were left, up to where the output was heard; after the last one this gateway knows all
+    /// that the one before it did.
+    fn catch_up(&mut self, life: &mut Life) {
+        if life.replay.is_empty() {
+            return;
+        }
+        let mut state = None;
+        while life.replay.front().is_some_and(|(offset, _)| *offset <= life.offset) {
+            state = life.replay.pop_front();
+        }
+        let Some((_, blob)) = state else { return };
+        let mut dialect = (self.make)(&self.spec);
+        match Kept::read(&blob) {
+            Some((kept, saved)) if dialect.restore(saved) => {
+                life.dialect = dialect;
+                if let Some((head, dropped)) = kept.over
+                    && let Ok(head) = data_encoding::HEXLOWER.decode(head.as_bytes())
+                {
+                    life.lines =
+                        Lines::at(self.settings.line_max, life.offset, Some(Over { head: head.into(), dropped }));
+                }
+                (life.agent, life.kept_ready) = (kept.agent, kept.ready);
             }
-            if life.ending.is_some() && !std::mem::replace(&mut life.told, true) {
-                self.show(|info| info.problem.clone_from(&life.reason));
-            }
-            let (living, pushed, quiet) = (life.status.is_none(), life.ending.is_some(), life.stderr_due.is_none());
-            let Life { child, stdout, lines, stderr, writer, .. } = &mut life;
-            let next = tokio::select! {
-                biased;
-                () = self.end.stop.notified(), if self.stop.is_none() => Next::Stop,
-                order = self.end.orders.recv(), if self.stop != Some(UNUSED) => Next::Order(order),
-                () = &mut timer => Next::Due,
-                status = child.wait(), if living => Next::Exited(status),
-                () = self.out.deliver(), if !self.out.is_empty() => Next::Delivered,
-                () = writer.broken(), if living && !pushed => Next::Broken,
-                () = stderr.news(), if quiet => Next::Stderr,
-                read = read(stdout, lines), if reading => Next::Read(read),
-            };
-            if out_of_patience.is_some() {
-                patience = patience.saturating_sub(now.elapsed());
-            }
-            match next {
-                Next::Stop => self.stop(&mut life, STOPPED),
-                Next::Order(Some(order)) => self.order(&mut life, order),
-                Next::Order(None) => self.stop(&mut life, UNUSED),
-                Next::Delivered => {}
-                Next::Read(Ok(read @ 1..)) => {
-                    if life.status.is_some() {
-                        life.left = life.left.saturating_sub(read);
-                    }
-                    self.hear(&mut life);
-                    if life.left == 0 {
-                        self.hang_up(&mut life, true);
-                    }
-                }
-                Next::Read(_) => {
-                    self.hang_up(&mut life, false);
-                    if life.status.is_none() {
-                        life.doom("it closed its stdout", linger);
-                    }
-                }
-                Next::Broken => life.doom("it closed its stdin", linger),
-                Next::Stderr => {
-                    let after = life.stderr_shown.map(|shown| shown + STDERR_EVERY);
-                    life.stderr_due = Some(after.unwrap_or(now).max(now));
-                }
-                Next::Exited(status) => {
-                    life.status = Some(status.ok());
-                    life.writer.close();
-                    let stopped = self.stop.is_some();
-                    self.show(|info| {
-                        info.pid = None;
-                        if stopped {
-                            // Whoever waits for the stop need not wait for what was said before it.
-                            info.state = RuntimeState::Exited;
-                        }
-                    });
-                }
-                Next::Due if out_of_patience.is_some() && patience.is_zero() => self.hang_up(&mut life, true),
-                Next::Due => {
-                    if !self.due(&mut life) {
-                        break;
-                    }
-                }
+            _ => {
+                life.replay.clear();
+                life.hopeless = true;
+                life.end("the state that an earlier gateway left of it cannot be read".into(), &self.settings);
             }
         }
-        life.stderr.end(patience).await;
-        self.death(life)
+        if !life.replay.is_empty() {
+            return;
+        }
+        if life.kept_ready {
+            life.ready = Some(Instant::now());
+            let agent = life.agent.clone();
+            self.show(|info| {
+                info.state = RuntimeState::Ready;
+                info.agent = agent;
+            });
+        } else {
+            life.handshake = Some(Instant::now() + self.settings.handshake);
+        }
+        self.send(life);
+        let (asks, prompts) = (life.dialect.asks(), life.dialect.prompts());
+        let nobodys: Vec<AskKey> = asks.iter().filter(|key| !life.routes.knows(key)).cloned().collect();
+        for key in nobodys {
+            // Its session is gone; whoever waits for an answer gets one.
+            self.step_quietly(life, |dialect, out| {
+                dialect.command(Command::Answer { key, decision: Decision::Withdrawn }, out);
+            });
+        }
+        for inlet in std::mem::take(&mut life.sessions) {
+            self.out.push(inlet, FromRuntime::Found { asks: asks.clone(), prompts: prompts.clone() });
+        }
+        // Whatever it wanted to be woken for, it is now.
+        self.step(life, |dialect, out| dialect.wake(out));
+    }
+
+    fn can_leave(&self, life: &Life) -> bool {
+        life.outlive && self.stop.is_none()
+    }
+
+    /// Leaves the runtime to the next gateway: what was heard is kept, as far as it can be in time.
+    async fn leave(&mut self, mut life: Life) {
+        let all = async {
+            while !self.out.is_empty() {
+                self.out.deliver().await;
+            }
+            let ledger = Arc::clone(&life.ledger);
+            while ledger.kept(life.offset) < life.offset {
+                ledger.news().await;
+            }
+        };
+        let _ = tokio::time::timeout(LEAVE_WAIT, all).await;
+        self.settle(&mut life);
+    }
+
+    /// Waits until all that was said is kept: then the holder may forget it.
+    async fn settled(&mut self, life: &mut Life) {
+        let ledger = Arc::clone(&life.ledger);
+        let all = async {
+            while !self.out.is_empty() {
+                self.out.deliver().await;
+            }
+            while ledger.kept(life.offset) < life.offset {
+                ledger.news().await;
+            }
+        };
+        if life.outlive {
+            let _ = tokio::time::timeout(LEAVE_WAIT, all).await;
+        }
+    }
+
+    fn news(&mut self, life: &mut Life, news: News) {
+        match news {
+            News::Out { bytes, .. } => {
+                if life.heard_at.elapsed() >= HEARD_EVERY {
+                    life.heard_at = Instant::now();
+                    let now = SystemTime::now().into();
+                    self.show(|info| info.heard_at = Some(now));
+                }
+                if self.out.is_empty() && life.stash.is_empty() {
+                    self.heard(life, &bytes);
+                } else {
+                    life.stashed += bytes.len();
+                    life.stash.push_back(bytes);
+                }
+            }
+            News::Err(text) => {
+                life.stderr.push(&text);
+                if life.stderr_due.is_none() {
+                    let now = Instant::now();
+                    life.stderr_due = Some(life.stderr_shown.map_or(now, |shown| (shown + STDERR_EVERY).max(now)));
+                }
+            }
+            News::Full(since) => self.full(life, since),
+            News::Room => {}
+            News::StdinBroken => life.doom("it closed its stdin", self.settings.linger),
+            News::Exited { code, signal } => {
+                life.status = Some((code, signal.map(process::signal_name)));
+                let stopped = self.stop.is_some();
+                self.show(|info| {
+                    info.pid = None;
+                    if stopped {
+                        // Whoever waits for the stop need not wait for what was said before it.
+                        info.state = RuntimeState::Exited;
+                    }
+                });
+            }
+            News::Gone(why) => {
+                life.reason.get_or_insert(why);
+                life.status = Some((None, None));
+                self.show(|info| info.pid = None);
+            }
+        }
+    }
+
+    /// The holder was full and did not read the runtime: people are told why it stood still.
+    fn full(&mut self, life: &mut Life, since: SystemTime) {
+        let since: Timestamp = since.into();
+        let message = "it said more than its holder keeps for a gateway that does not take it, and had to wait";
+        let body = serde_json::json!({ "code": "held_back", "message": message, "since": since });
+        life.routes.said(Said::Event { native: None, draft: Draft::new(Kind::Error, &body) });
+        self.send(life);
+    }
+
+    /// Passes on what the runtime wrote.
+    fn heard(&mut self, life: &mut Life, bytes: &Bytes) {
+        life.lines.room().extend_from_slice(bytes);
+        while let Some(line) = life.lines.next() {
+            life.offset = life.lines.offset();
+            life.routes.at(life.offset);
+            self.line(life, line);
+            self.catch_up(life);
+        }
+        life.offset = life.lines.offset();
+        self.send(life);
+        if life.offset - life.stated >= SETTLE_BYTES {
+            self.settle(life);
+        }
+    }
+
+    /// Gives the holder the state that goes with what was heard, and lets it forget what all sessions have kept.
+    fn settle(&mut self, life: &mut Life) {
+        life.settle_due = None;
+        if !life.replay.is_empty() || life.broken {
+            return;
+        }
+        if !life.outlive {
+            life.held.ack(life.offset);
+            life.stated = life.offset;
+            return;
+        }
+        if life.offset > life.stated {
+            let state = life.state(&self.spec);
+            life.held.state(life.offset, state);
+            life.states.push_back(life.offset);
+            life.stated = life.offset;
+        }
+        let kept = life.ledger.kept(life.offset);
+        let mut safe = None;
+        while life.states.front().is_some_and(|offset| *offset <= kept) {
+            safe = life.states.pop_front();
+        }
+        if let Some(offset) = safe {
+            life.held.ack(offset);
+        }
+        if !life.states.is_empty() {
+            life.settle_due = Some(Instant::now() + SETTLE_EVERY);
+        }
     }
 
     fn death(&self, mut life: Life) -> Death {
-        let (code, signal) = life.status.flatten().map_or((None, None), process::ended);
+        let (code, signal) = life.status.take().unwrap_or_default();
         let reason = life.reason.take().or_else(|| self.stop.map(str::to_owned));
         let reason = reason.or_else(|| {
             let words = life.routes.last_words()?;
@@ -311,6 +582,7 @@ impl Driver {
             tokio::select! {
                 biased;
                 () = self.end.stop.notified(), if self.stop.is_none() => self.stop = Some(STOPPED),
+                () = self.leave.notified(), if self.stop.is_none() => self.stop = Some(STOPPED),
                 order = self.end.orders.recv(), if self.stop != Some(UNUSED) => match order {
                     Some(order) => self.wait_to_open(order),
                     None => self.stop = Some(UNUSED),
@@ -387,26 +659,6 @@ impl Driver {
 
     // === what the runtime says ===
 
-    /// Passes on the lines of a read, and then what they said.
-    fn hear(&mut self, life: &mut Life) {
-        while let Some(line) = life.lines.next() {
-            self.line(life, line);
-        }
-        self.send(life);
-    }
-
-    /// Reads no more. `held` if somebody else still holds the pipe.
-    fn hang_up(&mut self, life: &mut Life, held: bool) {
-        life.stdout = None;
-        if held && life.reason.is_none() {
-            life.reason = Some("another process still holds its stdout; what that says is not heard".into());
-        }
-        if let Some(line) = life.lines.finish() {
-            self.line(life, line);
-        }
-        self.send(life);
-    }
-
     fn line(&mut self, life: &mut Life, line: Line) {
         let (frame, reason) = match line {
             Line::Whole(frame) if life.broken => (frame, "the gateway failed on an earlier message".to_owned()),
@@ -439,14 +691,13 @@ impl Driver {
             let at = Instant::now() + after;
             life.wake = Some(life.wake.map_or(at, |wake| wake.min(at)));
         }
-        for frame in std::mem::take(&mut life.step.frames) {
-            life.write(frame, &self.settings);
-        }
+        self.write(life);
         for said in std::mem::take(&mut life.step.said) {
             match said {
                 Said::Ready { agent } => {
                     life.ready.get_or_insert_with(Instant::now);
                     life.handshake = None;
+                    (life.kept_ready, life.agent) = (true, agent.clone());
                     if life.ending.is_none() && life.status.is_none() {
                         self.show(|info| {
                             info.state = RuntimeState::Ready;
@@ -459,8 +710,36 @@ impl Driver {
                     life.handshake = None;
                     life.end(message, &self.settings);
                 }
+                Said::Found { native, cwd, title } => {
+                    if self.end.found.try_send(Found { native, cwd, title }).is_err() {
+                        self.show(|info| info.problem = Some("it has more sessions than could be opened here".into()));
+                    }
+                }
                 said => life.routes.said(said),
             }
+        }
+    }
+
+    /// Writes what the step wants written, with the state that knows of it.
+    fn write(&mut self, life: &mut Life) {
+        let mut frames = std::mem::take(&mut life.step.frames);
+        // What is heard again was answered by the gateway that heard it first.
+        let answered = !life.replay.is_empty();
+        if frames.is_empty() || answered || life.ending.is_some() || life.status.is_some() {
+            return;
+        }
+        let frame = if frames.len() == 1 { frames.swap_remove(0) } else { frames.concat().into() };
+        let state = if life.outlive && !life.broken { life.state(&self.spec) } else { Bytes::new() };
+        match life.held.put(life.offset, state, frame) {
+            Ok(()) => {
+                if life.outlive {
+                    life.stated = life.offset;
+                    life.states.push_back(life.offset);
+                    life.settle_due.get_or_insert_with(|| Instant::now() + SETTLE_EVERY);
+                }
+            }
+            Err(Unwritten::Full) => life.end("it does not read its stdin".into(), &self.settings),
+            Err(Unwritten::Closed) => life.doom("it closed its stdin", self.settings.linger),
         }
     }
 
@@ -475,8 +754,14 @@ impl Driver {
                 dialect.command(Command::Answer { key, decision: Decision::Withdrawn }, out);
             });
         }
-        for (inlet, batch) in life.routes.take() {
-            self.out.push(inlet, batch);
+        let (from, to) = (life.lent, life.offset);
+        for (inlet, said) in life.routes.take() {
+            let upto = life.outlive.then(|| life.ledger.lend(from, to));
+            self.out.push(inlet, FromRuntime::Said(said, upto));
+        }
+        life.lent = to;
+        if life.offset > life.stated {
+            life.settle_due.get_or_insert_with(|| Instant::now() + SETTLE_EVERY);
         }
     }
 
@@ -517,27 +802,21 @@ impl Driver {
         {
             life.end(why.to_owned(), &self.settings);
         }
+        if passed(&life.settle_due) {
+            self.settle(life);
+        }
         let Some(ending) = &mut life.ending else { return true };
         if ending.until > now {
             return true;
         }
-        match ending.phase {
-            Phase::Stdin => {
-                process::terminate(&life.child);
-                *ending = Ending { phase: Phase::Term, until: now + self.settings.stop_term };
-            }
-            Phase::Term => {
-                process::kill(&life.child);
-                *ending = Ending { phase: Phase::Kill, until: now + self.settings.stop_kill };
-            }
-            Phase::Kill => {
-                let reason = life.reason.take().unwrap_or_default();
-                life.reason = Some(format!("{reason}; it was killed and the kernel did not let it go"));
-                self.hang_up(life, false);
-                return false;
-            }
+        if !ending.killed {
+            life.held.kill();
+            *ending = Ending { killed: true, until: now + self.settings.stop_kill };
+            return true;
         }
-        true
+        let reason = life.reason.take().unwrap_or_default();
+        life.reason = Some(format!("{reason}; it was killed and the kernel did not let it go"));
+        false
     }
 
     /// Shows how the runtime stands.
@@ -557,17 +836,16 @@ const UNUSED: &str = "nobody uses it any more";
 /// One start of the process, and what is known of it.
 struct Life {
     generation: u64,
-    child: Child,
-    /// `None` once it has ended, or is not waited for any more.
-    stdout: Option<ChildStdout>,
+    held: Held,
     lines: Lines,
     dialect: Box<dyn Dialect>,
     step: Outbox,
-    writer: Writer,
     stderr: Stderr,
     routes: Routes,
     /// Since when sessions can be opened.
     ready: Option<Instant>,
+    agent: Option<String>,
+    kept_ready: bool,
     hopeless: bool,
     /// The dialect failed: what is still said is shown as it is.
     broken: bool,
@@ -576,43 +854,108 @@ struct Life {
     told: bool,
     /// Why it was made to end.
     reason: Option<String>,
-    /// Some once the process is gone; the inner one is missing if the system could not say how.
-    status: Option<Option<ExitStatus>>,
-    /// Bytes still to be read once the process is gone.
-    left: usize,
+    /// Its exit code, or the signal that killed it, once it is gone.
+    status: Option<(Option<i32>, Option<String>)>,
     handshake: Option<Instant>,
     wake: Option<Instant>,
     /// When it is made to end unless it ends by itself, and why.
     doom: Option<(Instant, &'static str)>,
     stderr_due: Option<Instant>,
     stderr_shown: Option<Instant>,
+    /// When it last said something, as was shown.
+    heard_at: Instant,
+    /// Output that was taken from the holder and waits for room in the sessions, and its bytes.
+    stash: VecDeque<Bytes>,
+    stashed: usize,
+    /// Whether it outlives the gateway: only then is what follows needed.
+    outlive: bool,
+    /// How much of its output was heard, in whole lines.
+    offset: u64,
+    /// Up to where it is on its way to sessions.
+    lent: u64,
+    ledger: Arc<Ledger>,
+    /// Up to where the holder has a state, and all states that it has, but the one it goes back to.
+    stated: u64,
+    states: VecDeque<u64>,
+    settle_due: Option<Instant>,
+    /// States of an earlier gateway that are still to be taken over.
+    replay: VecDeque<(u64, Bytes)>,
+    /// Sessions to be told when that is done.
+    sessions: Vec<Inlet>,
 }
 
-/// How far a process on its way out has been pushed.
+/// A process on its way out: its holder pushes it.
 struct Ending {
-    phase: Phase,
-    /// When to push harder.
+    /// When to push harder ourselves.
     until: Instant,
-}
-
-enum Phase {
-    Stdin,
-    Term,
-    Kill,
+    killed: bool,
 }
 
 impl Life {
+    fn new(generation: u64, held: Held, dialect: Box<dyn Dialect>, settings: &Settings, outlive: bool) -> Self {
+        held.set_write_max(settings.write_max);
+        Self {
+            generation,
+            held,
+            lines: Lines::new(settings.line_max),
+            dialect,
+            step: Outbox::default(),
+            stderr: Stderr::default(),
+            routes: Routes::default(),
+            ready: None,
+            agent: None,
+            kept_ready: false,
+            hopeless: false,
+            broken: false,
+            ending: None,
+            told: false,
+            reason: None,
+            status: None,
+            handshake: None,
+            wake: None,
+            doom: None,
+            stderr_due: None,
+            stderr_shown: None,
+            heard_at: Instant::now() - HEARD_EVERY,
+            stash: VecDeque::new(),
+            stashed: 0,
+            outlive,
+            offset: 0,
+            lent: 0,
+            ledger: Arc::default(),
+            stated: 0,
+            states: VecDeque::new(),
+            settle_due: None,
+            replay: VecDeque::new(),
+            sessions: Vec::new(),
+        }
+    }
+
+    /// What the next gateway needs, as of now.
+    fn state(&self, spec: &RuntimeSpec) -> Bytes {
+        let over = self.lines.over();
+        let kept = Kept {
+            spec: spec.clone(),
+            generation: self.generation,
+            ready: self.kept_ready,
+            agent: self.agent.clone(),
+            over: over.map(|over| (data_encoding::HEXLOWER.encode(&over.head), over.dropped)),
+        };
+        kept.write(&self.dialect.save().unwrap_or_default())
+    }
+
     /// The next deadline.
     fn due(&self) -> Option<Instant> {
         let living = self.status.is_none();
         let doom = self.doom.as_ref().map(|(at, _)| *at).filter(|_| living && self.ending.is_none());
         let ending = self.ending.as_ref().map(|ending| ending.until).filter(|_| living);
         let handshake = self.handshake.filter(|_| living);
-        let wake = self.wake.filter(|_| living);
-        [doom, ending, handshake, wake, self.stderr_due].into_iter().flatten().min()
+        let wake = self.wake.filter(|_| living && self.replay.is_empty());
+        let settle = self.settle_due.filter(|_| living);
+        [doom, ending, handshake, wake, settle, self.stderr_due].into_iter().flatten().min()
     }
 
-    /// Begins the end: stdin is closed.
+    /// Begins the end: stdin is closed; the holder sees to the rest.
     fn end(&mut self, why: String, settings: &Settings) {
         if self.ending.is_some() || self.status.is_some() {
             return;
@@ -620,8 +963,9 @@ impl Life {
         self.reason = Some(why);
         self.doom = None;
         self.handshake = None;
-        self.writer.close();
-        self.ending = Some(Ending { phase: Phase::Stdin, until: Instant::now() + settings.stop_stdin });
+        self.held.stop(settings.stop_stdin, settings.stop_term);
+        let until = Instant::now() + settings.stop_stdin + settings.stop_term + settings.linger;
+        self.ending = Some(Ending { until, killed: false });
     }
 
     /// Gives it a moment to end by itself.
@@ -629,25 +973,6 @@ impl Life {
         if self.ending.is_none() && self.doom.is_none() {
             self.doom = Some((Instant::now() + linger, why));
         }
-    }
-
-    fn write(&mut self, frame: Bytes, settings: &Settings) {
-        if self.ending.is_some() || self.status.is_some() {
-            return;
-        }
-        match self.writer.put(frame) {
-            Ok(()) => {}
-            Err(Unwritten::Full) => self.end("it does not read its stdin".into(), settings),
-            Err(Unwritten::Closed) => self.doom("it closed its stdin", settings.linger),
-        }
-    }
-}
-
-/// Reads once. Cancellation safe.
-async fn read(stdout: &mut Option<ChildStdout>, lines: &mut Lines) -> std::io::Result<usize> {
-    match stdout {
-        Some(stdout) => stdout.read_buf(lines.room()).await,
-        None => std::future::pending().await,
     }
 }
 

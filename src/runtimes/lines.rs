@@ -36,16 +36,37 @@ pub(super) struct Lines {
     max: usize,
     /// The line that is being skipped.
     over: Option<Over>,
+    /// Bytes of the stream that are in no line to come.
+    offset: u64,
 }
 
-struct Over {
-    head: Bytes,
-    dropped: u64,
+/// A line that is being skipped.
+#[derive(Clone)]
+pub(super) struct Over {
+    /// Its beginning.
+    pub(super) head: Bytes,
+    /// Bytes dropped so far.
+    pub(super) dropped: u64,
 }
 
 impl Lines {
     pub(super) fn new(max: usize) -> Self {
-        Self { buf: BytesMut::with_capacity(READ), scanned: 0, max, over: None }
+        Self { buf: BytesMut::with_capacity(READ), scanned: 0, max, over: None, offset: 0 }
+    }
+
+    /// A state in the middle of a stream: at this offset, and maybe in a line that is being skipped.
+    pub(super) fn at(max: usize, offset: u64, over: Option<Over>) -> Self {
+        Self { over, offset, ..Self::new(max) }
+    }
+
+    /// How much of the stream is over and done with: [`at`](Self::at) there goes on as this does.
+    pub(super) fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// The line that is being skipped.
+    pub(super) fn over(&self) -> Option<&Over> {
+        self.over.as_ref()
     }
 
     /// Where to read into; what was there stays.
@@ -66,6 +87,7 @@ impl Lines {
             };
             let mut line = self.buf.split_to(self.scanned + at + 1).freeze();
             self.scanned = 0;
+            self.offset += line.len() as u64;
             line.truncate(line.len() - 1);
             if let Some(over) = self.over.take() {
                 return Some(Line::Cut { head: over.head, dropped: over.dropped + line.len() as u64 });
@@ -98,10 +120,12 @@ impl Lines {
         self.scanned = self.buf.len();
         if let Some(over) = &mut self.over {
             over.dropped += self.buf.len() as u64;
+            self.offset += self.buf.len() as u64;
             self.buf.clear();
             self.scanned = 0;
         } else if self.buf.len() > self.max {
             self.over = Some(cut(&self.buf, self.max));
+            self.offset += self.buf.len() as u64;
             self.buf = BytesMut::with_capacity(READ);
             self.scanned = 0;
         }

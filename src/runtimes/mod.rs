@@ -15,23 +15,30 @@ mod routes;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
+use self::driver::{Birth, Kept, Survivor};
+use self::held::{Held, News};
 use crate::dialects::{self, Make};
-use crate::model::{Connect, RuntimeInfo, RuntimeSpec, RuntimeState};
-use crate::sessions::{Launcher, Link};
+use crate::model::{Connect, RuntimeId, RuntimeInfo, RuntimeSpec, RuntimeState};
+use crate::sessions::{Adopted, Launcher, Left, Link};
 
 pub use presets::{Preset, PresetError, preset, presets};
 
 /// Longest line of a runtime that is passed on, in bytes; of a longer one the first MiB is kept and the rest counted.
 const LINE_MAX: usize = 64 * 1024 * 1024;
+
+/// What a holder keeps for a gateway that does not take it, beside the longest line, in bytes (16 MiB). With more the
+/// runtime waits.
+const SPOOL_MORE: usize = 16 * 1024 * 1024;
 
 /// What may wait for a runtime's stdin, in bytes (and one frame); with more the runtime is stuck, and stopped.
 const WRITE_MAX: usize = 8 * 1024 * 1024;
@@ -69,12 +76,16 @@ const GIVE_UP: u32 = 5;
 /// What the back door needs to know, and how patient it is. The defaults are for use, the fields for tests.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The `plexus` program: every runtime is started as `plexus hold --parent PID -- PROGRAM ARGS`.
+    /// The `plexus` program: every runtime is started as `plexus hold --socket PATH -- PROGRAM ARGS`.
     pub hold_exe: PathBuf,
+    /// The folder of the holders' sockets, where the next gateway finds them.
+    pub holders: PathBuf,
     /// The environment that runtimes get their allowed variables from.
     pub env: Arc<BTreeMap<OsString, OsString>>,
     /// Longest line passed on, in bytes. 64 MiB.
     pub line_max: usize,
+    /// What a holder keeps beside the longest line, in bytes. 16 MiB.
+    pub spool_more: usize,
     /// What may wait for a runtime's stdin, in bytes. 8 MiB.
     pub write_max: usize,
     /// From the end of stdin to SIGTERM. 2 s.
@@ -99,11 +110,13 @@ pub struct Settings {
 
 impl Settings {
     /// The settings for use, with this process's environment.
-    pub fn new(hold_exe: PathBuf) -> Self {
+    pub fn new(hold_exe: PathBuf, holders: PathBuf) -> Self {
         Self {
             hold_exe,
+            holders,
             env: Arc::new(std::env::vars_os().collect()),
             line_max: LINE_MAX,
+            spool_more: SPOOL_MORE,
             write_max: WRITE_MAX,
             stop_stdin: STOP_STDIN,
             stop_term: STOP_TERM,
@@ -124,39 +137,50 @@ impl Settings {
 }
 
 /// Every driver there is.
-#[derive(Debug)]
 pub struct Runtimes {
     settings: Arc<Settings>,
     drivers: Mutex<Drivers>,
+    left: Mutex<HashMap<RuntimeId, (RuntimeSpec, Survivor)>>,
     make: fn(&str) -> Option<Make>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Drivers {
     closed: bool,
-    running: Vec<(Arc<Notify>, JoinHandle<()>)>,
+    running: Vec<Running>,
+}
+
+/// A driver at work.
+struct Running {
+    leave: Arc<Notify>,
+    task: JoinHandle<()>,
 }
 
 impl Runtimes {
     /// A back door without runtimes.
     pub fn new(settings: Settings) -> Self {
-        Self { settings: Arc::new(settings), drivers: Mutex::default(), make: dialects::find }
+        Self::speaking(settings, dialects::find)
     }
 
-    /// Stops every runtime and waits until all are gone, each stopped as [`Link::stop`] says, all at once; starts none
-    /// any more. It takes no longer than a stop can take (15 s); what is left even then, its holder ends when the gateway
-    /// ends. Not cancellation safe: call it once, to its end.
+    /// A back door whose runtimes speak other dialects than the usual ones.
+    pub fn speaking(settings: Settings, make: fn(&str) -> Option<Make>) -> Self {
+        Self { settings: Arc::new(settings), drivers: Mutex::default(), left: Mutex::default(), make }
+    }
+
+    /// Leaves every runtime that outlives the gateway to the next one, stops the others as [`Link::stop`] says, all at
+    /// once, and waits until that is done; starts none any more. It takes no longer than a stop can take (15 s); what is
+    /// left even then, its holder ends when the gateway ends. Not cancellation safe: call it once, to its end.
     pub async fn shutdown(&self) {
         let running = {
             let mut drivers = self.drivers();
             drivers.closed = true;
             std::mem::take(&mut drivers.running)
         };
-        running.iter().for_each(|(stop, _)| stop.notify_one());
+        running.iter().for_each(|running| running.leave.notify_one());
         let until = tokio::time::Instant::now() + self.settings.stop();
-        for (_, mut driver) in running {
-            if tokio::time::timeout_at(until, &mut driver).await.is_err() {
-                driver.abort();
+        for mut running in running {
+            if tokio::time::timeout_at(until, &mut running.task).await.is_err() {
+                running.task.abort();
             }
         }
     }
@@ -164,6 +188,81 @@ impl Runtimes {
     fn drivers(&self) -> MutexGuard<'_, Drivers> {
         self.drivers.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    fn left_ones(&self) -> MutexGuard<'_, HashMap<RuntimeId, (RuntimeSpec, Survivor)>> {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn start(&self, spec: RuntimeSpec, make: Make, info: RuntimeInfo, birth: Birth) -> Result<Link, String> {
+        let mut drivers = self.drivers();
+        if drivers.closed {
+            return Err("the gateway is stopping".into());
+        }
+        let (link, end) = Link::new(info);
+        let leave = Arc::new(Notify::new());
+        let drive = driver::drive(spec, make, end, Arc::clone(&self.settings), Arc::clone(&leave), birth);
+        let task = tokio::spawn(drive);
+        drivers.running.retain(|running| !running.task.is_finished());
+        drivers.running.push(Running { leave, task });
+        Ok(link)
+    }
+
+    /// Looks for what earlier gateways left. Holders that nothing can be made of are stopped.
+    async fn look(&self) -> Vec<Left> {
+        for path in Held::all(&self.settings.holders).await {
+            let (held, welcome) = match Held::find(&path).await {
+                Ok(found) => found,
+                Err(why) => {
+                    tracing::warn!(%why, "a holder was left alone");
+                    continue;
+                }
+            };
+            let kept = welcome.blobs.last().and_then(|(_, blob)| Some(Kept::read(blob)?.0));
+            let Some(kept) = kept.filter(|kept| (self.make)(&kept.spec.dialect).is_some()) else {
+                tracing::warn!(path = %path.display(), "a holder without a state that this version can read is stopped");
+                self.end(held);
+                continue;
+            };
+            let survivor = Survivor { held, welcome, generation: kept.generation, sessions: Vec::new() };
+            let older = self.left_ones().insert(kept.spec.id.clone(), (kept.spec, survivor));
+            if let Some((spec, older)) = older {
+                tracing::warn!(runtime_id = %spec.id, "of two runtimes with one name one is stopped");
+                self.end(older.held);
+            }
+        }
+        let left = self.left_ones();
+        left.values().map(|(spec, left)| Left { spec: spec.clone(), generation: left.generation }).collect()
+    }
+
+    /// Ends a runtime that nobody can go on with.
+    fn end(&self, mut held: Held) {
+        let (stdin, term, most) = (self.settings.stop_stdin, self.settings.stop_term, self.settings.stop());
+        tokio::spawn(async move {
+            held.stop(stdin, term);
+            let gone = async { while !matches!(held.next().await, News::Exited { .. } | News::Gone(_)) {} };
+            let _ = tokio::time::timeout(most, gone).await;
+            held.bye();
+        });
+    }
+}
+
+fn info(spec: &RuntimeSpec, generation: u64) -> Result<RuntimeInfo, String> {
+    let cwd = spec.cwd.to_str().ok_or_else(|| format!("cwd {} is not UTF-8", spec.cwd.display()))?.to_owned();
+    Ok(RuntimeInfo {
+        runtime_id: spec.id.clone(),
+        dialect: spec.dialect.clone(),
+        state: RuntimeState::Starting,
+        connect: spec.connect.clone(),
+        cwd,
+        agent: None,
+        pid: None,
+        generation,
+        problem: None,
+        stderr_tail: String::new(),
+        outlives: spec.outlive && matches!(spec.connect, Connect::Command(_)),
+        heard_at: None,
+        updated_at: SystemTime::now().into(),
+    })
 }
 
 impl Launcher for Runtimes {
@@ -172,29 +271,20 @@ impl Launcher for Runtimes {
         check(&spec)?;
         let make = (self.make)(&spec.dialect).ok_or_else(|| unknown_dialect(&spec.dialect))?;
         spec.cwd = std::path::absolute(&spec.cwd).map_err(|error| format!("cwd {}: {error}", spec.cwd.display()))?;
-        let cwd = spec.cwd.to_str().ok_or_else(|| format!("cwd {} is not UTF-8", spec.cwd.display()))?.to_owned();
-        let mut drivers = self.drivers();
-        if drivers.closed {
-            return Err("the gateway is stopping".into());
-        }
-        let (link, end) = Link::new(RuntimeInfo {
-            runtime_id: spec.id.clone(),
-            dialect: spec.dialect.clone(),
-            state: RuntimeState::Starting,
-            connect: spec.connect.clone(),
-            cwd,
-            agent: None,
-            pid: None,
-            generation: 1,
-            problem: None,
-            stderr_tail: String::new(),
-            updated_at: SystemTime::now().into(),
-        });
-        let stop = Arc::clone(&end.stop);
-        let driver = tokio::spawn(driver::drive(spec, make, end, Arc::clone(&self.settings)));
-        drivers.running.retain(|(_, driver)| !driver.is_finished());
-        drivers.running.push((stop, driver));
-        Ok(link)
+        let info = info(&spec, 1)?;
+        self.start(spec, make, info, Birth::New)
+    }
+
+    fn left(&self) -> Pin<Box<dyn Future<Output = Vec<Left>> + Send + '_>> {
+        Box::pin(self.look())
+    }
+
+    fn adopt(&self, id: &RuntimeId, sessions: Vec<Adopted>) -> Result<Link, String> {
+        let left = self.left_ones().remove(id);
+        let (spec, survivor) = left.ok_or_else(|| format!("there is no runtime {id} to take over"))?;
+        let make = (self.make)(&spec.dialect).ok_or_else(|| unknown_dialect(&spec.dialect))?;
+        let info = info(&spec, survivor.generation)?;
+        self.start(spec, make, info, Birth::Found(Box::new(Survivor { sessions, ..survivor })))
     }
 }
 

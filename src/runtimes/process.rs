@@ -1,19 +1,11 @@
-//! An agent's process: found, started behind its holder with a small environment, listened to, signalled.
+//! An agent's process: how it is found, which environment it gets, what of its words may be shown.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-use std::process::{ExitStatus, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::process::ExitStatus;
 
-use bytes::Bytes;
-use rustix::process::{Pid, Signal};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
-use tokio::sync::{Notify, mpsc};
-use tokio::task::JoinHandle;
+use rustix::process::Signal;
 
 use super::presets;
 use crate::model::RuntimeSpec;
@@ -23,12 +15,6 @@ const STDERR_KEPT: usize = 64 * 1024;
 
 /// How much of it is shown, in bytes before escaping.
 const STDERR_SHOWN: usize = 4 * 1024;
-
-/// Frames that wait for a runtime's stdin; with more the runtime is stuck, and stopped.
-const WRITE_FRAMES: usize = 4096;
-
-/// Frames up to this many bytes together go out in one write.
-const WRITE_MERGED: usize = 64 * 1024;
 
 /// Variables that every runtime gets from the gateway's own environment: what a program needs to find its files, its
 /// language, its terminal and its way to the network. A name ending in `*` stands for all that begin so.
@@ -112,83 +98,14 @@ fn runnable(at: &Path) -> bool {
     at.is_file() && rustix::fs::access(at, rustix::fs::Access::EXEC_OK).is_ok()
 }
 
-/// A process that was started: the holder, and its pipes.
-pub(super) struct Started {
-    pub(super) child: Child,
-    pub(super) stdin: ChildStdin,
-    pub(super) stdout: ChildStdout,
-    pub(super) stderr: ChildStderr,
-}
-
-/// Starts the runtime's program behind `hold`, the gateway's own program.
-///
-/// # Errors
-/// In words: no such folder, no such program, no more processes.
-pub(super) async fn start(
-    spec: &RuntimeSpec,
-    argv: &[String],
-    hold: &Path,
-    own: Arc<BTreeMap<OsString, OsString>>,
-) -> Result<Started, String> {
-    let Some((program, args)) = argv.split_first() else { return Err("its command is empty".into()) };
-    let env = environment(&own, spec);
-    let (name, cwd, path) = (program.clone(), spec.cwd.clone(), env.get(OsStr::new("PATH")).cloned());
-    // Folders may lie on slow disks.
-    let found = tokio::task::spawn_blocking(move || {
-        if !cwd.is_dir() {
-            return Err(format!("the folder {} does not exist", cwd.display()));
-        }
-        find(&name, path.as_deref(), &cwd)
-    });
-    let program = found.await.map_err(|error| error.to_string())??;
-    // A child that is dropped is not killed: its holder sees the gateway end and takes the whole family along, which a
-    // killed holder could not.
-    let mut child = Command::new(hold)
-        .args(["hold", "--parent", &std::process::id().to_string(), "--"])
-        .arg(&program)
-        .args(args)
-        .current_dir(&spec.cwd)
-        .env_clear()
-        .envs(env)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .process_group(0)
-        .spawn()
-        .map_err(|error| format!("{}: {error}", hold.display()))?;
-    match (child.stdin.take(), child.stdout.take(), child.stderr.take()) {
-        (Some(stdin), Some(stdout), Some(stderr)) => Ok(Started { child, stdin, stdout, stderr }),
-        _ => Err("its pipes are missing".into()),
-    }
-}
-
-/// Asks the holder to end its family; it then ends itself. A child that was reaped is left alone, whoever has its
-/// number now.
-pub(super) fn terminate(child: &Child) {
-    if let Some(pid) = pid(child) {
-        let _ = rustix::process::kill_process(pid, Signal::TERM);
-    }
-}
-
-/// Kills the holder and its whole group.
-pub(super) fn kill(child: &Child) {
-    if let Some(pid) = pid(child) {
-        let _ = rustix::process::kill_process_group(pid, Signal::KILL);
-    }
-}
-
-/// The process, unless it was reaped.
-fn pid(child: &Child) -> Option<Pid> {
-    child.id().and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw)
-}
-
 /// How a process ended: its exit code, or the name of the signal that killed it.
 pub(super) fn ended(status: ExitStatus) -> (Option<i32>, Option<String>) {
     use std::os::unix::process::ExitStatusExt;
     (status.code(), status.signal().map(signal_name))
 }
 
-fn signal_name(number: i32) -> String {
+/// What a signal is called.
+pub(super) fn signal_name(number: i32) -> String {
     let known = [
         (Signal::HUP, "SIGHUP"),
         (Signal::INT, "SIGINT"),
@@ -213,18 +130,7 @@ fn signal_name(number: i32) -> String {
     name.unwrap_or_else(|| format!("signal {number}"))
 }
 
-// === stdin ===
-
-/// A runtime's stdin: frames wait here, so that nobody waits for the runtime.
-pub(super) struct Writer {
-    /// `None` once closed.
-    frames: Option<mpsc::Sender<Bytes>>,
-    queued: Arc<AtomicUsize>,
-    max: usize,
-    task: JoinHandle<std::io::Result<()>>,
-}
-
-/// Why a frame was not taken.
+/// Why a frame for a runtime's stdin was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unwritten {
     /// Too much waits already.
@@ -233,145 +139,27 @@ pub(super) enum Unwritten {
     Closed,
 }
 
-impl Writer {
-    /// Starts writing to `stdin`; at most `max` bytes and one frame wait.
-    pub(super) fn new(stdin: ChildStdin, max: usize) -> Self {
-        let (frames, rx) = mpsc::channel(WRITE_FRAMES);
-        let queued = Arc::new(AtomicUsize::new(0));
-        let task = tokio::spawn(write(stdin, rx, Arc::clone(&queued)));
-        Self { frames: Some(frames), queued, max, task }
-    }
-
-    /// Takes a frame, at once.
-    pub(super) fn put(&self, frame: Bytes) -> Result<(), Unwritten> {
-        let Some(frames) = &self.frames else { return Err(Unwritten::Closed) };
-        // A frame of any size is fine while little waits: only what piles up says that nobody reads.
-        if self.queued.load(Ordering::Relaxed) >= self.max {
-            return Err(Unwritten::Full);
-        }
-        let weight = frame.len();
-        self.queued.fetch_add(weight, Ordering::Relaxed);
-        frames.try_send(frame).map_err(|refused| {
-            self.queued.fetch_sub(weight, Ordering::Relaxed);
-            match refused {
-                mpsc::error::TrySendError::Full(_) => Unwritten::Full,
-                mpsc::error::TrySendError::Closed(_) => Unwritten::Closed,
-            }
-        })
-    }
-
-    /// Closes stdin once everything taken is written.
-    pub(super) fn close(&mut self) {
-        self.frames = None;
-    }
-
-    /// Waits until the runtime does not take its stdin any more. Never returns once it is closed by us.
-    pub(super) async fn broken(&mut self) {
-        if self.frames.is_some() && !self.task.is_finished() {
-            let _ = (&mut self.task).await;
-        }
-        if self.frames.is_none() {
-            std::future::pending::<()>().await;
-        }
-        // From now on `put` says so.
-        self.frames = None;
-    }
-}
-
-impl Drop for Writer {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
-async fn write(mut stdin: ChildStdin, mut rx: mpsc::Receiver<Bytes>, queued: Arc<AtomicUsize>) -> std::io::Result<()> {
-    let (mut batch, mut merged) = (Vec::new(), Vec::new());
-    while rx.recv_many(&mut batch, 64).await > 0 {
-        let weight: usize = batch.iter().map(Bytes::len).sum();
-        if batch.len() == 1 || weight > WRITE_MERGED {
-            for frame in &batch {
-                stdin.write_all(frame).await?;
-            }
-        } else {
-            merged.clear();
-            batch.iter().for_each(|frame| merged.extend_from_slice(frame));
-            stdin.write_all(&merged).await?;
-        }
-        stdin.flush().await?;
-        queued.fetch_sub(weight, Ordering::Relaxed);
-        batch.clear();
-    }
-    Ok(())
-}
-
-// === stderr ===
-
 /// The end of what a runtime writes to stderr.
-pub(super) struct Stderr {
-    kept: Arc<Kept>,
-    task: JoinHandle<()>,
-}
-
 #[derive(Default)]
-struct Kept {
-    text: Mutex<VecDeque<u8>>,
-    news: Notify,
-}
-
-impl Kept {
-    fn text(&self) -> MutexGuard<'_, VecDeque<u8>> {
-        self.text.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+pub(super) struct Stderr {
+    text: VecDeque<u8>,
 }
 
 impl Stderr {
-    /// Reads `stderr` to its end.
-    pub(super) fn new(mut stderr: ChildStderr) -> Self {
-        let kept = Arc::<Kept>::default();
-        let task = tokio::spawn({
-            let kept = Arc::clone(&kept);
-            async move {
-                let mut buf = vec![0; 8 * 1024];
-                while let Ok(read @ 1..) = stderr.read(&mut buf).await {
-                    let mut text = kept.text();
-                    text.extend(&buf[..read]);
-                    let old = text.len().saturating_sub(STDERR_KEPT);
-                    text.drain(..old);
-                    drop(text);
-                    kept.news.notify_one();
-                }
-            }
-        });
-        Self { kept, task }
-    }
-
-    /// Waits until there is more than the last time. Cancellation safe.
-    pub(super) async fn news(&self) {
-        self.kept.news.notified().await;
-    }
-
-    /// Waits for its end, at most `most`.
-    pub(super) async fn end(&mut self, most: Duration) {
-        if !self.task.is_finished() {
-            let _ = tokio::time::timeout(most, &mut self.task).await;
-        }
+    /// More of it.
+    pub(super) fn push(&mut self, more: &[u8]) {
+        self.text.extend(more);
+        let old = self.text.len().saturating_sub(STDERR_KEPT);
+        self.text.drain(..old);
     }
 
     /// The last few lines, fit to be shown.
     pub(super) fn tail(&self) -> String {
-        let text = self.kept.text();
-        let skipped = text.len().saturating_sub(STDERR_SHOWN);
-        let tail: Vec<u8> = text.iter().skip(skipped).copied().collect();
-        drop(text);
+        let skipped = self.text.len().saturating_sub(STDERR_SHOWN);
+        let tail: Vec<u8> = self.text.iter().skip(skipped).copied().collect();
         // Not from the middle of a character.
         let torn = tail.iter().take(3).take_while(|byte| skipped > 0 && **byte & 0xc0 == 0x80).count();
         shown(&tail[torn..])
-    }
-}
-
-impl Drop for Stderr {
-    fn drop(&mut self) {
-        self.task.abort();
     }
 }
 

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use crate::dialects::{AskKey, Command, Draft, Fault, Opening, Said};
 use crate::model::{NativeId, Ticket};
-use crate::sessions::{FromRuntime, Inlet, Order};
+use crate::sessions::{Adopted, Inlet, Order};
 
 /// What a runtime may say of sessions that are not open yet: messages …
 const EARLY_MAX: usize = 1024;
@@ -37,6 +37,12 @@ pub(super) struct Routes {
     batches: Vec<(Inlet, Vec<Said>)>,
     /// Questions that nobody is left to answer.
     unheard: Vec<AskKey>,
+    /// Where in the output what is said now stands.
+    at: u64,
+    /// Sessions that heard a part of it in an earlier gateway, and up to where.
+    heard: Vec<(Inlet, u64)>,
+    /// Whether an earlier gateway gave some of its orders.
+    adopted: bool,
 }
 
 impl Routes {
@@ -59,6 +65,33 @@ impl Routes {
             }
             Command::Call { .. } | Command::Cancel { .. } => {}
         }
+    }
+
+    /// A session that goes on from an earlier gateway: what was said up to where it has heard is not said again.
+    pub(super) fn adopt(&mut self, session: Adopted) {
+        let Adopted { native, inlet, heard, asks, prompt } = session;
+        self.natives.insert(native, inlet.clone());
+        self.asks.extend(asks.into_iter().map(|key| (key, inlet.clone())));
+        self.tickets.extend(prompt.map(|ticket| (ticket, inlet.clone())));
+        if prompt.is_some() {
+            self.prompted = Some(inlet.clone());
+        }
+        self.heard.push((inlet.clone(), heard));
+        self.adopted = true;
+        self.sessions.push(inlet);
+    }
+
+    /// What is said from now on stands here in the output.
+    pub(super) fn at(&mut self, offset: u64) {
+        self.at = offset;
+        if !self.heard.is_empty() {
+            self.heard.retain(|(_, heard)| *heard >= offset);
+        }
+    }
+
+    /// Whether a session knows this question.
+    pub(super) fn knows(&self, key: &AskKey) -> bool {
+        self.asks.contains_key(key)
     }
 
     /// Whether a session was opened, or is being opened.
@@ -130,14 +163,16 @@ impl Routes {
             }
             Said::Replied { ticket, reply } => match self.tickets.remove(&ticket) {
                 Some(inlet) => self.put(&inlet, Said::Replied { ticket, reply }),
+                // Who called was a client of an earlier gateway.
+                None if self.adopted => {}
                 None => self.stray("replied to a call that nobody made".into()),
             },
         }
     }
 
     /// What is to be delivered: one batch a session, in order.
-    pub(super) fn take(&mut self) -> impl Iterator<Item = (Inlet, FromRuntime)> + '_ {
-        self.batches.drain(..).map(|(inlet, said)| (inlet, FromRuntime::Said(said, None)))
+    pub(super) fn take(&mut self) -> Vec<(Inlet, Vec<Said>)> {
+        std::mem::take(&mut self.batches)
     }
 
     /// Questions that nobody is left to answer: the runtime must not wait for ever.
@@ -216,6 +251,9 @@ impl Routes {
     }
 
     fn put(&mut self, inlet: &Inlet, said: Said) {
+        if self.heard.iter().any(|(to, heard)| *heard >= self.at && to.same(inlet)) {
+            return;
+        }
         match self.batches.iter_mut().find(|(to, _)| to.same(inlet)) {
             Some((_, batch)) => batch.push(said),
             None => self.batches.push((inlet.clone(), vec![said])),
