@@ -51,7 +51,7 @@ if command -v flock >/dev/null 2>&1; then
     fi
 fi
 
-echo "agents: installing $(node -p 'Object.entries(require(process.argv[1]).dependencies).map(([n, v]) => n + "@" + v).join(", ")' "$here/package.json") with npm ci (about 700 MB on disk)"
+echo "agents: installing $(node -p 'Object.entries(require(process.argv[1]).dependencies).map(([n, v]) => n + "@" + v).join(", ")' "$here/package.json") with npm ci (about 1.8 GB on disk)"
 part=$(mktemp -d "$cache/$key.part.XXXXXX")
 trap 'rm -rf "$part"' EXIT
 trap 'exit 130' INT
