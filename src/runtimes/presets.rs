@@ -105,6 +105,70 @@ const PRESETS: &[Preset] = &[
         ..NONE
     },
     Preset {
+        name: "qwen",
+        about: "Qwen Code, over ACP",
+        program: "qwen",
+        args: &["--acp"],
+        install: Some("npm install -g @qwen-code/qwen-code"),
+        pass_env: &[
+            "QWEN_*",
+            "OPENAI_*",
+            "ANTHROPIC_API_KEY",
+            "BAILIAN_CODING_PLAN_API_KEY",
+            "DASHSCOPE_API_KEY",
+            "GEMINI_API_KEY",
+        ],
+        auth: &[("OPENAI_API_KEY", "openai")],
+        ..NONE
+    },
+    Preset {
+        name: "goose",
+        about: "Goose, over ACP (untested: as its documentation says)",
+        program: "goose",
+        args: &["acp"],
+        install: Some("see https://block.github.io/goose, or: brew install block-goose-cli"),
+        pass_env: &[
+            "GOOSE_*",
+            "ANTHROPIC_API_KEY",
+            "DATABRICKS_*",
+            "GOOGLE_API_KEY",
+            "GROQ_API_KEY",
+            "OLLAMA_HOST",
+            "OPENAI_*",
+            "OPENROUTER_API_KEY",
+        ],
+        ..NONE
+    },
+    Preset {
+        name: "copilot",
+        about: "GitHub Copilot CLI, over ACP (untested: as its documentation says)",
+        program: "copilot",
+        args: &["--acp"],
+        install: Some("npm install -g @github/copilot"),
+        pass_env: &["COPILOT_*", "GH_TOKEN", "GITHUB_TOKEN"],
+        ..NONE
+    },
+    Preset {
+        name: "cursor",
+        about: "Cursor CLI, over ACP (untested: as its documentation says)",
+        program: "cursor-agent",
+        args: &["acp"],
+        install: Some("see https://cursor.com/cli"),
+        pass_env: &["CURSOR_*"],
+        auth: &[("CURSOR_API_KEY", "cursor_login"), ("CURSOR_AUTH_TOKEN", "cursor_login")],
+        ..NONE
+    },
+    Preset {
+        name: "kimi",
+        about: "Kimi Code CLI, over ACP (untested: as its documentation says)",
+        program: "kimi",
+        args: &["acp"],
+        // It has no method to sign in over ACP: `kimi login` beforehand.
+        install: Some("uv tool install --python 3.13 kimi-cli"),
+        pass_env: &["KIMI_*"],
+        ..NONE
+    },
+    Preset {
         name: "codelia",
         about: "Codelia, over its UI protocol; CODELIA_RUNTIME_CMD and CODELIA_RUNTIME_ARGS name its runtime",
         dialect: "codelia",
@@ -209,7 +273,10 @@ mod tests {
             assert_eq!(preset.install.is_none(), preset.name == "demo");
         }
         let unknown = preset("gemni", Path::new("/p"), |_| None).unwrap_err().to_string();
-        assert!(unknown.contains("gemini, opencode, claude, codex, codelia, demo"), "{unknown}");
+        assert!(
+            unknown.contains("gemini, opencode, claude, codex, qwen, goose, copilot, cursor, kimi, codelia, demo"),
+            "{unknown}"
+        );
     }
 
     #[test]
@@ -220,6 +287,9 @@ mod tests {
         assert_eq!(made("codex", &[("OPENAI_API_KEY", "k")]).auth_method.as_deref(), Some("openai-api-key"));
         let both = [("OPENAI_API_KEY", "k"), ("CODEX_API_KEY", "k")];
         assert_eq!(made("codex", &both).auth_method.as_deref(), Some("codex-api-key"));
+        assert_eq!(made("qwen", &[("OPENAI_API_KEY", "k")]).auth_method.as_deref(), Some("openai"));
+        assert_eq!(made("cursor", &[("CURSOR_AUTH_TOKEN", "t")]).auth_method.as_deref(), Some("cursor_login"));
+        assert_eq!(made("kimi", &[("KIMI_API_KEY", "k")]).auth_method, None);
     }
 
     #[test]
