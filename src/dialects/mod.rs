@@ -56,7 +56,8 @@ pub trait Dialect: Send {
         None
     }
 
-    /// Takes over a state that [`save`](Self::save) wrote, in place of [`open`](Self::open); false if it is none.
+    /// Takes over a state that [`save`](Self::save) wrote, in place of [`open`](Self::open); false if it is none. A
+    /// [`wake`](Self::wake) follows at once: what the dialect had asked to be woken for is not known any more.
     fn restore(&mut self, _saved: &[u8]) -> bool {
         false
     }
@@ -446,7 +447,7 @@ pub enum Command {
 }
 
 /// A conversation to open again.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Resume {
     /// The runtime's own name for it.
     pub native: NativeId,

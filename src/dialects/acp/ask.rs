@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use bytes::Bytes;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::super::jsonrpc::{self, object, pretty, string};
@@ -12,6 +12,7 @@ use super::{ASKS_MAX, Acp, trouble};
 use crate::model::{Choice, Decision, Kind, NativeId, Offer, RequestType};
 
 /// A question that waits for its answer.
+#[derive(Serialize, Deserialize)]
 pub(super) enum Asked {
     /// `session/request_permission`, with the options it offers.
     Permission { native: NativeId, options: Vec<String> },

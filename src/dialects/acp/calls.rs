@@ -2,7 +2,7 @@
 //! `model.list` and `model.set` are translated, the rest is refused.
 
 use bytes::Bytes;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::super::jsonrpc::{self, Fields, INVALID_PARAMS, METHOD_NOT_FOUND, object, string};
@@ -27,6 +27,7 @@ const OWNED: [&str; 9] = [
 const SESSIONLESS: [&str; 1] = ["session/list"];
 
 /// What a call sets in its session, told to everybody once the agent said yes.
+#[derive(Serialize, Deserialize)]
 pub(super) enum Sets {
     /// The mode with this identifier.
     Mode(String),

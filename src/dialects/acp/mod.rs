@@ -1,11 +1,12 @@
 //! The Agent Client Protocol, version 1, client side. One file: a connection's state and every message that changes it.
 //!
 //! Gemini CLI, OpenCode, codex-acp and claude-agent-acp speak it. Schema:
-//! <https://agentclientprotocol.com/protocol/v1/schema>. Questions are read in `ask`, models in `models`, clients' own
-//! calls in `calls`.
+//! <https://agentclientprotocol.com/protocol/v1/schema>. The handshake and signing in are in `hello`, conversations that
+//! are opened and opened again in `open`, questions in `ask`, models in `models`, clients' own calls in `calls`.
 //!
 //! What it holds to, because agents are as they are:
-//! - A `session/update` passes as it came: the event's body is a part of the frame.
+//! - A `session/update` passes as it came: the event's body is a part of the frame. Only what an agent replays of a
+//!   conversation's past is marked as that, or left out.
 //! - Every question that is put to people gets one answer, and never a JSON-RPC error (an agent that gets one may never
 //!   answer again). A question that cannot be understood is answered `cancelled` at once, and logged.
 //! - An agent's request is never taken for an answer to ours: both sides count from 0.
@@ -13,7 +14,13 @@
 
 mod ask;
 mod calls;
+mod hello;
+#[cfg(test)]
+mod keep_tests;
 mod models;
+mod open;
+#[cfg(test)]
+mod open_tests;
 #[cfg(test)]
 mod tests;
 
@@ -24,21 +31,22 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::jsonrpc::{self, INTERNAL, METHOD_NOT_FOUND, Message, Text, object, string};
-use super::{AskKey, Command, Dialect, Draft, Fault, Opening, Outbox, RunEnd, Said, ToolMark};
+use super::{AskKey, Command, Dialect, Draft, Fault, Outbox, RunEnd, Said, ToolMark};
 use crate::model::{Decision, Kind, NativeId, RunStatus, RuntimeSpec, Ticket};
 use ask::Asked;
+use hello::{AUTH_REQUIRED, AuthMethod, Can};
 use models::Models;
+use open::{By, Past, Waiting, Wish};
 
-/// The version of the protocol that is spoken here.
-const VERSION: u64 = 1;
-/// ACP: the agent wants `authenticate` first.
-const AUTH_REQUIRED: i64 = -32000;
 /// ACP: the request was cancelled.
 const REQUEST_CANCELLED: i64 = -32800;
 /// Questions that may wait at a time on one connection; one more is answered `cancelled` at once, and logged.
 const ASKS_MAX: usize = 256;
-/// Tool calls remembered as mentioned; past it all are forgotten, and a question may mention one a second time.
+/// Tool calls under way remembered as mentioned; past it all are forgotten, and a question may mention one a second time.
 const SEEN_MAX: usize = 4096;
+
+/// What [`Acp::save`] writes is of this form; another gateway's of another form is not taken over.
+const FORM: u32 = 1;
 
 /// Makes a connection's state.
 pub(super) fn make(spec: &RuntimeSpec) -> Box<dyn Dialect> {
@@ -48,17 +56,20 @@ pub(super) fn make(spec: &RuntimeSpec) -> Box<dyn Dialect> {
         phase: Phase::Hello,
         authenticated: false,
         agent: None,
+        can: Can::default(),
         methods: Vec::new(),
         next: 0,
         pending: HashMap::new(),
         asks: HashMap::new(),
         models: HashMap::new(),
+        past: HashMap::new(),
+        waiting: Vec::new(),
         seen: HashSet::new(),
         last: None,
     })
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum Phase {
     Hello,
     Ready,
@@ -66,34 +77,48 @@ enum Phase {
 }
 
 /// What a request of ours was for.
+#[derive(Serialize, Deserialize)]
 enum Pending {
     Initialize,
-    Authenticate { then: Option<(Ticket, String)> },
-    Open { ticket: Ticket, cwd: String },
+    Authenticate { then: Option<Wish> },
+    Open { wish: Wish, by: By },
     Prompt { ticket: Ticket, native: NativeId },
     Call { ticket: Ticket, native: Option<NativeId>, sets: Option<calls::Sets> },
 }
 
-struct AuthMethod {
-    id: String,
-    name: String,
-    /// `env_var`, `terminal`; none for the plain sort.
-    sort: Option<String>,
-}
-
+/// Everything but the spec's part is saved: another gateway goes on with the same agent.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Acp {
+    #[serde(skip)]
     auth_method: Option<String>,
+    #[serde(skip)]
     session_meta: Option<Box<RawValue>>,
     phase: Phase,
     authenticated: bool,
     agent: Option<String>,
+    can: Can,
     methods: Vec<AuthMethod>,
     next: u64,
     pending: HashMap<u64, Pending>,
     asks: HashMap<AskKey, Asked>,
     models: HashMap<NativeId, Models>,
+    /// Conversations whose past may still be replayed.
+    past: HashMap<NativeId, Past>,
+    /// Conversations that are opened again later.
+    waiting: Vec<Waiting>,
+    /// Tool calls under way that were mentioned.
     seen: HashSet<(NativeId, String)>,
+    /// Memory shared by events in a row, no more.
+    #[serde(skip)]
     last: Option<NativeId>,
+}
+
+/// A saved state.
+#[derive(Serialize, Deserialize)]
+struct Saved<S> {
+    acp: u32,
+    state: S,
 }
 
 /// `session/update` read in one pass; anything else fails to be one and is read again as a [`Message`].
@@ -139,12 +164,7 @@ struct Named<'a> {
 
 impl Dialect for Acp {
     fn open(&mut self, out: &mut Outbox) {
-        let params = serde_json::json!({
-            "protocolVersion": VERSION,
-            "clientCapabilities": { "fs": { "readTextFile": false, "writeTextFile": false }, "terminal": false },
-            "clientInfo": { "name": "plexus", "version": env!("CARGO_PKG_VERSION") },
-        });
-        self.request(Pending::Initialize, "initialize", &params, out);
+        self.hello(out);
     }
 
     fn feed(&mut self, frame: Bytes, out: &mut Outbox) {
@@ -173,17 +193,11 @@ impl Dialect for Acp {
             return not_ready(command, out);
         }
         match command {
-            Command::Open { ticket, cwd, .. } => self.new_session(ticket, cwd, out),
-            Command::Prompt { ticket, native, content } => {
-                #[derive(Serialize)]
-                #[serde(rename_all = "camelCase")]
-                struct Params<'a> {
-                    session_id: &'a NativeId,
-                    prompt: &'a [Box<RawValue>],
-                }
-                let pending = Pending::Prompt { ticket, native: native.clone() };
-                self.request(pending, "session/prompt", &Params { session_id: &native, prompt: &content }, out);
+            Command::Open { ticket, cwd, resume } => {
+                self.open_session(Wish { ticket, cwd, resume, instead: None }, out);
             }
+            Command::Prompt { ticket, native, content } => self.prompt(ticket, native, content, out),
+            Command::Cancel { native, .. } if self.unprompt(&native, out) => {}
             Command::Cancel { native, .. } => {
                 out.frames.push(jsonrpc::notify("session/cancel", &serde_json::json!({ "sessionId": native })));
             }
@@ -192,6 +206,33 @@ impl Dialect for Acp {
                 self.call(ticket, native, &method, params.as_deref(), notify, out);
             }
         }
+    }
+
+    fn wake(&mut self, out: &mut Outbox) {
+        self.tick(out);
+    }
+
+    fn save(&self) -> Option<Vec<u8>> {
+        serde_json::to_vec(&Saved { acp: FORM, state: self }).ok()
+    }
+
+    fn restore(&mut self, saved: &[u8]) -> bool {
+        let Ok(Saved { acp: FORM, state }) = serde_json::from_slice::<Saved<Self>>(saved) else { return false };
+        let (auth_method, session_meta) = (self.auth_method.take(), self.session_meta.take());
+        *self = Self { auth_method, session_meta, ..state };
+        true
+    }
+
+    fn asks(&self) -> Vec<AskKey> {
+        self.asks.keys().cloned().collect()
+    }
+
+    fn prompts(&self) -> Vec<Ticket> {
+        let sent = self.pending.values().filter_map(|pending| match pending {
+            Pending::Prompt { ticket, .. } => Some(*ticket),
+            _ => None,
+        });
+        sent.chain(self.past.values().filter_map(Past::held)).collect()
     }
 }
 
@@ -256,6 +297,15 @@ impl Acp {
         self.seen.insert((native.clone(), tool.to_owned()))
     }
 
+    /// Notes where a tool call stands: one that is over is not asked about any more.
+    fn follow(&mut self, native: &NativeId, tool: &str, over: bool) {
+        if over {
+            self.seen.remove(&(native.clone(), tool.to_owned()));
+        } else {
+            self.see(native, tool);
+        }
+    }
+
     fn update(&mut self, frame: &Bytes, session: &str, update: &RawValue, out: &mut Outbox) {
         let native = self.native(session);
         let Some(head) = object::<Head<'_>>(update) else {
@@ -265,23 +315,27 @@ impl Acp {
         let Some(kind) = Kind::from_name(&head.session_update.0).filter(|kind| kind.is_acp()) else {
             return self.raw(frame, Some(native), "unknown session update", out);
         };
+        let Some(replayed) = self.is_past(&native, kind) else { return };
         let (mut tool, mut title) = (None, None);
         match kind {
             Kind::ToolCall | Kind::ToolCallUpdate => {
                 let Some(id) = head.tool_call_id.and_then(string) else {
                     return self.raw(frame, Some(native), "a tool call without an identifier", out);
                 };
-                self.see(&native, &id);
                 let over = matches!(head.status.and_then(string).as_deref(), Some("completed" | "failed"));
+                self.follow(&native, &id, over);
                 tool = Some(ToolMark { id: id.into_owned(), over });
             }
             Kind::SessionInfoUpdate => title = head.title.and_then(string).map(std::borrow::Cow::into_owned),
             Kind::ConfigOptionUpdate => {
-                self.models.entry(native.clone()).or_default().options_changed(update);
+                if let Some(models) = self.models.get_mut(&native) {
+                    models.options_changed(update);
+                }
             }
             _ => {}
         }
-        let draft = Draft { kind, body: jsonrpc::slice(frame, update), native: Some(frame.clone()), tool, title };
+        let body = if replayed { open::marked(update) } else { jsonrpc::slice(frame, update) };
+        let draft = Draft { kind, body, native: Some(frame.clone()), tool, title };
         out.said.push(Said::Event { native: Some(native), draft });
     }
 
@@ -336,33 +390,20 @@ impl Acp {
 
     fn reply(&mut self, frame: &Bytes, pending: Pending, reply: Result<&RawValue, Fault>, out: &mut Outbox) {
         match (pending, reply) {
-            (Pending::Initialize, Ok(result)) => self.initialized(result, out),
-            (Pending::Initialize, Err(fault)) => {
-                self.fail(format!("the agent refused the handshake: {} ({})", fault.message, fault.code), out);
-            }
-            (Pending::Authenticate { then }, Ok(_)) => {
-                self.authenticated = true;
-                match then {
-                    Some((ticket, cwd)) => self.new_session(ticket, cwd, out),
-                    None => self.ready(out),
-                }
-            }
-            (Pending::Authenticate { then: None }, Err(fault)) => {
-                let method = self.auth_method.clone().unwrap_or_default();
-                let offered = self.offered();
-                self.fail(format!("the agent refused to sign in by `{method}`: {}. {offered}", fault.message), out);
-            }
-            (Pending::Authenticate { then: Some((ticket, _)) }, Err(fault)) => {
-                let message = format!("signing in failed: {}. {}", fault.message, self.offered());
-                out.said.push(Said::NotOpened { ticket, error: Fault { message, ..fault } });
-            }
-            (Pending::Open { ticket, .. }, Ok(result)) => self.opened(frame, ticket, result, out),
-            (Pending::Open { ticket, cwd }, Err(fault)) => self.not_opened(ticket, cwd, fault, out),
+            (Pending::Initialize, reply) => self.initialized(reply, out),
+            (Pending::Authenticate { then }, reply) => self.signed_in(then, reply, out),
+            (Pending::Open { wish, by }, Ok(result)) => self.opened(frame, wish, by, result, out),
+            (Pending::Open { wish, by }, Err(fault)) => self.not_opened(wish, by, fault, out),
             (Pending::Prompt { ticket, native }, Ok(result)) => {
+                self.seen.retain(|(session, _)| *session != native);
                 let end = ended(result, frame);
                 out.said.push(Said::Ended { native, ticket, end });
             }
-            (Pending::Prompt { ticket, native }, Err(fault)) => {
+            (Pending::Prompt { ticket, native }, Err(mut fault)) => {
+                self.seen.retain(|(session, _)| *session != native);
+                if fault.code == AUTH_REQUIRED {
+                    fault.message = format!("the agent wants a sign-in: {}. {}", fault.message, self.offered());
+                }
                 let cancelled = fault.code == REQUEST_CANCELLED;
                 let mut end = failed(fault, Some(frame.clone()));
                 if cancelled {
@@ -372,126 +413,6 @@ impl Acp {
             }
             (Pending::Call { ticket, native, sets }, reply) => self.called(frame, ticket, native, sets, reply, out),
         }
-    }
-
-    fn fail(&mut self, message: String, out: &mut Outbox) {
-        self.phase = Phase::Failed;
-        out.said.push(Said::Failed { message });
-    }
-
-    fn ready(&mut self, out: &mut Outbox) {
-        self.phase = Phase::Ready;
-        out.said.push(Said::Ready { agent: self.agent.clone() });
-    }
-
-    /// The ways to sign in that the agent offers, for a person to read.
-    fn offered(&self) -> String {
-        if self.methods.is_empty() {
-            return "The agent offers no way to sign in: start it once in a terminal and sign in there.".into();
-        }
-        let named = |m: &AuthMethod| match m.sort.as_deref() {
-            Some("terminal") => format!("`{}` ({}, in a terminal)", m.id, m.name),
-            _ => format!("`{}` ({})", m.id, m.name),
-        };
-        let list: Vec<String> = self.methods.iter().map(named).collect();
-        format!("Set `auth_method` of the runtime to one of: {}.", list.join(", "))
-    }
-
-    fn initialized(&mut self, result: &RawValue, out: &mut Outbox) {
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Hello<'a> {
-            #[serde(borrow)]
-            protocol_version: Option<&'a RawValue>,
-            #[serde(borrow)]
-            auth_methods: Option<&'a RawValue>,
-            #[serde(borrow)]
-            agent_info: Option<&'a RawValue>,
-        }
-        #[derive(Deserialize)]
-        struct Info {
-            name: String,
-            version: Option<String>,
-        }
-        #[derive(Deserialize)]
-        struct Method {
-            id: String,
-            name: Option<String>,
-            #[serde(rename = "type")]
-            sort: Option<String>,
-        }
-        let Some(hello) = object::<Hello<'_>>(result) else {
-            return self.fail("the agent's reply to `initialize` is no ACP".into(), out);
-        };
-        let version = hello.protocol_version.map_or("none", RawValue::get);
-        if version != "1" {
-            return self.fail(format!("the agent speaks ACP version {version}; the gateway speaks version 1"), out);
-        }
-        self.agent = hello.agent_info.and_then(object::<Info>).map(|info| match info.version {
-            Some(version) => format!("{} {version}", info.name),
-            None => info.name,
-        });
-        let methods = hello.auth_methods.and_then(|raw| serde_json::from_str::<Vec<&RawValue>>(raw.get()).ok());
-        self.methods = methods
-            .into_iter()
-            .flatten()
-            .filter_map(object::<Method>)
-            .map(|m| AuthMethod { name: m.name.unwrap_or_else(|| m.id.clone()), id: m.id, sort: m.sort })
-            .collect();
-        // A method that the agent does not list is not tried: an agent that is signed in already may list none. If it
-        // does want a sign-in, opening a session says so, and names the methods.
-        let wanted = self
-            .auth_method
-            .clone()
-            .filter(|wanted| self.methods.iter().any(|m| m.id == *wanted && m.sort.as_deref() != Some("terminal")));
-        match wanted {
-            Some(method) => self.authenticate(&method, None, out),
-            None => self.ready(out),
-        }
-    }
-
-    fn authenticate(&mut self, method: &str, then: Option<(Ticket, String)>, out: &mut Outbox) {
-        let params = serde_json::json!({ "methodId": method });
-        self.request(Pending::Authenticate { then }, "authenticate", &params, out);
-    }
-
-    fn new_session(&mut self, ticket: Ticket, cwd: String, out: &mut Outbox) {
-        #[derive(Serialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Params<'a> {
-            cwd: &'a str,
-            mcp_servers: [(); 0],
-            #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-            meta: Option<&'a RawValue>,
-        }
-        let meta = self.session_meta.clone();
-        let pending = Pending::Open { ticket, cwd: cwd.clone() };
-        let params = Params { cwd: &cwd, mcp_servers: [], meta: meta.as_deref() };
-        self.request(pending, "session/new", &params, out);
-    }
-
-    fn opened(&mut self, frame: &Bytes, ticket: Ticket, result: &RawValue, out: &mut Outbox) {
-        let Some(native) = self.named(Some(result)) else {
-            let error = Fault::new(INTERNAL, "the agent opened a session without an identifier");
-            return out.said.push(Said::NotOpened { ticket, error });
-        };
-        let (models, drafts) = Models::of_new_session(frame, result);
-        self.models.insert(native.clone(), models);
-        out.said.push(Said::Opened { ticket, native, drafts, how: Opening::New });
-    }
-
-    fn not_opened(&mut self, ticket: Ticket, cwd: String, fault: Fault, out: &mut Outbox) {
-        if fault.code != AUTH_REQUIRED {
-            return out.said.push(Said::NotOpened { ticket, error: fault });
-        }
-        let mut env = self.methods.iter().filter(|method| method.sort.as_deref() == Some("env_var"));
-        if let (false, Some(only), None) = (self.authenticated, env.next(), env.next()) {
-            // The variable is set or it is not: nothing to ask a person, so try it.
-            let method = only.id.clone();
-            return self.authenticate(&method, Some((ticket, cwd)), out);
-        }
-        let message = format!("the agent wants a sign-in: {}. {}", fault.message, self.offered());
-        out.said.push(Said::NotOpened { ticket, error: Fault { message, ..fault } });
     }
 
     fn taken_back(&mut self, frame: &Bytes, params: Option<&RawValue>, out: &mut Outbox) {

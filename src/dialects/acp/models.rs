@@ -9,7 +9,7 @@ use super::super::jsonrpc::{object, string};
 use crate::model::Kind;
 
 /// The models of one session.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Models {
     /// Identifier and name, in the agent's order.
     pub(super) offered: Vec<(String, String)>,

@@ -1,0 +1,184 @@
+//! A connection that another gateway takes over goes on as if nothing had been.
+#![allow(clippy::unwrap_used)]
+
+use bytes::Bytes;
+use proptest::prelude::*;
+
+use super::super::rig::{choose, raw, spec};
+use super::super::{AskKey, Command, Dialect, Outbox, Resume, find};
+use crate::model::{Choice, Decision, NativeId, RuntimeSpec, Ticket};
+
+/// Something that happens to a connection.
+#[derive(Clone, Debug)]
+enum Step {
+    Hear(String),
+    Open(u64, Option<(u8, bool)>),
+    Prompt(u64, u8),
+    Cancel(u8),
+    Answer(u8, Decision),
+    Call(u64, u8, usize),
+    Wake,
+}
+
+const CALLS: [(&str, Option<&str>); 5] = [
+    ("model.list", None),
+    ("model.set", Some(r#"{"name":"m2"}"#)),
+    ("session/set_mode", Some(r#"{"modeId":"ask"}"#)),
+    ("session/list", None),
+    ("_x", Some("{}")),
+];
+
+fn native(n: u8) -> NativeId {
+    format!("s{n}").as_str().into()
+}
+
+fn fresh() -> Box<dyn Dialect> {
+    let meta = Some(raw(r#"{"m":1}"#));
+    find("acp").unwrap()(&RuntimeSpec { auth_method: Some("key".into()), session_meta: meta, ..spec("acp") })
+}
+
+fn perform(dialect: &mut dyn Dialect, step: Step, out: &mut Outbox) {
+    match step {
+        Step::Hear(line) => dialect.feed(Bytes::from(line), out),
+        Step::Open(ticket, resume) => {
+            let resume = resume.map(|(n, known)| Resume { native: native(n), known });
+            dialect.command(Command::Open { ticket: Ticket(ticket), cwd: "/w".into(), resume }, out);
+        }
+        Step::Prompt(ticket, n) => {
+            let content = vec![raw(r#"{"type":"text","text":"hi"}"#)];
+            dialect.command(Command::Prompt { ticket: Ticket(ticket), native: native(n), content }, out);
+        }
+        Step::Cancel(n) => dialect.command(Command::Cancel { ticket: None, native: native(n) }, out),
+        Step::Answer(n, decision) => dialect.command(Command::Answer { key: AskKey(n.to_string()), decision }, out),
+        Step::Call(ticket, n, call) => {
+            let (method, params) = CALLS[call];
+            let (ticket, method, params) = (Ticket(ticket), method.into(), params.map(raw));
+            dialect.command(Command::Call { ticket, native: Some(native(n)), method, params, notify: false }, out);
+        }
+        Step::Wake => dialect.wake(out),
+    }
+}
+
+fn told(out: &Outbox) -> String {
+    format!("{:?} {:?} {:?}", out.said, out.frames, out.wake_after)
+}
+
+fn standing(dialect: &dyn Dialect) -> (Vec<AskKey>, Vec<Ticket>) {
+    let (mut asks, mut prompts) = (dialect.asks(), dialect.prompts());
+    asks.sort_unstable();
+    prompts.sort_unstable();
+    (asks, prompts)
+}
+
+/// Replies to requests of ours that are likely to be out, updates, questions, withdrawals and junk.
+fn line() -> impl Strategy<Value = String> {
+    let opened = r#"{"sessionId":"s1","modes":{"currentModeId":"ask"},"models":{"currentModelId":"m1","availableModels":[{"modelId":"m1"},{"modelId":"m2"}]}}"#;
+    let result = prop::sample::select(vec![
+        r#""result":{}"#.to_owned(),
+        r#""result":null"#.into(),
+        format!(r#""result":{opened}"#),
+        r#""result":{"stopReason":"end_turn"}"#.into(),
+        r#""error":{"code":-32000,"message":"sign in"}"#.into(),
+        r#""error":{"code":-32603,"message":"boom"}"#.into(),
+    ]);
+    let reply = (0u8..12, result).prop_map(|(id, result)| format!(r#"{{"id":{id},{result}}}"#));
+    let kind = prop::sample::select(vec!["agent_message_chunk", "tool_call", "tool_call_update", "plan", "odd"]);
+    let status = prop::sample::select(vec!["pending", "completed"]);
+    let update = (0u8..3, kind, 0u8..3, status).prop_map(|(s, kind, tool, status)| {
+        format!(r#"{{"method":"session/update","params":{{"sessionId":"s{s}","update":{{"sessionUpdate":"{kind}","toolCallId":"t{tool}","status":"{status}"}}}}}}"#)
+    });
+    let ask = (0u8..4, 0u8..3, 0u8..3).prop_map(|(id, s, tool)| {
+        format!(r#"{{"id":{id},"method":"session/request_permission","params":{{"sessionId":"s{s}","toolCall":{{"toolCallId":"t{tool}"}},"options":[{{"optionId":"y","name":"Y","kind":"allow_once"}}]}}}}"#)
+    });
+    let url = (0u8..4).prop_map(|id| {
+        format!(r#"{{"id":{id},"method":"elicitation/create","params":{{"mode":"url","message":"m","url":"https://x","elicitationId":"e{id}"}}}}"#)
+    });
+    let back = (0u8..4).prop_map(|id| format!(r#"{{"method":"$/cancel_request","params":{{"requestId":{id}}}}}"#));
+    prop_oneof![5 => reply, 4 => update, 3 => ask, 1 => url, 1 => back, 1 => Just("junk".to_owned())]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let decision = prop::sample::select(vec![
+        choose("y", Choice::AllowOnce),
+        choose("accept", Choice::AllowOnce),
+        Decision::Value(Some("v".into())),
+        Decision::Ids(vec!["key".into()]),
+        Decision::Withdrawn,
+    ]);
+    prop_oneof![
+        6 => line().prop_map(Step::Hear),
+        2 => (1u64..50, prop::option::of((0u8..3, any::<bool>()))).prop_map(|(t, r)| Step::Open(t, r)),
+        2 => (1u64..50, 0u8..3).prop_map(|(t, n)| Step::Prompt(t, n)),
+        1 => (0u8..3).prop_map(Step::Cancel),
+        2 => (0u8..4, decision).prop_map(|(n, d)| Step::Answer(n, d)),
+        1 => (1u64..50, 0u8..3, 0usize..CALLS.len()).prop_map(|(t, n, c)| Step::Call(t, n, c)),
+        1 => Just(Step::Wake),
+    ]
+}
+
+fn hello(agent: &str, can: &str) -> Step {
+    Step::Hear(format!(
+        r#"{{"id":0,"result":{{"protocolVersion":1,"agentInfo":{{"name":"{agent}"}},"agentCapabilities":{can},"authMethods":[{{"id":"web","name":"W"}},{{"id":"env","name":"E","type":"env_var"}}]}}}}"#
+    ))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
+
+    /// One connection lives on; the other is saved and taken over before every step.
+    #[test]
+    fn a_connection_taken_over_at_any_point_goes_on_as_it_would_have(
+        agent in prop::sample::select(vec!["gemini-cli", "other"]),
+        can in prop::sample::select(vec![
+            "{}",
+            r#"{"loadSession":true}"#,
+            r#"{"loadSession":true,"sessionCapabilities":{"resume":{},"list":{}}}"#,
+            r#"{"sessionCapabilities":{"resume":{}}}"#,
+        ]),
+        steps in prop::collection::vec(step(), 1..40),
+    ) {
+        let (mut whole, mut torn) = (fresh(), fresh());
+        let (mut a, mut b) = (Outbox::default(), Outbox::default());
+        whole.open(&mut a);
+        torn.open(&mut b);
+        for step in [hello(agent, can)].into_iter().chain(steps) {
+            let saved = torn.save().unwrap();
+            torn = fresh();
+            prop_assert!(torn.restore(&saved));
+            let (mut a, mut b) = (Outbox::default(), Outbox::default());
+            perform(&mut *whole, step.clone(), &mut a);
+            perform(&mut *torn, step.clone(), &mut b);
+            prop_assert_eq!(told(&a), told(&b), "{:?}", step);
+            prop_assert_eq!(standing(&*whole), standing(&*torn), "{:?}", step);
+        }
+    }
+}
+
+#[test]
+fn what_is_no_saved_state_is_not_taken_over() {
+    let saved = fresh().save().unwrap();
+    let text = String::from_utf8(saved.clone()).unwrap();
+    assert!(fresh().restore(&saved));
+    for junk in [
+        "",
+        "{}",
+        "null",
+        &text[..text.len() - 1],
+        &text.replace(r#""acp":1"#, r#""acp":2"#),
+        &text.replace(r#""next":0,"#, ""),
+        &text.replace(r#""next":0"#, r#""next":0,"more":1"#),
+    ] {
+        let mut dialect = fresh();
+        assert!(!dialect.restore(junk.as_bytes()), "{junk}");
+        // It can still be opened.
+        let mut out = Outbox::default();
+        dialect.open(&mut out);
+        assert_eq!(out.frames.len(), 1);
+    }
+}
+
+#[test]
+fn secrets_and_settings_are_not_in_what_is_saved() {
+    let text = String::from_utf8(fresh().save().unwrap()).unwrap();
+    assert!(!text.contains("session_meta") && !text.contains("auth_method"), "{text}");
+}

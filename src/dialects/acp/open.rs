@@ -1,0 +1,300 @@
+//! Conversations that are opened, and opened again: `session/new`, `session/resume`, `session/load` and its replay.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::super::jsonrpc::{self, Fields, INTERNAL, METHOD_NOT_FOUND, object};
+use super::super::{Fault, Opening, Outbox, Resume, RunEnd, Said};
+use super::models::Models;
+use super::{AUTH_REQUIRED, Acp, Pending, trouble};
+use crate::model::{Kind, NativeId, RunStatus, Ticket};
+
+/// How often what waits is looked at. All waits are counted in ticks, and one wish to be woken is out at a time: however
+/// early a first tick comes (a gateway that took over may wake us at once), what waits loses one tick at most.
+const TICK: Duration = Duration::from_secs(1);
+/// How long a load waits for an agent that destroys a conversation loaded in the minute it was made in: a whole minute,
+/// and some for clocks and the first tick, in ticks.
+const MINUTE: u32 = 65;
+/// How long an agent must have replayed nothing before it is prompted, in ticks.
+const QUIET: u32 = 2;
+/// An agent that does not stop is prompted all the same after so long, in ticks; what it still replays then is taken for
+/// a part of that run.
+const QUIET_MAX: u32 = 60;
+
+/// A conversation that somebody wants opened.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Wish {
+    pub(super) ticket: Ticket,
+    pub(super) cwd: String,
+    pub(super) resume: Option<Resume>,
+    /// Why it is a new one in place of the one that was asked for.
+    pub(super) instead: Option<String>,
+}
+
+/// By which method a conversation is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum By {
+    New,
+    Resume,
+    Load,
+}
+
+impl By {
+    fn method(self) -> &'static str {
+        match self {
+            Self::New => "session/new",
+            Self::Resume => "session/resume",
+            Self::Load => "session/load",
+        }
+    }
+}
+
+/// A conversation that is loaded later.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Waiting {
+    wish: Wish,
+    ticks: u32,
+}
+
+/// A conversation whose past the agent replays, from its `session/load` until its first prompt. ACP has the replay end
+/// before the reply; Gemini CLI replies first and replays then.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Past {
+    /// Whether the log has it already: then the replay is left out.
+    known: bool,
+    /// The prompt that waits for the replay to end.
+    held: Option<(Ticket, Vec<Box<RawValue>>)>,
+    /// Ticks without a replay to wait for, and ticks at all; none before the reply.
+    quiet: Option<(u32, u32)>,
+}
+
+impl Past {
+    pub(super) fn held(&self) -> Option<Ticket> {
+        self.held.as_ref().map(|(ticket, _)| *ticket)
+    }
+}
+
+/// Whether a replay repeats this kind of update: what was said and done, not what the session is set to now.
+fn repeats(kind: Kind) -> bool {
+    matches!(
+        kind,
+        Kind::UserMessageChunk
+            | Kind::AgentMessageChunk
+            | Kind::AgentThoughtChunk
+            | Kind::ToolCall
+            | Kind::ToolCallUpdate
+            | Kind::Plan
+    )
+}
+
+impl Acp {
+    /// Opens a conversation in the way that the agent has.
+    pub(super) fn open_session(&mut self, wish: Wish, out: &mut Outbox) {
+        let Some(Resume { native, known }) = wish.resume.clone() else { return self.open_by(By::New, wish, out) };
+        let at_work = |pending: &Pending| matches!(pending, Pending::Prompt { native: at, .. } if *at == native);
+        if self.pending.values().any(at_work) {
+            // An agent that loads a conversation at work disposes of it.
+            let error = Fault::new(INTERNAL, format!("the conversation {native} is at work: it is not opened again"));
+            return out.said.push(Said::NotOpened { ticket: wish.ticket, error });
+        }
+        match (self.can.resume, self.can.load) {
+            (true, load) if known || !load => self.open_by(By::Resume, wish, out),
+            (_, true) if self.forgets_the_new() => self.load_later(wish, &native, out),
+            (_, true) => self.open_by(By::Load, wish, out),
+            (_, false) => {
+                let fault = Fault::new(METHOD_NOT_FOUND, "this agent opens no conversation again");
+                self.lost(wish, fault, out);
+            }
+        }
+    }
+
+    /// Gemini CLI empties a conversation that is loaded in the minute (of the wall clock) in which it was made: both
+    /// write to the file that is named after that minute.
+    fn forgets_the_new(&self) -> bool {
+        self.agent.as_deref().is_some_and(|agent| agent.starts_with("gemini"))
+    }
+
+    /// There is no clock here, and no knowing when the conversation was made: a minute from now it was another minute.
+    fn load_later(&mut self, wish: Wish, native: &NativeId, out: &mut Outbox) {
+        let why = format!(
+            "Gemini CLI loses a conversation that is opened again in the minute it was made in: this one is opened in {MINUTE} seconds"
+        );
+        let draft = trouble("opening_waits", &why, None);
+        out.said.push(Said::Event { native: Some(native.clone()), draft });
+        self.waiting.push(Waiting { wish, ticks: MINUTE + 1 });
+        out.wake_after = Some(TICK);
+    }
+
+    fn open_by(&mut self, by: By, wish: Wish, out: &mut Outbox) {
+        #[derive(Serialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Params<'a> {
+            #[serde(skip_serializing_if = "Option::is_none")]
+            session_id: Option<&'a NativeId>,
+            cwd: &'a str,
+            mcp_servers: [(); 0],
+            // Agents may refuse to open anything without it, whatever the method.
+            #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+            meta: Option<&'a RawValue>,
+        }
+        let (cwd, meta) = (wish.cwd.clone(), self.session_meta.clone());
+        let native = wish.resume.as_ref().map(|resume| resume.native.clone());
+        if let (By::Load, Some(Resume { native, known })) = (by, wish.resume.clone()) {
+            self.past.insert(native, Past { known, held: None, quiet: None });
+        }
+        let params = Params { session_id: native.as_ref(), cwd: &cwd, mcp_servers: [], meta: meta.as_deref() };
+        self.request(Pending::Open { wish, by }, by.method(), &params, out);
+    }
+
+    /// The agent opened what was wanted.
+    pub(super) fn opened(&mut self, frame: &Bytes, wish: Wish, by: By, result: &RawValue, out: &mut Outbox) {
+        let Wish { ticket, resume, instead, .. } = wish;
+        let known = resume.as_ref().is_some_and(|resume| resume.known);
+        let Some(native) = resume.map(|resume| resume.native).or_else(|| self.named(Some(result))) else {
+            let error = Fault::new(INTERNAL, "the agent opened a session without an identifier");
+            return out.said.push(Said::NotOpened { ticket, error });
+        };
+        let (models, mut drafts) = Models::of_new_session(frame, result);
+        self.models.insert(native.clone(), models);
+        if let Some(past) = self.past.get_mut(&native) {
+            past.quiet = Some((QUIET, QUIET_MAX));
+            out.wake_after = Some(TICK);
+        }
+        if let Some(why) = instead {
+            let why = format!("{why}: a new one was opened in its place, and the agent knows nothing of what was said");
+            drafts.push(trouble("not_resumed", &why, None));
+        }
+        if by == By::Resume && !known {
+            let why = "this agent does not tell what was said before: the conversation goes on from here";
+            drafts.push(trouble("past_unknown", why, None));
+        }
+        let how = if by == By::New { Opening::New } else { Opening::Resumed };
+        out.said.push(Said::Opened { ticket, native, drafts, how });
+    }
+
+    /// The agent did not.
+    pub(super) fn not_opened(&mut self, wish: Wish, by: By, fault: Fault, out: &mut Outbox) {
+        if let (By::Load, Some(resume)) = (by, &wish.resume) {
+            self.past.remove(&resume.native);
+        }
+        if fault.code == AUTH_REQUIRED {
+            return self.sign_in(wish, fault, out);
+        }
+        self.lost(wish, fault, out);
+    }
+
+    /// A conversation that cannot be opened: a new one in its place where nothing is lost but the agent's memory of it.
+    fn lost(&mut self, mut wish: Wish, fault: Fault, out: &mut Outbox) {
+        match wish.resume.take() {
+            Some(Resume { known: true, .. }) => {
+                wish.instead = Some(format!("the agent could not open the conversation again ({})", fault.message));
+                self.open_by(By::New, wish, out);
+            }
+            Some(Resume { native, known: false }) => {
+                let message = format!("the conversation {native} cannot be opened: {}", fault.message);
+                out.said.push(Said::NotOpened { ticket: wish.ticket, error: Fault { message, ..fault } });
+            }
+            None => out.said.push(Said::NotOpened { ticket: wish.ticket, error: fault }),
+        }
+    }
+
+    /// Whether an update is of the past and is shown as that; `None` if it is of a past that the log has.
+    pub(super) fn is_past(&mut self, native: &NativeId, kind: Kind) -> Option<bool> {
+        if self.past.is_empty() || !repeats(kind) {
+            return Some(false);
+        }
+        let Some(past) = self.past.get_mut(native) else { return Some(false) };
+        if let Some((quiet, _)) = &mut past.quiet {
+            *quiet = QUIET;
+        }
+        if past.known { None } else { Some(true) }
+    }
+
+    /// Prompts, once the past is told: a replay that goes on must not end up in the run.
+    pub(super) fn prompt(&mut self, ticket: Ticket, native: NativeId, content: Vec<Box<RawValue>>, out: &mut Outbox) {
+        #[derive(Serialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Params<'a> {
+            session_id: &'a NativeId,
+            prompt: &'a [Box<RawValue>],
+        }
+        if let Some(past) = self.past.get_mut(&native) {
+            if past.quiet.is_none_or(|(quiet, most)| quiet.min(most) > 0) && past.held.is_none() {
+                past.held = Some((ticket, content));
+                out.wake_after = Some(TICK);
+                return;
+            }
+            self.past.remove(&native);
+        }
+        let pending = Pending::Prompt { ticket, native: native.clone() };
+        self.request(pending, "session/prompt", &Params { session_id: &native, prompt: &content }, out);
+    }
+
+    /// Takes a prompt back that was not sent yet; false if there is none.
+    pub(super) fn unprompt(&mut self, native: &NativeId, out: &mut Outbox) -> bool {
+        let Some((ticket, _)) = self.past.get_mut(native).and_then(|past| past.held.take()) else { return false };
+        let end = RunEnd { status: RunStatus::Cancelled, stop_reason: None, message: None, native: None };
+        out.said.push(Said::Ended { native: native.clone(), ticket, end });
+        true
+    }
+
+    /// A tick has passed.
+    pub(super) fn tick(&mut self, out: &mut Outbox) {
+        for mut waiting in std::mem::take(&mut self.waiting) {
+            waiting.ticks = waiting.ticks.saturating_sub(1);
+            match waiting.ticks {
+                0 => self.open_by(By::Load, waiting.wish, out),
+                _ => self.waiting.push(waiting),
+            }
+        }
+        let mut due = Vec::new();
+        for (native, past) in &mut self.past {
+            let Some((quiet, most)) = &mut past.quiet else { continue };
+            (*quiet, *most) = (quiet.saturating_sub(1), most.saturating_sub(1));
+            if (*quiet).min(*most) == 0 && past.held.is_some() {
+                due.push(native.clone());
+            }
+        }
+        due.sort_unstable();
+        for native in due {
+            if let Some((ticket, content)) = self.past.remove(&native).and_then(|past| past.held) {
+                self.prompt(ticket, native, content, out);
+            }
+        }
+        let told = |past: &Past| past.quiet.is_some_and(|(quiet, most)| quiet.min(most) > 0);
+        if !self.waiting.is_empty() || self.past.values().any(told) {
+            out.wake_after = Some(TICK);
+        }
+    }
+}
+
+/// An update as the body of an event of the past: `_meta.plexus.replay` says so.
+pub(super) fn marked(update: &RawValue) -> Bytes {
+    const MARK: &str = r#""plexus":{"replay":true}"#;
+    let Some(Fields(fields)) = object(update) else { return Bytes::copy_from_slice(update.get().as_bytes()) };
+    let mut body = String::with_capacity(update.get().len() + MARK.len() + 12);
+    let mut meta = format!("{{{MARK}}}");
+    for (key, value) in &fields {
+        if key == "_meta" {
+            if let Some(Fields(theirs)) = object(value) {
+                let kept = theirs.iter().filter(|(key, _)| key != "plexus");
+                let kept: Vec<String> = kept.map(|(key, value)| format!("{}:{}", quoted(key), value.get())).collect();
+                meta = format!("{{{}}}", [&[MARK.to_owned()], &kept[..]].concat().join(","));
+            }
+            continue;
+        }
+        body.push_str(if body.is_empty() { "{" } else { "," });
+        body.push_str(&format!("{}:{}", quoted(key), value.get()));
+    }
+    body.push_str(&format!(r#","_meta":{meta}}}"#));
+    // What was valid JSON in parts is valid as a whole.
+    let body = RawValue::from_string(body).unwrap_or_else(|_| update.to_owned());
+    String::from(Box::<str>::from(jsonrpc::owned(&body))).into()
+}
+
+fn quoted(text: &str) -> String {
+    serde_json::to_string(text).unwrap_or_default()
+}
