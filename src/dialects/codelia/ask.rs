@@ -12,8 +12,11 @@ use crate::model::{Choice, Decision, Item, Offer, RequestType};
 /// What an expired confirm says to the agent.
 const EXPIRED: &str = "expired, not a user decision";
 
+/// Longest name of a tool that is repeated to the runtime, in bytes.
+const NAME_MAX: usize = 200;
+
 /// A question that waits for its answer.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Serialize, Deserialize)]
 pub(super) enum Asked {
     Confirm,
     Prompt,
@@ -66,14 +69,26 @@ pub(super) fn no(id: &str, method: &str) -> Bytes {
         }
         "ui.prompt.request" => Asked::Prompt.answer(&key, &Decision::Withdrawn),
         "ui.pick.request" => Asked::Pick.answer(&key, &Decision::Withdrawn),
-        // An error would leave the runtime's tool hanging; this is how a UI without tools answers.
-        "client.tool.call" => jsonrpc::answer(id, &serde_json::json!({ "ok": false, "error": "no client tools" })),
+        "client.tool.call" => no_tool(id, None),
         _ => jsonrpc::refuse(id, METHOD_NOT_FOUND, &format!("{method}: not served here")),
     }
 }
 
+/// The answer to a call of a client's tool: nobody has declared one. A JSON-RPC error would leave the run hanging.
+pub(super) fn no_tool(id: &str, params: Option<&RawValue>) -> Bytes {
+    #[derive(Deserialize)]
+    struct Called {
+        name: String,
+    }
+    let mut name = params.and_then(object::<Called>).map_or_else(|| "a tool".to_owned(), |called| called.name);
+    name.truncate(name.floor_char_boundary(NAME_MAX));
+    let error = format!("{name} is not available: no client of this gateway offers tools");
+    jsonrpc::answer(id, &serde_json::json!({ "ok": false, "error": error }))
+}
+
 #[derive(Deserialize)]
 struct Question {
+    run_id: Option<String>,
     title: Option<String>,
     message: Option<String>,
     confirm_label: Option<String>,
@@ -101,6 +116,10 @@ impl Codelia {
             "ui.confirm.request" => (Asked::Confirm, RequestType::Confirm),
             "ui.prompt.request" => (Asked::Prompt, RequestType::Prompt),
             "ui.pick.request" => (Asked::Pick, RequestType::Pick),
+            "client.tool.call" => {
+                self.hook(frame, "client.tool.call", params, out);
+                return out.frames.push(no_tool(id.get(), params));
+            }
             _ => {
                 self.raw(frame, "a request that the gateway does not serve: refused", out);
                 return out.frames.push(no(id.get(), method));
@@ -121,7 +140,13 @@ impl Codelia {
             return out.frames.push(no(id.get(), method));
         }
         let confirm = matches!(asked, Asked::Confirm);
-        let tool_call_id = if confirm { self.transcript.ready.take() } else { None };
+        let ready = if confirm { self.transcript.ready.take() } else { None };
+        // Another run's question is not about this one's tool call.
+        let ready = ready.filter(|ready| match (&ready.run_id, &question.run_id) {
+            (Some(ready), Some(asked)) => ready == asked,
+            _ => true,
+        });
+        let tool_call_id = ready.map(|ready| (ready.tool, ready.id));
         let allow_remember = confirm && question.allow_remember == Some(true);
         let first_mention =
             tool_call_id.as_ref().and_then(|(tool, id)| self.transcript.first_mention(frame, tool.as_deref(), id));
@@ -164,7 +189,7 @@ fn offers(question: &Question, allow_remember: bool) -> Vec<Offer> {
     let no = question.cancel_label.clone().unwrap_or_else(|| "Cancel".into());
     let mut offers = vec![offer("allow", yes.clone(), Choice::AllowOnce)];
     if allow_remember {
-        offers.push(offer("allow_always", format!("{yes}, and remember"), Choice::AllowAlways));
+        offers.push(offer("allow_always", format!("{yes}, and remember it for this project"), Choice::AllowAlways));
     }
     offers.push(offer("deny", no, Choice::RejectOnce));
     offers

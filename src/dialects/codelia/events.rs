@@ -12,11 +12,13 @@ use crate::model::Kind;
 
 /// Tool calls of a run remembered with their arguments; past it all are forgotten, and a confirm shows its message only.
 const TOOLS_MAX: usize = 256;
+/// What the arguments of remembered tool calls may weigh together, in bytes; past it all are forgotten, likewise.
+const ARGUMENTS_MAX: usize = 4 << 20;
 /// Text of one message remembered, in bytes, to tell a `final` that repeats it; past it a `final` is told whole.
-const TEXT_MAX: usize = 1 << 22;
+const TEXT_MAX: usize = 1 << 20;
 
 /// What was said in a run so far, as far as later events refer to it.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub(super) struct Transcript {
     /// The text of the last message.
     text: String,
@@ -26,17 +28,28 @@ pub(super) struct Transcript {
     closed: bool,
     /// Tool calls: tool and arguments.
     tools: HashMap<String, (String, Box<RawValue>)>,
+    /// What the arguments weigh, in bytes.
+    weight: usize,
     /// The last tool call that came without its end: tool and identifier.
     last: Option<(String, String)>,
-    /// The tool call that the next confirm is about: tool, identifier.
-    pub(super) ready: Option<(Option<String>, String)>,
+    /// The tool call that the next confirm is about, if that comes before anything else does.
+    pub(super) ready: Option<Ready>,
+}
+
+/// A tool call that waits for people.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Ready {
+    pub(super) run_id: Option<String>,
+    pub(super) tool: Option<String>,
+    pub(super) id: String,
 }
 
 #[derive(Deserialize)]
 struct Event<'a> {
     #[serde(rename = "type")]
     sort: String,
-    content: Option<String>,
+    #[serde(default, borrow)]
+    content: Option<&'a RawValue>,
     tool: Option<String>,
     tool_call_id: Option<String>,
     display_name: Option<String>,
@@ -119,11 +132,14 @@ impl<'a> Tool<'a> {
 
 impl Transcript {
     /// The canonical event of an agent event.
-    pub(super) fn read(&mut self, frame: &Bytes, raw: &RawValue) -> Draft {
+    pub(super) fn read(&mut self, frame: &Bytes, raw: &RawValue, run_id: Option<&str>) -> Draft {
+        // Anything between it and the confirm, and it is not what the confirm is about.
+        self.ready = None;
         let Some(event) = object::<Event<'_>>(raw) else {
             return Draft::raw(frame.clone(), "an agent event that cannot be understood");
         };
-        match (event.sort.as_str(), &event.content) {
+        let content = event.content.and_then(string);
+        match (event.sort.as_str(), &content) {
             ("text", Some(content)) => {
                 if std::mem::take(&mut self.closed) || self.text.len() > TEXT_MAX {
                     self.text.clear();
@@ -135,7 +151,7 @@ impl Transcript {
             ("final", Some(content)) => return self.last_words(frame, raw, content),
             _ => {}
         }
-        match (event.sort.as_str(), event.content, event.tool_call_id) {
+        match (event.sort.as_str(), content, event.tool_call_id) {
             ("reasoning", Some(content), _) => {
                 self.closed = true;
                 chunk(Kind::AgentThoughtChunk, frame, &content)
@@ -183,7 +199,8 @@ impl Transcript {
             }
             ("permission.ready", _, id) => {
                 self.closed = true;
-                self.ready = id.or_else(|| self.called(event.tool.as_deref())).map(|id| (event.tool, id));
+                let id = id.or_else(|| self.called(event.tool.as_deref()));
+                self.ready = id.map(|id| Ready { run_id: run_id.map(str::to_owned), tool: event.tool, id });
                 hook(frame, raw)
             }
             (
@@ -205,8 +222,10 @@ impl Transcript {
     }
 
     fn remember(&mut self, id: String, tool: String, arguments: Box<RawValue>) {
-        if self.tools.len() >= TOOLS_MAX {
+        self.weight += arguments.get().len();
+        if self.tools.len() >= TOOLS_MAX || self.weight > ARGUMENTS_MAX {
             self.tools.clear();
+            self.weight = arguments.get().len();
         }
         self.tools.insert(id, (tool, arguments));
     }
@@ -280,6 +299,24 @@ fn sort_of(tool: &str) -> &'static str {
 /// Whether what the tool is given is a command to run.
 pub(super) fn runs_commands(tool: &str) -> bool {
     sort_of(tool) == "execute"
+}
+
+/// What the user said, in a replay of the past: text, or parts of which some are text.
+pub(super) fn user_message(frame: &Bytes, raw: &RawValue) -> Option<Draft> {
+    #[derive(Deserialize)]
+    struct Part {
+        text: Option<String>,
+    }
+    let Event { sort, content, .. } = object(raw)?;
+    let content = content.filter(|_| sort == "hidden_user_message")?;
+    let text = match string(content) {
+        Some(text) => text.into_owned(),
+        None => {
+            let parts: Vec<Part> = serde_json::from_str(content.get()).ok()?;
+            parts.into_iter().filter_map(|part| part.text).collect::<Vec<_>>().join("\n")
+        }
+    };
+    Some(chunk(Kind::UserMessageChunk, frame, &text))
 }
 
 /// How full the context is.

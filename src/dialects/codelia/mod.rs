@@ -5,30 +5,40 @@
 //!
 //! A process has one session, which the first `run.start` makes: opening it needs no message. The runtime does not say
 //! the session's own identifier (it stands in a file beside it), so it is called [`SESSION`] here; the process is known
-//! by its runtime.
+//! by its runtime. A conversation of before is opened again in `resume`.
 //!
 //! What it holds to, because the runtime is as it is:
 //! - `initialize` goes out once: the last one wins, and one without `supports_confirm` turns every confirm into a no.
 //! - `initialize` and `run.cancel` without params would crash the process: params are always an object.
 //! - For some 20 to 60 ms after a run, `run.start` is still refused as busy: it is sent again for half a second.
 //! - `session.history` would replay old events into the live stream: it is refused; the gateway's log has them.
-//! - A confirm does not name its tool call; the `permission.ready` before it does.
+//! - A confirm does not name its tool call; the `permission.ready` right before it does.
+//! - A cancel with a question open hangs until it is answered, and a yes would still run the command: every question is
+//!   answered no before the cancel goes out.
+//! - Picks (approval mode, onboarding) may come before `run.start` is answered and hold the answer back for as long as
+//!   people take: nothing here has a time limit but the second try of a busy start.
+//! - A tool of a client's (`client.tool.call`) that nobody answers holds up the run and its cancel. Tools come with
+//!   `run.start`, and the gateway declares none, so a call is answered "no such tool" at once. To carry them, a prompt
+//!   would have to bring its client's tools along, the call go to that client alone, and the answer be made here when
+//!   that client leaves, its time is up (`client.tool.cancel`), or the run is cancelled.
 
 mod ask;
 mod events;
+mod resume;
+mod saved;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
 
 use bytes::Bytes;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::jsonrpc::{self, INTERNAL, INVALID_PARAMS, METHOD_NOT_FOUND, Message, object, string};
-use super::{AskKey, Command, Dialect, Draft, Fault, Opening, Outbox, RunEnd, Said, Sessions};
-use crate::model::{Kind, NativeId, RunStatus, RuntimeSpec, Ticket};
+use super::{AskKey, Command, Dialect, Draft, Fault, Outbox, RunEnd, Said, Sessions};
+use crate::model::{Decision, Kind, NativeId, RunStatus, RuntimeSpec, Ticket};
 use ask::Asked;
 use events::Transcript;
 
@@ -40,6 +50,12 @@ pub(super) const SESSION: &str = "codelia";
 const BUSY: i64 = -32001;
 /// The runtime knows no such run.
 const RUN_NOT_FOUND: i64 = -32002;
+/// Somebody cancelled it. Defined, and not seen so far.
+const USER_CANCELLED: i64 = -32003;
+/// The runtime knows no such session …
+const SESSION_NOT_FOUND: i64 = -32004;
+/// … or cannot read it.
+const SESSION_LOAD_FAILED: i64 = -32005;
 /// How long to wait before a prompt that was refused as busy is sent again.
 const BUSY_WAIT: Duration = Duration::from_millis(50);
 /// How often: half a second in all; then the prompt ends in an error.
@@ -48,6 +64,8 @@ const BUSY_TRIES: u32 = 10;
 const RUNS_MAX: usize = 16;
 /// Questions that may wait at a time; one more is answered no at once, and logged.
 const ASKS_MAX: usize = 256;
+/// Calls of clients that may wait for the runtime's reply; one more is refused.
+const CALLS_MAX: usize = 1024;
 /// Methods that a client's call must not reach, and why.
 const OWNED: [(&str, &str); 4] = [
     ("initialize", "a second one would change what the gateway told the runtime"),
@@ -62,38 +80,64 @@ pub(super) fn make(_: &RuntimeSpec) -> Box<dyn Dialect> {
         phase: Phase::Hello,
         next: 1,
         pending: HashMap::new(),
-        asks: HashMap::new(),
+        asks: BTreeMap::new(),
         session: None,
         run: None,
         early: None,
         numbers: VecDeque::new(),
         transcript: Transcript::default(),
+        replay: None,
+        armed: false,
     })
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum Phase {
     Hello,
     Ready,
     Failed,
 }
 
-/// What a request of ours was for.
+/// What a request of ours was for. Tickets of sessions and calls are those of one gateway alone: the next one has no use
+/// for them.
+#[derive(Serialize, Deserialize)]
 enum Pending {
     Initialize,
     Start,
-    Cancel { run_id: String },
-    Call { ticket: Ticket },
+    Cancel {
+        run_id: String,
+    },
+    Call {
+        #[serde(skip)]
+        ticket: Option<Ticket>,
+    },
+    /// Whether there is a session to open again.
+    Find {
+        #[serde(skip)]
+        ticket: Option<Ticket>,
+        native: NativeId,
+        known: bool,
+        cwd: String,
+    },
+    /// What was said in it.
+    History,
 }
 
 /// The session, once opened.
+#[derive(Serialize, Deserialize)]
 struct Session {
     native: NativeId,
     cwd: String,
+    /// The conversation that the next `run.start` is to load.
+    load: Option<String>,
+    /// Whether the log has what was said in it, so that a new one may stand in for it.
+    known: bool,
 }
 
 /// The prompt under way.
+#[derive(Serialize, Deserialize)]
 struct Run {
+    #[serde(with = "saved::ticket")]
     ticket: Ticket,
     input: Box<RawValue>,
     /// The runtime's own name for it, once it said it.
@@ -102,22 +146,43 @@ struct Run {
     cancel: bool,
     /// How often `run.start` was refused as busy.
     tries: u32,
-    /// Whether a `run.start` is to be sent at the next wake.
+    /// Whether `run.start` is still to be sent: at the next wake, or when the replay of the past is over.
     waits: bool,
 }
 
+/// A run that ended before `run.start` was answered.
+#[derive(Serialize, Deserialize)]
+struct Early {
+    run_id: String,
+    status: RunStatus,
+    message: Option<String>,
+    frame: String,
+}
+
+/// The past, while it is being told.
+#[derive(Default, Serialize, Deserialize)]
+struct Replay {
+    /// The run that is told now.
+    run_id: Option<String>,
+}
+
+#[derive(Serialize, Deserialize)]
 struct Codelia {
     phase: Phase,
     next: u64,
     pending: HashMap<String, Pending>,
-    asks: HashMap<AskKey, Asked>,
+    asks: BTreeMap<AskKey, Asked>,
     session: Option<Session>,
     run: Option<Run>,
-    /// A run that ended before `run.start` was answered: its name and its end.
-    early: Option<(String, RunEnd)>,
+    early: Option<Early>,
     /// For the latest runs: name, and the number that the next event should have.
     numbers: VecDeque<(String, i64)>,
     transcript: Transcript,
+    /// The past is being told.
+    replay: Option<Replay>,
+    /// Whether a wake was asked for that has not come yet. A gateway that takes over has asked for none.
+    #[serde(skip)]
+    armed: bool,
 }
 
 #[derive(Deserialize)]
@@ -158,11 +223,12 @@ impl Dialect for Codelia {
             Ok(message) if jsonrpc::shallow(&frame) => self.message(&frame, message, out),
             Ok(message) => self.too_deep(&frame, message, out),
         }
+        self.arm(out);
     }
 
     fn command(&mut self, command: Command, out: &mut Outbox) {
         match command {
-            Command::Open { ticket, cwd, .. } => self.open_session(ticket, cwd, out),
+            Command::Open { ticket, cwd, resume } => self.open_session(ticket, cwd, resume, out),
             Command::Prompt { ticket, native, content } => self.prompt(ticket, native, &content, out),
             Command::Cancel { ticket: Some(ticket), .. } => self.cancel(ticket, out),
             // Only the gateway starts work here.
@@ -176,12 +242,30 @@ impl Dialect for Codelia {
                 self.call(ticket, &method, params.as_deref(), notify, out);
             }
         }
+        self.arm(out);
     }
 
     fn wake(&mut self, out: &mut Outbox) {
+        self.armed = false;
         if self.run.as_ref().is_some_and(|run| run.waits) {
             self.start(out);
         }
+    }
+
+    fn save(&self) -> Option<Vec<u8>> {
+        saved::save(self)
+    }
+
+    fn restore(&mut self, saved: &[u8]) -> bool {
+        saved::restore(saved).map(|state| *self = state).is_some()
+    }
+
+    fn asks(&self) -> Vec<AskKey> {
+        self.asks.keys().cloned().collect()
+    }
+
+    fn prompts(&self) -> Vec<Ticket> {
+        self.run.iter().map(|run| run.ticket).collect()
     }
 
     fn sessions(&self) -> Sessions {
@@ -235,18 +319,13 @@ impl Codelia {
         self.event(Draft { body, native: Some(frame.clone()), ..draft }, out);
     }
 
-    fn open_session(&mut self, ticket: Ticket, cwd: String, out: &mut Outbox) {
-        let problem = match (self.phase, &self.session) {
-            (Phase::Ready, None) => None,
-            (Phase::Ready, Some(_)) => Some("a Codelia process has one session: start another runtime for another"),
-            _ => Some("the runtime is not ready"),
-        };
-        if let Some(problem) = problem {
-            return out.said.push(Said::NotOpened { ticket, error: Fault::new(INTERNAL, problem) });
+    /// Asks to be woken for a start that waits, unless that was asked for already.
+    fn arm(&mut self, out: &mut Outbox) {
+        let waits = self.run.as_ref().is_some_and(|run| run.waits) && self.replay.is_none();
+        if waits && !self.armed {
+            self.armed = true;
+            out.wake_after = Some(out.wake_after.map_or(BUSY_WAIT, |other| other.min(BUSY_WAIT)));
         }
-        let native = NativeId::from(SESSION);
-        self.session = Some(Session { native: native.clone(), cwd });
-        out.said.push(Said::Opened { ticket, native, drafts: Vec::new(), how: Opening::New });
     }
 
     fn prompt(&mut self, ticket: Ticket, native: NativeId, content: &[Box<RawValue>], out: &mut Outbox) {
@@ -260,7 +339,9 @@ impl Codelia {
             Ok(input) => {
                 self.run = Some(Run { ticket, input, id: None, cancel: false, tries: 0, waits: false });
                 self.early = None;
-                self.transcript = Transcript::default();
+                if self.replay.is_none() {
+                    self.transcript = Transcript::default();
+                }
                 self.start(out);
             }
             Err(problem) => {
@@ -273,15 +354,20 @@ impl Codelia {
     /// Sends the waiting prompt.
     fn start(&mut self, out: &mut Outbox) {
         let (Some(run), Some(session)) = (&mut self.run, &self.session) else { return };
-        run.waits = false;
-        let params = jsonrpc::to_raw(&serde_json::json!({ "cwd": session.cwd }));
-        let params = RunStart { input: &run.input, ui_context: &params };
+        // What is said in it must not be taken for the past.
+        run.waits = self.replay.is_some();
+        if run.waits {
+            return;
+        }
+        let context = jsonrpc::to_raw(&serde_json::json!({ "cwd": session.cwd }));
+        let params = RunStart { input: &run.input, session_id: session.load.as_deref(), ui_context: &context };
         let params = jsonrpc::to_raw(&params);
         self.request(Pending::Start, "run.start", &params, out);
     }
 
     fn finish(&mut self, end: RunEnd, out: &mut Outbox) {
         let (Some(run), Some(native)) = (self.run.take(), self.native()) else { return };
+        self.transcript.ready = None;
         out.said.push(Said::Ended { native, ticket: run.ticket, end });
     }
 
@@ -292,8 +378,14 @@ impl Codelia {
             // The runtime never took it.
             return self.finish(end(RunStatus::Cancelled, None, None), out);
         }
+        let name = run.id.clone();
+        // The session has answered every question that it knows of; one may be on its way there.
+        for (key, asked) in std::mem::take(&mut self.asks) {
+            out.frames.push(asked.answer(&key, &Decision::Withdrawn));
+            out.said.push(Said::TakenBack { native: self.native(), key, elsewhere: None });
+        }
         // While `run.start` is not answered the run has no name yet; the cancel goes out with the answer.
-        if let Some(run_id) = run.id.clone() {
+        if let Some(run_id) = name {
             self.send_cancel(run_id, out);
         }
     }
@@ -305,6 +397,7 @@ impl Codelia {
 
     fn call(&mut self, ticket: Ticket, method: &str, params: Option<&RawValue>, notify: bool, out: &mut Outbox) {
         let params = params.filter(|params| params.get() != "null").unwrap_or(empty());
+        let calls = self.pending.values().filter(|pending| matches!(pending, Pending::Call { .. })).count();
         let owner = OWNED.iter().find(|(owned, _)| *owned == method);
         // The only notification that the runtime takes, and only as one; it drops every other in silence.
         let context = method == "ui.context.update";
@@ -316,6 +409,8 @@ impl Codelia {
             Some(Fault::new(METHOD_NOT_FOUND, format!("{method}: the runtime takes no such message")))
         } else if !params.get().starts_with('{') {
             Some(Fault::new(INVALID_PARAMS, "params must be an object"))
+        } else if calls >= CALLS_MAX && !context {
+            Some(Fault::new(BUSY, format!("{CALLS_MAX} calls wait for the runtime's reply already")))
         } else {
             None
         };
@@ -331,7 +426,11 @@ impl Codelia {
                     out.said.push(Said::Replied { ticket, reply: Ok(jsonrpc::owned(empty())) });
                 }
             }
-            None => self.request(Pending::Call { ticket }, method, &params, out),
+            None if method == "model.set" => {
+                let params = for_the_session(params);
+                self.request(Pending::Call { ticket: Some(ticket) }, method, &params, out);
+            }
+            None => self.request(Pending::Call { ticket: Some(ticket) }, method, &params, out),
         }
     }
 
@@ -386,6 +485,9 @@ impl Codelia {
     }
 
     fn agent_event(&mut self, frame: &Bytes, event: &AgentEvent<'_>, out: &mut Outbox) {
+        if self.replay.is_some() {
+            return self.replayed(frame, event, out);
+        }
         // A number below zero marks what was never numbered: a hidden message.
         if let (Some(run_id), Some(seq @ 0..)) = (&event.run_id, event.seq) {
             let at = self.numbers.iter().position(|(run, _)| run == run_id).unwrap_or_else(|| {
@@ -408,23 +510,21 @@ impl Codelia {
                 self.event(trouble("runtime_gap", &message, Some(frame)), out);
             }
         }
-        let draft = self.transcript.read(frame, event.event);
+        let draft = self.transcript.read(frame, event.event, event.run_id.as_deref());
         self.event(draft, out);
     }
 
     fn status(&mut self, frame: &Bytes, params: Option<&RawValue>, status: Status, out: &mut Outbox) {
-        let ended = match status.status.as_str() {
-            "completed" => RunStatus::Completed,
-            "error" => RunStatus::Error,
-            "cancelled" => RunStatus::Cancelled,
-            // Running, awaiting_ui: the gateway knows by itself; kept as the runtime said it.
-            _ => return self.hook(frame, "run.status", params, out),
-        };
-        let end = end(ended, status.message, Some(frame.clone()));
+        // Running, awaiting_ui: the gateway knows by itself; kept as the runtime said it.
+        let Some(ended) = over(&status.status) else { return self.hook(frame, "run.status", params, out) };
         match &self.run {
-            Some(Run { id: Some(id), .. }) if *id == status.run_id => self.finish(end, out),
-            Some(Run { id: None, .. }) => {
-                self.early = Some((status.run_id, end));
+            Some(Run { id: Some(id), .. }) if *id == status.run_id => {
+                self.finish(end(ended, status.message, Some(frame.clone())), out);
+            }
+            Some(Run { id: None, waits: false, .. }) => {
+                let frame_text = String::from_utf8_lossy(frame).into_owned();
+                let Status { run_id, message, .. } = status;
+                self.early = Some(Early { run_id, status: ended, message, frame: frame_text });
                 self.hook(frame, "run.status", params, out);
             }
             _ => self.hook(frame, "run.status", params, out),
@@ -439,7 +539,7 @@ impl Codelia {
             }
             (Pending::Start, Ok(result)) => self.started(frame, result, out),
             (Pending::Start, Err(fault)) => self.not_started(frame, fault, out),
-            (Pending::Cancel { .. }, Ok(_)) => {} // The end itself comes as `run.status`.
+            (Pending::Cancel { run_id }, Ok(result)) => self.cancelled(frame, &run_id, result, out),
             (Pending::Cancel { run_id }, Err(fault)) => {
                 let ours = self.run.as_ref().is_some_and(|run| run.id.as_ref() == Some(&run_id));
                 if ours && fault.code == RUN_NOT_FOUND {
@@ -450,9 +550,38 @@ impl Codelia {
                     self.event(trouble("cancel_refused", &message, Some(frame)), out);
                 }
             }
-            (Pending::Call { ticket }, reply) => {
+            (Pending::Call { ticket: Some(ticket) }, reply) => {
                 out.said.push(Said::Replied { ticket, reply: reply.map(jsonrpc::owned) });
             }
+            (Pending::Call { ticket: None }, _) => {
+                self.raw(frame, "the reply to a call that was made through an earlier gateway", out);
+            }
+            (Pending::Find { ticket, native, known, cwd }, reply) => {
+                let there = resume::listed(reply, native.as_str());
+                self.found(ticket, native, known, cwd, there, out);
+            }
+            (Pending::History, reply) => self.told(frame, reply, out),
+        }
+    }
+
+    /// The runtime took the cancel. The end itself comes as `run.status`, unless it says here that there is none to come.
+    fn cancelled(&mut self, frame: &Bytes, run_id: &str, result: &RawValue, out: &mut Outbox) {
+        #[derive(Deserialize)]
+        struct Cancelled {
+            ok: Option<bool>,
+            status: Option<String>,
+        }
+        let ours = self.run.as_ref().is_some_and(|run| run.id.as_deref() == Some(run_id));
+        let Some(Cancelled { ok, status }) = object(result).filter(|_| ours) else { return };
+        match (status.as_deref().map(over), ok) {
+            (Some(Some(ended)), _) => self.finish(end(ended, None, Some(frame.clone())), out),
+            // It had ended before.
+            (None, Some(false)) => self.finish(end(RunStatus::Cancelled, None, Some(frame.clone())), out),
+            (Some(None), Some(false)) => {
+                let message = format!("the runtime did not cancel run {run_id}");
+                self.event(trouble("cancel_refused", &message, Some(frame)), out);
+            }
+            _ => {}
         }
     }
 
@@ -497,8 +626,14 @@ impl Codelia {
         let Some(run) = &mut self.run else { return };
         run.id = Some(run_id.clone());
         let cancel = run.cancel;
+        if let Some(session) = &mut self.session {
+            // It is the process's current one from now on.
+            session.load = None;
+        }
         match self.early.take() {
-            Some((early, end)) if early == run_id => self.finish(end, out),
+            Some(Early { run_id: early, status, message, frame }) if early == run_id => {
+                self.finish(end(status, message, Some(frame.into())), out);
+            }
             _ if cancel => self.send_cancel(run_id, out),
             _ => {}
         }
@@ -506,13 +641,15 @@ impl Codelia {
 
     fn not_started(&mut self, frame: &Bytes, fault: Fault, out: &mut Outbox) {
         let Some(run) = &mut self.run else { return };
-        if fault.code == BUSY && run.cancel {
+        if run.cancel || fault.code == USER_CANCELLED {
             return self.finish(end(RunStatus::Cancelled, None, Some(frame.clone())), out);
         }
         if fault.code == BUSY && run.tries < BUSY_TRIES {
             run.tries += 1;
             run.waits = true;
-            out.wake_after = Some(out.wake_after.map_or(BUSY_WAIT, |other| other.min(BUSY_WAIT)));
+            return;
+        }
+        if matches!(fault.code, SESSION_NOT_FOUND | SESSION_LOAD_FAILED) && self.start_anew(frame, &fault, out) {
             return;
         }
         let message = Some(fault.message);
@@ -520,8 +657,38 @@ impl Codelia {
     }
 }
 
-#[derive(serde::Serialize)]
+/// How a run that has this status ended; nothing for one that goes on.
+fn over(status: &str) -> Option<RunStatus> {
+    match status {
+        "completed" => Some(RunStatus::Completed),
+        "error" => Some(RunStatus::Error),
+        "cancelled" => Some(RunStatus::Cancelled),
+        _ => None,
+    }
+}
+
+/// The params of `model.set` with a scope: without one the runtime would choose, and it may choose its configuration.
+fn for_the_session(params: &RawValue) -> Box<RawValue> {
+    #[derive(Deserialize)]
+    struct Scope<'a> {
+        #[serde(borrow, default, deserialize_with = "jsonrpc::present")]
+        scope: Option<&'a RawValue>,
+    }
+    let rest = params.get().trim_start_matches('{').trim_start();
+    match object::<Scope<'_>>(params) {
+        Some(Scope { scope: None }) => {
+            let comma = if rest.starts_with('}') { "" } else { "," };
+            let scoped = RawValue::from_string(format!(r#"{{"scope":"session"{comma}{rest}"#));
+            scoped.unwrap_or_else(|_| params.to_owned())
+        }
+        _ => params.to_owned(),
+    }
+}
+
+#[derive(Serialize)]
 struct RunStart<'a> {
     input: &'a RawValue,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session_id: Option<&'a str>,
     ui_context: &'a RawValue,
 }

@@ -2,11 +2,12 @@
 #![allow(clippy::unwrap_used)]
 
 use bytes::Bytes;
+use proptest::prelude::*;
 use serde_json::{Value, json as j};
 
 use super::super::rig::{Rig, choose, json, raw, spec};
-use super::super::{Command, DEPTH_MAX, Said, Sessions, Subject};
-use super::{ASKS_MAX, BUSY_TRIES, SESSION};
+use super::super::{Command, DEPTH_MAX, Opening, Resume, Said, Sessions, Subject};
+use super::{ASKS_MAX, BUSY_TRIES, CALLS_MAX, SESSION};
 use crate::model::{Choice, Decision, Kind, RequestType, RunStatus, Ticket};
 
 const HELLO: &str = r#"{"jsonrpc":"2.0","id":"1","result":{"protocol_version":"0","server":{"name":"codelia-runtime","version":"0.1.0"}}}"#;
@@ -365,7 +366,10 @@ fn confirms_carry_every_decision() {
         );
         assert!(asked.danger && asked.allow_reason && asked.allow_remember);
         let options: Vec<_> = asked.options.iter().map(|o| (o.id.as_str(), o.label.as_str())).collect();
-        assert_eq!(options, [("allow", "Run"), ("allow_always", "Run, and remember"), ("deny", "Cancel")]);
+        assert_eq!(
+            options,
+            [("allow", "Run"), ("allow_always", "Run, and remember it for this project"), ("deny", "Cancel")]
+        );
         rig.answer("\"ui_1\"", decision.clone());
         assert_eq!(rig.sent(), [j!({ "jsonrpc": "2.0", "id": "ui_1", "result": result })], "{decision:?}");
         rig.answer("\"ui_1\"", choose("allow", Choice::AllowOnce));
@@ -456,9 +460,18 @@ fn questions_that_cannot_be_put_to_people_are_answered_no() {
 #[test]
 fn a_client_tool_call_is_answered_at_once_or_the_run_would_hang() {
     let mut rig = running();
-    rig.feed(r#"{"id":"ui_9","method":"client.tool.call","params":{"run_id":"r","name":"x"}}"#);
-    assert_eq!(rig.event().kind, Kind::Raw);
-    assert_eq!(rig.sent()[0]["result"], j!({ "ok": false, "error": "no client tools" }));
+    for (params, name) in [(r#"{"run_id":"r","name":"tui_x"}"#, "tui_x"), ("7", "a tool"), ("null", "a tool")] {
+        rig.feed(format!(r#"{{"id":"ui_9","method":"client.tool.call","params":{params}}}"#));
+        let draft = rig.event();
+        assert_eq!((draft.kind, &json(&draft.body)["type"]), (Kind::Hook, &j!("client.tool.call")));
+        let sent = rig.sent().remove(0);
+        let error = format!("{name} is not available: no client of this gateway offers tools");
+        assert_eq!((&sent["id"], &sent["result"]), (&j!("ui_9"), &j!({ "ok": false, "error": error })));
+    }
+    let long = "é".repeat(1000);
+    rig.feed(format!(r#"{{"id":"ui_9","method":"client.tool.call","params":{{"name":"{long}"}}}}"#));
+    rig.event();
+    assert!(rig.sent()[0]["result"]["error"].as_str().unwrap().len() < 300);
     rig.feed(r#"{"id":"ui_10","method":"ui.clipboard.read"}"#);
     assert_eq!(rig.event().kind, Kind::Raw);
     assert_eq!(rig.sent()[0]["error"]["code"], -32601);
@@ -469,7 +482,10 @@ fn calls_pass_with_params_that_are_always_an_object() {
     let mut rig = session();
     for (id, (method, params, sent)) in (2..).zip([
         ("model.list", None, j!({})),
-        ("model.set", Some(r#"{"name":"m"}"#), j!({ "name": "m" })),
+        ("model.set", Some(r#"{"name":"m"}"#), j!({ "scope": "session", "name": "m" })),
+        ("model.set", Some("{ }"), j!({ "scope": "session" })),
+        ("model.set", None, j!({ "scope": "session" })),
+        ("model.set", Some(r#"{"name":"m","scope":"config"}"#), j!({ "name": "m", "scope": "config" })),
         ("mcp.list", Some("null"), j!({})),
         ("x.new", Some("{\r\n\"a\":1}"), j!({ "a": 1 })),
     ]) {
@@ -512,4 +528,431 @@ fn junk_on_stdout_is_raw_and_blank_lines_are_nothing() {
     }
     rig.feed(" \r");
     assert!(rig.said().is_empty() && rig.sent().is_empty());
+}
+
+/// Everything said and sent, to be compared.
+fn told(rig: &mut Rig) -> String {
+    format!("{:?} {:?}", rig.said(), rig.sent())
+}
+
+#[test]
+fn calls_that_would_crash_the_runtime_never_reach_it() {
+    let mut rig = session();
+    for method in ["initialize", "run.cancel", "run.start", "session.history"] {
+        for params in [None, Some("null"), Some("[]"), Some("7"), Some("{}"), Some(r#"{"run_id":null}"#)] {
+            for notify in [false, true] {
+                let params = params.map(raw);
+                let method = method.to_owned();
+                rig.tell(Command::Call { ticket: Ticket(9), native: None, method, params, notify });
+                assert_eq!(rig.said().len(), 1, "it is refused, and said so");
+                assert!(rig.sent().is_empty());
+            }
+        }
+    }
+}
+
+#[test]
+fn calls_that_nobody_answers_are_bounded() {
+    let mut rig = session();
+    for _ in 0..CALLS_MAX {
+        rig.call(SESSION, "shell.wait", None);
+    }
+    assert!(rig.said().is_empty());
+    rig.call(SESSION, "shell.wait", None);
+    assert_eq!(rig.replied().unwrap_err().code, -32001);
+    rig.sent();
+    rig.feed(r#"{"id":"2","result":{}}"#);
+    rig.replied().unwrap();
+    rig.call(SESSION, "shell.wait", None);
+    assert_eq!(rig.sent().len(), 1, "there is room again");
+}
+
+#[test]
+fn a_confirm_still_open_at_a_cancel_is_denied_before_the_cancel_goes_out() {
+    let mut rig = running();
+    rig.feed(ask("\"ui_1\"", "confirm", r#"{"run_id":"r","title":"T","message":"M"}"#));
+    rig.ask();
+    rig.cancel(7, SESSION);
+    let sent = rig.sent();
+    assert_eq!(sent[0], j!({ "jsonrpc": "2.0", "id": "ui_1", "result": { "ok": false } }));
+    assert_eq!((sent.len(), &sent[1]["method"]), (2, &j!("run.cancel")));
+    assert!(matches!(rig.one(), Said::TakenBack { key, elsewhere: None, .. } if key.0 == "\"ui_1\""));
+    rig.answer("\"ui_1\"", choose("allow", Choice::AllowOnce));
+    assert!(rig.sent().is_empty(), "a yes that comes later does not run the command");
+    rig.feed(ask("\"ui_2\"", "confirm", r#"{"run_id":"r","title":"T","message":"M"}"#));
+    rig.ask();
+    rig.answer("\"ui_2\"", Decision::Withdrawn);
+    assert_eq!(rig.sent()[0]["result"], j!({ "ok": false }), "one that was on its way is denied by its session");
+    rig.feed(status("r", "cancelled"));
+    assert_eq!(rig.end().1.status, RunStatus::Cancelled);
+}
+
+#[test]
+fn a_pick_without_a_run_may_hold_back_the_start_for_as_long_as_people_take() {
+    for cancelled in [false, true] {
+        let mut rig = session();
+        rig.prompt(7, SESSION, "hi");
+        rig.sent();
+        rig.feed(ask("\"ui_1\"", "pick", r#"{"title":"Approval mode","items":[{"id":"full","label":"Full"}]}"#));
+        assert_eq!(rig.ask().items.len(), 1);
+        for _ in 0..100 {
+            rig.wake();
+        }
+        assert!(rig.wakes == 0 && rig.sent().is_empty() && rig.said().is_empty(), "nothing is due");
+        if cancelled {
+            rig.cancel(7, SESSION);
+            assert_eq!(rig.sent(), [j!({ "jsonrpc": "2.0", "id": "ui_1", "result": { "ids": [] } })]);
+            rig.said();
+        } else {
+            rig.answer("\"ui_1\"", Decision::Ids(vec!["full".into()]));
+            assert_eq!(rig.sent()[0]["result"], j!({ "ids": ["full"] }));
+        }
+        rig.feed(r#"{"id":"2","result":{"run_id":"r"}}"#);
+        assert_eq!(rig.sent().len(), usize::from(cancelled), "the cancel goes out as soon as the run has a name");
+        rig.feed(status("r", "completed"));
+        assert_eq!(rig.end().0, 7);
+    }
+}
+
+#[test]
+fn a_cancel_of_a_run_that_is_over_ends_it() {
+    for (result, ended) in [
+        (r#"{"ok":true}"#, None),
+        (r#"{"ok":true,"status":"running"}"#, None),
+        (r#"{"ok":false}"#, Some(RunStatus::Cancelled)),
+        (r#"{"ok":false,"status":"completed"}"#, Some(RunStatus::Completed)),
+        (r#"{"ok":true,"status":"cancelled"}"#, Some(RunStatus::Cancelled)),
+    ] {
+        let mut rig = running();
+        rig.cancel(7, SESSION);
+        rig.feed(format!(r#"{{"id":"3","result":{result}}}"#));
+        match ended {
+            Some(ended) => assert_eq!(rig.end().1.status, ended, "{result}"),
+            None => assert!(rig.said().is_empty(), "{result}"),
+        }
+    }
+    let mut rig = running();
+    rig.cancel(7, SESSION);
+    rig.feed(r#"{"id":"3","result":{"ok":false,"status":"running"}}"#);
+    assert_eq!(rig.event().kind, Kind::Error);
+}
+
+#[test]
+fn a_confirm_is_not_about_a_tool_call_that_something_came_after() {
+    for between in [
+        event(2, r#"{"type":"step_start"}"#),
+        event(2, r#"{"type":"tool_result","tool":"x","tool_call_id":"y"}"#),
+        status("r", "completed"),
+    ] {
+        let mut rig = running();
+        rig.feed(event(0, r#"{"type":"tool_call","tool":"bash","args":{"command":"ls"},"tool_call_id":"t"}"#));
+        rig.feed(event(1, r#"{"type":"permission.ready","tool":"bash","tool_call_id":"t"}"#));
+        rig.feed(between);
+        rig.said();
+        rig.feed(ask("\"ui_1\"", "confirm", r#"{"title":"Log out?","message":"M"}"#));
+        assert_eq!(rig.ask().tool_call_id, None);
+    }
+    let mut rig = running();
+    rig.feed(event(0, r#"{"type":"permission.ready","tool":"bash","tool_call_id":"t"}"#));
+    // A repeat is nothing that came between.
+    rig.feed(event(0, r#"{"type":"permission.ready","tool":"bash","tool_call_id":"t"}"#));
+    rig.said();
+    rig.feed(ask("\"ui_1\"", "confirm", r#"{"run_id":"other","title":"T","message":"M"}"#));
+    assert_eq!(rig.ask().tool_call_id, None, "another run's");
+}
+
+#[test]
+fn arguments_that_weigh_too_much_are_forgotten_and_the_message_is_shown() {
+    let mut rig = running();
+    let big = "x".repeat(3 << 20);
+    for (seq, id) in [(0, "a"), (1, "b")] {
+        let call = j!({ "type": "tool_call", "tool": "write", "args": { "content": big }, "tool_call_id": id });
+        rig.feed(event(seq, &call.to_string()));
+    }
+    assert!(rig.dialect.save().unwrap().len() < 5 << 20, "what is remembered is bounded");
+    rig.feed(event(2, r#"{"type":"permission.ready","tool":"write","tool_call_id":"b"}"#));
+    rig.said();
+    rig.feed(ask("\"ui_1\"", "confirm", r#"{"title":"T","message":"M"}"#));
+    assert!(matches!(rig.ask().subject, Subject::Text(text) if text.starts_with("M\nwrite {")), "the latest is known");
+}
+
+#[test]
+fn identifiers_of_questions_come_back_as_they_are() {
+    for id in ["\"ui_1\"", "7", "-0", "1.50", "1e400", "null", "true", "[1]", "{\"a\":1}", r#""\ud800 \u0000""#] {
+        let mut rig = running();
+        let mut frames = Vec::new();
+        rig.feed(ask(id, "confirm", r#"{"title":"T","message":"M"}"#));
+        assert_eq!(rig.ask().key.0, id);
+        let mut out = super::super::Outbox::default();
+        let key = super::super::AskKey(id.into());
+        rig.dialect.command(Command::Answer { key, decision: choose("allow", Choice::AllowOnce) }, &mut out);
+        frames.append(&mut out.frames);
+        let line = String::from_utf8(frames.remove(0).to_vec()).unwrap();
+        assert_eq!(line, format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"ok\":true}}}}\n"));
+    }
+}
+
+fn resume(rig: &mut Rig, native: &str, known: bool) {
+    let resume = Some(Resume { native: native.into(), known });
+    rig.tell(Command::Open { ticket: Ticket(1), cwd: "/w".into(), resume });
+}
+
+/// Ready, and asked to open a conversation again; the next id of ours is "3".
+fn resuming(known: bool) -> Rig {
+    let mut rig = Rig::new(&spec("codelia"));
+    rig.feed(HELLO);
+    rig.said();
+    rig.sent();
+    resume(&mut rig, "s1", known);
+    let sent = rig.sent();
+    assert_eq!((&sent[0]["method"], &sent[0]["params"]["scope"]), (&j!("session.list"), &j!("all")));
+    assert!(rig.said().is_empty());
+    rig
+}
+
+const LISTED: &str = r#"{"id":"2","result":{"sessions":[{"session_id":"s0"},{"session_id":"s1","updated_at":"x"}]}}"#;
+
+#[test]
+fn a_known_conversation_goes_on_with_the_first_prompt_and_is_not_told_again() {
+    for reply in [LISTED, r#"{"id":"2","error":{"code":-32006,"message":"list failed"}}"#] {
+        let mut rig = resuming(true);
+        rig.feed(reply);
+        let said = rig.one();
+        assert!(
+            matches!(&said, Said::Opened { native, how: Opening::Resumed, .. } if native.as_str() == "s1"),
+            "{said:?}"
+        );
+        assert!(rig.sent().is_empty(), "the log has its past");
+        rig.prompt(7, "s1", "hi");
+        assert_eq!(rig.sent()[0]["params"]["session_id"], "s1");
+        rig.feed(r#"{"id":"3","result":{"run_id":"r"}}"#);
+        rig.feed(status("r", "completed"));
+        assert!(matches!(rig.one(), Said::Ended { native, .. } if native.as_str() == "s1"));
+        rig.prompt(8, "s1", "more");
+        assert_eq!(rig.sent()[0]["params"].get("session_id"), None, "it is the process's own by now");
+    }
+}
+
+#[test]
+fn a_conversation_that_is_not_there_is_another_or_none() {
+    let none = r#"{"id":"2","result":{"sessions":[]}}"#;
+    let mut rig = resuming(true);
+    rig.feed(none);
+    assert!(matches!(rig.one(), Said::Opened { native, how: Opening::New, .. } if native.as_str() == SESSION));
+    let mut rig = resuming(false);
+    rig.feed(none);
+    assert!(matches!(rig.one(), Said::NotOpened { ticket: Ticket(1), error } if error.code == -32004));
+    rig.open(2);
+    assert!(matches!(rig.one(), Said::Opened { how: Opening::New, .. }), "the process is free");
+    // Its own name for what it never named: gone with its process.
+    let mut rig = Rig::new(&spec("codelia"));
+    rig.feed(HELLO);
+    rig.said();
+    resume(&mut rig, SESSION, true);
+    assert!(matches!(rig.one(), Said::Opened { how: Opening::New, .. }));
+    let mut rig = resuming(true);
+    rig.open(2);
+    assert!(matches!(rig.one(), Said::NotOpened { ticket: Ticket(2), .. }), "one at a time");
+}
+
+#[test]
+fn a_conversation_that_is_lost_at_its_first_prompt_is_said_to_be() {
+    for (known, code) in [(true, -32004), (true, -32005), (false, -32004)] {
+        let mut rig = resuming(known);
+        rig.feed(LISTED);
+        rig.said();
+        if !known {
+            rig.feed(r#"{"id":"3","result":{"runs":0,"events_sent":0}}"#);
+        }
+        rig.sent();
+        rig.prompt(7, "s1", "hi");
+        let id = rig.sent()[0]["id"].clone();
+        rig.feed(format!(r#"{{"id":{id},"error":{{"code":{code},"message":"session load failed"}}}}"#));
+        if known {
+            let draft = rig.event();
+            assert_eq!((draft.kind, &json(&draft.body)["code"]), (Kind::Error, &j!("conversation_lost")));
+            let sent = rig.sent();
+            assert_eq!((&sent[0]["method"], sent[0]["params"].get("session_id")), (&j!("run.start"), None));
+        } else {
+            assert_eq!(rig.end().1.status, RunStatus::Error);
+        }
+    }
+}
+
+#[test]
+fn a_past_that_the_log_does_not_have_is_told_before_anything_else() {
+    let mut rig = resuming(false);
+    rig.feed(LISTED);
+    assert!(matches!(rig.one(), Said::Opened { how: Opening::Resumed, .. }));
+    let sent = rig.sent();
+    assert_eq!((&sent[0]["method"], &sent[0]["params"]["session_id"]), (&j!("session.history"), &j!("s1")));
+    rig.prompt(7, "s1", "next");
+    assert!(rig.sent().is_empty() && rig.wakes == 0, "it waits until the past is told");
+    for (seq, body, kind, words) in [
+        (-1, r#"{"type":"hidden_user_message","content":"do it"}"#, Kind::UserMessageChunk, "do it"),
+        (
+            -1,
+            r#"{"type":"hidden_user_message","content":[{"type":"text","text":"a"},{"type":"image_url"},{"type":"text","text":"b"}]}"#,
+            Kind::UserMessageChunk,
+            "a\nb",
+        ),
+        (4, r#"{"type":"text","content":"done"}"#, Kind::AgentMessageChunk, "done"),
+    ] {
+        rig.feed(event(seq, body));
+        let draft = rig.event();
+        assert_eq!((draft.kind, text(&draft.body)), (kind, j!(words)), "no hole is told of: it tells a part");
+    }
+    rig.feed(event(9, r#"{"type":"final","content":"done"}"#));
+    assert_eq!(rig.event().kind, Kind::Hook, "the same words once");
+    rig.feed(event(10, r#"{"type":"permission.ready","tool":"bash","tool_call_id":"t"}"#));
+    rig.said();
+    rig.feed(r#"{"id":"3","result":{"runs":1,"events_sent":5,"truncated":true}}"#);
+    assert_eq!(json(&rig.event().body)["code"], "history_cut");
+    assert_eq!(rig.sent()[0]["params"]["session_id"], "s1", "now it begins, in that conversation");
+    rig.feed(ask("\"ui_1\"", "confirm", r#"{"title":"T","message":"M"}"#));
+    assert_eq!(rig.ask().tool_call_id, None, "the past asks nothing");
+    rig.feed(event(0, r#"{"type":"text","content":"done"}"#));
+    assert_eq!(rig.event().kind, Kind::AgentMessageChunk, "numbers of the past count for nothing");
+}
+
+#[test]
+fn a_past_that_cannot_be_told_is_said_to_be_and_holds_nobody_up() {
+    let mut rig = resuming(false);
+    rig.feed(LISTED);
+    rig.said();
+    rig.sent();
+    rig.prompt(7, "s1", "a");
+    rig.cancel(7, "s1");
+    assert_eq!(rig.end().1.status, RunStatus::Cancelled, "nothing was begun");
+    rig.prompt(8, "s1", "b");
+    rig.feed(r#"{"id":"3","error":{"code":-32005,"message":"load failed"}}"#);
+    assert_eq!(json(&rig.event().body)["code"], "history_failed");
+    assert_eq!(rig.sent()[0]["method"], "run.start");
+}
+
+#[test]
+fn a_busy_start_taken_over_by_another_gateway_is_tried_again() {
+    let mut rig = session();
+    rig.prompt(7, SESSION, "hi");
+    rig.feed(r#"{"id":"2","error":{"code":-32001,"message":"busy"}}"#);
+    rig.sent();
+    let saved = rig.dialect.save().unwrap();
+    let mut next = Rig::new(&spec("codelia"));
+    next.sent();
+    assert!(!next.dialect.restore(b"junk") && !next.dialect.restore(br#"{"form":2}"#));
+    assert!(next.dialect.restore(&saved));
+    assert_eq!(next.dialect.prompts(), [Ticket(7)]);
+    // Nobody has told the new gateway that a wake is due: the next thing that happens does.
+    next.feed(status("old", "completed"));
+    assert_eq!(next.wakes, 1);
+    next.wake();
+    assert_eq!(next.sent()[0]["method"], "run.start");
+}
+
+#[test]
+fn replies_to_calls_of_an_earlier_gateway_are_kept_and_given_to_nobody() {
+    let mut rig = session();
+    rig.call(SESSION, "model.list", None);
+    let saved = rig.dialect.save().unwrap();
+    let mut next = Rig::new(&spec("codelia"));
+    assert!(next.dialect.restore(&saved));
+    next.feed(r#"{"id":"2","result":{}}"#);
+    assert_eq!(next.event().kind, Kind::Raw);
+}
+
+/// One thing that may happen to a connection.
+#[derive(Clone, Debug)]
+enum Step {
+    Feed(String),
+    Prompt(u64),
+    Cancel(u64),
+    Answer(String, Decision),
+    Wake,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let run = prop_oneof![Just("r"), Just("q")];
+    let events = prop_oneof![
+        Just(r#"{"type":"text","content":"a"}"#),
+        Just(r#"{"type":"final","content":"a"}"#),
+        Just(r#"{"type":"tool_call","tool":"bash","args":{"command":"ls"},"tool_call_id":"t"}"#),
+        Just(r#"{"type":"tool_result","tool":"bash","result":"x","tool_call_id":"t"}"#),
+        Just(r#"{"type":"permission.ready","tool":"bash"}"#),
+        Just(r#"{"type":"hidden_user_message","content":"u"}"#),
+    ];
+    let statuses = prop_oneof![Just("running"), Just("completed"), Just("cancelled"), Just("error")];
+    let replies = prop_oneof![
+        Just(r#""result":{"run_id":"r"}"#),
+        Just(r#""result":{"run_id":"q"}"#),
+        Just(r#""result":{"ok":false}"#),
+        Just(r#""result":{"sessions":[{"session_id":"s1"}]}"#),
+        Just(r#""error":{"code":-32001,"message":"busy"}"#),
+        Just(r#""error":{"code":-32002,"message":"no run"}"#),
+        Just(r#""error":{"code":-32004,"message":"no session"}"#),
+    ];
+    let key = prop_oneof![Just("\"ui_1\""), Just("2"), Just("null")];
+    let asks = prop_oneof![Just("confirm"), Just("prompt"), Just("pick")];
+    prop_oneof![
+        4 => (run.clone(), -1i64..6, events).prop_map(|(run, seq, event)| Step::Feed(format!(
+            r#"{{"method":"agent.event","params":{{"run_id":"{run}","seq":{seq},"event":{event}}}}}"#
+        ))),
+        2 => (run, statuses).prop_map(|(run, word)| Step::Feed(status(run, word))),
+        4 => (1u32..12, replies).prop_map(|(id, reply)| Step::Feed(format!(r#"{{"id":"{id}",{reply}}}"#))),
+        2 => (key.clone(), asks).prop_map(|(key, method)| Step::Feed(ask(key, method, r#"{"title":"T","message":"M","items":[]}"#))),
+        1 => (1u64..4).prop_map(Step::Prompt),
+        1 => (1u64..4).prop_map(Step::Cancel),
+        1 => (key, prop_oneof![Just(Decision::Withdrawn), Just(choose("allow", Choice::AllowOnce))])
+            .prop_map(|(key, decision)| Step::Answer(key.into(), decision)),
+        1 => Just(Step::Wake),
+    ]
+}
+
+fn take(rig: &mut Rig, step: &Step, native: &str) {
+    match step {
+        Step::Feed(line) => rig.feed(line.clone()),
+        Step::Prompt(ticket) => rig.prompt(*ticket, native, "hi"),
+        Step::Cancel(ticket) => rig.cancel(*ticket, native),
+        Step::Answer(key, decision) => rig.answer(key, decision.clone()),
+        Step::Wake => rig.wake(),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(256) })]
+
+    #[test]
+    fn taken_over_at_any_point_it_goes_on_as_if_nothing_had_happened(
+        steps in proptest::collection::vec(step(), 1..40),
+        at in 0usize..40,
+        kind in 0usize..3,
+    ) {
+        let mut rig = match kind {
+            0 => session(),
+            1 => resuming(true),
+            _ => resuming(false),
+        };
+        if kind > 0 {
+            rig.feed(LISTED);
+            rig.said();
+        }
+        let native = if kind == 0 { SESSION } else { "s1" };
+        let at = at.min(steps.len());
+        for step in &steps[..at] {
+            take(&mut rig, step, native);
+        }
+        told(&mut rig);
+        let saved = rig.dialect.save().unwrap();
+        let mut next = Rig::new(&spec("codelia"));
+        told(&mut next);
+        prop_assert!(next.dialect.restore(&saved));
+        prop_assert_eq!(next.dialect.asks(), rig.dialect.asks());
+        prop_assert_eq!(next.dialect.prompts(), rig.dialect.prompts());
+        for step in &steps[at..] {
+            take(&mut rig, step, native);
+            take(&mut next, step, native);
+            prop_assert_eq!(told(&mut next), told(&mut rig));
+        }
+        let (a, b): (Value, Value) = (json(&next.dialect.save().unwrap()), json(&rig.dialect.save().unwrap()));
+        prop_assert_eq!(a, b);
+    }
 }
