@@ -72,6 +72,11 @@ pub trait Dialect: Send {
         Vec::new()
     }
 
+    /// How its runtimes are reached: `command` for programs, and the schemes of endpoints (`ws`, `unix`, `http`).
+    fn reached_by(&self) -> &'static [&'static str] {
+        &["command"]
+    }
+
     /// How many sessions one connection carries.
     fn sessions(&self) -> Sessions {
         Sessions::Many

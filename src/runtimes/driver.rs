@@ -355,7 +355,7 @@ impl Driver {
         }
         self.send(life);
         let (asks, prompts) = (life.dialect.asks(), life.dialect.prompts());
-        let nobodys: Vec<AskKey> = asks.iter().filter(|key| !life.routes.knows(key)).cloned().collect();
+        let nobodys: Vec<AskKey> = asks.iter().filter(|key| !life.routes.asked(key)).cloned().collect();
         for key in nobodys {
             // Its session is gone; whoever waits for an answer gets one.
             self.step_quietly(life, |dialect, out| {

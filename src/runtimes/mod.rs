@@ -1,17 +1,22 @@
-//! The back door: starts agent programs, carries what they say to the sessions and what the sessions want to them, and
+//! The back door: starts agent programs and connects to running ones, carries what they say to the sessions and what the sessions want to them, and
 //! sees to it that none outlives its use.
 //!
 //! One task, the driver, lives as long as a runtime may be started again. It never waits for the runtime to read, nor
 //! with its hands full: while a session has no room for what was said, nothing more is read from the runtime, which then
 //! waits itself; orders, deadlines and the end of the process are still attended to.
 
+mod attached;
+#[cfg(test)]
+mod attached_tests;
 mod driver;
+mod endpoint;
 pub mod held;
 mod lines;
 mod outgoing;
 pub mod presets;
 mod process;
 mod routes;
+mod sse;
 #[cfg(test)]
 mod tests;
 
@@ -26,10 +31,11 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 use self::driver::{Birth, Kept, Survivor};
+use self::endpoint::Reach;
 use self::held::{Held, News};
-use crate::dialects::{self, Make};
+use crate::dialects::{self, Dialect, Make};
 use crate::model::{Connect, RuntimeId, RuntimeInfo, RuntimeSpec, RuntimeState};
-use crate::sessions::{Adopted, Launcher, Left, Link};
+use crate::sessions::{Adopted, Launcher, Left, Link, LinkEnd};
 
 pub use presets::{Preset, PresetError, preset, presets};
 
@@ -73,6 +79,16 @@ const HEALTHY: Duration = Duration::from_secs(60);
 /// After this many early deaths in a row it is not started again.
 const GIVE_UP: u32 = 5;
 
+/// How long an endpoint may take to take a connection …
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// … and then to answer for the first time. One that is starting takes connections and answers none; it is tried again.
+const ANSWER: Duration = Duration::from_secs(10);
+
+/// How long the reply to one HTTP request may take; the dialect then hears that there was none. Work is not waited for in
+/// a reply: dialects ask for it and hear of it in events.
+const FETCH: Duration = Duration::from_secs(120);
+
 /// What the back door needs to know, and how patient it is. The defaults are for use, the fields for tests.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -106,6 +122,12 @@ pub struct Settings {
     pub healthy: Duration,
     /// Early deaths in a row before it is left dead. 5.
     pub give_up: u32,
+    /// For an endpoint to take a connection. 5 s.
+    pub connect: Duration,
+    /// For an endpoint's first answer on it. 10 s.
+    pub answer: Duration,
+    /// For the reply to one HTTP request. 120 s.
+    pub fetch: Duration,
 }
 
 impl Settings {
@@ -127,6 +149,9 @@ impl Settings {
             pause_max: PAUSE_MAX,
             healthy: HEALTHY,
             give_up: GIVE_UP,
+            connect: CONNECT,
+            answer: ANSWER,
+            fetch: FETCH,
         }
     }
 
@@ -193,15 +218,18 @@ impl Runtimes {
         self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn start(&self, spec: RuntimeSpec, make: Make, info: RuntimeInfo, birth: Birth) -> Result<Link, String> {
+    /// Starts a driver by `drive`, which is given what tells it that the gateway stops, or names something that does.
+    fn start(
+        &self,
+        info: RuntimeInfo,
+        drive: impl FnOnce(LinkEnd, Arc<Notify>) -> (Arc<Notify>, JoinHandle<()>),
+    ) -> Result<Link, String> {
         let mut drivers = self.drivers();
         if drivers.closed {
             return Err("the gateway is stopping".into());
         }
         let (link, end) = Link::new(info);
-        let leave = Arc::new(Notify::new());
-        let drive = driver::drive(spec, make, end, Arc::clone(&self.settings), Arc::clone(&leave), birth);
-        let task = tokio::spawn(drive);
+        let (leave, task) = drive(end, Arc::default());
         drivers.running.retain(|running| !running.task.is_finished());
         drivers.running.push(Running { leave, task });
         Ok(link)
@@ -270,9 +298,20 @@ impl Launcher for Runtimes {
     fn launch(&self, mut spec: RuntimeSpec) -> Result<Link, String> {
         check(&spec)?;
         let make = (self.make)(&spec.dialect).ok_or_else(|| unknown_dialect(&spec.dialect))?;
+        let attached = reach(&spec, make, &self.settings)?;
         spec.cwd = std::path::absolute(&spec.cwd).map_err(|error| format!("cwd {}: {error}", spec.cwd.display()))?;
-        let info = info(&spec, 1)?;
-        self.start(spec, make, info, Birth::New)
+        let (info, settings) = (info(&spec, 1)?, Arc::clone(&self.settings));
+        self.start(info, |end, leave| match attached {
+            // Left is let go: an endpoint has its own life.
+            Some((reach, dialect)) => {
+                let stop = Arc::clone(&end.stop);
+                (stop, tokio::spawn(attached::drive(spec, reach, dialect, end, settings)))
+            }
+            None => {
+                let drive = driver::drive(spec, make, end, settings, Arc::clone(&leave), Birth::New);
+                (leave, tokio::spawn(drive))
+            }
+        })
     }
 
     fn left(&self) -> Pin<Box<dyn Future<Output = Vec<Left>> + Send + '_>> {
@@ -283,8 +322,12 @@ impl Launcher for Runtimes {
         let left = self.left_ones().remove(id);
         let (spec, survivor) = left.ok_or_else(|| format!("there is no runtime {id} to take over"))?;
         let make = (self.make)(&spec.dialect).ok_or_else(|| unknown_dialect(&spec.dialect))?;
-        let info = info(&spec, survivor.generation)?;
-        self.start(spec, make, info, Birth::Found(Box::new(Survivor { sessions, ..survivor })))
+        let (info, settings) = (info(&spec, survivor.generation)?, Arc::clone(&self.settings));
+        let birth = Birth::Found(Box::new(Survivor { sessions, ..survivor }));
+        self.start(info, |end, leave| {
+            let drive = driver::drive(spec, make, end, settings, Arc::clone(&leave), birth);
+            (leave, tokio::spawn(drive))
+        })
     }
 }
 
@@ -293,9 +336,7 @@ fn check(spec: &RuntimeSpec) -> Result<(), String> {
     match &spec.connect {
         Connect::Command(argv) if argv.first().is_some_and(|program| !program.is_empty()) => {}
         Connect::Command(_) => return Err("command is empty: name a program and its arguments".into()),
-        Connect::Endpoint(at) => {
-            return Err(format!("cannot connect to {at}: only programs are supported, as command = [PROGRAM, ARGS..]"));
-        }
+        Connect::Endpoint(_) => {}
     }
     for name in spec.env.keys().chain(&spec.pass_env) {
         if name.starts_with(process::OWN) {
@@ -310,6 +351,39 @@ fn check(spec: &RuntimeSpec) -> Result<(), String> {
         return Err("command and env must not contain NUL characters".into());
     }
     Ok(())
+}
+
+/// How an endpoint is reached, and the state of its dialect; `None` for a program.
+fn reach(spec: &RuntimeSpec, make: Make, settings: &Settings) -> Result<Option<(Reach, Box<dyn Dialect>)>, String> {
+    let dialect = make(spec);
+    let name = &spec.dialect;
+    let Connect::Endpoint(at) = &spec.connect else {
+        let schemes = dialect.reached_by();
+        return if schemes.contains(&"command") {
+            Ok(None)
+        } else {
+            Err(format!("{name} is spoken by running endpoints only: set connect = \"{}…\"", prefix(schemes)))
+        };
+    };
+    let scheme = endpoint::Address::parse(at)?.scheme();
+    if !dialect.reached_by().contains(&scheme) {
+        let ways = dialect.reached_by().iter().map(|way| prefix(&[way])).collect::<Vec<_>>();
+        return Err(format!("cannot connect to {at}: {name} is spoken over {}", ways.join(", ")));
+    }
+    if let Some(secret) = &spec.secret {
+        endpoint::check_secret(secret)?;
+    }
+    Ok(Some((Reach::new(at, spec.remote.as_deref(), spec.secret.as_deref(), settings)?, dialect)))
+}
+
+/// How an address of the first of these ways begins.
+fn prefix(ways: &[&str]) -> String {
+    match ways.first() {
+        Some(&"command") => "the pipes of a program (command = [PROGRAM, ARGS..])".into(),
+        Some(&"unix") => "unix:/".into(),
+        Some(scheme) => format!("{scheme}://"),
+        None => String::new(),
+    }
 }
 
 fn unknown_dialect(name: &str) -> String {

@@ -90,13 +90,18 @@ impl Routes {
     }
 
     /// Whether a session knows this question.
-    pub(super) fn knows(&self, key: &AskKey) -> bool {
+    pub(super) fn asked(&self, key: &AskKey) -> bool {
         self.asks.contains_key(key)
     }
 
     /// Whether a session was opened, or is being opened.
     pub(super) fn taken(&self) -> bool {
         !self.sessions.is_empty() || !self.opening.is_empty()
+    }
+
+    /// Whether a session is open under this name.
+    pub(super) fn knows(&self, native: &NativeId) -> bool {
+        self.natives.get(native).is_some_and(|inlet| !inlet.is_closed())
     }
 
     /// Puts what was said where it belongs.

@@ -672,7 +672,7 @@ async fn a_bad_spec_is_refused_with_the_fix() {
     let house = house(|_| {});
     let refused = |spec| house.runtimes.launch(spec).unwrap_err();
     let endpoint = RuntimeSpec { connect: Connect::Endpoint("ws://127.0.0.1:1/".into()), ..sh("true") };
-    assert!(refused(endpoint).contains("only programs are supported"));
+    assert!(refused(endpoint).contains("spoken over the pipes of a program"));
     assert!(refused(RuntimeSpec { dialect: "klingon".into(), ..sh("true") }).contains("use one of acp, codelia"));
     assert!(refused(RuntimeSpec { connect: Connect::Command(Vec::new()), ..sh("true") }).contains("is empty"));
     let pass = RuntimeSpec { pass_env: vec!["PLEXUS_TOKEN".into()], ..sh("true") };

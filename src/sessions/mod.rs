@@ -20,7 +20,7 @@ mod state_tests;
 
 pub use directory::{Accepted, Directory, OpenSession, Retention, Rules};
 pub use link::{
-    Adopted, Exit, Found, FromRuntime, Inlet, Launcher, Ledger, Left, Link, LinkEnd, NoOrders, Order, Upto,
+    Adopted, Exit, FOUND, Found, FromRuntime, Inlet, Launcher, Ledger, Left, Link, LinkEnd, NoOrders, Order, Upto,
 };
 pub use log::{After, Attach, Entry, Filter, Log, NewEvent, Page, Resume, Rows};
 pub use refusal::Refusal;

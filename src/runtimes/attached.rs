@@ -1,0 +1,459 @@
+//! The task that owns the connection to an endpoint: connects, connects again when the connection is lost, for as long as
+//! somebody wants it. The endpoint is another's: it is never started, stopped or waited for.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use tokio::time::{Instant, sleep_until};
+
+use super::Settings;
+use super::endpoint::{Fetching, Heard, Reach, Wire};
+use super::outgoing::Outgoing;
+use super::routes::{Routes, refusal};
+use super::sse::Told;
+use crate::dialects::{Base, Command, Dialect, Draft, Fetch, Outbox, Reply, Said, Sessions};
+use crate::model::{Connect, Decision, Kind, RuntimeInfo, RuntimeSpec, RuntimeState, Ticket};
+use crate::sessions::{Exit, Found, FromRuntime, Inlet, LinkEnd, Order};
+
+/// Orders that wait until the endpoint is ready; then its queue fills, and when that is full too it is stuck, and left.
+const HELD_MAX: usize = 256;
+
+/// Requests that wait for their turn; one more fails at once.
+const FETCHES_MAX: usize = 1024;
+
+/// When nothing is due.
+const NEVER: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// Why it is left for good: somebody said so …
+const STOPPED: &str = "it was stopped";
+/// … or nobody can want anything of it any more.
+const UNUSED: &str = "nobody uses it any more";
+
+/// Drives an endpoint until it is left for good.
+pub(super) async fn drive(
+    spec: RuntimeSpec,
+    reach: Reach,
+    dialect: Box<dyn Dialect>,
+    end: LinkEnd,
+    settings: Arc<Settings>,
+) {
+    let at = match &spec.connect {
+        Connect::Endpoint(at) => at.clone(),
+        Connect::Command(_) => String::new(),
+    };
+    let driver = Attached {
+        at,
+        spec,
+        reach,
+        dialect,
+        end,
+        settings,
+        step: Outbox::default(),
+        routes: Routes::default(),
+        out: Outgoing::default(),
+        held: VecDeque::new(),
+        fetches: VecDeque::new(),
+        fetching: None,
+        refused: VecDeque::new(),
+        wake: None,
+        ready: false,
+        was_ready: false,
+        failures: 0,
+        over: None,
+    };
+    driver.live().await;
+}
+
+struct Attached {
+    /// The endpoint, as people wrote it.
+    at: String,
+    spec: RuntimeSpec,
+    reach: Reach,
+    dialect: Box<dyn Dialect>,
+    end: LinkEnd,
+    settings: Arc<Settings>,
+    step: Outbox,
+    routes: Routes,
+    out: Outgoing,
+    /// Orders that wait until it is ready.
+    held: VecDeque<Order>,
+    /// Requests that wait for their turn.
+    fetches: VecDeque<Fetch>,
+    fetching: Option<Fetching>,
+    /// Requests that there was no room for.
+    refused: VecDeque<u64>,
+    wake: Option<Instant>,
+    /// The handshake on this connection is over.
+    ready: bool,
+    /// It has been ready before.
+    was_ready: bool,
+    /// Connections in a row that never got ready.
+    failures: u32,
+    /// It is left for good: why, and whether people said so.
+    over: Option<(String, bool)>,
+}
+
+/// The connection.
+enum Line {
+    Connecting(std::pin::Pin<Box<dyn Future<Output = Result<Wire, String>> + Send>>),
+    /// It is there; the handshake is over by then, if not yet.
+    Open(Wire, Option<Instant>),
+    /// It is tried again at this time.
+    Resting(Instant),
+}
+
+/// What happened next.
+enum Next {
+    Stop,
+    Order(Option<Order>),
+    Due,
+    Delivered,
+    Fetched(u64, Result<Reply, String>),
+    Refused,
+    Connected(Result<Wire, String>),
+    Heard(Vec<Heard>),
+}
+
+impl Attached {
+    async fn live(mut self) {
+        let mut line = self.dial();
+        let timer = sleep_until(Instant::now() + NEVER);
+        tokio::pin!(timer);
+        while self.over.is_none() {
+            let own = match &line {
+                Line::Connecting(_) => None,
+                Line::Open(_, handshake) => handshake.filter(|_| !self.ready),
+                Line::Resting(until) => Some(*until),
+            };
+            let due = own.into_iter().chain(self.wake).min().unwrap_or_else(|| Instant::now() + NEVER);
+            if timer.deadline() != due {
+                timer.as_mut().reset(due);
+            }
+            if self.fetching.is_none()
+                && let Some(fetch) = self.fetches.pop_front()
+            {
+                let (reach, id, remote) = (self.reach.clone(), fetch.id, fetch.base == Base::Remote);
+                self.fetching = Some(Box::pin(async move { (id, reach.fetch(fetch, remote).await) }));
+            }
+            // While a session has no room, nothing more is taken from the endpoint; what is to be sent still is.
+            let quiet = self.out.is_empty();
+            let next = tokio::select! {
+                biased;
+                () = self.end.stop.notified() => Next::Stop,
+                order = self.end.orders.recv(), if self.held.len() < HELD_MAX => Next::Order(order),
+                () = &mut timer => Next::Due,
+                () = self.out.deliver(), if !quiet => Next::Delivered,
+                (id, reply) = fetched(&mut self.fetching), if quiet => Next::Fetched(id, reply),
+                next = progress(&mut line, quiet) => next,
+                () = std::future::ready(()), if !self.refused.is_empty() => Next::Refused,
+            };
+            match next {
+                Next::Stop => self.over = Some((STOPPED.into(), true)),
+                Next::Order(None) => self.over = Some((UNUSED.into(), true)),
+                Next::Order(Some(order)) => {
+                    self.order(order);
+                    self.send();
+                }
+                Next::Due => {
+                    let now = Instant::now();
+                    if self.wake.is_some_and(|at| at <= now) {
+                        self.wake = None;
+                        self.step(|dialect, out| dialect.wake(out));
+                    }
+                    match &line {
+                        Line::Resting(until) if *until <= now => line = self.dial(),
+                        Line::Open(_, Some(by)) if !self.ready && *by <= now => {
+                            let why = format!("it did not finish its handshake within {:?}", self.settings.handshake);
+                            line = self.lost(&why);
+                        }
+                        _ => {}
+                    }
+                }
+                Next::Delivered => {}
+                Next::Fetched(id, reply) => {
+                    self.fetching = None;
+                    self.step(|dialect, out| dialect.reply(id, reply, out));
+                }
+                Next::Refused => {
+                    if let Some(id) = self.refused.pop_front() {
+                        let why = format!("{FETCHES_MAX} requests wait already");
+                        self.step(|dialect, out| dialect.reply(id, Err(why), out));
+                    }
+                }
+                Next::Connected(Ok(wire)) => {
+                    line = Line::Open(wire, Some(Instant::now() + self.settings.handshake));
+                    self.step(|dialect, out| dialect.open(out));
+                }
+                Next::Connected(Err(why)) => line = self.unreached(&why),
+                Next::Heard(heard) => {
+                    if let Some(why) = self.hear(heard) {
+                        line = self.lost(&why);
+                    }
+                }
+            }
+            self.transmit(&mut line);
+        }
+        self.leave(line).await;
+    }
+
+    fn dial(&self) -> Line {
+        Line::Connecting(Box::pin(self.reach.clone().connect(self.dialect.events_path())))
+    }
+
+    /// Hands over what is to be sent. Without a connection it goes nowhere: the dialect knows, and says it all again.
+    fn transmit(&mut self, line: &mut Line) {
+        for frame in std::mem::take(&mut self.step.frames) {
+            if let Line::Open(wire, _) = line {
+                wire.send(frame);
+            }
+        }
+    }
+
+    /// The end of the driver: everybody is told, and what is on its way delivered.
+    async fn leave(mut self, line: Line) {
+        let (why, stopped) = self.over.take().unwrap_or_else(|| (STOPPED.into(), true));
+        self.show(|info| {
+            info.state = RuntimeState::Exited;
+            info.problem = Some(why.clone());
+        });
+        if let Line::Open(wire, _) = line {
+            wire.close(self.settings.linger).await;
+        }
+        let (waiting, sessions) = self.routes.end();
+        for (inlet, ticket) in waiting {
+            self.refuse(inlet, ticket, why.clone());
+        }
+        for inlet in sessions {
+            let exit = Exit { reason: Some(why.clone()), stopped, ..Exit::default() };
+            self.out.push(inlet, FromRuntime::Gone(exit));
+        }
+        self.end.orders.close();
+        while let Some(order) = self.end.orders.recv().await {
+            self.held.push_back(order);
+        }
+        for order in std::mem::take(&mut self.held) {
+            if let Command::Open { ticket, .. } = order.command {
+                self.refuse(order.inlet, ticket, why.clone());
+            }
+        }
+        while !self.out.is_empty() {
+            self.out.deliver().await;
+        }
+    }
+
+    // === the connection ===
+
+    /// It could not be reached.
+    fn unreached(&mut self, why: &str) -> Line {
+        let at = &self.at;
+        let problem = if self.was_ready {
+            format!("lost the connection to {at}; trying again: {why}")
+        } else {
+            format!("cannot connect to {at}: {why}; trying again")
+        };
+        self.show_problem(problem);
+        self.rest()
+    }
+
+    /// The connection is gone.
+    fn lost(&mut self, why: &str) -> Line {
+        let problem = format!("lost the connection to {}: {why}; trying again", self.at);
+        if std::mem::take(&mut self.ready) {
+            self.tell("lost", Some(&problem));
+        }
+        self.show_problem(problem);
+        self.step(|dialect, out| dialect.lost(why, out));
+        self.rest()
+    }
+
+    fn rest(&mut self) -> Line {
+        let pause = self.settings.pause_min.saturating_mul(1 << self.failures.min(16)).min(self.settings.pause_max);
+        self.failures += 1;
+        Line::Resting(Instant::now() + pause)
+    }
+
+    /// Shows how the endpoint stands.
+    fn show(&self, change: impl FnOnce(&mut RuntimeInfo)) {
+        let mut info = RuntimeInfo::clone(&self.end.info.borrow());
+        change(&mut info);
+        info.updated_at = SystemTime::now().into();
+        self.end.info.send_replace(Arc::new(info));
+    }
+
+    fn show_problem(&self, problem: String) {
+        let state = if self.was_ready { RuntimeState::Restarting } else { RuntimeState::Starting };
+        let same = {
+            let info = self.end.info.borrow();
+            info.state == state && info.problem.as_ref() == Some(&problem)
+        };
+        if !same {
+            self.show(|info| {
+                info.state = state;
+                info.problem = Some(problem);
+            });
+        }
+    }
+
+    /// Tells every open session how the connection stands.
+    fn tell(&mut self, status: &'static str, message: Option<&str>) {
+        #[derive(serde::Serialize)]
+        struct Body<'a> {
+            status: &'static str,
+            runtime_id: &'a str,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            message: Option<&'a str>,
+        }
+        if self.routes.taken() {
+            let body = Body { status, runtime_id: self.spec.id.as_str(), message };
+            self.routes.said(Said::Event { native: None, draft: Draft::new(Kind::RuntimeStatus, &body) });
+        }
+    }
+
+    // === orders ===
+
+    fn order(&mut self, order: Order) {
+        if !self.ready {
+            return self.held.push_back(order);
+        }
+        if order.inlet.is_closed() {
+            return;
+        }
+        if let Command::Open { ticket, .. } = order.command
+            && self.dialect.sessions() == Sessions::One
+            && self.routes.taken()
+        {
+            let why = "this runtime carries one session only, and it is open";
+            return self.refuse(order.inlet, ticket, why.into());
+        }
+        self.routes.ordered(&order);
+        self.step_quietly(|dialect, out| dialect.command(order.command, out));
+    }
+
+    fn refuse(&mut self, inlet: Inlet, ticket: Ticket, why: String) {
+        self.out.push(inlet, FromRuntime::Said(vec![Said::NotOpened { ticket, error: refusal(why) }], None));
+    }
+
+    // === what the endpoint says ===
+
+    /// Passes on what was heard at once, and then what it meant; why the connection is gone, if it is.
+    fn hear(&mut self, heard: Vec<Heard>) -> Option<String> {
+        let mut lost = None;
+        for heard in heard {
+            match heard {
+                Heard::Told(Told::Data(frame)) => self.step_quietly(|dialect, out| dialect.feed(frame, out)),
+                Heard::Told(Told::Cut { head, dropped }) => self.cut(head, dropped),
+                Heard::Lost(why) => lost = Some(why),
+            }
+        }
+        self.send();
+        lost
+    }
+
+    fn cut(&mut self, head: Bytes, dropped: u64) {
+        let max = self.settings.line_max;
+        let reason = format!("message over the limit of {max} bytes; {dropped} bytes dropped");
+        self.routes.said(Said::Event { native: None, draft: Draft::raw(head, &reason) });
+    }
+
+    /// One step of the dialect, and all that follows from it.
+    fn step(&mut self, step: impl FnOnce(&mut dyn Dialect, &mut Outbox)) {
+        self.step_quietly(step);
+        self.send();
+    }
+
+    /// One step of the dialect; what was said is not on its way yet.
+    fn step_quietly(&mut self, step: impl FnOnce(&mut dyn Dialect, &mut Outbox)) {
+        if self.over.is_some() {
+            return;
+        }
+        // An endpoint's words must not be able to end its driver, which would leave its sessions waiting for ever.
+        let (dialect, out) = (&mut self.dialect, &mut self.step);
+        if catch_unwind(AssertUnwindSafe(|| step(dialect.as_mut(), out))).is_err() {
+            let why = format!("the gateway's own {} dialect failed on its words: a bug", self.spec.dialect);
+            self.over = Some((why, false));
+        }
+        if let Some(after) = self.step.wake_after.take() {
+            let at = Instant::now() + after;
+            self.wake = Some(self.wake.map_or(at, |wake| wake.min(at)));
+        }
+        for said in std::mem::take(&mut self.step.said) {
+            match said {
+                Said::Ready { agent } => self.got_ready(agent),
+                Said::Failed { message } => self.over = Some((message, false)),
+                Said::Found { native, cwd, title } => self.found(Found { native, cwd, title }),
+                said => self.routes.said(said),
+            }
+        }
+        for fetch in std::mem::take(&mut self.step.fetches) {
+            // Not refused on the spot: a dialect that asks again at once would never come to an end.
+            if self.fetches.len() < FETCHES_MAX {
+                self.fetches.push_back(fetch);
+            } else {
+                self.refused.push_back(fetch.id);
+            }
+        }
+    }
+
+    fn got_ready(&mut self, agent: Option<String>) {
+        self.failures = 0;
+        if !std::mem::replace(&mut self.ready, true) && std::mem::replace(&mut self.was_ready, true) {
+            self.tell("attached", None);
+        }
+        self.show(|info| {
+            info.state = RuntimeState::Ready;
+            info.problem = None;
+            if agent.is_some() {
+                info.agent = agent;
+            }
+        });
+    }
+
+    fn found(&mut self, found: Found) {
+        if self.routes.knows(&found.native) {
+            return;
+        }
+        if let Err(refused) = self.end.found.try_send(found) {
+            let native = refused.into_inner().native;
+            self.show(|info| {
+                info.problem =
+                    Some(format!("it has more conversations than can be opened at once; {native} is not shown"));
+            });
+        }
+    }
+
+    /// Sends off what was said, and does what can be done now.
+    fn send(&mut self) {
+        while self.ready && self.over.is_none() {
+            let Some(order) = self.held.pop_front() else { break };
+            self.order(order);
+        }
+        for key in self.routes.unheard() {
+            self.step_quietly(|dialect, out| {
+                dialect.command(Command::Answer { key, decision: Decision::Withdrawn }, out);
+            });
+        }
+        for (inlet, batch) in self.routes.take() {
+            self.out.push(inlet, FromRuntime::Said(batch, None));
+        }
+    }
+}
+
+/// The end of the request under way. Cancellation safe.
+async fn fetched(fetching: &mut Option<Fetching>) -> (u64, Result<Reply, String>) {
+    match fetching {
+        Some(fetching) => fetching.await,
+        None => std::future::pending().await,
+    }
+}
+
+/// What the connection has to say next. Cancellation safe.
+async fn progress(line: &mut Line, reading: bool) -> Next {
+    match line {
+        Line::Connecting(connecting) => Next::Connected(connecting.await),
+        Line::Open(wire, _) => Next::Heard(wire.next(reading).await),
+        Line::Resting(_) => std::future::pending().await,
+    }
+}

@@ -1,0 +1,633 @@
+//! Real servers on loopback, a made-up dialect of one word and its arguments a message. One file: every test stands on the
+//! same few lines of harness.
+
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+use futures_util::{SinkExt as _, StreamExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream, UnixListener};
+use tokio::sync::mpsc;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::{WebSocketStream, accept_async, accept_hdr_async};
+
+use super::*;
+use crate::dialects::{Base, Command, Draft, Fetch, Opening, Outbox, Reply, RunEnd, Said, Sessions};
+use crate::model::{Kind, RunStatus, RuntimeId, Ticket};
+use crate::sessions::{Exit, FromRuntime, Inlet, Order};
+
+/// A condition that is waited for holds long before this, or never.
+const SOON: Duration = Duration::from_secs(30);
+
+struct Words(Sessions);
+
+impl Dialect for Words {
+    fn open(&mut self, out: &mut Outbox) {
+        out.frames.push("hello\n".into());
+    }
+
+    fn feed(&mut self, frame: Bytes, out: &mut Outbox) {
+        let text = String::from_utf8_lossy(&frame).into_owned();
+        let words: Vec<&str> = text.splitn(4, ' ').collect();
+        out.said.push(match words[..] {
+            ["ready"] => Said::Ready { agent: Some("words 1".into()) },
+            ["failed"] => Said::Failed { message: "sign in first".into() },
+            ["panic"] => panic!("words"),
+            ["found", native] => Said::Found { native: native.into(), cwd: Some("/f".into()), title: None },
+            ["opened", ticket, native] => Said::Opened {
+                ticket: Ticket(ticket.parse().unwrap()),
+                native: native.into(),
+                drafts: Vec::new(),
+                how: Opening::New,
+            },
+            ["ended", ticket] => Said::Ended {
+                native: "?".into(),
+                ticket: Ticket(ticket.parse().unwrap()),
+                end: RunEnd { status: RunStatus::Completed, stop_reason: None, message: None, native: None },
+            },
+            ["fetch", id, base, rest] => {
+                let (method, path) = rest.split_once(' ').unwrap();
+                out.fetches.push(Fetch {
+                    id: id.parse().unwrap(),
+                    base: if base == "remote" { Base::Remote } else { Base::Connect },
+                    method: if method == "POST" { "POST" } else { "GET" },
+                    path: path.into(),
+                    body: (method == "POST").then(|| "{\"a\":1}".into()),
+                });
+                return;
+            }
+            _ => event(frame),
+        });
+    }
+
+    fn command(&mut self, command: Command, out: &mut Outbox) {
+        let frame = match command {
+            Command::Open { ticket, .. } => format!("open {}\n", ticket.0),
+            Command::Prompt { ticket, .. } => format!("prompt {}\n", ticket.0),
+            Command::Call { method, .. } => format!("call {method}\n"),
+            Command::Cancel { .. } | Command::Answer { .. } => return,
+        };
+        out.frames.push(frame.into());
+    }
+
+    fn lost(&mut self, _why: &str, out: &mut Outbox) {
+        out.said.push(event("dialect: lost".into()));
+    }
+
+    fn events_path(&self) -> &'static str {
+        "/events"
+    }
+
+    fn reply(&mut self, id: u64, reply: Result<Reply, String>, out: &mut Outbox) {
+        out.said.push(event(match reply {
+            Ok(reply) => format!("reply {id} {} {}", reply.status, String::from_utf8_lossy(&reply.body)).into(),
+            Err(why) => format!("no reply {id}: {why}").into(),
+        }));
+    }
+
+    fn reached_by(&self) -> &'static [&'static str] {
+        &["command", "ws", "unix", "http"]
+    }
+
+    fn sessions(&self) -> Sessions {
+        self.0
+    }
+}
+
+fn event(frame: Bytes) -> Said {
+    Said::Event { native: None, draft: Draft { native: Some(frame), ..Draft::new(Kind::AgentMessageChunk, &"") } }
+}
+
+fn door(change: impl FnOnce(&mut Settings)) -> Runtimes {
+    let mut settings = Settings::new("/nowhere/plexus".into());
+    settings.pause_min = Duration::from_millis(10);
+    settings.pause_max = Duration::from_millis(40);
+    settings.linger = Duration::from_millis(300);
+    change(&mut settings);
+    let make = |name: &str| -> Option<Make> {
+        match name {
+            "words" => Some(|_| Box::new(Words(Sessions::Many))),
+            "word" => Some(|_| Box::new(Words(Sessions::One))),
+            other => dialects::find(other),
+        }
+    };
+    Runtimes { make, ..Runtimes::new(settings) }
+}
+
+fn spec(at: &str) -> RuntimeSpec {
+    RuntimeSpec::new(RuntimeId::trusted("t"), "words", Connect::Endpoint(at.into()), "/")
+}
+
+struct Session {
+    inlet: Inlet,
+    heard: mpsc::Receiver<FromRuntime>,
+}
+
+impl Session {
+    fn open(link: &Link, ticket: u64) -> Self {
+        let (inlet, heard) = Inlet::new();
+        let this = Self { inlet, heard };
+        this.order(link, Command::Open { ticket: Ticket(ticket), cwd: "/".into(), resume: None });
+        this
+    }
+
+    fn order(&self, link: &Link, command: Command) {
+        link.order(Order { command, inlet: self.inlet.clone(), generation: 1 }).unwrap();
+    }
+
+    fn prompt(&self, link: &Link, ticket: u64) {
+        self.order(link, Command::Prompt { ticket: Ticket(ticket), native: "A".into(), content: Vec::new() });
+    }
+
+    async fn batch(&mut self) -> FromRuntime {
+        tokio::time::timeout(SOON, self.heard.recv()).await.unwrap().unwrap()
+    }
+
+    /// Everything up to a line that begins so.
+    async fn until(&mut self, line: &str) -> Vec<String> {
+        let mut all = Vec::new();
+        while !all.iter().any(|heard: &String| heard.starts_with(line)) {
+            match self.batch().await {
+                FromRuntime::Said(said, _) => all.extend(said.iter().map(word)),
+                other => panic!("{other:?} after {all:?}"),
+            }
+        }
+        all
+    }
+
+    /// How it ends.
+    async fn end(&mut self) -> Exit {
+        loop {
+            if let FromRuntime::Gone(exit) = self.batch().await {
+                return exit;
+            }
+        }
+    }
+}
+
+fn word(said: &Said) -> String {
+    match said {
+        Said::Opened { native, .. } => format!("<opened {native}>"),
+        Said::NotOpened { error, .. } => format!("<not opened: {}>", error.message),
+        Said::Ended { ticket, .. } => format!("<ended {}>", ticket.0),
+        Said::Event { draft, .. } if draft.kind == Kind::RuntimeStatus => {
+            let body: serde_json::Value = serde_json::from_slice(&draft.body).unwrap();
+            format!("<{}>", body["status"].as_str().unwrap())
+        }
+        Said::Event { draft, .. } if draft.kind == Kind::Raw => {
+            let body: serde_json::Value = serde_json::from_slice(&draft.body).unwrap();
+            format!("<raw {}>", body["reason"].as_str().unwrap())
+        }
+        Said::Event { draft, .. } => String::from_utf8_lossy(draft.native.as_ref().unwrap()).into_owned(),
+        other => format!("{other:?}"),
+    }
+}
+
+async fn known(link: &Link, want: impl Fn(&RuntimeInfo) -> bool) -> Arc<RuntimeInfo> {
+    let mut info = link.watch();
+    let found = tokio::time::timeout(SOON, info.wait_for(|info| want(info))).await;
+    Arc::clone(&found.unwrap_or_else(|_| panic!("still {:?}", link.info())).unwrap())
+}
+
+async fn state(link: &Link, want: RuntimeState) -> Arc<RuntimeInfo> {
+    known(link, |info| info.state == want).await
+}
+
+async fn problem(link: &Link, words: &str) -> Arc<RuntimeInfo> {
+    known(link, |info| info.problem.as_ref().is_some_and(|problem| problem.contains(words))).await
+}
+
+async fn listener() -> (TcpListener, SocketAddr) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let at = listener.local_addr().unwrap();
+    (listener, at)
+}
+
+/// The server's end of a WebSocket.
+struct Peer<S>(WebSocketStream<S>);
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Peer<S> {
+    async fn say(&mut self, text: &str) {
+        self.0.send(Message::text(text)).await.unwrap();
+    }
+
+    async fn hear(&mut self) -> String {
+        loop {
+            match tokio::time::timeout(SOON, self.0.next()).await.unwrap() {
+                Some(Ok(Message::Text(text))) => return text.to_string(),
+                Some(Ok(Message::Close(_)) | Err(_)) | None => return "<closed>".into(),
+                Some(Ok(_)) => {}
+            }
+        }
+    }
+
+    async fn greet(&mut self) {
+        assert_eq!(self.hear().await, "hello");
+        self.say("ready").await;
+    }
+
+    /// Greets, and opens session A when it is asked for.
+    async fn greet_and_open(&mut self) {
+        self.greet().await;
+        assert_eq!(self.hear().await, "open 1");
+        self.say("opened 1 A").await;
+    }
+}
+
+async fn accept(listener: &TcpListener) -> Peer<TcpStream> {
+    let stream = tokio::time::timeout(SOON, listener.accept()).await.unwrap().unwrap().0;
+    Peer(accept_async(stream).await.unwrap())
+}
+
+// === WebSocket ===
+
+#[tokio::test]
+async fn frames_go_both_ways_and_orders_wait_until_it_is_ready() {
+    let (listener, at) = listener().await;
+    let door = door(|_| {});
+    let link = door.launch(spec(&format!("ws://{at}/"))).unwrap();
+    let mut session = Session::open(&link, 1);
+    let mut peer = accept(&listener).await;
+    assert_eq!(link.info().state, RuntimeState::Starting);
+    peer.greet().await;
+    assert_eq!(peer.hear().await, "open 1", "one message, without the line's end");
+    peer.say("opened 1 A").await;
+    session.until("<opened A>").await;
+    let info = state(&link, RuntimeState::Ready).await;
+    assert_eq!((info.agent.as_deref(), info.generation, &info.problem), (Some("words 1"), 1, &None));
+    session.prompt(&link, 7);
+    assert_eq!(peer.hear().await, "prompt 7");
+    for text in ["x", "y\nz", "ended 7"] {
+        peer.say(text).await;
+    }
+    peer.0.send(Message::binary(&b"\xff"[..])).await.unwrap();
+    assert_eq!(session.until("\u{fffd}").await, ["x", "y\nz", "<ended 7>", "\u{fffd}"]);
+    link.stop();
+    let exit = session.end().await;
+    assert_eq!((exit.stopped, exit.reason.as_deref()), (true, Some("it was stopped")));
+    assert_eq!(peer.hear().await, "<closed>");
+    state(&link, RuntimeState::Exited).await;
+    door.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_lost_connection_is_made_again_and_the_same_state_goes_on() {
+    let (listener, at) = listener().await;
+    let door = door(|_| {});
+    let link = door.launch(spec(&format!("ws://{at}/"))).unwrap();
+    let mut session = Session::open(&link, 1);
+    let mut peer = accept(&listener).await;
+    peer.greet_and_open().await;
+    peer.say("last words").await;
+    session.until("last words").await;
+    drop(peer);
+    let info = state(&link, RuntimeState::Restarting).await;
+    let why = info.problem.clone().unwrap();
+    assert!(
+        why.starts_with(&format!("lost the connection to ws://{at}/: ")) && why.ends_with("; trying again"),
+        "{why}"
+    );
+    // What is wanted meanwhile waits.
+    session.prompt(&link, 7);
+    let second = Session::open(&link, 2);
+    let mut peer = accept(&listener).await;
+    peer.greet().await;
+    assert_eq!((peer.hear().await, peer.hear().await), ("prompt 7".into(), "open 2".into()));
+    assert_eq!(session.until("<attached>").await, ["<lost>", "dialect: lost", "<attached>"]);
+    let info = state(&link, RuntimeState::Ready).await;
+    assert_eq!((info.generation, &info.problem), (1, &None));
+    peer.say("opened 2 B").await;
+    peer.say("ended 7").await;
+    session.until("<ended 7>").await;
+    drop(second);
+    link.stop();
+    assert!(session.end().await.stopped);
+}
+
+#[tokio::test]
+async fn an_endpoint_that_is_not_there_yet_is_waited_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.sock");
+    let door = door(|_| {});
+    let link = door.launch(spec(&format!("unix:{}", path.display()))).unwrap();
+    let mut session = Session::open(&link, 1);
+    let info = problem(&link, "cannot connect to unix:/").await;
+    assert_eq!(info.state, RuntimeState::Starting);
+    let listener = UnixListener::bind(&path).unwrap();
+    let stream = tokio::time::timeout(SOON, listener.accept()).await.unwrap().unwrap().0;
+    let mut peer = Peer(accept_async(stream).await.unwrap());
+    peer.greet().await;
+    assert_eq!(peer.hear().await, "open 1");
+    peer.say("opened 1 A").await;
+    session.until("<opened A>").await;
+}
+
+#[tokio::test]
+async fn what_never_answers_is_given_up_and_tried_again() {
+    let (listener, at) = listener().await;
+    let door = door(|settings| {
+        settings.answer = Duration::from_millis(50);
+        settings.handshake = Duration::from_millis(50);
+    });
+    for (url, what) in [(format!("ws://{at}/"), "did not answer"), (format!("http://{at}"), "did not answer")] {
+        let mut spec = spec(&url);
+        spec.id = RuntimeId::trusted(&url[..2]);
+        let link = door.launch(spec).unwrap();
+        // It takes the connection and says nothing, twice.
+        let silent = (listener.accept().await.unwrap(), listener.accept().await.unwrap());
+        problem(&link, what).await;
+        link.stop();
+        state(&link, RuntimeState::Exited).await;
+        drop(silent);
+    }
+    // One that upgrades, and then does not finish the handshake of its dialect.
+    let link = door.launch(spec(&format!("ws://{at}/"))).unwrap();
+    let mut first = accept(&listener).await;
+    assert_eq!(first.hear().await, "hello");
+    problem(&link, "handshake within").await;
+    let mut second = accept(&listener).await;
+    second.greet().await;
+    state(&link, RuntimeState::Ready).await;
+}
+
+#[tokio::test]
+async fn a_secret_goes_into_the_header_and_a_refusal_names_it() {
+    use tokio_tungstenite::tungstenite::handshake::server::{ErrorResponse, Request, Response};
+    let (listener, at) = listener().await;
+    let door = door(|_| {});
+    let link = door.launch(RuntimeSpec { secret: Some("s3cret".into()), ..spec(&format!("ws://{at}/p?q=1")) }).unwrap();
+    let stream = listener.accept().await.unwrap().0;
+    let mut seen = String::new();
+    #[expect(clippy::result_large_err, reason = "the signature is the library's")]
+    let refuse = |request: &Request, _: Response| -> Result<Response, ErrorResponse> {
+        let header = |name| request.headers().get(name).unwrap().to_str().unwrap().to_owned();
+        seen = format!("{} {} {}", request.uri(), header("authorization"), header("host"));
+        assert!(request.headers().get("origin").is_none());
+        Err(http::Response::builder().status(401).body(Some("who are you".into())).unwrap())
+    };
+    assert!(accept_hdr_async(stream, refuse).await.is_err());
+    assert_eq!(seen, format!("/p?q=1 Bearer s3cret {at}"));
+    let why = problem(&link, "401").await.problem.clone().unwrap();
+    assert!(why.contains("check the runtime's secret: who are you") && !why.contains("s3cret"), "{why}");
+}
+
+#[tokio::test]
+async fn a_message_over_the_limit_is_told_and_the_connection_begun_anew() {
+    let (listener, at) = listener().await;
+    let door = door(|settings| settings.line_max = 1000);
+    let link = door.launch(spec(&format!("ws://{at}/"))).unwrap();
+    let mut session = Session::open(&link, 1);
+    let mut peer = accept(&listener).await;
+    peer.greet_and_open().await;
+    peer.say(&"x".repeat(1000)).await;
+    peer.say(&"x".repeat(1001)).await;
+    let raw = "<raw message over the limit of 1000 bytes; 1001 bytes dropped>";
+    let heard = session.until(raw).await;
+    assert_eq!(heard[1].len(), 1000);
+    let mut peer = accept(&listener).await;
+    peer.greet().await;
+    peer.say("after").await;
+    session.until("after").await;
+}
+
+#[tokio::test]
+async fn one_that_says_it_is_hopeless_or_breaks_the_dialect_is_left() {
+    for (word, why) in [("failed", "sign in first"), ("panic", "a bug")] {
+        let (listener, at) = listener().await;
+        let door = door(|_| {});
+        let link = door.launch(spec(&format!("ws://{at}/"))).unwrap();
+        let mut session = Session::open(&link, 1);
+        let mut peer = accept(&listener).await;
+        peer.greet_and_open().await;
+        session.until("<opened A>").await;
+        peer.say(word).await;
+        let exit = session.end().await;
+        assert!(!exit.stopped && exit.reason.unwrap().contains(why));
+        let info = state(&link, RuntimeState::Exited).await;
+        assert!(info.problem.as_ref().unwrap().contains(why));
+    }
+}
+
+#[tokio::test]
+async fn found_conversations_are_told_once_they_are_not_open() {
+    let (listener, at) = listener().await;
+    let door = door(|_| {});
+    let link = door.launch(spec(&format!("ws://{at}/"))).unwrap();
+    let mut found = link.take_found().unwrap();
+    assert!(link.clone().take_found().is_none());
+    let mut session = Session::open(&link, 1);
+    let mut peer = accept(&listener).await;
+    peer.greet_and_open().await;
+    session.until("<opened A>").await;
+    for text in ["found A", "found B", "done"] {
+        peer.say(text).await;
+    }
+    session.until("done").await;
+    let told = found.try_recv().unwrap();
+    assert_eq!((told.native.as_str(), told.cwd.as_deref()), ("B", Some("/f")));
+    assert!(found.try_recv().is_err());
+    for n in 0..=crate::sessions::FOUND {
+        peer.say(&format!("found N{n}")).await;
+    }
+    problem(&link, "N256 is not shown").await;
+}
+
+#[tokio::test]
+async fn a_runtime_of_one_session_takes_no_second() {
+    let (listener, at) = listener().await;
+    let door = door(|_| {});
+    let link = door.launch(RuntimeSpec { dialect: "word".into(), ..spec(&format!("ws://{at}/")) }).unwrap();
+    let _first = Session::open(&link, 1);
+    let mut second = Session::open(&link, 2);
+    accept(&listener).await.greet().await;
+    second.until("<not opened: this runtime carries one session only").await;
+}
+
+#[tokio::test]
+async fn a_session_that_does_not_read_holds_the_endpoint_back_and_loses_nothing() {
+    let (listener, at) = listener().await;
+    let door = door(|_| {});
+    let link = door.launch(spec(&format!("ws://{at}/"))).unwrap();
+    let mut session = Session::open(&link, 1);
+    let mut peer = accept(&listener).await;
+    peer.greet_and_open().await;
+    session.until("<opened A>").await;
+    let (sent, mut count) = tokio::sync::watch::channel(0usize);
+    let pad = "x".repeat(64 * 1024);
+    let flood = tokio::spawn(async move {
+        for n in 0..2000 {
+            peer.say(&format!("{n} {pad}")).await;
+            sent.send_replace(n);
+        }
+        peer
+    });
+    // It stands still somewhere before the end: what is in the mailbox, and in the socket.
+    let stuck = async {
+        loop {
+            let before = *count.borrow_and_update();
+            if tokio::time::timeout(Duration::from_millis(500), count.changed()).await.is_err() {
+                return before;
+            }
+        }
+    };
+    let before = tokio::time::timeout(SOON, stuck).await.unwrap();
+    assert!(before < 1900, "it sent {before} messages to a session that read nothing");
+    // Orders are attended to all the same.
+    session.prompt(&link, 3);
+    let mut n = 0;
+    while n < 2000 {
+        let FromRuntime::Said(said, _) = session.batch().await else { panic!("gone") };
+        for said in &said {
+            assert!(word(said).starts_with(&format!("{n} ")));
+            n += 1;
+        }
+    }
+    assert_eq!(flood.await.unwrap().hear().await, "prompt 3");
+}
+
+// === HTTP ===
+
+/// A server that answers one request a connection, by hand.
+struct Http {
+    stream: TcpStream,
+    head: String,
+    body: String,
+}
+
+async fn request(listener: &TcpListener) -> Http {
+    let mut stream = tokio::time::timeout(SOON, listener.accept()).await.unwrap().unwrap().0;
+    let mut bytes = Vec::new();
+    let head = loop {
+        stream.read_buf(&mut bytes).await.unwrap();
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
+            if body.len() >= length.unwrap_or(0) {
+                break (head.to_owned(), body.to_owned());
+            }
+        }
+    };
+    Http { stream, head: head.0, body: head.1 }
+}
+
+impl Http {
+    async fn say(&mut self, text: &str) {
+        self.stream.write_all(text.as_bytes()).await.unwrap();
+    }
+
+    async fn reply(mut self, status: u16, body: &str) {
+        let length = body.len();
+        self.say(&format!("HTTP/1.1 {status} X\r\ncontent-length: {length}\r\nlocation: /x\r\n\r\n{body}")).await;
+    }
+
+    async fn stream(&mut self) {
+        assert!(self.head.starts_with("GET /events HTTP/1.1"), "{}", self.head);
+        self.say("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\n\r\n").await;
+    }
+}
+
+#[tokio::test]
+async fn an_event_stream_is_heard_and_requests_are_made_in_order() {
+    let (listener, at) = listener().await;
+    let (other, remote) = self::listener().await;
+    let door = door(|_| {});
+    let spec = RuntimeSpec {
+        secret: Some("pass".into()),
+        remote: Some(format!("http://{remote}")),
+        ..spec(&format!("http://localhost:{}/", at.port()))
+    };
+    let link = door.launch(spec).unwrap();
+    let mut session = Session::open(&link, 1);
+    let mut events = request(&listener).await;
+    assert!(events.head.contains("authorization: Basic b3BlbmNvZGU6cGFzcw=="), "{}", events.head);
+    events.stream().await;
+    events.say(": hi\n\ndata: ready\n\n").await;
+    state(&link, RuntimeState::Ready).await;
+    events.say("data: opened 1 A\n\n").await;
+    session.until("<opened A>").await;
+    events.say("data: fetch 1 connect POST /a?b=c\n\ndata: fetch 2 connect GET /d\n\n").await;
+    events.say("data: fetch 3 remote GET /e\n\n").await;
+    let first = request(&listener).await;
+    assert!(first.head.starts_with("POST /a?b=c HTTP/1.1"), "{}", first.head);
+    assert!(first.head.contains("content-type: application/json") && first.head.contains("Basic"), "{}", first.head);
+    assert_eq!(first.body, "{\"a\":1}");
+    // The next is made when this one has its reply. A redirect is a reply.
+    first.reply(302, "[1]").await;
+    let second = request(&listener).await;
+    assert!(second.head.starts_with("GET /d HTTP/1.1"));
+    second.reply(503, "busy").await;
+    let third = request(&other).await;
+    assert!(third.head.starts_with("GET /e HTTP/1.1") && !third.head.contains("authorization"), "{}", third.head);
+    third.reply(200, "[]").await;
+    let heard = session.until("reply 3").await;
+    assert_eq!(heard, ["reply 1 302 [1]", "reply 2 503 busy", "reply 3 200 []"]);
+    drop(events);
+    problem(&link, "lost the connection").await;
+    let mut events = request(&listener).await;
+    events.stream().await;
+    events.say("data: ready\n\n").await;
+    session.until("<attached>").await;
+}
+
+#[tokio::test]
+async fn replies_that_do_not_come_or_are_too_long_are_none() {
+    let (listener, at) = listener().await;
+    let door = door(|settings| {
+        settings.line_max = 1000;
+        settings.fetch = Duration::from_millis(100);
+    });
+    let link = door.launch(spec(&format!("http://{at}"))).unwrap();
+    let mut session = Session::open(&link, 1);
+    let mut events = request(&listener).await;
+    events.stream().await;
+    events.say("data: ready\n\n").await;
+    state(&link, RuntimeState::Ready).await;
+    events.say("data: opened 1 A\n\n").await;
+    session.until("<opened A>").await;
+    events.say("data: fetch 1 connect GET /a\n\ndata: fetch 2 connect GET /b\n\ndata: fetch 3 remote GET /c\n\n").await;
+    request(&listener).await.reply(200, &"x".repeat(1001)).await;
+    let silent = request(&listener).await;
+    let heard = session.until("no reply 3").await;
+    assert_eq!(
+        heard,
+        [
+            "no reply 1: the reply is over the limit of 1000 bytes",
+            "no reply 2: no reply within 100ms",
+            "no reply 3: no remote is set for this runtime"
+        ]
+    );
+    drop(silent);
+    // An event over the limit is told, and the stream goes on.
+    events.say(&format!("data: {}\n\ndata: after\n\n", "x".repeat(1500))).await;
+    let heard = session.until("after").await;
+    assert_eq!(heard[0], "<raw message over the limit of 1000 bytes; 500 bytes dropped>");
+}
+
+#[tokio::test]
+async fn what_is_no_event_stream_is_said_to_be_none() {
+    let (listener, at) = listener().await;
+    let door = door(|_| {});
+    let link = door.launch(spec(&format!("http://{at}"))).unwrap();
+    request(&listener).await.reply(401, "").await;
+    problem(&link, "it answered 401; check the runtime's secret").await;
+    let mut page = request(&listener).await;
+    page.say("HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 0\r\n\r\n").await;
+    problem(&link, "\"text/html\" where an event stream should be").await;
+}
+
+// === what is refused at once ===
+
+#[tokio::test]
+async fn what_cannot_work_is_refused_at_once() {
+    let door = door(|_| {});
+    let refused = |spec: RuntimeSpec| door.launch(spec).map(|_| ()).unwrap_err();
+    assert!(refused(spec("ws://192.168.1.2:9/")).contains("ssh -L 9:127.0.0.1:9 192.168.1.2"));
+    let remote = RuntimeSpec { remote: Some("http://example.org:1".into()), ..spec("ws://127.0.0.1:1/") };
+    assert!(refused(remote).contains("ssh -L"));
+    let remote = RuntimeSpec { remote: Some("ws://127.0.0.1:1/".into()), ..spec("ws://127.0.0.1:1/") };
+    assert!(refused(remote).contains("http://"));
+    let secret = RuntimeSpec { secret: Some("a\nb".into()), ..spec("ws://127.0.0.1:1/") };
+    assert!(refused(secret).contains("secret"));
+    let acp = RuntimeSpec { dialect: "acp".into(), ..spec("ws://127.0.0.1:1/") };
+    assert!(refused(acp).contains("acp is spoken over the pipes of a program"));
+}

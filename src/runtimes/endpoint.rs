@@ -1,0 +1,580 @@
+//! How endpoints are reached: WebSocket over TCP or over a Unix socket, event streams and requests over HTTP.
+//!
+//! Endpoints of this machine only: nothing here is encrypted. No proxy is asked, no redirect followed, no name looked up,
+//! and nothing is waited for without a bound: a port may take a connection and never answer.
+
+use std::collections::VecDeque;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use data_encoding::BASE64;
+use futures_util::{SinkExt as _, StreamExt as _};
+use http::{HeaderValue, Uri, header};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
+use tokio::time::timeout;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
+use tokio_tungstenite::tungstenite::error::CapacityError;
+use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
+use tokio_tungstenite::tungstenite::{Error as WsError, Message, Utf8Bytes};
+use tokio_tungstenite::{WebSocketStream, client_async_with_config};
+
+use super::Settings;
+use super::process::shown;
+use super::sse::{Sse, Told};
+use crate::dialects::{Fetch, Reply};
+
+/// How many messages that are there already are taken at once, so that one commit keeps them …
+const BATCH: usize = 256;
+
+/// … and bytes, and one message: a session that does not read keeps 64 of these waiting.
+const BATCH_BYTES: usize = 64 * 1024;
+
+/// How much of an answer that refuses us is shown, in bytes.
+const ANSWER_SHOWN: usize = 200;
+
+/// Who an HTTP endpoint with a password takes us for.
+const USER: &str = "opencode";
+
+/// Where an endpoint is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Address {
+    /// `ws://host:port/path`
+    Ws { at: Vec<SocketAddr>, url: String },
+    /// `unix:/path`
+    Unix(PathBuf),
+    /// `http://host:port`, without a slash at its end.
+    Http(String),
+}
+
+impl Address {
+    /// Reads an address; refuses what cannot be reached safely, and says what to do.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        if let Some(path) = text.strip_prefix("unix:") {
+            let path = path.strip_prefix("//").unwrap_or(path);
+            if !path.starts_with('/') || path.contains('\0') {
+                return Err(format!(
+                    "cannot connect to {text}: write unix: and the socket's whole path, as unix:/path"
+                ));
+            }
+            return Ok(Self::Unix(Path::new(path).to_owned()));
+        }
+        let refuse = |why: &str| Err(format!("cannot connect to {text}: {why}"));
+        let Ok(uri) = text.parse::<Uri>() else {
+            return refuse("it is no address; use ws://host:port/path, unix:/path or http://host:port");
+        };
+        let (http, port) = match uri.scheme_str() {
+            Some("ws") => (false, 80),
+            Some("http") => (true, 80),
+            Some("wss" | "https") => {
+                return refuse("TLS is not supported; connect to its plain port on this machine, or to a tunnel's end");
+            }
+            _ => return refuse("use ws://host:port/path, unix:/path or http://host:port"),
+        };
+        let Some(authority) = uri.authority() else { return refuse("it names no host") };
+        if authority.as_str().contains('@') {
+            return refuse("take the password out of it and set it as the runtime's secret");
+        }
+        let port = authority.port_u16().unwrap_or(port);
+        let Some(hosts) = loopback(authority.host()) else {
+            return refuse(&format!(
+                "only this machine's endpoints are reached, as nothing is encrypted; for another machine's make a \
+                 tunnel (ssh -L {port}:127.0.0.1:{port} {}) and connect to 127.0.0.1",
+                authority.host()
+            ));
+        };
+        if http {
+            let url = uri.to_string();
+            if url.contains('?') {
+                return refuse("a query has no place in it");
+            }
+            return Ok(Self::Http(url.trim_end_matches('/').to_owned()));
+        }
+        let at = hosts.into_iter().map(|host| SocketAddr::new(host, port)).collect();
+        Ok(Self::Ws { at, url: uri.to_string() })
+    }
+
+    /// Its scheme.
+    pub(super) fn scheme(&self) -> &'static str {
+        match self {
+            Self::Ws { .. } => "ws",
+            Self::Unix(_) => "unix",
+            Self::Http(_) => "http",
+        }
+    }
+}
+
+/// The addresses of a host that is this machine. No name is looked up: who answers for one is another's to say.
+fn loopback(host: &str) -> Option<Vec<IpAddr>> {
+    if host.eq_ignore_ascii_case("localhost") {
+        return Some(vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()]);
+    }
+    let host: IpAddr = host.trim_start_matches('[').trim_end_matches(']').parse().ok()?;
+    host.is_loopback().then(|| vec![host])
+}
+
+/// Whether a secret can be sent at all.
+pub(super) fn check_secret(secret: &str) -> Result<(), String> {
+    let fine = !secret.is_empty() && bearer(secret).is_some();
+    if fine { Ok(()) } else { Err("the secret is empty, or has characters that no header can carry".into()) }
+}
+
+fn bearer(secret: &str) -> Option<HeaderValue> {
+    let mut value = HeaderValue::try_from(format!("Bearer {secret}")).ok()?;
+    value.set_sensitive(true);
+    Some(value)
+}
+
+fn basic(secret: &str) -> Option<HeaderValue> {
+    let pair = BASE64.encode(format!("{USER}:{secret}").as_bytes());
+    let mut value = HeaderValue::try_from(format!("Basic {pair}")).ok()?;
+    value.set_sensitive(true);
+    Some(value)
+}
+
+/// Reaches one endpoint and its remote control, again and again.
+#[derive(Clone)]
+pub(super) struct Reach {
+    address: Address,
+    remote: Option<String>,
+    secret: Option<String>,
+    http: reqwest::Client,
+    connect: Duration,
+    answer: Duration,
+    fetch: Duration,
+    line_max: usize,
+    write_max: usize,
+}
+
+impl Reach {
+    /// # Errors
+    /// In words: an address that [`Address::parse`] refuses, an HTTP client that cannot be made.
+    pub(super) fn new(
+        at: &str,
+        remote: Option<&str>,
+        secret: Option<&str>,
+        settings: &Settings,
+    ) -> Result<Self, String> {
+        let remote = match remote.map(Address::parse).transpose()? {
+            Some(Address::Http(remote)) => Some(remote),
+            Some(_) => return Err("remote must be http://host:port".into()),
+            None => None,
+        };
+        let localhost: Vec<SocketAddr> =
+            loopback("localhost").into_iter().flatten().map(|host| SocketAddr::new(host, 0)).collect();
+        let http = reqwest::Client::builder()
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
+            .resolve_to_addrs("localhost", &localhost)
+            .connect_timeout(settings.connect)
+            // A connection that was idle may be closed just as a request goes out on it, and nobody knows what became
+            // of that; on this machine a new one costs nothing.
+            .pool_max_idle_per_host(0)
+            .build()
+            .map_err(|error| format!("no HTTP client: {}", chain(&error)))?;
+        Ok(Self {
+            address: Address::parse(at)?,
+            remote,
+            secret: secret.map(str::to_owned),
+            http,
+            connect: settings.connect,
+            answer: settings.answer,
+            fetch: settings.fetch,
+            line_max: settings.line_max,
+            write_max: settings.write_max,
+        })
+    }
+
+    /// Connects; `events` is the path of an HTTP endpoint's event stream. Cancellation safe: dropped, it gives up.
+    ///
+    /// # Errors
+    /// Why not, in words.
+    pub(super) async fn connect(self, events: &'static str) -> Result<Wire, String> {
+        match &self.address {
+            Address::Ws { at, url } => {
+                let stream = match timeout(self.connect, TcpStream::connect(at.as_slice())).await {
+                    Ok(Ok(stream)) => stream,
+                    Ok(Err(error)) => return Err(error.to_string()),
+                    Err(_) => return Err(format!("no connection within {:?}", self.connect)),
+                };
+                // Frames are small and each is awaited: none waits for the next to fill a packet.
+                let _ = stream.set_nodelay(true);
+                self.upgrade(Box::new(stream), url).await
+            }
+            Address::Unix(path) => {
+                let stream = match timeout(self.connect, UnixStream::connect(path)).await {
+                    Ok(Ok(stream)) => stream,
+                    Ok(Err(error)) => return Err(error.to_string()),
+                    Err(_) => return Err(format!("no connection within {:?}", self.connect)),
+                };
+                self.upgrade(Box::new(stream), "ws://localhost/").await
+            }
+            Address::Http(base) => self.events(&format!("{base}{events}")).await,
+        }
+    }
+
+    async fn upgrade(&self, stream: Box<dyn Duplex>, url: &str) -> Result<Wire, String> {
+        let mut request = url.into_client_request().map_err(|error| error.to_string())?;
+        if let Some(value) = self.secret.as_deref().and_then(bearer) {
+            request.headers_mut().insert(header::AUTHORIZATION, value);
+        }
+        let config =
+            WebSocketConfig::default().max_message_size(Some(self.line_max)).max_frame_size(Some(self.line_max));
+        match timeout(self.answer, client_async_with_config(request, stream, Some(config))).await {
+            Ok(Ok((stream, _))) => Ok(Wire::Socket(Box::new(Socket {
+                stream,
+                waiting: VecDeque::new(),
+                bytes: 0,
+                write_max: self.write_max,
+                line_max: self.line_max,
+                flushed: true,
+                lost: None,
+            }))),
+            Ok(Err(WsError::Http(answer))) => Err(refused(answer.status().as_u16(), answer.body().as_deref())),
+            Ok(Err(error)) => Err(error.to_string()),
+            Err(_) => Err(self.silent()),
+        }
+    }
+
+    async fn events(&self, url: &str) -> Result<Wire, String> {
+        let request = self.http.get(url).header(header::ACCEPT, "text/event-stream");
+        let answer = match timeout(self.answer, self.signed(request).send()).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(error)) => return Err(chain(&error)),
+            Err(_) => return Err(self.silent()),
+        };
+        if answer.status().as_u16() != 200 {
+            return Err(refused(answer.status().as_u16(), None));
+        }
+        let sort = answer.headers().get(header::CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
+        if !sort.get(..17).is_some_and(|sort| sort.eq_ignore_ascii_case(b"text/event-stream")) {
+            return Err(format!("it answered with {:?} where an event stream should be", shown(sort)));
+        }
+        Ok(Wire::Events(Box::new(Events { answer, sse: Sse::new(self.line_max), told: Vec::new() })))
+    }
+
+    /// Makes a request; `remote` goes to the remote control. Ends within the bound of a fetch. Not cancellation safe:
+    /// given up, nobody knows whether it was made.
+    ///
+    /// # Errors
+    /// Why there is no reply, in words.
+    pub(super) async fn fetch(self, fetch: Fetch, remote: bool) -> Result<Reply, String> {
+        let base = match (&self.address, &self.remote) {
+            (_, Some(remote_base)) if remote => remote_base,
+            (_, None) if remote => return Err("no remote is set for this runtime".into()),
+            (Address::Http(base), _) => base,
+            (other, _) => return Err(format!("a {} endpoint takes no HTTP requests", other.scheme())),
+        };
+        let method = reqwest::Method::from_bytes(fetch.method.as_bytes()).map_err(|error| error.to_string())?;
+        let mut request = self.http.request(method, format!("{base}{}", fetch.path));
+        request = request.header(header::ACCEPT, "application/json");
+        if let Some(body) = fetch.body {
+            request = request.header(header::CONTENT_TYPE, "application/json").body(body);
+        }
+        // The remote control is another server, and the secret is not for it.
+        let request = if remote { request } else { self.signed(request) };
+        let reply = async {
+            let mut answer = request.send().await.map_err(|error| chain(&error))?;
+            let status = answer.status().as_u16();
+            let mut body = BytesMut::new();
+            while let Some(chunk) = answer.chunk().await.map_err(|error| chain(&error))? {
+                if body.len() + chunk.len() > self.line_max {
+                    return Err(format!("the reply is over the limit of {} bytes", self.line_max));
+                }
+                body.extend_from_slice(&chunk);
+            }
+            Ok(Reply { status, body: body.freeze() })
+        };
+        match timeout(self.fetch, reply).await {
+            Ok(reply) => reply,
+            Err(_) => Err(format!("no reply within {:?}", self.fetch)),
+        }
+    }
+
+    fn signed(&self, request: reqwest::RequestBuilder) -> reqwest::RequestBuilder {
+        match self.secret.as_deref().and_then(basic) {
+            Some(value) => request.header(header::AUTHORIZATION, value),
+            None => request,
+        }
+    }
+
+    fn silent(&self) -> String {
+        format!("it took the connection and did not answer within {:?}", self.answer)
+    }
+}
+
+fn refused(status: u16, body: Option<&[u8]>) -> String {
+    let fix = if matches!(status, 401 | 403) { "; check the runtime's secret" } else { "" };
+    let body = body.unwrap_or_default();
+    let words = shown(&body[..body.len().min(ANSWER_SHOWN)]);
+    let words = words.trim();
+    if words.is_empty() { format!("it answered {status}{fix}") } else { format!("it answered {status}{fix}: {words}") }
+}
+
+/// An error and its causes: reqwest's own words stop where it gets interesting.
+fn chain(error: &dyn std::error::Error) -> String {
+    let (mut text, mut cause) = (error.to_string(), error.source());
+    while let Some(inner) = cause {
+        text = format!("{text}: {inner}");
+        cause = inner.source();
+    }
+    text
+}
+
+/// What a WebSocket runs over.
+pub(super) trait Duplex: AsyncRead + AsyncWrite + Unpin + Send {}
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Duplex for T {}
+
+/// An open connection.
+pub(super) enum Wire {
+    Socket(Box<Socket>),
+    Events(Box<Events>),
+}
+
+/// What was heard.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Heard {
+    /// A frame, or the beginning of one that is too long.
+    Told(Told),
+    /// The connection is gone, and why. Nothing follows.
+    Lost(String),
+}
+
+impl Wire {
+    /// Sends what waits and, if `reading`, hears what is there: at least one thing. Cancellation safe: nothing is lost.
+    pub(super) async fn next(&mut self, reading: bool) -> Vec<Heard> {
+        match self {
+            Self::Socket(socket) => std::future::poll_fn(|cx| socket.poll(cx, reading)).await,
+            Self::Events(events) if reading => events.next().await,
+            Self::Events(_) => std::future::pending().await,
+        }
+    }
+
+    /// Has a frame sent by the calls of [`next`](Self::next) that follow. An event stream takes none.
+    pub(super) fn send(&mut self, frame: Bytes) {
+        if let Self::Socket(socket) = self {
+            socket.send(frame);
+        }
+    }
+
+    /// Sends what waits and says goodbye. Takes `within` at most.
+    pub(super) async fn close(self, within: Duration) {
+        if let Self::Socket(mut socket) = self {
+            let closing = async {
+                while socket.lost.is_none() && !(socket.waiting.is_empty() && socket.flushed) {
+                    std::future::poll_fn(|cx| match socket.write(cx) {
+                        Err(why) => {
+                            socket.lost = Some(why);
+                            Poll::Ready(())
+                        }
+                        Ok(()) if socket.waiting.is_empty() && socket.flushed => Poll::Ready(()),
+                        Ok(()) => Poll::Pending,
+                    })
+                    .await;
+                }
+                let _ = socket.stream.close(None).await;
+            };
+            let _ = timeout(within, closing).await;
+        }
+    }
+}
+
+/// A WebSocket. Reading and writing go on beside each other: neither waits for the other.
+pub(super) struct Socket {
+    stream: WebSocketStream<Box<dyn Duplex>>,
+    waiting: VecDeque<Bytes>,
+    /// What waits, in bytes.
+    bytes: usize,
+    write_max: usize,
+    line_max: usize,
+    flushed: bool,
+    lost: Option<String>,
+}
+
+impl Socket {
+    fn send(&mut self, mut frame: Bytes) {
+        if frame.last() == Some(&b'\n') {
+            frame.truncate(frame.len() - 1);
+        }
+        if self.bytes > self.write_max {
+            self.lost.get_or_insert_with(|| "it does not read what it is sent".to_owned());
+            return;
+        }
+        self.bytes += frame.len();
+        self.waiting.push_back(frame);
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>, reading: bool) -> Poll<Vec<Heard>> {
+        if let Some(why) = self.lost.take() {
+            return Poll::Ready(vec![Heard::Lost(why)]);
+        }
+        let written = self.write(cx);
+        let (mut heard, mut bytes) = (Vec::new(), 0);
+        while reading && heard.len() < BATCH && bytes < BATCH_BYTES {
+            match self.stream.poll_next_unpin(cx) {
+                Poll::Pending => break,
+                Poll::Ready(Some(Ok(message @ (Message::Text(_) | Message::Binary(_))))) => {
+                    let data = message.into_data();
+                    bytes += data.len();
+                    heard.push(Heard::Told(Told::Data(data)));
+                }
+                Poll::Ready(Some(Ok(Message::Close(close)))) => {
+                    let why = close.map_or_else(String::new, |close| {
+                        format!(" ({} {})", u16::from(close.code), shown(close.reason.as_bytes()))
+                    });
+                    heard.push(Heard::Lost(format!("it closed the connection{why}")));
+                    return Poll::Ready(heard);
+                }
+                Poll::Ready(Some(Ok(_))) => {
+                    // The answer to a ping is sent by the next read or flush.
+                    self.flushed = false;
+                }
+                Poll::Ready(Some(Err(WsError::Capacity(error)))) => {
+                    // Its bytes were not read, and what follows them cannot be found: only a new connection can.
+                    let why = format!("it sent a message over the limit of {} bytes", self.line_max);
+                    let dropped = match error {
+                        CapacityError::MessageTooLong { size, .. } => size as u64,
+                        CapacityError::TooManyHeaders => 0,
+                    };
+                    heard.push(Heard::Told(Told::Cut { head: Bytes::new(), dropped }));
+                    heard.push(Heard::Lost(why));
+                    return Poll::Ready(heard);
+                }
+                Poll::Ready(Some(Err(error))) => {
+                    heard.push(Heard::Lost(error.to_string()));
+                    return Poll::Ready(heard);
+                }
+                Poll::Ready(None) => {
+                    heard.push(Heard::Lost("it closed the connection".into()));
+                    return Poll::Ready(heard);
+                }
+            }
+        }
+        match written {
+            // What it said last comes first: the reason for a broken pipe may stand in it.
+            Err(why) if heard.is_empty() => Poll::Ready(vec![Heard::Lost(why)]),
+            Err(why) => {
+                self.lost = Some(why);
+                Poll::Ready(heard)
+            }
+            Ok(()) if heard.is_empty() => Poll::Pending,
+            Ok(()) => Poll::Ready(heard),
+        }
+    }
+
+    /// Writes what can be written now.
+    fn write(&mut self, cx: &mut Context<'_>) -> Result<(), String> {
+        while !self.waiting.is_empty() {
+            match self.stream.poll_ready_unpin(cx) {
+                Poll::Pending => return Ok(()),
+                Poll::Ready(Err(error)) => return Err(error.to_string()),
+                Poll::Ready(Ok(())) => {}
+            }
+            let Some(frame) = self.waiting.pop_front() else { break };
+            self.bytes -= frame.len();
+            self.flushed = false;
+            let message = match Utf8Bytes::try_from(frame.clone()) {
+                Ok(text) => Message::Text(text),
+                Err(_) => Message::Binary(frame),
+            };
+            self.stream.start_send_unpin(message).map_err(|error| error.to_string())?;
+        }
+        if !self.flushed {
+            match self.stream.poll_flush_unpin(cx) {
+                Poll::Pending => {}
+                Poll::Ready(Ok(())) => self.flushed = true,
+                Poll::Ready(Err(error)) => return Err(error.to_string()),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// An event stream.
+pub(super) struct Events {
+    answer: reqwest::Response,
+    sse: Sse,
+    told: Vec<Told>,
+}
+
+impl Events {
+    async fn next(&mut self) -> Vec<Heard> {
+        loop {
+            // Cancellation safe: a chunk is taken and read in one go.
+            match self.answer.chunk().await {
+                Ok(Some(chunk)) => self.sse.feed(&chunk, &mut self.told),
+                Ok(None) => return vec![Heard::Lost("its event stream ended".into())],
+                Err(error) => return vec![Heard::Lost(chain(&error))],
+            }
+            if !self.told.is_empty() {
+                return self.told.drain(..).map(Heard::Told).collect();
+            }
+        }
+    }
+}
+
+/// A request under way.
+pub(super) type Fetching = Pin<Box<dyn Future<Output = (u64, Result<Reply, String>)> + Send>>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_this_machine_are_taken() {
+        let ws = |at: &[&str], url: &str| {
+            Ok(Address::Ws { at: at.iter().map(|at| at.parse().unwrap()).collect(), url: url.into() })
+        };
+        let cases = [
+            ("ws://127.0.0.1:9999/", ws(&["127.0.0.1:9999"], "ws://127.0.0.1:9999/")),
+            ("ws://127.0.0.1:9999", ws(&["127.0.0.1:9999"], "ws://127.0.0.1:9999/")),
+            ("ws://LocalHost:1/a?b=c", ws(&["127.0.0.1:1", "[::1]:1"], "ws://LocalHost:1/a?b=c")),
+            ("ws://[::1]:7/", ws(&["[::1]:7"], "ws://[::1]:7/")),
+            ("unix:/run/a b.sock", Ok(Address::Unix("/run/a b.sock".into()))),
+            ("unix:///run/x", Ok(Address::Unix("/run/x".into()))),
+            ("http://localhost:3000/", Ok(Address::Http("http://localhost:3000".into()))),
+            ("http://127.0.0.2:3000/base/", Ok(Address::Http("http://127.0.0.2:3000/base".into()))),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(Address::parse(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn others_are_refused_with_the_fix() {
+        let cases = [
+            ("ws://10.0.0.5:9999/", "ssh -L 9999:127.0.0.1:9999 10.0.0.5"),
+            ("ws://example.org/", "ssh -L 80:127.0.0.1:80 example.org"),
+            ("http://0.0.0.0:1", "ssh -L"),
+            ("http://127.0.0.1.example.org:1", "ssh -L"),
+            ("http://localhost.:1", "ssh -L"),
+            ("http://[::ffff:8.8.8.8]:1", "ssh -L"),
+            ("ws://user:pass@127.0.0.1:1/", "secret"),
+            ("http://127.0.0.1:1?token=x", "query"),
+            ("wss://127.0.0.1:1/", "TLS"),
+            ("https://127.0.0.1:1", "TLS"),
+            ("unix:relative", "unix:/path"),
+            ("unix:", "unix:/path"),
+            ("127.0.0.1:9999", "ws://"),
+            ("/run/x", "ws://"),
+            ("", "ws://"),
+            ("ws:// x", "ws://"),
+        ];
+        for (text, expected) in cases {
+            let why = Address::parse(text).unwrap_err();
+            assert!(why.contains(expected) && why.contains(text), "{text}: {why}");
+        }
+    }
+
+    #[test]
+    fn a_secret_is_sent_in_a_header_or_refused() {
+        assert_eq!(bearer("s3cret").unwrap(), "Bearer s3cret");
+        assert_eq!(basic("pass:word").unwrap(), "Basic b3BlbmNvZGU6cGFzczp3b3Jk");
+        assert!(check_secret("ok").is_ok());
+        assert!(check_secret("a\r\nb").is_err() && check_secret("").is_err());
+    }
+}
