@@ -99,7 +99,7 @@ fn event(frame: Bytes) -> Said {
 }
 
 fn door(change: impl FnOnce(&mut Settings)) -> Runtimes {
-    let mut settings = Settings::new("/nowhere/plexus".into());
+    let mut settings = Settings::new("/nowhere/plexus".into(), "/nowhere/holders".into());
     settings.pause_min = Duration::from_millis(10);
     settings.pause_max = Duration::from_millis(40);
     settings.linger = Duration::from_millis(300);

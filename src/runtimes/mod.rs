@@ -17,8 +17,6 @@ pub mod presets;
 mod process;
 mod routes;
 mod sse;
-#[cfg(test)]
-mod tests;
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;

@@ -191,7 +191,8 @@ mod tests {
         let own =
             ["PATH", "LC_ALL", "XDG_DATA_HOME", "LD_PRELOAD", "NODE_OPTIONS", "SECRET", "PLEXUS_TOKEN", "GEMINI_X"];
         let own = own.iter().map(|name| (name.into(), "own".into())).collect();
-        let mut spec = crate::runtimes::tests::spec("true", &[]);
+        let command = crate::model::Connect::Command(vec!["true".into()]);
+        let mut spec = RuntimeSpec::new(crate::model::RuntimeId::trusted("t"), "acp", command, "/");
         spec.pass_env = ["GEMINI_*", "PLEXUS_TOKEN", "P*"].map(String::from).to_vec();
         spec.env = [("SET", "1"), ("PATH", "/x"), ("PLEXUS_HOME", "/h")].map(|(k, v)| (k.into(), v.into())).into();
         let env = environment(&own, &spec);

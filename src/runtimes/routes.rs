@@ -321,6 +321,7 @@ mod tests {
 
     use super::*;
     use crate::model::Kind;
+    use crate::sessions::FromRuntime;
 
     struct Session {
         inlet: Inlet,
@@ -382,7 +383,7 @@ mod tests {
         let chunk = |n: u8| format!("agent_message_chunk {n}");
         assert_eq!(heard(&mut routes, &a), ["opened A".into(), chunk(1), chunk(3), chunk(4)]);
         assert_eq!(heard(&mut routes, &b), ["opened B".into(), chunk(2), chunk(3)]);
-        assert_eq!(routes.take().count(), 2, "one batch a session");
+        assert_eq!(routes.take().len(), 2, "one batch a session");
     }
 
     #[tokio::test]

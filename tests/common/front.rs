@@ -40,6 +40,8 @@ impl Launcher for Fake {
             generation: 1,
             problem: None,
             stderr_tail: String::new(),
+            outlives: false,
+            heard_at: None,
             updated_at: Timestamp::default(),
         });
         tokio::spawn(obey(end));

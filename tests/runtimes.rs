@@ -1,19 +1,29 @@
 //! Real processes, a made-up dialect of one word and its arguments a line. One file: every test stands on the same few
 //! lines of harness.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
 use bytes::Bytes;
+use plexus::dialects::{
+    Ask, AskKey, Command, Dialect, Draft, Fault, Make, Opening, Outbox, RunEnd, Said, Sessions, Subject,
+};
+use plexus::model::{
+    Connect, Kind, NativeId, RequestType, RestartPolicy, RunStatus, RuntimeId, RuntimeInfo, RuntimeSpec, RuntimeState,
+    Ticket,
+};
+use plexus::runtimes::{Runtimes, Settings};
+use plexus::sessions::{Exit, FromRuntime, Inlet, Launcher as _, Link, Order};
 use tempfile::TempDir;
 use tokio::sync::{mpsc, watch};
-
-use super::*;
-use crate::dialects::{Ask, AskKey, Command, Dialect, Draft, Fault, Opening, Outbox, RunEnd, Said, Sessions, Subject};
-use crate::model::{Kind, NativeId, RequestType, RestartPolicy, RunStatus, RuntimeId, Ticket};
-use crate::sessions::{Exit, FromRuntime, Inlet, Order};
 
 /// A condition that is waited for holds long before this, or never.
 const SOON: Duration = Duration::from_secs(30);
 
-pub(super) fn spec(program: &str, args: &[&str]) -> RuntimeSpec {
+fn spec(program: &str, args: &[&str]) -> RuntimeSpec {
     let command = std::iter::once(&program).chain(args).map(|&word| word.to_owned()).collect();
     RuntimeSpec::new(RuntimeId::trusted("t"), "words", Connect::Command(command), "/")
 }
@@ -114,16 +124,10 @@ struct House {
     _dir: TempDir,
 }
 
-/// A back door that is in a hurry, with a holder that only makes way.
+/// A back door that is in a hurry.
 fn house(change: impl FnOnce(&mut Settings)) -> House {
     let dir = tempfile::tempdir().unwrap();
-    let hold = dir.path().join("hold");
-    // Written by a child: were it open for writing here, a process that another test starts just then would hold it
-    // open too, and it could not be run.
-    let script =
-        r##"printf '#!/bin/sh\nwhile [ "$1" != -- ]; do shift; done\nshift\nexec "$@"\n' >"$0"; chmod 755 "$0""##;
-    assert!(std::process::Command::new("sh").args(["-c", script]).arg(&hold).status().unwrap().success());
-    let mut settings = Settings::new(hold);
+    let mut settings = Settings::new(env!("CARGO_BIN_EXE_plexus").into(), dir.path().join("holders"));
     settings.stop_stdin = Duration::from_millis(300);
     settings.stop_term = Duration::from_millis(300);
     settings.linger = Duration::from_millis(300);
@@ -137,7 +141,7 @@ fn house(change: impl FnOnce(&mut Settings)) -> House {
             _ => None,
         }
     };
-    House { runtimes: Runtimes { make, ..Runtimes::new(settings) }, _dir: dir }
+    House { runtimes: Runtimes::speaking(settings, make), _dir: dir }
 }
 
 struct Session {
@@ -678,4 +682,28 @@ async fn a_bad_spec_is_refused_with_the_fix() {
     let pass = RuntimeSpec { pass_env: vec!["PLEXUS_TOKEN".into()], ..sh("true") };
     assert!(refused(pass).contains("PLEXUS_TOKEN is the gateway's own"));
     assert!(refused(spec("sh", &["a\0b"])).contains("NUL"));
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_stop_ends_a_family_that_ignores_it_and_has_scattered() {
+    let house = house(|_| {});
+    let dir = tempfile::tempdir().unwrap();
+    let stubborn = "trap '' TERM; setsid sh -c 'echo $$ >>pids; while :; do sleep 0.1; done' & \
+        echo $$ >>pids; while :; do sleep 0.1; done";
+    let link = house.runtimes.launch(RuntimeSpec { cwd: dir.path().into(), ..sh(stubborn) }).unwrap();
+    let pids = || std::fs::read_to_string(dir.path().join("pids")).unwrap_or_default();
+    let both = async {
+        while pids().lines().count() < 2 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(SOON, both).await.unwrap();
+    let pid = |pid: &str| lives(pid.parse().unwrap());
+    assert!(pids().lines().all(pid) && lives(link.info().pid.unwrap()));
+    house.runtimes.shutdown().await;
+    assert_eq!(link.info().state, RuntimeState::Exited);
+    assert_eq!(link.info().problem.as_deref(), Some("killed by SIGKILL: it was stopped"));
+    // Were its holder killed before it is done, the one that left the group would live on.
+    assert!(!pids().lines().any(pid));
 }
