@@ -1,12 +1,18 @@
-//! The holder with real processes: it ends as its child does, and nothing outlives it.
+//! The holder with real processes: gateways come and go, nothing a runtime says is lost, and nothing outlives it. One
+//! file: the client that plays the gateway, and what it sees.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
+use plexus::runtimes::held::wire::{self, Decoder, FromHolder, ToHolder, VERSION, Welcome};
+use plexus::runtimes::held::{look, stop};
 use rustix::process::{Pid, Signal, kill_process};
 
 const PLEXUS: &str = env!("CARGO_BIN_EXE_plexus");
@@ -14,27 +20,199 @@ const PLEXUS: &str = env!("CARGO_BIN_EXE_plexus");
 /// Far longer than anything here takes.
 const LOST: Duration = Duration::from_secs(60);
 
-fn hold(args: &[&str]) -> Command {
+/// More than most of these tests say.
+const SPOOL: usize = 4 * 1024 * 1024;
+
+/// A folder as a gateway has it.
+fn folder() -> tempfile::TempDir {
+    use std::os::unix::fs::PermissionsExt;
+    tempfile::Builder::new().permissions(std::fs::Permissions::from_mode(0o700)).tempdir().unwrap()
+}
+
+/// A holder in a folder of its own.
+struct Rig {
+    dir: tempfile::TempDir,
+    socket: PathBuf,
+    holder: Child,
+}
+
+fn hold(socket: &Path, spool_max: usize, cmd: &[&str]) -> Command {
     let mut command = Command::new(PLEXUS);
-    command.arg("hold").arg("--").args(args).process_group(0);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.args(["hold", "--spool-max", &spool_max.to_string(), "--socket"]).arg(socket).arg("--").args(cmd);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
 
-fn sh(script: &str) -> Child {
-    hold(&["sh", "-c", script]).spawn().unwrap()
+fn ready(holder: &mut Child) {
+    let mut line = String::new();
+    BufReader::new(holder.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    if line != "ready\n" {
+        let mut why = String::new();
+        holder.stderr.take().unwrap().read_to_string(&mut why).unwrap();
+        panic!("not ready: {line:?} {why}");
+    }
 }
 
-fn pid(of: u32) -> Pid {
-    Pid::from_raw(i32::try_from(of).unwrap()).unwrap()
+impl Rig {
+    fn new(spool_max: usize, cmd: &[&str]) -> Self {
+        let dir = folder();
+        let socket = dir.path().join("demo.abcdefgh.sock");
+        let mut holder = hold(&socket, spool_max, cmd).spawn().unwrap();
+        ready(&mut holder);
+        Self { dir, socket, holder }
+    }
+
+    fn sh(script: &str) -> Self {
+        Self::new(SPOOL, &["sh", "-c", script])
+    }
+
+    fn join(&self) -> (Client, Welcome) {
+        Client::new(&self.socket)
+    }
+
+    fn pid(&self) -> Pid {
+        Pid::from_raw(i32::try_from(self.holder.id()).unwrap()).unwrap()
+    }
+
+    /// Waits for the holder's own end, after which nothing may be left but what it left on purpose.
+    fn gone(&mut self) -> Vec<String> {
+        assert_eq!(self.holder.wait().unwrap().code(), Some(0));
+        let names = std::fs::read_dir(self.dir.path()).unwrap();
+        names.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+
+    fn end(&self) -> PathBuf {
+        self.socket.with_extension("end")
+    }
 }
 
-/// A zombie counts as gone: whoever must reap it is not our business.
-#[cfg(target_os = "linux")]
-fn alive(pid: Pid) -> bool {
-    match std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_pid())) {
-        Ok(stat) => !stat[stat.rfind(')').unwrap()..].starts_with(") Z"),
-        Err(_) => false,
+impl Drop for Rig {
+    fn drop(&mut self) {
+        if self.holder.try_wait().unwrap().is_none() {
+            let _ = kill_process(self.pid(), Signal::TERM);
+            if let Ok(stream) = UnixStream::connect(&self.socket) {
+                drop(stream);
+            }
+            let _ = std::fs::remove_file(&self.socket);
+        }
+    }
+}
+
+/// The gateway's part.
+struct Client {
+    stream: UnixStream,
+    decoder: Decoder,
+}
+
+impl Client {
+    fn new(socket: &Path) -> (Self, Welcome) {
+        let stream = UnixStream::connect(socket).unwrap();
+        stream.set_read_timeout(Some(LOST)).unwrap();
+        let mut client = Self { stream, decoder: Decoder::default() };
+        client.say(&ToHolder::Hello { version: VERSION });
+        match client.next() {
+            Some(FromHolder::Welcome(welcome)) => (client, welcome),
+            other => panic!("no welcome but {other:?}"),
+        }
+    }
+
+    fn say(&mut self, message: &ToHolder) {
+        self.stream.write_all(&message.to_bytes()).unwrap();
+    }
+
+    fn stdin(&mut self, text: &str) {
+        self.say(&ToHolder::Stdin { offset: 0, state: Bytes::new(), bytes: Bytes::copy_from_slice(text.as_bytes()) });
+    }
+
+    /// The next message; `None` at the end.
+    fn next(&mut self) -> Option<FromHolder> {
+        let mut buf = vec![0; 64 * 1024];
+        loop {
+            if let Some(frame) = self.decoder.frame().unwrap() {
+                return Some(FromHolder::parse(frame).unwrap());
+            }
+            match self.stream.read(&mut buf) {
+                Ok(0) => return None,
+                Ok(read) => self.decoder.room().extend_from_slice(&buf[..read]),
+                // Hung up on with something of ours unread.
+                Err(why) if why.kind() == std::io::ErrorKind::ConnectionReset => return None,
+                Err(why) => panic!("{why}"),
+            }
+        }
+    }
+
+    /// Reads until `enough`, and gives everything up to and including that.
+    fn until(&mut self, mut enough: impl FnMut(&FromHolder) -> bool) -> Vec<FromHolder> {
+        let mut all = Vec::new();
+        loop {
+            let message = self.next().unwrap_or_else(|| panic!("hung up on after {all:?}"));
+            let last = enough(&message);
+            all.push(message);
+            if last {
+                return all;
+            }
+        }
+    }
+
+    /// Reads until so much output has come, from `offset` on and without a hole.
+    fn output(&mut self, offset: u64, len: usize) -> String {
+        let (mut next, mut all) = (offset, Vec::new());
+        while all.len() < len {
+            if let FromHolder::Out { offset, bytes } = self.next().unwrap() {
+                assert_eq!(offset, next);
+                next += bytes.len() as u64;
+                all.extend_from_slice(&bytes);
+            }
+        }
+        String::from_utf8(all).unwrap()
+    }
+
+    /// Everything to the end: output from `offset` on, stderr, exit code and signal.
+    fn rest(&mut self, offset: u64) -> End {
+        end(self.until(|message| matches!(message, FromHolder::Exited { .. })), offset)
+    }
+}
+
+#[derive(Debug, PartialEq)]
+struct End {
+    out: String,
+    err: String,
+    code: Option<i32>,
+    signal: Option<i32>,
+}
+
+fn end(messages: Vec<FromHolder>, offset: u64) -> End {
+    let (mut next, mut out, mut err) = (offset, Vec::new(), Vec::new());
+    for message in messages {
+        match message {
+            FromHolder::Out { offset, bytes } => {
+                assert_eq!(offset, next);
+                next += bytes.len() as u64;
+                out.extend_from_slice(&bytes);
+            }
+            FromHolder::Err { bytes } => err.extend_from_slice(&bytes),
+            FromHolder::Exited { code, signal } => {
+                let text = |bytes| String::from_utf8(bytes).unwrap();
+                return End { out: text(out), err: text(err), code, signal };
+            }
+            FromHolder::Bye { why } => panic!("{why}"),
+            _ => {}
+        }
+    }
+    panic!("no end");
+}
+
+/// What a holder left.
+fn left(path: &Path) -> (Welcome, Vec<FromHolder>) {
+    assert_eq!(std::fs::metadata(path).unwrap().mode() & 0o777, 0o600);
+    let mut decoder = Decoder::of(std::fs::read(path).unwrap().into());
+    let mut all = Vec::new();
+    while let Some(frame) = decoder.frame().unwrap() {
+        all.push(FromHolder::parse(frame).unwrap());
+    }
+    match all.remove(0) {
+        FromHolder::Welcome(welcome) => (welcome, all),
+        other => panic!("{other:?}"),
     }
 }
 
@@ -46,16 +224,13 @@ fn until(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
+/// A zombie counts as gone: whoever must reap it is not our business.
 #[cfg(target_os = "linux")]
-/// Reads `n` lines that each hold a pid.
-fn pids(from: &mut impl BufRead, n: usize) -> Vec<Pid> {
-    let mut found = Vec::new();
-    for _ in 0..n {
-        let mut line = String::new();
-        from.read_line(&mut line).unwrap();
-        found.push(Pid::from_raw(line.trim().parse().expect("a pid")).unwrap());
+fn alive(pid: Pid) -> bool {
+    match std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_pid())) {
+        Ok(stat) => !stat[stat.rfind(')').unwrap()..].starts_with(") Z"),
+        Err(_) => false,
     }
-    found
 }
 
 /// A family of the kinds that are hard to end: each member writes its pid once it is as it should be.
@@ -70,137 +245,545 @@ const FAMILY: &str = r#"
     echo $$
     while :; do sleep 1000; done
 "#;
+
 #[cfg(target_os = "linux")]
-const FAMILY_SIZE: usize = 4;
-
-#[test]
-fn exit_codes_are_mirrored() {
-    for code in [0, 1, 3, 126, 255] {
-        let status = sh(&format!("exit {code}")).wait().unwrap();
-        assert_eq!((status.code(), status.signal()), (Some(code), None));
-    }
-}
-
-#[test]
-fn deaths_by_signal_are_mirrored() {
-    for (name, number) in
-        [("TERM", 15), ("KILL", 9), ("INT", 2), ("HUP", 1), ("SEGV", 11), ("ABRT", 6), ("USR1", 10), ("PIPE", 13)]
-    {
-        if name == "USR1" && !cfg!(target_os = "linux") {
-            continue; // another number there
+fn family(client: &mut Client) -> Vec<Pid> {
+    let mut said = String::new();
+    while said.lines().count() < 4 || !said.ends_with('\n') {
+        if let FromHolder::Out { bytes, .. } = client.next().unwrap() {
+            said.push_str(std::str::from_utf8(&bytes).unwrap());
         }
-        let status = sh(&format!("ulimit -c 0; kill -{name} $$; sleep 1000")).wait().unwrap();
-        assert_eq!((status.code(), status.signal()), (None, Some(number)), "{name}");
     }
+    said.lines().map(|line| Pid::from_raw(line.parse().unwrap()).unwrap()).collect()
 }
 
-#[cfg(target_os = "linux")]
-#[test]
-fn real_time_signals_are_mirrored_too() {
-    let status = hold(&["bash", "-c", "kill -40 $$; sleep 1000"]).spawn().unwrap().wait().unwrap();
-    assert_eq!(status.signal(), Some(40));
-}
+// === starting ===
 
 #[test]
-fn what_cannot_start_is_explained() {
-    let out = hold(&["/no/such/agent", "x"]).output().unwrap();
-    assert_eq!(out.status.code(), Some(127));
-    let said = String::from_utf8(out.stderr).unwrap();
-    assert!(said.starts_with("plexus hold: cannot start /no/such/agent: No such file"), "{said}");
-    assert_eq!(hold(&["no-such-agent-in-path"]).output().unwrap().status.code(), Some(127));
-    let out = hold(&["/"]).output().unwrap();
+fn what_cannot_start_is_explained_and_leaves_nothing() {
+    let dir = folder();
+    let socket = dir.path().join("x.sock");
+    for (cmd, code, why) in [
+        ("/no/such/agent", 127, "plexus hold: cannot start /no/such/agent: No such file"),
+        ("no-such-agent-in-path", 127, "plexus hold: cannot start no-such-agent-in-path: No such file"),
+        ("/", 126, "plexus hold: cannot start /: Permission denied"),
+    ] {
+        let out = hold(&socket, 1, &[cmd]).output().unwrap();
+        assert_eq!((out.status.code(), &out.stdout[..]), (Some(code), &b""[..]));
+        let said = String::from_utf8(out.stderr).unwrap();
+        assert!(said.starts_with(why), "{said}");
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+    let long = dir.path().join("x".repeat(200));
+    let out = hold(&long, 1, &["echo"]).output().unwrap();
     assert_eq!(out.status.code(), Some(126));
-    assert!(String::from_utf8(out.stderr).unwrap().starts_with("plexus hold: cannot start /: "));
+    assert!(!out.stderr.is_empty());
 }
 
 #[test]
 fn a_gateway_that_is_gone_already_starts_nothing() {
-    let run = |parent: u32| {
-        let mut command = Command::new(PLEXUS);
-        command.args(["hold", "--parent", &parent.to_string(), "--", "echo", "started"]);
-        command.output().unwrap()
-    };
-    let other = run(std::process::id() + 1);
-    assert_eq!(other.status.code(), Some(1));
-    assert!(other.stdout.is_empty());
-    assert!(String::from_utf8(other.stderr).unwrap().contains("the gateway is gone"));
-    let ours = run(std::process::id());
-    assert_eq!((ours.status.code(), &ours.stdout[..]), (Some(0), &b"started\n"[..]));
-}
-
-#[test]
-fn stdio_is_the_childs_own() {
-    let mut child = sh("cat; echo done >&2; exit 4");
-    let mut stdin = child.stdin.take().unwrap();
-    stdin.write_all(b"through\n").unwrap();
-    let mut out = BufReader::new(child.stdout.take().unwrap());
-    let mut line = String::new();
-    out.read_line(&mut line).unwrap();
-    assert_eq!(line, "through\n");
-    // End of file reaches the child ...
-    drop(stdin);
-    let mut err = String::new();
-    child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
-    assert_eq!(err, "done\n");
-    assert_eq!(child.wait().unwrap().code(), Some(4));
-}
-
-#[test]
-fn the_childs_end_of_file_is_not_held_back() {
-    // ... and the child's reaches us while child and holder still live.
-    let mut child = sh("exec >&- 2>&-; sleep 1000");
-    let mut rest = Vec::new();
-    child.stdout.take().unwrap().read_to_end(&mut rest).unwrap();
-    child.stderr.take().unwrap().read_to_end(&mut rest).unwrap();
-    assert!(child.try_wait().unwrap().is_none());
-    kill_process(pid(child.id()), Signal::TERM).unwrap();
-    assert_eq!(child.wait().unwrap().signal(), Some(15));
-    // The same for a child that closes its stdin: our write fails.
-    let mut child = sh("exec <&-; echo closed; sleep 1000");
-    let mut line = String::new();
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    // The holder may still be about to let go of its own end when the child is this far.
-    let mut stdin = child.stdin.take().unwrap();
-    until("the write fails", || stdin.write_all(b"x").is_err());
-    kill_process(pid(child.id()), Signal::TERM).unwrap();
-    child.wait().unwrap();
-}
-
-#[test]
-fn the_child_can_end_in_its_own_way() {
-    let mut child = sh("trap 'echo saved; exit 7' TERM; echo ready; while :; do sleep 0.05; done");
-    let mut out = BufReader::new(child.stdout.take().unwrap());
-    let mut line = String::new();
-    out.read_line(&mut line).unwrap();
-    kill_process(pid(child.id()), Signal::TERM).unwrap();
-    out.read_line(&mut line).unwrap();
-    assert_eq!(line, "ready\nsaved\n");
-    assert_eq!(child.wait().unwrap().code(), Some(7));
-}
-
-#[test]
-fn a_deaf_group_is_killed() {
-    let mut child = sh("trap '' TERM; (echo started; while :; do sleep 1000; done) & while :; do sleep 1000; done");
-    let mut out = BufReader::new(child.stdout.take().unwrap());
-    let mut line = String::new();
-    out.read_line(&mut line).unwrap();
-    kill_process(pid(child.id()), Signal::TERM).unwrap();
-    assert_eq!(child.wait().unwrap().signal(), Some(9));
-    // Whoever is left would hold it open.
-    out.read_to_string(&mut line).unwrap();
-    assert_eq!(line, "started\n");
+    let dir = folder();
+    let socket = dir.path().join("x.sock");
+    let out = Command::new(PLEXUS)
+        .args(["hold", "--spool-max", "1", "--parent", &(std::process::id() + 1).to_string(), "--socket"])
+        .arg(&socket)
+        .args(["--", "touch", "started"])
+        .current_dir(dir.path())
+        .output()
+        .unwrap();
+    assert_eq!(out.status.code(), Some(1));
+    assert!(String::from_utf8(out.stderr).unwrap().contains("the gateway is gone"));
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
 }
 
 #[cfg(target_os = "linux")]
 #[test]
-fn term_ends_the_whole_family() {
-    let mut child = sh(FAMILY);
-    let family = pids(&mut BufReader::new(child.stdout.take().unwrap()), FAMILY_SIZE);
-    kill_process(pid(child.id()), Signal::TERM).unwrap();
-    // The main process is deaf, so it was killed, and that is what we hear.
-    assert_eq!(child.wait().unwrap().signal(), Some(9));
-    // The holder has reaped them all before it ended: no waiting here.
-    assert_eq!(family.iter().filter(|pid| alive(**pid)).count(), 0);
+fn it_is_a_session_of_its_own_and_a_terminals_signals_do_not_end_it() {
+    let mut rig = Rig::sh("ps -o sid=,pgid= -p $$; trap '' INT HUP; echo ready; read x; exit 6");
+    let (mut client, welcome) = rig.join();
+    let mut said = client.output(0, 1);
+    while !said.ends_with("ready\n") {
+        said.push_str(&client.output(said.len() as u64, 1));
+    }
+    let own = rig.holder.id().to_string();
+    assert_eq!(said.split_whitespace().collect::<Vec<_>>(), [&own, &own, "ready"]);
+    assert!(alive(Pid::from_raw(i32::try_from(welcome.pid).unwrap()).unwrap()));
+    for signal in [Signal::INT, Signal::HUP, Signal::USR1, Signal::QUIT] {
+        kill_process(rig.pid(), signal).unwrap();
+    }
+    client.stdin("go\n");
+    assert_eq!(client.rest(said.len() as u64).code, Some(6));
+    client.say(&ToHolder::Bye);
+    assert!(rig.gone().is_empty());
+}
+
+// === input, output, ends ===
+
+#[test]
+fn ends_are_told_as_they_were() {
+    for code in [0, 1, 126, 255] {
+        let (mut client, _) = Rig::sh(&format!("exit {code}")).join();
+        let end = client.rest(0);
+        assert_eq!((end.code, end.signal), (Some(code), None));
+    }
+    for (name, number) in [("TERM", 15), ("KILL", 9), ("HUP", 1), ("SEGV", 11), ("PIPE", 13)] {
+        let (mut client, _) = Rig::sh(&format!("ulimit -c 0; kill -{name} $$; sleep 1000")).join();
+        let end = client.rest(0);
+        assert_eq!((end.code, end.signal), (None, Some(number)), "{name}");
+    }
+}
+
+#[test]
+fn a_conversation_goes_through_and_the_end_is_the_holders_too() {
+    let mut rig = Rig::sh("cat; echo done >&2; exit 4");
+    let (mut client, welcome) = rig.join();
+    assert_eq!((welcome.version, welcome.acked, welcome.end, welcome.stdin_closed), (VERSION, 0, 0, false));
+    client.stdin("through\n");
+    assert_eq!(client.output(0, 8), "through\n");
+    client.stdin("again\n");
+    client.say(&ToHolder::CloseStdin);
+    let rest = client.rest(8);
+    assert_eq!(rest, End { out: "again\n".into(), err: "done\n".into(), code: Some(4), signal: None });
+    client.say(&ToHolder::Bye);
+    assert!(client.next().is_none());
+    assert!(rig.gone().is_empty());
+}
+
+#[test]
+fn how_much_input_was_taken_is_told() {
+    let rig = Rig::sh("cat");
+    let (mut client, _) = rig.join();
+    client.stdin("12345\n");
+    let taken = |message: &FromHolder| matches!(message, FromHolder::Taken { total: 6 });
+    client.until(taken);
+    drop(client);
+    let (_, welcome) = rig.join();
+    assert_eq!((welcome.put, welcome.taken), (6, 6));
+}
+
+#[test]
+fn a_closed_stdin_is_told() {
+    let rig = Rig::sh("exec <&-; echo closed; sleep 1000");
+    let (mut client, _) = rig.join();
+    client.output(0, 7);
+    client.stdin("x");
+    client.until(|message| *message == FromHolder::StdinBroken);
+    drop(client);
+    assert!(rig.join().1.stdin_closed);
+}
+
+#[test]
+fn a_runtime_that_takes_no_input_keeps_nobody_from_anything() {
+    // It reads nothing until it has written everything, which it can only with its output acknowledged meanwhile.
+    let rig = Rig::new(64 * 1024, &["sh", "-c", "head -c 3000000 /dev/zero; exec wc -c"]);
+    let (mut client, _) = rig.join();
+    let some = Bytes::from(vec![b'x'; 1024 * 1024]);
+    for _ in 0..wire::STDIN_MAX / some.len() {
+        client.say(&ToHolder::Stdin { offset: 0, state: Bytes::new(), bytes: some.clone() });
+    }
+    let mut next = 0;
+    while next < 3_000_000 {
+        if let FromHolder::Out { offset, bytes } = client.next().unwrap() {
+            assert_eq!(offset, next);
+            next += bytes.len() as u64;
+            client.say(&ToHolder::Ack { offset: next });
+        }
+    }
+    client.say(&ToHolder::CloseStdin);
+    assert_eq!(client.rest(next).out.trim(), wire::STDIN_MAX.to_string());
+}
+
+#[test]
+fn what_goes_against_the_rules_is_hung_up_on_and_the_runtime_lives_on() {
+    let rig = Rig::sh("echo 123; cat");
+    let state = |offset| ToHolder::State { offset, state: Bytes::from_static(b"s") }.to_bytes();
+    let mut wrong = state(0).to_vec();
+    *wrong.last_mut().unwrap() ^= 1;
+    let big = Bytes::from(vec![0; wire::STATE_MAX]);
+    let stdin = |bytes: &Bytes| ToHolder::Stdin { offset: 0, state: Bytes::new(), bytes: bytes.clone() }.to_bytes();
+    let table: Vec<(Vec<u8>, &str)> = vec![
+        (wrong, "a message with a wrong checksum"),
+        (vec![0xff; 9], "a message of 4294967295 bytes"),
+        (vec![0, 0, 0, 0, 99, 0, 0, 0, 0], "a message of unknown kind 99"),
+        (ToHolder::Ack { offset: 5 }.to_bytes().to_vec(), "output was acknowledged that never came"),
+        (state(5).to_vec(), "state knows of output that never came"),
+        (ToHolder::Hello { version: VERSION }.to_bytes().to_vec(), "it was greeted twice"),
+        ([ToHolder::State { offset: 0, state: big }.to_bytes(), state(0)].concat(), "more state was deposited"),
+    ];
+    for (bytes, why) in table {
+        let (mut client, _) = rig.join();
+        client.output(0, 4);
+        // It may hang up before it has read all.
+        let _ = client.stream.write_all(&bytes);
+        let last = client.until(|message| matches!(message, FromHolder::Bye { .. })).pop();
+        let Some(FromHolder::Bye { why: said }) = last else { panic!() };
+        assert!(said.contains(why), "{said}");
+    }
+    let (mut client, welcome) = rig.join();
+    assert!(String::from_utf8_lossy(&welcome.stderr).contains("hung up on a gateway: it was greeted twice"));
+    client.stdin("still\n");
+    assert_eq!(client.output(0, 10), "123\nstill\n");
+    drop(client);
+    // Too much input: a runtime that reads none, and a gateway that does not care.
+    let rig = Rig::sh("sleep 1000");
+    let (mut client, _) = rig.join();
+    let half = Bytes::from(vec![0; wire::STDIN_MAX / 2 + 64 * 1024]);
+    let _ = client.stream.write_all(&[stdin(&half), stdin(&half), stdin(&half)].concat());
+    let last = client.until(|message| matches!(message, FromHolder::Bye { .. })).pop();
+    assert_eq!(last, Some(FromHolder::Bye { why: "more input waits for its runtime than it keeps".into() }));
+}
+
+#[test]
+fn another_version_is_told_so() {
+    let rig = Rig::sh("cat");
+    let mut stream = UnixStream::connect(&rig.socket).unwrap();
+    stream.write_all(&ToHolder::Hello { version: VERSION + 1 }.to_bytes()).unwrap();
+    let mut client = Client { stream, decoder: Decoder::default() };
+    let Some(FromHolder::Bye { why }) = client.next() else { panic!() };
+    assert!(why.contains("speaks version 1"), "{why}");
+    assert!(client.next().is_none());
+}
+
+// === gateways come and go ===
+
+#[test]
+fn what_was_not_acknowledged_comes_again() {
+    let rig = Rig::sh("echo one; echo two; echo three; cat");
+    let (mut client, _) = rig.join();
+    assert_eq!(client.output(0, 14), "one\ntwo\nthree\n");
+    client.say(&ToHolder::Ack { offset: 6 });
+    drop(client);
+    // Whoever comes next may come before the holder has read the last words of the one before.
+    let (mut client, welcome) = rig.join();
+    assert_eq!((welcome.acked, welcome.end), (6, 14));
+    assert_eq!(client.output(6, 8), "o\nthree\n");
+    client.say(&ToHolder::Ack { offset: 14 });
+    client.stdin("four\n");
+    assert_eq!(client.output(14, 5), "four\n");
+    drop(client);
+    let (mut client, welcome) = rig.join();
+    assert_eq!(welcome.acked, 14);
+    assert_eq!(client.output(14, 5), "four\n");
+}
+
+#[test]
+fn state_is_kept_with_the_output_it_knows_of() {
+    let rig = Rig::sh("echo 0123456789; exec cat >/dev/null");
+    let (mut client, welcome) = rig.join();
+    assert!(welcome.blobs.is_empty());
+    client.output(0, 11);
+    for (offset, state) in [(0, "a"), (4, "b"), (4, "c"), (8, "d")] {
+        client.say(&ToHolder::Stdin { offset, state: state.into(), bytes: "x".into() });
+    }
+    client.say(&ToHolder::State { offset: 11, state: "e".into() });
+    client.say(&ToHolder::Ack { offset: 5 });
+    drop(client);
+    let (_, welcome) = rig.join();
+    let blobs: Vec<(u64, Bytes)> = vec![(4, "c".into()), (8, "d".into()), (11, "e".into())];
+    assert_eq!((welcome.acked, welcome.blobs, welcome.put), (5, blobs, 4));
+}
+
+#[test]
+fn half_a_message_is_none() {
+    let rig = Rig::sh("cat");
+    let whole = ToHolder::Stdin { offset: 0, state: "state".into(), bytes: "never\n".into() }.to_bytes();
+    for cut in [1, 5, 9, 12, 21, whole.len() - 1] {
+        let (mut client, _) = rig.join();
+        client.stream.write_all(&whole[..cut]).unwrap();
+        drop(client);
+        let (_, welcome) = rig.join();
+        assert_eq!((welcome.put, welcome.blobs.len()), (0, 0), "{cut}");
+    }
+    let (mut client, _) = rig.join();
+    client.stream.write_all(&whole).unwrap();
+    drop(client);
+    let (mut client, welcome) = rig.join();
+    assert_eq!((welcome.put, welcome.blobs), (6, vec![(0, "state".into())]));
+    assert_eq!(client.output(0, 6), "never\n");
+}
+
+/// Gateways that are killed in the middle of whatever they are doing, again and again: each line reaches the runtime
+/// once, in order, and each byte of its output reaches somebody, in order.
+#[test]
+fn gateways_killed_at_any_instant_lose_and_repeat_nothing() {
+    const LINES: u64 = 3000;
+    let line = |number: u64| format!("line {number} {}\n", "x".repeat(number as usize % 97));
+    let rig = Rig::new(SPOOL, &["cat"]);
+    // What is safe: the output so far.
+    let mut store: Vec<u8> = Vec::new();
+    let mut seed = getrandom::u64().unwrap();
+    println!("seed {seed}");
+    let mut random = |below: u64| {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        seed % below
+    };
+    let mut lives = 0;
+    loop {
+        lives += 1;
+        let (mut client, welcome) = rig.join();
+        // The number of the next line is the state; what is newest is true, since it came with the line before.
+        let mut number = welcome.blobs.last().map_or(0, |(_, state)| u64::from_be_bytes(state[..].try_into().unwrap()));
+        assert!(welcome.acked <= store.len() as u64);
+        let mut next = welcome.acked;
+        if number == LINES && store.len() as u64 == (0..LINES).map(|n| line(n).len() as u64).sum::<u64>() {
+            break;
+        }
+        // How much it says before it dies, to the byte, and how much it hears.
+        let mut says = Vec::new();
+        for _ in 0..random(400) {
+            if number < LINES {
+                number += 1;
+                let state = Bytes::copy_from_slice(&number.to_be_bytes());
+                let offset = welcome.acked;
+                ToHolder::Stdin { offset, state, bytes: line(number - 1).into() }.encode(&mut says);
+            }
+        }
+        let acks = random(2) == 0;
+        if !acks {
+            says.truncate(random(says.len() as u64 + 1) as usize);
+        }
+        client.stream.write_all(&says).unwrap();
+        client.stream.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+        let mut buf = vec![0; 1 + random(20_000) as usize];
+        'life: for _ in 0..random(20) {
+            let Ok(read @ 1..) = client.stream.read(&mut buf) else { break };
+            client.decoder.room().extend_from_slice(&buf[..read]);
+            while let Some(frame) = client.decoder.frame().unwrap() {
+                let FromHolder::Out { offset, bytes } = FromHolder::parse(frame).unwrap() else { continue };
+                assert_eq!(offset, next);
+                next += bytes.len() as u64;
+                // What is known already must be the same.
+                for (place, byte) in (offset as usize..).zip(&bytes) {
+                    match store.get(place) {
+                        Some(known) => assert_eq!(known, byte, "at {place}"),
+                        None => store.push(*byte),
+                    }
+                }
+                if acks && random(3) == 0 {
+                    let offset = next - random(next.min(1000) + 1);
+                    // Sometimes it dies in the middle of it.
+                    let ack = ToHolder::Ack { offset }.to_bytes();
+                    let cut = if random(5) == 0 { random(ack.len() as u64) as usize } else { ack.len() };
+                    client.stream.write_all(&ack[..cut]).unwrap();
+                    if cut < ack.len() {
+                        break 'life;
+                    }
+                }
+            }
+        }
+    }
+    assert!(lives > 5, "{lives}");
+    let all: String = (0..LINES).map(line).collect();
+    assert!(store == all.as_bytes());
+}
+
+#[test]
+fn the_newer_gateway_wins_and_a_knock_is_no_gateway() {
+    let rig = Rig::sh("cat");
+    let (mut old, _) = rig.join();
+    // Somebody knocks and says nothing, somebody looks around.
+    let knock = UnixStream::connect(&rig.socket).unwrap();
+    let found = look(rig.dir.path());
+    assert_eq!((found.len(), found[0].left, found[0].runtime.as_str()), (1, false, "demo"));
+    old.stdin("old\n");
+    assert_eq!(old.output(0, 4), "old\n");
+    old.stdin("last words\n");
+    let (mut new, welcome) = rig.join();
+    assert_eq!(welcome.put, 15, "what the old one had said is done");
+    let last = old.until(|message| matches!(message, FromHolder::Bye { .. })).pop();
+    assert_eq!(last, Some(FromHolder::Bye { why: "another gateway has taken over".into() }));
+    assert!(old.next().is_none());
+    drop(knock);
+    assert_eq!(new.output(0, 15), "old\nlast words\n");
+}
+
+#[test]
+fn a_full_spool_makes_the_runtime_wait_and_says_so() {
+    const MAX: usize = 200_000;
+    const ALL: u64 = 1_000_000;
+    let rig = Rig::new(MAX, &["sh", "-c", "head -c 1000000 /dev/zero; echo written >&2"]);
+    let (mut client, welcome) = rig.join();
+    let told = match welcome.full_since {
+        None => client.until(|message| matches!(message, FromHolder::Full { .. })),
+        Some(_) => Vec::new(),
+    };
+    let outs = |all: &[FromHolder]| -> usize {
+        let lens = all.iter().map(|message| match message {
+            FromHolder::Out { bytes, .. } => bytes.len(),
+            FromHolder::Err { .. } => panic!("it could write all"),
+            _ => 0,
+        });
+        lens.sum()
+    };
+    // No more than that has come, whoever is asked, until there is room.
+    assert!(outs(&told) <= MAX);
+    drop(client);
+    let (mut client, welcome) = rig.join();
+    assert!(welcome.full_since.is_some() && welcome.end <= MAX as u64 && welcome.end > MAX as u64 / 2);
+    let mut got = client.output(0, usize::try_from(welcome.end).unwrap()).len() as u64;
+    client.say(&ToHolder::Ack { offset: got });
+    let told = client.until(|message| *message == FromHolder::Room);
+    got += outs(&told) as u64;
+    loop {
+        match client.next().unwrap() {
+            FromHolder::Out { offset, bytes } => {
+                assert_eq!(offset, got);
+                got += bytes.len() as u64;
+                client.say(&ToHolder::Ack { offset: got });
+            }
+            FromHolder::Exited { code, .. } => {
+                assert_eq!((got, code), (ALL, Some(0)));
+                break;
+            }
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn of_stderr_the_end_is_told_to_whoever_comes() {
+    let rig = Rig::sh("head -c 100000 /dev/zero | tr '\\0' e >&2; echo last >&2; cat");
+    let (mut client, welcome) = rig.join();
+    if !welcome.stderr.ends_with(b"last\n") {
+        client.until(|message| matches!(message, FromHolder::Err { bytes } if bytes.ends_with(b"last\n")));
+    }
+    drop(client);
+    let (_, welcome) = rig.join();
+    assert_eq!(welcome.stderr.len(), wire::STDERR_KEPT);
+    assert!(welcome.stderr.ends_with(b"eelast\n"));
+}
+
+// === what is left ===
+
+#[test]
+fn a_runtime_that_ends_with_nobody_there_leaves_everything() {
+    let mut rig = Rig::sh("echo one; echo trouble >&2; read x; echo two; exit 3");
+    let (mut client, _) = rig.join();
+    assert_eq!(client.output(0, 4), "one\n");
+    client.say(&ToHolder::Ack { offset: 2 });
+    client.say(&ToHolder::Stdin { offset: 2, state: "state".into(), bytes: "go\n".into() });
+    drop(client);
+    assert_eq!(rig.gone(), ["demo.abcdefgh.end"]);
+    let (welcome, rest) = left(&rig.end());
+    assert_eq!((welcome.acked, welcome.end, welcome.blobs), (2, 8, vec![(2, "state".into())]));
+    assert_eq!(&welcome.stderr[..], b"trouble\n");
+    assert_eq!(end(rest, 2), End { out: "e\ntwo\n".into(), err: String::new(), code: Some(3), signal: None });
+    let found = look(rig.dir.path());
+    assert_eq!((found.len(), found[0].left, &found[0].path), (1, true, &rig.end()));
+}
+
+#[test]
+fn a_gateway_that_dies_before_it_says_goodbye_leaves_it_to_the_next() {
+    let mut rig = Rig::sh("echo one");
+    let (mut client, _) = rig.join();
+    assert_eq!(client.rest(0).out, "one\n");
+    drop(client);
+    assert_eq!(rig.gone(), ["demo.abcdefgh.end"]);
+    let (_, rest) = left(&rig.end());
+    assert_eq!(end(rest, 0).out, "one\n");
+}
+
+#[test]
+fn a_runtime_that_ends_while_its_spool_is_full_leaves_all_it_wrote() {
+    // What is in the pipe when it ends is more than the spool has room for.
+    let mut rig = Rig::new(1000, &["sh", "-c", "head -c 30000 /dev/zero"]);
+    let (client, _) = rig.join();
+    drop(client);
+    assert_eq!(rig.gone(), ["demo.abcdefgh.end"]);
+    assert_eq!(end(left(&rig.end()).1, 0).out.len(), 30_000);
+}
+
+#[test]
+fn somebody_else_with_the_pipe_is_not_waited_for() {
+    // A stranger to the family holds stdout: this test itself, by way of /proc.
+    let mut rig = Rig::sh("echo ready; read x; echo last");
+    let (mut client, welcome) = rig.join();
+    client.output(0, 6);
+    let Ok(stranger) = std::fs::OpenOptions::new().write(true).open(format!("/proc/{}/fd/1", welcome.pid)) else {
+        return; // no such thing here
+    };
+    client.stdin("go\n");
+    let rest = client.rest(6);
+    assert_eq!((rest.out.as_str(), rest.code), ("last\n", Some(0)));
+    client.say(&ToHolder::Bye);
+    assert!(rig.gone().is_empty());
+    drop(stranger);
+}
+
+#[test]
+fn a_holder_that_nobody_can_find_any_more_ends_its_runtime() {
+    let mut rig = Rig::sh("echo ready; sleep 1000");
+    std::fs::remove_file(&rig.socket).unwrap();
+    assert_eq!(rig.gone(), ["demo.abcdefgh.end"]);
+    assert_eq!(end(left(&rig.end()).1, 0).signal, Some(15));
+}
+
+#[test]
+fn dead_sockets_are_removed_and_others_stay() {
+    let rig = Rig::sh("cat");
+    let (mut client, _) = rig.join();
+    let dead = rig.dir.path().join("other.aaaaaaaa.sock");
+    drop(std::os::unix::net::UnixListener::bind(&dead).unwrap());
+    std::fs::write(rig.dir.path().join("note.txt"), "").unwrap();
+    let found = look(rig.dir.path());
+    assert_eq!(found.iter().map(|found| &found.path).collect::<Vec<_>>(), [&rig.socket]);
+    assert!(!dead.exists() && rig.dir.path().join("note.txt").exists());
+    client.stdin("x\n");
+    assert_eq!(client.output(0, 2), "x\n");
+    assert!(look(&rig.dir.path().join("no-such-folder")).is_empty());
+}
+
+// === the end of a family ===
+
+#[test]
+fn a_stop_goes_from_gentle_to_hard() {
+    let (short, long) = (Duration::from_millis(50), LOST);
+    let table = [
+        // Its stdin ends, and that is enough.
+        ("echo ready; cat; echo eof", (long, long), "eof\n", (Some(0), None)),
+        // That is not enough, TERM is.
+        (
+            "trap 'echo term; exit 7' TERM; echo ready; cat; while :; do sleep 0.02; done",
+            (short, long),
+            "term\n",
+            (Some(7), None),
+        ),
+        // Nothing is enough.
+        ("trap '' TERM; echo ready; cat; while :; do sleep 1; done", (short, short), "", (None, Some(9))),
+    ];
+    for (script, (stdin, term), out, end) in table {
+        let mut rig = Rig::sh(script);
+        let (mut client, _) = rig.join();
+        client.output(0, 6);
+        client.say(&ToHolder::Stop { stdin, term });
+        let rest = client.rest(6);
+        assert_eq!((rest.out.as_str(), (rest.code, rest.signal)), (out, end), "{script}");
+        client.say(&ToHolder::Bye);
+        assert!(rig.gone().is_empty());
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn whatever_ends_it_ends_the_whole_family() {
+    let short = Duration::from_millis(50);
+    for how in ["term", "stop", "kill"] {
+        let mut rig = Rig::sh(FAMILY);
+        let (mut client, _) = rig.join();
+        let family = family(&mut client);
+        match how {
+            "term" => kill_process(rig.pid(), Signal::TERM).unwrap(),
+            "stop" => client.say(&ToHolder::Stop { stdin: short, term: short }),
+            _ => client.say(&ToHolder::Kill),
+        }
+        client.until(|message| *message == FromHolder::Exited { code: None, signal: Some(9) });
+        // All are reaped before the end is told: no waiting here.
+        assert_eq!(family.iter().filter(|pid| alive(**pid)).count(), 0, "{how}");
+        client.say(&ToHolder::Bye);
+        assert!(rig.gone().is_empty());
+    }
 }
 
 #[cfg(target_os = "linux")]
@@ -208,79 +791,77 @@ fn term_ends_the_whole_family() {
 fn the_childs_end_is_the_familys_end() {
     // Here the main process ends once it is told to; the deaf orphan keeps its own loop.
     let (head, _) = FAMILY.rsplit_once("while").unwrap();
-    let mut child = sh(&format!("{head}\nread x; exit 5"));
-    let mut out = BufReader::new(child.stdout.take().unwrap());
-    let family = pids(&mut out, FAMILY_SIZE);
-    child.stdin.take().unwrap().write_all(b"go\n").unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(5));
+    let rig = Rig::sh(&format!("{head}\nread x; exit 5"));
+    let (mut client, _) = rig.join();
+    let family = family(&mut client);
+    client.stdin("go\n");
+    client.until(|message| *message == FromHolder::Exited { code: Some(5), signal: None });
     assert_eq!(family.iter().filter(|pid| alive(**pid)).count(), 0);
 }
 
 #[cfg(target_os = "linux")]
 #[test]
 fn adopted_orphans_are_reaped_while_the_child_lives() {
-    let mut child = sh("for i in 1 2 3 4 5; do (setsid sh -c 'echo $$' &); done; sleep 1000");
-    let orphans = pids(&mut BufReader::new(child.stdout.take().unwrap()), 5);
+    let rig = Rig::sh("for i in 1 2 3 4; do (setsid sh -c 'echo $$' &); done; cat");
+    let (mut client, _) = rig.join();
+    let orphans = family(&mut client);
     // Gone from the process table, not merely dead.
     until("orphans reaped", || orphans.iter().all(|pid| rustix::process::test_kill_process(*pid).is_err()));
-    kill_process(pid(child.id()), Signal::TERM).unwrap();
-    child.wait().unwrap();
 }
 
+/// A gateway's part is played by a shell, which starts a holder and is killed.
 #[cfg(target_os = "linux")]
-#[test]
-fn nothing_outlives_a_killed_gateway() {
-    // The gateway's part is played by a shell; it says the holder's pid first.
-    let script = r#"
-        "$PLEXUS" hold --parent $$ -- sh -c "$FAMILY" <&3 &
-        echo $!
-        wait
-    "#;
+fn killed_gateway(dir: &Path, tied: bool) -> (PathBuf, Vec<Pid>) {
+    let socket = dir.join("demo.abcdefgh.sock");
+    let parent = if tied { "--parent $$" } else { "" };
+    let script =
+        format!("\"$PLEXUS\" hold {parent} --socket \"$AT\" --spool-max 100000 -- sh -c \"$FAMILY\" & echo $!; wait");
     let mut gateway = Command::new("bash")
-        .args(["-c", &format!("exec 3<&0; {script}")])
+        .args(["-c", &script])
         .env("PLEXUS", PLEXUS)
+        .env("AT", &socket)
         .env("FAMILY", FAMILY)
-        .stdin(Stdio::piped())
+        .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let stdin = gateway.stdin.take().unwrap();
     let mut out = BufReader::new(gateway.stdout.take().unwrap());
-    let everybody = pids(&mut out, FAMILY_SIZE + 1);
-    assert!(everybody.iter().all(|pid| alive(*pid)));
-    gateway.kill().unwrap();
-    // Its pipe is still open here: nobody ends because of end of file. Nor does it matter that
-    // the dead gateway is not reaped yet.
-    until("the family ended", || !everybody.iter().any(|pid| alive(*pid)));
-    // Everybody let go of stdout: members we were not told of are gone as well.
-    let mut rest = String::new();
-    out.read_to_string(&mut rest).unwrap();
-    drop(stdin);
-    gateway.wait().unwrap();
-}
-
-#[test]
-fn a_terminals_signals_do_not_end_it() {
-    let mut child = sh("trap '' INT HUP; echo ready; read x; exit 6");
-    let mut out = BufReader::new(child.stdout.take().unwrap());
+    let mut holder = String::new();
+    out.read_line(&mut holder).unwrap();
     let mut line = String::new();
     out.read_line(&mut line).unwrap();
-    for signal in [Signal::INT, Signal::HUP, Signal::USR1, Signal::QUIT] {
-        kill_process(pid(child.id()), signal).unwrap();
-    }
-    child.stdin.take().unwrap().write_all(b"go\n").unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(6));
+    assert_eq!(line, "ready\n");
+    let (mut client, _) = Client::new(&socket);
+    let mut all = family(&mut client);
+    drop(client);
+    assert!(all.iter().all(|pid| alive(*pid)));
+    all.push(Pid::from_raw(holder.trim().parse().unwrap()).unwrap());
+    gateway.kill().unwrap();
+    // Nobody holds on to the dead gateway's stdout.
+    out.read_line(&mut line).unwrap();
+    assert_eq!(line, "ready\n");
+    gateway.wait().unwrap();
+    (socket, all)
 }
 
 #[cfg(target_os = "linux")]
 #[test]
-fn it_leads_a_group_even_if_spawned_without_one() {
-    let mut command = hold(&["sh", "-c", "ps -o pgid= -p $$; ps -o pgid= -p $PPID; echo $PPID"]);
-    // Group 0 would be its own; ours is what a careless caller gives it.
-    command.process_group(rustix::process::getpgrp().as_raw_pid());
-    let out = command.output().unwrap();
-    let said = String::from_utf8(out.stdout).unwrap();
-    let found: Vec<&str> = said.split_whitespace().collect();
-    assert_eq!(found.len(), 3, "{said}");
-    assert!(found.iter().all(|pid| *pid == found[2]), "{said}");
+fn a_runtime_outlives_a_killed_gateway_unless_it_is_tied_to_it() {
+    let dir = folder();
+    let (_, everybody) = killed_gateway(dir.path(), true);
+    until("the family ended", || !everybody.iter().any(|pid| alive(*pid)));
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+
+    let (socket, everybody) = killed_gateway(dir.path(), false);
+    let (mut client, welcome) = Client::new(&socket);
+    assert_eq!(family(&mut client)[..], everybody[..4]);
+    assert_eq!(welcome.acked, 0);
+    assert!(everybody.iter().all(|pid| alive(*pid)));
+    drop(client);
+    // A person stops it, with no gateway running.
+    stop(&socket, Duration::from_millis(50), Duration::from_millis(50)).unwrap();
+    until("the holder ended", || !everybody.iter().any(|pid| alive(*pid)));
+    let (_, rest) = left(&socket.with_extension("end"));
+    assert_eq!(end(rest, 0).signal, Some(9));
+    assert!(stop(&socket, LOST, LOST).is_err());
 }

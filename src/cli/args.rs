@@ -55,6 +55,12 @@ pub(crate) enum Command {
         /// The process that must stay our parent; if it is not, nothing is started
         #[arg(long, value_name = "PID")]
         parent: Option<u32>,
+        /// Where gateways find it: it then owns the program's stdio, and outlives them unless --parent is given
+        #[arg(long, value_name = "PATH", requires = "spool_max")]
+        socket: Option<PathBuf>,
+        /// How much output is kept for gateways
+        #[arg(long, value_name = "BYTES", requires = "socket")]
+        spool_max: Option<usize>,
         /// The program and its arguments
         #[arg(last = true, required = true, value_name = "CMD")]
         cmd: Vec<OsString>,
@@ -277,6 +283,7 @@ mod tests {
             "agent demo",
             "hold -- sh",
             "hold --parent 1 -- sh -c true",
+            "hold --socket /s --spool-max 1 --parent 1 -- sh",
         ];
         for line in right {
             let words = std::iter::once("plexus").chain(line.split(' '));
@@ -302,6 +309,7 @@ mod tests {
             "search x --limit 0",
             "stop",
             "hold",
+            "hold --socket /s -- sh",
             "agent",
             "ls extra",
         ];

@@ -76,7 +76,10 @@ pub(crate) fn main() -> ExitCode {
                 ExitCode::FAILURE
             }
         },
-        Command::Hold { parent, cmd } => hold::run(cmd, parent),
+        Command::Hold { parent, socket: Some(socket), spool_max: Some(spool_max), cmd } => {
+            hold::keep::run(hold::keep::Orders { socket, spool_max, parent, cmd })
+        }
+        Command::Hold { parent, cmd, .. } => hold::run(cmd, parent),
         command => ExitCode::from(settle(start(command))),
     }
 }
