@@ -1,4 +1,4 @@
-//! Questions: `session/request_permission`, `elicitation/create`, and their answers.
+//! Questions: `session/request_permission`, and the answers to all there are.
 
 use std::collections::HashSet;
 
@@ -8,6 +8,8 @@ use serde_json::value::RawValue;
 
 use super::super::jsonrpc::{self, object, pretty, string};
 use super::super::{Ask, AskKey, Draft, Outbox, Said, Subject, ToolMark, subject};
+use super::elicit::Wanted;
+use super::open::Wish;
 use super::{ASKS_MAX, Acp, trouble};
 use crate::model::{Choice, Decision, Kind, NativeId, Offer, RequestType};
 
@@ -16,8 +18,10 @@ use crate::model::{Choice, Decision, Kind, NativeId, Offer, RequestType};
 pub(super) enum Asked {
     /// `session/request_permission`, with the options it offers.
     Permission { native: NativeId, options: Vec<String> },
-    /// `elicitation/create`; `content` where accepting sends an (empty) form.
-    Elicitation { native: Option<NativeId>, content: bool },
+    /// `elicitation/create`.
+    Elicitation { native: Option<NativeId>, wanted: Wanted, params: Box<RawValue> },
+    /// The gateway's own: how to sign in, so that a conversation can be opened.
+    SignIn(Wish),
 }
 
 impl Asked {
@@ -25,32 +29,20 @@ impl Asked {
         match self {
             Self::Permission { native, .. } => Some(native),
             Self::Elicitation { native, .. } => native.as_ref(),
+            Self::SignIn(_) => None,
         }
     }
+}
 
-    /// The answer's frame. What is no offered option is told as `cancelled`: the gateway never says yes by mistake.
-    pub(super) fn answer(&self, key: &AskKey, decision: &Decision) -> Bytes {
-        match (self, decision) {
-            (Self::Permission { options, .. }, Decision::Option { id, .. }) if options.contains(id) => {
-                let outcome = serde_json::json!({ "outcome": { "outcome": "selected", "optionId": id } });
-                jsonrpc::answer(&key.0, &outcome)
-            }
-            (Self::Elicitation { content: true, .. }, Decision::Option { id, .. }) if id == "accept" => {
-                jsonrpc::answer(&key.0, &serde_json::json!({ "action": "accept", "content": {} }))
-            }
-            (Self::Elicitation { .. }, Decision::Option { id, .. }) if id == "accept" || id == "decline" => {
-                elicited(&key.0, id)
-            }
-            _ => self.withdrawn(key),
+/// The answer to a permission request. What is no offered option is told as `cancelled`: the gateway never says yes by
+/// mistake.
+fn permitted(key: &AskKey, options: &[String], decision: &Decision) -> Bytes {
+    match decision {
+        Decision::Option { id, .. } if options.contains(id) => {
+            let outcome = serde_json::json!({ "outcome": { "outcome": "selected", "optionId": id } });
+            jsonrpc::answer(&key.0, &outcome)
         }
-    }
-
-    /// The answer when nobody decided.
-    pub(super) fn withdrawn(&self, key: &AskKey) -> Bytes {
-        match self {
-            Self::Permission { .. } => cancelled(&key.0),
-            Self::Elicitation { .. } => elicited(&key.0, "cancel"),
-        }
+        _ => cancelled(&key.0),
     }
 }
 
@@ -59,9 +51,29 @@ pub(super) fn cancelled(id: &str) -> Bytes {
     jsonrpc::answer(id, &serde_json::json!({ "outcome": { "outcome": "cancelled" } }))
 }
 
-/// An answer to an elicitation.
-pub(super) fn elicited(id: &str, action: &str) -> Bytes {
-    jsonrpc::answer(id, &serde_json::json!({ "action": action }))
+/// A question with nothing set but what it cannot do without.
+pub(super) fn question(key: &AskKey, kind: RequestType, title: &str, params: &RawValue, native: Bytes) -> Ask {
+    Ask {
+        key: key.clone(),
+        kind,
+        title: title.to_owned(),
+        message: None,
+        subject: Subject::Text(String::new()),
+        options: Vec::new(),
+        items: Vec::new(),
+        multi: false,
+        default_value: None,
+        multiline: false,
+        secret: false,
+        danger: false,
+        allow_reason: false,
+        allow_remember: false,
+        observe_only: false,
+        tool_call_id: None,
+        first_mention: None,
+        params: jsonrpc::owned(params),
+        native,
+    }
 }
 
 #[derive(Deserialize)]
@@ -121,27 +133,9 @@ struct Inner {
     text: Option<String>,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Elicitation<'a> {
-    mode: Option<String>,
-    message: Option<String>,
-    url: Option<String>,
-    session_id: Option<String>,
-    tool_call_id: Option<String>,
-    #[serde(borrow)]
-    requested_schema: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct Schema<'a> {
-    #[serde(borrow)]
-    required: Option<&'a RawValue>,
-}
-
 impl Acp {
     /// Whether another question may wait under this key; if not, says why.
-    fn room(&mut self, frame: &Bytes, key: &AskKey, native: Option<&NativeId>, out: &mut Outbox) -> Room {
+    pub(super) fn room(&mut self, frame: &Bytes, key: &AskKey, native: Option<&NativeId>, out: &mut Outbox) -> Room {
         if self.asks.contains_key(key) {
             self.raw(frame, native.cloned(), "a question under the identifier of one that is still open", out);
             return Room::Taken;
@@ -188,90 +182,53 @@ impl Acp {
             _ => None,
         });
         let message = Some(texts.collect::<Vec<_>>().join("\n")).filter(|text| !text.is_empty());
-        let ask = Ask {
-            key: key.clone(),
-            kind: RequestType::Permission,
-            subject: about(asked.tool_call, &tool, title.as_deref(), blocks),
-            title: title.unwrap_or_else(|| "The agent asks for permission".into()),
-            message,
-            items: Vec::new(),
-            multi: false,
-            default_value: None,
-            multiline: false,
-            secret: false,
-            danger: false,
-            allow_reason: false,
-            allow_remember: false,
-            observe_only: false,
-            tool_call_id,
-            first_mention,
-            params: jsonrpc::owned(params),
-            native: frame.clone(),
-            options,
-        };
+        let mut ask = question(&key, RequestType::Permission, "The agent asks for permission", params, frame.clone());
+        ask.subject = about(asked.tool_call, &tool, title.as_deref(), blocks);
+        if let Some(title) = title {
+            ask.title = title;
+        }
+        (ask.message, ask.options) = (message, options);
+        (ask.tool_call_id, ask.first_mention) = (tool_call_id, first_mention);
         let options = ask.options.iter().map(|offer| offer.id.clone()).collect();
         self.asks.insert(key, Asked::Permission { native: native.clone(), options });
         out.said.push(Said::Asked { native: Some(native), ask: Box::new(ask) });
     }
 
-    pub(super) fn elicitation(&mut self, frame: &Bytes, id: &RawValue, params: Option<&RawValue>, out: &mut Outbox) {
-        let key = AskKey(id.get().to_owned());
-        let read = params.and_then(|params| Some((params, object::<Elicitation<'_>>(params)?)));
-        let Some((params, asked)) = read else {
-            self.raw(frame, None, "an elicitation that cannot be understood: answered `cancel`", out);
-            return out.frames.push(elicited(&key.0, "cancel"));
-        };
-        let native = asked.session_id.as_deref().map(|session| self.native(session));
-        let message = asked.message.unwrap_or_default();
-        let (content, text) = match (asked.mode.as_deref(), asked.requested_schema, &asked.url) {
-            (Some("url"), _, Some(url)) => (false, format!("{message}\n{url}")),
-            (Some("form") | None, Some(schema), _) if asks_nothing(schema) => {
-                (true, format!("{message}\n{}", pretty(schema.get())))
+    /// Somebody decided, or nobody did.
+    pub(super) fn answer(&mut self, key: &AskKey, decision: &Decision, out: &mut Outbox) {
+        match self.asks.remove(key) {
+            Some(Asked::Permission { options, .. }) => out.frames.push(permitted(key, &options, decision)),
+            Some(Asked::Elicitation { native, wanted, params }) => {
+                self.elicit(key, (native, wanted, params), decision, out);
             }
-            _ => {
-                let what = "the agent asks for a form to be filled in; that cannot be carried: answered `cancel`";
-                let draft = trouble("elicitation_not_carried", what, Some(frame.clone()));
-                out.said.push(Said::Event { native, draft });
-                return out.frames.push(elicited(&key.0, "cancel"));
-            }
-        };
-        match self.room(frame, &key, native.as_ref(), out) {
-            Room::Free => {}
-            Room::Taken => return,
-            Room::Full => return out.frames.push(elicited(&key.0, "cancel")),
+            Some(Asked::SignIn(wish)) => self.sign_in_by(wish, decision, out),
+            None => {}
         }
-        let offer = |id: &str, label: &str, kind| Offer { id: id.into(), label: label.into(), kind };
-        let ask = Ask {
-            key: key.clone(),
-            kind: RequestType::Elicitation,
-            title: "The agent asks".into(),
-            message: Some(message).filter(|text| !text.is_empty()),
-            subject: Subject::Text(text),
-            options: vec![
-                offer("accept", "Accept", Choice::AllowOnce),
-                offer("decline", "Decline", Choice::RejectOnce),
-                offer("cancel", "Cancel", Choice::Other),
-            ],
-            items: Vec::new(),
-            multi: false,
-            default_value: None,
-            multiline: false,
-            secret: false,
-            danger: false,
-            allow_reason: false,
-            allow_remember: false,
-            observe_only: false,
-            tool_call_id: asked.tool_call_id,
-            first_mention: None,
-            params: jsonrpc::owned(params),
-            native: frame.clone(),
-        };
-        self.asks.insert(key, Asked::Elicitation { native: native.clone(), content });
-        out.said.push(Said::Asked { native, ask: Box::new(ask) });
+    }
+
+    /// `$/cancel_request`: the agent takes a question back.
+    pub(super) fn taken_back(&mut self, frame: &Bytes, params: Option<&RawValue>, out: &mut Outbox) {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Params<'a> {
+            #[serde(borrow, default, deserialize_with = "jsonrpc::present")]
+            request_id: Option<&'a RawValue>,
+        }
+        let id = params.and_then(object::<Params<'_>>).and_then(|params| params.request_id);
+        let key = AskKey(id.map_or_else(String::new, |id| id.get().to_owned()));
+        match self.asks.get(&key) {
+            Some(asked) => {
+                let native = asked.native().cloned();
+                // A request that was taken back still has an answer: the agent may go on waiting for it.
+                self.answer(&key, &Decision::Withdrawn, out);
+                out.said.push(Said::TakenBack { native, key, elsewhere: None });
+            }
+            None => self.raw(frame, None, "a withdrawal of a question that is not open", out),
+        }
     }
 }
 
-enum Room {
+pub(super) enum Room {
     Free,
     Taken,
     Full,
@@ -345,9 +302,4 @@ fn first_mention(frame: &Bytes, tool_call: &RawValue, id: &str, title: Option<&s
 
 fn quoted(text: &str) -> String {
     serde_json::to_string(text).unwrap_or_default()
-}
-
-/// Whether a form can be accepted as it is, empty.
-fn asks_nothing(schema: &RawValue) -> bool {
-    object::<Schema<'_>>(schema).is_some_and(|schema| schema.required.is_none_or(|required| required.get() == "[]"))
 }

@@ -7,22 +7,13 @@ use serde_json::value::RawValue;
 
 use super::super::jsonrpc::{self, Fields, INVALID_PARAMS, METHOD_NOT_FOUND, object, string};
 use super::super::{Fault, Outbox, Said};
-use super::models::{draft, options_draft, options_in};
+use super::models::{Models, draft, options_draft, options_in};
 use super::{Acp, Pending, trouble};
 use crate::model::{Kind, NativeId, Ticket};
 
 /// Session methods that are the gateway's to call: it owns sessions, their one run at a time, and their history.
-const OWNED: [&str; 9] = [
-    "session/new",
-    "session/load",
-    "session/resume",
-    "session/fork",
-    "session/prompt",
-    "session/cancel",
-    "session/close",
-    "session/delete",
-    "session/update",
-];
+const OWNED: [&str; 6] =
+    ["session/new", "session/load", "session/resume", "session/prompt", "session/cancel", "session/update"];
 /// Session methods that name no session.
 const SESSIONLESS: [&str; 1] = ["session/list"];
 
@@ -35,6 +26,10 @@ pub(super) enum Sets {
     Model(String),
     /// A configuration option; the reply holds all of them.
     Option,
+    /// Nothing: the agent lets go of the session, or forgets it for good.
+    End,
+    /// Whether somebody is signed in.
+    SignedIn(bool),
 }
 
 impl Acp {
@@ -51,7 +46,13 @@ impl Acp {
         let made = match method {
             "model.list" => self.model_list(native.as_ref()).map(Step::Reply),
             "model.set" => self.model_set(native.as_ref(), params),
-            _ => pass(native.as_ref(), method, params),
+            "auth.login" => self.login(params),
+            "auth.logout" if self.can.logout => Ok(Step::Send {
+                method: "logout".into(),
+                params: jsonrpc::to_raw(&serde_json::json!({})),
+                sets: Some(Sets::SignedIn(false)),
+            }),
+            _ => self.pass(native.as_ref(), method, params),
         };
         match made {
             Ok(Step::Send { method, params, .. }) if notify => out.frames.push(jsonrpc::notify(&method, &params)),
@@ -68,8 +69,39 @@ impl Acp {
         }
     }
 
+    /// Signs in by one of the agent's methods.
+    fn login(&self, params: Option<&RawValue>) -> Result<Step, Fault> {
+        #[derive(Deserialize)]
+        struct Login {
+            method_id: String,
+        }
+        match params.and_then(object::<Login>) {
+            Some(Login { method_id }) if self.has_method(&method_id) => Ok(Step::Send {
+                method: "authenticate".into(),
+                params: jsonrpc::to_raw(&serde_json::json!({ "methodId": method_id })),
+                sets: Some(Sets::SignedIn(true)),
+            }),
+            _ => {
+                let why = format!("auth.login wants {{\"method_id\": a way to sign in}}. {}", self.offered());
+                Err(Fault::new(INVALID_PARAMS, why))
+            }
+        }
+    }
+
+    /// Whether the agent offers a method that it need not have.
+    fn offers(&self, method: &str) -> bool {
+        match method {
+            "session/list" => self.can.list,
+            "session/fork" => self.can.fork,
+            "session/close" => self.can.close,
+            "session/delete" => self.can.delete,
+            _ => true,
+        }
+    }
+
     fn model_list(&self, native: Option<&NativeId>) -> Result<Box<RawValue>, Fault> {
-        let models = native.and_then(|native| self.models.get(native)).filter(|models| !models.offered.is_empty());
+        let models = native.and_then(|native| self.sessions.get(native)).map(|session| &session.models);
+        let models = models.filter(|models| !models.offered.is_empty());
         let Some(models) = models else {
             return Err(Fault::new(METHOD_NOT_FOUND, "this agent offers no choice of models"));
         };
@@ -91,7 +123,7 @@ impl Acp {
         let Some(Set { name }) = params.and_then(object) else {
             return Err(Fault::new(INVALID_PARAMS, "model.set wants {\"name\": the model}"));
         };
-        let known = native.and_then(|native| Some((native, self.models.get(native)?)));
+        let known = native.and_then(|native| Some((native, &self.sessions.get(native)?.models)));
         let Some((native, models)) = known.filter(|(_, models)| !models.offered.is_empty()) else {
             return Err(Fault::new(METHOD_NOT_FOUND, "this agent offers no choice of models"));
         };
@@ -129,7 +161,9 @@ impl Acp {
         let mut answer = jsonrpc::owned(result);
         let options = options_in(result);
         if let Some(native) = native {
-            let models = self.models.entry(native.clone()).or_default();
+            let models = self.sessions.get_mut(&native).map(|session| &mut session.models);
+            let mut none = Models::default();
+            let models = models.unwrap_or(&mut none);
             if options.is_some() {
                 models.options_changed(result);
             }
@@ -144,14 +178,69 @@ impl Acp {
                     let body = serde_json::json!({ "sessionUpdate": "current_mode_update", "currentModeId": mode });
                     Some(draft(Kind::CurrentModeUpdate, &body, frame))
                 }
-                (Some(Sets::Option) | None, _) => None,
+                (Some(Sets::End), _) => {
+                    let why = "a client ended this session in the agent: its next prompt will fail";
+                    Some(trouble("session_ended", why, Some(frame.clone())))
+                }
+                (Some(Sets::Option | Sets::SignedIn(_)) | None, _) => None,
             };
             out.said.extend(draft.map(|draft| Said::Event { native: Some(native), draft }));
+        }
+        if let Some(Sets::SignedIn(yes)) = sets {
+            self.authenticated = yes;
         }
         if let Some(Sets::Model(name)) = sets {
             answer = jsonrpc::to_raw(&serde_json::json!({ "provider": self.provider(), "name": name }));
         }
         out.said.push(Said::Replied { ticket, reply: Ok(answer) });
+    }
+
+    /// A method of the agent's own, as the client wrote it, in the session that the client may speak of.
+    fn pass(&self, native: Option<&NativeId>, method: &str, params: Option<&RawValue>) -> Result<Step, Fault> {
+        let method = match method.strip_prefix("session.") {
+            Some(rest) => format!("session/{rest}"),
+            None => method.to_owned(),
+        };
+        if OWNED.contains(&method.as_str()) {
+            return Err(Fault::new(METHOD_NOT_FOUND, format!("{method} is the gateway's own to call")));
+        }
+        if !method.starts_with("session/") && !method.starts_with('_') {
+            return Err(Fault::new(METHOD_NOT_FOUND, format!("{method}: an ACP agent has no such method")));
+        }
+        if !self.offers(&method) {
+            return Err(Fault::new(METHOD_NOT_FOUND, format!("this agent does not offer {method}")));
+        }
+        let session = native.filter(|_| !SESSIONLESS.contains(&method.as_str()));
+        let mut params = in_session(session, params)?;
+        if method == "session/fork" {
+            params = self.as_opened(session, &params)?;
+        }
+        let member = |name: &str| {
+            let fields: Fields<'_> = object(&params)?;
+            Some(string(fields.get(name)?)?.into_owned())
+        };
+        let sets = match method.as_str() {
+            "session/set_mode" => member("modeId").map(Sets::Mode),
+            "session/set_config_option" => Some(Sets::Option),
+            "session/close" | "session/delete" => Some(Sets::End),
+            _ => None,
+        };
+        Ok(Step::Send { method, params, sets })
+    }
+
+    /// What every conversation is opened with, where the client did not say otherwise.
+    fn as_opened(&self, native: Option<&NativeId>, params: &RawValue) -> Result<Box<RawValue>, Fault> {
+        let cwd = native.and_then(|native| self.sessions.get(native)).map(|session| jsonrpc::to_raw(&session.cwd));
+        let servers = jsonrpc::to_raw(&[(); 0]);
+        let mut params = params.to_owned();
+        for (name, value) in [("cwd", cwd), ("mcpServers", Some(servers)), ("_meta", self.session_meta.clone())] {
+            let absent =
+                object::<Fields<'_>>(&params).is_some_and(|fields| !fields.0.iter().any(|(key, _)| key == name));
+            if let (true, Some(value)) = (absent, value) {
+                params = with(name, &value, params.get())?;
+            }
+        }
+        Ok(params)
     }
 }
 
@@ -159,32 +248,6 @@ impl Acp {
 enum Step {
     Send { method: String, params: Box<RawValue>, sets: Option<Sets> },
     Reply(Box<RawValue>),
-}
-
-/// A method of the agent's own, as the client wrote it, in the session that the client may speak of.
-fn pass(native: Option<&NativeId>, method: &str, params: Option<&RawValue>) -> Result<Step, Fault> {
-    let method = match method.strip_prefix("session.") {
-        Some(rest) => format!("session/{rest}"),
-        None => method.to_owned(),
-    };
-    if OWNED.contains(&method.as_str()) {
-        return Err(Fault::new(METHOD_NOT_FOUND, format!("{method} is the gateway's own to call")));
-    }
-    if !method.starts_with("session/") && !method.starts_with('_') {
-        return Err(Fault::new(METHOD_NOT_FOUND, format!("{method}: an ACP agent has no such method")));
-    }
-    let session = native.filter(|_| !SESSIONLESS.contains(&method.as_str()));
-    let params = in_session(session, params)?;
-    let member = |name: &str| {
-        let fields: Fields<'_> = object(&params)?;
-        Some(string(fields.get(name)?)?.into_owned())
-    };
-    let sets = match method.as_str() {
-        "session/set_mode" => member("modeId").map(Sets::Mode),
-        "session/set_config_option" => Some(Sets::Option),
-        _ => None,
-    };
-    Ok(Step::Send { method, params, sets })
 }
 
 /// The params with the session's identifier in them. Another session's is refused: the client's permission is for this
@@ -204,9 +267,13 @@ fn in_session(native: Option<&NativeId>, params: Option<&RawValue>) -> Result<Bo
         }
         _ => return Err(Fault::new(INVALID_PARAMS, "params name another session")),
     }
+    with("sessionId", &jsonrpc::to_raw(native), params)
+}
+
+/// The JSON object with one more member, at its beginning.
+fn with(name: &str, value: &RawValue, params: &str) -> Result<Box<RawValue>, Fault> {
     let rest = params.trim_start().strip_prefix('{').unwrap_or("}").trim_start();
     let comma = if rest.starts_with('}') { "" } else { "," };
-    let id = jsonrpc::to_raw(native);
-    RawValue::from_string(format!(r#"{{"sessionId":{}{comma}{rest}"#, id.get()))
+    RawValue::from_string(format!(r#"{{"{name}":{}{comma}{rest}"#, value.get()))
         .map_err(|e| Fault::new(INVALID_PARAMS, e.to_string()))
 }

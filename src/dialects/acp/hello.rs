@@ -1,12 +1,15 @@
 //! The handshake, and signing in.
 
+use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::super::jsonrpc::object;
-use super::super::{Fault, Outbox, Said};
+use super::super::jsonrpc::{self, Fields, object};
+use super::super::{AskKey, Fault, Outbox, Said, Subject};
+use super::ask::{Asked, question};
 use super::open::Wish;
-use super::{Acp, Pending, Phase};
+use super::{ASKS_MAX, Acp, Pending, Phase};
+use crate::model::{Decision, Item, RequestType};
 
 /// The version of the protocol that is spoken here.
 const VERSION: u64 = 1;
@@ -19,7 +22,15 @@ pub(super) struct AuthMethod {
     id: String,
     name: String,
     /// `env_var`, `terminal`; none for the plain sort.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none", default)]
     sort: Option<String>,
+}
+
+impl AuthMethod {
+    /// Whether `authenticate` does it; the other sort is done by hand, in a terminal.
+    fn here(&self) -> bool {
+        self.sort.as_deref() != Some("terminal")
+    }
 }
 
 /// What the agent says that it can do.
@@ -29,6 +40,16 @@ pub(super) struct Can {
     pub(super) load: bool,
     /// `session/resume`: opens a conversation again, without its past.
     pub(super) resume: bool,
+    /// `session/list`.
+    pub(super) list: bool,
+    /// `session/fork`.
+    pub(super) fork: bool,
+    /// `session/close`.
+    pub(super) close: bool,
+    /// `session/delete`.
+    pub(super) delete: bool,
+    /// `logout`.
+    pub(super) logout: bool,
 }
 
 impl Can {
@@ -40,18 +61,26 @@ impl Can {
             load_session: Option<&'a RawValue>,
             #[serde(borrow)]
             session_capabilities: Option<&'a RawValue>,
-        }
-        #[derive(Deserialize)]
-        struct Session<'a> {
             #[serde(borrow)]
-            resume: Option<&'a RawValue>,
+            auth: Option<&'a RawValue>,
         }
         // Objects in the schema (`{}`), booleans in some agents.
         let has =
             |member: Option<&RawValue>| member.is_some_and(|raw| raw.get() == "true" || raw.get().starts_with('{'));
         let Some(agent) = object::<Agent<'_>>(capabilities) else { return Self::default() };
-        let session = agent.session_capabilities.and_then(object::<Session<'_>>);
-        Self { load: has(agent.load_session), resume: session.is_some_and(|session| has(session.resume)) }
+        fn members(raw: Option<&RawValue>) -> Fields<'_> {
+            raw.and_then(object).unwrap_or(Fields(Vec::new()))
+        }
+        let (session, auth) = (members(agent.session_capabilities), members(agent.auth));
+        Self {
+            load: has(agent.load_session),
+            resume: has(session.get("resume")),
+            list: has(session.get("list")),
+            fork: has(session.get("fork")),
+            close: has(session.get("close")),
+            delete: has(session.get("delete")),
+            logout: has(auth.get("logout")),
+        }
     }
 }
 
@@ -59,7 +88,11 @@ impl Acp {
     pub(super) fn hello(&mut self, out: &mut Outbox) {
         let params = serde_json::json!({
             "protocolVersion": VERSION,
-            "clientCapabilities": { "fs": { "readTextFile": false, "writeTextFile": false }, "terminal": false },
+            "clientCapabilities": {
+                "fs": { "readTextFile": false, "writeTextFile": false },
+                "terminal": false,
+                "elicitation": { "form": {}, "url": {} },
+            },
             "clientInfo": { "name": "plexus", "version": env!("CARGO_PKG_VERSION") },
         });
         self.request(Pending::Initialize, "initialize", &params, out);
@@ -117,10 +150,7 @@ impl Acp {
             .collect();
         // A method that the agent does not list is not tried: an agent that is signed in already may list none. If it
         // does want a sign-in, opening a session says so, and names the methods.
-        let wanted = self
-            .auth_method
-            .clone()
-            .filter(|wanted| self.methods.iter().any(|m| m.id == *wanted && m.sort.as_deref() != Some("terminal")));
+        let wanted = self.auth_method.clone().filter(|wanted| self.has_method(wanted));
         match wanted {
             Some(method) => self.authenticate(&method, None, out),
             None => self.ready(out),
@@ -163,16 +193,50 @@ impl Acp {
         }
     }
 
-    /// The agent opens nothing before somebody signs in.
-    pub(super) fn sign_in(&mut self, wish: Wish, fault: Fault, out: &mut Outbox) {
+    /// The agent opens nothing before somebody signs in. People are asked where there is a session to ask in; else the
+    /// error names the ways there are.
+    pub(super) fn sign_in(&mut self, frame: &Bytes, wish: Wish, fault: Fault, out: &mut Outbox) {
         let mut env = self.methods.iter().filter(|method| method.sort.as_deref() == Some("env_var"));
         if let (false, Some(only), None) = (self.authenticated, env.next(), env.next()) {
             // The variable is set or it is not: nothing to ask a person, so try it.
             let method = only.id.clone();
             return self.authenticate(&method, Some(wish), out);
         }
+        let here = self.methods.iter().filter(|method| method.here());
+        let items: Vec<Item> =
+            here.map(|m| Item { id: m.id.clone(), label: m.name.clone(), detail: m.sort.clone() }).collect();
+        // Not JSON, so no request of the agent's is named like it.
+        let key = AskKey(format!("sign-in {}", wish.ticket.0));
+        if items.is_empty() || self.sessions.is_empty() || self.asks.len() >= ASKS_MAX {
+            return self.not_signed_in(wish, fault, out);
+        }
+        let params = jsonrpc::to_raw(&serde_json::json!({ "authMethods": self.methods }));
+        let mut ask = question(&key, RequestType::Pick, "The agent wants a sign-in", &params, frame.clone());
+        ask.subject = Subject::Text(format!("{}\nTo open a session in {}", fault.message, wish.cwd));
+        (ask.message, ask.items) = (Some(fault.message), items);
+        self.asks.insert(key, Asked::SignIn(wish));
+        out.said.push(Said::Asked { native: None, ask: Box::new(ask) });
+    }
+
+    /// Somebody picked a way to sign in, or nobody did.
+    pub(super) fn sign_in_by(&mut self, wish: Wish, decision: &Decision, out: &mut Outbox) {
+        let picked = if let Decision::Ids(ids) = decision { ids.first() } else { None };
+        match picked.filter(|id| self.has_method(id)) {
+            Some(method) => self.authenticate(method, Some(wish), out),
+            None => self.not_signed_in(wish, Fault::new(AUTH_REQUIRED, "nobody signed in"), out),
+        }
+    }
+
+    fn not_signed_in(&mut self, wish: Wish, fault: Fault, out: &mut Outbox) {
         let message = format!("the agent wants a sign-in: {}. {}", fault.message, self.offered());
-        out.said.push(Said::NotOpened { ticket: wish.ticket, error: Fault { message, ..fault } });
+        let data = fault.data.unwrap_or_else(|| jsonrpc::to_raw(&serde_json::json!({ "authMethods": self.methods })));
+        let error = Fault { code: fault.code, message, data: Some(data) };
+        out.said.push(Said::NotOpened { ticket: wish.ticket, error });
+    }
+
+    /// Whether there is such a way to sign in that needs no terminal.
+    pub(super) fn has_method(&self, id: &str) -> bool {
+        self.methods.iter().any(|method| method.here() && method.id == id)
     }
 
     /// The ways to sign in that the agent offers, for a person to read.

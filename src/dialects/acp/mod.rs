@@ -2,7 +2,8 @@
 //!
 //! Gemini CLI, OpenCode, codex-acp and claude-agent-acp speak it. Schema:
 //! <https://agentclientprotocol.com/protocol/v1/schema>. The handshake and signing in are in `hello`, conversations that
-//! are opened and opened again in `open`, questions in `ask`, models in `models`, clients' own calls in `calls`.
+//! are opened and opened again in `open`, questions in `ask`, forms in `elicit`, models in `models`, clients' own calls in
+//! `calls`.
 //!
 //! What it holds to, because agents are as they are:
 //! - A `session/update` passes as it came: the event's body is a part of the frame. Only what an agent replays of a
@@ -14,6 +15,9 @@
 
 mod ask;
 mod calls;
+mod elicit;
+#[cfg(test)]
+mod elicit_tests;
 mod hello;
 #[cfg(test)]
 mod keep_tests;
@@ -32,7 +36,7 @@ use serde_json::value::RawValue;
 
 use super::jsonrpc::{self, INTERNAL, METHOD_NOT_FOUND, Message, Text, object, string};
 use super::{AskKey, Command, Dialect, Draft, Fault, Outbox, RunEnd, Said, ToolMark};
-use crate::model::{Decision, Kind, NativeId, RunStatus, RuntimeSpec, Ticket};
+use crate::model::{Kind, NativeId, RunStatus, RuntimeSpec, Ticket};
 use ask::Asked;
 use hello::{AUTH_REQUIRED, AuthMethod, Can};
 use models::Models;
@@ -61,7 +65,7 @@ pub(super) fn make(spec: &RuntimeSpec) -> Box<dyn Dialect> {
         next: 0,
         pending: HashMap::new(),
         asks: HashMap::new(),
-        models: HashMap::new(),
+        sessions: HashMap::new(),
         past: HashMap::new(),
         waiting: Vec::new(),
         seen: HashSet::new(),
@@ -86,6 +90,13 @@ enum Pending {
     Call { ticket: Ticket, native: Option<NativeId>, sets: Option<calls::Sets> },
 }
 
+/// A session that is open.
+#[derive(Serialize, Deserialize)]
+struct Session {
+    cwd: String,
+    models: Models,
+}
+
 /// Everything but the spec's part is saved: another gateway goes on with the same agent.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -102,7 +113,8 @@ struct Acp {
     next: u64,
     pending: HashMap<u64, Pending>,
     asks: HashMap<AskKey, Asked>,
-    models: HashMap<NativeId, Models>,
+    /// What was opened.
+    sessions: HashMap<NativeId, Session>,
     /// Conversations whose past may still be replayed.
     past: HashMap<NativeId, Past>,
     /// Conversations that are opened again later.
@@ -328,8 +340,8 @@ impl Acp {
             }
             Kind::SessionInfoUpdate => title = head.title.and_then(string).map(std::borrow::Cow::into_owned),
             Kind::ConfigOptionUpdate => {
-                if let Some(models) = self.models.get_mut(&native) {
-                    models.options_changed(update);
+                if let Some(session) = self.sessions.get_mut(&native) {
+                    session.models.options_changed(update);
                 }
             }
             _ => {}
@@ -352,6 +364,7 @@ impl Acp {
             },
             Message::Notification { method, params } => match method.as_ref() {
                 "$/cancel_request" => self.taken_back(frame, params, out),
+                "elicitation/complete" => self.page_done(frame, params, out),
                 _ => {
                     let native = self.named(params);
                     self.raw(frame, native, "unknown notification", out);
@@ -375,7 +388,7 @@ impl Acp {
         match message {
             Message::Request { id, method, .. } => out.frames.push(match method.as_ref() {
                 "session/request_permission" => ask::cancelled(id.get()),
-                "elicitation/create" => ask::elicited(id.get(), "cancel"),
+                "elicitation/create" => elicit::elicited(id.get(), "cancel"),
                 _ => jsonrpc::refuse(id.get(), METHOD_NOT_FOUND, &format!("{method}: not served here")),
             }),
             Message::Response { id, .. } => {
@@ -393,7 +406,7 @@ impl Acp {
             (Pending::Initialize, reply) => self.initialized(reply, out),
             (Pending::Authenticate { then }, reply) => self.signed_in(then, reply, out),
             (Pending::Open { wish, by }, Ok(result)) => self.opened(frame, wish, by, result, out),
-            (Pending::Open { wish, by }, Err(fault)) => self.not_opened(wish, by, fault, out),
+            (Pending::Open { wish, by }, Err(fault)) => self.not_opened(frame, wish, by, fault, out),
             (Pending::Prompt { ticket, native }, Ok(result)) => {
                 self.seen.retain(|(session, _)| *session != native);
                 let end = ended(result, frame);
@@ -412,31 +425,6 @@ impl Acp {
                 out.said.push(Said::Ended { native, ticket, end });
             }
             (Pending::Call { ticket, native, sets }, reply) => self.called(frame, ticket, native, sets, reply, out),
-        }
-    }
-
-    fn taken_back(&mut self, frame: &Bytes, params: Option<&RawValue>, out: &mut Outbox) {
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Params<'a> {
-            #[serde(borrow, default, deserialize_with = "jsonrpc::present")]
-            request_id: Option<&'a RawValue>,
-        }
-        let id = params.and_then(object::<Params<'_>>).and_then(|params| params.request_id);
-        let key = AskKey(id.map_or_else(String::new, |id| id.get().to_owned()));
-        match self.asks.remove(&key) {
-            Some(asked) => {
-                // A request that was taken back still has an answer: the agent may go on waiting for it.
-                out.frames.push(asked.withdrawn(&key));
-                out.said.push(Said::TakenBack { native: asked.native().cloned(), key, elsewhere: None });
-            }
-            None => self.raw(frame, None, "a withdrawal of a question that is not open", out),
-        }
-    }
-
-    fn answer(&mut self, key: &AskKey, decision: &Decision, out: &mut Outbox) {
-        if let Some(asked) = self.asks.remove(key) {
-            out.frames.push(asked.answer(key, decision));
         }
     }
 }

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use super::super::jsonrpc::{self, Fields, INTERNAL, METHOD_NOT_FOUND, object};
 use super::super::{Fault, Opening, Outbox, Resume, RunEnd, Said};
 use super::models::Models;
-use super::{AUTH_REQUIRED, Acp, Pending, trouble};
+use super::{AUTH_REQUIRED, Acp, Pending, Session, trouble};
 use crate::model::{Kind, NativeId, RunStatus, Ticket};
 
 /// How often what waits is looked at. All waits are counted in ticks, and one wish to be woken is out at a time: however
@@ -151,14 +151,14 @@ impl Acp {
 
     /// The agent opened what was wanted.
     pub(super) fn opened(&mut self, frame: &Bytes, wish: Wish, by: By, result: &RawValue, out: &mut Outbox) {
-        let Wish { ticket, resume, instead, .. } = wish;
+        let Wish { ticket, cwd, resume, instead } = wish;
         let known = resume.as_ref().is_some_and(|resume| resume.known);
         let Some(native) = resume.map(|resume| resume.native).or_else(|| self.named(Some(result))) else {
             let error = Fault::new(INTERNAL, "the agent opened a session without an identifier");
             return out.said.push(Said::NotOpened { ticket, error });
         };
         let (models, mut drafts) = Models::of_new_session(frame, result);
-        self.models.insert(native.clone(), models);
+        self.sessions.insert(native.clone(), Session { cwd, models });
         if let Some(past) = self.past.get_mut(&native) {
             past.quiet = Some((QUIET, QUIET_MAX));
             out.wake_after = Some(TICK);
@@ -176,12 +176,12 @@ impl Acp {
     }
 
     /// The agent did not.
-    pub(super) fn not_opened(&mut self, wish: Wish, by: By, fault: Fault, out: &mut Outbox) {
+    pub(super) fn not_opened(&mut self, frame: &Bytes, wish: Wish, by: By, fault: Fault, out: &mut Outbox) {
         if let (By::Load, Some(resume)) = (by, &wish.resume) {
             self.past.remove(&resume.native);
         }
         if fault.code == AUTH_REQUIRED {
-            return self.sign_in(wish, fault, out);
+            return self.sign_in(frame, wish, fault, out);
         }
         self.lost(wish, fault, out);
     }

@@ -32,6 +32,17 @@ fn session() -> Rig {
     opened(r#"{"sessionId":"s"}"#)
 }
 
+fn session_that_can(can: Value) -> Rig {
+    let mut rig = Rig::new(&spec("acp"));
+    let result = j!({ "protocolVersion": 1, "agentCapabilities": { "sessionCapabilities": can } });
+    rig.feed(j!({ "id": 0, "result": result }).to_string());
+    rig.open(1);
+    rig.feed(r#"{"id":1,"result":{"sessionId":"s"}}"#);
+    rig.said();
+    rig.sent();
+    rig
+}
+
 fn update(update: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"s","update":{update}}}}}"#)
 }
@@ -52,6 +63,7 @@ fn says_hello_with_no_files_and_no_terminal() {
     assert_eq!(hello["params"]["protocolVersion"], 1);
     assert_eq!(hello["params"]["clientCapabilities"]["fs"], j!({ "readTextFile": false, "writeTextFile": false }));
     assert_eq!(hello["params"]["clientCapabilities"]["terminal"], false);
+    assert_eq!(hello["params"]["clientCapabilities"]["elicitation"], j!({ "form": {}, "url": {} }));
     assert_eq!(hello["params"]["clientInfo"]["name"], "plexus");
 }
 
@@ -132,6 +144,81 @@ fn two_env_methods_are_a_choice_for_a_person() {
     rig.feed(r#"{"id":1,"error":{"code":-32000,"message":"Authentication required"}}"#);
     assert!(rig.sent().is_empty());
     assert!(matches!(rig.one(), Said::NotOpened { error, .. } if error.message.contains("`a` (a), `b` (b)")));
+}
+
+#[test]
+fn people_are_asked_how_to_sign_in_where_there_is_a_session_to_ask_in() {
+    let methods = j!([{ "id": "web", "name": "Web" }, { "id": "tty", "name": "T", "type": "terminal" }]);
+    let refused = r#"{"id":ID,"error":{"code":-32000,"message":"Authentication required"}}"#;
+    // The only session: nobody is there to be asked, so the error names the ways.
+    let mut rig = Rig::new(&spec("acp"));
+    rig.feed(hello_with(methods.clone()));
+    rig.said();
+    rig.open(1);
+    rig.feed(refused.replace("ID", "1"));
+    let Said::NotOpened { error, .. } = rig.one() else { panic!() };
+    assert_eq!(json(error.data.unwrap().get().as_bytes())["authMethods"][0], j!({ "id": "web", "name": "Web" }));
+    // Another is open: the question goes there.
+    rig.open(2);
+    rig.feed(r#"{"id":2,"result":{"sessionId":"s"}}"#);
+    rig.said();
+    for (ticket, id, decision) in [(3, 3, Decision::Ids(vec!["web".into()])), (4, 6, Decision::Withdrawn)] {
+        rig.open(ticket);
+        rig.feed(refused.replace("ID", &id.to_string()));
+        rig.sent();
+        let ask = rig.ask();
+        assert_eq!((ask.kind, ask.items.len(), ask.items[0].id.as_str()), (RequestType::Pick, 1, "web"));
+        assert!(serde_json::from_str::<Value>(&ask.key.0).is_err(), "no request of the agent's is named so");
+        rig.answer(&ask.key.0, decision.clone());
+        if decision == Decision::Withdrawn {
+            assert!(matches!(rig.one(), Said::NotOpened { ticket: Ticket(4), .. }));
+            continue;
+        }
+        assert_eq!(rig.sent()[0]["params"], j!({ "methodId": "web" }));
+        rig.feed(r#"{"id":4,"result":{}}"#);
+        assert_eq!(rig.sent()[0]["method"], "session/new");
+        rig.feed(r#"{"id":5,"result":{"sessionId":"t"}}"#);
+        assert!(matches!(rig.one(), Said::Opened { ticket: Ticket(3), .. }));
+    }
+}
+
+#[test]
+fn a_prompt_that_wants_a_sign_in_says_how() {
+    let mut rig = Rig::new(&spec("acp"));
+    rig.feed(hello_with(j!([{ "id": "web", "name": "Web" }])));
+    rig.said();
+    rig.prompt(7, "s", "hi");
+    rig.feed(r#"{"id":1,"error":{"code":-32000,"message":"Expired"}}"#);
+    let (_, end) = rig.end();
+    assert!(end.status == RunStatus::Error && end.message.as_deref().unwrap().contains("`web` (Web)"), "{end:?}");
+}
+
+#[test]
+fn sessions_of_one_agent_do_not_mix() {
+    let mut rig = session();
+    rig.open(2);
+    rig.feed(r#"{"id":2,"result":{"sessionId":"t"}}"#);
+    rig.said();
+    rig.prompt(7, "s", "hi");
+    rig.prompt(8, "t", "ho");
+    let sent = rig.sent();
+    assert_eq!((&sent[1]["params"]["sessionId"], &sent[2]["params"]["sessionId"]), (&j!("s"), &j!("t")));
+    // The same tool call and the same words, in two sessions.
+    for native in ["s", "t"] {
+        rig.feed(
+            permission("9", r#"{"toolCallId":"c"}"#)
+                .replace(r#""sessionId":"s""#, &format!(r#""sessionId":"{native}""#))
+                .replace(r#""id":9"#, &format!(r#""id":"{native}""#)),
+        );
+        let said = rig.one();
+        let Said::Asked { native: Some(named), ask } = said else { panic!("{said:?}") };
+        assert!(named.as_str() == native && ask.first_mention.is_some());
+    }
+    rig.feed(r#"{"id":4,"result":{"stopReason":"end_turn"}}"#);
+    let said = rig.one();
+    assert!(matches!(&said, Said::Ended { native, ticket: Ticket(8), .. } if native.as_str() == "t"), "{said:?}");
+    rig.feed(r#"{"id":3,"result":{"stopReason":"refusal"}}"#);
+    assert_eq!(rig.end().0, 7);
 }
 
 #[test]
@@ -594,7 +681,7 @@ fn blank_lines_are_nothing() {
 
 #[test]
 fn calls_pass_in_their_own_session_only() {
-    let mut rig = session();
+    let mut rig = session_that_can(j!({ "list": {} }));
     for (method, params, sent) in [
         ("session/set_mode", Some(r#"{"modeId":"m"}"#), j!({ "sessionId": "s", "modeId": "m" })),
         ("session.set_mode", Some(r#"{ "sessionId" : "s","modeId":"m"}"#), j!({ "sessionId": "s", "modeId": "m" })),
@@ -614,6 +701,11 @@ fn calls_pass_in_their_own_session_only() {
         ("session/new", None, -32601),
         ("session.load", None, -32601),
         ("session/prompt", None, -32601),
+        ("session/fork", None, -32601),
+        ("session/close", None, -32601),
+        ("session.delete", None, -32601),
+        ("auth.logout", None, -32601),
+        ("auth.login", Some(r#"{"method_id":"none"}"#), -32602),
         ("mcp.list", None, -32601),
         ("skills.list", None, -32601),
         ("model.list", None, -32601),
@@ -625,6 +717,55 @@ fn calls_pass_in_their_own_session_only() {
         assert_eq!(rig.replied().unwrap_err().code, code, "{method}");
         assert!(rig.sent().is_empty(), "{method}");
     }
+}
+
+#[test]
+fn what_the_agent_offers_may_be_called_and_what_it_does_not_is_refused() {
+    let can = j!({ "list": {}, "fork": {}, "close": {}, "delete": {} });
+    let mut rig = session_that_can(can);
+    let list = r#"{"sessions":[{"sessionId":"x","cwd":"/w","_meta":{"n":1.50}}],"nextCursor":null}"#;
+    rig.call("s", "session/list", None);
+    rig.feed(format!(r#"{{"id":2,"result":{list}}}"#));
+    assert!(matches!(rig.one(), Said::Replied { reply: Ok(raw), .. } if raw.get() == list), "untouched");
+    rig.sent();
+    rig.call("s", "session/fork", None);
+    assert_eq!(rig.sent()[0]["params"], j!({ "sessionId": "s", "cwd": "/w", "mcpServers": [] }));
+    rig.feed(r#"{"id":3,"result":{"sessionId":"forked"}}"#);
+    assert_eq!(rig.replied().unwrap()["sessionId"], "forked");
+    rig.call("s", "session/fork", Some(r#"{"cwd":"/x"}"#));
+    assert_eq!(rig.sent()[0]["params"], j!({ "sessionId": "s", "cwd": "/x", "mcpServers": [] }));
+    for (id, method) in [(5, "session/close"), (6, "session/delete")] {
+        rig.call("s", method, None);
+        assert_eq!(rig.sent()[0]["params"], j!({ "sessionId": "s" }));
+        rig.feed(format!(r#"{{"id":{id},"result":{{}}}}"#));
+        let said = rig.said();
+        assert!(matches!(&said[0], Said::Event { draft, .. } if json(&draft.body)["code"] == "session_ended"));
+        assert!(matches!(&said[1], Said::Replied { reply: Ok(_), .. }));
+    }
+    rig.call("s", "session/delete", Some(r#"{"sessionId":"other"}"#));
+    assert_eq!(rig.replied().unwrap_err().code, -32602);
+}
+
+#[test]
+fn clients_sign_in_and_out() {
+    let mut rig = Rig::new(&spec("acp"));
+    let methods = j!([{ "id": "web", "name": "Web" }, { "id": "tty", "name": "T", "type": "terminal" }]);
+    let can = j!({ "auth": { "logout": {} } });
+    let result = j!({ "protocolVersion": 1, "authMethods": methods, "agentCapabilities": can });
+    rig.feed(j!({ "id": 0, "result": result }).to_string());
+    rig.open(1);
+    rig.feed(r#"{"id":1,"result":{"sessionId":"s"}}"#);
+    rig.said();
+    rig.sent();
+    rig.call("s", "auth.login", Some(r#"{"method_id":"web"}"#));
+    let sent = rig.sent();
+    assert_eq!((&sent[0]["method"], &sent[0]["params"]), (&j!("authenticate"), &j!({ "methodId": "web" })));
+    rig.feed(r#"{"id":2,"result":{}}"#);
+    assert_eq!(rig.replied().unwrap(), j!({}));
+    rig.call("s", "auth.login", Some(r#"{"method_id":"tty"}"#));
+    assert!(rig.replied().unwrap_err().message.contains("`web` (Web)"), "a terminal cannot be had");
+    rig.call("s", "auth.logout", None);
+    assert_eq!(rig.sent()[0]["method"], "logout");
 }
 
 #[test]
@@ -655,34 +796,4 @@ fn a_refused_notification_is_not_silent() {
     assert_eq!(rig.event().kind, Kind::Error);
     rig.tell(call("_x"));
     assert_eq!(rig.sent(), [j!({ "jsonrpc": "2.0", "method": "_x", "params": { "sessionId": "s" } })]);
-}
-
-#[test]
-fn elicitations_that_can_be_carried_are_asked() {
-    let mut rig = session();
-    rig.feed(r#"{"id":1,"method":"elicitation/create","params":{"sessionId":"s","mode":"url","message":"Sign in","url":"https://x/y"}}"#);
-    let ask = rig.ask();
-    assert_eq!((ask.kind, &ask.subject), (RequestType::Elicitation, &Subject::Text("Sign in\nhttps://x/y".into())));
-    rig.answer("1", choose("accept", Choice::AllowOnce));
-    assert_eq!(rig.sent()[0]["result"], j!({ "action": "accept" }));
-    for (id, decision, result) in [
-        ("2", choose("accept", Choice::AllowOnce), j!({ "action": "accept", "content": {} })),
-        ("3", choose("decline", Choice::RejectOnce), j!({ "action": "decline" })),
-        ("4", choose("cancel", Choice::Other), j!({ "action": "cancel" })),
-        ("5", Decision::Expired, j!({ "action": "cancel" })),
-    ] {
-        rig.feed(format!(r#"{{"id":{id},"method":"elicitation/create","params":{{"sessionId":"s","mode":"form","message":"m","requestedSchema":{{"type":"object","properties":{{}}}}}}}}"#));
-        rig.ask();
-        rig.answer(id, decision);
-        assert_eq!(rig.sent()[0]["result"], result);
-    }
-    for params in [
-        r#"{"sessionId":"s","mode":"form","message":"m","requestedSchema":{"required":["name"]}}"#,
-        r#"{"sessionId":"s","mode":"telepathy","message":"m"}"#,
-        r#"{"sessionId":"s","mode":"url","message":"m"}"#,
-    ] {
-        rig.feed(format!(r#"{{"id":6,"method":"elicitation/create","params":{params}}}"#));
-        assert_eq!(rig.event().kind, Kind::Error, "{params}");
-        assert_eq!(rig.sent()[0]["result"], j!({ "action": "cancel" }));
-    }
 }

@@ -1,0 +1,439 @@
+//! Elicitations: `elicitation/create` as a question that people can answer, and their answer as what the agent wants.
+//!
+//! A form of one field is a pick or a prompt; one of several is a prompt whose text is a JSON object. Text that does not
+//! fit the form is not sent: the same is asked again, and says why. Schema:
+//! <https://agentclientprotocol.com/protocol/v1/elicitation>.
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::super::jsonrpc::{self, Fields, object, pretty, string};
+use super::super::{Ask, AskKey, Elsewhere, Outbox, Said, Subject};
+use super::ask::{Asked, Room, question};
+use super::{Acp, Pending, trouble};
+use crate::model::{Choice, Decision, Item, NativeId, Offer, RequestType};
+
+/// What an elicitation wants.
+#[derive(Clone, Serialize, Deserialize)]
+pub(super) enum Wanted {
+    /// A yes to a form that asks for nothing.
+    Yes,
+    /// That a page is opened.
+    Page { id: Option<String> },
+    /// A form to be filled in.
+    Form(Vec<Field>),
+}
+
+/// A field of a form.
+#[derive(Clone, Serialize, Deserialize)]
+pub(super) struct Field {
+    name: String,
+    title: Option<String>,
+    description: Option<String>,
+    required: bool,
+    default: Option<Value>,
+    sort: Sort,
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+enum Sort {
+    Text { least: Option<u64>, most: Option<u64> },
+    Number { whole: bool, least: Option<f64>, most: Option<f64> },
+    Truth,
+    One(Vec<Item>),
+    Several { items: Vec<Item>, least: Option<u64>, most: Option<u64> },
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Elicitation<'a> {
+    mode: Option<String>,
+    message: Option<String>,
+    url: Option<String>,
+    elicitation_id: Option<String>,
+    session_id: Option<String>,
+    #[serde(borrow)]
+    request_id: Option<&'a RawValue>,
+    tool_call_id: Option<String>,
+    #[serde(borrow)]
+    requested_schema: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Schema<'a> {
+    #[serde(borrow)]
+    properties: Option<Fields<'a>>,
+    required: Option<Vec<String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Property<'a> {
+    #[serde(rename = "type")]
+    sort: String,
+    title: Option<String>,
+    description: Option<String>,
+    default: Option<Value>,
+    min_length: Option<u64>,
+    max_length: Option<u64>,
+    minimum: Option<f64>,
+    maximum: Option<f64>,
+    min_items: Option<u64>,
+    max_items: Option<u64>,
+    #[serde(rename = "enum")]
+    values: Option<Vec<String>>,
+    one_of: Option<Vec<Titled>>,
+    #[serde(borrow)]
+    items: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Values {
+    #[serde(rename = "enum")]
+    values: Option<Vec<String>>,
+    any_of: Option<Vec<Titled>>,
+}
+
+#[derive(Deserialize)]
+struct Titled {
+    #[serde(rename = "const")]
+    value: String,
+    title: Option<String>,
+    description: Option<String>,
+}
+
+/// The values to choose from; none if there are none to choose, or if a value stands there twice.
+fn items(values: Option<Vec<String>>, titled: Option<Vec<Titled>>) -> Option<Vec<Item>> {
+    let plain = |value: String| Item { label: value.clone(), id: value, detail: None };
+    let named =
+        |t: Titled| Item { label: t.title.unwrap_or_else(|| t.value.clone()), id: t.value, detail: t.description };
+    let items: Vec<Item> = match (values, titled) {
+        (_, Some(titled)) => titled.into_iter().map(named).collect(),
+        (Some(values), None) => values.into_iter().map(plain).collect(),
+        (None, None) => return None,
+    };
+    let twins = items.iter().enumerate().any(|(n, item)| items[..n].iter().any(|other| other.id == item.id));
+    (!items.is_empty() && !twins).then_some(items)
+}
+
+/// The fields of a form; none if one of them cannot be shown, or has to be filled in and is not there.
+fn form(schema: &RawValue) -> Option<Vec<Field>> {
+    let schema: Schema<'_> = object(schema)?;
+    let (properties, required) = (schema.properties.map_or_else(Vec::new, |fields| fields.0), schema.required);
+    let required = required.unwrap_or_default();
+    if required.iter().any(|name| !properties.iter().any(|(key, _)| key == name)) {
+        return None;
+    }
+    let mut fields: Vec<Field> = Vec::with_capacity(properties.len());
+    for (name, property) in properties {
+        let required = required.iter().any(|wanted| *wanted == name);
+        match field(name.into_owned(), property, required) {
+            Some(field) if fields.iter().any(|other| other.name == field.name) => return None,
+            Some(field) => fields.push(field),
+            // What nobody has to fill in can be left out.
+            None if !required => {}
+            None => return None,
+        }
+    }
+    Some(fields)
+}
+
+fn field(name: String, property: &RawValue, required: bool) -> Option<Field> {
+    let p: Property<'_> = object(property)?;
+    let sort = match p.sort.as_str() {
+        "string" if p.values.is_some() || p.one_of.is_some() => Sort::One(items(p.values, p.one_of)?),
+        "string" => Sort::Text { least: p.min_length, most: p.max_length },
+        "number" | "integer" => Sort::Number { whole: p.sort == "integer", least: p.minimum, most: p.maximum },
+        "boolean" => Sort::Truth,
+        "array" => {
+            let Values { values, any_of } = object(p.items?)?;
+            Sort::Several { items: items(values, any_of)?, least: p.min_items, most: p.max_items }
+        }
+        _ => return None,
+    };
+    Some(Field { name, title: p.title, description: p.description, required, default: p.default, sort })
+}
+
+impl Field {
+    fn label(&self) -> &str {
+        self.title.as_deref().unwrap_or(&self.name)
+    }
+
+    /// What fits, in words.
+    fn wants(&self) -> String {
+        fn within<T: std::fmt::Display>(least: Option<T>, most: Option<T>) -> String {
+            match (least, most) {
+                (Some(least), Some(most)) => format!(" from {least} to {most}"),
+                (Some(least), None) => format!(" from {least}"),
+                (None, Some(most)) => format!(" up to {most}"),
+                (None, None) => String::new(),
+            }
+        }
+        let of = |items: &[Item]| {
+            items.iter().map(|item| Value::from(item.id.as_str()).to_string()).collect::<Vec<_>>().join(", ")
+        };
+        match &self.sort {
+            Sort::Text { least: None, most: None } => "text".into(),
+            Sort::Text { least, most } => format!("text, its length{}", within(*least, *most)),
+            Sort::Number { whole, least, most } => {
+                format!("{}{}", if *whole { "a whole number" } else { "a number" }, within(*least, *most))
+            }
+            Sort::Truth => "true or false".into(),
+            Sort::One(items) => format!("one of {}", of(items)),
+            Sort::Several { items, least, most } => {
+                format!("a list of {}, its length{}", of(items), within(*least, *most))
+            }
+        }
+    }
+
+    fn fits(&self, value: &Value) -> bool {
+        let among = |items: &[Item], value: &Value| items.iter().any(|item| value.as_str() == Some(&item.id));
+        let long = |length: usize, least: Option<u64>, most: Option<u64>| {
+            let length = length as u64;
+            least.is_none_or(|least| length >= least) && most.is_none_or(|most| length <= most)
+        };
+        match &self.sort {
+            Sort::Text { least, most } => value.as_str().is_some_and(|t| long(t.chars().count(), *least, *most)),
+            Sort::Number { whole, least, most } => value.as_f64().is_some_and(|number| {
+                (!whole || value.is_i64())
+                    && least.is_none_or(|least| number >= least)
+                    && most.is_none_or(|most| number <= most)
+            }),
+            Sort::Truth => value.is_boolean(),
+            Sort::One(items) => among(items, value),
+            Sort::Several { items, least, most } => value.as_array().is_some_and(|values| {
+                let twice = values.iter().enumerate().any(|(n, value)| values[..n].contains(value));
+                !twice && values.iter().all(|value| among(items, value)) && long(values.len(), *least, *most)
+            }),
+        }
+    }
+}
+
+/// What a decision says to a form: its content, nothing (cancelled), or why it does not fit.
+fn filled(fields: &[Field], decision: &Decision) -> Result<Option<serde_json::Map<String, Value>>, String> {
+    let one = |field: &Field, value: Value| match field.fits(&value) {
+        true => Ok(Some([(field.name.clone(), value)].into_iter().collect())),
+        false => Err(format!("{} must be {}", field.label(), field.wants())),
+    };
+    match (fields, decision) {
+        ([field], Decision::Ids(ids)) if !ids.is_empty() => match &field.sort {
+            Sort::Truth => one(field, Value::Bool(ids[0] == "true")),
+            Sort::Several { .. } => one(field, ids.clone().into()),
+            _ => one(field, ids[0].clone().into()),
+        },
+        ([field], Decision::Value(Some(text))) => match &field.sort {
+            Sort::Number { .. } => one(field, serde_json::from_str(text.trim()).unwrap_or(Value::Null)),
+            _ => one(field, text.clone().into()),
+        },
+        (fields, Decision::Value(Some(text))) => {
+            let Ok(Value::Object(mut content)) = serde_json::from_str(text) else {
+                return Err("that is no JSON object".into());
+            };
+            content.retain(|_, value| !value.is_null());
+            if let Some(name) = content.keys().find(|name| !fields.iter().any(|field| field.name == **name)) {
+                return Err(format!("there is no field {name:?}"));
+            }
+            for field in fields {
+                match content.get(&field.name) {
+                    Some(value) if !field.fits(value) => {
+                        return Err(format!("{} must be {}", field.name, field.wants()));
+                    }
+                    None if field.required => return Err(format!("{} is missing", field.name)),
+                    _ => {}
+                }
+            }
+            Ok(Some(content))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// An answer to an elicitation.
+pub(super) fn elicited(id: &str, action: &str) -> Bytes {
+    jsonrpc::answer(id, &serde_json::json!({ "action": action }))
+}
+
+impl Acp {
+    pub(super) fn elicitation(&mut self, frame: &Bytes, id: &RawValue, params: Option<&RawValue>, out: &mut Outbox) {
+        let key = AskKey(id.get().to_owned());
+        let read = params.and_then(|params| Some((params, object::<Elicitation<'_>>(params)?)));
+        let Some((params, asked)) = read else {
+            self.raw(frame, None, "an elicitation that cannot be understood: answered `cancel`", out);
+            return out.frames.push(elicited(&key.0, "cancel"));
+        };
+        let native = match asked.session_id.as_deref() {
+            Some(session) => Some(self.native(session)),
+            None => self.asked_within(asked.request_id),
+        };
+        let wanted = match (asked.mode.as_deref(), asked.requested_schema, &asked.url) {
+            (Some("url"), _, Some(_)) => Some(Wanted::Page { id: asked.elicitation_id }),
+            (Some("form") | None, Some(schema), _) => {
+                form(schema).map(|fields| if fields.is_empty() { Wanted::Yes } else { Wanted::Form(fields) })
+            }
+            _ => None,
+        };
+        let Some(wanted) = wanted else {
+            let what = "the agent asks for what cannot be shown: answered `cancel`";
+            let draft = trouble("elicitation_not_carried", what, Some(frame.clone()));
+            out.said.push(Said::Event { native, draft });
+            return out.frames.push(elicited(&key.0, "cancel"));
+        };
+        if native.is_none() && self.sessions.is_empty() {
+            // Nobody would see it, and the agent would wait for ever.
+            let what = "the agent asks something before any session is open: answered `cancel`";
+            let draft = trouble("elicitation_not_carried", what, Some(frame.clone()));
+            out.said.push(Said::Event { native, draft });
+            return out.frames.push(elicited(&key.0, "cancel"));
+        }
+        match self.room(frame, &key, native.as_ref(), out) {
+            Room::Free => {}
+            Room::Taken => return,
+            Room::Full => return out.frames.push(elicited(&key.0, "cancel")),
+        }
+        let mut ask = ask(&key, &wanted, params, frame.clone());
+        ask.tool_call_id = asked.tool_call_id;
+        self.asks.insert(key, Asked::Elicitation { native: native.clone(), wanted, params: jsonrpc::owned(params) });
+        out.said.push(Said::Asked { native, ask: Box::new(ask) });
+    }
+
+    /// The session of the request of ours in which the agent asks.
+    fn asked_within(&self, id: Option<&RawValue>) -> Option<NativeId> {
+        match self.pending.get(&id?.get().parse().ok()?)? {
+            Pending::Prompt { native, .. } => Some(native.clone()),
+            Pending::Call { native, .. } => native.clone(),
+            _ => None,
+        }
+    }
+
+    /// Answers an elicitation, or asks again.
+    pub(super) fn elicit(
+        &mut self,
+        key: &AskKey,
+        (native, wanted, params): (Option<NativeId>, Wanted, Box<RawValue>),
+        decision: &Decision,
+        out: &mut Outbox,
+    ) {
+        let action = match (&wanted, decision) {
+            (Wanted::Form(fields), decision) => match filled(fields, decision) {
+                Ok(Some(content)) => {
+                    let accepted = serde_json::json!({ "action": "accept", "content": content });
+                    return out.frames.push(jsonrpc::answer(&key.0, &accepted));
+                }
+                Ok(None) => "cancel",
+                Err(why) => {
+                    let mut ask = ask(key, &wanted, &params, Bytes::copy_from_slice(params.get().as_bytes()));
+                    ask.title = format!("{}. Once more: {}", why, ask.title);
+                    if let Decision::Value(Some(text)) = decision {
+                        ask.default_value = Some(text.clone());
+                    }
+                    self.asks.insert(key.clone(), Asked::Elicitation { native: native.clone(), wanted, params });
+                    return out.said.push(Said::Asked { native, ask: Box::new(ask) });
+                }
+            },
+            (Wanted::Yes, Decision::Option { id, .. }) if id == "accept" => {
+                let accepted = serde_json::json!({ "action": "accept", "content": {} });
+                return out.frames.push(jsonrpc::answer(&key.0, &accepted));
+            }
+            (Wanted::Page { .. }, Decision::Option { id, .. }) if id == "accept" => "accept",
+            (_, Decision::Option { id, .. }) if id == "decline" => "decline",
+            _ => "cancel",
+        };
+        out.frames.push(elicited(&key.0, action));
+    }
+
+    /// `elicitation/complete`: somebody did what the page wanted, wherever it was opened.
+    pub(super) fn page_done(&mut self, frame: &Bytes, params: Option<&RawValue>, out: &mut Outbox) {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Params<'a> {
+            #[serde(borrow)]
+            elicitation_id: &'a RawValue,
+        }
+        let done = params.and_then(object::<Params<'_>>).and_then(|params| string(params.elicitation_id));
+        let open = self.asks.iter().find_map(|(key, asked)| match asked {
+            Asked::Elicitation { wanted: Wanted::Page { id: Some(id) }, .. }
+                if Some(id.as_str()) == done.as_deref() =>
+            {
+                Some(key.clone())
+            }
+            _ => None,
+        });
+        match open.and_then(|key| Some((self.asks.remove(&key)?, key))) {
+            Some((asked, key)) => {
+                // A yes that grants nothing: the agent itself says that it is done.
+                out.frames.push(elicited(&key.0, "accept"));
+                let elsewhere = Elsewhere { by: "whoever opened the page".into(), option_id: Some("accept".into()) };
+                out.said.push(Said::TakenBack { native: asked.native().cloned(), key, elsewhere: Some(elsewhere) });
+            }
+            None => {
+                let native = self.named(params);
+                self.raw(frame, native, "a page that was opened is done", out);
+            }
+        }
+    }
+}
+
+/// The question for people.
+fn ask(key: &AskKey, wanted: &Wanted, params: &RawValue, native: Bytes) -> Ask {
+    let read: Option<Elicitation<'_>> = object(params);
+    let (message, url, schema) =
+        read.map_or((None, None, None), |read| (read.message, read.url, read.requested_schema));
+    let message = message.filter(|text| !text.is_empty());
+    let said = message.clone().unwrap_or_default();
+    let mut ask = question(key, RequestType::Elicitation, "The agent asks", params, native);
+    let describe = |field: &Field| {
+        let description = field.description.as_deref().map(|text| format!(": {text}")).unwrap_or_default();
+        format!("{}{description}", field.label())
+    };
+    let offer = |id: &str, label: &str, kind| Offer { id: id.into(), label: label.into(), kind };
+    let text = match wanted {
+        Wanted::Yes => pretty(schema.map_or("{}", RawValue::get)),
+        Wanted::Page { .. } => url.unwrap_or_default(),
+        Wanted::Form(fields) => match fields.as_slice() {
+            [field] => describe(field),
+            fields => {
+                let line = |field: &Field| {
+                    let must = if field.required { "" } else { ", or left out" };
+                    format!("{:?} ({}{must}) {}", field.name, field.wants(), describe(field))
+                };
+                let lines: Vec<String> = fields.iter().map(line).collect();
+                format!("A JSON object with\n{}", lines.join("\n"))
+            }
+        },
+    };
+    ask.subject = Subject::Text(format!("{said}\n{text}").trim().to_owned());
+    ask.message = message;
+    match wanted {
+        Wanted::Form(fields) => match fields.as_slice() {
+            [field] => {
+                let truth = |id: &str, label: &str| Item { id: id.into(), label: label.into(), detail: None };
+                (ask.kind, ask.items, ask.multi) = match &field.sort {
+                    Sort::Truth => (RequestType::Pick, vec![truth("true", "Yes"), truth("false", "No")], false),
+                    Sort::One(items) => (RequestType::Pick, items.clone(), false),
+                    Sort::Several { items, .. } => (RequestType::Pick, items.clone(), true),
+                    Sort::Text { .. } | Sort::Number { .. } => (RequestType::Prompt, Vec::new(), false),
+                };
+                ask.title = field.label().to_owned();
+                let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                ask.default_value = field.default.as_ref().filter(|_| ask.kind == RequestType::Prompt).map(plain);
+            }
+            fields => {
+                let start = |field: &Field| (field.name.clone(), field.default.clone().unwrap_or(Value::Null));
+                let start: serde_json::Map<_, _> = fields.iter().map(start).collect();
+                (ask.kind, ask.multiline) = (RequestType::Prompt, true);
+                ask.default_value = serde_json::to_string_pretty(&start).ok();
+            }
+        },
+        Wanted::Yes | Wanted::Page { .. } => {
+            ask.options = vec![
+                offer("accept", "Accept", Choice::AllowOnce),
+                offer("decline", "Decline", Choice::RejectOnce),
+                offer("cancel", "Cancel", Choice::Other),
+            ];
+        }
+    }
+    ask
+}
