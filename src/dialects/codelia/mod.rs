@@ -542,9 +542,11 @@ impl Codelia {
             (Pending::Cancel { run_id }, Ok(result)) => self.cancelled(frame, &run_id, result, out),
             (Pending::Cancel { run_id }, Err(fault)) => {
                 let ours = self.run.as_ref().is_some_and(|run| run.id.as_ref() == Some(&run_id));
-                if ours && fault.code == RUN_NOT_FOUND {
-                    // It is over there, and no status will follow.
-                    self.finish(end(RunStatus::Cancelled, Some(fault.message), Some(frame.clone())), out);
+                if fault.code == RUN_NOT_FOUND {
+                    // It is over there. If that was not said yet, it will not be.
+                    if ours {
+                        self.finish(end(RunStatus::Cancelled, Some(fault.message), Some(frame.clone())), out);
+                    }
                 } else {
                     let message = format!("the runtime refused to cancel run {run_id}: {}", fault.message);
                     self.event(trouble("cancel_refused", &message, Some(frame)), out);

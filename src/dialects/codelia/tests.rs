@@ -214,6 +214,12 @@ fn a_cancel_that_is_refused_is_told() {
     rig.cancel(7, SESSION);
     rig.feed(r#"{"id":"4","error":{"code":-32002,"message":"run not found"}}"#);
     assert_eq!(rig.end().1.status, RunStatus::Cancelled, "no status will follow");
+    let mut rig = running();
+    rig.cancel(7, SESSION);
+    rig.feed(status("r", "completed"));
+    rig.end();
+    rig.feed(r#"{"id":"3","error":{"code":-32002,"message":"run not found"}}"#);
+    assert!(rig.said().is_empty(), "it ended while the cancel was on its way");
 }
 
 #[test]
