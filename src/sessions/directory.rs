@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use super::session::{Handle, Want, storage};
 use super::snapshot::Fold;
 use super::state;
-use super::{Filter, Launcher, Link, Log, Refusal, Snapshot};
+use super::{Filter, Launcher, Link, Log, Refusal, Snapshot, policy};
 use crate::auth::{Admin, Approve, Permit, Prompt};
 use crate::metrics::metrics;
 use crate::model::{
@@ -288,18 +288,20 @@ impl Directory {
         ask(&self.wants(id)?, |reply| Want::Cancel { run_id, by, reply }).await
     }
 
-    /// Calls a method of the session's runtime. With `notify` no reply is waited for, and `null` returned.
+    /// Calls a method of the session's runtime. With `notify` no reply is waited for, and `null` returned. Methods that
+    /// act without a question need more than the permit: see [`policy`].
     ///
     /// # Errors
-    /// [`Refusal::NoSession`], [`Refusal::RuntimeGone`], [`Refusal::RuntimeRefused`].
+    /// [`Refusal::NoSession`], [`Refusal::Denied`], [`Refusal::RuntimeGone`], [`Refusal::RuntimeRefused`].
     pub async fn call(
         &self,
-        _permit: &Permit<Prompt>,
+        permit: &Permit<Prompt>,
         id: &SessionId,
         method: String,
         params: Option<Box<RawValue>>,
         notify: bool,
     ) -> Result<Box<RawValue>, Refusal> {
+        policy::check(permit.device(), &self.handle(id)?.origin, &method, params.as_deref())?;
         ask(&self.wants(id)?, |reply| Want::Call { method, params, notify, reply }).await
     }
 

@@ -10,6 +10,7 @@ mod log;
 #[cfg(test)]
 mod log_tests;
 mod opening;
+mod policy;
 mod refusal;
 mod requests;
 mod session;

@@ -1,0 +1,141 @@
+//! Which of a runtime's own methods need which scope. Pure.
+//!
+//! A client may call methods of a runtime that the gateway does not know. Some of them act at once, and the runtime asks
+//! nobody: `shell.exec` runs a command, `tool.call` a tool, `theme.set` writes a file. Whoever may only prompt cannot get
+//! around the agent's questions by them. What is not in the table may be of that sort, and is taken to be.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::auth::{Denied, Device, Target};
+use crate::model::{Origin, Scope};
+
+/// A method, `name.*` for a family, or `*.name` for a verb; and the scope it needs. The first that fits counts.
+const POLICY: &[(&str, Scope)] = &[
+    // They read.
+    ("*.list", Scope::Prompt),
+    ("*.status", Scope::Prompt),
+    ("context.inspect", Scope::Prompt),
+    // They say what the next prompt is about, and who is to answer it; a run could do either.
+    ("ui.context.update", Scope::Prompt),
+    ("model.set", Scope::Prompt),
+    ("session.set_model", Scope::Prompt),
+    // They say when the agent asks at all: an answer in advance.
+    ("session.set_mode", Scope::Approve),
+    ("session.set_config_option", Scope::Approve),
+    // They act without a question.
+    ("shell.*", Scope::Admin),
+    ("task.*", Scope::Admin),
+    ("tool.*", Scope::Admin),
+    ("theme.*", Scope::Admin),
+    ("auth.*", Scope::Admin),
+    ("*", Scope::Admin),
+];
+
+/// Checks that a device that may prompt may also call this.
+///
+/// # Errors
+/// [`Denied`] names the scope that is missing.
+pub(super) fn check(
+    device: &Arc<Device>,
+    origin: &Origin,
+    method: &str,
+    params: Option<&RawValue>,
+) -> Result<(), Denied> {
+    let scope = needed(method, params);
+    if device.grant.covers(scope, Target::Session(&origin.session_id, &origin.runtime_id)) {
+        return Ok(());
+    }
+    Err(Denied { scope, device: device.name.clone() })
+}
+
+fn needed(method: &str, params: Option<&RawValue>) -> Scope {
+    if method == "model.set" && !keeps_to_the_session(params) {
+        return Scope::Admin;
+    }
+    let fits = |pattern: &str| match (pattern.strip_suffix('*'), pattern.strip_prefix('*')) {
+        (Some(family), _) => method.starts_with(family),
+        (None, Some(verb)) => method.ends_with(verb),
+        (None, None) => method == pattern,
+    };
+    POLICY.iter().find(|(pattern, _)| fits(pattern)).map_or(Scope::Admin, |(_, scope)| *scope)
+}
+
+/// Whether a model is chosen for this session alone: any other scope is the runtime's configuration, for all to come.
+fn keeps_to_the_session(params: Option<&RawValue>) -> bool {
+    #[derive(Deserialize)]
+    struct Params {
+        scope: Option<String>,
+    }
+    match params.map_or("null", RawValue::get) {
+        "null" => true,
+        // Twin members make no sense of it, and it is refused.
+        text if text.starts_with('{') => {
+            serde_json::from_str::<Params>(text).is_ok_and(|params| params.scope.is_none_or(|scope| scope == "session"))
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(method: &str, params: Option<&str>) -> Scope {
+        let params = params.map(|params| RawValue::from_string(params.into()).unwrap());
+        needed(method, params.as_deref())
+    }
+
+    #[test]
+    fn what_reads_is_for_whoever_may_prompt_and_what_acts_is_not() {
+        for method in ["model.list", "mcp.list", "skills.list", "shell.list", "task.status", "context.inspect"] {
+            assert_eq!(of(method, None), Scope::Prompt, "{method}");
+        }
+        for method in ["session.set_mode", "session.set_config_option"] {
+            assert_eq!(of(method, None), Scope::Approve, "{method}");
+        }
+        for method in [
+            "shell.exec",
+            "shell.start",
+            "shell.output",
+            "shell.detach",
+            "tool.call",
+            "task.spawn",
+            "task.cancel",
+            "theme.set",
+            "auth.logout",
+            // Nobody knows what these do.
+            "session.new_thing",
+            "_vendor.do",
+            "workspace.write",
+            "Shell.exec",
+            "shell",
+            "context.inspect.all",
+            "mylist",
+            ".",
+            "",
+        ] {
+            assert_eq!(of(method, None), Scope::Admin, "{method}");
+        }
+    }
+
+    #[test]
+    fn a_model_is_chosen_for_the_session_or_by_an_administrator() {
+        for (params, scope) in [
+            (None, Scope::Prompt),
+            (Some("null"), Scope::Prompt),
+            (Some(r#"{"name":"m"}"#), Scope::Prompt),
+            (Some(r#"{"name":"m","scope":null}"#), Scope::Prompt),
+            (Some(r#"{"name":"m","scope":"session"}"#), Scope::Prompt),
+            (Some(r#"{"name":"m","scope":"config"}"#), Scope::Admin),
+            (Some(r#"{"name":"m","sc\u006fpe":"config"}"#), Scope::Admin),
+            (Some(r#"{"scope":"session","scope":"config"}"#), Scope::Admin),
+            (Some(r#"{"scope":["session"]}"#), Scope::Admin),
+            (Some(r#"["session"]"#), Scope::Admin),
+        ] {
+            assert_eq!(of("model.set", params), scope, "{params:?}");
+        }
+    }
+}
