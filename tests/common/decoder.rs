@@ -1,0 +1,473 @@
+//! One file: what must hold of every dialect whatever its runtime says and the gateway wants, and a bench that sees to it.
+//!
+//! Used by the property tests in `tests/decoders.rs` and by the fuzz targets; it needs nothing but the library.
+#![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use bytes::Bytes;
+use plexus::dialects::{AskKey, Base, Command, Dialect, Draft, Outbox, Reply, Resume, Said, find};
+use plexus::model::{Choice, Connect, Decision, NativeId, RuntimeId, RuntimeSpec, Ticket};
+use serde_json::value::RawValue;
+
+/// Questions that a dialect may keep open at a time: above every bound that a dialect sets itself.
+pub const OPEN_MAX: usize = 1024;
+/// Requests of ours that wait for an answer here; the oldest is never answered then.
+const WAITING_MAX: usize = 64;
+
+/// What a dialect's runtime answers when all is well: the method (or the path of a fetch), and the result.
+type Results = &'static [(&'static str, &'static str)];
+
+/// What is known of a dialect, to get beyond its handshake.
+struct Manners {
+    dialect: &'static str,
+    connect: &'static str,
+    results: Results,
+    /// Messages that it may get; `@` is an identifier.
+    words: &'static [&'static str],
+}
+
+const MANNERS: &[Manners] = &[
+    Manners {
+        dialect: "acp",
+        connect: "",
+        results: &[
+            ("initialize", r#"{"protocolVersion":1,"agentCapabilities":{"loadSession":true}}"#),
+            ("session/new", r#"{"sessionId":"s","modes":{"currentModeId":"a","availableModes":[]}}"#),
+            ("session/load", "{}"),
+            ("session/prompt", r#"{"stopReason":"end_turn"}"#),
+        ],
+        words: &[
+            r#"{"jsonrpc":"2.0","id":@,"method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"t","rawInput":{"command":"ls"}},"options":[{"optionId":"a","name":"Yes","kind":"allow_once"},{"optionId":"r","name":"No","kind":"reject_once"}]}}"#,
+            r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"x"}}}}"#,
+            r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"t","title":"T","status":"pending"}}}"#,
+            r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call_update","toolCallId":"t","status":"completed"}}}"#,
+            r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"other","update":{"sessionUpdate":"new_kind"}}}"#,
+            r#"{"jsonrpc":"2.0","id":@,"method":"fs/read_text_file","params":{"sessionId":"s","path":"/x"}}"#,
+            r#"{"jsonrpc":"2.0","id":@,"method":"elicitation/create","params":{"sessionId":"s","message":"m"}}"#,
+            r#"{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":@}}"#,
+        ],
+    },
+    Manners {
+        dialect: "codelia",
+        connect: "",
+        results: &[
+            ("initialize", r#"{"protocol_version":"0","server":{"name":"x","version":"1"}}"#),
+            ("run.start", r#"{"run_id":"r"}"#),
+            ("run.cancel", r#"{"ok":true}"#),
+            ("session.list", r#"{"sessions":[{"session_id":"s"}]}"#),
+            ("session.history", r#"{"runs":1,"events_sent":1}"#),
+        ],
+        words: &[
+            r#"{"jsonrpc":"2.0","id":@,"method":"ui.confirm.request","params":{"run_id":"r","title":"T","message":"M","allow_remember":true}}"#,
+            r#"{"jsonrpc":"2.0","id":@,"method":"ui.pick.request","params":{"title":"T","items":[{"id":"a","label":"A"}]}}"#,
+            r#"{"jsonrpc":"2.0","id":@,"method":"ui.prompt.request","params":{"title":"T","message":"M"}}"#,
+            r#"{"jsonrpc":"2.0","id":@,"method":"client.tool.call","params":{"run_id":"r","name":"n"}}"#,
+            r#"{"jsonrpc":"2.0","method":"agent.event","params":{"run_id":"r","seq":0,"event":{"type":"tool_call","tool":"bash","args":{"command":"ls"},"tool_call_id":"t"}}}"#,
+            r#"{"jsonrpc":"2.0","method":"agent.event","params":{"run_id":"r","seq":3,"event":{"type":"permission.ready","tool":"bash","tool_call_id":"t"}}}"#,
+            r#"{"jsonrpc":"2.0","method":"agent.event","params":{"run_id":"r","seq":4,"event":{"type":"final","content":"x"}}}"#,
+            r#"{"jsonrpc":"2.0","method":"agent.event","params":{"run_id":"o","seq":-1,"event":{"type":"hidden_user_message","content":[{"text":"x"}]}}}"#,
+            r#"{"jsonrpc":"2.0","method":"run.status","params":{"run_id":"r","status":"completed"}}"#,
+            r#"{"jsonrpc":"2.0","method":"run.context","params":{"run_id":"r","context_left_percent":1e2}}"#,
+            r#"{"jsonrpc":"2.0","method":"run.diagnostics","params":{"run_id":"r"}}"#,
+        ],
+    },
+];
+
+/// Identifiers of every sort, as JSON.
+pub const IDS: &[&str] = &[
+    "\"x\"",
+    "0",
+    "-1",
+    "1.5",
+    "1e400",
+    "99999999999999999999999999",
+    "null",
+    "true",
+    "[1]",
+    "{\"a\":1}",
+    "\"\\ud800\"",
+    "\"\\u0000\"",
+    "\"\"",
+];
+
+/// Messages that the runtime of this dialect may send; `@` stands for an identifier.
+pub fn words(dialect: &str) -> &'static [&'static str] {
+    manners(dialect).map_or(&[], |manners| manners.words)
+}
+
+/// Whether more is known of this dialect than its name.
+pub fn known(dialect: &str) -> bool {
+    manners(dialect).is_some()
+}
+
+fn manners(dialect: &str) -> Option<&'static Manners> {
+    MANNERS.iter().find(|manners| manners.dialect == dialect)
+}
+
+/// One thing that happens.
+#[derive(Clone, Debug)]
+pub enum Op {
+    /// The runtime says something.
+    Feed(Vec<u8>),
+    /// The runtime answers the nth request that waits, as it should (`Ok`), or with this.
+    Respond(usize, Result<(), Vec<u8>>),
+    Open,
+    Resume(bool),
+    Prompt,
+    Cancel,
+    /// The nth open question is answered, by the nth sort of decision.
+    Answer(usize, u8),
+    Call(u8),
+    Wake,
+    /// The connection is lost and made again; programs are spared.
+    Lost,
+    /// Another gateway takes over.
+    TakeOver,
+}
+
+impl Op {
+    /// What a line of fuzz input stands for: its first byte says what happens, or it is said by the runtime.
+    pub fn of(line: &[u8]) -> Self {
+        let Some((first, rest)) = line.split_first() else { return Self::Wake };
+        let n = usize::from(rest.first().copied().unwrap_or_default());
+        match first {
+            1 => Self::Open,
+            2 => Self::Resume(n % 2 == 0),
+            3 => Self::Prompt,
+            4 => Self::Cancel,
+            5 => Self::Answer(n, rest.get(1).copied().unwrap_or_default()),
+            6 => Self::Call(rest.first().copied().unwrap_or_default()),
+            7 => Self::Wake,
+            8 => Self::Lost,
+            11 => Self::TakeOver,
+            12 => Self::Respond(n, Ok(())),
+            14 => Self::Respond(n, Err(rest.get(1..).unwrap_or_default().to_vec())),
+            _ => Self::Feed(line.to_vec()),
+        }
+    }
+}
+
+/// A request of ours that waits for the runtime.
+enum Waits {
+    Call { id: String, method: String },
+    Fetch { id: u64, path: String },
+}
+
+/// A dialect, and what it owes.
+pub struct Bench {
+    name: String,
+    dialect: Box<dyn Dialect>,
+    endpoint: bool,
+    waits: VecDeque<Waits>,
+    /// Every fetch that was asked for.
+    fetches: BTreeSet<u64>,
+    /// The questions that are open, and whether people can answer them here.
+    open: BTreeMap<AskKey, bool>,
+    /// What is owed: opens, prompts, calls.
+    opens: BTreeSet<Ticket>,
+    prompts: BTreeSet<Ticket>,
+    calls: BTreeSet<Ticket>,
+    natives: Vec<NativeId>,
+    ticket: u64,
+    /// Whether the handshake is over.
+    pub ready: bool,
+    /// How many events were told.
+    pub told: usize,
+    /// Frames that went out at the last step.
+    pub sent: Vec<String>,
+}
+
+fn spec(name: &str) -> RuntimeSpec {
+    let connect = match manners(name).map_or("", |manners| manners.connect) {
+        "" => Connect::Command(vec!["x".into()]),
+        at => Connect::Endpoint(at.into()),
+    };
+    RuntimeSpec::new(RuntimeId::trusted("bench"), name, connect, "/w")
+}
+
+fn raw(json: &str) -> Box<RawValue> {
+    RawValue::from_string(json.into()).unwrap()
+}
+
+impl Bench {
+    /// A connection on which nothing was said yet.
+    pub fn new(name: &str) -> Self {
+        let spec = spec(name);
+        let mut bench = Self {
+            name: name.into(),
+            dialect: find(name).expect("in the table")(&spec),
+            endpoint: matches!(spec.connect, Connect::Endpoint(_)),
+            waits: VecDeque::new(),
+            fetches: BTreeSet::new(),
+            open: BTreeMap::new(),
+            opens: BTreeSet::new(),
+            prompts: BTreeSet::new(),
+            calls: BTreeSet::new(),
+            natives: Vec::new(),
+            ticket: 0,
+            ready: false,
+            told: 0,
+            sent: Vec::new(),
+        };
+        bench.step(|dialect, out| dialect.open(out));
+        bench
+    }
+
+    /// A connection whose handshake is over, with a session, as far as the dialect's manners are known.
+    pub fn ready(name: &str) -> Self {
+        let mut bench = Self::new(name);
+        bench.settle();
+        assert!(bench.ready || !known(name), "{name} does not get through its handshake");
+        bench.take(&Op::Open);
+        bench.settle();
+        assert!(!bench.natives.is_empty() || !known(name), "{name} opens no session");
+        bench
+    }
+
+    /// Every request is answered as it should be.
+    fn settle(&mut self) {
+        for _ in 0..WAITING_MAX {
+            if self.waits.is_empty() {
+                break;
+            }
+            self.take(&Op::Respond(0, Ok(())));
+        }
+    }
+
+    /// Whatever these bytes stand for, a line at a time.
+    pub fn run(&mut self, data: &[u8]) {
+        data.split(|byte| *byte == b'\n').for_each(|line| self.take(&Op::of(line)));
+    }
+
+    pub fn take(&mut self, op: &Op) {
+        let native = self.natives.last().cloned().unwrap_or_else(|| "s".into());
+        match op {
+            Op::Feed(frame) => {
+                let frame = Bytes::copy_from_slice(frame);
+                self.step(|dialect, out| dialect.feed(frame, out));
+            }
+            Op::Respond(n, how) => self.respond(*n, how),
+            Op::Open => {
+                let ticket = self.ticket();
+                self.opens.insert(ticket);
+                self.command(Command::Open { ticket, cwd: "/w".into(), resume: None });
+            }
+            Op::Resume(known) => {
+                let ticket = self.ticket();
+                self.opens.insert(ticket);
+                let resume = Some(Resume { native: "s".into(), known: *known });
+                self.command(Command::Open { ticket, cwd: "/w".into(), resume });
+            }
+            Op::Prompt => {
+                let ticket = self.ticket();
+                self.prompts.insert(ticket);
+                let content = vec![raw(r#"{"type":"text","text":"hi"}"#)];
+                self.command(Command::Prompt { ticket, native, content });
+            }
+            Op::Cancel => {
+                let ticket = self.prompts.last().copied();
+                self.command(Command::Cancel { ticket, native });
+            }
+            Op::Answer(n, sort) => self.answer(*n, *sort),
+            Op::Call(n) => self.call(*n, native),
+            Op::Wake => self.step(|dialect, out| dialect.wake(out)),
+            Op::Lost if self.endpoint => {
+                self.waits.clear();
+                self.step(|dialect, out| dialect.lost("the bench", out));
+                self.step(|dialect, out| dialect.open(out));
+            }
+            Op::Lost => {}
+            Op::TakeOver => self.take_over(),
+        }
+    }
+
+    fn ticket(&mut self) -> Ticket {
+        self.ticket += 1;
+        Ticket(self.ticket)
+    }
+
+    fn command(&mut self, command: Command) {
+        self.step(|dialect, out| dialect.command(command, out));
+    }
+
+    fn respond(&mut self, n: usize, how: &Result<(), Vec<u8>>) {
+        if self.waits.is_empty() {
+            return;
+        }
+        let Some(waiting) = self.waits.remove(n % self.waits.len()) else { return };
+        let results = manners(&self.name).map_or(&[][..], |manners| manners.results);
+        let result = |name: &str| results.iter().find(|(known, _)| *known == name).map_or("{}", |(_, result)| *result);
+        match waiting {
+            Waits::Call { id, method } => {
+                let mut frame = format!(r#"{{"jsonrpc":"2.0","id":{id},"#).into_bytes();
+                match how {
+                    Ok(()) => frame.extend(format!(r#""result":{}}}"#, result(&method)).into_bytes()),
+                    Err(junk) => frame.extend(junk),
+                }
+                self.take(&Op::Feed(frame));
+            }
+            Waits::Fetch { id, path } => {
+                let path = path.split('?').next().unwrap_or_default();
+                let reply = match how {
+                    Ok(()) => Ok(Reply { status: 200, body: Bytes::from_static(result(path).as_bytes()) }),
+                    Err(junk) if junk.is_empty() => Err("the bench".to_owned()),
+                    Err(junk) => Ok(Reply { status: 200 + u16::from(junk[0]), body: junk[1..].to_vec().into() }),
+                };
+                self.step(|dialect, out| dialect.reply(id, reply, out));
+            }
+        }
+    }
+
+    fn answer(&mut self, n: usize, sort: u8) {
+        let Some((key, can)) = self.open.iter().nth(n % self.open.len().max(1)).map(|(k, c)| (k.clone(), *c)) else {
+            return;
+        };
+        let option = |id: &str, kind| Decision::Option { id: id.into(), kind, reason: Some("why".into()) };
+        let decision = match sort % 7 {
+            0 => option("a", Choice::AllowOnce),
+            1 => option("allow", Choice::AllowOnce),
+            2 => option("r", Choice::RejectOnce),
+            3 => Decision::Value(Some("v".into())),
+            4 => Decision::Ids(vec!["a".into()]),
+            5 => Decision::Expired,
+            _ => Decision::Withdrawn,
+        };
+        self.open.remove(&key);
+        let before = self.waits.len() + self.sent.len();
+        self.command(Command::Answer { key: key.clone(), decision: decision.clone() });
+        // A runtime that asks before it has said hello may be left without an answer: nobody is there to give one.
+        if can && self.ready && !self.endpoint {
+            assert_eq!(self.sent.len(), 1, "{}: one answer to {key:?} ({before} waited)", self.name);
+            // White space between tokens is nothing that was said.
+            let bare = |text: &str| text.replace([' ', '\r', '\t'], "");
+            let named = format!("\"id\":{}", bare(&key.0));
+            assert!(bare(&self.sent[0]).contains(&named), "{}: the identifier comes back: {}", self.name, self.sent[0]);
+            assert!(!self.sent[0].contains("\"error\":{\"code\""), "{}: an error is no answer", self.name);
+        }
+        let waited = self.waits.len();
+        self.command(Command::Answer { key, decision });
+        assert!(self.sent.is_empty() && self.waits.len() == waited, "{}: answered twice", self.name);
+    }
+
+    fn call(&mut self, n: u8, native: NativeId) {
+        let methods = ["model.list", "model.set", "session.x", "_x.y", "run.cancel", "initialize", "", "shell.exec"];
+        let params = [None, Some("null"), Some("{}"), Some("[]"), Some(r#"{"name":"m","sessionId":"z"}"#)];
+        let method = methods[usize::from(n) % methods.len()].to_owned();
+        let params = params[usize::from(n / 8) % params.len()].map(raw);
+        let (ticket, notify) = (self.ticket(), n >= 128);
+        if !notify {
+            self.calls.insert(ticket);
+        }
+        self.command(Command::Call { ticket, native: Some(native), method, params, notify });
+    }
+
+    fn take_over(&mut self) {
+        let Some(saved) = self.dialect.save() else { return };
+        let mut next = find(&self.name).expect("in the table")(&spec(&self.name));
+        assert!(next.restore(&saved), "{}: its own state is taken over", self.name);
+        let keys = |dialect: &dyn Dialect| dialect.asks().into_iter().collect::<BTreeSet<_>>();
+        assert_eq!(keys(&*next), keys(&*self.dialect), "{}: the same questions are open", self.name);
+        let prompts = |dialect: &dyn Dialect| dialect.prompts().into_iter().collect::<BTreeSet<_>>();
+        assert_eq!(prompts(&*next), prompts(&*self.dialect), "{}: the same prompts are", self.name);
+        self.dialect = next;
+    }
+
+    /// One step, and what must hold after it.
+    fn step(&mut self, step: impl FnOnce(&mut dyn Dialect, &mut Outbox)) {
+        let mut out = Outbox::default();
+        step(&mut *self.dialect, &mut out);
+        self.sent.clear();
+        for said in out.said {
+            self.hear(said);
+        }
+        for frame in out.frames {
+            let line = frame.strip_suffix(b"\n").expect("a frame has its end");
+            assert!(!line.iter().any(|b| matches!(b, b'\r' | b'\n')), "{}: one line: {frame:?}", self.name);
+            let line = std::str::from_utf8(line).expect("UTF-8");
+            #[derive(serde::Deserialize)]
+            struct Sent<'a> {
+                #[serde(borrow)]
+                id: Option<&'a RawValue>,
+                method: Option<String>,
+            }
+            let sent: Sent<'_> =
+                serde_json::from_str(line).unwrap_or_else(|why| panic!("{}: {why}: {line}", self.name));
+            if let (Some(id), Some(method)) = (sent.id, sent.method) {
+                self.wait(Waits::Call { id: id.get().into(), method });
+            }
+            self.sent.push(line.to_owned());
+        }
+        for fetch in out.fetches {
+            assert!(self.fetches.insert(fetch.id), "{}: fetch {} comes twice", self.name, fetch.id);
+            assert!(matches!(fetch.method, "GET" | "POST" | "PUT" | "PATCH" | "DELETE"), "{}", fetch.method);
+            assert!(fetch.path.starts_with('/') && !fetch.path.contains([' ', '\r', '\n', '#']), "{}", fetch.path);
+            assert!(matches!(fetch.base, Base::Connect | Base::Remote));
+            if let Some(body) = &fetch.body {
+                serde_json::from_slice::<&RawValue>(body).expect("JSON");
+            }
+            self.wait(Waits::Fetch { id: fetch.id, path: fetch.path });
+        }
+        assert!(self.open.len() <= OPEN_MAX && self.dialect.asks().len() <= OPEN_MAX, "{}: bounded", self.name);
+    }
+
+    fn wait(&mut self, waits: Waits) {
+        if self.waits.len() >= WAITING_MAX {
+            self.waits.pop_front();
+        }
+        self.waits.push_back(waits);
+    }
+
+    fn hear(&mut self, said: Said) {
+        let name = self.name.clone();
+        match said {
+            Said::Ready { .. } => self.ready = true,
+            Said::Failed { message } => assert!(!message.is_empty()),
+            Said::Opened { ticket, native, drafts, .. } => {
+                assert!(self.opens.remove(&ticket), "{name}: opened twice, or for nobody");
+                drafts.iter().for_each(|draft| self.event(draft));
+                self.natives.push(native);
+            }
+            Said::NotOpened { ticket, .. } => {
+                assert!(self.opens.remove(&ticket), "{name}: refused twice, or to nobody");
+            }
+            Said::Event { draft, .. } => self.event(&draft),
+            Said::Asked { ask, .. } => {
+                ask.first_mention.iter().for_each(|draft| self.event(draft));
+                let twice = self.open.insert(ask.key.clone(), !ask.observe_only);
+                assert!(twice.is_none(), "{name}: {:?} is asked while it is open", ask.key);
+            }
+            Said::TakenBack { key, .. } | Said::AnswerLost { key, .. } => {
+                self.open.remove(&key);
+            }
+            Said::Ended { ticket, .. } => {
+                assert!(self.prompts.remove(&ticket), "{name}: ended twice, or for nobody");
+            }
+            Said::Replied { ticket, .. } => {
+                assert!(self.calls.remove(&ticket), "{name}: replied twice, or to nobody");
+            }
+            Said::Found { native, .. } => self.natives.push(native),
+            Said::Began { .. } | Said::Done { .. } => {}
+        }
+    }
+
+    fn event(&mut self, draft: &Draft) {
+        self.told += 1;
+        let name = &self.name;
+        assert!(!draft.body.iter().any(|b| matches!(b, b'\r' | b'\n')), "{name}: one line: {draft:?}");
+        let body: &RawValue =
+            serde_json::from_slice(&draft.body).unwrap_or_else(|why| panic!("{name}: not JSON ({why}): {draft:?}"));
+        assert!(body.get().starts_with('{'), "{name}: an object: {draft:?}");
+    }
+
+    /// How many questions are open.
+    pub fn open_asks(&self) -> usize {
+        self.open.len()
+    }
+
+    /// What `asks` says, where the dialect can be taken over.
+    pub fn asks_agree(&self) -> bool {
+        self.dialect.save().is_none()
+            || self.dialect.asks().into_iter().collect::<BTreeSet<_>>() == self.open.keys().cloned().collect()
+    }
+}
