@@ -45,7 +45,7 @@ pub(crate) enum Command {
     /// Stop a runtime
     Stop(Stop),
     /// What works, what does not, and the fix
-    Doctor(Listing),
+    Doctor(Doctor),
     /// Built-in agents
     #[command(subcommand)]
     Agent(Agent),
@@ -234,6 +234,19 @@ pub(crate) struct Open {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct Doctor {
+    /// Start every agent that is there, up to its handshake, and end it again: does it work?
+    #[arg(long)]
+    pub(crate) start: bool,
+    /// The configuration [default: plexus.toml in the state folder, if there]
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct Stop {
     /// Which runtime
     pub(crate) runtime: String,
@@ -280,6 +293,7 @@ mod tests {
             "open --print",
             "stop demo",
             "doctor --json",
+            "doctor --start -c x.toml",
             "agent demo",
             "hold -- sh",
             "hold --parent 1 -- sh -c true",

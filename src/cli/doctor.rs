@@ -1,25 +1,22 @@
 //! `plexus doctor`: what works, what does not, and the fix.
 
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
-use std::path::Path;
-use std::process::Stdio;
-use std::time::Duration;
+use std::path::{Path, PathBuf};
 
-use plexus::config::LISTEN;
-use plexus::runtimes::presets;
+use plexus::config::{Config, LISTEN};
+use plexus::model::{Connect, RuntimeInfo, RuntimeState};
 use serde::Serialize;
 
 use super::args;
 use super::client::Client;
 use super::commands::{print, print_json};
+use super::discover::{self, Agent, Held, Holder, Server, version};
 use super::home::{Home, State};
 use super::run::which;
 use super::serve::this_program;
 use super::term::{Paint, line};
 use super::{FAILURE, Outcome};
 
-/// How long a program may take to say its version.
-const VERSION: Duration = Duration::from_secs(5);
 /// Less room than this on the state's disk is a failure, in bytes.
 const ROOM_LEAST: u64 = 64 << 20;
 /// Less room than this is a warning, in bytes.
@@ -66,17 +63,27 @@ impl Checks {
     }
 }
 
-pub(crate) async fn doctor(args: args::Listing) -> Outcome {
+pub(crate) async fn doctor(args: args::Doctor) -> Outcome {
     let mut checks = Checks::default();
     let home = Home::find()?;
+    let exe = this_program()?;
     modes(&mut checks, home.dir());
-    gateway(&mut checks, &home).await?;
+    let up = gateway(&mut checks, &home).await?;
     room(&mut checks, home.dir());
+    let config = discover::config(args.config, home.dir(), &exe);
+    configuration(&mut checks, &config);
+    let start = args.start.then_some((&*exe, home.dir()));
+    let servers = discover::servers(config.ok().flatten(), |name| std::env::var(name).ok(), start).await;
+    servers.iter().for_each(|server| checks.server(server));
+    let holders = discover::holders(&home.dir().join(plexus::HOLDERS)).await;
+    holders.iter().for_each(|holder| checks.holder(holder, up));
     node(&mut checks).await;
-    agents(&mut checks).await?;
+    let agents = discover::agents(&exe, home.dir(), args.start).await;
+    agents.iter().for_each(|agent| checks.agent(agent, &exe));
     let failed = checks.0.iter().any(|check| check.verdict == Verdict::Fail);
     if args.json {
-        print_json(&serde_json::json!({ "checks": checks.0 }))?;
+        let all = serde_json::json!({ "checks": checks.0, "agents": agents, "servers": servers, "holders": holders });
+        print_json(&all)?;
     } else {
         let paint = Paint::stdout();
         let mut out = String::new();
@@ -92,6 +99,70 @@ pub(crate) async fn doctor(args: args::Listing) -> Outcome {
         print(&out)?;
     }
     Ok(if failed { FAILURE } else { 0 })
+}
+
+impl Checks {
+    fn agent(&mut self, agent: &Agent, exe: &Path) {
+        let name = format!("agent {}", agent.name);
+        let Some(path) = &agent.path else {
+            let install = agent.install.unwrap_or("it comes with plexus");
+            return self.warn(&name, format!("{} is not on PATH", agent.program), format!("to have it: {install}"));
+        };
+        let found = if path == exe { "built in".to_owned() } else { path.display().to_string() };
+        let found = match &agent.version {
+            Some(version) => format!("{found} ({version})"),
+            // Not every agent says it; that it is there is what counts.
+            None => found,
+        };
+        match &agent.start {
+            None => self.ok(&name, found),
+            Some(start) if start.ok => {
+                self.ok(&name, format!("{found}; starts in {:.1} s: {}", start.ms as f64 / 1000.0, start.said));
+            }
+            Some(start) => {
+                let fix = format!("run `{}` by hand to see why, and sign in there if it asks", agent.program);
+                self.fail(&name, format!("{found}; does not start: {}", start.said), fix);
+            }
+        }
+    }
+
+    fn server(&mut self, server: &Server) {
+        let name = format!("server {}", server.name);
+        let Server { dialect, at, from, .. } = server;
+        let found = format!("{at} ({dialect}, from {from})");
+        match (&server.problem, &server.start, server.fix.clone()) {
+            (Some(problem), _, fix) => self.add(&name, Verdict::Warn, format!("{found}: {problem}"), fix),
+            (None, Some(start), fix) if !start.ok => {
+                self.add(&name, Verdict::Fail, format!("{found} listens, and cannot be attached: {}", start.said), fix);
+            }
+            (None, Some(start), _) => self.ok(&name, format!("{found} answers: {}", start.said)),
+            (None, None, fix) => self.add(&name, Verdict::Ok, format!("{found} listens"), fix),
+        }
+    }
+
+    fn holder(&mut self, holder: &Holder, up: bool) {
+        let name = format!("held {}", holder.runtime_id);
+        let id = &holder.runtime_id;
+        match (holder.state, up) {
+            (Held::Running, true) => self.ok(&name, holder.words()),
+            (Held::Running, false) => {
+                let fix = format!("`plexus serve` picks it up, `plexus stop {id}` ends it then");
+                self.warn(&name, format!("{}; left by an earlier gateway", holder.words()), fix);
+            }
+            (Held::Ended, _) => self.warn(&name, holder.words(), "`plexus serve` reads them, and clears them away"),
+            (Held::Stale, _) => self.warn(&name, holder.words(), "`plexus serve` clears it away"),
+        }
+    }
+}
+
+fn configuration(checks: &mut Checks, config: &Result<Option<(PathBuf, Config)>, String>) {
+    match config {
+        Ok(Some((file, config))) => {
+            checks.ok("configuration", format!("{} ({} runtimes)", file.display(), config.runtimes.len()));
+        }
+        Ok(None) => checks.ok("configuration", "none: the defaults hold"),
+        Err(why) => checks.fail("configuration", why, "mend it: `plexus serve` refuses it as it is"),
+    }
 }
 
 fn modes(checks: &mut Checks, dir: &Path) {
@@ -133,7 +204,8 @@ fn modes(checks: &mut Checks, dir: &Path) {
     }
 }
 
-async fn gateway(checks: &mut Checks, home: &Home) -> anyhow::Result<()> {
+/// Whether one runs.
+async fn gateway(checks: &mut Checks, home: &Home) -> anyhow::Result<bool> {
     match home.gateway().await? {
         State::Up(running) => {
             let own = env!("CARGO_PKG_VERSION");
@@ -147,13 +219,18 @@ async fn gateway(checks: &mut Checks, home: &Home) -> anyhow::Result<()> {
                     "stop it and start it again to have the same version",
                 );
             }
-            match Client::to(home.clone(), running) {
-                Ok(client) => match client.runtimes().await {
-                    Ok(runtimes) => checks.ok("signing in", format!("works; {} runtimes attached", runtimes.len())),
-                    Err(why) => checks.fail("signing in", format!("{why:#}"), "is PLEXUS_HOME that of the gateway?"),
-                },
+            let runtimes = match Client::to(home.clone(), running) {
+                Ok(client) => client.runtimes().await,
+                Err(why) => Err(why),
+            };
+            match runtimes {
+                Ok(runtimes) => {
+                    checks.ok("signing in", format!("works; {} runtimes attached", runtimes.len()));
+                    runtimes.iter().for_each(|runtime| attached(checks, runtime));
+                }
                 Err(why) => checks.fail("signing in", format!("{why:#}"), "is PLEXUS_HOME that of the gateway?"),
             }
+            Ok(true)
         }
         State::Down(why) => {
             checks.warn("gateway", format!("not running: {why}"), "start it with `plexus serve`");
@@ -164,9 +241,30 @@ async fn gateway(checks: &mut Checks, home: &Home) -> anyhow::Result<()> {
                     checks.fail("port", format!("{LISTEN} cannot be listened on: {why}"), fix);
                 }
             }
+            Ok(false)
         }
     }
-    Ok(())
+}
+
+/// How a runtime of the gateway's stands, and why not better.
+fn attached(checks: &mut Checks, runtime: &RuntimeInfo) {
+    let name = format!("runtime {}", runtime.runtime_id);
+    let why = runtime.problem.clone().unwrap_or_else(|| "nothing is known of why".into());
+    match (runtime.state, &runtime.connect) {
+        (RuntimeState::Ready, _) => {
+            let agent = runtime.agent.clone().unwrap_or_else(|| runtime.dialect.clone());
+            checks.ok(&name, format!("ready: {agent}"));
+        }
+        (RuntimeState::Starting | RuntimeState::Restarting, Connect::Endpoint(at)) => {
+            checks.warn(&name, format!("{at} is not attached yet: {why}"), "start it there; the gateway tries again");
+        }
+        (RuntimeState::Starting, _) => checks.ok(&name, "starts"),
+        (RuntimeState::Restarting, _) => checks.warn(&name, why, "it is started again by itself"),
+        (RuntimeState::Exited, _) => {
+            let fix = format!("`plexus stop {}` forgets it, then it can be started again", runtime.runtime_id);
+            checks.fail(&name, why, fix);
+        }
+    }
 }
 
 fn room(checks: &mut Checks, dir: &Path) {
@@ -186,25 +284,10 @@ fn room(checks: &mut Checks, dir: &Path) {
     }
 }
 
-/// The first line that `PROGRAM --version` says.
-async fn version(program: &Path) -> Result<String, String> {
-    let mut command = tokio::process::Command::new(program);
-    command.arg("--version").stdin(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
-    match tokio::time::timeout(VERSION, command.output()).await {
-        Ok(Ok(output)) => {
-            let text = String::from_utf8_lossy(&output.stdout).into_owned();
-            let first = text.lines().map(str::trim).find(|line| !line.is_empty());
-            first.map(|first| line(first, 100)).ok_or_else(|| "does not say its version".into())
-        }
-        Ok(Err(why)) => Err(format!("cannot be started: {why}")),
-        Err(_) => Err(format!("did not say its version in {} s", VERSION.as_secs())),
-    }
-}
-
 async fn node(checks: &mut Checks) {
     let fix = format!("install Node.js {NODE_LEAST} or newer; most agents need it");
     let Some(path) = which("node") else { return checks.warn("node", "not found on PATH", fix) };
-    match version(&path).await {
+    match version(&path, &["--version"]).await {
         Ok(version) => match major(&version) {
             Some(major) if major >= NODE_LEAST => checks.ok("node", version),
             _ => checks.warn("node", version, fix),
@@ -216,30 +299,6 @@ async fn node(checks: &mut Checks) {
 /// `v20.20.2` -> 20.
 fn major(version: &str) -> Option<u32> {
     version.trim_start_matches('v').split('.').next()?.parse().ok()
-}
-
-async fn agents(checks: &mut Checks) -> anyhow::Result<()> {
-    let exe = this_program()?;
-    for preset in presets::presets() {
-        let name = format!("agent {}", preset.name);
-        let Ok(spec) = presets::preset(preset.name, &exe, |var| std::env::var(var).ok()) else { continue };
-        let plexus::model::Connect::Command(command) = &spec.connect else { continue };
-        let program = command.first().map(String::as_str).unwrap_or_default();
-        match which(program) {
-            None => checks.warn(
-                &name,
-                format!("{program} is not on PATH"),
-                format!("to have it: {}", preset.install.unwrap_or("it comes with plexus")),
-            ),
-            Some(path) if path == exe => checks.ok(&name, "built in"),
-            Some(path) => match version(&path).await {
-                Ok(version) => checks.ok(&name, format!("{} ({version})", path.display())),
-                // Not every agent has the option; that it is there is what counts.
-                Err(why) => checks.ok(&name, format!("{} ({why})", path.display())),
-            },
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -283,9 +342,9 @@ mod tests {
             file.set_permissions(std::fs::Permissions::from_mode(0o755)).unwrap();
             path
         };
-        assert_eq!(version(&program("a", "echo; echo v20.1.2")).await, Ok("v20.1.2".into()));
-        assert_eq!(version(&program("b", "exit 1")).await, Err("does not say its version".into()));
-        assert!(version(&dir.path().join("none")).await.unwrap_err().contains("cannot be started"));
+        assert_eq!(version(&program("a", "echo; echo v20.1.2"), &[]).await, Ok("v20.1.2".into()));
+        assert_eq!(version(&program("b", "exit 1"), &[]).await, Err("does not say its version".into()));
+        assert!(version(&dir.path().join("none"), &[]).await.unwrap_err().contains("cannot be started"));
         assert_eq!((major("v20.20.2"), major("22.1"), major("x")), (Some(20), Some(22), None));
     }
 }

@@ -9,6 +9,7 @@ mod args;
 mod client;
 mod commands;
 pub(crate) mod demo;
+mod discover;
 mod doctor;
 mod export;
 pub(crate) mod hold;

@@ -14,7 +14,7 @@ use super::term::Paint;
 use super::{BAD_CONFIG, FAILURE, Failure, Outcome, commands};
 
 /// The configuration's name in the state folder, used when none is given.
-const CONFIG_FILE: &str = "plexus.toml";
+pub(crate) const CONFIG_FILE: &str = "plexus.toml";
 
 /// What must happen while there is one thread.
 pub(crate) fn before(args: &Serve) -> anyhow::Result<()> {

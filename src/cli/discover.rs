@@ -1,0 +1,431 @@
+//! What there is to attach: agents on PATH, servers that the user or an agent names, holders of an earlier gateway.
+//!
+//! Nothing is looked for by trying: no port is knocked at that neither the configuration nor the user's own environment
+//! names. What an agent tells nobody of (a server on a port of its own choice) is not found.
+
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, SystemTime};
+
+use plexus::config::{Config, Surroundings};
+use plexus::model::{Connect, RuntimeSpec, RuntimeState, Timestamp};
+use plexus::runtimes::{Runtimes, Settings, presets};
+use plexus::sessions::Launcher as _;
+use serde::Serialize;
+
+use super::commands::age;
+use super::run::which;
+use super::serve::CONFIG_FILE;
+use super::term::line;
+
+/// How long a program may take to say its version.
+const VERSION: Duration = Duration::from_secs(5);
+/// How long an agent may take until its handshake is over; a slow one is stopped, and told of.
+const START: Duration = Duration::from_secs(60);
+/// How long a server may take to be reached.
+const REACH: Duration = Duration::from_secs(2);
+/// Longest line of a problem that is shown, in characters.
+const PROBLEM: usize = 300;
+
+/// An agent that the gateway knows how to start.
+#[derive(Debug, Serialize)]
+pub(super) struct Agent {
+    pub(super) name: &'static str,
+    pub(super) dialect: &'static str,
+    pub(super) program: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) path: Option<PathBuf>,
+    /// What it says of itself, where it was asked and said anything.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) version: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) install: Option<&'static str>,
+    /// Whether it starts, where that was tried.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) start: Option<Start>,
+}
+
+/// Whether a runtime starts, up to the end of its handshake.
+#[derive(Debug, Serialize)]
+pub(super) struct Start {
+    pub(super) ok: bool,
+    pub(super) ms: u64,
+    /// Its own name and version, or why not.
+    pub(super) said: String,
+}
+
+/// A server that somebody names.
+#[derive(Debug, Serialize)]
+pub(super) struct Server {
+    /// The runtime's name, or the variable's.
+    pub(super) name: String,
+    pub(super) dialect: String,
+    pub(super) at: String,
+    /// Where the address comes from: the file, or the environment.
+    pub(super) from: String,
+    /// Whether somebody listens there.
+    pub(super) listens: bool,
+    /// Why not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) problem: Option<String>,
+    /// What to do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) fix: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) start: Option<Start>,
+}
+
+/// What an earlier gateway left: a holder, or what it wrote at its end.
+#[derive(Debug, Serialize)]
+pub(super) struct Holder {
+    pub(super) runtime_id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) pid: Option<i32>,
+    pub(super) since: Timestamp,
+    pub(super) state: Held,
+    pub(super) path: PathBuf,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Held {
+    /// It holds its runtime.
+    Running,
+    /// Its runtime has ended; what it said last is kept.
+    Ended,
+    /// Nobody listens: its file was left behind.
+    Stale,
+}
+
+impl Holder {
+    /// "held by process 12 for 3 min".
+    pub(super) fn words(&self) -> String {
+        let since = age(self.since);
+        match (self.state, self.pid) {
+            (Held::Running, Some(pid)) => format!("held by process {pid} for {since}"),
+            (Held::Running, None) => format!("held for {since}"),
+            (Held::Ended, _) => format!("ended {since} ago; its last words are kept"),
+            (Held::Stale, _) => "nobody is there any more; a file was left".into(),
+        }
+    }
+}
+
+// === agents ===
+
+/// Every preset, found or not, with its version; and with `start` whether it starts.
+pub(super) async fn agents(exe: &Path, home: &Path, start: bool) -> Vec<Agent> {
+    let mut all = Vec::new();
+    for preset in presets::presets() {
+        let spec = presets::preset(preset.name, exe, |var| std::env::var(var).ok());
+        let Ok(spec) = spec else { continue };
+        let Connect::Command(command) = &spec.connect else { continue };
+        let program = command.first().cloned().unwrap_or_default();
+        let path = which(&program);
+        let version = match &path {
+            Some(path) if path != exe && !preset.version_args.is_empty() => {
+                version(path, preset.version_args).await.ok()
+            }
+            _ => None,
+        };
+        let start = match &path {
+            Some(_) if start => Some(try_start(spec, exe, home).await),
+            _ => None,
+        };
+        let (name, dialect, install) = (preset.name, preset.dialect, preset.install);
+        all.push(Agent { name, dialect, program, path, version, install, start });
+    }
+    all
+}
+
+/// The first line that `PROGRAM ARGS` says.
+pub(super) async fn version(program: &Path, args: &[&str]) -> Result<String, String> {
+    let mut command = tokio::process::Command::new(program);
+    command.args(args).stdin(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
+    match tokio::time::timeout(VERSION, command.output()).await {
+        Ok(Ok(output)) => {
+            let text = String::from_utf8_lossy(&output.stdout).into_owned();
+            let first = text.lines().map(str::trim).find(|line| !line.is_empty());
+            first.map(|first| line(first, 100)).ok_or_else(|| "does not say its version".into())
+        }
+        Ok(Err(why)) => Err(format!("cannot be started: {why}")),
+        Err(_) => Err(format!("did not say its version in {} s", VERSION.as_secs())),
+    }
+}
+
+/// Starts it as the gateway would, up to the end of its handshake, and ends it again with all its family. No session is
+/// opened and no model asked.
+async fn try_start(spec: RuntimeSpec, exe: &Path, home: &Path) -> Start {
+    let began = std::time::Instant::now();
+    // A folder of its own beside the gateway's: a gateway that starts meanwhile takes nothing of it over.
+    let holders = home.join(format!("doctor-{}", std::process::id()));
+    let settings = Settings { handshake: START, ..Settings::new(exe.to_owned(), holders.clone()) };
+    let runtimes = Runtimes::new(settings);
+    let spec = RuntimeSpec { outlive: false, restart: Default::default(), ..spec };
+    let (ok, said) = match runtimes.launch(spec) {
+        Err(why) => (false, why),
+        Ok(link) => {
+            let mut info = link.watch();
+            let over = |state| matches!(state, RuntimeState::Ready | RuntimeState::Exited);
+            // The driver's own bound is shorter.
+            let settled = tokio::time::timeout(START * 2, info.wait_for(|info| over(info.state))).await;
+            drop(settled);
+            let now = link.info();
+            let outcome = match now.state {
+                RuntimeState::Ready => (true, now.agent.clone().unwrap_or_else(|| "ready".into())),
+                _ => {
+                    let why = now.problem.clone().unwrap_or_else(|| "is not ready".into());
+                    let tail = now.stderr_tail.trim_end();
+                    (false, if tail.is_empty() { why } else { format!("{why}; it wrote: {tail}") })
+                }
+            };
+            link.stop();
+            // Closed when its driver has ended.
+            while info.changed().await.is_ok() {}
+            outcome
+        }
+    };
+    let ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+    runtimes.shutdown().await;
+    let _ = std::fs::remove_dir(&holders);
+    Start { ok, ms, said: line(&said, PROBLEM) }
+}
+
+// === servers ===
+
+/// The configuration that `plexus serve` would read, if there is one.
+///
+/// # Errors
+/// What is wrong with it, each with its place and fix.
+pub(super) fn config(given: Option<PathBuf>, home: &Path, exe: &Path) -> Result<Option<(PathBuf, Config)>, String> {
+    let Some(file) = given.or_else(|| Some(home.join(CONFIG_FILE)).filter(|file| file.exists())) else {
+        return Ok(None);
+    };
+    let around = Surroundings::of_this_process(exe.to_owned()).map_err(|why| why.to_string())?;
+    match Config::load(&file, &around) {
+        Ok(config) => Ok(Some((file, config))),
+        Err(why) => Err(why.to_string()),
+    }
+}
+
+/// Every server that the configuration or the environment names.
+pub(super) async fn servers(
+    config: Option<(PathBuf, Config)>,
+    env: impl Fn(&str) -> Option<String>,
+    start: Option<(&Path, &Path)>,
+) -> Vec<Server> {
+    let mut all = Vec::new();
+    if let Some((file, config)) = config {
+        for runtime in config.runtimes {
+            let Connect::Endpoint(at) = &runtime.spec.connect else { continue };
+            let (name, dialect) = (runtime.spec.id.to_string(), runtime.spec.dialect.clone());
+            let mut server = server(name, dialect, at.clone(), file.display().to_string()).await;
+            if let (true, Some((exe, home))) = (server.listens, start) {
+                let start = try_start(runtime.spec, exe, home).await;
+                if !start.ok {
+                    server.fix = Some("check that the address is that of such a server, and its `secret`".into());
+                }
+                server.start = Some(start);
+            }
+            all.push(server);
+        }
+    }
+    for (variable, dialect) in [("OPENCODE_SERVER", "opencode"), (REMOTE_PORT, "gemini-mirror")] {
+        let Some(value) = env(variable).filter(|value| !value.is_empty()) else { continue };
+        let at = if variable == REMOTE_PORT { format!("http://127.0.0.1:{value}") } else { value };
+        if all.iter().any(|known: &Server| known.at.trim_end_matches('/') == at.trim_end_matches('/')) {
+            continue;
+        }
+        let name = variable.to_owned();
+        // Not even a word to other machines: the variable may be from anywhere.
+        let mut found = if address(&at).is_ok_and(|to| to.is_local()) {
+            server(name, dialect.into(), at, "the environment".into()).await
+        } else {
+            let problem = Some("is no address on this machine: not tried".into());
+            let (from, dialect) = ("the environment".into(), dialect.into());
+            Server { name, dialect, at, from, listens: false, problem, fix: None, start: None }
+        };
+        if found.listens {
+            found.fix = Some(match variable {
+                REMOTE_PORT => format!(
+                    "to attach it: a [[runtime]] with dialect = \"gemini-mirror\", connect = \"ws://127.0.0.1:UI_PORT/\" \
+                     and remote = \"{}\"",
+                    found.at
+                ),
+                _ => format!("to attach it: a [[runtime]] with dialect = \"{dialect}\" and connect = \"{}\"", found.at),
+            });
+        }
+        all.push(found);
+    }
+    all
+}
+
+/// Where a Gemini UI was told to take prompts.
+const REMOTE_PORT: &str = "GEMINI_CLI_REMOTE_PORT";
+
+async fn server(name: String, dialect: String, at: String, from: String) -> Server {
+    let problem = match address(&at) {
+        Ok(to) => to.reach().await.err(),
+        Err(why) => Some(why),
+    };
+    let fix = problem.as_ref().map(|_| {
+        let port = at.rsplit(':').next().map(|port| port.trim_end_matches('/')).unwrap_or("PORT");
+        let how = match dialect.as_str() {
+            "codex" => format!("start it: codex app-server --listen {at}"),
+            "opencode" => format!("start it: opencode serve --port {port}"),
+            "gemini-mirror" => format!("start it: gemini --ui-port {port}"),
+            _ => "start the program that listens there".into(),
+        };
+        format!("{how}; or mend the address. The gateway tries again by itself")
+    });
+    Server { name, dialect, at, from, listens: problem.is_none(), problem, fix, start: None }
+}
+
+/// An address that can be knocked at.
+#[derive(Debug, PartialEq, Eq)]
+enum Address {
+    Tcp(String, u16),
+    Unix(PathBuf),
+}
+
+/// # Errors
+/// In words: no address of ours.
+fn address(at: &str) -> Result<Address, String> {
+    if let Some(path) = at.strip_prefix("unix:") {
+        return Ok(Address::Unix(path.strip_prefix("//").unwrap_or(path).into()));
+    }
+    let (rest, usual) = match (at.strip_prefix("ws://"), at.strip_prefix("http://")) {
+        (Some(rest), _) | (None, Some(rest)) => (rest, 80),
+        (None, None) => return Err("is no address that the gateway connects to: ws://, http:// or unix:".into()),
+    };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let authority = authority.rsplit('@').next().unwrap_or_default();
+    let uri: http::uri::Authority = authority.parse().map_err(|_| format!("names no host: {authority:?}"))?;
+    Ok(Address::Tcp(uri.host().trim_matches(['[', ']']).to_owned(), uri.port_u16().unwrap_or(usual)))
+}
+
+impl Address {
+    fn is_local(&self) -> bool {
+        match self {
+            Self::Unix(_) => true,
+            Self::Tcp(host, _) => {
+                host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+            }
+        }
+    }
+
+    /// Whether somebody listens. Nothing is said.
+    async fn reach(&self) -> Result<(), String> {
+        let reached = async {
+            match self {
+                Self::Tcp(host, port) => tokio::net::TcpStream::connect((host.as_str(), *port)).await.map(drop),
+                Self::Unix(path) => tokio::net::UnixStream::connect(path).await.map(drop),
+            }
+        };
+        match tokio::time::timeout(REACH, reached).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(why)) if why.kind() == std::io::ErrorKind::ConnectionRefused => Err("nobody listens there".into()),
+            Ok(Err(why)) => Err(why.to_string()),
+            Err(_) => Err(format!("did not answer in {} s", REACH.as_secs())),
+        }
+    }
+}
+
+// === holders ===
+
+/// The holders in the folder, by name. Nobody is disturbed: whoever connects and says nothing takes nothing over.
+pub(super) async fn holders(dir: &Path) -> Vec<Holder> {
+    let mut all = Vec::new();
+    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+        let path = entry.path();
+        // `RUNTIME.abcdefgh.sock`, and `.end` for what is left of one.
+        let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
+        let mut parts = name.rsplitn(3, '.');
+        let (kind, _, Some(runtime_id)) = (parts.next(), parts.next(), parts.next()) else { continue };
+        let Ok(meta) = entry.metadata() else { continue };
+        if meta.uid() != rustix::process::geteuid().as_raw() {
+            continue;
+        }
+        let (state, pid) = match kind {
+            Some("sock") => match tokio::time::timeout(REACH, tokio::net::UnixStream::connect(&path)).await {
+                Ok(Ok(stream)) => (Held::Running, stream.peer_cred().ok().and_then(|peer| peer.pid())),
+                Ok(Err(_)) => (Held::Stale, None),
+                // It lives, and is slow.
+                Err(_) => (Held::Running, None),
+            },
+            Some("end") => (Held::Ended, None),
+            _ => continue,
+        };
+        let since = meta.modified().unwrap_or_else(|_| SystemTime::now()).into();
+        all.push(Holder { runtime_id: runtime_id.to_owned(), pid, since, state, path });
+    }
+    all.sort_by(|a, b| a.path.cmp(&b.path));
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read_and_only_this_machine_is_local() {
+        let tcp = |host: &str, port| Ok(Address::Tcp(host.into(), port));
+        for (at, to, local) in [
+            ("ws://127.0.0.1:9999/", tcp("127.0.0.1", 9999), true),
+            ("http://localhost:4096", tcp("localhost", 4096), true),
+            ("http://[::1]:80/x", tcp("::1", 80), true),
+            ("http://u:p@127.0.0.1:1?x", tcp("127.0.0.1", 1), true),
+            ("ws://localhost.example.org/", tcp("localhost.example.org", 80), false),
+            ("http://127.0.0.1@example.org:4096/", tcp("example.org", 4096), false),
+            ("unix:/run/x.sock", Ok(Address::Unix("/run/x.sock".into())), true),
+            ("unix:///run/x.sock", Ok(Address::Unix("/run/x.sock".into())), true),
+        ] {
+            let found = address(at);
+            assert_eq!(found, to, "{at}");
+            assert_eq!(found.unwrap().is_local(), local, "{at}");
+        }
+        for at in ["", "ftp://x", "ws://", "http://a b/"] {
+            assert!(address(at).is_err(), "{at}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_server_that_is_not_there_comes_with_what_to_do() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let at = format!("ws://127.0.0.1:{port}/");
+        let there = server("c".into(), "codex".into(), at.clone(), "f".into()).await;
+        assert!(there.listens && there.problem.is_none() && there.fix.is_none());
+        drop(listener);
+        let gone = server("c".into(), "codex".into(), at.clone(), "f".into()).await;
+        assert_eq!(gone.problem.as_deref(), Some("nobody listens there"));
+        assert!(gone.fix.unwrap().starts_with(&format!("start it: codex app-server --listen {at}")));
+        let env = |name: &str| (name == "OPENCODE_SERVER").then(|| "http://10.0.0.1:4096".to_owned());
+        let found = servers(None, env, None).await;
+        assert_eq!(found.len(), 1);
+        assert!(found[0].problem.as_deref().unwrap().contains("not tried"));
+    }
+
+    #[tokio::test]
+    async fn holders_are_told_from_what_they_left() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        let listener = std::os::unix::net::UnixListener::bind(at("my.agent.abcdefgh.sock")).unwrap();
+        drop(std::os::unix::net::UnixListener::bind(at("old.abcdefgh.sock")).unwrap());
+        for name in ["done.abcdefgh.end", "x.abcdefgh.tmp", "noise"] {
+            std::fs::write(at(name), "").unwrap();
+        }
+        let found = holders(dir.path()).await;
+        let found: Vec<_> = found.iter().map(|one| (one.runtime_id.as_str(), one.state, one.pid.is_some())).collect();
+        assert_eq!(
+            found,
+            [
+                ("done", Held::Ended, false),
+                ("my.agent", Held::Running, cfg!(target_os = "linux")),
+                ("old", Held::Stale, false)
+            ]
+        );
+        drop(listener);
+        assert!(holders(&at("none")).await.is_empty());
+    }
+}
