@@ -15,6 +15,7 @@ use crate::model::{Decision, Item, Kind, NativeId, Offer, RequestType, RunStatus
 mod acp;
 mod codelia;
 mod jsonrpc;
+mod opencode;
 #[cfg(test)]
 mod rig;
 mod subject;
@@ -465,7 +466,7 @@ pub struct Resume {
 pub type Make = fn(&RuntimeSpec) -> Box<dyn Dialect>;
 
 /// Every dialect that a runtime can speak.
-pub const TABLE: &[(&str, Make)] = &[("acp", acp::make), ("codelia", codelia::make)];
+pub const TABLE: &[(&str, Make)] = &[("acp", acp::make), ("codelia", codelia::make), ("opencode", opencode::make)];
 
 /// The maker of the dialect with this name.
 pub fn find(name: &str) -> Option<Make> {

@@ -1,17 +1,20 @@
 //! For tests: a connection, and what came out of it.
 #![allow(clippy::unwrap_used)]
 
+use std::collections::VecDeque;
+
 use bytes::Bytes;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{Ask, AskKey, Command, Dialect, Draft, Fault, Outbox, RunEnd, Said, find};
+use super::{Ask, AskKey, Command, Dialect, Draft, Fault, Fetch, Outbox, Reply, RunEnd, Said, find};
 use crate::model::{Choice, Connect, Decision, NativeId, RuntimeId, RuntimeSpec, Ticket};
 
 pub(super) struct Rig {
     pub(super) dialect: Box<dyn Dialect>,
     pub(super) said: Vec<Said>,
     pub(super) sent: Vec<Value>,
+    pub(super) fetches: VecDeque<Fetch>,
     pub(super) wakes: usize,
 }
 
@@ -34,7 +37,7 @@ pub(super) fn choose(id: &str, kind: Choice) -> Decision {
 impl Rig {
     pub(super) fn new(spec: &RuntimeSpec) -> Self {
         let dialect = find(&spec.dialect).unwrap()(spec);
-        let mut rig = Self { dialect, said: Vec::new(), sent: Vec::new(), wakes: 0 };
+        let mut rig = Self { dialect, said: Vec::new(), sent: Vec::new(), fetches: VecDeque::new(), wakes: 0 };
         rig.step(|dialect, out| dialect.open(out));
         rig
     }
@@ -54,6 +57,7 @@ impl Rig {
             }
         }
         self.said.extend(out.said);
+        self.fetches.extend(out.fetches);
         self.wakes += usize::from(out.wake_after.is_some());
     }
 
@@ -68,6 +72,25 @@ impl Rig {
 
     pub(super) fn wake(&mut self) {
         self.step(|dialect, out| dialect.wake(out));
+    }
+
+    /// The connection is lost.
+    pub(super) fn lose(&mut self) {
+        self.step(|dialect, out| dialect.lost("gone", out));
+    }
+
+    /// The connection is there again.
+    pub(super) fn connect(&mut self) {
+        self.step(|dialect, out| dialect.open(out));
+    }
+
+    /// Answers a request: a status and a body, or none for a request that failed.
+    pub(super) fn reply(&mut self, fetch: &Fetch, reply: Option<(u16, &str)>) {
+        let reply = match reply {
+            Some((status, body)) => Ok(Reply { status, body: Bytes::copy_from_slice(body.as_bytes()) }),
+            None => Err("no reply".to_owned()),
+        };
+        self.step(|dialect, out| dialect.reply(fetch.id, reply, out));
     }
 
     pub(super) fn open(&mut self, ticket: u64) {

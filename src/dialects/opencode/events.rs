@@ -1,0 +1,622 @@
+//! Messages and their parts as events: what was told of each, so that nothing is told twice and nothing is left out.
+//!
+//! OpenCode tells text as deltas and, when a part is complete, whole; a re-read tells it whole again. Of each text the
+//! length and a checksum of what was told are kept, and only what follows is told. A part whose beginning is not known
+//! (the gateway came in its middle) is told when it is complete; until then an event says that something is missing.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::super::jsonrpc::{object, owned, string};
+use super::super::{Draft, ToolMark};
+use super::trouble;
+use crate::model::Kind;
+
+/// Parts remembered of one session; past it those of complete messages are forgotten, and news of them is left out.
+const PARTS_MAX: usize = 4096;
+/// Messages remembered of one session; past it the oldest are forgotten, and a re-read may tell them a second time.
+const MESSAGES_MAX: usize = 4096;
+
+/// What was told of one session's messages.
+#[derive(Default)]
+pub(super) struct Telling {
+    messages: BTreeMap<String, Message>,
+    parts: HashMap<String, Part>,
+    /// The identifier of the assistant's last message.
+    last: Option<String>,
+}
+
+#[derive(Default)]
+struct Message {
+    user: bool,
+    /// A user's: whether it is the gateway's own prompt; unknown until its text is.
+    ours: Option<bool>,
+    /// Nothing more will be said in it.
+    complete: bool,
+    /// Its parts were forgotten: what is said of them is left out.
+    forgotten: bool,
+    finish: Option<String>,
+    /// `provider/model`.
+    model: Option<String>,
+}
+
+#[derive(Default)]
+struct Part {
+    message: String,
+    /// Bytes of its text that were told, and their checksum.
+    said: usize,
+    sum: u64,
+    /// Deltas cannot be told: what stands before them is not known.
+    held: bool,
+    /// That is told already.
+    gap: bool,
+    /// Nothing more will be said in it.
+    over: bool,
+    /// It is a thought.
+    thought: bool,
+    /// A tool's last state as told.
+    state: Option<(String, Option<String>)>,
+}
+
+/// `message.updated`, or a message that was read.
+#[derive(Deserialize)]
+pub(super) struct Info<'a> {
+    pub(super) id: String,
+    pub(super) role: String,
+    time: Option<Time>,
+    finish: Option<String>,
+    #[serde(rename = "providerID")]
+    provider: Option<String>,
+    #[serde(rename = "modelID")]
+    model: Option<String>,
+    #[serde(borrow)]
+    pub(super) error: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Time {
+    end: Option<f64>,
+    completed: Option<f64>,
+}
+
+/// A part of a message.
+#[derive(Deserialize)]
+pub(super) struct PartIn<'a> {
+    pub(super) id: String,
+    #[serde(rename = "messageID")]
+    pub(super) message: String,
+    #[serde(rename = "type")]
+    pub(super) sort: String,
+    #[serde(borrow)]
+    text: Option<Cow<'a, str>>,
+    synthetic: Option<bool>,
+    ignored: Option<bool>,
+    time: Option<Time>,
+    #[serde(rename = "callID")]
+    call: Option<String>,
+    tool: Option<String>,
+    #[serde(borrow)]
+    state: Option<&'a RawValue>,
+    url: Option<String>,
+    filename: Option<String>,
+    mime: Option<String>,
+    tokens: Option<Tokens>,
+    cost: Option<f64>,
+}
+
+#[derive(Deserialize)]
+struct Tokens {
+    total: Option<f64>,
+    input: Option<f64>,
+    output: Option<f64>,
+    reasoning: Option<f64>,
+    cache: Option<Cache>,
+}
+
+#[derive(Deserialize)]
+struct Cache {
+    read: Option<f64>,
+    write: Option<f64>,
+}
+
+#[derive(Deserialize)]
+struct State<'a> {
+    status: Option<String>,
+    #[serde(borrow)]
+    input: Option<&'a RawValue>,
+    output: Option<String>,
+    error: Option<String>,
+    title: Option<String>,
+    #[serde(borrow)]
+    metadata: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Metadata<'a> {
+    output: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    filediff: Option<&'a RawValue>,
+    diff: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct FileDiff {
+    file: String,
+    before: Option<String>,
+    after: Option<String>,
+}
+
+/// An ACP chunk of text.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Chunk<'a, C> {
+    session_update: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message_id: Option<&'a str>,
+    content: C,
+}
+
+#[derive(Serialize)]
+struct Text<'a> {
+    #[serde(rename = "type")]
+    sort: &'static str,
+    text: &'a str,
+}
+
+/// An ACP tool call, or an update of one.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Tool<'a> {
+    session_update: &'static str,
+    tool_call_id: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kind: Option<&'static str>,
+    status: &'static str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    content: Vec<serde_json::Value>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    locations: Vec<serde_json::Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    raw_input: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    raw_output: Option<Box<RawValue>>,
+}
+
+/// A chunk of text as an event.
+pub(super) fn chunk(kind: Kind, message: Option<&str>, text: &str, native: &Bytes) -> Draft {
+    let content = Text { sort: "text", text };
+    let body = Chunk { session_update: kind.as_str(), message_id: message, content };
+    Draft { native: Some(native.clone()), ..Draft::new(kind, &body) }
+}
+
+/// FNV-1a, going on from `sum`.
+fn checksum(sum: u64, text: &str) -> u64 {
+    text.bytes().fold(sum, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+impl Telling {
+    /// The stream broke off: of what is half told, what comes next cannot be known to follow.
+    pub(super) fn lose(&mut self) {
+        for part in self.parts.values_mut().filter(|part| !part.over) {
+            (part.held, part.gap) = (true, false);
+        }
+    }
+
+    /// Takes note of a message.
+    pub(super) fn message(&mut self, info: &Info<'_>) {
+        let complete = info.time.as_ref().is_some_and(|time| time.completed.is_some());
+        let user = info.role == "user";
+        let message = self.messages.entry(info.id.clone()).or_default();
+        message.user = user;
+        message.complete |= complete;
+        if info.finish.is_some() {
+            message.finish.clone_from(&info.finish);
+        }
+        if let (Some(provider), Some(model)) = (&info.provider, &info.model) {
+            message.model = Some(format!("{provider}/{model}"));
+        }
+        if !user {
+            self.last = Some(info.id.clone());
+        }
+        while self.messages.len() > MESSAGES_MAX {
+            if let Some((id, _)) = self.messages.pop_first() {
+                self.parts.retain(|_, part| part.message != id);
+            }
+        }
+    }
+
+    /// Whether a message was heard of.
+    pub(super) fn knows(&self, message: &str) -> bool {
+        self.messages.contains_key(message)
+    }
+
+    /// Whether a message is a person's.
+    pub(super) fn is_user(&self, message: &str) -> bool {
+        self.messages.get(message).is_some_and(|message| message.user)
+    }
+
+    /// Whether a message is complete.
+    pub(super) fn is_complete(&self, message: &str) -> bool {
+        self.messages.get(message).is_some_and(|message| message.complete)
+    }
+
+    /// Whether the assistant's last message is not complete.
+    pub(super) fn in_the_middle(&self) -> bool {
+        self.last.as_ref().is_some_and(|last| !self.is_complete(last))
+    }
+
+    /// Why the assistant's last message ended.
+    pub(super) fn finish(&self) -> Option<&str> {
+        self.messages.get(self.last.as_ref()?)?.finish.as_deref()
+    }
+
+    /// The model of the assistant's last message.
+    pub(super) fn model(&self) -> Option<&str> {
+        self.messages.get(self.last.as_ref()?)?.model.as_deref()
+    }
+
+    /// Whether all of a part was heard so far, so that the stream is enough to go on.
+    pub(super) fn follows(&self, part: &str) -> bool {
+        self.parts.get(part).is_some_and(|part| !part.held)
+    }
+
+    /// A part that was told before, by another connection.
+    pub(super) fn skip(&mut self, part: &PartIn<'_>) {
+        let over = self.complete(part);
+        let text = part.text.as_deref().unwrap_or_default();
+        let mut known = Part { message: part.message.clone(), over, ..Part::default() };
+        (known.said, known.sum) = (text.len(), checksum(0, text));
+        // More of it comes as deltas, after an unknown stretch.
+        known.held = !over;
+        if let (Some(state), true) = (part.state.and_then(object::<State<'_>>), over) {
+            known.state = Some((state.status.unwrap_or_default(), None));
+        }
+        self.remember(part.id.clone(), known);
+    }
+
+    fn complete(&self, part: &PartIn<'_>) -> bool {
+        match part.sort.as_str() {
+            "text" | "reasoning" => {
+                part.time.as_ref().is_some_and(|time| time.end.is_some()) || self.is_complete(&part.message)
+            }
+            "tool" => {
+                let status = part.state.and_then(object::<State<'_>>).and_then(|state| state.status);
+                matches!(status.as_deref(), Some("completed" | "error"))
+            }
+            _ => true,
+        }
+    }
+
+    fn remember(&mut self, id: String, part: Part) -> &mut Part {
+        if self.parts.len() >= PARTS_MAX {
+            let messages = &mut self.messages;
+            self.parts.retain(|_, part| match messages.get_mut(&part.message) {
+                Some(message) if message.complete || message.user => {
+                    message.forgotten = true;
+                    false
+                }
+                Some(_) => true,
+                None => false,
+            });
+            if self.parts.len() >= PARTS_MAX {
+                self.parts.clear();
+            }
+        }
+        self.parts.entry(id).or_insert(part)
+    }
+
+    /// A person's part of a message, if it is to be told. `ours` says whether a text is the prompt that waits.
+    pub(super) fn said_by_user(
+        &mut self,
+        native: &Bytes,
+        part: &PartIn<'_>,
+        ours: impl FnOnce(Option<&str>) -> bool,
+    ) -> Option<Draft> {
+        if part.synthetic == Some(true) || part.ignored == Some(true) || self.parts.contains_key(&part.id) {
+            return None;
+        }
+        if !matches!(part.sort.as_str(), "text" | "file") {
+            return None;
+        }
+        self.remember(part.id.clone(), Part { message: part.message.clone(), over: true, ..Part::default() });
+        let message = self.messages.entry(part.message.clone()).or_default();
+        let text = part.text.as_deref().filter(|_| part.sort == "text");
+        if *message.ours.get_or_insert_with(|| ours(text)) {
+            return None;
+        }
+        if let Some(text) = text {
+            return Some(chunk(Kind::UserMessageChunk, Some(&part.message), text, native));
+        }
+        let name = part.filename.as_deref().or(part.url.as_deref()).unwrap_or("file");
+        // A file that is its own address would be shown as a wall of letters.
+        let uri = part.url.as_deref().filter(|url| !url.starts_with("data:")).unwrap_or(name);
+        let content = serde_json::json!({ "type": "resource_link", "uri": uri, "name": name, "mimeType": part.mime });
+        let body = Chunk { session_update: "user_message_chunk", message_id: Some(part.message.as_str()), content };
+        Some(Draft { native: Some(native.clone()), ..Draft::new(Kind::UserMessageChunk, &body) })
+    }
+
+    /// A piece of text.
+    pub(super) fn delta(&mut self, native: &Bytes, message: &str, id: &str, delta: &str, said: &mut Vec<Draft>) {
+        if self.messages.get(message).is_some_and(|message| message.user || message.forgotten) {
+            return;
+        }
+        let part = match self.parts.contains_key(id) {
+            true => self.parts.entry(id.to_owned()).or_default(),
+            // Its beginning was told before anybody here listened.
+            false => self.remember(id.to_owned(), Part { message: message.to_owned(), held: true, ..Part::default() }),
+        };
+        if part.over {
+            return;
+        }
+        if part.held {
+            if !std::mem::replace(&mut part.gap, true) {
+                said.push(gap(
+                    "a part of a message went by unheard: its text follows whole when it is complete",
+                    native,
+                ));
+            }
+            return;
+        }
+        part.said += delta.len();
+        part.sum = checksum(part.sum, delta);
+        let kind = if part.thought { Kind::AgentThoughtChunk } else { Kind::AgentMessageChunk };
+        said.push(chunk(kind, Some(message), delta, native));
+    }
+
+    /// A part, as it stands now. `context` is how many tokens the model takes.
+    pub(super) fn part(&mut self, native: &Bytes, part: &PartIn<'_>, context: Option<u64>, said: &mut Vec<Draft>) {
+        if self.messages.get(&part.message).is_some_and(|message| message.forgotten) {
+            return;
+        }
+        match part.sort.as_str() {
+            "text" if part.ignored == Some(true) => {}
+            "text" => self.text(native, Kind::AgentMessageChunk, part, said),
+            "reasoning" => self.text(native, Kind::AgentThoughtChunk, part, said),
+            "tool" => self.tool(native, part, said),
+            "step-finish" => {
+                if self.first(part) {
+                    said.extend(usage(native, part, context));
+                }
+            }
+            // Marks of OpenCode's own bookkeeping, with nothing in them for people.
+            "step-start" | "snapshot" => {}
+            "patch" | "compaction" | "subtask" | "agent" | "file" | "retry" => {
+                if self.first(part) {
+                    said.push(Draft::raw(native.clone(), &format!("a part that only OpenCode shows: {}", part.sort)));
+                }
+            }
+            _ => {
+                if self.first(part) {
+                    said.push(Draft::raw(native.clone(), "an unknown part of a message"));
+                }
+            }
+        }
+    }
+
+    /// Whether a part is heard of for the first time.
+    fn first(&mut self, part: &PartIn<'_>) -> bool {
+        let first = !self.parts.contains_key(&part.id);
+        if first {
+            self.remember(part.id.clone(), Part { message: part.message.clone(), over: true, ..Part::default() });
+        }
+        first
+    }
+
+    fn text(&mut self, native: &Bytes, kind: Kind, part: &PartIn<'_>, said: &mut Vec<Draft>) {
+        let over = self.complete(part);
+        let text = part.text.as_deref().unwrap_or_default();
+        let known = match self.parts.contains_key(&part.id) {
+            true => self.parts.entry(part.id.clone()).or_default(),
+            false => self.remember(part.id.clone(), Part { message: part.message.clone(), ..Part::default() }),
+        };
+        if known.over {
+            return;
+        }
+        known.thought = kind == Kind::AgentThoughtChunk;
+        let follows = text.get(..known.said).is_some_and(|told| checksum(0, told) == known.sum);
+        // At its end OpenCode may cut white space off, and nothing else: then all was told.
+        let cut = text.len() < known.said;
+        if follows {
+            known.held = false;
+            let rest = &text[known.said..];
+            if !rest.is_empty() {
+                (known.said, known.sum) = (text.len(), checksum(known.sum, rest));
+                said.push(chunk(kind, Some(&part.message), rest, native));
+            }
+        } else if over && !cut {
+            (known.said, known.sum) = (text.len(), checksum(0, text));
+            said.push(gap("OpenCode changed what it had said: the message follows whole, as it is now", native));
+            said.push(chunk(kind, Some(&part.message), text, native));
+        }
+        known.over = over;
+    }
+
+    /// A part that was read, of which the beginning may have gone by: deltas of it are not told.
+    pub(super) fn hold(&mut self, id: &str) {
+        if let Some(part) = self.parts.get_mut(id).filter(|part| !part.over) {
+            part.held = true;
+        }
+    }
+
+    fn tool(&mut self, native: &Bytes, part: &PartIn<'_>, said: &mut Vec<Draft>) {
+        let (Some(id), Some(raw)) = (part.call.as_deref(), part.state) else {
+            return said.push(Draft::raw(native.clone(), "a tool call without an identifier"));
+        };
+        let Some(state) = object::<State<'_>>(raw) else {
+            return said.push(Draft::raw(native.clone(), "a tool call whose state cannot be understood"));
+        };
+        let status = match state.status.as_deref() {
+            Some("running") => "in_progress",
+            Some("completed") => "completed",
+            Some("error") => "failed",
+            _ => "pending",
+        };
+        let over = matches!(status, "completed" | "failed");
+        let metadata = state.metadata.and_then(object::<Metadata<'_>>);
+        // What it wrote so far.
+        let output = match &metadata {
+            Some(Metadata { output: Some(output), .. }) if !over && !output.is_empty() => Some(output.to_string()),
+            _ => None,
+        };
+        let now = Some((status.to_owned(), output.clone()));
+        let first = !self.parts.contains_key(&part.id);
+        let known = match first {
+            false => self.parts.entry(part.id.clone()).or_default(),
+            true => self.remember(part.id.clone(), Part { message: part.message.clone(), ..Part::default() }),
+        };
+        if known.over || known.state == now {
+            return;
+        }
+        (known.state, known.over) = (now, over);
+        let name = part.tool.as_deref().unwrap_or("tool");
+        let mut content = Vec::new();
+        if let Some(diff) = metadata.as_ref().and_then(|metadata| object::<FileDiff>(metadata.filediff?)) {
+            if let Some(after) = diff.after {
+                content.push(serde_json::json!({
+                    "type": "diff", "path": diff.file, "oldText": diff.before, "newText": after,
+                }));
+            }
+        } else if let Some(diff) = metadata.as_ref().and_then(|metadata| metadata.diff.as_deref()) {
+            content.push(serde_json::json!({ "type": "content", "content": { "type": "text", "text": diff } }));
+        }
+        let input = state.input.filter(|input| input.get() != "{}");
+        if let (true, Some((path, text))) = (over && content.is_empty(), input.and_then(|input| written(name, input))) {
+            content.push(serde_json::json!({ "type": "diff", "path": path, "oldText": null, "newText": text }));
+        }
+        if let Some(text) = state.output.as_ref().or(state.error.as_ref()).or(output.as_ref()) {
+            content.push(serde_json::json!({ "type": "content", "content": { "type": "text", "text": text } }));
+        }
+        let update = Tool {
+            session_update: if first { "tool_call" } else { "tool_call_update" },
+            tool_call_id: id,
+            title: state.title.as_deref().filter(|title| !title.is_empty()).or(first.then_some(name)),
+            kind: first.then(|| sort_of(name)),
+            status,
+            content,
+            locations: input.and_then(path_in).map(|path| serde_json::json!({ "path": path })).into_iter().collect(),
+            raw_input: input.map(owned),
+            raw_output: over.then(|| owned(raw)),
+        };
+        let kind = if first { Kind::ToolCall } else { Kind::ToolCallUpdate };
+        let tool = Some(ToolMark { id: id.to_owned(), over });
+        said.push(Draft { native: Some(native.clone()), tool, ..Draft::new(kind, &update) });
+    }
+}
+
+/// That something is missing.
+pub(super) fn gap(what: &str, native: &Bytes) -> Draft {
+    trouble("gap", what, Some(native.clone()))
+}
+
+/// What ACP calls a tool of OpenCode's.
+fn sort_of(tool: &str) -> &'static str {
+    match tool {
+        "bash" | "shell" => "execute",
+        "edit" | "write" | "patch" | "multiedit" | "apply_patch" => "edit",
+        "read" => "read",
+        "grep" | "glob" | "list" | "ls" | "codesearch" => "search",
+        "webfetch" | "websearch" => "fetch",
+        _ => "other",
+    }
+}
+
+#[derive(Deserialize)]
+struct File {
+    #[serde(rename = "filePath")]
+    path: String,
+    content: Option<String>,
+}
+
+fn path_in(input: &RawValue) -> Option<String> {
+    object::<File>(input).map(|file| file.path)
+}
+
+/// A whole file that was written: its path and text.
+fn written(tool: &str, input: &RawValue) -> Option<(String, String)> {
+    let file = object::<File>(input).filter(|_| tool == "write")?;
+    Some((file.path, file.content?))
+}
+
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // tokens: whole, not negative, far below 2^53
+fn usage(native: &Bytes, part: &PartIn<'_>, context: Option<u64>) -> Option<Draft> {
+    let tokens = part.tokens.as_ref()?;
+    let cache = tokens.cache.as_ref();
+    let parts =
+        [tokens.input, tokens.output, tokens.reasoning, cache.and_then(|c| c.read), cache.and_then(|c| c.write)];
+    let used = tokens.total.unwrap_or_else(|| parts.iter().flatten().sum()).max(0.0) as u64;
+    let mut body = serde_json::json!({ "sessionUpdate": "usage_update", "used": used, "size": context.unwrap_or(0) });
+    if let Some(cost) = part.cost.filter(|cost| *cost > 0.0) {
+        body["cost"] = serde_json::json!({ "amount": cost, "currency": "USD" });
+    }
+    Some(Draft { native: Some(native.clone()), ..Draft::new(Kind::UsageUpdate, &body) })
+}
+
+/// `todo.updated` as a plan.
+pub(super) fn plan(native: &Bytes, todos: &RawValue) -> Option<Draft> {
+    #[derive(Deserialize)]
+    struct Todo {
+        content: String,
+        status: Option<String>,
+        priority: Option<String>,
+    }
+    let todos: Vec<Todo> = serde_json::from_str(todos.get()).ok()?;
+    let entries: Vec<_> = todos
+        .iter()
+        .map(|todo| {
+            // ACP has no word for what was dropped; it is done with, too.
+            let status = match todo.status.as_deref() {
+                Some("completed" | "cancelled") => "completed",
+                Some("in_progress") => "in_progress",
+                _ => "pending",
+            };
+            let priority = match todo.priority.as_deref() {
+                Some("high") => "high",
+                Some("low") => "low",
+                _ => "medium",
+            };
+            serde_json::json!({ "content": todo.content, "status": status, "priority": priority })
+        })
+        .collect();
+    let body = serde_json::json!({ "sessionUpdate": "plan", "entries": entries });
+    Some(Draft { native: Some(native.clone()), ..Draft::new(Kind::Plan, &body) })
+}
+
+/// ACP's word for why a message ended.
+pub(super) fn stop_reason(finish: Option<&str>) -> &str {
+    match finish {
+        // A rejected call ends a turn under the calls' own name.
+        None | Some("stop" | "tool-calls") => "end_turn",
+        Some("length") => "max_tokens",
+        Some("content-filter") => "refusal",
+        Some(other) => other,
+    }
+}
+
+/// An error of OpenCode's in words.
+pub(super) fn words(error: &RawValue) -> (String, String) {
+    #[derive(Deserialize)]
+    struct Error<'a> {
+        name: Option<String>,
+        #[serde(rename = "_tag")]
+        tag: Option<String>,
+        message: Option<String>,
+        #[serde(borrow)]
+        data: Option<&'a RawValue>,
+    }
+    #[derive(Deserialize)]
+    struct Data<'a> {
+        #[serde(borrow)]
+        message: Option<&'a RawValue>,
+    }
+    let Some(error) = object::<Error<'_>>(error) else { return (String::new(), error.get().to_owned()) };
+    let name = error.name.or(error.tag).unwrap_or_default();
+    let inner = error.data.and_then(object::<Data<'_>>).and_then(|data| string(data.message?).map(Cow::into_owned));
+    let words = inner.or(error.message).filter(|words| !words.is_empty()).unwrap_or_else(|| name.clone());
+    (name, words)
+}

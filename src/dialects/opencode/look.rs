@@ -1,0 +1,498 @@
+//! What is read: all there is after each connection, and a session that is opened. One file: each step is the next one's
+//! premise.
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use serde_json::value::RawValue;
+
+use super::super::jsonrpc::{INTERNAL, object, slice};
+use super::super::{AskKey, Draft, Elsewhere, Fault, Opening, Outbox, Reply, Resume, Said};
+use super::ask::{self, Route};
+use super::events::{Info, PartIn};
+use super::stream::{is_ours, titled};
+use super::*;
+
+impl OpenCode {
+    /// Reads everything: who it is, what is busy, what is asked; then the messages of the sessions that are open.
+    pub(super) fn look(&mut self, out: &mut Outbox) {
+        if self.look.is_some() {
+            return;
+        }
+        for asked in self.asks.values_mut() {
+            asked.fresh = false;
+        }
+        self.look = Some(Look { waiting: 3, ..Look::default() });
+        self.get(Pending::Health, "/global/health".into(), out);
+        let providers = in_folder("/config/providers", Some(&self.folder.clone()));
+        self.get(Pending::Providers, providers, out);
+        self.get(Pending::List { old: false }, format!("/experimental/session?limit={LIST_MAX}"), out);
+    }
+
+    /// Something may have gone by: look again, soon.
+    pub(super) fn look_again(&mut self, out: &mut Outbox) {
+        self.again = true;
+        out.wake_after = Some(AGAIN);
+    }
+
+    pub(super) fn health(&mut self, reply: Result<Reply, String>, out: &mut Outbox) {
+        #[derive(Deserialize)]
+        struct Health {
+            version: Option<String>,
+        }
+        match &reply {
+            Ok(Reply { status: 401 | 403, .. }) => {
+                self.phase = Phase::Failed;
+                self.look = None;
+                let message = if self.secret {
+                    "OpenCode refuses the password: set the runtime's `secret` to the server's OPENCODE_SERVER_PASSWORD"
+                } else {
+                    "OpenCode wants a password: set the runtime's `secret` to the server's OPENCODE_SERVER_PASSWORD"
+                };
+                return out.said.push(Said::Failed { message: message.into() });
+            }
+            Err(_) => self.look.iter_mut().for_each(|look| look.failed = true),
+            Ok(_) => {}
+        }
+        let health = good(&reply).and_then(|body| serde_json::from_slice::<Health>(body).ok());
+        let version = health.and_then(|health| health.version);
+        self.agent = Some(version.map_or_else(|| "OpenCode".into(), |version| format!("OpenCode {version}")));
+        self.looked(out);
+    }
+
+    pub(super) fn list(&mut self, old: bool, reply: &Result<Reply, String>, out: &mut Outbox) {
+        let list = good(reply).and_then(|body| serde_json::from_slice::<Vec<SessionInfo>>(body).ok());
+        let Some(mut list) = list else {
+            if !old {
+                // Older servers list the sessions of one project only.
+                return self.get(Pending::List { old: true }, "/session".into(), out);
+            }
+            self.look.iter_mut().for_each(|look| look.failed = true);
+            return self.looked(out);
+        };
+        let updated = |info: &SessionInfo| info.time.as_ref().and_then(|time| time.updated).unwrap_or_default();
+        list.sort_by(|a, b| updated(b).total_cmp(&updated(a)));
+        // None: the folder that OpenCode was started in.
+        let mut folders: Vec<Option<String>> = vec![None, Some(self.folder.clone())];
+        let mut add = |folder: Option<String>| {
+            if folder.is_some() && !folders.contains(&folder) {
+                folders.push(folder);
+                return true;
+            }
+            false
+        };
+        for session in self.sessions.values() {
+            add(session.folder.clone());
+        }
+        let mut more = FOLDERS_MAX;
+        for info in &list {
+            if more > 0 && add(info.directory.clone()) {
+                more -= 1;
+            }
+        }
+        let Some(look) = &mut self.look else { return };
+        look.titles = list.into_iter().map(|info| (info.id.as_str().into(), (info.directory, info.title))).collect();
+        look.waiting += 3 * folders.len();
+        for folder in folders {
+            self.read_folder(&folder, None, out);
+        }
+        self.looked(out);
+    }
+
+    /// What is busy and what is asked in a folder. In this order: what is asked of a busy session is asked after it was
+    /// busy.
+    pub(super) fn read_folder(&mut self, folder: &Option<String>, only: Option<&NativeId>, out: &mut Outbox) {
+        let (at, only) = (|path: &str| in_folder(path, folder.as_deref()), only.cloned());
+        let pending = |folder: &Option<String>| (folder.clone(), only.clone());
+        let (folder_, only_) = pending(folder);
+        self.get(Pending::Status { folder: folder_, only: only_ }, at("/session/status"), out);
+        let (folder_, only_) = pending(folder);
+        self.get(Pending::Permissions { folder: folder_, only: only_ }, at("/permission"), out);
+        let (folder_, only_) = pending(folder);
+        self.get(Pending::Questions { folder: folder_, only: only_ }, at("/question"), out);
+    }
+
+    pub(super) fn status_read(
+        &mut self,
+        folder: Option<String>,
+        only: Option<NativeId>,
+        reply: &Result<Reply, String>,
+        out: &mut Outbox,
+    ) {
+        let list = good(reply).and_then(|body| serde_json::from_slice::<HashMap<String, Status>>(body).ok());
+        let busy = list.map(|list| {
+            list.into_iter().filter(|(_, status)| status.sort != "idle").map(|(id, _)| NativeId::from(id.as_str()))
+        });
+        match (only, busy) {
+            (Some(native), Some(mut busy)) => {
+                let busy = busy.any(|busy| busy == native);
+                if let Some(session) = self.sessions.get_mut(&native) {
+                    // Had the stream said more, it would be busy already.
+                    session.busy |= busy;
+                    session.worked |= busy;
+                }
+            }
+            (Some(_), None) => {}
+            (None, busy) => {
+                if let Some(look) = &mut self.look {
+                    match busy {
+                        Some(busy) => {
+                            look.busy.extend(busy.map(|native| (native, folder.clone())));
+                            look.folders.insert(folder);
+                        }
+                        None => look.failed |= reply.is_err(),
+                    }
+                }
+                self.looked(out);
+            }
+        }
+    }
+
+    pub(super) fn asks_read(
+        &mut self,
+        folder: Option<String>,
+        only: Option<NativeId>,
+        reply: &Result<Reply, String>,
+        questions: bool,
+        out: &mut Outbox,
+    ) {
+        let list = good(reply).and_then(|body| Some((body, serde_json::from_slice::<Vec<&RawValue>>(body).ok()?)));
+        let mut asks = Vec::new();
+        for (body, raw) in list.iter().flat_map(|(body, list)| list.iter().map(move |raw| (*body, *raw))) {
+            let native = slice(body, raw);
+            let read = match questions {
+                true => ask::questions(&native, raw),
+                false => ask::permission(&native, raw, &[Route::Reply, Route::Session, Route::Api]),
+            };
+            if let Some(read) = read.filter(|read| only.as_ref().is_none_or(|only| *only == read.native)) {
+                asks.push((read, native));
+            }
+        }
+        match only {
+            Some(native) => {
+                if let Some(session) = self.sessions.get_mut(&native) {
+                    session.asks.extend(asks);
+                }
+            }
+            None => {
+                if let Some(look) = &mut self.look {
+                    if list.is_none() {
+                        // Nothing is taken back because it could not be read.
+                        look.folders.remove(&folder);
+                    }
+                    look.listed
+                        .extend(asks.iter().flat_map(|(read, _)| read.asks.iter().map(|(ask, _)| ask.key.clone())));
+                    look.asks.extend(asks);
+                }
+                self.looked(out);
+            }
+        }
+    }
+
+    /// One more reply of the look has come.
+    pub(super) fn looked(&mut self, out: &mut Outbox) {
+        let Some(look) = &mut self.look else { return };
+        look.waiting = look.waiting.saturating_sub(1);
+        if look.waiting > 0 {
+            return;
+        }
+        let Some(look) = self.look.take() else { return };
+        if look.failed {
+            return self.look_again(out);
+        }
+        if self.phase == Phase::Hello {
+            self.phase = Phase::Ready;
+        }
+        if !std::mem::replace(&mut self.greeted, true) {
+            out.said.push(Said::Ready { agent: self.agent.clone() });
+        }
+        // Of the same folder under two names the one with its name is kept.
+        for (native, folder) in &look.busy {
+            if !self.sessions.contains_key(native) {
+                let named = look.titles.get(native).and_then(|(folder, _)| folder.clone());
+                self.sessions.insert(native.clone(), Session::new(Stage::Seen, named.or_else(|| folder.clone())));
+            }
+        }
+        let gone: Vec<AskKey> = self
+            .asks
+            .iter()
+            .filter(|(key, asked)| {
+                let folder = self.sessions.get(&asked.native).and_then(|session| session.folder.clone());
+                let read = look.folders.contains(&folder) || folder.is_none();
+                read && !asked.fresh && !look.listed.contains(*key)
+            })
+            .map(|(key, _)| key.clone())
+            .collect();
+        for (native, session) in &mut self.sessions {
+            let read = look.folders.contains(&session.folder) || session.folder.is_none();
+            if read && !look.told.contains(native) {
+                session.busy = look.busy.contains_key(native);
+            }
+            session.worked |= session.busy;
+            if let Some((folder, title)) = look.titles.get(native) {
+                session.folder = session.folder.take().or_else(|| folder.clone());
+                session.title = session.title.take().or_else(|| title.clone());
+            }
+        }
+        for key in gone {
+            self.gone(key, out);
+        }
+        for (read, native) in look.asks {
+            if let Some(session) = self.sessions.get_mut(&read.native) {
+                session.asks.push((read, native));
+            }
+        }
+        let natives: Vec<NativeId> = self.sessions.keys().cloned().collect();
+        for native in natives {
+            let Some(session) = self.sessions.get_mut(&native) else { continue };
+            match session.stage {
+                Stage::Seen if session.busy => self.found(&native, out),
+                Stage::Seen => {
+                    self.sessions.remove(&native);
+                    self.asks.retain(|_, asked| asked.native != native);
+                }
+                Stage::Open => {
+                    session.reading = true;
+                    self.read_messages(&native, out);
+                }
+                // It is read when it is opened.
+                Stage::Found | Stage::Opening { .. } => session.asks.clear(),
+            }
+        }
+    }
+
+    /// A question that OpenCode no longer lists: somebody answered it while nobody here listened, or its work is over.
+    pub(super) fn gone(&mut self, key: AskKey, out: &mut Outbox) {
+        let Some(asked) = self.asks.remove(&key) else { return };
+        self.bury(key.clone());
+        if asked.answer.is_some() {
+            return;
+        }
+        let busy = self.sessions.get(&asked.native).is_some_and(|session| session.busy);
+        let elsewhere = busy.then(|| Elsewhere { by: ANOTHER.into(), option_id: None });
+        let said = Said::TakenBack { native: Some(asked.native.clone()), key, elsewhere };
+        self.say(&asked.native, said, out);
+    }
+
+    /// The gateway is told of a session.
+    pub(super) fn found(&mut self, native: &NativeId, out: &mut Outbox) {
+        let Some(session) = self.sessions.get_mut(native) else { return };
+        session.stage = Stage::Found;
+        session.asks.clear();
+        let (cwd, title) = (session.folder.clone(), session.title.clone());
+        out.said.push(Said::Found { native: native.clone(), cwd, title });
+    }
+
+    pub(super) fn created(&mut self, ticket: Ticket, cwd: String, reply: &Result<Reply, String>, out: &mut Outbox) {
+        let info = good(reply).and_then(|body| serde_json::from_slice::<SessionInfo>(body).ok());
+        let Some(info) = info else {
+            let why = done(reply).err().unwrap_or_else(|| "its reply makes no sense".into());
+            let error = Fault::new(INTERNAL, format!("OpenCode opened no session: {why}"));
+            return out.said.push(Said::NotOpened { ticket, error });
+        };
+        let native = NativeId::from(info.id.as_str());
+        let mut session = Session::new(Stage::Open, info.directory.or(Some(cwd)));
+        session.title = info.title;
+        self.sessions.insert(native.clone(), session);
+        let drafts = self.models.draft(None).into_iter().collect();
+        out.said.push(Said::Opened { ticket, native, drafts, how: Opening::New });
+    }
+
+    pub(super) fn resume(&mut self, ticket: Ticket, cwd: &str, resume: Resume, out: &mut Outbox) {
+        let Resume { native, known } = resume;
+        if self
+            .sessions
+            .get(&native)
+            .is_some_and(|session| matches!(session.stage, Stage::Open | Stage::Opening { .. }))
+        {
+            let error = Fault::new(INTERNAL, "this session is open already");
+            return out.said.push(Said::NotOpened { ticket, error });
+        }
+        let cwd = (!cwd.is_empty()).then(|| cwd.to_owned());
+        let session = self.sessions.entry(native.clone()).or_insert_with(|| Session::new(Stage::Seen, cwd));
+        session.stage = Stage::Opening { ticket, known };
+        session.asks.clear();
+        let path = format!("/session/{}", escape(native.as_str()));
+        self.get(Pending::Resume { native }, path, out);
+    }
+
+    pub(super) fn resumed(&mut self, native: &NativeId, reply: &Result<Reply, String>, out: &mut Outbox) {
+        let Some(session) = self.sessions.get_mut(native) else { return };
+        let Stage::Opening { ticket, .. } = session.stage else { return };
+        let Some(info) = good(reply).and_then(|body| serde_json::from_slice::<SessionInfo>(body).ok()) else {
+            self.sessions.remove(native);
+            self.asks.retain(|_, asked| asked.native != *native);
+            let why = done(reply).err().unwrap_or_else(|| "its reply makes no sense".into());
+            let error = Fault::new(INTERNAL, format!("OpenCode has no such session: {why}"));
+            return out.said.push(Said::NotOpened { ticket, error });
+        };
+        session.folder = info.directory.or_else(|| session.folder.take());
+        session.title = info.title.or_else(|| session.title.take());
+        let folder = session.folder.clone();
+        self.read_folder(&folder, Some(native), out);
+        self.read_messages(native, out);
+    }
+
+    pub(super) fn read_messages(&mut self, native: &NativeId, out: &mut Outbox) {
+        let folder = self.sessions.get(native).and_then(|session| session.folder.clone());
+        let path = in_folder(&format!("/session/{}/message", escape(native.as_str())), folder.as_deref());
+        let and = if path.contains('?') { '&' } else { '?' };
+        self.get(Pending::Messages { native: native.clone() }, format!("{path}{and}limit={MESSAGES_READ}"), out);
+    }
+
+    /// A session's messages were read: what was not told of them is told, then what the stream said meanwhile.
+    pub(super) fn messages(&mut self, native: &NativeId, reply: &Result<Reply, String>, out: &mut Outbox) {
+        let Some(session) = self.sessions.get_mut(native) else { return };
+        let list = good(reply).and_then(|body| Some((body, serde_json::from_slice::<Vec<&RawValue>>(body).ok()?)));
+        let mut past = Vec::new();
+        let opening = match session.stage {
+            Stage::Opening { ticket, known } => Some((ticket, known)),
+            _ => None,
+        };
+        match list {
+            Some((body, list)) => {
+                let known = opening.is_some_and(|(_, known)| known);
+                if opening.is_some_and(|(_, known)| !known) && list.len() >= MESSAGES_READ {
+                    let what = format!("only the last {MESSAGES_READ} messages of this session are shown");
+                    past.push(Said::Event { native: Some(native.clone()), draft: trouble("gap", &what, None) });
+                }
+                self.past(native, body, &list, known, opening.is_some(), &mut past);
+            }
+            None => {
+                let why = done(reply).err().unwrap_or_else(|| "its reply makes no sense".into());
+                let what = format!("the messages of this session could not be read: {why}");
+                past.push(Said::Event { native: Some(native.clone()), draft: trouble("gap", &what, None) });
+                if opening.is_none() && reply.is_err() {
+                    self.look_again(out);
+                }
+            }
+        }
+        let Some(session) = self.sessions.get_mut(native) else { return };
+        if let Some((ticket, _)) = opening {
+            session.stage = Stage::Open;
+            let mut drafts: Vec<Draft> = self.models.draft(session.model.as_ref()).into_iter().collect();
+            drafts.extend(session.title.as_deref().map(titled));
+            out.said.push(Said::Opened { ticket, native: native.clone(), drafts, how: Opening::Resumed });
+        }
+        session.reading = false;
+        out.said.append(&mut past);
+        session.queued = 0;
+        out.said.append(&mut session.queue);
+        self.settle(native, out);
+    }
+
+    /// What a session's messages say that was not told.
+    pub(super) fn past(
+        &mut self,
+        native: &NativeId,
+        body: &Bytes,
+        list: &[&RawValue],
+        known: bool,
+        opening: bool,
+        past: &mut Vec<Said>,
+    ) {
+        let Some(session) = self.sessions.get_mut(native) else { return };
+        let read: Vec<(Info<'_>, Vec<&RawValue>)> = list
+            .iter()
+            .filter_map(|raw| object::<MessageIn<'_>>(raw))
+            .filter_map(|message| Some((object::<Info<'_>>(message.info)?, message.parts)))
+            .collect();
+        // Where work began that is told as such: what is going on, and after a gap all that was not heard of.
+        let news = read.iter().position(|(info, _)| info.role == "user" && !session.telling.knows(&info.id));
+        let last = read.iter().rposition(|(info, _)| info.role == "user");
+        let begins = match opening {
+            true => last.filter(|_| session.worked),
+            false => news,
+        };
+        let event = |draft| Said::Event { native: Some(native.clone()), draft };
+        for (at, (info, parts)) in read.iter().enumerate() {
+            let heard = session.telling.knows(&info.id);
+            session.telling.message(info);
+            let began = Said::Began { native: native.clone(), by: ANOTHER.into() };
+            let mut mine = Vec::new();
+            for raw in parts {
+                let Some(part) = object::<PartIn<'_>>(raw) else { continue };
+                let bytes = slice(body, raw);
+                if known {
+                    session.telling.skip(&part);
+                    continue;
+                }
+                if info.role == "user" {
+                    let prompt = &mut session.prompt;
+                    mine.extend(session.telling.said_by_user(&bytes, &part, |text| is_ours(prompt, text)));
+                    continue;
+                }
+                // What the stream tells from its beginning waits in the queue, and is whole there.
+                if session.telling.follows(&part.id) {
+                    continue;
+                }
+                let context = self.models.context(session.telling.model());
+                session.telling.part(&bytes, &part, context, &mut mine);
+                session.telling.hold(&part.id);
+            }
+            let ours = info.role == "user" && session.prompt.as_ref().is_some_and(|prompt| prompt.seen);
+            let begin = begins == Some(at) || (!opening && !heard && info.role == "user" && !mine.is_empty());
+            if begin && !session.began && session.prompt.is_none() && !ours {
+                session.began = true;
+                past.push(began);
+            }
+            past.extend(mine.into_iter().map(event));
+        }
+        if session.worked && !session.began && session.prompt.is_none() && (session.busy || opening) {
+            session.began = true;
+            past.push(Said::Began { native: native.clone(), by: ANOTHER.into() });
+        }
+        session.worked = false;
+    }
+
+    /// A session is open and was read: what it waits for, and whether its work is over.
+    pub(super) fn settle(&mut self, native: &NativeId, out: &mut Outbox) {
+        let Some(session) = self.sessions.get_mut(native) else { return };
+        for (read, bytes) in std::mem::take(&mut session.asks) {
+            let Some(session) = self.sessions.get(native) else { return };
+            let stale = !session.busy || read.message.as_ref().is_some_and(|id| session.telling.is_complete(id));
+            if stale {
+                let keys: Vec<AskKey> = read.asks.into_iter().map(|(ask, _)| ask.key).collect();
+                keys.iter().for_each(|key| self.bury(key.clone()));
+                self.take_back(keys, out);
+                continue;
+            }
+            // An answer that may not have arrived goes out again.
+            let again: Vec<AskKey> = read.asks.iter().map(|(ask, _)| ask.key.clone()).collect();
+            self.ask(read, &bytes, out);
+            for key in again {
+                if self.asks.get(&key).is_some_and(|asked| asked.answer.is_some()) && !self.on_its_way(&key) {
+                    self.send_answer(&key, 0, out);
+                }
+            }
+        }
+        let Some(session) = self.sessions.get_mut(native) else { return };
+        if session.busy {
+            if session.cancelled {
+                self.abort(native, out);
+            }
+            return;
+        }
+        let middle = session.telling.in_the_middle() && !session.aborted && session.error.is_none();
+        if let Some(prompt) = &session.prompt
+            && !prompt.seen
+        {
+            let waits = self.pending.values().any(|p| matches!(p, Pending::Prompt { native: n, .. } if n == native));
+            if !waits && !prompt.taken {
+                session.error = Some("the connection was lost before OpenCode took the prompt".into());
+                self.end(native, None, out);
+            }
+            return;
+        }
+        if session.prompt.is_some() || session.began {
+            if middle {
+                session.error = Some("OpenCode stopped in the middle of it".into());
+            }
+            self.end(native, None, out);
+        }
+    }
+
+    pub(super) fn on_its_way(&self, key: &AskKey) -> bool {
+        self.pending.values().any(|pending| matches!(pending, Pending::Answer { key: sent, .. } if sent == key))
+    }
+}

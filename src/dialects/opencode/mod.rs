@@ -1,0 +1,626 @@
+//! OpenCode's own server (`opencode serve`), attached while it runs. One file: a connection's state, and what the gateway
+//! wants of it.
+//!
+//! Its API is at `/doc` of each server; seen on 1.18. What happens is told on `/global/event`, for all folders; what is
+//! so is read by requests, each for one folder, in `look`. Events are heard in `stream`, messages told in `events`, questions
+//! put in `ask`, clients' own calls carried in `calls`.
+//!
+//! What it holds to, because OpenCode is as it is:
+//! - The stream has no past: after each connection everything is read again, and only what was not told is told. What the
+//!   stream says while that goes on waits, and comes after it.
+//! - OpenCode has other clients (its own TUI): what they prompt is work that began elsewhere, what they answer was
+//!   answered elsewhere, and the first answer wins there.
+//! - After an abort OpenCode lists the abort's questions for ever: a question whose message is complete is over.
+//! - Every route takes the session's folder: without it, OpenCode looks for the question in another one.
+
+mod ask;
+mod calls;
+mod events;
+mod look;
+mod stream;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::jsonrpc::{self, INTERNAL, object};
+use super::{AskKey, Command, Dialect, Draft, Fault, Outbox, Reply, RunEnd, Said};
+use crate::model::{Kind, NativeId, RunStatus, RuntimeSpec, Ticket};
+use ask::{Asked, Route};
+use calls::Models;
+use events::{Info, PartIn, Telling};
+
+/// Who did what the gateway did not.
+const ANOTHER: &str = "another client of OpenCode";
+/// Sessions that the list is asked for; a busy one that is older is found when it next says something.
+const LIST_MAX: usize = 100;
+/// Folders that are looked into for busy sessions besides those of the sessions that are open here; OpenCode starts
+/// something up for each. In another folder, a session is found when it next says something.
+const FOLDERS_MAX: usize = 8;
+/// Messages of a session that are read; of a longer one the end is told, and that there is more.
+const MESSAGES_READ: usize = 500;
+/// Sessions known at a time; past it those that are not open here are forgotten, until they say something again.
+const SESSIONS_MAX: usize = 1024;
+/// What a session may say before it is open here: messages …
+const QUEUE_MAX: usize = 8192;
+/// … and bytes. Beyond either all of it is forgotten, and read again when it is opened.
+const QUEUE_BYTES: usize = 16 * 1024 * 1024;
+/// Questions remembered as over; past it the first is forgotten, and could be asked again by a re-read.
+const OVER_MAX: usize = 4096;
+/// How long until a look that failed is tried again.
+const AGAIN: Duration = Duration::from_secs(2);
+/// How long OpenCode may take for what it does by itself: to go on after a person's message, to tidy up after an abort.
+const SOON: Duration = Duration::from_secs(3);
+
+/// Makes a connection's state.
+pub(super) fn make(spec: &RuntimeSpec) -> Box<dyn Dialect> {
+    Box::new(OpenCode {
+        folder: spec.cwd.to_string_lossy().into_owned(),
+        secret: spec.secret.is_some(),
+        phase: Phase::Hello,
+        connected: false,
+        greeted: false,
+        agent: None,
+        models: Models::default(),
+        next: 0,
+        pending: HashMap::new(),
+        sessions: BTreeMap::new(),
+        asks: BTreeMap::new(),
+        over: BTreeSet::new(),
+        buried: VecDeque::new(),
+        look: None,
+        again: false,
+    })
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Hello,
+    Ready,
+    Failed,
+}
+
+/// What a request of ours was for.
+enum Pending {
+    Health,
+    Providers,
+    /// The list of sessions; whether it is that of the older route.
+    List {
+        old: bool,
+    },
+    /// What is busy in a folder; `only` for a session that is being opened.
+    Status {
+        folder: Option<String>,
+        only: Option<NativeId>,
+    },
+    Permissions {
+        folder: Option<String>,
+        only: Option<NativeId>,
+    },
+    Questions {
+        folder: Option<String>,
+        only: Option<NativeId>,
+    },
+    Messages {
+        native: NativeId,
+    },
+    Create {
+        ticket: Ticket,
+        cwd: String,
+    },
+    Resume {
+        native: NativeId,
+    },
+    Prompt {
+        native: NativeId,
+        ticket: Ticket,
+    },
+    Abort {
+        native: NativeId,
+    },
+    Answer {
+        key: AskKey,
+        route: usize,
+    },
+    Call {
+        ticket: Ticket,
+        notify: bool,
+    },
+}
+
+/// A look at all there is, after a connection.
+#[derive(Default)]
+struct Look {
+    /// Replies that are waited for.
+    waiting: usize,
+    /// Folders whose busy sessions, permissions and questions were read.
+    folders: HashSet<Option<String>>,
+    busy: HashMap<NativeId, Option<String>>,
+    listed: HashSet<AskKey>,
+    /// Sessions whose status the stream told meanwhile: it knows better.
+    told: HashSet<NativeId>,
+    titles: HashMap<NativeId, (Option<String>, Option<String>)>,
+    /// Questions, in their order.
+    asks: Vec<(ask::Read, Bytes)>,
+    failed: bool,
+}
+
+struct OpenCode {
+    folder: String,
+    secret: bool,
+    phase: Phase,
+    connected: bool,
+    /// This connection was told to be ready.
+    greeted: bool,
+    agent: Option<String>,
+    models: Models,
+    next: u64,
+    pending: HashMap<u64, Pending>,
+    sessions: BTreeMap<NativeId, Session>,
+    asks: BTreeMap<AskKey, Asked>,
+    /// Questions that are over, not to be asked again; and the order in which they were.
+    over: BTreeSet<AskKey>,
+    buried: VecDeque<AskKey>,
+    look: Option<Look>,
+    /// A look is to be taken again.
+    again: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// It did something before the gateway was ready.
+    Seen,
+    /// The gateway was told of it.
+    Found,
+    /// It is being opened.
+    Opening { ticket: Ticket, known: bool },
+    /// It is open here.
+    Open,
+}
+
+struct Session {
+    stage: Stage,
+    folder: Option<String>,
+    title: Option<String>,
+    /// Its messages are being read: what it says waits.
+    reading: bool,
+    queue: Vec<Said>,
+    queued: usize,
+    telling: Telling,
+    busy: bool,
+    /// It was busy while it was not open, or was being read.
+    worked: bool,
+    /// [`Said::Began`] without its [`Said::Done`].
+    began: bool,
+    prompt: Option<Prompt>,
+    /// What a person said through another client, until it is known whether work follows.
+    words: Vec<Draft>,
+    /// People stopped the work here.
+    cancelled: bool,
+    /// OpenCode says that it was aborted.
+    aborted: bool,
+    error: Option<String>,
+    /// It is idle, but has not tidied up.
+    ending: bool,
+    /// The model for the next prompts: provider and model.
+    model: Option<(String, String)>,
+    /// What answer of ours OpenCode may take for others, too.
+    spread: Option<String>,
+    /// Questions to be put once its messages are read.
+    asks: Vec<(ask::Read, Bytes)>,
+}
+
+struct Prompt {
+    ticket: Ticket,
+    text: Option<String>,
+    /// OpenCode told of it as a message.
+    seen: bool,
+    /// The request was answered.
+    taken: bool,
+}
+
+impl Session {
+    fn new(stage: Stage, folder: Option<String>) -> Self {
+        Self {
+            stage,
+            folder,
+            title: None,
+            reading: false,
+            queue: Vec::new(),
+            queued: 0,
+            telling: Telling::default(),
+            busy: false,
+            worked: false,
+            began: false,
+            prompt: None,
+            words: Vec::new(),
+            cancelled: false,
+            aborted: false,
+            error: None,
+            ending: false,
+            model: None,
+            spread: None,
+            asks: Vec::new(),
+        }
+    }
+
+    /// Whether what it says goes out at once.
+    fn live(&self) -> bool {
+        self.stage == Stage::Open && !self.reading
+    }
+}
+
+/// One event of the stream: of `/global/event` (`payload` in a folder), or of `/event`, which has no such wrapper.
+#[derive(Deserialize)]
+struct Frame<'a> {
+    directory: Option<String>,
+    #[serde(borrow)]
+    payload: Option<&'a RawValue>,
+    #[serde(rename = "type")]
+    sort: Option<String>,
+    #[serde(borrow)]
+    properties: Option<&'a RawValue>,
+}
+
+/// What most events name.
+#[derive(Deserialize)]
+struct Properties<'a> {
+    #[serde(rename = "sessionID")]
+    session: Option<String>,
+    #[serde(rename = "messageID")]
+    message: Option<String>,
+    #[serde(rename = "partID")]
+    part_id: Option<String>,
+    field: Option<String>,
+    #[serde(borrow)]
+    delta: Option<std::borrow::Cow<'a, str>>,
+    #[serde(borrow)]
+    part: Option<&'a RawValue>,
+    #[serde(borrow)]
+    info: Option<&'a RawValue>,
+    #[serde(borrow)]
+    status: Option<&'a RawValue>,
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
+    #[serde(borrow)]
+    todos: Option<&'a RawValue>,
+    #[serde(borrow)]
+    diff: Option<&'a RawValue>,
+    #[serde(rename = "requestID", alias = "permissionID")]
+    request: Option<String>,
+    #[serde(alias = "response")]
+    reply: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Named {
+    #[serde(rename = "sessionID")]
+    session: String,
+}
+
+#[derive(Deserialize)]
+struct Status {
+    #[serde(rename = "type")]
+    sort: String,
+    attempt: Option<u64>,
+    message: Option<String>,
+    next: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct SessionInfo {
+    id: String,
+    directory: Option<String>,
+    title: Option<String>,
+    time: Option<SessionTime>,
+}
+
+#[derive(Deserialize)]
+struct SessionTime {
+    updated: Option<f64>,
+}
+
+#[derive(Deserialize)]
+struct MessageIn<'a> {
+    #[serde(borrow)]
+    info: &'a RawValue,
+    #[serde(borrow)]
+    parts: Vec<&'a RawValue>,
+}
+
+impl Dialect for OpenCode {
+    fn open(&mut self, out: &mut Outbox) {
+        if self.phase == Phase::Failed {
+            return;
+        }
+        self.connected = true;
+        for session in self.sessions.values_mut().filter(|session| session.stage == Stage::Open) {
+            session.reading = true;
+        }
+        self.look(out);
+    }
+
+    fn feed(&mut self, frame: Bytes, out: &mut Outbox) {
+        if frame.iter().all(u8::is_ascii_whitespace) {
+            return;
+        }
+        let Ok(text) = std::str::from_utf8(&frame) else {
+            return self.raw(&frame, None, "not UTF-8", out);
+        };
+        if !jsonrpc::shallow(&frame) {
+            return self.raw(&frame, None, "nested too deep", out);
+        }
+        let whole = serde_json::from_str::<&RawValue>(text).ok().and_then(object::<Frame<'_>>);
+        let Some(Frame { directory, payload, sort, properties }) = whole else {
+            return self.raw(&frame, None, "not an event of OpenCode's", out);
+        };
+        match (payload.map(object::<Frame<'_>>), sort, properties) {
+            (Some(Some(Frame { sort: Some(sort), properties, .. })), ..) | (None, Some(sort), properties) => {
+                self.happened(&frame, directory, &sort, properties, out);
+            }
+            _ => self.raw(&frame, None, "not an event of OpenCode's", out),
+        }
+    }
+
+    fn command(&mut self, command: Command, out: &mut Outbox) {
+        let ready = self.connected && self.phase == Phase::Ready;
+        let fault = || Fault::new(INTERNAL, "OpenCode is not connected");
+        match command {
+            Command::Open { ticket, .. } if !ready => out.said.push(Said::NotOpened { ticket, error: fault() }),
+            Command::Open { ticket, cwd, resume: None } => {
+                let path = in_folder("/session", Some(&cwd));
+                self.post(Pending::Create { ticket, cwd }, path, &serde_json::json!({}), out);
+            }
+            Command::Open { ticket, cwd, resume: Some(resume) } => self.resume(ticket, &cwd, resume, out),
+            Command::Prompt { ticket, native, .. } if !ready => {
+                let end = failed(fault().message);
+                out.said.push(Said::Ended { native, ticket, end });
+            }
+            Command::Prompt { ticket, native, content } => self.prompt(ticket, native, &content, out),
+            Command::Cancel { native, .. } => {
+                if let Some(session) = self.sessions.get_mut(&native) {
+                    session.cancelled = true;
+                    self.abort(&native, out);
+                }
+            }
+            Command::Answer { key, decision } => self.answer(&key, &decision, out),
+            Command::Call { ticket, notify: false, .. } if !ready => {
+                out.said.push(Said::Replied { ticket, reply: Err(fault()) });
+            }
+            Command::Call { .. } if !ready => {}
+            Command::Call { ticket, native, method, params, notify } => {
+                self.call(ticket, native, &method, params.as_deref(), notify, out);
+            }
+        }
+    }
+
+    fn wake(&mut self, out: &mut Outbox) {
+        if self.connected && self.look.is_none() && std::mem::take(&mut self.again) {
+            self.look(out);
+        }
+        let natives: Vec<NativeId> = self.sessions.keys().cloned().collect();
+        for native in natives {
+            self.late(&native, out);
+        }
+    }
+
+    fn lost(&mut self, _why: &str, out: &mut Outbox) {
+        (self.connected, self.greeted) = (false, false);
+        self.look = None;
+        self.again = false;
+        // What was read is read again; what was asked for still gets its reply.
+        self.pending.retain(|_, pending| match pending {
+            Pending::Create { .. } | Pending::Prompt { .. } | Pending::Answer { .. } | Pending::Call { .. } => true,
+            Pending::Health
+            | Pending::Providers
+            | Pending::List { .. }
+            | Pending::Status { .. }
+            | Pending::Permissions { .. }
+            | Pending::Questions { .. }
+            | Pending::Messages { .. }
+            | Pending::Resume { .. }
+            | Pending::Abort { .. } => false,
+        });
+        self.sessions.retain(|_, session| match session.stage {
+            Stage::Open => {
+                session.telling.lose();
+                session.reading = true;
+                session.ending = false;
+                session.asks.clear();
+                if let Some(prompt) = &mut session.prompt {
+                    prompt.taken = false;
+                }
+                session.worked |= session.busy;
+                true
+            }
+            Stage::Opening { ticket, .. } => {
+                let error = Fault::new(INTERNAL, "the connection to OpenCode was lost");
+                out.said.push(Said::NotOpened { ticket, error });
+                false
+            }
+            Stage::Seen | Stage::Found => false,
+        });
+        let sessions = &self.sessions;
+        self.asks.retain(|_, asked| sessions.contains_key(&asked.native));
+    }
+
+    fn events_path(&self) -> &'static str {
+        "/global/event"
+    }
+
+    fn reply(&mut self, id: u64, reply: Result<Reply, String>, out: &mut Outbox) {
+        let Some(pending) = self.pending.remove(&id) else { return };
+        match pending {
+            Pending::Health => self.health(reply, out),
+            Pending::Providers => {
+                if let Some(body) = good(&reply) {
+                    self.models.read(body);
+                }
+                self.looked(out);
+            }
+            Pending::List { old } => self.list(old, &reply, out),
+            Pending::Status { folder, only } => self.status_read(folder, only, &reply, out),
+            Pending::Permissions { folder, only } => self.asks_read(folder, only, &reply, false, out),
+            Pending::Questions { folder, only } => self.asks_read(folder, only, &reply, true, out),
+            Pending::Messages { native } => self.messages(&native, &reply, out),
+            Pending::Create { ticket, cwd } => self.created(ticket, cwd, &reply, out),
+            Pending::Resume { native } => self.resumed(&native, &reply, out),
+            Pending::Prompt { native, ticket } => self.prompted(&native, ticket, &reply, out),
+            Pending::Abort { native } => {
+                if let Err(why) = done(&reply) {
+                    let draft = trouble("not_stopped", &format!("OpenCode did not stop: {why}"), None);
+                    self.say(&native.clone(), Said::Event { native: Some(native), draft }, out);
+                }
+                out.wake_after = Some(SOON);
+            }
+            Pending::Answer { key, route } => self.answered(&key, route, reply, out),
+            Pending::Call { ticket, notify } => {
+                if !notify {
+                    out.said.push(Said::Replied { ticket, reply: calls::result(&reply) });
+                }
+            }
+        }
+    }
+
+    fn reached_by(&self) -> &'static [&'static str] {
+        &["http"]
+    }
+
+    fn asks(&self) -> Vec<AskKey> {
+        self.asks.iter().filter(|(_, asked)| asked.answer.is_none()).map(|(key, _)| key.clone()).collect()
+    }
+
+    fn prompts(&self) -> Vec<Ticket> {
+        self.sessions.values().filter_map(|session| Some(session.prompt.as_ref()?.ticket)).collect()
+    }
+}
+
+/// An event that says that something went wrong.
+fn trouble(code: &str, message: &str, frame: Option<Bytes>) -> Draft {
+    let draft = Draft::new(Kind::Error, &serde_json::json!({ "code": code, "message": message }));
+    Draft { native: frame, ..draft }
+}
+
+/// A run that ended in an error.
+fn failed(message: impl Into<String>) -> RunEnd {
+    RunEnd { status: RunStatus::Error, stop_reason: None, message: Some(message.into()), native: None }
+}
+
+/// Text for one part of a path or of a query.
+fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => out.push(char::from(byte)),
+            _ => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    out
+}
+
+/// A path for what is in a folder.
+fn in_folder(path: &str, folder: Option<&str>) -> String {
+    match folder {
+        Some(folder) => format!("{path}?directory={}", escape(folder)),
+        None => path.to_owned(),
+    }
+}
+
+/// The body of a reply that holds what was asked for. A route that OpenCode does not know is answered by its web page.
+fn good(reply: &Result<Reply, String>) -> Option<&Bytes> {
+    match reply {
+        Ok(Reply { status: 200, body }) if matches!(body.trim_ascii_start().first(), Some(b'{' | b'[')) => Some(body),
+        _ => None,
+    }
+}
+
+/// Whether something was done; if not, why, in words.
+fn done(reply: &Result<Reply, String>) -> Result<(), String> {
+    match reply {
+        Ok(Reply { status: 204, .. }) => Ok(()),
+        Ok(Reply { status: 200, body }) if body.trim_ascii_start().first() != Some(&b'<') => Ok(()),
+        Ok(reply) => Err(refused(reply)),
+        Err(why) => Err(why.clone()),
+    }
+}
+
+/// A refusal in words.
+fn refused(reply: &Reply) -> String {
+    if reply.status == 200 {
+        return "this version of OpenCode has no such route".into();
+    }
+    let json = std::str::from_utf8(&reply.body).ok().and_then(|text| serde_json::from_str::<&RawValue>(text).ok());
+    let words = json.map(|json| events::words(json).1).filter(|words| !words.is_empty());
+    words.unwrap_or_else(|| format!("HTTP {}", reply.status))
+}
+
+/// How much of the queue's bound something takes.
+fn weight(said: &Said) -> usize {
+    match said {
+        Said::Event { draft, .. } => draft.body.len() + draft.native.as_ref().map_or(0, Bytes::len),
+        Said::Asked { ask, .. } => ask.native.len() + ask.params.get().len(),
+        _ => 0,
+    }
+}
+
+impl OpenCode {
+    fn get(&mut self, pending: Pending, path: String, out: &mut Outbox) {
+        let id = self.pend(pending);
+        out.fetches.push(ask::fetch(id, "GET", path, None));
+    }
+
+    fn post(&mut self, pending: Pending, path: String, body: &serde_json::Value, out: &mut Outbox) {
+        let id = self.pend(pending);
+        out.fetches.push(ask::fetch(id, "POST", path, Some(body.to_string().into())));
+    }
+
+    fn pend(&mut self, pending: Pending) -> u64 {
+        self.next += 1;
+        self.pending.insert(self.next, pending);
+        self.next
+    }
+
+    fn raw(&mut self, frame: &Bytes, native: Option<NativeId>, reason: &str, out: &mut Outbox) {
+        let said = Said::Event { native: native.clone(), draft: Draft::raw(frame.clone(), reason) };
+        match native {
+            Some(native) => self.say(&native, said, out),
+            None => out.said.push(said),
+        }
+    }
+
+    /// Says something of a session, now or when it is open and read.
+    fn say(&mut self, native: &NativeId, said: Said, out: &mut Outbox) {
+        let Some(session) = self.sessions.get_mut(native) else { return };
+        if session.live() {
+            return out.said.push(said);
+        }
+        session.queued += weight(&said);
+        session.queue.push(said);
+        if session.queue.len() > QUEUE_MAX || session.queued > QUEUE_BYTES {
+            // It is read whole when it is opened.
+            session.queue.clear();
+            session.queued = 0;
+            session.telling.lose();
+            if session.stage != Stage::Open {
+                session.telling = Telling::default();
+            }
+            self.asks.retain(|_, asked| asked.native != *native || asked.answer.is_some());
+        }
+    }
+
+    fn bury(&mut self, key: AskKey) {
+        if self.over.insert(key.clone()) {
+            self.buried.push_back(key);
+        }
+        while self.buried.len() > OVER_MAX {
+            if let Some(old) = self.buried.pop_front() {
+                self.over.remove(&old);
+            }
+        }
+    }
+}

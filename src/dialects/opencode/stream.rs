@@ -1,0 +1,418 @@
+//! What happens: the stream's events, and the work that they tell of. One file: an event, and what follows from it.
+
+use super::*;
+
+impl OpenCode {
+    pub(super) fn prompt(&mut self, ticket: Ticket, native: NativeId, content: &[Box<RawValue>], out: &mut Outbox) {
+        let Some(session) = self.sessions.get_mut(&native).filter(|session| session.stage == Stage::Open) else {
+            let end = failed("OpenCode has no such session open");
+            return out.said.push(Said::Ended { native, ticket, end });
+        };
+        let (parts, text) = calls::parts(content);
+        let mut body = serde_json::json!({ "parts": parts });
+        if let Some((provider, model)) = &session.model {
+            body["model"] = serde_json::json!({ "providerID": provider, "modelID": model });
+        }
+        session.prompt = Some(Prompt { ticket, text, seen: false, taken: false });
+        (session.cancelled, session.aborted, session.error, session.spread) = (false, false, None, None);
+        let path = format!("/session/{}/prompt_async", escape(native.as_str()));
+        let path = in_folder(&path, session.folder.as_deref());
+        self.post(Pending::Prompt { native, ticket }, path, &body, out);
+    }
+
+    pub(super) fn prompted(
+        &mut self,
+        native: &NativeId,
+        ticket: Ticket,
+        reply: &Result<Reply, String>,
+        out: &mut Outbox,
+    ) {
+        let Some(session) = self.sessions.get_mut(native) else { return };
+        let Some(prompt) = session.prompt.as_mut().filter(|prompt| prompt.ticket == ticket) else { return };
+        match done(reply) {
+            Ok(()) => prompt.taken = true,
+            // It may have arrived: the messages tell.
+            Err(_) if reply.is_err() => self.look_again(out),
+            Err(why) => {
+                session.error = Some(format!("OpenCode did not take the prompt: {why}"));
+                self.end(native, None, out);
+            }
+        }
+    }
+
+    pub(super) fn abort(&mut self, native: &NativeId, out: &mut Outbox) {
+        if !self.connected {
+            return;
+        }
+        let folder = self.sessions.get(native).and_then(|session| session.folder.clone());
+        let path = in_folder(&format!("/session/{}/abort", escape(native.as_str())), folder.as_deref());
+        self.post(Pending::Abort { native: native.clone() }, path, &serde_json::json!({}), out);
+    }
+
+    /// It works.
+    pub(super) fn busy(&mut self, native: &NativeId, out: &mut Outbox) {
+        let Some(session) = self.sessions.get_mut(native) else { return };
+        let fresh = !std::mem::replace(&mut session.busy, true);
+        session.ending = false;
+        if !session.live() {
+            session.worked = true;
+            return;
+        }
+        if session.prompt.is_none() && !session.began {
+            session.began = true;
+            (session.aborted, session.error, session.spread) = (false, None, None);
+            if fresh {
+                session.cancelled = false;
+            }
+            out.said.push(Said::Began { native: native.clone(), by: ANOTHER.into() });
+        }
+        self.flush_words(native, out);
+        if fresh && self.sessions.get(native).is_some_and(|session| session.cancelled) {
+            // It was stopped before it had begun, which OpenCode takes for nothing to stop.
+            self.abort(native, out);
+        }
+    }
+
+    pub(super) fn flush_words(&mut self, native: &NativeId, out: &mut Outbox) {
+        let Some(session) = self.sessions.get_mut(native) else { return };
+        for draft in std::mem::take(&mut session.words) {
+            self.say(native, Said::Event { native: Some(native.clone()), draft }, out);
+        }
+    }
+
+    /// It works no more.
+    pub(super) fn idle(&mut self, native: &NativeId, frame: &Bytes, out: &mut Outbox) {
+        let Some(session) = self.sessions.get_mut(native) else { return };
+        session.busy = false;
+        if !session.live() {
+            return;
+        }
+        // Our prompt is not among what it did: that is still to come.
+        if session.prompt.as_ref().is_some_and(|prompt| !prompt.seen) || (session.prompt.is_none() && !session.began) {
+            return;
+        }
+        if session.aborted && session.telling.in_the_middle() {
+            // After an abort it says so at once, tidies up, and says it once more; by then another prompt could run.
+            session.ending = true;
+            out.wake_after = Some(SOON);
+            return;
+        }
+        self.end(native, Some(frame), out);
+    }
+
+    /// Time has passed: what was waited for does not come.
+    pub(super) fn late(&mut self, native: &NativeId, out: &mut Outbox) {
+        let Some(session) = self.sessions.get_mut(native).filter(|session| session.live()) else { return };
+        let unheard = session.prompt.as_ref().is_some_and(|prompt| prompt.taken && !prompt.seen);
+        if session.ending || (session.cancelled && unheard && !session.busy) {
+            return self.end(native, None, out);
+        }
+        if !session.busy {
+            self.flush_words(native, out);
+        }
+    }
+
+    /// The work is over.
+    pub(super) fn end(&mut self, native: &NativeId, frame: Option<&Bytes>, out: &mut Outbox) {
+        let open: Vec<AskKey> =
+            self.asks.iter().filter(|(_, asked)| asked.native == *native).map(|(key, _)| key.clone()).collect();
+        // OpenCode goes on listing them.
+        self.take_back(open, out);
+        let Some(session) = self.sessions.get_mut(native) else { return };
+        session.ending = false;
+        let (cancelled, aborted) = (std::mem::take(&mut session.cancelled), std::mem::take(&mut session.aborted));
+        let error = session.error.take();
+        let (status, stop_reason) = match &error {
+            Some(_) => (RunStatus::Error, None),
+            None if cancelled || aborted => (RunStatus::Cancelled, Some("cancelled".to_owned())),
+            None => (RunStatus::Completed, Some(events::stop_reason(session.telling.finish()).to_owned())),
+        };
+        let end = RunEnd { status, stop_reason, message: error, native: frame.cloned() };
+        let began = std::mem::take(&mut session.began);
+        let prompt = session.prompt.take();
+        if let Some(prompt) = prompt {
+            self.say(native, Said::Ended { native: native.clone(), ticket: prompt.ticket, end }, out);
+        } else if began {
+            self.say(native, Said::Done { native: native.clone(), end }, out);
+        }
+    }
+
+    pub(super) fn happened(
+        &mut self,
+        frame: &Bytes,
+        folder: Option<String>,
+        sort: &str,
+        properties: Option<&RawValue>,
+        out: &mut Outbox,
+    ) {
+        // The same again, in the form in which OpenCode keeps it.
+        if sort == "sync" || sort == "server.heartbeat" || sort == "server.connected" {
+            return;
+        }
+        let Some(properties) = properties else {
+            return self.raw(frame, None, "an event without properties", out);
+        };
+        let named = object::<Properties<'_>>(properties);
+        let Some((session, read)) = named.and_then(|read| Some((session_of(&read)?, read))) else {
+            if serde_json::from_str::<Named>(properties.get()).is_ok() {
+                return self.raw(frame, None, "an event that cannot be understood", out);
+            }
+            // Of the server itself: its plugins, its files, its terminals. No conversation is about them.
+            return;
+        };
+        let native = NativeId::from(session.as_str());
+        if !self.heed(&native, folder, sort, &read, out) {
+            return;
+        }
+        match sort {
+            "session.status" => self.status(&native, frame, &read, out),
+            "session.idle" => {
+                self.told(&native);
+                self.idle(&native, frame, out);
+            }
+            "session.error" => self.error(&native, frame, &read, out),
+            "session.created" | "session.updated" => self.session(&native, frame, &read, out),
+            "session.deleted" => self.deleted(&native, frame, out),
+            "message.updated" => self.message(&native, frame, &read, out),
+            "message.part.updated" => self.part(&native, frame, &read, out),
+            "message.part.delta" => self.delta(&native, frame, &read, out),
+            "permission.asked" | "permission.updated" | "permission.v2.asked" => {
+                let routes: &[Route] = match sort {
+                    "permission.updated" => &[Route::Session, Route::Reply],
+                    "permission.v2.asked" => &[Route::Api, Route::Reply],
+                    _ => &[Route::Reply, Route::Session, Route::Api],
+                };
+                match ask::permission(frame, properties, routes) {
+                    Some(read) => self.ask(read, frame, out),
+                    None => self.raw(frame, Some(native), "a permission that cannot be understood", out),
+                }
+            }
+            "question.asked" | "question.v2.asked" => match ask::questions(frame, properties) {
+                Some(read) => self.ask(read, frame, out),
+                None => self.raw(frame, Some(native), "a question that cannot be understood", out),
+            },
+            "permission.replied"
+            | "permission.v2.replied"
+            | "question.replied"
+            | "question.v2.replied"
+            | "question.rejected"
+            | "question.v2.rejected" => match &read.request {
+                Some(id) => self.replied(id, read.reply.clone(), out),
+                None => self.raw(frame, Some(native), "an answer to nothing", out),
+            },
+            "todo.updated" => match read.todos.and_then(|todos| events::plan(frame, todos)) {
+                Some(draft) => self.say(&native, Said::Event { native: Some(native.clone()), draft }, out),
+                None => self.raw(frame, Some(native), "a plan that cannot be understood", out),
+            },
+            // Nothing changed; and each change is in the tool call that made it.
+            "session.diff" if read.diff.is_none_or(|diff| diff.get() == "[]") => {}
+            _ => self.raw(frame, Some(native), "an event that only OpenCode shows", out),
+        }
+    }
+
+    /// Whether an event is of a session that is followed; one that begins to work is.
+    pub(super) fn heed(
+        &mut self,
+        native: &NativeId,
+        folder: Option<String>,
+        sort: &str,
+        read: &Properties<'_>,
+        out: &mut Outbox,
+    ) -> bool {
+        if let Some(session) = self.sessions.get_mut(native) {
+            if session.folder.is_none() {
+                session.folder = folder;
+            }
+            return true;
+        }
+        let works = match sort {
+            "session.status" => read.status.and_then(object::<Status>).is_some_and(|status| status.sort != "idle"),
+            "message.part.delta" => true,
+            sort => sort.ends_with(".asked") || sort == "permission.updated",
+        };
+        if !works || self.phase == Phase::Failed {
+            return false;
+        }
+        if self.sessions.len() >= SESSIONS_MAX {
+            self.sessions.retain(|_, session| matches!(session.stage, Stage::Open | Stage::Opening { .. }));
+            let sessions = &self.sessions;
+            self.asks.retain(|_, asked| sessions.contains_key(&asked.native));
+        }
+        let mut session = Session::new(Stage::Seen, folder);
+        (session.busy, session.worked) = (true, true);
+        self.sessions.insert(native.clone(), session);
+        self.told(native);
+        if self.phase == Phase::Ready && self.look.is_none() {
+            self.found(native, out);
+        }
+        true
+    }
+
+    /// The stream knows better than a look that is under way.
+    pub(super) fn told(&mut self, native: &NativeId) {
+        if let Some(look) = &mut self.look {
+            look.told.insert(native.clone());
+        }
+    }
+
+    pub(super) fn status(&mut self, native: &NativeId, frame: &Bytes, read: &Properties<'_>, out: &mut Outbox) {
+        let Some(status) = read.status.and_then(object::<Status>) else {
+            return self.raw(frame, Some(native.clone()), "a status that cannot be understood", out);
+        };
+        self.told(native);
+        match status.sort.as_str() {
+            "idle" => self.idle(native, frame, out),
+            "retry" => {
+                self.busy(native, out);
+                let words = status.message.unwrap_or_else(|| "the model did not answer".into());
+                let body = serde_json::json!({
+                    "code": "retry", "message": format!("OpenCode tries again: {words}"),
+                    "attempt": status.attempt, "next": status.next,
+                });
+                let draft = Draft { native: Some(frame.clone()), ..Draft::new(Kind::Error, &body) };
+                self.say(native, Said::Event { native: Some(native.clone()), draft }, out);
+            }
+            _ => self.busy(native, out),
+        }
+    }
+
+    pub(super) fn error(&mut self, native: &NativeId, frame: &Bytes, read: &Properties<'_>, out: &mut Outbox) {
+        let (name, words) = read.error.map(events::words).unwrap_or_default();
+        let Some(session) = self.sessions.get_mut(native) else { return };
+        if name == "MessageAbortedError" {
+            session.aborted = true;
+            return;
+        }
+        let words = if words.is_empty() { "OpenCode reports an error".to_owned() } else { words };
+        if session.prompt.is_some() || session.began || session.busy {
+            session.error = Some(words);
+        } else {
+            let draft = trouble("session_error", &words, Some(frame.clone()));
+            self.say(native, Said::Event { native: Some(native.clone()), draft }, out);
+        }
+    }
+
+    pub(super) fn session(&mut self, native: &NativeId, frame: &Bytes, read: &Properties<'_>, out: &mut Outbox) {
+        let Some(info) = read.info.and_then(object::<SessionInfo>) else {
+            return self.raw(frame, Some(native.clone()), "a session that cannot be understood", out);
+        };
+        let Some(session) = self.sessions.get_mut(native) else { return };
+        if info.directory.is_some() {
+            session.folder = info.directory;
+        }
+        if info.title.is_some() && info.title != session.title {
+            session.title.clone_from(&info.title);
+            let draft = info.title.as_deref().map(titled).map(|draft| Draft { native: Some(frame.clone()), ..draft });
+            if let Some(draft) = draft {
+                self.say(native, Said::Event { native: Some(native.clone()), draft }, out);
+            }
+        }
+    }
+
+    pub(super) fn deleted(&mut self, native: &NativeId, frame: &Bytes, out: &mut Outbox) {
+        let Some(session) = self.sessions.get_mut(native) else { return };
+        session.error = Some("the session was deleted in OpenCode".into());
+        if session.prompt.is_some() || session.began {
+            self.end(native, Some(frame), out);
+        }
+        let draft = trouble("session_deleted", "this session was deleted in OpenCode", Some(frame.clone()));
+        self.say(native, Said::Event { native: Some(native.clone()), draft }, out);
+        if self.sessions.get(native).is_some_and(|session| !matches!(session.stage, Stage::Opening { .. })) {
+            self.sessions.remove(native);
+        }
+    }
+
+    pub(super) fn message(&mut self, native: &NativeId, frame: &Bytes, read: &Properties<'_>, out: &mut Outbox) {
+        let Some(info) = read.info.and_then(object::<Info<'_>>) else {
+            return self.raw(frame, Some(native.clone()), "a message that cannot be understood", out);
+        };
+        let Some(session) = self.sessions.get_mut(native) else { return };
+        session.telling.message(&info);
+        if let Some((name, words)) = info.error.map(events::words) {
+            match name.as_str() {
+                "MessageAbortedError" => session.aborted |= session.busy || session.ending,
+                _ if session.prompt.is_some() || session.began => session.error = Some(words),
+                _ => {}
+            }
+        }
+    }
+
+    pub(super) fn part(&mut self, native: &NativeId, frame: &Bytes, read: &Properties<'_>, out: &mut Outbox) {
+        let Some(part) = read.part.and_then(object::<PartIn<'_>>) else {
+            return self.raw(frame, Some(native.clone()), "a part of a message that cannot be understood", out);
+        };
+        let Some(session) = self.sessions.get_mut(native) else { return };
+        let mut said = Vec::new();
+        if session.telling.is_user(&part.message) {
+            let prompt = &mut session.prompt;
+            let draft = session.telling.said_by_user(frame, &part, |text| is_ours(prompt, text));
+            if session.live() && !session.began && session.prompt.is_none() {
+                // Work follows, or not; it is told when that is known.
+                if draft.is_some() {
+                    session.words.extend(draft);
+                    out.wake_after = Some(SOON);
+                }
+                return;
+            }
+            said.extend(draft);
+        } else {
+            let context = self.models.context(session.telling.model());
+            session.telling.part(frame, &part, context, &mut said);
+        }
+        self.say_all(native, said, out);
+    }
+
+    pub(super) fn delta(&mut self, native: &NativeId, frame: &Bytes, read: &Properties<'_>, out: &mut Outbox) {
+        let (Some(message), Some(part), Some(delta)) = (&read.message, &read.part_id, &read.delta) else {
+            return self.raw(frame, Some(native.clone()), "a piece of nothing", out);
+        };
+        if read.field.as_deref().is_some_and(|field| field != "text") {
+            // A tool's input as it is being written: it is told whole.
+            return;
+        }
+        let Some(session) = self.sessions.get_mut(native) else { return };
+        let mut said = Vec::new();
+        session.telling.delta(frame, message, part, delta, &mut said);
+        self.say_all(native, said, out);
+    }
+
+    pub(super) fn say_all(&mut self, native: &NativeId, said: Vec<Draft>, out: &mut Outbox) {
+        if said.is_empty() {
+            return;
+        }
+        if self.sessions.get(native).is_some_and(|session| !session.words.is_empty()) {
+            self.flush_words(native, out);
+        }
+        for draft in said {
+            self.say(native, Said::Event { native: Some(native.clone()), draft }, out);
+        }
+    }
+}
+
+/// Whether a person's message is the prompt that was sent and not heard of yet.
+pub(super) fn is_ours(prompt: &mut Option<Prompt>, text: Option<&str>) -> bool {
+    let Some(prompt) = prompt.as_mut().filter(|prompt| !prompt.seen) else { return false };
+    prompt.seen = prompt.text.is_none() || prompt.text.as_deref() == text;
+    prompt.seen
+}
+
+/// The session that an event names: itself, or in what it tells of.
+pub(super) fn session_of(read: &Properties<'_>) -> Option<String> {
+    if read.session.is_some() {
+        return read.session.clone();
+    }
+    if let Some(session) = [read.part, read.info].into_iter().flatten().find_map(object::<Named>) {
+        return Some(session.session);
+    }
+    #[derive(Deserialize)]
+    struct Id {
+        id: String,
+    }
+    read.info.and_then(object::<Id>).map(|info| info.id)
+}
+
+/// A session's title as an event.
+pub(super) fn titled(title: &str) -> Draft {
+    let body = serde_json::json!({ "sessionUpdate": "session_info_update", "title": title });
+    Draft { title: Some(title.to_owned()), ..Draft::new(Kind::SessionInfoUpdate, &body) }
+}

@@ -1,0 +1,848 @@
+//! The dialect against a server of a few lines, and properties of what it makes of any words.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::super::rig::{Rig, choose, json as parsed, raw, spec};
+use super::super::{Command, Fetch, Opening, Resume, Said};
+use crate::model::{Choice, Decision, Kind, RuntimeSpec, Ticket};
+
+const PAGE: &str = "<!doctype html><html></html>";
+
+/// A connection, and what the server on its other end would reply: by method and path without the query.
+struct Stage {
+    rig: Rig,
+    replies: BTreeMap<String, (u16, String)>,
+    made: Vec<(String, Value)>,
+    events: u64,
+}
+
+impl Stage {
+    fn new() -> Self {
+        let spec = RuntimeSpec { cwd: "/w".into(), ..spec("opencode") };
+        let rig = Rig::new(&spec);
+        let mut stage = Self { rig, replies: BTreeMap::new(), made: Vec::new(), events: 0 };
+        stage.set("GET /global/health", 200, json!({ "healthy": true, "version": "1.18.33" }));
+        stage.set(
+            "GET /config/providers",
+            200,
+            json!({ "providers": [{ "id": "p", "models": { "m": { "id": "m", "name": "M", "limit": { "context": 1000 } } } }],
+                    "default": { "p": "m" } }),
+        );
+        stage.set("GET /experimental/session", 200, json!([]));
+        stage.set("GET /session/status", 200, json!({}));
+        stage.set("GET /permission", 200, json!([]));
+        stage.set("GET /question", 200, json!([]));
+        stage.set("POST /session", 200, json!({ "id": "s", "directory": "/w", "title": "New" }));
+        stage.set("GET /session/s", 200, json!({ "id": "s", "directory": "/w", "title": "New" }));
+        stage.set("GET /session/s/message", 200, json!([]));
+        stage.set("POST /session/s/abort", 200, json!(true));
+        stage.replies.insert("POST /session/s/prompt_async".into(), (204, String::new()));
+        stage
+    }
+
+    /// Ready, with the session `s` open.
+    fn open() -> Self {
+        let mut stage = Self::new();
+        stage.serve();
+        assert!(matches!(stage.rig.one(), Said::Ready { agent: Some(agent) } if agent == "OpenCode 1.18.33"));
+        stage.rig.open(1);
+        stage.serve();
+        assert!(matches!(stage.rig.one(), Said::Opened { how: Opening::New, .. }));
+        stage.made.clear();
+        stage
+    }
+
+    fn set(&mut self, what: &str, status: u16, body: Value) {
+        self.replies.insert(what.into(), (status, body.to_string()));
+    }
+
+    fn serve_one(&mut self, fetch: &Fetch) {
+        let path = fetch.path.split('?').next().unwrap();
+        let what = format!("{} {path}", fetch.method);
+        let body = fetch.body.as_ref().map_or(Value::Null, |body| parsed(body));
+        self.made.push((format!("{} {}", fetch.method, fetch.path), body));
+        let (status, body) = self.replies.get(&what).cloned().unwrap_or((200, PAGE.into()));
+        self.rig.reply(fetch, Some((status, &body)));
+    }
+
+    /// Replies to all that is asked, and to what is asked because of that.
+    fn serve(&mut self) {
+        while let Some(fetch) = self.rig.fetches.pop_front() {
+            self.serve_one(&fetch);
+        }
+    }
+
+    fn event(&mut self, sort: &str, mut properties: Value) {
+        self.events += 1;
+        if properties.get("sessionID").is_none() {
+            properties["sessionID"] = "s".into();
+        }
+        let payload = json!({ "id": format!("evt_{}", self.events), "type": sort, "properties": properties });
+        self.rig.feed(json!({ "directory": "/w", "project": "global", "payload": payload }).to_string());
+    }
+
+    fn user(&mut self, message: &str, text: &str) {
+        self.event("message.updated", json!({ "info": { "id": message, "role": "user", "sessionID": "s" } }));
+        let part = json!({ "id": format!("{message}p"), "messageID": message, "type": "text", "text": text });
+        self.event("message.part.updated", json!({ "part": part }));
+    }
+
+    fn assistant(&mut self, message: &str, complete: bool) {
+        let mut info = json!({ "id": message, "role": "assistant", "sessionID": "s", "time": { "created": 1 },
+            "providerID": "p", "modelID": "m" });
+        if complete {
+            info["time"]["completed"] = 2.into();
+            info["finish"] = "stop".into();
+        }
+        self.event("message.updated", json!({ "info": info }));
+    }
+
+    fn text(&mut self, message: &str, part: &str, text: &str, over: bool) {
+        let mut time = json!({ "start": 1 });
+        if over {
+            time["end"] = 2.into();
+        }
+        let part = json!({ "id": part, "messageID": message, "type": "text", "text": text, "time": time });
+        self.event("message.part.updated", json!({ "part": part }));
+    }
+
+    fn delta(&mut self, message: &str, part: &str, delta: &str) {
+        let piece = json!({ "messageID": message, "partID": part, "field": "text", "delta": delta });
+        self.event("message.part.delta", piece);
+    }
+
+    fn status(&mut self, sort: &str) {
+        self.event("session.status", json!({ "status": { "type": sort } }));
+        if sort == "idle" {
+            self.event("session.idle", json!({}));
+        }
+    }
+
+    fn permission(&mut self, id: &str) {
+        self.event("permission.asked", asks(id));
+    }
+
+    /// Our prompt is at work.
+    fn at_work() -> Self {
+        let mut stage = Self::open();
+        stage.rig.prompt(7, "s", "do it");
+        stage.serve();
+        stage.user("m1", "do it");
+        stage.status("busy");
+        stage.assistant("m2", false);
+        assert!(stage.rig.said().is_empty(), "our own words are told by the gateway");
+        stage
+    }
+
+    fn told(&mut self) -> Vec<String> {
+        self.rig.said().iter().map(tell).collect()
+    }
+}
+
+fn asks(id: &str) -> Value {
+    json!({ "id": id, "sessionID": "s", "permission": "bash", "patterns": ["touch x"], "metadata": { "command": "touch x" },
+        "always": ["touch *"], "tool": { "messageID": "m2", "callID": "c1" } })
+}
+
+fn tell(said: &Said) -> String {
+    match said {
+        Said::Event { draft, .. } => {
+            let body = parsed(&draft.body);
+            let text = body["content"]["text"].as_str().or(body["code"].as_str()).or(body["status"].as_str());
+            format!("{} {}", draft.kind.as_str(), text.unwrap_or_default()).trim().to_owned()
+        }
+        Said::Ready { .. } => "ready".into(),
+        Said::Failed { message } => format!("failed {message}"),
+        Said::Opened { how, .. } => format!("opened {how:?}"),
+        Said::NotOpened { error, .. } => format!("not opened: {}", error.message),
+        Said::Asked { ask, .. } => format!("asked {}", ask.key.0),
+        Said::TakenBack { key, elsewhere, .. } => match elsewhere {
+            Some(e) => format!("taken back {} by {} {:?}", key.0, e.by, e.option_id),
+            None => format!("taken back {}", key.0),
+        },
+        Said::AnswerLost { key, elsewhere: e, .. } => format!("answer lost {} to {} {:?}", key.0, e.by, e.option_id),
+        Said::Began { .. } => "began".into(),
+        Said::Done { end, .. } => format!("done {:?}", end.status),
+        Said::Ended { ticket, end, .. } => {
+            format!("ended {} {:?} {}", ticket.0, end.status, end.message.as_deref().unwrap_or_default()).trim().into()
+        }
+        Said::Found { native, title, .. } => format!("found {} {}", native.as_str(), title.as_deref().unwrap_or("-")),
+        Said::Replied { reply, .. } => format!("replied {}", reply.is_ok()),
+    }
+}
+
+fn resume(stage: &mut Stage, known: bool) {
+    let resume = Some(Resume { native: "s".into(), known });
+    stage.rig.tell(Command::Open { ticket: Ticket(1), cwd: "/w".into(), resume });
+}
+
+fn message(id: &str, role: &str, complete: bool, parts: Value) -> Value {
+    let mut time = json!({ "created": 1 });
+    if complete {
+        time["completed"] = 2.into();
+    }
+    json!({ "info": { "id": id, "role": role, "sessionID": "s", "time": time }, "parts": parts })
+}
+
+fn text_part(id: &str, message: &str, text: &str, over: bool) -> Value {
+    let time = if over { json!({ "start": 1, "end": 2 }) } else { json!({ "start": 1 }) };
+    json!({ "id": id, "messageID": message, "type": "text", "text": text, "time": time })
+}
+
+#[test]
+fn the_hello_reads_everything_and_says_who_it_is() {
+    let mut stage = Stage::new();
+    stage.serve();
+    assert_eq!(stage.told(), ["ready"]);
+    let made: Vec<&str> = stage.made.iter().map(|(what, _)| what.as_str()).collect();
+    assert!(made.contains(&"GET /session/status") && made.contains(&"GET /permission?directory=%2Fw"), "{made:?}");
+}
+
+#[test]
+fn a_server_that_wants_a_password_says_so_with_the_fix() {
+    let mut stage = Stage::new();
+    stage.set("GET /global/health", 401, json!({ "_tag": "UnauthorizedError" }));
+    stage.serve();
+    let Said::Failed { message } = stage.rig.one() else { panic!("not failed") };
+    assert!(message.contains("secret") && message.contains("OPENCODE_SERVER_PASSWORD"), "{message}");
+}
+
+#[test]
+fn a_look_that_failed_is_taken_again() {
+    let mut stage = Stage::new();
+    let fetch = stage.rig.fetches.pop_front().unwrap();
+    stage.rig.reply(&fetch, None);
+    stage.serve();
+    assert!(stage.told().is_empty(), "not ready yet");
+    assert_eq!(stage.rig.wakes, 1);
+    stage.rig.wake();
+    stage.serve();
+    assert_eq!(stage.told(), ["ready"]);
+}
+
+#[test]
+fn a_prompt_streams_and_ends() {
+    let mut stage = Stage::at_work();
+    assert_eq!(stage.made[0].0, "POST /session/s/prompt_async?directory=%2Fw");
+    assert_eq!(stage.made[0].1, json!({ "parts": [{ "type": "text", "text": "do it" }] }));
+    stage.text("m2", "t", "", false);
+    stage.delta("m2", "t", "Hel");
+    stage.delta("m2", "t", "lo ");
+    stage.text("m2", "t", "Hello you", true);
+    stage.assistant("m2", true);
+    stage.status("idle");
+    let told = stage.told();
+    assert_eq!(
+        told,
+        ["agent_message_chunk Hel", "agent_message_chunk lo", "agent_message_chunk you", "ended 7 Completed"]
+    );
+    stage.event("message.updated", json!({ "info": { "id": "m1", "role": "user", "sessionID": "s", "summary": {} } }));
+    assert!(stage.told().is_empty(), "what comes after the end is no news");
+}
+
+#[test]
+fn an_idle_of_earlier_work_does_not_end_a_prompt() {
+    let mut stage = Stage::open();
+    stage.rig.prompt(7, "s", "do it");
+    stage.serve();
+    stage.status("idle");
+    assert!(stage.told().is_empty());
+    stage.user("m1", "do it");
+    stage.status("busy");
+    stage.status("idle");
+    assert_eq!(stage.told(), ["ended 7 Completed"]);
+}
+
+#[test]
+fn work_of_another_client_is_told_with_its_words() {
+    let mut stage = Stage::open();
+    stage.user("m1", "by another");
+    assert!(stage.told().is_empty(), "whether work follows is not known yet");
+    stage.status("busy");
+    stage.assistant("m2", false);
+    stage.text("m2", "t", "", false);
+    stage.delta("m2", "t", "yes");
+    stage.assistant("m2", true);
+    stage.status("idle");
+    assert_eq!(stage.told(), ["began", "user_message_chunk by another", "agent_message_chunk yes", "done Completed"]);
+}
+
+#[test]
+fn words_without_work_are_told_all_the_same() {
+    let mut stage = Stage::open();
+    stage.user("m1", "only said");
+    stage.rig.wake();
+    assert_eq!(stage.told(), ["user_message_chunk only said"]);
+}
+
+#[test]
+fn a_tool_is_told_from_its_beginning_to_its_end() {
+    let mut stage = Stage::at_work();
+    let tool = |state: Value| json!({ "part": { "id": "x", "messageID": "m2", "type": "tool", "tool": "bash", "callID": "c1", "state": state } });
+    let input = json!({ "command": "touch x" });
+    stage.event("message.part.updated", tool(json!({ "status": "pending", "input": {} })));
+    stage.event("message.part.updated", tool(json!({ "status": "running", "input": input })));
+    stage.event("message.part.updated", tool(json!({ "status": "running", "input": input })));
+    let done = json!({ "status": "completed", "input": input, "output": "fine", "title": "touch x",
+        "metadata": { "filediff": { "file": "/w/x", "before": "a", "after": "b" } } });
+    stage.event("message.part.updated", tool(done));
+    let said = stage.rig.said();
+    assert_eq!(
+        said.iter().map(tell).collect::<Vec<_>>(),
+        ["tool_call pending", "tool_call_update in_progress", "tool_call_update completed"]
+    );
+    let Said::Event { draft, .. } = &said[2] else { panic!() };
+    assert!(draft.tool.as_ref().unwrap().over);
+    let body = parsed(&draft.body);
+    assert_eq!(body["content"][0], json!({ "type": "diff", "path": "/w/x", "oldText": "a", "newText": "b" }));
+    assert_eq!(body["content"][1]["content"]["text"], "fine");
+}
+
+#[test]
+fn a_permission_is_answered_by_its_route() {
+    let mut stage = Stage::at_work();
+    stage.set("POST /permission/per_1/reply", 200, json!(true));
+    stage.permission("per_1");
+    let ask = stage.rig.ask();
+    assert!(ask.allow_reason);
+    let options: Vec<_> = ask.options.iter().map(|option| (option.id.as_str(), option.kind)).collect();
+    assert_eq!(options, [("once", Choice::AllowOnce), ("always", Choice::AllowAlways), ("reject", Choice::RejectOnce)]);
+    let reason = Some("not today".to_owned());
+    stage.rig.answer("per_1", Decision::Option { id: "reject".into(), kind: Choice::RejectOnce, reason });
+    // The stream tells of our own answer before its reply.
+    stage.event("permission.replied", json!({ "requestID": "per_1", "reply": "reject" }));
+    stage.serve();
+    assert_eq!(stage.told(), Vec::<String>::new());
+    let (what, body) = stage.made.last().unwrap();
+    assert_eq!(what, "POST /permission/per_1/reply?directory=%2Fw");
+    assert_eq!(*body, json!({ "reply": "reject", "message": "not today" }));
+}
+
+#[test]
+fn other_generations_have_other_routes() {
+    for (missing, status) in [(PAGE.to_owned(), 200), ("Not Found".to_owned(), 404)] {
+        let mut stage = Stage::at_work();
+        stage.replies.insert("POST /permission/per_1/reply".into(), (status, missing));
+        stage.set("POST /session/s/permissions/per_1", 200, json!(true));
+        stage.permission("per_1");
+        stage.rig.said();
+        stage.rig.answer("per_1", choose("once", Choice::AllowOnce));
+        stage.serve();
+        assert!(stage.told().is_empty());
+        assert_eq!(stage.made.last().unwrap().1, json!({ "response": "once" }));
+    }
+    let mut stage = Stage::at_work();
+    stage.replies.insert("POST /api/session/s/permission/per_1/reply".into(), (204, String::new()));
+    let asked = json!({ "id": "per_1", "action": "bash", "resources": ["touch x"], "save": ["touch *"],
+        "source": { "type": "tool", "messageID": "m2", "callID": "c1" } });
+    stage.event("permission.v2.asked", asked);
+    assert_eq!(stage.rig.ask().tool_call_id.as_deref(), Some("c1"));
+    stage.rig.answer("per_1", choose("always", Choice::AllowAlways));
+    stage.serve();
+    assert!(stage.told().is_empty());
+    assert_eq!(stage.made.last().unwrap().1, json!({ "reply": "always" }));
+    let mut stage = Stage::at_work();
+    stage.permission("per_1");
+    stage.rig.said();
+    stage.rig.answer("per_1", choose("once", Choice::AllowOnce));
+    stage.serve();
+    assert_eq!(stage.told(), ["error answer_not_taken"], "no route at all is said aloud");
+}
+
+#[test]
+fn whoever_is_first_there_wins() {
+    let mut stage = Stage::at_work();
+    stage.set("POST /permission/per_1/reply", 404, json!({ "_tag": "PermissionNotFoundError", "requestID": "per_1" }));
+    stage.permission("per_1");
+    stage.permission("per_2");
+    assert_eq!(stage.told(), ["asked per_1", "asked per_2"]);
+    stage.rig.answer("per_1", choose("once", Choice::AllowOnce));
+    stage.event("permission.replied", json!({ "requestID": "per_1", "reply": "reject" }));
+    stage.serve();
+    stage.event("permission.replied", json!({ "requestID": "per_2", "reply": "always" }));
+    assert_eq!(
+        stage.told(),
+        [
+            "answer lost per_1 to another client of OpenCode Some(\"reject\")",
+            "taken back per_2 by another client of OpenCode Some(\"always\")"
+        ]
+    );
+    stage.permission("per_2");
+    assert!(stage.told().is_empty(), "what is over is not asked again");
+}
+
+#[test]
+fn what_our_answer_takes_along_is_not_another_clients() {
+    let mut stage = Stage::at_work();
+    stage.set("POST /permission/per_1/reply", 200, json!(true));
+    stage.permission("per_1");
+    stage.permission("per_2");
+    stage.rig.said();
+    stage.rig.answer("per_1", choose("reject", Choice::RejectOnce));
+    stage.event("permission.replied", json!({ "requestID": "per_1", "reply": "reject" }));
+    stage.event("permission.replied", json!({ "requestID": "per_2", "reply": "reject" }));
+    stage.serve();
+    assert_eq!(stage.told(), ["taken back per_2 by OpenCode, by the answer to another question Some(\"reject\")"]);
+}
+
+#[test]
+fn a_cancel_ends_when_the_server_has_tidied_up() {
+    let mut stage = Stage::at_work();
+    stage.permission("per_1");
+    stage.rig.said();
+    stage.rig.cancel(7, "s");
+    stage.serve();
+    assert_eq!(stage.made.last().unwrap().0, "POST /session/s/abort?directory=%2Fw");
+    stage.event(
+        "session.error",
+        json!({ "error": { "name": "MessageAbortedError", "data": { "message": "Aborted" } } }),
+    );
+    stage.status("idle");
+    // It says so twice; only by the second is it true.
+    assert!(stage.told().is_empty());
+    stage.assistant("m2", true);
+    stage.status("idle");
+    assert_eq!(stage.told(), ["taken back per_1", "ended 7 Cancelled"]);
+    // It goes on being listed.
+    stage.set("GET /permission", 200, json!([asks("per_1")]));
+    stage.rig.lose();
+    stage.rig.connect();
+    stage.serve();
+    assert_eq!(stage.told(), ["ready"]);
+}
+
+#[test]
+fn an_error_of_the_run_is_its_end() {
+    let mut stage = Stage::at_work();
+    stage.event("session.status", json!({ "status": { "type": "retry", "attempt": 1, "message": "busy", "next": 5 } }));
+    stage.event("session.error", json!({ "error": { "name": "APIError", "data": { "message": "no credit" } } }));
+    stage.status("idle");
+    assert_eq!(stage.told(), ["error retry", "ended 7 Error no credit"]);
+    stage.replies.insert(
+        "POST /session/s/prompt_async".into(),
+        (404, r#"{"name":"NotFoundError","data":{"message":"gone"}}"#.into()),
+    );
+    stage.rig.prompt(8, "s", "again");
+    stage.serve();
+    assert_eq!(stage.told(), ["ended 8 Error OpenCode did not take the prompt: gone"]);
+}
+
+#[test]
+fn questions_go_back_together() {
+    let mut stage = Stage::at_work();
+    stage.set("POST /question/q/reply", 200, json!(true));
+    stage.set("POST /question/q/reject", 200, json!(true));
+    let asked = |id: &str| {
+        let option = |label: &str| json!({ "label": label, "description": "" });
+        json!({ "id": id, "questions": [
+            { "question": "Which?", "header": "W", "options": [option("A"), option("B")] },
+            { "question": "What else?", "header": "E", "options": [option("C"), option("D")], "multiple": true },
+        ] })
+    };
+    stage.event("question.asked", asked("q"));
+    assert_eq!(stage.told(), ["asked q#0", "asked q#1"]);
+    stage.rig.answer("q#1", Decision::Ids(vec!["C".into(), "D".into()]));
+    assert!(stage.rig.fetches.is_empty(), "the other one is missing");
+    stage.rig.answer("q#0", Decision::Ids(vec!["B".into()]));
+    stage.serve();
+    assert_eq!(stage.made.last().unwrap().1, json!({ "answers": [["B"], ["C", "D"]] }));
+    assert!(stage.told().is_empty());
+    stage.set("POST /question/r/reject", 200, json!(true));
+    stage.event("question.asked", asked("r"));
+    stage.rig.said();
+    stage.rig.answer("r#0", Decision::Ids(Vec::new()));
+    stage.serve();
+    assert_eq!(stage.told(), ["taken back r#1"], "one refusal is a refusal of all");
+    stage.event("question.asked", asked("o"));
+    stage.event("question.replied", json!({ "requestID": "o", "answers": [["A"], ["C"]] }));
+    assert_eq!(stage.told().len(), 4);
+}
+
+#[test]
+fn a_busy_session_is_found_and_its_past_told_once() {
+    let mut stage = Stage::new();
+    stage.set(
+        "GET /experimental/session",
+        200,
+        json!([{ "id": "s", "directory": "/w", "title": "T", "time": { "updated": 1 } }]),
+    );
+    stage.set("GET /session/status", 200, json!({ "s": { "type": "busy" } }));
+    stage.set("GET /permission", 200, json!([asks("per_old"), asks("per_1")]));
+    let mut old = asks("per_old");
+    old["tool"]["messageID"] = "m0".into();
+    stage.set("GET /permission", 200, json!([old, asks("per_1")]));
+    let past = json!([
+        message("m", "user", false, json!([text_part("mp", "m", "before", true)])),
+        message("m0", "assistant", true, json!([text_part("t0", "m0", "told", true)])),
+        message("m1", "user", false, json!([text_part("m1p", "m1", "now", true)])),
+        message("m2", "assistant", false, json!([text_part("t", "m2", "", false)])),
+    ]);
+    stage.set("GET /session/s/message", 200, past);
+    stage.serve();
+    assert_eq!(stage.told(), ["ready", "found s T"]);
+    // What is said before it is open waits, and is not lost.
+    stage.delta("m2", "t", "middle ");
+    stage.text("m2", "t2", "", false);
+    stage.delta("m2", "t2", "whole");
+    assert!(stage.told().is_empty());
+    resume(&mut stage, false);
+    stage.serve();
+    let told = stage.told();
+    assert_eq!(
+        told,
+        [
+            "opened Resumed",
+            "user_message_chunk before",
+            "agent_message_chunk told",
+            "began",
+            "user_message_chunk now",
+            "error gap",
+            "agent_message_chunk whole",
+            "asked per_1",
+        ]
+    );
+    stage.text("m2", "t", "start middle end", true);
+    stage.text("m2", "t2", "whole", true);
+    stage.status("idle");
+    assert_eq!(stage.told(), ["agent_message_chunk start middle end", "taken back per_1", "done Completed"]);
+}
+
+#[test]
+fn a_session_that_starts_work_later_is_found() {
+    let mut stage = Stage::new();
+    stage.serve();
+    stage.rig.said();
+    stage.event("session.created", json!({ "info": { "id": "s", "title": "T" } }));
+    assert!(stage.told().is_empty());
+    stage.status("busy");
+    assert_eq!(stage.told(), ["found s -"]);
+    stage.status("busy");
+    assert!(stage.told().is_empty(), "once");
+}
+
+#[test]
+fn a_known_past_is_not_told_again() {
+    let mut stage = Stage::new();
+    let past = json!([
+        message("m1", "user", false, json!([text_part("m1p", "m1", "before", true)])),
+        message("m2", "assistant", true, json!([text_part("t", "m2", "told", true)])),
+    ]);
+    stage.set("GET /session/s/message", 200, past);
+    stage.serve();
+    stage.rig.said();
+    resume(&mut stage, true);
+    stage.serve();
+    assert_eq!(stage.told(), ["opened Resumed"]);
+    stage.user("m3", "another");
+    stage.status("busy");
+    assert_eq!(stage.told(), ["began", "user_message_chunk another"]);
+}
+
+#[test]
+fn a_session_that_is_not_there_is_not_opened() {
+    let mut stage = Stage::new();
+    stage.set("GET /session/s", 404, json!({ "name": "NotFoundError", "data": { "message": "Session not found: s" } }));
+    stage.serve();
+    stage.rig.said();
+    resume(&mut stage, false);
+    stage.serve();
+    assert_eq!(stage.told(), ["not opened: OpenCode has no such session: Session not found: s"]);
+}
+
+#[test]
+fn after_a_gap_only_what_was_not_told_is_told() {
+    let mut stage = Stage::at_work();
+    stage.text("m2", "t", "", false);
+    stage.delta("m2", "t", "one ");
+    stage.permission("per_1");
+    stage.permission("per_2");
+    stage.rig.said();
+    stage.rig.lose();
+    stage.rig.connect();
+    let past = |over: bool| {
+        json!([
+            message("m1", "user", false, json!([text_part("m1p", "m1", "do it", true)])),
+            message(
+                "m2",
+                "assistant",
+                over,
+                json!([text_part("t", "m2", if over { "one two three" } else { "" }, over)])
+            ),
+        ])
+    };
+    stage.set("GET /session/s/message", 200, past(false));
+    stage.set("GET /session/status", 200, json!({ "s": { "type": "busy" } }));
+    stage.set("GET /permission", 200, json!([asks("per_2"), asks("per_3")]));
+    stage.delta("m2", "t", "three");
+    stage.serve();
+    assert_eq!(
+        stage.told(),
+        ["ready", "error gap", "taken back per_1 by another client of OpenCode None", "asked per_3"]
+    );
+    stage.text("m2", "t", "one two three", true);
+    assert_eq!(stage.told(), ["agent_message_chunk two three"]);
+    // And once more, over by the time that somebody listens again.
+    stage.rig.lose();
+    stage.set("GET /session/status", 200, json!({}));
+    stage.set("GET /permission", 200, json!([]));
+    stage.set("GET /session/s/message", 200, past(true));
+    stage.rig.connect();
+    stage.serve();
+    assert_eq!(stage.told(), ["ready", "taken back per_2", "taken back per_3", "ended 7 Completed"]);
+}
+
+#[test]
+fn a_prompt_that_got_lost_is_said_to_be() {
+    let mut stage = Stage::open();
+    stage.rig.prompt(7, "s", "do it");
+    let fetch = stage.rig.fetches.pop_front().unwrap();
+    stage.rig.lose();
+    stage.rig.connect();
+    stage.rig.reply(&fetch, None);
+    stage.serve();
+    assert_eq!(stage.told()[1..], ["ended 7 Error the connection was lost before OpenCode took the prompt"]);
+    // One that arrived all the same goes on.
+    stage.rig.prompt(8, "s", "do it");
+    let fetch = stage.rig.fetches.pop_front().unwrap();
+    stage.rig.lose();
+    stage.rig.connect();
+    stage.rig.reply(&fetch, None);
+    stage.set("GET /session/status", 200, json!({ "s": { "type": "busy" } }));
+    let past = json!([message("m9", "user", false, json!([text_part("m9p", "m9", "do it", true)]))]);
+    stage.set("GET /session/s/message", 200, past);
+    stage.serve();
+    stage.rig.wake();
+    stage.serve();
+    assert_eq!(stage.told(), ["ready"]);
+    stage.status("idle");
+    assert_eq!(stage.told(), ["ended 8 Completed"]);
+}
+
+#[test]
+fn a_server_that_was_started_again_has_ended_its_work() {
+    let mut stage = Stage::at_work();
+    stage.permission("per_1");
+    stage.rig.said();
+    stage.rig.lose();
+    let past = json!([
+        message("m1", "user", false, json!([text_part("m1p", "m1", "do it", true)])),
+        message("m2", "assistant", false, json!([])),
+    ]);
+    stage.set("GET /session/s/message", 200, past);
+    stage.rig.connect();
+    stage.serve();
+    assert_eq!(stage.told(), ["ready", "taken back per_1", "ended 7 Error OpenCode stopped in the middle of it"]);
+}
+
+#[test]
+fn an_answer_that_may_not_have_arrived_goes_out_again() {
+    let mut stage = Stage::at_work();
+    stage.permission("per_1");
+    stage.rig.said();
+    stage.rig.answer("per_1", choose("once", Choice::AllowOnce));
+    let fetch = stage.rig.fetches.pop_front().unwrap();
+    stage.rig.lose();
+    stage.rig.connect();
+    stage.rig.reply(&fetch, None);
+    stage.set("GET /session/status", 200, json!({ "s": { "type": "busy" } }));
+    stage.set("GET /permission", 200, json!([asks("per_1")]));
+    stage.set("POST /permission/per_1/reply", 200, json!(true));
+    stage.made.clear();
+    stage.serve();
+    stage.rig.wake();
+    stage.serve();
+    let answers = stage.made.iter().filter(|(what, _)| what.starts_with("POST /permission/per_1/reply")).count();
+    assert_eq!(answers, 1);
+    assert_eq!(stage.told(), ["ready"]);
+}
+
+#[test]
+fn models_are_listed_and_set() {
+    let mut stage = Stage::open();
+    stage.rig.call("s", "model.list", None);
+    let list = stage.rig.replied().unwrap();
+    assert_eq!(
+        list,
+        json!({ "provider": "opencode", "models": ["p/m"], "details": { "p/m": { "name": "M" } }, "current": "p/m" })
+    );
+    stage.rig.call("s", "model.set", Some(r#"{"name":"p/other"}"#));
+    assert!(stage.rig.replied().is_err());
+    stage.rig.call("s", "model.set", Some(r#"{"name":"p/m"}"#));
+    assert_eq!(stage.told(), ["config_option_update", "replied true"]);
+    stage.rig.prompt(7, "s", "do it");
+    stage.serve();
+    assert_eq!(stage.made.last().unwrap().1["model"], json!({ "providerID": "p", "modelID": "m" }));
+    stage.set("GET /session/s/todo", 200, json!([]));
+    stage.rig.call("s", "session.todo", None);
+    stage.serve();
+    assert_eq!(stage.rig.replied().unwrap(), json!([]));
+    stage.rig.call("s", "session.delete", None);
+    assert!(stage.rig.replied().is_err());
+}
+
+#[test]
+fn a_prompt_is_carried_whole() {
+    let mut stage = Stage::open();
+    let content = [
+        r#"{"type":"text","text":"see"}"#,
+        r#"{"type":"image","mimeType":"image/png","data":"AAAA"}"#,
+        r#"{"type":"resource_link","uri":"file:///w/x.rs","name":"x.rs"}"#,
+        r#"{"type":"resource","resource":{"uri":"u","text":"inside"}}"#,
+    ];
+    let content = content.map(raw).to_vec();
+    stage.rig.tell(Command::Prompt { ticket: Ticket(7), native: "s".into(), content });
+    stage.serve();
+    assert_eq!(
+        stage.made.last().unwrap().1["parts"],
+        json!([
+            { "type": "text", "text": "see" },
+            { "type": "file", "mime": "image/png", "url": "data:image/png;base64,AAAA" },
+            { "type": "file", "mime": "text/plain", "filename": "x.rs", "url": "file:///w/x.rs" },
+            { "type": "text", "text": "inside" },
+        ])
+    );
+}
+
+#[test]
+fn other_things_that_happen_are_told_too() {
+    let mut stage = Stage::at_work();
+    stage.event("todo.updated", json!({ "todos": [{ "content": "a", "status": "in_progress", "priority": "high" }] }));
+    stage.event("session.updated", json!({ "info": { "id": "s", "title": "Better" } }));
+    stage.event("session.updated", json!({ "info": { "id": "s", "title": "Better" } }));
+    let finish = json!({ "id": "f", "messageID": "m2", "type": "step-finish", "tokens": { "input": 10, "output": 5 } });
+    stage.event("message.part.updated", json!({ "part": finish }));
+    stage.event("session.compacted", json!({}));
+    let said = stage.rig.said();
+    let told: Vec<_> = said.iter().map(tell).collect();
+    assert_eq!(told, ["plan", "session_info_update", "usage_update", "raw"]);
+    let Said::Event { draft, .. } = &said[2] else { panic!() };
+    assert_eq!(parsed(&draft.body), json!({ "sessionUpdate": "usage_update", "used": 15, "size": 1000 }));
+    stage.rig.feed(&b"{\"payload\":{\"type\":\"plugin.added\",\"properties\":{\"id\":\"x\"}}}"[..]);
+    stage.rig.feed(&b"{\"payload\":{\"type\":\"sync\",\"syncEvent\":{}}}"[..]);
+    assert!(stage.told().is_empty(), "the server's own affairs, and the same again");
+    stage.rig.feed(&b"{}"[..]);
+    assert!(matches!(stage.rig.one(), Said::Event { native: None, draft } if draft.kind == Kind::Raw));
+}
+
+#[test]
+fn a_deleted_session_ends_its_work() {
+    let mut stage = Stage::at_work();
+    stage.event("session.deleted", json!({ "info": { "id": "s" } }));
+    assert_eq!(stage.told(), ["ended 7 Error the session was deleted in OpenCode", "error session_deleted"]);
+}
+
+#[test]
+fn nothing_is_promised_while_there_is_no_connection() {
+    let mut stage = Stage::open();
+    stage.rig.lose();
+    stage.rig.open(2);
+    stage.rig.prompt(3, "s", "x");
+    stage.rig.call("s", "model.list", None);
+    assert_eq!(
+        stage.told(),
+        ["not opened: OpenCode is not connected", "ended 3 Error OpenCode is not connected", "replied false"]
+    );
+}
+
+/// The text that was told, of one kind.
+fn told_text(said: &[Said], kind: Kind) -> String {
+    let text = |said: &Said| match said {
+        Said::Event { draft, .. } if draft.kind == kind => {
+            parsed(&draft.body)["content"]["text"].as_str().map(str::to_owned)
+        }
+        _ => None,
+    };
+    said.iter().filter_map(text).collect()
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_nothing_or_something_said(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        // The rig holds every body to one line of JSON.
+        Stage::at_work().rig.feed(bytes);
+    }
+
+    #[test]
+    fn any_event_of_any_shape_is_survived(
+        sort in prop::sample::select(vec![
+            "session.status", "session.idle", "session.error", "session.updated", "session.deleted", "message.updated",
+            "message.part.updated", "message.part.delta", "permission.asked", "permission.updated", "permission.replied",
+            "question.asked", "question.replied", "todo.updated", "nonsense",
+        ]),
+        names in prop::collection::vec(prop::sample::select(vec![
+            "part", "info", "status", "error", "todos", "diff", "requestID", "reply", "delta", "messageID", "partID",
+            "field", "id", "questions", "permission", "tool", "metadata",
+        ]), 0..6),
+        values in prop::collection::vec(prop::sample::select(vec![
+            "null", "7", "\"t\"", "\"m2\"", "[]", "{}", "{\"id\":\"t\",\"messageID\":\"m2\",\"type\":\"text\",\"text\":\"x\\n\"}",
+            "{\"id\":\"t\",\"messageID\":\"m2\",\"type\":\"tool\",\"callID\":\"c\",\"state\":{\"status\":7}}",
+            "{\"type\":\"retry\"}", "{\"id\":\"m2\",\"role\":\"user\"}", "[{\"question\":\"q\"}]", "[[[]]]",
+        ]), 6),
+    ) {
+        let mut properties = serde_json::Map::new();
+        for (name, value) in names.iter().zip(&values) {
+            properties.insert((*name).into(), serde_json::from_str(value).unwrap());
+        }
+        let mut stage = Stage::at_work();
+        stage.event(sort, Value::Object(properties));
+        stage.serve();
+        stage.status("idle");
+    }
+
+    #[test]
+    fn any_reply_is_survived(body in prop_oneof![".{0,60}", Just("[{}]".to_owned()), Just("[[]]".to_owned()),
+        Just("{\"s\":7}".to_owned()), Just("[{\"info\":{},\"parts\":{}}]".to_owned())], status in 100u16..600)
+    {
+        let mut stage = Stage::new();
+        let keys: Vec<String> = stage.replies.keys().cloned().collect();
+        for key in keys {
+            stage.replies.insert(key, (status, body.clone()));
+        }
+        stage.serve();
+        resume(&mut stage, false);
+        stage.serve();
+    }
+
+    #[test]
+    fn deltas_in_any_split_are_the_same_text(
+        text in "\\PC{0,60}", cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..8),
+        whole_at in prop::option::of(any::<prop::sample::Index>()), lost in any::<bool>(),
+    ) {
+        let mut stage = Stage::at_work();
+        stage.text("m2", "t", "", false);
+        let mut at: Vec<usize> = cuts.iter().map(|cut| cut.index(text.len() + 1)).filter(|&cut| text.is_char_boundary(cut)).collect();
+        at.extend([0, text.len()]);
+        at.sort_unstable();
+        let pieces: Vec<&str> = at.windows(2).map(|pair| &text[pair[0]..pair[1]]).collect();
+        let whole_at = whole_at.map(|index| index.index(pieces.len()));
+        let mut so_far = String::new();
+        for (number, piece) in pieces.iter().enumerate() {
+            so_far.push_str(piece);
+            if !piece.is_empty() {
+                stage.delta("m2", "t", piece);
+            }
+            if whole_at == Some(number) {
+                if lost {
+                    stage.rig.lose();
+                    stage.rig.connect();
+                    stage.set("GET /session/status", 200, json!({ "s": { "type": "busy" } }));
+                    stage.set("GET /session/s/message", 200, json!([
+                        message("m1", "user", false, json!([text_part("m1p", "m1", "do it", true)])),
+                        message("m2", "assistant", false, json!([text_part("t", "m2", "", false)])),
+                    ]));
+                    stage.serve();
+                } else {
+                    // Older servers tell the whole text so far.
+                    stage.text("m2", "t", &so_far, false);
+                }
+            }
+        }
+        stage.text("m2", "t", &text, true);
+        stage.text("m2", "t", &text, true);
+        prop_assert_eq!(told_text(&stage.rig.said(), Kind::AgentMessageChunk), text);
+    }
+}
