@@ -259,7 +259,7 @@ pub(super) fn slice(frame: &Bytes, raw: &RawValue) -> Bytes {
 }
 
 /// `value` as one frame: a line with its end, whatever line breaks the JSON in it holds.
-fn line(value: &impl Serialize) -> Bytes {
+pub(super) fn line(value: &impl Serialize) -> Bytes {
     // Our own types hold nothing that cannot be written as JSON.
     let mut json = serde_json::to_string(value).unwrap_or_default();
     if broken(&json) {

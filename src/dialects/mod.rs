@@ -14,6 +14,7 @@ use crate::model::{Decision, Item, Kind, NativeId, Offer, RequestType, RunStatus
 
 mod acp;
 mod codelia;
+mod codex;
 mod jsonrpc;
 mod opencode;
 #[cfg(test)]
@@ -466,7 +467,8 @@ pub struct Resume {
 pub type Make = fn(&RuntimeSpec) -> Box<dyn Dialect>;
 
 /// Every dialect that a runtime can speak.
-pub const TABLE: &[(&str, Make)] = &[("acp", acp::make), ("codelia", codelia::make), ("opencode", opencode::make)];
+pub const TABLE: &[(&str, Make)] =
+    &[("acp", acp::make), ("codelia", codelia::make), ("codex", codex::make), ("opencode", opencode::make)];
 
 /// The maker of the dialect with this name.
 pub fn find(name: &str) -> Option<Make> {

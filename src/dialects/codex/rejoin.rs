@@ -1,0 +1,299 @@
+//! Conversations joined: opened new, opened again, or joined again after the connection was lost.
+//!
+//! `thread/resume` tells the newest turns with all their items, but for the text of a message under way, and the events
+//! that follow it follow without a hole. So what it tells is the past, or what was missed.
+
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::super::jsonrpc::{INTERNAL, object};
+use super::super::{Draft, Fault, Opening, Outbox, Said};
+use super::{
+    Codex, End, OTHER, Pending, SETTLE, Thread, ThreadHead, Turn, TurnHead, UNSURE, Want, items, mark, trouble,
+};
+use crate::model::{NativeId, RunStatus, Ticket};
+
+/// Turns that are asked for when a thread is joined. Of a longer conversation that the log does not know the older ones are
+/// not told, which is said; of one that it knows only those since the connection was lost are looked for.
+const TURNS_MAX: u32 = 100;
+
+/// What `thread/start` and `thread/resume` come to.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Joined<'a> {
+    #[serde(borrow)]
+    thread: &'a RawValue,
+    #[serde(borrow)]
+    model: Option<&'a RawValue>,
+    #[serde(borrow)]
+    model_provider: Option<&'a RawValue>,
+    #[serde(borrow)]
+    initial_turns_page: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Page<'a> {
+    #[serde(borrow)]
+    data: Vec<&'a RawValue>,
+    #[serde(borrow)]
+    next_cursor: Option<&'a RawValue>,
+}
+
+/// The turns of a thread, oldest first, and whether there are older ones.
+fn turns<'a>(joined: &Joined<'a>, head: &ThreadHead<'a>) -> (Vec<TurnHead<'a>>, bool) {
+    let (raw, more) = match joined.initial_turns_page.and_then(object::<Page<'_>>) {
+        Some(Page { mut data, next_cursor }) => {
+            data.reverse();
+            (data, next_cursor.is_some_and(|cursor| cursor.get() != "null"))
+        }
+        // An older server tells all of them.
+        None => (head.turns.and_then(|turns| serde_json::from_str(turns.get()).ok()).unwrap_or_default(), false),
+    };
+    (raw.into_iter().filter_map(object).collect(), more)
+}
+
+/// Whether the turn holds the prompt that was marked so.
+fn holds(turn: &TurnHead<'_>, mark: &str) -> bool {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Marked {
+        client_id: Option<String>,
+    }
+    let marked = |item: &&RawValue| object::<Marked>(item).is_some_and(|item| item.client_id.as_deref() == Some(mark));
+    turn.items().iter().any(marked)
+}
+
+/// Whether an item in a list is told whole; one of a turn that is over is.
+fn whole(item: &RawValue, over: bool) -> bool {
+    #[derive(Deserialize)]
+    struct Standing {
+        status: Option<String>,
+    }
+    over || object::<Standing>(item).is_none_or(|item| item.status.as_deref() != Some("inProgress"))
+}
+
+/// What a turn's items come to, each with its own bytes.
+fn told(thread: &mut Thread, turn: &TurnHead<'_>, over: bool, mine: Option<&str>) -> Vec<Draft> {
+    let mut drafts = Vec::new();
+    let mut echoed = false;
+    for item in turn.items() {
+        let bytes = Bytes::copy_from_slice(item.get().as_bytes());
+        match thread.items.read(item, whole(item, over), mine, &mut echoed, &bytes) {
+            Ok(more) => drafts.extend(more),
+            Err(reason) => drafts.push(Draft::raw(bytes, reason)),
+        }
+    }
+    drafts
+}
+
+impl Codex {
+    /// Asks for a thread and its newest turns.
+    pub(super) fn resume(&mut self, pending: Pending, native: &NativeId, out: &mut Outbox) {
+        let page = serde_json::json!({ "limit": TURNS_MAX, "sortDirection": "desc", "itemsView": "full" });
+        let params = serde_json::json!({ "threadId": native, "excludeTurns": true, "initialTurnsPage": page });
+        self.request(pending, "thread/resume", &params, out);
+    }
+
+    /// A session was opened.
+    pub(super) fn opened(&mut self, frame: &Bytes, ticket: u64, want: Want, result: &RawValue, out: &mut Outbox) {
+        let ticket = Ticket(ticket);
+        let read =
+            object::<Joined<'_>>(result).and_then(|joined| Some((object::<ThreadHead<'_>>(joined.thread)?, joined)));
+        let Some((head, joined)) = read else {
+            let error = Fault::new(INTERNAL, "Codex opened a conversation without a name");
+            return out.said.push(Said::NotOpened { ticket, error });
+        };
+        let native = NativeId::from(head.id.as_str());
+        let mut thread = Thread {
+            model: super::text(joined.model),
+            provider: super::text(joined.model_provider),
+            ..Thread::default()
+        };
+        let (turns, more) = turns(&joined, &head);
+        let known = want.resume.as_ref().is_some_and(|(_, known)| *known);
+        let mut drafts = Vec::new();
+        if let Some(name) = head.name() {
+            drafts.push(Draft { native: Some(frame.clone()), ..items::titled(Some(name)) });
+        }
+        if more && !known {
+            let message = format!("older turns of this conversation are not told: only the last {TURNS_MAX} are");
+            drafts.push(trouble("gap", &message, None));
+        }
+        let mut running = None;
+        for turn in &turns {
+            thread.last = Some(turn.id.clone());
+            let Some(end) = turn.end(None) else {
+                running = Some(turn);
+                continue;
+            };
+            if known {
+                continue;
+            }
+            drafts.extend(told(&mut thread, turn, true, None));
+            thread.items.next_turn();
+            if let (RunStatus::Error, Some(message)) = (end.status, end.message) {
+                drafts.push(trouble("turn_failed", &message, None));
+            }
+        }
+        let how = if want.resume.is_some() { Opening::Resumed } else { Opening::New };
+        self.state.found.remove(&native);
+        self.state.helpers.remove(&native);
+        let mut present = Vec::new();
+        if let Some(turn) = running {
+            // Of a turn that the log knows, what was over is in it.
+            let all = told(&mut thread, turn, false, None);
+            present =
+                all.into_iter().filter(|draft| !known || draft.tool.as_ref().is_some_and(|tool| !tool.over)).collect();
+            thread.turn = Some(Turn { id: Some(turn.id.clone()), began: true, ..Turn::default() });
+        }
+        self.state.threads.insert(native.clone(), thread);
+        out.said.push(Said::Opened { ticket, native: native.clone(), drafts, how });
+        if running.is_some() {
+            out.said.push(Said::Began { native: native.clone(), by: OTHER.into() });
+        }
+        for draft in present {
+            self.event(&native, draft, out);
+        }
+    }
+
+    /// A thread is listened to again: what was missed is told.
+    pub(super) fn rejoined(&mut self, frame: &Bytes, native: &NativeId, result: &RawValue, out: &mut Outbox) {
+        let read =
+            object::<Joined<'_>>(result).and_then(|joined| Some((object::<ThreadHead<'_>>(joined.thread)?, joined)));
+        let Some((head, joined)) = read else {
+            let fault = Fault::new(INTERNAL, "Codex's reply cannot be understood");
+            return self.not_rejoined(frame, native, &fault, out);
+        };
+        let Some(thread) = self.state.threads.get(native) else { return };
+        let (turns, more) = turns(&joined, &head);
+        let last = thread.last.clone();
+        let start = turns.iter().position(|turn| Some(&turn.id) == last.as_ref());
+        if start.is_none() && more {
+            let message =
+                "more happened while the gateway was not connected than Codex tells of: some of it is missing";
+            self.event(native, trouble("gap", message, None), out);
+        }
+        for turn in turns.iter().skip(start.unwrap_or_default()) {
+            self.missed(native, turn, out);
+        }
+        // A prompt that Codex never took, or a turn that it does not remember.
+        let thread = self.state.threads.get(native);
+        let lost = thread
+            .and_then(|thread| thread.turn.as_ref())
+            .is_some_and(|now| now.id.is_none() || !turns.iter().any(|turn| now.id.as_deref() == Some(&turn.id)));
+        if lost {
+            self.give_up(native, "the connection to Codex was lost before it took the prompt", out);
+        }
+        self.settle_asks(native, &head, out);
+        let turn = self.state.threads.get(native).and_then(|thread| thread.turn.as_ref());
+        if turn.is_some_and(|turn| turn.cancel) {
+            self.interrupt(native, out);
+        }
+    }
+
+    /// One turn of those that may have been missed.
+    fn missed(&mut self, native: &NativeId, turn: &TurnHead<'_>, out: &mut Outbox) {
+        let Some(thread) = self.state.threads.get_mut(native) else { return };
+        let end = turn.end(None);
+        let now = thread.turn.as_mut();
+        let same = now.as_ref().is_some_and(|now| now.id.as_deref() == Some(&turn.id));
+        let ours = now.filter(|now| now.starting && now.ticket.is_some_and(|ticket| holds(turn, &mark(ticket))));
+        if let Some(ours) = ours {
+            ours.starting = false;
+            ours.early = None;
+            if !same {
+                ours.id = Some(turn.id.clone());
+                thread.items.next_turn();
+            }
+        } else if !same {
+            if thread.last.as_deref() == Some(&turn.id) {
+                // It was over, and told, before.
+                return;
+            }
+            if thread.turn.as_ref().is_some_and(|now| now.id.is_some()) {
+                self.give_up(native, "Codex does not say how this ended", out);
+            }
+            self.pass_by(native, turn, out);
+            return;
+        }
+        thread.last = Some(turn.id.clone());
+        let mine = thread.turn.as_ref().and_then(|turn| turn.ticket).map(mark);
+        for draft in told(thread, turn, end.is_some(), mine.as_deref()) {
+            self.event(native, draft, out);
+        }
+        if let Some(end) = end {
+            if let Some(now) = self.state.threads.get_mut(native).and_then(|thread| thread.turn.as_mut()) {
+                now.starting = false;
+            }
+            self.finish(native, end, out);
+        }
+    }
+
+    /// A turn of another client's that began while nobody listened.
+    fn pass_by(&mut self, native: &NativeId, turn: &TurnHead<'_>, out: &mut Outbox) {
+        let Some(thread) = self.state.threads.get_mut(native) else { return };
+        // A prompt of ours that was on its way waits for its own turn.
+        let waiting = thread.turn.take();
+        thread.items.next_turn();
+        self.foreign(native, turn.id.clone(), out);
+        let Some(thread) = self.state.threads.get_mut(native) else { return };
+        let end = turn.end(None);
+        for draft in told(thread, turn, end.is_some(), None) {
+            self.event(native, draft, out);
+        }
+        match end {
+            Some(end) => {
+                self.finish(native, end, out);
+                if let Some(thread) = self.state.threads.get_mut(native) {
+                    thread.turn = waiting;
+                }
+            }
+            None => {
+                if let Some(ticket) = waiting.and_then(|turn| turn.ticket) {
+                    let message = "the connection to Codex was lost before it took the prompt".to_owned();
+                    let end = super::failed(message, None);
+                    out.said.push(Said::Ended { native: native.clone(), ticket: Ticket(ticket), end });
+                }
+            }
+        }
+    }
+
+    fn give_up(&mut self, native: &NativeId, why: &str, out: &mut Outbox) {
+        if let Some(now) = self.state.threads.get_mut(native).and_then(|thread| thread.turn.as_mut()) {
+            now.starting = false;
+        }
+        let end = End { status: RunStatus::Error, word: "lost".into(), message: Some(why.into()), native: None };
+        self.finish(native, end, out);
+    }
+
+    /// A thread could not be joined again.
+    pub(super) fn not_rejoined(&mut self, frame: &Bytes, native: &NativeId, fault: &Fault, out: &mut Outbox) {
+        let message = format!("Codex does not open this conversation again: {}", fault.message);
+        self.event(native, trouble("not_resumed", &message, Some(frame)), out);
+        self.give_up(native, &message, out);
+        let keys: Vec<_> =
+            self.state.asks.iter().filter(|(_, ask)| ask.native == *native).map(|(key, _)| key.clone()).collect();
+        for key in keys {
+            self.over(&key, None, out);
+        }
+    }
+
+    /// The questions of a thread that was joined again: those that still wait are sent again.
+    fn settle_asks(&mut self, native: &NativeId, head: &ThreadHead<'_>, out: &mut Outbox) {
+        let waits = head.status.is_some_and(|status| status.get().contains("waitingOn"));
+        let unsure = self.state.asks.iter_mut().filter(|(_, ask)| ask.native == *native && ask.stale == UNSURE);
+        let mut over = Vec::new();
+        for (key, ask) in unsure {
+            if waits {
+                ask.stale = SETTLE;
+            } else {
+                over.push(key.clone());
+            }
+        }
+        for key in over {
+            self.over(&key, Some(OTHER), out);
+        }
+    }
+}
