@@ -26,10 +26,10 @@ use tokio::sync::watch;
 
 use crate::auth::{Admin, Auth, AuthError, Grant, Target};
 use crate::config::Config;
-use crate::model::{Connect, Origin, RuntimeId, SessionId, Timestamp};
+use crate::model::{Connect, Origin, RuntimeId, RuntimeState, SessionId, Timestamp};
 use crate::router::{AppState, Hosts, Presets, Wish};
 use crate::runtimes::Runtimes;
-use crate::sessions::{Directory, Entry, Log, OpenSession, Retention, Rows, Rules};
+use crate::sessions::{Directory, Entry, Log, OpenSession, Refusal, Retention, Rows, Rules};
 use crate::store::{Durability, SqliteStore, StoreError};
 
 /// The file in the state's folder that says where the running gateway is.
@@ -189,8 +189,8 @@ impl Gateway {
         self.code.clone()
     }
 
-    /// Serves until `shutdown` resolves, then stops: nothing new is accepted, clients are told, runtimes are stopped and
-    /// what they last said is kept. Takes [`STOP_DEADLINE`] at most after that.
+    /// Serves until `shutdown` resolves, then stops: nothing new is accepted, clients are told, runtimes are stopped, or
+    /// left to the next gateway if they outlive this one, and what they last said is kept. Takes [`STOP_DEADLINE`] at most after that.
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
         let retaining = tokio::spawn(retain(self.state.directory.clone(), self.retention));
         let serving = tokio::spawn(router::serve(
@@ -272,18 +272,47 @@ fn attach(directory: &Directory, runtime: config::RuntimeConfig) {
     if let Connect::Command(command) = &runtime.spec.connect {
         tracing::info!(runtime_id = %id, program = command.first().map_or("", String::as_str), "starting a runtime");
     }
-    if let Err(error) = directory.launch(runtime.spec) {
-        return tracing::error!(runtime_id = %id, %error, "a runtime was not started");
-    }
-    if runtime.session {
+    let there = match directory.launch(runtime.spec.clone()) {
+        Ok(_) => false,
+        Err(Refusal::RuntimeExists(_)) => true,
+        Err(error) => return tracing::error!(runtime_id = %id, %error, "a runtime was not started"),
+    };
+    if there || runtime.session {
         let directory = directory.clone();
         tokio::spawn(async move {
+            if there {
+                // It outlived the last gateway. If it did so only to tell of its end, it is started now.
+                if lives(&directory, &id).await {
+                    return tracing::info!(runtime_id = %id, "the runtime still runs, with the settings it was started with");
+                }
+                if let Err(error) = directory.launch(runtime.spec) {
+                    return tracing::error!(runtime_id = %id, %error, "a runtime was not started");
+                }
+            }
+            if !runtime.session {
+                return;
+            }
             let open = OpenSession { runtime_id: id.clone(), cwd: None, title: runtime.title, native_id: None };
             match directory.begin(open).await {
                 Ok(session) => tracing::info!(runtime_id = %id, session_id = %session.session_id, "a session is open"),
                 Err(error) => tracing::error!(runtime_id = %id, %error, "the runtime opened no session"),
             }
         });
+    }
+}
+
+/// Waits until a runtime that was found again is ready or gone; says which.
+async fn lives(directory: &Directory, id: &RuntimeId) -> bool {
+    let mut changed = directory.runtimes_changed();
+    loop {
+        match directory.runtime(id).map(|info| info.state) {
+            Some(RuntimeState::Ready | RuntimeState::Restarting) => return true,
+            Some(RuntimeState::Exited) | None => return false,
+            Some(RuntimeState::Starting) => {}
+        }
+        if changed.changed().await.is_err() {
+            return true;
+        }
     }
 }
 

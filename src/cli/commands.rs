@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::args;
 use super::client::{Client, choose};
+use super::home::Home;
 use super::stream::{Begin, Heard, follow};
 use super::term::{Paint, clean, line};
 use super::view::{View, outcome};
@@ -458,12 +459,26 @@ pub(crate) async fn open(args: args::Open) -> Outcome {
 }
 
 pub(crate) async fn stop(args: args::Stop) -> Outcome {
-    let client = Client::find().await?;
+    let client = match Client::find().await {
+        Ok(client) => client,
+        // What outlived its gateway can be stopped without one.
+        Err(none) => return stop_left(&args.runtime).await.unwrap_or(Err(none)),
+    };
     let runtimes = client.runtimes().await?;
     let runtime = choose(runtimes, &args.runtime, |one| one.runtime_id.as_str(), "runtime", "`plexus ls` shows them")?;
     client.delete(&format!("/v1/runtimes/{}", runtime.runtime_id), "stopping the runtime").await?;
     print(&format!("stopped {}\n", runtime.runtime_id))?;
     Ok(0)
+}
+
+/// Stops a runtime that a gateway left; `None` if there is none of this name.
+async fn stop_left(runtime: &str) -> Option<Outcome> {
+    let (home, runtime) = (Home::find().ok()?, runtime.to_owned());
+    let (dir, name) = (home.dir().join(plexus::HOLDERS), runtime.clone());
+    match tokio::task::spawn_blocking(move || plexus::runtimes::stop_left(&dir, &name)).await.ok()?? {
+        Ok(()) => Some(print(&format!("stopped {}\n", line(&runtime, TITLE))).map(|()| 0)),
+        Err(why) => Some(Err(Failure::new(FAILURE, format!("stopping {}: {why}", line(&runtime, TITLE))).into())),
+    }
 }
 
 #[cfg(test)]

@@ -92,11 +92,26 @@ pub(crate) async fn serve(args: Serve) -> Outcome {
         }
     };
     tokio::select! {
-        () = &mut run => Ok(0),
+        () = &mut run => {
+            left_behind(&home);
+            Ok(0)
+        }
         () = end => {
             tracing::warn!("stopped at once");
             Ok(FAILURE)
         }
+    }
+}
+
+/// Says who goes on without the gateway: nobody is to be surprised by it.
+fn left_behind(home: &Home) {
+    let found = plexus::runtimes::held::look(&home.dir().join(plexus::HOLDERS));
+    let names: Vec<&str> = found.iter().filter(|found| !found.left).map(|found| found.runtime.as_str()).collect();
+    if !names.is_empty() {
+        tracing::info!(
+            runtimes = names.join(", "),
+            "still running: the next `plexus serve` goes on with them, `plexus stop NAME` ends one"
+        );
     }
 }
 

@@ -20,7 +20,7 @@ mod sse;
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -270,6 +270,22 @@ impl Runtimes {
             held.bye();
         });
     }
+}
+
+/// Stops a runtime that a gateway left, while none runs: `None` if there is none of this name in the folder. Blocks until
+/// it has ended.
+///
+/// # Errors
+/// In words: it does not answer, or does not end.
+pub fn stop_left(holders: &Path, runtime: &str) -> Option<Result<(), String>> {
+    let mut outcome = None;
+    for found in held::look(holders).into_iter().filter(|found| found.runtime == runtime && !found.left) {
+        match held::stop(&found.path, STOP_STDIN, STOP_TERM) {
+            Ok(()) => outcome = outcome.or(Some(Ok(()))),
+            Err(why) => outcome = Some(Err(why)),
+        }
+    }
+    outcome
 }
 
 fn info(spec: &RuntimeSpec, generation: u64) -> Result<RuntimeInfo, String> {

@@ -24,9 +24,21 @@ pub fn demo() -> String {
     runtime("demo", &[exe(), "agent", "demo"], "")
 }
 
-/// A runtime for a configuration file.
+/// A runtime for a configuration file; it ends with the gateway.
 pub fn runtime(id: &str, command: &[&str], more: &str) -> String {
+    held_runtime(id, command, &format!("outlive = false\n{more}"))
+}
+
+/// A runtime for a configuration file that outlives the gateway.
+pub fn held_runtime(id: &str, command: &[&str], more: &str) -> String {
     format!("[[runtime]]\nid = {}\ndialect = \"acp\"\ncommand = {}\n{more}\n", json!(id), json!(command))
+}
+
+/// Ends every runtime that a gateway in this home left.
+pub fn end_runtimes(home: &Path) {
+    for found in plexus::runtimes::held::look(&home.join(plexus::HOLDERS)) {
+        let _ = plexus::runtimes::held::stop(&found.path, Duration::ZERO, Duration::from_millis(100));
+    }
 }
 
 /// A running gateway with a home of its own; killed when dropped.
@@ -261,6 +273,7 @@ impl Drop for Gateway {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+        end_runtimes(&self.home);
         if std::thread::panicking() {
             eprintln!("--- the gateway's stderr\n{}", self.stderr());
         }
