@@ -570,3 +570,184 @@ impl Decoder {
         Ok(Some((kind, payload)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn bytes() -> impl Strategy<Value = Bytes> {
+        proptest::collection::vec(any::<u8>(), 0..60).prop_map(Bytes::from)
+    }
+
+    fn time() -> impl Strategy<Value = SystemTime> {
+        (0u64..1 << 42).prop_map(|ms| SystemTime::UNIX_EPOCH + Duration::from_millis(ms))
+    }
+
+    fn to_holder() -> impl Strategy<Value = ToHolder> {
+        let wait = || any::<u32>().prop_map(|ms| Duration::from_millis(ms.into()));
+        prop_oneof![
+            any::<u8>().prop_map(|version| ToHolder::Hello { version }),
+            (any::<u64>(), bytes(), bytes()).prop_map(|(offset, state, bytes)| ToHolder::Stdin {
+                offset,
+                state,
+                bytes
+            }),
+            (any::<u64>(), bytes()).prop_map(|(offset, state)| ToHolder::State { offset, state }),
+            any::<u64>().prop_map(|offset| ToHolder::Ack { offset }),
+            Just(ToHolder::CloseStdin),
+            (wait(), wait()).prop_map(|(stdin, term)| ToHolder::Stop { stdin, term }),
+            Just(ToHolder::Kill),
+            Just(ToHolder::Bye),
+        ]
+    }
+
+    fn welcome() -> impl Strategy<Value = Welcome> {
+        let numbers = (any::<u32>(), time(), any::<u64>(), any::<u64>(), any::<u64>(), any::<u64>());
+        let blobs = proptest::collection::vec((any::<u64>(), bytes()), 0..4);
+        (numbers, proptest::option::of(time()), any::<bool>(), blobs, bytes()).prop_map(
+            |((pid, started_at, acked, end, put, taken), full_since, stdin_closed, blobs, stderr)| Welcome {
+                version: VERSION,
+                pid,
+                started_at,
+                acked,
+                end,
+                put,
+                taken,
+                full_since,
+                stdin_closed,
+                blobs,
+                stderr,
+            },
+        )
+    }
+
+    fn from_holder() -> impl Strategy<Value = FromHolder> {
+        prop_oneof![
+            welcome().prop_map(FromHolder::Welcome),
+            (any::<u64>(), bytes()).prop_map(|(offset, bytes)| FromHolder::Out { offset, bytes }),
+            bytes().prop_map(|bytes| FromHolder::Err { bytes }),
+            time().prop_map(|since| FromHolder::Full { since }),
+            Just(FromHolder::Room),
+            any::<u64>().prop_map(|total| FromHolder::Taken { total }),
+            Just(FromHolder::StdinBroken),
+            any::<i32>().prop_map(|code| FromHolder::Exited { code: Some(code), signal: None }),
+            any::<i32>().prop_map(|signal| FromHolder::Exited { code: None, signal: Some(signal) }),
+            Just(FromHolder::Exited { code: None, signal: None }),
+            ".*".prop_map(|why| FromHolder::Bye { why }),
+        ]
+    }
+
+    /// What comes of a stream that arrives in these pieces, until it breaks.
+    fn decoded<T>(pieces: &[&[u8]], parse: fn((u8, Bytes)) -> Result<T, Broken>) -> (Vec<T>, Option<Broken>) {
+        let (mut decoder, mut all) = (Decoder::default(), Vec::new());
+        for piece in pieces {
+            decoder.room().extend_from_slice(piece);
+            loop {
+                match decoder.frame().and_then(|frame| frame.map(parse).transpose()) {
+                    Ok(Some(message)) => all.push(message),
+                    Ok(None) => break,
+                    Err(why) => return (all, Some(why)),
+                }
+            }
+        }
+        (all, None)
+    }
+
+    fn cut(stream: &[u8], mut cuts: Vec<usize>) -> Vec<&[u8]> {
+        cuts.iter_mut().for_each(|cut| *cut = (*cut).min(stream.len()));
+        cuts.extend([0, stream.len()]);
+        cuts.sort_unstable();
+        cuts.windows(2).map(|pair| &stream[pair[0]..pair[1]]).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_said_is_heard_however_it_arrives(
+            up in proptest::collection::vec(to_holder(), 0..6),
+            down in proptest::collection::vec(from_holder(), 0..6),
+            cuts in proptest::collection::vec(0usize..600, 0..8),
+        ) {
+            let (mut to, mut from) = (Vec::new(), Vec::new());
+            up.iter().for_each(|message| message.encode(&mut to));
+            down.iter().for_each(|message| message.encode(&mut from));
+            prop_assert_eq!(decoded(&cut(&to, cuts.clone()), ToHolder::parse), (up, None));
+            prop_assert_eq!(decoded(&cut(&from, cuts), FromHolder::parse), (down, None));
+        }
+
+        #[test]
+        fn half_a_message_is_none(message in to_holder(), place in any::<prop::sample::Index>()) {
+            let whole = message.to_bytes();
+            let half = &whole[..place.index(whole.len())];
+            prop_assert_eq!(decoded(&[half], ToHolder::parse), (vec![], None));
+        }
+
+        #[test]
+        fn a_payload_that_was_changed_is_noticed(
+            message in from_holder(), place in any::<prop::sample::Index>(), bit in 0u8..8,
+        ) {
+            let mut stream = Vec::new();
+            message.encode(&mut stream);
+            prop_assume!(stream.len() > HEAD);
+            let place = HEAD + place.index(stream.len() - HEAD);
+            stream[place] ^= 1 << bit;
+            prop_assert_eq!(decoded(&[&stream], FromHolder::parse), (vec![], Some(Broken::Checksum)));
+        }
+
+        #[test]
+        fn nonsense_breaks_nothing(
+            stream in proptest::collection::vec(any::<u8>(), 0..300),
+            kind in any::<u8>(),
+            cuts in proptest::collection::vec(0usize..300, 0..4),
+        ) {
+            let _ = decoded(&cut(&stream, cuts), ToHolder::parse);
+            // With a checksum that is right, it gets further.
+            let mut framed = Vec::new();
+            frame(&mut framed, kind, &stream);
+            let (up, _) = decoded(&[&framed], ToHolder::parse);
+            let (down, _) = decoded(&[&framed], FromHolder::parse);
+            // Whatever was understood is said the same way, but for what later versions may add.
+            for message in up.iter().filter(|message| !matches!(message, ToHolder::Hello { .. })) {
+                prop_assert_eq!(&message.to_bytes()[..], &framed[..]);
+            }
+            prop_assert!(down.len() <= 1);
+        }
+    }
+
+    #[test]
+    fn a_long_message_is_refused_before_it_is_waited_for() {
+        let mut decoder = Decoder::default();
+        decoder.room().extend_from_slice(&head(STDIN, FRAME_MAX + 1, 0));
+        assert_eq!(decoder.frame(), Err(Broken::TooLong(FRAME_MAX + 1)));
+        // One that is just short enough reserves no memory before it comes.
+        let mut decoder = Decoder::default();
+        decoder.room().extend_from_slice(&head(STDIN, FRAME_MAX, 0));
+        assert_eq!(decoder.frame(), Ok(None));
+        assert!(decoder.room().capacity() < 4 * READ);
+        let long = Bytes::from(vec![0; FRAME_MAX]);
+        assert!(stdin_head(0, &long, &long).is_none() && state_head(0, &long).is_none());
+        assert!(ToHolder::State { offset: 0, state: long }.to_bytes().is_empty());
+    }
+
+    #[test]
+    fn a_greeting_of_another_version_tells_its_version_and_no_more() {
+        let mut stream = Vec::new();
+        frame(&mut stream, WELCOME, &[9, 1, 2, 3]);
+        let (got, broken) = decoded(&[&stream], FromHolder::parse);
+        assert!(matches!(&got[..], [FromHolder::Welcome(Welcome { version: 9, .. })]) && broken.is_none());
+        let mut stream = Vec::new();
+        frame(&mut stream, HELLO, b"\x09more");
+        assert_eq!(decoded(&[&stream], ToHolder::parse), (vec![ToHolder::Hello { version: 9 }], None));
+    }
+
+    #[test]
+    fn output_goes_out_without_being_copied_and_is_the_same() {
+        let (mut whole, mut parts) = (Vec::new(), Vec::new());
+        FromHolder::Out { offset: 7, bytes: Bytes::from_static(b"output") }.encode(&mut whole);
+        let crc = out_crc_more(out_crc_more(out_crc(7), b"out"), b"put");
+        parts.extend_from_slice(&out_head(7, 6, crc));
+        parts.extend_from_slice(b"output");
+        assert_eq!(whole, parts);
+    }
+}
