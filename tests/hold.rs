@@ -715,6 +715,7 @@ fn somebody_else_with_the_pipe_is_not_waited_for() {
 #[test]
 fn a_holder_that_nobody_can_find_any_more_ends_its_runtime() {
     let mut rig = Rig::sh("echo ready; sleep 1000");
+    drop(rig.join());
     std::fs::remove_file(&rig.socket).unwrap();
     assert_eq!(rig.gone(), ["demo.abcdefgh.end"]);
     assert_eq!(end(left(&rig.end()).1, 0).signal, Some(15));

@@ -487,7 +487,9 @@ impl Keeper {
     fn over(&mut self, now: Instant) {
         self.stdin = None;
         self.spill();
-        self.phase = Phase::Over { until: now + LINGER };
+        // Its pipes may have ended before it, and then nothing more wakes us.
+        let all = self.stdout.is_none() && self.stderr.is_none();
+        self.phase = Phase::Over { until: if all { now } else { now + LINGER } };
     }
 
     /// Whether the holder may go.
