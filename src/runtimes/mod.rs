@@ -8,6 +8,11 @@
 mod attached;
 #[cfg(test)]
 mod attached_tests;
+mod desk;
+mod desk_files;
+mod desk_terminal;
+#[cfg(test)]
+mod desk_tests;
 mod driver;
 mod endpoint;
 pub mod held;

@@ -1,0 +1,133 @@
+//! The desk of one runtime: does the chores that its dialect may not do itself, because they are I/O.
+//!
+//! The driver puts chores here ([`Desk::start`]) and carries back what came of them ([`Desk::next`]). A dropped desk ends
+//! every command that it started, and their families.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tokio::task::{JoinSet, spawn_blocking};
+
+use super::{desk_files as files, desk_terminal as terminal};
+use crate::dialects::{Chore, Done, Undone, Work};
+use terminal::{Start, Terminal};
+
+/// Chores under way at a time; one more is refused at once. Dialects have a bound of their own, below this.
+const CHORES_MAX: usize = 256;
+
+/// Terminals at a time; one more is refused until one is released.
+const TERMINALS_MAX: usize = 64;
+
+/// What came of a chore.
+pub(super) type Outcome = (u64, Result<Done, Undone>);
+
+/// Does the chores of one runtime.
+pub(super) struct Desk {
+    hold_exe: PathBuf,
+    env: Arc<BTreeMap<OsString, OsString>>,
+    under_way: JoinSet<Outcome>,
+    /// What is done already, at most one for each chore started.
+    done: VecDeque<Outcome>,
+    terminals: HashMap<u64, Terminal>,
+}
+
+impl Desk {
+    /// A desk without anything on it. Commands run behind `hold_exe` (the `plexus` program), which ends them when the
+    /// gateway dies, and see `env`: the runtime's own environment.
+    pub(super) fn new(hold_exe: PathBuf, env: BTreeMap<OsString, OsString>) -> Self {
+        Self {
+            hold_exe,
+            env: Arc::new(env),
+            under_way: JoinSet::new(),
+            done: VecDeque::new(),
+            terminals: HashMap::new(),
+        }
+    }
+
+    /// Starts a chore; what comes of it comes from [`next`](Self::next), once.
+    pub(super) fn start(&mut self, chore: Chore) {
+        let Chore { id, folder, work } = chore;
+        if self.under_way.len() >= CHORES_MAX {
+            let why = format!("{CHORES_MAX} chores are under way already");
+            return self.done.push_back((id, Err(Undone::Refused(why))));
+        }
+        let folder = PathBuf::from(folder);
+        match work {
+            Work::Read { path, line, limit } => {
+                self.block(id, move || files::read(&folder, path.as_ref(), line, limit).map(Done::Text));
+            }
+            Work::Write { path, before, text } => {
+                self.block(id, move || {
+                    files::write(&folder, path.as_ref(), before.as_deref(), &text).map(|()| Done::Fine)
+                });
+            }
+            Work::Run { terminal, argv, env, cwd, keep } => {
+                if self.terminals.len() >= TERMINALS_MAX {
+                    let why = format!("there are {TERMINALS_MAX} terminals already: release one first");
+                    return self.done.push_back((id, Err(Undone::Refused(why))));
+                }
+                let cwd = cwd.map(PathBuf::from);
+                let (hold, base) = (self.hold_exe.clone(), Arc::clone(&self.env));
+                let (made, started) = Terminal::start(Start { hold, base, folder, argv, env, cwd, keep });
+                self.terminals.insert(terminal, made);
+                self.under_way.spawn(async move { (id, started.await) });
+            }
+            Work::Output { terminal } => {
+                let output = self.terminal(terminal).map(Terminal::output);
+                self.done.push_back((id, output));
+            }
+            Work::Wait { terminal } => match self.terminal(terminal).map(Terminal::ended) {
+                Ok(ended) => {
+                    self.under_way.spawn(async move { (id, Ok(Done::Ended(ended.await))) });
+                }
+                Err(undone) => self.done.push_back((id, Err(undone))),
+            },
+            Work::Kill { terminal } => {
+                let killed = self.terminal(terminal).map(|terminal| {
+                    terminal.kill();
+                    Done::Fine
+                });
+                self.done.push_back((id, killed));
+            }
+            Work::Release { terminal } => {
+                let released = self.terminals.remove(&terminal).map(Terminal::release);
+                let released = released.map(|()| Done::Fine).ok_or_else(no_such_terminal);
+                self.done.push_back((id, released));
+            }
+        }
+    }
+
+    /// What came of the next chore that is done; waits for ever while none is under way. Cancellation safe: what was not
+    /// taken comes the next time.
+    pub(super) async fn next(&mut self) -> Outcome {
+        if let Some(done) = self.done.pop_front() {
+            return done;
+        }
+        loop {
+            match self.under_way.join_next().await {
+                Some(Ok(done)) => return done,
+                // None of these tasks is ever aborted, and what blocks reports its own panic.
+                Some(Err(_)) => {}
+                None => std::future::pending().await,
+            }
+        }
+    }
+
+    /// Does something that blocks where it may.
+    fn block(&mut self, id: u64, work: impl FnOnce() -> Result<Done, Undone> + Send + 'static) {
+        self.under_way.spawn(async move {
+            let done = spawn_blocking(work).await;
+            (id, done.unwrap_or_else(|error| Err(Undone::Refused(error.to_string()))))
+        });
+    }
+
+    fn terminal(&self, number: u64) -> Result<&Terminal, Undone> {
+        self.terminals.get(&number).ok_or_else(no_such_terminal)
+    }
+}
+
+fn no_such_terminal() -> Undone {
+    Undone::Refused("no such terminal".into())
+}

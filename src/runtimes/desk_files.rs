@@ -1,0 +1,360 @@
+//! Text files inside a folder: whatever path an agent names, nothing outside of it is read or written.
+//!
+//! The kernel itself holds to that where it can (`openat2` with `RESOLVE_BENEATH`): a link that leads out is refused even
+//! if it is put there meanwhile. Elsewhere the way is walked a step at a time and no link is followed at all.
+
+use std::fs::File;
+use std::io::{Read, Seek, Write};
+use std::os::fd::OwnedFd;
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{CWD, Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::dialects::Undone;
+
+/// Largest file that is read or written, in bytes; a larger one is refused.
+const FILE_MAX: u64 = 8 * 1024 * 1024;
+
+/// How often the kernel is asked again when somebody moves things about while it looks.
+const TRIES: usize = 8;
+
+/// Opened files are regular ones: opening a pipe must not wait for its other end, nor a terminal become ours.
+const CAREFUL: OFlags = OFlags::CLOEXEC.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
+
+/// The text of a file: `limit` lines from line `line` (counting from 1), line ends as they are.
+///
+/// # Errors
+/// [`Undone::Missing`] if it does not exist; [`Undone::Refused`] if it is outside of `folder`, no regular file, larger
+/// than 8 MiB, or no UTF-8.
+pub(super) fn read(folder: &Path, path: &Path, line: Option<u64>, limit: Option<u64>) -> Result<String, Undone> {
+    let file = open(folder, path, OFlags::RDONLY | CAREFUL)?;
+    let text = text(&file, path)?;
+    if line.is_none() && limit.is_none() {
+        return Ok(text);
+    }
+    let count = |number: Option<u64>| number.map(|number| usize::try_from(number).unwrap_or(usize::MAX));
+    let lines = text.split_inclusive('\n').skip(count(line).unwrap_or(1).saturating_sub(1));
+    Ok(lines.take(count(limit).unwrap_or(usize::MAX)).collect())
+}
+
+/// Writes a file in place, if it still holds `before` (none: if there still is none). The folder that it lies in must
+/// exist.
+///
+/// # Errors
+/// As [`read`]; [`Undone::Refused`] too if it holds something else by now.
+pub(super) fn write(folder: &Path, path: &Path, before: Option<&str>, new: &str) -> Result<(), Undone> {
+    if new.len() as u64 > FILE_MAX {
+        return Err(refused(path, &format!("more than {FILE_MAX} bytes")));
+    }
+    let changed = || refused(path, "it changed after it was asked about");
+    let mut file = match before {
+        Some(before) => {
+            let file = open(folder, path, OFlags::RDWR | CAREFUL)?;
+            if text(&file, path)? != before {
+                return Err(changed());
+            }
+            file
+        }
+        None => match open(folder, path, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | CAREFUL) {
+            Err(Undone::Refused(why)) if why.ends_with(&Errno::EXIST.to_string()) => return Err(changed()),
+            Err(Undone::Missing(_)) => return Err(refused(path, "the folder for it does not exist")),
+            opened => opened?,
+        },
+    };
+    let written = file.rewind().and_then(|()| file.set_len(0)).and_then(|()| file.write_all(new.as_bytes()));
+    written.map_err(|error| refused(path, &error.to_string()))
+}
+
+/// A folder inside of `folder`, or that itself, by a name without links.
+///
+/// # Errors
+/// As [`read`].
+pub(super) fn inside(folder: &Path, path: &Path) -> Result<PathBuf, Undone> {
+    let real = |path: &Path| path.canonicalize().map_err(|error| failed(path, &error));
+    let (folder, found) = (real(folder)?, real(path)?);
+    match found.starts_with(&folder) && found.is_dir() {
+        true => Ok(found),
+        false => Err(refused(path, "not a folder inside of the session's folder")),
+    }
+}
+
+fn text(mut file: &File, path: &Path) -> Result<String, Undone> {
+    let mut bytes = Vec::new();
+    Read::by_ref(&mut file).take(FILE_MAX + 1).read_to_end(&mut bytes).map_err(|error| failed(path, &error))?;
+    if bytes.len() as u64 > FILE_MAX {
+        return Err(refused(path, &format!("larger than {FILE_MAX} bytes")));
+    }
+    String::from_utf8(bytes).map_err(|_| refused(path, "no UTF-8 text"))
+}
+
+fn open(folder: &Path, path: &Path, flags: OFlags) -> Result<File, Undone> {
+    let way = way(folder, path)?;
+    let error = |errno: Errno| match errno {
+        Errno::XDEV | Errno::LOOP => refused(path, "it leads out of the session's folder"),
+        // Nobody reads a pipe that is opened for writing.
+        Errno::NXIO => refused(path, "not a regular file"),
+        errno => failed(path, &errno.into()),
+    };
+    let root = rustix::fs::openat(CWD, folder, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
+    let file = File::from(beneath(&root.map_err(error)?, &way, flags).map_err(error)?);
+    match file.metadata() {
+        Ok(meta) if meta.is_file() => Ok(file),
+        Ok(_) => Err(refused(path, "not a regular file")),
+        Err(error) => Err(failed(path, &error)),
+    }
+}
+
+/// The way from the folder to the file, by the path's text alone.
+fn way(folder: &Path, path: &Path) -> Result<PathBuf, Undone> {
+    if !path.is_absolute() {
+        return Err(refused(path, "the path must be absolute"));
+    }
+    if path.components().any(|part| part == Component::ParentDir) {
+        return Err(refused(path, "the path must not hold `..`"));
+    }
+    // Agents ask the system where they are, which names the folder without links.
+    let way = path.strip_prefix(folder).map(Path::to_owned).or_else(|no| match folder.canonicalize() {
+        Ok(real) => path.strip_prefix(real).map(Path::to_owned),
+        Err(_) => Err(no),
+    });
+    match way {
+        Ok(way) if way.components().next().is_some() => Ok(way),
+        Ok(_) => Err(refused(path, "not a regular file")),
+        Err(_) => Err(refused(path, "it is outside of the session's folder")),
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn beneath(root: &OwnedFd, way: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+    use rustix::fs::{ResolveFlags, openat2};
+    let mode = if flags.contains(OFlags::CREATE) { NEW } else { Mode::empty() };
+    for _ in 0..TRIES {
+        match openat2(root, way, flags, mode, ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS) {
+            Err(Errno::AGAIN) => {}
+            // An old kernel, or a sandbox that does not know the call.
+            Err(Errno::NOSYS | Errno::PERM) => return walk(root, way, flags),
+            opened => return opened,
+        }
+    }
+    Err(Errno::AGAIN)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn beneath(root: &OwnedFd, way: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+    walk(root, way, flags)
+}
+
+/// What a new file may be done with, less the umask.
+const NEW: Mode = Mode::from_raw_mode(0o666);
+
+/// Opens a file step by step; no step follows a link.
+fn walk(root: &OwnedFd, way: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+    let folder = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut steps = way.components().peekable();
+    let mut at = root.try_clone().map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+    while let Some(step) = steps.next() {
+        let Component::Normal(name) = step else { return Err(Errno::XDEV) };
+        at = match steps.peek() {
+            // A link is no folder to the system: say what it is.
+            Some(_) => rustix::fs::openat(&at, name, folder, Mode::empty())
+                .map_err(|errno| if errno == Errno::NOTDIR && is_link(&at, name) { Errno::LOOP } else { errno })?,
+            None => rustix::fs::openat(&at, name, flags | OFlags::NOFOLLOW, NEW)?,
+        };
+    }
+    Ok(at)
+}
+
+fn is_link(at: &OwnedFd, name: &std::ffi::OsStr) -> bool {
+    rustix::fs::readlinkat(at, name, Vec::new()).is_ok()
+}
+
+fn refused(path: &Path, why: &str) -> Undone {
+    Undone::Refused(format!("{}: {why}", path.display()))
+}
+
+fn failed(path: &Path, error: &std::io::Error) -> Undone {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => Undone::Missing(path.display().to_string()),
+        _ => Undone::Refused(format!("{}: {error}", path.display())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    /// `w/{a, sub/b, in -> sub/b, dirin -> sub, out -> ../secret, dirout -> .., abs -> SECRET, pipe}` and `secret`.
+    struct Place {
+        _dir: tempfile::TempDir,
+        root: PathBuf,
+        secret: PathBuf,
+    }
+
+    fn place() -> Place {
+        let dir = tempfile::tempdir().unwrap();
+        let (root, secret) = (dir.path().join("w"), dir.path().join("secret"));
+        std::fs::create_dir_all(root.join("sub")).unwrap();
+        std::fs::write(&secret, "secret").unwrap();
+        std::fs::write(root.join("a"), "one\ntwo\r\nthree").unwrap();
+        std::fs::write(root.join("sub/b"), "b").unwrap();
+        symlink("sub/b", root.join("in")).unwrap();
+        symlink("sub", root.join("dirin")).unwrap();
+        symlink("../secret", root.join("out")).unwrap();
+        symlink("..", root.join("dirout")).unwrap();
+        symlink(&secret, root.join("abs")).unwrap();
+        rustix::fs::mknodat(CWD, root.join("pipe"), rustix::fs::FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        Place { _dir: dir, root, secret }
+    }
+
+    fn why<T: std::fmt::Debug>(done: Result<T, Undone>) -> String {
+        match done {
+            Err(Undone::Refused(why)) => why,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn lines_are_counted_from_one_and_kept_as_they_are() {
+        let Place { root, _dir, .. } = place();
+        for (line, limit, text) in [
+            (None, None, "one\ntwo\r\nthree"),
+            (Some(2), None, "two\r\nthree"),
+            (Some(2), Some(1), "two\r\n"),
+            (None, Some(2), "one\ntwo\r\n"),
+            (Some(0), Some(1), "one\n"),
+            (Some(9), None, ""),
+            (None, Some(0), ""),
+            (Some(u64::MAX), Some(u64::MAX), ""),
+        ] {
+            assert_eq!(read(&root, &root.join("a"), line, limit), Ok(text.into()), "{line:?} {limit:?}");
+        }
+    }
+
+    #[test]
+    fn no_path_leads_out_of_the_folder() {
+        let Place { root, secret, _dir } = place();
+        let paths = [
+            secret.clone(),
+            root.join("../secret"),
+            root.join("sub/../../secret"),
+            root.join("out"),
+            root.join("abs"),
+            root.join("dirout/secret"),
+            root.join("dirout/w/a"),
+            PathBuf::from("a"),
+            PathBuf::from("/etc/passwd"),
+            PathBuf::from("/proc/self/cwd/w/a"),
+            PathBuf::from(format!("{}x/a", root.display())),
+        ];
+        for path in &paths {
+            why(read(&root, path, None, None));
+            why(write(&root, path, Some("secret"), "mine"));
+            why(write(&root, path, None, "mine"));
+        }
+        why(write(&root, &root.join("dirout/new"), None, "mine"));
+        assert_eq!(std::fs::read(&secret).unwrap(), b"secret");
+        assert!(!root.parent().unwrap().join("new").exists());
+    }
+
+    #[test]
+    fn links_that_stay_inside_are_followed_by_the_kernel_and_never_by_the_walk() {
+        let Place { root, _dir, .. } = place();
+        if cfg!(target_os = "linux") {
+            assert_eq!(read(&root, &root.join("in"), None, None), Ok("b".into()));
+            assert_eq!(read(&root, &root.join("dirin/b"), None, None), Ok("b".into()));
+        }
+        let fd = OwnedFd::from(File::open(&root).unwrap());
+        let flags = OFlags::RDONLY | CAREFUL;
+        for (way, error) in [
+            ("in", Errno::LOOP),
+            ("dirin/b", Errno::LOOP),
+            ("out", Errno::LOOP),
+            ("dirout/secret", Errno::LOOP),
+            ("../secret", Errno::XDEV),
+            ("no/b", Errno::NOENT),
+            ("a/b", Errno::NOTDIR),
+        ] {
+            assert_eq!(walk(&fd, way.as_ref(), flags).map(|_| ()), Err(error), "{way}");
+        }
+        assert!(walk(&fd, "sub/b".as_ref(), flags).is_ok());
+        assert!(walk(&fd, "new".as_ref(), OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | CAREFUL).is_ok());
+    }
+
+    #[test]
+    fn a_link_swapped_in_while_files_are_read_never_leads_out() {
+        let Place { root, secret, _dir } = place();
+        let stop = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let (sub, aside, bait) = (root.join("sub"), root.join("aside"), root.join("bait"));
+                symlink(root.parent().unwrap(), &bait).unwrap();
+                std::fs::write(secret.with_file_name("b"), "secret").unwrap();
+                while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                    std::fs::rename(&sub, &aside).unwrap();
+                    std::fs::rename(&bait, &sub).unwrap();
+                    std::fs::rename(&sub, &bait).unwrap();
+                    std::fs::rename(&aside, &sub).unwrap();
+                }
+            });
+            let path = root.join("sub/b");
+            for _ in 0..2000 {
+                let got = read(&root, &path, None, None);
+                assert!(got != Ok("secret".into()));
+            }
+            stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
+    }
+
+    #[test]
+    fn what_is_no_text_file_is_refused_and_a_pipe_is_not_waited_for() {
+        let Place { root, _dir, .. } = place();
+        std::fs::write(root.join("bytes"), b"\xff").unwrap();
+        File::create(root.join("large")).unwrap().set_len(FILE_MAX + 1).unwrap();
+        for name in ["pipe", "sub", "bytes", "large", ""] {
+            why(read(&root, &root.join(name), None, None));
+        }
+        why(write(&root, &root.join("pipe"), Some(""), "x"));
+        assert!(matches!(read(&root, &root.join("none"), None, None), Err(Undone::Missing(_))));
+        assert!(matches!(read(&root, &root.join("none/b"), None, None), Err(Undone::Missing(_))));
+        why(write(&root, &root.join("none/b"), None, "x"));
+    }
+
+    #[test]
+    fn what_was_shown_is_what_is_replaced() {
+        let Place { root, _dir, .. } = place();
+        let path = root.join("sub/b");
+        assert!(why(write(&root, &path, Some("not b"), "new")).contains("changed"));
+        assert!(why(write(&root, &path, None, "new")).contains("changed"), "there is one by now");
+        assert_eq!(std::fs::read(&path).unwrap(), b"b");
+        let longer = "b, and more";
+        for (before, new) in [("b", longer), (longer, "c"), ("c", "")] {
+            assert_eq!(write(&root, &path, Some(before), new), Ok(()));
+            assert_eq!(std::fs::read(&path).unwrap(), new.as_bytes());
+        }
+        assert_eq!(write(&root, &root.join("sub/new"), None, "new"), Ok(()));
+        assert_eq!(read(&root, &root.join("sub/new"), None, None), Ok("new".into()));
+        let gone = write(&root, &root.join("gone"), Some("was there"), "new");
+        assert!(matches!(gone, Err(Undone::Missing(_))), "{gone:?}");
+        // Nor does a script lose what it may be done with.
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        assert_eq!(write(&root, &path, Some(""), "x"), Ok(()));
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o755);
+    }
+
+    #[test]
+    fn a_folder_that_is_reached_by_a_link_is_named_either_way() {
+        let Place { root, _dir, .. } = place();
+        let alias = root.with_file_name("alias");
+        symlink(&root, &alias).unwrap();
+        for (folder, path) in [(&alias, alias.join("a")), (&alias, root.join("a"))] {
+            assert!(read(folder, &path, None, Some(1)).is_ok(), "{folder:?} {path:?}");
+        }
+        assert_eq!(inside(&alias, &root.join("sub")), Ok(root.canonicalize().unwrap().join("sub")));
+        why(inside(&root, &root.join("dirout")));
+        why(inside(&root, &root.join("a")));
+    }
+}
