@@ -10,6 +10,7 @@ use super::super::jsonrpc::{self, object, pretty, string};
 use super::super::{Ask, AskKey, Draft, Outbox, Said, Subject, ToolMark, subject};
 use super::elicit::Wanted;
 use super::open::Wish;
+use super::serve::Run;
 use super::{ASKS_MAX, Acp, trouble};
 use crate::model::{Choice, Decision, Kind, NativeId, Offer, RequestType};
 
@@ -22,12 +23,16 @@ pub(super) enum Asked {
     Elicitation { native: Option<NativeId>, wanted: Wanted, params: Box<RawValue> },
     /// The gateway's own: how to sign in, so that a conversation can be opened.
     SignIn(Wish),
+    /// `fs/write_text_file`: what the file held, and what it is to hold.
+    Write { native: NativeId, path: String, before: Option<String>, text: String },
+    /// `terminal/create`.
+    Run { native: NativeId, run: Run },
 }
 
 impl Asked {
     pub(super) fn native(&self) -> Option<&NativeId> {
         match self {
-            Self::Permission { native, .. } => Some(native),
+            Self::Permission { native, .. } | Self::Write { native, .. } | Self::Run { native, .. } => Some(native),
             Self::Elicitation { native, .. } => native.as_ref(),
             Self::SignIn(_) => None,
         }
@@ -202,6 +207,10 @@ impl Acp {
                 self.elicit(key, (native, wanted, params), decision, out);
             }
             Some(Asked::SignIn(wish)) => self.sign_in_by(wish, decision, out),
+            Some(Asked::Write { native, path, before, text }) => {
+                self.write(key, native, (path, before, text), decision, out);
+            }
+            Some(Asked::Run { native, run }) => self.run(key, native, run, decision, out),
             None => {}
         }
     }
@@ -216,13 +225,13 @@ impl Acp {
         }
         let id = params.and_then(object::<Params<'_>>).and_then(|params| params.request_id);
         let key = AskKey(id.map_or_else(String::new, |id| id.get().to_owned()));
-        match self.asks.get(&key) {
-            Some(asked) => {
-                let native = asked.native().cloned();
+        match self.asks.get(&key).map(|asked| asked.native().cloned()) {
+            Some(native) => {
                 // A request that was taken back still has an answer: the agent may go on waiting for it.
                 self.answer(&key, &Decision::Withdrawn, out);
                 out.said.push(Said::TakenBack { native, key, elsewhere: None });
             }
+            None if self.dropped(&key, out) => {}
             None => self.raw(frame, None, "a withdrawal of a question that is not open", out),
         }
     }

@@ -89,8 +89,8 @@ impl Acp {
         let params = serde_json::json!({
             "protocolVersion": VERSION,
             "clientCapabilities": {
-                "fs": { "readTextFile": false, "writeTextFile": false },
-                "terminal": false,
+                "fs": { "readTextFile": self.serve.fs, "writeTextFile": self.serve.fs },
+                "terminal": self.serve.terminal,
                 "elicitation": { "form": {}, "url": {} },
             },
             "clientInfo": { "name": "plexus", "version": env!("CARGO_PKG_VERSION") },

@@ -11,7 +11,8 @@
 //! - Every question that is put to people gets one answer, and never a JSON-RPC error (an agent that gets one may never
 //!   answer again). A question that cannot be understood is answered `cancelled` at once, and logged.
 //! - An agent's request is never taken for an answer to ours: both sides count from 0.
-//! - The agent gets no files and no terminals: both are refused, and logged.
+//! - The agent gets no files and no terminals, unless the runtime is set to: both are refused, and logged. What it gets
+//!   is in `serve`, and done by whoever does the chores.
 
 mod ask;
 mod calls;
@@ -25,6 +26,9 @@ mod models;
 mod open;
 #[cfg(test)]
 mod open_tests;
+mod serve;
+#[cfg(test)]
+mod serve_tests;
 #[cfg(test)]
 mod tests;
 
@@ -34,13 +38,14 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::jsonrpc::{self, INTERNAL, METHOD_NOT_FOUND, Message, Text, object, string};
-use super::{AskKey, Command, Dialect, Draft, Fault, Outbox, RunEnd, Said, ToolMark};
-use crate::model::{Kind, NativeId, RunStatus, RuntimeSpec, Ticket};
+use super::jsonrpc::{self, INTERNAL, Message, Text, object, string};
+use super::{AskKey, Command, Dialect, Done, Draft, Fault, Outbox, RunEnd, Said, ToolMark, Undone};
+use crate::model::{Connect, Kind, NativeId, RunStatus, RuntimeSpec, Serve, Ticket};
 use ask::Asked;
 use hello::{AUTH_REQUIRED, AuthMethod, Can};
 use models::Models;
 use open::{By, Past, Waiting, Wish};
+use serve::Job;
 
 /// ACP: the request was cancelled.
 const REQUEST_CANCELLED: i64 = -32800;
@@ -57,6 +62,9 @@ pub(super) fn make(spec: &RuntimeSpec) -> Box<dyn Dialect> {
     Box::new(Acp {
         auth_method: spec.auth_method.clone(),
         session_meta: spec.session_meta.clone(),
+        // Only a program shares our files.
+        serve: if matches!(spec.connect, Connect::Command(_)) { spec.serve } else { Serve::default() },
+        taken_over: false,
         phase: Phase::Hello,
         authenticated: false,
         agent: None,
@@ -68,6 +76,11 @@ pub(super) fn make(spec: &RuntimeSpec) -> Box<dyn Dialect> {
         sessions: HashMap::new(),
         past: HashMap::new(),
         waiting: Vec::new(),
+        jobs: HashMap::new(),
+        next_job: 0,
+        terminals: HashMap::new(),
+        next_terminal: 0,
+        writable: HashSet::new(),
         seen: HashSet::new(),
         last: None,
     })
@@ -105,6 +118,11 @@ struct Acp {
     auth_method: Option<String>,
     #[serde(skip)]
     session_meta: Option<Box<RawValue>>,
+    #[serde(skip)]
+    serve: Serve,
+    /// Another gateway's state was taken over, and nobody was woken since.
+    #[serde(skip)]
+    taken_over: bool,
     phase: Phase,
     authenticated: bool,
     agent: Option<String>,
@@ -119,6 +137,14 @@ struct Acp {
     past: HashMap<NativeId, Past>,
     /// Conversations that are opened again later.
     waiting: Vec<Waiting>,
+    /// What is done for the agent.
+    jobs: HashMap<u64, Job>,
+    next_job: u64,
+    /// The agent's terminals, and the session of each.
+    terminals: HashMap<u64, NativeId>,
+    next_terminal: u64,
+    /// Sessions whose writes are all allowed.
+    writable: HashSet<NativeId>,
     /// Tool calls under way that were mentioned.
     seen: HashSet<(NativeId, String)>,
     /// Memory shared by events in a row, no more.
@@ -221,7 +247,14 @@ impl Dialect for Acp {
     }
 
     fn wake(&mut self, out: &mut Outbox) {
+        if std::mem::take(&mut self.taken_over) {
+            self.give_up_jobs(out);
+        }
         self.tick(out);
+    }
+
+    fn done(&mut self, id: u64, done: Result<Done, Undone>, out: &mut Outbox) {
+        self.worked(id, done, out);
     }
 
     fn save(&self) -> Option<Vec<u8>> {
@@ -231,7 +264,7 @@ impl Dialect for Acp {
     fn restore(&mut self, saved: &[u8]) -> bool {
         let Ok(Saved { acp: FORM, state }) = serde_json::from_slice::<Saved<Self>>(saved) else { return false };
         let (auth_method, session_meta) = (self.auth_method.take(), self.session_meta.take());
-        *self = Self { auth_method, session_meta, ..state };
+        *self = Self { auth_method, session_meta, serve: self.serve, taken_over: true, ..state };
         true
     }
 
@@ -356,10 +389,11 @@ impl Acp {
             Message::Request { id, method, params } => match method.as_ref() {
                 "session/request_permission" => self.permission(frame, id, params, out),
                 "elicitation/create" => self.elicitation(frame, id, params, out),
+                method if self.serves(method) => self.serve(frame, (id, method, params), out),
                 _ => {
                     let native = self.named(params);
                     self.raw(frame, native, "a request that the gateway does not serve: refused", out);
-                    out.frames.push(jsonrpc::refuse(id.get(), METHOD_NOT_FOUND, &format!("{method}: not served here")));
+                    out.frames.push(serve::unserved(id.get(), &method));
                 }
             },
             Message::Notification { method, params } => match method.as_ref() {
@@ -389,7 +423,7 @@ impl Acp {
             Message::Request { id, method, .. } => out.frames.push(match method.as_ref() {
                 "session/request_permission" => ask::cancelled(id.get()),
                 "elicitation/create" => elicit::elicited(id.get(), "cancel"),
-                _ => jsonrpc::refuse(id.get(), METHOD_NOT_FOUND, &format!("{method}: not served here")),
+                method => serve::unserved(id.get(), method),
             }),
             Message::Response { id, .. } => {
                 if let Some(pending) = self.settle(id) {

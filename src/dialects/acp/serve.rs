@@ -1,0 +1,381 @@
+//! What the gateway does for an agent that asks its client, where it is set to: files read and written (`fs/*`), commands
+//! run (`terminal/*`), all of it inside the session's folder. Nothing is written or run before people allow it.
+//!
+//! A refusal is a JSON-RPC error here: what the agent sent is no question to people, and it must learn that nothing was
+//! done. Schema: <https://agentclientprotocol.com/protocol/v1/file-system>, `…/v1/terminals`.
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::super::jsonrpc::{self, INTERNAL, INVALID_PARAMS, METHOD_NOT_FOUND, object};
+use super::super::{AskKey, Chore, Done, Outbox, Said, Subject, Undone, Work};
+use super::ask::{Asked, Room, question};
+use super::{Acp, REQUEST_CANCELLED};
+use crate::model::{Choice, Decision, NativeId, Offer, RequestType};
+
+/// ACP: there is no such file.
+const RESOURCE_NOT_FOUND: i64 = -32002;
+/// Requests of this sort that may be under way at a time on one connection; one more is refused.
+const JOBS_MAX: usize = 64;
+/// Terminals that an agent may have at a time on one connection; one more is refused until it releases one.
+const TERMINALS_MAX: usize = 32;
+
+/// Something under way for the agent.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Job {
+    key: AskKey,
+    native: NativeId,
+    what: What,
+}
+
+#[derive(Serialize, Deserialize)]
+enum What {
+    Read,
+    /// What a file holds before it is written, to show it.
+    Before(Write, Box<RawValue>),
+    Write,
+    Run(u64),
+    Output,
+    Wait,
+    End,
+}
+
+/// A file that the agent wants written.
+#[derive(Clone, Serialize, Deserialize)]
+pub(super) struct Write {
+    path: String,
+    text: String,
+}
+
+/// A command that the agent wants run.
+#[derive(Clone, Serialize, Deserialize)]
+pub(super) struct Run {
+    argv: Vec<String>,
+    env: Vec<(String, String)>,
+    cwd: Option<String>,
+    keep: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct ReadFile {
+    path: String,
+    line: Option<u64>,
+    limit: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct WriteFile {
+    path: String,
+    content: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Create {
+    command: String,
+    args: Option<Vec<String>>,
+    env: Option<Vec<Variable>>,
+    cwd: Option<String>,
+    output_byte_limit: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct Variable {
+    name: String,
+    value: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Named {
+    terminal_id: String,
+}
+
+/// What of a request is understood.
+enum Wanted {
+    Read(ReadFile),
+    Write(Write),
+    Run(Run),
+    Terminal(u64, What),
+}
+
+/// Reads a request; none if its parameters do not fit it.
+fn read(method: &str, params: &RawValue) -> Option<Wanted> {
+    let terminal = |what| {
+        let Named { terminal_id } = object(params)?;
+        Some(Wanted::Terminal(terminal_id.strip_prefix("term-")?.parse().ok()?, what))
+    };
+    match method {
+        "fs/read_text_file" => object(params).map(Wanted::Read),
+        "fs/write_text_file" => {
+            let WriteFile { path, content } = object(params)?;
+            Some(Wanted::Write(Write { path, text: content }))
+        }
+        "terminal/create" => {
+            let Create { command, args, env, cwd, output_byte_limit } = object(params)?;
+            let args = args.unwrap_or_default();
+            // A program and its arguments, or a line for a shell: agents send both.
+            let argv = if args.is_empty() { vec![command] } else { [vec![command], args].concat() };
+            let env = env.unwrap_or_default().into_iter().map(|var| (var.name, var.value)).collect();
+            Some(Wanted::Run(Run { argv, env, cwd, keep: output_byte_limit }))
+        }
+        "terminal/output" => terminal(What::Output),
+        "terminal/wait_for_exit" => terminal(What::Wait),
+        _ => terminal(What::End),
+    }
+}
+
+impl Acp {
+    /// Whether the gateway serves this method.
+    pub(super) fn serves(&self, method: &str) -> bool {
+        match method {
+            "fs/read_text_file" | "fs/write_text_file" => self.serve.fs,
+            "terminal/create" | "terminal/output" | "terminal/wait_for_exit" | "terminal/kill" | "terminal/release" => {
+                self.serve.terminal
+            }
+            _ => false,
+        }
+    }
+
+    /// Serves a request.
+    pub(super) fn serve(
+        &mut self,
+        frame: &Bytes,
+        (id, method, params): (&RawValue, &str, Option<&RawValue>),
+        out: &mut Outbox,
+    ) {
+        let key = AskKey(id.get().to_owned());
+        let native = self.named(params).filter(|native| self.sessions.contains_key(native));
+        let wanted = params.and_then(|params| Some((read(method, params)?, params)));
+        let (Some(native), Some((wanted, params))) = (native, wanted) else {
+            let native = self.named(params);
+            self.raw(frame, native, "a request that cannot be understood: refused", out);
+            let why = format!("{method}: these parameters, or this session, are not known here");
+            return out.frames.push(jsonrpc::refuse(&key.0, INVALID_PARAMS, &why));
+        };
+        if self.jobs.len() >= JOBS_MAX {
+            let why = format!("{JOBS_MAX} requests are under way already");
+            return out.frames.push(jsonrpc::refuse(&key.0, INTERNAL, &why));
+        }
+        match wanted {
+            Wanted::Read(ReadFile { path, line, limit }) => {
+                self.work(key, native, What::Read, Work::Read { path, line, limit }, out);
+            }
+            Wanted::Write(write) => {
+                let work = Work::Read { path: write.path.clone(), line: None, limit: None };
+                self.work(key, native, What::Before(write, jsonrpc::owned(params)), work, out);
+            }
+            Wanted::Run(run) => self.ask_to_run(frame, key, native, run, params, out),
+            Wanted::Terminal(terminal, what) => {
+                if self.terminals.get(&terminal) != Some(&native) {
+                    return out.frames.push(jsonrpc::refuse(&key.0, INVALID_PARAMS, "no such terminal"));
+                }
+                let work = match (&what, method) {
+                    (What::Output, _) => Work::Output { terminal },
+                    (What::Wait, _) => Work::Wait { terminal },
+                    (_, "terminal/release") => {
+                        self.terminals.remove(&terminal);
+                        Work::Release { terminal }
+                    }
+                    _ => Work::Kill { terminal },
+                };
+                self.work(key, native, what, work, out);
+            }
+        }
+    }
+
+    fn work(&mut self, key: AskKey, native: NativeId, what: What, work: Work, out: &mut Outbox) {
+        let folder = self.sessions.get(&native).map_or_else(String::new, |session| session.cwd.clone());
+        let id = self.next_job;
+        self.next_job += 1;
+        self.jobs.insert(id, Job { key, native, what });
+        out.chores.push(Chore { id, folder, work });
+    }
+
+    /// What came of a chore.
+    pub(super) fn worked(&mut self, id: u64, done: Result<Done, Undone>, out: &mut Outbox) {
+        // Forgotten meanwhile, if the agent took its request back.
+        let Some(Job { key, native, what }) = self.jobs.remove(&id) else { return };
+        let reply = match (what, done) {
+            (What::Before(write, params), Ok(Done::Text(before))) => {
+                return self.ask_to_write(key, native, write, Some(before), &params, out);
+            }
+            (What::Before(write, params), Err(Undone::Missing(_))) => {
+                return self.ask_to_write(key, native, write, None, &params, out);
+            }
+            (What::Run(terminal), Ok(_)) => serde_json::json!({ "terminalId": format!("term-{terminal}") }),
+            (_, Ok(Done::Text(content))) => serde_json::json!({ "content": content }),
+            (_, Ok(Done::Fine)) => serde_json::json!({}),
+            (_, Ok(Done::Output { text, cut, end })) => {
+                let status = end.map(|end| serde_json::json!({ "exitCode": end.code, "signal": end.signal }));
+                serde_json::json!({ "output": text, "truncated": cut, "exitStatus": status })
+            }
+            (_, Ok(Done::Ended(end))) => serde_json::json!({ "exitCode": end.code, "signal": end.signal }),
+            (what, Err(undone)) => {
+                if let What::Run(terminal) = what {
+                    self.terminals.remove(&terminal);
+                }
+                // Agents tell a file that is not there yet from one that they may not have by these words.
+                let (code, why) = match undone {
+                    Undone::Missing(why) => (RESOURCE_NOT_FOUND, format!("Resource not found: {why} (ENOENT)")),
+                    Undone::Refused(why) => (INTERNAL, why),
+                };
+                return out.frames.push(jsonrpc::refuse(&key.0, code, &why));
+            }
+        };
+        out.frames.push(jsonrpc::answer(&key.0, &reply));
+    }
+
+    fn ask_to_write(
+        &mut self,
+        key: AskKey,
+        native: NativeId,
+        write: Write,
+        before: Option<String>,
+        params: &RawValue,
+        out: &mut Outbox,
+    ) {
+        let Write { path, text } = write;
+        if self.writable.contains(&native) {
+            return self.work(key, native, What::Write, Work::Write { path, before, text }, out);
+        }
+        let frame = Bytes::copy_from_slice(params.get().as_bytes());
+        let mut ask = question(&key, RequestType::Permission, &format!("Write {path}"), params, frame.clone());
+        ask.subject = Subject::Edits(vec![(path.clone(), before.clone(), text.clone())]);
+        ask.options = vec![
+            offer("allow", "Allow", Choice::AllowOnce),
+            offer("allow_session", "Allow all writes of this session", Choice::AllowAlways),
+            offer("reject", "Reject", Choice::RejectOnce),
+        ];
+        let asked = Asked::Write { native: native.clone(), path, before, text };
+        self.put(&frame, key, native, ask, asked, out);
+    }
+
+    fn ask_to_run(
+        &mut self,
+        frame: &Bytes,
+        key: AskKey,
+        native: NativeId,
+        run: Run,
+        params: &RawValue,
+        out: &mut Outbox,
+    ) {
+        if self.terminals.len() >= TERMINALS_MAX {
+            let why = format!("there are {TERMINALS_MAX} terminals already: release one first");
+            return out.frames.push(jsonrpc::refuse(&key.0, INTERNAL, &why));
+        }
+        let mut ask = question(&key, RequestType::Permission, &run.argv.join(" "), params, frame.clone());
+        // What is set for the command decides what it does: it is shown as a part of it.
+        let set = run.env.iter().map(|(name, value)| format!("{name}={value}"));
+        let argv = match run.env.is_empty() {
+            true => run.argv.clone(),
+            false => {
+                let shell = if run.argv.len() == 1 { ["sh", "-c"].map(String::from).to_vec() } else { Vec::new() };
+                ["env".to_owned()].into_iter().chain(set).chain(shell).chain(run.argv.clone()).collect()
+            }
+        };
+        let folder = self.sessions.get(&native).map(|session| session.cwd.clone());
+        ask.subject = Subject::Command { argv, cwd: run.cwd.clone().or(folder) };
+        ask.options = vec![offer("allow", "Allow", Choice::AllowOnce), offer("reject", "Reject", Choice::RejectOnce)];
+        let asked = Asked::Run { native: native.clone(), run };
+        self.put(frame, key, native, ask, asked, out);
+    }
+
+    fn put(
+        &mut self,
+        frame: &Bytes,
+        key: AskKey,
+        native: NativeId,
+        ask: super::super::Ask,
+        asked: Asked,
+        out: &mut Outbox,
+    ) {
+        match self.room(frame, &key, Some(&native), out) {
+            Room::Free => {}
+            Room::Taken => return,
+            Room::Full => return out.frames.push(jsonrpc::refuse(&key.0, INTERNAL, "too many questions wait")),
+        }
+        self.asks.insert(key, asked);
+        out.said.push(Said::Asked { native: Some(native), ask: Box::new(ask) });
+    }
+
+    /// Somebody decided on a write, or nobody did.
+    pub(super) fn write(
+        &mut self,
+        key: &AskKey,
+        native: NativeId,
+        work: (String, Option<String>, String),
+        decision: &Decision,
+        out: &mut Outbox,
+    ) {
+        let (path, before, text) = work;
+        match decision {
+            Decision::Option { id, .. } if id == "allow" || id == "allow_session" => {
+                if id == "allow_session" {
+                    self.writable.insert(native.clone());
+                }
+                self.work(key.clone(), native, What::Write, Work::Write { path, before, text }, out);
+            }
+            _ => out.frames.push(refused(key, decision)),
+        }
+    }
+
+    /// Somebody decided on a command, or nobody did.
+    pub(super) fn run(&mut self, key: &AskKey, native: NativeId, run: Run, decision: &Decision, out: &mut Outbox) {
+        match decision {
+            Decision::Option { id, .. } if id == "allow" => {
+                let terminal = self.next_terminal;
+                self.next_terminal += 1;
+                self.terminals.insert(terminal, native.clone());
+                let Run { argv, env, cwd, keep } = run;
+                self.work(key.clone(), native, What::Run(terminal), Work::Run { terminal, argv, env, cwd, keep }, out);
+            }
+            _ => out.frames.push(refused(key, decision)),
+        }
+    }
+
+    /// The agent takes a request back that is under way; false if there is none.
+    pub(super) fn dropped(&mut self, key: &AskKey, out: &mut Outbox) -> bool {
+        let Some(id) = self.jobs.iter().find(|(_, job)| job.key == *key).map(|(id, _)| *id) else { return false };
+        if let Some(Job { native, what: What::Run(terminal), .. }) = self.jobs.remove(&id) {
+            // Nobody would ever release it.
+            self.terminals.remove(&terminal);
+            let folder = self.sessions.get(&native).map_or_else(String::new, |session| session.cwd.clone());
+            let chore = Chore { id: self.next_job, folder, work: Work::Release { terminal } };
+            self.next_job += 1;
+            out.chores.push(chore);
+        }
+        out.frames.push(jsonrpc::refuse(&key.0, REQUEST_CANCELLED, "cancelled"));
+        true
+    }
+
+    /// What an older gateway had under way is lost with it, its terminals too: the agent hears of it instead of waiting.
+    pub(super) fn give_up_jobs(&mut self, out: &mut Outbox) {
+        self.terminals.clear();
+        let mut jobs: Vec<_> = std::mem::take(&mut self.jobs).into_iter().collect();
+        jobs.sort_unstable_by_key(|(id, _)| *id);
+        for (_, job) in jobs {
+            out.frames.push(jsonrpc::refuse(&job.key.0, INTERNAL, "the gateway was started again meanwhile"));
+        }
+    }
+}
+
+fn offer(id: &str, label: &str, kind: Choice) -> Offer {
+    Offer { id: id.into(), label: label.into(), kind }
+}
+
+/// Tells the agent that something was not done.
+fn refused(key: &AskKey, decision: &Decision) -> Bytes {
+    let (code, why) = match decision {
+        Decision::Expired => (INTERNAL, "expired, not a user decision"),
+        Decision::Withdrawn => (REQUEST_CANCELLED, "cancelled"),
+        _ => (INTERNAL, "the user did not allow it"),
+    };
+    jsonrpc::refuse(&key.0, code, why)
+}
+
+/// Tells the agent that a method is not served.
+pub(super) fn unserved(id: &str, method: &str) -> Bytes {
+    jsonrpc::refuse(id, METHOD_NOT_FOUND, &format!("{method}: not served here"))
+}

@@ -1,0 +1,315 @@
+//! Files and terminals: what is asked of people, what is then done, and what the agent hears.
+#![allow(clippy::unwrap_used)]
+
+use bytes::Bytes;
+use serde_json::{Value, json as j};
+
+use super::super::rig::{choose, json, spec};
+use super::super::{Ask, AskKey, Chore, Command, CommandEnd, Dialect, Done, Outbox, Said, Subject, Undone, Work, find};
+use crate::model::{Choice, Decision, RuntimeSpec, Serve, Ticket};
+
+/// A connection whose agent may have everything, with session `s` in `/w`.
+struct Bench {
+    dialect: Box<dyn Dialect>,
+    out: Outbox,
+}
+
+fn fresh() -> Box<dyn Dialect> {
+    find("acp").unwrap()(&RuntimeSpec { serve: Serve { fs: true, terminal: true }, ..spec("acp") })
+}
+
+impl Bench {
+    fn new() -> Self {
+        let mut bench = Self { dialect: fresh(), out: Outbox::default() };
+        bench.dialect.open(&mut bench.out);
+        let hello = bench.sent();
+        let can = &hello["params"]["clientCapabilities"];
+        assert_eq!(can["fs"], j!({ "readTextFile": true, "writeTextFile": true }));
+        assert_eq!(can["terminal"], true);
+        bench.feed(r#"{"id":0,"result":{"protocolVersion":1}}"#);
+        let open = Command::Open { ticket: Ticket(1), cwd: "/w".into(), resume: None };
+        bench.dialect.command(open, &mut bench.out);
+        bench.feed(r#"{"id":1,"result":{"sessionId":"s"}}"#);
+        bench.out = Outbox::default();
+        bench
+    }
+
+    fn feed(&mut self, line: &str) {
+        self.dialect.feed(Bytes::copy_from_slice(line.as_bytes()), &mut self.out);
+    }
+
+    fn request(&mut self, id: u64, method: &str, mut params: Value) {
+        params["sessionId"] = j!("s");
+        self.feed(&j!({ "id": id, "method": method, "params": params }).to_string());
+    }
+
+    fn chore(&mut self) -> Chore {
+        assert_eq!(self.out.chores.len(), 1, "{:?}", self.out);
+        self.out.chores.remove(0)
+    }
+
+    fn done(&mut self, id: u64, done: Result<Done, Undone>) {
+        self.dialect.done(id, done, &mut self.out);
+    }
+
+    fn answer(&mut self, key: &str, decision: Decision) {
+        self.dialect.command(Command::Answer { key: AskKey(key.into()), decision }, &mut self.out);
+    }
+
+    fn ask(&mut self) -> Box<Ask> {
+        match self.out.said.pop() {
+            Some(Said::Asked { ask, native: Some(_) }) => ask,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn sent(&mut self) -> Value {
+        assert_eq!(self.out.frames.len(), 1, "{:?}", self.out);
+        json(&self.out.frames.remove(0))
+    }
+
+    fn idle(&self) -> bool {
+        self.out.frames.is_empty() && self.out.chores.is_empty() && self.out.said.is_empty()
+    }
+
+    /// A command that runs, in terminal `term-0`.
+    fn running() -> Self {
+        let mut bench = Self::new();
+        bench.request(9, "terminal/create", j!({ "command": "make" }));
+        bench.ask();
+        bench.answer("9", choose("allow", Choice::AllowOnce));
+        let chore = bench.chore();
+        bench.done(chore.id, Ok(Done::Fine));
+        assert_eq!(bench.sent()["result"], j!({ "terminalId": "term-0" }));
+        bench
+    }
+}
+
+#[test]
+fn a_file_is_read_in_the_sessions_folder() {
+    let mut bench = Bench::new();
+    bench.request(3, "fs/read_text_file", j!({ "path": "/w/a", "line": 2, "limit": 5 }));
+    let Chore { id, folder, work } = bench.chore();
+    assert_eq!((folder.as_str(), work), ("/w", Work::Read { path: "/w/a".into(), line: Some(2), limit: Some(5) }));
+    bench.done(id, Ok(Done::Text("text\n".into())));
+    assert_eq!(bench.sent(), j!({ "jsonrpc": "2.0", "id": 3, "result": { "content": "text\n" } }));
+    bench.done(id, Ok(Done::Fine));
+    assert!(bench.idle(), "told once");
+}
+
+#[test]
+fn a_missing_file_is_told_in_the_words_that_agents_know() {
+    let mut bench = Bench::new();
+    bench.request(3, "fs/read_text_file", j!({ "path": "/w/new" }));
+    let id = bench.chore().id;
+    bench.done(id, Err(Undone::Missing("/w/new".into())));
+    let error = bench.sent()["error"].clone();
+    assert_eq!(error["code"], -32002);
+    let message = error["message"].as_str().unwrap();
+    assert!(message.contains("Resource not found") && message.contains("ENOENT"), "{message}");
+}
+
+#[test]
+fn nothing_is_written_before_people_saw_it_and_said_yes() {
+    for before in [Some("old"), None] {
+        let mut bench = Bench::new();
+        bench.request(3, "fs/write_text_file", j!({ "path": "/w/a", "content": "new" }));
+        let chore = bench.chore();
+        assert!(matches!(chore.work, Work::Read { line: None, limit: None, .. }));
+        let found = before.map_or(Err(Undone::Missing(String::new())), |text| Ok(Done::Text(text.into())));
+        bench.done(chore.id, found);
+        let ask = bench.ask();
+        let before = before.map(String::from);
+        assert_eq!(ask.subject, Subject::Edits(vec![("/w/a".into(), before.clone(), "new".into())]));
+        assert!(bench.idle());
+        bench.answer("3", choose("allow", Choice::AllowOnce));
+        let chore = bench.chore();
+        assert_eq!(chore.work, Work::Write { path: "/w/a".into(), before, text: "new".into() });
+        assert!(bench.idle(), "told when it is done");
+        bench.done(chore.id, Ok(Done::Fine));
+        assert_eq!(bench.sent(), j!({ "jsonrpc": "2.0", "id": 3, "result": {} }));
+    }
+}
+
+#[test]
+fn what_people_do_not_allow_is_an_error_for_the_agent_and_not_done() {
+    let ask = |bench: &mut Bench, method: &str| {
+        bench.request(3, method, j!({ "path": "/w/a", "content": "new", "command": "make" }));
+        if method == "fs/write_text_file" {
+            let id = bench.chore().id;
+            bench.done(id, Ok(Done::Text(String::new())));
+        }
+        bench.ask();
+    };
+    for method in ["fs/write_text_file", "terminal/create"] {
+        for (decision, code) in [
+            (choose("reject", Choice::RejectOnce), -32603),
+            (choose("junk", Choice::AllowOnce), -32603),
+            (Decision::Expired, -32603),
+            (Decision::Withdrawn, -32800),
+        ] {
+            let mut bench = Bench::new();
+            ask(&mut bench, method);
+            bench.answer("3", decision);
+            assert_eq!(bench.sent()["error"]["code"], code);
+            assert!(bench.idle());
+        }
+        let mut bench = Bench::new();
+        ask(&mut bench, method);
+        bench.feed(r#"{"method":"$/cancel_request","params":{"requestId":3}}"#);
+        assert_eq!(bench.sent()["error"]["code"], -32800);
+        assert!(matches!(bench.out.said.pop(), Some(Said::TakenBack { .. })));
+    }
+}
+
+#[test]
+fn writes_of_a_session_can_be_allowed_for_good() {
+    let mut bench = Bench::new();
+    for n in 0..2 {
+        bench.request(n, "fs/write_text_file", j!({ "path": "/w/a", "content": "new" }));
+        let id = bench.chore().id;
+        bench.done(id, Err(Undone::Missing(String::new())));
+        if n == 0 {
+            bench.ask();
+            bench.answer("0", choose("allow_session", Choice::AllowAlways));
+        }
+        assert!(matches!(bench.chore().work, Work::Write { .. }) && bench.idle());
+    }
+}
+
+#[test]
+fn a_command_is_shown_with_all_that_decides_what_it_does() {
+    let of = |params: Value| {
+        let mut bench = Bench::new();
+        bench.request(3, "terminal/create", params);
+        let shown = bench.ask().subject;
+        bench.answer("3", choose("allow", Choice::AllowOnce));
+        (shown, bench.chore().work)
+    };
+    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    let (shown, work) = of(j!({ "command": "make all | tee x" }));
+    assert_eq!(shown, Subject::Command { argv: words(&["make all | tee x"]), cwd: Some("/w".into()) });
+    let argv = words(&["make all | tee x"]);
+    assert_eq!(work, Work::Run { terminal: 0, argv, env: vec![], cwd: None, keep: None });
+    let env = j!([{ "name": "LD_PRELOAD", "value": "/tmp/x.so" }]);
+    let (shown, work) =
+        of(j!({ "command": "make", "args": ["all"], "cwd": "/w/sub", "env": env, "outputByteLimit": 10 }));
+    let argv = words(&["env", "LD_PRELOAD=/tmp/x.so", "make", "all"]);
+    assert_eq!(shown, Subject::Command { argv, cwd: Some("/w/sub".into()) });
+    let env = vec![("LD_PRELOAD".into(), "/tmp/x.so".into())];
+    let (argv, cwd) = (words(&["make", "all"]), Some("/w/sub".into()));
+    assert_eq!(work, Work::Run { terminal: 0, argv, env, cwd, keep: Some(10) });
+    let (shown, _) = of(j!({ "command": "a b", "env": [{ "name": "A", "value": "1" }] }));
+    assert_eq!(shown, Subject::Command { argv: words(&["env", "A=1", "sh", "-c", "a b"]), cwd: Some("/w".into()) });
+}
+
+#[test]
+fn a_terminal_is_looked_at_waited_for_killed_and_released() {
+    let end = || CommandEnd { code: Some(2), signal: None };
+    for (method, work, done, result) in [
+        (
+            "terminal/output",
+            Work::Output { terminal: 0 },
+            Done::Output { text: "x".into(), cut: true, end: None },
+            j!({ "output": "x", "truncated": true, "exitStatus": null }),
+        ),
+        (
+            "terminal/output",
+            Work::Output { terminal: 0 },
+            Done::Output { text: String::new(), cut: false, end: Some(end()) },
+            j!({ "output": "", "truncated": false, "exitStatus": { "exitCode": 2, "signal": null } }),
+        ),
+        (
+            "terminal/wait_for_exit",
+            Work::Wait { terminal: 0 },
+            Done::Ended(end()),
+            j!({ "exitCode": 2, "signal": null }),
+        ),
+        ("terminal/kill", Work::Kill { terminal: 0 }, Done::Fine, j!({})),
+        ("terminal/release", Work::Release { terminal: 0 }, Done::Fine, j!({})),
+    ] {
+        let mut bench = Bench::running();
+        bench.request(4, method, j!({ "terminalId": "term-0" }));
+        let chore = bench.chore();
+        assert_eq!(chore.work, work);
+        bench.done(chore.id, Ok(done));
+        assert_eq!(bench.sent()["result"], result, "{method}");
+        bench.request(5, method, j!({ "terminalId": "term-0" }));
+        if method == "terminal/release" {
+            assert_eq!(bench.sent()["error"]["code"], -32602, "gone");
+        } else {
+            bench.chore();
+        }
+    }
+}
+
+#[test]
+fn what_is_not_the_sessions_is_refused() {
+    let mut bench = Bench::running();
+    for params in [
+        r#"{"sessionId":"s","terminalId":"term-1"}"#,
+        r#"{"sessionId":"s","terminalId":"0"}"#,
+        r#"{"sessionId":"s"}"#,
+        r#"{"sessionId":"t","terminalId":"term-0"}"#,
+        "7",
+    ] {
+        bench.feed(&format!(r#"{{"id":4,"method":"terminal/output","params":{params}}}"#));
+        assert_eq!(bench.sent()["error"]["code"], -32602, "{params}");
+        assert!(bench.out.chores.is_empty());
+    }
+    // The same terminal, from another session.
+    bench.out = Outbox::default();
+    let open = Command::Open { ticket: Ticket(2), cwd: "/x".into(), resume: None };
+    bench.dialect.command(open, &mut bench.out);
+    bench.feed(r#"{"id":2,"result":{"sessionId":"t"}}"#);
+    bench.out = Outbox::default();
+    bench.feed(r#"{"id":4,"method":"terminal/kill","params":{"sessionId":"t","terminalId":"term-0"}}"#);
+    assert_eq!(bench.sent()["error"]["code"], -32602);
+}
+
+#[test]
+fn an_agent_may_take_back_what_is_under_way() {
+    let mut bench = Bench::running();
+    bench.request(4, "terminal/wait_for_exit", j!({ "terminalId": "term-0" }));
+    let id = bench.chore().id;
+    bench.feed(r#"{"method":"$/cancel_request","params":{"requestId":4}}"#);
+    assert_eq!(bench.sent()["error"]["code"], -32800);
+    bench.done(id, Ok(Done::Ended(CommandEnd::default())));
+    assert!(bench.idle(), "answered once");
+    // A terminal that nobody will ever hear of is not left running.
+    bench.request(5, "terminal/create", j!({ "command": "sleep 9" }));
+    bench.ask();
+    bench.answer("5", choose("allow", Choice::AllowOnce));
+    bench.chore();
+    bench.feed(r#"{"method":"$/cancel_request","params":{"requestId":5}}"#);
+    assert_eq!(bench.chore().work, Work::Release { terminal: 1 });
+}
+
+#[test]
+fn an_agent_that_asks_for_too_much_is_refused() {
+    let mut bench = Bench::new();
+    for id in 0..200 {
+        bench.request(id, "fs/read_text_file", j!({ "path": "/w/a" }));
+    }
+    assert_eq!((bench.out.chores.len(), bench.out.frames.len()), (64, 136));
+    assert_eq!(json(&bench.out.frames[0])["error"]["code"], -32603);
+}
+
+#[test]
+fn what_an_older_gateway_had_under_way_is_given_up_and_told() {
+    let mut bench = Bench::running();
+    bench.request(4, "terminal/wait_for_exit", j!({ "terminalId": "term-0" }));
+    bench.request(5, "terminal/create", j!({ "command": "make" }));
+    bench.ask();
+    let saved = bench.dialect.save().unwrap();
+    let mut bench = Bench { dialect: fresh(), out: Outbox::default() };
+    assert!(bench.dialect.restore(&saved));
+    bench.dialect.wake(&mut bench.out);
+    let error = bench.sent();
+    assert_eq!((&error["id"], &error["error"]["code"]), (&j!(4), &j!(-32603)));
+    bench.dialect.wake(&mut bench.out);
+    assert!(bench.idle());
+    // A question still stands, and a new terminal does not get the name of an old one.
+    bench.answer("5", choose("allow", Choice::AllowOnce));
+    assert!(matches!(bench.chore().work, Work::Run { terminal: 1, .. }));
+}
