@@ -220,6 +220,169 @@ fn codex_acp() {
     insta::assert_snapshot!(said);
 }
 
+/// Plays the transcript of `opencode serve`: `out` is an event of its stream, `in` a request that was made, `reply` what
+/// came of it. Gives what was said, folded, and the text that was streamed.
+fn play_served(name: &str) -> (String, String) {
+    let mut dialect = made(&spec("opencode", None));
+    let (mut lines, mut text, mut ticket) = (Vec::<(String, usize)>::new(), String::new(), 0);
+    let mut made_requests: VecDeque<plexus::dialects::Fetch> = VecDeque::new();
+    let mut native = NativeId::from("");
+    let path = format!("{}/tests/transcripts/{name}.ndjson", env!("CARGO_MANIFEST_DIR"));
+    let rows = std::fs::read_to_string(path).unwrap();
+    let rows = rows.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let rows: Vec<_> =
+        rows.map(|row| (row["dir"].as_str().unwrap().to_owned(), row["line"].as_str().unwrap().to_owned())).collect();
+    let mut absorb = |out: Outbox, made_requests: &mut VecDeque<_>| {
+        made_requests.extend(out.fetches);
+        for said in out.said {
+            let line = match said {
+                Said::Ready { agent } => format!("ready {}", agent.unwrap_or_default()),
+                Said::Opened { how, drafts, .. } => {
+                    drafts.iter().for_each(|draft| update_is_acp(&draft.body));
+                    format!("opened {how:?}")
+                }
+                Said::Event { draft, .. } => {
+                    if draft.kind.is_acp() {
+                        update_is_acp(&draft.body);
+                    }
+                    if draft.kind == Kind::AgentMessageChunk {
+                        let body: Value = serde_json::from_slice(&draft.body).unwrap();
+                        text.push_str(body["content"]["text"].as_str().unwrap());
+                    }
+                    let over = draft.tool.map(|tool| if tool.over { " over" } else { " open" });
+                    format!("event {}{}", draft.kind.as_str(), over.unwrap_or_default())
+                }
+                Said::Asked { ask, .. } => {
+                    let options: Vec<_> = ask.options.iter().map(|o| format!("{}={:?}", o.id, o.kind)).collect();
+                    format!("asked {:?} {}", ask.subject, options.join(" "))
+                }
+                Said::TakenBack { elsewhere, .. } => format!("taken back {elsewhere:?}"),
+                Said::Ended { end, .. } => format!("ended {:?} {:?}", end.status, end.stop_reason),
+                other => format!("{other:?}"),
+            };
+            match lines.last_mut() {
+                Some((last, times)) if *last == line => *times += 1,
+                _ => lines.push((line, 1)),
+            }
+        }
+    };
+    let reply_to = |fetch: &plexus::dialects::Fetch, dialect: &mut Box<dyn Dialect>, status, body: String| {
+        let mut out = Outbox::default();
+        dialect.reply(fetch.id, Ok(plexus::dialects::Reply { status, body: Bytes::from(body) }), &mut out);
+        out
+    };
+    let mut out = Outbox::default();
+    dialect.open(&mut out);
+    absorb(out, &mut made_requests);
+    // What it reads at the start, it finds as it was: nothing was going on.
+    let recorded = |path: &str| {
+        let at = rows.iter().position(|(dir, line)| dir == "in" && *line == format!("GET {path}"))?;
+        Some(rows[at + 1].1.strip_prefix("200 ").unwrap().to_owned())
+    };
+    while let Some(fetch) = made_requests.pop_front() {
+        let empty = if fetch.path.starts_with("/session/status") { "{}" } else { "[]" };
+        let known = recorded(&fetch.path).filter(|_| !fetch.path.starts_with("/permission"));
+        let out = reply_to(&fetch, &mut dialect, 200, known.unwrap_or_else(|| empty.into()));
+        absorb(out, &mut made_requests);
+    }
+    let mut waiting = None;
+    let mut messages = String::new();
+    for (dir, line) in &rows {
+        let mut out = Outbox::default();
+        match dir.as_str() {
+            "out" => dialect.feed(Bytes::from(line.clone()), &mut out),
+            "reply" => {
+                let (status, body) = line.split_once(' ').unwrap();
+                if let Some(fetch) = waiting.take() {
+                    if let Some(id) =
+                        serde_json::from_str::<Value>(body).ok().and_then(|b| Some(b["id"].as_str()?.into()))
+                    {
+                        native = NativeId(id);
+                    }
+                    out = reply_to(&fetch, &mut dialect, status.parse().unwrap(), body.to_owned());
+                } else if body.contains("\"parts\"") {
+                    messages = body.to_owned();
+                }
+            }
+            _ if line.starts_with("GET ") => {}
+            _ => {
+                let (what, body) = line.split_once(" {").unwrap();
+                let body: Value = serde_json::from_str(&format!("{{{body}")).unwrap();
+                let command = if what.starts_with("POST /session?") {
+                    Command::Open { ticket: Ticket(0), cwd: "/home/user/project".into(), resume: None }
+                } else if what.contains("/prompt_async") {
+                    ticket += 1;
+                    let content = serde_json::from_str(&body["parts"].to_string()).unwrap();
+                    Command::Prompt { ticket: Ticket(ticket), native: native.clone(), content }
+                } else if what.contains("/abort") {
+                    Command::Cancel { ticket: Some(Ticket(ticket)), native: native.clone() }
+                } else {
+                    let key = AskKey(what.split('/').nth(2).unwrap().to_owned());
+                    let id = body["reply"].as_str().unwrap().to_owned();
+                    let reason = body["message"].as_str().map(ToOwned::to_owned);
+                    Command::Answer { key, decision: Decision::Option { id, kind: Choice::Other, reason } }
+                };
+                dialect.command(command, &mut out);
+                let fetch = out.fetches.pop().unwrap_or_else(|| panic!("nothing was asked for {line}"));
+                assert_eq!(format!("{} {}", fetch.method, fetch.path), what);
+                assert_eq!(serde_json::from_slice::<Value>(fetch.body.as_ref().unwrap()).unwrap(), body);
+                waiting = Some(fetch);
+            }
+        }
+        absorb(out, &mut made_requests);
+    }
+    assert!(made_requests.is_empty(), "more was asked for than worked: {made_requests:?}");
+    // Whoever comes late reads the same text.
+    let streamed = std::mem::take(&mut text);
+    let said = lines.iter().map(|(line, times)| format!("{times:>3} {line}\n")).collect::<String>();
+    assert_eq!(read_late(native, &messages), streamed);
+    (said, streamed)
+}
+
+/// The agent's text as a connection tells it that opens the session when all is over.
+fn read_late(native: NativeId, messages: &str) -> String {
+    let mut dialect = made(&spec("opencode", None));
+    let mut out = Outbox::default();
+    dialect.open(&mut out);
+    let mut requests = VecDeque::from(out.fetches);
+    let (mut text, mut resumed) = (String::new(), false);
+    loop {
+        let Some(fetch) = requests.pop_front() else {
+            if std::mem::replace(&mut resumed, true) {
+                return text;
+            }
+            let mut out = Outbox::default();
+            let resume = Some(plexus::dialects::Resume { native: native.clone(), known: false });
+            dialect.command(Command::Open { ticket: Ticket(1), cwd: "/home/user/project".into(), resume }, &mut out);
+            requests.extend(out.fetches);
+            continue;
+        };
+        let body = match fetch.path.split('?').next().unwrap() {
+            path if path.ends_with("/message") => messages.to_owned(),
+            path if path.ends_with(native.as_str()) => format!(r#"{{"id":"{}"}}"#, native.as_str()),
+            "/session/status" => "{}".into(),
+            _ => "[]".into(),
+        };
+        let mut out = Outbox::default();
+        dialect.reply(fetch.id, Ok(plexus::dialects::Reply { status: 200, body: body.into() }), &mut out);
+        requests.extend(out.fetches);
+        for said in out.said {
+            if let Said::Event { draft, .. } = said
+                && draft.kind == Kind::AgentMessageChunk
+            {
+                let body: Value = serde_json::from_slice(&draft.body).unwrap();
+                text.push_str(body["content"]["text"].as_str().unwrap());
+            }
+        }
+    }
+}
+
+#[test]
+fn opencode_serve() {
+    let (said, _) = play_served("opencode_serve");
+    insta::assert_snapshot!(said);
+}
+
 /// A connection over which a session can be had, and questions come.
 fn connected(dialect: &str) -> Box<dyn Dialect> {
     let mut made = made(&spec(dialect, None));
