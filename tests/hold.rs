@@ -686,6 +686,23 @@ fn a_gateway_that_dies_before_it_says_goodbye_leaves_it_to_the_next() {
 }
 
 #[test]
+fn an_end_that_cannot_be_written_is_kept_for_whoever_comes() {
+    let mut rig = Rig::sh("echo one; read x; exit 3");
+    let part = rig.socket.with_extension("part");
+    std::fs::create_dir(&part).unwrap();
+    let (mut client, _) = rig.join();
+    client.stdin("go\n");
+    drop(client);
+    // Nothing is left behind, and the holder says why to whoever asks.
+    until("it could not", || rig.join().1.stderr.starts_with(b"plexus hold: cannot leave the end behind: "));
+    let (mut client, _) = rig.join();
+    let end = client.rest(0);
+    assert_eq!((end.out.as_str(), end.code), ("one\n", Some(3)));
+    client.say(&ToHolder::Bye);
+    assert_eq!(rig.gone(), ["demo.abcdefgh.part"]);
+}
+
+#[test]
 fn a_runtime_that_ends_while_its_spool_is_full_leaves_all_it_wrote() {
     // What is in the pipe when it ends is more than the spool has room for.
     let mut rig = Rig::new(1000, &["sh", "-c", "head -c 30000 /dev/zero"]);

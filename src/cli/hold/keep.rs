@@ -168,6 +168,7 @@ pub(crate) fn run(orders: Orders) -> ! {
         gateway: None,
         guests: Vec::new(),
         had_gateway: false,
+        shut: None,
         not_before: None,
         look: Instant::now(),
         ended_at: None,
@@ -315,7 +316,9 @@ struct Keeper {
     gateway: Option<Gateway>,
     guests: Vec<Guest>,
     had_gateway: bool,
-    /// Nobody is let in, and no end is written, before this.
+    /// Nobody is let in before this: it could not be done.
+    shut: Option<Instant>,
+    /// The end is not written before this: it could not be done.
     not_before: Option<Instant>,
     /// When to look whether we can still be found.
     look: Instant,
@@ -683,7 +686,7 @@ impl Keeper {
                 Err(why) if why.kind() == io::ErrorKind::ConnectionAborted => {}
                 Err(why) => {
                     if why.kind() != io::ErrorKind::WouldBlock {
-                        self.not_before = Some(now + AGAIN);
+                        self.shut = Some(now + AGAIN);
                     }
                     return;
                 }
@@ -952,7 +955,7 @@ impl Keeper {
         // With somebody at the door, the door comes first.
         let end = end.filter(|_| self.gateway.is_some() || self.guests.is_empty());
         let end = end.map(|at| at.max(self.not_before.unwrap_or(at)));
-        let again = self.not_before.filter(|at| *at > now);
+        let again = self.shut.filter(|at| *at > now);
         let guests = self.guests.iter().map(|guest| guest.until);
         [phase, parent, look, end, again].into_iter().flatten().chain(guests).min()
     }
@@ -962,7 +965,7 @@ impl Keeper {
         let reading = self.reading();
         let due = self.due(now).map(|at| at.saturating_duration_since(now));
         let timeout = due.and_then(|due| Timespec::try_from(due).ok());
-        let door = self.guests.len() < GUESTS_MAX && self.not_before.is_none_or(|at| at <= now);
+        let door = self.guests.len() < GUESTS_MAX && self.shut.is_none_or(|at| at <= now);
         let parent = self.parent.as_ref().and_then(|parent| parent.fd.as_ref()).filter(|_| !self.orphaned);
         let (mut fds, mut whose) = (Vec::with_capacity(FDS_MAX), Vec::with_capacity(FDS_MAX));
         let mut add = |who, fd| {
