@@ -20,6 +20,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
 use super::Settings;
+use super::desk::{self, Desk};
 use super::held::wire::Welcome;
 use super::held::{Held, News};
 use super::lines::{Line, Lines, Over};
@@ -160,6 +161,7 @@ enum Next {
     Due,
     Delivered,
     News(News),
+    Done(desk::Outcome),
 }
 
 /// How a start ended.
@@ -229,6 +231,7 @@ impl Driver {
                 order = self.end.orders.recv(), if caught_up && self.stop != Some(UNUSED) => Next::Order(order),
                 () = &mut timer => Next::Due,
                 () = self.out.deliver(), if !self.out.is_empty() => Next::Delivered,
+                done = life.desk.next(), if living => Next::Done(done),
                 news = life.held.next(), if hearing => Next::News(news),
             };
             match next {
@@ -242,6 +245,7 @@ impl Driver {
                 Next::Order(None) => self.stop(&mut life, UNUSED),
                 Next::Delivered => {}
                 Next::News(news) => self.news(&mut life, news),
+                Next::Done((id, done)) => self.step(&mut life, |dialect, out| dialect.done(id, done, out)),
                 Next::Due => {
                     if !self.due(&mut life) {
                         break;
@@ -280,7 +284,7 @@ impl Driver {
         let spool_max = settings.line_max.saturating_add(settings.spool_more);
         let held = Held::start(&self.spec, &argv, &settings.hold_exe, env, &settings.holders, spool_max, outlive).await;
         let (held, welcome) = held?;
-        let mut life = Life::new(generation, held, dialect, self.settings.as_ref(), outlive);
+        let mut life = Life::new(generation, held, dialect, &self.spec, self.settings.as_ref(), outlive);
         life.stderr.push(&welcome.stderr);
         self.show(|info| info.pid = Some(life.held.pid()));
         life.handshake = Some(Instant::now() + self.settings.handshake);
@@ -291,7 +295,7 @@ impl Driver {
     /// Goes on with a runtime that outlived an earlier gateway.
     fn go_on(&mut self, found: Survivor) -> Life {
         let Survivor { held, mut welcome, generation, sessions } = found;
-        let mut life = Life::new(generation, held, (self.make)(&self.spec), self.settings.as_ref(), true);
+        let mut life = Life::new(generation, held, (self.make)(&self.spec), &self.spec, self.settings.as_ref(), true);
         life.stderr.push(&welcome.stderr);
         life.sessions = sessions.iter().map(|session| session.inlet.clone()).collect();
         for session in sessions {
@@ -692,6 +696,11 @@ impl Driver {
             life.wake = Some(life.wake.map_or(at, |wake| wake.min(at)));
         }
         self.write(life);
+        let chores = std::mem::take(&mut life.step.chores);
+        // What is heard again was seen to by the gateway that heard it first.
+        if life.replay.is_empty() && life.ending.is_none() && life.status.is_none() {
+            chores.into_iter().for_each(|chore| life.desk.start(chore));
+        }
         for said in std::mem::take(&mut life.step.said) {
             match said {
                 Said::Ready { agent } => {
@@ -839,6 +848,7 @@ struct Life {
     held: Held,
     lines: Lines,
     dialect: Box<dyn Dialect>,
+    desk: Desk,
     step: Outbox,
     stderr: Stderr,
     routes: Routes,
@@ -892,13 +902,22 @@ struct Ending {
 }
 
 impl Life {
-    fn new(generation: u64, held: Held, dialect: Box<dyn Dialect>, settings: &Settings, outlive: bool) -> Self {
+    fn new(
+        generation: u64,
+        held: Held,
+        dialect: Box<dyn Dialect>,
+        spec: &RuntimeSpec,
+        settings: &Settings,
+        outlive: bool,
+    ) -> Self {
         held.set_write_max(settings.write_max);
+        let desk = Desk::new(settings.hold_exe.clone(), process::environment(&settings.env, spec));
         Self {
             generation,
             held,
             lines: Lines::new(settings.line_max),
             dialect,
+            desk,
             step: Outbox::default(),
             stderr: Stderr::default(),
             routes: Routes::default(),
