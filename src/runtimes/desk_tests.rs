@@ -1,12 +1,14 @@
 //! The desk with real files and real commands, behind a holder of a few lines.
 #![allow(clippy::unwrap_used)]
 
+use std::io::Read;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use futures_util::FutureExt;
 use rustix::fs::{CWD, FileType, Mode};
 use tempfile::TempDir;
+use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::desk::Desk;
@@ -84,12 +86,23 @@ impl Room {
         }
     }
 
-    /// A pipe whose other end `line` holds open for as long as it or its family lives.
-    fn watched(&self) -> (PathBuf, String) {
+    /// Runs a command whose child holds a pipe open: once it does, something that is told when both are gone.
+    async fn watched(&mut self) -> oneshot::Receiver<()> {
         let pipe = self.dir.path().join("alive");
         rustix::fs::mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
-        let line = format!("sleep 1000 >{0} & echo up >{0}; wait", pipe.display());
-        (pipe, line)
+        self.run(&format!("exec >{}; sleep 1000 & echo $!; wait", pipe.display())).await;
+        let ((up, is_up), (gone, is_gone)) = (oneshot::channel(), oneshot::channel());
+        // A thread of its own: a test that fails does not wait for it.
+        std::thread::spawn(move || {
+            let mut pipe = std::fs::File::open(pipe).unwrap();
+            let mut bytes = [0; 64];
+            let _ = pipe.read(&mut bytes);
+            let _ = up.send(());
+            while pipe.read(&mut bytes).is_ok_and(|read| read > 0) {}
+            let _ = gone.send(());
+        });
+        timeout(SOON, is_up).await.unwrap().unwrap();
+        is_gone
     }
 }
 
@@ -172,14 +185,12 @@ async fn only_the_end_of_the_output_is_kept_and_no_torn_character() {
 #[tokio::test]
 async fn a_killed_command_takes_its_family_along() {
     let mut room = Room::new();
-    let (pipe, line) = room.watched();
-    room.run(&line).await;
+    let gone = room.watched().await;
     room.start(7, Work::Wait { terminal: 0 });
-    let gone = tokio::spawn(tokio::fs::read(pipe));
     assert_eq!(room.done(Work::Kill { terminal: 0 }).await, Ok(Done::Fine));
     let (id, end) = room.next().await;
     assert!(id == 7 && matches!(end, Ok(Done::Ended(_))), "{end:?}");
-    timeout(SOON, gone).await.unwrap().unwrap().unwrap();
+    timeout(SOON, gone).await.unwrap().unwrap();
     // It can still be looked at, until it is released.
     room.output().await;
     assert_eq!(room.done(Work::Release { terminal: 0 }).await, Ok(Done::Fine));
@@ -192,16 +203,13 @@ async fn a_killed_command_takes_its_family_along() {
 async fn neither_a_released_command_nor_those_of_a_dropped_desk_go_on() {
     for dropped in [false, true] {
         let mut room = Room::new();
-        let (pipe, line) = room.watched();
-        room.run(&line).await;
-        // Not before it is there: the pipe opens only now.
-        let gone = tokio::spawn(tokio::fs::read(pipe));
+        let gone = room.watched().await;
         if dropped {
             drop(room.desk);
         } else {
             assert_eq!(room.done(Work::Release { terminal: 0 }).await, Ok(Done::Fine));
         }
-        timeout(SOON, gone).await.unwrap().unwrap().unwrap();
+        timeout(SOON, gone).await.unwrap().unwrap();
     }
 }
 
