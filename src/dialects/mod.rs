@@ -13,13 +13,18 @@ use serde_json::value::RawValue;
 use crate::model::{Decision, Item, Kind, NativeId, Offer, RequestType, RunStatus, RuntimeSpec, Ticket};
 
 mod acp;
+mod chores;
 mod codelia;
 mod codex;
+mod fetches;
 mod jsonrpc;
 mod opencode;
 #[cfg(test)]
 mod rig;
 mod subject;
+
+pub use chores::{Chore, CommandEnd, Done, Undone, Work};
+pub use fetches::{Base, Fetch, Reply};
 
 /// Deepest nesting of a message that is passed on; a deeper one is kept as `raw` text.
 pub const DEPTH_MAX: usize = 128;
@@ -110,144 +115,6 @@ pub struct Outbox {
     pub chores: Vec<Chore>,
     /// When to call [`Dialect::wake`], from now; the driver keeps the soonest.
     pub wake_after: Option<Duration>,
-}
-
-/// An HTTP request to an endpoint: ends in [`Dialect::reply`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fetch {
-    /// Comes back with the reply.
-    pub id: u64,
-    /// Where: what is connected to, or its remote control.
-    pub base: Base,
-    /// `GET`, `POST`, `DELETE`.
-    pub method: &'static str,
-    /// Path and query, already escaped.
-    pub path: String,
-    /// JSON to send.
-    pub body: Option<Bytes>,
-}
-
-/// Which of a runtime's two addresses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Base {
-    /// [`Connect::Endpoint`](crate::model::Connect::Endpoint).
-    Connect,
-    /// [`RuntimeSpec::remote`].
-    Remote,
-}
-
-/// The reply to a [`Fetch`], whatever its status.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reply {
-    /// The HTTP status.
-    pub status: u16,
-    /// The body, whole: at most the longest line that is taken from a runtime.
-    pub body: Bytes,
-}
-
-/// Something to be done for an agent: ends in [`Dialect::done`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Chore {
-    /// Comes back with what came of it.
-    pub id: u64,
-    /// The session's folder, absolute: nothing outside of it is read or written, and commands start inside.
-    pub folder: String,
-    /// What.
-    pub work: Work,
-}
-
-/// What is to be done.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Work {
-    /// Read a text file: [`Done::Text`].
-    Read {
-        /// Which, absolute.
-        path: String,
-        /// The first line wanted, counting from 1.
-        line: Option<u64>,
-        /// How many lines are wanted.
-        limit: Option<u64>,
-    },
-    /// Write a text file, if it still holds what people were shown: [`Done::Fine`].
-    Write {
-        /// Which, absolute.
-        path: String,
-        /// What it held; `None` if there was none.
-        before: Option<String>,
-        /// What it is to hold.
-        text: String,
-    },
-    /// Run a command in a new terminal: [`Done::Fine`] once it runs.
-    Run {
-        /// The terminal's number, never used before.
-        terminal: u64,
-        /// One line for a shell, or the program and its arguments.
-        argv: Vec<String>,
-        /// Variables set on top of the runtime's own.
-        env: Vec<(String, String)>,
-        /// Where, absolute; `None` is the session's folder.
-        cwd: Option<String>,
-        /// How many bytes of its output to keep, the last ones.
-        keep: Option<u64>,
-    },
-    /// What a command wrote so far: [`Done::Output`].
-    Output {
-        /// The terminal.
-        terminal: u64,
-    },
-    /// Wait for a command to end: [`Done::Ended`].
-    Wait {
-        /// The terminal.
-        terminal: u64,
-    },
-    /// End a command and its family: [`Done::Fine`], before they ended.
-    Kill {
-        /// The terminal.
-        terminal: u64,
-    },
-    /// Forget a terminal, and end its command if that still runs: [`Done::Fine`].
-    Release {
-        /// The terminal.
-        terminal: u64,
-    },
-}
-
-/// What came of a chore.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Done {
-    /// The text of a file.
-    Text(String),
-    /// It was done.
-    Fine,
-    /// What a command wrote.
-    Output {
-        /// Its last bytes, as text.
-        text: String,
-        /// Whether older ones are gone.
-        cut: bool,
-        /// How it ended, if it did.
-        end: Option<CommandEnd>,
-    },
-    /// A command ended.
-    Ended(CommandEnd),
-}
-
-/// How a command ended: by itself or by a signal; neither where the system cannot say.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CommandEnd {
-    /// Its exit code.
-    pub code: Option<i32>,
-    /// The name of the signal that killed it.
-    pub signal: Option<String>,
-}
-
-/// Why a chore was not done, in words.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Undone {
-    /// There is no such file.
-    Missing(String),
-    /// Anything else.
-    Refused(String),
 }
 
 /// What a runtime said, in the gateway's words.

@@ -1,0 +1,106 @@
+//! What is done for an agent outside of its dialect: files, commands.
+
+/// Something to be done for an agent: ends in [`Dialect::done`](super::Dialect::done).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chore {
+    /// Comes back with what came of it.
+    pub id: u64,
+    /// The session's folder, absolute: nothing outside of it is read or written, and commands start inside.
+    pub folder: String,
+    /// What.
+    pub work: Work,
+}
+
+/// What is to be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// Read a text file: [`Done::Text`].
+    Read {
+        /// Which, absolute.
+        path: String,
+        /// The first line wanted, counting from 1.
+        line: Option<u64>,
+        /// How many lines are wanted.
+        limit: Option<u64>,
+    },
+    /// Write a text file, if it still holds what people were shown: [`Done::Fine`].
+    Write {
+        /// Which, absolute.
+        path: String,
+        /// What it held; `None` if there was none.
+        before: Option<String>,
+        /// What it is to hold.
+        text: String,
+    },
+    /// Run a command in a new terminal: [`Done::Fine`] once it runs.
+    Run {
+        /// The terminal's number, never used before.
+        terminal: u64,
+        /// One line for a shell, or the program and its arguments.
+        argv: Vec<String>,
+        /// Variables set on top of the runtime's own.
+        env: Vec<(String, String)>,
+        /// Where, absolute; `None` is the session's folder.
+        cwd: Option<String>,
+        /// How many bytes of its output to keep, the last ones.
+        keep: Option<u64>,
+    },
+    /// What a command wrote so far: [`Done::Output`].
+    Output {
+        /// The terminal.
+        terminal: u64,
+    },
+    /// Wait for a command to end: [`Done::Ended`].
+    Wait {
+        /// The terminal.
+        terminal: u64,
+    },
+    /// End a command and its family: [`Done::Fine`], before they ended.
+    Kill {
+        /// The terminal.
+        terminal: u64,
+    },
+    /// Forget a terminal, and end its command if that still runs: [`Done::Fine`].
+    Release {
+        /// The terminal.
+        terminal: u64,
+    },
+}
+
+/// What came of a chore.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Done {
+    /// The text of a file.
+    Text(String),
+    /// It was done.
+    Fine,
+    /// What a command wrote.
+    Output {
+        /// Its last bytes, as text.
+        text: String,
+        /// Whether older ones are gone.
+        cut: bool,
+        /// How it ended, if it did.
+        end: Option<CommandEnd>,
+    },
+    /// A command ended.
+    Ended(CommandEnd),
+}
+
+/// How a command ended: by itself or by a signal; neither where the system cannot say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CommandEnd {
+    /// Its exit code.
+    pub code: Option<i32>,
+    /// The name of the signal that killed it.
+    pub signal: Option<String>,
+}
+
+/// Why a chore was not done, in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Undone {
+    /// There is no such file.
+    Missing(String),
+    /// Anything else.
+    Refused(String),
+}

@@ -1,0 +1,36 @@
+//! HTTP requests to an endpoint.
+
+use bytes::Bytes;
+
+/// An HTTP request to an endpoint: ends in [`Dialect::reply`](super::Dialect::reply).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fetch {
+    /// Comes back with the reply.
+    pub id: u64,
+    /// Where: what is connected to, or its remote control.
+    pub base: Base,
+    /// `GET`, `POST`, `DELETE`.
+    pub method: &'static str,
+    /// Path and query, already escaped.
+    pub path: String,
+    /// JSON to send.
+    pub body: Option<Bytes>,
+}
+
+/// Which of a runtime's two addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Base {
+    /// [`Connect::Endpoint`](crate::model::Connect::Endpoint).
+    Connect,
+    /// [`RuntimeSpec::remote`](crate::model::RuntimeSpec::remote).
+    Remote,
+}
+
+/// The reply to a [`Fetch`], whatever its status.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reply {
+    /// The HTTP status.
+    pub status: u16,
+    /// The body, whole: at most the longest line that is taken from a runtime.
+    pub body: Bytes,
+}
