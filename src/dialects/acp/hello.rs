@@ -165,6 +165,7 @@ impl Acp {
     fn ready(&mut self, out: &mut Outbox) {
         self.phase = Phase::Ready;
         out.said.push(Said::Ready { agent: self.agent.clone() });
+        self.rejoin(out);
     }
 
     fn authenticate(&mut self, method: &str, then: Option<Wish>, out: &mut Outbox) {

@@ -2,7 +2,7 @@
 //!
 //! Gemini CLI, OpenCode, codex-acp and claude-agent-acp speak it. Schema:
 //! <https://agentclientprotocol.com/protocol/v1/schema>. The handshake and signing in are in `hello`, conversations that
-//! are opened and opened again in `open`, questions in `ask`, forms in `elicit`, models in `models`, clients' own calls in
+//! are opened and opened again in `open`, connections that are lost in `lost`, questions in `ask`, forms in `elicit`, models in `models`, clients' own calls in
 //! `calls`.
 //!
 //! What it holds to, because agents are as they are:
@@ -22,6 +22,7 @@ mod elicit_tests;
 mod hello;
 #[cfg(test)]
 mod keep_tests;
+mod lost;
 mod models;
 mod open;
 #[cfg(test)]
@@ -99,6 +100,7 @@ enum Pending {
     Initialize,
     Authenticate { then: Option<Wish> },
     Open { wish: Wish, by: By },
+    Rejoin { native: NativeId },
     Prompt { ticket: Ticket, native: NativeId },
     Call { ticket: Ticket, native: Option<NativeId>, sets: Option<calls::Sets> },
 }
@@ -244,6 +246,10 @@ impl Dialect for Acp {
                 self.call(ticket, native, &method, params.as_deref(), notify, out);
             }
         }
+    }
+
+    fn lost(&mut self, why: &str, out: &mut Outbox) {
+        self.disconnected(why, out);
     }
 
     fn wake(&mut self, out: &mut Outbox) {
@@ -440,6 +446,7 @@ impl Acp {
             (Pending::Initialize, reply) => self.initialized(reply, out),
             (Pending::Authenticate { then }, reply) => self.signed_in(then, reply, out),
             (Pending::Open { wish, by }, Ok(result)) => self.opened(frame, wish, by, result, out),
+            (Pending::Rejoin { native }, reply) => self.rejoined(frame, native, reply, out),
             (Pending::Open { wish, by }, Err(fault)) => self.not_opened(frame, wish, by, fault, out),
             (Pending::Prompt { ticket, native }, Ok(result)) => {
                 self.seen.retain(|(session, _)| *session != native);

@@ -59,6 +59,12 @@ pub(super) struct Waiting {
     ticks: u32,
 }
 
+impl Waiting {
+    pub(super) fn into_wish(self) -> Wish {
+        self.wish
+    }
+}
+
 /// A conversation whose past the agent replays, from its `session/load` until its first prompt. ACP has the replay end
 /// before the reply; Gemini CLI replies first and replays then.
 #[derive(Debug, Serialize, Deserialize)]
@@ -129,6 +135,18 @@ impl Acp {
     }
 
     fn open_by(&mut self, by: By, wish: Wish, out: &mut Outbox) {
+        let (cwd, resume) = (wish.cwd.clone(), wish.resume.clone());
+        self.send_open(Pending::Open { wish, by }, by, (&cwd, resume.as_ref()), out);
+    }
+
+    /// Sends the request that opens a conversation.
+    pub(super) fn send_open(
+        &mut self,
+        pending: Pending,
+        by: By,
+        (cwd, resume): (&str, Option<&Resume>),
+        out: &mut Outbox,
+    ) {
         #[derive(Serialize)]
         #[serde(rename_all = "camelCase")]
         struct Params<'a> {
@@ -140,13 +158,13 @@ impl Acp {
             #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
             meta: Option<&'a RawValue>,
         }
-        let (cwd, meta) = (wish.cwd.clone(), self.session_meta.clone());
-        let native = wish.resume.as_ref().map(|resume| resume.native.clone());
-        if let (By::Load, Some(Resume { native, known })) = (by, wish.resume.clone()) {
+        let meta = self.session_meta.clone();
+        if let (By::Load, Some(Resume { native, known })) = (by, resume.cloned()) {
             self.past.insert(native, Past { known, held: None, quiet: None });
         }
-        let params = Params { session_id: native.as_ref(), cwd: &cwd, mcp_servers: [], meta: meta.as_deref() };
-        self.request(Pending::Open { wish, by }, by.method(), &params, out);
+        let session_id = resume.map(|resume| &resume.native);
+        let params = Params { session_id, cwd, mcp_servers: [], meta: meta.as_deref() };
+        self.request(pending, by.method(), &params, out);
     }
 
     /// The agent opened what was wanted.
@@ -159,10 +177,7 @@ impl Acp {
         };
         let (models, mut drafts) = Models::of_new_session(frame, result);
         self.sessions.insert(native.clone(), Session { cwd, models });
-        if let Some(past) = self.past.get_mut(&native) {
-            past.quiet = Some((QUIET, QUIET_MAX));
-            out.wake_after = Some(TICK);
-        }
+        self.await_quiet(&native, out);
         if let Some(why) = instead {
             let why = format!("{why}: a new one was opened in its place, and the agent knows nothing of what was said");
             drafts.push(trouble("not_resumed", &why, None));
@@ -173,6 +188,14 @@ impl Acp {
         }
         let how = if by == By::New { Opening::New } else { Opening::Resumed };
         out.said.push(Said::Opened { ticket, native, drafts, how });
+    }
+
+    /// A load was replied to: the replay goes on for a moment, with some agents.
+    pub(super) fn await_quiet(&mut self, native: &NativeId, out: &mut Outbox) {
+        if let Some(past) = self.past.get_mut(native) {
+            past.quiet = Some((QUIET, QUIET_MAX));
+            out.wake_after = Some(TICK);
+        }
     }
 
     /// The agent did not.

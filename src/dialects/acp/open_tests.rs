@@ -309,3 +309,60 @@ fn signing_in_comes_before_opening_again() {
     let sent = rig.sent();
     assert_eq!((&sent[0]["method"], &sent[0]["params"]["sessionId"]), (&j!("session/load"), &j!("s")));
 }
+
+#[test]
+fn what_waited_on_a_lost_connection_hears_of_it() {
+    let mut rig = ready("a", j!({}));
+    rig.open(1);
+    rig.feed(r#"{"id":1,"result":{"sessionId":"s"}}"#);
+    rig.said();
+    rig.prompt(7, "s", "hi");
+    rig.open(8);
+    rig.call("s", "_x", None);
+    let options = r#"[{"optionId":"y","name":"Y","kind":"allow_once"}]"#;
+    rig.feed(format!(
+        r#"{{"id":5,"method":"session/request_permission","params":{{"sessionId":"s","toolCall":{{}},"options":{options}}}}}"#
+    ));
+    rig.ask();
+    rig.sent();
+    rig.lose();
+    let said = rig.said();
+    assert!(matches!(&said[0], Said::Ended { ticket: Ticket(7), end, .. } if end.status == RunStatus::Error));
+    assert!(matches!(&said[1], Said::NotOpened { ticket: Ticket(8), error } if error.message.contains("gone")));
+    assert!(matches!(&said[2], Said::Replied { ticket: Ticket(99), reply: Err(_) }));
+    assert!(matches!(&said[3], Said::TakenBack { native: Some(_), key, .. } if key.0 == "5"));
+    assert!(rig.dialect.asks().is_empty() && rig.dialect.prompts().is_empty());
+    rig.prompt(9, "s", "hi");
+    assert_eq!(rig.end().0, 9, "not sent into the void");
+    assert!(rig.sent().is_empty());
+}
+
+#[test]
+fn what_was_open_is_opened_again_on_the_next_connection() {
+    for (can, method) in [(LOAD, Some("session/load")), (BOTH, Some("session/resume")), ("{}", None)] {
+        let mut rig = ready("a", json(can.as_bytes()));
+        rig.open(1);
+        rig.feed(r#"{"id":1,"result":{"sessionId":"s"}}"#);
+        rig.said();
+        rig.sent();
+        rig.lose();
+        assert!(rig.said().is_empty());
+        rig.connect();
+        assert_eq!(rig.sent()[0]["id"], 2, "old replies are for nobody");
+        let result = j!({ "protocolVersion": 1, "agentCapabilities": json(can.as_bytes()) });
+        rig.feed(j!({ "id": 2, "result": result }).to_string());
+        let said = rig.said();
+        assert!(matches!(&said[0], Said::Ready { .. }));
+        let Some(method) = method else {
+            assert!(matches!(&said[1], Said::Event { draft, .. } if json(&draft.body)["code"] == "session_lost"));
+            continue;
+        };
+        let sent = rig.sent();
+        assert_eq!((&sent[0]["method"], &sent[0]["params"]["sessionId"]), (&j!(method), &j!("s")));
+        rig.feed(r#"{"id":3,"result":{"modes":{"currentModeId":"ask"}}}"#);
+        assert_eq!(rig.event().kind, Kind::CurrentModeUpdate);
+        // A replay is of what is known.
+        rig.feed(update("agent_message_chunk", ""));
+        assert_eq!(rig.said().len(), usize::from(method == "session/resume"));
+    }
+}
