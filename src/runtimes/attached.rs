@@ -219,9 +219,6 @@ impl Attached {
             info.state = RuntimeState::Exited;
             info.problem = Some(why.clone());
         });
-        if let Line::Open(wire, _) = line {
-            wire.close(self.settings.linger).await;
-        }
         let (waiting, sessions) = self.routes.end();
         for (inlet, ticket) in waiting {
             self.refuse(inlet, ticket, why.clone());
@@ -239,9 +236,13 @@ impl Attached {
                 self.refuse(order.inlet, ticket, why.clone());
             }
         }
-        while !self.out.is_empty() {
-            self.out.deliver().await;
-        }
+        let (linger, out) = (self.settings.linger, &mut self.out);
+        let goodbye = async move {
+            if let Line::Open(wire, _) = line {
+                wire.close(linger).await;
+            }
+        };
+        tokio::join!(goodbye, out.deliver());
     }
 
     // === the connection ===
@@ -323,7 +324,7 @@ impl Attached {
         }
         if let Command::Open { ticket, .. } = order.command
             && self.dialect.sessions() == Sessions::One
-            && self.routes.taken()
+            && self.routes.taken_still()
         {
             let why = "this runtime carries one session only, and it is open";
             return self.refuse(order.inlet, ticket, why.into());

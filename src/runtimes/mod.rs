@@ -5,6 +5,7 @@
 //! with its hands full: while a session has no room for what was said, nothing more is read from the runtime, which then
 //! waits itself; orders, deadlines and the end of the process are still attended to.
 
+mod address;
 mod attached;
 #[cfg(test)]
 mod attached_tests;
@@ -372,8 +373,11 @@ fn check(spec: &RuntimeSpec) -> Result<(), String> {
     Ok(())
 }
 
-/// How an endpoint is reached, and the state of its dialect; `None` for a program.
-fn reach(spec: &RuntimeSpec, make: Make, settings: &Settings) -> Result<Option<(Reach, Box<dyn Dialect>)>, String> {
+/// How an endpoint is reached, and the state of its dialect.
+type Endpoint = (Reach, Box<dyn Dialect>);
+
+/// The endpoint of a spec, if it can be reached at all; `None` for a program.
+fn reach(spec: &RuntimeSpec, make: Make, settings: &Settings) -> Result<Option<Endpoint>, String> {
     let dialect = make(spec);
     let name = &spec.dialect;
     let Connect::Endpoint(at) = &spec.connect else {
@@ -384,7 +388,7 @@ fn reach(spec: &RuntimeSpec, make: Make, settings: &Settings) -> Result<Option<(
             Err(format!("{name} is spoken by running endpoints only: set connect = \"{}…\"", prefix(schemes)))
         };
     };
-    let scheme = endpoint::Address::parse(at)?.scheme();
+    let scheme = address::Address::parse(at)?.scheme();
     if !dialect.reached_by().contains(&scheme) {
         let ways = dialect.reached_by().iter().map(|way| prefix(&[way])).collect::<Vec<_>>();
         return Err(format!("cannot connect to {at}: {name} is spoken over {}", ways.join(", ")));

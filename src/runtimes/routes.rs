@@ -99,6 +99,11 @@ impl Routes {
         !self.sessions.is_empty() || !self.opening.is_empty()
     }
 
+    /// As [`taken`](Self::taken), where a session that was closed makes room for another.
+    pub(super) fn taken_still(&self) -> bool {
+        self.sessions.iter().any(|session| !session.is_closed()) || !self.opening.is_empty()
+    }
+
     /// Whether a session is open under this name.
     pub(super) fn knows(&self, native: &NativeId) -> bool {
         self.natives.get(native).is_some_and(|inlet| !inlet.is_closed())
