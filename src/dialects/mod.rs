@@ -17,6 +17,7 @@ mod chores;
 mod codelia;
 mod codex;
 mod fetches;
+mod gemini_mirror;
 mod jsonrpc;
 mod opencode;
 #[cfg(test)]
@@ -444,8 +445,13 @@ pub struct Resume {
 pub type Make = fn(&RuntimeSpec) -> Box<dyn Dialect>;
 
 /// Every dialect that a runtime can speak.
-pub const TABLE: &[(&str, Make)] =
-    &[("acp", acp::make), ("codelia", codelia::make), ("codex", codex::make), ("opencode", opencode::make)];
+pub const TABLE: &[(&str, Make)] = &[
+    ("acp", acp::make),
+    ("codelia", codelia::make),
+    ("codex", codex::make),
+    ("gemini-mirror", gemini_mirror::make),
+    ("opencode", opencode::make),
+];
 
 /// The maker of the dialect with this name.
 pub fn find(name: &str) -> Option<Make> {

@@ -4,7 +4,6 @@
 //! A holder (`plexus hold --socket PATH`) owns a runtime's stdio and lets it outlive the gateway. Everything lies in one
 //! folder, two files a holder at most: `<runtime>.<8 letters>.sock`, where it listens, and, once its runtime has ended
 //! with nobody there to hear it, `<runtime>.<8 letters>.end`, which is what it would have said.
-#![allow(dead_code, reason = "the driver is its user")]
 
 pub mod wire;
 

@@ -1,0 +1,110 @@
+//! Cuts what a Gemini UI sends into its messages: JSON, each followed by a NUL byte, however they lie in WebSocket messages.
+
+use bytes::{Bytes, BytesMut};
+
+/// Longest message that is passed on whole, in bytes.
+pub(super) const FRAME_MAX: usize = 16 * 1024 * 1024;
+
+/// How much of a longer one is kept, in bytes; the rest is dropped and counted.
+const FRAME_KEPT: usize = 64 * 1024;
+
+/// A message.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Frame {
+    /// Without its NUL.
+    Whole(Bytes),
+    /// One over the limit: its beginning, and how many bytes of it were dropped.
+    Cut(Bytes, u64),
+}
+
+/// What stands between two WebSocket messages. Holds a message of the limit at most.
+#[derive(Default)]
+pub(super) struct Frames {
+    rest: BytesMut,
+    dropped: u64,
+}
+
+impl Frames {
+    /// Takes one WebSocket message and gives the messages that it ends.
+    pub(super) fn feed(&mut self, mut bytes: Bytes) -> Vec<Frame> {
+        let mut frames = Vec::new();
+        while let Some(at) = memchr::memchr(0, &bytes) {
+            let piece = bytes.split_to(at);
+            bytes = bytes.slice(1..);
+            if self.rest.is_empty() && piece.len() <= FRAME_MAX {
+                frames.push(Frame::Whole(piece));
+                continue;
+            }
+            self.keep(&piece);
+            let (rest, dropped) = (std::mem::take(&mut self.rest).freeze(), std::mem::take(&mut self.dropped));
+            frames.push(if dropped > 0 { Frame::Cut(rest, dropped) } else { Frame::Whole(rest) });
+        }
+        self.keep(&bytes);
+        // Between two messages there may be white space; a message of nothing else says nothing.
+        frames.retain(|frame| !matches!(frame, Frame::Whole(bytes) if bytes.trim_ascii().is_empty()));
+        frames
+    }
+
+    /// What stands there without a NUL, when nothing can follow.
+    pub(super) fn finish(&mut self) -> Option<Bytes> {
+        self.dropped = 0;
+        let rest = std::mem::take(&mut self.rest).freeze();
+        (!rest.trim_ascii().is_empty()).then_some(rest)
+    }
+
+    fn keep(&mut self, piece: &[u8]) {
+        if self.dropped == 0 && self.rest.len() + piece.len() <= FRAME_MAX {
+            return self.rest.extend_from_slice(piece);
+        }
+        let all = self.rest.len() as u64 + piece.len() as u64 + self.dropped;
+        let room = FRAME_KEPT.saturating_sub(self.rest.len()).min(piece.len());
+        self.rest.extend_from_slice(&piece[..room]);
+        // A copy: a part of it would keep all of it.
+        self.rest = BytesMut::from(&self.rest[..self.rest.len().min(FRAME_KEPT)]);
+        self.dropped = all - self.rest.len() as u64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(pieces: &[&[u8]]) -> (Vec<String>, Option<Bytes>) {
+        let mut frames = Frames::default();
+        let mut said = Vec::new();
+        for piece in pieces {
+            said.extend(frames.feed(Bytes::copy_from_slice(piece)).into_iter().map(|frame| match frame {
+                Frame::Whole(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+                Frame::Cut(head, dropped) => format!("{} and {dropped}", head.len()),
+            }));
+        }
+        (said, frames.finish())
+    }
+
+    #[test]
+    fn messages_come_whole_however_they_are_cut() {
+        let stream = b"{\"a\":1}\0{\"b\":\"\xc3\xa9\"}\0\n\0{}\0{\"half\"";
+        let expected = ["{\"a\":1}", "{\"b\":\"\u{e9}\"}", "{}"];
+        for at in 0..=stream.len() {
+            let (said, rest) = all(&[&stream[..at], b"", &stream[at..]]);
+            assert_eq!(said, expected, "cut at {at}");
+            assert_eq!(rest.as_deref(), Some(&b"{\"half\""[..]));
+        }
+        let bytes: Vec<&[u8]> = stream.chunks(1).collect();
+        assert_eq!(all(&bytes).0, expected);
+    }
+
+    #[test]
+    fn a_message_over_the_limit_is_cut_and_the_next_is_whole() {
+        let mega = vec![b'x'; 1024 * 1024];
+        let mut pieces: Vec<&[u8]> = vec![&mega; 20];
+        pieces.push(b"yy\0ok\0");
+        let dropped = 20 * 1024 * 1024 + 2 - 64 * 1024;
+        assert_eq!(all(&pieces).0, [format!("65536 and {dropped}"), "ok".into()]);
+        let whole: Vec<u8> = pieces.concat();
+        assert_eq!(all(&[&whole]).0, [format!("65536 and {dropped}"), "ok".into()]);
+        let mut exact = vec![b'x'; FRAME_MAX];
+        exact.push(0);
+        assert_eq!(all(&[&exact]).0[0].len(), FRAME_MAX);
+    }
+}
