@@ -14,7 +14,8 @@ use super::items::Edit;
 use super::{Codex, OTHER, Phase, answer, text, trouble};
 use crate::model::{Choice, Decision, Item, NativeId, Offer, RequestType};
 
-/// Questions that may wait at a time on one connection; one more is answered no at once, or left to other clients.
+/// Questions that may wait at a time on one connection; one more is answered no at once, or left to other clients. Also the
+/// answers that are kept until the server confirms them; of more than that one may be lost with its connection.
 const ASKS_MAX: usize = 256;
 /// The helper of a helper: how far up the thread is looked for that people see.
 const HELPERS_DEEP: usize = 8;
@@ -751,6 +752,7 @@ impl Codex {
                 if self.state.phase == Phase::Ready && asked.stale == 0 {
                     out.frames.push(answer(&asked.id, &reply));
                 }
+                self.forget_answers(key);
             }
             Next::Ask => {
                 let Some(mut asked) = self.state.asks.remove(key) else { return };
@@ -761,6 +763,17 @@ impl Codex {
                 self.state.asks.insert(next, asked);
                 out.said.push(Said::Asked { native, ask: Box::new(ask) });
             }
+        }
+    }
+
+    /// Answers that were never confirmed are not kept without end.
+    fn forget_answers(&mut self, but: &AskKey) {
+        let answered = self.state.asks.iter().filter(|(_, asked)| asked.reply.is_some());
+        let keys: Vec<_> = answered.map(|(key, _)| key.clone()).collect();
+        if keys.len() > ASKS_MAX
+            && let Some(key) = keys.iter().find(|key| *key != but)
+        {
+            self.state.asks.remove(key);
         }
     }
 

@@ -18,6 +18,8 @@ use crate::model::{Kind, NativeId};
 
 /// Items remembered at a time in one thread; past it all are forgotten, and one still under way is told anew at its end.
 const ITEMS_MAX: usize = 4096;
+/// Parts of one thought that are told apart; those beyond are told as one.
+const PARTS_MAX: u64 = 1024;
 /// Text held back behind a gap, in bytes; more is shown at once, and what was missed before it stays missing.
 const HELD_MAX: usize = 4 * 1024 * 1024;
 /// Notifications of the server's own doings: kept under their names.
@@ -627,7 +629,7 @@ const PARAGRAPH: &str = "\n\n";
 
 /// The name of a part of a thought, in their order.
 fn part_name(sort: &str, index: u64) -> String {
-    format!("{sort}{index:06}")
+    format!("{sort}{:06}", index.min(PARTS_MAX))
 }
 
 /// What a person said, a chunk for each part of it.
@@ -941,6 +943,8 @@ impl Codex {
             "thread/status/changed" => {
                 // Runs and requests tell the rest.
                 let broken = params.status.is_some_and(|status| status.get().contains("\"systemError\""));
+                let thread = native.and_then(|native| self.state.threads.get(native));
+                let broken = broken && thread.is_none_or(|thread| thread.turn.is_none());
                 let message = "Codex met an error of its own in this conversation";
                 broken.then(|| trouble("system_error", message, None)).into_iter().collect()
             }

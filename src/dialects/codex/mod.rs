@@ -457,6 +457,10 @@ impl Dialect for Codex {
         }
     }
 
+    fn reached_by(&self) -> &'static [&'static str] {
+        &["command", "ws", "unix"]
+    }
+
     fn asks(&self) -> Vec<AskKey> {
         let open = self.state.asks.iter().filter(|(_, asked)| asked.reply.is_none());
         open.map(|(key, _)| key.clone()).collect()
@@ -868,7 +872,7 @@ impl Codex {
             return;
         }
         let opening = |sent: &Sent| matches!(&sent.pending, Pending::Open { want: Want { resume: None, .. }, .. });
-        if self.state.sent.values().any(opening) {
+        if self.state.unclear.len() < FOUND_MAX && self.state.sent.values().any(opening) {
             self.state.unclear.push((native, head.cwd(), head.title()));
         } else if self.new_to_us(&native) {
             out.said.push(Said::Found { native, cwd: head.cwd(), title: head.title() });

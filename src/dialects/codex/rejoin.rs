@@ -140,6 +140,8 @@ impl Codex {
         let how = if want.resume.is_some() { Opening::Resumed } else { Opening::New };
         self.state.found.remove(&native);
         self.state.helpers.remove(&native);
+        // Should it be open already, what was under way in it ends here.
+        self.give_up(&native, "the conversation was opened anew", out);
         let mut present = Vec::new();
         if let Some(turn) = running {
             // Of a turn that the log knows, what was over is in it.
@@ -201,7 +203,6 @@ impl Codex {
         let same = now.as_ref().is_some_and(|now| now.id.as_deref() == Some(&turn.id));
         let ours = now.filter(|now| now.starting && now.ticket.is_some_and(|ticket| holds(turn, &mark(ticket))));
         if let Some(ours) = ours {
-            ours.starting = false;
             ours.early = None;
             if !same {
                 ours.id = Some(turn.id.clone());
@@ -218,15 +219,16 @@ impl Codex {
             self.pass_by(native, turn, out);
             return;
         }
+        if let Some(now) = &mut thread.turn {
+            // No answer to `turn/start` will come any more.
+            now.starting = false;
+        }
         thread.last = Some(turn.id.clone());
         let mine = thread.turn.as_ref().and_then(|turn| turn.ticket).map(mark);
         for draft in told(thread, turn, end.is_some(), mine.as_deref()) {
             self.event(native, draft, out);
         }
         if let Some(end) = end {
-            if let Some(now) = self.state.threads.get_mut(native).and_then(|thread| thread.turn.as_mut()) {
-                now.starting = false;
-            }
             self.finish(native, end, out);
         }
     }

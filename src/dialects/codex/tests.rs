@@ -283,7 +283,6 @@ fn what_else_happens_has_its_event() {
         ("thread/name/updated", j!({ "threadName": "N" }), Kind::SessionInfoUpdate, r#""title":"N""#),
         ("warning", j!({ "message": "careful" }), Kind::Error, "careful"),
         ("configWarning", j!({ "summary": "odd", "details": "file" }), Kind::Error, r"odd\nfile"),
-        ("thread/status/changed", j!({ "status": { "type": "systemError" } }), Kind::Error, "system_error"),
         ("thread/goal/cleared", j!({}), Kind::Hook, "thread/goal/cleared"),
         ("item/new/thing", j!({}), Kind::Raw, "unknown notification"),
         ("item/agentMessage/delta", j!({}), Kind::Raw, "lacks a part"),
@@ -319,6 +318,11 @@ fn what_else_happens_has_its_event() {
     let mut rig = session();
     tell(&mut rig, "thread/status/changed", j!({ "status": { "type": "idle" } }));
     assert!(rig.said().is_empty());
+    tell(&mut rig, "thread/status/changed", j!({ "status": { "type": "systemError" } }));
+    assert_eq!(kinds(&rig.said()), ["system_error"]);
+    prompted(&mut rig, 2);
+    tell(&mut rig, "thread/status/changed", j!({ "status": { "type": "systemError" } }));
+    assert!(rig.said().is_empty(), "the end of the turn says it");
 }
 
 fn ask(rig: &mut Rig, id: u64, method: &str, mut params: Value) {
