@@ -923,7 +923,10 @@ impl Codex {
             && method != "serverRequest/resolved"
             && !self.state.threads.contains_key(native)
         {
-            // Told to every client; this thread is none of ours.
+            // Told to every client; this thread is none of ours. One that is at work can be joined.
+            if method == "thread/status/changed" {
+                self.look(native.clone(), out);
+            }
             return Some(Vec::new());
         }
         let warning = |code: &str| {

@@ -575,7 +575,11 @@ impl Codex {
                 // What was said in it is in the log; Codex goes on with a new one.
                 self.open_session(ticket, Want { cwd, resume: None }, out);
             }
-            (Pending::Open { ticket, .. }, Err(error)) => {
+            (Pending::Open { ticket, want }, Err(error)) => {
+                if let Some((native, _)) = want.resume {
+                    // It may be too young to be joined: it is told of again when it is at work.
+                    self.state.found.remove(&native);
+                }
                 out.said.push(Said::NotOpened { ticket: Ticket(ticket), error });
                 self.clarify(out);
             }
@@ -852,6 +856,12 @@ impl Codex {
         if self.helper(&head) || self.state.threads.contains_key(native) {
             return;
         }
+        // A thread in which nothing was said yet cannot be joined: it is looked at again when it is at work.
+        let active = head.status.is_some_and(|status| status.get().contains("\"active\""));
+        if head.title().is_none() && !active {
+            self.state.found.remove(native);
+            return;
+        }
         out.said.push(Said::Found { native: native.clone(), cwd: head.cwd(), title: head.title() });
     }
 
@@ -868,7 +878,7 @@ impl Codex {
 
     fn thread_started(&mut self, head: &ThreadHead<'_>, out: &mut Outbox) {
         let native = NativeId::from(head.id.as_str());
-        if self.state.threads.contains_key(&native) || self.helper(head) {
+        if self.state.threads.contains_key(&native) || self.helper(head) || head.title().is_none() {
             return;
         }
         let opening = |sent: &Sent| matches!(&sent.pending, Pending::Open { want: Want { resume: None, .. }, .. });

@@ -747,16 +747,40 @@ fn threads_of_others_are_found_once() {
     reply(&mut rig, 3, j!({ "thread": y }));
     rig.feed(j!({ "method": "thread/started", "params": { "thread": thread("x") } }).to_string());
     assert!(rig.said().is_empty(), "a helper agent's, and one told of");
-    rig.feed(j!({ "method": "thread/started", "params": { "thread": thread("z") } }).to_string());
-    assert_eq!(kinds(&rig.said()), ["found z "]);
+    let started = |id: &str| {
+        let mut thread = thread(id);
+        thread["preview"] = "said".into();
+        j!({ "method": "thread/started", "params": { "thread": thread } }).to_string()
+    };
+    rig.feed(started("z"));
+    assert_eq!(kinds(&rig.said()), ["found z said"]);
+    // One in which nothing was said cannot be joined yet; it is told of when it is at work, again if that was too early.
+    rig.feed(j!({ "method": "thread/started", "params": { "thread": thread("n") } }).to_string());
+    assert!(rig.said().is_empty());
+    rig.sent();
+    let status = j!({ "threadId": "n", "status": { "type": "active", "activeFlags": [] } });
+    for id in [4, 6] {
+        rig.feed(j!({ "method": "thread/status/changed", "params": status }).to_string());
+        assert_eq!(rig.sent()[0]["method"], "thread/read");
+        let mut young = thread("n");
+        young["status"] = active(j!([]));
+        reply(&mut rig, id, j!({ "thread": young }));
+        assert_eq!(kinds(&rig.said()), ["found n "]);
+        let resume = Some(Resume { native: "n".into(), known: false });
+        rig.tell(Command::Open { ticket: Ticket(9), cwd: "/w".into(), resume });
+        let error = j!({ "code": -32600, "message": "no rollout found" });
+        rig.feed(j!({ "id": id + 1, "error": error }).to_string());
+        assert!(matches!(rig.one(), Said::NotOpened { .. }));
+        rig.sent();
+    }
     // Whose a thread is that starts while one is asked for shows with its name.
     rig.open(1);
     for id in ["t", "w"] {
-        rig.feed(j!({ "method": "thread/started", "params": { "thread": thread(id) } }).to_string());
+        rig.feed(started(id));
     }
     assert!(rig.said().is_empty());
-    reply(&mut rig, 4, j!({ "thread": thread("t") }));
-    assert_eq!(kinds(&rig.said()), ["opened New ", "found w "]);
+    reply(&mut rig, 8, j!({ "thread": thread("t") }));
+    assert_eq!(kinds(&rig.said()), ["opened New ", "found w said"]);
     // A helper's question is asked where it works.
     rig.feed(
         j!({ "id": 1, "method": COMMAND, "params": { "threadId": "y", "turnId": "k", "command": "ls" } }).to_string(),
