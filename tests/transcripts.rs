@@ -387,6 +387,112 @@ fn opencode_serve() {
     insta::assert_snapshot!(said);
 }
 
+/// Plays a transcript of Codex's app-server, as [`play`] does ACP's.
+fn play_codex(name: &str) -> (String, String) {
+    let mut dialect = made(&spec("codex", None));
+    let (mut lines, mut text, mut ticket) = (Vec::<(String, usize)>::new(), String::new(), 0);
+    let mut sent = VecDeque::new();
+    let mut say = |line: String| match lines.last_mut() {
+        Some((last, times)) if *last == line => *times += 1,
+        _ => lines.push((line, 1)),
+    };
+    let mut absorb = |out: Outbox, sent: &mut VecDeque<Value>| {
+        sent.extend(out.frames.iter().map(|frame| serde_json::from_slice::<Value>(frame).unwrap()));
+        for said in out.said {
+            say(match said {
+                Said::Event { draft, .. } => {
+                    assert!(draft.native.is_some());
+                    if draft.kind.is_acp() {
+                        update_is_acp(&draft.body);
+                    }
+                    let body: Value = serde_json::from_slice(&draft.body).unwrap();
+                    if draft.kind == Kind::AgentMessageChunk {
+                        text.push_str(body["content"]["text"].as_str().unwrap());
+                    }
+                    let over = draft.tool.map(|tool| if tool.over { " over" } else { " open" });
+                    let status = body["status"].as_str().unwrap_or_default();
+                    format!("event {}{} {status}", draft.kind.as_str(), over.unwrap_or_default())
+                }
+                Said::Asked { ask, .. } => {
+                    assert!(ask.first_mention.is_none(), "the item comes first");
+                    let options: Vec<_> = ask.options.iter().map(|o| format!("{}={:?}", o.id, o.kind)).collect();
+                    format!("asked {:?} {}", ask.subject, options.join(" "))
+                }
+                Said::Ended { end, .. } => format!("ended {:?} {:?}", end.status, end.message),
+                Said::Opened { how, drafts, .. } => format!("opened {how:?} with {}", drafts.len()),
+                other => format!("{other:?}"),
+            });
+        }
+    };
+    let mut native: Option<NativeId> = None;
+    for (agents, line) in transcript(name) {
+        let message: Value = serde_json::from_str(&line).unwrap();
+        let mut out = Outbox::default();
+        if agents {
+            if let Some(thread) = message["result"]["thread"]["id"].as_str() {
+                native = Some(thread.into());
+            }
+            dialect.feed(Bytes::from(line), &mut out);
+            absorb(out, &mut sent);
+            continue;
+        }
+        if sent.is_empty() {
+            let params = &message["params"];
+            match message["method"].as_str() {
+                Some("initialize") => dialect.open(&mut out),
+                Some("thread/start") => {
+                    let cwd = params["cwd"].as_str().unwrap().to_owned();
+                    dialect.command(Command::Open { ticket: Ticket(0), cwd, resume: None }, &mut out);
+                }
+                Some("turn/start") => {
+                    ticket += 1;
+                    let block = serde_json::json!({ "type": "text", "text": params["input"][0]["text"] });
+                    let content = vec![serde_json::value::to_raw_value(&block).unwrap()];
+                    let native = native.clone().unwrap();
+                    dialect.command(Command::Prompt { ticket: Ticket(ticket), native, content }, &mut out);
+                }
+                Some("turn/interrupt") => {
+                    let native = native.clone().unwrap();
+                    dialect.command(Command::Cancel { ticket: Some(Ticket(ticket)), native }, &mut out);
+                }
+                None => {
+                    let decision = &message["result"]["decision"];
+                    let key = decision.as_object().and_then(|decision| decision.keys().next());
+                    let id = decision.as_str().or(key.map(String::as_str)).unwrap().to_owned();
+                    let decision = Decision::Option { id, kind: Choice::Other, reason: None };
+                    dialect.command(Command::Answer { key: AskKey(message["id"].to_string()), decision }, &mut out);
+                }
+                other => panic!("nothing makes this: {other:?}"),
+            }
+            absorb(out, &mut sent);
+        }
+        let mut ours = sent.pop_front().unwrap_or_else(|| panic!("nothing was sent for {line}"));
+        if ours["method"] == "initialize" {
+            ours["params"]["clientInfo"]["version"] = message["params"]["clientInfo"]["version"].clone();
+        }
+        assert_eq!(ours, message);
+        assert!(ours.get("jsonrpc").is_none());
+    }
+    assert!(sent.is_empty(), "more was sent than worked: {sent:?}");
+    assert!(dialect.asks().is_empty() && dialect.prompts().is_empty());
+    let lines: Vec<_> = lines.iter().map(|(line, times)| format!("{times:>3} {line}\n")).collect();
+    (lines.concat(), text)
+}
+
+#[test]
+fn codex_app() {
+    let (said, text) = play_codex("codex_app");
+    let mut streamed = String::new();
+    for (_, line) in transcript("codex_app") {
+        let message: Value = serde_json::from_str(&line).unwrap();
+        if message["method"] == "item/agentMessage/delta" {
+            streamed.push_str(message["params"]["delta"].as_str().unwrap());
+        }
+    }
+    assert_eq!(text, streamed, "the whole that follows the pieces is not told a second time");
+    insta::assert_snapshot!(said);
+}
+
 /// A connection over which a session can be had, and questions come.
 fn connected(dialect: &str) -> Box<dyn Dialect> {
     let mut made = made(&spec(dialect, None));
@@ -394,11 +500,12 @@ fn connected(dialect: &str) -> Box<dyn Dialect> {
     made.open(&mut out);
     let hello = match dialect {
         "acp" => r#"{"id":0,"result":{"protocolVersion":1}}"#,
+        "codex" => r#"{"id":0,"result":{"userAgent":"plexus/1 x"}}"#,
         _ => r#"{"id":"1","result":{"protocol_version":"0"}}"#,
     };
     made.feed(Bytes::from_static(hello.as_bytes()), &mut out);
     made.command(Command::Open { ticket: Ticket(1), cwd: "/w".into(), resume: None }, &mut out);
-    made.feed(Bytes::from_static(br#"{"id":1,"result":{"sessionId":"s"}}"#), &mut out);
+    made.feed(Bytes::from_static(br#"{"id":1,"result":{"sessionId":"s","thread":{"id":"s"}}}"#), &mut out);
     made
 }
 
@@ -436,7 +543,7 @@ fn json_id() -> impl Strategy<Value = String> {
 proptest! {
     #[test]
     fn any_bytes_are_nothing_or_something_said(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-        for dialect in ["acp", "codelia"] {
+        for dialect in ["acp", "codelia", "codex"] {
             let out = fed(&mut *connected(dialect), &bytes);
             let blank = bytes.iter().all(u8::is_ascii_whitespace);
             prop_assert_eq!(blank, out.said.is_empty() && out.frames.is_empty());
@@ -445,14 +552,14 @@ proptest! {
 
     #[test]
     fn damaged_transcripts_never_panic(
-        which in 0usize..3, line in any::<prop::sample::Index>(), cut in any::<prop::sample::Index>(),
+        which in 0usize..4, line in any::<prop::sample::Index>(), cut in any::<prop::sample::Index>(),
         bytes in prop::collection::vec(any::<u8>(), 0..4),
     ) {
-        let lines = transcript(["gemini", "opencode", "codex-acp"][which]);
+        let lines = transcript(["gemini", "opencode", "codex-acp", "codex_app"][which]);
         let mut frame = line.get(&lines).1.clone().into_bytes();
         let cut = cut.index(frame.len());
         frame.splice(cut..(cut + bytes.len()).min(frame.len()), bytes);
-        for dialect in ["acp", "codelia"] {
+        for dialect in ["acp", "codelia", "codex"] {
             fed(&mut *connected(dialect), &frame);
         }
     }
@@ -463,13 +570,18 @@ proptest! {
             r#"{{"id":{id},"method":"session/request_permission","params":{{"sessionId":"s","toolCall":{{}},"options":[{{"optionId":"y"}}]}}}}"#
         );
         let confirm = format!(r#"{{"id":{id},"method":"ui.confirm.request","params":{{"title":"T"}}}}"#);
-        for (dialect, ask) in [("acp", permission), ("codelia", confirm)] {
+        let approval = format!(
+            r#"{{"id":{id},"method":"item/fileChange/requestApproval","params":{{"threadId":"s","turnId":"u","itemId":"i"}}}}"#
+        );
+        for (dialect, ask) in [("acp", permission), ("codelia", confirm), ("codex", approval)] {
+            let dialect_name = dialect;
             let mut dialect = connected(dialect);
             let out = fed(&mut *dialect, ask.as_bytes());
             let [Said::Asked { ask, .. }] = &out.said[..] else { panic!("{:?}", out.said) };
             let mut out = Outbox::default();
             dialect.command(Command::Answer { key: ask.key.clone(), decision: Decision::Withdrawn }, &mut out);
-            let start = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":"#);
+            let version = if dialect_name == "codex" { "" } else { r#""jsonrpc":"2.0","# };
+            let start = format!(r#"{{{version}"id":{id},"result":"#);
             prop_assert!(out.frames[0].starts_with(start.as_bytes()), "{:?}", out.frames[0]);
         }
     }
@@ -481,7 +593,7 @@ fn no_body_nests_deeper_than_the_limit() {
         let nest = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
         for frame in [format!(r#"{{"x":{nest}}}"#), format!(r#"{{"method":"run.diagnostics","params":{nest}}}"#), nest]
         {
-            for dialect in ["acp", "codelia"] {
+            for dialect in ["acp", "codelia", "codex"] {
                 assert_eq!(fed(&mut *connected(dialect), frame.as_bytes()).said.len(), 1);
             }
         }
