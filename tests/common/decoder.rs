@@ -72,6 +72,43 @@ const MANNERS: &[Manners] = &[
             r#"{"jsonrpc":"2.0","method":"run.diagnostics","params":{"run_id":"r"}}"#,
         ],
     },
+    Manners {
+        dialect: "codex",
+        connect: "",
+        results: &[
+            ("initialize", r#"{"userAgent":"plexus/0.169.0 (x)"}"#),
+            ("thread/start", r#"{"thread":{"id":"s","cwd":"/w"},"model":"m"}"#),
+            (
+                "thread/resume",
+                r#"{"thread":{"id":"s","status":{"type":"active","activeFlags":["waitingOnApproval"]}},"initialTurnsPage":{"data":[{"id":"u","status":"inProgress","items":[{"type":"agentMessage","id":"a","text":"x"}]},{"id":"o","status":"completed","items":[{"type":"userMessage","id":"m","content":[{"type":"text","text":"y"}]}]}],"nextCursor":null}}"#,
+            ),
+            ("thread/loaded/list", r#"{"data":["s","z"],"nextCursor":null}"#),
+            ("thread/read", r#"{"thread":{"id":"z","cwd":"/w"}}"#),
+            ("turn/start", r#"{"turn":{"id":"u","status":"inProgress","items":[]}}"#),
+            ("model/list", r#"{"data":[{"model":"m","displayName":"M"}]}"#),
+        ],
+        words: &[
+            r#"{"id":@,"method":"item/commandExecution/requestApproval","params":{"threadId":"s","turnId":"u","itemId":"c","command":"ls","cwd":"/w","availableDecisions":["a",{"r":{}},"cancel"]}}"#,
+            r#"{"id":@,"method":"item/fileChange/requestApproval","params":{"threadId":"s","turnId":"u","itemId":"f"}}"#,
+            r#"{"id":@,"method":"item/permissions/requestApproval","params":{"threadId":"s","turnId":"u","permissions":{"network":{"enabled":true}}}}"#,
+            r#"{"id":@,"method":"item/tool/requestUserInput","params":{"threadId":"s","turnId":"u","questions":[{"id":"q","question":"?","options":[{"label":"a"}]}]}}"#,
+            r#"{"id":@,"method":"mcpServer/elicitation/request","params":{"threadId":"s","serverName":"n","mode":"form","message":"m","requestedSchema":{"type":"object","properties":{}}}}"#,
+            r#"{"id":@,"method":"execCommandApproval","params":{"conversationId":"s","callId":"c","command":["ls"],"cwd":"/w"}}"#,
+            r#"{"id":@,"method":"item/tool/call","params":{"threadId":"s","tool":"t"}}"#,
+            r#"{"method":"serverRequest/resolved","params":{"threadId":"s","requestId":@}}"#,
+            r#"{"method":"turn/started","params":{"threadId":"s","turn":{"id":"u","status":"inProgress","items":[]}}}"#,
+            r#"{"method":"turn/completed","params":{"threadId":"s","turn":{"id":"u","status":"completed","items":[{"type":"agentMessage","id":"a","text":"xy"}]}}}"#,
+            r#"{"method":"item/started","params":{"threadId":"s","turnId":"u","item":{"type":"commandExecution","id":"c","command":"ls","cwd":"/w","status":"inProgress"}}}"#,
+            r#"{"method":"item/completed","params":{"threadId":"s","turnId":"u","item":{"type":"fileChange","id":"f","status":"completed","changes":[{"path":"/a","kind":{"type":"update","move_path":null},"diff":"@@ -1 +1 @@\n-a\n+b\n"}]}}}"#,
+            r#"{"method":"item/agentMessage/delta","params":{"threadId":"s","turnId":"u","itemId":"a","delta":"x"}}"#,
+            r#"{"method":"item/reasoning/summaryTextDelta","params":{"threadId":"s","turnId":"u","itemId":"r","delta":"x","summaryIndex":1}}"#,
+            r#"{"method":"item/completed","params":{"threadId":"s","turnId":"u","item":{"type":"reasoning","id":"r","summary":["x"],"content":["y"]}}}"#,
+            r#"{"method":"thread/tokenUsage/updated","params":{"threadId":"s","tokenUsage":{"total":{"totalTokens":1},"last":{"totalTokens":1},"modelContextWindow":2}}}"#,
+            r#"{"method":"turn/plan/updated","params":{"threadId":"s","plan":[{"step":"a","status":"pending"}]}}"#,
+            r#"{"method":"error","params":{"threadId":"s","turnId":"u","willRetry":true,"error":{"message":"m"}}}"#,
+            r#"{"method":"thread/started","params":{"thread":{"id":"z","cwd":"/w","parentThreadId":null}}}"#,
+        ],
+    },
 ];
 
 /// Identifiers of every sort, as JSON.
