@@ -6,7 +6,7 @@ mod common;
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use common::agents::{self, FakeModel};
 use common::gateway::{Gateway, PATIENCE, assert_whole, said};
@@ -45,7 +45,8 @@ impl Server {
             env.push(("OPENCODE_SERVER_PASSWORD".into(), password.into()));
         }
         let child = run(&command, &env, work.path());
-        let http = reqwest::Client::builder().no_proxy().build().unwrap();
+        // While it starts it may take a connection and never answer.
+        let http = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(10)).build().unwrap();
         let server = Self { child, port, command, env, password, work, _home: home, _model: model, http };
         server.up().await;
         server
@@ -55,7 +56,7 @@ impl Server {
         let deadline = Instant::now() + PATIENCE;
         while self.get("/global/health").await.0 != 200 {
             assert!(Instant::now() < deadline, "opencode serve did not start");
-            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }
 
@@ -112,7 +113,7 @@ impl Server {
                 Some(id) => return id,
                 None => assert!(Instant::now() < deadline, "no permission was asked"),
             }
-            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }
 
@@ -169,7 +170,7 @@ async fn shown(gateway: &Gateway, native: &str) -> String {
             return session["session_id"].as_str().unwrap().to_owned();
         }
         assert!(Instant::now() < deadline, "{native} is not shown: {list}");
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
 
@@ -182,7 +183,7 @@ async fn until(gateway: &Gateway, session: &str, wanted: impl Fn(&Value) -> bool
             return events;
         }
         assert!(Instant::now() < deadline, "it did not happen: {:?}", events.iter().rev().take(5).collect::<Vec<_>>());
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 
@@ -430,6 +431,6 @@ async fn a_wrong_password_says_what_to_do() {
             return;
         }
         assert!(Instant::now() < deadline, "{list}");
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }

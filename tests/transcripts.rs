@@ -1,4 +1,5 @@
-//! The dialects against what real agents said: recorded transcripts played back, and properties over damaged ones.
+//! The dialects against what real agents said: recorded transcripts played back, and properties over damaged ones. One
+//! file: what is played back is also what is damaged.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::collections::VecDeque;

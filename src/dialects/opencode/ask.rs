@@ -1,4 +1,5 @@
-//! Questions: permissions and OpenCode's own `question` tool, in each generation of its API, and their answers.
+//! Questions: permissions and OpenCode's own `question` tool, in each generation of its API, and their answers. One file:
+//! what is asked decides what an answer means.
 
 use std::collections::HashSet;
 
@@ -8,11 +9,13 @@ use serde_json::value::RawValue;
 
 use super::super::jsonrpc::{object, owned, pretty};
 use super::super::{Ask, AskKey, Base, Elsewhere, Fetch, Outbox, Reply, Said, Subject, subject};
-use super::{ANOTHER, OpenCode, Pending, escape, in_folder, refused, trouble};
+use super::{ANOTHER, OpenCode, Pending, SOON, escape, in_folder, refused, trouble};
 use crate::model::{Choice, Decision, Item, NativeId, Offer, RequestType};
 
 /// Questions that may wait at a time on one connection; one more is rejected at once, and logged.
 const ASKS_MAX: usize = 256;
+/// Who answered where it is not known that anybody did.
+const NOBODY: &str = "nobody: OpenCode no longer waits for it";
 /// What the agent is told where nobody decided.
 const EXPIRED: &str = "expired, not a user decision";
 
@@ -37,6 +40,8 @@ pub(super) struct Asked {
     pub(super) fresh: bool,
     /// What somebody answered, as the stream told it.
     pub(super) replied: Option<Option<String>>,
+    /// The answer came too late; who was first, the stream is about to tell.
+    pub(super) lost: bool,
 }
 
 /// What is asked.
@@ -395,16 +400,13 @@ impl OpenCode {
             }
             Verdict::Late => {
                 for key in self.group(key) {
-                    let Some(asked) = self.asks.remove(&key) else { continue };
-                    self.bury(key.clone());
-                    let by = if asked.replied.is_some() { ANOTHER } else { "nobody: OpenCode no longer waits for it" };
-                    let elsewhere = Elsewhere { by: by.into(), option_id: asked.replied.flatten() };
-                    let native = Some(native.clone());
-                    let said = match asked.answer {
-                        Some(_) => Said::AnswerLost { native, key, elsewhere },
-                        None => Said::TakenBack { native, key, elsewhere: Some(elsewhere) },
-                    };
-                    self.say(&asked.native.clone(), said, out);
+                    match self.asks.get_mut(&key) {
+                        Some(asked) if asked.replied.is_none() => {
+                            asked.lost = true;
+                            out.wake_after = Some(SOON);
+                        }
+                        _ => self.lose(&key, ANOTHER, out),
+                    }
                 }
             }
             Verdict::NoRoute if matches!(&asked.what, What::Permission(routes) if routes.len() > route + 1) => {
@@ -412,6 +414,27 @@ impl OpenCode {
             }
             Verdict::NoRoute => self.not_taken(key, "this version of OpenCode has no route for it", out),
             Verdict::Refused(why) => self.not_taken(key, &why, out),
+        }
+    }
+
+    /// Somebody was first with an answer.
+    fn lose(&mut self, key: &AskKey, by: &str, out: &mut Outbox) {
+        let Some(asked) = self.asks.remove(key) else { return };
+        self.bury(key.clone());
+        let elsewhere = Elsewhere { by: by.into(), option_id: asked.replied.flatten() };
+        let (native, key) = (Some(asked.native.clone()), key.clone());
+        let said = match asked.answer {
+            Some(_) => Said::AnswerLost { native, key, elsewhere },
+            None => Said::TakenBack { native, key, elsewhere: Some(elsewhere) },
+        };
+        self.say(&asked.native, said, out);
+    }
+
+    /// Time has passed, and the stream does not tell who was first.
+    pub(super) fn lose_late(&mut self, out: &mut Outbox) {
+        let lost: Vec<AskKey> = self.asks.iter().filter(|(_, asked)| asked.lost).map(|(key, _)| key.clone()).collect();
+        for key in lost {
+            self.lose(&key, NOBODY, out);
         }
     }
 
@@ -451,6 +474,9 @@ impl OpenCode {
             if asked.answer.is_some() {
                 // Ours or another's: the reply to our answer tells.
                 asked.replied = Some(option.clone());
+                if asked.lost {
+                    self.lose(&key, ANOTHER, out);
+                }
                 continue;
             }
             let native = asked.native.clone();
@@ -467,7 +493,9 @@ impl OpenCode {
     /// Questions that nobody waits for any more.
     pub(super) fn take_back(&mut self, keys: Vec<AskKey>, out: &mut Outbox) {
         for key in keys {
-            if let Some(asked) = self.asks.remove(&key) {
+            if self.asks.get(&key).is_some_and(|asked| asked.lost) {
+                self.lose(&key, NOBODY, out);
+            } else if let Some(asked) = self.asks.remove(&key) {
                 self.bury(key.clone());
                 if asked.answer.is_none() {
                     let said = Said::TakenBack { native: Some(asked.native.clone()), key, elsewhere: None };
@@ -483,7 +511,7 @@ const SPREAD: &str = "OpenCode, by the answer to another question";
 
 impl Asked {
     fn new(native: NativeId, what: What) -> Self {
-        Self { native, what, answer: None, fresh: true, replied: None }
+        Self { native, what, answer: None, fresh: true, replied: None, lost: false }
     }
 }
 

@@ -1,4 +1,5 @@
-//! Messages and their parts as events: what was told of each, so that nothing is told twice and nothing is left out.
+//! Messages and their parts as events. One file: what was told of each decides what is told next, so that nothing is told
+//! twice and nothing is left out.
 //!
 //! OpenCode tells text as deltas and, when a part is complete, whole; a re-read tells it whole again. Of each text the
 //! length and a checksum of what was told are kept, and only what follows is told. A part whose beginning is not known

@@ -263,9 +263,13 @@ impl OpenCode {
 
     /// A question that OpenCode no longer lists: somebody answered it while nobody here listened, or its work is over.
     pub(super) fn gone(&mut self, key: AskKey, out: &mut Outbox) {
+        if self.asks.get(&key).is_some_and(|asked| asked.lost) {
+            return self.take_back(vec![key], out);
+        }
         let Some(asked) = self.asks.remove(&key) else { return };
         self.bury(key.clone());
         if asked.answer.is_some() {
+            // It arrived before the connection was lost, as far as can be known.
             return;
         }
         let busy = self.sessions.get(&asked.native).is_some_and(|session| session.busy);

@@ -403,6 +403,7 @@ impl Dialect for OpenCode {
         if self.connected && self.look.is_none() && std::mem::take(&mut self.again) {
             self.look(out);
         }
+        self.lose_late(out);
         let natives: Vec<NativeId> = self.sessions.keys().cloned().collect();
         for native in natives {
             self.late(&native, out);

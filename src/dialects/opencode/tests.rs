@@ -1,4 +1,4 @@
-//! The dialect against a server of a few lines, and properties of what it makes of any words.
+//! The dialect against a server of a few lines, and properties of what it makes of any words. One file: one stage.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeMap;
@@ -373,6 +373,27 @@ fn whoever_is_first_there_wins() {
     );
     stage.permission("per_2");
     assert!(stage.told().is_empty(), "what is over is not asked again");
+}
+
+#[test]
+fn who_was_first_is_told_when_the_stream_tells() {
+    let late = json!({ "_tag": "PermissionNotFoundError", "requestID": "per_1" });
+    for told in [true, false] {
+        let mut stage = Stage::at_work();
+        stage.set("POST /permission/per_1/reply", 404, late.clone());
+        stage.permission("per_1");
+        stage.rig.said();
+        stage.rig.answer("per_1", choose("once", Choice::AllowOnce));
+        stage.serve();
+        assert!(stage.told().is_empty(), "the refusal is here before the news");
+        if told {
+            stage.event("permission.replied", json!({ "requestID": "per_1", "reply": "always" }));
+            assert_eq!(stage.told(), ["answer lost per_1 to another client of OpenCode Some(\"always\")"]);
+        } else {
+            stage.rig.wake();
+            assert_eq!(stage.told(), ["answer lost per_1 to nobody: OpenCode no longer waits for it None"]);
+        }
+    }
 }
 
 #[test]
