@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use bytes::Bytes;
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::super::jsonrpc::{INTERNAL, object, slice};
@@ -11,7 +12,11 @@ use super::super::{AskKey, Draft, Elsewhere, Fault, Opening, Outbox, Reply, Resu
 use super::ask::{self, Route};
 use super::events::{Info, PartIn};
 use super::stream::{is_ours, titled};
-use super::*;
+use super::{
+    AGAIN, ANOTHER, FOLDERS_MAX, LIST_MAX, Look, MESSAGES_READ, MessageIn, OpenCode, Pending, Phase, Session,
+    SessionInfo, Stage, Status, done, escape, good, in_folder, trouble,
+};
+use crate::model::{NativeId, Ticket};
 
 impl OpenCode {
     /// Reads everything: who it is, what is busy, what is asked; then the messages of the sessions that are open.

@@ -31,9 +31,9 @@ use serde_json::value::RawValue;
 use super::jsonrpc::{self, INTERNAL, object};
 use super::{AskKey, Command, Dialect, Draft, Fault, Outbox, Reply, RunEnd, Said};
 use crate::model::{Kind, NativeId, RunStatus, RuntimeSpec, Ticket};
-use ask::{Asked, Route};
+use ask::Asked;
 use calls::Models;
-use events::{Info, PartIn, Telling};
+use events::Telling;
 
 /// Who did what the gateway did not.
 const ANOTHER: &str = "another client of OpenCode";

@@ -1,6 +1,20 @@
 //! What happens: the stream's events, and the work that they tell of. One file: an event, and what follows from it.
 
-use super::*;
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::super::jsonrpc::object;
+use super::super::{AskKey, Draft, Outbox, Reply, RunEnd, Said};
+use super::Phase;
+use super::ask::{self, Route};
+use super::calls;
+use super::events::{self, Info, PartIn};
+use super::{
+    ANOTHER, Named, OpenCode, Pending, Prompt, Properties, SESSIONS_MAX, SOON, Session, SessionInfo, Stage, Status,
+    done, escape, failed, in_folder, trouble,
+};
+use crate::model::{Kind, NativeId, RunStatus, Ticket};
 
 impl OpenCode {
     pub(super) fn prompt(&mut self, ticket: Ticket, native: NativeId, content: &[Box<RawValue>], out: &mut Outbox) {
