@@ -105,6 +105,16 @@ const PRESETS: &[Preset] = &[
         ..NONE
     },
     Preset {
+        name: "codex-app",
+        about: "Codex itself, by its app-server",
+        dialect: "codex",
+        program: "codex",
+        args: &["app-server"],
+        install: Some("npm install -g @openai/codex"),
+        pass_env: &["OPENAI_*", "CODEX_*"],
+        ..NONE
+    },
+    Preset {
         name: "qwen",
         about: "Qwen Code, over ACP",
         program: "qwen",
@@ -274,7 +284,9 @@ mod tests {
         }
         let unknown = preset("gemni", Path::new("/p"), |_| None).unwrap_err().to_string();
         assert!(
-            unknown.contains("gemini, opencode, claude, codex, qwen, goose, copilot, cursor, kimi, codelia, demo"),
+            unknown.contains(
+                "gemini, opencode, claude, codex, codex-app, qwen, goose, copilot, cursor, kimi, codelia, demo"
+            ),
             "{unknown}"
         );
     }
