@@ -248,7 +248,8 @@ impl Routes {
     /// Whether something said of `native` has to wait for a session to be opened.
     fn early_for(&self, native: Option<&NativeId>) -> bool {
         match native {
-            Some(native) if self.natives.contains_key(native) => false,
+            // A session that was forgotten may be the one that is being opened: its past comes before the reply.
+            Some(native) if self.natives.get(native).is_some_and(|inlet| !inlet.is_closed()) => false,
             Some(_) => self.sessions.is_empty() || !self.opening.is_empty(),
             None => self.sessions.is_empty(),
         }
@@ -373,6 +374,21 @@ mod tests {
             }
         }
         all
+    }
+
+    #[tokio::test]
+    async fn the_past_of_a_forgotten_session_waits_until_it_is_open_again() {
+        let (mut routes, gone, other, again) = (Routes::default(), session(), session(), session());
+        open(&mut routes, &gone, 1);
+        opened(&mut routes, 1, "A");
+        open(&mut routes, &other, 2);
+        opened(&mut routes, 2, "B");
+        drop(gone);
+        open(&mut routes, &again, 3);
+        routes.said(event(Some("A"), "1"));
+        opened(&mut routes, 3, "A");
+        assert_eq!(heard(&mut routes, &again), ["opened A", "agent_message_chunk 1"]);
+        assert_eq!(heard(&mut routes, &other), ["opened B"]);
     }
 
     #[tokio::test]
