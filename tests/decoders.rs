@@ -218,14 +218,14 @@ fn identifiers_of_any_sort_come_back_as_they_are() {
                 answered += 1;
             }
         }
-        assert!(answered > 0 || !known(dialect));
+        assert!(answered > 0 || !words(dialect).iter().any(|word| word.contains("\"id\":@")));
     }
 }
 
 #[test]
 fn questions_without_end_have_a_bound() {
     for (dialect, _) in TABLE {
-        let Some(word) = words(dialect).iter().find(|word| word.contains("\"id\":@")) else { continue };
+        let Some(word) = words(dialect).iter().find(|word| word.contains('@')) else { continue };
         let mut bench = Bench::ready(dialect);
         for n in 0..2 * OPEN_MAX {
             bench.take(&Op::Feed(word.replace('@', &n.to_string()).into_bytes()));

@@ -22,6 +22,8 @@ type Results = &'static [(&'static str, &'static str)];
 struct Manners {
     dialect: &'static str,
     connect: &'static str,
+    /// A session that it has, where one is to be opened again.
+    session: &'static str,
     results: Results,
     /// Messages that it may get; `@` is an identifier.
     words: &'static [&'static str],
@@ -31,6 +33,7 @@ const MANNERS: &[Manners] = &[
     Manners {
         dialect: "acp",
         connect: "",
+        session: "s",
         results: &[
             ("initialize", r#"{"protocolVersion":1,"agentCapabilities":{"loadSession":true}}"#),
             ("session/new", r#"{"sessionId":"s","modes":{"currentModeId":"a","availableModes":[]}}"#),
@@ -51,6 +54,7 @@ const MANNERS: &[Manners] = &[
     Manners {
         dialect: "codelia",
         connect: "",
+        session: "s",
         results: &[
             ("initialize", r#"{"protocol_version":"0","server":{"name":"x","version":"1"}}"#),
             ("run.start", r#"{"run_id":"r"}"#),
@@ -75,6 +79,7 @@ const MANNERS: &[Manners] = &[
     Manners {
         dialect: "codex",
         connect: "",
+        session: "s",
         results: &[
             ("initialize", r#"{"userAgent":"plexus/0.169.0 (x)"}"#),
             ("thread/start", r#"{"thread":{"id":"s","cwd":"/w"},"model":"m"}"#),
@@ -107,6 +112,48 @@ const MANNERS: &[Manners] = &[
             r#"{"method":"turn/plan/updated","params":{"threadId":"s","plan":[{"step":"a","status":"pending"}]}}"#,
             r#"{"method":"error","params":{"threadId":"s","turnId":"u","willRetry":true,"error":{"message":"m"}}}"#,
             r#"{"method":"thread/started","params":{"thread":{"id":"z","cwd":"/w","parentThreadId":null}}}"#,
+        ],
+    },
+    Manners {
+        dialect: "opencode",
+        connect: "http://127.0.0.1:1",
+        session: "s",
+        results: &[
+            ("/global/health", r#"{"healthy":true,"version":"1.18.33"}"#),
+            ("/config/providers", r#"{"providers":[],"default":{}}"#),
+            ("/experimental/session", "[]"),
+            ("/permission", "[]"),
+            ("/question", "[]"),
+            ("/session", r#"{"id":"s","directory":"/w","title":"New"}"#),
+            ("/session/s", r#"{"id":"s","directory":"/w","title":"New"}"#),
+            ("/session/s/message", "[]"),
+            ("/session/s/abort", "true"),
+        ],
+        words: &[
+            r#"{"directory":"/w","payload":{"id":"e1","type":"permission.asked","properties":{"id":"per_@","sessionID":"s","permission":"bash","patterns":["ls"],"metadata":{"command":"ls"},"always":[],"tool":{"messageID":"m","callID":"c"}}}}"#,
+            r#"{"directory":"/w","payload":{"id":"e2","type":"permission.replied","properties":{"sessionID":"s","requestID":"per_1","reply":"once"}}}"#,
+            r#"{"directory":"/w","payload":{"id":"e3","type":"message.updated","properties":{"sessionID":"s","info":{"id":"m","role":"assistant","sessionID":"s","time":{"created":1}}}}}"#,
+            r#"{"directory":"/w","payload":{"id":"e4","type":"message.part.updated","properties":{"sessionID":"s","part":{"id":"p","messageID":"m","type":"text","text":"x","time":{"start":1}}}}}"#,
+            r#"{"directory":"/w","payload":{"id":"e5","type":"message.part.delta","properties":{"sessionID":"s","messageID":"m","partID":"p","field":"text","delta":"x"}}}"#,
+            r#"{"directory":"/w","payload":{"id":"e6","type":"session.status","properties":{"sessionID":"s","status":{"type":"idle"}}}}"#,
+            r#"{"directory":"/w","payload":{"id":"e7","type":"session.idle","properties":{"sessionID":"s"}}}"#,
+            r#"{"directory":"/w","payload":{"id":"e8","type":"new.thing","properties":{"sessionID":"s"}}}"#,
+        ],
+    },
+    Manners {
+        dialect: "gemini-mirror",
+        connect: "ws://127.0.0.1:1/",
+        session: "ui",
+        results: &[],
+        words: &[
+            "{\"type\":\"permission_dialog\",\"data\":{\"id\":\"p@\",\"type\":\"command_run\",\"options\":[\"Allow\",\"Deny\"]}}\0",
+            "{\"type\":\"permission_selection\",\"data\":{\"id\":\"p1\",\"selection\":\"y\"}}\0",
+            "{\"type\":\"user_message\",\"data\":{\"text\":\"x\"}}\0",
+            "{\"type\":\"model_output\",\"data\":{\"text\":\"x\"}}\0",
+            "{\"type\":\"tool_call\",\"data\":{\"callId\":\"c\",\"name\":\"n\",\"args\":{}}}\0",
+            "{\"type\":\"tool_output\",\"data\":{\"callId\":\"c\",\"output\":\"x\"}}\0",
+            "{\"type\":\"idle\",\"data\":{}}\0",
+            "{\"type\":\"hook\",\"data\":{}}\0",
         ],
     },
 ];
@@ -209,6 +256,8 @@ pub struct Bench {
     ticket: u64,
     /// Whether the handshake is over.
     pub ready: bool,
+    /// Whether a session was opened.
+    opened: bool,
     /// How many events were told.
     pub told: usize,
     /// Frames that went out at the last step.
@@ -244,6 +293,7 @@ impl Bench {
             natives: Vec::new(),
             ticket: 0,
             ready: false,
+            opened: false,
             told: 0,
             sent: Vec::new(),
         };
@@ -258,7 +308,12 @@ impl Bench {
         assert!(bench.ready || !known(name), "{name} does not get through its handshake");
         bench.take(&Op::Open);
         bench.settle();
-        assert!(!bench.natives.is_empty() || !known(name), "{name} opens no session");
+        if !bench.opened {
+            // It may have sessions of its own alone.
+            bench.take(&Op::Resume(false));
+            bench.settle();
+        }
+        assert!(bench.opened || !known(name), "{name} opens no session");
         bench
     }
 
@@ -293,7 +348,8 @@ impl Bench {
             Op::Resume(known) => {
                 let ticket = self.ticket();
                 self.opens.insert(ticket);
-                let resume = Some(Resume { native: "s".into(), known: *known });
+                let native = manners(&self.name).map_or("s", |manners| manners.session).into();
+                let resume = Some(Resume { native, known: *known });
                 self.command(Command::Open { ticket, cwd: "/w".into(), resume });
             }
             Op::Prompt => {
@@ -463,6 +519,7 @@ impl Bench {
             Said::Opened { ticket, native, drafts, .. } => {
                 assert!(self.opens.remove(&ticket), "{name}: opened twice, or for nobody");
                 drafts.iter().for_each(|draft| self.event(draft));
+                self.opened = true;
                 self.natives.push(native);
             }
             Said::NotOpened { ticket, .. } => {
