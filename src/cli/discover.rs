@@ -187,7 +187,8 @@ async fn try_start(spec: RuntimeSpec, exe: &Path, home: &Path) -> Start {
     };
     let ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
     runtimes.shutdown().await;
-    let _ = std::fs::remove_dir(&holders);
+    // A holder that was killed leaves its socket.
+    let _ = std::fs::remove_dir_all(&holders);
     Start { ok, ms, said: line(&said, PROBLEM) }
 }
 
