@@ -120,7 +120,12 @@ enum Pending {
         cwd: String,
     },
     /// What was said in it.
-    History,
+    History {
+        #[serde(skip)]
+        ticket: Option<Ticket>,
+        native: NativeId,
+        cwd: String,
+    },
 }
 
 /// The session, once opened.
@@ -164,6 +169,12 @@ struct Early {
 struct Replay {
     /// The run that is told now.
     run_id: Option<String>,
+    /// What was told: it comes with the session, which is opened when all of it is.
+    #[serde(skip)]
+    drafts: Vec<Draft>,
+    /// What that weighs, in bytes.
+    #[serde(skip)]
+    weight: usize,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -562,7 +573,7 @@ impl Codelia {
                 let there = resume::listed(reply, native.as_str());
                 self.found(ticket, native, known, cwd, there, out);
             }
-            (Pending::History, reply) => self.told(frame, reply, out),
+            (Pending::History { ticket, native, cwd }, reply) => self.told(frame, ticket, native, cwd, reply, out),
         }
     }
 

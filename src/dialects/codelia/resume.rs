@@ -2,8 +2,8 @@
 //!
 //! A conversation goes on when a `run.start` names it; until then the process has none. Whether there is one is asked of
 //! `session.list`. Its past comes from `session.history`, as events on the live channel before the reply: nothing else
-//! may be under way meanwhile, and a prompt waits. What is told there is not checked for holes (the runtime tells a part)
-//! and never holds a question.
+//! may be under way meanwhile, so the session is opened when all of it is told, and comes with it. What is told there is
+//! not checked for holes (the runtime tells a part) and never holds a question.
 
 use bytes::Bytes;
 use serde::Deserialize;
@@ -21,6 +21,9 @@ const LISTED: usize = 1000;
 const RUNS: usize = 200;
 /// Events of them, likewise.
 const EVENTS: usize = 10_000;
+/// What of the past waits for its end, in bytes; with more the session is opened at once, the rest comes as it is told,
+/// and prompts wait.
+const PAST_MAX: usize = 16 << 20;
 
 /// Whether the session is in the reply to `session.list`; a reply that says nothing of it is taken for a yes.
 pub(super) fn listed(reply: Result<&RawValue, Fault>, native: &str) -> bool {
@@ -42,7 +45,10 @@ pub(super) fn listed(reply: Result<&RawValue, Fault>, native: &str) -> bool {
 
 impl Codelia {
     pub(super) fn open_session(&mut self, ticket: Ticket, cwd: String, resume: Option<Resume>, out: &mut Outbox) {
-        let opening = self.pending.values().any(|pending| matches!(pending, Pending::Find { ticket: Some(_), .. }));
+        let opening = self
+            .pending
+            .values()
+            .any(|pending| matches!(pending, Pending::Find { ticket: Some(_), .. } | Pending::History { .. }));
         let problem = if self.phase != Phase::Ready {
             Some("the runtime is not ready")
         } else if self.session.is_some() || opening {
@@ -52,10 +58,10 @@ impl Codelia {
         };
         match (problem, resume) {
             (Some(problem), _) => out.said.push(not_opened(ticket, INTERNAL, problem)),
-            (None, None) => self.opened(ticket, NativeId::from(SESSION), cwd, None, out),
+            (None, None) => self.opened(ticket, NativeId::from(SESSION), cwd, None, Vec::new(), out),
             // It ended with its process: the runtime never said its name.
             (None, Some(Resume { native, known: true })) if native.as_str() == SESSION => {
-                self.opened(ticket, native, cwd, None, out);
+                self.opened(ticket, native, cwd, None, Vec::new(), out);
             }
             (None, Some(Resume { native, known })) => {
                 let params = serde_json::json!({ "scope": "all", "limit": LISTED });
@@ -78,8 +84,14 @@ impl Codelia {
         // Whoever asked for it may be gone, with the gateway that it asked.
         let Some(ticket) = ticket else { return };
         match (there, known) {
-            (true, _) => self.opened(ticket, native, cwd, Some(known), out),
-            (false, true) => self.opened(ticket, NativeId::from(SESSION), cwd, None, out),
+            (true, true) => self.opened(ticket, native, cwd, Some(true), Vec::new(), out),
+            (true, false) => {
+                self.replay = Some(Replay::default());
+                let params = serde_json::json!({ "session_id": native, "max_runs": RUNS, "max_events": EVENTS });
+                let history = Pending::History { ticket: Some(ticket), native, cwd };
+                self.request(history, "session.history", &params, out);
+            }
+            (false, true) => self.opened(ticket, NativeId::from(SESSION), cwd, None, Vec::new(), out),
             (false, false) => {
                 out.said.push(not_opened(ticket, SESSION_NOT_FOUND, "the runtime has no such session"));
             }
@@ -87,16 +99,19 @@ impl Codelia {
     }
 
     /// Opens the session. `resumed`: it is to go on, and whether the log has its past.
-    fn opened(&mut self, ticket: Ticket, native: NativeId, cwd: String, resumed: Option<bool>, out: &mut Outbox) {
+    fn opened(
+        &mut self,
+        ticket: Ticket,
+        native: NativeId,
+        cwd: String,
+        resumed: Option<bool>,
+        drafts: Vec<Draft>,
+        out: &mut Outbox,
+    ) {
         let load = resumed.map(|_| native.as_str().to_owned());
         let how = if resumed.is_some() { Opening::Resumed } else { Opening::New };
         self.session = Some(Session { native: native.clone(), cwd, load, known: resumed == Some(true) });
-        out.said.push(Said::Opened { ticket, native: native.clone(), drafts: Vec::new(), how });
-        if resumed == Some(false) {
-            self.replay = Some(Replay::default());
-            let params = serde_json::json!({ "session_id": native, "max_runs": RUNS, "max_events": EVENTS });
-            self.request(Pending::History, "session.history", &params, out);
-        }
+        out.said.push(Said::Opened { ticket, native, drafts, how });
     }
 
     /// One event of the past.
@@ -109,27 +124,59 @@ impl Codelia {
         }
         let draft = events::user_message(frame, event.event)
             .unwrap_or_else(|| self.transcript.read(frame, event.event, event.run_id.as_deref()));
-        self.event(draft, out);
+        self.past(draft, out);
     }
 
-    /// The past is told: a prompt that waited begins.
-    pub(super) fn told(&mut self, frame: &Bytes, reply: Result<&RawValue, Fault>, out: &mut Outbox) {
+    /// Puts something to the past that is being told.
+    fn past(&mut self, draft: Draft, out: &mut Outbox) {
+        let Some(replay) = self.replay.as_mut().filter(|_| self.session.is_none()) else {
+            return self.event(draft, out);
+        };
+        replay.weight += draft.body.len() + draft.native.as_ref().map_or(0, Bytes::len);
+        replay.drafts.push(draft);
+        if replay.weight <= PAST_MAX {
+            return;
+        }
+        let drafts = std::mem::take(&mut replay.drafts);
+        let opening = self.pending.values_mut().find_map(|pending| match pending {
+            Pending::History { ticket, native, cwd } => Some((ticket.take()?, native.clone(), cwd.clone())),
+            _ => None,
+        });
+        if let Some((ticket, native, cwd)) = opening {
+            self.opened(ticket, native, cwd, Some(false), drafts, out);
+        }
+    }
+
+    /// The past is told: the session is opened with it, and a prompt that waited begins.
+    pub(super) fn told(
+        &mut self,
+        frame: &Bytes,
+        ticket: Option<Ticket>,
+        native: NativeId,
+        cwd: String,
+        reply: Result<&RawValue, Fault>,
+        out: &mut Outbox,
+    ) {
         #[derive(Deserialize)]
         struct Told {
             truncated: Option<bool>,
         }
-        self.replay = None;
-        self.transcript = Transcript::default();
-        let draft = |code, message: &str| -> Draft { trouble(code, message, Some(frame)) };
         match reply.map(object::<Told>) {
             Ok(Some(Told { truncated: Some(true) })) => {
-                self.event(draft("history_cut", "the runtime told the latest part of this conversation only"), out);
+                let message = "the runtime told the latest part of this conversation only";
+                self.past(trouble("history_cut", message, Some(frame)), out);
             }
             Ok(_) => {}
             Err(fault) => {
                 let message = format!("the runtime does not tell what was said before: {}", fault.message);
-                self.event(draft("history_failed", &message), out);
+                self.past(trouble("history_failed", &message, Some(frame)), out);
             }
+        }
+        self.transcript = Transcript::default();
+        let drafts = self.replay.take().map(|replay| replay.drafts).unwrap_or_default();
+        // Without a ticket it was opened before, or whoever asked for it is gone.
+        if let (Some(ticket), None) = (ticket, &self.session) {
+            self.opened(ticket, native, cwd, Some(false), drafts, out);
         }
         if self.run.as_ref().is_some_and(|run| run.waits) {
             self.start(out);

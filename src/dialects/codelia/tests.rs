@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json as j};
 
 use super::super::rig::{Rig, choose, json, raw, spec};
-use super::super::{Command, DEPTH_MAX, Opening, Resume, Said, Sessions, Subject};
+use super::super::{Command, DEPTH_MAX, Draft, Opening, Resume, Said, Sessions, Subject};
 use super::{ASKS_MAX, BUSY_TRIES, CALLS_MAX, SESSION};
 use crate::model::{Choice, Decision, Kind, RequestType, RunStatus, Ticket};
 
@@ -766,10 +766,10 @@ fn a_conversation_that_is_lost_at_its_first_prompt_is_said_to_be() {
     for (known, code) in [(true, -32004), (true, -32005), (false, -32004)] {
         let mut rig = resuming(known);
         rig.feed(LISTED);
-        rig.said();
         if !known {
             rig.feed(r#"{"id":"3","result":{"runs":0,"events_sent":0}}"#);
         }
+        rig.said();
         rig.sent();
         rig.prompt(7, "s1", "hi");
         let id = rig.sent()[0]["id"].clone();
@@ -785,36 +785,51 @@ fn a_conversation_that_is_lost_at_its_first_prompt_is_said_to_be() {
     }
 }
 
+/// The session that was opened with its past, and the past.
+fn opened(rig: &mut Rig) -> Vec<Draft> {
+    match rig.one() {
+        Said::Opened { drafts, native, how: Opening::Resumed, .. } if native.as_str() == "s1" => drafts,
+        other => panic!("{other:?}"),
+    }
+}
+
 #[test]
-fn a_past_that_the_log_does_not_have_is_told_before_anything_else() {
+fn a_past_that_the_log_does_not_have_comes_with_the_session() {
     let mut rig = resuming(false);
     rig.feed(LISTED);
-    assert!(matches!(rig.one(), Said::Opened { how: Opening::Resumed, .. }));
     let sent = rig.sent();
     assert_eq!((&sent[0]["method"], &sent[0]["params"]["session_id"]), (&j!("session.history"), &j!("s1")));
-    rig.prompt(7, "s1", "next");
-    assert!(rig.sent().is_empty() && rig.wakes == 0, "it waits until the past is told");
-    for (seq, body, kind, words) in [
-        (-1, r#"{"type":"hidden_user_message","content":"do it"}"#, Kind::UserMessageChunk, "do it"),
+    for (seq, body) in [
+        (-1, r#"{"type":"hidden_user_message","content":"do it"}"#),
         (
             -1,
             r#"{"type":"hidden_user_message","content":[{"type":"text","text":"a"},{"type":"image_url"},{"type":"text","text":"b"}]}"#,
-            Kind::UserMessageChunk,
-            "a\nb",
         ),
-        (4, r#"{"type":"text","content":"done"}"#, Kind::AgentMessageChunk, "done"),
+        (4, r#"{"type":"text","content":"done"}"#),
+        (9, r#"{"type":"final","content":"done"}"#),
+        (10, r#"{"type":"permission.ready","tool":"bash","tool_call_id":"t"}"#),
     ] {
         rig.feed(event(seq, body));
-        let draft = rig.event();
-        assert_eq!((draft.kind, text(&draft.body)), (kind, j!(words)), "no hole is told of: it tells a part");
     }
-    rig.feed(event(9, r#"{"type":"final","content":"done"}"#));
-    assert_eq!(rig.event().kind, Kind::Hook, "the same words once");
-    rig.feed(event(10, r#"{"type":"permission.ready","tool":"bash","tool_call_id":"t"}"#));
-    rig.said();
+    assert!(rig.said().is_empty(), "not opened before all of it is told");
+    rig.open(2);
+    assert!(matches!(rig.one(), Said::NotOpened { ticket: Ticket(2), .. }), "one at a time");
     rig.feed(r#"{"id":"3","result":{"runs":1,"events_sent":5,"truncated":true}}"#);
-    assert_eq!(json(&rig.event().body)["code"], "history_cut");
-    assert_eq!(rig.sent()[0]["params"]["session_id"], "s1", "now it begins, in that conversation");
+    let past: Vec<_> = opened(&mut rig).iter().map(|draft| (draft.kind, text(&draft.body))).collect();
+    assert_eq!(
+        past,
+        [
+            (Kind::UserMessageChunk, j!("do it")),
+            (Kind::UserMessageChunk, j!("a\nb")),
+            (Kind::AgentMessageChunk, j!("done")),
+            (Kind::Hook, j!(null)),
+            (Kind::Hook, j!(null)),
+            (Kind::Error, j!(null)),
+        ],
+        "the same words once, no hole: it tells a part, and says that it does"
+    );
+    rig.prompt(7, "s1", "next");
+    assert_eq!(rig.sent()[0]["params"]["session_id"], "s1");
     rig.feed(ask("\"ui_1\"", "confirm", r#"{"title":"T","message":"M"}"#));
     assert_eq!(rig.ask().tool_call_id, None, "the past asks nothing");
     rig.feed(event(0, r#"{"type":"text","content":"done"}"#));
@@ -822,17 +837,32 @@ fn a_past_that_the_log_does_not_have_is_told_before_anything_else() {
 }
 
 #[test]
+fn a_past_that_weighs_too_much_comes_as_it_is_told_and_prompts_wait() {
+    let mut rig = resuming(false);
+    rig.feed(LISTED);
+    rig.sent();
+    let big = j!({ "type": "text", "content": "x".repeat(5 << 20) }).to_string();
+    rig.feed(event(0, &big));
+    assert!(rig.said().is_empty());
+    rig.feed(event(1, &big));
+    assert_eq!(opened(&mut rig).len(), 2);
+    rig.prompt(7, "s1", "next");
+    rig.feed(event(2, r#"{"type":"text","content":"done"}"#));
+    assert_eq!(rig.event().kind, Kind::AgentMessageChunk);
+    assert!(rig.sent().is_empty() && rig.wakes == 0, "it waits until the past is told");
+    rig.feed(r#"{"id":"3","result":{"runs":1}}"#);
+    assert_eq!(rig.sent()[0]["params"]["session_id"], "s1", "now it begins, in that conversation");
+}
+
+#[test]
 fn a_past_that_cannot_be_told_is_said_to_be_and_holds_nobody_up() {
     let mut rig = resuming(false);
     rig.feed(LISTED);
-    rig.said();
     rig.sent();
-    rig.prompt(7, "s1", "a");
-    rig.cancel(7, "s1");
-    assert_eq!(rig.end().1.status, RunStatus::Cancelled, "nothing was begun");
-    rig.prompt(8, "s1", "b");
     rig.feed(r#"{"id":"3","error":{"code":-32005,"message":"load failed"}}"#);
-    assert_eq!(json(&rig.event().body)["code"], "history_failed");
+    let past = opened(&mut rig);
+    assert_eq!(json(&past[0].body)["code"], "history_failed");
+    rig.prompt(8, "s1", "b");
     assert_eq!(rig.sent()[0]["method"], "run.start");
 }
 
@@ -939,8 +969,12 @@ proptest! {
         };
         if kind > 0 {
             rig.feed(LISTED);
-            rig.said();
         }
+        if kind > 1 {
+            // Until the past is told there is no session that could be taken over.
+            rig.feed(r#"{"id":"3","result":{}}"#);
+        }
+        rig.said();
         let native = if kind == 0 { SESSION } else { "s1" };
         let at = at.min(steps.len());
         for step in &steps[..at] {
