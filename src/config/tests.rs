@@ -183,7 +183,7 @@ fn every_mistake_is_told_with_its_place_and_fix() {
         ("[[runtime]]\npreset = \"gemni\"", &unknown_preset),
         (
             "[[runtime]]\nid = \"x\"\ndialect = \"apc\"\ncommand = [\"x\"]",
-            "p.toml:3:11: runtime.dialect: unknown dialect \"apc\"; did you mean \"acp\"? Known: acp, codelia",
+            "p.toml:3:11: runtime.dialect: unknown dialect \"apc\"; did you mean \"acp\"? Known: acp, codelia, codex, gemini-mirror, opencode",
         ),
         (
             "[[runtime]]\ndialect = \"acp\"\ncommand = [\"x\"]",

@@ -433,6 +433,7 @@ impl Driver {
             News::Full(since) => self.full(life, since),
             News::Room => {}
             News::StdinBroken => life.doom("it closed its stdin", self.settings.linger),
+            News::StdoutClosed => life.doom("it closed its stdout", self.settings.linger),
             News::Exited { code, signal } => {
                 life.status = Some((code, signal.map(process::signal_name)));
                 let stopped = self.stop.is_some();

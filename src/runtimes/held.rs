@@ -87,6 +87,8 @@ pub(super) enum News {
     Room,
     /// The runtime does not take its stdin any more.
     StdinBroken,
+    /// The runtime closed its stdout, all of its output was told, and it lives on.
+    StdoutClosed,
     /// The runtime ended, and all its output was told. Nothing follows. To be answered with [`Held::bye`], once all of
     /// it is safe.
     Exited {
@@ -308,6 +310,7 @@ impl Held {
                 }
                 None
             }
+            FromHolder::StdoutClosed => Some(News::StdoutClosed),
             FromHolder::StdinBroken => {
                 self.close();
                 Some(News::StdinBroken)
@@ -392,6 +395,7 @@ impl Held {
     }
 
     /// The runtime's stdin ends, after what was put before.
+    #[cfg(test)]
     pub(super) fn close_stdin(&self) {
         self.say(&ToHolder::CloseStdin);
         self.close();
@@ -431,6 +435,7 @@ impl Held {
     }
 
     /// Where the holder listens, or the file it left.
+    #[cfg(test)]
     pub(super) fn path(&self) -> &Path {
         &self.path
     }

@@ -264,6 +264,7 @@ struct Gateway {
     full_told: bool,
     taken_told: u64,
     broken_told: bool,
+    closed_told: bool,
     exited_told: bool,
     /// It has no room for more: it is written to when poll says so.
     blocked: bool,
@@ -879,6 +880,11 @@ impl Keeper {
             gateway.err_sent = self.tail.end();
             FromHolder::Err { bytes }.encode(&mut gateway.news);
         }
+        let closed = self.stdout.is_none() && matches!(self.phase, Phase::Running);
+        if closed && !gateway.closed_told && gateway.sent == self.spool.end() {
+            gateway.closed_told = true;
+            FromHolder::StdoutClosed.encode(&mut gateway.news);
+        }
         if ended && !gateway.exited_told && gateway.sent == self.spool.end() {
             gateway.exited_told = true;
             exited.encode(&mut gateway.news);
@@ -1049,6 +1055,7 @@ impl Gateway {
             full_told: false,
             taken_told: 0,
             broken_told: false,
+            closed_told: false,
             exited_told: false,
             blocked: false,
             deaf: false,

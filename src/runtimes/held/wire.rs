@@ -140,6 +140,8 @@ pub enum FromHolder {
     },
     /// The runtime does not take its stdin any more.
     StdinBroken,
+    /// The runtime closed its stdout and lives on; all of its output was sent before this.
+    StdoutClosed,
     /// The runtime ended, its family too, and all of its output was sent before this.
     Exited {
         /// Its exit code …
@@ -197,6 +199,7 @@ const FULL: u8 = 0x84;
 const ROOM_AGAIN: u8 = 0x85;
 const TAKEN: u8 = 0x86;
 const STDIN_BROKEN: u8 = 0x87;
+const STDOUT_CLOSED: u8 = 0x8A;
 const EXITED: u8 = 0x88;
 const BYE_GATEWAY: u8 = 0x89;
 
@@ -352,6 +355,7 @@ impl FromHolder {
             Self::Room => frame(out, ROOM_AGAIN, &[]),
             Self::Taken { total } => frame(out, TAKEN, &total.to_be_bytes()),
             Self::StdinBroken => frame(out, STDIN_BROKEN, &[]),
+            Self::StdoutClosed => frame(out, STDOUT_CLOSED, &[]),
             Self::Exited { code, signal } => {
                 let (how, number) = match (code, signal) {
                     (Some(code), _) => (1, *code),
@@ -380,6 +384,7 @@ impl FromHolder {
             ROOM_AGAIN => Self::Room,
             TAKEN => Self::Taken { total: from.u64()? },
             STDIN_BROKEN => Self::StdinBroken,
+            STDOUT_CLOSED => Self::StdoutClosed,
             EXITED => {
                 let (how, number) = (from.u8()?, from.u32()?.cast_signed());
                 Self::Exited { code: (how == 1).then_some(number), signal: (how == 2).then_some(number) }
@@ -632,6 +637,7 @@ mod tests {
             Just(FromHolder::Room),
             any::<u64>().prop_map(|total| FromHolder::Taken { total }),
             Just(FromHolder::StdinBroken),
+            Just(FromHolder::StdoutClosed),
             any::<i32>().prop_map(|code| FromHolder::Exited { code: Some(code), signal: None }),
             any::<i32>().prop_map(|signal| FromHolder::Exited { code: None, signal: Some(signal) }),
             Just(FromHolder::Exited { code: None, signal: None }),
