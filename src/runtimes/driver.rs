@@ -223,7 +223,7 @@ impl Driver {
             let living = life.status.is_none();
             let hearing = living && life.stashed < STASH_MAX;
             // What a state of yesterday knows is no ground for orders of today.
-            let caught_up = life.replay.is_empty();
+            let caught_up = life.behind.is_none();
             let next = tokio::select! {
                 biased;
                 () = self.end.stop.notified(), if self.stop.is_none() => Next::Stop,
@@ -298,6 +298,8 @@ impl Driver {
         let mut life = Life::new(generation, held, (self.make)(&self.spec), &self.spec, self.settings.as_ref(), true);
         life.stderr.push(&welcome.stderr);
         life.sessions = sessions.iter().map(|session| session.inlet.clone()).collect();
+        // Only what the sessions heard, and what was answered, is heard again: after that all is news.
+        life.behind = sessions.iter().map(|session| session.heard).max().or(Some(0));
         for session in sessions {
             life.routes.adopt(session);
         }
@@ -318,17 +320,18 @@ impl Driver {
     /// Takes over the states that were left, up to where the output was heard; after the last one this gateway knows all
     /// that the one before it did.
     fn catch_up(&mut self, life: &mut Life) {
-        if life.replay.is_empty() {
-            return;
-        }
+        let Some(until) = life.behind else { return };
         let mut state = None;
         while life.replay.front().is_some_and(|(offset, _)| *offset <= life.offset) {
             state = life.replay.pop_front();
         }
-        let Some((_, blob)) = state else { return };
         let mut dialect = (self.make)(&self.spec);
-        match Kept::read(&blob) {
-            Some((kept, saved)) if dialect.restore(saved) => {
+        match state.map(|(_, blob)| blob) {
+            None => {}
+            Some(blob)
+                if let Some((kept, saved)) = Kept::read(&blob)
+                    && dialect.restore(saved) =>
+            {
                 life.dialect = dialect;
                 if let Some((head, dropped)) = kept.over
                     && let Ok(head) = data_encoding::HEXLOWER.decode(head.as_bytes())
@@ -338,15 +341,16 @@ impl Driver {
                 }
                 (life.agent, life.kept_ready) = (kept.agent, kept.ready);
             }
-            _ => {
+            Some(_) => {
                 life.replay.clear();
                 life.hopeless = true;
                 life.end("the state that an earlier gateway left of it cannot be read".into(), &self.settings);
             }
         }
-        if !life.replay.is_empty() {
+        if !life.replay.is_empty() || life.offset < until {
             return;
         }
+        life.behind = None;
         if life.kept_ready {
             life.ready = Some(Instant::now());
             let agent = life.agent.clone();
@@ -891,6 +895,8 @@ struct Life {
     settle_due: Option<Instant>,
     /// States of an earlier gateway that are still to be taken over.
     replay: VecDeque<(u64, Bytes)>,
+    /// Up to where at least is heard again what an earlier gateway heard; `None` once it was.
+    behind: Option<u64>,
     /// Sessions to be told when that is done.
     sessions: Vec<Inlet>,
 }
@@ -947,6 +953,7 @@ impl Life {
             states: VecDeque::new(),
             settle_due: None,
             replay: VecDeque::new(),
+            behind: None,
             sessions: Vec::new(),
         }
     }
@@ -970,7 +977,7 @@ impl Life {
         let doom = self.doom.as_ref().map(|(at, _)| *at).filter(|_| living && self.ending.is_none());
         let ending = self.ending.as_ref().map(|ending| ending.until).filter(|_| living);
         let handshake = self.handshake.filter(|_| living);
-        let wake = self.wake.filter(|_| living && self.replay.is_empty());
+        let wake = self.wake.filter(|_| living && self.behind.is_none());
         let settle = self.settle_due.filter(|_| living);
         [doom, ending, handshake, wake, settle, self.stderr_due].into_iter().flatten().min()
     }
