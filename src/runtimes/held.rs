@@ -938,7 +938,7 @@ mod tests {
         assert!(why.ends_with("ends too early"), "{why}");
         FromHolder::Exited { code: None, signal: Some(9) }.encode(&mut bytes);
         std::fs::write(&left, &bytes).unwrap();
-        assert_eq!(Held::all(dir.path()).await, [left.clone()]);
+        assert_eq!(Held::all(dir.path()).await, std::slice::from_ref(&left));
         let (mut held, _) = Held::find(&left).await.unwrap();
         held.next().await;
         assert_eq!(held.next().await, News::Exited { code: None, signal: Some(9) });

@@ -289,7 +289,7 @@ impl Directory {
     }
 
     /// Calls a method of the session's runtime. With `notify` no reply is waited for, and `null` returned. Methods that
-    /// act without a question need more than the permit: see [`policy`].
+    /// act without a question need more than the permit: see `sessions::policy`.
     ///
     /// # Errors
     /// [`Refusal::NoSession`], [`Refusal::Denied`], [`Refusal::RuntimeGone`], [`Refusal::RuntimeRefused`].

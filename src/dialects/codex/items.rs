@@ -245,7 +245,7 @@ struct Told<'a> {
     path: Option<&'a RawValue>,
 }
 
-fn list<'a>(raw: Option<&'a RawValue>) -> Vec<&'a RawValue> {
+fn list(raw: Option<&RawValue>) -> Vec<&RawValue> {
     raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
 }
 
@@ -757,7 +757,7 @@ pub(super) fn input(content: &[Box<RawValue>]) -> Result<Vec<Value>, String> {
     }
     let words = |text: String| serde_json::json!({ "type": "text", "text": text, "text_elements": [] });
     let data = |sort: &str, mime: &str, data: &str| serde_json::json!({ "type": sort, "url": format!("data:{mime};base64,{data}") });
-    let block = |block: &Box<RawValue>| match object::<Block>(block) {
+    let block = |block: &RawValue| match object::<Block>(block) {
         Some(Block::Text { text }) => Ok(words(text)),
         Some(Block::ResourceLink { uri }) => Ok(words(uri)),
         Some(Block::Resource { resource: Resource { uri, text: Some(text) } }) => Ok(words(format!("{uri}\n{text}"))),
@@ -768,7 +768,7 @@ pub(super) fn input(content: &[Box<RawValue>]) -> Result<Vec<Value>, String> {
         }
         None => Err("the prompt holds a content block that is not ACP's".to_owned()),
     };
-    content.iter().map(block).collect()
+    content.iter().map(|raw| block(raw)).collect()
 }
 
 impl Codex {
