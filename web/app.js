@@ -1443,7 +1443,9 @@ class Card {
     this.actions = actions;
     /** @type {any} */
     let value = null;
-    if (options.length) {
+    if (req.observe_only) {
+      fields.push(h('p', 'fine', 'It can only be watched here. Answer it where the agent runs.'));
+    } else if (options.length) {
       for (const o of options) {
         const verb = VERBS[str(o?.kind)];
         const label = oneLine(o?.label);

@@ -323,16 +323,21 @@ impl Directory {
     pub(super) async fn reopen(&self, id: &SessionId) -> Result<(), Refusal> {
         let handle = self.shared.sessions.get(id).map(|handle| handle.clone());
         let handle = handle.ok_or_else(|| Refusal::NoSession(id.clone()))?;
+        let opening = Arc::clone(&handle.opening).lock_owned().await;
+        if self.shared.sessions.get(id).is_some_and(|handle| handle.wants.is_some()) {
+            return Ok(());
+        }
         let gone = |why: &str| Refusal::RuntimeGone(why.to_owned());
         let link = self.shared.runtimes.get(&handle.origin.runtime_id).map(|link| link.clone());
         let link = link.ok_or_else(|| gone("it is not attached"))?;
         if link.info().state == RuntimeState::Exited {
             return Err(gone("it has exited"));
         }
-        // Whoever takes the state opens it; nobody else can meanwhile.
-        let Parked { state, died } = handle.unpark().ok_or_else(|| gone("the session is being opened again"))?;
+        let Parked { state, died } = handle.unpark().ok_or_else(|| gone("the session has just ended"))?;
         let this = self.clone();
         let work = tokio::spawn(async move {
+            // Not cut short, and nobody else opens it meanwhile, by a client that leaves.
+            let _opening = opening;
             let outcome = this.reopen_with(&handle, link, state).await;
             outcome.map_err(|(state, refusal)| {
                 handle.park(Parked { state: *state, died });

@@ -104,6 +104,8 @@ pub(super) struct Handle {
     pub(super) updated: Arc<AtomicI64>,
     /// The state, while there is no task that owns it.
     parked: Arc<Mutex<Option<Parked>>>,
+    /// Held by whoever opens the session again: others wait for what comes of it.
+    pub(super) opening: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// The state of a session that ended: where it goes on if its runtime comes back.
@@ -118,7 +120,14 @@ impl Handle {
         let view = view_of(state);
         let updated = Arc::new(AtomicI64::new(view.info.updated_at.as_millis()));
         let view = Arc::new(ArcSwap::from_pointee(view));
-        Self { origin: Arc::clone(&state.origin), wants, view, updated, parked: Arc::default() }
+        Self {
+            origin: Arc::clone(&state.origin),
+            wants,
+            view,
+            updated,
+            parked: Arc::default(),
+            opening: Arc::default(),
+        }
     }
 
     /// Puts the state away: its task is over.
