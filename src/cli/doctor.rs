@@ -146,7 +146,7 @@ impl Checks {
         match (holder.state, up) {
             (Held::Running, true) => self.ok(&name, holder.words()),
             (Held::Running, false) => {
-                let fix = format!("`plexus serve` picks it up, `plexus stop {id}` ends it then");
+                let fix = format!("`plexus serve` picks it up, `plexus stop {id}` ends it");
                 self.warn(&name, format!("{}; left by an earlier gateway", holder.words()), fix);
             }
             (Held::Ended, _) => self.warn(&name, holder.words(), "`plexus serve` reads them, and clears them away"),
