@@ -383,16 +383,7 @@ impl Driver {
 
     /// Leaves the runtime to the next gateway: what was heard is kept, as far as it can be in time.
     async fn leave(&mut self, mut life: Life) {
-        let all = async {
-            while !self.out.is_empty() {
-                self.out.deliver().await;
-            }
-            let ledger = Arc::clone(&life.ledger);
-            while ledger.kept(life.offset) < life.offset {
-                ledger.news().await;
-            }
-        };
-        let _ = tokio::time::timeout(LEAVE_WAIT, all).await;
+        self.settled(&mut life).await;
         self.settle(&mut life);
     }
 
