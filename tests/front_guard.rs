@@ -266,11 +266,15 @@ async fn the_token_counts_only_where_it_belongs() {
     assert_eq!(front.send("GET", "/v1/me", &twice, "").await.status, 401);
     let protocol = format!("plexus.v1, plexus.bearer.{token}");
     let status = async |headers: &[(&str, &str)]| front.send("GET", "/v1/ws", headers, "").await.status;
-    assert_ne!(status(&[("sec-websocket-protocol", &protocol)]).await, 401, "a browser's only way");
-    assert_eq!(status(&[("sec-websocket-protocol", &protocol), ("authorization", &bearer)]).await, 401, "two proofs");
+    let upgrade = ("upgrade", "websocket");
+    assert_ne!(status(&[upgrade, ("sec-websocket-protocol", &protocol)]).await, 401, "a browser's only way");
+    assert_eq!(status(&[("sec-websocket-protocol", &protocol)]).await, 401, "no handshake");
+    let both = [upgrade, ("sec-websocket-protocol", &protocol), ("authorization", &bearer)];
+    assert_eq!(status(&both).await, 401, "two proofs");
     let two = format!("{protocol}, plexus.bearer.{token}");
-    assert_eq!(status(&[("sec-websocket-protocol", &two)]).await, 401, "two proofs");
-    assert_eq!(status(&[("sec-websocket-protocol", &protocol), ("sec-websocket-protocol", &protocol)]).await, 401);
+    assert_eq!(status(&[upgrade, ("sec-websocket-protocol", &two)]).await, 401, "two proofs");
+    let lines = [upgrade, ("sec-websocket-protocol", &protocol), ("sec-websocket-protocol", &protocol)];
+    assert_eq!(status(&lines).await, 401, "two proofs");
 }
 
 #[tokio::test]

@@ -20,7 +20,7 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::header::{
     AUTHORIZATION, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST,
-    HeaderMap, HeaderName, HeaderValue, ORIGIN, REFERRER_POLICY, SEC_WEBSOCKET_PROTOCOL, TRANSFER_ENCODING,
+    HeaderMap, HeaderName, HeaderValue, ORIGIN, REFERRER_POLICY, SEC_WEBSOCKET_PROTOCOL, TRANSFER_ENCODING, UPGRADE,
     X_CONTENT_TYPE_OPTIONS,
 };
 use http::request::Parts;
@@ -34,12 +34,12 @@ use crate::auth::{Auth, Caller, Denied};
 use crate::metrics::metrics;
 use crate::model::Scope;
 
-/// Where browsers and others open the native WebSocket; the one path on which a subprotocol may carry the bearer, because
-/// a browser's `WebSocket` can set no header.
+/// Where browsers and others open the native WebSocket.
 pub const WS_PATH: &str = "/v1/ws";
 /// The subprotocol of the native WebSocket.
 pub const WS_PROTOCOL: &str = "plexus.v1";
-/// A subprotocol that begins so carries the bearer.
+/// A subprotocol that begins so carries the bearer: a browser's `WebSocket` can set no header. It counts in a WebSocket's
+/// handshake alone.
 pub const WS_BEARER: &str = "plexus.bearer.";
 /// JSON deeper than this is refused: no message of ours needs it, and parsers and clients of ours need not bear it.
 pub(super) const DEPTH: usize = 64;
@@ -283,7 +283,7 @@ fn prove(auth: &Auth, request: &Request) -> Proof {
     let headers = request.headers();
     let header = headers.get_all(AUTHORIZATION).iter().count();
     let mut offered: Vec<&str> = Vec::new();
-    if request.uri().path() == WS_PATH {
+    if only(headers, &UPGRADE).ok().flatten().is_some_and(|to| to.eq_ignore_ascii_case("websocket")) {
         let lines = headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter().filter_map(|line| line.to_str().ok());
         offered.extend(lines.flat_map(|line| line.split(',')).filter_map(|one| one.trim().strip_prefix(WS_BEARER)));
     }

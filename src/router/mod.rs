@@ -2,6 +2,7 @@
 
 pub mod error;
 pub mod fanout;
+mod follow;
 pub mod frames;
 pub mod guard;
 mod http;

@@ -19,6 +19,7 @@ use super::fanout::{Conn, FanKey, Subscribe};
 use super::frames::{Framing, Projection, ask, ws_notify, ws_text};
 use super::guard::{DEPTH, deeper_than};
 use super::wire;
+use super::ws::{Reply, Talk};
 use crate::auth::{Approve, Caller, Permit, Prompt, Target};
 use crate::metrics::metrics;
 use crate::model::{
@@ -27,10 +28,6 @@ use crate::model::{
 };
 use crate::sessions::{After, Attach, Filter, Log, OpenSession, Refusal, Resume, Snapshot};
 use crate::store::ReadLimit;
-
-/// The frames that a message is answered with: none for notifications. Whoever drops it before its end does not undo what
-/// was asked.
-pub(super) type Reply = Pin<Box<dyn Future<Output = Vec<u8>> + Send>>;
 
 /// The version of the UI protocol that is spoken.
 const PROTOCOL: &str = "0";
@@ -349,23 +346,17 @@ pub(super) fn filter(caller: &Caller, session: Option<SessionId>) -> Filter {
     }
 }
 
-impl Rpc {
-    pub(super) fn new(state: AppState, caller: Caller, conn: Arc<Conn>) -> Self {
-        Self { state, caller, conn, client: None, runtimes: Vec::new() }
-    }
-
-    /// Whether `initialize` came.
-    pub(super) fn initialized(&self) -> bool {
+impl Talk for Rpc {
+    fn initialized(&self) -> bool {
         self.client.is_some()
     }
 
-    /// Whether the device is still enrolled.
-    pub(super) fn stands(&self) -> bool {
-        self.state.auth.stands(&self.caller)
+    fn cursor(&self) -> Option<Cursor> {
+        self.conn.following().into_iter().map(|(_, cursor)| cursor).min_by_key(|cursor| cursor.position)
     }
 
     /// Tells the client of every runtime that stands differently.
-    pub(super) fn runtimes_changed(&mut self) {
+    fn runtimes_changed(&mut self) {
         let runtimes = self.runtimes();
         for runtime in &runtimes {
             if !self.runtimes.iter().any(|known| Arc::ptr_eq(known, runtime)) {
@@ -375,15 +366,7 @@ impl Rpc {
         self.runtimes = runtimes;
     }
 
-    fn runtimes(&self) -> Vec<Arc<RuntimeInfo>> {
-        let grant = &self.caller.device().grant;
-        let mut all = self.state.directory.runtimes();
-        all.retain(|runtime| grant.covers(Scope::Watch, Target::Runtime(&runtime.runtime_id)));
-        all
-    }
-
-    /// Takes one message. What comes of it is begun when the reply is first polled, so poll in the order of the messages.
-    pub(super) fn message(&mut self, text: &str) -> Option<Reply> {
+    fn message(&mut self, text: &str) -> Option<Reply> {
         if let Err(error) = serde_json::from_str::<&RawValue>(text) {
             let failure = Failure::new(-32700, "parse_error", format!("not JSON: {error}"));
             return Some(now(response("null", &Err(failure))));
@@ -434,6 +417,19 @@ impl Rpc {
                 }
             }
         }))
+    }
+}
+
+impl Rpc {
+    pub(super) fn new(state: AppState, caller: Caller, conn: Arc<Conn>) -> Self {
+        Self { state, caller, conn, client: None, runtimes: Vec::new() }
+    }
+
+    fn runtimes(&self) -> Vec<Arc<RuntimeInfo>> {
+        let grant = &self.caller.device().grant;
+        let mut all = self.state.directory.runtimes();
+        all.retain(|runtime| grant.covers(Scope::Watch, Target::Runtime(&runtime.runtime_id)));
+        all
     }
 
     fn call(&mut self, method: &str, params: Option<&RawValue>, notify: bool) -> Later {

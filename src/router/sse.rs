@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::response::{IntoResponse as _, Response};
+use futures_util::future::BoxFuture;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, StatusCode, Version};
@@ -62,7 +63,6 @@ pub(super) async fn serve(state: AppState, caller: Caller, parts: Parts, filter:
             Err(refusal) => return Problem::from(refusal).into_response(),
         }
     }
-    let (body, held) = handle.hold();
     let one = filter.sessions.as_ref().filter(|some| some.len() == 1).and_then(|some| some.first());
     let subscribe = Subscribe {
         name: one.map_or("*", |session| session.as_str()).into(),
@@ -73,13 +73,58 @@ pub(super) async fn serve(state: AppState, caller: Caller, parts: Parts, filter:
         // With nothing replayed, no event has told the client yet where it is.
         live_id: after == After::Now,
     };
+    begin(state, caller, handle, frames, Some(subscribe), Box::new(Quiet))
+}
+
+/// What a stream shows beside what its connection follows of a [`Fan`](super::fanout::Fan).
+pub(super) trait News: Send {
+    /// The next chunks, whole ones ([`sse_event`](super::frames::sse_event)); waits until there are some. Polled only
+    /// while nothing waits to be written, so that a client that does not read costs a cursor. `None` ends the stream.
+    /// Must be cancellation safe.
+    fn next(&mut self) -> BoxFuture<'_, Option<Vec<u8>>>;
+}
+
+/// No news.
+struct Quiet;
+
+impl News for Quiet {
+    fn next(&mut self) -> BoxFuture<'_, Option<Vec<u8>>> {
+        Box::pin(std::future::pending())
+    }
+}
+
+/// Serves a stream of news; `first` are the chunks to begin with. `parts` holds the [`ConnHandle`].
+pub(super) fn tell(state: AppState, caller: Caller, parts: &Parts, first: Vec<u8>, news: Box<dyn News>) -> Response {
+    let Some(handle) = parts.extensions.get::<ConnHandle>().cloned() else {
+        tracing::error!("an event stream was asked for over a connection that is not ours");
+        return Problem::internal().into_response();
+    };
+    if parts.version != Version::HTTP_11 {
+        let words = "an event stream needs HTTP/1.1";
+        return Problem::new(StatusCode::HTTP_VERSION_NOT_SUPPORTED, "http_version", words).close().into_response();
+    }
+    begin(state, caller, handle, first, None, news)
+}
+
+fn begin(
+    state: AppState,
+    caller: Caller,
+    handle: ConnHandle,
+    first: Vec<u8>,
+    subscribe: Option<Subscribe>,
+    mut news: Box<dyn News>,
+) -> Response {
+    let (body, held) = handle.hold();
     tokio::spawn(async move {
         let Ok(socket) = take_over(&handle).await else { return };
         let conn = Conn::new(&state.fans, socket, Framing::Sse);
         let leave = Leave(Arc::clone(&conn));
-        conn.subscribe(subscribe, &frames);
-        drop(frames);
-        let clean = run(&state, &caller, &conn, &handle).await;
+        match subscribe {
+            Some(subscribe) => conn.subscribe(subscribe, &first),
+            None => conn.push(|out| out.extend_from_slice(&first)),
+        }
+        drop(first);
+        let clean = run(&state, &caller, &conn, &handle, &mut *news).await;
         drop(leave);
         if clean && finish(&conn, &handle).await {
             // hyper writes the last chunk.
@@ -115,7 +160,7 @@ fn retry() -> u16 {
 }
 
 /// Serves until the stream is to end. Whether it may end properly: if not, the client or the socket is gone.
-async fn run(state: &AppState, caller: &Caller, conn: &Conn, handle: &ConnHandle) -> bool {
+async fn run(state: &AppState, caller: &Caller, conn: &Conn, handle: &ConnHandle, news: &mut dyn News) -> bool {
     let mut revocations = state.auth.revocations();
     revocations.mark_changed();
     let mut stop = state.stop.clone();
@@ -132,6 +177,10 @@ async fn run(state: &AppState, caller: &Caller, conn: &Conn, handle: &ConnHandle
             _ = conn.socket().writable(), if flow == Flow::Blocked => {}
             () = conn.catch_up_or_wait(), if flow == Flow::Cold => {}
             () = conn.kick() => {}
+            next = news.next(), if flow == Flow::Done => match next {
+                Some(chunks) => conn.push(|out| out.extend_from_slice(&chunks)),
+                None => return true,
+            },
             changed = revocations.changed() => {
                 if changed.is_err() || !state.auth.stands(caller) {
                     return true;

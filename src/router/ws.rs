@@ -1,5 +1,5 @@
-//! The native WebSocket: the UI protocol (JSON-RPC 2.0, one message a text frame) over our own connection. This file is
-//! the wire: handshake, frames, pings, close codes. What the messages mean is in [`rpc`](super::rpc).
+//! WebSockets over our own connection, one message a text frame. This file is the wire: handshake, frames, pings, close
+//! codes. What the messages mean is a [`Talk`]'s: [`rpc`](super::rpc) for the native one.
 //!
 //! One task serves a connection. It reads with tungstenite's protocol state machine, which never writes to the socket
 //! itself: what it wants to say goes among the connection's own frames, so that nothing ever lands inside an event's frame.
@@ -11,6 +11,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use futures_util::StreamExt as _;
+use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use http::header::{
     CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION, UPGRADE,
@@ -30,10 +31,10 @@ use super::fanout::{Conn, Flow};
 use super::frames::{Framing, ws_ping};
 use super::guard::WS_PROTOCOL;
 use super::listen::Upgrade;
-use super::rpc::{Reply, Rpc};
+use super::rpc::Rpc;
 use crate::auth::Caller;
 use crate::metrics::metrics;
-use crate::model::Scope;
+use crate::model::{Cursor, Scope};
 
 /// Longest message of a client, in bytes: prompts carry images. A longer one closes the connection, 1009.
 const MESSAGE_MAX: usize = 16 << 20;
@@ -56,6 +57,7 @@ const CLOSING: Duration = Duration::from_secs(2);
 
 /// Close codes.
 mod code {
+    pub(super) const NORMAL: u16 = 1000;
     pub(super) const GOING_AWAY: u16 = 1001;
     pub(super) const PROTOCOL: u16 = 1002;
     pub(super) const TEXT_ONLY: u16 = 1003;
@@ -67,8 +69,46 @@ mod code {
     pub(super) const NO_PROGRESS: u16 = 4008;
 }
 
-/// Answers the handshake and serves the connection from then on.
+/// The frames that a message is answered with: none for notifications. Whoever drops it before its end does not undo what
+/// was asked.
+pub(super) type Reply = BoxFuture<'static, Vec<u8>>;
+
+/// What the messages of a WebSocket mean.
+pub(super) trait Talk: Send {
+    /// Takes one message. What comes of it is begun when the reply is first polled, and is polled in the order of the
+    /// messages; dropping it early does not undo what was asked.
+    fn message(&mut self, text: &str) -> Option<Reply>;
+
+    /// Whether the client has said hello. Until then nothing is told to it, and it has [`INITIALIZE`] to say it.
+    fn initialized(&self) -> bool;
+
+    /// Some runtime stands differently.
+    fn runtimes_changed(&mut self) {}
+
+    /// What the client is shown beside replies, for those that are not a [`Fan`](super::fanout::Fan)'s: whole frames.
+    /// Polled only while nothing waits to be written, so that a client that does not read costs a cursor. `None` closes
+    /// the connection. Must be cancellation safe.
+    fn news(&mut self) -> BoxFuture<'_, Option<Vec<u8>>> {
+        Box::pin(std::future::pending())
+    }
+
+    /// Where a client that is closed for making no progress should come back from.
+    fn cursor(&self) -> Option<Cursor>;
+}
+
+/// The native WebSocket: answers the handshake and serves the connection from then on.
 pub(super) async fn serve(state: AppState, caller: Caller, parts: Parts) -> Response {
+    let of = (state.clone(), caller.clone());
+    upgrade(state, caller, parts, move |conn| Rpc::new(of.0, of.1, conn))
+}
+
+/// Answers the handshake, and serves the connection with the [`Talk`] made for it. The caller needs the scope `watch`.
+pub(super) fn upgrade<T: Talk + 'static>(
+    state: AppState,
+    caller: Caller,
+    parts: Parts,
+    talk: impl FnOnce(Arc<Conn>) -> T + Send + 'static,
+) -> Response {
     match accept(&parts) {
         Ok(mut response) => {
             let mut request = http::Request::from_parts(parts, ());
@@ -82,7 +122,7 @@ pub(super) async fn serve(state: AppState, caller: Caller, parts: Parts) -> Resp
                 match Upgrade::from_hyper(upgraded) {
                     Some(Upgrade { socket, read_ahead, slot }) => {
                         drop(request);
-                        run(state, caller, socket, read_ahead).await;
+                        run(state, caller, socket, read_ahead, talk).await;
                         drop(slot);
                     }
                     None => tracing::error!("a WebSocket came over a connection that is not ours"),
@@ -191,7 +231,13 @@ struct Client {
 }
 
 /// Serves an upgraded connection to its end.
-pub(super) async fn run(state: AppState, caller: Caller, socket: Arc<TcpStream>, read_ahead: bytes::Bytes) {
+async fn run<T: Talk>(
+    state: AppState,
+    caller: Caller,
+    socket: Arc<TcpStream>,
+    read_ahead: bytes::Bytes,
+    talk: impl FnOnce(Arc<Conn>) -> T,
+) {
     let config = WebSocketConfig::default()
         .read_buffer_size(READ_BUFFER)
         .write_buffer_size(0)
@@ -206,7 +252,8 @@ pub(super) async fn run(state: AppState, caller: Caller, socket: Arc<TcpStream>,
     };
     let leave = Leave(Arc::clone(&client.conn));
     let mut flights = FuturesUnordered::new();
-    let end = client.talk(state, caller, &mut flights).await;
+    let talk = talk(Arc::clone(&client.conn));
+    let end = client.talk(&state, &caller, talk, &mut flights).await;
     drop(leave);
     if !flights.is_empty() {
         // What was asked for is done all the same; only nobody hears how it went.
@@ -225,7 +272,13 @@ impl Drop for Leave {
 }
 
 impl Client {
-    async fn talk(&mut self, state: AppState, caller: Caller, flights: &mut FuturesUnordered<Reply>) -> End {
+    async fn talk(
+        &mut self,
+        state: &AppState,
+        caller: &Caller,
+        mut talk: impl Talk,
+        flights: &mut FuturesUnordered<Reply>,
+    ) -> End {
         if !caller.device().grant.scopes.contains(&Scope::Watch) {
             return End::Ours(code::SCOPE, "the device lacks the scope `watch`".into());
         }
@@ -234,7 +287,6 @@ impl Client {
         let mut stop = state.stop.clone();
         // Whoever was revoked between the handshake and here.
         revocations.mark_changed();
-        let mut rpc = Rpc::new(state, caller, Arc::clone(&self.conn));
         let began = Instant::now();
         let mut ping_at = began + PING;
         loop {
@@ -247,7 +299,7 @@ impl Client {
             if flow == Flow::Blocked {
                 wake_at = wake_at.min(self.conn.stalls_at());
             }
-            if !rpc.initialized() {
+            if !talk.initialized() {
                 wake_at = wake_at.min(began + INITIALIZE);
             }
             tokio::select! {
@@ -263,26 +315,29 @@ impl Client {
                     self.conn.push(|out| out.extend_from_slice(&reply));
                 }
                 changed = revocations.changed() => {
-                    if changed.is_err() || !rpc.stands() {
+                    if changed.is_err() || !state.auth.stands(caller) {
                         return End::Ours(code::REVOKED, "this device was revoked".into());
                     }
                 }
-                changed = runtimes.changed(), if rpc.initialized() => {
+                changed = runtimes.changed(), if talk.initialized() => {
                     if changed.is_err() {
                         return End::Ours(code::GOING_AWAY, "the gateway is stopping".into());
                     }
-                    rpc.runtimes_changed();
+                    talk.runtimes_changed();
                 }
+                news = talk.news(), if flow == Flow::Done && talk.initialized() => match news {
+                    Some(frames) => self.conn.push(|out| out.extend_from_slice(&frames)),
+                    None => return End::Ours(code::NORMAL, String::new()),
+                },
                 () = stopping(&mut stop) => return End::Ours(code::GOING_AWAY, "the gateway is stopping".into()),
                 () = tokio::time::sleep_until(wake_at) => {
                     let now = Instant::now();
                     if flow == Flow::Blocked && self.conn.stalls_at() <= now {
                         metrics().stalled.inc();
-                        let cursor = self.conn.following().into_iter().map(|(_, cursor)| cursor).min_by_key(|cursor| cursor.position);
-                        let cursor = cursor.map(|cursor| cursor.to_string()).unwrap_or_default();
+                        let cursor = talk.cursor().map(|cursor| cursor.to_string()).unwrap_or_default();
                         return End::Ours(code::NO_PROGRESS, cursor);
                     }
-                    if !rpc.initialized() && now >= began + INITIALIZE {
+                    if !talk.initialized() && now >= began + INITIALIZE {
                         return End::Ours(code::POLICY, "no `initialize` came".into());
                     }
                     if now >= ping_at {
@@ -301,7 +356,7 @@ impl Client {
             if self.more
                 && flights.len() < IN_FLIGHT
                 && self.conn.backlog() < BACKLOG
-                && let Some(end) = self.listen(&mut rpc, flights)
+                && let Some(end) = self.listen(&mut talk, flights)
             {
                 return end;
             }
@@ -309,7 +364,7 @@ impl Client {
     }
 
     /// Takes what has come, some messages at most.
-    fn listen(&mut self, rpc: &mut Rpc, flights: &mut FuturesUnordered<Reply>) -> Option<End> {
+    fn listen(&mut self, talk: &mut impl Talk, flights: &mut FuturesUnordered<Reply>) -> Option<End> {
         for _ in 0..READ_TURN {
             if flights.len() >= IN_FLIGHT {
                 return None;
@@ -317,7 +372,7 @@ impl Client {
             match self.read() {
                 Ok(Message::Text(text)) => {
                     self.missed = 0;
-                    if let Some(mut reply) = rpc.message(&text) {
+                    if let Some(mut reply) = talk.message(&text) {
                         // Begun at once, so that a client's requests take effect in the order it sent them.
                         match futures_util::FutureExt::now_or_never(&mut reply) {
                             Some(reply) => self.conn.push(|out| out.extend_from_slice(&reply)),

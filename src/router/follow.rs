@@ -1,0 +1,64 @@
+//! The log at a client's own pace, for surfaces that keep something about each client and so translate for each: which of
+//! its prompts wait, what it was asked. Surfaces that show everybody the same bytes use a [`Fan`](super::fanout::Fan).
+
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use crate::model::{Cursor, Position};
+use crate::sessions::{Filter, Log, Page};
+use crate::store::ReadLimit;
+
+/// What is read of the log in one go; it is translated and written before more is read.
+const PAGE: ReadLimit = ReadLimit { events: 256, bytes: 64 << 10 };
+/// How long a follower waits before it asks the store again after a failure.
+const STORE_RETRY: Duration = Duration::from_millis(200);
+
+/// A place in the log. Holds no events.
+pub(super) struct Follow {
+    log: Log,
+    filter: Filter,
+    position: Position,
+    head: watch::Receiver<Position>,
+}
+
+impl Follow {
+    /// Begins after `after`.
+    pub(super) fn new(log: &Log, filter: Filter, after: Position) -> Self {
+        Self { log: log.clone(), filter, position: after, head: log.watch() }
+    }
+
+    /// Up to where the log was read.
+    pub(super) fn cursor(&self) -> Cursor {
+        self.log.cursor(self.position)
+    }
+
+    /// The next events; waits until there are some. Cancellation safe: nothing is skipped.
+    pub(super) async fn page(&mut self) -> Page {
+        loop {
+            self.head.borrow_and_update();
+            let page = match self.log.read_hot(&self.filter, self.position, PAGE) {
+                Some(page) => Ok(page),
+                None => Box::pin(self.log.read(&self.filter, self.position, PAGE)).await,
+            };
+            match page {
+                Ok(page) if page.next > self.position => {
+                    self.position = page.next;
+                    if !page.events.is_empty() {
+                        return page;
+                    }
+                }
+                Ok(_) => {
+                    if self.head.changed().await.is_err() {
+                        // The log has ended, and so will the connection.
+                        std::future::pending::<()>().await;
+                    }
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "a client waits: the log cannot be read");
+                    tokio::time::sleep(STORE_RETRY).await;
+                }
+            }
+        }
+    }
+}
