@@ -1,5 +1,7 @@
 //! What is done for an agent outside of its dialect: files, commands.
 
+use crate::model::NativeId;
+
 /// Something to be done for an agent: ends in [`Dialect::done`](super::Dialect::done).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chore {
@@ -65,6 +67,15 @@ pub enum Work {
         /// The terminal.
         terminal: u64,
     },
+    /// Have the client do it whose session it is: [`Done::Json`], or [`Undone::Nobody`].
+    Errand {
+        /// The session.
+        native: NativeId,
+        /// What the agent asks its client for.
+        method: String,
+        /// As the agent wrote it: JSON.
+        params: String,
+    },
 }
 
 /// What came of a chore.
@@ -85,6 +96,8 @@ pub enum Done {
     },
     /// A command ended.
     Ended(CommandEnd),
+    /// What a client answered: JSON.
+    Json(String),
 }
 
 /// How a command ended: by itself or by a signal; neither where the system cannot say.
@@ -103,4 +116,13 @@ pub enum Undone {
     Missing(String),
     /// Anything else.
     Refused(String),
+    /// The session has no client that offered to do it.
+    Nobody,
+    /// The client that was asked could not: its JSON-RPC error.
+    Fault {
+        /// The code.
+        code: i64,
+        /// In words.
+        message: String,
+    },
 }

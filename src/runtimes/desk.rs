@@ -10,8 +10,12 @@ use std::sync::Arc;
 
 use tokio::task::{JoinSet, spawn_blocking};
 
+use serde_json::value::RawValue;
+
 use super::{desk_files as files, desk_terminal as terminal};
 use crate::dialects::{Chore, Done, Undone, Work};
+use crate::model::{NativeId, RuntimeId};
+use crate::sessions::Owners;
 use terminal::{Start, Terminal};
 
 /// Chores under way at a time; one more is refused at once. Dialects have a bound of their own, below this.
@@ -25,6 +29,8 @@ pub(super) type Outcome = (u64, Result<Done, Undone>);
 
 /// Does the chores of one runtime.
 pub(super) struct Desk {
+    runtime: RuntimeId,
+    owners: Owners,
     hold_exe: PathBuf,
     env: Arc<BTreeMap<OsString, OsString>>,
     under_way: JoinSet<Outcome>,
@@ -36,8 +42,17 @@ pub(super) struct Desk {
 impl Desk {
     /// A desk without anything on it. Commands run behind `hold_exe` (the `plexus` program), which ends them when the
     /// gateway dies, and see `env`: the runtime's own environment.
-    pub(super) fn new(hold_exe: PathBuf, env: BTreeMap<OsString, OsString>) -> Self {
+    ///
+    /// `owners` are the clients that do what is theirs to do for `runtime`'s sessions.
+    pub(super) fn new(
+        hold_exe: PathBuf,
+        env: BTreeMap<OsString, OsString>,
+        runtime: RuntimeId,
+        owners: Owners,
+    ) -> Self {
         Self {
+            runtime,
+            owners,
             hold_exe,
             env: Arc::new(env),
             under_way: JoinSet::new(),
@@ -73,6 +88,10 @@ impl Desk {
                 let (made, started) = Terminal::start(Start { hold, base, folder, argv, env, cwd, keep });
                 self.terminals.insert(terminal, made);
                 self.under_way.spawn(async move { (id, started.await) });
+            }
+            Work::Errand { native, method, params } => {
+                let (owners, runtime) = (self.owners.clone(), self.runtime.clone());
+                self.under_way.spawn(async move { (id, errand(&owners, &runtime, &native, method, params).await) });
             }
             Work::Output { terminal } => {
                 let output = self.terminal(terminal).map(Terminal::output);
@@ -125,6 +144,22 @@ impl Desk {
 
     fn terminal(&self, number: u64) -> Result<&Terminal, Undone> {
         self.terminals.get(&number).ok_or_else(no_such_terminal)
+    }
+}
+
+/// Has the session's client do something. It takes as long as that client takes; a client that leaves ends it.
+async fn errand(
+    owners: &Owners,
+    runtime: &RuntimeId,
+    native: &NativeId,
+    method: String,
+    params: String,
+) -> Result<Done, Undone> {
+    let params = RawValue::from_string(params).map_err(|error| Undone::Refused(error.to_string()))?;
+    match owners.run(runtime, native, method, params).await {
+        None => Err(Undone::Nobody),
+        Some(Ok(result)) => Ok(Done::Json(result.get().to_owned())),
+        Some(Err(fault)) => Err(Undone::Fault { code: fault.code, message: fault.message }),
     }
 }
 

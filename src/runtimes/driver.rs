@@ -909,7 +909,8 @@ impl Life {
         outlive: bool,
     ) -> Self {
         held.set_write_max(settings.write_max);
-        let desk = Desk::new(settings.hold_exe.clone(), process::environment(&settings.env, spec));
+        let env = process::environment(&settings.env, spec);
+        let desk = Desk::new(settings.hold_exe.clone(), env, spec.id.clone(), settings.owners.clone());
         Self {
             generation,
             held,

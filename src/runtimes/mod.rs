@@ -39,7 +39,7 @@ use self::endpoint::Reach;
 use self::held::{Held, News};
 use crate::dialects::{self, Dialect, Make};
 use crate::model::{Connect, RuntimeId, RuntimeInfo, RuntimeSpec, RuntimeState};
-use crate::sessions::{Adopted, Launcher, Left, Link, LinkEnd};
+use crate::sessions::{Adopted, Launcher, Left, Link, LinkEnd, Owners};
 
 pub use presets::{Preset, PresetError, preset, presets};
 
@@ -132,6 +132,8 @@ pub struct Settings {
     pub answer: Duration,
     /// For the reply to one HTTP request. 120 s.
     pub fetch: Duration,
+    /// The clients that do for agents what these ask their client.
+    pub owners: Owners,
 }
 
 impl Settings {
@@ -156,6 +158,7 @@ impl Settings {
             connect: CONNECT,
             answer: ANSWER,
             fetch: FETCH,
+            owners: Owners::default(),
         }
     }
 
@@ -332,6 +335,10 @@ impl Launcher for Runtimes {
                 (leave, tokio::spawn(drive))
             }
         })
+    }
+
+    fn owners(&self) -> Owners {
+        self.settings.owners.clone()
     }
 
     fn left(&self) -> Pin<Box<dyn Future<Output = Vec<Left>> + Send + '_>> {

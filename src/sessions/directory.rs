@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use super::session::{Handle, Want, storage};
 use super::snapshot::Fold;
 use super::state;
-use super::{Filter, Launcher, Link, Log, Refusal, Snapshot, policy};
+use super::{Filter, Launcher, Link, Log, Offers, Ownership, Refusal, Snapshot, policy};
 use crate::auth::{Admin, Approve, Permit, Prompt};
 use crate::metrics::metrics;
 use crate::model::{
@@ -303,6 +303,18 @@ impl Directory {
     ) -> Result<Box<RawValue>, Refusal> {
         policy::check(permit.device(), &self.handle(id)?.origin, &method, params.as_deref())?;
         ask(&self.wants(id)?, |reply| Want::Call { method, params, notify, reply }).await
+    }
+
+    /// Lets a client do for the agent of a session what that agent asks its client: files, terminals. It is asked while it
+    /// is the first in the session's line; dropping what is returned leaves the line.
+    ///
+    /// # Errors
+    /// [`Refusal::NoSession`].
+    pub fn own(&self, _permit: &Permit<Prompt>, id: &SessionId, offers: Offers) -> Result<Ownership, Refusal> {
+        self.handle(id)?;
+        let directory = self.clone();
+        let view = Box::new(move |id: &SessionId| directory.session(id));
+        Ok(self.shared.launcher.owners().join(id.clone(), offers, view))
     }
 
     // === requests ===

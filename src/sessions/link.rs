@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, mpsc, watch};
 
+use super::owners::Owners;
 use crate::dialects::{AskKey, Command, Said};
 use crate::model::{NativeId, RuntimeId, RuntimeInfo, RuntimeSpec, Ticket};
 
@@ -242,6 +243,11 @@ pub trait Launcher: Send + Sync + 'static {
     /// # Errors
     /// In words with the fix: an unknown dialect, an endpoint kind that is not supported.
     fn launch(&self, spec: RuntimeSpec) -> Result<Link, String>;
+
+    /// Whom its runtimes ask for what only a client can do.
+    fn owners(&self) -> Owners {
+        Owners::default()
+    }
 
     /// The runtimes that outlived an earlier gateway: each is to be [taken over](Self::adopt), once.
     fn left(&self) -> Pin<Box<dyn Future<Output = Vec<Left>> + Send + '_>> {

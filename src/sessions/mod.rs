@@ -10,6 +10,7 @@ mod log;
 #[cfg(test)]
 mod log_tests;
 mod opening;
+mod owners;
 mod policy;
 mod refusal;
 mod requests;
@@ -24,5 +25,6 @@ pub use link::{
     Adopted, Exit, FOUND, Found, FromRuntime, Inlet, Launcher, Ledger, Left, Link, LinkEnd, NoOrders, Order, Upto,
 };
 pub use log::{After, Attach, Entry, Filter, Log, NewEvent, Page, Resume, Rows};
+pub use owners::{Errand, Offers, Owners, Ownership};
 pub use refusal::Refusal;
 pub use snapshot::{Message, Snapshot, Tool};

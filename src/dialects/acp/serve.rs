@@ -1,5 +1,6 @@
-//! What the gateway does for an agent that asks its client, where it is set to: files read and written (`fs/*`), commands
-//! run (`terminal/*`), all of it inside the session's folder. Nothing is written or run before people allow it.
+//! What is done for an agent that asks its client, where the gateway is set to: files read and written (`fs/*`), commands
+//! run (`terminal/*`). The client whose session it is does it, if it offered to; else the gateway, inside the session's
+//! folder, and nothing is written or run before people allow it.
 //!
 //! A refusal is a JSON-RPC error here: what the agent sent is no question to people, and it must learn that nothing was
 //! done. Schema: <https://agentclientprotocol.com/protocol/v1/file-system>, `…/v1/terminals`.
@@ -31,6 +32,11 @@ pub(super) struct Job {
 
 #[derive(Serialize, Deserialize)]
 enum What {
+    /// A client was asked; should the session have none, the gateway does it.
+    Errand {
+        method: String,
+        params: Box<RawValue>,
+    },
     Read,
     /// What a file holds before it is written, to show it.
     Before(Write, Box<RawValue>),
@@ -92,6 +98,9 @@ struct Named {
     terminal_id: String,
 }
 
+/// What a client's terminals are called before the agent, so that none is taken for the gateway's own.
+const CLIENTS: &str = "client-";
+
 /// What of a request is understood.
 enum Wanted {
     Read(ReadFile),
@@ -147,17 +156,49 @@ impl Acp {
     ) {
         let key = AskKey(id.get().to_owned());
         let native = self.named(params).filter(|native| self.sessions.contains_key(native));
-        let wanted = params.and_then(|params| Some((read(method, params)?, params)));
-        let (Some(native), Some((wanted, params))) = (native, wanted) else {
+        let (Some(native), Some(params)) = (native, params) else {
             let native = self.named(params);
-            self.raw(frame, native, "a request that cannot be understood: refused", out);
-            let why = format!("{method}: these parameters, or this session, are not known here");
-            return out.frames.push(jsonrpc::refuse(&key.0, INVALID_PARAMS, &why));
+            return self.not_understood(frame, (&key, native), method, out);
         };
         if self.jobs.len() >= JOBS_MAX {
             let why = format!("{JOBS_MAX} requests are under way already");
             return out.frames.push(jsonrpc::refuse(&key.0, INTERNAL, &why));
         }
+        // A terminal of the gateway's own is no client's business.
+        let made = method.starts_with("terminal/") && method != "terminal/create";
+        if made && !object(params).is_some_and(|Named { terminal_id }| terminal_id.starts_with(CLIENTS)) {
+            return self.serve_here(frame, key, native, method, params, out);
+        }
+        let what = What::Errand { method: method.to_owned(), params: jsonrpc::owned(params) };
+        let work = Work::Errand { native: native.clone(), method: method.to_owned(), params: unnamed(params) };
+        self.work(key, native, what, work, out);
+    }
+
+    fn not_understood(
+        &mut self,
+        frame: &Bytes,
+        (key, native): (&AskKey, Option<NativeId>),
+        method: &str,
+        out: &mut Outbox,
+    ) {
+        self.raw(frame, native, "a request that cannot be understood: refused", out);
+        let why = format!("{method}: these parameters, or this session, are not known here");
+        out.frames.push(jsonrpc::refuse(&key.0, INVALID_PARAMS, &why));
+    }
+
+    /// Serves a request that no client serves.
+    fn serve_here(
+        &mut self,
+        frame: &Bytes,
+        key: AskKey,
+        native: NativeId,
+        method: &str,
+        params: &RawValue,
+        out: &mut Outbox,
+    ) {
+        let Some(wanted) = read(method, params) else {
+            return self.not_understood(frame, (&key, Some(native)), method, out);
+        };
         match wanted {
             Wanted::Read(ReadFile { path, line, limit }) => {
                 self.work(key, native, What::Read, Work::Read { path, line, limit }, out);
@@ -198,6 +239,16 @@ impl Acp {
         // Forgotten meanwhile, if the agent took its request back.
         let Some(Job { key, native, what }) = self.jobs.remove(&id) else { return };
         let reply = match (what, done) {
+            (What::Errand { method, params }, Err(Undone::Nobody)) => {
+                let frame = Bytes::copy_from_slice(params.get().as_bytes());
+                return self.serve_here(&frame, key, native, &method, &params, out);
+            }
+            (What::Errand { method, .. }, Ok(Done::Json(result))) => {
+                let Ok(result) = serde_json::from_str::<serde_json::Value>(&result) else {
+                    return out.frames.push(jsonrpc::refuse(&key.0, INTERNAL, "the client's answer cannot be read"));
+                };
+                named(&method, result)
+            }
             (What::Before(write, params), Ok(Done::Text(before))) => {
                 return self.ask_to_write(key, native, write, Some(before), &params, out);
             }
@@ -211,6 +262,7 @@ impl Acp {
                 let status = end.map(|end| serde_json::json!({ "exitCode": end.code, "signal": end.signal }));
                 serde_json::json!({ "output": text, "truncated": cut, "exitStatus": status })
             }
+            (_, Ok(Done::Json(_))) => return out.frames.push(jsonrpc::refuse(&key.0, INTERNAL, "no such answer")),
             (_, Ok(Done::Ended(end))) => serde_json::json!({ "exitCode": end.code, "signal": end.signal }),
             (what, Err(undone)) => {
                 if let What::Run(terminal) = what {
@@ -220,6 +272,8 @@ impl Acp {
                 let (code, why) = match undone {
                     Undone::Missing(why) => (RESOURCE_NOT_FOUND, format!("Resource not found: {why} (ENOENT)")),
                     Undone::Refused(why) => (INTERNAL, why),
+                    Undone::Nobody => (INTERNAL, "nobody is there to do it".into()),
+                    Undone::Fault { code, message } => (code, message),
                 };
                 return out.frames.push(jsonrpc::refuse(&key.0, code, &why));
             }
@@ -359,6 +413,29 @@ impl Acp {
             out.frames.push(jsonrpc::refuse(&job.key.0, INTERNAL, "the gateway was started again meanwhile"));
         }
     }
+}
+
+/// The parameters as the client knows them: a terminal by the client's own name for it.
+fn unnamed(params: &RawValue) -> String {
+    let Some(Named { terminal_id }) = object::<Named>(params) else { return params.get().to_owned() };
+    let Some(own) = terminal_id.strip_prefix(CLIENTS) else { return params.get().to_owned() };
+    match serde_json::from_str::<serde_json::Value>(params.get()) {
+        Ok(mut value) => {
+            value["terminalId"] = own.into();
+            value.to_string()
+        }
+        Err(_) => params.get().to_owned(),
+    }
+}
+
+/// A client's result as the agent is to see it: a new terminal by the name that tells it from the gateway's.
+fn named(method: &str, mut result: serde_json::Value) -> serde_json::Value {
+    if method == "terminal/create"
+        && let Some(id) = result.get("terminalId").and_then(serde_json::Value::as_str)
+    {
+        result["terminalId"] = format!("{CLIENTS}{id}").into();
+    }
+    result
 }
 
 fn offer(id: &str, label: &str, kind: Choice) -> Offer {

@@ -41,11 +41,35 @@ impl Bench {
     fn request(&mut self, id: u64, method: &str, mut params: Value) {
         params["sessionId"] = j!("s");
         self.feed(&j!({ "id": id, "method": method, "params": params }).to_string());
+        // The session has no client that would do anything.
+        if let Some(Chore { id, work: Work::Errand { .. }, .. }) = self.out.chores.last() {
+            let id = *id;
+            self.out.chores.pop();
+            self.done(id, Err(Undone::Nobody));
+        }
+    }
+
+    /// As [`request`](Self::request), in a session that has a client.
+    fn ask_client(&mut self, id: u64, method: &str, mut params: Value) -> (u64, String, Value) {
+        params["sessionId"] = j!("s");
+        self.feed(&j!({ "id": id, "method": method, "params": params }).to_string());
+        self.errand()
     }
 
     fn chore(&mut self) -> Chore {
         assert_eq!(self.out.chores.len(), 1, "{:?}", self.out);
         self.out.chores.remove(0)
+    }
+
+    /// What a client is asked for.
+    fn errand(&mut self) -> (u64, String, Value) {
+        assert_eq!(self.out.chores.len(), 1, "{:?}", self.out);
+        match self.out.chores.remove(0) {
+            Chore { id, work: Work::Errand { native, method, params }, .. } if native.as_str() == "s" => {
+                (id, method, serde_json::from_str(&params).unwrap())
+            }
+            other => panic!("{other:?}"),
+        }
     }
 
     fn done(&mut self, id: u64, done: Result<Done, Undone>) {
@@ -95,6 +119,35 @@ fn a_file_is_read_in_the_sessions_folder() {
     assert_eq!(bench.sent(), j!({ "jsonrpc": "2.0", "id": 3, "result": { "content": "text\n" } }));
     bench.done(id, Ok(Done::Fine));
     assert!(bench.idle(), "told once");
+}
+
+#[test]
+fn the_client_whose_session_it_is_comes_first_and_its_terminals_are_told_from_ours() {
+    let mut bench = Bench::new();
+    let (id, method, params) = bench.ask_client(3, "fs/read_text_file", j!({ "path": "/w/a", "line": 2 }));
+    assert_eq!(method, "fs/read_text_file");
+    assert_eq!(params, j!({ "sessionId": "s", "path": "/w/a", "line": 2 }));
+    bench.done(id, Ok(Done::Json(r#"{"content":"unsaved","_meta":{"x":1}}"#.into())));
+    assert_eq!(bench.sent()["result"], j!({ "content": "unsaved", "_meta": { "x": 1 } }), "untouched");
+
+    let (id, ..) = bench.ask_client(4, "fs/write_text_file", j!({ "path": "/w/a", "content": "b" }));
+    bench.done(id, Err(Undone::Fault { code: -32000, message: "no".into() }));
+    assert_eq!(bench.sent()["error"], j!({ "code": -32000, "message": "no" }));
+    assert!(bench.idle(), "a client's no is a no: the gateway does not do it in its place");
+
+    let (id, ..) = bench.ask_client(5, "terminal/create", j!({ "command": "make" }));
+    bench.done(id, Ok(Done::Json(r#"{"terminalId":"term-0"}"#.into())));
+    assert_eq!(bench.sent()["result"], j!({ "terminalId": "client-term-0" }));
+    let (id, _, params) = bench.ask_client(6, "terminal/output", j!({ "terminalId": "client-term-0" }));
+    assert_eq!(params["terminalId"], "term-0", "by the client's own name");
+    bench.done(id, Err(Undone::Nobody));
+    assert_eq!(bench.sent()["error"]["code"], -32602, "its client left: nobody else's terminal is taken for it");
+
+    let mut bench = Bench::running();
+    bench.feed(
+        &j!({ "id": 7, "method": "terminal/kill", "params": { "sessionId": "s", "terminalId": "term-0" } }).to_string(),
+    );
+    assert_eq!(bench.chore().work, Work::Kill { terminal: 0 }, "ours, whoever came since");
 }
 
 #[test]
