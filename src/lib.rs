@@ -157,6 +157,7 @@ impl Gateway {
             version: env!("CARGO_PKG_VERSION"),
             stop: stopping,
             limits: router::GateLimits::default(),
+            rooms: router::acp::Rooms::default(),
             fans: router::fanout::Fans::over(&directory, router::fanout::STALL),
             directory,
             auth,

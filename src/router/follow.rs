@@ -19,13 +19,20 @@ pub(super) struct Follow {
     log: Log,
     filter: Filter,
     position: Position,
+    /// Told of once it is read, also where no event is.
+    mark: Option<Position>,
     head: watch::Receiver<Position>,
 }
 
 impl Follow {
     /// Begins after `after`.
     pub(super) fn new(log: &Log, filter: Filter, after: Position) -> Self {
-        Self { log: log.clone(), filter, position: after, head: log.watch() }
+        Self { log: log.clone(), filter, position: after, mark: None, head: log.watch() }
+    }
+
+    /// A page ends the wait once everything up to `mark` is read, though it has no events.
+    pub(super) fn until(self, mark: Position) -> Self {
+        Self { mark: Some(mark).filter(|mark| *mark > self.position), ..self }
     }
 
     /// Up to where the log was read.
@@ -33,7 +40,7 @@ impl Follow {
         self.log.cursor(self.position)
     }
 
-    /// The next events; waits until there are some. Cancellation safe: nothing is skipped.
+    /// The next events; waits until there are some, or until the [mark](Self::until) is reached. Cancellation safe: nothing is skipped.
     pub(super) async fn page(&mut self) -> Page {
         loop {
             self.head.borrow_and_update();
@@ -44,7 +51,8 @@ impl Follow {
             match page {
                 Ok(page) if page.next > self.position => {
                     self.position = page.next;
-                    if !page.events.is_empty() {
+                    let marked = self.mark.take_if(|mark| *mark <= page.next).is_some();
+                    if marked || !page.events.is_empty() {
                         return page;
                     }
                 }

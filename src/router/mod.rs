@@ -1,5 +1,6 @@
 //! The front door: our own listener, one guard, one route table, one file a surface.
 
+pub mod acp;
 pub mod error;
 pub mod fanout;
 mod follow;
@@ -67,6 +68,8 @@ pub struct AppState {
     pub stop: watch::Receiver<bool>,
     /// The guard's limits.
     pub limits: GateLimits,
+    /// Who is in which session by ACP.
+    pub rooms: acp::Rooms,
 }
 
 /// The whole front door as a service, for [`serve`].

@@ -14,7 +14,7 @@ use http::Method;
 use tower_http::catch_panic::CatchPanicLayer;
 
 use super::guard::{self, BodyRule, Call, Gate, Policy, Route, WS_PATH};
-use super::{AppState, Problem, http as api, openapi, web};
+use super::{AppState, Problem, acp, http as api, openapi, web};
 use crate::model::Scope;
 
 /// Longest body of most requests, in bytes; a longer one is answered 413 before it is read.
@@ -85,6 +85,8 @@ fn make() -> Vec<Route<AppState>> {
         route(DELETE, "/v1/devices/{id}", ADMIN, NOTHING, "Revoke a device, at once", |s, c| answer(api::revoke(s, c))),
         route(POST, "/v1/codes", ADMIN, JSON, "Make a one-time code that enrols a device", |s, c| answer(api::mint_code(s, c))),
         route(GET, WS_PATH, WATCH, NOTHING, "The native WebSocket", |s, c| answer(api::ws(s, c))),
+        route(GET, "/acp", WATCH, NOTHING, "ACP over a WebSocket: one agent over all runtimes", |s, c| answer(acp::get(s, c))),
+        route(GET, "/acp/{runtime_id}", WATCH, NOTHING, "ACP over a WebSocket, for one runtime", |s, c| answer(acp::get(s, c))),
         // Who has a code proves it by the code.
         route(POST, "/v1/pair", Policy::Public, JSON, "Exchange a one-time code for a device's token", |s, c| answer(api::pair(s, c))),
         // For whoever restarts us: they say nothing but that we are here.

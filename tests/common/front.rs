@@ -229,6 +229,7 @@ impl Front {
             version: "0.0.0",
             stop: stopped.clone(),
             limits: gate,
+            rooms: plexus::router::acp::Rooms::default(),
         };
         let served = tokio::spawn(serve(vec![listener], app(state.clone()), limits, stopped));
         let admin = read_token(home.path()).unwrap();

@@ -1,0 +1,132 @@
+//! ACP: a client sees the gateway as one agent over all runtimes. Whatever the transport, a connection is a [`Peer`], and
+//! each session that it follows a [`Seat`]; this file is the WebSocket.
+//!
+//! Sources: ACP v1 (<https://agentclientprotocol.com/protocol/v1>), its transports (RFD "Streamable HTTP & WebSocket
+//! Transport"), and several clients of one session (RFD #533, `session/attach`).
+
+mod peer;
+mod rooms;
+mod seat;
+mod shape;
+
+pub use rooms::Rooms;
+
+pub(super) use peer::Peer;
+pub(super) use seat::Seat;
+
+use std::sync::Arc;
+
+use axum::response::Response;
+use futures_util::future::BoxFuture;
+use http::StatusCode;
+use http::request::Parts;
+
+use super::fanout::Conn;
+use super::frames::ws_text;
+use super::guard::Call;
+use super::ws::{self, Talk};
+use super::{AppState, Problem};
+use crate::auth::{Caller, Target};
+use crate::model::{Cursor, RuntimeId, Scope, SessionId};
+
+/// One JSON-RPC message for the client.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Sent {
+    /// The session whose stream it belongs to; `None`: the connection's own.
+    pub(super) session: Option<SessionId>,
+    /// Set on the last message of a place in the log: who has it may come back after it.
+    pub(super) cursor: Option<Cursor>,
+    /// The message, one line.
+    pub(super) json: Vec<u8>,
+}
+
+/// `GET /acp` and `GET /acp/{runtime_id}`.
+///
+/// # Errors
+/// 404 for a runtime that the caller may not see.
+pub(super) async fn get(state: AppState, call: Call) -> Result<Response, Problem> {
+    let caller = call.caller()?.clone();
+    let runtime = runtime_of(&state, &caller, &call)?;
+    Ok(serve(state, caller, call.parts, runtime))
+}
+
+/// The runtime of the path.
+///
+/// # Errors
+/// 404 if there is none, or none that the caller may see.
+pub(super) fn runtime_of(state: &AppState, caller: &Caller, call: &Call) -> Result<Option<RuntimeId>, Problem> {
+    if call.params.is_empty() {
+        return Ok(None);
+    }
+    let missing = || Problem::new(StatusCode::NOT_FOUND, "runtime_not_found", "there is no such runtime");
+    let id: RuntimeId = call.id(missing)?;
+    let sees = caller.device().grant.covers(Scope::Watch, Target::Runtime(&id));
+    if state.directory.runtime(&id).is_none() || !sees {
+        return Err(missing());
+    }
+    Ok(Some(id))
+}
+
+/// ACP over a WebSocket: answers the handshake and serves the connection from then on.
+fn serve(state: AppState, caller: Caller, parts: Parts, runtime: Option<RuntimeId>) -> Response {
+    let peer = Peer::new(state.clone(), caller.clone(), runtime);
+    ws::upgrade(state, caller, parts, move |_: Arc<Conn>| Line { peer, seats: Vec::new() })
+}
+
+/// A connection that is one stream for everything: all seats, each at its own pace.
+struct Line {
+    peer: Peer,
+    /// The one that told something last is at the end, so that all get their turn.
+    seats: Vec<Seat>,
+}
+
+impl Line {
+    /// A seat for every session that the client is in.
+    fn settle(&mut self) {
+        let sessions = self.peer.sessions();
+        self.seats.retain(|seat| sessions.contains(seat.session()));
+        for session in sessions {
+            if !self.seats.iter().any(|seat| *seat.session() == session) {
+                self.seats.push(self.peer.seat(session));
+            }
+        }
+    }
+}
+
+impl Talk for Line {
+    fn message(&mut self, text: &str) -> Option<ws::Reply> {
+        let reply = self.peer.message(text)?;
+        Some(Box::pin(async move { frames(&reply.await) }))
+    }
+
+    fn initialized(&self) -> bool {
+        self.peer.initialized()
+    }
+
+    fn news(&mut self) -> BoxFuture<'_, Option<Vec<u8>>> {
+        Box::pin(async move {
+            self.settle();
+            if self.seats.is_empty() {
+                return std::future::pending().await;
+            }
+            let nexts = self.seats.iter_mut().map(|seat| Box::pin(seat.next()));
+            let (sent, n, _) = futures_util::future::select_all(nexts).await;
+            let told = self.seats.remove(n);
+            self.seats.push(told);
+            Some(frames(&sent))
+        })
+    }
+
+    fn cursor(&self) -> Option<Cursor> {
+        self.seats.iter().filter_map(Seat::cursor).min_by_key(|cursor| cursor.position)
+    }
+}
+
+/// Messages as frames.
+fn frames(sent: &[Sent]) -> Vec<u8> {
+    let mut frames = Vec::with_capacity(sent.iter().map(|sent| sent.json.len() + 10).sum());
+    for sent in sent {
+        ws_text(&mut frames, &sent.json);
+    }
+    frames
+}
