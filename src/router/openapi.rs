@@ -358,7 +358,7 @@ fn shape(route: &Route<AppState>) -> Option<Shape> {
         ("POST", "/v1/pair") => ("Pair", "NewToken", 200, &[]),
         ("GET", "/readyz") => ("", "Ready", 200, &[]),
         ("DELETE", _) => ("", "", 204, &[]),
-        ("GET", super::guard::WS_PATH) => ("", "", 101, &[]),
+        ("GET", super::guard::WS_PATH | "/acp" | "/acp/{runtime_id}") => ("", "", 101, &[]),
         ("GET", "/healthz" | "/metrics" | "/openapi.json") => ("", "", 200, &[]),
         _ => return None,
     };

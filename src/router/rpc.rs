@@ -53,19 +53,19 @@ pub(super) struct Rpc {
 
 /// One message, as it came.
 #[derive(Deserialize)]
-struct Incoming<'a> {
+pub(super) struct Incoming<'a> {
     #[serde(borrow, default)]
-    jsonrpc: Option<Cow<'a, str>>,
+    pub(super) jsonrpc: Option<Cow<'a, str>>,
     #[serde(borrow, default, deserialize_with = "given")]
-    id: Option<&'a RawValue>,
+    pub(super) id: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    method: Option<Cow<'a, str>>,
+    pub(super) method: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
-    params: Option<&'a RawValue>,
+    pub(super) params: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "given")]
-    result: Option<&'a RawValue>,
+    pub(super) result: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "given")]
-    error: Option<&'a RawValue>,
+    pub(super) error: Option<&'a RawValue>,
 }
 
 /// Tells `null` from absent.

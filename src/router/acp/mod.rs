@@ -10,6 +10,7 @@ mod seat;
 mod shape;
 
 pub use rooms::Rooms;
+pub use shape::Failure;
 
 pub(super) use peer::Peer;
 pub(super) use seat::Seat;
@@ -38,6 +39,13 @@ pub(super) struct Sent {
     pub(super) cursor: Option<Cursor>,
     /// The message, one line.
     pub(super) json: Vec<u8>,
+}
+
+impl Sent {
+    /// A message that is in no log.
+    fn to(session: Option<SessionId>, json: Vec<u8>) -> Self {
+        Self { session, cursor: None, json }
+    }
 }
 
 /// `GET /acp` and `GET /acp/{runtime_id}`.

@@ -1,16 +1,28 @@
 //! Who is in which session by ACP now. Not kept: a connection's end is the end of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use serde_json::value::RawValue;
+use tokio::sync::OnceCell;
+
 use super::peer::Shared;
-use crate::model::SessionId;
+use super::seat::Role;
+use super::shape::{Failure, Members, raw};
+use crate::model::{DeviceId, RunId, SessionId};
+
+/// Keys of prompts that are remembered: a prompt said again after more than so many others is a new one.
+const KEYS: usize = 1024;
 
 /// The clients in each session. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Rooms {
     rooms: Arc<Mutex<BTreeMap<SessionId, Vec<Guest>>>>,
+    keys: Arc<Mutex<VecDeque<(Key, Arc<OnceCell<RunId>>)>>>,
 }
+
+/// Names a prompt: whose, where, and as its client calls it.
+type Key = (DeviceId, SessionId, String);
 
 /// A client in a session.
 #[derive(Clone)]
@@ -18,7 +30,7 @@ pub(super) struct Guest {
     pub(super) client_id: Arc<str>,
     pub(super) name: String,
     pub(super) version: String,
-    pub(super) role: super::seat::Role,
+    pub(super) role: Role,
     /// Whether it opened the session: files and terminals are asked of it first.
     pub(super) opened: bool,
     pub(super) shared: Weak<Shared>,
@@ -29,25 +41,63 @@ impl Rooms {
         self.rooms.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A client comes in, in the place of itself if it was there. Returns who else is there.
-    pub(super) fn enter(&self, session: &SessionId, guest: Guest) -> Vec<Guest> {
+    /// A client comes in, in the place of itself if it was there. Returns everybody who is there now.
+    pub(super) fn enter(&self, session: &SessionId, mut guest: Guest) -> Vec<Guest> {
         let mut rooms = self.lock();
         let room = rooms.entry(session.clone()).or_default();
-        room.retain(|there| there.client_id != guest.client_id);
-        let others = room.clone();
+        guest.opened |= room.iter().any(|there| there.client_id == guest.client_id && there.opened);
+        // Somebody may have gone while it was still coming in.
+        room.retain(|there| there.client_id != guest.client_id && there.shared.strong_count() > 0);
         room.push(guest);
-        others
+        room.clone()
     }
 
-    /// A client leaves. Returns who stays.
-    pub(super) fn leave(&self, session: &SessionId, client_id: &str) -> Vec<Guest> {
+    /// A client leaves. Returns it, if it was there, and who stays.
+    pub(super) fn leave(&self, session: &SessionId, client_id: &str) -> (Option<Guest>, Vec<Guest>) {
         let mut rooms = self.lock();
-        let Some(room) = rooms.get_mut(session) else { return Vec::new() };
-        room.retain(|there| &*there.client_id != client_id);
-        let left = room.clone();
-        if left.is_empty() {
+        let Some(room) = rooms.get_mut(session) else { return (None, Vec::new()) };
+        let at = room.iter().position(|there| *there.client_id == *client_id);
+        let gone = at.map(|at| room.remove(at));
+        let stay = room.clone();
+        if stay.is_empty() {
             rooms.remove(session);
         }
-        left
+        (gone, stay)
+    }
+
+    /// Asks what only one client can do for an agent (`fs/*`, `terminal/*`): whoever opened the session, else the first that
+    /// came, of those that said they can. Waits for its response, however long it takes; dropped, the client is told
+    /// `$/cancel_request`. `params` are the agent's own, the `sessionId` aside.
+    ///
+    /// # Errors
+    /// The client's own error; -32601 if nobody in the session can, -32603 if the client leaves or is asked too much.
+    pub async fn ask(&self, session: &SessionId, method: &str, params: &RawValue) -> Result<Box<RawValue>, Failure> {
+        let mut guests = self.lock().get(session).cloned().unwrap_or_default();
+        guests.retain(|guest| guest.role == Role::Controller);
+        guests.sort_by_key(|guest| !guest.opened);
+        let able = guests.iter().filter_map(|guest| guest.shared.upgrade()).find(|shared| shared.can().does(method));
+        let Some(owner) = able else {
+            let words = format!("no client in this session offers {method}");
+            return Err(Failure::new(-32601, "client_cannot", words));
+        };
+        let params: Members<'_> =
+            serde_json::from_str(params.get()).map_err(|error| Failure::params(error.to_string()))?;
+        let params = params.with(&[("sessionId", &raw(session))], &[]);
+        owner.ask(session, method, &params).await
+    }
+
+    /// The run of a prompt with a key, once there is one. The oldest key is forgotten past [`KEYS`] of them.
+    pub(super) fn key(&self, device: &DeviceId, session: &SessionId, key: &str) -> Arc<OnceCell<RunId>> {
+        let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        let name = (device.clone(), session.clone(), key.to_owned());
+        if let Some((_, known)) = keys.iter().find(|(known, _)| *known == name) {
+            return Arc::clone(known);
+        }
+        if keys.len() >= KEYS {
+            keys.pop_front();
+        }
+        let cell = Arc::default();
+        keys.push_back((name, Arc::clone(&cell)));
+        cell
     }
 }

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use super::Sent;
 use super::peer::Shared;
 use super::shape;
-use crate::model::{Cursor, Event, Kind, Position, RequestId, RunId, SessionId};
+use crate::model::{Cursor, Event, Kind, Position, Request, RequestId, RunId, SessionId};
 use crate::router::AppState;
 use crate::router::follow::Follow;
 use crate::sessions::Filter;
@@ -60,7 +60,7 @@ pub(super) struct Entry {
     pub(super) after: Position,
     /// What comes up to here was before it came.
     pub(super) live_at: Position,
-    /// The response to be given once the past is told.
+    /// The response to be given once the past is told; kept for a stream that comes back from before it.
     pub(super) owed: Option<Vec<u8>>,
     /// Whether the ends of requests are told as RFD #533 has it.
     pub(super) told_ends: bool,
@@ -79,6 +79,10 @@ struct Waiting {
 struct Asked {
     id: RequestId,
     at: Position,
+    /// The tool call that waits for it.
+    tool_call: String,
+    /// Whether it was only shown: the client may not answer it.
+    card: bool,
     /// Where it was resolved.
     over: Option<Position>,
     /// Whether this client has answered, so that nothing is to be taken back from it.
@@ -103,21 +107,20 @@ pub(super) struct Place {
 }
 
 impl Place {
-    pub(super) fn new(generation: u64, entry: Entry) -> Self {
-        Self {
-            generation,
-            position: entry.after,
-            entry,
-            greeted: false,
-            taking: 0,
-            prompts: Vec::new(),
-            asked: Vec::new(),
-            out: VecDeque::new(),
-        }
+    /// `before`: what the client had here already. Its prompts still wait; what it was asked is asked once more, as all
+    /// of the past is told again.
+    pub(super) fn new(generation: u64, entry: Entry, before: Option<Self>) -> Self {
+        let (taking, prompts, out) = before.map(|old| (old.taking, old.prompts, old.out)).unwrap_or_default();
+        Self { generation, position: entry.after, entry, greeted: false, taking, prompts, asked: Vec::new(), out }
     }
 
-    pub(super) fn generation(&self) -> u64 {
-        self.generation
+    pub(super) fn told_ends(&self) -> bool {
+        self.entry.told_ends
+    }
+
+    /// The runs of the prompts that wait, the oldest first.
+    pub(super) fn runs(&self) -> Vec<RunId> {
+        self.prompts.iter().filter(|prompt| prompt.ended.is_none()).map(|prompt| prompt.run_id.clone()).collect()
     }
 
     pub(super) fn role(&self) -> Role {
@@ -167,29 +170,42 @@ impl Place {
         prompt.map(|prompt| prompt.run_id.clone())
     }
 
+    /// Gives the response to a prompt whose run ended where the stream has been already.
+    pub(super) fn ended_before(&mut self, run_id: &RunId, at: Position) -> Option<Box<RawValue>> {
+        let behind = at <= self.position;
+        let prompt = self.prompts.iter_mut().rfind(|prompt| prompt.run_id == *run_id && prompt.ended.is_none())?;
+        if !behind {
+            return None;
+        }
+        prompt.ended = Some(at);
+        Some(prompt.id.clone())
+    }
+
     /// The JSON-RPC ids of the prompts that wait.
     pub(super) fn waiting(&self) -> impl Iterator<Item = &RawValue> {
         self.prompts.iter().filter(|prompt| prompt.ended.is_none()).map(|prompt| &*prompt.id)
     }
 
-    /// The client has answered a question, so that its end is not taken back from it.
-    pub(super) fn answered(&mut self, id: &RequestId) {
+    /// Whether the client has answered a question, so that its end is not taken back from it.
+    pub(super) fn answered(&mut self, id: &RequestId, answered: bool) {
         if let Some(asked) = self.asked.iter_mut().find(|asked| asked.id == *id) {
-            asked.answered = true;
+            asked.answered = answered;
         }
     }
 
     /// Whether the client was asked this, and it is open still.
-    pub(super) fn was_asked(&self, id: &RequestId) -> bool {
+    fn was_asked(&self, id: &RequestId) -> bool {
         self.asked.iter().any(|asked| asked.id == *id && asked.over.is_none())
     }
 
-    fn ask(&mut self, id: RequestId, at: Position) {
+    fn ask(&mut self, request: &Request, at: Position, card: bool) {
         if self.asked.len() >= ASKED {
             let old = self.asked.iter().position(|asked| asked.over.is_some()).unwrap_or_default();
             self.asked.remove(old);
         }
-        self.asked.push(Asked { id, at, over: None, answered: false });
+        let id = request.request_id.clone();
+        let tool_call = request.tool_call_id.clone().unwrap_or_else(|| id.to_string());
+        self.asked.push(Asked { id, at, tool_call, card, over: None, answered: false });
     }
 }
 
@@ -368,16 +384,22 @@ impl Seat {
         self.put(live_at, messages, sent);
     }
 
-    fn ask(&self, request: &crate::model::Request, at: Position) -> Option<Vec<u8>> {
+    /// Asks the client, once; shows it the question where it may not answer.
+    fn ask(&self, request: &Request, at: Position) -> Option<Vec<u8>> {
         self.shared.with(|tables| {
             let can = tables.client.as_ref().map(|client| client.can).unwrap_or_default();
             let place = tables.places.get_mut(&self.session)?;
-            if place.entry.role == Role::Observer || place.was_asked(&request.request_id) {
+            if place.was_asked(&request.request_id) {
                 return None;
             }
-            let json = shape::question(request, &self.state.directory.log().cursor(at), can)?;
-            place.ask(request.request_id.clone(), at);
-            Some(json)
+            let card = place.entry.role == Role::Observer || request.observe_only;
+            place.ask(request, at, card);
+            match card {
+                // Who takes events has it from there.
+                true if can.events => None,
+                true => Some(shape::card(request)),
+                false => Some(shape::question(request, &self.state.directory.log().cursor(at), can)),
+            }
         })
     }
 
@@ -394,7 +416,7 @@ impl Seat {
             }
             return Shown::Told(messages);
         }
-        let can = self.shared.with(|tables| tables.client.as_ref().map(|client| client.can)).unwrap_or_default();
+        let can = self.shared.can();
         if can.events {
             messages.push(shape::event(event, log.epoch()));
         }
@@ -409,12 +431,12 @@ impl Seat {
 
     /// Whether the event may be the first of a run whose prompt this client is just handing over.
     fn is_being_taken(&self, event: &Event) -> bool {
-        let _ = event;
-        self.shared.with(|tables| {
+        let unknown = self.shared.with(|tables| {
             tables.places.get(&self.session).is_some_and(|place| {
                 place.taking > 0 && !place.prompts.iter().any(|prompt| prompt.run_id == event.run_id)
             })
-        })
+        });
+        unknown && shape::prompted_by(event).is_some_and(|by| by.device_id == self.shared.device)
     }
 
     /// An editor has drawn its user's own prompt already.
@@ -441,32 +463,45 @@ impl Seat {
 
     fn resolved(&self, event: &Event) -> Vec<Vec<u8>> {
         let mut messages = Vec::new();
-        let Some(id) = request_of(event) else { return messages };
-        let told_ends = self.shared.with(|tables| {
-            let place = tables.places.get_mut(&self.session)?;
-            if let Some(asked) = place.asked.iter_mut().find(|asked| asked.id == id && asked.over.is_none()) {
-                asked.over = Some(event.position);
-                if !asked.answered {
-                    messages.push(shape::retracted(&id));
-                }
+        let read = serde_json::from_slice::<shape::Resolved>(&event.body).ok();
+        let (Some(id), Some(end)) = (request_of(event), read) else { return messages };
+        let log = self.state.directory.log();
+        self.shared.with(|tables| {
+            let can = tables.client.as_ref().map(|client| client.can).unwrap_or_default();
+            let Some(place) = tables.places.get_mut(&self.session) else { return };
+            let told_ends = place.entry.told_ends;
+            let Some(asked) = place.asked.iter_mut().find(|asked| asked.id == id && asked.over.is_none()) else {
+                return;
+            };
+            asked.over = Some(event.position);
+            match (asked.card, asked.answered) {
+                (true, _) if can.events => {}
+                (true, _) => messages.push(shape::card_ended(&self.session, &id, &end)),
+                (false, false) => messages.push(shape::retracted(&id)),
+                (false, true) => {}
             }
-            Some(place.entry.told_ends)
+            if told_ends {
+                let meta = serde_json::json!({ "request_id": id, "cursor": log.cursor(event.position) });
+                messages.push(shape::permission_resolved(&self.session, &asked.tool_call, &end, meta));
+            }
         });
-        if told_ends == Some(true) {
-            messages.extend(shape::permission_resolved(event, self.state.directory.log().epoch()));
-        }
         messages
     }
 
-    fn ended(&self, event: &Event) -> Option<Vec<u8>> {
-        self.shared.with(|tables| {
+    /// The responses to the prompts of this client that the run was.
+    fn ended(&self, event: &Event) -> Vec<Vec<u8>> {
+        let ended: Option<Vec<_>> = self.shared.with(|tables| {
             let place = tables.places.get_mut(&self.session)?;
-            let prompt = place.prompts.iter_mut().find(|prompt| prompt.run_id == event.run_id)?;
-            if prompt.ended.replace(event.position).is_some() {
-                return None;
-            }
-            Some(shape::prompt_ended(prompt.id.get(), event, self.state.directory.log().epoch()))
-        })
+            let waiting =
+                place.prompts.iter_mut().filter(|prompt| prompt.run_id == event.run_id && prompt.ended.is_none());
+            let epoch = self.state.directory.log().epoch();
+            let ended = waiting.map(|prompt| {
+                prompt.ended = Some(event.position);
+                shape::prompt_ended(prompt.id.get(), event, epoch)
+            });
+            Some(ended.collect())
+        });
+        ended.unwrap_or_default()
     }
 }
 

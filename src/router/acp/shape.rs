@@ -1,13 +1,25 @@
-//! The log's events as ACP's messages, and questions as ACP asks them. Pure.
+//! The log's events as ACP's messages, questions as ACP asks them, and its answers. Pure.
 
 use std::borrow::Cow;
 
-use serde::{Deserialize, Serialize};
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use crate::model::{Cursor, Epoch, Event, Request, RequestId};
+use crate::model::{
+    Answer, Choice, Cursor, Epoch, Event, Request, RequestId, RequestState, RequestType, Resolver, RunStatus, SessionId,
+};
+use crate::router::error::Problem;
 use crate::router::wire;
+use crate::sessions::Refusal;
+
+/// The option by which a client that cannot answer a question says that it gives no answer.
+const NO_ANSWER: &str = "plexus:none";
+/// The option by which it takes what the question proposes.
+const AS_PROPOSED: &str = "plexus:default";
+/// The field of a form that the gateway made itself.
+const FIELD: &str = "answer";
 
 /// What the client said that it can do.
 #[derive(Clone, Copy, Debug, Default)]
@@ -20,16 +32,87 @@ pub(super) struct Can {
     pub(super) pages: bool,
     /// Be told as RFD #533 has it.
     pub(super) attach: bool,
+    /// Read files for an agent.
+    pub(super) reads: bool,
+    /// Write files for an agent.
+    pub(super) writes: bool,
+    /// Run commands for an agent.
+    pub(super) terminals: bool,
+}
+
+impl Can {
+    /// Whether an agent may ask the client this.
+    pub(super) fn does(self, method: &str) -> bool {
+        match method {
+            "fs/read_text_file" => self.reads,
+            "fs/write_text_file" => self.writes,
+            _ => self.terminals && method.starts_with("terminal/"),
+        }
+    }
 }
 
 /// A JSON-RPC error.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(super) struct Failure {
-    pub(super) code: i64,
-    pub(super) message: String,
+pub struct Failure {
+    /// JSON-RPC's, ACP's, or an agent's own number.
+    pub code: i64,
+    /// What happened, in words.
+    pub message: String,
+    /// What more there is to say; null if nothing.
     #[serde(skip_serializing_if = "Value::is_null")]
-    pub(super) data: Value,
+    pub data: Value,
 }
+
+impl Failure {
+    pub(super) fn new(code: i64, name: &str, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), data: json!({ "code": name }) }
+    }
+
+    pub(super) fn params(message: impl Into<String>) -> Self {
+        Self::new(-32602, "invalid_params", message)
+    }
+}
+
+impl From<Problem> for Failure {
+    fn from(problem: Problem) -> Self {
+        let code = match problem.code {
+            // ACP's "resource not found".
+            "session_not_found" | "runtime_not_found" | "request_not_found" | "run_not_found" => -32002,
+            "queue_full" => -32001,
+            "already_resolved" => -32010,
+            "scope_missing" => -32011,
+            "expired" | "withdrawn" | "orphaned" | "closed" => -32012,
+            "stale_digest" => -32013,
+            "runtime_gone" => -32014,
+            "storage" => -32017,
+            "stopping" => -32018,
+            "internal" => -32603,
+            _ => -32602,
+        };
+        let mut data = *problem.extra;
+        data.insert("code".into(), problem.code.into());
+        Self { code, message: problem.detail, data: Value::Object(data) }
+    }
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        // What the agent itself said is the better answer.
+        if let Refusal::RuntimeRefused { code, message, data } = &refusal {
+            let data = data.as_ref().and_then(|data| serde_json::from_str(data.get()).ok()).unwrap_or(Value::Null);
+            return Self { code: *code, message: message.clone(), data };
+        }
+        Problem::from(refusal).into()
+    }
+}
+
+impl From<crate::auth::Denied> for Failure {
+    fn from(denied: crate::auth::Denied) -> Self {
+        Problem::from(denied).into()
+    }
+}
+
+// === JSON-RPC ===
 
 /// A JSON-RPC response; `id` as the client wrote it.
 pub(super) fn response(id: &str, outcome: Result<&RawValue, &Failure>) -> Vec<u8> {
@@ -74,24 +157,91 @@ pub(super) fn request(id: &str, method: &str, params: &impl Serialize) -> Vec<u8
     serde_json::to_vec(&Asking { jsonrpc: "2.0", id, method, params }).unwrap_or_default()
 }
 
+/// The members of a JSON object, each as it was written.
+pub(super) struct Members<'a>(pub(super) Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'de> Deserialize<'de> for Members<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct All;
+        impl<'de> Visitor<'de> for All {
+            type Value = Members<'de>;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
+                let mut all = Vec::new();
+                while let Some((name, value)) = map.next_entry::<Text<'de>, &'de RawValue>()? {
+                    all.push((name.0, value));
+                }
+                Ok(Members(all))
+            }
+        }
+        deserializer.deserialize_map(All)
+    }
+}
+
+/// Text that is borrowed where it has no escapes.
+#[derive(Deserialize)]
+#[serde(transparent)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+impl<'a> Members<'a> {
+    pub(super) fn get(&self, name: &str) -> Option<&'a RawValue> {
+        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| *value)
+    }
+
+    /// The object again, without the members named and with these instead.
+    pub(super) fn with(&self, instead: &[(&str, &RawValue)], without: &[&str]) -> Box<RawValue> {
+        let mut json = String::from("{");
+        let kept = self.0.iter().filter(|(name, _)| !without.contains(&&**name));
+        let kept = kept.filter(|(name, _)| !instead.iter().any(|(other, _)| name == other));
+        let all =
+            instead.iter().map(|(name, value)| (*name, *value)).chain(kept.map(|(name, value)| (&**name, *value)));
+        for (n, (name, value)) in all.enumerate() {
+            if n > 0 {
+                json.push(',');
+            }
+            json.push_str(&Value::from(name).to_string());
+            json.push(':');
+            json.push_str(value.get());
+        }
+        json.push('}');
+        RawValue::from_string(json).unwrap_or_default()
+    }
+}
+
+/// A value as raw JSON.
+pub(super) fn raw(value: &impl Serialize) -> Box<RawValue> {
+    // Plain values of our own, which always can be written.
+    serde_json::value::to_raw_value(value).unwrap_or_default()
+}
+
+// === events ===
+
 /// An event of ACP's own kinds as `session/update`; the update is the event's body, byte for byte.
 pub(super) fn update(event: &Event, epoch: &Epoch) -> Vec<u8> {
-    let mut out = Vec::with_capacity(event.body.len() + 256);
+    let mut meta = own_meta(event).unwrap_or_default();
+    meta.insert("plexus".into(), place(event, epoch));
+    say(&event.origin.session_id, &event.body, &meta)
+}
+
+fn say(session: &SessionId, update: &[u8], meta: &Map<String, Value>) -> Vec<u8> {
+    let mut out = Vec::with_capacity(update.len() + 320);
     out.extend_from_slice(br#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"#);
-    out.extend_from_slice(json!(event.origin.session_id).to_string().as_bytes());
+    out.extend_from_slice(json!(session).to_string().as_bytes());
     out.extend_from_slice(br#","update":"#);
-    out.extend_from_slice(&event.body);
+    out.extend_from_slice(update);
     out.extend_from_slice(br#","_meta":"#);
-    out.extend_from_slice(meta(event, epoch).to_string().as_bytes());
+    out.extend_from_slice(serde_json::to_string(meta).unwrap_or_else(|_| "{}".into()).as_bytes());
     out.extend_from_slice(b"}}");
     out
 }
 
-/// The notification's own `_meta`, and ours in it.
-fn meta(event: &Event, epoch: &Epoch) -> Value {
-    let mut meta = own_meta(event).unwrap_or_default();
-    meta.insert("plexus".into(), place(event, epoch));
-    Value::Object(meta)
+/// An update that no agent said.
+pub(super) fn own_update(session: &SessionId, update: &Value) -> Vec<u8> {
+    say(session, update.to_string().as_bytes(), &Map::new())
 }
 
 /// Where in the log an event is.
@@ -101,7 +251,7 @@ fn place(event: &Event, epoch: &Epoch) -> Value {
 }
 
 /// What the agent said beside the update.
-fn own_meta(event: &Event) -> Option<serde_json::Map<String, Value>> {
+fn own_meta(event: &Event) -> Option<Map<String, Value>> {
     #[derive(Deserialize)]
     struct Frame<'a> {
         #[serde(borrow)]
@@ -111,10 +261,15 @@ fn own_meta(event: &Event) -> Option<serde_json::Map<String, Value>> {
     #[derive(Deserialize)]
     struct Params {
         #[serde(rename = "_meta")]
-        meta: Option<serde_json::Map<String, Value>>,
+        meta: Option<Map<String, Value>>,
     }
-    event.body_in_native()?;
-    let frame: Frame<'_> = serde_json::from_slice(event.native.as_ref()?).ok()?;
+    let (body, native) = (event.body_in_native()?, event.native.as_ref()?);
+    // Most notifications have none, and need not be read again.
+    let has = |part: &[u8]| part.windows(7).any(|seven| seven == br#""_meta""#);
+    if !has(native.get(..body.start)?) && !has(native.get(body.end..)?) {
+        return None;
+    }
+    let frame: Frame<'_> = serde_json::from_slice(native).ok()?;
     frame.params.filter(|_| frame.method.as_deref() == Some("session/update"))?.meta
 }
 
@@ -126,28 +281,360 @@ pub(super) fn event(event: &Event, epoch: &Epoch) -> Vec<u8> {
     out
 }
 
-/// A question as ACP asks it. `None`: the client cannot be asked this.
-pub(super) fn question(request: &Request, cursor: &Cursor, can: Can) -> Option<Vec<u8>> {
-    let _ = (request, cursor, can);
-    None
+/// The end of a run as the response to its prompt: ACP knows five reasons, and everything else that is no failure is the
+/// end of the turn.
+pub(super) fn prompt_ended(id: &str, event: &Event, epoch: &Epoch) -> Vec<u8> {
+    match end_of(event, epoch) {
+        Ok(result) => response(id, Ok(&result)),
+        Err(failure) => response(id, Err(&failure)),
+    }
 }
 
-/// Somebody else has answered.
+/// See [`prompt_ended`].
+///
+/// # Errors
+/// The run failed: the agent's own error, where that is how it ended.
+pub(super) fn end_of(event: &Event, epoch: &Epoch) -> Result<Box<RawValue>, Failure> {
+    #[derive(Deserialize)]
+    struct End {
+        status: RunStatus,
+        stop_reason: Option<String>,
+        message: Option<String>,
+    }
+    let end = serde_json::from_slice(&event.body);
+    let end = end.unwrap_or(End { status: RunStatus::Error, stop_reason: None, message: None });
+    let reason = match (end.status, end.stop_reason.as_deref()) {
+        (RunStatus::Cancelled, _) => "cancelled",
+        (RunStatus::Error, _) => {
+            return Err(own_error(event).unwrap_or_else(|| {
+                let words = end.message.unwrap_or_else(|| "the run failed".into());
+                Failure::new(-32603, "run_failed", words)
+            }));
+        }
+        (_, Some("max_tokens")) => "max_tokens",
+        (_, Some("max_turn_requests")) => "max_turn_requests",
+        (_, Some("refusal")) => "refusal",
+        (_, Some("cancelled")) => "cancelled",
+        _ => "end_turn",
+    };
+    let cursor = Cursor { epoch: epoch.clone(), position: event.position };
+    let meta = json!({ "plexus": { "run_id": event.run_id, "cursor": cursor } });
+    Ok(raw(&json!({ "stopReason": reason, "_meta": meta })))
+}
+
+/// The agent's own error, where that is how the run ended.
+fn own_error(event: &Event) -> Option<Failure> {
+    #[derive(Deserialize)]
+    struct Frame {
+        error: Own,
+    }
+    #[derive(Deserialize)]
+    struct Own {
+        code: i64,
+        message: String,
+        #[serde(default)]
+        data: Value,
+    }
+    let Frame { error: Own { code, message, data } } = serde_json::from_slice(event.native.as_ref()?).ok()?;
+    Some(Failure { code, message, data })
+}
+
+/// Who prompted, as far as an event says it.
+pub(super) fn prompted_by(event: &Event) -> Option<Resolver> {
+    #[derive(Deserialize)]
+    struct Of {
+        by: Option<Resolver>,
+    }
+    serde_json::from_slice::<Of>(&event.body).ok()?.by
+}
+
+// === requests ===
+
+/// A question as ACP asks it: `session/request_permission`, or `elicitation/create` where that is what it is and the client
+/// can. There is always one: what a client cannot answer it can at least see, and say so.
+pub(super) fn question(request: &Request, cursor: &Cursor, can: Can) -> Vec<u8> {
+    let native: Option<Members<'_>> =
+        request.native.as_deref().and_then(|native| serde_json::from_str(native.get()).ok());
+    let native = native.unwrap_or(Members(Vec::new()));
+    let mut meta: Map<String, Value> =
+        native.get("_meta").and_then(|meta| serde_json::from_str(meta.get()).ok()).unwrap_or_default();
+    let mut ours = json!({
+        "request_id": request.request_id, "cursor": cursor, "title": request.title, "display": request.display,
+        "warnings": request.warnings, "digest": request.digest,
+    });
+    if let Some(at) = request.expires_at {
+        ours["expires_at"] = json!(at);
+    }
+    meta.insert("plexus".into(), ours);
+    let (session, meta) = (raw(&request.session_id), raw(&meta));
+    let ours: [(&str, &RawValue); 2] = [("sessionId", &session), ("_meta", &meta)];
+    let id = request.request_id.as_str();
+    // The agent's own words for it, where it speaks ACP itself.
+    if request.kind == RequestType::Permission && native.get("toolCall").is_some() && native.get("options").is_some() {
+        return self::request(id, "session/request_permission", &native.with(&ours, &[]));
+    }
+    if (can.forms && native.get("requestedSchema").is_some()) || (can.pages && native.get("url").is_some()) {
+        // It is bound to our session now, not to a request of the agent's own connection.
+        return self::request(id, "elicitation/create", &native.with(&ours, &["requestId"]));
+    }
+    if can.forms && matches!(request.kind, RequestType::Prompt | RequestType::Pick) {
+        let params = Members(Vec::new()).with(
+            &[
+                ours[0],
+                ours[1],
+                ("mode", &raw(&"form")),
+                ("message", &raw(&request.display)),
+                ("requestedSchema", &raw(&form(request))),
+            ],
+            &[],
+        );
+        return self::request(id, "elicitation/create", &params);
+    }
+    let call = json!({
+        "toolCallId": request.tool_call_id.as_deref().unwrap_or(id), "title": request.title, "kind": "other",
+        "status": "pending", "content": [text(&request.display)],
+    });
+    let params = Members(Vec::new())
+        .with(&[ours[0], ours[1], ("toolCall", &raw(&call)), ("options", &raw(&options(request)))], &[]);
+    self::request(id, "session/request_permission", &params)
+}
+
+fn text(words: &str) -> Value {
+    json!({ "type": "content", "content": { "type": "text", "text": words } })
+}
+
+/// The form that a prompt or a pick makes.
+fn form(request: &Request) -> Value {
+    let titled = |item: &crate::model::Item| json!({ "const": item.id, "title": item.label });
+    let items: Vec<Value> = request.items.iter().map(titled).collect();
+    let mut field = match (request.kind, request.multi) {
+        (RequestType::Pick, true) => json!({ "type": "array", "items": { "anyOf": items } }),
+        (RequestType::Pick, false) => json!({ "type": "string", "oneOf": items }),
+        _ => json!({ "type": "string" }),
+    };
+    field["title"] = request.title.as_str().into();
+    if let (RequestType::Prompt, Some(start)) = (request.kind, &request.default_value) {
+        field["default"] = start.as_str().into();
+    }
+    json!({ "type": "object", "properties": { FIELD: field }, "required": [FIELD] })
+}
+
+/// What a client may choose of, in the words of a permission.
+fn options(request: &Request) -> Vec<Value> {
+    let option = |id: &str, name: &str, kind: &str| json!({ "optionId": id, "name": name, "kind": kind });
+    match request.kind {
+        RequestType::Prompt => {
+            let start = request.default_value.iter().filter(|_| !request.secret);
+            let start = start.map(|start| option(AS_PROPOSED, &format!("Answer {start:?}"), "allow_once"));
+            start.chain([option(NO_ANSWER, "Give no answer", "reject_once")]).collect()
+        }
+        RequestType::Pick => {
+            let items = request.items.iter().map(|item| option(&item.id, &item.label, "allow_once"));
+            items.chain([option(NO_ANSWER, "None of them", "reject_once")]).collect()
+        }
+        RequestType::Confirm | RequestType::Permission | RequestType::Elicitation => {
+            let kind = |kind| match kind {
+                Choice::AllowOnce => "allow_once",
+                Choice::AllowAlways => "allow_always",
+                Choice::RejectAlways => "reject_always",
+                // What a client that knows four kinds should not take for a yes.
+                Choice::RejectOnce | Choice::Other => "reject_once",
+            };
+            request.options.iter().map(|offer| option(&offer.id, &offer.label, kind(offer.kind))).collect()
+        }
+    }
+}
+
+/// A question that the client may not answer, as a card: `None` leaves it as it is.
+pub(super) fn card(request: &Request) -> Vec<u8> {
+    let update = json!({
+        "sessionUpdate": "tool_call", "toolCallId": request.request_id, "title": request.title, "kind": "other",
+        "status": "pending", "content": [text(&request.display)],
+    });
+    own_update(&request.session_id, &update)
+}
+
+/// The card's end.
+pub(super) fn card_ended(session: &SessionId, id: &RequestId, receipt: &Resolved) -> Vec<u8> {
+    let status =
+        if receipt.ok == Some(false) || receipt.state != RequestState::Answered { "failed" } else { "completed" };
+    own_update(session, &json!({ "sessionUpdate": "tool_call_update", "toolCallId": id, "status": status }))
+}
+
+/// Somebody else has answered, or nobody will.
 pub(super) fn retracted(id: &RequestId) -> Vec<u8> {
     notification("$/cancel_request", &json!({ "requestId": id }))
 }
 
-/// The end of a request as RFD #533 tells it.
-pub(super) fn permission_resolved(event: &Event, epoch: &Epoch) -> Option<Vec<u8>> {
-    let _ = (event, epoch);
-    None
+/// What the log says of a request's end.
+#[derive(Deserialize)]
+pub(super) struct Resolved {
+    pub(super) state: RequestState,
+    option_id: Option<String>,
+    ok: Option<bool>,
+    reason: Option<String>,
+    resolved_by: Resolver,
 }
 
-/// The end of a run as the response to its prompt.
-pub(super) fn prompt_ended(id: &str, event: &Event, epoch: &Epoch) -> Vec<u8> {
-    let result = json!({ "stopReason": "end_turn", "_meta": { "plexus": place(event, epoch) } });
-    match serde_json::value::to_raw_value(&result) {
-        Ok(result) => response(id, Ok(&result)),
-        Err(error) => response(id, Err(&Failure { code: -32603, message: error.to_string(), data: Value::Null })),
+/// The end of a request as RFD #533 tells it.
+pub(super) fn permission_resolved(session: &SessionId, tool_call: &str, receipt: &Resolved, meta: Value) -> Vec<u8> {
+    let kind = match receipt.state {
+        RequestState::Answered => "selected",
+        RequestState::Expired => "expired",
+        RequestState::Open | RequestState::Withdrawn | RequestState::Orphaned => "cancelled",
+    };
+    let mut outcome = json!({ "kind": kind });
+    if let Some(option) = &receipt.option_id {
+        outcome["optionId"] = option.as_str().into();
+    }
+    if let Some(reason) = &receipt.reason {
+        outcome["reason"] = reason.as_str().into();
+    }
+    let update = json!({
+        "sessionUpdate": "permission_resolved", "toolCallId": tool_call, "chosenOptionId": receipt.option_id,
+        "outcome": outcome, "resolvedBy": { "name": receipt.resolved_by.name, "version": "" },
+        "_meta": { "plexus": meta },
+    });
+    own_update(session, &update)
+}
+
+/// What a client's response to a question says. `Ok(None)`: it leaves the decision to others; a client says `cancelled`
+/// also when it cancels its turn, and then nobody may be decided for.
+pub(super) fn answer(request: &Request, result: &RawValue) -> Result<Option<Answer>, String> {
+    #[derive(Deserialize)]
+    struct Response {
+        outcome: Option<Outcome>,
+        action: Option<String>,
+        content: Option<Map<String, Value>>,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Outcome {
+        outcome: String,
+        option_id: Option<String>,
+    }
+    let said: Response = serde_json::from_str(result.get()).map_err(|error| format!("not an answer: {error}"))?;
+    let chosen = |id: String| match (request.kind, id.as_str()) {
+        (RequestType::Prompt, AS_PROPOSED) => {
+            Answer { value: Some(request.default_value.clone()), ..Answer::default() }
+        }
+        (RequestType::Prompt, _) => Answer { value: Some(None), ..Answer::default() },
+        (RequestType::Pick, NO_ANSWER) => Answer { ids: Some(Vec::new()), ..Answer::default() },
+        (RequestType::Pick, _) => Answer { ids: Some(vec![id]), ..Answer::default() },
+        _ => Answer { option_id: Some(id), ..Answer::default() },
+    };
+    match (said.outcome, said.action.as_deref()) {
+        (Some(Outcome { outcome, option_id: Some(id) }), _) if outcome == "selected" => Ok(Some(chosen(id))),
+        (Some(Outcome { outcome, .. }), _) if outcome == "cancelled" => Ok(None),
+        (Some(Outcome { outcome, .. }), _) => {
+            Err(format!("an outcome is `selected` with an `optionId`, or `cancelled`; not {outcome:?}"))
+        }
+        (None, Some("accept")) => filled(request, said.content.unwrap_or_default()).map(Some),
+        (None, Some("decline")) => Ok(Some(match request.kind {
+            RequestType::Elicitation => Answer { option_id: Some("decline".into()), ..Answer::default() },
+            _ => chosen(NO_ANSWER.into()),
+        })),
+        (None, Some("cancel")) => Ok(None),
+        (None, _) => Err("not an answer: `outcome` or `action` is missing".into()),
+    }
+}
+
+/// A form that was filled in.
+fn filled(request: &Request, content: Map<String, Value>) -> Result<Answer, String> {
+    let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let one = match content.len() {
+        1 => content.values().next(),
+        _ => None,
+    };
+    match (request.kind, one) {
+        (RequestType::Elicitation | RequestType::Confirm | RequestType::Permission, _) => {
+            Ok(Answer { option_id: Some("accept".into()), ..Answer::default() })
+        }
+        (RequestType::Pick, Some(Value::Array(ids))) => {
+            Ok(Answer { ids: Some(ids.iter().map(plain).collect()), ..Answer::default() })
+        }
+        (RequestType::Pick, Some(id)) => Ok(Answer { ids: Some(vec![plain(id)]), ..Answer::default() }),
+        (RequestType::Pick, None) => Ok(Answer { ids: Some(Vec::new()), ..Answer::default() }),
+        (RequestType::Prompt, one) => {
+            // A form of several fields is asked for as a JSON object.
+            let text = match one.filter(|_| fields_of(request) <= 1) {
+                Some(value) => plain(value),
+                None => Value::Object(content).to_string(),
+            };
+            Ok(Answer { value: Some(Some(text)), ..Answer::default() })
+        }
+    }
+}
+
+/// How many fields the agent's own form has; one for ours.
+fn fields_of(request: &Request) -> usize {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Native {
+        requested_schema: Schema,
+    }
+    #[derive(Deserialize)]
+    struct Schema {
+        #[serde(default)]
+        properties: Map<String, Value>,
+    }
+    let native = request.native.as_deref().and_then(|native| serde_json::from_str::<Native>(native.get()).ok());
+    native.map_or(1, |native| native.requested_schema.properties.len())
+}
+
+/// What a session is set to, as its log tells it.
+#[derive(Default)]
+pub(super) struct Settings {
+    modes: Option<Map<String, Value>>,
+    options: Option<Box<RawValue>>,
+}
+
+impl Settings {
+    /// Takes an event in.
+    pub(super) fn event(&mut self, event: &Event) {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Mode {
+            current_mode_id: Value,
+            #[serde(rename = "_meta")]
+            meta: Option<Meta>,
+        }
+        #[derive(Deserialize)]
+        struct Meta {
+            modes: Option<Map<String, Value>>,
+        }
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Options {
+            config_options: Box<RawValue>,
+        }
+        match event.kind {
+            crate::model::Kind::CurrentModeUpdate => {
+                let Ok(mode) = serde_json::from_slice::<Mode>(&event.body) else { return };
+                if let Some(modes) = mode.meta.and_then(|meta| meta.modes) {
+                    self.modes = Some(modes);
+                }
+                if let Some(modes) = &mut self.modes {
+                    modes.insert("currentModeId".into(), mode.current_mode_id);
+                }
+            }
+            crate::model::Kind::ConfigOptionUpdate => {
+                if let Ok(options) = serde_json::from_slice::<Options>(&event.body) {
+                    self.options = Some(options.config_options);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The configuration options; none where the agent has none.
+    pub(super) fn options(&self) -> Option<&RawValue> {
+        self.options.as_deref()
+    }
+
+    /// As members of a response.
+    pub(super) fn members(&self) -> Vec<(&'static str, Box<RawValue>)> {
+        let modes = self.modes.iter().map(|modes| ("modes", raw(modes)));
+        modes.chain(self.options.iter().map(|options| ("configOptions", options.clone()))).collect()
     }
 }
