@@ -199,6 +199,8 @@ impl From<Refusal> for Problem {
                 plain(StatusCode::BAD_GATEWAY, "runtime_refused").with("runtime_code", code).with("runtime_data", data)
             }
             Refusal::QueueFull(_) => plain(StatusCode::TOO_MANY_REQUESTS, "queue_full"),
+            Refusal::BadKey => plain(StatusCode::BAD_REQUEST, "bad_idempotency_key"),
+            Refusal::KeyReused => plain(StatusCode::UNPROCESSABLE_ENTITY, "idempotency_key_reused"),
             Refusal::RuntimeExists(_) => plain(StatusCode::CONFLICT, "runtime_exists"),
             Refusal::Invalid(_) => plain(StatusCode::UNPROCESSABLE_ENTITY, "invalid"),
             Refusal::Storage(_) => plain(StatusCode::INSUFFICIENT_STORAGE, "storage"),
@@ -250,6 +252,8 @@ mod tests {
             (Refusal::RuntimeGone(String::new()), 409, "runtime_gone"),
             (refused, 502, "runtime_refused"),
             (Refusal::QueueFull(1), 429, "queue_full"),
+            (Refusal::BadKey, 400, "bad_idempotency_key"),
+            (Refusal::KeyReused, 422, "idempotency_key_reused"),
             (Refusal::RuntimeExists(RuntimeId::trusted("r")), 409, "runtime_exists"),
             (Refusal::Invalid(String::new()), 422, "invalid"),
             (Refusal::Storage(String::new()), 507, "storage"),

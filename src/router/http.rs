@@ -24,7 +24,7 @@ use crate::model::{
     Answer, Connect, DeviceId, NativeId, Origin, Position, Request, RequestId, RequestState, RestartPolicy, RunId,
     RuntimeId, RuntimeInfo, RuntimeSpec, Scope, Serve, SessionId, SessionInfo,
 };
-use crate::sessions::{After, Entry, Filter, OpenSession, Refusal, Resume, Snapshot};
+use crate::sessions::{After, Entry, Filter, KEY_MAX, OpenSession, Refusal, Resume, Snapshot};
 use crate::store::ReadLimit;
 
 /// Events of one page unless the client says otherwise.
@@ -41,8 +41,6 @@ const HITS: usize = 20;
 const HITS_MAX: usize = 100;
 /// Longest text to search for, in bytes.
 const QUERY_MAX: usize = 512;
-/// Longest `Idempotency-Key`, in bytes.
-const KEY_MAX: usize = 128;
 /// Content blocks of one prompt.
 const BLOCKS: usize = 256;
 /// Life of a one-time code unless the client says otherwise, in seconds.
@@ -406,6 +404,7 @@ pub(super) struct NewPrompt {
 
 pub(super) async fn prompt(state: AppState, call: Call) -> Outcome {
     let (session, permit) = session_of::<Prompt>(&state, &call)?;
+    let key = idempotency_key(&call)?;
     let NewPrompt { text, content } = call.json()?;
     let content = match (text, content) {
         (Some(text), None) if !text.trim().is_empty() => {
@@ -429,7 +428,7 @@ pub(super) async fn prompt(state: AppState, call: Call) -> Outcome {
             return Err(Problem::invalid(format!("`content[{n}]` is no ACP content block: {error}")));
         }
     }
-    let accepted = state.directory.prompt(&permit, &session.session_id, content).await?;
+    let accepted = state.directory.prompt_once(&permit, &session.session_id, content, key).await?;
     json(StatusCode::ACCEPTED, &accepted)
 }
 

@@ -228,6 +228,14 @@ shapes! {
         run_id: String,
         queued: bool,
         ahead: u64,
+        /// Where the prompt came before under the same `Idempotency-Key` and its run is over.
+        ended: Option<Ended>,
+    }
+    /// How a run ended.
+    Ended {
+        status: String,
+        stop_reason: Option<String>,
+        message: Option<String>,
     }
     /// A run.
     Run {
@@ -284,6 +292,7 @@ shapes! {
     Code,
     Device,
     Devices,
+    Ended,
     Envelope,
     Hit,
     Hits,
@@ -393,8 +402,12 @@ fn operation(route: &Route<AppState>, shape: &Shape) -> Value {
     if route.path.contains("{id}") {
         parameters.insert(0, parameter("id", "path", "Which one"));
     }
-    if shape.takes == "Answer" {
-        let words = "The same key brings the same receipt again: 1 to 128 visible ASCII characters";
+    let keyed = match shape.takes {
+        "Answer" => Some("The same key brings the same receipt again: 1 to 128 visible ASCII characters"),
+        "NewPrompt" => Some("The same prompt under the same key is run once: 1 to 128 visible ASCII characters"),
+        _ => None,
+    };
+    if let Some(words) = keyed {
         parameters.push(parameter("Idempotency-Key", "header", words));
     }
     let mut operation = json!({ "summary": route.summary, "parameters": parameters, "responses": responses });

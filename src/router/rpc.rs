@@ -224,6 +224,7 @@ struct StartRun {
     text: Option<String>,
     content: Option<Vec<Box<RawValue>>>,
     input: Option<Input>,
+    idempotency_key: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -617,8 +618,8 @@ impl Rpc {
             return Err(Failure::params("nothing to say: the content is empty"));
         }
         let (id, permit) = self.prompting(wants.session_id)?;
-        let directory = self.state.directory.clone();
-        Ok(Box::pin(async move { result(&directory.prompt(&permit, &id, content).await?) }))
+        let (directory, key) = (self.state.directory.clone(), wants.idempotency_key);
+        Ok(Box::pin(async move { result(&directory.prompt_once(&permit, &id, content, key).await?) }))
     }
 
     fn cancel(&self, wants: CancelRun) -> Result<Later, Failure> {

@@ -3,19 +3,19 @@
 use std::sync::Arc;
 
 use dashmap::DashMap;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::session::{Handle, Want, storage};
 use super::snapshot::Fold;
-use super::state;
+use super::state::{self, Once};
 use super::{Filter, Launcher, Link, Log, Offers, Ownership, Refusal, Snapshot, policy};
 use crate::auth::{Admin, Approve, Permit, Prompt};
 use crate::metrics::metrics;
 use crate::model::{
-    Answer, Position, Receipt, Request, RequestId, RequestState, RunId, RunInfo, RuntimeId, RuntimeInfo, RuntimeSpec,
-    RuntimeState, SessionId, SessionInfo, Timestamp,
+    Answer, Position, Receipt, Request, RequestId, RequestState, RunId, RunInfo, RunStatus, RuntimeId, RuntimeInfo,
+    RuntimeSpec, RuntimeState, SessionId, SessionInfo, Timestamp,
 };
 use crate::store::{Hit, ReadLimit, StoreError, Trim};
 
@@ -23,6 +23,8 @@ use crate::store::{Hit, ReadLimit, StoreError, Trim};
 pub(super) const PAGE: ReadLimit = ReadLimit { events: 8192, bytes: 8 << 20 };
 /// Requests that one listing shows.
 const LISTED: usize = 1000;
+/// Longest key of a prompt or an answer, in bytes; a longer one is refused.
+pub const KEY_MAX: usize = 128;
 /// Blocks of one session that one round of retention looks at.
 const BLOCKS: usize = 10_000;
 
@@ -88,6 +90,29 @@ pub struct Accepted {
     pub queued: bool,
     /// How many runs are before it.
     pub ahead: usize,
+    /// How it ended, where the prompt came before under the same key and its run is over. Its last event is kept, and
+    /// so within the log's head, once this is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended: Option<Ended>,
+}
+
+impl Accepted {
+    pub(super) fn new(run_id: RunId, ahead: usize) -> Self {
+        Self { run_id, queued: ahead > 0, ahead, ended: None }
+    }
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ended {
+    /// `completed`, `error` or `cancelled`.
+    pub status: RunStatus,
+    /// The agent's own word for it, shortened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop_reason: Option<String>,
+    /// Why, where it failed or never began; shortened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
 }
 
 impl Directory {
@@ -259,10 +284,40 @@ impl Directory {
         id: &SessionId,
         content: Vec<Box<RawValue>>,
     ) -> Result<Accepted, Refusal> {
+        self.prompt_once(permit, id, content, None).await
+    }
+
+    /// As [`prompt`](Self::prompt), under a key of the caller's device: the same prompt again under the same key starts
+    /// nothing, and names the run that it started; also across restarts, and if the runtime is gone. A session remembers
+    /// the keys of what runs and waits, and of the last 64 runs that ended. `key`: 1 to [`KEY_MAX`] visible ASCII characters.
+    ///
+    /// # Errors
+    /// As [`prompt`](Self::prompt); [`Refusal::BadKey`], [`Refusal::KeyReused`].
+    pub async fn prompt_once(
+        &self,
+        permit: &Permit<Prompt>,
+        id: &SessionId,
+        content: Vec<Box<RawValue>>,
+        key: Option<String>,
+    ) -> Result<Accepted, Refusal> {
         let by = permit.device().resolver();
+        let once = match key {
+            Some(key) if key.is_empty() || key.len() > KEY_MAX || !key.bytes().all(|b| b.is_ascii_graphic()) => {
+                return Err(Refusal::BadKey);
+            }
+            key => key.map(|key| Once::new(key, by.device_id.clone(), &content)),
+        };
         let wants = match self.wants(id) {
             // Its runtime may have been started again since.
             Err(Refusal::RuntimeGone(why)) => {
+                if let Some(once) = &once {
+                    let handle = self.handle(id)?;
+                    // Whoever opens it now holds its state.
+                    let _opening = handle.opening.lock().await;
+                    if let Some(known) = handle.known(once)? {
+                        return Ok(known);
+                    }
+                }
                 self.reopen(id).await.map_err(|refusal| match refusal {
                     Refusal::RuntimeGone(_) => Refusal::RuntimeGone(why),
                     other => other,
@@ -271,7 +326,7 @@ impl Directory {
             }
             wants => wants?,
         };
-        ask(&wants, |reply| Want::Prompt { content, by, reply }).await
+        ask(&wants, |reply| Want::Prompt { content, by, once, reply }).await
     }
 
     /// Stops the run under way, or the one named. Returns which.

@@ -20,7 +20,7 @@ mod state;
 #[cfg(test)]
 mod state_tests;
 
-pub use directory::{Accepted, Directory, OpenSession, Retention, Rules};
+pub use directory::{Accepted, Directory, Ended, KEY_MAX, OpenSession, Retention, Rules};
 pub use link::{
     Adopted, Exit, FOUND, Found, FromRuntime, Inlet, Launcher, Ledger, Left, Link, LinkEnd, NoOrders, Order, Upto,
 };

@@ -57,6 +57,12 @@ pub enum Refusal {
     /// The queue of prompts is full.
     #[error("{0} prompts wait already: cancel one, or wait")]
     QueueFull(usize),
+    /// An idempotency key that is none.
+    #[error("an idempotency key is 1 to {} visible ASCII characters", super::KEY_MAX)]
+    BadKey,
+    /// The idempotency key belongs to another prompt.
+    #[error("this idempotency key was used for another prompt: give each prompt a key of its own")]
+    KeyReused,
     /// A runtime with this name is attached already.
     #[error("a runtime named {0} is attached already: choose another id")]
     RuntimeExists(RuntimeId),

@@ -11,7 +11,7 @@ use dashmap::DashMap;
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
 
-use super::state::{Env, Plan, Receipts, State};
+use super::state::{Env, Once, Plan, Receipts, State};
 use super::{Accepted, Entry, Exit, FromRuntime, Inlet, Link, Log, NoOrders, Order, Refusal, Rows, Rules, index};
 use crate::dialects::{Command, Fault, Said};
 use crate::metrics::metrics;
@@ -48,6 +48,7 @@ pub(super) enum Want {
     Prompt {
         content: Vec<Box<RawValue>>,
         by: Resolver,
+        once: Option<Once>,
         reply: oneshot::Sender<Result<Accepted, Refusal>>,
     },
     Cancel {
@@ -133,6 +134,11 @@ impl Handle {
     /// Puts the state away: its task is over.
     pub(super) fn park(&self, parked: Parked) {
         *self.parked() = Some(parked);
+    }
+
+    /// The run that a session without a task was asked for under this key, if it is remembered.
+    pub(super) fn known(&self, once: &Once) -> Result<Option<Accepted>, Refusal> {
+        self.parked().as_ref().map_or(Ok(None), |parked| parked.state.known(once))
     }
 
     /// Takes the state, for a task to own.
@@ -501,9 +507,9 @@ impl Task {
 
     async fn want(&mut self, want: Want) -> Next {
         match want {
-            Want::Prompt { content, by, reply } => {
-                let outcome = self.try_decide(|state, env, plan| state.prompt(content, by, env, plan)).await;
-                let _ = reply.send(outcome.map(|(run_id, ahead)| Accepted { run_id, queued: ahead > 0, ahead }));
+            Want::Prompt { content, by, once, reply } => {
+                let outcome = self.try_decide(|state, env, plan| state.prompt(content, by, once, env, plan)).await;
+                let _ = reply.send(outcome);
             }
             Want::Cancel { run_id, by, reply } => {
                 let outcome = self.try_decide(|state, env, plan| state.cancel(run_id.as_ref(), &by, env, plan)).await;

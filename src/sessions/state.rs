@@ -8,12 +8,13 @@ use std::time::Instant;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
 
-use super::{Exit, NewEvent, Refusal, Rules, display, requests};
+use super::{Accepted, Ended, Exit, NewEvent, Refusal, Rules, display, requests};
 use crate::dialects::{Ask, AskKey, Command, Draft, Elsewhere, Opening, RunEnd, Said, ToolMark};
 use crate::model::{
-    Answer, Decision, Kind, NativeId, Origin, QueuedPrompt, Receipt, Request, RequestId, RequestState, Resolver, RunId,
-    RunInfo, RunStatus, SessionInfo, SessionState, Ticket, Timestamp,
+    Answer, Decision, DeviceId, Kind, NativeId, Origin, QueuedPrompt, Receipt, Request, RequestId, RequestState,
+    Resolver, RunId, RunInfo, RunStatus, SessionInfo, SessionState, Ticket, Timestamp,
 };
 
 /// Requests open at once in one session; one more is answered "withdrawn" at once, with an `error` event.
@@ -26,6 +27,10 @@ const TEXT_SHOWN: usize = 200;
 const TITLE_MAX: usize = 120;
 /// Answered requests that a session remembers, in case the runtime says that the answer came too late.
 const ANSWERED: usize = 64;
+/// Ended runs of a session whose keys are remembered, the last ones. Those under way and queued are remembered all.
+const KEYED: usize = 64;
+/// Bytes of an ended run's words that are remembered with its key.
+const KEYED_WORDS: usize = 500;
 /// Tool calls of one run that are watched for a dangling end; later ones are not closed by the gateway.
 const TOOLS_MAX: usize = 4096;
 
@@ -92,6 +97,60 @@ struct Core {
     /// was typed into secret prompts, which is never written down.
     #[serde(default)]
     decided: VecDeque<(AskKey, Decision)>,
+    /// The runs that ended last, of those that were asked for under a key.
+    #[serde(default)]
+    keyed: VecDeque<Keyed>,
+}
+
+/// The key that a prompt came under. It is its device's own: another device's same words are another key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Once {
+    key: String,
+    by: DeviceId,
+    /// Of what was asked, so that a key used for something else is noticed.
+    digest: String,
+}
+
+impl Once {
+    pub(super) fn new(key: String, by: DeviceId, content: &[Box<RawValue>]) -> Self {
+        let mut digest = Sha256::new();
+        for block in content {
+            digest.update((block.get().len() as u64).to_le_bytes());
+            digest.update(block.get());
+        }
+        let digest = digest.finalize();
+        // Against mistakes, not against enemies: a device fools only itself.
+        Self { key, by, digest: data_encoding::HEXLOWER.encode(digest.get(..8).unwrap_or_default()) }
+    }
+
+    /// Whether it is this key; an error if it is, for something else.
+    fn is(&self, known: Option<&Self>) -> Result<bool, Refusal> {
+        match known {
+            Some(known) if known.key == self.key && known.by == self.by => {
+                if known.digest == self.digest {
+                    Ok(true)
+                } else {
+                    Err(Refusal::KeyReused)
+                }
+            }
+            _ => Ok(false),
+        }
+    }
+}
+
+impl Ended {
+    fn new(status: RunStatus, stop_reason: Option<&str>, message: Option<&str>) -> Self {
+        let short = |words: &str| display::label(words, KEYED_WORDS);
+        Self { status, stop_reason: stop_reason.map(short), message: message.map(short) }
+    }
+}
+
+/// An ended run that was asked for under a key.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Keyed {
+    once: Once,
+    run_id: RunId,
+    ended: Ended,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -106,6 +165,8 @@ struct Active {
     #[serde(default)]
     content: Option<Vec<Box<RawValue>>>,
     by: Resolver,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    once: Option<Once>,
     /// Somebody wants it to stop.
     cancelling: bool,
     /// Tool calls that are not over; true: its request was rejected.
@@ -119,6 +180,8 @@ struct Queued {
     content: Vec<Box<RawValue>>,
     text: String,
     by: Resolver,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    once: Option<Once>,
 }
 
 #[derive(Clone)]
@@ -194,6 +257,7 @@ impl State {
             queue: VecDeque::new(),
             asks: BTreeMap::new(),
             decided: VecDeque::new(),
+            keyed: VecDeque::new(),
         };
         Self { zero: zero_of(&origin), origin, core, open: BTreeMap::new(), answered: VecDeque::new(), again: false }
     }
@@ -501,6 +565,7 @@ impl State {
             ticket: None,
             content: None,
             by,
+            once: None,
             cancelling: false,
             tools: BTreeMap::new(),
         });
@@ -628,14 +693,50 @@ impl State {
 
     // === what clients ask ===
 
-    /// A prompt: starts a run, or waits for its turn. Returns the run and how many are before it.
+    /// The run that was asked for under this key, if it is remembered.
+    pub(super) fn known(&self, once: &Once) -> Result<Option<Accepted>, Refusal> {
+        let under_way = self.core.run.iter().map(|run| (run.once.as_ref(), &run.run_id, None));
+        let running = usize::from(self.core.run.is_some());
+        let queued = self.core.queue.iter().enumerate();
+        let queued = queued.map(|(place, queued)| (queued.once.as_ref(), &queued.run_id, Some(place + running)));
+        for (known, run_id, ahead) in under_way.chain(queued) {
+            if once.is(known)? {
+                return Ok(Some(Accepted::new(run_id.clone(), ahead.unwrap_or(0))));
+            }
+        }
+        for keyed in self.core.keyed.iter().rev() {
+            if once.is(Some(&keyed.once))? {
+                return Ok(Some(Accepted {
+                    ended: Some(keyed.ended.clone()),
+                    ..Accepted::new(keyed.run_id.clone(), 0)
+                }));
+            }
+        }
+        Ok(None)
+    }
+
+    fn remember(&mut self, once: Option<Once>, run_id: &RunId, ended: impl FnOnce() -> Ended) {
+        let Some(once) = once else { return };
+        self.core.keyed.push_back(Keyed { once, run_id: run_id.clone(), ended: ended() });
+        if self.core.keyed.len() > KEYED {
+            self.core.keyed.pop_front();
+        }
+    }
+
+    /// A prompt: starts a run, or waits for its turn. One that came before under the same key is not begun again.
     pub(super) fn prompt(
         &mut self,
         content: Vec<Box<RawValue>>,
         by: Resolver,
+        once: Option<Once>,
         env: &mut Env<'_>,
         plan: &mut Plan,
-    ) -> Result<(RunId, usize), Refusal> {
+    ) -> Result<Accepted, Refusal> {
+        if let Some(once) = &once
+            && let Some(known) = self.known(once)?
+        {
+            return Ok(known);
+        }
         if let Some(why) = &self.core.exited {
             return Err(Refusal::RuntimeGone(why.clone()));
         }
@@ -647,7 +748,7 @@ impl State {
         if self.core.title.is_none() && !text.is_empty() {
             self.core.title = Some(display::label(&text, TITLE_MAX));
         }
-        let mut queued = Queued { run_id: run_id.clone(), seq: 0, content, text, by };
+        let mut queued = Queued { run_id: run_id.clone(), seq: 0, content, text, by, once };
         let ahead = self.core.queue.len() + usize::from(self.core.run.is_some());
         if ahead > 0 {
             let body = RunBody { by: Some(&queued.by), ..RunBody::new(&run_id, RunStatus::Queued) };
@@ -658,7 +759,7 @@ impl State {
             self.start(queued, env, plan);
         }
         self.touch(env, plan);
-        Ok((run_id, ahead))
+        Ok(Accepted::new(run_id, ahead))
     }
 
     fn log_queued(&mut self, queued: &mut Queued, draft: Draft, env: &Env<'_>, plan: &mut Plan) {
@@ -684,6 +785,7 @@ impl State {
             ticket: Some(ticket),
             content: Some(queued.content.clone()),
             by: queued.by.clone(),
+            once: queued.once.clone(),
             cancelling: false,
             tools: BTreeMap::new(),
         });
@@ -937,7 +1039,8 @@ impl State {
         };
         let draft = Draft { native: end.native.clone(), ..Draft::new(Kind::RunEnded, &body) };
         self.log(draft, env, plan);
-        self.core.run = None;
+        let once = self.core.run.take().and_then(|run| run.once);
+        self.remember(once, &run_id, || Ended::new(status, end.stop_reason.as_deref(), end.message.as_deref()));
         self.core.decided.clear();
         plan.ended.push(run_id);
         self.touch(env, plan);
@@ -954,6 +1057,7 @@ impl State {
         let run_id = queued.run_id.clone();
         let body = RunBody { message, ..RunBody::new(&run_id, status) };
         self.log_queued(&mut queued, Draft::new(Kind::RunEnded, &body), env, plan);
+        self.remember(queued.once, &run_id, || Ended::new(status, None, message));
         self.touch(env, plan);
     }
 }

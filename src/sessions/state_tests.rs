@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::Exit;
-use super::state::{Env, Plan, Receipts, State};
+use super::state::{Env, Once, Plan, Receipts, State};
 use super::{Refusal, Rules};
 use crate::dialects::{Ask, AskKey, Command, Draft, Elsewhere, RunEnd, Said, Subject, ToolMark};
 use crate::model::*;
@@ -95,7 +95,28 @@ impl Bench {
     }
 
     fn prompt(&mut self, words: &str) -> (RunId, usize) {
-        self.step(|state, env, plan| state.prompt(text(words), by("laptop"), env, plan)).unwrap()
+        let accepted = self.step(|state, env, plan| state.prompt(text(words), by("laptop"), None, env, plan)).unwrap();
+        (accepted.run_id, accepted.ahead)
+    }
+
+    fn prompt_once(
+        &mut self,
+        words: &str,
+        key: &str,
+        who: &str,
+    ) -> Result<(String, usize, Option<RunStatus>), Refusal> {
+        let (content, by) = (text(words), by(who));
+        let once = Some(Once::new(key.into(), by.device_id.clone(), &content));
+        let accepted = self.step(|state, env, plan| state.prompt(content, by, once, env, plan))?;
+        Ok((accepted.run_id.to_string(), accepted.ahead, accepted.ended.map(|ended| ended.status)))
+    }
+
+    /// As the next gateway finds it.
+    fn restart(&mut self) {
+        let row = self.state.row();
+        let clocks = (Timestamp::from_millis(2000), Instant::now());
+        let open = self.state.open_requests().iter().map(|open| Request::clone(open)).collect();
+        self.state = State::restore(Arc::clone(&self.state.origin), &row, open, std::iter::empty(), clocks).unwrap();
     }
 
     fn say(&mut self, said: Said) {
@@ -195,6 +216,86 @@ fn a_run_begins_streams_and_ends() {
 }
 
 #[test]
+fn a_prompt_under_a_key_is_run_once() {
+    for restarts in [false, true] {
+        let mut bench = Bench::new();
+        let again = |bench: &mut Bench, key: &str| {
+            let (events, orders) = (bench.log.len(), bench.orders.len());
+            if restarts {
+                bench.restart();
+            }
+            let outcome = bench.prompt_once(&format!("words of {key}"), key, "laptop").unwrap();
+            assert_eq!((bench.log.len(), bench.orders.len()), (events, orders), "nothing new happened");
+            outcome
+        };
+        let (first, ahead, _) = bench.prompt_once("words of k1", "k1", "laptop").unwrap();
+        let (second, _, _) = bench.prompt_once("words of k2", "k2", "laptop").unwrap();
+        let (third, _, _) = bench.prompt_once("words of k3", "k3", "laptop").unwrap();
+        assert_eq!(ahead, 0);
+        // Running, queued, queued.
+        assert_eq!(again(&mut bench, "k1"), (first.clone(), 0, None));
+        assert_eq!(again(&mut bench, "k2"), (second.clone(), 1, None));
+        assert_eq!(again(&mut bench, "k3"), (third.clone(), 2, None));
+        // Ended, running, cancelled before it began.
+        bench.end(1, RunStatus::Completed);
+        let run = RunId::trusted(third.as_str());
+        bench.step(|state, env, plan| state.cancel(Some(&run), &by("phone"), env, plan)).unwrap();
+        assert_eq!(again(&mut bench, "k1"), (first.clone(), 0, Some(RunStatus::Completed)));
+        assert_eq!(again(&mut bench, "k2"), (second.clone(), 0, None));
+        assert_eq!(again(&mut bench, "k3"), (third.clone(), 0, Some(RunStatus::Cancelled)));
+        // The runtime is gone: what was asked is known, what is new is refused.
+        let exit = Exit { reason: Some("boom".into()), ..Exit::default() };
+        bench.step(|state, env, plan| state.gone(&exit, env, plan));
+        assert_eq!(again(&mut bench, "k1"), (first, 0, Some(RunStatus::Completed)));
+        assert_eq!(again(&mut bench, "k2"), (second, 0, Some(RunStatus::Error)));
+        assert!(matches!(bench.prompt_once("x", "k4", "laptop"), Err(Refusal::RuntimeGone(_))));
+        assert_eq!(bench.orders, ["prompt 1", "prompt 2"]);
+        bench.assert_numbered();
+    }
+}
+
+#[test]
+fn a_key_is_its_devices_own_and_stands_for_one_prompt() {
+    let mut bench = Bench::new();
+    let (mine, ..) = bench.prompt_once("one", "1", "laptop").unwrap();
+    let (theirs, ahead, _) = bench.prompt_once("one", "1", "phone").unwrap();
+    assert_ne!(mine, theirs);
+    assert_eq!(ahead, 1, "the other device's prompt is another one");
+    for words in ["two", "on", "onee"] {
+        assert!(matches!(bench.prompt_once(words, "1", "laptop"), Err(Refusal::KeyReused)));
+    }
+    bench.end(1, RunStatus::Completed);
+    assert!(matches!(bench.prompt_once("two", "1", "laptop"), Err(Refusal::KeyReused)), "ended ones too");
+}
+
+#[test]
+fn a_session_remembers_its_last_keys_and_no_more_words_than_it_must() {
+    let mut bench = Bench::new();
+    for n in 0..65u64 {
+        bench.prompt_once("x", &format!("k{n}"), "laptop").unwrap();
+        let end =
+            RunEnd { status: RunStatus::Error, stop_reason: None, message: Some("long ".repeat(1000)), native: None };
+        bench.say(Said::Ended { native: "n1".into(), ticket: Ticket(n + 1), end });
+    }
+    let known = |bench: &Bench, n: u64| {
+        let once = Once::new(format!("k{n}"), by("laptop").device_id, &text("x"));
+        bench.state.known(&once).unwrap()
+    };
+    assert!(known(&bench, 0).is_none(), "the oldest is forgotten");
+    for n in 1..65 {
+        let message = known(&bench, n).unwrap().ended.unwrap().message.unwrap();
+        assert!(message.len() <= 600, "{}", message.len());
+    }
+    assert!(bench.state.row().len() < 64 * 1024);
+    // A row of before there were keys is read, too.
+    let mut row: Value = serde_json::from_slice(&bench.state.row()).unwrap();
+    row.as_object_mut().unwrap().remove("keyed");
+    let clocks = (Timestamp::from_millis(0), Instant::now());
+    let row = serde_json::to_vec(&row).unwrap();
+    State::restore(Arc::clone(&bench.state.origin), &row, vec![], std::iter::empty(), clocks).unwrap();
+}
+
+#[test]
 fn one_prompt_at_a_time_the_others_wait_their_turn() {
     let mut bench = Bench::new();
     bench.prompt("one");
@@ -217,7 +318,7 @@ fn the_queue_is_bounded() {
     for _ in 0..65 {
         bench.prompt("x");
     }
-    let refused = bench.step(|state, env, plan| state.prompt(text("x"), by("laptop"), env, plan));
+    let refused = bench.step(|state, env, plan| state.prompt(text("x"), by("laptop"), None, env, plan));
     assert!(matches!(refused, Err(Refusal::QueueFull(64))));
 }
 
@@ -345,7 +446,7 @@ fn a_runtimes_death_orphans_its_requests_and_ends_everything() {
         Err(Refusal::Closed(receipt)) => assert_eq!(receipt.state, RequestState::Orphaned),
         other => panic!("{other:?}"),
     }
-    let refused = bench.step(|state, env, plan| state.prompt(text("x"), by("laptop"), env, plan));
+    let refused = bench.step(|state, env, plan| state.prompt(text("x"), by("laptop"), None, env, plan));
     assert!(matches!(refused, Err(Refusal::RuntimeGone(_))));
     bench.assert_numbered();
 }
@@ -562,7 +663,7 @@ proptest::proptest! {
         let mut asked = Vec::new();
         for (n, step) in steps.into_iter().enumerate() {
             match step {
-                0 => { let _ = bench.step(|state, env, plan| state.prompt(text("x"), by("a"), env, plan)); }
+                0 => { let _ = bench.step(|state, env, plan| state.prompt(text("x"), by("a"), None, env, plan)); }
                 1 => bench.chunk("c"),
                 2 => asked.push(bench.ask(&n.to_string(), Some("t"))),
                 3 => { if let Some(id) = asked.last().cloned() { let _ = bench.answer(&id, option("yes"), "a"); } }
