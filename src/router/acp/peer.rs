@@ -712,15 +712,7 @@ impl Ctx {
         let taking = Taking::begin(&self.shared, &session, &id)?;
         Ok(Box::pin(async move {
             let directory = &self.state.directory;
-            let run_id = match key {
-                Some(key) => {
-                    let cell = self.state.rooms.key(&self.shared.device, &session, &key);
-                    let prompt =
-                        || async { Ok::<_, Refusal>(directory.prompt(&permit, &session, wants.prompt).await?.run_id) };
-                    cell.get_or_try_init(prompt).await?.clone()
-                }
-                None => directory.prompt(&permit, &session, wants.prompt).await?.run_id,
-            };
+            let run_id = directory.prompt_once(&permit, &session, wants.prompt, key).await?.run_id;
             taking.taken(&id, &run_id);
             self.if_over(&session, &run_id).await
         }))

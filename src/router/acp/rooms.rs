@@ -1,28 +1,20 @@
 //! Who is in which session by ACP now. Not kept: a connection's end is the end of it.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use serde_json::value::RawValue;
-use tokio::sync::OnceCell;
 
 use super::peer::Shared;
 use super::seat::Role;
 use super::shape::{Failure, Members, raw};
-use crate::model::{DeviceId, RunId, SessionId};
-
-/// Keys of prompts that are remembered: a prompt said again after more than so many others is a new one.
-const KEYS: usize = 1024;
+use crate::model::SessionId;
 
 /// The clients in each session. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Rooms {
     rooms: Arc<Mutex<BTreeMap<SessionId, Vec<Guest>>>>,
-    keys: Arc<Mutex<VecDeque<(Key, Arc<OnceCell<RunId>>)>>>,
 }
-
-/// Names a prompt: whose, where, and as its client calls it.
-type Key = (DeviceId, SessionId, String);
 
 /// A client in a session.
 #[derive(Clone)]
@@ -84,20 +76,5 @@ impl Rooms {
             serde_json::from_str(params.get()).map_err(|error| Failure::params(error.to_string()))?;
         let params = params.with(&[("sessionId", &raw(session))], &[]);
         owner.ask(session, method, &params).await
-    }
-
-    /// The run of a prompt with a key, once there is one. The oldest key is forgotten past [`KEYS`] of them.
-    pub(super) fn key(&self, device: &DeviceId, session: &SessionId, key: &str) -> Arc<OnceCell<RunId>> {
-        let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-        let name = (device.clone(), session.clone(), key.to_owned());
-        if let Some((_, known)) = keys.iter().find(|(known, _)| *known == name) {
-            return Arc::clone(known);
-        }
-        if keys.len() >= KEYS {
-            keys.pop_front();
-        }
-        let cell = Arc::default();
-        keys.push_back((name, Arc::clone(&cell)));
-        cell
     }
 }

@@ -1,0 +1,118 @@
+// A player: an editor with the official TypeScript SDK over a WebSocket. It says that it takes `_plexus/event`, by which it
+// hears who decided and how runs of others end; its own prompts are not echoed to it, so it draws them itself.
+import { pinned, play, saw, session, token, url } from './stage.mjs';
+
+const { client, methods } = await pinned('@agentclientprotocol/sdk');
+const { createWebSocketStream } = await pinned('@agentclientprotocol/sdk/experimental/ws-client');
+const { WebSocket } = await pinned('ws');
+
+/** What a client keeps over a cut. */
+let cursor;
+/** What it was asked and nobody has answered, oldest first: how to answer each. */
+const open = new Map();
+const asked = new Set();
+let line;
+
+/** The place of what was said last. */
+function at(place) {
+    if (place) cursor = place;
+}
+
+function update({ params: { update, _meta } }) {
+    const text = update.content?.text;
+    if (update.sessionUpdate === 'agent_message_chunk') saw({ text });
+    if (update.sessionUpdate === 'user_message_chunk') saw({ user: text });
+    at(_meta?.plexus?.cursor);
+}
+
+function happened({ params: { kind, event, cursor: place } }) {
+    if (kind === 'run_ended') saw({ ended: event.stop_reason ?? event.status });
+    if (kind === 'request_resolved') {
+        open.delete(event.request_id);
+        const allow = event.state === 'answered' ? (event.ok ?? null) : null;
+        saw({ resolved: event.request_id, by: event.resolved_by?.name ?? null, allow });
+    }
+    at(place);
+}
+
+function permission({ params, signal }) {
+    const { request_id: id, title } = params._meta.plexus;
+    if (!asked.has(id)) saw({ asked: title, id });
+    asked.add(id);
+    return new Promise((resolve, reject) => {
+        signal.addEventListener('abort', () => reject(signal.reason));
+        open.set(id, (allow) => {
+            const fits = (option) => option.kind.startsWith(allow ? 'allow' : 'reject');
+            resolve({ outcome: { outcome: 'selected', optionId: params.options.find(fits).optionId } });
+        });
+    });
+}
+
+/** Connects and comes into the session: all of the past the first time, and what came since from then on. */
+async function attach() {
+    const mine = {};
+    line = mine;
+    class Socket extends WebSocket {
+        constructor(...how) {
+            super(...how);
+            mine.socket = this;
+        }
+    }
+    const stream = createWebSocketStream(`${url.replace(/^http/, 'ws')}/acp`, {
+        headers: { Authorization: `Bearer ${token}` },
+        WebSocket: Socket,
+    });
+    const here = (part) => (context) => (line === mine ? part(context) : undefined);
+    const app = client({ name: 'player' })
+        .onNotification(methods.client.session.update, here(update))
+        .onNotification('_plexus/event', (params) => params, here(happened))
+        .onRequest(methods.client.session.requestPermission, permission);
+    mine.connection = app.connect(stream);
+    mine.connection.closed.then(() => line !== mine || saw({ error: 'the connection closed' }));
+    mine.agent = mine.connection.agent;
+    const hello = await mine.agent.request(methods.agent.initialize, {
+        protocolVersion: 1,
+        clientInfo: { name: 'player', version: '1' },
+        clientCapabilities: { _meta: { plexus: { events: true } } },
+    });
+    if (!hello.agentCapabilities.loadSession) throw new Error('it cannot load sessions');
+    const where = { sessionId: session, cwd: process.cwd(), mcpServers: [] };
+    if (cursor === undefined) {
+        await mine.agent.request(methods.agent.session.load, where);
+    } else {
+        await mine.agent.request(methods.agent.session.resume, { ...where, _meta: { plexus: { after: cursor } } });
+    }
+    saw({ ready: true });
+}
+
+play({
+    async prompt({ text }) {
+        const mine = line;
+        saw({ user: text });
+        const prompt = [{ type: 'text', text }];
+        try {
+            await mine.agent.request(methods.agent.session.prompt, { sessionId: session, prompt });
+        } catch (error) {
+            // Of a line that was cut nothing is heard; of a run that failed its end is.
+            if (line === mine && error.data?.code !== 'run_failed') throw error;
+        }
+    },
+    answer({ allow }) {
+        const [id] = open.keys();
+        const choose = open.get(id);
+        open.delete(id);
+        choose(allow);
+    },
+    cancel: () => line.agent.notify(methods.agent.session.cancel, { sessionId: session }),
+    drop() {
+        const { socket } = line;
+        line = undefined;
+        open.clear();
+        socket.terminate();
+        saw({ dropped: true });
+    },
+    resume: attach,
+    quit: () => process.exit(0),
+});
+
+await attach();
