@@ -4,7 +4,7 @@ import { pinned, play, saw, session, token, url } from './stage.mjs';
 
 const { client, methods } = await pinned('@agentclientprotocol/sdk');
 const { createWebSocketStream } = await pinned('@agentclientprotocol/sdk/experimental/ws-client');
-const { WebSocket } = await pinned('ws');
+const { default: WebSocket } = await pinned('ws');
 
 /** What a client keeps over a cut. */
 let cursor;
