@@ -6,6 +6,7 @@ mod common;
 
 use std::collections::{BTreeMap, VecDeque};
 
+use agent_client_protocol_schema::v1;
 use common::cast::Player;
 use common::gateway::{Gateway, PATIENCE, demo, exe, position, runtime, said};
 use futures_util::{SinkExt as _, StreamExt as _};
@@ -80,6 +81,7 @@ impl Editor {
 
     async fn take(&mut self) {
         let message = self.hear().await;
+        published(&message);
         match message["id"].as_u64().filter(|_| message.get("method").is_none()) {
             Some(id) => {
                 assert!(self.responses.insert(id, message).is_none(), "two responses to {id}");
@@ -102,7 +104,11 @@ impl Editor {
 
     async fn call(&mut self, method: &str, params: Value) -> Result<Value, Value> {
         let id = self.ask(method, params).await;
-        self.response(id).await
+        let outcome = self.response(id).await;
+        if let Ok(result) = &outcome {
+            published_result(method, result);
+        }
+        outcome
     }
 
     /// The next that it was told with this method; what came before is dropped.
@@ -141,6 +147,43 @@ impl Editor {
 
     fn kinds(&self) -> Vec<&str> {
         self.updates().filter_map(|params| params["update"]["sessionUpdate"].as_str()).collect()
+    }
+}
+
+fn parses<T: serde::de::DeserializeOwned>(value: &Value) {
+    serde_json::from_value::<T>(value.clone()).unwrap_or_else(|error| panic!("{error}: {value}"));
+}
+
+/// Fails unless what the gateway says is what the published protocol has.
+fn published(message: &Value) {
+    let params = &message["params"];
+    match message["method"].as_str() {
+        Some("session/update") => {
+            let kind = params["update"]["sessionUpdate"].as_str().unwrap();
+            // Of RFD #533, and only for those that came by `session/attach`.
+            if !["permission_resolved", "client_disconnected"].contains(&kind) {
+                parses::<v1::SessionNotification>(params);
+            }
+        }
+        Some("session/request_permission") => parses::<v1::RequestPermissionRequest>(params),
+        Some("elicitation/create") => parses::<v1::CreateElicitationRequest>(params),
+        Some("$/cancel_request") => assert!(params["requestId"].is_string()),
+        Some("_plexus/event") => assert!(params["cursor"].is_string()),
+        Some(other) => panic!("{other} was not to be expected"),
+        None => assert_eq!(message["jsonrpc"], "2.0"),
+    }
+}
+
+fn published_result(method: &str, result: &Value) {
+    match method {
+        "initialize" => parses::<v1::InitializeResponse>(result),
+        "session/list" => parses::<v1::ListSessionsResponse>(result),
+        "session/new" => parses::<v1::NewSessionResponse>(result),
+        "session/load" => parses::<v1::LoadSessionResponse>(result),
+        "session/resume" => parses::<v1::ResumeSessionResponse>(result),
+        "session/close" => parses::<v1::CloseSessionResponse>(result),
+        "session/prompt" => parses::<v1::PromptResponse>(result),
+        _ => {}
     }
 }
 

@@ -8,6 +8,8 @@ mod peer;
 mod rooms;
 mod seat;
 mod shape;
+#[cfg(test)]
+mod tests;
 
 pub use rooms::Rooms;
 pub use shape::Failure;

@@ -451,6 +451,10 @@ impl Ctx {
                 let words = "a session is forgotten with DELETE /v1/sessions/{id}; `session/close` leaves it";
                 return Err(Failure::new(-32601, "method_not_found", words));
             }
+            "session/fork" => {
+                let words = "the gateway opens sessions itself: `session/new`";
+                return Err(Failure::new(-32601, "method_not_found", words));
+            }
             "authenticate" => {
                 let words = "there is nothing to choose: a connection is signed in by its bearer";
                 return Err(Failure::params(words));
@@ -869,9 +873,14 @@ impl Ctx {
         let log = self.state.directory.log();
         let filter = Filter::session(session.clone());
         let (mut settings, head, mut after) = (Settings::default(), log.head(), Position::START);
+        if log.attach(&filter, &After::Oldest).oldest > Position::START {
+            // The beginning is gone, and with it how the session was opened.
+            let snapshot = self.state.directory.snapshot(session).await?;
+            snapshot.latest.iter().for_each(|(kind, body)| settings.take(kind, body.get().as_bytes()));
+        }
         while after < head {
             let page = log.read(&filter, after, LOOK).await.map_err(crate::router::Problem::from)?;
-            page.events.iter().for_each(|event| settings.event(event));
+            page.events.iter().for_each(|event| settings.take(event.kind.as_str(), &event.body));
             after = page.next.max(after.next());
         }
         Ok(settings)

@@ -590,8 +590,8 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    /// Takes an event in.
-    pub(super) fn event(&mut self, event: &Event) {
+    /// Takes an event in, by its kind and body.
+    pub(super) fn take(&mut self, kind: &str, body: &[u8]) {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Mode {
@@ -608,9 +608,9 @@ impl Settings {
         struct Options {
             config_options: Box<RawValue>,
         }
-        match event.kind {
-            crate::model::Kind::CurrentModeUpdate => {
-                let Ok(mode) = serde_json::from_slice::<Mode>(&event.body) else { return };
+        match kind {
+            "current_mode_update" => {
+                let Ok(mode) = serde_json::from_slice::<Mode>(body) else { return };
                 if let Some(modes) = mode.meta.and_then(|meta| meta.modes) {
                     self.modes = Some(modes);
                 }
@@ -618,8 +618,8 @@ impl Settings {
                     modes.insert("currentModeId".into(), mode.current_mode_id);
                 }
             }
-            crate::model::Kind::ConfigOptionUpdate => {
-                if let Ok(options) = serde_json::from_slice::<Options>(&event.body) {
+            "config_option_update" => {
+                if let Ok(options) = serde_json::from_slice::<Options>(body) {
                     self.options = Some(options.config_options);
                 }
             }
