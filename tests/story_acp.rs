@@ -491,6 +491,28 @@ async fn cut_at_a_hundred_random_moments_what_a_client_has_equals_the_log() {
 }
 
 #[tokio::test]
+async fn a_client_that_reads_nothing_for_long_holds_nobody_up_and_has_everything_once_it_reads() {
+    let gateway = Gateway::demo().await;
+    let session = gateway.session("demo").await;
+    let mut slow = Editor::hello(&gateway, "/acp", json!({})).await;
+    slow.call("session/load", load(&session)).await.unwrap();
+    let id = slow.prompt(&session, "flood 30000 64").await;
+    // It reads nothing more until the others have all of the run.
+    let mut quick = Editor::hello(&gateway, "/acp", json!({ "_meta": { "plexus": { "events": true } } })).await;
+    quick.ask("session/load", load(&session)).await;
+    while !quick.told.back().is_some_and(|told| told["params"]["kind"] == "run_ended") {
+        quick.take().await;
+    }
+    assert_eq!(slow.response(id).await.unwrap()["stopReason"], "end_turn");
+    let (_, page) = gateway.get(&format!("/v1/sessions/{session}/snapshot")).await;
+    let messages = page["messages"].as_array().unwrap().iter().filter(|message| message["role"] == "agent");
+    let text: String = messages.filter_map(|message| message["text"].as_str()).collect();
+    assert_eq!(quick.text(), slow.text());
+    assert_eq!(slow.text(), text);
+    assert!(text.len() > 1 << 20, "{}", text.len());
+}
+
+#[tokio::test]
 async fn a_cursor_that_cannot_be_resumed_is_an_error_that_says_from_where_it_can() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
