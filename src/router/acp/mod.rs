@@ -4,10 +4,14 @@
 //! Sources: ACP v1 (<https://agentclientprotocol.com/protocol/v1>), its transports (RFD "Streamable HTTP & WebSocket
 //! Transport"), and several clients of one session (RFD #533, `session/attach`).
 
+mod calls;
 mod peer;
+mod place;
+mod question;
 mod rooms;
 mod seat;
 mod shape;
+mod shared;
 #[cfg(test)]
 mod tests;
 

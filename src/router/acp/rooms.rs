@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use serde_json::value::RawValue;
 
-use super::peer::Shared;
-use super::seat::Role;
+use super::place::Role;
 use super::shape::{Failure, Members, raw};
+use super::shared::Shared;
 use crate::model::SessionId;
 
 /// The clients in each session. Cheap to clone.

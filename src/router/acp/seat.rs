@@ -5,209 +5,18 @@ use std::collections::VecDeque;
 use std::str::FromStr as _;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
+use serde::Deserialize;
 use tokio::sync::watch;
 
 use super::Sent;
-use super::peer::Shared;
-use super::shape;
-use crate::model::{Cursor, Event, Kind, Position, Request, RequestId, RunId, SessionId};
+use super::place::{Place, Role};
+use super::question;
+use super::shape::{self, Can};
+use super::shared::Shared;
+use crate::model::{Cursor, Event, Kind, Position, Request, RequestId, SessionId};
 use crate::router::AppState;
 use crate::router::follow::Follow;
 use crate::sessions::Filter;
-
-/// Prompts of one client in one session that are remembered: those that wait for their end, and the last that found it.
-/// A prompt more is refused while all of them wait.
-const PROMPTS: usize = 64;
-/// Questions that are remembered as asked of one client; past it the oldest that is closed is forgotten, and if none is,
-/// the oldest of all: its end is then not told to this client by `$/cancel_request`.
-const ASKED: usize = 512;
-/// Messages that are in no log and wait for one client in one session; one more is not sent.
-const OUT: usize = 64;
-
-/// What a client may do in a session (RFD #533).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Role {
-    /// Everything that its scopes allow.
-    #[default]
-    Controller,
-    /// Only watch.
-    Observer,
-}
-
-/// What a client is shown of what was before it came (RFD #533).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum HistoryPolicy {
-    /// Everything.
-    #[default]
-    Full,
-    /// What is asked now.
-    PendingOnly,
-    /// Nothing.
-    None,
-}
-
-/// How a client came into a session.
-#[derive(Clone, Debug)]
-pub(super) struct Entry {
-    pub(super) role: Role,
-    /// Whether what is open is asked once the past is told.
-    pub(super) asks: bool,
-    /// It begins after this.
-    pub(super) after: Position,
-    /// What comes up to here was before it came.
-    pub(super) live_at: Position,
-    /// The response to be given once the past is told; kept for a stream that comes back from before it.
-    pub(super) owed: Option<Vec<u8>>,
-    /// Whether the ends of requests are told as RFD #533 has it.
-    pub(super) told_ends: bool,
-}
-
-/// A prompt of this client.
-struct Waiting {
-    /// The JSON-RPC id, as it was written.
-    id: Box<RawValue>,
-    run_id: RunId,
-    /// Where its run ended: kept for a stream that comes back from before it.
-    ended: Option<Position>,
-}
-
-/// A question that this client was asked.
-struct Asked {
-    id: RequestId,
-    at: Position,
-    /// The tool call that waits for it.
-    tool_call: String,
-    /// Whether it was only shown: the client may not answer it.
-    card: bool,
-    /// Where it was resolved.
-    over: Option<Position>,
-    /// Whether this client has answered, so that nothing is to be taken back from it.
-    answered: bool,
-}
-
-/// What is known of a client in a session: all that a seat is while no stream drives it.
-pub(super) struct Place {
-    /// Counts how often it was entered; whoever drives an older one begins again.
-    generation: u64,
-    entry: Entry,
-    /// Up to here everything was given out.
-    position: Position,
-    /// Whether what was owed at `live_at` was given out.
-    greeted: bool,
-    /// Prompts that are being handed over, so that their run is not known yet.
-    taking: usize,
-    prompts: Vec<Waiting>,
-    asked: Vec<Asked>,
-    /// Messages that are in no log.
-    out: VecDeque<Vec<u8>>,
-}
-
-impl Place {
-    /// `before`: what the client had here already. Its prompts still wait; what it was asked is asked once more, as all
-    /// of the past is told again.
-    pub(super) fn new(generation: u64, entry: Entry, before: Option<Self>) -> Self {
-        let (taking, prompts, out) = before.map(|old| (old.taking, old.prompts, old.out)).unwrap_or_default();
-        Self { generation, position: entry.after, entry, greeted: false, taking, prompts, asked: Vec::new(), out }
-    }
-
-    pub(super) fn told_ends(&self) -> bool {
-        self.entry.told_ends
-    }
-
-    /// The runs of the prompts that wait, the oldest first.
-    pub(super) fn runs(&self) -> Vec<RunId> {
-        self.prompts.iter().filter(|prompt| prompt.ended.is_none()).map(|prompt| prompt.run_id.clone()).collect()
-    }
-
-    pub(super) fn role(&self) -> Role {
-        self.entry.role
-    }
-
-    /// Up to here everything was given out.
-    pub(super) fn position(&self) -> Position {
-        self.position
-    }
-
-    /// A message that is in no log. False: too many wait, and it is not sent.
-    pub(super) fn say(&mut self, json: Vec<u8>) -> bool {
-        let fits = self.out.len() < OUT;
-        if fits {
-            self.out.push_back(json);
-        }
-        fits
-    }
-
-    /// A prompt is about to be handed over: until [`taken`](Self::taken), nothing of a run of this device's is shown.
-    /// False: too many wait.
-    pub(super) fn take(&mut self) -> bool {
-        let waiting = self.prompts.iter().filter(|prompt| prompt.ended.is_none()).count();
-        let fits = waiting + self.taking < PROMPTS;
-        if fits {
-            self.taking += 1;
-        }
-        fits
-    }
-
-    /// The prompt was handed over, and this is its run; or it was refused.
-    pub(super) fn taken(&mut self, prompt: Option<(Box<RawValue>, RunId)>) {
-        self.taking = self.taking.saturating_sub(1);
-        let Some((id, run_id)) = prompt else { return };
-        if self.prompts.len() >= PROMPTS
-            && let Some(old) = self.prompts.iter().position(|prompt| prompt.ended.is_some())
-        {
-            self.prompts.remove(old);
-        }
-        self.prompts.push(Waiting { id, run_id, ended: None });
-    }
-
-    /// The run of a prompt that waits, by its JSON-RPC id.
-    pub(super) fn run_of(&self, id: &str) -> Option<RunId> {
-        let prompt = self.prompts.iter().rev().find(|prompt| prompt.ended.is_none() && prompt.id.get() == id);
-        prompt.map(|prompt| prompt.run_id.clone())
-    }
-
-    /// Gives the response to a prompt whose run ended where the stream has been already.
-    pub(super) fn ended_before(&mut self, run_id: &RunId, at: Position) -> Option<Box<RawValue>> {
-        let behind = at <= self.position;
-        let prompt = self.prompts.iter_mut().rfind(|prompt| prompt.run_id == *run_id && prompt.ended.is_none())?;
-        if !behind {
-            return None;
-        }
-        prompt.ended = Some(at);
-        Some(prompt.id.clone())
-    }
-
-    /// The JSON-RPC ids of the prompts that wait.
-    pub(super) fn waiting(&self) -> impl Iterator<Item = &RawValue> {
-        self.prompts.iter().filter(|prompt| prompt.ended.is_none()).map(|prompt| &*prompt.id)
-    }
-
-    /// Whether the client has answered a question, so that its end is not taken back from it.
-    pub(super) fn answered(&mut self, id: &RequestId, answered: bool) {
-        if let Some(asked) = self.asked.iter_mut().find(|asked| asked.id == *id) {
-            asked.answered = answered;
-        }
-    }
-
-    /// Whether the client was asked this, and it is open still.
-    fn was_asked(&self, id: &RequestId) -> bool {
-        self.asked.iter().any(|asked| asked.id == *id && asked.over.is_none())
-    }
-
-    fn ask(&mut self, request: &Request, at: Position, card: bool) {
-        if self.asked.len() >= ASKED {
-            let old = self.asked.iter().position(|asked| asked.over.is_some()).unwrap_or_default();
-            self.asked.remove(old);
-        }
-        let id = request.request_id.clone();
-        let tool_call = request.tool_call_id.clone().unwrap_or_else(|| id.to_string());
-        self.asked.push(Asked { id, at, tool_call, card, over: None, answered: false });
-    }
-}
 
 /// What drives a session's stream for one client. There is one at a time; a place without one costs what it holds.
 pub(in crate::router) struct Seat {
@@ -327,6 +136,16 @@ impl Seat {
         out.into_iter().map(|json| Sent { session: Some(self.session.clone()), cursor: None, json }).collect()
     }
 
+    /// Looks at the place, if it is the one that is driven: the client may just have come in anew.
+    fn mine<T>(&self, look: impl FnOnce(&mut Place, Can) -> T) -> Option<T> {
+        let driven = self.follow.as_ref().map(|(generation, _)| *generation)?;
+        self.shared.with(|tables| {
+            let can = tables.client.as_ref().map(|client| client.can).unwrap_or_default();
+            let place = tables.places.get_mut(&self.session).filter(|place| place.generation == driven)?;
+            Some(look(place, can))
+        })
+    }
+
     /// What the page comes to.
     fn tell(&mut self) -> Vec<Sent> {
         let mut sent = Vec::new();
@@ -334,18 +153,19 @@ impl Seat {
             let event = Arc::clone(event);
             self.greet(event.position, &mut sent);
             match self.show(&event) {
-                Shown::Told(messages) => self.put(event.position, messages, &mut sent),
+                Shown::Told(mut messages) => {
+                    // One with what is said at the same place, so that nobody comes back between the two.
+                    messages
+                        .extend(self.greeting(event.position.next()).into_iter().flat_map(|(_, greeting)| greeting));
+                    self.put(event.position, messages, &mut sent);
+                }
                 Shown::Later => return sent,
             }
             self.page.pop_front();
         }
         let read_to = self.read_to;
         self.greet(read_to.next(), &mut sent);
-        self.shared.with(|tables| {
-            if let Some(place) = tables.places.get_mut(&self.session) {
-                place.position = place.position.max(read_to);
-            }
-        });
+        self.mine(|place, _| place.position = place.position.max(read_to));
         sent
     }
 
@@ -356,24 +176,26 @@ impl Seat {
             let cursor = (n + 1 == last).then(|| self.state.directory.log().cursor(position));
             sent.push(Sent { session: Some(self.session.clone()), cursor, json });
         }
-        self.shared.with(|tables| {
-            if let Some(place) = tables.places.get_mut(&self.session) {
-                place.position = place.position.max(position);
-            }
-        });
+        self.mine(|place, _| place.position = place.position.max(position));
     }
 
-    /// Before the first event that is new to the client: the response that it waits for, and what is open.
-    fn greet(&mut self, next: Position, sent: &mut Vec<Sent>) {
-        let greeting = self.shared.with(|tables| {
-            let place = tables.places.get_mut(&self.session)?;
+    /// Greets the client before the first event that is new to it.
+    fn greet(&self, next: Position, sent: &mut Vec<Sent>) {
+        if let Some((live_at, messages)) = self.greeting(next) {
+            self.put(live_at, messages, sent);
+        }
+    }
+
+    /// The response that the client waits for, and what is open; once, when the past is told: `next` is the first place
+    /// that is not.
+    fn greeting(&self, next: Position) -> Option<(Position, Vec<Vec<u8>>)> {
+        let (live_at, owed, asks) = self.mine(|place, _| {
             if place.greeted || next <= place.entry.live_at {
                 return None;
             }
             place.greeted = true;
             Some((place.entry.live_at, place.entry.owed.clone(), place.entry.asks))
-        });
-        let Some((live_at, owed, asks)) = greeting else { return };
+        })??;
         let mut messages: Vec<Vec<u8>> = owed.into_iter().collect();
         if asks {
             // Never older than the log: what closed before `live_at` is not among them.
@@ -381,14 +203,12 @@ impl Seat {
                 messages.extend(self.ask(&request, live_at));
             }
         }
-        self.put(live_at, messages, sent);
+        Some((live_at, messages))
     }
 
     /// Asks the client, once; shows it the question where it may not answer.
     fn ask(&self, request: &Request, at: Position) -> Option<Vec<u8>> {
-        self.shared.with(|tables| {
-            let can = tables.client.as_ref().map(|client| client.can).unwrap_or_default();
-            let place = tables.places.get_mut(&self.session)?;
+        self.mine(|place, can| {
             if place.was_asked(&request.request_id) {
                 return None;
             }
@@ -397,10 +217,10 @@ impl Seat {
             match card {
                 // Who takes events has it from there.
                 true if can.events => None,
-                true => Some(shape::card(request)),
-                false => Some(shape::question(request, &self.state.directory.log().cursor(at), can)),
+                true => Some(question::card(request)),
+                false => Some(question::question(request, &self.state.directory.log().cursor(at), can)),
             }
-        })
+        })?
     }
 
     fn show(&self, event: &Event) -> Shown {
@@ -431,29 +251,18 @@ impl Seat {
 
     /// Whether the event may be the first of a run whose prompt this client is just handing over.
     fn is_being_taken(&self, event: &Event) -> bool {
-        let unknown = self.shared.with(|tables| {
-            tables.places.get(&self.session).is_some_and(|place| {
-                place.taking > 0 && !place.prompts.iter().any(|prompt| prompt.run_id == event.run_id)
-            })
-        });
-        unknown && shape::prompted_by(event).is_some_and(|by| by.device_id == self.shared.device)
+        let unknown = self.mine(|place, _| place.taking > 0 && !place.runs_own(&event.run_id));
+        unknown == Some(true) && shape::prompted_by(event).is_some_and(|by| by.device_id == self.shared.device)
     }
 
     /// An editor has drawn its user's own prompt already.
     fn is_own_prompt(&self, event: &Event) -> bool {
-        event.kind == Kind::UserMessageChunk
-            && self.shared.with(|tables| {
-                tables.places.get(&self.session).is_some_and(|place| {
-                    event.position > place.entry.live_at
-                        && place.prompts.iter().any(|prompt| prompt.run_id == event.run_id)
-                })
-            })
+        let own = |place: &mut Place, _| event.position > place.entry.live_at && place.runs_own(&event.run_id);
+        event.kind == Kind::UserMessageChunk && self.mine(own) == Some(true)
     }
 
     fn opened(&self, event: &Event) -> Option<Vec<u8>> {
-        let live = self
-            .shared
-            .with(|tables| tables.places.get(&self.session).is_some_and(|place| event.position > place.entry.live_at));
+        let live = self.mine(|place, _| event.position > place.entry.live_at)?;
         // The session's view is never older than the log: what is not open now has closed since.
         let id = request_of(event).filter(|_| live)?;
         let open = self.state.directory.open_requests(&Filter::session(self.session.clone()));
@@ -463,12 +272,10 @@ impl Seat {
 
     fn resolved(&self, event: &Event) -> Vec<Vec<u8>> {
         let mut messages = Vec::new();
-        let read = serde_json::from_slice::<shape::Resolved>(&event.body).ok();
+        let read = serde_json::from_slice::<question::Resolved>(&event.body).ok();
         let (Some(id), Some(end)) = (request_of(event), read) else { return messages };
         let log = self.state.directory.log();
-        self.shared.with(|tables| {
-            let can = tables.client.as_ref().map(|client| client.can).unwrap_or_default();
-            let Some(place) = tables.places.get_mut(&self.session) else { return };
+        self.mine(|place, can| {
             let told_ends = place.entry.told_ends;
             let Some(asked) = place.asked.iter_mut().find(|asked| asked.id == id && asked.over.is_none()) else {
                 return;
@@ -476,13 +283,13 @@ impl Seat {
             asked.over = Some(event.position);
             match (asked.card, asked.answered) {
                 (true, _) if can.events => {}
-                (true, _) => messages.push(shape::card_ended(&self.session, &id, &end)),
-                (false, false) => messages.push(shape::retracted(&id)),
+                (true, _) => messages.push(question::card_ended(&self.session, &id, &end)),
+                (false, false) => messages.push(question::retracted(&id)),
                 (false, true) => {}
             }
             if told_ends {
                 let meta = serde_json::json!({ "request_id": id, "cursor": log.cursor(event.position) });
-                messages.push(shape::permission_resolved(&self.session, &asked.tool_call, &end, meta));
+                messages.push(question::permission_resolved(&self.session, &asked.tool_call, &end, meta));
             }
         });
         messages
@@ -490,16 +297,15 @@ impl Seat {
 
     /// The responses to the prompts of this client that the run was.
     fn ended(&self, event: &Event) -> Vec<Vec<u8>> {
-        let ended: Option<Vec<_>> = self.shared.with(|tables| {
-            let place = tables.places.get_mut(&self.session)?;
-            let waiting =
-                place.prompts.iter_mut().filter(|prompt| prompt.run_id == event.run_id && prompt.ended.is_none());
-            let epoch = self.state.directory.log().epoch();
-            let ended = waiting.map(|prompt| {
+        let epoch = self.state.directory.log().epoch();
+        let ended = self.mine(|place, _| {
+            let mut waiting: Vec<_> = place.prompts.iter_mut().collect();
+            waiting.retain(|prompt| prompt.run_id == event.run_id && prompt.ended.is_none());
+            let ended = waiting.into_iter().map(|prompt| {
                 prompt.ended = Some(event.position);
                 shape::prompt_ended(prompt.id.get(), event, epoch)
             });
-            Some(ended.collect())
+            ended.collect()
         });
         ended.unwrap_or_default()
     }

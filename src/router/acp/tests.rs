@@ -2,6 +2,7 @@ use agent_client_protocol_schema::v1;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use super::question;
 use super::shape::{self, Can};
 use crate::model::{
     Choice, Cursor, Epoch, Event, Item, Kind, Offer, Origin, Position, Request, RequestId, RequestState, RequestType,
@@ -62,7 +63,7 @@ fn cursor() -> Cursor {
 
 /// What the client is asked: method and params, which the published types take.
 fn asked(request: &Request, can: Can) -> (String, Value) {
-    let message: Value = serde_json::from_slice(&shape::question(request, &cursor(), can)).unwrap();
+    let message: Value = serde_json::from_slice(&question::question(request, &cursor(), can)).unwrap();
     assert_eq!(message["id"], "q_1");
     let params = message["params"].clone();
     assert_eq!(params["sessionId"], "s_1");
@@ -85,7 +86,7 @@ const FORMS: Can =
     Can { events: false, forms: true, pages: true, attach: false, reads: false, writes: false, terminals: false };
 
 fn answer(request: &Request, result: Value) -> Option<Value> {
-    let answer = shape::answer(request, &raw(&result)).unwrap();
+    let answer = question::answer(request, &raw(&result)).unwrap();
     answer.map(|answer| serde_json::to_value(answer).unwrap())
 }
 
@@ -113,7 +114,7 @@ fn confirms_become_permissions_and_an_option_of_no_kind_is_no_yes() {
     assert_eq!(answer(&request, chosen), Some(json!({ "option_id": "always" })));
     assert_eq!(answer(&request, json!({ "outcome": { "outcome": "cancelled" } })), None, "it decides for nobody");
     for bad in [json!({}), json!(1), json!({ "outcome": { "outcome": "selected" } }), json!({ "outcome": "yes" })] {
-        assert!(shape::answer(&request, &raw(&bad)).is_err(), "{bad}");
+        assert!(question::answer(&request, &raw(&bad)).is_err(), "{bad}");
     }
 }
 

@@ -1,0 +1,732 @@
+//! What the methods of ACP do; one file because it is one table of methods, and what stands in its rows.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::Sent;
+use super::place::{Entry, HistoryPolicy, Place, Role};
+use super::question;
+use super::rooms::Guest;
+use super::shape::{self, Can, Failure, Members, Settings, raw};
+use super::shared::{Shared, full, room};
+use crate::auth::{Approve, Caller, Permit, Prompt, Target};
+use crate::model::{
+    Kind, Position, RequestId, RunId, RuntimeId, RuntimeInfo, RuntimeState, Scope, SessionId, SessionInfo,
+};
+use crate::router::{AppState, Problem};
+use crate::sessions::{After, Filter, OpenSession, Refusal, Resume};
+use crate::store::ReadLimit;
+
+/// Sessions in one answer of `session/list`.
+const LISTED: usize = 50;
+/// What is read of a log in one go while it is looked through.
+const LOOK: ReadLimit = ReadLimit { events: 4096, bytes: 1 << 20 };
+
+/// What a message needs to be acted on; cheap to clone.
+#[derive(Clone)]
+pub(super) struct Ctx {
+    pub(super) state: AppState,
+    pub(super) caller: Caller,
+    /// The runtime that the connection's path names.
+    pub(super) runtime: Option<RuntimeId>,
+    pub(super) shared: Arc<Shared>,
+}
+
+/// What a request comes to: its result, or `None` where the response comes with the session's stream.
+pub(super) type Later = BoxFuture<'static, Result<Option<Box<RawValue>>, Failure>>;
+
+impl Ctx {
+    pub(super) fn call(self, method: &str, id: Box<RawValue>, params: Option<&RawValue>) -> Result<Later, Failure> {
+        Ok(match method {
+            "session/list" => now(self.list(&parse(params)?)?),
+            "session/new" => self.new_session(parse(params)?)?,
+            "session/load" => self.attach(id, Way::Load, parse(params)?)?,
+            "session/resume" => self.attach(id, Way::Resume, parse(params)?)?,
+            "session/attach" => self.attach(id, Way::Attach, parse(params)?)?,
+            "session/prompt" => self.prompt(id, parse(params)?)?,
+            "session/cancel" => self.cancel(params)?,
+            "session/set_config_option" => self.set_option(params)?,
+            "session/set_model" => self.set_model(params)?,
+            "session/delete" => {
+                let words = "a session is forgotten with DELETE /v1/sessions/{id}; `session/close` leaves it";
+                return Err(Failure::new(-32601, "method_not_found", words));
+            }
+            "session/fork" => {
+                let words = "the gateway opens sessions itself: `session/new`";
+                return Err(Failure::new(-32601, "method_not_found", words));
+            }
+            "authenticate" => {
+                let words = "there is nothing to choose: a connection is signed in by its bearer";
+                return Err(Failure::params(words));
+            }
+            "logout" => {
+                let words = "a connection is signed in by its bearer: revoke the device, or hang up";
+                return Err(Failure::new(-32601, "method_not_found", words));
+            }
+            other => self.pass(other, params, false)?,
+        })
+    }
+
+    /// A session that the caller may see, in the runtime that the path names if it names one.
+    fn session(&self, id: &SessionId) -> Result<Arc<SessionInfo>, Failure> {
+        let session = self.state.directory.session(id).filter(|session| self.sees(session));
+        session.ok_or_else(|| Refusal::NoSession(id.clone()).into())
+    }
+
+    fn sees(&self, session: &SessionInfo) -> bool {
+        self.caller.sees(&session.session_id, &session.runtime_id)
+            && self.runtime.as_ref().is_none_or(|only| *only == session.runtime_id)
+    }
+
+    pub(super) fn runtimes(&self) -> Vec<Arc<RuntimeInfo>> {
+        let grant = &self.caller.device().grant;
+        let mut all = self.state.directory.runtimes();
+        all.retain(|runtime| {
+            grant.covers(Scope::Watch, Target::Runtime(&runtime.runtime_id))
+                && self.runtime.as_ref().is_none_or(|only| *only == runtime.runtime_id)
+        });
+        all
+    }
+
+    /// A session in which this client may act.
+    fn acting(&self, id: &SessionId) -> Result<Permit<Prompt>, Failure> {
+        let session = self.session(id)?;
+        let role = self.shared.with(|tables| tables.places.get(id).map(Place::role));
+        if role == Some(Role::Observer) {
+            return Err(observer());
+        }
+        Ok(self.caller.permit::<Prompt>(Target::Session(id, &session.runtime_id))?)
+    }
+
+    fn list(&self, wants: &ListSessions) -> Result<Value, Failure> {
+        if wants.cwd.as_ref().is_some_and(|cwd| !cwd.starts_with('/')) {
+            return Err(Failure::params("`cwd` must be an absolute path"));
+        }
+        let after = wants.cursor.as_deref().map(|cursor| {
+            let (at, id) = cursor.split_once('.').ok_or(())?;
+            Ok::<_, ()>((at.parse::<i64>().map_err(|_| ())?, id.to_owned()))
+        });
+        let after = after.transpose().map_err(|()| Failure::params("`cursor` is none of this gateway's"))?;
+        let mut all = self.state.directory.sessions();
+        all.retain(|session| self.sees(session) && wants.cwd.as_ref().is_none_or(|cwd| *cwd == session.cwd));
+        // By birth, which never changes, so that a page that is read later repeats and misses nothing.
+        all.sort_by(|a, b| b.created_at.cmp(&a.created_at).then_with(|| a.session_id.cmp(&b.session_id)));
+        if let Some((at, id)) = after {
+            all.retain(|session| {
+                let born = session.created_at.as_millis();
+                born < at || (born == at && session.session_id.as_str() > id.as_str())
+            });
+        }
+        let more = all.len() > LISTED;
+        all.truncate(LISTED);
+        let last = all.last().map(|session| format!("{}.{}", session.created_at.as_millis(), session.session_id));
+        let mut result = json!({ "sessions": all.iter().map(|session| listed(session)).collect::<Vec<_>>() });
+        if let (true, Some(last)) = (more, last) {
+            result["nextCursor"] = last.into();
+        }
+        Ok(result)
+    }
+
+    /// The runtime for a new session: the one named, or the first that is ready, else the first there is.
+    fn choose(&self, named: Option<RuntimeId>) -> Result<RuntimeId, Failure> {
+        let all = self.runtimes();
+        if let Some(named) = named {
+            let there = all.iter().any(|runtime| runtime.runtime_id == named);
+            return there.then(|| named.clone()).ok_or_else(|| Refusal::NoRuntime(named).into());
+        }
+        let ready = all.iter().find(|runtime| runtime.state == RuntimeState::Ready);
+        let first = ready.or_else(|| all.first()).map(|runtime| runtime.runtime_id.clone());
+        first.ok_or_else(|| {
+            Failure::new(-32002, "runtime_not_found", "no runtime is attached: start one with `plexus run PRESET`")
+        })
+    }
+
+    fn new_session(self, wants: NewSession) -> Result<Later, Failure> {
+        if !wants.cwd.starts_with('/') {
+            return Err(Failure::params("`cwd` must be an absolute path"));
+        }
+        let plexus = wants.meta.and_then(|meta| meta.plexus).unwrap_or_default();
+        let runtime_id = self.choose(plexus.runtime_id.or_else(|| self.runtime.clone()))?;
+        let permit = self.caller.permit::<Prompt>(Target::Runtime(&runtime_id))?;
+        self.shared.with(|tables| full(tables))?;
+        let servers = wants.mcp_servers.unwrap_or_default().len();
+        Ok(Box::pin(async move {
+            let open = OpenSession { runtime_id, cwd: Some(wants.cwd), title: plexus.title, native_id: None };
+            let session = self.state.directory.open_session(&permit, open).await?;
+            let id = session.session_id.clone();
+            let settings = self.settings(&id).await?;
+            let mut meta = json!({ "runtime_id": session.runtime_id, "dialect": session.dialect });
+            if servers > 0 {
+                meta["mcp_servers"] = "not passed on: the agent has those of its own configuration".into();
+            }
+            let entry = Entry {
+                role: Role::Controller,
+                asks: true,
+                after: Position::START,
+                live_at: Position::START,
+                owed: None,
+                told_ends: self.can().attach,
+            };
+            self.shared.enter(&id, entry)?;
+            self.come(&id, true, Role::Controller, None);
+            Ok(Some(with_settings(&json!({ "sessionId": id, "_meta": { "plexus": meta } }), &settings)))
+        }))
+    }
+
+    fn can(&self) -> Can {
+        self.shared.can()
+    }
+
+    /// `session/load`, `session/resume`, `session/attach`: from where, and what is shown first.
+    fn attach(self, id: Box<RawValue>, way: Way, wants: Attach) -> Result<Later, Failure> {
+        let session = self.session(&wants.session_id)?;
+        let plexus = wants.meta.and_then(|meta| meta.plexus).unwrap_or_default();
+        let policy = wants.history_policy.unwrap_or_default();
+        let role = wants.role.unwrap_or_default();
+        let after = match (plexus.after.as_deref(), way, policy) {
+            (Some(after), ..) => {
+                After::Cursor(after.parse().map_err(|error| Failure::from(Problem::bad_cursor(error)))?)
+            }
+            (None, Way::Load, _) | (None, Way::Attach, HistoryPolicy::Full) => After::Oldest,
+            (None, ..) => After::Now,
+        };
+        self.shared.with(|tables| room(tables, &session.session_id))?;
+        Ok(Box::pin(async move {
+            let log = self.state.directory.log();
+            let name = session.session_id.clone();
+            let filter = Filter::session(name.clone());
+            // The settings are those at `live_at`: what changes them later is told as it happens.
+            let attach = log.attach(&filter, &after);
+            if attach.resume != Resume::Ok {
+                let words = "the cursor cannot be resumed from: load the session, or attach without one";
+                let mut failure = Failure::new(-32602, "bad_cursor", words);
+                failure.data = json!({
+                    "code": "bad_cursor", "resume": attach.resume,
+                    "oldest": log.cursor(attach.oldest), "head": log.cursor(attach.head),
+                });
+                return Err(failure);
+            }
+            let settings = self.settings(&name).await?;
+            let mut meta = json!({
+                "runtime_id": session.runtime_id, "dialect": session.dialect, "state": session.state,
+                "cursor": log.cursor(attach.head),
+            });
+            if attach.oldest > attach.after && after == After::Oldest {
+                meta["trimmed"] = log.cursor(attach.oldest).to_string().into();
+            }
+            let mut result = json!({ "_meta": { "plexus": meta } });
+            if way == Way::Attach {
+                let others = self.come(&name, false, role, wants.client_info);
+                let clients: Vec<Value> = others.iter().map(guest).collect();
+                result["sessionId"] = json!(name);
+                result["clientId"] = json!(&*self.shared.client_id);
+                result["connectedClients"] = clients.into();
+                result["historyPolicy"] = json!(policy);
+                result["replayed"] = (attach.after < attach.head).into();
+            } else {
+                self.come(&name, false, role, None);
+            }
+            let response = shape::response(id.get(), Ok(&with_settings(&result, &settings)));
+            let entry = Entry {
+                role,
+                asks: way != Way::Attach || policy != HistoryPolicy::None,
+                after: attach.after,
+                live_at: attach.head,
+                owed: Some(response),
+                told_ends: way == Way::Attach || self.can().attach,
+            };
+            self.shared.enter(&name, entry)?;
+            Ok(None)
+        }))
+    }
+
+    /// Leaves a session, which goes on: other clients may be in it, and the agent does not end with an editor's window.
+    pub(super) fn detach(&self, id: &str, params: Option<&RawValue>) -> Vec<Sent> {
+        let session =
+            parse(params).and_then(|OfSession { session_id }| Ok(self.session(&session_id)?.session_id.clone()));
+        match session {
+            Ok(session) => {
+                let there = self.shared.with(|tables| tables.places.contains_key(&session));
+                let mut all = self.leave(&session);
+                self.shared.turn();
+                let result = raw(&json!({ "_meta": { "plexus": { "detached": there } } }));
+                all.push(shape::response(id, Ok(&result)));
+                all.into_iter().map(|json| Sent::to(Some(session.clone()), json)).collect()
+            }
+            Err(failure) => vec![Sent::to(None, shape::response(id, Err(&failure)))],
+        }
+    }
+
+    /// The client comes into a session. Returns who is there, itself included.
+    fn come(&self, session: &SessionId, opened: bool, role: Role, info: Option<Implementation>) -> Vec<Guest> {
+        let (name, version) = match info {
+            Some(info) => (info.name, info.version),
+            None => self.shared.with(|tables| {
+                let client = tables.client.as_ref();
+                client.map(|client| (client.name.clone(), client.version.clone())).unwrap_or_default()
+            }),
+        };
+        let shared = Arc::downgrade(&self.shared);
+        let client_id = Arc::clone(&self.shared.client_id);
+        self.state.rooms.enter(session, Guest { client_id, name, version, role, opened, shared })
+    }
+
+    /// The client leaves a session. Returns the responses to its prompts there, whose ends it will not hear of.
+    pub(super) fn leave(&self, session: &SessionId) -> Vec<Vec<u8>> {
+        let left = self.shared.with(|tables| tables.places.remove(session));
+        let (gone, stay) = self.state.rooms.leave(session, &self.shared.client_id);
+        if let Some(gone) = gone {
+            let update =
+                json!({ "sessionUpdate": "client_disconnected", "clientId": &*gone.client_id, "name": gone.name });
+            let json = shape::own_update(session, &update);
+            for other in stay.iter().filter_map(|other| other.shared.upgrade()) {
+                let told = other.with(|tables| {
+                    let place = tables.places.get_mut(session).filter(|place| place.told_ends());
+                    place.is_some_and(|place| place.say(json.clone()))
+                });
+                if told {
+                    other.turn();
+                }
+            }
+        }
+        let words = "this client left the session; the run goes on, and the session's history tells its end";
+        let failure = Failure::new(-32800, "detached", words);
+        let waiting = left.iter().flat_map(Place::waiting);
+        waiting.map(|id| shape::response(id.get(), Err(&failure))).collect()
+    }
+
+    fn prompt(self, id: Box<RawValue>, wants: NewPrompt) -> Result<Later, Failure> {
+        let session = wants.session_id;
+        if wants.prompt.is_empty() {
+            return Err(Failure::params("nothing to say: `prompt` is empty"));
+        }
+        if wants.prompt.iter().any(|block| !block.get().starts_with('{')) {
+            return Err(Failure::params("`prompt` is a list of content blocks"));
+        }
+        let permit = self.acting(&session)?;
+        let key = wants.meta.and_then(|meta| meta.plexus).unwrap_or_default().key;
+        // Whoever prompts hears the answer, also without having opened the session here.
+        if !self.shared.with(|tables| tables.places.contains_key(&session)) {
+            let head = self.state.directory.log().head();
+            let told_ends = self.can().attach;
+            let entry = Entry { role: Role::Controller, asks: true, after: head, live_at: head, owed: None, told_ends };
+            self.shared.enter(&session, entry)?;
+            self.come(&session, false, Role::Controller, None);
+        }
+        let taking = Taking::begin(&self.shared, &session, &id)?;
+        Ok(Box::pin(async move {
+            let directory = &self.state.directory;
+            let run_id = directory.prompt_once(&permit, &session, wants.prompt, key).await?.run_id;
+            taking.taken(&id, &run_id);
+            self.if_over(&session, &run_id).await
+        }))
+    }
+
+    /// The response to a prompt whose run was over before it was known to be this prompt's; `None`: it comes in its place.
+    async fn if_over(&self, session: &SessionId, run_id: &RunId) -> Result<Option<Box<RawValue>>, Failure> {
+        let filter = Filter::session(session.clone());
+        // Never older than the log.
+        if self.state.directory.runs(&filter).iter().any(|run| run.run_id == *run_id) {
+            return Ok(None);
+        }
+        let log = self.state.directory.log();
+        let mut ended = None;
+        let head = log.head();
+        let mut after = Position::START;
+        while after < head && ended.is_none() {
+            let page = log.read(&filter, after, LOOK).await.map_err(Problem::from)?;
+            ended = page.events.into_iter().find(|event| event.kind == Kind::RunEnded && event.run_id == *run_id);
+            after = page.next.max(after.next());
+        }
+        let Some(ended) = ended else { return Ok(None) };
+        let behind = self.shared.with(|tables| {
+            let place = tables.places.get_mut(session)?;
+            place.ended_before(run_id, ended.position)
+        });
+        match behind {
+            Some(_) => shape::end_of(&ended, log.epoch()).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Stops what this client waits for; if it waits for nothing, the run under way.
+    pub(super) fn cancel(self, params: Option<&RawValue>) -> Result<Later, Failure> {
+        let OfSession { session_id } = parse(params)?;
+        let permit = self.acting(&session_id)?;
+        let own = self.shared.with(|tables| tables.places.get(&session_id).map(Place::runs).unwrap_or_default());
+        Ok(Box::pin(async move {
+            let directory = &self.state.directory;
+            if own.is_empty() {
+                directory.cancel(&permit, &session_id, None).await?;
+            }
+            // The queued ones first, so that none of them begins in the meantime.
+            for run in own.into_iter().rev() {
+                match directory.cancel(&permit, &session_id, Some(run)).await {
+                    // It ended on its own.
+                    Ok(_) | Err(Refusal::NoRun) => {}
+                    Err(refusal) => return Err(refusal.into()),
+                }
+            }
+            Ok(Some(raw(&json!({}))))
+        }))
+    }
+
+    /// `$/cancel_request`: a prompt is cancelled; everything else is done before it could be.
+    pub(super) fn cancel_request(self, params: Option<&RawValue>) -> Result<Later, Failure> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Of {
+            request_id: Box<RawValue>,
+        }
+        let Of { request_id } = parse(params)?;
+        let found = self.shared.with(|tables| {
+            let mut places = tables.places.iter();
+            places.find_map(|(session, place)| Some((session.clone(), place.run_of(request_id.get())?)))
+        });
+        let Some((session, run)) = found else { return Ok(now(json!({}))) };
+        let permit = self.acting(&session)?;
+        Ok(Box::pin(async move {
+            self.state.directory.cancel(&permit, &session, Some(run)).await?;
+            Ok(Some(raw(&json!({}))))
+        }))
+    }
+
+    /// A method of the agent's own, in the session that its params name.
+    pub(super) fn pass(self, method: &str, params: Option<&RawValue>, notify: bool) -> Result<Later, Failure> {
+        let unknown = || Failure::new(-32601, "method_not_found", format!("there is no method {method}"));
+        let own = method.strip_prefix("session/");
+        let foreign = own.is_none() && !method.starts_with('_');
+        if foreign || method.starts_with("_plexus/") || matches!(own, Some("update" | "request_permission")) {
+            return Err(unknown());
+        }
+        let session = params.and_then(session_of).ok_or_else(|| match own {
+            Some(_) => Failure::params("`sessionId` is missing"),
+            None => unknown(),
+        })?;
+        let permit = self.acting(&session)?;
+        let members: Members<'_> = parse_raw(params)?;
+        let params = members.with(&[], &["sessionId"]);
+        let method = own.map_or_else(|| method.to_owned(), |own| format!("session.{own}"));
+        Ok(Box::pin(async move {
+            let result = self.state.directory.call(&permit, &session, method, Some(params), notify).await?;
+            Ok(Some(result))
+        }))
+    }
+
+    /// Sets a model: as the agent's own method, or as all runtimes have it.
+    fn set_model(self, params: Option<&RawValue>) -> Result<Later, Failure> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Wanted {
+            session_id: SessionId,
+            model_id: String,
+        }
+        let Wanted { session_id, model_id } = parse(params)?;
+        let permit = self.acting(&session_id)?;
+        let own = self.clone().pass("session/set_model", params, false)?;
+        Ok(Box::pin(async move {
+            match own.await {
+                Err(failure) if failure.code == -32601 => {}
+                outcome => return outcome,
+            }
+            let params = raw(&json!({ "name": model_id }));
+            self.state.directory.call(&permit, &session_id, "model.set".into(), Some(params), false).await?;
+            Ok(Some(raw(&json!({}))))
+        }))
+    }
+
+    /// Sets a configuration option. The one named `model` may be the gateway's own way to show a choice of models.
+    fn set_option(self, params: Option<&RawValue>) -> Result<Later, Failure> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Wanted {
+            session_id: SessionId,
+            config_id: String,
+            value: Value,
+        }
+        let Wanted { session_id, config_id, value } = parse(params)?;
+        let permit = self.acting(&session_id)?;
+        let own = self.clone().pass("session/set_config_option", params, false)?;
+        Ok(Box::pin(async move {
+            match own.await {
+                Err(failure) if failure.code == -32601 && config_id == "model" => {
+                    let params = raw(&json!({ "name": value }));
+                    self.state.directory.call(&permit, &session_id, "model.set".into(), Some(params), false).await?;
+                }
+                Ok(Some(result))
+                    if parse_raw::<Members<'_>>(Some(&result)).is_ok_and(|m| m.get("configOptions").is_some()) =>
+                {
+                    return Ok(Some(result));
+                }
+                Ok(_) => {}
+                Err(failure) => return Err(failure),
+            }
+            let settings = self.settings(&session_id).await?;
+            let none = raw(&json!([]));
+            let options = settings.options().unwrap_or(&none);
+            Ok(Some(Members(Vec::new()).with(&[("configOptions", options)], &[])))
+        }))
+    }
+
+    /// What the session is set to, as its log tells it.
+    async fn settings(&self, session: &SessionId) -> Result<Settings, Failure> {
+        let log = self.state.directory.log();
+        let filter = Filter::session(session.clone());
+        let (mut settings, head, mut after) = (Settings::default(), log.head(), Position::START);
+        if log.attach(&filter, &After::Oldest).oldest > Position::START {
+            // The beginning is gone, and with it how the session was opened.
+            let snapshot = self.state.directory.snapshot(session).await?;
+            snapshot.latest.iter().for_each(|(kind, body)| settings.take(kind, body.get().as_bytes()));
+        }
+        while after < head {
+            let page = log.read(&filter, after, LOOK).await.map_err(Problem::from)?;
+            page.events.iter().for_each(|event| settings.take(event.kind.as_str(), &event.body));
+            after = page.next.max(after.next());
+        }
+        Ok(settings)
+    }
+
+    /// An answer to a question of an agent's.
+    pub(super) async fn answer(&self, id: &RequestId, result: &RawValue) -> Result<(), Failure> {
+        let directory = &self.state.directory;
+        let missing = || Failure::from(Refusal::NoRequest(id.clone()));
+        let (session, runtime) = directory.request_target(id).await?.ok_or_else(missing)?;
+        if !self.caller.sees(&session, &runtime) {
+            return Err(missing());
+        }
+        let role = self.shared.with(|tables| tables.places.get(&session).map(Place::role));
+        if role == Some(Role::Observer) {
+            return Err(observer());
+        }
+        let permit = self.caller.permit::<Approve>(Target::Session(&session, &runtime))?;
+        let open = directory.open_requests(&Filter::session(session.clone()));
+        let request = match open.iter().find(|request| request.request_id == *id) {
+            Some(request) => Arc::clone(request),
+            None => Arc::new(directory.request(id).await?.ok_or_else(missing)?),
+        };
+        let Some(answer) = question::answer(&request, result).map_err(Failure::params)? else { return Ok(()) };
+        // Before the end is told: what a client has answered is not taken back from it.
+        self.mark(&session, id, true);
+        let outcome = directory.answer(&permit, id, answer, None).await;
+        if outcome.is_err() {
+            self.mark(&session, id, false);
+        }
+        outcome?;
+        Ok(())
+    }
+
+    fn mark(&self, session: &SessionId, id: &RequestId, answered: bool) {
+        self.shared.with(|tables| {
+            if let Some(place) = tables.places.get_mut(session) {
+                place.answered(id, answered);
+            }
+        });
+    }
+
+    /// A response cannot be answered; whoever takes events hears why its answer was not taken, and that it is asked still.
+    pub(super) async fn not_taken(&self, id: &RequestId, failure: &Failure) -> Vec<Sent> {
+        if !self.can().events {
+            return Vec::new();
+        }
+        let session = self.state.directory.request_target(id).await.ok().flatten().map(|(session, _)| session);
+        let params = json!({ "request_id": id, "error": failure });
+        vec![Sent::to(session, shape::notification("_plexus/answer_refused", &params))]
+    }
+}
+
+/// A prompt that is being handed over; told to the place when it was, or was not.
+struct Taking {
+    shared: Arc<Shared>,
+    session: SessionId,
+    open: bool,
+}
+
+impl Taking {
+    fn begin(shared: &Arc<Shared>, session: &SessionId, id: &RawValue) -> Result<Self, Failure> {
+        shared.with(|tables| {
+            if tables.places.values().any(|place| place.run_of(id.get()).is_some()) {
+                let words = format!("a prompt with the id {id} waits for its end already");
+                return Err(Failure::new(-32600, "id_in_use", words));
+            }
+            let place = tables.places.get_mut(session).ok_or_else(|| Refusal::NoSession(session.clone()))?;
+            match place.take() {
+                true => Ok(()),
+                false => {
+                    Err(Failure::new(-32001, "queue_full", "too many prompts of this client wait in this session"))
+                }
+            }
+        })?;
+        Ok(Self { shared: Arc::clone(shared), session: session.clone(), open: true })
+    }
+
+    fn taken(mut self, id: &RawValue, run_id: &RunId) {
+        self.end(Some((id.to_owned(), run_id.clone())));
+    }
+
+    fn end(&mut self, prompt: Option<(Box<RawValue>, RunId)>) {
+        if std::mem::take(&mut self.open) {
+            self.shared.with(|tables| {
+                if let Some(place) = tables.places.get_mut(&self.session) {
+                    place.taken(prompt);
+                }
+            });
+            self.shared.turn();
+        }
+    }
+}
+
+impl Drop for Taking {
+    fn drop(&mut self) {
+        self.end(None);
+    }
+}
+
+/// How a client comes into a session that is there.
+#[derive(Clone, Copy, PartialEq)]
+enum Way {
+    Load,
+    Resume,
+    Attach,
+}
+
+fn observer() -> Failure {
+    Failure::new(-32011, "observer", "an observer only watches: attach as a controller")
+}
+
+fn guest(guest: &Guest) -> Value {
+    json!({ "clientId": &*guest.client_id, "name": guest.name, "version": guest.version, "role": guest.role })
+}
+
+fn listed(session: &SessionInfo) -> Value {
+    let mut listed = json!({
+        "sessionId": session.session_id, "cwd": session.cwd, "updatedAt": session.updated_at,
+        "_meta": { "plexus": {
+            "runtime_id": session.runtime_id, "dialect": session.dialect, "state": session.state,
+            "open_requests": session.open_requests, "native_id": session.native_id,
+        } },
+    });
+    if let Some(title) = &session.title {
+        listed["title"] = title.as_str().into();
+    }
+    listed
+}
+
+fn with_settings(result: &Value, settings: &Settings) -> Box<RawValue> {
+    let result = raw(result);
+    let settings = settings.members();
+    let members: Vec<(&str, &RawValue)> = settings.iter().map(|(name, value)| (*name, &**value)).collect();
+    match parse_raw::<Members<'_>>(Some(&result)) {
+        Ok(all) => all.with(&members, &[]),
+        Err(_) => result.clone(),
+    }
+}
+
+fn now(value: Value) -> Later {
+    Box::pin(std::future::ready(Ok(Some(raw(&value)))))
+}
+
+/// The session that params name.
+pub(super) fn session_of(params: &RawValue) -> Option<SessionId> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Of {
+        session_id: SessionId,
+    }
+    serde_json::from_str::<Of>(params.get()).ok().map(|of| of.session_id)
+}
+
+fn parse_raw<'a, T: Deserialize<'a>>(params: Option<&'a RawValue>) -> Result<T, Failure> {
+    serde_json::from_str(params.map_or("{}", RawValue::get)).map_err(|error| Failure::params(error.to_string()))
+}
+
+pub(super) fn parse<T: DeserializeOwned>(params: Option<&RawValue>) -> Result<T, Failure> {
+    let text = params.map_or("{}", RawValue::get);
+    if !text.starts_with('{') {
+        return Err(Failure::params("`params` must be an object"));
+    }
+    let mut parser = serde_json::Deserializer::from_str(text);
+    serde_path_to_error::deserialize(&mut parser).map_err(|error| {
+        let at = error.path().to_string();
+        let cause = error.into_inner();
+        Failure::params(if at == "." { cause.to_string() } else { format!("`{at}`: {cause}") })
+    })
+}
+
+/// The gateway's own part of a `_meta`.
+#[derive(Deserialize)]
+pub(super) struct Meta<T> {
+    pub(super) plexus: Option<T>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Implementation {
+    pub(super) name: String,
+    pub(super) version: String,
+}
+
+#[derive(Deserialize)]
+struct OfSession {
+    #[serde(rename = "sessionId")]
+    session_id: SessionId,
+}
+
+#[derive(Deserialize)]
+struct ListSessions {
+    cwd: Option<String>,
+    cursor: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct NewSession {
+    cwd: String,
+    mcp_servers: Option<Vec<Value>>,
+    #[serde(rename = "_meta")]
+    meta: Option<Meta<Opens>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Opens {
+    runtime_id: Option<RuntimeId>,
+    title: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Attach {
+    session_id: SessionId,
+    role: Option<Role>,
+    history_policy: Option<HistoryPolicy>,
+    client_info: Option<Implementation>,
+    #[serde(rename = "_meta")]
+    meta: Option<Meta<Resumes>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Resumes {
+    after: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct NewPrompt {
+    session_id: SessionId,
+    prompt: Vec<Box<RawValue>>,
+    #[serde(rename = "_meta")]
+    meta: Option<Meta<Prompts>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Prompts {
+    /// Names the prompt: said again, it is the same run.
+    key: Option<String>,
+}

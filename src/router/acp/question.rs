@@ -1,0 +1,247 @@
+//! Questions as ACP asks them, and a client's answers as the gateway takes them. Pure.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use super::shape::{self, Can, Members, notification, own_update, raw};
+use crate::model::{Answer, Choice, Cursor, Request, RequestId, RequestState, RequestType, Resolver, SessionId};
+
+/// The option by which a client that cannot answer a question says that it gives no answer.
+const NO_ANSWER: &str = "plexus:none";
+/// The option by which it takes what the question proposes.
+const AS_PROPOSED: &str = "plexus:default";
+/// The field of a form that the gateway made itself.
+const FIELD: &str = "answer";
+
+/// A question as ACP asks it: `session/request_permission`, or `elicitation/create` where that is what it is and the client
+/// can. There is always one: what a client cannot answer it can at least see, and say so.
+pub(super) fn question(request: &Request, cursor: &Cursor, can: Can) -> Vec<u8> {
+    let native: Option<Members<'_>> =
+        request.native.as_deref().and_then(|native| serde_json::from_str(native.get()).ok());
+    let native = native.unwrap_or(Members(Vec::new()));
+    let mut meta: Map<String, Value> =
+        native.get("_meta").and_then(|meta| serde_json::from_str(meta.get()).ok()).unwrap_or_default();
+    let mut ours = json!({
+        "request_id": request.request_id, "cursor": cursor, "title": request.title, "display": request.display,
+        "warnings": request.warnings, "digest": request.digest,
+    });
+    if let Some(at) = request.expires_at {
+        ours["expires_at"] = json!(at);
+    }
+    meta.insert("plexus".into(), ours);
+    let (session, meta) = (raw(&request.session_id), raw(&meta));
+    let ours: [(&str, &RawValue); 2] = [("sessionId", &session), ("_meta", &meta)];
+    let id = request.request_id.as_str();
+    // The agent's own words for it, where it speaks ACP itself.
+    if request.kind == RequestType::Permission && native.get("toolCall").is_some() && native.get("options").is_some() {
+        return shape::request(id, "session/request_permission", &native.with(&ours, &[]));
+    }
+    if (can.forms && native.get("requestedSchema").is_some()) || (can.pages && native.get("url").is_some()) {
+        // It is bound to our session now, not to a request of the agent's own connection.
+        return shape::request(id, "elicitation/create", &native.with(&ours, &["requestId"]));
+    }
+    if can.forms && matches!(request.kind, RequestType::Prompt | RequestType::Pick) {
+        let params = Members(Vec::new()).with(
+            &[
+                ours[0],
+                ours[1],
+                ("mode", &raw(&"form")),
+                ("message", &raw(&request.display)),
+                ("requestedSchema", &raw(&form(request))),
+            ],
+            &[],
+        );
+        return shape::request(id, "elicitation/create", &params);
+    }
+    let call = json!({
+        "toolCallId": request.tool_call_id.as_deref().unwrap_or(id), "title": request.title, "kind": "other",
+        "status": "pending", "content": [text(&request.display)],
+    });
+    let params = Members(Vec::new())
+        .with(&[ours[0], ours[1], ("toolCall", &raw(&call)), ("options", &raw(&options(request)))], &[]);
+    shape::request(id, "session/request_permission", &params)
+}
+
+fn text(words: &str) -> Value {
+    json!({ "type": "content", "content": { "type": "text", "text": words } })
+}
+
+/// The form that a prompt or a pick makes.
+fn form(request: &Request) -> Value {
+    let titled = |item: &crate::model::Item| json!({ "const": item.id, "title": item.label });
+    let items: Vec<Value> = request.items.iter().map(titled).collect();
+    let mut field = match (request.kind, request.multi) {
+        (RequestType::Pick, true) => json!({ "type": "array", "items": { "anyOf": items } }),
+        (RequestType::Pick, false) => json!({ "type": "string", "oneOf": items }),
+        _ => json!({ "type": "string" }),
+    };
+    field["title"] = request.title.as_str().into();
+    if let (RequestType::Prompt, Some(start)) = (request.kind, &request.default_value) {
+        field["default"] = start.as_str().into();
+    }
+    json!({ "type": "object", "properties": { FIELD: field }, "required": [FIELD] })
+}
+
+/// What a client may choose of, in the words of a permission.
+fn options(request: &Request) -> Vec<Value> {
+    let option = |id: &str, name: &str, kind: &str| json!({ "optionId": id, "name": name, "kind": kind });
+    match request.kind {
+        RequestType::Prompt => {
+            let start = request.default_value.iter().filter(|_| !request.secret);
+            let start = start.map(|start| option(AS_PROPOSED, &format!("Answer {start:?}"), "allow_once"));
+            start.chain([option(NO_ANSWER, "Give no answer", "reject_once")]).collect()
+        }
+        RequestType::Pick => {
+            let items = request.items.iter().map(|item| option(&item.id, &item.label, "allow_once"));
+            items.chain([option(NO_ANSWER, "None of them", "reject_once")]).collect()
+        }
+        RequestType::Confirm | RequestType::Permission | RequestType::Elicitation => {
+            let kind = |kind| match kind {
+                Choice::AllowOnce => "allow_once",
+                Choice::AllowAlways => "allow_always",
+                Choice::RejectAlways => "reject_always",
+                // What a client that knows four kinds should not take for a yes.
+                Choice::RejectOnce | Choice::Other => "reject_once",
+            };
+            request.options.iter().map(|offer| option(&offer.id, &offer.label, kind(offer.kind))).collect()
+        }
+    }
+}
+
+/// A question that the client may not answer, as a card: `None` leaves it as it is.
+pub(super) fn card(request: &Request) -> Vec<u8> {
+    let update = json!({
+        "sessionUpdate": "tool_call", "toolCallId": request.request_id, "title": request.title, "kind": "other",
+        "status": "pending", "content": [text(&request.display)],
+    });
+    own_update(&request.session_id, &update)
+}
+
+/// The card's end.
+pub(super) fn card_ended(session: &SessionId, id: &RequestId, receipt: &Resolved) -> Vec<u8> {
+    let status =
+        if receipt.ok == Some(false) || receipt.state != RequestState::Answered { "failed" } else { "completed" };
+    own_update(session, &json!({ "sessionUpdate": "tool_call_update", "toolCallId": id, "status": status }))
+}
+
+/// Somebody else has answered, or nobody will.
+pub(super) fn retracted(id: &RequestId) -> Vec<u8> {
+    notification("$/cancel_request", &json!({ "requestId": id }))
+}
+
+/// What the log says of a request's end.
+#[derive(Deserialize)]
+pub(super) struct Resolved {
+    pub(super) state: RequestState,
+    option_id: Option<String>,
+    ok: Option<bool>,
+    reason: Option<String>,
+    resolved_by: Resolver,
+}
+
+/// The end of a request as RFD #533 tells it.
+pub(super) fn permission_resolved(session: &SessionId, tool_call: &str, receipt: &Resolved, meta: Value) -> Vec<u8> {
+    let kind = match receipt.state {
+        RequestState::Answered => "selected",
+        RequestState::Expired => "expired",
+        RequestState::Open | RequestState::Withdrawn | RequestState::Orphaned => "cancelled",
+    };
+    let mut outcome = json!({ "kind": kind });
+    if let Some(option) = &receipt.option_id {
+        outcome["optionId"] = option.as_str().into();
+    }
+    if let Some(reason) = &receipt.reason {
+        outcome["reason"] = reason.as_str().into();
+    }
+    let update = json!({
+        "sessionUpdate": "permission_resolved", "toolCallId": tool_call, "chosenOptionId": receipt.option_id,
+        "outcome": outcome, "resolvedBy": { "name": receipt.resolved_by.name, "version": "" },
+        "_meta": { "plexus": meta },
+    });
+    own_update(session, &update)
+}
+
+/// What a client's response to a question says. `Ok(None)`: it leaves the decision to others; a client says `cancelled`
+/// also when it cancels its turn, and then nobody may be decided for.
+pub(super) fn answer(request: &Request, result: &RawValue) -> Result<Option<Answer>, String> {
+    #[derive(Deserialize)]
+    struct Response {
+        outcome: Option<Outcome>,
+        action: Option<String>,
+        content: Option<Map<String, Value>>,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Outcome {
+        outcome: String,
+        option_id: Option<String>,
+    }
+    let said: Response = serde_json::from_str(result.get()).map_err(|error| format!("not an answer: {error}"))?;
+    let chosen = |id: String| match (request.kind, id.as_str()) {
+        (RequestType::Prompt, AS_PROPOSED) => {
+            Answer { value: Some(request.default_value.clone()), ..Answer::default() }
+        }
+        (RequestType::Prompt, _) => Answer { value: Some(None), ..Answer::default() },
+        (RequestType::Pick, NO_ANSWER) => Answer { ids: Some(Vec::new()), ..Answer::default() },
+        (RequestType::Pick, _) => Answer { ids: Some(vec![id]), ..Answer::default() },
+        _ => Answer { option_id: Some(id), ..Answer::default() },
+    };
+    match (said.outcome, said.action.as_deref()) {
+        (Some(Outcome { outcome, option_id: Some(id) }), _) if outcome == "selected" => Ok(Some(chosen(id))),
+        (Some(Outcome { outcome, .. }), _) if outcome == "cancelled" => Ok(None),
+        (Some(Outcome { outcome, .. }), _) => {
+            Err(format!("an outcome is `selected` with an `optionId`, or `cancelled`; not {outcome:?}"))
+        }
+        (None, Some("accept")) => filled(request, said.content.unwrap_or_default()).map(Some),
+        (None, Some("decline")) => Ok(Some(match request.kind {
+            RequestType::Elicitation => Answer { option_id: Some("decline".into()), ..Answer::default() },
+            _ => chosen(NO_ANSWER.into()),
+        })),
+        (None, Some("cancel")) => Ok(None),
+        (None, _) => Err("not an answer: `outcome` or `action` is missing".into()),
+    }
+}
+
+/// A form that was filled in.
+fn filled(request: &Request, content: Map<String, Value>) -> Result<Answer, String> {
+    let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let one = match content.len() {
+        1 => content.values().next(),
+        _ => None,
+    };
+    match (request.kind, one) {
+        (RequestType::Elicitation | RequestType::Confirm | RequestType::Permission, _) => {
+            Ok(Answer { option_id: Some("accept".into()), ..Answer::default() })
+        }
+        (RequestType::Pick, Some(Value::Array(ids))) => {
+            Ok(Answer { ids: Some(ids.iter().map(plain).collect()), ..Answer::default() })
+        }
+        (RequestType::Pick, Some(id)) => Ok(Answer { ids: Some(vec![plain(id)]), ..Answer::default() }),
+        (RequestType::Pick, None) => Ok(Answer { ids: Some(Vec::new()), ..Answer::default() }),
+        (RequestType::Prompt, one) => {
+            // A form of several fields is asked for as a JSON object.
+            let text = match one.filter(|_| fields_of(request) <= 1) {
+                Some(value) => plain(value),
+                None => Value::Object(content).to_string(),
+            };
+            Ok(Answer { value: Some(Some(text)), ..Answer::default() })
+        }
+    }
+}
+
+/// How many fields the agent's own form has; one for ours.
+fn fields_of(request: &Request) -> usize {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Native {
+        requested_schema: Schema,
+    }
+    #[derive(Deserialize)]
+    struct Schema {
+        #[serde(default)]
+        properties: Map<String, Value>,
+    }
+    let native = request.native.as_deref().and_then(|native| serde_json::from_str::<Native>(native.get()).ok());
+    native.map_or(1, |native| native.requested_schema.properties.len())
+}
