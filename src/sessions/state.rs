@@ -123,6 +123,10 @@ impl Once {
         Self { key, by, digest: data_encoding::HEXLOWER.encode(digest.get(..8).unwrap_or_default()) }
     }
 
+    fn key(&self) -> &str {
+        &self.key
+    }
+
     /// Whether it is this key; an error if it is, for something else.
     fn is(&self, known: Option<&Self>) -> Result<bool, Refusal> {
         match known {
@@ -211,6 +215,8 @@ struct RunBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     by: Option<&'a Resolver>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     stop_reason: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<&'a str>,
@@ -220,7 +226,7 @@ struct RunBody<'a> {
 
 impl<'a> RunBody<'a> {
     fn new(run_id: &'a RunId, status: RunStatus) -> Self {
-        Self { run_id, status, by: None, stop_reason: None, message: None, cancelling: false }
+        Self { run_id, status, by: None, key: None, stop_reason: None, message: None, cancelling: false }
     }
 }
 
@@ -751,7 +757,8 @@ impl State {
         let mut queued = Queued { run_id: run_id.clone(), seq: 0, content, text, by, once };
         let ahead = self.core.queue.len() + usize::from(self.core.run.is_some());
         if ahead > 0 {
-            let body = RunBody { by: Some(&queued.by), ..RunBody::new(&run_id, RunStatus::Queued) };
+            let key = queued.once.as_ref().map(Once::key);
+            let body = RunBody { by: Some(&queued.by), key, ..RunBody::new(&run_id, RunStatus::Queued) };
             let draft = Draft::new(Kind::RunStatus, &body);
             self.log_queued(&mut queued, draft, env, plan);
             self.core.queue.push_back(queued);
@@ -789,7 +796,8 @@ impl State {
             cancelling: false,
             tools: BTreeMap::new(),
         });
-        let body = RunBody { by: Some(&queued.by), ..RunBody::new(&queued.run_id, RunStatus::Running) };
+        let key = queued.once.as_ref().map(Once::key);
+        let body = RunBody { by: Some(&queued.by), key, ..RunBody::new(&queued.run_id, RunStatus::Running) };
         self.log(Draft::new(Kind::RunStarted, &body), env, plan);
         for block in &queued.content {
             #[derive(Serialize)]
@@ -807,9 +815,15 @@ impl State {
             #[derive(Serialize)]
             struct By<'a> {
                 by: &'a Resolver,
+                /// Its client knows its own words again by this.
+                #[serde(skip_serializing_if = "Option::is_none")]
+                key: Option<&'a str>,
             }
-            let body =
-                Body { update: "user_message_chunk", content: block, meta: Meta { plexus: By { by: &queued.by } } };
+            let body = Body {
+                update: "user_message_chunk",
+                content: block,
+                meta: Meta { plexus: By { by: &queued.by, key } },
+            };
             self.log(one_line(Draft::new(Kind::UserMessageChunk, &body)), env, plan);
         }
         plan.orders.push(Command::Prompt { ticket, native, content: queued.content });

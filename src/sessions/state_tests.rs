@@ -232,6 +232,12 @@ fn a_prompt_under_a_key_is_run_once() {
         let (second, _, _) = bench.prompt_once("words of k2", "k2", "laptop").unwrap();
         let (third, _, _) = bench.prompt_once("words of k3", "k3", "laptop").unwrap();
         assert_eq!(ahead, 0);
+        // Its client knows its own words again.
+        let said =
+            |run: &str, kind| bench.log.iter().find(|(id, _, is, _)| id == run && *is == kind).unwrap().3.clone();
+        assert_eq!(said(&first, Kind::RunStarted)["key"], "k1");
+        assert_eq!(said(&first, Kind::UserMessageChunk)["_meta"]["plexus"]["key"], "k1");
+        assert_eq!(said(&second, Kind::RunStatus)["key"], "k2");
         // Running, queued, queued.
         assert_eq!(again(&mut bench, "k1"), (first.clone(), 0, None));
         assert_eq!(again(&mut bench, "k2"), (second.clone(), 1, None));
