@@ -44,7 +44,7 @@ impl Ctx {
     pub(super) fn call(self, method: &str, id: Box<RawValue>, params: Option<&RawValue>) -> Result<Later, Failure> {
         Ok(match method {
             "session/list" => now(self.list(&parse(params)?)?),
-            "session/new" => self.new_session(parse(params)?)?,
+            "session/new" => self.new_session(id, parse(params)?)?,
             "session/load" => self.attach(id, Way::Load, parse(params)?)?,
             "session/resume" => self.attach(id, Way::Resume, parse(params)?)?,
             "session/attach" => self.attach(id, Way::Attach, parse(params)?)?,
@@ -146,11 +146,15 @@ impl Ctx {
         })
     }
 
-    fn new_session(self, wants: NewSession) -> Result<Later, Failure> {
+    fn new_session(self, id: Box<RawValue>, wants: NewSession) -> Result<Later, Failure> {
         if !wants.cwd.starts_with('/') {
             return Err(Failure::params("`cwd` must be an absolute path"));
         }
         let plexus = wants.meta.and_then(|meta| meta.plexus).unwrap_or_default();
+        if let Some(session_id) = plexus.session_id {
+            let there = Attach { session_id, role: None, history_policy: None, client_info: None, meta: None };
+            return self.attach(id, Way::Join, there);
+        }
         let runtime_id = self.choose(plexus.runtime_id.or_else(|| self.runtime.clone()))?;
         let permit = self.caller.permit::<Prompt>(Target::Runtime(&runtime_id))?;
         self.shared.with(|tables| full(tables))?;
@@ -160,7 +164,8 @@ impl Ctx {
             let session = self.state.directory.open_session(&permit, open).await?;
             let id = session.session_id.clone();
             let settings = self.settings(&id).await?;
-            let mut meta = json!({ "runtime_id": session.runtime_id, "dialect": session.dialect });
+            let cursor = self.state.directory.log().cursor(Position::START);
+            let mut meta = json!({ "runtime_id": session.runtime_id, "dialect": session.dialect, "cursor": cursor });
             if servers > 0 {
                 meta["mcp_servers"] = "not passed on: the agent has those of its own configuration".into();
             }
@@ -170,6 +175,7 @@ impl Ctx {
                 after: Position::START,
                 live_at: Position::START,
                 owed: None,
+                resumed: false,
                 told_ends: self.can().attach,
             };
             self.shared.enter(&id, entry)?;
@@ -192,7 +198,7 @@ impl Ctx {
             (Some(after), ..) => {
                 After::Cursor(after.parse().map_err(|error| Failure::from(Problem::bad_cursor(error)))?)
             }
-            (None, Way::Load, _) | (None, Way::Attach, HistoryPolicy::Full) => After::Oldest,
+            (None, Way::Load | Way::Join, _) | (None, Way::Attach, HistoryPolicy::Full) => After::Oldest,
             (None, ..) => After::Now,
         };
         self.shared.with(|tables| room(tables, &session.session_id))?;
@@ -214,7 +220,8 @@ impl Ctx {
             let settings = self.settings(&name).await?;
             let mut meta = json!({
                 "runtime_id": session.runtime_id, "dialect": session.dialect, "state": session.state,
-                "cursor": log.cursor(attach.head),
+                // Up to where everything is told when this comes.
+                "cursor": log.cursor(if way == Way::Join { attach.after } else { attach.head }),
             });
             if attach.oldest > attach.after && after == After::Oldest {
                 meta["trimmed"] = log.cursor(attach.oldest).to_string().into();
@@ -231,17 +238,23 @@ impl Ctx {
             } else {
                 self.come(&name, false, role, None);
             }
-            let response = shape::response(id.get(), Ok(&with_settings(&result, &settings)));
+            if way == Way::Join {
+                result["sessionId"] = json!(name);
+            }
+            let result = with_settings(&result, &settings);
+            // Who thinks that it opens a session hears its name before anything of it: nothing is told before this is.
+            let joins = way == Way::Join;
             let entry = Entry {
                 role,
                 asks: way != Way::Attach || policy != HistoryPolicy::None,
                 after: attach.after,
                 live_at: attach.head,
-                owed: Some(response),
+                owed: (!joins).then(|| shape::response(id.get(), Ok(&result))),
+                resumed: matches!(after, After::Cursor(_)),
                 told_ends: way == Way::Attach || self.can().attach,
             };
             self.shared.enter(&name, entry)?;
-            Ok(None)
+            Ok(joins.then_some(result))
         }))
     }
 
@@ -314,7 +327,15 @@ impl Ctx {
         if !self.shared.with(|tables| tables.places.contains_key(&session)) {
             let head = self.state.directory.log().head();
             let told_ends = self.can().attach;
-            let entry = Entry { role: Role::Controller, asks: true, after: head, live_at: head, owed: None, told_ends };
+            let entry = Entry {
+                role: Role::Controller,
+                asks: true,
+                after: head,
+                live_at: head,
+                owed: None,
+                resumed: false,
+                told_ends,
+            };
             self.shared.enter(&session, entry)?;
             self.come(&session, false, Role::Controller, None);
         }
@@ -592,6 +613,8 @@ enum Way {
     Load,
     Resume,
     Attach,
+    /// By `session/new`.
+    Join,
 }
 
 fn observer() -> Failure {
@@ -695,6 +718,8 @@ struct NewSession {
 #[serde(default)]
 struct Opens {
     runtime_id: Option<RuntimeId>,
+    /// Not a new one: this one, with its past told after the response.
+    session_id: Option<SessionId>,
     title: Option<String>,
 }
 

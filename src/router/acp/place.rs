@@ -52,6 +52,8 @@ pub(super) struct Entry {
     pub(super) live_at: Position,
     /// The response to be given once the past is told; kept for a stream that comes back from before it.
     pub(super) owed: Option<Vec<u8>>,
+    /// Whether it comes back, so that it may have been asked before what ended meanwhile.
+    pub(super) resumed: bool,
     /// Whether the ends of requests are told as RFD #533 has it.
     pub(super) told_ends: bool,
 }

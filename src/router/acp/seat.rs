@@ -278,6 +278,9 @@ impl Seat {
         self.mine(|place, can| {
             let told_ends = place.entry.told_ends;
             let Some(asked) = place.asked.iter_mut().find(|asked| asked.id == id && asked.over.is_none()) else {
+                if place.entry.resumed && event.position <= place.entry.live_at {
+                    messages.push(question::retracted(&id));
+                }
                 return;
             };
             asked.over = Some(event.position);
