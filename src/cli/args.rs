@@ -42,6 +42,8 @@ pub(crate) enum Command {
     Search(Search),
     /// The page in the browser, signed in by a one-time code
     Open(Open),
+    /// Serve a session on stdio: an editor or a terminal UI starts this as if it were the agent
+    Bridge(super::bridge::Bridge),
     /// Stop a runtime
     Stop(Stop),
     /// What works, what does not, and the fix
@@ -267,6 +269,9 @@ mod tests {
     fn what_is_right_parses_and_what_is_wrong_is_a_usage_error() {
         let right = [
             "serve",
+            "bridge acp",
+            "bridge acp --session last",
+            "bridge acp --runtime demo",
             "serve -c x.toml --listen 127.0.0.1:0 --open",
             "run demo",
             "run demo --prompt hi --cwd /tmp --id d",

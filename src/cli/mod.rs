@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 mod args;
+mod bridge;
 mod client;
 mod commands;
 pub(crate) mod demo;
@@ -109,6 +110,7 @@ fn start(command: Command) -> Outcome {
             Command::Export(args) => export::export(args).await,
             Command::Search(args) => commands::search(args).await,
             Command::Open(args) => commands::open(args).await,
+            Command::Bridge(args) => bridge::bridge(args).await,
             Command::Stop(args) => commands::stop(args).await,
             Command::Doctor(args) => doctor::doctor(args).await,
             // Handled before there was a runtime.

@@ -20,15 +20,15 @@ use super::{Failure, NOT_PERMITTED};
 /// Longest message taken, in bytes: an event can be as long as a runtime's longest line, and is wrapped.
 const MESSAGE_MAX: usize = 1 << 30;
 /// How long connecting and the first answers may take.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 /// The first pause before coming back; it doubles.
-const BACKOFF: Duration = Duration::from_millis(200);
+pub(super) const BACKOFF: Duration = Duration::from_millis(200);
 /// The longest pause before coming back.
-const BACKOFF_MAX: Duration = Duration::from_secs(5);
+pub(super) const BACKOFF_MAX: Duration = Duration::from_secs(5);
 /// What was heard and not yet taken, in messages; then the socket is not read, and the gateway waits.
 const AHEAD: usize = 256;
 /// Close codes after which coming back is no use: the token was revoked, or may not do this.
-const DO_NOT_COME_BACK: [u16; 2] = [4001, 4003];
+pub(super) const DO_NOT_COME_BACK: [u16; 2] = [4001, 4003];
 
 /// Where to begin.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -251,17 +251,25 @@ impl Follower {
     }
 }
 
-enum Connect {
+/// Why there is no connection.
+pub(super) enum Connect {
+    /// It may be there later.
     Lost(String),
+    /// Trying again is no use.
     Failed(anyhow::Error),
 }
 
 async fn connect(client: &Client) -> Result<WebSocketStream<TcpStream>, Connect> {
+    connect_to(client, "/v1/ws").await
+}
+
+/// A WebSocket to the gateway, as the local administrator.
+pub(super) async fn connect_to(client: &Client, path: &str) -> Result<WebSocketStream<TcpStream>, Connect> {
     let lost = |why: std::io::Error| Connect::Lost(why.to_string());
     let authority = client.url().strip_prefix("http://").context("the gateway's address is no http:// address");
     let authority = authority.map_err(Connect::Failed)?;
     let mut request =
-        format!("ws://{authority}/v1/ws").into_client_request().map_err(|why| Connect::Failed(why.into()))?;
+        format!("ws://{authority}{path}").into_client_request().map_err(|why| Connect::Failed(why.into()))?;
     let token =
         format!("Bearer {}", client.token()).parse().context("the token file is damaged").map_err(Connect::Failed)?;
     request.headers_mut().insert("authorization", token);
@@ -271,7 +279,7 @@ async fn connect(client: &Client) -> Result<WebSocketStream<TcpStream>, Connect>
     match tokio_tungstenite::client_async_with_config(request, socket, Some(config)).await {
         Ok((ws, _)) => Ok(ws),
         Err(Error::Http(answer)) if matches!(answer.status().as_u16(), 401 | 403) => {
-            let message = format!("following: the gateway answered {}; is PLEXUS_HOME right?", answer.status());
+            let message = format!("connecting: the gateway answered {}; is PLEXUS_HOME right?", answer.status());
             Err(Connect::Failed(Failure::new(NOT_PERMITTED, message).into()))
         }
         Err(why) => Err(Connect::Lost(why.to_string())),

@@ -1,0 +1,719 @@
+//! What passes, by tables, and against a gateway in memory that dies at any moment; one file, for one bench.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::collections::{BTreeMap, VecDeque};
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::passing::{Out, Passing};
+use super::{LINE_MAX, Line, next_line};
+
+fn sent(lines: &mut VecDeque<String>) -> Vec<Value> {
+    lines.drain(..).map(|line| serde_json::from_str(&line).unwrap()).collect()
+}
+
+/// A bridge, and everything that it says.
+struct Bench {
+    passing: Passing,
+    out: Out,
+}
+
+impl Bench {
+    fn new(join: Option<&str>, runtime: Option<&str>) -> Self {
+        let passing = Passing::new("b".into(), join.map(Into::into), runtime.map(Into::into));
+        let mut bench = Self { passing, out: Out::default() };
+        bench.passing.up(&mut bench.out);
+        bench
+    }
+
+    /// One in a session, with everything said so far forgotten.
+    fn in_session() -> Self {
+        let mut bench = Self::new(None, None);
+        bench.editor(json!({"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}));
+        bench.gateway(json!({"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}));
+        let new = json!({"cwd":"/w","mcpServers":[]});
+        bench.editor(json!({"jsonrpc":"2.0","id":1,"method":"session/new","params":new}));
+        bench.gateway(json!({"jsonrpc":"2.0","id":1,"result":{"sessionId":"s_1"}}));
+        bench.out = Out::default();
+        bench
+    }
+
+    fn editor(&mut self, message: Value) -> Vec<Value> {
+        self.passing.editor(&message.to_string(), &mut self.out);
+        sent(&mut self.out.gateway)
+    }
+
+    fn gateway(&mut self, message: Value) -> Vec<Value> {
+        self.passing.gateway(&message.to_string(), &mut self.out);
+        sent(&mut self.out.editor)
+    }
+
+    fn chunk(&mut self, cursor: &str) -> Vec<Value> {
+        self.gateway(json!({"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s_1",
+            "update":{"sessionUpdate":"agent_message_chunk"},"_meta":{"plexus":{"cursor":cursor}}}}))
+    }
+
+    fn prompt(&mut self, id: u64) -> Value {
+        let params = json!({"sessionId":"s_1","prompt":[{"type":"text","text":"x"}]});
+        self.editor(json!({"jsonrpc":"2.0","id":id,"method":"session/prompt","params":params})).remove(0)
+    }
+
+    fn ask(&mut self, id: &str) -> Vec<Value> {
+        self.gateway(json!({"jsonrpc":"2.0","id":id,"method":"session/request_permission","params":
+            {"sessionId":"s_1","options":[],"_meta":{"plexus":{"request_id":id,"cursor":"e:9"}}}}))
+    }
+
+    fn down(&mut self) -> Vec<Value> {
+        self.passing.down(&mut self.out);
+        sent(&mut self.out.editor)
+    }
+
+    /// Another connection; the gateway takes the editor back into everything. What was asked of it then.
+    fn back(&mut self) -> Vec<Value> {
+        self.passing.up(&mut self.out);
+        let hello = sent(&mut self.out.gateway).remove(0);
+        assert_eq!((&hello["method"], &hello["params"]["protocolVersion"]), (&json!("initialize"), &json!(1)));
+        assert!(!self.passing.through(), "the editor waits");
+        self.gateway(json!({"jsonrpc":"2.0","id":hello["id"],"result":{}}));
+        let resume = sent(&mut self.out.gateway).remove(0);
+        assert_eq!(resume["method"], "session/resume");
+        assert!(!self.passing.through());
+        assert!(self.gateway(json!({"jsonrpc":"2.0","id":resume["id"],"result":{}})).is_empty(), "swallowed");
+        assert!(self.passing.through());
+        std::iter::once(resume).chain(sent(&mut self.out.gateway)).collect()
+    }
+}
+
+#[test]
+fn what_passes_is_left_as_it_is() {
+    let mut bench = Bench::in_session();
+    let line = r#"{ "jsonrpc":"2.0", "method":"_agent/thing","params":{"n":1.50,"z":[1e3],"a":"\u00e9"} }"#;
+    bench.passing.editor(line, &mut bench.out);
+    assert_eq!(bench.out.gateway.pop_front().as_deref(), Some(line));
+    let line = r#"{"jsonrpc":"2.0","method":"session/update","params":{"z":9007199254740993,"a":1.10}}"#;
+    bench.passing.gateway(line, &mut bench.out);
+    assert_eq!(bench.out.editor.pop_front().as_deref(), Some(line));
+    // A message of several lines is one line for an editor.
+    bench.passing.gateway("{\"jsonrpc\":\"2.0\",\n\"method\":\"x\"}", &mut bench.out);
+    assert_eq!(bench.out.editor.pop_front().as_deref(), Some("{\"jsonrpc\":\"2.0\", \"method\":\"x\"}"));
+    // Parameters of a request stay as they were written, too.
+    let line = r#"{"jsonrpc":"2.0","id":"q","method":"session/set_mode","params":{"sessionId":"s_1","x":1.0}}"#;
+    bench.passing.editor(line, &mut bench.out);
+    assert_eq!(bench.out.gateway.pop_front().as_deref(), Some(line));
+}
+
+#[test]
+fn a_prompt_gets_a_key_and_keeps_the_rest() {
+    let mut bench = Bench::in_session();
+    let prompt = bench.prompt(2);
+    assert_eq!((&prompt["id"], &prompt["params"]["_meta"]["plexus"]["key"]), (&json!(2), &json!("b.1")));
+    let params = json!({"sessionId":"s_1","prompt":[],"_meta":{"own":1,"plexus":{"key":"mine","x":2}}});
+    let prompt = bench.editor(json!({"jsonrpc":"2.0","id":3,"method":"session/prompt","params":params}));
+    assert_eq!(prompt[0]["params"], params, "an editor's own key stands");
+}
+
+#[test]
+fn a_new_session_joins_the_one_that_was_named_once() {
+    let mut bench = Bench::new(Some("s_9"), Some("gemini"));
+    let new = |id: u64| json!({"jsonrpc":"2.0","id":id,"method":"session/new","params":{"cwd":"/w","mcpServers":[]}});
+    let asked = bench.editor(new(1)).remove(0);
+    assert_eq!(asked["params"]["_meta"], json!({"plexus":{"session_id":"s_9"}}));
+    // It failed: the next one may join.
+    bench.gateway(json!({"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"no"}}));
+    assert_eq!(bench.editor(new(2))[0]["params"]["_meta"]["plexus"]["session_id"], "s_9");
+    bench.gateway(json!({"jsonrpc":"2.0","id":2,"result":{"sessionId":"s_9"}}));
+    assert_eq!(bench.editor(new(3))[0]["params"]["_meta"], json!({"plexus":{"runtime_id":"gemini"}}));
+}
+
+#[test]
+fn after_an_absence_everything_is_said_again_once() {
+    let mut bench = Bench::in_session();
+    let prompt = bench.prompt(2);
+    bench.chunk("e:5");
+    bench.chunk("e:6");
+    assert!(bench.down().is_empty(), "the prompt still waits");
+    let said = bench.back();
+    assert_eq!(said[0]["params"]["_meta"]["plexus"]["after"], "e:6");
+    assert_eq!((&said[0]["params"]["cwd"], &said[0]["params"]["sessionId"]), (&json!("/w"), &json!("s_1")));
+    assert_eq!(said[1..], [prompt], "under the same key and id");
+    let end = json!({"jsonrpc":"2.0","id":2,"result":{"stopReason":"end_turn"}});
+    assert_eq!(bench.gateway(end.clone()), [end]);
+    bench.down();
+    assert_eq!(bench.back().len(), 1, "nothing waits any more");
+}
+
+#[test]
+fn an_editor_sees_its_own_words_once() {
+    let mut bench = Bench::in_session();
+    bench.prompt(2);
+    let echo = |key: &str| {
+        json!({"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s_1",
+        "update":{"sessionUpdate":"user_message_chunk","_meta":{"plexus":{"key":key}}},"_meta":{"plexus":{"cursor":"e:4"}}}})
+    };
+    bench.down();
+    bench.back();
+    assert!(bench.gateway(echo("b.1")).is_empty());
+    assert_eq!(bench.gateway(echo("b.2")).len(), 1, "another's words");
+    bench.down();
+    assert_eq!(bench.back()[0]["params"]["_meta"]["plexus"]["after"], "e:4", "what is left out counts as seen");
+}
+
+#[test]
+fn a_cancel_is_said_again_by_the_prompts_own_name() {
+    for (method, params) in
+        [("session/cancel", json!({"sessionId":"s_1"})), ("$/cancel_request", json!({"requestId":2}))]
+    {
+        let mut bench = Bench::in_session();
+        bench.prompt(2);
+        bench.editor(json!({"jsonrpc":"2.0","method":method,"params":params}));
+        bench.down();
+        let said = bench.back();
+        assert_eq!(said[1]["method"], "session/prompt");
+        let cancel = json!({"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":2}});
+        assert_eq!(said[2..], [cancel]);
+    }
+}
+
+#[test]
+fn what_may_have_been_done_and_must_not_be_done_twice_is_refused() {
+    for (method, again) in [
+        ("session/list", true),
+        ("session/load", true),
+        ("session/set_mode", true),
+        ("session/set_config_option", true),
+        ("session/new", false),
+        ("session/fork", false),
+        ("_agent/anything", false),
+    ] {
+        let mut bench = Bench::in_session();
+        let params = json!({"cwd":"/w","x":"y"});
+        let asked = bench.editor(json!({"jsonrpc":"2.0","id":"r","method":method,"params":params}));
+        let refused = bench.down();
+        let said = bench.back();
+        if again {
+            assert!(refused.is_empty() && said[1..] == asked, "{method}");
+        } else {
+            assert_eq!(
+                (&refused[0]["id"], &refused[0]["error"]["data"]["code"]),
+                (&json!("r"), &json!("gateway_gone"))
+            );
+            assert_eq!(said.len(), 1, "{method}");
+        }
+    }
+}
+
+#[test]
+fn a_load_that_was_cut_goes_on_where_it_was() {
+    let mut bench = Bench::in_session();
+    let params = json!({"sessionId":"s_2","cwd":"/w","mcpServers":[]});
+    bench.editor(json!({"jsonrpc":"2.0","id":7,"method":"session/load","params":params}));
+    bench.gateway(json!({"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s_2","update":{},
+        "_meta":{"plexus":{"cursor":"e:3"}}}}));
+    bench.down();
+    let said = bench.back();
+    assert_eq!((&said[1]["id"], &said[1]["method"]), (&json!(7), &json!("session/resume")));
+    assert_eq!(said[1]["params"]["_meta"]["plexus"]["after"], "e:3");
+    let end = json!({"jsonrpc":"2.0","id":7,"result":{"modes":null}});
+    assert_eq!(bench.gateway(end.clone()), [end]);
+    bench.down();
+    bench.passing.up(&mut bench.out);
+    let hello = sent(&mut bench.out.gateway).remove(0);
+    bench.gateway(json!({"jsonrpc":"2.0","id":hello["id"],"result":{}}));
+    assert_eq!(sent(&mut bench.out.gateway).len(), 2, "it comes back into both");
+}
+
+#[test]
+fn a_question_is_shown_once_and_answered_once() {
+    let mut bench = Bench::in_session();
+    assert_eq!(bench.ask("q_open").len(), 1);
+    assert_eq!(bench.ask("q_said").len(), 1);
+    assert_eq!(bench.ask("q_gone").len(), 1);
+    let answer = json!({"jsonrpc":"2.0","id":"q_said","result":{"outcome":{"outcome":"selected","optionId":"y"}}});
+    assert_eq!(bench.editor(answer.clone()), [answer.clone()]);
+    bench.down();
+    // Somebody else has answered one meanwhile.
+    bench.passing.up(&mut bench.out);
+    let hello = sent(&mut bench.out.gateway).remove(0);
+    bench.gateway(json!({"jsonrpc":"2.0","id":hello["id"],"result":{}}));
+    let retract = json!({"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":"q_gone"}});
+    assert_eq!(bench.gateway(retract.clone()), [retract.clone()]);
+    assert!(bench.gateway(retract).is_empty(), "once");
+    let unknown = json!({"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":"q_never"}});
+    assert!(bench.gateway(unknown).is_empty());
+    sent(&mut bench.out.gateway);
+    assert!(bench.ask("q_open").is_empty(), "it is before the editor already");
+    assert!(bench.ask("q_said").is_empty(), "the editor has said it");
+    assert_eq!(sent(&mut bench.out.gateway), [answer]);
+    // What an editor says to a question that was taken back, nobody waits for.
+    assert!(bench.editor(json!({"jsonrpc":"2.0","id":"q_gone","error":{"code":-32800,"message":"x"}})).is_empty());
+    let answer = json!({"jsonrpc":"2.0","id":"q_open","result":{}});
+    assert_eq!(bench.editor(answer.clone()), [answer]);
+}
+
+#[test]
+fn what_a_gateway_asks_of_one_connection_ends_with_it() {
+    let mut bench = Bench::in_session();
+    let ask = json!({"jsonrpc":"2.0","id":"c_1","method":"fs/read_text_file","params":{"sessionId":"s_1","path":"/x"}});
+    let first = bench.gateway(ask.clone()).remove(0);
+    assert_ne!(first["id"], "c_1");
+    assert_eq!(bench.down(), [json!({"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":first["id"]}})]);
+    bench.back();
+    let second = bench.gateway(ask).remove(0);
+    assert_ne!(first["id"], second["id"], "the next gateway counts anew");
+    assert!(bench.editor(json!({"jsonrpc":"2.0","id":first["id"],"result":{"content":"old"}})).is_empty());
+    let answer = bench.editor(json!({"jsonrpc":"2.0","id":second["id"],"result":{"content":"new"}}));
+    assert_eq!(answer, [json!({"jsonrpc":"2.0","id":"c_1","result":{"content":"new"}})]);
+}
+
+#[test]
+fn a_cursor_that_is_good_no_more_is_said_and_the_session_goes_on() {
+    let mut bench = Bench::in_session();
+    bench.chunk("e:5");
+    bench.ask("q_1");
+    bench.down();
+    bench.passing.up(&mut bench.out);
+    let hello = sent(&mut bench.out.gateway).remove(0);
+    bench.gateway(json!({"jsonrpc":"2.0","id":hello["id"],"result":{}}));
+    let resume = sent(&mut bench.out.gateway).remove(0);
+    let error = json!({"code":-32602,"message":"trimmed"});
+    let told = bench.gateway(json!({"jsonrpc":"2.0","id":resume["id"],"error":error}));
+    assert_eq!(told[0]["method"], "$/cancel_request", "whatever is open is asked anew");
+    assert!(bench.out.aside[0].contains("trimmed"));
+    let resume = sent(&mut bench.out.gateway).remove(0);
+    assert_eq!(resume["params"].get("_meta"), None);
+    assert!(!bench.passing.through());
+    bench.gateway(json!({"jsonrpc":"2.0","id":resume["id"],"result":{"_meta":{"plexus":{"cursor":"f:1"}}}}));
+    assert!(bench.passing.through());
+    assert_eq!(bench.ask("q_1").len(), 1);
+}
+
+#[test]
+fn lines_that_are_none_are_answered() {
+    let mut bench = Bench::in_session();
+    for (line, code) in
+        [("{", -32700), ("[]", -32600), (r#"[1,"session/new"]"#, -32600), (r#"{"jsonrpc":"2.0"}"#, -32600)]
+    {
+        bench.passing.editor(line, &mut bench.out);
+        let said = sent(&mut bench.out.editor);
+        assert_eq!((&said[0]["id"], &said[0]["error"]["code"]), (&Value::Null, &json!(code)), "{line}");
+    }
+    for (beginning, id) in [
+        (&br#"{"jsonrpc":"2.0","id":7,"method":"session/prompt","params":{"a":"#[..], json!(7)),
+        (br#"{"jsonrpc":"2.0", "id" : "a\"b" , "method":"x","params":""#, json!("a\"b")),
+        (br#"{"params":{"id":3"#, Value::Null),
+        (b"\xff", Value::Null),
+    ] {
+        Passing::too_long(beginning, 5, &mut bench.out);
+        assert_eq!(sent(&mut bench.out.editor)[0]["id"], id);
+    }
+    assert!(bench.out.gateway.is_empty());
+    bench.prompt(2);
+    assert!(bench.editor(json!({"jsonrpc":"2.0","id":2,"method":"session/list"})).is_empty());
+    assert_eq!(sent(&mut bench.out.editor)[0]["error"]["data"]["code"], "busy", "one answer for an id");
+}
+
+#[tokio::test]
+async fn lines_are_cut_and_bounded() {
+    let mut text = b"one\r\n\n  \ntwo\n".to_vec();
+    text.extend(vec![b'x'; LINE_MAX + 1]);
+    text.extend(b"\nthree");
+    let mut input = tokio::io::BufReader::with_capacity(64 << 10, &text[..]);
+    let mut lines = Vec::new();
+    while let Some(line) = next_line(&mut input, LINE_MAX).await.unwrap() {
+        lines.push(line);
+    }
+    let whole = |text: &[u8]| Line::Whole(text.to_vec());
+    assert_eq!(lines.len(), 4);
+    assert_eq!((&lines[0], &lines[1], &lines[3]), (&whole(b"one\r"), &whole(b"two"), &whole(b"three")));
+    assert!(matches!(&lines[2], Line::TooLong(beginning) if beginning.len() == super::BEGINNING));
+}
+
+// === a gateway in memory ===
+
+/// What happens.
+#[derive(Clone, Debug)]
+enum Op {
+    /// The editor prompts: the run says so many things, and asks in between.
+    Prompt(u8, bool),
+    Cancel,
+    /// The agent does its next thing.
+    Work,
+    /// A message of the bridge's arrives at the gateway.
+    Hear,
+    /// A message of the gateway's arrives at the bridge.
+    Tell,
+    /// The editor answers the oldest question that it has before it.
+    Answer,
+    /// Somebody else answers the oldest question that is open.
+    Elsewhere,
+    Die,
+    Rise,
+}
+
+fn ops() -> impl Strategy<Value = Vec<Op>> {
+    let op = prop_oneof![
+        2 => (0u8..4, any::<bool>()).prop_map(|(words, asks)| Op::Prompt(words, asks)),
+        1 => Just(Op::Cancel),
+        6 => Just(Op::Work),
+        8 => Just(Op::Hear),
+        10 => Just(Op::Tell),
+        2 => Just(Op::Answer),
+        1 => Just(Op::Elsewhere),
+        1 => Just(Op::Die),
+        3 => Just(Op::Rise),
+    ];
+    proptest::collection::vec(op, 0..160)
+}
+
+#[derive(Clone, Debug)]
+enum Event {
+    /// The words of the prompt with this key.
+    User(String),
+    Said(String),
+    Asked(String),
+    Resolved(String),
+    Ended(usize, &'static str),
+}
+
+struct Run {
+    key: String,
+    words: u8,
+    asks: bool,
+    question: Option<String>,
+    cancelled: bool,
+    begun: bool,
+    ended: Option<usize>,
+}
+
+/// What the gateway knows of one connection.
+#[derive(Default)]
+struct Conn {
+    /// Up to where the session was told; `None`: it is not in it.
+    told: Option<usize>,
+    live_at: usize,
+    resumed: bool,
+    owed: Option<Value>,
+    prompts: Vec<(Value, usize)>,
+    asked: Vec<(String, bool)>,
+}
+
+#[derive(Default)]
+struct World {
+    log: Vec<Event>,
+    runs: Vec<Run>,
+    open: VecDeque<String>,
+    count: usize,
+    conn: Option<Conn>,
+    to_gateway: VecDeque<Value>,
+    to_bridge: VecDeque<Value>,
+    // The editor.
+    text: String,
+    waiting: BTreeMap<u64, String>,
+    ends: BTreeMap<u64, usize>,
+    shown: BTreeMap<String, usize>,
+    before: VecDeque<String>,
+    next: u64,
+    plans: BTreeMap<String, (u8, bool)>,
+}
+
+fn ended(id: &Value, how: &str, at: usize) -> Value {
+    let meta = json!({"plexus":{"cursor":format!("e:{at}")}});
+    json!({"jsonrpc":"2.0","id":id,"result":{"stopReason":how,"_meta":meta}})
+}
+
+impl World {
+    fn resolve(&mut self, id: &str) {
+        if let Some(place) = self.open.iter().position(|open| open == id) {
+            self.open.remove(place);
+            self.log.push(Event::Resolved(id.into()));
+        }
+    }
+
+    fn end(&mut self, n: usize, how: &'static str) {
+        if let Some(question) = self.runs[n].question.clone() {
+            self.resolve(&question);
+        }
+        self.log.push(Event::Ended(n, how));
+        self.runs[n].ended = Some(self.log.len());
+    }
+
+    fn work(&mut self) {
+        let Some(n) = self.runs.iter().position(|run| run.ended.is_none()) else { return };
+        if !self.runs[n].begun {
+            self.runs[n].begun = true;
+            return self.log.push(Event::User(self.runs[n].key.clone()));
+        }
+        if self.runs[n].cancelled {
+            return self.end(n, "cancelled");
+        }
+        let run = &mut self.runs[n];
+        if run.question.as_ref().is_some_and(|question| self.open.contains(question)) {
+            return;
+        }
+        self.count += 1;
+        if run.asks && run.question.is_none() {
+            let id = format!("q_{}", self.count);
+            run.question = Some(id.clone());
+            self.open.push_back(id.clone());
+            self.log.push(Event::Asked(id));
+        } else if run.words > 0 {
+            run.words -= 1;
+            self.log.push(Event::Said(format!("<{}>", self.count)));
+        } else {
+            self.end(n, "end_turn");
+        }
+    }
+
+    /// The gateway takes one message of the bridge's.
+    fn hear(&mut self) {
+        let (Some(message), Some(conn)) = (self.to_gateway.pop_front(), &mut self.conn) else { return };
+        let (id, params) = (message["id"].clone(), &message["params"]);
+        match message["method"].as_str() {
+            Some("initialize") => self.to_bridge.push_back(json!({"jsonrpc":"2.0","id":id,"result":{}})),
+            Some("session/new") => {
+                conn.told = Some(0);
+                self.to_bridge.push_back(json!({"jsonrpc":"2.0","id":id,"result":{"sessionId":"s_1",
+                    "_meta":{"plexus":{"cursor":"e:0"}}}}));
+            }
+            Some("session/resume") => {
+                let after = params["_meta"]["plexus"]["after"].as_str();
+                conn.resumed = after.is_some();
+                conn.live_at = self.log.len();
+                conn.told = Some(after.map_or(self.log.len(), |after| after[2..].parse().unwrap()));
+                let cursor = format!("e:{}", self.log.len());
+                conn.owed = Some(json!({"jsonrpc":"2.0","id":id,"result":{"_meta":{"plexus":{"cursor":cursor}}}}));
+            }
+            Some("session/prompt") => {
+                let key = params["_meta"]["plexus"]["key"].as_str().unwrap();
+                let known = self.runs.iter().position(|run| run.key == key);
+                let n = known.unwrap_or_else(|| {
+                    let (words, asks) = self.plans[params["prompt"][0]["text"].as_str().unwrap()];
+                    let run = Run {
+                        key: key.into(),
+                        words,
+                        asks,
+                        question: None,
+                        cancelled: false,
+                        begun: false,
+                        ended: None,
+                    };
+                    self.runs.push(run);
+                    self.runs.len() - 1
+                });
+                match self.runs[n].ended {
+                    Some(at) if conn.told.is_some_and(|told| at <= told) => {
+                        let Event::Ended(_, how) = self.log[at - 1] else { panic!() };
+                        self.to_bridge.push_back(ended(&id, how, at));
+                    }
+                    _ => conn.prompts.push((id, n)),
+                }
+            }
+            Some("session/cancel") => {
+                for (_, n) in &conn.prompts {
+                    self.runs[*n].cancelled = true;
+                }
+            }
+            Some("$/cancel_request") => {
+                for (_, n) in conn.prompts.iter().filter(|(id, _)| *id == params["requestId"]) {
+                    self.runs[*n].cancelled = true;
+                }
+            }
+            Some(other) => panic!("{other}"),
+            None => {
+                let id = id.as_str().unwrap().to_owned();
+                // An answer counts wherever it was asked: by another connection, too.
+                conn.asked.iter_mut().filter(|(asked, _)| *asked == id).for_each(|(_, answered)| *answered = true);
+                self.resolve(&id);
+            }
+        }
+    }
+
+    /// The gateway says what comes next.
+    fn say(&mut self) {
+        let Some(conn) = &mut self.conn else { return };
+        let Some(told) = conn.told else { return };
+        let ask = |id: &str, at: usize| {
+            json!({"jsonrpc":"2.0","id":id,"method":"session/request_permission","params":{"sessionId":"s_1",
+                "_meta":{"plexus":{"request_id":id,"cursor":format!("e:{at}")}}}})
+        };
+        if told >= conn.live_at
+            && let Some(owed) = conn.owed.take()
+        {
+            self.to_bridge.push_back(owed);
+            for id in &self.open {
+                let opened = self.log.iter().position(|event| matches!(event, Event::Asked(asked) if asked == id));
+                if opened.is_some_and(|at| at < conn.live_at) {
+                    conn.asked.push((id.clone(), false));
+                    self.to_bridge.push_back(ask(id, conn.live_at));
+                }
+            }
+            return;
+        }
+        let Some(event) = self.log.get(told).cloned() else { return };
+        let at = told + 1;
+        conn.told = Some(at);
+        let update = |update: Value| {
+            json!({"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s_1","update":update,
+                "_meta":{"plexus":{"cursor":format!("e:{at}")}}}})
+        };
+        match event {
+            Event::User(key) => {
+                let own = at > conn.live_at && conn.prompts.iter().any(|(_, n)| self.runs[*n].key == key);
+                if !own {
+                    let meta = json!({"plexus":{"key":key}});
+                    self.to_bridge.push_back(update(json!({"sessionUpdate":"user_message_chunk","_meta":meta})));
+                }
+            }
+            Event::Said(words) => self.to_bridge.push_back(update(
+                json!({"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":words}}),
+            )),
+            Event::Asked(id) if at > conn.live_at && self.open.contains(&id) => {
+                conn.asked.push((id.clone(), false));
+                self.to_bridge.push_back(ask(&id, at));
+            }
+            Event::Asked(_) => {}
+            Event::Resolved(id) => {
+                let asked = conn.asked.iter().find(|(asked, _)| *asked == id);
+                let unknown = asked.is_none() && conn.resumed && at <= conn.live_at;
+                if asked.is_some_and(|(_, answered)| !answered) || unknown {
+                    let params = json!({"requestId":id});
+                    self.to_bridge.push_back(json!({"jsonrpc":"2.0","method":"$/cancel_request","params":params}));
+                }
+            }
+            Event::Ended(n, how) => {
+                conn.prompts.retain(|(id, of)| {
+                    if *of == n {
+                        self.to_bridge.push_back(ended(id, how, at));
+                    }
+                    *of != n
+                });
+            }
+        }
+    }
+
+    /// The editor takes what the bridge says.
+    fn read(&mut self, out: &mut Out) {
+        self.to_gateway.extend(sent(&mut out.gateway));
+        for message in sent(&mut out.editor) {
+            match message["method"].as_str() {
+                Some("session/update") => {
+                    assert_eq!(message["params"]["update"]["sessionUpdate"], "agent_message_chunk", "its own words");
+                    self.text.push_str(message["params"]["update"]["content"]["text"].as_str().unwrap());
+                }
+                Some("session/request_permission") => {
+                    let id = message["id"].as_str().unwrap().to_owned();
+                    *self.shown.entry(id.clone()).or_default() += 1;
+                    self.before.push_back(id);
+                }
+                Some("$/cancel_request") => {
+                    let id = message["params"]["requestId"].as_str().unwrap();
+                    assert!(self.before.contains(&id.to_owned()), "{id} was taken back, and is not there");
+                    self.before.retain(|before| before != id);
+                }
+                Some(other) => panic!("{other}"),
+                None => {
+                    let id = message["id"].as_u64().unwrap();
+                    assert!(message.get("error").is_none(), "{message}");
+                    *self.ends.entry(id).or_default() += 1;
+                    self.waiting.remove(&id);
+                }
+            }
+        }
+    }
+}
+
+fn play(ops: Vec<Op>) {
+    let (mut world, mut out) = (World::default(), Out::default());
+    let mut passing = Passing::new("b".into(), None, None);
+    world.conn = Some(Conn::default());
+    passing.up(&mut out);
+    passing.editor(r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}"#, &mut out);
+    passing.editor(r#"{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/"}}"#, &mut out);
+    world.next = 2;
+    world.read(&mut out);
+    for _ in 0..2 {
+        world.hear();
+        let message = world.to_bridge.pop_front().unwrap();
+        passing.gateway(&message.to_string(), &mut out);
+    }
+    world.read(&mut out);
+    let mut prompts = 0;
+    let mut step = |op: Op, world: &mut World, passing: &mut Passing, out: &mut Out| {
+        match op {
+            Op::Prompt(words, asks) if passing.through() => {
+                let (id, text) = (world.next, format!("plan {}", world.next));
+                world.next += 1;
+                prompts += 1;
+                world.plans.insert(text.clone(), (words, asks));
+                world.waiting.insert(id, text.clone());
+                let params = json!({"sessionId":"s_1","prompt":[{"type":"text","text":text}]});
+                let line = json!({"jsonrpc":"2.0","id":id,"method":"session/prompt","params":params});
+                passing.editor(&line.to_string(), out);
+            }
+            Op::Cancel if passing.through() => {
+                passing.editor(r#"{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s_1"}}"#, out);
+            }
+            Op::Work => world.work(),
+            Op::Hear => world.hear(),
+            Op::Tell => {
+                if world.to_bridge.is_empty() {
+                    world.say();
+                }
+                if let Some(message) = world.to_bridge.pop_front() {
+                    passing.gateway(&message.to_string(), out);
+                }
+            }
+            Op::Answer if passing.through() => {
+                if let Some(id) = world.before.pop_front() {
+                    passing.editor(&json!({"jsonrpc":"2.0","id":id,"result":{}}).to_string(), out);
+                }
+            }
+            Op::Elsewhere => {
+                if let Some(id) = world.open.front().cloned() {
+                    world.resolve(&id);
+                }
+            }
+            Op::Die if world.conn.is_some() => {
+                world.conn = None;
+                world.to_gateway.clear();
+                world.to_bridge.clear();
+                passing.down(out);
+            }
+            Op::Rise if world.conn.is_none() => {
+                world.conn = Some(Conn::default());
+                passing.up(out);
+            }
+            _ => {}
+        }
+        world.read(out);
+    };
+    for op in ops {
+        step(op, &mut world, &mut passing, &mut out);
+    }
+    for _ in 0..2000 {
+        for op in [Op::Rise, Op::Hear, Op::Tell, Op::Answer, Op::Work] {
+            step(op, &mut world, &mut passing, &mut out);
+        }
+    }
+    assert!(world.waiting.is_empty(), "prompts without an answer: {:?}", world.waiting);
+    assert!(world.ends.values().all(|count| *count == 1), "answered twice: {:?}", world.ends);
+    assert_eq!(world.runs.len(), prompts, "each prompt is one run");
+    assert!(world.shown.values().all(|count| *count == 1), "shown twice: {:?}", world.shown);
+    assert!(world.before.is_empty() && world.open.is_empty(), "{:?} {:?}", world.before, world.open);
+    let said: String = world
+        .log
+        .iter()
+        .filter_map(|event| if let Event::Said(words) = event { Some(words.as_str()) } else { None })
+        .collect();
+    assert_eq!(world.text, said, "all that was said, once, in order");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whenever_the_gateway_dies_the_editor_sees_one_unbroken_talk(ops in ops()) {
+        play(ops);
+    }
+}
