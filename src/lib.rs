@@ -158,6 +158,7 @@ impl Gateway {
             stop: stopping,
             limits: router::GateLimits::default(),
             rooms: router::acp::Rooms::default(),
+            connections: router::acp::Connections::default(),
             fans: router::fanout::Fans::over(&directory, router::fanout::STALL),
             directory,
             auth,

@@ -70,6 +70,8 @@ pub struct AppState {
     pub limits: GateLimits,
     /// Who is in which session by ACP.
     pub rooms: acp::Rooms,
+    /// ACP over HTTP: what lives between a client's requests.
+    pub connections: acp::Connections,
 }
 
 /// The whole front door as a service, for [`serve`].

@@ -42,6 +42,20 @@ shapes! {
         created_at: String,
         updated_at: String,
     }
+    /// A JSON-RPC message of ACP: a request, a notification or a response.
+    AcpMessage {
+        /// `2.0`
+        jsonrpc: String,
+        #[schema(value_type = Object)]
+        id: Option<Value>,
+        method: Option<String>,
+        #[schema(value_type = Object)]
+        params: Option<Value>,
+        #[schema(value_type = Object)]
+        result: Option<Value>,
+        #[schema(value_type = Object)]
+        error: Option<Value>,
+    }
     /// A prompt that waits for its turn.
     Queued {
         run_id: String,
@@ -287,6 +301,7 @@ shapes! {
 #[derive(OpenApi)]
 #[openapi(components(schemas(
     Accepted,
+    AcpMessage,
     Answer,
     api::CancelRun,
     Code,
@@ -366,6 +381,8 @@ fn shape(route: &Route<AppState>) -> Option<Shape> {
         ("POST", "/v1/codes") => ("NewCode", "Code", 201, &[]),
         ("POST", "/v1/pair") => ("Pair", "NewToken", 200, &[]),
         ("GET", "/readyz") => ("", "Ready", 200, &[]),
+        ("POST", "/acp" | "/acp/{runtime_id}") => ("AcpMessage", "", 202, &[]),
+        ("DELETE", "/acp" | "/acp/{runtime_id}") => ("", "", 202, &[]),
         ("DELETE", _) => ("", "", 204, &[]),
         ("GET", super::guard::WS_PATH | "/acp" | "/acp/{runtime_id}") => ("", "", 101, &[]),
         ("GET", "/healthz" | "/metrics" | "/openapi.json") => ("", "", 200, &[]),
@@ -399,8 +416,14 @@ fn operation(route: &Route<AppState>, shape: &Shape) -> Value {
     responses.insert(shape.status.to_string(), done);
     responses.insert("default".into(), problem);
     let mut parameters: Vec<Value> = shape.query.iter().map(|(name, words)| parameter(name, "query", words)).collect();
-    if route.path.contains("{id}") {
-        parameters.insert(0, parameter("id", "path", "Which one"));
+    for name in ["id", "runtime_id"] {
+        if route.path.contains(&format!("{{{name}}}")) {
+            parameters.insert(0, parameter(name, "path", "Which one"));
+        }
+    }
+    if route.path.starts_with("/acp") {
+        parameters.push(parameter("Acp-Connection-Id", "header", "As the response to `initialize` gave it"));
+        parameters.push(parameter("Acp-Session-Id", "header", "With what belongs to a session"));
     }
     let keyed = match shape.takes {
         "Answer" => Some("The same key brings the same receipt again: 1 to 128 visible ASCII characters"),

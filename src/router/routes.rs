@@ -87,6 +87,10 @@ fn make() -> Vec<Route<AppState>> {
         route(GET, WS_PATH, WATCH, NOTHING, "The native WebSocket", |s, c| answer(api::ws(s, c))),
         route(GET, "/acp", WATCH, NOTHING, "ACP over a WebSocket: one agent over all runtimes", |s, c| answer(acp::get(s, c))),
         route(GET, "/acp/{runtime_id}", WATCH, NOTHING, "ACP over a WebSocket, for one runtime", |s, c| answer(acp::get(s, c))),
+        route(POST, "/acp", WATCH, BodyRule::Json(PROMPT), "ACP over HTTP: a message", |s, c| answer(acp::http::post(s, c))),
+        route(POST, "/acp/{runtime_id}", WATCH, BodyRule::Json(PROMPT), "ACP over HTTP, for one runtime: a message", |s, c| answer(acp::http::post(s, c))),
+        route(DELETE, "/acp", WATCH, NOTHING, "ACP over HTTP: end a connection", |s, c| answer(acp::http::delete(s, c))),
+        route(DELETE, "/acp/{runtime_id}", WATCH, NOTHING, "ACP over HTTP, for one runtime: end a connection", |s, c| answer(acp::http::delete(s, c))),
         // Who has a code proves it by the code.
         route(POST, "/v1/pair", Policy::Public, JSON, "Exchange a one-time code for a device's token", |s, c| answer(api::pair(s, c))),
         // For whoever restarts us: they say nothing but that we are here.

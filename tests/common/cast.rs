@@ -11,8 +11,9 @@
 //! It is told where by its environment: `PLEXUS_URL`, `PLEXUS_TOKEN`, `PLEXUS_SESSION`, `PLEXUS_CLIENTS` (the directory with
 //! `node_modules`), `PLEXUS_EXE` and `PLEXUS_HOME`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -21,6 +22,19 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 use super::agents;
 use super::gateway::{Gateway, PATIENCE, exe};
+
+/// The client with the official Rust SDK of ACP, built once: a workspace of its own, beside ours.
+fn acp_rust() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients/acp-rust/Cargo.toml");
+        let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("acp-rust");
+        let mut cargo = std::process::Command::new(env!("CARGO"));
+        cargo.args(["build", "--locked", "--manifest-path"]).arg(manifest).arg("--target-dir").arg(&target);
+        assert!(cargo.status().unwrap().success(), "the client with the Rust SDK does not build");
+        target.join("debug/acp-rust")
+    })
+}
 
 /// A client that plays its part; killed when dropped.
 pub struct Player {
@@ -36,8 +50,12 @@ pub struct Player {
 }
 
 impl Player {
-    /// Starts `tests/clients/<kind>.mjs` on a session; it is attached once this returns.
+    /// Starts `tests/clients/<kind>.mjs` on a session, or the one that is written in Rust, `acp-rust`; it is attached once
+    /// this returns.
     pub async fn enter(kind: &str, gateway: &Gateway, session: &str) -> Self {
+        if kind == "acp-rust" {
+            return Self::begin(kind, Command::new(acp_rust()), gateway, session).await;
+        }
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients").join(format!("{kind}.mjs"));
         let mut command = Command::new(agents::node(&agents::clients_dir()));
         command.arg(script);

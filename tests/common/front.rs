@@ -12,6 +12,7 @@ use plexus::model::{
     Choice, Epoch, Kind, NativeId, Offer, Origin, RequestType, RunStatus, RuntimeInfo, RuntimeSpec, RuntimeState,
     SessionId, Timestamp,
 };
+use plexus::router::acp::Connections;
 use plexus::router::fanout::{Fans, STALL};
 use plexus::router::{AppState, GateLimits, Hosts, Limits, app, serve};
 use plexus::sessions::{Directory, Entry, Exit, FromRuntime, Inlet, Launcher, Link, LinkEnd, Log, Rows, Rules};
@@ -205,6 +206,11 @@ impl Front {
 
     /// As [`with`](Self::with); a follower's socket that takes nothing for `stall` is given up.
     pub async fn patient(limits: Limits, gate: GateLimits, stall: Duration) -> Self {
+        Self::lasting(limits, gate, stall, Connections::default()).await
+    }
+
+    /// As [`patient`](Self::patient), with its connections of ACP.
+    pub async fn lasting(limits: Limits, gate: GateLimits, stall: Duration, connections: Connections) -> Self {
         let home = tempfile::tempdir().unwrap();
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new().unwrap());
         let log = Log::open(store).unwrap();
@@ -230,6 +236,7 @@ impl Front {
             stop: stopped.clone(),
             limits: gate,
             rooms: plexus::router::acp::Rooms::default(),
+            connections,
         };
         let served = tokio::spawn(serve(vec![listener], app(state.clone()), limits, stopped));
         let admin = read_token(home.path()).unwrap();

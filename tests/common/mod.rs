@@ -1,6 +1,7 @@
 //! What the stories share.
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::print_stderr, clippy::panic)]
 
+pub mod acp_http;
 pub mod agents;
 pub mod cast;
 pub mod front;

@@ -5,6 +5,9 @@
 //! Transport"), and several clients of one session (RFD #533, `session/attach`).
 
 mod calls;
+mod connections;
+pub(super) mod http;
+mod lanes;
 mod peer;
 mod place;
 mod question;
@@ -15,6 +18,7 @@ mod shared;
 #[cfg(test)]
 mod tests;
 
+pub use connections::Connections;
 pub use rooms::Rooms;
 pub use shape::Failure;
 
@@ -23,10 +27,11 @@ pub(super) use seat::Seat;
 
 use std::sync::Arc;
 
+use ::http::StatusCode;
+use ::http::header::UPGRADE;
+use ::http::request::Parts;
 use axum::response::Response;
 use futures_util::future::BoxFuture;
-use http::StatusCode;
-use http::request::Parts;
 
 use super::fanout::Conn;
 use super::frames::ws_text;
@@ -45,12 +50,14 @@ pub(super) struct Sent {
     pub(super) cursor: Option<Cursor>,
     /// The message, one line.
     pub(super) json: Vec<u8>,
+    /// Whether the log brings it again to who comes back from before it.
+    pub(super) in_log: bool,
 }
 
 impl Sent {
     /// A message that is in no log.
     fn to(session: Option<SessionId>, json: Vec<u8>) -> Self {
-        Self { session, cursor: None, json }
+        Self { session, cursor: None, json, in_log: false }
     }
 }
 
@@ -61,6 +68,9 @@ impl Sent {
 pub(super) async fn get(state: AppState, call: Call) -> Result<Response, Problem> {
     let caller = call.caller()?.clone();
     let runtime = runtime_of(&state, &caller, &call)?;
+    if !call.parts.headers.contains_key(UPGRADE) {
+        return self::http::get(state, caller, &call.parts).await;
+    }
     Ok(serve(state, caller, call.parts, runtime))
 }
 

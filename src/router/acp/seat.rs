@@ -133,7 +133,7 @@ impl Seat {
         let out = self.shared.with(|tables| {
             tables.places.get_mut(&self.session).map(|place| std::mem::take(&mut place.out)).unwrap_or_default()
         });
-        out.into_iter().map(|json| Sent { session: Some(self.session.clone()), cursor: None, json }).collect()
+        out.into_iter().map(|json| Sent::to(Some(self.session.clone()), json)).collect()
     }
 
     /// Looks at the place, if it is the one that is driven: the client may just have come in anew.
@@ -174,7 +174,7 @@ impl Seat {
         let last = messages.len();
         for (n, json) in messages.into_iter().enumerate() {
             let cursor = (n + 1 == last).then(|| self.state.directory.log().cursor(position));
-            sent.push(Sent { session: Some(self.session.clone()), cursor, json });
+            sent.push(Sent { session: Some(self.session.clone()), cursor, json, in_log: true });
         }
         self.mine(|place, _| place.position = place.position.max(position));
     }

@@ -1,0 +1,335 @@
+//! ACP over Streamable HTTP (RFD "Streamable HTTP & WebSocket Transport", and what the official SDKs send and expect): POST
+//! for what the client says, one GET for the connection's stream and one for each session's, DELETE at the end.
+//!
+//! The RFD asks for HTTP/2, which comes with TLS; over HTTP/1.1 each stream is a socket more, and nothing else is different.
+//!
+//! Beyond the RFD: every event of a stream has an `id`, and `Last-Event-ID` brings back exactly what came after it. On a
+//! session's stream it is the cursor of the log, or `<cursor>+<n>` for a response that is in no log; on the connection's, a
+//! number. A place of the log may be several messages, the last of them with its `id`: a cut between them repeats the first.
+//!
+//! Clients from before the RFD had its headers (acp-http-client) know one path, one stream for everything, and do not keep
+//! what a response's headers say. They name their connection themselves, `?connection=NAME` in all of their requests.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::response::Response;
+use http::header::{ACCEPT, CONTENT_TYPE};
+use http::request::Parts;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::connections::Connection;
+use super::lanes::Start;
+use super::{Peer, runtime_of};
+use crate::auth::Caller;
+use crate::model::{Cursor, Position, RequestId, SessionId};
+use crate::router::frames::sse_lines;
+use crate::router::guard::Call;
+use crate::router::{AppState, Problem, sse};
+use crate::sessions::{After, Filter, Resume};
+
+/// Names a connection, once it is initialized.
+const CONNECTION: HeaderName = HeaderName::from_static("acp-connection-id");
+/// Names a session.
+const SESSION: HeaderName = HeaderName::from_static("acp-session-id");
+/// Where a client comes back from.
+const LAST: HeaderName = HeaderName::from_static("last-event-id");
+
+/// Methods of a session: they need the session's header, whatever their params.
+const OF_A_SESSION: [&str; 12] = [
+    "session/attach",
+    "session/cancel",
+    "session/close",
+    "session/delete",
+    "session/detach",
+    "session/fork",
+    "session/load",
+    "session/prompt",
+    "session/resume",
+    "session/set_config_option",
+    "session/set_mode",
+    "session/set_model",
+];
+
+/// Longest name that a client may give its connection, in bytes.
+const NAME_MAX: usize = 64;
+
+fn bad(code: &'static str, words: impl Into<String>) -> Problem {
+    Problem::new(StatusCode::BAD_REQUEST, code, words)
+}
+
+/// A header that may come once, as text.
+fn header<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, Problem> {
+    let mut all = headers.get_all(name).iter();
+    match (all.next(), all.next()) {
+        (None, _) => Ok(None),
+        (Some(one), None) => match one.to_str() {
+            Ok(text) if !text.is_empty() => Ok(Some(text)),
+            _ => Err(bad("bad_header", format!("`{name}` is empty, or no text"))),
+        },
+        (Some(_), Some(_)) => Err(bad("bad_header", format!("`{name}` may come once"))),
+    }
+}
+
+/// The name that a client gives its connection, in the query: 1 to 64 letters, digits, `_` and `-`.
+fn name_of(parts: &Parts) -> Result<Option<String>, Problem> {
+    let query = parts.uri.query().unwrap_or_default();
+    let mut names = form_urlencoded::parse(query.as_bytes()).filter(|(name, _)| name == "connection");
+    let Some((_, name)) = names.next() else { return Ok(None) };
+    let fine = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    if names.next().is_some() || name.is_empty() || name.len() > NAME_MAX || !name.bytes().all(fine) {
+        let words = format!("`connection` is a name: 1 to {NAME_MAX} letters, digits, `_` and `-`");
+        return Err(bad("bad_connection", words));
+    }
+    Ok(Some(name.into_owned()))
+}
+
+/// The connection that a request names.
+fn connection_of(state: &AppState, caller: &Caller, parts: &Parts) -> Result<Arc<Connection>, Problem> {
+    if let Some(id) = header(&parts.headers, &CONNECTION)? {
+        return state.connections.find(caller, id).ok_or_else(no_connection);
+    }
+    match name_of(parts)? {
+        Some(name) => state.connections.named(caller, &name).ok_or_else(no_connection),
+        None => Err(bad("connection_missing", "send `Acp-Connection-Id`, as the response to `initialize` gave it")),
+    }
+}
+
+/// There is no such connection for this device.
+pub(super) fn no_connection() -> Problem {
+    let words = "there is no such connection, or no more: begin again with `initialize`";
+    Problem::new(StatusCode::NOT_FOUND, "connection_not_found", words)
+}
+
+/// There is no such session for this client.
+pub(super) fn no_session() -> Problem {
+    Problem::new(StatusCode::NOT_FOUND, "session_not_found", "there is no such session")
+}
+
+/// What of a message decides its way.
+#[derive(Deserialize)]
+struct Head<'a> {
+    #[serde(borrow, default, deserialize_with = "given")]
+    id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    method: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    params: Option<&'a RawValue>,
+}
+
+/// Tells `null` from absent.
+fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
+}
+
+impl Head<'_> {
+    /// The session in its params.
+    fn session(&self) -> Option<String> {
+        #[derive(Deserialize)]
+        struct Of {
+            #[serde(rename = "sessionId")]
+            session: Option<Value>,
+        }
+        let of: Of = serde_json::from_str(self.params?.get()).ok()?;
+        of.session?.as_str().map(ToOwned::to_owned)
+    }
+}
+
+/// A JSON-RPC error to a message that has no way to be answered but here.
+fn refused(code: i64, words: &str) -> Response {
+    let error = json!({ "jsonrpc": "2.0", "id": null, "error": { "code": code, "message": words } });
+    let mut response = json_response(error.to_string().into_bytes());
+    *response.status_mut() = StatusCode::BAD_REQUEST;
+    response
+}
+
+fn json_response(json: Vec<u8>) -> Response {
+    let mut response = Response::new(Body::from(json));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+fn name(response: &mut Response, name: HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        response.headers_mut().insert(name, value);
+    }
+}
+
+fn accepted() -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::ACCEPTED;
+    response
+}
+
+/// `POST /acp` and `POST /acp/{runtime_id}`: one message of the client's. `initialize` is answered here; everything else on
+/// a stream.
+///
+/// # Errors
+/// 400 for what is no message, or not one of this place; 404 for a connection that is not, or is another's; 429 and 503 at
+/// the bounds of [`connections`](super::connections).
+pub(in crate::router) async fn post(state: AppState, call: Call) -> Result<Response, Problem> {
+    let caller = call.caller()?.clone();
+    let runtime = runtime_of(&state, &caller, &call)?;
+    let headers = &call.parts.headers;
+    let text = std::str::from_utf8(&call.body).map_err(|_| bad("bad_json", "the body is not UTF-8"))?;
+    if let Err(error) = serde_json::from_str::<&RawValue>(text) {
+        return Err(bad("bad_json", format!("the body is not JSON: {error}")));
+    }
+    if text.trim_start().starts_with('[') {
+        return Ok(refused(-32600, "one message a request: batches are not taken"));
+    }
+    let head: Head<'_> = match serde_json::from_str(text) {
+        Ok(head) => head,
+        Err(error) => return Ok(refused(-32600, &format!("not a JSON-RPC message: {error}"))),
+    };
+    if head.method.as_deref() == Some("initialize") {
+        if header(headers, &CONNECTION)?.is_some() {
+            return Err(bad(
+                "initialized",
+                "this connection is initialized: `initialize` without its header begins another",
+            ));
+        }
+        if head.id.is_none_or(|id| id.get() == "null") {
+            return Err(bad("bad_message", "`initialize` is a request: give it an `id`"));
+        }
+        let mut peer = Peer::new(state.clone(), caller.clone(), runtime);
+        let sent = match peer.message(text) {
+            Some(reply) => reply.await,
+            None => Vec::new(),
+        };
+        let Some(said) = sent.into_iter().next() else {
+            return Ok(refused(-32600, "not a JSON-RPC request"));
+        };
+        let mut response = json_response(said.json);
+        // Refused, it leaves nothing behind.
+        if peer.initialized() {
+            let connection = state.connections.enter(&state, &caller, peer, name_of(&call.parts)?)?;
+            name(&mut response, CONNECTION, connection.id());
+        }
+        return Ok(response);
+    }
+    let connection = connection_of(&state, &caller, &call.parts)?;
+    let session = header(headers, &SESSION)?;
+    if let Some(method) = &head.method {
+        let named = head.session();
+        let one_stream = connection.is_named();
+        if !one_stream && session.is_none() && (named.is_some() || OF_A_SESSION.contains(&method.as_ref())) {
+            return Err(bad("session_missing", "send `Acp-Session-Id` with what belongs to a session"));
+        }
+        if let (Some(session), Some(named)) = (session, &named)
+            && session != named
+        {
+            return Err(mismatch());
+        }
+    } else if let (Some(session), Some(id)) = (session, head.id) {
+        // A response: whose question it answers is known, unless it answers none.
+        let asked = serde_json::from_str::<RequestId>(id.get()).ok();
+        if let Some(asked) = asked
+            && let Some((of, runtime)) = state.directory.request_target(&asked).await?
+            && caller.sees(&of, &runtime)
+            && of.as_str() != session
+        {
+            return Err(mismatch());
+        }
+    }
+    connection.message(text, head.method.is_some() && head.id.is_some())?;
+    Ok(accepted())
+}
+
+fn mismatch() -> Problem {
+    bad("session_mismatch", "`Acp-Session-Id` and the message name two sessions")
+}
+
+/// `GET` without an upgrade: a stream, the connection's own, or with `Acp-Session-Id` that session's. It takes the place of
+/// the one that was there.
+///
+/// # Errors
+/// 406 unless it accepts `text/event-stream`; 400 and 404 as for [`post`]; 409 if what `Last-Event-ID` names cannot be
+/// resumed: the session is to be loaded anew.
+pub(super) async fn get(state: AppState, caller: Caller, parts: &Parts) -> Result<Response, Problem> {
+    let lines = parts.headers.get_all(ACCEPT).iter().filter_map(|line| line.to_str().ok());
+    let stream =
+        |one: &str| one.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("text/event-stream"));
+    if !lines.flat_map(|line| line.split(',')).any(stream) {
+        let words = "a stream is `text/event-stream`: accept that, or ask for an upgrade to `websocket`";
+        return Err(Problem::new(StatusCode::NOT_ACCEPTABLE, "not_acceptable", words));
+    }
+    let connection = match name_of(parts)? {
+        // Such a client asks for its stream as soon as it says hello.
+        Some(name) => state.connections.expected(&caller, &name).await.ok_or_else(no_connection)?,
+        None => connection_of(&state, &caller, parts)?,
+    };
+    if parts.method == Method::HEAD {
+        // It would be told, not opened.
+        return Ok(Response::new(Body::empty()));
+    }
+    let session: Option<SessionId> = match header(&parts.headers, &SESSION)? {
+        _ if connection.is_named() => None,
+        Some(text) => Some(text.parse().map_err(|_| no_session())?),
+        None => None,
+    };
+    let info = session.as_ref().and_then(|session| state.directory.session(session));
+    let known = info.is_some_and(|info| caller.sees(&info.session_id, &info.runtime_id));
+    let start = match header(&parts.headers, &LAST)? {
+        None => Start::Flushed,
+        // What the log has of others' sessions is none of its business.
+        Some(_) if session.is_some() && !known => return Err(no_session()),
+        Some(last) => start(&state, session.as_ref(), last)?,
+    };
+    let mut first = Vec::new();
+    sse_lines(&mut first, ": open");
+    let news = connection.stream(session.clone(), known, start)?;
+    let mut response = sse::tell(state, caller, parts, first, Box::new(news));
+    name(&mut response, CONNECTION, connection.id());
+    if let Some(session) = session {
+        name(&mut response, SESSION, session.as_str());
+    }
+    Ok(response)
+}
+
+/// What a `Last-Event-ID` means.
+fn start(state: &AppState, session: Option<&SessionId>, last: &str) -> Result<Start, Problem> {
+    let wrong = || bad("bad_cursor", "`Last-Event-ID` is none of this stream's");
+    let number = |text: &str| text.parse::<u64>().map_err(|_| wrong());
+    let Some(session) = session else {
+        return Ok(Start::After { position: None, number: Some(number(last)?) });
+    };
+    let (cursor, number) = match last.split_once('+') {
+        Some((cursor, text)) => (cursor, Some(number(text)?)),
+        None => (last, None),
+    };
+    if cursor.is_empty() {
+        return Ok(Start::After { position: None, number });
+    }
+    let cursor: Cursor = cursor.parse().map_err(|_| wrong())?;
+    Ok(Start::After { position: Some(resumed(state, session, cursor)?), number })
+}
+
+fn resumed(state: &AppState, session: &SessionId, cursor: Cursor) -> Result<Position, Problem> {
+    let log = state.directory.log();
+    let attach = log.attach(&Filter::session(session.clone()), &After::Cursor(cursor));
+    let code = match attach.resume {
+        Resume::Ok => return Ok(attach.after),
+        Resume::Gap => "resume_gap",
+        Resume::Reset => "resume_reset",
+        Resume::Ahead => "resume_ahead",
+    };
+    let words = "the log does not have what came after that: load the session anew";
+    let oldest = log.cursor(attach.oldest).to_string();
+    Err(Problem::new(StatusCode::CONFLICT, code, words).with("oldest", oldest))
+}
+
+/// `DELETE`: ends the connection and its streams; sessions live on.
+///
+/// # Errors
+/// As for [`post`].
+pub(in crate::router) async fn delete(state: AppState, call: Call) -> Result<Response, Problem> {
+    let caller = call.caller()?;
+    let connection = connection_of(&state, caller, &call.parts)?;
+    state.connections.end(&connection);
+    Ok(accepted())
+}
