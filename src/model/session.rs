@@ -120,6 +120,9 @@ pub struct SessionInfo {
     pub queue: Vec<QueuedPrompt>,
     /// When it was opened.
     pub created_at: Timestamp,
+    /// When a run last began in it, whoever began it; absent until one has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompted_at: Option<Timestamp>,
     /// When something last happened in it.
     pub updated_at: Timestamp,
 }

@@ -40,6 +40,8 @@ shapes! {
         requests: Option<Vec<String>>,
         queue: Option<Vec<Queued>>,
         created_at: String,
+        /// When a run last began.
+        prompted_at: Option<String>,
         updated_at: String,
     }
     /// A JSON-RPC message of ACP: a request, a notification or a response.
@@ -523,6 +525,7 @@ mod tests {
         });
         let mut full = bare.clone();
         full["run_id"] = json!("r");
+        full["prompted_at"] = json!(at);
         full["requests"] = json!(["q"]);
         full["queue"] = json!([{ "run_id": "r", "text": "t", "by": { "device_id": "d", "name": "n" } }]);
         same("Session", &again::<model::SessionInfo>(full.clone()), &again::<model::SessionInfo>(bare));

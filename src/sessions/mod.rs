@@ -28,3 +28,4 @@ pub use log::{After, Attach, Entry, Filter, Log, NewEvent, Page, Resume, Rows};
 pub use owners::{Errand, Offers, Owners, Ownership};
 pub use refusal::Refusal;
 pub use snapshot::{Message, Snapshot, Tool};
+pub use state::zero_of;

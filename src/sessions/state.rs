@@ -83,6 +83,9 @@ struct Core {
     title: Option<String>,
     cwd: String,
     created_at: Timestamp,
+    /// When a run last began.
+    #[serde(default)]
+    prompted_at: Option<Timestamp>,
     updated_at: Timestamp,
     generation: u64,
     exited: Option<String>,
@@ -255,6 +258,7 @@ impl State {
             title: title.map(|title| display::label(&title, TITLE_MAX)),
             cwd,
             created_at: now,
+            prompted_at: None,
             updated_at: now,
             generation,
             exited: None,
@@ -358,6 +362,7 @@ impl State {
                 })
                 .collect(),
             created_at: core.created_at,
+            prompted_at: core.prompted_at,
             updated_at: core.updated_at,
         }
     }
@@ -564,6 +569,7 @@ impl State {
         let by = Resolver::elsewhere(display::label(&by, TITLE_MAX));
         let body = RunBody { by: Some(&by), ..RunBody::new(&run_id, RunStatus::Running) };
         let draft = Draft::new(Kind::RunStarted, &body);
+        self.core.prompted_at = Some(env.now);
         self.core.run = Some(Active {
             run_id,
             seq: 0,
@@ -785,6 +791,7 @@ impl State {
     fn start(&mut self, queued: Queued, env: &mut Env<'_>, plan: &mut Plan) {
         let Some(native) = self.core.native_id.clone() else { return };
         let ticket = (env.ticket)();
+        self.core.prompted_at = Some(env.now);
         self.core.run = Some(Active {
             run_id: queued.run_id.clone(),
             seq: queued.seq,
@@ -1122,7 +1129,7 @@ pub(super) fn late(receipt: Receipt, won_with: Option<&str>, key: Option<&str>) 
 }
 
 /// The standing run that holds what happens between runs.
-fn zero_of(origin: &Origin) -> RunId {
+pub fn zero_of(origin: &Origin) -> RunId {
     let session = origin.session_id.as_str();
     RunId::trusted(format!("r_0_{}", session.strip_prefix("s_").unwrap_or(session)))
 }

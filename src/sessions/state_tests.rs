@@ -201,7 +201,9 @@ fn option(id: &str) -> Answer {
 #[test]
 fn a_run_begins_streams_and_ends() {
     let mut bench = Bench::new();
+    assert_eq!(bench.state.info().prompted_at, None);
     let (run, ahead) = bench.prompt("hello");
+    assert_eq!(bench.state.info().prompted_at, Some(Timestamp::from_millis(1000)));
     assert_eq!(ahead, 0);
     bench.chunk("hi");
     bench.end(1, RunStatus::Completed);
@@ -507,6 +509,13 @@ fn the_row_restores_the_state_and_the_numbers_go_on() {
     let clocks = (Timestamp::from_millis(1000), Instant::now());
     bench.state = State::restore(Arc::clone(&bench.state.origin), &row, vec![], since, clocks).unwrap();
     assert_eq!(bench.state.info().run_id, Some(run));
+    assert_eq!(bench.state.info().prompted_at, Some(Timestamp::from_millis(1000)));
+    // A row of a gateway that did not know when.
+    let mut old: Value = serde_json::from_slice(&row).unwrap();
+    assert!(old.as_object_mut().unwrap().remove("prompted_at").is_some());
+    let old = serde_json::to_vec(&old).unwrap();
+    let older = State::restore(Arc::clone(&bench.state.origin), &old, vec![], std::iter::empty(), clocks).unwrap();
+    assert_eq!(older.info().prompted_at, None);
     bench.step(|state, env, plan| state.gone(&Exit::default(), env, plan));
     bench.assert_numbered();
 }
@@ -620,6 +629,7 @@ fn work_begun_elsewhere_is_a_run_and_prompts_wait_for_it() {
     bench.chunk("theirs");
     let (_, ahead) = bench.prompt("ours");
     assert_eq!((ahead, bench.orders.len()), (1, 0));
+    assert!(bench.state.info().prompted_at.is_some());
     let began = &bench.log[0];
     assert_eq!((began.2, &began.3["by"]["name"]), (Kind::RunStarted, &json!("another client of Codex")));
     let end = RunEnd { status: RunStatus::Completed, stop_reason: None, message: None, native: None };
