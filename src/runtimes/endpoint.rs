@@ -198,8 +198,16 @@ impl Reach {
         if let Some(body) = fetch.body {
             request = request.header(header::CONTENT_TYPE, "application/json").body(body);
         }
-        // The remote control is another server, and the secret is not for it.
-        let request = if remote { request } else { self.signed(request) };
+        let request = match (remote, &self.address) {
+            // It asks for the secret as the endpoint does: it is the same server.
+            (true, Address::Ws { url, .. }) if same_place(url, base) => match self.secret.as_deref().and_then(bearer) {
+                Some(value) => request.header(header::AUTHORIZATION, value),
+                None => request,
+            },
+            // A remote control elsewhere is another server, and the secret is not for it.
+            (true, _) => request,
+            (false, _) => self.signed(request),
+        };
         let reply = async {
             let mut answer = request.send().await.map_err(|error| chain(&error))?;
             let status = answer.status().as_u16();
@@ -228,6 +236,15 @@ impl Reach {
     fn silent(&self) -> String {
         format!("it took the connection and did not answer within {:?}", self.answer)
     }
+}
+
+/// Whether two addresses name the same host and port, spelt alike.
+fn same_place(one: &str, other: &str) -> bool {
+    let place = |text: &str| {
+        let uri: http::Uri = text.parse().ok()?;
+        Some((uri.host()?.to_ascii_lowercase(), uri.port_u16().unwrap_or(80)))
+    };
+    place(one).is_some_and(|one| place(other) == Some(one))
 }
 
 fn refused(status: u16, body: Option<&[u8]>) -> String {
@@ -446,6 +463,21 @@ pub(super) type Fetching = Pin<Box<dyn Future<Output = (u64, Result<Reply, Strin
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_remote_is_told_the_secret_only_where_the_endpoint_is() {
+        for (one, other, same) in [
+            ("ws://127.0.0.1:7431/", "http://127.0.0.1:7431", true),
+            ("ws://localhost:7431/", "http://LOCALHOST:7431/x", true),
+            ("ws://127.0.0.1/", "http://127.0.0.1:80", true),
+            ("ws://127.0.0.1:7431/", "http://127.0.0.1:7432", false),
+            ("ws://localhost:7431/", "http://127.0.0.1:7431", false),
+            ("ws://[::1]:7431/", "http://127.0.0.1:7431", false),
+            ("ws://127.0.0.1:7431/", "no address", false),
+        ] {
+            assert_eq!(same_place(one, other), same, "{one} {other}");
+        }
+    }
 
     #[test]
     fn a_secret_is_sent_in_a_header_or_refused() {
