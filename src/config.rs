@@ -84,6 +84,21 @@ pub struct RuntimeConfig {
     pub session: bool,
     /// That session's title.
     pub title: Option<String>,
+    /// Ports of its own.
+    pub ports: Ports,
+}
+
+/// The ports on which a runtime is served as a Gemini UI is, on the loopback address of [`Config::listen`]. Equal ones are
+/// one; port 0 takes a free one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ports {
+    /// The UI mirror's.
+    pub ui: Option<u16>,
+    /// The remote control's.
+    pub remote: Option<u16>,
+    /// Whether processes of this user may follow the mirror without a token. Linux only: elsewhere the owner of a
+    /// connection cannot be found out.
+    pub ui_without_token_for_this_user: bool,
 }
 
 impl Default for Config {
@@ -302,8 +317,12 @@ fn read(root: &mut Fields<'_, '_>, around: &Surroundings) -> Config {
         limits.finish();
     }
     let mut ids: BTreeMap<RuntimeId, usize> = BTreeMap::new();
+    let mut taken = BTreeMap::from([(config.listen.port(), "the gateway's own (listen)".to_owned())]);
     for mut fields in root.tables("runtime") {
-        if let Some((span, runtime)) = read_runtime(&mut fields, around) {
+        let read = read_runtime(&mut fields, around);
+        let ports = read_ports(&mut fields, &mut taken);
+        if let Some((span, mut runtime)) = read {
+            runtime.ports = ports;
             let line = fields.doc.place(span.start).0;
             if let Some(first) = ids.get(&runtime.spec.id) {
                 let message = format!(
@@ -458,7 +477,46 @@ fn read_runtime(fields: &mut Fields<'_, '_>, around: &Surroundings) -> Option<(R
     spec.remote = remote.map(|(_, remote)| remote).or(spec.remote);
     spec.serve.fs = serve_fs.unwrap_or(spec.serve.fs);
     spec.serve.terminal = serve_terminal.unwrap_or(spec.serve.terminal);
-    Some((at, RuntimeConfig { spec, session, title: title.map(|(_, title)| title) }))
+    Some((at, RuntimeConfig { spec, session, title: title.map(|(_, title)| title), ports: Ports::default() }))
+}
+
+/// Reads a runtime's own ports; `taken` are those that others have, and whose they are.
+fn read_ports(fields: &mut Fields<'_, '_>, taken: &mut BTreeMap<u16, String>) -> Ports {
+    let line = fields.doc.place(fields.span.start).0;
+    let (ui, remote) = (fields.port("ui_port", 7431), fields.port("remote_port", 7432));
+    let open = fields.flag("ui_port_without_token_for_this_user");
+    let open_at = fields.last.clone();
+    let mut own = Vec::new();
+    for (key, port) in [("ui_port", &ui), ("remote_port", &remote)] {
+        let Some((span, port)) = port else { continue };
+        match taken.get(port) {
+            Some(whose) if *port != 0 && !own.contains(port) => {
+                let fix = "give it one of its own, or 0 for a free one";
+                fields.problem(span.clone(), key, format!("port {port} is {whose} already: {fix}"));
+            }
+            _ => {
+                taken.insert(*port, format!("{key} of the runtime in line {line}"));
+                own.push(*port);
+            }
+        }
+    }
+    if open == Some(true) {
+        let message = if ui.is_none() {
+            Some("opens the UI mirror, which is not served: add ui_port = 7431")
+        } else if cfg!(not(target_os = "linux")) {
+            Some("needs Linux: here the owner of a connection cannot be found out; remove it, and clients send a token")
+        } else {
+            None
+        };
+        if let Some(message) = message {
+            fields.problem(open_at, "ui_port_without_token_for_this_user", message.into());
+        }
+    }
+    Ports {
+        ui: ui.map(|(_, port)| port),
+        remote: remote.map(|(_, port)| port),
+        ui_without_token_for_this_user: open == Some(true),
+    }
 }
 
 fn preset_names() -> Vec<&'static str> {
@@ -657,6 +715,21 @@ impl<'d, 'i> Fields<'d, 'i> {
             self.problem(value.span(), key, format!("{} is out of range: from {least} to {most}", integer.as_str()));
         }
         number
+    }
+
+    /// A port on this machine; `example` is one.
+    fn port(&mut self, key: &'static str, example: u16) -> Option<(Range<usize>, u16)> {
+        let value = self.take(key)?;
+        let Some(integer) = value.get_ref().as_integer() else {
+            let hint = format!("{example}; it is served on the loopback address of listen alone");
+            self.wrong(key, &value, "a port's number", &hint);
+            return None;
+        };
+        let port = u16::from_str_radix(integer.as_str(), integer.radix()).ok();
+        if port.is_none() {
+            self.problem(value.span(), key, format!("{} is no port: from 0 (a free one) to 65535", integer.as_str()));
+        }
+        Some((value.span(), port?))
     }
 
     fn flag(&mut self, key: &'static str) -> Option<bool> {

@@ -14,6 +14,7 @@ pub mod runtimes;
 pub mod sessions;
 pub mod store;
 
+use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -50,6 +51,9 @@ const CODE_LIFE: Duration = Duration::from_secs(120);
 /// How often retention looks.
 const RETAIN_EVERY: Duration = Duration::from_secs(600);
 
+/// Connections at once to a port of a runtime's own; past it new ones wait until one ends.
+const PORT_CONNECTIONS: usize = 1024;
+
 /// Connections that wait to be accepted.
 const BACKLOG: u32 = 1024;
 
@@ -64,6 +68,20 @@ pub struct Running {
     pub started_at: Timestamp,
     /// Its version.
     pub version: String,
+    /// The ports of runtimes that are served as a Gemini UI is, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub ports: BTreeMap<RuntimeId, RuntimePorts>,
+}
+
+/// The ports of a runtime's own, on the loopback address that the gateway serves on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RuntimePorts {
+    /// The UI mirror's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ui_port: Option<u16>,
+    /// The remote control's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remote_port: Option<u16>,
 }
 
 /// Why the gateway did not start.
@@ -96,6 +114,18 @@ pub enum StartError {
         /// Why.
         error: io::Error,
     },
+    /// A port of a runtime's own cannot be listened on.
+    #[error("cannot listen on {address} for the runtime {runtime}: {error}; set another {key}, or stop what uses it")]
+    Port {
+        /// The runtime.
+        runtime: RuntimeId,
+        /// Which of its ports.
+        key: &'static str,
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        error: io::Error,
+    },
     /// A file in the state's folder cannot be written.
     #[error("{}: {error}", .path.display())]
     File {
@@ -111,6 +141,7 @@ pub struct Gateway {
     state: AppState,
     runtimes: Arc<Runtimes>,
     listener: TcpListener,
+    ports: Vec<(router::Port, TcpListener)>,
     running: Running,
     home: PathBuf,
     retention: Retention,
@@ -136,8 +167,10 @@ impl Gateway {
         let failed = |error| StartError::Store { home: home.clone(), error };
         let log = Log::open(Arc::new(store)).map_err(failed)?;
         let auth = Auth::open(&home, &log.store().devices().map_err(failed)?, persist(&log))?;
-        let listener = listen(config.listen)?;
-        let address = listener.local_addr().map_err(|error| StartError::Listen { address: config.listen, error })?;
+        let cannot = |error| StartError::Listen { address: config.listen, error };
+        let listener = listen(config.listen).map_err(cannot)?;
+        let address = listener.local_addr().map_err(cannot)?;
+        let ports = ports(&config)?;
 
         let runtimes = Arc::new(Runtimes::new(runtimes::Settings {
             line_max: config.line_max,
@@ -169,6 +202,7 @@ impl Gateway {
             pid: std::process::id(),
             started_at: state.started_at,
             version: state.version.into(),
+            ports: named(&ports),
         };
         write_private(&home.join(GATEWAY_FILE), &serde_json::to_vec_pretty(&running).unwrap_or_default())?;
         for runtime in config.runtimes {
@@ -178,7 +212,7 @@ impl Gateway {
             max_age_ms: config.retention.max_age_days.map(|days| days.saturating_mul(86_400_000)),
             max_bytes: config.retention.max_bytes,
         };
-        Ok(Self { state, runtimes, listener, running, home, retention, stop, code })
+        Ok(Self { state, runtimes, listener, ports, running, home, retention, stop, code })
     }
 
     /// Where it serves.
@@ -195,19 +229,22 @@ impl Gateway {
     /// left to the next gateway if they outlive this one, and what they last said is kept. Takes [`STOP_DEADLINE`] at most after that.
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
         let retaining = tokio::spawn(retain(self.state.directory.clone(), self.retention));
-        let serving = tokio::spawn(router::serve(
-            vec![self.listener],
-            router::app(self.state.clone()),
-            router::Limits::default(),
-            self.state.stop.clone(),
-        ));
+        let serve =
+            |listener, app, limits| tokio::spawn(router::serve(vec![listener], app, limits, self.state.stop.clone()));
+        let mut serving = vec![serve(self.listener, router::app(self.state.clone()), router::Limits::default())];
+        for (port, listener) in self.ports {
+            let limits = router::Limits { connections: PORT_CONNECTIONS, ..router::Limits::default() };
+            serving.push(serve(listener, router::port_app(self.state.clone(), &port), limits));
+        }
         shutdown.await;
         let _ = self.stop.send(true);
         retaining.abort();
         let stopped = async {
             // The runtimes first: what they last say is still shown to whoever watches.
             self.runtimes.shutdown().await;
-            let _ = serving.await;
+            for serving in serving {
+                let _ = serving.await;
+            }
             // Streams say goodbye by themselves; whoever takes longer is cut.
             let goodbye = async {
                 while metrics::metrics().connections.get() > 0 {
@@ -332,15 +369,46 @@ async fn retain(directory: Directory, retention: Retention) {
     }
 }
 
-fn listen(address: SocketAddr) -> Result<TcpListener, StartError> {
-    let bind = || {
-        let socket = if address.is_ipv4() { tokio::net::TcpSocket::new_v4() } else { tokio::net::TcpSocket::new_v6() }?;
-        // A gateway that was killed leaves its port waiting; the next one need not.
-        socket.set_reuseaddr(true)?;
-        socket.bind(address)?;
-        socket.listen(BACKLOG)
-    };
-    bind().map_err(|error| StartError::Listen { address, error })
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { tokio::net::TcpSocket::new_v4() } else { tokio::net::TcpSocket::new_v6() }?;
+    // A gateway that was killed leaves its port waiting; the next one need not.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
+/// Binds the ports of the runtimes' own: beside the gateway's, which is loopback.
+fn ports(config: &Config) -> Result<Vec<(router::Port, TcpListener)>, StartError> {
+    let mut all = Vec::new();
+    for runtime in &config.runtimes {
+        let config::Ports { ui, remote, ui_without_token_for_this_user } = runtime.ports;
+        let both = ui.is_some() && ui == remote;
+        for (key, port, of) in [("ui_port", ui, (true, both)), ("remote_port", remote.filter(|_| !both), (false, true))]
+        {
+            let Some(port) = port else { continue };
+            let address = SocketAddr::new(config.listen.ip(), port);
+            let id = runtime.spec.id.clone();
+            let cannot = |error| StartError::Port { runtime: id.clone(), key, address, error };
+            let listener = listen(address).map_err(cannot)?;
+            let address = listener.local_addr().map_err(cannot)?;
+            let neighbours = of.0 && ui_without_token_for_this_user;
+            tracing::info!(runtime_id = %id, %address, ui = of.0, remote = of.1, "serving a runtime as a Gemini UI is");
+            all.push((router::Port { runtime: id, address, ui: of.0, remote: of.1, neighbours }, listener));
+        }
+    }
+    Ok(all)
+}
+
+/// The ports as [`GATEWAY_FILE`] has them.
+fn named(ports: &[(router::Port, TcpListener)]) -> BTreeMap<RuntimeId, RuntimePorts> {
+    let mut named: BTreeMap<RuntimeId, RuntimePorts> = BTreeMap::new();
+    for (port, _) in ports {
+        let of = named.entry(port.runtime.clone()).or_default();
+        let number = port.address.port();
+        of.ui_port = of.ui_port.or(port.ui.then_some(number));
+        of.remote_port = of.remote_port.or(port.remote.then_some(number));
+    }
+    named
 }
 
 /// Writes a file that only its owner can read, all of it or none.

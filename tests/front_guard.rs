@@ -45,6 +45,7 @@ async fn by_default_every_route_is_closed() {
                 let reply = front.send(method, &real, &headers, "").await;
                 let what = format!("{method} {path} with {scope:?}: {reply:?}");
                 match (policy, scope) {
+                    (Some(Policy::Neighbours), _) => panic!("not behind the main door: {what}"),
                     (Some(Policy::Public), _) => assert!(![401, 403, 404, 405].contains(&reply.status), "{what}"),
                     // 429 is the same no, to an address that has tried too often.
                     (_, None) => assert!(reply.status == 401 || (token.is_some() && reply.status == 429), "{what}"),

@@ -94,9 +94,14 @@ fn every_option_is_read() {
         session_meta = { a = { b = [1, 2.5, true, "t"] } }
         session = true
         title = "T"
+        ui_port = 7431
+        remote_port = 7431
 
         [[runtime]]
         preset = "gemini"
+        ui_port = 0
+        remote_port = 7432
+        ui_port_without_token_for_this_user = false
         id = "gemini-2"
         command = ["/opt/gemini", "--acp"]
 
@@ -123,7 +128,11 @@ fn every_option_is_read() {
     assert_eq!(mine.spec.auth_method.as_deref(), Some("key"));
     assert_eq!(mine.spec.session_meta.as_ref().unwrap().get(), r#"{"a":{"b":[1,2.5,true,"t"]}}"#);
     assert_eq!((mine.session, mine.title.as_deref()), (true, Some("T")));
+    let ports = Ports { ui: Some(7431), remote: Some(7431), ui_without_token_for_this_user: false };
+    assert_eq!(mine.ports, ports);
     let gemini = &config.runtimes[1];
+    assert_eq!(gemini.ports, Ports { ui: Some(0), remote: Some(7432), ..Ports::default() });
+    assert_eq!(config.runtimes[2].ports, Ports::default());
     assert_eq!(gemini.spec.connect, Connect::Command(vec!["/opt/gemini".into(), "--acp".into()]));
     assert_eq!(gemini.spec.auth_method.as_deref(), Some("gemini-api-key"), "the preset's own");
     assert_eq!(config.runtimes[2].spec.connect, Connect::Endpoint("unix:/run/x".into()));
@@ -263,6 +272,34 @@ fn every_mistake_is_told_with_its_place_and_fix() {
             "p.toml:3:1: runtime.sesion: unknown key; did you mean session?",
         ),
         (
+            "[[runtime]]\npreset = \"demo\"\nui_port = \"0.0.0.0:7431\"",
+            "p.toml:3:11: runtime.ui_port: must be a port's number, not a string: write ui_port = 7431; it is served on the \
+             loopback address of listen alone",
+        ),
+        (
+            "[[runtime]]\npreset = \"demo\"\nremote_port = 65536",
+            "p.toml:3:15: runtime.remote_port: 65536 is no port: from 0 (a free one) to 65535",
+        ),
+        (
+            "[[runtime]]\npreset = \"demo\"\nremote_port = -1",
+            "p.toml:3:15: runtime.remote_port: -1 is no port: from 0 (a free one) to 65535",
+        ),
+        (
+            "[[runtime]]\npreset = \"demo\"\nui_port = 7420",
+            "p.toml:3:11: runtime.ui_port: port 7420 is the gateway's own (listen) already: give it one of its own, or 0 for a \
+             free one",
+        ),
+        (
+            "[[runtime]]\npreset = \"demo\"\nui_port = 7\n[[runtime]]\npreset = \"demo\"\nid = \"b\"\nremote_port = 7",
+            "p.toml:7:15: runtime.remote_port: port 7 is ui_port of the runtime in line 1 already: give it one of its own, or 0 \
+             for a free one",
+        ),
+        (
+            "[[runtime]]\npreset = \"demo\"\nremote_port = 0\nui_port_without_token_for_this_user = true",
+            "p.toml:4:39: runtime.ui_port_without_token_for_this_user: opens the UI mirror, which is not served: add ui_port = \
+             7431",
+        ),
+        (
             "lisen = 1\n[log]\ndurability = 2",
             "p.toml:1:1: lisen: unknown key; did you mean listen?\n\
              p.toml:3:14: log.durability: must be text, not an integer: write durability = \"process\"",
@@ -302,5 +339,17 @@ fn misspellings_find_their_word_and_strangers_do_not() {
         ("x", None),
     ] {
         assert_eq!(nearest(got, known), near, "{got}");
+    }
+}
+
+#[test]
+fn a_mirror_without_a_token_is_off_and_only_where_the_owner_of_a_connection_is_known() {
+    let text = "[[runtime]]\npreset = \"demo\"\nui_port = 1\n";
+    assert!(!parse(text).unwrap().runtimes[0].ports.ui_without_token_for_this_user);
+    let open = parse(&format!("{text}ui_port_without_token_for_this_user = true"));
+    if cfg!(target_os = "linux") {
+        assert!(open.unwrap().runtimes[0].ports.ui_without_token_for_this_user);
+    } else {
+        assert!(open.unwrap_err().contains("needs Linux"));
     }
 }

@@ -44,6 +44,19 @@ impl Follow {
     pub(super) async fn page(&mut self) -> Page {
         loop {
             self.head.borrow_and_update();
+            if let Some(page) = self.more().await {
+                return page;
+            }
+            if self.head.changed().await.is_err() {
+                // The log has ended, and so will the connection.
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
+    /// The next events, if there are some by now. Cancellation safe: nothing is skipped.
+    pub(super) async fn more(&mut self) -> Option<Page> {
+        loop {
             let page = match self.log.read_hot(&self.filter, self.position, PAGE) {
                 Some(page) => Ok(page),
                 None => Box::pin(self.log.read(&self.filter, self.position, PAGE)).await,
@@ -53,15 +66,10 @@ impl Follow {
                     self.position = page.next;
                     let marked = self.mark.take_if(|mark| *mark <= page.next).is_some();
                     if marked || !page.events.is_empty() {
-                        return page;
+                        return Some(page);
                     }
                 }
-                Ok(_) => {
-                    if self.head.changed().await.is_err() {
-                        // The log has ended, and so will the connection.
-                        std::future::pending::<()>().await;
-                    }
-                }
+                Ok(_) => return None,
                 Err(error) => {
                     tracing::warn!(%error, "a client waits: the log cannot be read");
                     tokio::time::sleep(STORE_RETRY).await;

@@ -30,9 +30,10 @@ use serde::de::DeserializeOwned;
 
 use super::error::Problem;
 use super::listen::ConnHandle;
+use super::peer;
 use crate::auth::{Auth, Caller, Denied};
 use crate::metrics::metrics;
-use crate::model::Scope;
+use crate::model::{RuntimeId, Scope};
 
 /// Where browsers and others open the native WebSocket.
 pub const WS_PATH: &str = "/v1/ws";
@@ -57,6 +58,9 @@ pub enum Policy {
     Public,
     /// Devices with this scope; the handler then asks for a permit on what it touches.
     Needs(Scope),
+    /// Devices with the scope `watch`. And, in a WebSocket's handshake that carries no token and comes from no browser,
+    /// processes of this user on this machine, where [`Gate::neighbours`] says so.
+    Neighbours,
 }
 
 /// What a route wants as a body.
@@ -196,6 +200,9 @@ pub struct Gate {
     pub auth: Auth,
     /// Our names.
     pub hosts: Arc<Hosts>,
+    /// The runtime that processes of this user may watch without a token, where a route's policy is
+    /// [`Policy::Neighbours`]. None: nobody does anything without a token.
+    pub neighbours: Option<RuntimeId>,
     /// Its limits.
     pub limits: GateLimits,
 }
@@ -353,17 +360,41 @@ async fn check<S>(
     let (parts, body) = request.into_parts();
     let caller = match route.policy {
         Policy::Public => None,
-        Policy::Needs(scope) => {
-            let caller = enter(gate, &parts).map_err(Problem::close)?;
-            let device = caller.device();
-            if !device.grant.scopes.contains(&scope) {
-                return Err(Problem::from(Denied { scope, device: device.name.clone() }).close());
-            }
-            Some(caller)
-        }
+        Policy::Needs(scope) => Some(holder(gate, &parts, scope).map_err(Problem::close)?),
+        Policy::Neighbours => match neighbour(gate, &parts).await {
+            Some(caller) => Some(caller),
+            None => Some(holder(gate, &parts, Scope::Watch).map_err(Problem::close)?),
+        },
     };
     let body = read_body(gate, route.body, &parts.headers, body).await.map_err(Problem::close)?;
     Ok(Call { caller, params, parts, body })
+}
+
+/// A device with this scope.
+fn holder(gate: &Gate, parts: &Parts, scope: Scope) -> Result<Caller, Problem> {
+    let caller = enter(gate, parts)?;
+    let device = caller.device();
+    if device.grant.scopes.contains(&scope) {
+        Ok(caller)
+    } else {
+        Err(Denied { scope, device: device.name.clone() }.into())
+    }
+}
+
+/// A process of this user on this machine that shows no token, where the gate lets such watch. A browser is one too, and
+/// does what any page says: whatever looks like one needs a token.
+async fn neighbour(gate: &Gate, parts: &Parts) -> Option<Caller> {
+    let runtime = gate.neighbours.as_ref()?;
+    let headers = &parts.headers;
+    let bare = matches!(parts.extensions.get::<Proof>(), Some(Proof::Absent))
+        && parts.method == Method::GET
+        && only(headers, &UPGRADE).ok().flatten().is_some_and(|to| to.eq_ignore_ascii_case("websocket"))
+        && !headers.contains_key(ORIGIN)
+        && !headers.keys().any(|name| name.as_str().starts_with("sec-fetch-"));
+    if !bare || !peer::is_ours(parts.extensions.get::<ConnHandle>()?).await {
+        return None;
+    }
+    Some(gate.auth.neighbour(runtime))
 }
 
 async fn read_body(gate: &Gate, rule: BodyRule, headers: &HeaderMap, body: Body) -> Result<Bytes, Problem> {

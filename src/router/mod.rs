@@ -8,7 +8,10 @@ pub mod frames;
 pub mod guard;
 mod http;
 pub mod listen;
+mod mirror;
 mod openapi;
+mod peer;
+mod remote;
 pub mod routes;
 mod rpc;
 mod sse;
@@ -17,6 +20,7 @@ pub mod wire;
 mod ws;
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -76,6 +80,44 @@ pub struct AppState {
 
 /// The whole front door as a service, for [`serve`].
 pub fn app(state: AppState) -> axum::Router {
-    let gate = Gate { auth: state.auth.clone(), hosts: Arc::clone(&state.hosts), limits: state.limits };
+    let gate =
+        Gate { auth: state.auth.clone(), hosts: Arc::clone(&state.hosts), neighbours: None, limits: state.limits };
     routes::build(&gate, routes::table(), &state)
+}
+
+/// A port of one runtime's own, which serves the two protocols of a Gemini UI, or one of them.
+#[derive(Clone, Debug)]
+pub struct Port {
+    /// Whose it is.
+    pub runtime: RuntimeId,
+    /// Where it is bound; loopback.
+    pub address: SocketAddr,
+    /// Whether it serves the UI mirror.
+    pub ui: bool,
+    /// Whether it serves the remote control.
+    pub remote: bool,
+    /// Whether processes of this user may follow the mirror without a token.
+    pub neighbours: bool,
+}
+
+/// What the handlers of a runtime's own port get.
+#[derive(Clone)]
+pub struct PortState {
+    /// What all handlers get.
+    app: AppState,
+    /// Whose port it is.
+    runtime: RuntimeId,
+}
+
+/// The service of a runtime's own port, for [`serve`]. The port has its own names: who calls it by another port's is
+/// refused, and so is a page that another port served.
+pub fn port_app(state: AppState, port: &Port) -> axum::Router {
+    let gate = Gate {
+        auth: state.auth.clone(),
+        hosts: Arc::new(Hosts::new(&[port.address], &[])),
+        neighbours: port.neighbours.then(|| port.runtime.clone()),
+        limits: state.limits,
+    };
+    let state = PortState { app: state, runtime: port.runtime.clone() };
+    routes::build(&gate, routes::port_table(port.ui, port.remote), &state)
 }

@@ -438,6 +438,7 @@ fn operation(route: &Route<AppState>, shape: &Shape) -> Value {
     let mut operation = json!({ "summary": route.summary, "parameters": parameters, "responses": responses });
     operation["security"] = match route.policy {
         Policy::Public => json!([]),
+        Policy::Neighbours => json!([{}, { "bearer": ["watch"] }]),
         // OpenAPI 3.1 lets any scheme name its roles.
         Policy::Needs(scope) => json!([{ "bearer": [scope.as_str()] }]),
     };
@@ -578,6 +579,7 @@ mod tests {
             let operation = &all["paths"][&*route.path][route.method.as_str().to_ascii_lowercase()];
             let security = match route.policy {
                 Policy::Public => json!([]),
+                Policy::Neighbours => panic!("only a port of its own opens to neighbours"),
                 Policy::Needs(scope) => json!([{ "bearer": [scope.as_str()] }]),
             };
             assert_eq!(operation["security"], security, "{} {}", route.method, route.path);

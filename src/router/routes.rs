@@ -1,4 +1,5 @@
-//! The one route table. The router, the guard, the default-deny walk and `openapi.json` are all made from it.
+//! The one route table. The router, the guard, the default-deny walk and `openapi.json` are all made from it. A runtime's
+//! own port has a small one beside it, behind the same guard.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -14,7 +15,7 @@ use http::Method;
 use tower_http::catch_panic::CatchPanicLayer;
 
 use super::guard::{self, BodyRule, Call, Gate, Policy, Route, WS_PATH};
-use super::{AppState, Problem, acp, http as api, openapi, web};
+use super::{AppState, PortState, Problem, acp, http as api, mirror, openapi, remote, web};
 use crate::model::Scope;
 
 /// Longest body of most requests, in bytes; a longer one is answered 413 before it is read.
@@ -35,15 +36,15 @@ const ADMIN: Policy = Policy::Needs(Scope::Admin);
 const NOTHING: BodyRule = BodyRule::Nothing;
 const JSON: BodyRule = BodyRule::Json(BODY);
 
-/// A line of the table. Every argument is needed: a route without a policy does not compile.
-fn route(
+/// A line of a table. Every argument is needed: a route without a policy does not compile.
+fn route<S>(
     method: Method,
     path: impl Into<Cow<'static, str>>,
     policy: Policy,
     body: BodyRule,
     summary: &'static str,
-    run: fn(AppState, Call) -> BoxFuture<'static, Response>,
-) -> Route<AppState> {
+    run: fn(S, Call) -> BoxFuture<'static, Response>,
+) -> Route<S> {
     Route { method, path: path.into(), policy, body, summary, run }
 }
 
@@ -105,6 +106,26 @@ fn make() -> Vec<Route<AppState>> {
     all
 }
 
+/// Every route of a runtime's own port: those of its mirror, of its remote control, or both.
+pub fn port_table(ui: bool, remote: bool) -> &'static [Route<PortState>] {
+    static TABLES: LazyLock<[Vec<Route<PortState>>; 4]> =
+        LazyLock::new(|| [(false, false), (true, false), (false, true), (true, true)].map(make_port));
+    &TABLES[usize::from(ui) + 2 * usize::from(remote)]
+}
+
+#[rustfmt::skip] // a route a line
+fn make_port((ui, remote): (bool, bool)) -> Vec<Route<PortState>> {
+    let mut all = Vec::new();
+    if ui {
+        all.push(route(GET, "/", Policy::Neighbours, NOTHING, "The Gemini UI mirror", |s, c| answer(mirror::serve(s, c))));
+    }
+    if remote {
+        all.push(route(POST, "/message", PROMPTS, BodyRule::Json(PROMPT), "Start a run in the runtime's current session, or queue it", |s, c| answer(remote::message(s, c))));
+        all.push(route(GET, "/history", WATCH, NOTHING, "What was said in the runtime's current session", |s, c| answer(remote::history(s, c))));
+    }
+    all
+}
+
 /// A router for the table: the guard around every route, and around what has none.
 pub fn build<S: Clone + Send + Sync + 'static>(gate: &Gate, table: &'static [Route<S>], state: &S) -> axum::Router {
     let mut paths: BTreeMap<&str, Vec<&'static Route<S>>> = BTreeMap::new();
@@ -155,7 +176,7 @@ mod tests {
     fn gate(home: &std::path::Path) -> Gate {
         let auth = Auth::open(home, &[], std::sync::Arc::new(|_| Box::pin(std::future::ready(Ok(()))))).unwrap();
         let hosts = Hosts::new(&["127.0.0.1:1".parse().unwrap()], &[]);
-        Gate { auth, hosts: std::sync::Arc::new(hosts), limits: GateLimits::default() }
+        Gate { auth, hosts: std::sync::Arc::new(hosts), neighbours: None, limits: GateLimits::default() }
     }
 
     #[tokio::test]

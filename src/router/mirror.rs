@@ -1,0 +1,585 @@
+//! The Gemini UI mirror (`--ui-port`) as a server, for any runtime. One file: the eight events, and what is on the screen
+//! that they come from.
+//!
+//! A Gemini UI shows one conversation, so does this: of the runtime's sessions the one on the [`Screen`]. At first that is
+//! [`current`], the one last opened or prompted; from then on the mirror goes wherever a run begins. Each message is
+//! `{"type":T,"data":D}` and a NUL byte in a text frame. The protocol has no replay, no way back and no words for thoughts,
+//! plans, modes, usage and errors: a newcomer sees what comes from now on, and the questions that are on the screen; what
+//! was said before is in the remote control's `/history`; text that a client sends is read and has no meaning.
+//!
+//! What the specification does not have, and a client that wants it asks for: `/?after=CURSOR` (empty: the oldest kept)
+//! begins after a cursor, and then messages carry theirs as a third member, `cursor`.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::response::Response;
+use futures_util::future::BoxFuture;
+use http::StatusCode;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::follow::Follow;
+use super::frames::ws_text;
+use super::guard::Call;
+use super::ws::{self, Reply, Talk};
+use super::{AppState, PortState, Problem};
+use crate::auth::{Caller, Denied, Grant, Right, Target};
+use crate::model::{
+    Cursor, Event, Kind, Offer, Position, Request, RequestId, RunId, RuntimeId, Scope, SessionId, SessionInfo,
+    SessionState,
+};
+use crate::sessions::{After, Filter, Resume, zero_of};
+use crate::store::ReadLimit;
+
+/// Questions whose options are remembered for the answers; of further ones the answer is told by the option's identifier.
+const DIALOGS: usize = 256;
+/// Tool calls of one run that are remembered for the questions about them.
+const TOOLS: usize = 256;
+/// Pieces of a person's message that are waited for, in bytes; a longer one is told in several messages.
+const USER_MAX: usize = 32 << 20;
+
+/// The session that a Gemini UI for this runtime would show: of those alive, in which the caller may do `S`, the one that
+/// was last opened or prompted.
+pub(super) fn current<S: Right>(state: &AppState, runtime: &RuntimeId, caller: &Caller) -> Option<Arc<SessionInfo>> {
+    let mut alive = state.directory.sessions();
+    alive.retain(|session| {
+        session.runtime_id == *runtime
+            && session.state != SessionState::Exited
+            && caller.device().grant.covers(S::SCOPE, Target::Session(&session.session_id, runtime))
+    });
+    alive.into_iter().max_by_key(|session| {
+        (session.prompted_at.unwrap_or_default().max(session.created_at), session.session_id.clone())
+    })
+}
+
+/// Answers the handshake and mirrors from then on.
+///
+/// # Errors
+/// 400 for a query that is not understood (a token has no place in one); 403; 410 for a cursor that cannot be resumed.
+pub(super) async fn serve(port: PortState, call: Call) -> Result<Response, Problem> {
+    let caller = call.caller()?.clone();
+    let PortState { app: state, runtime } = port;
+    let grant = &caller.device().grant;
+    if grant.runtimes.as_ref().is_some_and(|some| !some.contains(&runtime)) {
+        return Err(Denied { scope: Scope::Watch, device: caller.device().name.clone() }.into());
+    }
+    let only =
+        Grant { scopes: vec![Scope::Watch], runtimes: Some(vec![runtime.clone()]), sessions: grant.sessions.clone() };
+    let filter = Filter { sessions: None, grant: Some(Arc::new(only)) };
+    let log = state.directory.log().clone();
+    let after = after(call.parts.uri.query())?;
+    let mut screen = Screen::default();
+    let position = match &after {
+        None => {
+            let head = log.head();
+            if let Some(session) = current::<crate::auth::Watch>(&state, &runtime, &caller) {
+                screen.running.clone_from(&session.run_id);
+                let only = Filter::session(session.session_id.clone());
+                screen.waiting = state.directory.open_requests(&only);
+                screen.session = Some(session.session_id.clone());
+            }
+            head
+        }
+        Some(after) => {
+            let attach = log.attach(&filter, after);
+            if attach.resume != Resume::Ok {
+                let oldest = log.cursor(attach.oldest).to_string();
+                let words = format!(
+                    "what came after this cursor is not all here ({}): begin at `oldest`, or without a cursor",
+                    attach.resume.as_str()
+                );
+                return Err(Problem::new(StatusCode::GONE, "cursor_gone", words).with("oldest", oldest));
+            }
+            if let After::Cursor(_) = after
+                && let Some(before) = attach.after.0.checked_sub(1)
+            {
+                // What the client saw last tells what was on its screen.
+                let one = ReadLimit { events: 1, bytes: 1 };
+                let page = log.read(&filter, Position(before), one).await?;
+                if let Some(event) = page.events.first().filter(|event| event.position == attach.after) {
+                    screen.seen(event);
+                }
+            }
+            attach.after
+        }
+    };
+    let follow = Follow::new(&log, filter, position);
+    let out = Out { frames: Vec::new(), cursors: after.is_some().then(|| log.cursor(position)) };
+    Ok(ws::upgrade(state, caller, call.parts, move |_| Mirror { follow, screen, out }))
+}
+
+/// Where the client wants to begin, if it says so. Nothing else has a place in the query.
+fn after(query: Option<&str>) -> Result<Option<After>, Problem> {
+    let mut after = None;
+    for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
+        match (&*name, &*value) {
+            ("after", "") => after = Some(After::Oldest),
+            ("after", "now") => after = Some(After::Now),
+            ("after", text) => after = Some(text.parse().map(After::Cursor).map_err(Problem::bad_cursor)?),
+            _ => {
+                let words = "the mirror's query takes `after` alone; a token goes into the Authorization header, or among the \
+                             subprotocols of the handshake";
+                return Err(Problem::new(StatusCode::BAD_REQUEST, "bad_query", words));
+            }
+        }
+    }
+    Ok(after)
+}
+
+/// A client of the mirror.
+struct Mirror {
+    follow: Follow,
+    screen: Screen,
+    out: Out,
+}
+
+impl Talk for Mirror {
+    /// The mirror has no way back.
+    fn message(&mut self, _text: &str) -> Option<Reply> {
+        None
+    }
+
+    fn initialized(&self) -> bool {
+        true
+    }
+
+    fn news(&mut self) -> BoxFuture<'_, Option<Vec<u8>>> {
+        Box::pin(async {
+            loop {
+                self.screen.newcomer(&mut self.out);
+                // Nothing is awaited between a page and the end of its telling.
+                let page = if self.screen.user.is_some() {
+                    // A person's message is one entry of the log, but a page may end in the middle of one.
+                    self.follow.more().await
+                } else if self.out.frames.is_empty() {
+                    Some(self.follow.page().await)
+                } else {
+                    return Some(std::mem::take(&mut self.out.frames));
+                };
+                match page {
+                    Some(page) => page.events.iter().for_each(|event| self.screen.event(event, &mut self.out)),
+                    None => self.screen.user_done(&mut self.out),
+                }
+            }
+        })
+    }
+
+    fn cursor(&self) -> Option<Cursor> {
+        Some(self.follow.cursor())
+    }
+}
+
+/// What was told and not yet taken: whole frames.
+struct Out {
+    frames: Vec<u8>,
+    /// Up to where the client was told, if it wants to know.
+    cursors: Option<Cursor>,
+}
+
+#[derive(Serialize)]
+struct Message<'a, T> {
+    #[serde(rename = "type")]
+    sort: &'static str,
+    data: &'a T,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cursor: Option<&'a Cursor>,
+}
+
+impl Out {
+    /// Tells of what stands at `at`: a client that comes back after it is not told again. Without `at` it goes along with
+    /// another message.
+    fn say<T: Serialize>(&mut self, at: Option<Position>, sort: &'static str, data: &T) {
+        if let (Some(cursor), Some(at)) = (&mut self.cursors, at) {
+            cursor.position = at;
+        }
+        let mut json = Vec::with_capacity(128);
+        // Memory takes every write, and nothing here fails to be written down.
+        if serde_json::to_writer(&mut json, &Message { sort, data, cursor: self.cursors.as_ref() }).is_ok() {
+            json.push(0);
+            ws_text(&mut self.frames, &json);
+        }
+    }
+}
+
+/// `user_message` and `model_output`.
+#[derive(Serialize)]
+struct Text<'a> {
+    text: &'a str,
+}
+
+#[derive(Serialize)]
+struct ToolCall<'a> {
+    #[serde(rename = "callId")]
+    id: &'a str,
+    name: &'a str,
+    args: Args<'a>,
+}
+
+/// A tool's arguments as it got them; an empty object if it does not say.
+struct Args<'a>(Option<&'a RawValue>);
+
+impl Serialize for Args<'_> {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Some(raw) => raw.serialize(to),
+            None => Nothing {}.serialize(to),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct ToolOutput<'a> {
+    #[serde(rename = "callId")]
+    id: &'a str,
+    output: Output<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Output<'a> {
+    Text(Cow<'a, str>),
+    Other(&'a RawValue),
+}
+
+/// `idle`'s data.
+#[derive(Serialize)]
+struct Nothing {}
+
+#[derive(Serialize)]
+struct Dialog<'a> {
+    id: &'a RequestId,
+    #[serde(rename = "type")]
+    sort: &'a str,
+    options: Vec<&'a str>,
+}
+
+#[derive(Serialize)]
+struct Selection<'a> {
+    id: &'a RequestId,
+    selection: &'a str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Hook<'a> {
+    hook_name: &'a str,
+    event_name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    success: Option<bool>,
+}
+
+/// What is on the screen that is mirrored: as much of the past as the next event's words depend on.
+#[derive(Default)]
+struct Screen {
+    /// The session shown; the first that has something to show, if none.
+    session: Option<SessionId>,
+    /// Its run under way, whose end is the next `idle`.
+    running: Option<RunId>,
+    /// A person's message so far, and where it stands: it comes in pieces, and the mirror tells it whole.
+    user: Option<(String, Position)>,
+    /// The ACP kinds of its tool calls.
+    tools: BTreeMap<String, String>,
+    /// Its questions: identifiers and labels of their options.
+    dialogs: BTreeMap<RequestId, Vec<(String, String)>>,
+    /// Questions that a newcomer has not been shown.
+    waiting: Vec<Arc<Request>>,
+}
+
+/// A chunk's body, as far as the mirror reads it.
+#[derive(Deserialize)]
+struct Chunk<'a> {
+    #[serde(borrow)]
+    content: Block<'a>,
+    #[serde(rename = "_meta", default, borrow)]
+    meta: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Block<'a> {
+    #[serde(rename = "type", borrow, default)]
+    sort: Cow<'a, str>,
+    #[serde(borrow, default)]
+    text: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    uri: Option<Cow<'a, str>>,
+}
+
+impl<'a> Block<'a> {
+    /// As a person at a Gemini UI would have typed it.
+    fn typed(self) -> Cow<'a, str> {
+        match (self.text, self.uri) {
+            (Some(text), _) => text,
+            (None, Some(uri)) => format!("@{}", uri.strip_prefix("file://").unwrap_or(&uri)).into(),
+            (None, None) => format!("[{}]", self.sort).into(),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Tool<'a> {
+    #[serde(borrow)]
+    tool_call_id: Cow<'a, str>,
+    #[serde(borrow, default)]
+    title: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    kind: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    status: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    raw_input: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    raw_output: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    content: Option<&'a RawValue>,
+}
+
+impl Screen {
+    /// Shows a newcomer the questions that are on the screen.
+    fn newcomer(&mut self, out: &mut Out) {
+        for request in std::mem::take(&mut self.waiting) {
+            self.dialog(&request, None, out);
+        }
+    }
+
+    /// What a client that comes back saw last.
+    fn seen(&mut self, event: &Event) {
+        self.session = Some(event.origin.session_id.clone());
+        let over = event.kind == Kind::RunEnded || event.run_id == zero_of(&event.origin);
+        self.running = (!over).then(|| event.run_id.clone());
+    }
+
+    /// The next event of the runtime's sessions.
+    fn event(&mut self, event: &Event, out: &mut Out) {
+        if self.session.as_ref() != Some(&event.origin.session_id) {
+            if self.session.is_some() && event.kind != Kind::RunStarted {
+                return;
+            }
+            // Somebody turned to another conversation. What went on in the one before is no longer on the screen.
+            self.user_done(out);
+            if self.running.take().is_some() {
+                out.say(None, "idle", &Nothing {});
+            }
+            *self = Self { session: Some(event.origin.session_id.clone()), ..Self::default() };
+        }
+        if event.kind != Kind::UserMessageChunk {
+            self.user_done(out);
+        }
+        let at = Some(event.position);
+        match event.kind {
+            Kind::RunStarted => self.running = Some(event.run_id.clone()),
+            Kind::UserMessageChunk => self.user(event, out),
+            Kind::AgentMessageChunk => {
+                let chunk = serde_json::from_slice::<Chunk<'_>>(&event.body).ok();
+                if let Some(text) = chunk.and_then(|chunk| chunk.content.text).filter(|text| !text.is_empty()) {
+                    out.say(at, "model_output", &Text { text: &text });
+                    self.between(event, out);
+                }
+            }
+            Kind::ToolCall | Kind::ToolCallUpdate => self.tool(event, out),
+            // One that was cancelled in the queue was never on the screen.
+            Kind::RunEnded if self.running.as_ref() == Some(&event.run_id) => {
+                self.running = None;
+                self.tools.clear();
+                out.say(at, "idle", &Nothing {});
+            }
+            Kind::RequestOpened => {
+                if let Ok(request) = serde_json::from_slice::<Request>(&event.body)
+                    && !self.dialogs.contains_key(&request.request_id)
+                {
+                    self.dialog(&request, at, out);
+                }
+            }
+            Kind::RequestResolved => self.resolved(event, out),
+            Kind::Hook => hook(event, out),
+            _ => {}
+        }
+    }
+
+    /// Outside of runs (an agent's afterthought, a past that is told) nothing else would say that it is over.
+    fn between(&self, event: &Event, out: &mut Out) {
+        if self.running.is_none() && event.run_id == zero_of(&event.origin) {
+            out.say(None, "idle", &Nothing {});
+        }
+    }
+
+    fn user(&mut self, event: &Event, out: &mut Out) {
+        let Ok(chunk) = serde_json::from_slice::<Chunk<'_>>(&event.body) else { return };
+        // The gateway's own pieces are the blocks of a prompt; an agent's are pieces of one text.
+        let block = chunk.meta.is_some_and(|meta| meta.get().contains("\"plexus\""));
+        let piece = chunk.content.typed();
+        if self.user.as_ref().is_some_and(|(text, _)| text.len() + piece.len() > USER_MAX) {
+            self.user_done(out);
+        }
+        match &mut self.user {
+            Some((text, at)) => {
+                if block {
+                    text.push('\n');
+                }
+                text.push_str(&piece);
+                *at = event.position;
+            }
+            None => self.user = Some((piece.into_owned(), event.position)),
+        }
+        if self.running.is_none() && event.run_id == zero_of(&event.origin) {
+            self.user_done(out);
+            out.say(None, "idle", &Nothing {});
+        }
+    }
+
+    /// Tells a person's message: all of its pieces are here.
+    fn user_done(&mut self, out: &mut Out) {
+        if let Some((text, at)) = self.user.take() {
+            out.say(Some(at), "user_message", &Text { text: &text });
+        }
+    }
+
+    fn tool(&mut self, event: &Event, out: &mut Out) {
+        let Ok(tool) = serde_json::from_slice::<Tool<'_>>(&event.body) else { return };
+        let id = &*tool.tool_call_id;
+        if let Some(kind) = &tool.kind
+            && (self.tools.len() < TOOLS || self.tools.contains_key(id))
+        {
+            self.tools.insert(id.to_owned(), kind.clone().into_owned());
+        }
+        let over = tool.status.as_deref().is_some_and(|status| matches!(status, "completed" | "failed"));
+        let at = Some(event.position);
+        if event.kind == Kind::ToolCall {
+            let name = tool.title.as_deref().or(tool.kind.as_deref()).unwrap_or("tool");
+            let args = Args(tool.raw_input.filter(|args| args.get() != "null"));
+            out.say(at.filter(|_| !over), "tool_call", &ToolCall { id, name, args });
+        }
+        if over {
+            out.say(at, "tool_output", &ToolOutput { id, output: output(&tool) });
+        }
+        if over || event.kind == Kind::ToolCall {
+            self.between(event, out);
+        }
+    }
+
+    fn dialog(&mut self, request: &Request, at: Option<Position>, out: &mut Out) {
+        let offers = labels(request);
+        let sort = sort_of(request, &self.tools);
+        let options = offers.iter().map(|(_, label)| label.as_str()).collect();
+        out.say(at, "permission_dialog", &Dialog { id: &request.request_id, sort: &sort, options });
+        if self.dialogs.len() < DIALOGS {
+            self.dialogs.insert(request.request_id.clone(), offers);
+        }
+    }
+
+    fn resolved(&mut self, event: &Event, out: &mut Out) {
+        #[derive(Deserialize)]
+        struct Resolved<'a> {
+            request_id: RequestId,
+            #[serde(borrow)]
+            state: Cow<'a, str>,
+            #[serde(borrow, default)]
+            option_id: Option<Cow<'a, str>>,
+            #[serde(default)]
+            ids: Option<Vec<String>>,
+        }
+        let Ok(resolved) = serde_json::from_slice::<Resolved<'_>>(&event.body) else { return };
+        let offers = self.dialogs.remove(&resolved.request_id).unwrap_or_default();
+        let label = |id: &str| {
+            let known = offers.iter().find(|(other, _)| other == id);
+            known.map_or_else(|| id.to_owned(), |(_, label)| label.clone())
+        };
+        let selection = match (resolved.option_id, resolved.ids) {
+            (Some(id), _) => label(&id),
+            (None, Some(ids)) if !ids.is_empty() => ids.iter().map(|id| label(id)).collect::<Vec<_>>().join(", "),
+            // Nobody chose, or what was typed is not one of the options: how it ended.
+            _ => resolved.state.into_owned(),
+        };
+        let data = Selection { id: &resolved.request_id, selection: &selection };
+        out.say(Some(event.position), "permission_selection", &data);
+    }
+}
+
+/// What a tool gave: its own words, else what of its content is text, else whatever it gave.
+fn output<'a>(tool: &Tool<'a>) -> Output<'a> {
+    #[derive(Deserialize)]
+    struct Item<'a> {
+        #[serde(borrow, default)]
+        content: Option<Block<'a>>,
+        #[serde(borrow, default)]
+        path: Option<Cow<'a, str>>,
+    }
+    if let Some(text) = tool.raw_output.and_then(|raw| serde_json::from_str::<String>(raw.get()).ok()) {
+        return Output::Text(text.into());
+    }
+    let items = tool.content.and_then(|raw| serde_json::from_str::<Vec<Item<'_>>>(raw.get()).ok()).unwrap_or_default();
+    let lines = items.into_iter().filter_map(|item| item.content.map(Block::typed).or(item.path));
+    let text = lines.map(Cow::into_owned).collect::<Vec<_>>().join("\n");
+    match tool.raw_output.filter(|raw| raw.get() != "null") {
+        Some(raw) if text.is_empty() => Output::Other(raw),
+        _ => Output::Text(text.into()),
+    }
+}
+
+/// Identifiers and labels of what can be chosen. A label that comes twice would not tell which.
+fn labels(request: &Request) -> Vec<(String, String)> {
+    let offers = request.options.iter().map(|Offer { id, label, .. }| (id, label));
+    let items = request.items.iter().map(|item| (&item.id, &item.label));
+    let mut all: Vec<(String, String)> = Vec::new();
+    for (id, label) in offers.chain(items) {
+        let twice = all.iter().any(|(_, other)| other == label);
+        all.push((id.clone(), if twice { format!("{label} ({id})") } else { label.clone() }));
+    }
+    all
+}
+
+/// What a question is about, in the mirror's words, by the tool call that waits for it: `command_run` or `file_access`.
+/// What is neither has the request's own type.
+fn sort_of<'a>(request: &'a Request, tools: &BTreeMap<String, String>) -> Cow<'a, str> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Native<'a> {
+        #[serde(borrow, default)]
+        tool_call: Option<Kinded<'a>>,
+        #[serde(rename = "type", borrow, default)]
+        sort: Option<Cow<'a, str>>,
+    }
+    #[derive(Deserialize)]
+    struct Kinded<'a> {
+        #[serde(borrow, default)]
+        kind: Option<Cow<'a, str>>,
+    }
+    let native = request.native.as_ref().and_then(|raw| serde_json::from_str::<Native<'_>>(raw.get()).ok());
+    let (call, own) = native.map_or((None, None), |native| (native.tool_call.and_then(|call| call.kind), native.sort));
+    let known = request.tool_call_id.as_ref().and_then(|id| tools.get(id)).map(String::as_str);
+    match (call.as_deref().or(known), own.as_deref()) {
+        (Some("execute"), _) | (None, Some("command_run")) => "command_run".into(),
+        (Some("read" | "edit" | "delete" | "move"), _) | (None, Some("file_access")) => "file_access".into(),
+        _ => serde_json::to_value(request.kind)
+            .ok()
+            .and_then(|word| word.as_str().map(ToOwned::to_owned))
+            .map_or("permission".into(), Cow::Owned),
+    }
+}
+
+/// `hook`: as a Gemini UI told it, or in its shape.
+fn hook(event: &Event, out: &mut Out) {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Told<'a> {
+        #[serde(borrow, default)]
+        hook_name: Option<Cow<'a, str>>,
+        #[serde(borrow, default)]
+        event_name: Option<Cow<'a, str>>,
+        #[serde(default)]
+        success: Option<bool>,
+        #[serde(rename = "type", borrow, default)]
+        sort: Option<Cow<'a, str>>,
+    }
+    let Ok(told) = serde_json::from_slice::<Told<'_>>(&event.body) else { return };
+    let name = told.hook_name.or(told.sort).unwrap_or("hook".into());
+    let ends = ["end", "completed", "finished"].iter().any(|word| name.ends_with(word));
+    let event_name = told.event_name.unwrap_or(if ends { "hook_end" } else { "hook_start" }.into());
+    let data = Hook { hook_name: &name, event_name: &event_name, success: told.success };
+    out.say(Some(event.position), "hook", &data);
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,122 @@
+//! Whose process the other end of a connection on this machine is, where the system says so: Linux, in `/proc/net/tcp`.
+
+use std::io::BufRead;
+use std::net::SocketAddr;
+
+use super::listen::ConnHandle;
+
+/// Where the system lists connections: of IPv4, and of IPv6 with IPv4 inside it.
+const TABLES: [&str; 2] = ["/proc/net/tcp", "/proc/net/tcp6"];
+/// Which user stands for those that have no name in our namespace.
+const NOBODY: &str = "/proc/sys/kernel/overflowuid";
+/// As much if the system does not say.
+const NOBODY_USUAL: u32 = 65_534;
+/// The state of a connection that both ends hold. One that its process has let go of belongs to nobody, and is shown as
+/// user 0's.
+const ESTABLISHED: &str = "01";
+
+/// Whether the other end is a process of the user that we run as. Whatever cannot be told is a no. Cancellation safe.
+pub(super) async fn is_ours(handle: &ConnHandle) -> bool {
+    let (peer, Ok(here)) = (handle.peer, handle.socket.local_addr()) else { return false };
+    // The list is long where many connections are.
+    tokio::task::spawn_blocking(move || ours(peer, here)).await.unwrap_or(false)
+}
+
+fn ours(peer: SocketAddr, here: SocketAddr) -> bool {
+    let me = rustix::process::geteuid().as_raw();
+    let nobody = std::fs::read_to_string(NOBODY).ok().and_then(|text| text.trim().parse().ok());
+    if !peer.ip().to_canonical().is_loopback() || me == nobody.unwrap_or(NOBODY_USUAL) {
+        return false;
+    }
+    let tables = TABLES.iter().filter_map(|path| std::fs::File::open(path).ok());
+    let owner = tables.into_iter().find_map(|table| owner(std::io::BufReader::new(table), peer, here));
+    owner == Some(me)
+}
+
+/// The user whose socket goes from `peer` to `here`, by one of the system's lists.
+fn owner(table: impl BufRead, peer: SocketAddr, here: SocketAddr) -> Option<u32> {
+    let (peer, here) = (spellings(peer), spellings(here));
+    for line in table.lines() {
+        let line = line.ok()?;
+        let mut words = line.split_ascii_whitespace().skip(1);
+        let (Some(local), Some(remote), Some(state)) = (words.next(), words.next(), words.next()) else { continue };
+        if state == ESTABLISHED && peer.iter().any(|one| one == local) && here.iter().any(|one| one == remote) {
+            // Between them: the queues, the timer, the retransmits. After them: timeouts, and the inode.
+            let (uid, inode) = (words.nth(3)?, words.nth(1)?);
+            return if inode == "0" { None } else { uid.parse().ok() };
+        }
+    }
+    None
+}
+
+/// An address as the lists have it: words in the machine's own byte order. IPv4 may stand in both.
+fn spellings(address: SocketAddr) -> Vec<String> {
+    let port = address.port();
+    let words = |octets: &[u8]| -> String {
+        let words = octets.as_chunks::<4>().0.iter();
+        words.map(|word| format!("{:08X}", u32::from_ne_bytes(*word))).collect()
+    };
+    match address.ip().to_canonical() {
+        std::net::IpAddr::V4(v4) => vec![
+            format!("{}:{port:04X}", words(&v4.octets())),
+            format!("{}:{port:04X}", words(&v4.to_ipv6_mapped().octets())),
+        ],
+        std::net::IpAddr::V6(v6) => vec![format!("{}:{port:04X}", words(&v6.octets()))],
+    }
+}
+
+#[cfg(all(test, target_os = "linux", target_endian = "little"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_owner_is_that_of_the_other_ends_socket_while_it_is_held() {
+        let line = |local: &str, remote: &str, state: &str, uid: u32, inode: u32| {
+            format!(
+                "   0: {local} {remote} {state} 00000000:00000000 00:00000000 00000000  {uid}        0 {inode} 1 0 20 4 30 10 -1\n"
+            )
+        };
+        let head = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n";
+        // 127.0.0.1:50000 to 127.0.0.1:7431
+        let (peer, here): (SocketAddr, SocketAddr) =
+            ("127.0.0.1:50000".parse().unwrap(), "127.0.0.1:7431".parse().unwrap());
+        let (a, b) = ("0100007F:C350", "0100007F:1D07");
+        let mapped = |text: &str| format!("0000000000000000FFFF0000{text}");
+        let cases = [
+            (line(a, b, "01", 1000, 7), Some(1000)),
+            // Our own end of it is not the other end.
+            (line(b, a, "01", 1000, 7), None),
+            (line(b, a, "01", 5, 7) + &line(a, b, "01", 1000, 8), Some(1000)),
+            // Let go of: shown as user 0's.
+            (line(a, b, "04", 0, 0), None),
+            (line(a, b, "01", 0, 0), None),
+            (line(a, b, "06", 1000, 7), None),
+            (line(a, "0100007F:1D08", "01", 1000, 7), None),
+            (line("0100007F:C351", b, "01", 1000, 7), None),
+            (line(&mapped(a), &mapped(b), "01", 1001, 7), Some(1001)),
+            ("junk\n\n".into(), None),
+            (format!("   0: {a} {b} 01\n"), None),
+        ];
+        for (lines, expected) in cases {
+            assert_eq!(owner(format!("{head}{lines}").as_bytes(), peer, here), expected, "{lines}");
+        }
+        let v6 = line("00000000000000000000000001000000:C350", "00000000000000000000000001000000:1D07", "01", 1000, 7);
+        let (peer, here) = ("[::1]:50000".parse().unwrap(), "[::1]:7431".parse().unwrap());
+        assert_eq!(owner(v6.as_bytes(), peer, here), Some(1000));
+    }
+
+    #[tokio::test]
+    async fn a_connection_of_this_very_process_is_ours() {
+        for at in ["127.0.0.1:0", "[::1]:0"] {
+            let Ok(listener) = tokio::net::TcpListener::bind(at).await else { continue };
+            let here = listener.local_addr().unwrap();
+            let client = tokio::net::TcpStream::connect(here).await.unwrap();
+            let peer = client.local_addr().unwrap();
+            assert!(ours(peer, here), "{at}");
+            assert!(!ours(here, peer), "{at}: nobody has accepted it yet, so that end is nobody's");
+            let (served, _) = listener.accept().await.unwrap();
+            assert!(ours(peer, here) && !ours("192.0.2.1:5".parse().unwrap(), here));
+            drop((client, served));
+        }
+    }
+}
