@@ -284,6 +284,18 @@ pub fn sse_event(out: &mut Vec<u8>, id: Option<&Cursor>, event: &str, data: &[u8
     out.extend_from_slice(b"\n\n\r\n");
 }
 
+/// Appends one server-sent event without a name as one chunk, for protocols whose events name themselves. `data` is one line.
+pub fn sse_data(out: &mut Vec<u8>, id: Option<&Cursor>, data: &[u8]) {
+    use std::io::Write;
+    let id = id.map(|cursor| format!("id: {cursor}\n")).unwrap_or_default();
+    let len = id.len() + "data: \n\n".len() + data.len();
+    out.reserve(len + 20);
+    // Memory takes every write.
+    let _ = write!(out, "{len:x}\r\n{id}data: ");
+    out.extend_from_slice(data);
+    out.extend_from_slice(b"\n\n\r\n");
+}
+
 /// Appends a server-sent event of the gateway's own.
 pub fn sse_notify(out: &mut Vec<u8>, id: Option<&Cursor>, event: &str, data: &impl Serialize) {
     let mut json = Vec::with_capacity(256);

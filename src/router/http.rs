@@ -94,7 +94,7 @@ fn knows(caller: &Caller, target: Target<'_>) -> bool {
 }
 
 /// The session of the path, and a permit for it.
-fn session_of<S: Right>(state: &AppState, call: &Call) -> Result<(Arc<SessionInfo>, Permit<S>), Problem> {
+pub(super) fn session_of<S: Right>(state: &AppState, call: &Call) -> Result<(Arc<SessionInfo>, Permit<S>), Problem> {
     let missing = || no_such("session_not_found", "session");
     session_for(state, call.caller()?, &call.id(missing)?)
 }

@@ -1,6 +1,7 @@
 //! The front door: our own listener, one guard, one route table, one file a surface.
 
 pub mod acp;
+mod agui;
 pub mod error;
 pub mod fanout;
 mod follow;

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use utoipa::{OpenApi, ToSchema};
 
 use super::guard::{BodyRule, Policy, Route};
-use super::{AppState, Problem, http as api, routes};
+use super::{AppState, Problem, agui, http as api, routes};
 
 macro_rules! shapes {
     ($($(#[$doc:meta])* $name:ident { $($fields:tt)* })*) => {$(
@@ -332,7 +332,9 @@ shapes! {
     Request,
     Requests,
     Resolver,
+    agui::ResumeEntry,
     Run,
+    agui::RunAgentInput,
     Runtime,
     Runtimes,
     Session,
@@ -382,6 +384,7 @@ fn shape(route: &Route<AppState>) -> Option<Shape> {
         ("PATCH", "/v1/devices/{id}") => ("NewName", "Me", 200, &[]),
         ("POST", "/v1/codes") => ("NewCode", "Code", 201, &[]),
         ("POST", "/v1/pair") => ("Pair", "NewToken", 200, &[]),
+        ("POST", "/ag-ui/{id}") => ("RunAgentInput", "", 200, &[]),
         ("GET", "/readyz") => ("", "Ready", 200, &[]),
         ("POST", "/acp" | "/acp/{runtime_id}") => ("AcpMessage", "", 202, &[]),
         ("DELETE", "/acp" | "/acp/{runtime_id}") => ("", "", 202, &[]),

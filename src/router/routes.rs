@@ -15,7 +15,7 @@ use http::Method;
 use tower_http::catch_panic::CatchPanicLayer;
 
 use super::guard::{self, BodyRule, Call, Gate, Policy, Route, WS_PATH};
-use super::{AppState, PortState, Problem, acp, http as api, mirror, openapi, remote, web};
+use super::{AppState, PortState, Problem, acp, agui, http as api, mirror, openapi, remote, web};
 use crate::model::Scope;
 
 /// Longest body of most requests, in bytes; a longer one is answered 413 before it is read.
@@ -85,6 +85,8 @@ fn make() -> Vec<Route<AppState>> {
         route(PATCH, "/v1/devices/{id}", ADMIN, JSON, "Rename a device", |s, c| answer(api::rename(s, c))),
         route(DELETE, "/v1/devices/{id}", ADMIN, NOTHING, "Revoke a device, at once", |s, c| answer(api::revoke(s, c))),
         route(POST, "/v1/codes", ADMIN, JSON, "Make a one-time code that enrols a device", |s, c| answer(api::mint_code(s, c))),
+        // Watching is enough to listen; a prompt or an answer in the body is asked for its own scope.
+        route(POST, "/ag-ui/{id}", WATCH, BodyRule::Json(PROMPT), "Run a session by AG-UI: prompt, answer, listen", |s, c| answer(agui::run(s, c))),
         route(GET, WS_PATH, WATCH, NOTHING, "The native WebSocket", |s, c| answer(api::ws(s, c))),
         route(GET, "/acp", WATCH, NOTHING, "ACP over a WebSocket: one agent over all runtimes", |s, c| answer(acp::get(s, c))),
         route(GET, "/acp/{runtime_id}", WATCH, NOTHING, "ACP over a WebSocket, for one runtime", |s, c| answer(acp::get(s, c))),

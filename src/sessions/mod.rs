@@ -27,5 +27,6 @@ pub use link::{
 pub use log::{After, Attach, Entry, Filter, Log, NewEvent, Page, Resume, Rows};
 pub use owners::{Errand, Offers, Owners, Ownership};
 pub use refusal::Refusal;
+pub(crate) use requests::judge;
 pub use snapshot::{Message, Snapshot, Tool};
 pub use state::zero_of;

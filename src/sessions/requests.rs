@@ -72,7 +72,7 @@ fn digest(request: &Request) -> String {
 ///
 /// # Errors
 /// [`Refusal::StaleDigest`], [`Refusal::BadAnswer`].
-pub(super) fn judge(request: &Request, answer: &Answer) -> Result<Decision, Refusal> {
+pub(crate) fn judge(request: &Request, answer: &Answer) -> Result<Decision, Refusal> {
     if request.observe_only {
         return Err(Refusal::ObserveOnly);
     }

@@ -1,0 +1,560 @@
+//! The AG-UI surface: `POST /ag-ui/{session_id}` takes a `RunAgentInput` and answers with a stream of AG-UI events.
+//!
+//! AG-UI thinks in runs that a client starts; the session lives by itself. So each POST is a cursor into the one log: it may
+//! prompt, answer or cancel first, then it shows the conversation as it is at the cursor (snapshots), and then everything
+//! after it, until what it asked for is over. A question to people ends the AG-UI run with an interrupt, and the live run
+//! goes on in the next one, whoever answered. Nothing here is a second truth: what a client said before is read from the log.
+
+mod input;
+mod say;
+#[cfg(test)]
+mod tests;
+mod translate;
+
+use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::time::Duration;
+
+use axum::response::Response;
+use futures_util::future::BoxFuture;
+use http::StatusCode;
+use http::header::ACCEPT;
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+pub(super) use input::{ResumeEntry, RunAgentInput};
+
+use self::input::Props;
+use self::say::{Id, Say, Shown};
+use self::translate::{End, Mark, Outcome, Translator};
+use super::follow::Follow;
+use super::guard::Call;
+use super::http::session_of;
+use super::sse::{self, News};
+use super::{AppState, Problem};
+use crate::auth::{Approve, Caller, Prompt, Target, Watch};
+use crate::model::{
+    Answer, Cursor, DeviceId, Kind, Position, Receipt, Request, RequestId, RequestState, RunId, SessionInfo,
+};
+use crate::sessions::{After, Filter, Log, Page, Refusal, Resume, judge};
+use crate::store::ReadLimit;
+
+/// An agent that asks often asks several things at once: how long the surface waits for the rest before it ends the run
+/// with an interrupt that names all of them.
+const SETTLE: Duration = Duration::from_millis(100);
+/// Bytes of messages in a snapshot, about; the oldest are left out, and the state says `trimmed`. Clients of AG-UI break off
+/// at 10 MB.
+const SNAPSHOT: usize = 6 << 20;
+/// What is read of the log in one go to make a snapshot.
+const READ: ReadLimit = ReadLimit { events: 4096, bytes: 4 << 20 };
+/// Prompts of one session take turns between looking whether a prompt is known and sending it; sessions share so many turns.
+const TURNS: usize = 64;
+
+static TURN: [Mutex<()>; TURNS] = [const { Mutex::const_new(()) }; TURNS];
+
+/// The turn of a session.
+fn turn(session: &SessionInfo) -> &'static Mutex<()> {
+    let mut hasher = DefaultHasher::new();
+    session.session_id.hash(&mut hasher);
+    let n = usize::try_from(hasher.finish() % TURNS as u64).unwrap_or_default();
+    TURN.get(n).unwrap_or(&TURN[0])
+}
+
+/// What the log knows of a client's conversation.
+#[derive(Default)]
+struct Known {
+    /// The names that clients of AG-UI gave to people's messages.
+    messages: HashSet<String>,
+    /// The run that this very AG-UI run started before.
+    mine: Option<RunId>,
+    /// The place of each run's first event.
+    first: HashMap<RunId, Position>,
+    ends: HashMap<RunId, End>,
+}
+
+impl Known {
+    async fn read(log: &Log, session: &SessionInfo, device: &DeviceId, run_id: &str) -> Result<Self, Refusal> {
+        let mut known = Self::default();
+        each(log, session, log.head(), |event| {
+            known.first.entry(event.run_id.clone()).or_insert(event.position);
+            match event.kind {
+                Kind::UserMessageChunk => {
+                    let Some(Mark { message_id, ag_ui_run }) = translate::mark_of(&event.body) else { return };
+                    known.messages.extend(message_id);
+                    // Whoever guesses another device's run must not be taken for it.
+                    if ag_ui_run.as_deref() == Some(run_id) && said_by(&event.body).as_ref() == Some(device) {
+                        known.mine = Some(event.run_id.clone());
+                    }
+                }
+                Kind::RunEnded => {
+                    known.ends.extend(translate::end_of(event).map(|end| (end.run_id.clone(), end)));
+                }
+                _ => {}
+            }
+        })
+        .await?;
+        Ok(known)
+    }
+}
+
+/// The device that said a person's message; the gateway wrote it there.
+fn said_by(body: &[u8]) -> Option<DeviceId> {
+    let body: Value = serde_json::from_slice(body).ok()?;
+    body.pointer("/_meta/plexus/by/device_id")?.as_str()?.parse().ok()
+}
+
+/// Reads a session's log up to `to`, inclusive.
+async fn each(
+    log: &Log,
+    session: &SessionInfo,
+    to: Position,
+    mut take: impl FnMut(&crate::model::Event),
+) -> Result<(), Refusal> {
+    let filter = Filter::session(session.session_id.clone());
+    let mut after = Position::START;
+    while after < to {
+        let page = log.read(&filter, after, READ).await.map_err(|error| Refusal::Storage(error.to_string()))?;
+        page.events.iter().filter(|event| event.position <= to).for_each(|event| take(event));
+        if page.next <= after {
+            break;
+        }
+        after = page.next;
+    }
+    Ok(())
+}
+
+/// What to decide, and what is decided already.
+#[derive(Default)]
+struct Answers {
+    open: Vec<(RequestId, Answer)>,
+    closed: Vec<Receipt>,
+    /// The run that the interrupts came up in.
+    run: Option<RunId>,
+}
+
+/// Reads a resume against what is open. Decides nothing.
+async fn answers(
+    state: &AppState,
+    session: &SessionInfo,
+    entries: &[ResumeEntry],
+    props: &Props,
+) -> Result<Answers, Problem> {
+    let mut answers = Answers::default();
+    let filter = Filter::session(session.session_id.clone());
+    let open = state.directory.open_requests(&filter);
+    for entry in entries {
+        let id = &entry.interrupt_id;
+        let unknown = || {
+            let detail = format!("the session has no interrupt {id:?}: nothing was decided");
+            Problem::new(StatusCode::NOT_FOUND, "interrupt_not_found", detail).with("interruptId", id.as_str())
+        };
+        let known: RequestId = id.parse().map_err(|_| unknown())?;
+        let request = match open.iter().find(|request| request.request_id == known) {
+            Some(request) => Request::clone(request),
+            None => state.directory.request(&known).await?.ok_or_else(unknown)?,
+        };
+        if request.session_id != session.session_id {
+            return Err(unknown());
+        }
+        answers.run = Some(request.run_id.clone());
+        if props.cancel && entry.status == input::Status::Cancelled {
+            // The cancel withdraws it.
+        } else if request.state == RequestState::Open {
+            let answer = input::answer(&request, entry)?;
+            judge(&request, &answer).map_err(|refusal| Problem::from(refusal).with("interruptId", id.as_str()))?;
+            answers.open.push((known, answer));
+        } else if let Some(problem) = input::late(entry, &request) {
+            return Err(problem);
+        } else {
+            answers.closed.extend(request.receipt);
+        }
+    }
+    let left: Vec<&str> = open
+        .iter()
+        .filter(|request| !request.observe_only)
+        .map(|request| request.request_id.as_str())
+        .filter(|id| !entries.iter().any(|entry| entry.interrupt_id == *id))
+        .collect();
+    if !entries.is_empty() && !left.is_empty() && !props.partial && !props.cancel {
+        let detail = format!(
+            "`resume` must answer every interrupt that is open; it leaves {}. Nothing was decided. Answer all, or say \
+             `forwardedProps.plexus.partial`",
+            left.join(", ")
+        );
+        return Err(Problem::new(StatusCode::CONFLICT, "resume_partial", detail).with("missing", json!(left)));
+    }
+    Ok(answers)
+}
+
+/// Decides. What another client decided in the meantime is no error: the receipt says who did.
+async fn decide(
+    state: &AppState,
+    permit: &crate::auth::Permit<Approve>,
+    answers: &mut Answers,
+    key: &str,
+) -> Result<Vec<Value>, Problem> {
+    let mut outcomes: Vec<Value> = answers.closed.iter().map(|receipt| outcome(receipt, false)).collect();
+    let mut decided = false;
+    for (id, answer) in &answers.open {
+        match state.directory.answer(permit, id, answer.clone(), Some(key.to_owned())).await {
+            Ok(receipt) => {
+                outcomes.push(outcome(&receipt, true));
+                decided = true;
+            }
+            Err(Refusal::AlreadyResolved(receipt) | Refusal::Closed(receipt)) => {
+                outcomes.push(outcome(&receipt, false));
+            }
+            // What was decided stands, and the client is told of the rest.
+            Err(refusal) if decided => {
+                let problem = Problem::from(refusal);
+                outcomes
+                    .push(json!({ "interruptId": id, "won": false, "code": problem.code, "message": problem.detail }));
+            }
+            Err(refusal) => return Err(refusal.into()),
+        }
+    }
+    Ok(outcomes)
+}
+
+/// A receipt as this surface shows it.
+fn outcome(receipt: &Receipt, won: bool) -> Value {
+    let mut value = serde_json::to_value(Receipt { won, ..receipt.clone() }).unwrap_or_default();
+    value["interruptId"] = json!(receipt.request_id);
+    value
+}
+
+fn accepts(call: &Call) -> bool {
+    let mut lines = call.parts.headers.get_all(ACCEPT).iter().peekable();
+    lines.peek().is_none()
+        || lines.filter_map(|line| line.to_str().ok()).flat_map(|line| line.split(',')).any(|one| {
+            let kind = one.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+            matches!(kind.as_str(), "text/event-stream" | "text/*" | "*/*")
+        })
+}
+
+/// Where the client wants to begin, if it says so. The header beats the body.
+fn wish(call: &Call, props: &Props) -> Result<Option<Cursor>, Problem> {
+    let header = call.parts.headers.get("last-event-id").map(|last| last.to_str().unwrap_or("-"));
+    let text = header.filter(|last| !last.is_empty()).or(props.cursor.as_deref()).filter(|text| !text.is_empty());
+    text.map(|text| text.parse().map_err(Problem::bad_cursor)).transpose()
+}
+
+/// `POST /ag-ui/{session_id}`.
+pub(super) async fn run(state: AppState, call: Call) -> Result<Response, Problem> {
+    let (session, _) = session_of::<Watch>(&state, &call)?;
+    let caller = call.caller()?.clone();
+    if !accepts(&call) {
+        let words = "this answers with a stream: accept `text/event-stream`";
+        return Err(Problem::new(StatusCode::NOT_ACCEPTABLE, "not_acceptable", words));
+    }
+    let input: RunAgentInput = call.json()?;
+    let props = input.check()?;
+    let wish = wish(&call, &props)?;
+    let begun = act(&state, &caller, &session, &input, &props).await?;
+    let (first, stream) = show(&state, &session, &input, &props, wish, begun).await?;
+    Ok(sse::tell(state, caller, &call.parts, first, Box::new(stream)))
+}
+
+/// What a POST did before it shows anything.
+struct Begun {
+    known: Known,
+    /// Where the log ended before.
+    before: Position,
+    /// The run that the client waits for.
+    target: Option<RunId>,
+    /// Where the run goes on that the client's answers, or somebody's before, let go on.
+    goes_on: Option<Position>,
+    /// People's messages that this POST brought: name and text.
+    fresh: Vec<(String, String)>,
+    said: Vec<Say>,
+}
+
+async fn act(
+    state: &AppState,
+    caller: &Caller,
+    session: &SessionInfo,
+    input: &RunAgentInput,
+    props: &Props,
+) -> Result<Begun, Problem> {
+    let target = Target::Session(&session.session_id, &session.runtime_id);
+    let log = state.directory.log();
+    let device = &caller.device().device_id;
+    // A retry must find what the first one wrote.
+    let _turn = if input.has_trailing() { Some(turn(session).lock().await) } else { None };
+    let before = log.head();
+    let known = Known::read(log, session, device, &input.run_id).await?;
+    let fresh = if known.mine.is_some() { Vec::new() } else { input.fresh(&known.messages) };
+    let blocks = if fresh.is_empty() { Vec::new() } else { input::blocks(&fresh, &input.run_id)? };
+    let entries = input.resume.as_deref().unwrap_or_default();
+    let mut answers = answers(state, session, entries, props).await?;
+    // All permits before the first deed.
+    let prompts = if blocks.is_empty() && !props.cancel { None } else { Some(caller.permit::<Prompt>(target)?) };
+    let approves = if entries.is_empty() { None } else { Some(caller.permit::<Approve>(target)?) };
+    let mut said = Vec::new();
+    let mut cancelled = None;
+    if let (Some(permit), true) = (&prompts, props.cancel) {
+        match state.directory.cancel(permit, &session.session_id, None).await {
+            Ok(run) => {
+                said.push(Say::custom("cancel", json!({ "run_id": run })));
+                cancelled = Some(run);
+            }
+            // Nothing runs: that is what was asked for.
+            Err(Refusal::NoRun) => said.push(Say::custom("cancel", json!({ "run_id": null }))),
+            Err(refusal) => return Err(refusal.into()),
+        }
+    }
+    let goes_on =
+        answers.closed.iter().filter_map(|receipt| receipt.cursor.as_ref()).map(|cursor| cursor.position).min();
+    let goes_on = goes_on.map(|position| Position(position.0.saturating_sub(1)));
+    if let Some(permit) = &approves {
+        let digest = Sha256::digest(serde_json::to_vec(&(&input.thread_id, &input.run_id)).unwrap_or_default());
+        let key = format!("ag-ui:{}", data_encoding::HEXLOWER.encode(&digest));
+        let outcomes = decide(state, permit, &mut answers, &key).await?;
+        said.push(Say::custom("resume", json!({ "interrupts": outcomes })));
+    }
+    let mut target = known.mine.clone().or(answers.run).or(cancelled);
+    let mut shown = Vec::new();
+    if let (Some(permit), false) = (&prompts, blocks.is_empty()) {
+        let accepted = state.directory.prompt(permit, &session.session_id, blocks).await?;
+        said.push(Say::custom("prompt", json!(accepted)));
+        shown = fresh.iter().map(|message| (message.id().to_owned(), message.text())).collect();
+        if accepted.queued {
+            // It comes when its turn has come.
+            shown.clear();
+        }
+        target = Some(accepted.run_id);
+    }
+    let ignored = input.ignored();
+    if !ignored.is_empty() {
+        let message = "this gateway's agents cannot be given these by AG-UI: they were not used";
+        said.push(Say::custom("ignored", json!({ "ignored": ignored, "message": message })));
+    }
+    Ok(Begun { known, before, target, goes_on, fresh: shown, said })
+}
+
+/// Makes the first events, up to the snapshots, and what follows them.
+async fn show(
+    state: &AppState,
+    session: &SessionInfo,
+    input: &RunAgentInput,
+    props: &Props,
+    wish: Option<Cursor>,
+    begun: Begun,
+) -> Result<(Vec<u8>, Stream), Problem> {
+    let Begun { known, before, target, goes_on, fresh, mut said } = begun;
+    let log = state.directory.log();
+    let filter = Filter::session(session.session_id.clone());
+    let upto = log.head();
+    let again =
+        known.mine.as_ref().and_then(|run| known.first.get(run)).map(|first| Position(first.0.saturating_sub(1)));
+    let wished = wish.is_some();
+    let wish = wish.or_else(|| again.or(goes_on).map(|position| log.cursor(position)));
+    let after = wish.map_or(After::Now, After::Cursor);
+    let attach = log.attach(&filter, &after);
+    let at = match after {
+        After::Cursor(_) if attach.resume == Resume::Ok => attach.after,
+        _ => before,
+    };
+    if wished && attach.resume != Resume::Ok {
+        let (oldest, head) = (log.cursor(attach.oldest), log.cursor(attach.head));
+        said.push(Say::custom("resume_from", json!({ "resume": attach.resume, "oldest": oldest, "head": head })));
+    }
+    let mut translator = Translator::new(&input.thread_id);
+    let mut shown = Shown::default();
+    shown.state.extend(beginning(session));
+    if attach.oldest > Position::START {
+        // What retention removed left its latest behind.
+        let snapshot = state.directory.snapshot(&session.session_id).await?;
+        let latest = snapshot.latest.into_iter().filter_map(|(kind, body)| Some((named(kind)?, body)));
+        for (name, body) in latest {
+            let mut body: Value = serde_json::from_str(body.get()).unwrap_or_default();
+            if let Some(fields) = body.as_object_mut() {
+                fields.remove("sessionUpdate");
+            }
+            shown.state.insert(name.into(), body);
+        }
+        shown.state.insert("trimmed".into(), true.into());
+    }
+    each(log, session, at, |event| translator.fold(event, &mut shown)).await?;
+    // With a cursor the prompt comes in its own place.
+    let fresh = if wished { Vec::new() } else { fresh };
+    let mut messages = shown.messages(SNAPSHOT);
+    let mut ahead: Vec<Id> = Vec::new();
+    for (id, text) in fresh.into_iter().filter(|(id, _)| !shown.has(id)) {
+        messages.push(json!({ "id": id, "role": "user", "content": text }));
+        ahead.push(id.into());
+    }
+    translator.listen(ahead);
+    let mut out = Vec::new();
+    translator.begin(&input.run_id, &mut out);
+    out.push(Say::MessagesSnapshot { messages });
+    out.push(Say::StateSnapshot { snapshot: Value::Object(shown.state) });
+    let mut first = Vec::new();
+    let cursor = log.cursor(at);
+    let last = out.len() - 1;
+    for (n, say) in out.iter().enumerate() {
+        say.write(&mut first, (n == last).then_some(&cursor), None);
+    }
+    said.iter().for_each(|say| say.write(&mut first, None, None));
+    let ended = target.as_ref().and_then(|run| known.ends.get(run)).cloned();
+    let stream = Stream {
+        log: log.clone(),
+        follow: Follow::new(log, filter, at),
+        translator,
+        target,
+        known: ended,
+        goes_on: props.follow,
+        upto,
+        interrupt_at: None,
+        over: false,
+    };
+    Ok((first, stream))
+}
+
+/// The name in the state of a kind of which only the latest matters.
+fn named(kind: &str) -> Option<&'static str> {
+    match Kind::from_name(kind)? {
+        Kind::Plan => Some("plan"),
+        Kind::AvailableCommandsUpdate => Some("commands"),
+        Kind::CurrentModeUpdate => Some("mode"),
+        Kind::ConfigOptionUpdate => Some("config_options"),
+        Kind::SessionInfoUpdate => Some("session_info"),
+        Kind::UsageUpdate => Some("usage"),
+        Kind::RuntimeStatus => Some("runtime"),
+        _ => None,
+    }
+}
+
+/// The state before anything happened: every member that changes later is there.
+fn beginning(session: &SessionInfo) -> serde_json::Map<String, Value> {
+    let about = json!({
+        "session": {
+            "session_id": session.session_id, "runtime_id": session.runtime_id, "dialect": session.dialect,
+            "title": session.title, "cwd": session.cwd,
+        },
+        "run": null, "queue": [], "requests": {}, "plan": null, "mode": null, "config_options": null, "commands": null,
+        "usage": null, "session_info": null, "runtime": null, "trimmed": false,
+    });
+    let Value::Object(about) = about else { return serde_json::Map::new() };
+    about
+}
+
+/// What follows the snapshots.
+struct Stream {
+    log: Log,
+    follow: Follow,
+    translator: Translator,
+    /// The stream ends with this run; without one, when nothing runs.
+    target: Option<RunId>,
+    /// How the target ended, where it had ended before the client came.
+    known: Option<End>,
+    /// The stream does not end by itself.
+    goes_on: bool,
+    /// What was in the log when this was last looked at: before it is read, nothing is concluded.
+    upto: Position,
+    /// When to end the run with an interrupt.
+    interrupt_at: Option<Instant>,
+    over: bool,
+}
+
+impl Stream {
+    fn take(&mut self, page: &Page, out: &mut Vec<u8>) {
+        for event in &page.events {
+            if self.over {
+                return;
+            }
+            let mut said = Vec::new();
+            let waited = self.translator.waits();
+            self.translator.event(event, &mut said);
+            if !said.is_empty() && !self.translator.active() {
+                let mut start = Vec::new();
+                self.translator.ensure(event, &mut start);
+                start.iter().for_each(|say| say.write(out, None, Some(event.at)));
+            }
+            let cursor = self.log.cursor(event.position);
+            let last = said.len().saturating_sub(1);
+            for (n, say) in said.iter().enumerate() {
+                say.write(out, (n == last).then_some(&cursor), Some(event.at));
+            }
+            if self.translator.waits() && !waited {
+                // It may be answered already, further on in the log.
+                self.upto = self.upto.max(self.log.head());
+                self.interrupt_at = None;
+            }
+            let ended = self.translator.ended().filter(|_| event.kind == Kind::RunEnded).cloned();
+            let mine = ended.filter(|end| self.goes_on || self.target.as_ref() == Some(&end.run_id));
+            if let Some(end) = mine {
+                self.finish(&Outcome::Ended(end), &cursor, out);
+            }
+        }
+    }
+
+    fn finish(&mut self, outcome: &Outcome, cursor: &Cursor, out: &mut Vec<u8>) {
+        let mut said = Vec::new();
+        self.translator.finish(outcome, &mut said);
+        let last = said.len().saturating_sub(1);
+        for (n, say) in said.iter().enumerate() {
+            say.write(out, (n == last).then_some(cursor), None);
+        }
+        (self.interrupt_at, self.known) = (None, None);
+        self.over = !self.goes_on;
+    }
+
+    /// Ends the AG-UI run if there is a reason, once everything is read that was there.
+    fn rest(&mut self, out: &mut Vec<u8>) {
+        let cursor = self.follow.cursor();
+        if self.over || !self.translator.active() || cursor.position < self.upto {
+            return;
+        }
+        if self.translator.waits() {
+            let at = *self.interrupt_at.get_or_insert_with(|| Instant::now() + SETTLE);
+            if Instant::now() >= at {
+                self.finish(&Outcome::Interrupt, &cursor, out);
+            }
+            return;
+        }
+        self.interrupt_at = None;
+        if self.translator.idle() {
+            let ended = self.translator.ended().cloned().or_else(|| self.known.take());
+            self.finish(&ended.map_or(Outcome::Idle, Outcome::Ended), &cursor, out);
+        } else if let Some(end) = self.known.take() {
+            // The run that the client asks for is over; what runs now is another.
+            self.finish(&Outcome::Ended(end), &cursor, out);
+        }
+    }
+}
+
+impl News for Stream {
+    fn next(&mut self) -> BoxFuture<'_, Option<Vec<u8>>> {
+        Box::pin(async move {
+            loop {
+                let mut out = Vec::new();
+                // What stands now may be enough to conclude.
+                self.rest(&mut out);
+                if out.is_empty() {
+                    if self.over {
+                        return None;
+                    }
+                    let at = self.interrupt_at;
+                    let wait = async {
+                        match at {
+                            Some(at) => tokio::time::sleep_until(at).await,
+                            None => std::future::pending().await,
+                        }
+                    };
+                    tokio::select! {
+                        biased;
+                        page = self.follow.page_up_to(self.upto) => self.take(&page, &mut out),
+                        () = wait => {}
+                    }
+                    self.rest(&mut out);
+                }
+                if !out.is_empty() {
+                    return Some(out);
+                }
+            }
+        })
+    }
+}

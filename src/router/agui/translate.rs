@@ -1,0 +1,687 @@
+//! One session's log as AG-UI events. Pure: an event in, what a client of AG-UI is told out. Whatever the log brings, the
+//! order and the pairing of what comes out are those that `verifyEvents` of `@ag-ui/client` asks for.
+//!
+//! Identifiers come from positions in the log (`m_` a message, `t_` a tool call, `c_` the message that carries it, `r_` its
+//! result, `a_` an activity), so that every client, and the same client later, has the same ones.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use super::say::{Id, Patch, Role, Say, Shown};
+use crate::model::{Event, Kind, Position, Request, RequestId, RequestType, RunId, RunStatus};
+
+/// The version of AG-UI that is spoken.
+pub(super) const PROTOCOL: &str = "1.0";
+/// Longest piece of text in one event, in bytes; a longer one comes in several.
+const PIECE: usize = 1 << 20;
+/// An event of the log that is longer, in bytes, is told of without its body (text excepted): clients of AG-UI break off
+/// at 10 MB. The log has the whole of it.
+const EVENT_MAX: usize = 8 << 20;
+/// Longest result of a tool, in bytes; the activity beside it has the whole.
+const RESULT_MAX: usize = 256 << 10;
+/// Tool calls of one run that are remembered; beyond it those that are over are forgotten, and news of them is a new card.
+const TOOLS: usize = 4096;
+/// Messages and surfaces that are remembered by the agent's own names for them; beyond it all are forgotten, and more of
+/// one of them is a new one.
+const NAMED: usize = 1024;
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct End {
+    pub(super) run_id: RunId,
+    pub(super) status: RunStatus,
+    pub(super) stop_reason: Option<String>,
+    pub(super) message: Option<String>,
+}
+
+/// Why an AG-UI run ends.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Outcome {
+    /// The agent waits for people.
+    Interrupt,
+    /// The run ended.
+    Ended(End),
+    /// Nothing runs.
+    Idle,
+}
+
+/// The message that the next chunk may go on with.
+#[derive(Clone)]
+struct Current {
+    role: Role,
+    run_id: RunId,
+    /// The agent's own name for it.
+    named: Option<String>,
+    id: Id,
+}
+
+#[derive(Clone)]
+struct Tool {
+    at: Position,
+    /// `TOOL_CALL_END` was said.
+    whole: bool,
+    /// `TOOL_CALL_RESULT` was said.
+    over: bool,
+    title: String,
+    /// The text it showed last.
+    said: String,
+}
+
+impl Tool {
+    fn id(&self) -> Id {
+        format!("t_{}", self.at).into()
+    }
+}
+
+/// Where a client stands in what it is told. What it holds does not grow with the log.
+#[derive(Clone)]
+pub(super) struct Translator {
+    thread: Id,
+    /// The AG-UI run under way in this stream.
+    active: Option<Id>,
+    current: Option<Current>,
+    named: HashMap<(Role, String), Id>,
+    /// The message whose start was said and whose end was not.
+    streaming: Option<(Role, Id)>,
+    tools: HashMap<String, Tool>,
+    surfaces: HashMap<String, Id>,
+    /// The requests that are open, in the order they were opened.
+    open: Vec<(RequestId, Arc<Request>)>,
+    run: Option<RunId>,
+    /// 1, and one more for each time that the run went on after its questions.
+    part: u32,
+    queue: Vec<RunId>,
+    /// The run that ended last.
+    ended: Option<End>,
+    /// Messages of people that the client was shown already.
+    ahead: Vec<Id>,
+}
+
+#[derive(Deserialize)]
+struct Chunk<'a> {
+    #[serde(borrow)]
+    content: &'a RawValue,
+    #[serde(rename = "messageId", borrow)]
+    message_id: Option<Cow<'a, str>>,
+}
+
+#[derive(Deserialize)]
+struct Block<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    text: Option<Cow<'a, str>>,
+    #[serde(rename = "_meta", default)]
+    meta: Option<Meta>,
+}
+
+/// What this surface leaves in the content of the prompts that it sends, so that the log knows what was said.
+#[derive(Default, Deserialize)]
+struct Meta {
+    #[serde(default)]
+    plexus: Mark,
+}
+
+/// See [`Meta`].
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+pub(super) struct Mark {
+    /// The client's own name for the message.
+    #[serde(default)]
+    pub(super) message_id: Option<String>,
+    /// The AG-UI run that brought it.
+    #[serde(default)]
+    pub(super) ag_ui_run: Option<String>,
+}
+
+/// Whether an identifier is of the kind that we make.
+pub(super) fn is_ours(id: &str) -> bool {
+    let (Some(first), Some(rest)) = (id.get(..2), id.get(2..)) else { return false };
+    matches!(first, "m_" | "t_" | "c_" | "r_" | "a_" | "s_")
+        && !rest.is_empty()
+        && rest.bytes().all(|b| b.is_ascii_digit())
+}
+
+/// What this surface, or nobody, left in a chunk of a person's message.
+pub(super) fn mark_of(body: &[u8]) -> Option<Mark> {
+    let chunk: Chunk<'_> = serde_json::from_slice(body).ok()?;
+    let block: Block<'_> = serde_json::from_str(chunk.content.get()).ok()?;
+    block.meta.map(|meta| meta.plexus)
+}
+
+/// How a run ended, from the body of its `run_ended`.
+pub(super) fn end_of(event: &Event) -> Option<End> {
+    #[derive(Deserialize)]
+    struct Body {
+        status: RunStatus,
+        stop_reason: Option<String>,
+        message: Option<String>,
+    }
+    let body: Body = serde_json::from_slice(&event.body).ok()?;
+    let Body { status, stop_reason, message } = body;
+    Some(End { run_id: event.run_id.clone(), status, stop_reason, message })
+}
+
+impl Translator {
+    /// At the beginning of the log.
+    pub(super) fn new(thread: &str) -> Self {
+        Self {
+            thread: thread.into(),
+            active: None,
+            current: None,
+            named: HashMap::new(),
+            streaming: None,
+            tools: HashMap::new(),
+            surfaces: HashMap::new(),
+            open: Vec::new(),
+            run: None,
+            part: 1,
+            queue: Vec::new(),
+            ended: None,
+            ahead: Vec::new(),
+        }
+    }
+
+    /// Folds an event into what a newcomer is shown: nothing is said yet.
+    pub(super) fn fold(&mut self, event: &Event, shown: &mut Shown) {
+        let mut out = Vec::new();
+        self.event(event, &mut out);
+        out.iter().for_each(|say| shown.apply(say));
+    }
+
+    /// The fold is over: from now on a client listens, which was told of no start yet.
+    pub(super) fn listen(&mut self, ahead: Vec<Id>) {
+        (self.active, self.streaming, self.ended, self.ahead) = (None, None, None, ahead);
+    }
+
+    /// Whether an AG-UI run is under way.
+    pub(super) fn active(&self) -> bool {
+        self.active.is_some()
+    }
+
+    /// Whether the agent waits for people who can answer here.
+    pub(super) fn waits(&self) -> bool {
+        self.open.iter().any(|(_, request)| !request.observe_only)
+    }
+
+    /// Whether nothing runs and nothing waits for its turn.
+    pub(super) fn idle(&self) -> bool {
+        self.run.is_none() && self.queue.is_empty()
+    }
+
+    /// How the run ended that ended last while the client listened.
+    pub(super) fn ended(&self) -> Option<&End> {
+        self.ended.as_ref()
+    }
+
+    /// Begins an AG-UI run.
+    pub(super) fn begin(&mut self, run_id: &str, out: &mut Vec<Say>) {
+        let run_id: Id = run_id.into();
+        self.active = Some(Arc::clone(&run_id));
+        self.ended = None;
+        out.push(Say::RunStarted { thread_id: Arc::clone(&self.thread), run_id, protocol_version: PROTOCOL });
+    }
+
+    /// Begins an AG-UI run for this event if none is under way: the next part of its own run.
+    pub(super) fn ensure(&mut self, event: &Event, out: &mut Vec<Say>) {
+        if self.active.is_none() {
+            // Between runs each stretch has a name of its own.
+            let name = match &self.run {
+                Some(run) if *run == event.run_id => format!("{run}#{}", self.part),
+                _ if event.kind == Kind::RunStarted => format!("{}#1", event.run_id),
+                _ => format!("{}@{}", event.run_id, event.position),
+            };
+            self.begin(&name, out);
+        }
+    }
+
+    /// Ends the AG-UI run.
+    pub(super) fn finish(&mut self, outcome: &Outcome, out: &mut Vec<Say>) {
+        let Some(run_id) = self.active.clone() else { return };
+        self.hush(out);
+        self.close_tools(out);
+        self.active = None;
+        let thread_id = Arc::clone(&self.thread);
+        out.push(match outcome {
+            Outcome::Interrupt => {
+                let open = self.open.iter().filter(|(_, request)| !request.observe_only);
+                let interrupts: Vec<Value> = open.map(|(_, request)| self.interrupt(request)).collect();
+                let outcome = json!({ "type": "interrupt", "interrupts": interrupts });
+                Say::RunFinished { thread_id, run_id, result: None, outcome }
+            }
+            Outcome::Idle => {
+                Say::RunFinished { thread_id, run_id, result: None, outcome: json!({ "type": "success" }) }
+            }
+            Outcome::Ended(End { status: RunStatus::Error, message, .. }) => {
+                let message = message.clone().unwrap_or_else(|| "the run failed".into());
+                Say::RunError { message, code: "run_failed" }
+            }
+            Outcome::Ended(End { status: RunStatus::Cancelled, .. }) => {
+                Say::RunFinished { thread_id, run_id, result: None, outcome: json!({ "type": "cancelled" }) }
+            }
+            Outcome::Ended(End { run_id: run, stop_reason, .. }) => {
+                let result = json!({ "run_id": run, "stop_reason": stop_reason });
+                let outcome = json!({ "type": "success" });
+                Say::RunFinished { thread_id, run_id, result: Some(result), outcome }
+            }
+        });
+    }
+
+    /// One event of the log.
+    pub(super) fn event(&mut self, event: &Event, out: &mut Vec<Say>) {
+        match event.kind {
+            Kind::UserMessageChunk => self.chunk(Role::User, event, out),
+            Kind::AgentMessageChunk => self.chunk(Role::Assistant, event, out),
+            Kind::AgentThoughtChunk => self.chunk(Role::Reasoning, event, out),
+            _ if event.body.len() > EVENT_MAX => self.too_large(event, out),
+            Kind::ToolCall | Kind::ToolCallUpdate => self.tool(event, out),
+            Kind::Plan => state("plan", event, out),
+            Kind::AvailableCommandsUpdate => state("commands", event, out),
+            Kind::CurrentModeUpdate => state("mode", event, out),
+            Kind::ConfigOptionUpdate => state("config_options", event, out),
+            Kind::SessionInfoUpdate => state("session_info", event, out),
+            Kind::UsageUpdate => state("usage", event, out),
+            Kind::RunStarted => self.run_started(event, out),
+            Kind::RunStatus => self.run_status(event, out),
+            Kind::RunEnded => self.run_ended(event, out),
+            Kind::RequestOpened => self.opened(event, out),
+            Kind::RequestResolved => self.resolved(event, out),
+            Kind::SurfaceUpdated => self.surface(event, out),
+            Kind::RuntimeStatus => {
+                state("runtime", event, out);
+                custom(event, out);
+            }
+            Kind::Hook | Kind::ClientJoined | Kind::ClientLeft | Kind::Error => custom(event, out),
+            Kind::Raw => raw(event, out),
+        }
+    }
+
+    /// Closes the message that is being said.
+    fn hush(&mut self, out: &mut Vec<Say>) {
+        match self.streaming.take() {
+            Some((Role::Reasoning, id)) => {
+                out.push(Say::ReasoningMessageEnd { message_id: Arc::clone(&id) });
+                out.push(Say::ReasoningEnd { message_id: id });
+            }
+            Some((_, id)) => out.push(Say::TextMessageEnd { message_id: id }),
+            None => {}
+        }
+    }
+
+    fn chunk(&mut self, role: Role, event: &Event, out: &mut Vec<Say>) {
+        let Ok(chunk) = serde_json::from_slice::<Chunk<'_>>(&event.body) else { return raw(event, out) };
+        let block = serde_json::from_str::<Block<'_>>(chunk.content.get()).ok();
+        let text = block.as_ref().filter(|block| block.kind.as_deref() == Some("text"));
+        let text = text.and_then(|block| block.text.as_deref());
+        let Some(text) = text else { return self.content(role, event, chunk.content, out) };
+        let mine = block.as_ref().and_then(|block| block.meta.as_ref()?.plexus.message_id.as_deref());
+        let mine = mine.filter(|id| role == Role::User && !id.is_empty() && !is_ours(id));
+        let named = mine.or(chunk.message_id.as_deref());
+        let goes_on = self.current.as_ref().filter(|current| {
+            let same = current.role == role && current.run_id == event.run_id;
+            same && named.is_none_or(|id| current.named.as_deref() == Some(id))
+        });
+        let id = if let Some(current) = goes_on {
+            Arc::clone(&current.id)
+        } else {
+            let id = match named {
+                Some(name) => self.known(role, name, event, mine.is_some()),
+                None => format!("m_{}", event.position).into(),
+            };
+            let named = named.map(ToOwned::to_owned);
+            self.current = Some(Current { role, run_id: event.run_id.clone(), named, id: Arc::clone(&id) });
+            id
+        };
+        if text.is_empty() || (role == Role::User && self.ahead.contains(&id)) {
+            return;
+        }
+        if self.streaming.as_ref().is_none_or(|(_, now)| *now != id) {
+            self.hush(out);
+            let message_id = Arc::clone(&id);
+            if role == Role::Reasoning {
+                out.push(Say::ReasoningStart { message_id: Arc::clone(&id) });
+                out.push(Say::ReasoningMessageStart { message_id, role: role.as_str() });
+            } else {
+                out.push(Say::TextMessageStart { message_id, role: role.as_str() });
+            }
+            self.streaming = Some((role, Arc::clone(&id)));
+        }
+        for piece in pieces(text) {
+            let (message_id, delta) = (Arc::clone(&id), piece.to_owned());
+            out.push(if role == Role::Reasoning {
+                Say::ReasoningMessageContent { message_id, delta }
+            } else {
+                Say::TextMessageContent { message_id, delta }
+            });
+        }
+    }
+
+    /// The message that goes by this name; a numbered one goes on even if something else was said in between.
+    fn known(&mut self, role: Role, name: &str, event: &Event, as_named: bool) -> Id {
+        if let Some(id) = self.named.get(&(role, name.to_owned())) {
+            return Arc::clone(id);
+        }
+        let id: Id = if as_named { name.into() } else { format!("m_{}", event.position).into() };
+        if self.named.len() >= NAMED {
+            self.named.clear();
+        }
+        self.named.insert((role, name.to_owned()), Arc::clone(&id));
+        id
+    }
+
+    /// What in a message is no text.
+    fn content(&mut self, role: Role, event: &Event, block: &RawValue, out: &mut Vec<Say>) {
+        if event.body.len() > EVENT_MAX {
+            return self.too_large(event, out);
+        }
+        let content = json!({ "role": role.as_str(), "run_id": event.run_id, "block": block });
+        let Value::Object(content) = content else { return };
+        let message_id = format!("a_{}", event.position).into();
+        out.push(Say::ActivitySnapshot { message_id, activity_type: "content", content, replace: true });
+    }
+
+    /// Said of what clients could not bear: where it is.
+    fn too_large(&mut self, event: &Event, out: &mut Vec<Say>) {
+        let (bytes, kind) = (event.body.len(), event.kind.as_str());
+        let value = json!({ "run_id": event.run_id, "seq": event.seq, "kind": kind, "bytes": bytes,
+            "message": "this event is too large for a client of AG-UI: the session's log has it, at this cursor" });
+        out.push(Say::custom("too_large", value));
+    }
+
+    fn tool(&mut self, event: &Event, out: &mut Vec<Say>) {
+        let Ok(mut update) = serde_json::from_slice::<Map<String, Value>>(&event.body) else { return raw(event, out) };
+        let Some(native) = update.get("toolCallId").and_then(Value::as_str).map(ToOwned::to_owned) else {
+            return raw(event, out);
+        };
+        // Words after a tool call are another message, where the agent does not number its messages itself.
+        self.current = None;
+        self.hush(out);
+        update.remove("sessionUpdate");
+        let known = self.tools.contains_key(&native);
+        if !known && self.tools.len() >= TOOLS {
+            self.tools.retain(|_, tool| !tool.over);
+            if self.tools.len() >= TOOLS {
+                self.close_tools(out);
+                self.tools.clear();
+            }
+        }
+        let fresh = Tool { at: event.position, whole: false, over: false, title: String::new(), said: String::new() };
+        let tool = self.tools.entry(native).or_insert(fresh);
+        let (id, activity): (Id, Id) = (tool.id(), format!("a_{}", tool.at).into());
+        if let Some(title) = update.get("title").and_then(Value::as_str) {
+            tool.title = cut(title, RESULT_MAX).to_owned();
+        }
+        let said = tool_text(&update);
+        if !said.is_empty() {
+            tool.said = said;
+        }
+        let status = update.get("status").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let input = update.get("rawInput").filter(|input| !input.is_null()).map(ToString::to_string);
+        if known {
+            update.remove("toolCallId");
+            let plain = |key: &str| key.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') && key != "__proto__";
+            // Clients refuse patches to such members: they get the update whole, beside the rest.
+            if update.keys().any(|key| !plain(key)) {
+                custom(event, out);
+            }
+            let patch: Vec<Patch> = update
+                .into_iter()
+                .filter(|(key, _)| plain(key))
+                .map(|(key, value)| Patch::add(format!("/{key}"), value))
+                .collect();
+            if !patch.is_empty() {
+                out.push(Say::ActivityDelta { message_id: activity, activity_type: "tool_call", patch });
+            }
+        } else {
+            let name = update.get("kind").and_then(Value::as_str).unwrap_or("other").to_owned();
+            let parent_message_id = format!("c_{}", tool.at).into();
+            out.push(Say::ToolCallStart { tool_call_id: Arc::clone(&id), tool_call_name: name, parent_message_id });
+            out.push(Say::ActivitySnapshot {
+                message_id: activity,
+                activity_type: "tool_call",
+                content: update,
+                replace: true,
+            });
+        }
+        let over = matches!(status.as_str(), "completed" | "failed");
+        if input.is_some() || over || status == "in_progress" {
+            whole(tool, input, out);
+        }
+        if over && !tool.over {
+            tool.over = true;
+            let said = std::mem::take(&mut tool.said);
+            let content = if said.is_empty() { status } else { cut(&said, RESULT_MAX).to_owned() };
+            let message_id = format!("r_{}", tool.at).into();
+            out.push(Say::ToolCallResult { message_id, tool_call_id: id, content, role: "tool" });
+        }
+    }
+
+    /// Closes the arguments of every call that is open.
+    fn close_tools(&mut self, out: &mut Vec<Say>) {
+        let mut open: Vec<&mut Tool> = self.tools.values_mut().filter(|tool| !tool.whole).collect();
+        open.sort_by_key(|tool| tool.at);
+        open.into_iter().for_each(|tool| whole(tool, None, out));
+    }
+
+    fn run_started(&mut self, event: &Event, out: &mut Vec<Say>) {
+        self.current = None;
+        self.hush(out);
+        self.close_tools(out);
+        self.tools.retain(|_, tool| !tool.over);
+        self.named.clear();
+        (self.run, self.part) = (Some(event.run_id.clone()), 1);
+        let waited = self.queue.len();
+        self.queue.retain(|run| *run != event.run_id);
+        let mut delta = vec![Patch::add("/run", body(event))];
+        if self.queue.len() != waited {
+            delta.push(Patch::add("/queue", json!(self.queue)));
+        }
+        out.push(Say::StateDelta { delta });
+        custom(event, out);
+    }
+
+    fn run_status(&mut self, event: &Event, out: &mut Vec<Say>) {
+        let body = body(event);
+        let delta = if body["status"] == "queued" {
+            if !self.queue.contains(&event.run_id) {
+                self.queue.push(event.run_id.clone());
+            }
+            Patch::add("/queue", json!(self.queue))
+        } else {
+            Patch::add("/run", body)
+        };
+        out.push(Say::StateDelta { delta: vec![delta] });
+    }
+
+    fn run_ended(&mut self, event: &Event, out: &mut Vec<Say>) {
+        let mut delta = Vec::new();
+        if self.run.as_ref() == Some(&event.run_id) {
+            self.current = None;
+            self.hush(out);
+            self.close_tools(out);
+            self.run = None;
+            delta.push(Patch::add("/run", Value::Null));
+        }
+        let waited = self.queue.len();
+        self.queue.retain(|run| *run != event.run_id);
+        if self.queue.len() != waited {
+            delta.push(Patch::add("/queue", json!(self.queue)));
+        }
+        if !delta.is_empty() {
+            out.push(Say::StateDelta { delta });
+        }
+        self.ended = end_of(event);
+        custom(event, out);
+    }
+
+    fn opened(&mut self, event: &Event, out: &mut Vec<Say>) {
+        let Ok(request) = serde_json::from_slice::<Request>(&event.body) else { return raw(event, out) };
+        self.hush(out);
+        let asked = request.tool_call_id.as_ref().and_then(|id| self.tools.get_mut(id));
+        if let Some(tool) = asked {
+            whole(tool, None, out);
+        }
+        let id = request.request_id.clone();
+        let delta = vec![Patch::add(format!("/requests/{id}"), shown(&request))];
+        out.push(Say::StateDelta { delta });
+        self.open.retain(|(known, _)| *known != id);
+        self.open.push((id, Arc::new(Request { native: None, ..request })));
+    }
+
+    fn resolved(&mut self, event: &Event, out: &mut Vec<Say>) {
+        #[derive(Deserialize)]
+        struct Resolved {
+            request_id: RequestId,
+        }
+        let Ok(Resolved { request_id }) = serde_json::from_slice::<Resolved>(&event.body) else {
+            return raw(event, out);
+        };
+        let before = self.open.len();
+        self.open.retain(|(known, _)| *known != request_id);
+        if self.open.len() != before {
+            out.push(Say::StateDelta { delta: vec![Patch::Remove { path: format!("/requests/{request_id}") }] });
+            if self.open.is_empty() {
+                self.part = self.part.saturating_add(1);
+            }
+        }
+        custom(event, out);
+    }
+
+    fn surface(&mut self, event: &Event, out: &mut Vec<Say>) {
+        let Value::Object(content) = body(event) else { return raw(event, out) };
+        let name = content.get("surface_id").or_else(|| content.get("surfaceId")).and_then(Value::as_str);
+        let Some(name) = name.map(ToOwned::to_owned) else { return raw(event, out) };
+        if self.surfaces.len() >= NAMED {
+            self.surfaces.clear();
+        }
+        let id = self.surfaces.entry(name).or_insert_with(|| format!("s_{}", event.position).into());
+        let message_id = Arc::clone(id);
+        out.push(Say::ActivitySnapshot { message_id, activity_type: "surface", content, replace: true });
+    }
+
+    /// A request as an interrupt.
+    pub(super) fn interrupt(&self, request: &Request) -> Value {
+        let reason = match request.kind {
+            RequestType::Permission if request.tool_call_id.is_some() => "tool_call",
+            RequestType::Permission | RequestType::Confirm => "confirmation",
+            RequestType::Prompt | RequestType::Pick | RequestType::Elicitation => "input_required",
+        };
+        // The gateway's own rendering: what is shown is what is decided.
+        let message = if request.display.is_empty() { &request.title } else { &request.display };
+        let mut interrupt = json!({
+            "id": request.request_id, "reason": reason, "message": message,
+            "responseSchema": super::input::schema(request), "metadata": { "plexus": shown(request) },
+        });
+        if let Some(tool) = request.tool_call_id.as_ref().and_then(|id| self.tools.get(id)) {
+            interrupt["toolCallId"] = json!(tool.id());
+        }
+        if let Some(at) = request.expires_at {
+            interrupt["expiresAt"] = json!(at);
+        }
+        interrupt
+    }
+}
+
+/// A request as people see it: without the runtime's own bytes.
+fn shown(request: &Request) -> Value {
+    let mut value = serde_json::to_value(Request { native: None, ..request.clone() }).unwrap_or_default();
+    if let Some(fields) = value.as_object_mut() {
+        fields.remove("generation");
+    }
+    value
+}
+
+/// Says a call's arguments, and that they are whole.
+fn whole(tool: &mut Tool, input: Option<String>, out: &mut Vec<Say>) {
+    if std::mem::replace(&mut tool.whole, true) {
+        return;
+    }
+    let id = tool.id();
+    let input = input.unwrap_or_else(|| json!({ "title": tool.title }).to_string());
+    tool.title = String::new();
+    for piece in pieces(&input) {
+        out.push(Say::ToolCallArgs { tool_call_id: Arc::clone(&id), delta: piece.to_owned() });
+    }
+    out.push(Say::ToolCallEnd { tool_call_id: id });
+}
+
+/// What a tool shows, as text: its content, else its output.
+fn tool_text(update: &Map<String, Value>) -> String {
+    let mut said: Vec<Cow<'_, str>> = Vec::new();
+    for part in update.get("content").and_then(Value::as_array).into_iter().flatten() {
+        match part["type"].as_str() {
+            Some("content") => match part["content"]["text"].as_str() {
+                Some(text) => said.push(text.into()),
+                None => said.push(part["content"].to_string().into()),
+            },
+            Some("diff") => said.push(format!("changed {}", part["path"].as_str().unwrap_or("a file")).into()),
+            _ => said.push(part.to_string().into()),
+        }
+    }
+    if said.is_empty() {
+        match update.get("rawOutput") {
+            None | Some(Value::Null) => {}
+            Some(Value::String(text)) => said.push(text.into()),
+            Some(other) => said.push(other.to_string().into()),
+        }
+    }
+    cut(&said.join("\n"), RESULT_MAX).to_owned()
+}
+
+/// The first `most` bytes of a text, or a little less.
+fn cut(text: &str, most: usize) -> &str {
+    let end = (0..=most.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    text.get(..end).unwrap_or_default()
+}
+
+/// A text in pieces of [`PIECE`] bytes at most.
+fn pieces(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let piece = cut(rest, PIECE);
+        rest = rest.get(piece.len()..).unwrap_or_default();
+        (!piece.is_empty()).then_some(piece)
+    })
+}
+
+/// The body without what only names its kind.
+fn body(event: &Event) -> Value {
+    let mut body: Value = serde_json::from_slice(&event.body).unwrap_or_default();
+    if let Some(fields) = body.as_object_mut() {
+        fields.remove("sessionUpdate");
+    }
+    body
+}
+
+/// A part of the state is another now.
+fn state(name: &str, event: &Event, out: &mut Vec<Say>) {
+    let body = body(event);
+    if body.is_object() {
+        out.push(Say::StateDelta { delta: vec![Patch::add(format!("/{name}"), body)] });
+    } else {
+        raw(event, out);
+    }
+}
+
+/// What AG-UI has no event for, under the gateway's own name for it.
+fn custom(event: &Event, out: &mut Vec<Say>) {
+    let value = json!({ "run_id": event.run_id, "seq": event.seq, "at": event.at, "event": body(event) });
+    out.push(Say::custom(event.kind.as_str(), value));
+}
+
+/// What nobody understood: as it is.
+fn raw(event: &Event, out: &mut Vec<Say>) {
+    let native = event.native.as_ref().unwrap_or(&event.body);
+    let bytes = if native.len() > EVENT_MAX { &event.body } else { native };
+    let whole = serde_json::from_slice::<Box<RawValue>>(bytes).ok();
+    // A line break inside JSON is white space between its tokens; in a stream it would end the line.
+    let whole = whole.filter(|whole| !whole.get().contains(['\r', '\n']) && whole.get() != "null");
+    let whole = whole.or_else(|| serde_json::value::to_raw_value(&String::from_utf8_lossy(bytes)).ok());
+    if let Some(whole) = whole {
+        out.push(Say::Raw { event: whole, source: event.origin.runtime_id.as_str().to_owned() });
+    }
+}
