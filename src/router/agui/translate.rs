@@ -24,6 +24,8 @@ const PIECE: usize = 1 << 20;
 const EVENT_MAX: usize = 8 << 20;
 /// Longest result of a tool, in bytes; the activity beside it has the whole.
 const RESULT_MAX: usize = 256 << 10;
+/// Longest name of a tool, in bytes.
+const NAME_MAX: usize = 256;
 /// Tool calls of one run that are remembered; beyond it those that are over are forgotten, and news of them is a new card.
 const TOOLS: usize = 4096;
 /// Messages and surfaces that are remembered by the agent's own names for them; beyond it all are forgotten, and more of
@@ -63,6 +65,9 @@ struct Current {
 #[derive(Clone)]
 struct Tool {
     at: Position,
+    name: String,
+    /// `TOOL_CALL_START` was said to this client.
+    started: bool,
     /// `TOOL_CALL_END` was said.
     whole: bool,
     /// `TOOL_CALL_RESULT` was said.
@@ -196,6 +201,7 @@ impl Translator {
     /// The fold is over: from now on a client listens, which was told of no start yet.
     pub(super) fn listen(&mut self, ahead: Vec<Id>) {
         (self.active, self.streaming, self.ended, self.ahead) = (None, None, None, ahead);
+        self.tools.values_mut().for_each(|tool| tool.started = false);
     }
 
     /// Whether an AG-UI run is under way.
@@ -409,7 +415,16 @@ impl Translator {
                 self.tools.clear();
             }
         }
-        let fresh = Tool { at: event.position, whole: false, over: false, title: String::new(), said: String::new() };
+        let name = cut(update.get("kind").and_then(Value::as_str).unwrap_or("other"), NAME_MAX);
+        let fresh = Tool {
+            at: event.position,
+            name: name.to_owned(),
+            started: false,
+            whole: false,
+            over: false,
+            title: String::new(),
+            said: String::new(),
+        };
         let tool = self.tools.entry(native).or_insert(fresh);
         let (id, activity): (Id, Id) = (tool.id(), format!("a_{}", tool.at).into());
         if let Some(title) = update.get("title").and_then(Value::as_str) {
@@ -437,9 +452,7 @@ impl Translator {
                 out.push(Say::ActivityDelta { message_id: activity, activity_type: "tool_call", patch });
             }
         } else {
-            let name = update.get("kind").and_then(Value::as_str).unwrap_or("other").to_owned();
-            let parent_message_id = format!("c_{}", tool.at).into();
-            out.push(Say::ToolCallStart { tool_call_id: Arc::clone(&id), tool_call_name: name, parent_message_id });
+            start(tool, out);
             out.push(Say::ActivitySnapshot {
                 message_id: activity,
                 activity_type: "tool_call",
@@ -595,11 +608,20 @@ fn shown(request: &Request) -> Value {
     value
 }
 
+/// Says that a call begins. A client that came in the middle of it has the call already, and takes it up again.
+fn start(tool: &mut Tool, out: &mut Vec<Say>) {
+    if !std::mem::replace(&mut tool.started, true) {
+        let parent_message_id = format!("c_{}", tool.at).into();
+        out.push(Say::ToolCallStart { tool_call_id: tool.id(), tool_call_name: tool.name.clone(), parent_message_id });
+    }
+}
+
 /// Says a call's arguments, and that they are whole.
 fn whole(tool: &mut Tool, input: Option<String>, out: &mut Vec<Say>) {
     if std::mem::replace(&mut tool.whole, true) {
         return;
     }
+    start(tool, out);
     let id = tool.id();
     let input = input.unwrap_or_else(|| json!({ "title": tool.title }).to_string());
     tool.title = String::new();
