@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::translate::is_ours;
-use crate::model::{Answer, Choice, Request, RequestState, RequestType};
+use crate::model::{Answer, Choice, Request, RequestState, RequestType, RunId};
 use crate::router::Problem;
 
 /// Longest identifier of a client's own, in bytes.
@@ -91,10 +91,41 @@ pub(super) struct Props {
     pub(super) cursor: Option<String>,
     /// The stream goes on over any number of runs, whoever starts them.
     pub(super) follow: bool,
-    /// Stop the run under way.
-    pub(super) cancel: bool,
+    /// Stop the run under way, or the one named.
+    pub(super) cancel: Cancel,
     /// The resume may leave open what it does not name.
     pub(super) partial: bool,
+}
+
+/// What to stop.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Cancel {
+    /// The run under way, or nothing.
+    UnderWay(bool),
+    /// This run.
+    Run(RunId),
+}
+
+impl Default for Cancel {
+    fn default() -> Self {
+        Self::UnderWay(false)
+    }
+}
+
+impl Cancel {
+    /// Whether anything is to be stopped.
+    pub(super) fn wished(&self) -> bool {
+        !matches!(self, Self::UnderWay(false))
+    }
+
+    /// The run that is named.
+    pub(super) fn run(&self) -> Option<RunId> {
+        match self {
+            Self::UnderWay(_) => None,
+            Self::Run(run) => Some(run.clone()),
+        }
+    }
 }
 
 fn invalid(code: &'static str, detail: impl Into<String>) -> Problem {

@@ -1,4 +1,5 @@
-//! The AG-UI surface: `POST /ag-ui/{session_id}` takes a `RunAgentInput` and answers with a stream of AG-UI events.
+//! The AG-UI surface, one file because a POST is one story from its body to its last event: `POST /ag-ui/{session_id}`
+//! takes a `RunAgentInput` and answers with a stream of AG-UI events.
 //!
 //! AG-UI thinks in runs that a client starts; the session lives by itself. So each POST is a cursor into the one log: it may
 //! prompt, answer or cancel first, then it shows the conversation as it is at the cursor (snapshots), and then everything
@@ -121,6 +122,8 @@ async fn each(
             break;
         }
         after = page.next;
+        // A long log is hot, and never waits by itself.
+        tokio::task::yield_now().await;
     }
     Ok(())
 }
@@ -128,8 +131,12 @@ async fn each(
 /// What to decide, and what is decided already.
 #[derive(Default)]
 struct Answers {
+    /// What is open, and what somebody answered: whoever says the same again under the same key has won again.
     open: Vec<(RequestId, Answer)>,
+    /// What nobody can answer any more, and the client gives up.
     closed: Vec<Receipt>,
+    /// The place of the first answer that was given before.
+    before: Option<Position>,
     /// The run that the interrupts came up in.
     run: Option<RunId>,
 }
@@ -159,7 +166,7 @@ async fn answers(
             return Err(unknown());
         }
         answers.run = Some(request.run_id.clone());
-        if props.cancel && entry.status == input::Status::Cancelled {
+        if props.cancel.wished() && entry.status == input::Status::Cancelled {
             // The cancel withdraws it.
         } else if request.state == RequestState::Open {
             let answer = input::answer(&request, entry)?;
@@ -167,8 +174,13 @@ async fn answers(
             answers.open.push((known, answer));
         } else if let Some(problem) = input::late(entry, &request) {
             return Err(problem);
-        } else {
-            answers.closed.extend(request.receipt);
+        } else if let Some(receipt) = request.receipt {
+            let place = receipt.cursor.as_ref().map(|cursor| Position(cursor.position.0.saturating_sub(1)));
+            answers.before = answers.before.into_iter().chain(place).min();
+            match receipt.state {
+                RequestState::Answered => answers.open.push((known, Answer::default())),
+                _ => answers.closed.push(receipt),
+            }
         }
     }
     let left: Vec<&str> = open
@@ -177,7 +189,7 @@ async fn answers(
         .map(|request| request.request_id.as_str())
         .filter(|id| !entries.iter().any(|entry| entry.interrupt_id == *id))
         .collect();
-    if !entries.is_empty() && !left.is_empty() && !props.partial && !props.cancel {
+    if !entries.is_empty() && !left.is_empty() && !props.partial && !props.cancel.wished() {
         let detail = format!(
             "`resume` must answer every interrupt that is open; it leaves {}. Nothing was decided. Answer all, or say \
              `forwardedProps.plexus.partial`",
@@ -290,12 +302,13 @@ async fn act(
     let entries = input.resume.as_deref().unwrap_or_default();
     let mut answers = answers(state, session, entries, props).await?;
     // All permits before the first deed.
-    let prompts = if blocks.is_empty() && !props.cancel { None } else { Some(caller.permit::<Prompt>(target)?) };
+    let prompts =
+        if blocks.is_empty() && !props.cancel.wished() { None } else { Some(caller.permit::<Prompt>(target)?) };
     let approves = if entries.is_empty() { None } else { Some(caller.permit::<Approve>(target)?) };
     let mut said = Vec::new();
     let mut cancelled = None;
-    if let (Some(permit), true) = (&prompts, props.cancel) {
-        match state.directory.cancel(permit, &session.session_id, None).await {
+    if let (Some(permit), true) = (&prompts, props.cancel.wished()) {
+        match state.directory.cancel(permit, &session.session_id, props.cancel.run()).await {
             Ok(run) => {
                 said.push(Say::custom("cancel", json!({ "run_id": run })));
                 cancelled = Some(run);
@@ -305,9 +318,7 @@ async fn act(
             Err(refusal) => return Err(refusal.into()),
         }
     }
-    let goes_on =
-        answers.closed.iter().filter_map(|receipt| receipt.cursor.as_ref()).map(|cursor| cursor.position).min();
-    let goes_on = goes_on.map(|position| Position(position.0.saturating_sub(1)));
+    let goes_on = answers.before;
     if let Some(permit) = &approves {
         let digest = Sha256::digest(serde_json::to_vec(&(&input.thread_id, &input.run_id)).unwrap_or_default());
         let key = format!("ag-ui:{}", data_encoding::HEXLOWER.encode(&digest));
@@ -405,7 +416,7 @@ async fn show(
         translator,
         target,
         known: ended,
-        goes_on: props.follow,
+        follows: props.follow,
         upto,
         interrupt_at: None,
         over: false,
@@ -451,7 +462,7 @@ struct Stream {
     /// How the target ended, where it had ended before the client came.
     known: Option<End>,
     /// The stream does not end by itself.
-    goes_on: bool,
+    follows: bool,
     /// What was in the log when this was last looked at: before it is read, nothing is concluded.
     upto: Position,
     /// When to end the run with an interrupt.
@@ -484,7 +495,7 @@ impl Stream {
                 self.interrupt_at = None;
             }
             let ended = self.translator.ended().filter(|_| event.kind == Kind::RunEnded).cloned();
-            let mine = ended.filter(|end| self.goes_on || self.target.as_ref() == Some(&end.run_id));
+            let mine = ended.filter(|end| self.follows || self.target.as_ref() == Some(&end.run_id));
             if let Some(end) = mine {
                 self.finish(&Outcome::Ended(end), &cursor, out);
             }
@@ -499,7 +510,7 @@ impl Stream {
             say.write(out, (n == last).then_some(cursor), None);
         }
         (self.interrupt_at, self.known) = (None, None);
-        self.over = !self.goes_on;
+        self.over = !self.follows;
     }
 
     /// Ends the AG-UI run if there is a reason, once everything is read that was there.

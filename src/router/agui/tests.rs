@@ -1,5 +1,5 @@
-//! Whatever a log brings, what comes out keeps the rules of `verifyEvents` of `@ag-ui/client`, says every byte of the text,
-//! and says it again from any place in the log.
+//! One model of a client, and what is checked against it: whatever a log brings, what comes out keeps the rules of
+//! `verifyEvents` of `@ag-ui/client`, says every byte of the text, and says it again from any place in the log.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;

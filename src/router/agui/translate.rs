@@ -1,5 +1,6 @@
-//! One session's log as AG-UI events. Pure: an event in, what a client of AG-UI is told out. Whatever the log brings, the
-//! order and the pairing of what comes out are those that `verifyEvents` of `@ag-ui/client` asks for.
+//! One session's log as AG-UI events, one file because every kind of event ends what another began. Pure: an event in,
+//! what a client of AG-UI is told out. Whatever the log brings, the order and the pairing of what comes out are those that
+//! `verifyEvents` of `@ag-ui/client` asks for.
 //!
 //! Identifiers come from positions in the log (`m_` a message, `t_` a tool call, `c_` the message that carries it, `r_` its
 //! result, `a_` an activity), so that every client, and the same client later, has the same ones.
@@ -363,6 +364,10 @@ impl Translator {
             } else {
                 Say::TextMessageContent { message_id, delta }
             });
+        }
+        if role == Role::User {
+            // What people said is there at once; who knows when an agent says something after it.
+            self.hush(out);
         }
     }
 
