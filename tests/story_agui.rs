@@ -368,7 +368,10 @@ async fn two_approvals_are_one_interrupt_and_want_one_resume() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let first = open(&gateway, &session, &prompt("a1", "u1", "ask2"), None).await.rest().await;
-    let asked = interrupts(&first);
+    // The second may be asked a moment after the first was told of; then whoever looks again sees both.
+    assert!(!interrupts(&first).is_empty());
+    gateway.open_requests(&session, 2).await;
+    let asked = interrupts(&open(&gateway, &session, &input("look"), None).await.rest().await);
     assert_eq!(asked.len(), 2);
     let (status, problem) = refused(&gateway, &session, &resume("a2", resolved(&asked[..1], true))).await;
     assert_eq!((status, &problem["code"]), (409, &json!("resume_partial")));
@@ -384,8 +387,9 @@ async fn two_approvals_are_one_interrupt_and_want_one_resume() {
     assert!(streamed(&second).contains("allowed") && streamed(&second).contains("rejected"));
 
     // Who says that it leaves some open may.
-    let first = open(&gateway, &session, &prompt("b1", "u2", "ask2"), None).await.rest().await;
-    let asked = interrupts(&first);
+    open(&gateway, &session, &prompt("b1", "u2", "ask2"), None).await.rest().await;
+    gateway.open_requests(&session, 2).await;
+    let asked = interrupts(&open(&gateway, &session, &input("look again"), None).await.rest().await);
     let part = with(resume("b2", resolved(&asked[1..], true)), json!({ "partial": true }));
     let second = open(&gateway, &session, &part, None).await.rest().await;
     let left = interrupts(&second);
@@ -510,7 +514,8 @@ async fn a_page_joins_in_the_middle_of_a_message_and_comes_back_after_cuts() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let mut early = Player::enter("ag-ui", &gateway, &session).await;
-    let run = gateway.prompt(&session, "stream 300 3 ;; ask").await;
+    // It ends when everybody is done with it.
+    gateway.prompt(&session, "stream 100000 3").await;
     early.until("text").await;
     let mut late = Player::enter("ag-ui", &gateway, &session).await;
     for _ in 0..10 {
@@ -518,6 +523,10 @@ async fn a_page_joins_in_the_middle_of_a_message_and_comes_back_after_cuts() {
         late.cut().await;
         late.resume().await;
     }
+    late.cancel().await;
+    assert_eq!(late.until("ended").await["ended"], "cancelled");
+    assert_eq!(early.until("ended").await["ended"], "cancelled");
+    let run = gateway.prompt(&session, "ask").await;
     late.until("asked").await;
     early.until("asked").await;
     early.cut().await;

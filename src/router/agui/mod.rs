@@ -44,7 +44,7 @@ use crate::store::ReadLimit;
 
 /// An agent that asks often asks several things at once: how long the surface waits for the rest before it ends the run
 /// with an interrupt that names all of them.
-const SETTLE: Duration = Duration::from_millis(100);
+const SETTLE: Duration = Duration::from_millis(150);
 /// Bytes of messages in a snapshot, about; the oldest are left out, and the state says `trimmed`. Clients of AG-UI break off
 /// at 10 MB.
 const SNAPSHOT: usize = 6 << 20;
