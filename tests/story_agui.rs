@@ -542,6 +542,28 @@ async fn a_page_joins_in_the_middle_of_a_message_and_comes_back_after_cuts() {
     late.quit().await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_page_that_knows_nothing_of_the_gateway_prompts_and_answers() {
+    let gateway = Gateway::demo().await;
+    let session = gateway.session("demo").await;
+    let run = gateway.prompt(&session, "echo before ;; diff").await;
+    gateway.until_ended(&session, &run).await;
+    let mut page = Player::enter("ag-ui-plain", &gateway, &session).await;
+    for (prompt, allow) in [("stream 20 ;; ask ;; think ;; plan", true), ("echo again ;; ask ;; diff", false)] {
+        page.prompt(prompt).await;
+        let asked = page.until("asked").await;
+        page.answer(allow).await;
+        let end = page.until("resolved").await;
+        assert_eq!((&end["resolved"], &end["allow"]), (&asked["id"], &json!(allow)));
+        assert_eq!(page.until("ended").await["ended"], "end_turn");
+        assert_eq!(page.text(), said(&gateway.events(&session).await, None));
+    }
+    let users: Vec<&str> = page.saw.iter().filter_map(|(_, saw)| saw["user"].as_str()).collect();
+    assert_eq!(users, ["echo before ;; diff", "stream 20 ;; ask ;; think ;; plan", "echo again ;; ask ;; diff"]);
+    assert_eq!(runs(&gateway, &session).await, 3);
+    page.quit().await;
+}
+
 // === who may, and what fits ===
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -159,7 +159,7 @@ impl RunAgentInput {
         }
     }
 
-    /// The names of people's messages at the end of the conversation, newest last, whoever has them.
+    /// Whether the conversation ends with a message of a person's, whoever has it already.
     pub(super) fn has_trailing(&self) -> bool {
         self.messages.last().is_some_and(|last| last.role == "user" && !is_ours(&last.id))
     }
