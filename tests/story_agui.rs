@@ -5,8 +5,10 @@
 mod common;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::pin::Pin;
 
+use common::agents::{self, AgentSetup, FakeModel};
 use common::cast::Player;
 use common::gateway::{Gateway, PATIENCE, position, said};
 use futures_util::StreamExt as _;
@@ -562,6 +564,48 @@ async fn a_page_that_knows_nothing_of_the_gateway_prompts_and_answers() {
     assert_eq!(users, ["echo before ;; diff", "stream 20 ;; ask ;; think ;; plan", "echo again ;; ask ;; diff"]);
     assert_eq!(runs(&gateway, &session).await, 3);
     page.quit().await;
+}
+
+type Setup = fn(&Path, &Path, u16) -> AgentSetup;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn real_agents_take_what_a_page_sends_and_ask_it() {
+    let agents: [(&str, &str, Setup); 5] = [
+        ("gemini", "acp", agents::gemini),
+        ("opencode", "acp", agents::opencode),
+        ("codex-acp", "acp", agents::codex_acp),
+        ("codex-app", "codex", agents::codex_app),
+        ("claude", "acp", agents::claude),
+    ];
+    let (install, model) = tokio::task::spawn_blocking(|| (agents::install_dir(), FakeModel::start())).await.unwrap();
+    let gateway = Gateway::start("").await;
+    for (id, dialect, setup) in agents {
+        let (home, work) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let setup = setup(&install, home.path(), model.port());
+        let env: BTreeMap<&String, &String> = setup.env.iter().map(|(name, value)| (name, value)).collect();
+        let body = json!({ "id": id, "dialect": dialect, "command": setup.command, "cwd": work.path(), "env": env,
+            "auth_method": setup.auth_method, "session_meta": setup.session_meta });
+        let (status, body) = gateway.post("/v1/runtimes", body).await;
+        assert_eq!(status, 201, "{body}");
+        let session = gateway.session(id).await;
+        let mut page = Player::enter("ag-ui-plain", &gateway, &session).await;
+        page.prompt("FAKE:text words of a page").await;
+        // Codex's own server calls it `completed`.
+        assert!(["end_turn", "completed"].contains(&page.until("ended").await["ended"].as_str().unwrap()), "{id}");
+        let file = work.path().join("made");
+        page.prompt(&format!("FAKE:shell touch {}", file.display())).await;
+        page.until("asked").await;
+        page.answer(true).await;
+        assert_eq!(page.until("resolved").await["allow"], true, "{id}");
+        page.until("ended").await;
+        assert!(file.exists(), "{id}: what was allowed was done");
+        let text = page.text();
+        assert!(text.contains("words of a page"), "{id}: {text}");
+        assert_eq!(text, said(&gateway.events(&session).await, None), "{id}");
+        page.quit().await;
+        let (status, body) = gateway.delete(&format!("/v1/runtimes/{id}")).await;
+        assert!(status < 300, "{body}");
+    }
 }
 
 // === who may, and what fits ===
