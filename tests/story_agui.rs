@@ -427,6 +427,24 @@ async fn an_approval_that_another_client_answers_lets_the_run_go_on_for_all() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_busy_neighbour_holds_no_interrupt_up() {
+    let gateway = Gateway::demo().await;
+    let (busy, session) = (gateway.session("demo").await, gateway.session("demo").await);
+    gateway.prompt(&busy, "stream 100000 1").await;
+    for n in 0..5 {
+        let body = prompt(&format!("a{n}"), &format!("u{n}"), "ask");
+        let asked = interrupts(&open(&gateway, &session, &body, None).await.rest().await);
+        let idle = open(&gateway, &busy, &input("x"), None).await;
+        drop(idle);
+        let body = resume(&format!("b{n}"), resolved(&asked, true));
+        let events = open(&gateway, &session, &body, None).await.rest().await;
+        assert_eq!(events.last().unwrap()["outcome"]["type"], "success");
+    }
+    let events = open(&gateway, &busy, &with(input("c"), json!({ "cancel": true })), None).await.rest().await;
+    assert_eq!(events.last().unwrap()["outcome"]["type"], "cancelled");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cancel_ends_the_run_and_its_questions() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;

@@ -54,12 +54,6 @@ impl Follow {
         }
     }
 
-    /// As [`page`](Self::page); also returns, with no events, when it comes past `to`.
-    pub(super) async fn page_up_to(&mut self, to: Position) -> Page {
-        self.mark = Some(to).filter(|to| *to > self.position);
-        self.page().await
-    }
-
     /// The next events, if there are some by now. Cancellation safe: nothing is skipped.
     pub(super) async fn more(&mut self) -> Option<Page> {
         loop {

@@ -412,7 +412,8 @@ async fn show(
     let ended = target.as_ref().and_then(|run| known.ends.get(run)).cloned();
     let stream = Stream {
         log: log.clone(),
-        follow: Follow::new(log, filter, at),
+        follow: Follow::new(log, filter.clone(), at).until(upto),
+        filter,
         translator,
         target,
         known: ended,
@@ -455,6 +456,7 @@ fn beginning(session: &SessionInfo) -> serde_json::Map<String, Value> {
 /// What follows the snapshots.
 struct Stream {
     log: Log,
+    filter: Filter,
     follow: Follow,
     translator: Translator,
     /// The stream ends with this run; without one, when nothing runs.
@@ -492,6 +494,8 @@ impl Stream {
             if self.translator.waits() && !waited {
                 // It may be answered already, further on in the log.
                 self.upto = self.upto.max(self.log.head());
+                let read = self.follow.cursor().position;
+                self.follow = Follow::new(&self.log, self.filter.clone(), read).until(self.upto);
                 self.interrupt_at = None;
             }
             let ended = self.translator.ended().filter(|_| event.kind == Kind::RunEnded).cloned();
@@ -557,7 +561,7 @@ impl News for Stream {
                     };
                     tokio::select! {
                         biased;
-                        page = self.follow.page_up_to(self.upto) => self.take(&page, &mut out),
+                        page = self.follow.page() => self.take(&page, &mut out),
                         () = wait => {}
                     }
                     self.rest(&mut out);
