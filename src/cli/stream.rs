@@ -1,4 +1,4 @@
-//! Following events over the native WebSocket: attaches, and comes back with its cursor for ever.
+//! Following events over the native WebSocket: attaches, and comes back with its cursor for ever. And single calls.
 
 use std::time::Duration;
 
@@ -51,6 +51,9 @@ pub(crate) struct Envelope {
     pub(crate) kind: String,
     pub(crate) event: Value,
     pub(crate) runtime_id: String,
+    pub(crate) dialect: String,
+    /// What the runtime itself said, if that was asked for.
+    pub(crate) native: Option<Box<RawValue>>,
 }
 
 impl Envelope {
@@ -67,14 +70,18 @@ impl Envelope {
             event: Value,
             #[serde(default)]
             meta: Meta,
+            native: Option<Box<RawValue>>,
         }
         #[derive(Default, Deserialize)]
         struct Meta {
             #[serde(default)]
             runtime_id: String,
+            #[serde(default)]
+            dialect: String,
         }
-        let Wire { session_id, run_id, cursor, kind, event, meta } = serde_json::from_str(raw.get()).ok()?;
-        Some(Self { raw, session_id, run_id, cursor, kind, event, runtime_id: meta.runtime_id })
+        let Wire { session_id, run_id, cursor, kind, event, meta, native } = serde_json::from_str(raw.get()).ok()?;
+        let Meta { runtime_id, dialect } = meta;
+        Some(Self { raw, session_id, run_id, cursor, kind, event, runtime_id, dialect, native })
     }
 }
 
@@ -97,9 +104,23 @@ pub(crate) enum Heard {
 
 /// Follows a session, or all (`*`), in a task of its own; the receiver's end ends it. An error is the last thing heard.
 pub(crate) fn follow(client: Client, session: String, begin: Begin) -> mpsc::Receiver<anyhow::Result<Heard>> {
+    start(client, session, begin, "canonical")
+}
+
+/// As [`follow`], each event with what the runtime itself said.
+pub(crate) fn follow_native(client: Client, session: String, begin: Begin) -> mpsc::Receiver<anyhow::Result<Heard>> {
+    start(client, session, begin, "native")
+}
+
+fn start(
+    client: Client,
+    session: String,
+    begin: Begin,
+    projection: &'static str,
+) -> mpsc::Receiver<anyhow::Result<Heard>> {
     let (tx, rx) = mpsc::channel(AHEAD);
     tokio::spawn(async move {
-        let mut follower = Follower { client, session, begin, tx, pause: BACKOFF };
+        let mut follower = Follower { client, session, begin, projection, tx, pause: BACKOFF };
         loop {
             let lost = match follower.once().await {
                 Ok(lost) => lost,
@@ -132,6 +153,7 @@ struct Follower {
     client: Client,
     session: String,
     begin: Begin,
+    projection: &'static str,
     tx: mpsc::Sender<anyhow::Result<Heard>>,
     pause: Duration,
 }
@@ -160,13 +182,13 @@ struct Rpc {
 impl Follower {
     /// One connection's life; says why it was lost.
     async fn once(&mut self) -> Result<String, Stop> {
-        let mut ws = match tokio::time::timeout(PATIENCE, connect(&self.client)).await {
+        let mut ws = match tokio::time::timeout(PATIENCE, connect(&self.client, "/v1/ws")).await {
             Ok(Ok(ws)) => ws,
             Ok(Err(Connect::Lost(why))) => return Ok(why),
             Ok(Err(Connect::Failed(error))) => return Err(error.into()),
             Err(_) => return Ok("the gateway does not answer".into()),
         };
-        let mut attach = json!({ "session_id": self.session });
+        let mut attach = json!({ "session_id": self.session, "projection": self.projection });
         match &self.begin {
             Begin::Start => attach["from"] = "start".into(),
             Begin::Now => attach["from"] = "now".into(),
@@ -259,12 +281,8 @@ pub(super) enum Connect {
     Failed(anyhow::Error),
 }
 
-async fn connect(client: &Client) -> Result<WebSocketStream<TcpStream>, Connect> {
-    connect_to(client, "/v1/ws").await
-}
-
 /// A WebSocket to the gateway, as the local administrator.
-pub(super) async fn connect_to(client: &Client, path: &str) -> Result<WebSocketStream<TcpStream>, Connect> {
+pub(super) async fn connect(client: &Client, path: &str) -> Result<WebSocketStream<TcpStream>, Connect> {
     let lost = |why: std::io::Error| Connect::Lost(why.to_string());
     let authority = client.url().strip_prefix("http://").context("the gateway's address is no http:// address");
     let authority = authority.map_err(Connect::Failed)?;
@@ -283,5 +301,66 @@ pub(super) async fn connect_to(client: &Client, path: &str) -> Result<WebSocketS
             Err(Connect::Failed(Failure::new(NOT_PERMITTED, message).into()))
         }
         Err(why) => Err(Connect::Lost(why.to_string())),
+    }
+}
+
+/// Why a call came to nothing.
+#[derive(Debug)]
+pub(crate) enum NoReply {
+    /// The gateway refused, or the runtime did: its JSON-RPC error.
+    Refused(Value),
+    /// Nothing was sent: it may be tried again.
+    NotSent(String),
+    /// It was sent, and the connection was lost before the reply.
+    Lost(String),
+}
+
+/// One call over a connection of its own, for as long as the runtime takes to reply.
+///
+/// # Errors
+/// [`NoReply`].
+pub(crate) async fn call(client: &Client, method: &str, params: &Value) -> Result<Box<RawValue>, NoReply> {
+    #[derive(Deserialize)]
+    struct Reply {
+        id: Option<String>,
+        method: Option<String>,
+        result: Option<Box<RawValue>>,
+        error: Option<Value>,
+    }
+    let mut ws = match tokio::time::timeout(PATIENCE, connect(client, "/v1/ws")).await {
+        Ok(Ok(ws)) => ws,
+        Ok(Err(Connect::Lost(why))) => return Err(NoReply::NotSent(why)),
+        Ok(Err(Connect::Failed(error))) => {
+            return Err(NoReply::Refused(json!({ "code": -32603, "message": error.to_string() })));
+        }
+        Err(_) => return Err(NoReply::NotSent("the gateway does not answer".into())),
+    };
+    let own = json!({ "name": "plexus", "version": env!("CARGO_PKG_VERSION") });
+    let hello = json!({ "protocol_version": "0", "client": own, "ui_capabilities": {} });
+    for (id, method, params) in [("1", "initialize", &hello), ("2", method, params)] {
+        let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+        ws.send(Message::text(message.to_string())).await.map_err(|why| NoReply::Lost(why.to_string()))?;
+    }
+    loop {
+        let text = match ws.next().await {
+            Some(Ok(Message::Text(text))) => text,
+            Some(Ok(Message::Close(Some(frame)))) => {
+                return Err(NoReply::Lost(format!("closed with code {} {}", u16::from(frame.code), frame.reason)));
+            }
+            Some(Ok(_)) => continue,
+            Some(Err(why)) => return Err(NoReply::Lost(why.to_string())),
+            None => return Err(NoReply::Lost("closed".into())),
+        };
+        let Ok(reply) = serde_json::from_str::<Reply>(&text) else { continue };
+        match reply {
+            Reply { method: Some(_), .. } => {}
+            Reply { error: Some(error), .. } => return Err(NoReply::Refused(error)),
+            Reply { id: Some(id), result, .. } if id == "2" => {
+                // Nobody waits for the goodbye.
+                let _ = tokio::time::timeout(Duration::from_millis(100), ws.close(None)).await;
+                return Ok(result.unwrap_or_else(|| RawValue::NULL.to_owned()));
+            }
+            Reply { .. } => {}
+        }
     }
 }

@@ -14,7 +14,7 @@ use tokio_tungstenite::WebSocketStream;
 use tungstenite::Message;
 
 use super::super::client::{Client, choose};
-use super::super::stream::{BACKOFF, BACKOFF_MAX, Connect, DO_NOT_COME_BACK, PATIENCE, connect_to};
+use super::super::stream::{BACKOFF, BACKOFF_MAX, Connect, DO_NOT_COME_BACK, PATIENCE, connect};
 use super::super::term;
 use super::super::{Failure, NO_GATEWAY, NOT_PERMITTED, Outcome};
 use super::Bridge;
@@ -92,7 +92,7 @@ fn name() -> anyhow::Result<String> {
 }
 
 async fn dial(client: &Client) -> Result<Socket, Connect> {
-    match tokio::time::timeout(PATIENCE, connect_to(client, PATH)).await {
+    match tokio::time::timeout(PATIENCE, connect(client, PATH)).await {
         Ok(outcome) => outcome,
         Err(_) => Err(Connect::Lost("the gateway does not answer".into())),
     }
