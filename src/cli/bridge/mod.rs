@@ -1,34 +1,41 @@
-//! `plexus bridge`: a stdio surface. An editor or a terminal UI starts it as if it were the agent.
+//! `plexus bridge`: an agent's stdio that is the running gateway. Editors and TUIs start it as if it were the agent.
 
 use clap::{Args, ValueEnum};
 
 use super::Outcome;
 
 mod acp;
+mod codelia;
 
 /// What the program that starts the bridge speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Dialect {
     /// The Agent Client Protocol, as editors speak it: Zed, Neovim, Emacs, acpx, Toad
     Acp,
+    /// The UI protocol: Codelia's terminal UI
+    Codelia,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Bridge {
-    /// What the program that starts this speaks
+    /// What the editor or TUI speaks
     #[arg(value_enum)]
     pub(crate) dialect: Dialect,
-    /// Which session [default: the one that the client asks for, or a new one when it wants one]
-    #[arg(long, value_name = "S")]
+    /// Join this session where the editor first opens a new one: an identifier, the unique beginning of one, or `last`
+    #[arg(long, value_name = "SESSION")]
     pub(crate) session: Option<String>,
-    /// Where new sessions are opened [default: the first runtime that is ready]
-    #[arg(long, value_name = "R", conflicts_with = "session")]
+    /// Open new sessions in this runtime [default: the gateway's first]
+    #[arg(long, value_name = "RUNTIME", conflicts_with = "session")]
     pub(crate) runtime: Option<String>,
+    /// Codelia's terminal UI passes this on; the gateway's agents ask as they are set up to, and it is said that they do
+    #[arg(long, value_name = "MODE", hide = true)]
+    pub(crate) approval_mode: Option<String>,
 }
 
 /// Serves the protocol named on stdin and stdout until its client leaves. The agent stays.
 pub(crate) async fn bridge(args: Bridge) -> Outcome {
     match args.dialect {
         Dialect::Acp => acp::serve(args).await,
+        Dialect::Codelia => codelia::serve(args).await,
     }
 }

@@ -1,0 +1,213 @@
+//! `plexus bridge codelia`: a session of the gateway for Codelia's terminal UI, which starts this as if it were its runtime
+//! (`CODELIA_RUNTIME_CMD=plexus CODELIA_RUNTIME_ARGS='bridge codelia'`).
+//!
+//! The UI protocol on stdin and stdout, a JSON-RPC message a line; the native WebSocket towards the gateway. It keeps what
+//! the terminal UI must not see twice, and nothing else: the truth is the log, which it follows with its cursor for as long
+//! as the terminal UI is there, over restarts of the gateway too. The agent is the gateway's, and stays.
+
+mod asks;
+mod desk;
+mod events;
+#[cfg(test)]
+mod tests;
+
+use std::io::{BufRead as _, Read as _, Write as _};
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use serde_json::Value;
+use tokio::io::AsyncWriteExt as _;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use super::Bridge;
+use crate::cli::client::{Client, choose};
+use crate::cli::stream::{Begin, Heard, NoReply, call, follow_native};
+use crate::cli::term::clean;
+use crate::cli::{Failure, Outcome};
+use desk::{Aim, Desk, Order, Why};
+
+/// The longest line taken, in bytes; a prompt with images is one. A longer one ends the bridge.
+const LINE_MAX: usize = 64 << 20;
+/// Lines that wait; then stdin is not read.
+const LINES: usize = 16;
+/// How long a gateway that does not answer is asked again: it may be starting anew.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How often.
+const AGAIN: Duration = Duration::from_millis(250);
+/// How long the terminal UI may take to show why there is nothing to serve.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
+type Called = (Why, Result<Value, NoReply>);
+
+/// Serves until stdin ends.
+pub(super) async fn serve(args: Bridge) -> Outcome {
+    let (client, aim) = match find(args).await {
+        Ok(found) => found,
+        Err(why) => {
+            // The terminal UI shows what looks like a runtime's error, if it has the time to, and leaves with its runtime.
+            let words = clean(&format!("Error: {why:#}\n"));
+            let _ = std::io::stderr().write_all(words.as_bytes());
+            tokio::time::sleep(LAST_WORDS).await;
+            return Err(why);
+        }
+    };
+    let mut bridge = Bridging { client, desk: Desk::new(aim), calls: JoinSet::new(), session: None };
+    let mut lines = lines();
+    let mut orders = Vec::new();
+    loop {
+        let listens = bridge.desk.listens();
+        tokio::select! {
+            line = lines.recv() => match line {
+                Some(Ok(line)) => bridge.desk.line(&line, &mut orders),
+                Some(Err(why)) => return Err(why.into()),
+                None => return Ok(0),
+            },
+            heard = next(&mut bridge.session), if listens => bridge.hear(heard, &mut orders),
+            Some(done) = bridge.calls.join_next() => {
+                let (why, outcome) = done.context("a call to the gateway ended badly")?;
+                bridge.desk.called(why, outcome, &mut orders);
+            }
+        }
+        bridge.obey(std::mem::take(&mut orders)).await?;
+    }
+}
+
+/// What the session that is followed has to say; for ever nothing, if there is none.
+async fn next(session: &mut Option<mpsc::Receiver<anyhow::Result<Heard>>>) -> anyhow::Result<Heard> {
+    let heard = match session {
+        Some(heard) => heard.recv().await,
+        None => std::future::pending().await,
+    };
+    heard.unwrap_or_else(|| Err(Failure::plain("the session is not followed any more")))
+}
+
+struct Bridging {
+    client: Client,
+    desk: Desk,
+    calls: JoinSet<Called>,
+    session: Option<mpsc::Receiver<anyhow::Result<Heard>>>,
+}
+
+impl Bridging {
+    fn hear(&mut self, heard: anyhow::Result<Heard>, orders: &mut Vec<Order>) {
+        match heard {
+            Ok(heard) => {
+                self.desk.heard(heard, orders);
+                // What is there already is told in one go.
+                while self.desk.listens()
+                    && let Some(Ok(Ok(heard))) = self.session.as_mut().map(mpsc::Receiver::try_recv)
+                {
+                    self.desk.heard(heard, orders);
+                }
+            }
+            Err(why) => {
+                self.session = None;
+                self.desk.lost(&format!("{why:#}"), orders);
+            }
+        }
+    }
+
+    async fn obey(&mut self, orders: Vec<Order>) -> anyhow::Result<()> {
+        let mut said = String::new();
+        for order in orders {
+            match order {
+                Order::Say(line) => {
+                    said.push_str(&line);
+                    said.push('\n');
+                }
+                Order::Follow(session) => {
+                    self.session = Some(follow_native(self.client.clone(), session, Begin::Start));
+                }
+                Order::Call { why, method, params, again } => {
+                    let client = self.client.clone();
+                    self.calls.spawn(async move { (*why, reach(client, &method, &params, again).await) });
+                }
+            }
+        }
+        if !said.is_empty() {
+            let mut stdout = tokio::io::stdout();
+            stdout.write_all(said.as_bytes()).await?;
+            stdout.flush().await?;
+        }
+        Ok(())
+    }
+}
+
+/// Calls the gateway, and again while it does not answer. `again`: what may have been heard may be said twice.
+async fn reach(mut client: Client, method: &str, params: &Value, again: bool) -> Result<Value, NoReply> {
+    let began = Instant::now();
+    loop {
+        let why = match call(&client, method, params).await {
+            Ok(result) => return Ok(serde_json::from_str(result.get()).unwrap_or_default()),
+            Err(why @ NoReply::Refused(_)) => return Err(why),
+            Err(why @ NoReply::Lost(_)) if !again => return Err(why),
+            Err(why) => why,
+        };
+        if began.elapsed() > PATIENCE {
+            return Err(why);
+        }
+        tokio::time::sleep(AGAIN).await;
+        // A gateway that was started again may listen elsewhere.
+        if let Ok(running) = client.home.running().await
+            && let Ok(found) = Client::to(client.home.clone(), running)
+        {
+            client = found;
+        }
+    }
+}
+
+async fn find(args: Bridge) -> anyhow::Result<(Client, Aim)> {
+    let client = Client::find().await?;
+    let aim = aim(&client, args).await?;
+    Ok((client, aim))
+}
+
+/// What was asked for, looked up.
+async fn aim(client: &Client, args: Bridge) -> anyhow::Result<Aim> {
+    let cwd = std::env::current_dir().context("the current folder")?;
+    let notice = args.approval_mode.map(|mode| {
+        format!("--approval-mode {mode} has no effect here: the gateway's agents ask as they are set up to")
+    });
+    let mut random = [0; 10];
+    getrandom::fill(&mut random).map_err(|why| Failure::plain(format!("the system gives no random bytes: {why}")))?;
+    let key = data_encoding::BASE32_NOPAD.encode(&random).to_lowercase();
+    let mut aim = Aim { session: None, runtime: None, dialect: None, cwd: cwd.display().to_string(), notice, key };
+    let runtimes = client.runtimes().await?;
+    let names = || runtimes.iter().map(|one| (one.runtime_id.to_string(), one.dialect.clone())).collect::<Vec<_>>();
+    aim.dialect = runtimes.first().map(|runtime| runtime.dialect.clone());
+    if let Some(meant) = &args.runtime {
+        let (name, dialect) = choose(names(), meant, |(name, _)| name, "runtime", "`plexus ls` shows them")?;
+        (aim.runtime, aim.dialect) = (Some(name), Some(dialect));
+    }
+    if let Some(meant) = &args.session {
+        let info = client.session(meant).await?;
+        aim.dialect = Some(info.dialect.clone());
+        aim.session = Some((info.session_id.to_string(), info.runtime_id.to_string(), info.dialect));
+    }
+    Ok(aim)
+}
+
+/// The lines of stdin. A thread of its own reads them: it ends with the program.
+fn lines() -> mpsc::Receiver<std::io::Result<String>> {
+    let (tx, rx) = mpsc::channel(LINES);
+    std::thread::spawn(move || {
+        let mut input = std::io::stdin().lock();
+        loop {
+            let mut line = Vec::new();
+            let outcome = match input.by_ref().take(LINE_MAX as u64).read_until(b'\n', &mut line) {
+                Ok(0) => return,
+                Ok(_) if line.len() >= LINE_MAX && line.last() != Some(&b'\n') => {
+                    Err(std::io::Error::other(format!("a line on stdin has more than {LINE_MAX} bytes")))
+                }
+                Ok(_) => Ok(String::from_utf8_lossy(&line).into_owned()),
+                Err(why) => Err(why),
+            };
+            let over = outcome.is_err();
+            if tx.blocking_send(outcome).is_err() || over {
+                return;
+            }
+        }
+    });
+    rx
+}

@@ -1,0 +1,811 @@
+//! Between the terminal UI and the gateway: what each says, and what follows from it, in one state. Pure: orders come out.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use plexus::model::Request;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::asks::{Act, Asks, Panels};
+use super::events::{Teller, Told};
+use crate::cli::stream::{Heard, NoReply};
+
+/// The version of the UI protocol that is spoken.
+const VERSION: &str = "0";
+/// Events of the past that are shown, unless the terminal UI wants fewer; its own default.
+const PAST_MAX: usize = 1500;
+/// Runs of the past that are shown when the terminal UI wants some; its own default.
+const RUNS_MAX: usize = 20;
+/// Sessions in a list, unless the terminal UI wants fewer; its own default.
+const LIST_MAX: usize = 50;
+/// Runs whose events are numbered here at a time; an older one would be numbered from 0 again.
+const NUMBERS_MAX: usize = 64;
+
+const METHOD_NOT_FOUND: i64 = -32601;
+const INVALID_PARAMS: i64 = -32602;
+const INTERNAL: i64 = -32603;
+
+/// What is to be done.
+#[derive(Debug)]
+pub(super) enum Order {
+    /// A line for the terminal UI, without its end.
+    Say(String),
+    /// Follow this session from its beginning; nothing else any more.
+    Follow(String),
+    /// Call the gateway; the outcome comes back with `why`. `again`: it may be sent twice.
+    Call { why: Box<Why>, method: String, params: Value, again: bool },
+}
+
+/// What a call was for.
+#[derive(Clone, Debug)]
+pub(super) enum Why {
+    /// The runtimes, to open a session for the terminal UI's `run.start`.
+    Runtimes {
+        start: Start,
+    },
+    Open {
+        start: Start,
+    },
+    Start {
+        id: Value,
+    },
+    Cancel {
+        id: Value,
+    },
+    List {
+        id: Value,
+        limit: usize,
+        here: bool,
+    },
+    Answer {
+        request: String,
+    },
+    Models {
+        id: Value,
+    },
+    /// The models, to find the one that is meant.
+    Mean {
+        id: Value,
+        params: Value,
+    },
+    Set {
+        id: Value,
+    },
+    Pass {
+        id: Value,
+    },
+}
+
+/// A `run.start` that waits.
+#[derive(Clone, Debug)]
+pub(super) struct Start {
+    id: Value,
+    input: Value,
+}
+
+/// The session that is followed.
+struct Session {
+    id: String,
+    dialect: String,
+    runtime: String,
+}
+
+/// The past, while it is told.
+struct Past {
+    told: VecDeque<Told>,
+    /// The terminal UI's `session.history` that waits for it.
+    id: Option<Value>,
+    events: usize,
+    most: usize,
+    runs: usize,
+    truncated: bool,
+}
+
+/// What the bridge was started with.
+pub(super) struct Aim {
+    /// Session, runtime and dialect.
+    pub(super) session: Option<(String, String, String)>,
+    /// Where new sessions are opened.
+    pub(super) runtime: Option<String>,
+    /// The dialect of what will be talked to, as far as is known: its methods are offered.
+    pub(super) dialect: Option<String>,
+    pub(super) cwd: String,
+    /// Said once the terminal UI is there.
+    pub(super) notice: Option<String>,
+    /// What nobody else's idempotency keys begin with.
+    pub(super) key: String,
+}
+
+pub(super) struct Desk {
+    aim: Aim,
+    session: Option<Session>,
+    teller: Teller,
+    asks: Asks,
+    past: Option<Past>,
+    /// `run.start`s that wait until the past is told.
+    later: Vec<Start>,
+    /// `run.start`s that the gateway has not answered.
+    starting: usize,
+    /// How many were sent.
+    started: u64,
+    /// A session is being opened.
+    opening: bool,
+    numbers: BTreeMap<String, u64>,
+    order: VecDeque<String>,
+    away: bool,
+}
+
+#[derive(Deserialize)]
+struct FromUi<'a> {
+    #[serde(default)]
+    id: Option<Value>,
+    #[serde(default)]
+    method: Option<String>,
+    #[serde(default)]
+    params: Option<Value>,
+    #[serde(default, borrow)]
+    result: Option<&'a RawValue>,
+    #[serde(default)]
+    error: Option<Value>,
+}
+
+#[derive(Deserialize)]
+struct Listed {
+    session_id: String,
+    runtime_id: String,
+    #[serde(default)]
+    dialect: String,
+    #[serde(default)]
+    title: Option<String>,
+    #[serde(default)]
+    cwd: String,
+    #[serde(default)]
+    open_requests: usize,
+    #[serde(default)]
+    run_id: Option<String>,
+    updated_at: String,
+}
+
+impl Desk {
+    pub(super) fn new(aim: Aim) -> Self {
+        Self {
+            aim,
+            session: None,
+            teller: Teller::default(),
+            asks: Asks::default(),
+            past: None,
+            later: Vec::new(),
+            starting: 0,
+            started: 0,
+            opening: false,
+            numbers: BTreeMap::new(),
+            order: VecDeque::new(),
+            away: false,
+        }
+    }
+
+    /// Whether events may be heard: not before a `run.start` is answered, so that its run is known to be this client's.
+    pub(super) fn listens(&self) -> bool {
+        self.starting == 0
+    }
+
+    #[cfg(test)]
+    pub(super) fn shows(&self) -> Option<&str> {
+        self.asks.shows()
+    }
+
+    // === the terminal UI says something ===
+
+    /// A line of the terminal UI's. What is no message gets no reply, as with its own runtime.
+    pub(super) fn line(&mut self, line: &str, out: &mut Vec<Order>) {
+        let Ok(FromUi { id, method, params, result, error }) = serde_json::from_str::<FromUi<'_>>(line) else { return };
+        let Some(method) = method else {
+            if let (Some(Value::String(id)), None, Some(result)) = (id, error, result) {
+                let result = serde_json::from_str(result.get()).unwrap_or_default();
+                let mut acts = Vec::new();
+                self.asks.said(&id, &result, &mut acts);
+                self.act(acts, out);
+            }
+            return;
+        };
+        let params = params.filter(Value::is_object).unwrap_or_else(|| json!({}));
+        match id {
+            Some(id) => self.request(id, &method, params, out),
+            // The only notification there is; only a runtime of this protocol has a use for it.
+            None if method == "ui.context.update" => {
+                if let Some(session) = self.session.as_ref().filter(|session| session.dialect == "codelia") {
+                    let params = of_session(params, &session.id);
+                    out.push(Order::Call {
+                        why: Box::new(Why::Pass { id: Value::Null }),
+                        method,
+                        params,
+                        again: false,
+                    });
+                }
+            }
+            None => {}
+        }
+    }
+
+    fn request(&mut self, id: Value, method: &str, params: Value, out: &mut Vec<Order>) {
+        match method {
+            "initialize" => self.hello(&id, &params, out),
+            "run.start" => self.start(id, params, out),
+            "run.cancel" => match &self.session {
+                Some(session) => {
+                    let params = json!({ "session_id": session.id, "run_id": params["run_id"] });
+                    out.push(Order::Call {
+                        why: Box::new(Why::Cancel { id }),
+                        method: method.into(),
+                        params,
+                        again: true,
+                    });
+                }
+                None => out.push(refuse(&id, -32002, "run not found: no session is open")),
+            },
+            "session.list" => {
+                let limit =
+                    params["limit"].as_u64().map_or(LIST_MAX, |limit| usize::try_from(limit).unwrap_or(LIST_MAX));
+                let here = params["scope"] != "all";
+                let why = Why::List { id, limit, here };
+                out.push(Order::Call { why: Box::new(why), method: method.into(), params: json!({}), again: true });
+            }
+            "session.history" => {
+                let Some(session) = params["session_id"].as_str() else {
+                    return out.push(refuse(&id, INVALID_PARAMS, "session.history wants {\"session_id\": ..}"));
+                };
+                let number = |name: &str, other| {
+                    params[name].as_u64().map_or(other, |number| usize::try_from(number).unwrap_or(other))
+                };
+                let (most, runs) = (number("max_events", PAST_MAX), number("max_runs", RUNS_MAX));
+                self.follow(session.to_owned(), Some(id), most, runs, out);
+            }
+            "model.list" => match &self.session {
+                Some(session) => {
+                    let params = of_session(params, &session.id);
+                    out.push(Order::Call {
+                        why: Box::new(Why::Models { id }),
+                        method: method.into(),
+                        params,
+                        again: true,
+                    });
+                }
+                None => out.push(reply(&id, &no_models(self.aim.runtime.as_deref()))),
+            },
+            "model.set" => match &self.session {
+                Some(session) if session.dialect == "codelia" => {
+                    let params = of_session(params, &session.id);
+                    out.push(Order::Call {
+                        why: Box::new(Why::Pass { id }),
+                        method: method.into(),
+                        params,
+                        again: false,
+                    });
+                }
+                Some(session) => {
+                    if params["name"].as_str().is_none() {
+                        return out.push(refuse(
+                            &id,
+                            INVALID_PARAMS,
+                            "this agent's model can be set, not reset: name one",
+                        ));
+                    }
+                    let listing = json!({ "session_id": session.id });
+                    let why = Why::Mean { id, params };
+                    out.push(Order::Call {
+                        why: Box::new(why),
+                        method: "model.list".into(),
+                        params: listing,
+                        again: true,
+                    });
+                }
+                None => out.push(refuse(&id, INVALID_PARAMS, "no session is open: the first prompt opens one")),
+            },
+            _ => match &self.session {
+                Some(session) => {
+                    let params = of_session(params, &session.id);
+                    out.push(Order::Call {
+                        why: Box::new(Why::Pass { id }),
+                        method: method.into(),
+                        params,
+                        again: false,
+                    });
+                }
+                None => {
+                    let words = format!("{method}: no session is open yet, and so no agent that could be asked");
+                    out.push(refuse(&id, METHOD_NOT_FOUND, &words));
+                }
+            },
+        }
+    }
+
+    fn hello(&mut self, id: &Value, params: &Value, out: &mut Vec<Order>) {
+        let panels = Panels::deserialize(&params["ui_capabilities"]).unwrap_or_default();
+        self.asks.has(panels);
+        // What the agent behind it has, as far as is known; what a session cannot do is then said, not hidden.
+        let own = self.aim.dialect.as_deref() == Some("codelia");
+        let result = json!({
+            "protocol_version": VERSION,
+            "server": { "name": "plexus", "version": env!("CARGO_PKG_VERSION") },
+            "server_capabilities": {
+                "supports_run_cancel": true, "supports_ui_requests": true, "supports_permission_preflight_events": true,
+                "supports_mcp_list": own, "supports_skills_list": own, "supports_context_inspect": own,
+                "supports_run_diagnostics": own, "supports_shell_exec": own, "supports_shell_tasks": own,
+                "supports_shell_detach": own, "supports_tasks": own, "supports_tool_call": own, "supports_theme_set": own,
+            },
+        });
+        out.push(reply(id, &result));
+        if let Some(notice) = self.aim.notice.take() {
+            self.notice(&notice, out);
+        }
+        if let Some((session, runtime, dialect)) = self.aim.session.clone().filter(|_| self.session.is_none()) {
+            self.follow(session.clone(), None, PAST_MAX, usize::MAX, out);
+            self.session = Some(Session { id: session, runtime, dialect });
+        }
+    }
+
+    fn start(&mut self, id: Value, params: Value, out: &mut Vec<Order>) {
+        if params["force_compaction"] == true {
+            let words = "compaction is the agent's own: the gateway cannot ask for it";
+            return out.push(refuse(&id, METHOD_NOT_FOUND, words));
+        }
+        let start = Start { id, input: params["input"].clone() };
+        if let Some(wanted) = params["session_id"].as_str()
+            && self.session.as_ref().is_none_or(|session| session.id != wanted)
+        {
+            self.follow(wanted.to_owned(), None, PAST_MAX, RUNS_MAX, out);
+        }
+        match &self.session {
+            Some(_) if self.past.is_some() => self.later.push(start),
+            Some(session) => {
+                self.starting += 1;
+                self.started += 1;
+                // Under its key a prompt is run once, however often it is sent.
+                let key = format!("codelia-{}-{}", self.aim.key, self.started);
+                let params = json!({ "session_id": session.id, "input": start.input, "idempotency_key": key });
+                let why = Why::Start { id: start.id };
+                out.push(Order::Call { why: Box::new(why), method: "run.start".into(), params, again: true });
+            }
+            None if self.opening => {
+                out.push(refuse(&start.id, -32001, "a session is being opened: try again in a moment"))
+            }
+            None => {
+                self.opening = true;
+                match self.aim.runtime.clone() {
+                    Some(runtime) => self.open(start, &runtime, out),
+                    None => {
+                        let why = Why::Runtimes { start };
+                        out.push(Order::Call {
+                            why: Box::new(why),
+                            method: "runtime.list".into(),
+                            params: json!({}),
+                            again: true,
+                        });
+                    }
+                }
+            }
+        }
+    }
+
+    fn open(&mut self, start: Start, runtime: &str, out: &mut Vec<Order>) {
+        let params = json!({ "runtime_id": runtime, "cwd": self.aim.cwd });
+        out.push(Order::Call {
+            why: Box::new(Why::Open { start }),
+            method: "session.new".into(),
+            params,
+            again: false,
+        });
+    }
+
+    fn follow(&mut self, id: String, history: Option<Value>, most: usize, runs: usize, out: &mut Vec<Order>) {
+        if let Some(Past { id: Some(id), .. }) = self.past.take() {
+            out.push(refuse(&id, INTERNAL, "another session was asked for meanwhile"));
+        }
+        self.asks.forget();
+        self.teller.forget();
+        self.past = Some(Past { told: VecDeque::new(), id: history, events: 0, most, runs, truncated: false });
+        self.session = Some(Session { id: id.clone(), dialect: String::new(), runtime: String::new() });
+        out.push(Order::Follow(id));
+    }
+
+    // === the gateway says something ===
+
+    /// Something of the session that is followed.
+    pub(super) fn heard(&mut self, heard: Heard, out: &mut Vec<Order>) {
+        match heard {
+            Heard::Hello(hello) => {
+                if let Some(session) = &mut self.session {
+                    let mut listed = hello["sessions"]
+                        .as_array()
+                        .into_iter()
+                        .flatten()
+                        .filter_map(|one| Listed::deserialize(one).ok());
+                    if let Some(info) = listed.find(|info| info.session_id == session.id) {
+                        (session.dialect, session.runtime) = (info.dialect, info.runtime_id);
+                    }
+                }
+                if std::mem::take(&mut self.away) {
+                    self.notice("the gateway is back", out);
+                }
+                let resume = hello["resume"].as_str().unwrap_or("ok");
+                if resume != "ok" {
+                    self.missed(resume, &hello, out);
+                }
+            }
+            Heard::Event(envelope) => {
+                let told = self.teller.hear(&envelope, self.past.is_some());
+                self.tell(told, out);
+            }
+            Heard::Live => self.live(out),
+            Heard::Lost(why) => {
+                if !std::mem::replace(&mut self.away, true) {
+                    let why = if why.is_empty() { String::new() } else { format!(" ({why})") };
+                    self.notice(&format!("the gateway does not answer{why}: this goes on when it is back"), out);
+                }
+            }
+            Heard::Snapshot(_) | Heard::Session(_) => {}
+        }
+    }
+
+    /// Some of what happened cannot be told any more: how things stand now is in the greeting.
+    fn missed(&mut self, resume: &str, hello: &Value, out: &mut Vec<Order>) {
+        self.notice(
+            &format!("some of what happened is missing here ({resume}): `plexus export` has what is kept"),
+            out,
+        );
+        let runs = hello["runs"].as_array().into_iter().flatten();
+        let mut on = runs.filter(|run| run["status"] != "queued").filter_map(|run| run["run_id"].as_str());
+        let mut told = Vec::new();
+        if let Some((run, _)) = self.teller.now()
+            && !on.any(|other| other == run)
+        {
+            self.teller.lose_run(&mut told);
+        }
+        self.tell(told, out);
+        let requests = hello["requests"].as_array().into_iter().flatten();
+        let open: Vec<Request> = requests.filter_map(|one| serde_json::from_value(one.clone()).ok()).collect();
+        let ids: Vec<String> = open.iter().map(|request| request.request_id.as_str().to_owned()).collect();
+        let (live, mut acts) = (self.past.is_none(), Vec::new());
+        self.asks.only(&ids, live, &mut acts);
+        for request in open {
+            self.asks.opened(Box::new(request), live, &mut acts);
+        }
+        self.act(acts, out);
+    }
+
+    /// The session cannot be followed any more.
+    pub(super) fn lost(&mut self, why: &str, out: &mut Vec<Order>) {
+        let session = self.session.take();
+        if let Some(Past { id: Some(id), .. }) = self.past.take() {
+            out.push(refuse(&id, -32004, why));
+        } else {
+            self.notice(&format!("error: {why}"), out);
+            if let (Some(run), Some(_)) = (self.teller.now().map(|(run, _)| run.to_owned()), session) {
+                out.push(status(&run, "error", Some("the session is gone")));
+            }
+        }
+        for start in std::mem::take(&mut self.later) {
+            out.push(refuse(&start.id, -32004, why));
+        }
+    }
+
+    /// The past is told.
+    fn live(&mut self, out: &mut Vec<Order>) {
+        // Nothing that is drawn, but in its debug view.
+        let here = Told::Event { run: String::new(), event: r#"{"type":"plexus.live"}"#.into() };
+        let Some(mut past) = self.past.take() else { return self.say(here, out) };
+        let run = self.teller.now().map(|(run, status)| (run.to_owned(), status));
+        // Whoever joins in the middle of a message sees what there is of it.
+        let mut rest = Vec::new();
+        self.teller.flush(run.as_ref().map_or("", |(run, _)| run.as_str()), &mut rest);
+        past.take(rest);
+        let (runs, events, truncated) = past.cut();
+        if truncated && past.id.is_none() {
+            self.notice("the beginning is not shown here: `plexus export` has all of it", out);
+        }
+        for told in past.told {
+            self.say(told, out);
+        }
+        self.say(here, out);
+        if let Some(id) = &past.id {
+            out.push(reply(id, &json!({ "runs": runs, "events_sent": events, "truncated": truncated })));
+        }
+        if let Some((run, word)) = run {
+            out.push(status(&run, word, None));
+        }
+        let mut acts = Vec::new();
+        self.asks.next(&mut acts);
+        self.act(acts, out);
+        for start in std::mem::take(&mut self.later) {
+            self.start(start.id, json!({ "input": start.input }), out);
+        }
+    }
+
+    fn tell(&mut self, told: Vec<Told>, out: &mut Vec<Order>) {
+        let live = self.past.is_none();
+        let mut acts = Vec::new();
+        for told in told {
+            match told {
+                Told::Asked(request) => self.asks.opened(request, live, &mut acts),
+                Told::Resolved(resolved) => self.asks.resolved(&resolved, live, &mut acts),
+                told => match &mut self.past {
+                    Some(past) => past.take(vec![told]),
+                    None => self.say(told, out),
+                },
+            }
+            self.act(std::mem::take(&mut acts), out);
+        }
+    }
+
+    fn act(&mut self, acts: Vec<Act>, out: &mut Vec<Order>) {
+        for act in acts {
+            match act {
+                Act::Ask(id, method, params) => {
+                    let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+                    out.push(Order::Say(message.to_string()));
+                }
+                Act::Answer(request, mut params) => {
+                    // Sent again after a lost connection it is the same answer.
+                    params["idempotency_key"] = format!("codelia-{}-{request}", self.aim.key).into();
+                    let why = Why::Answer { request };
+                    out.push(Order::Call {
+                        why: Box::new(why),
+                        method: "ui.request.answer".into(),
+                        params,
+                        again: true,
+                    });
+                }
+                Act::Notice(text) => self.notice(&text, out),
+                Act::Show(text) => {
+                    let run = self.teller.now().map_or(String::new(), |(run, _)| run.to_owned());
+                    let event = json!({ "type": "reasoning", "content": text }).to_string();
+                    self.say(Told::Event { run, event }, out);
+                }
+            }
+        }
+    }
+
+    /// A line of the gateway's own, now.
+    fn notice(&mut self, text: &str, out: &mut Vec<Order>) {
+        let mut told = Vec::new();
+        self.teller.notice(text, &mut told);
+        for told in told {
+            self.say(told, out);
+        }
+    }
+
+    fn say(&mut self, told: Told, out: &mut Vec<Order>) {
+        match told {
+            Told::Event { run, event } => {
+                if !self.numbers.contains_key(&run) {
+                    if self.order.len() >= NUMBERS_MAX
+                        && let Some(oldest) = self.order.pop_front()
+                    {
+                        self.numbers.remove(&oldest);
+                    }
+                    self.order.push_back(run.clone());
+                }
+                let next = self.numbers.entry(run.clone()).or_default();
+                let (run, seq) = (json!(run), *next);
+                *next += 1;
+                out.push(Order::Say(format!(
+                    r#"{{"jsonrpc":"2.0","method":"agent.event","params":{{"run_id":{run},"seq":{seq},"event":{event}}}}}"#
+                )));
+            }
+            Told::Status { run, status: word, message } => out.push(status(&run, word, message.as_deref())),
+            Told::Notify { method, params } => {
+                out.push(Order::Say(format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#)));
+            }
+            Told::Asked(_) | Told::Resolved(_) => {}
+        }
+    }
+
+    /// A call's outcome.
+    pub(super) fn called(&mut self, why: Why, outcome: Result<Value, NoReply>, out: &mut Vec<Order>) {
+        let outcome = outcome.map_err(|why| match why {
+            NoReply::Refused(error) => error,
+            NoReply::NotSent(why) => {
+                json!({ "code": INTERNAL, "message": format!("the gateway does not answer: {why}") })
+            }
+            NoReply::Lost(why) => json!({
+                "code": INTERNAL,
+                "message": format!("the connection to the gateway was lost ({why}): it may have heard this, or not"),
+            }),
+        });
+        match (why, outcome) {
+            (Why::Start { id }, outcome) => {
+                self.starting = self.starting.saturating_sub(1);
+                match outcome {
+                    Ok(result) => {
+                        if let Some(run) = result["run_id"].as_str() {
+                            self.teller.own(run);
+                        }
+                        out.push(reply(&id, &json!({ "run_id": result["run_id"] })));
+                    }
+                    Err(error) => out.push(fail(&id, &error)),
+                }
+            }
+            (Why::Runtimes { start }, Ok(result)) => {
+                let all = result["runtimes"].as_array().cloned().unwrap_or_default();
+                let ready = all.iter().find(|runtime| runtime["state"] == "ready").or_else(|| all.first());
+                match ready.and_then(|runtime| runtime["runtime_id"].as_str()) {
+                    Some(runtime) => self.open(start, runtime, out),
+                    None => {
+                        self.opening = false;
+                        let words = "the gateway has no agent: attach one with `plexus run`, or in its configuration";
+                        out.push(refuse(&start.id, INTERNAL, words));
+                    }
+                }
+            }
+            (Why::Open { start }, Ok(result)) => {
+                self.opening = false;
+                match result["session_id"].as_str() {
+                    Some(session) => {
+                        self.follow(session.to_owned(), None, PAST_MAX, RUNS_MAX, out);
+                        self.later.push(start);
+                    }
+                    None => out.push(refuse(&start.id, INTERNAL, "the gateway opened a session without a name")),
+                }
+            }
+            (Why::Runtimes { start } | Why::Open { start }, Err(error)) => {
+                self.opening = false;
+                out.push(fail(&start.id, &error));
+            }
+            (Why::Cancel { id }, Ok(_)) => out.push(reply(&id, &json!({ "ok": true }))),
+            (Why::List { id, limit, here }, Ok(result)) => out.push(reply(&id, &self.list(&result, limit, here))),
+            (Why::Answer { request }, Ok(_)) => self.asks.taken(&request),
+            (Why::Answer { request }, Err(error)) => {
+                let words = error["message"].as_str().unwrap_or("the gateway refused it").to_owned();
+                let data = &error["data"];
+                let by = data["resolved_by"]["name"].as_str();
+                let words = match (data["ok"].as_bool(), by) {
+                    (Some(true), Some(by)) => format!("already allowed by {by}"),
+                    (Some(false), Some(by)) => format!("already denied by {by}"),
+                    _ => words,
+                };
+                let over = matches!(error["code"].as_i64(), Some(-32010 | -32012 | -32016));
+                let mut acts = Vec::new();
+                self.asks.refused(&request, &words, over, &mut acts);
+                self.act(acts, out);
+            }
+            // An agent without a choice has none to show.
+            (Why::Models { id }, Err(error)) if error["code"] == METHOD_NOT_FOUND => {
+                out.push(reply(&id, &no_models(self.session.as_ref().map(|session| session.runtime.as_str()))));
+            }
+            (Why::Models { id }, Ok(mut result)) => {
+                if self.session.as_ref().is_some_and(|session| session.dialect != "codelia")
+                    && result["source"].is_null()
+                {
+                    result["source"] = "session".into();
+                }
+                out.push(reply(&id, &result));
+            }
+            (Why::Mean { id, params }, outcome) => self.mean(id, &params, &outcome, out),
+            (Why::Set { id }, Ok(mut result)) => {
+                // It is this session's, whatever the terminal UI calls it.
+                result["source"] = "session".into();
+                out.push(reply(&id, &result));
+            }
+            (Why::Pass { id }, _) if id.is_null() => {}
+            (Why::Pass { id }, Ok(result)) => out.push(reply(&id, &result)),
+            (
+                Why::Cancel { id } | Why::List { id, .. } | Why::Models { id } | Why::Set { id } | Why::Pass { id },
+                Err(error),
+            ) => out.push(fail(&id, &error)),
+        }
+    }
+
+    /// The terminal UI takes what stands before a slash for a provider: the agent's own name for the model has it, or not.
+    fn mean(&mut self, id: Value, params: &Value, listed: &Result<Value, Value>, out: &mut Vec<Order>) {
+        let Some(session) = &self.session else {
+            return out.push(refuse(&id, INVALID_PARAMS, "no session is open"));
+        };
+        let name = params["name"].as_str().unwrap_or_default();
+        let whole = params["provider"].as_str().map(|provider| format!("{provider}/{name}"));
+        let offers = |wanted: &str| {
+            let models = listed.as_ref().ok().and_then(|list| list["models"].as_array());
+            models.is_some_and(|models| models.iter().any(|model| model == wanted))
+        };
+        let name = whole.filter(|whole| offers(whole) && !offers(name)).unwrap_or_else(|| name.to_owned());
+        let params = json!({ "session_id": session.id, "name": name, "scope": "session" });
+        out.push(Order::Call { why: Box::new(Why::Set { id }), method: "model.set".into(), params, again: false });
+    }
+
+    fn list(&self, result: &Value, limit: usize, here: bool) -> Value {
+        let all = result["sessions"].as_array().into_iter().flatten();
+        let mut listed: Vec<Listed> = all.filter_map(|one| Listed::deserialize(one).ok()).collect();
+        listed.retain(|session| !here || session.cwd == self.aim.cwd);
+        listed.sort_by(|a, b| b.updated_at.cmp(&a.updated_at));
+        listed.truncate(limit);
+        let row = |session: Listed| {
+            let asks = if session.open_requests > 0 { " (asks)" } else { "" };
+            let title = session.title.as_deref().unwrap_or("untitled");
+            let mut row = json!({
+                "session_id": session.session_id, "updated_at": session.updated_at, "workspace_root": session.cwd,
+                "last_user_message": format!("{}{asks}: {title}", session.runtime_id),
+            });
+            if let Some(run) = session.run_id {
+                row["run_id"] = run.into();
+            }
+            row
+        };
+        let rows: Vec<Value> = listed.into_iter().map(row).collect();
+        json!({ "sessions": rows, "current_workspace_root": self.aim.cwd })
+    }
+}
+
+impl Past {
+    fn take(&mut self, told: Vec<Told>) {
+        for told in told {
+            match &told {
+                Told::Event { .. } => self.events += 1,
+                // How a run stood then is nothing to show now.
+                Told::Status { .. } => continue,
+                _ => {}
+            }
+            self.told.push_back(told);
+            while self.events > self.most.max(1) {
+                self.truncated = true;
+                self.drop_first();
+            }
+        }
+    }
+
+    fn drop_first(&mut self) {
+        if let Some(Told::Event { .. }) = self.told.pop_front() {
+            self.events -= 1;
+        }
+    }
+
+    /// Cuts it to the runs wanted: how many runs and events are left, and whether there were more.
+    fn cut(&mut self) -> (usize, usize, bool) {
+        loop {
+            let mut runs: Vec<&str> = Vec::new();
+            for told in &self.told {
+                if let Told::Event { run, .. } = told
+                    && !runs.contains(&run.as_str())
+                {
+                    runs.push(run);
+                }
+            }
+            if runs.len() <= self.runs.max(1) {
+                return (runs.len(), self.events, self.truncated);
+            }
+            let first = runs[0].to_owned();
+            self.truncated = true;
+            while self.told.front().is_some_and(|told| !matches!(told, Told::Event { run, .. } if *run != first)) {
+                self.drop_first();
+            }
+        }
+    }
+}
+
+fn no_models(provider: Option<&str>) -> Value {
+    json!({ "provider": provider.filter(|name| !name.is_empty()).unwrap_or("plexus"), "models": [] })
+}
+
+fn of_session(mut params: Value, session: &str) -> Value {
+    params["session_id"] = session.into();
+    params
+}
+
+fn status(run: &str, word: &str, message: Option<&str>) -> Order {
+    let mut params = json!({ "run_id": run, "status": word });
+    if let Some(message) = message {
+        params["message"] = message.into();
+    }
+    Order::Say(json!({ "jsonrpc": "2.0", "method": "run.status", "params": params }).to_string())
+}
+
+fn reply(id: &Value, result: &Value) -> Order {
+    Order::Say(json!({ "jsonrpc": "2.0", "id": id, "result": result }).to_string())
+}
+
+fn refuse(id: &Value, code: i64, message: &str) -> Order {
+    fail(id, &json!({ "code": code, "message": message }))
+}
+
+fn fail(id: &Value, error: &Value) -> Order {
+    Order::Say(json!({ "jsonrpc": "2.0", "id": id, "error": error }).to_string())
+}

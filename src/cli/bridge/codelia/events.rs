@@ -1,0 +1,634 @@
+//! Events of the log as Codelia's. Pure. One file: a table of kinds, and what is remembered between them.
+//!
+//! A Codelia runtime's own events pass byte for byte. Everything else is told in the words that its terminal UI draws:
+//! - It draws every `text` and every `reasoning` as a block of its own, so chunks are put together up to the end of a
+//!   paragraph; the pieces joined are the message, byte for byte.
+//! - It does not draw a `final` that repeats the last `text`: ours does, and marks the end.
+//! - What other people prompt comes as `hidden_user_message`, as in its history.
+//! - It has no words for what a gateway has to say. A `tool_call` of a tool `plexus` that nobody called is a plain line.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use plexus::model::Request;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use crate::cli::stream::Envelope;
+
+/// Runs remembered as this client's own; an older one's prompt would be shown as somebody else's.
+const OWN_MAX: usize = 256;
+/// A paragraph is told up to its last sentence once it has this many bytes.
+const SENTENCES: usize = 800;
+/// Text that has no end in sight (a block of code) is told in pieces of about this many bytes.
+const PIECE_MAX: usize = 32 << 10;
+/// Tool calls under way that are remembered; past it the first ones are forgotten, and end as plain ones.
+const TOOLS_MAX: usize = 256;
+/// Longest text that is compared for a diff, in bytes; a longer one is only named.
+const DIFF_MAX: usize = 256 << 10;
+/// Longest piece of a notice on one line: the terminal UI cuts at 160 characters.
+const LINE_MAX: usize = 150;
+/// Lines of context in a diff.
+const CONTEXT: usize = 3;
+
+/// One thing to tell the terminal UI.
+#[derive(Debug)]
+pub(super) enum Told {
+    /// The `event` of an `agent.event`, as JSON.
+    Event { run: String, event: String },
+    /// A `run.status`.
+    Status { run: String, status: &'static str, message: Option<String> },
+    /// Another notification: method and params, as JSON.
+    Notify { method: &'static str, params: String },
+    /// A question opened.
+    Asked(Box<Request>),
+    /// A question found its end.
+    Resolved(Resolved),
+}
+
+/// What became of a question.
+#[derive(Debug, Deserialize)]
+pub(super) struct Resolved {
+    pub(super) request_id: String,
+    pub(super) state: String,
+    pub(super) ok: Option<bool>,
+    resolved_by: Option<By>,
+}
+
+#[derive(Debug, Deserialize)]
+struct By {
+    name: String,
+}
+
+impl Resolved {
+    /// It is not open any more.
+    pub(super) fn unknown(request_id: String) -> Self {
+        Self { request_id, state: "closed".into(), ok: None, resolved_by: None }
+    }
+
+    /// What became of it, and who decided, in words.
+    pub(super) fn words(&self) -> String {
+        let by = self.resolved_by.as_ref().map_or("somebody", |by| by.name.as_str());
+        match (self.state.as_str(), self.ok) {
+            ("answered", Some(true)) => format!("allowed by {by}"),
+            ("answered", Some(false)) => format!("denied by {by}"),
+            ("answered", None) => format!("answered by {by}"),
+            ("expired", _) => "expired unanswered".into(),
+            ("orphaned", _) => "void: the agent that asked is gone".into(),
+            ("closed", _) => "over, it is not known how".into(),
+            _ => "withdrawn".into(),
+        }
+    }
+}
+
+/// Text put together from chunks.
+#[derive(Default)]
+struct Piece {
+    thought: bool,
+    message: Option<String>,
+    text: String,
+    /// Where the line begins that is not over yet.
+    line: usize,
+    fence: bool,
+    /// Something but white space stands before `line`.
+    words: bool,
+    /// The paragraph is a table, a list, code: it is not cut at sentences.
+    shaped: bool,
+}
+
+#[derive(Default)]
+struct Tool {
+    name: String,
+    title: String,
+    kind: String,
+    args: Value,
+    output: String,
+    /// Path, old text, new text.
+    diffs: Vec<(String, Option<String>, String)>,
+}
+
+/// Tells a session's events.
+#[derive(Default)]
+pub(super) struct Teller {
+    own: VecDeque<String>,
+    run: Option<String>,
+    awaiting: bool,
+    piece: Piece,
+    last: String,
+    finished: bool,
+    tools: BTreeMap<String, Tool>,
+    plans: u64,
+}
+
+impl Teller {
+    /// A run that this client's own prompt makes: the prompt need not be told.
+    pub(super) fn own(&mut self, run: &str) {
+        if self.own.len() >= OWN_MAX {
+            self.own.pop_front();
+        }
+        self.own.push_back(run.to_owned());
+    }
+
+    /// The run that was told of is over, in a way that is not known here.
+    pub(super) fn lose_run(&mut self, out: &mut Vec<Told>) {
+        if let Some(run) = self.run.clone() {
+            self.flush(&run, out);
+            let body = json!({ "status": "error", "message": "it is not known here how this run ended" });
+            self.ended(&run, &body, out);
+        }
+    }
+
+    /// Another session is followed from now on.
+    pub(super) fn forget(&mut self) {
+        let own = std::mem::take(&mut self.own);
+        *self = Self { own, ..Self::default() };
+    }
+
+    fn is_own(&self, run: &str) -> bool {
+        self.own.iter().any(|own| own == run)
+    }
+
+    /// The run under way and its status, as last told.
+    pub(super) fn now(&self) -> Option<(&str, &'static str)> {
+        let status = if self.awaiting { "awaiting_ui" } else { "running" };
+        self.run.as_deref().map(|run| (run, status))
+    }
+
+    /// A line of the gateway's own.
+    pub(super) fn notice(&mut self, text: &str, out: &mut Vec<Told>) {
+        let run = self.run.clone().unwrap_or_default();
+        self.flush(&run, out);
+        for line in text.lines().filter(|line| !line.trim().is_empty()) {
+            let mut rest = line;
+            while !rest.is_empty() {
+                let most = rest.char_indices().nth(LINE_MAX).map_or(rest.len(), |(at, _)| at);
+                // Between two words, if there are two.
+                let word = rest[..most].rfind(' ').map(|at| at + 1).filter(|_| most < rest.len());
+                let (head, tail) = rest.split_at(word.unwrap_or(most));
+                event(&run, &json!({ "type": "tool_call", "tool": "plexus", "args": head }), out);
+                rest = tail;
+            }
+        }
+    }
+
+    /// What an event of the log means. `past`: it is told as history, all of it, without how runs stood at the time.
+    pub(super) fn hear(&mut self, heard: &Envelope, past: bool) -> Vec<Told> {
+        let mut out = Vec::new();
+        let run = heard.run_id.as_str();
+        if heard.dialect == "codelia" && self.verbatim(heard, &mut out) {
+            return out;
+        }
+        let body = &heard.event;
+        match heard.kind.as_str() {
+            "agent_message_chunk" | "agent_thought_chunk" => {
+                self.chunk(run, heard.kind == "agent_thought_chunk", body, &mut out);
+                return out;
+            }
+            _ => self.flush(run, &mut out),
+        }
+        match heard.kind.as_str() {
+            "user_message_chunk" if self.is_own(run) && !past => {}
+            "user_message_chunk" => {
+                let content = text_of(&body["content"]);
+                event(run, &json!({ "type": "hidden_user_message", "content": content }), &mut out);
+            }
+            "tool_call" | "tool_call_update" => self.tool(run, body, &mut out),
+            "plan" => self.plan(run, body, &mut out),
+            "usage_update" => {
+                if let Some(percent) = left(body) {
+                    let params = json!({ "run_id": run, "context_left_percent": percent });
+                    out.push(Told::Notify { method: "run.context", params: params.to_string() });
+                }
+            }
+            "run_started" => {
+                self.begin(run);
+                let by = body["by"]["name"].as_str();
+                if let Some(by) = by.filter(|_| !past && !self.is_own(run)) {
+                    self.notice(&format!("{by} prompts:"), &mut out);
+                }
+                out.push(Told::Status { run: run.into(), status: "running", message: None });
+            }
+            "run_status" => self.status(run, body, past, &mut out),
+            "run_ended" => self.ended(run, body, &mut out),
+            "request_opened" => {
+                if let Ok(request) = serde_json::from_value::<Request>(body.clone()) {
+                    self.preview(run, request.tool_call_id.as_deref(), &mut out);
+                    out.push(Told::Asked(Box::new(request)));
+                }
+            }
+            "request_resolved" => {
+                if !past {
+                    event(run, &json!({ "type": "plexus.request_resolved", "event": body }), &mut out);
+                }
+                if let Ok(resolved) = Resolved::deserialize(body) {
+                    out.push(Told::Resolved(resolved));
+                }
+            }
+            "error" => {
+                let words = body["message"].as_str().or(body["code"].as_str()).unwrap_or("something went wrong");
+                self.notice(&format!("error: {words}"), &mut out);
+            }
+            "runtime_status" => {
+                let status = body["status"].as_str().unwrap_or_default();
+                let why = body["message"].as_str().or(body["reason"].as_str());
+                match why {
+                    Some(why) => self.notice(&format!("the agent: {status}: {why}"), &mut out),
+                    None if status != "attached" => self.notice(&format!("the agent: {status}"), &mut out),
+                    None => {}
+                }
+            }
+            "current_mode_update" if !past => {
+                if let Some(mode) = body["currentModeId"].as_str() {
+                    self.notice(&format!("mode: {mode}"), &mut out);
+                }
+            }
+            // It shows kinds that it does not know in its debug view, by name.
+            kind if !past => event(run, &json!({ "type": format!("plexus.{kind}"), "event": body }), &mut out),
+            _ => {}
+        }
+        out
+    }
+
+    /// Tells what was put together so far.
+    pub(super) fn flush(&mut self, run: &str, out: &mut Vec<Told>) {
+        let piece = std::mem::take(&mut self.piece);
+        if !piece.text.is_empty() {
+            self.say(run, piece.thought, &piece.text, out);
+        }
+    }
+
+    fn say(&mut self, run: &str, thought: bool, text: &str, out: &mut Vec<Told>) {
+        let sort = if thought { "reasoning" } else { "text" };
+        event(run, &json!({ "type": sort, "content": text }), out);
+        if !thought {
+            text.clone_into(&mut self.last);
+        }
+    }
+
+    fn begin(&mut self, run: &str) {
+        self.run = Some(run.to_owned());
+        self.awaiting = false;
+        self.finished = false;
+        self.last.clear();
+        self.tools.clear();
+    }
+
+    /// Passes on what a runtime of this very protocol said.
+    fn verbatim(&mut self, heard: &Envelope, out: &mut Vec<Told>) -> bool {
+        #[derive(Deserialize)]
+        struct Native<'a> {
+            method: Option<String>,
+            #[serde(borrow)]
+            params: Option<Params<'a>>,
+        }
+        #[derive(Deserialize)]
+        struct Params<'a> {
+            #[serde(borrow)]
+            event: Option<&'a RawValue>,
+        }
+        #[derive(Deserialize)]
+        struct Seen {
+            #[serde(rename = "type")]
+            sort: Option<String>,
+            content: Option<Value>,
+        }
+        let Some(native) = heard.native.as_deref() else { return false };
+        let Ok(Native { method: Some(method), params: Some(params) }) = serde_json::from_str(native.get()) else {
+            return false;
+        };
+        match (method.as_str(), params.event) {
+            ("agent.event", Some(raw)) => {
+                let run = heard.run_id.as_str();
+                self.flush(run, out);
+                if let Ok(seen) = serde_json::from_str::<Seen>(raw.get()) {
+                    match seen.sort.as_deref() {
+                        Some("final") => self.finished = true,
+                        Some("text") => self.last = seen.content.as_ref().and_then(Value::as_str).unwrap_or("").into(),
+                        _ => {}
+                    }
+                }
+                out.push(Told::Event { run: run.to_owned(), event: raw.get().to_owned() });
+                true
+            }
+            ("run.diagnostics", _) => {
+                let whole: Result<Value, _> = serde_json::from_str(native.get());
+                if let Ok(mut whole) = whole {
+                    whole["params"]["run_id"] = heard.run_id.as_str().into();
+                    out.push(Told::Notify { method: "run.diagnostics", params: whole["params"].to_string() });
+                }
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn chunk(&mut self, run: &str, thought: bool, body: &Value, out: &mut Vec<Told>) {
+        let message = body["messageId"].as_str();
+        if self.piece.thought != thought
+            || matches!((message, self.piece.message.as_deref()), (Some(a), Some(b)) if a != b)
+        {
+            self.flush(run, out);
+        }
+        self.piece.thought = thought;
+        self.piece.message = message.map(str::to_owned);
+        let text = text_of(&body["content"]);
+        let from = self.piece.text.len();
+        self.piece.text.push_str(&text);
+        for whole in self.piece.cut(from) {
+            self.say(run, thought, &whole, out);
+        }
+    }
+
+    fn tool(&mut self, run: &str, body: &Value, out: &mut Vec<Told>) {
+        let Some(id) = body["toolCallId"].as_str() else { return };
+        let new = !self.tools.contains_key(id);
+        if new && self.tools.len() >= TOOLS_MAX {
+            self.tools.pop_first();
+        }
+        let tool = self.tools.entry(id.to_owned()).or_default();
+        tool.learn(body);
+        let gateways = body["_meta"]["plexus"]["synthesized"] == true;
+        if new && !gateways {
+            let (name, args) = tool.call();
+            tool.name.clone_from(&name);
+            let called = json!({
+                "type": "tool_call", "tool": name, "args": args, "tool_call_id": id, "display_name": tool.title,
+            });
+            event(run, &called, out);
+        }
+        let status = body["status"].as_str();
+        if matches!(status, Some("completed" | "failed")) {
+            let failed = status == Some("failed");
+            let mut result = tool.result(failed);
+            if gateways && let Some(why) = body["_meta"]["plexus"]["reason"].as_str() {
+                result = why.to_owned();
+            }
+            let name = if tool.name.is_empty() { "tool" } else { tool.name.as_str() };
+            let over = json!({
+                "type": "tool_result", "tool": name, "result": result, "is_error": failed, "tool_call_id": id,
+            });
+            event(run, &over, out);
+            self.tools.remove(id);
+        }
+    }
+
+    /// What a tool call would change, before the question about it.
+    fn preview(&mut self, run: &str, id: Option<&str>, out: &mut Vec<Told>) {
+        let Some((id, tool)) = id.and_then(|id| Some((id, self.tools.get(id)?))) else { return };
+        let (diff, truncated) = tool.diff();
+        if diff.is_empty() && !truncated {
+            return;
+        }
+        let path = tool.diffs.first().map(|(path, ..)| path.as_str());
+        let preview = json!({
+            "type": "permission.preview", "tool": tool.name, "tool_call_id": id, "file_path": path, "diff": diff,
+            "truncated": truncated,
+        });
+        event(run, &preview, out);
+        event(run, &json!({ "type": "permission.ready", "tool": tool.name, "tool_call_id": id }), out);
+    }
+
+    fn plan(&mut self, run: &str, body: &Value, out: &mut Vec<Told>) {
+        self.plans += 1;
+        let id = format!("plan-{}", self.plans);
+        let mut text = String::from("Todo plan:");
+        for (n, entry) in body["entries"].as_array().into_iter().flatten().enumerate() {
+            let mark = match entry["status"].as_str() {
+                Some("completed") => 'x',
+                Some("in_progress") => '>',
+                _ => ' ',
+            };
+            let words = entry["content"].as_str().unwrap_or_default().replace('\n', " ");
+            text.push_str(&format!("\n{}. [{mark}] {words}", n + 1));
+        }
+        event(run, &json!({ "type": "tool_call", "tool": "todo_read", "args": {}, "tool_call_id": id }), out);
+        let read = json!({
+            "type": "tool_result", "tool": "todo_read", "result": text, "is_error": false, "tool_call_id": id,
+        });
+        event(run, &read, out);
+    }
+
+    fn status(&mut self, run: &str, body: &Value, past: bool, out: &mut Vec<Told>) {
+        match body["status"].as_str() {
+            Some("queued") => {
+                if self.is_own(run) && !past {
+                    self.notice("queued: it begins when the run before it is over", out);
+                }
+                return;
+            }
+            Some("awaiting_ui") => self.awaiting = true,
+            _ => self.awaiting = false,
+        }
+        if self.run.as_deref() != Some(run) {
+            let awaiting = self.awaiting;
+            self.begin(run);
+            self.awaiting = awaiting;
+        }
+        let status = if self.awaiting { "awaiting_ui" } else { "running" };
+        out.push(Told::Status { run: run.into(), status, message: None });
+    }
+
+    fn ended(&mut self, run: &str, body: &Value, out: &mut Vec<Told>) {
+        let current = self.run.as_deref() == Some(run);
+        let status = match body["status"].as_str() {
+            Some("cancelled") => "cancelled",
+            Some("error") => "error",
+            _ => "completed",
+        };
+        // A run that is cancelled or failed has none; one that never began has nothing to end.
+        if status == "completed" && current && !self.finished {
+            event(run, &json!({ "type": "final", "content": self.last }), out);
+        }
+        let message = body["message"].as_str().map(str::to_owned);
+        let failed = || "the agent gave no reason".to_owned();
+        let message = if status == "error" { message.or_else(|| Some(failed())) } else { message };
+        out.push(Told::Status { run: run.into(), status, message });
+        if current {
+            self.run = None;
+            self.tools.clear();
+            self.last.clear();
+            self.awaiting = false;
+        } else if let Some((run, status)) = self.now() {
+            // It takes any end for the end of what it shows.
+            out.push(Told::Status { run: run.to_owned(), status, message: None });
+        }
+    }
+}
+
+impl Piece {
+    /// The pieces that are over, given that the text from `new` on is.
+    fn cut(&mut self, new: usize) -> Vec<String> {
+        let mut pieces = Vec::new();
+        while let Some(at) = self.text.as_bytes()[self.line..].iter().position(|byte| *byte == b'\n') {
+            let next = self.line + at + 1;
+            let line = self.text[self.line..next].trim();
+            if line.starts_with("```") || line.starts_with("~~~") {
+                self.fence = !self.fence;
+                self.shaped = true;
+            }
+            let over = line.is_empty() && !self.fence && self.words;
+            self.shaped |=
+                line.starts_with(['|', '-', '*', '#', '>']) || line.starts_with(|c: char| c.is_ascii_digit());
+            self.words |= !line.is_empty();
+            self.line = next;
+            if over || self.line >= PIECE_MAX {
+                pieces.push(self.take(next));
+            }
+        }
+        if self.text.len() >= PIECE_MAX {
+            pieces.push(self.take(self.text.len()));
+        } else if self.text.len() >= SENTENCES
+            && self.line == 0
+            && self.text.trim_start().starts_with(char::is_alphabetic)
+        {
+            let from =
+                self.text.floor_char_boundary(new.saturating_sub(pieces.iter().map(String::len).sum::<usize>() + 2));
+            if let Some(at) = self.text.get(from..).and_then(|tail| tail.rfind(". ")) {
+                pieces.push(self.take(from + at + 2));
+            }
+        }
+        pieces
+    }
+
+    fn take(&mut self, at: usize) -> String {
+        let rest = self.text.split_off(at);
+        self.line = self.line.saturating_sub(at);
+        (self.words, self.shaped) = (false, self.fence);
+        std::mem::replace(&mut self.text, rest)
+    }
+}
+
+impl Tool {
+    fn learn(&mut self, body: &Value) {
+        for (field, to) in [("title", &mut self.title), ("kind", &mut self.kind)] {
+            if let Some(text) = body[field].as_str() {
+                text.clone_into(to);
+            }
+        }
+        if !body["rawInput"].is_null() {
+            self.args = body["rawInput"].clone();
+        }
+        if let Some(content) = body["content"].as_array() {
+            (self.output, self.diffs) = (String::new(), Vec::new());
+            for part in content {
+                match part["type"].as_str() {
+                    Some("diff") => {
+                        let text = |name: &str| part[name].as_str().map(str::to_owned);
+                        let path = text("path").unwrap_or_default();
+                        self.diffs.push((path, text("oldText"), text("newText").unwrap_or_default()));
+                    }
+                    Some("content") => self.output.push_str(&text_of(&part["content"])),
+                    _ => {}
+                }
+            }
+        }
+        if self.output.is_empty() && !body["rawOutput"].is_null() {
+            self.output = body["rawOutput"].as_str().map_or_else(|| body["rawOutput"].to_string(), str::to_owned);
+        }
+    }
+
+    /// The tool's name and arguments as the terminal UI draws them best.
+    fn call(&self) -> (String, Value) {
+        let args = |names: &[&str]| names.iter().find_map(|name| self.args[*name].as_str());
+        let path = || {
+            args(&["file_path", "path", "filePath", "abs_path"]).or(self.diffs.first().map(|(path, ..)| path.as_str()))
+        };
+        let title = || self.title.lines().next().unwrap_or_default().to_owned();
+        match self.kind.as_str() {
+            "execute" => {
+                let words = self.args["command"]
+                    .as_array()
+                    .map(|words| words.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" "));
+                let command = words.or_else(|| args(&["command", "cmd"]).map(str::to_owned)).unwrap_or_else(title);
+                ("bash".into(), json!({ "command": command }))
+            }
+            "read" if path().is_some() => ("read".into(), json!({ "file_path": path() })),
+            "edit" | "delete" | "move" if path().is_some() => ("edit".into(), json!({ "file_path": path() })),
+            "fetch" if args(&["url"]).is_some() => ("webfetch".into(), json!({ "url": args(&["url"]) })),
+            kind => {
+                let name = if self.title.is_empty() { kind.to_owned() } else { title() };
+                let name = if name.is_empty() { "tool".to_owned() } else { name };
+                (name, if self.args.is_null() { "".into() } else { self.args.clone() })
+            }
+        }
+    }
+
+    fn result(&self, failed: bool) -> String {
+        let (diff, truncated) = self.diff();
+        if self.name == "edit" && !diff.is_empty() && !failed {
+            let path = self.diffs.first().map(|(path, ..)| path.as_str()).unwrap_or_default();
+            let name = path.rsplit('/').next().unwrap_or_default();
+            return json!({ "summary": name, "diff": diff, "file_path": path, "truncated": truncated }).to_string();
+        }
+        if self.output.is_empty() && !failed { "(no output)".into() } else { self.output.clone() }
+    }
+
+    /// All changes as one unified diff, and whether some are too long for one.
+    fn diff(&self) -> (String, bool) {
+        let (mut all, mut truncated) = (String::new(), false);
+        for (path, old, new) in &self.diffs {
+            let old = old.as_deref().unwrap_or_default();
+            if old.len() + new.len() > DIFF_MAX {
+                truncated = true;
+            } else {
+                all.push_str(&unified(path, old, new));
+            }
+        }
+        (all, truncated)
+    }
+}
+
+/// A unified diff with one hunk: from the first line that differs to the last.
+pub(super) fn unified(path: &str, old: &str, new: &str) -> String {
+    let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
+    let same = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
+    let most = old.len().min(new.len()) - same;
+    let tail = old.iter().rev().zip(new.iter().rev()).take(most).take_while(|(a, b)| a == b).count();
+    if same == old.len() && same == new.len() {
+        return String::new();
+    }
+    let from = same.saturating_sub(CONTEXT);
+    let after = tail.min(CONTEXT);
+    let (old_end, new_end) = (old.len() - tail, new.len() - tail);
+    let count = |end: usize| end + after - from;
+    let start = |end: usize| if count(end) == 0 { from } else { from + 1 };
+    let path = path.trim_start_matches('/');
+    let mut diff = format!("--- a/{path}\n+++ b/{path}\n");
+    diff.push_str(&format!("@@ -{},{} +{},{} @@\n", start(old_end), count(old_end), start(new_end), count(new_end)));
+    let mut put = |mark: char, lines: &[&str]| {
+        for line in lines {
+            diff.push(mark);
+            diff.push_str(line);
+            diff.push('\n');
+        }
+    };
+    put(' ', &old[from..same]);
+    put('-', &old[same..old_end]);
+    put('+', &new[same..new_end]);
+    put(' ', &old[old_end..old_end + after]);
+    diff
+}
+
+fn event(run: &str, event: &Value, out: &mut Vec<Told>) {
+    out.push(Told::Event { run: run.to_owned(), event: event.to_string() });
+}
+
+/// The text of an ACP content block; what is none is named.
+fn text_of(content: &Value) -> String {
+    let named = |what: &str| format!("[{what}]");
+    match content["type"].as_str() {
+        Some("text") | None => content["text"].as_str().unwrap_or_default().to_owned(),
+        Some("resource_link") => content["uri"].as_str().map_or_else(|| named("link"), str::to_owned),
+        Some("resource") => content["resource"]["uri"].as_str().map_or_else(|| named("resource"), str::to_owned),
+        Some(other) => named(other),
+    }
+}
+
+/// How much of the context is left, in percent.
+fn left(body: &Value) -> Option<u64> {
+    if let Some(percent) = body["contextLeftPercent"].as_f64() {
+        return Some(percent.clamp(0.0, 100.0) as u64);
+    }
+    let (used, size) = (body["used"].as_u64()?, body["size"].as_u64().filter(|size| *size > 0)?);
+    Some(100 - (used.min(size) as u128 * 100 / u128::from(size)) as u64)
+}
