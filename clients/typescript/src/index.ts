@@ -649,7 +649,10 @@ export class Plexus {
         line.heardAt = Date.now();
         this.#message(line, data);
       });
-      socket.addEventListener('error', () => {});
+      socket.addEventListener('error', () => {
+        // The close that follows has the code; not every WebSocket says it of a handshake that failed.
+        setTimeout(() => end(1006, 'the connection failed'), opened ? this.#patience.first : 0);
+      });
       socket.addEventListener('close', ({ code, reason }) => end(code, String(reason)));
     });
   }
