@@ -293,7 +293,7 @@ async fn a_device_is_paired_renamed_and_revoked() {
     assert_eq!(front.admin("DELETE", &path, Value::Null).await.code(), "device_not_found");
     assert_eq!(front.call(token, "GET", "/v1/me", Value::Null).await.status, 401);
     assert!(front.state.directory.log().store().devices().unwrap().is_empty());
-    assert_eq!(front.admin("DELETE", "/v1/devices/d_local", Value::Null).await.status, 422);
+    assert_eq!(front.admin("DELETE", "/v1/devices/d_local", Value::Null).await.status, 409);
 }
 
 #[tokio::test]

@@ -67,6 +67,9 @@ pub enum AuthError {
     /// No such device.
     #[error("there is no device {0}")]
     NoDevice(DeviceId),
+    /// This machine's own administrator stays as it is.
+    #[error("this machine's own administrator cannot be {0}")]
+    Local(&'static str),
     /// What was asked makes no sense; in words, with the fix.
     #[error("{0}")]
     Invalid(String),
@@ -389,9 +392,9 @@ fn find<'a>(hashes: impl Iterator<Item = &'a Hash>, wanted: &Hash) -> Option<usi
     bool::from(found).then_some(usize::try_from(index).unwrap_or_default())
 }
 
-fn local_stays(id: &DeviceId, what: &str) -> Result<(), AuthError> {
+fn local_stays(id: &DeviceId, what: &'static str) -> Result<(), AuthError> {
     if id.as_str() == LOCAL {
-        return Err(AuthError::Invalid(format!("this machine's own administrator cannot be {what}")));
+        return Err(AuthError::Local(what));
     }
     Ok(())
 }
@@ -576,7 +579,7 @@ mod tests {
     async fn the_local_administrator_stays_and_grants_must_make_sense() {
         let fixture = Fixture::new();
         let local = DeviceId::trusted(LOCAL);
-        assert!(matches!(fixture.auth.revoke(&fixture.admin(), &local).await, Err(AuthError::Invalid(_))));
+        assert!(matches!(fixture.auth.revoke(&fixture.admin(), &local).await, Err(AuthError::Local(_))));
         for grant in [
             Grant { scopes: vec![], runtimes: None, sessions: None },
             Grant { scopes: vec![Scope::Watch], runtimes: Some(vec![]), sessions: None },

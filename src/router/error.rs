@@ -154,6 +154,7 @@ impl From<AuthError> for Problem {
         let (status, code) = match &error {
             AuthError::BadCode => (StatusCode::UNAUTHORIZED, "bad_code"),
             AuthError::NoDevice(_) => (StatusCode::NOT_FOUND, "device_not_found"),
+            AuthError::Local(_) => (StatusCode::CONFLICT, "local_device"),
             AuthError::Invalid(_) => (StatusCode::UNPROCESSABLE_ENTITY, "invalid"),
             AuthError::Storage(_) => (StatusCode::INSUFFICIENT_STORAGE, "storage"),
             // Told to the log alone: they name paths of this machine.

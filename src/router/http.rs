@@ -39,8 +39,8 @@ const WAIT_MAX: u64 = 60;
 const HITS: usize = 20;
 /// Passages that a search brings at most.
 const HITS_MAX: usize = 100;
-/// Longest text to search for, in bytes.
-const QUERY_MAX: usize = 512;
+/// Longest text to search for, in characters.
+pub(super) const QUERY_MAX: usize = 512;
 /// Content blocks of one prompt.
 const BLOCKS: usize = 256;
 /// Life of a one-time code unless the client says otherwise, in seconds.
@@ -254,9 +254,8 @@ pub(super) struct StartRuntime {
     #[schema(value_type = Option<String>)]
     id: Option<RuntimeId>,
     /// `never`, `on-failure` or `always`.
-    #[serde(default)]
     #[schema(value_type = Option<String>)]
-    restart: RestartPolicy,
+    restart: Option<RestartPolicy>,
     /// The ACP authentication method to use without asking.
     auth_method: Option<String>,
     /// `_meta` to send with every ACP `session/new`.
@@ -269,9 +268,8 @@ pub(super) struct StartRuntime {
     /// Where a Gemini UI takes prompts, beside the mirror that is connected to.
     remote: Option<String>,
     /// What the gateway does for an ACP agent: `{fs, terminal}`.
-    #[serde(default)]
     #[schema(value_type = Option<Object>)]
-    serve: Serve,
+    serve: Option<Serve>,
 }
 
 pub(super) async fn start_runtime(state: AppState, call: Call) -> Outcome {
@@ -322,13 +320,13 @@ fn spec_of(wanted: StartRuntime) -> Result<RuntimeSpec, Problem> {
     Ok(RuntimeSpec {
         env: wanted.env,
         pass_env: wanted.pass_env,
-        restart: wanted.restart,
+        restart: wanted.restart.unwrap_or_default(),
         auth_method: wanted.auth_method,
         session_meta: wanted.session_meta,
         outlive: wanted.outlive.unwrap_or(true),
         secret: wanted.secret,
         remote: wanted.remote,
-        serve: wanted.serve,
+        serve: wanted.serve.unwrap_or_default(),
         ..RuntimeSpec::new(id, &dialect, connect, cwd)
     })
 }
@@ -497,6 +495,7 @@ async fn follow(state: AppState, call: Call, only: Option<BTreeSet<SessionId>>) 
         let after = after(last.filter(|last| !last.is_empty()).or_else(|| query.get("after")))?;
         return Ok(sse::serve(state, caller, call.parts, filter, after).await);
     }
+    sse::projection(call.parts.uri.query())?;
     let after = after(query.get("after"))?;
     let limit = ReadLimit { events: query.number("limit", PAGE)?.clamp(1, PAGE_MAX), bytes: PAGE_BYTES };
     let wait = Duration::from_secs(query.number("wait", 0)?.min(WAIT_MAX));
@@ -655,8 +654,8 @@ fn idempotency_key(call: &Call) -> Result<Option<String>, Problem> {
 
 pub(super) async fn search(state: AppState, call: Call) -> Outcome {
     let query = Query::of(&call);
-    let text = query.get("q").filter(|text| !text.trim().is_empty() && text.len() <= QUERY_MAX);
-    let text = text.ok_or_else(|| bad_query(format!("`q` is 1 to {QUERY_MAX} bytes of words to look for")))?;
+    let text = query.get("q").filter(|text| !text.trim().is_empty() && text.chars().count() <= QUERY_MAX);
+    let text = text.ok_or_else(|| bad_query(format!("`q` is 1 to {QUERY_MAX} characters of words to look for")))?;
     let limit = query.number("limit", HITS)?.clamp(1, HITS_MAX);
     let caller = call.caller()?;
     // Who sees only a part gets fewer of the best, never others' words.

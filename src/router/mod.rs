@@ -2,6 +2,7 @@
 
 pub mod acp;
 mod agui;
+mod asyncapi;
 pub mod error;
 pub mod fanout;
 mod follow;
@@ -15,6 +16,7 @@ mod peer;
 mod remote;
 pub mod routes;
 mod rpc;
+mod shapes;
 mod sse;
 mod web;
 pub mod wire;

@@ -15,7 +15,7 @@ use http::Method;
 use tower_http::catch_panic::CatchPanicLayer;
 
 use super::guard::{self, BodyRule, Call, Gate, Policy, Route, WS_PATH};
-use super::{AppState, PortState, Problem, acp, agui, http as api, mirror, openapi, remote, web};
+use super::{AppState, PortState, Problem, acp, agui, asyncapi, http as api, mirror, openapi, remote, web};
 use crate::model::Scope;
 
 /// Longest body of most requests, in bytes; a longer one is answered 413 before it is read.
@@ -102,6 +102,7 @@ fn make() -> Vec<Route<AppState>> {
         route(GET, "/metrics", WATCH, NOTHING, "Counters, for Prometheus", |_, c| answer(api::metrics_text(c))),
         // The same for every gateway of this version, and tools fetch it before they have a token.
         route(GET, "/openapi.json", Policy::Public, NOTHING, "This description", |s, _| answer(openapi::serve(s.version))),
+        route(GET, "/asyncapi.json", Policy::Public, NOTHING, "The native WebSocket's description", |s, _| answer(asyncapi::serve(s.version))),
     ];
     // The page: the same files for everybody, no byte of anybody's sessions.
     all.extend(web::paths().map(|path| route(GET, path, Policy::Public, NOTHING, "A file of the page", |_, c| answer(web::file(c)))));

@@ -12,6 +12,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
+use utoipa::ToSchema;
 
 use super::AppState;
 use super::error::Problem;
@@ -169,91 +170,126 @@ fn now<T: Send + 'static>(value: T) -> Pin<Box<dyn Future<Output = T> + Send>> {
     Box::pin(std::future::ready(value))
 }
 
-#[derive(Deserialize)]
-struct Initialize {
+/// Who the client is, and what it can show.
+#[derive(Deserialize, ToSchema)]
+pub(super) struct Initialize {
     #[serde(default)]
     ui_capabilities: Capabilities,
 }
 
-#[derive(Default, Deserialize)]
-struct Capabilities {
+/// What the client can show.
+#[derive(Default, Deserialize, ToSchema)]
+pub(super) struct Capabilities {
+    /// Whether it can show a confirmation: such clients hear of questions first.
     #[serde(default)]
     supports_confirm: bool,
 }
 
-#[derive(Deserialize)]
-struct AttachParams {
+/// What to follow, and from where: after a cursor, or from the `start` or `now`; from the start if neither is given.
+#[derive(Deserialize, ToSchema)]
+pub(super) struct AttachParams {
     session_id: String,
+    /// A cursor, or `now`.
     #[serde(default)]
     after: Option<String>,
     #[serde(default)]
     from: Option<String>,
+    /// `native` brings what the runtime itself said along with each event.
     #[serde(default)]
+    #[schema(value_type = Option<String>)]
     projection: Projection,
 }
 
-#[derive(Deserialize)]
-struct OfSession {
+/// A session; the one that is followed, if it is one, where absent. What else there is goes to its runtime.
+#[derive(Deserialize, ToSchema)]
+pub(super) struct OfSession {
+    #[schema(value_type = Option<String>)]
     session_id: Option<SessionId>,
 }
 
-#[derive(Deserialize)]
-struct Listing {
+/// How many at most.
+#[derive(Deserialize, ToSchema)]
+pub(super) struct Listing {
     limit: Option<usize>,
 }
 
-#[derive(Deserialize)]
-struct NewSession {
+/// A session to open, or with `native_id` to take up.
+#[derive(Deserialize, ToSchema)]
+pub(super) struct SessionNew {
+    #[schema(value_type = String)]
     runtime_id: RuntimeId,
     cwd: Option<String>,
     title: Option<String>,
     native_id: Option<String>,
 }
 
-#[derive(Deserialize)]
-struct History {
+/// Which events: 500 from the oldest kept, unless it says otherwise.
+#[derive(Deserialize, ToSchema)]
+pub(super) struct HistoryParams {
+    #[schema(value_type = String)]
     session_id: Option<SessionId>,
+    /// A cursor.
     #[serde(default)]
     after: Option<String>,
+    /// At most 5000.
     limit: Option<usize>,
 }
 
-#[derive(Deserialize)]
-struct StartRun {
+/// What to say to the agent: `text`, ACP's `content` blocks, or the UI protocol's `input`.
+#[derive(Deserialize, ToSchema)]
+pub(super) struct StartRun {
+    #[schema(value_type = Option<String>)]
     session_id: Option<SessionId>,
     text: Option<String>,
+    #[schema(value_type = Option<Vec<super::shapes::ContentBlock>>)]
     content: Option<Vec<Box<RawValue>>>,
     input: Option<Input>,
     idempotency_key: Option<String>,
 }
 
-#[derive(Deserialize)]
+/// The UI protocol's way to say it.
+#[derive(Deserialize, ToSchema)]
 #[serde(tag = "type", rename_all = "lowercase")]
-enum Input {
-    Text { text: String },
-    Parts { parts: Vec<Value> },
+pub(super) enum Input {
+    /// Plain words.
+    Text {
+        /// They.
+        text: String,
+    },
+    /// Text, images, and ACP's own blocks.
+    Parts {
+        /// They.
+        #[schema(value_type = Vec<super::shapes::ContentBlock>)]
+        parts: Vec<Value>,
+    },
 }
 
-#[derive(Deserialize)]
-struct CancelRun {
+/// The run to stop: the one under way if none is named.
+#[derive(Deserialize, ToSchema)]
+pub(super) struct CancelParams {
+    #[schema(value_type = Option<String>)]
     run_id: Option<RunId>,
+    #[schema(value_type = Option<String>)]
     session_id: Option<SessionId>,
 }
 
-#[derive(Deserialize)]
-struct AnswerParams {
+/// An answer: exactly one of `option_id`, `ok`, `value`, `ids`.
+#[derive(Deserialize, ToSchema)]
+pub(super) struct AnswerParams {
     request_id: String,
+    /// The same key brings the same receipt again.
     idempotency_key: Option<String>,
     #[serde(flatten)]
     said: Said,
 }
 
 /// An answer as UI clients give it: members of theirs that we do not know are none of our business.
-#[derive(Deserialize)]
-struct Said {
+#[derive(Deserialize, ToSchema)]
+pub(super) struct Said {
     option_id: Option<String>,
     ok: Option<bool>,
     #[serde(default, deserialize_with = "given_text")]
+    #[schema(value_type = Option<String>)]
     value: Option<Option<String>>,
     ids: Option<Vec<String>>,
     reason: Option<String>,
@@ -470,7 +506,7 @@ impl Rpc {
                 now(result(&json!({ "sessions": sessions })))
             }
             "session.new" => {
-                let NewSession { runtime_id, cwd, title, native_id } = parse(params)?;
+                let SessionNew { runtime_id, cwd, title, native_id } = parse(params)?;
                 let permit = self.caller.permit::<Prompt>(Target::Runtime(&runtime_id))?;
                 let directory = self.state.directory.clone();
                 Box::pin(async move {
@@ -564,7 +600,7 @@ impl Rpc {
         }))
     }
 
-    fn history(&self, wants: History) -> Result<Later, Failure> {
+    fn history(&self, wants: HistoryParams) -> Result<Later, Failure> {
         let id = wants.session_id.ok_or_else(|| Failure::params("`session_id` is missing: name a session"))?;
         let session = self.session(&id)?;
         let after = after(wants.after.as_deref(), None)?;
@@ -622,7 +658,7 @@ impl Rpc {
         Ok(Box::pin(async move { result(&directory.prompt_once(&permit, &id, content, key).await?) }))
     }
 
-    fn cancel(&self, wants: CancelRun) -> Result<Later, Failure> {
+    fn cancel(&self, wants: CancelParams) -> Result<Later, Failure> {
         let of_run = |run: &RunId| {
             let runs = self.state.directory.runs(&filter(&self.caller, None));
             runs.into_iter().find(|known| known.run_id == *run).map(|known| known.session_id)

@@ -143,7 +143,8 @@ fn begin(
     response
 }
 
-fn projection(query: Option<&str>) -> Result<Projection, Problem> {
+/// The projection that a query asks for.
+pub(super) fn projection(query: Option<&str>) -> Result<Projection, Problem> {
     let given = form_urlencoded::parse(query.unwrap_or_default().as_bytes()).find(|(name, _)| name == "projection");
     match given.as_ref().map(|(_, value)| value.as_ref()) {
         None | Some("canonical") => Ok(Projection::Canonical),
