@@ -246,15 +246,24 @@ impl Gateway {
 
     /// A WebSocket client with this token.
     pub async fn ws_as(&self, token: &str) -> Ws {
-        let url = format!("{}/v1/ws", self.url.replace("http://", "ws://"));
-        let mut request = url.into_client_request().unwrap();
-        request.headers_mut().insert("Authorization", format!("Bearer {token}").parse().unwrap());
-        let (socket, _) = tokio_tungstenite::connect_async(request).await.unwrap();
-        let mut ws = Ws { socket, next_id: 0, heard: VecDeque::new() };
+        let mut ws = self.ws_silent(token).await;
         let hello = json!({ "protocol_version": "0", "client": { "name": "story", "version": "1" },
             "ui_capabilities": { "supports_confirm": true, "supports_prompt": true, "supports_pick": true } });
         ws.call("initialize", hello).await.unwrap();
         ws
+    }
+
+    /// A WebSocket client that has said nothing yet.
+    pub async fn ws_plain(&self) -> Ws {
+        self.ws_silent(&self.token).await
+    }
+
+    async fn ws_silent(&self, token: &str) -> Ws {
+        let url = format!("{}/v1/ws", self.url.replace("http://", "ws://"));
+        let mut request = url.into_client_request().unwrap();
+        request.headers_mut().insert("Authorization", format!("Bearer {token}").parse().unwrap());
+        let (socket, _) = tokio_tungstenite::connect_async(request).await.unwrap();
+        Ws { socket, next_id: 0, heard: VecDeque::new() }
     }
 
     /// An SSE client.
