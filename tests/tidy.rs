@@ -14,6 +14,8 @@ use std::path::{Path, PathBuf};
 const FLOORS: &[(&str, &[&str])] = &[
     ("model", &[]),
     ("metrics", &[]),
+    // For programs outside: it speaks to a gateway, and is no part of one.
+    ("client", &["model"]),
     ("dialects", &["model"]),
     ("store", &["model", "metrics"]),
     // Devices, pairings and tokens outlive a restart: auth keeps them in the store.
@@ -30,8 +32,8 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("tui", ROOF),
 ];
 const ROOF: &[&str] = &[
-    "model", "dialects", "store", "auth", "sessions", "runtimes", "router", "config", "metrics", "lib", "main", "cli",
-    "tui",
+    "model", "client", "dialects", "store", "auth", "sessions", "runtimes", "router", "config", "metrics", "lib",
+    "main", "cli", "tui",
 ];
 /// The floors of the binary crate: there `crate::` is the binary's root and `plexus::` the library's.
 const BINARY: &[&str] = &["main", "cli", "tui"];
@@ -61,7 +63,7 @@ const BANNED: &[(&str, &[&str], &str)] = &[
     (
         "anyhow",
         &[
-            "model", "metrics", "dialects", "store", "auth", "sessions", "runtimes", "router",
+            "model", "metrics", "client", "dialects", "store", "auth", "sessions", "runtimes", "router",
             "config", "lib",
         ],
         "the library's errors are typed; anyhow is for the program alone",

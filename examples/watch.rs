@@ -1,0 +1,31 @@
+//! Watches every session of a running gateway, and says how many questions are open:
+//! `cargo run --example watch -- http://127.0.0.1:7420 TOKEN`.
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+use plexus::client::{Begin, Client, Error, Heard, Requests};
+
+#[tokio::main]
+async fn main() -> Result<(), Error> {
+    let mut arguments = std::env::args().skip(1);
+    let (Some(url), Some(token)) = (arguments.next(), arguments.next()) else {
+        eprintln!("usage: watch URL TOKEN");
+        return Ok(());
+    };
+    let mut all = Client::new(&url, &token).attach(None, Begin::Start);
+    let mut requests = Requests::default();
+    while let Some(heard) = all.next().await {
+        let heard = heard?;
+        if requests.hear(&heard) {
+            println!("{} open requests", requests.open().len());
+        }
+        match heard {
+            Heard::Event(event) => {
+                let text = event.event["content"]["text"].as_str().unwrap_or_default();
+                println!("{} {} {text}", event.session_id, event.kind);
+            }
+            Heard::Lost(why) => println!("lost ({why}); coming back"),
+            _ => {}
+        }
+    }
+    Ok(())
+}
