@@ -112,6 +112,7 @@ async fn it_keeps_what_it_promises() {
         "history is the log",
         "late answers",
         "snapshots",
+        "away",
         "revoked",
         "closed",
     ];

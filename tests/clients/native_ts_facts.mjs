@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 
 import { Plexus, PlexusError } from '../../clients/typescript/src/index.ts';
-import { session, token, url } from './stage.mjs';
+import { pinned, session, token, url } from './stage.mjs';
 
 const said = (what) => process.stdout.write(`${what}\n`);
 const until = (listen, wanted) =>
@@ -91,6 +91,38 @@ reset.listen(({ type, ...what }) => heard.push(type === 'hello' ? what.hello.res
 await reset.live;
 assert.deepEqual(heard.filter((type) => type !== 'event'), ['reset', 'snapshot', 'live']);
 said('snapshots');
+
+// What opened and what ended while it was away is known once it is back.
+const { default: WebSocket } = await pinned('ws');
+let socket;
+class Cut extends WebSocket {
+  constructor(...about) {
+    super(...about);
+    socket = this;
+  }
+}
+const away = new Plexus({ url, token, name: 'away', WebSocket: Cut, patience: { first: 600_000, longest: 600_000 } });
+const { session_id: elsewhere } = await one.newSession({ runtime_id: 'demo' });
+await one.prompt(elsewhere, 'ask ;; ask ;; hang');
+const before = until((l) => away.requests.listen(l), (change) => change.type === 'opened' && change.request);
+await away.attach(elsewhere).live;
+const old = await before;
+const cut = until((l) => away.listen(l), (change) => change.type === 'lost');
+socket.terminate();
+await cut;
+const changes = [];
+const both = until((l) => away.requests.listen(l), (change) => changes.push(change) === 2);
+await two.answer(old.request_id, { ok: false });
+while ((await one.sessions()).find(({ session_id }) => session_id === elsewhere).requests?.[0] === undefined);
+away.wake();
+await both;
+const ofType = (wanted) => changes.find(({ type }) => type === wanted);
+assert.equal(ofType('resolved').resolution.ok, false);
+assert.equal(ofType('resolved').request.request_id, old.request_id);
+assert.notEqual(ofType('opened').request.request_id, old.request_id);
+assert.deepEqual([...away.requests.open.keys()], [ofType('opened').request.request_id]);
+away.close();
+said('away');
 
 // A token that is no use ends it for good.
 const bad = new Plexus({ url, token: 'plx_wrong', patience: { first: 5 } });
