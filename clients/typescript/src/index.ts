@@ -1,4 +1,5 @@
-// A client of the gateway's native WebSocket: one connection, which comes back with its cursors for ever.
+// A client of the gateway's native WebSocket, in one file because it is one state: a connection that comes back with its
+// cursors for ever.
 //
 // What an attachment hears is in order, without a gap and without a repeat, however often the connection is cut: it keeps the
 // cursor of the last event it gave out and goes on after it. Where the log cannot go on (`gap`, `reset`, `ahead`), a snapshot
