@@ -250,22 +250,35 @@ async fn a_retried_post_runs_once() {
     assert_eq!(messages(&late).text("user"), "stream 30 1");
     assert_eq!(runs(&gateway, &session).await, 1);
 
-    // Another device that uses the same name for its own run gets a run of its own.
-    let (_, device) = gateway.post("/v1/devices", json!({ "name": "other", "scopes": ["watch", "prompt"] })).await;
-    let mut body = prompt("once", "u2", "echo mine");
-    body["threadId"] = "theirs".into();
-    let request = gateway.http.post(format!("{}/ag-ui/{session}", gateway.url));
-    let response = request.bearer_auth(device["token"].as_str().unwrap()).json(&body).send().await.unwrap();
-    assert_eq!(response.status(), 200);
-    response.text().await.unwrap();
-    assert_eq!(runs(&gateway, &session).await, 2);
+    // Also while it waits for its turn, and whatever the client calls its run.
+    let mut hangs = open(&gateway, &session, &prompt("h", "u2", "hang"), None).await;
+    hangs.until("STATE_SNAPSHOT").await;
+    let mut waiting = Vec::new();
+    for run in ["w", "w", "other"] {
+        let mut stream = open(&gateway, &session, &prompt(run, "u3", "echo waited"), None).await;
+        let told = stream.until("CUSTOM").await;
+        assert_eq!((&told["name"], &told["value"]["queued"]), (&json!("plexus.prompt"), &json!(true)));
+        waiting.push((told["value"]["run_id"].clone(), stream));
+    }
+    let (_, shown) = gateway.get(&format!("/v1/sessions/{session}")).await;
+    assert_eq!(shown["queue"].as_array().unwrap().len(), 1);
+    let cancel = with(input("c"), json!({ "cancel": shown["run_id"] }));
+    drop(open(&gateway, &session, &cancel, None).await);
+    let first = waiting[0].0.clone();
+    for (run, stream) in waiting {
+        assert_eq!(run, first);
+        let events = stream.rest().await;
+        assert_eq!(streamed(&events).trim(), "waited");
+        assert_eq!(events.last().unwrap()["outcome"]["type"], "success");
+    }
+    assert_eq!(runs(&gateway, &session).await, 3);
 
     // The log knows, also after a crash.
     gateway.kill();
     gateway.again().await;
     let late = open(&gateway, &session, &prompt("once", "u1", "stream 30 1"), None).await.rest().await;
-    assert!(streamed(&late).starts_with(&streamed(&all[0])));
-    assert_eq!(runs(&gateway, &session).await, 2);
+    assert_eq!(streamed(&late), streamed(&all[0]));
+    assert_eq!(runs(&gateway, &session).await, 3);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

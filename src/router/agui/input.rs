@@ -25,7 +25,7 @@ const ENTRIES: usize = 256;
 pub(in super::super) struct RunAgentInput {
     /// The client's own name for the conversation; said back, and not looked at.
     pub(super) thread_id: String,
-    /// The client's own name for this run. The same one again starts nothing: it shows the same run.
+    /// The client's own name for this run; said back. The same POST again starts and decides nothing.
     pub(super) run_id: String,
     /// The conversation as the client has it. People's messages at its end that the session does not have are the prompt.
     #[schema(value_type = Vec<Object>)]
@@ -159,9 +159,10 @@ impl RunAgentInput {
         }
     }
 
-    /// Whether the conversation ends with a message of a person's, whoever has it already.
-    pub(super) fn has_trailing(&self) -> bool {
-        self.messages.last().is_some_and(|last| last.role == "user" && !is_ours(&last.id))
+    /// The name of the person's message with which the conversation ends, where the client made it.
+    pub(super) fn last(&self) -> Option<&str> {
+        let last = self.messages.last().filter(|last| last.role == "user" && !is_ours(&last.id));
+        last.map(|last| last.id.as_str())
     }
 
     /// People's messages at the end of the conversation that the session does not have, oldest first.
@@ -209,11 +210,11 @@ impl Message {
     }
 }
 
-/// The messages as ACP content blocks, each marked with the client's names for it and for the run, so that the log knows.
+/// The messages as ACP content blocks, each marked with the client's name for it, so that the log knows.
 ///
 /// # Errors
 /// 422 if a part cannot be carried.
-pub(super) fn blocks(messages: &[&Message], run_id: &str) -> Result<Vec<Box<RawValue>>, Problem> {
+pub(super) fn blocks(messages: &[&Message]) -> Result<Vec<Box<RawValue>>, Problem> {
     let mut blocks = Vec::new();
     for message in messages {
         if message.id.is_empty() || message.id.len() > ID_MAX {
@@ -228,7 +229,7 @@ pub(super) fn blocks(messages: &[&Message], run_id: &str) -> Result<Vec<Box<RawV
             return Err(Problem::invalid("the prompt is empty"));
         }
         for mut part in parts {
-            part["_meta"] = json!({ "plexus": { "message_id": message.id, "ag_ui_run": run_id } });
+            part["_meta"] = json!({ "plexus": { "message_id": message.id } });
             blocks.push(to_raw_value(&part).map_err(|error| Problem::invalid(error.to_string()))?);
         }
     }

@@ -29,7 +29,7 @@ pub(super) use input::{ResumeEntry, RunAgentInput};
 
 use self::input::Props;
 use self::say::{Id, Say, Shown};
-use self::translate::{End, Mark, Outcome, Translator};
+use self::translate::{End, Outcome, Translator};
 use super::follow::Follow;
 use super::guard::Call;
 use super::http::session_of;
@@ -68,7 +68,7 @@ fn turn(session: &SessionInfo) -> &'static Mutex<()> {
 struct Known {
     /// The names that clients of AG-UI gave to people's messages.
     messages: HashSet<String>,
-    /// The run that this very AG-UI run started before.
+    /// The run that the last message started that this client sends: it was sent before.
     mine: Option<RunId>,
     /// The place of each run's first event.
     first: HashMap<RunId, Position>,
@@ -76,18 +76,20 @@ struct Known {
 }
 
 impl Known {
-    async fn read(log: &Log, session: &SessionInfo, device: &DeviceId, run_id: &str) -> Result<Self, Refusal> {
+    /// `last` is the name of the message of a person's with which the client's conversation ends.
+    async fn read(log: &Log, session: &SessionInfo, device: &DeviceId, last: Option<&str>) -> Result<Self, Refusal> {
         let mut known = Self::default();
         each(log, session, log.head(), |event| {
             known.first.entry(event.run_id.clone()).or_insert(event.position);
             match event.kind {
                 Kind::UserMessageChunk => {
-                    let Some(Mark { message_id, ag_ui_run }) = translate::mark_of(&event.body) else { return };
-                    known.messages.extend(message_id);
-                    // Whoever guesses another device's run must not be taken for it.
-                    if ag_ui_run.as_deref() == Some(run_id) && said_by(&event.body).as_ref() == Some(device) {
+                    let Some(message) = translate::mark_of(&event.body).and_then(|mark| mark.message_id) else {
+                        return;
+                    };
+                    if last == Some(&message) && said_by(&event.body).as_ref() == Some(device) {
                         known.mine = Some(event.run_id.clone());
                     }
+                    known.messages.insert(message);
                 }
                 Kind::RunEnded => {
                     known.ends.extend(translate::end_of(event).map(|end| (end.run_id.clone(), end)));
@@ -230,6 +232,13 @@ async fn decide(
     Ok(outcomes)
 }
 
+/// An idempotency key of what makes a POST the same again.
+fn key(of: &impl serde::Serialize) -> String {
+    // Plain values of our own, which always can be written.
+    let digest = Sha256::digest(serde_json::to_vec(of).unwrap_or_default());
+    format!("ag-ui:{}", data_encoding::HEXLOWER.encode(&digest))
+}
+
 /// A receipt as this surface shows it.
 fn outcome(receipt: &Receipt, won: bool) -> Value {
     let mut value = serde_json::to_value(Receipt { won, ..receipt.clone() }).unwrap_or_default();
@@ -294,11 +303,11 @@ async fn act(
     let log = state.directory.log();
     let device = &caller.device().device_id;
     // A retry must find what the first one wrote.
-    let _turn = if input.has_trailing() { Some(turn(session).lock().await) } else { None };
+    let _turn = if input.last().is_some() { Some(turn(session).lock().await) } else { None };
     let before = log.head();
-    let known = Known::read(log, session, device, &input.run_id).await?;
+    let known = Known::read(log, session, device, input.last()).await?;
     let fresh = if known.mine.is_some() { Vec::new() } else { input.fresh(&known.messages) };
-    let blocks = if fresh.is_empty() { Vec::new() } else { input::blocks(&fresh, &input.run_id)? };
+    let blocks = if fresh.is_empty() { Vec::new() } else { input::blocks(&fresh)? };
     let entries = input.resume.as_deref().unwrap_or_default();
     let mut answers = answers(state, session, entries, props).await?;
     // All permits before the first deed.
@@ -320,15 +329,18 @@ async fn act(
     }
     let goes_on = answers.before;
     if let Some(permit) = &approves {
-        let digest = Sha256::digest(serde_json::to_vec(&(&input.thread_id, &input.run_id)).unwrap_or_default());
-        let key = format!("ag-ui:{}", data_encoding::HEXLOWER.encode(&digest));
+        // The same POST again has won again.
+        let key = key(&(device, &input.thread_id, &input.run_id));
         let outcomes = decide(state, permit, &mut answers, &key).await?;
         said.push(Say::custom("resume", json!({ "interrupts": outcomes })));
     }
     let mut target = known.mine.clone().or(answers.run).or(cancelled);
     let mut shown = Vec::new();
     if let (Some(permit), false) = (&prompts, blocks.is_empty()) {
-        let accepted = state.directory.prompt(permit, &session.session_id, blocks).await?;
+        // One that waits for its turn is not in the log yet; its key is.
+        let names: Vec<&str> = fresh.iter().map(|message| message.id()).collect();
+        let key = Some(key(&(device, &input.thread_id, names)));
+        let accepted = state.directory.prompt_once(permit, &session.session_id, blocks, key).await?;
         said.push(Say::custom("prompt", json!(accepted)));
         shown = fresh.iter().map(|message| (message.id().to_owned(), message.text())).collect();
         if accepted.queued {
@@ -416,7 +428,7 @@ async fn show(
         filter,
         translator,
         target,
-        known: ended,
+        known: ended.filter(|_| !props.follow),
         follows: props.follow,
         upto,
         interrupt_at: None,

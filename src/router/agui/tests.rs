@@ -485,12 +485,9 @@ fn the_prompt_is_what_the_session_does_not_have() {
     let known = HashSet::from(["u2".to_owned()]);
     let fresh = input.fresh(&known);
     assert_eq!(fresh.iter().map(|message| message.text()).collect::<Vec<_>>(), ["new", "and more"]);
-    let blocks = input::blocks(&fresh, "a").unwrap();
+    let blocks = input::blocks(&fresh).unwrap();
     let first: Value = serde_json::from_str(blocks[0].get()).unwrap();
-    assert_eq!(
-        first,
-        json!({ "type": "text", "text": "new", "_meta": { "plexus": { "message_id": "u3", "ag_ui_run": "a" } } })
-    );
+    assert_eq!(first, json!({ "type": "text", "text": "new", "_meta": { "plexus": { "message_id": "u3" } } }));
     assert!(run_input(json!([{ "id": "m_7", "role": "user", "content": "x" }])).fresh(&known).is_empty(), "it is ours");
     assert!(is_ours("m_12") && !is_ours("m_") && !is_ours("u1") && !is_ours("m_1x") && !is_ours("ü"));
 }
@@ -499,7 +496,7 @@ fn the_prompt_is_what_the_session_does_not_have() {
 fn parts_are_carried_or_refused() {
     let of = |part: Value| {
         let input = run_input(json!([{ "id": "u", "role": "user", "content": [part] }]));
-        let blocks = input::blocks(&input.fresh(&HashSet::new()), "a").map_err(|problem| problem.code)?;
+        let blocks = input::blocks(&input.fresh(&HashSet::new())).map_err(|problem| problem.code)?;
         Ok::<Value, &str>(serde_json::from_str(blocks[0].get()).unwrap())
     };
     let data = |mime: &str| json!({ "type": "data", "value": "QQ==", "mimeType": mime });

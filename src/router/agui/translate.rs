@@ -139,9 +139,6 @@ pub(super) struct Mark {
     /// The client's own name for the message.
     #[serde(default)]
     pub(super) message_id: Option<String>,
-    /// The AG-UI run that brought it.
-    #[serde(default)]
-    pub(super) ag_ui_run: Option<String>,
 }
 
 /// Whether an identifier is of the kind that we make.
