@@ -307,8 +307,7 @@ impl Ctx {
                 }
             }
         }
-        let words = "this client left the session; the run goes on, and the session's history tells its end";
-        let failure = Failure::new(-32800, "detached", words);
+        let failure = detached();
         let waiting = left.iter().flat_map(Place::waiting);
         waiting.map(|id| shape::response(id.get(), Err(&failure))).collect()
     }
@@ -343,7 +342,9 @@ impl Ctx {
         Ok(Box::pin(async move {
             let directory = &self.state.directory;
             let run_id = directory.prompt_once(&permit, &session, wants.prompt, key).await?.run_id;
-            taking.taken(&id, &run_id);
+            if !taking.taken(&run_id) {
+                return Err(detached());
+            }
             self.if_over(&session, &run_id).await
         }))
     }
@@ -379,8 +380,9 @@ impl Ctx {
     pub(super) fn cancel(self, params: Option<&RawValue>) -> Result<Later, Failure> {
         let OfSession { session_id } = parse(params)?;
         let permit = self.acting(&session_id)?;
-        let own = self.shared.with(|tables| tables.places.get(&session_id).map(Place::runs).unwrap_or_default());
         Ok(Box::pin(async move {
+            self.shared.settled().await;
+            let own = self.shared.with(|tables| tables.places.get(&session_id).map(Place::runs).unwrap_or_default());
             let directory = &self.state.directory;
             if own.is_empty() {
                 directory.cancel(&permit, &session_id, None).await?;
@@ -405,14 +407,16 @@ impl Ctx {
             request_id: Box<RawValue>,
         }
         let Of { request_id } = parse(params)?;
-        let found = self.shared.with(|tables| {
-            let mut places = tables.places.iter();
-            places.find_map(|(session, place)| Some((session.clone(), place.run_of(request_id.get())?)))
-        });
-        let Some((session, run)) = found else { return Ok(now(json!({}))) };
-        let permit = self.acting(&session)?;
         Ok(Box::pin(async move {
-            self.state.directory.cancel(&permit, &session, Some(run)).await?;
+            self.shared.settled().await;
+            let found = self.shared.with(|tables| {
+                let mut places = tables.places.iter();
+                places.find_map(|(session, place)| Some((session.clone(), place.run_of(request_id.get())?)))
+            });
+            if let Some((session, run)) = found {
+                let permit = self.acting(&session)?;
+                self.state.directory.cancel(&permit, &session, Some(run)).await?;
+            }
             Ok(Some(raw(&json!({}))))
         }))
     }
@@ -564,46 +568,49 @@ impl Ctx {
 struct Taking {
     shared: Arc<Shared>,
     session: SessionId,
+    id: Box<RawValue>,
     open: bool,
 }
 
 impl Taking {
     fn begin(shared: &Arc<Shared>, session: &SessionId, id: &RawValue) -> Result<Self, Failure> {
         shared.with(|tables| {
-            if tables.places.values().any(|place| place.run_of(id.get()).is_some()) {
+            if tables.places.values().any(|place| place.waits_for(id.get())) {
                 let words = format!("a prompt with the id {id} waits for its end already");
                 return Err(Failure::new(-32600, "id_in_use", words));
             }
             let place = tables.places.get_mut(session).ok_or_else(|| Refusal::NoSession(session.clone()))?;
-            match place.take() {
+            match place.take(id) {
                 true => Ok(()),
                 false => {
                     Err(Failure::new(-32001, "queue_full", "too many prompts of this client wait in this session"))
                 }
             }
         })?;
-        Ok(Self { shared: Arc::clone(shared), session: session.clone(), open: true })
+        Ok(Self { shared: Arc::clone(shared), session: session.clone(), id: id.to_owned(), open: true })
     }
 
-    fn taken(mut self, id: &RawValue, run_id: &RunId) {
-        self.end(Some((id.to_owned(), run_id.clone())));
+    /// False: the client has left the session in the meantime.
+    fn taken(mut self, run_id: &RunId) -> bool {
+        self.end(Some(run_id.clone()))
     }
 
-    fn end(&mut self, prompt: Option<(Box<RawValue>, RunId)>) {
-        if std::mem::take(&mut self.open) {
-            self.shared.with(|tables| {
-                if let Some(place) = tables.places.get_mut(&self.session) {
-                    place.taken(prompt);
-                }
-            });
-            self.shared.turn();
-        }
+    fn end(&mut self, run_id: Option<RunId>) -> bool {
+        self.open = false;
+        let there = self.shared.with(|tables| {
+            let place = tables.places.get_mut(&self.session);
+            place.map(|place| place.taken(&self.id, run_id)).is_some()
+        });
+        self.shared.turn();
+        there
     }
 }
 
 impl Drop for Taking {
     fn drop(&mut self) {
-        self.end(None);
+        if self.open {
+            self.end(None);
+        }
     }
 }
 
@@ -615,6 +622,11 @@ enum Way {
     Attach,
     /// By `session/new`.
     Join,
+}
+
+fn detached() -> Failure {
+    let words = "this client left the session; the run goes on, and the session's history tells its end";
+    Failure::new(-32800, "detached", words)
 }
 
 fn observer() -> Failure {

@@ -91,7 +91,7 @@ pub(super) struct Place {
     /// Whether what was owed at `live_at` was given out.
     pub(super) greeted: bool,
     /// Prompts that are being handed over, so that their run is not known yet.
-    pub(super) taking: usize,
+    pub(super) taking: Vec<Box<RawValue>>,
     pub(super) prompts: Vec<Waiting>,
     pub(super) asked: Vec<Asked>,
     /// Messages that are in no log.
@@ -140,25 +140,31 @@ impl Place {
 
     /// A prompt is about to be handed over: until [`taken`](Self::taken), nothing of a run of this device's is shown.
     /// False: too many wait.
-    pub(super) fn take(&mut self) -> bool {
+    pub(super) fn take(&mut self, id: &RawValue) -> bool {
         let waiting = self.prompts.iter().filter(|prompt| prompt.ended.is_none()).count();
-        let fits = waiting + self.taking < PROMPTS;
+        let fits = waiting + self.taking.len() < PROMPTS;
         if fits {
-            self.taking += 1;
+            self.taking.push(id.to_owned());
         }
         fits
     }
 
     /// The prompt was handed over, and this is its run; or it was refused.
-    pub(super) fn taken(&mut self, prompt: Option<(Box<RawValue>, RunId)>) {
-        self.taking = self.taking.saturating_sub(1);
-        let Some((id, run_id)) = prompt else { return };
+    pub(super) fn taken(&mut self, id: &RawValue, run_id: Option<RunId>) {
+        self.taking.retain(|other| other.get() != id.get());
+        let Some(run_id) = run_id else { return };
+        let id = id.to_owned();
         if self.prompts.len() >= PROMPTS
             && let Some(old) = self.prompts.iter().position(|prompt| prompt.ended.is_some())
         {
             self.prompts.remove(old);
         }
         self.prompts.push(Waiting { id, run_id, ended: None });
+    }
+
+    /// Whether a prompt with this JSON-RPC id is being handed over, or waits.
+    pub(super) fn waits_for(&self, id: &str) -> bool {
+        self.taking.iter().any(|taking| taking.get() == id) || self.run_of(id).is_some()
     }
 
     /// The run of a prompt that waits, by its JSON-RPC id.

@@ -251,7 +251,7 @@ impl Seat {
 
     /// Whether the event may be the first of a run whose prompt this client is just handing over.
     fn is_being_taken(&self, event: &Event) -> bool {
-        let unknown = self.mine(|place, _| place.taking > 0 && !place.runs_own(&event.run_id));
+        let unknown = self.mine(|place, _| !place.taking.is_empty() && !place.runs_own(&event.run_id));
         unknown == Some(true) && shape::prompted_by(event).is_some_and(|by| by.device_id == self.shared.device)
     }
 

@@ -79,6 +79,21 @@ impl Shared {
         self.turned.send_modify(|count| *count = count.wrapping_add(1));
     }
 
+    /// Waits until no prompt is being handed over, so that whoever cancels knows the run. Cancellation safe.
+    pub(super) async fn settled(&self) {
+        let mut turned = self.turned();
+        loop {
+            turned.borrow_and_update();
+            if self.with(|tables| tables.places.values().all(|place| place.taking.is_empty())) {
+                return;
+            }
+            // The sender lives as long as this does.
+            if turned.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
     /// Asks the client something in a session: a file, a terminal. Waits for its response; dropped, the question is taken
     /// back.
     ///
