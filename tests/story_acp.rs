@@ -506,7 +506,10 @@ async fn a_client_that_reads_nothing_for_long_holds_nobody_up_and_has_everything
         quick.take().await;
     }
     assert_eq!(slow.response(id).await.unwrap()["stopReason"], "end_turn");
-    let (_, page) = gateway.get(&format!("/v1/sessions/{session}/snapshot")).await;
+    // Over a new connection: the idle one may just be hung up.
+    let fresh = reqwest::Client::builder().no_proxy().build().unwrap();
+    let page = fresh.get(format!("{}/v1/sessions/{session}/snapshot", gateway.url)).bearer_auth(&gateway.token);
+    let page: Value = serde_json::from_str(&page.send().await.unwrap().text().await.unwrap()).unwrap();
     let messages = page["messages"].as_array().unwrap().iter().filter(|message| message["role"] == "agent");
     let text: String = messages.filter_map(|message| message["text"].as_str()).collect();
     assert_eq!(quick.text(), slow.text());
