@@ -53,7 +53,9 @@ struct Marks {
 /// Consecutive events, the newest at the back.
 #[derive(Default)]
 struct Ring {
-    events: VecDeque<Arc<Event>>,
+    /// The position of the first; the others follow without a hole. `None` was forgotten.
+    first: Position,
+    events: VecDeque<Option<Arc<Event>>>,
     bytes: usize,
 }
 
@@ -294,25 +296,26 @@ impl Log {
     /// What comes after `after`, if it is all still in the ring: never blocks. `None`: ask [`read`](Self::read).
     pub fn read_hot(&self, filter: &Filter, after: Position, limit: ReadLimit) -> Option<Page> {
         let ring = self.shared.ring.read().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let Some(first) = ring.events.front().map(|event| event.position) else {
+        if ring.events.is_empty() {
             // Nothing was committed since the start: hot only for who has everything.
             return (after >= self.head()).then_some(Page { events: Vec::new(), next: after });
-        };
+        }
+        let first = ring.first;
         if after.next() < first {
             return None;
         }
         let from = usize::try_from(after.0 + 1 - first.0).unwrap_or(usize::MAX).min(ring.events.len());
         let mut page = Page { events: Vec::new(), next: after };
         let mut bytes = 0;
-        for event in ring.events.range(from..) {
-            if filter.takes(&event.origin) {
+        for (n, event) in ring.events.range(from..).enumerate() {
+            if let Some(event) = event.as_ref().filter(|event| filter.takes(&event.origin)) {
                 if !page.events.is_empty() && (page.events.len() >= limit.events || bytes >= limit.bytes) {
                     return Some(page);
                 }
                 bytes += event.weight();
                 page.events.push(Arc::clone(event));
             }
-            page.next = event.position;
+            page.next = Position(first.0 + (from + n) as u64);
         }
         Some(page)
     }
@@ -357,13 +360,20 @@ impl Log {
         Ok(gone.len())
     }
 
-    /// Forgets a session, bytes and all. Its events in the ring stay until newer ones push them out of it.
+    /// Forgets a session, bytes and all.
     ///
     /// # Errors
     /// [`StoreError`].
     pub fn forget(&self, session: &SessionId) -> Result<(), StoreError> {
         self.shared.store.forget(session)?;
         self.shared.marks.remove(session);
+        let mut ring = self.shared.ring.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let Ring { events, bytes, .. } = &mut *ring;
+        for slot in events {
+            if let Some(event) = slot.take_if(|event| event.origin.session_id == *session) {
+                *bytes -= event.weight();
+            }
+        }
         Ok(())
     }
 }
@@ -454,12 +464,16 @@ impl Shared {
         }
         let mut ring = self.ring.write().unwrap_or_else(std::sync::PoisonError::into_inner);
         for event in events {
+            if ring.events.is_empty() {
+                ring.first = event.position;
+            }
             ring.bytes += event.weight();
-            ring.events.push_back(Arc::clone(event));
+            ring.events.push_back(Some(Arc::clone(event)));
         }
         while ring.events.len() > 1 && (ring.bytes > RING_BYTES || ring.events.len() > RING_EVENTS) {
             if let Some(old) = ring.events.pop_front() {
-                ring.bytes -= old.weight();
+                ring.first = ring.first.next();
+                ring.bytes -= old.map_or(0, |old| old.weight());
             }
         }
         drop(ring);

@@ -89,6 +89,25 @@ async fn an_attach_promises_only_what_holds() {
 }
 
 #[tokio::test]
+async fn what_is_forgotten_is_gone_from_the_ring_too_and_nothing_else_is() {
+    let log = log();
+    let (one, two) = (origin(1), origin(2));
+    for round in 0..3 {
+        log.commit(entry(&one, round * 10, 10, 10)).await.unwrap();
+        log.commit(entry(&two, round * 10, 10, 10)).await.unwrap();
+    }
+    log.forget(&one.session_id).unwrap();
+    let page = log.read_hot(&Filter::all(), Position::START, LIMIT).unwrap();
+    assert_eq!(page.next, Position(60), "its places stay, empty");
+    let seqs: Vec<u64> = page.events.iter().map(|event| event.seq).collect();
+    assert_eq!(seqs, (0..30).collect::<Vec<_>>());
+    assert!(page.events.iter().all(|event| event.origin.session_id == two.session_id));
+    log.commit(entry(&two, 30, 10, 10)).await.unwrap();
+    let page = log.read_hot(&Filter::all(), Position(55), LIMIT).unwrap();
+    assert_eq!((page.events.len(), page.next), (15, Position(70)));
+}
+
+#[tokio::test]
 async fn a_reader_gets_all_of_it_from_the_store_and_from_the_ring() {
     let log = log();
     let origins: Vec<_> = (0..5).map(origin).collect();

@@ -163,6 +163,7 @@ mod tests {
                 requests: Vec::new(),
                 queue: Vec::new(),
                 created_at: Timestamp::default(),
+                prompted_at: None,
                 updated_at: Timestamp::default(),
             }))
         })
