@@ -613,6 +613,7 @@ struct Shapes;
 
 /// What clients send: `null` is the same as leaving it out.
 const TAKEN: &[&str] = &[
+    "AcpMessage",
     "Said",
     "Capabilities",
     "Answer",
@@ -630,6 +631,8 @@ const TAKEN: &[&str] = &[
     "NewSession",
     "OfSession",
     "Pair",
+    "ResumeEntry",
+    "RunAgentInput",
     "SessionNew",
     "StartRun",
     "StartRuntime",
@@ -647,8 +650,8 @@ fn everywhere(member: &str) -> Option<Value> {
     Some(match member {
         "session_id" | "run_id" | "runtime_id" | "request_id" | "device_id" => json!({ "pattern": ID }),
         "cursor" | "next" | "head" | "oldest" => json!({ "pattern": CURSOR }),
-        "at" | "created_at" | "prompted_at" | "updated_at" | "opened_at" | "expires_at" | "started_at" | "last_seen_at"
-        | "heard_at" => {
+        "at" | "created_at" | "prompted_at" | "updated_at" | "opened_at" | "expires_at" | "started_at"
+        | "last_seen_at" | "heard_at" => {
             json!({ "format": "date-time" })
         }
         "resume" => json!({ "enum": ["ok", "gap", "reset", "ahead"] }),

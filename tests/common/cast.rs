@@ -17,11 +17,15 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
-use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::process::{Child, ChildStdin, Command};
+use tokio::sync::mpsc;
 
 use super::agents;
 use super::gateway::{Gateway, PATIENCE, exe};
+
+/// Lines that a player may be ahead of its story.
+const LINES: usize = 1 << 16;
 
 /// The client with the official Rust SDK of ACP, built once: a workspace of its own, beside ours.
 fn acp_rust() -> &'static Path {
@@ -30,7 +34,7 @@ fn acp_rust() -> &'static Path {
         let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients/acp-rust/Cargo.toml");
         let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("acp-rust");
         let mut cargo = std::process::Command::new(env!("CARGO"));
-        cargo.args(["build", "--locked", "--manifest-path"]).arg(manifest).arg("--target-dir").arg(&target);
+        cargo.args(["build", "--locked", "--quiet", "--manifest-path"]).arg(manifest).arg("--target-dir").arg(&target);
         assert!(cargo.status().unwrap().success(), "the client with the Rust SDK does not build");
         target.join("debug/acp-rust")
     })
@@ -42,7 +46,8 @@ pub struct Player {
     pub kind: String,
     child: Child,
     stdin: ChildStdin,
-    lines: Lines<BufReader<ChildStdout>>,
+    /// What it says, with when: read at once, however busy the story is.
+    lines: mpsc::Receiver<(Instant, String)>,
     /// Everything it saw, with when.
     pub saw: Vec<(Instant, Value)>,
     /// Up to where [`until`](Self::until) has looked.
@@ -54,7 +59,8 @@ impl Player {
     /// this returns.
     pub async fn enter(kind: &str, gateway: &Gateway, session: &str) -> Self {
         if kind == "acp-rust" {
-            return Self::begin(kind, Command::new(acp_rust()), gateway, session).await;
+            let program = tokio::task::spawn_blocking(acp_rust).await.unwrap();
+            return Self::begin(kind, Command::new(program), gateway, session).await;
         }
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients").join(format!("{kind}.mjs"));
         let mut command = Command::new(agents::node(&agents::clients_dir()));
@@ -78,7 +84,15 @@ impl Player {
             .spawn()
             .unwrap();
         let stdin = child.stdin.take().unwrap();
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap()).lines();
+        let (tx, lines) = mpsc::channel(LINES);
+        tokio::spawn(async move {
+            while let Ok(Some(line)) = stdout.next_line().await {
+                if tx.send((Instant::now(), line)).await.is_err() {
+                    return;
+                }
+            }
+        });
         let mut player = Self { kind: kind.to_owned(), child, stdin, lines, saw: Vec::new(), looked: 0 };
         player.until("ready").await;
         player
@@ -128,14 +142,18 @@ impl Player {
                 assert!(member == "error" || saw.get("error").is_none(), "{}: {saw}", self.kind);
             }
             let left = deadline.saturating_duration_since(Instant::now());
-            let line = tokio::time::timeout(left, self.lines.next_line()).await;
+            let line = tokio::time::timeout(left, self.lines.recv()).await;
             let line = line.unwrap_or_else(|_| panic!("{}: no `{member}` came; it saw {}", self.kind, self.tail()));
-            let line = line
-                .unwrap()
-                .unwrap_or_else(|| panic!("{}: ended before `{member}`; it saw {}", self.kind, self.tail()));
+            let (at, line) =
+                line.unwrap_or_else(|| panic!("{}: ended before `{member}`; it saw {}", self.kind, self.tail()));
             let saw = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{}: {error}: {line}", self.kind));
-            self.saw.push((Instant::now(), saw));
+            self.saw.push((at, saw));
         }
+    }
+
+    /// Makes [`until`](Self::until) look at all that was seen again: what came before it was ready counts, too.
+    pub fn look_back(&mut self) {
+        self.looked = 0;
     }
 
     /// All that the agent said, as this client has it.

@@ -1,0 +1,62 @@
+//! One client of each kind on one live session: the same text, and each of them answers once while the others hear of it.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
+
+mod common;
+
+use std::time::{Duration, Instant};
+
+use common::agents;
+use common::cast::Player;
+use common::gateway::{Gateway, said};
+use futures_util::future::join_all;
+use sha2::{Digest as _, Sha256};
+
+/// One of each kind that can answer.
+const KINDS: &[&str] = &["acp-ws", "acp-http", "bridge", "codelia-tui", "ag-ui", "curl", "native-ts"];
+/// One of each kind that can only watch.
+const WATCHERS: &[&str] = &["mirror", "eventsource"];
+
+fn hash(text: &str) -> String {
+    data_encoding::HEXLOWER.encode(&Sha256::digest(text))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn seven_kinds_of_clients_on_one_session_answer_in_turn() {
+    let config = format!("{}ui_port = 0\nremote_port = 0\n", common::gateway::demo());
+    let gateway = &Gateway::start(&config).await;
+    let session = &gateway.session("demo").await;
+    tokio::task::spawn_blocking(agents::clients_dir).await.unwrap();
+    let enter = |kind: &&'static str| Player::enter(kind, gateway, session);
+    let mut players = join_all(KINDS.iter().chain(WATCHERS).map(enter)).await;
+    let mut slowest = Duration::ZERO;
+    for turn in 0..KINDS.len() {
+        // Whoever answers next prompts before: everybody's prompts are everybody's.
+        players[turn].prompt("stream 60 1 ;; ask ;; stream 40 1").await;
+        for player in &mut players {
+            player.until("asked").await;
+        }
+        let said_at = Instant::now();
+        players[turn].answer(true).await;
+        let winner = players[turn].kind.clone();
+        for player in &mut players {
+            let told = player.until("resolved").await;
+            assert!(told["allow"] != false, "{}: {winner} allowed it: {told}", player.kind);
+            let heard = player.saw.iter().rfind(|(_, saw)| saw.get("resolved").is_some()).unwrap().0;
+            if player.kind != winner {
+                slowest = slowest.max(heard.saturating_duration_since(said_at));
+            }
+        }
+        for player in &mut players {
+            player.until("ended").await;
+        }
+    }
+    let log = said(&gateway.events(session).await, None);
+    assert!(log.len() > 7 * 100 * 10, "{}", log.len());
+    for player in &players {
+        assert_eq!(hash(&player.text()), hash(&log), "{}: {} bytes of {}", player.kind, player.text().len(), log.len());
+    }
+    println!("from one client's answer to the last of the others that heard of it, at most: {slowest:?}");
+    for player in players {
+        player.quit().await;
+    }
+}
