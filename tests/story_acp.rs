@@ -228,6 +228,33 @@ async fn a_client_opens_prompts_and_reads_and_its_response_comes_after_everythin
 }
 
 #[tokio::test]
+async fn a_session_says_what_it_is_set_to_and_can_be_set() {
+    let gateway = Gateway::demo().await;
+    let mut one = Editor::hello(&gateway, "/acp", json!({})).await;
+    let new = one.call("session/new", json!({ "cwd": "/tmp", "mcpServers": [] })).await.unwrap();
+    let session = new["sessionId"].as_str().unwrap().to_owned();
+    assert_eq!(new["modes"]["currentModeId"], "ask");
+    assert_eq!(new["modes"]["availableModes"].as_array().unwrap().len(), 2);
+    let mut two = Editor::hello(&gateway, "/acp", json!({})).await;
+    two.call("session/resume", load(&session)).await.unwrap();
+    one.call("session/set_mode", json!({ "sessionId": session, "modeId": "auto" })).await.unwrap();
+    loop {
+        let update = two.until("session/update").await["params"]["update"].clone();
+        if update["sessionUpdate"] == "current_mode_update" {
+            assert_eq!(update["currentModeId"], "auto", "the others hear of it");
+            break;
+        }
+    }
+    let mut three = Editor::hello(&gateway, "/acp", json!({})).await;
+    let loaded = three.call("session/load", load(&session)).await.unwrap();
+    assert_eq!(loaded["modes"]["currentModeId"], "auto");
+    assert_eq!(loaded["modes"]["availableModes"], new["modes"]["availableModes"]);
+    // The agent's own refusal keeps its code.
+    let error = one.call("session/set_mode", json!({ "sessionId": session, "modeId": "nonsense" })).await.unwrap_err();
+    assert_eq!(error["code"], -32602, "{error}");
+}
+
+#[tokio::test]
 async fn who_loads_a_session_has_all_of_it_before_the_response_and_its_own_prompts_too() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
