@@ -10,6 +10,7 @@ use agent_client_protocol_schema::v1;
 use common::cast::Player;
 use common::gateway::{Gateway, PATIENCE, demo, exe, position, runtime, said};
 use futures_util::{SinkExt as _, StreamExt as _};
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
@@ -24,6 +25,8 @@ struct Editor {
     responses: BTreeMap<u64, Value>,
     /// Everything else, in order.
     told: VecDeque<Value>,
+    /// Every message as it came.
+    texts: Vec<String>,
 }
 
 impl Editor {
@@ -35,7 +38,7 @@ impl Editor {
         let mut request = format!("{}{path}", gateway.url.replace("http", "ws")).into_client_request().unwrap();
         request.headers_mut().insert("authorization", format!("Bearer {token}").parse().unwrap());
         let (socket, _) = tokio_tungstenite::connect_async(request).await.unwrap();
-        Self { socket, next: 0, responses: BTreeMap::new(), told: VecDeque::new() }
+        Self { socket, next: 0, responses: BTreeMap::new(), told: VecDeque::new(), texts: Vec::new() }
     }
 
     /// A client that said hello; with `events`, one that takes the gateway's own notifications.
@@ -75,7 +78,10 @@ impl Editor {
             let frame = tokio::time::timeout_at(deadline, self.socket.next()).await;
             let frame = frame.unwrap_or_else(|_| panic!("nothing came; told: {:?}", self.told.iter().rev().take(3)));
             match frame.expect("the connection ended").unwrap() {
-                Message::Text(text) => return serde_json::from_str(&text).unwrap(),
+                Message::Text(text) => {
+                    self.texts.push(text.to_string());
+                    return serde_json::from_str(&text).unwrap();
+                }
                 Message::Close(frame) => panic!("closed: {frame:?}"),
                 _ => {}
             }
@@ -153,6 +159,32 @@ impl Editor {
     }
 }
 
+/// A page of the log, its bodies as they were written.
+#[derive(serde::Deserialize)]
+struct Kept<'a> {
+    #[serde(borrow)]
+    events: Vec<Happened<'a>>,
+}
+
+#[derive(serde::Deserialize)]
+struct Happened<'a> {
+    #[serde(borrow)]
+    event: &'a RawValue,
+}
+
+/// An update as it was written.
+#[derive(serde::Deserialize)]
+struct Said<'a> {
+    #[serde(borrow)]
+    params: Updated<'a>,
+}
+
+#[derive(serde::Deserialize)]
+struct Updated<'a> {
+    #[serde(borrow)]
+    update: &'a RawValue,
+}
+
 fn parses<T: serde::de::DeserializeOwned>(value: &Value) {
     serde_json::from_value::<T>(value.clone()).unwrap_or_else(|error| panic!("{error}: {value}"));
 }
@@ -217,7 +249,17 @@ async fn a_client_opens_prompts_and_reads_and_its_response_comes_after_everythin
         editor.told.iter().all(|told| told["method"] == "session/update"),
         "nothing that a strict client chokes on"
     );
-    // The bodies are the agent's own, byte for byte, and each says its place.
+    // The bodies are those of the log, which are the agent's own, byte for byte.
+    let log = gateway.request("GET", &format!("/v1/sessions/{session}/events?limit=1000")).send().await.unwrap();
+    let log = log.text().await.unwrap();
+    let log: Kept<'_> = serde_json::from_str(&log).unwrap();
+    let kept: Vec<&str> = log.events.iter().map(|event| event.event.get()).collect();
+    let said: Vec<Said<'_>> = editor.texts.iter().filter_map(|text| serde_json::from_str(text).ok()).collect();
+    assert!(said.len() > 20);
+    for said in said {
+        assert!(kept.contains(&said.params.update.get()), "{}", said.params.update);
+    }
+    // And each says its place.
     let all: Vec<&Value> = events.iter().filter(|event| event["run_id"] == run.as_str()).collect();
     for params in editor.updates().filter(|params| params["_meta"]["plexus"]["run_id"] == run.as_str()) {
         let place = &params["_meta"]["plexus"]["cursor"];
