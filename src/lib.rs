@@ -206,6 +206,7 @@ impl Gateway {
             ports: named(&ports),
         };
         write_private(&home.join(GATEWAY_FILE), &serde_json::to_vec_pretty(&running).unwrap_or_default())?;
+        state.directory.reach_clients(Arc::new(state.rooms.clone()));
         for runtime in config.runtimes {
             attach(&state.directory, runtime);
         }

@@ -246,14 +246,14 @@ async fn what_only_one_client_can_do_is_asked_of_the_one_that_opened_the_session
     let question = owner.find(|message| message["method"] == "fs/read_text_file").await;
     assert_eq!(question["params"], json!({ "sessionId": session, "path": "/x" }));
     owner.say(&json!({ "jsonrpc": "2.0", "id": question["id"], "result": { "content": "hi" } })).await;
-    assert_eq!(asked.await.unwrap().unwrap().get(), r#"{"content":"hi"}"#);
+    assert_eq!(asked.await.unwrap().unwrap().unwrap().get(), r#"{"content":"hi"}"#);
     // Its error is the agent's error.
     let asked = ask("fs/read_text_file");
     let question = owner.find(|message| message["method"] == "fs/read_text_file").await;
     owner.say(&json!({ "jsonrpc": "2.0", "id": question["id"], "error": { "code": -32002, "message": "no" } })).await;
-    assert_eq!(asked.await.unwrap().unwrap_err().code, -32002);
+    assert_eq!(asked.await.unwrap().unwrap().unwrap_err().code, -32002);
     // Nobody offers terminals.
-    assert_eq!(ask("terminal/create").await.unwrap().unwrap_err().code, -32601);
+    assert!(ask("terminal/create").await.unwrap().is_none());
     // Who does not want the answer any more takes the question back.
     let asked = ask("fs/read_text_file");
     let question = owner.find(|message| message["method"] == "fs/read_text_file").await;
@@ -264,9 +264,9 @@ async fn what_only_one_client_can_do_is_asked_of_the_one_that_opened_the_session
     let asked = ask("fs/read_text_file");
     owner.find(|message| message["method"] == "fs/read_text_file").await;
     drop(owner);
-    assert_eq!(asked.await.unwrap().unwrap_err().code, -32603);
+    assert_eq!(asked.await.unwrap().unwrap().unwrap_err().code, -32603);
     let asked = ask("fs/read_text_file");
     let question = other.find(|message| message["method"] == "fs/read_text_file").await;
     other.say(&json!({ "jsonrpc": "2.0", "id": question["id"], "result": {} })).await;
-    asked.await.unwrap().unwrap();
+    asked.await.unwrap().unwrap().unwrap();
 }

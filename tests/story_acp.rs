@@ -7,6 +7,7 @@ mod common;
 use std::collections::{BTreeMap, VecDeque};
 
 use agent_client_protocol_schema::v1;
+use common::agents;
 use common::cast::Player;
 use common::gateway::{Gateway, PATIENCE, demo, exe, position, runtime, said};
 use futures_util::{SinkExt as _, StreamExt as _};
@@ -201,6 +202,8 @@ fn published(message: &Value) {
             }
         }
         Some("session/request_permission") => parses::<v1::RequestPermissionRequest>(params),
+        Some("fs/read_text_file") => parses::<v1::ReadTextFileRequest>(params),
+        Some("fs/write_text_file") => parses::<v1::WriteTextFileRequest>(params),
         Some("elicitation/create") => parses::<v1::CreateElicitationRequest>(params),
         Some("$/cancel_request") => assert!(params["requestId"].is_string()),
         Some("_plexus/event") => assert!(params["cursor"].is_string()),
@@ -724,4 +727,73 @@ async fn the_official_sdk_attaches_prompts_decides_is_cut_and_comes_back() {
     assert_eq!(two.text(), said(&events, None));
     one.quit().await;
     two.quit().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_real_agents_files_are_its_editors_and_the_gateways_where_there_is_no_editor() {
+    let (home, work) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (install, model) =
+        tokio::task::spawn_blocking(|| (agents::install_dir(), agents::FakeModel::start())).await.unwrap();
+    let setup = agents::gemini(&install, home.path(), model.port());
+    let env: Vec<String> = setup.env.iter().map(|(name, value)| format!("{name} = {}", json!(value))).collect();
+    let command: Vec<&str> = setup.command.iter().map(String::as_str).collect();
+    let more = format!(
+        "cwd = {}\nenv = {{ {} }}\nauth_method = \"gemini-api-key\"\nserve_fs = true\n",
+        json!(work.path()),
+        env.join(", ")
+    );
+    let gateway = Gateway::start(&runtime("gemini", &command, &more)).await;
+    let file = work.path().join("note.txt");
+    std::fs::write(&file, "what is on the disk").unwrap();
+    let write = format!("FAKE:write {} what-the-agent-wrote", file.display());
+    let files = json!({ "fs": { "readTextFile": true, "writeTextFile": true } });
+
+    // The editor has it open: it is asked, and nobody else is.
+    let mut editor = Editor::hello(&gateway, "/acp", files.clone()).await;
+    let new = json!({ "cwd": work.path(), "mcpServers": [] });
+    let session = editor.call("session/new", new).await.unwrap()["sessionId"].as_str().unwrap().to_owned();
+    let mut watcher = Editor::hello(&gateway, "/acp", files).await;
+    watcher.call("session/attach", json!({ "sessionId": session })).await.unwrap();
+    let prompt = editor.prompt(&session, &write).await;
+    let mut wrote = None;
+    while !editor.responses.contains_key(&prompt) {
+        editor.take().await;
+        while let Some(message) = editor.told.pop_front() {
+            let result = match message["method"].as_str() {
+                Some("session/request_permission") => {
+                    editor.choose(&message, "allow_once").await;
+                    continue;
+                }
+                Some("fs/read_text_file") => json!({ "content": "what is not saved yet" }),
+                Some("fs/write_text_file") => {
+                    wrote = Some(message["params"].clone());
+                    json!({})
+                }
+                _ => continue,
+            };
+            editor.say(&json!({ "jsonrpc": "2.0", "id": message["id"], "result": result })).await;
+        }
+    }
+    let wrote = wrote.expect("the editor was asked to write");
+    assert_eq!((&wrote["path"], &wrote["sessionId"]), (&json!(file), &json!(session)));
+    assert!(wrote["content"].as_str().unwrap().contains("what-the-agent-wrote"), "{wrote}");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "what is on the disk", "it is the editor's to save");
+    assert!(watcher.texts.iter().all(|text| !text.contains("fs/")), "one client is asked");
+
+    // No editor is there: the gateway writes it, once people allowed what will be written.
+    drop((editor, watcher));
+    let session = gateway.session("gemini").await;
+    let run = gateway.prompt(&session, &write).await;
+    let mut seen = std::collections::BTreeSet::new();
+    while !gateway.events(&session).await.iter().any(|event| event["kind"] == "run_ended" && event["run_id"] == run) {
+        let (_, open) = gateway.get("/v1/requests?state=open").await;
+        for request in open["requests"].as_array().unwrap() {
+            if seen.insert(request["request_id"].to_string()) {
+                gateway.choose(request, &Gateway::option(request, "allow_once")).await;
+            }
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    assert_eq!(seen.len(), 2, "the agent's own question, and the gateway's");
+    assert!(std::fs::read_to_string(&file).unwrap().contains("what-the-agent-wrote"));
 }

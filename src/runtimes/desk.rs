@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 use super::{desk_files as files, desk_terminal as terminal};
 use crate::dialects::{Chore, Done, Undone, Work};
 use crate::model::{NativeId, RuntimeId};
-use crate::sessions::Owners;
+use crate::sessions::ToClients;
 use terminal::{Start, Terminal};
 
 /// Chores under way at a time; one more is refused at once. Dialects have a bound of their own, below this.
@@ -30,7 +30,7 @@ pub(super) type Outcome = (u64, Result<Done, Undone>);
 /// Does the chores of one runtime.
 pub(super) struct Desk {
     runtime: RuntimeId,
-    owners: Owners,
+    clients: ToClients,
     hold_exe: PathBuf,
     env: Arc<BTreeMap<OsString, OsString>>,
     under_way: JoinSet<Outcome>,
@@ -43,16 +43,16 @@ impl Desk {
     /// A desk without anything on it. Commands run behind `hold_exe` (the `plexus` program), which ends them when the
     /// gateway dies, and see `env`: the runtime's own environment.
     ///
-    /// `owners` are the clients that do what is theirs to do for `runtime`'s sessions.
+    /// `clients` reaches the editors that do what is theirs to do for `runtime`'s sessions.
     pub(super) fn new(
         hold_exe: PathBuf,
         env: BTreeMap<OsString, OsString>,
         runtime: RuntimeId,
-        owners: Owners,
+        clients: ToClients,
     ) -> Self {
         Self {
             runtime,
-            owners,
+            clients,
             hold_exe,
             env: Arc::new(env),
             under_way: JoinSet::new(),
@@ -90,8 +90,8 @@ impl Desk {
                 self.under_way.spawn(async move { (id, started.await) });
             }
             Work::Errand { native, method, params } => {
-                let (owners, runtime) = (self.owners.clone(), self.runtime.clone());
-                self.under_way.spawn(async move { (id, errand(&owners, &runtime, &native, method, params).await) });
+                let (clients, runtime) = (self.clients.clone(), self.runtime.clone());
+                self.under_way.spawn(async move { (id, errand(&clients, &runtime, &native, method, params).await) });
             }
             Work::Output { terminal } => {
                 let output = self.terminal(terminal).map(Terminal::output);
@@ -149,14 +149,14 @@ impl Desk {
 
 /// Has the session's client do something. It takes as long as that client takes; a client that leaves ends it.
 async fn errand(
-    owners: &Owners,
+    clients: &ToClients,
     runtime: &RuntimeId,
     native: &NativeId,
     method: String,
     params: String,
 ) -> Result<Done, Undone> {
     let params = RawValue::from_string(params).map_err(|error| Undone::Refused(error.to_string()))?;
-    match owners.run(runtime, native, method, params).await {
+    match clients.ask(runtime, native, method, params).await {
         None => Err(Undone::Nobody),
         Some(Ok(result)) => Ok(Done::Json(result.get().to_owned())),
         Some(Err(fault)) => Err(Undone::Fault { code: fault.code, message: fault.message }),

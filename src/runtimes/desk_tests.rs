@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use super::desk::Desk;
 use crate::dialects::{Chore, CommandEnd, Done, Undone, Work};
 use crate::model::RuntimeId;
-use crate::sessions::Owners;
+use crate::sessions::ToClients;
 
 /// A condition that is waited for holds long before this, or never.
 const SOON: Duration = Duration::from_secs(30);
@@ -46,7 +46,7 @@ impl Room {
         std::fs::create_dir(dir.path().join("w")).unwrap();
         let path = std::env::var_os("PATH").unwrap();
         let env = [("PATH".into(), path), ("BASE".into(), "base".into())].into();
-        Self { desk: Desk::new(hold, env, RuntimeId::trusted("r"), Owners::default()), dir }
+        Self { desk: Desk::new(hold, env, RuntimeId::trusted("r"), ToClients::default()), dir }
     }
 
     fn folder(&self) -> PathBuf {

@@ -910,7 +910,7 @@ impl Life {
     ) -> Self {
         held.set_write_max(settings.write_max);
         let env = process::environment(&settings.env, spec);
-        let desk = Desk::new(settings.hold_exe.clone(), env, spec.id.clone(), settings.owners.clone());
+        let desk = Desk::new(settings.hold_exe.clone(), env, spec.id.clone(), settings.clients.clone());
         Self {
             generation,
             held,

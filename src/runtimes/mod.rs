@@ -39,7 +39,7 @@ use self::endpoint::Reach;
 use self::held::{Held, News};
 use crate::dialects::{self, Dialect, Make};
 use crate::model::{Connect, RuntimeId, RuntimeInfo, RuntimeSpec, RuntimeState};
-use crate::sessions::{Adopted, Launcher, Left, Link, LinkEnd, Owners};
+use crate::sessions::{Adopted, Launcher, Left, Link, LinkEnd, ToClients};
 
 pub use presets::{Preset, PresetError, preset, presets};
 
@@ -132,8 +132,8 @@ pub struct Settings {
     pub answer: Duration,
     /// For the reply to one HTTP request. 120 s.
     pub fetch: Duration,
-    /// The clients that do for agents what these ask their client.
-    pub owners: Owners,
+    /// How runtimes reach the clients that do for agents what these ask their client.
+    pub clients: ToClients,
 }
 
 impl Settings {
@@ -158,7 +158,7 @@ impl Settings {
             connect: CONNECT,
             answer: ANSWER,
             fetch: FETCH,
-            owners: Owners::default(),
+            clients: ToClients::default(),
         }
     }
 
@@ -337,8 +337,8 @@ impl Launcher for Runtimes {
         })
     }
 
-    fn owners(&self) -> Owners {
-        self.settings.owners.clone()
+    fn clients(&self) -> ToClients {
+        self.settings.clients.clone()
     }
 
     fn left(&self) -> Pin<Box<dyn Future<Output = Vec<Left>> + Send + '_>> {

@@ -10,12 +10,12 @@ use tokio::sync::{mpsc, oneshot, watch};
 use super::session::{Handle, Want, storage};
 use super::snapshot::Fold;
 use super::state::{self, Once};
-use super::{Filter, Launcher, Link, Log, Offers, Ownership, Refusal, Snapshot, policy};
+use super::{Clients, Filter, Launcher, Link, Log, Refusal, Snapshot, policy};
 use crate::auth::{Admin, Approve, Permit, Prompt};
 use crate::metrics::metrics;
 use crate::model::{
-    Answer, Position, Receipt, Request, RequestId, RequestState, RunId, RunInfo, RunStatus, RuntimeId, RuntimeInfo,
-    RuntimeSpec, RuntimeState, SessionId, SessionInfo, Timestamp,
+    Answer, NativeId, Position, Receipt, Request, RequestId, RequestState, RunId, RunInfo, RunStatus, RuntimeId,
+    RuntimeInfo, RuntimeSpec, RuntimeState, SessionId, SessionInfo, Timestamp,
 };
 use crate::store::{Hit, ReadLimit, StoreError, Trim};
 
@@ -360,16 +360,19 @@ impl Directory {
         ask(&self.wants(id)?, |reply| Want::Call { method, params, notify, reply }).await
     }
 
-    /// Lets a client do for the agent of a session what that agent asks its client: files, terminals. It is asked while it
-    /// is the first in the session's line; dropping what is returned leaves the line.
-    ///
-    /// # Errors
-    /// [`Refusal::NoSession`].
-    pub fn own(&self, _permit: &Permit<Prompt>, id: &SessionId, offers: Offers) -> Result<Ownership, Refusal> {
-        self.handle(id)?;
-        let directory = self.clone();
-        let view = Box::new(move |id: &SessionId| directory.session(id));
-        Ok(self.shared.launcher.owners().join(id.clone(), offers, view))
+    /// Says who asks clients for what agents ask of their client: files, terminals. Once.
+    pub fn reach_clients(&self, clients: Arc<dyn Clients>) {
+        // The runtimes live in it: it must not live in them.
+        let shared = Arc::downgrade(&self.shared);
+        let find = move |runtime: &RuntimeId, native: &NativeId| {
+            let shared = shared.upgrade()?;
+            let of = |handle: &Handle| {
+                let info = handle.info();
+                info.runtime_id == *runtime && info.native_id.as_ref() == Some(native)
+            };
+            shared.sessions.iter().find(|entry| of(entry.value())).map(|entry| entry.key().clone())
+        };
+        self.shared.launcher.clients().set(Box::new(find), clients);
     }
 
     // === requests ===

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, mpsc, watch};
 
-use super::owners::Owners;
+use super::clients::ToClients;
 use crate::dialects::{AskKey, Command, Said};
 use crate::model::{NativeId, RuntimeId, RuntimeInfo, RuntimeSpec, Ticket};
 
@@ -244,9 +244,9 @@ pub trait Launcher: Send + Sync + 'static {
     /// In words with the fix: an unknown dialect, an endpoint kind that is not supported.
     fn launch(&self, spec: RuntimeSpec) -> Result<Link, String>;
 
-    /// Whom its runtimes ask for what only a client can do.
-    fn owners(&self) -> Owners {
-        Owners::default()
+    /// How its runtimes reach the clients of their sessions.
+    fn clients(&self) -> ToClients {
+        ToClients::default()
     }
 
     /// The runtimes that outlived an earlier gateway: each is to be [taken over](Self::adopt), once.

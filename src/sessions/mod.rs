@@ -1,5 +1,6 @@
 //! The heart. One task owns a session: its loop is decide (pure), commit (the log), perform (effects).
 
+mod clients;
 mod directory;
 #[cfg(test)]
 mod directory_tests;
@@ -10,7 +11,6 @@ mod log;
 #[cfg(test)]
 mod log_tests;
 mod opening;
-mod owners;
 mod policy;
 mod refusal;
 mod requests;
@@ -20,12 +20,12 @@ mod state;
 #[cfg(test)]
 mod state_tests;
 
+pub use clients::{ClientError, Clients, Done, ToClients};
 pub use directory::{Accepted, Directory, Ended, KEY_MAX, OpenSession, Retention, Rules};
 pub use link::{
     Adopted, Exit, FOUND, Found, FromRuntime, Inlet, Launcher, Ledger, Left, Link, LinkEnd, NoOrders, Order, Upto,
 };
 pub use log::{After, Attach, Entry, Filter, Log, NewEvent, Page, Resume, Rows};
-pub use owners::{Errand, Offers, Owners, Ownership};
 pub use refusal::Refusal;
 pub(crate) use requests::judge;
 pub use snapshot::{Message, Snapshot, Tool};

@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use futures_util::future::BoxFuture;
 use serde_json::value::RawValue;
 
 use super::place::Role;
 use super::shape::{Failure, Members, raw};
 use super::shared::Shared;
 use crate::model::SessionId;
+use crate::sessions::{ClientError, Clients, Done};
 
 /// The clients in each session. Cheap to clone.
 #[derive(Clone, Default)]
@@ -58,23 +60,36 @@ impl Rooms {
     }
 
     /// Asks what only one client can do for an agent (`fs/*`, `terminal/*`): whoever opened the session, else the first that
-    /// came, of those that said they can. Waits for its response, however long it takes; dropped, the client is told
-    /// `$/cancel_request`. `params` are the agent's own, the `sessionId` aside.
+    /// came, of those that said they can; `None` if none did. Waits for its response, however long it takes; dropped, the
+    /// client is told `$/cancel_request`. `params` are the agent's own, the `sessionId` aside.
     ///
     /// # Errors
-    /// The client's own error; -32601 if nobody in the session can, -32603 if the client leaves or is asked too much.
-    pub async fn ask(&self, session: &SessionId, method: &str, params: &RawValue) -> Result<Box<RawValue>, Failure> {
+    /// The client's own error; -32603 if the client leaves or is asked too much.
+    pub async fn ask(
+        &self,
+        session: &SessionId,
+        method: &str,
+        params: &RawValue,
+    ) -> Option<Result<Box<RawValue>, Failure>> {
         let mut guests = self.lock().get(session).cloned().unwrap_or_default();
         guests.retain(|guest| guest.role == Role::Controller);
         guests.sort_by_key(|guest| !guest.opened);
-        let able = guests.iter().filter_map(|guest| guest.shared.upgrade()).find(|shared| shared.can().does(method));
-        let Some(owner) = able else {
-            let words = format!("no client in this session offers {method}");
-            return Err(Failure::new(-32601, "client_cannot", words));
-        };
-        let params: Members<'_> =
-            serde_json::from_str(params.get()).map_err(|error| Failure::params(error.to_string()))?;
-        let params = params.with(&[("sessionId", &raw(session))], &[]);
-        owner.ask(session, method, &params).await
+        let mut able = guests.iter().filter_map(|guest| guest.shared.upgrade());
+        let owner = able.find(|shared| shared.can().does(method))?;
+        let members: Result<Members<'_>, _> = serde_json::from_str(params.get());
+        Some(match members {
+            Ok(params) => owner.ask(session, method, &params.with(&[("sessionId", &raw(session))], &[])).await,
+            Err(error) => Err(Failure::params(error.to_string())),
+        })
+    }
+}
+
+impl Clients for Rooms {
+    fn ask(&self, session: SessionId, method: String, params: Box<RawValue>) -> BoxFuture<'static, Option<Done>> {
+        let rooms = self.clone();
+        Box::pin(async move {
+            let done = Self::ask(&rooms, &session, &method, &params).await?;
+            Some(done.map_err(|Failure { code, message, .. }| ClientError { code, message }))
+        })
     }
 }

@@ -224,6 +224,7 @@ fn session() -> SessionInfo {
         requests: Vec::new(),
         queue: Vec::new(),
         created_at: Timestamp::from_millis(0),
+        prompted_at: None,
         updated_at: Timestamp::from_millis(0),
     }
 }
