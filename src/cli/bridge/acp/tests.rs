@@ -230,14 +230,14 @@ fn a_question_is_shown_once_and_answered_once() {
     assert_eq!(bench.ask("q_said").len(), 1);
     assert_eq!(bench.ask("q_gone").len(), 1);
     let answer = json!({"jsonrpc":"2.0","id":"q_said","result":{"outcome":{"outcome":"selected","optionId":"y"}}});
-    assert_eq!(bench.editor(answer.clone()), [answer.clone()]);
+    assert_eq!(bench.editor(answer.clone()), std::slice::from_ref(&answer));
     bench.down();
     // Somebody else has answered one meanwhile.
     bench.passing.up(&mut bench.out);
     let hello = sent(&mut bench.out.gateway).remove(0);
     bench.gateway(json!({"jsonrpc":"2.0","id":hello["id"],"result":{}}));
     let retract = json!({"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":"q_gone"}});
-    assert_eq!(bench.gateway(retract.clone()), [retract.clone()]);
+    assert_eq!(bench.gateway(retract.clone()), std::slice::from_ref(&retract));
     assert!(bench.gateway(retract).is_empty(), "once");
     let unknown = json!({"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":"q_never"}});
     assert!(bench.gateway(unknown).is_empty());
