@@ -3,7 +3,8 @@
 
 mod common;
 
-use std::time::{Duration, Instant};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant, SystemTime};
 
 use common::agents;
 use common::cast::Player;
@@ -28,26 +29,41 @@ async fn seven_kinds_of_clients_on_one_session_answer_in_turn() {
     tokio::task::spawn_blocking(agents::clients_dir).await.unwrap();
     let enter = |kind: &&'static str| Player::enter(kind, gateway, session);
     let mut players = join_all(KINDS.iter().chain(WATCHERS).map(enter)).await;
-    let mut slowest = Duration::ZERO;
+    let mut slowest = BTreeMap::new();
+    // What the log says of when, on the clock of what the clients say.
+    let (began, clock) = (Instant::now(), SystemTime::now());
     for turn in 0..KINDS.len() {
         // Whoever answers next prompts before: everybody's prompts are everybody's.
         players[turn].prompt("stream 60 1 ;; ask ;; stream 40 1").await;
         for player in &mut players {
             player.until("asked").await;
         }
-        let said_at = Instant::now();
         players[turn].answer(true).await;
         let winner = players[turn].kind.clone();
+        let mut heard = Vec::new();
         for player in &mut players {
             let told = player.until("resolved").await;
             assert!(told["allow"] != false, "{}: {winner} allowed it: {told}", player.kind);
-            let heard = player.saw.iter().rfind(|(_, saw)| saw.get("resolved").is_some()).unwrap().0;
             if player.kind != winner {
-                slowest = slowest.max(heard.saturating_duration_since(said_at));
+                let at = player.saw.iter().rfind(|(_, saw)| saw.get("resolved").is_some()).unwrap().0;
+                heard.push((player.kind.clone(), at));
+                if player.kind == "codelia-tui" {
+                    // It asks nothing more before its user has seen who answered.
+                    player.note().await;
+                }
             }
         }
         for player in &mut players {
             player.until("ended").await;
+        }
+        let events = gateway.events(session).await;
+        let resolved = events.iter().rfind(|event| event["kind"] == "request_resolved").unwrap();
+        let at: jiff::Timestamp = resolved["at"].as_str().unwrap().parse().unwrap();
+        let decided = began + SystemTime::from(at).duration_since(clock).unwrap();
+        for (kind, at) in heard {
+            let took = at.saturating_duration_since(decided);
+            let most: &mut Duration = slowest.entry(kind).or_default();
+            *most = took.max(*most);
         }
     }
     let log = said(&gateway.events(session).await, None);
@@ -55,7 +71,7 @@ async fn seven_kinds_of_clients_on_one_session_answer_in_turn() {
     for player in &players {
         assert_eq!(hash(&player.text()), hash(&log), "{}: {} bytes of {}", player.kind, player.text().len(), log.len());
     }
-    println!("from one client's answer to the last of the others that heard of it, at most: {slowest:?}");
+    println!("from the decision to when each of the others had said who made it, at most: {slowest:?}");
     for player in players {
         player.quit().await;
     }

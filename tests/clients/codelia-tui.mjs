@@ -20,6 +20,7 @@ import { clients, exe, play, saw, session } from './stage.mjs';
 
 const LOOK_MS = 40;
 const PATIENCE_MS = 30_000;
+const AGAIN_MS = 2_000;
 
 if (process.env.CODELIA_BETWEEN) between();
 else await player();
@@ -175,8 +176,14 @@ async function player() {
         while (panel?.word) {
             const { id } = panel;
             await look('the word on an answered question', shown);
-            key('Enter');
-            await look('the end of that word', () => panel?.id !== id);
+            // A key that comes in the moment a panel is drawn is lost now and then: a person presses it again.
+            for (let tries = 0; panel?.id === id; tries += 1) {
+                if (shown()) key('Enter');
+                const gone = () => panel?.id !== id;
+                await look('the end of that word', gone, AGAIN_MS).catch((error) => {
+                    if (tries * AGAIN_MS > PATIENCE_MS) throw error;
+                });
+            }
         }
     };
 
@@ -200,6 +207,9 @@ async function player() {
             key('Enter');
             // While a run is on, the terminal UI keeps it in a queue of its own.
             await look('the prompt on its way', () => started > before || here('Queued prompts'));
+        },
+        async note() {
+            await dismiss();
         },
         async answer({ allow }) {
             for (;;) {

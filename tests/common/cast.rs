@@ -113,6 +113,11 @@ impl Player {
         self.tell(json!({ "do": "answer", "allow": allow })).await;
     }
 
+    /// Takes note that somebody else answered, where a client stops until its user did (`codelia-tui` alone).
+    pub async fn note(&mut self) {
+        self.tell(json!({ "do": "note" })).await;
+    }
+
     /// Cancels the run.
     pub async fn cancel(&mut self) {
         self.tell(json!({ "do": "cancel" })).await;
