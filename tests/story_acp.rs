@@ -661,12 +661,13 @@ async fn who_leaves_is_told_to_those_who_stay() {
     one.call("session/attach", json!({ "sessionId": session })).await.unwrap();
     let mut two = Editor::hello(&gateway, "/acp", json!({})).await;
     let attached = two.call("session/attach", json!({ "sessionId": session })).await.unwrap();
-    assert_eq!(attached["connectedClients"].as_array().unwrap().len(), 2);
+    assert_eq!((attached["connectedClients"].as_array().unwrap().len(), &attached["role"]), (2, &json!("controller")));
     drop(two);
     loop {
         let told = one.until("session/update").await;
         if told["params"]["update"]["sessionUpdate"] == "client_disconnected" {
             assert_eq!(told["params"]["update"]["clientId"], attached["clientId"]);
+            assert_eq!(told["params"]["update"]["client"]["role"], "controller");
             break;
         }
     }

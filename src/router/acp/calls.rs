@@ -1,6 +1,7 @@
 //! What the methods of ACP do; one file because it is one table of methods, and what stands in its rows.
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use futures_util::future::BoxFuture;
 use serde::Deserialize;
@@ -16,7 +17,7 @@ use super::shape::{self, Can, Failure, Members, Settings, raw};
 use super::shared::{Shared, full, room};
 use crate::auth::{Approve, Caller, Permit, Prompt, Target};
 use crate::model::{
-    Kind, Position, RequestId, RunId, RuntimeId, RuntimeInfo, RuntimeState, Scope, SessionId, SessionInfo,
+    Kind, Position, RequestId, RunId, RuntimeId, RuntimeInfo, RuntimeState, Scope, SessionId, SessionInfo, Timestamp,
 };
 use crate::router::{AppState, Problem};
 use crate::sessions::{After, Filter, OpenSession, Refusal, Resume};
@@ -232,6 +233,7 @@ impl Ctx {
                 let clients: Vec<Value> = others.iter().map(guest).collect();
                 result["sessionId"] = json!(name);
                 result["clientId"] = json!(&*self.shared.client_id);
+                result["role"] = json!(role);
                 result["connectedClients"] = clients.into();
                 result["historyPolicy"] = json!(policy);
                 result["replayed"] = (attach.after < attach.head).into();
@@ -267,7 +269,8 @@ impl Ctx {
                 let there = self.shared.with(|tables| tables.places.contains_key(&session));
                 let mut all = self.leave(&session);
                 self.shared.turn();
-                let result = raw(&json!({ "_meta": { "plexus": { "detached": there } } }));
+                let meta = json!({ "plexus": { "detached": there } });
+                let result = raw(&json!({ "sessionId": session, "status": "detached", "_meta": meta }));
                 all.push(shape::response(id, Ok(&result)));
                 all.into_iter().map(|json| Sent::to(Some(session.clone()), json)).collect()
             }
@@ -294,8 +297,10 @@ impl Ctx {
         let left = self.shared.with(|tables| tables.places.remove(session));
         let (gone, stay) = self.state.rooms.leave(session, &self.shared.client_id);
         if let Some(gone) = gone {
-            let update =
-                json!({ "sessionUpdate": "client_disconnected", "clientId": &*gone.client_id, "name": gone.name });
+            let update = json!({
+                "sessionUpdate": "client_disconnected", "clientId": &*gone.client_id, "client": guest(&gone),
+                "timestamp": Timestamp::from(SystemTime::now()),
+            });
             let json = shape::own_update(session, &update);
             for other in stay.iter().filter_map(|other| other.shared.upgrade()) {
                 let told = other.with(|tables| {

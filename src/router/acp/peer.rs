@@ -200,7 +200,7 @@ impl Peer {
                 // Blocks pass as they are; a runtime that cannot take one says so.
                 "promptCapabilities": { "image": true, "audio": true, "embeddedContext": true },
                 "mcpCapabilities": { "http": false, "sse": false },
-                "sessionCapabilities": { "list": {}, "resume": {}, "close": {}, "attach": {} },
+                "sessionCapabilities": { "list": {}, "resume": {}, "close": {}, "attach": { "roles": ["controller", "observer"] } },
                 "_meta": { "plexus": { "events": true, "resume_after": true, "prompt_key": true } },
             },
             "authMethods": [],
