@@ -160,17 +160,19 @@ async fn ws(ws: &mut Ws, heard: &mut Vec<Value>, names: &mut Names, lines: &[&st
 async fn every_example_is_what_happens() {
     let gateway = Gateway::demo().await;
     let (mut names, mut heard, mut played) = (Names::default(), Vec::new(), BTreeMap::new());
-    let mut line = gateway.ws_plain().await;
+    let mut line = gateway.ws_plain("/v1/ws").await;
+    let (mut editor, mut told) = (gateway.ws_plain("/acp").await, Vec::new());
     for (at, kind, lines) in blocks() {
         match kind {
             "http" => http(&gateway, &mut names, &lines, at).await,
             "sse" => sse(&gateway, &mut names, &lines, at).await,
             "ws" => ws(&mut line, &mut heard, &mut names, &lines, at).await,
+            "acp" => ws(&mut editor, &mut told, &mut names, &lines, at).await,
             other => panic!("docs/protocol.md:{at}: nobody plays {other:?}"),
         }
         *played.entry(kind).or_insert(0) += 1;
     }
-    assert!(played["http"] > 15 && played["sse"] > 0 && played["ws"] > 4, "{played:?}");
+    assert!(played["http"] > 15 && played["sse"] > 0 && played["ws"] > 4 && played["acp"] > 3, "{played:?}");
 }
 
 #[test]

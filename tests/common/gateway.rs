@@ -246,7 +246,7 @@ impl Gateway {
 
     /// A WebSocket client with this token.
     pub async fn ws_as(&self, token: &str) -> Ws {
-        let mut ws = self.ws_silent(token).await;
+        let mut ws = self.ws_silent("/v1/ws", token).await;
         let hello = json!({ "protocol_version": "0", "client": { "name": "story", "version": "1" },
             "ui_capabilities": { "supports_confirm": true, "supports_prompt": true, "supports_pick": true } });
         ws.call("initialize", hello).await.unwrap();
@@ -254,12 +254,12 @@ impl Gateway {
     }
 
     /// A WebSocket client that has said nothing yet.
-    pub async fn ws_plain(&self) -> Ws {
-        self.ws_silent(&self.token).await
+    pub async fn ws_plain(&self, path: &str) -> Ws {
+        self.ws_silent(path, &self.token).await
     }
 
-    async fn ws_silent(&self, token: &str) -> Ws {
-        let url = format!("{}/v1/ws", self.url.replace("http://", "ws://"));
+    async fn ws_silent(&self, path: &str, token: &str) -> Ws {
+        let url = format!("{}{path}", self.url.replace("http://", "ws://"));
         let mut request = url.into_client_request().unwrap();
         request.headers_mut().insert("Authorization", format!("Bearer {token}").parse().unwrap());
         let (socket, _) = tokio_tungstenite::connect_async(request).await.unwrap();

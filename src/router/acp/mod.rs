@@ -1,5 +1,5 @@
-//! ACP: a client sees the gateway as one agent over all runtimes. Whatever the transport, a connection is a [`Peer`], and
-//! each session that it follows a [`Seat`]; this file is the WebSocket.
+//! ACP: a client sees the gateway as one agent over all runtimes. Whatever the transport, a connection is a `Peer`, and
+//! each session that it follows a `Seat`; this file is the WebSocket.
 //!
 //! Sources: ACP v1 (<https://agentclientprotocol.com/protocol/v1>), its transports (RFD "Streamable HTTP & WebSocket
 //! Transport"), and several clients of one session (RFD #533, `session/attach`).
