@@ -25,7 +25,7 @@ pub(crate) struct Bridge {
     #[arg(long, value_name = "SESSION")]
     pub(crate) session: Option<String>,
     /// Open new sessions in this runtime [default: the gateway's first]
-    #[arg(long, value_name = "RUNTIME", conflicts_with = "session")]
+    #[arg(long, value_name = "RUNTIME")]
     pub(crate) runtime: Option<String>,
     /// Codelia's terminal UI passes this on; the gateway's agents ask as they are set up to, and it is said that they do
     #[arg(long, value_name = "MODE", hide = true)]
