@@ -248,9 +248,10 @@ async fn a_session_that_is_loaded_again_is_told_whole_whatever_was_told_before()
     let last = stream.until("work").await.last().unwrap().id.clone();
     for last in [None, last.as_deref()] {
         drop(stream);
+        // First the stream: what is written to one that broke unnoticed is lost to it.
+        stream = raw.stream(Some(&session), last).await;
         let load = json!({ "sessionId": session, "cwd": "/", "mcpServers": [] });
         raw.ask(Some(&session), "again", "session/load", load).await;
-        stream = raw.stream(Some(&session), last).await;
         let said: String = stream.until("again").await.iter().map(|message| message.text().to_owned()).collect();
         assert_eq!(said, "hello", "{last:?}");
     }

@@ -163,6 +163,8 @@ impl Stream {
 
     /// The next message; comments are left out. `None` when the stream has ended or broken.
     pub async fn next(&mut self) -> Option<Message> {
+        // Heartbeats come whatever happens.
+        let deadline = tokio::time::Instant::now() + LONG;
         loop {
             while let Some(at) = self.buffer.windows(2).position(|pair| pair == b"\n\n") {
                 let block = String::from_utf8(self.buffer.drain(..at + 2).collect()).unwrap();
@@ -172,7 +174,7 @@ impl Stream {
                     return Some(Message { id: field("id: "), json: serde_json::from_str(&data).unwrap() });
                 }
             }
-            let more = tokio::time::timeout(LONG, self.body.next()).await.expect("nothing came")?;
+            let more = tokio::time::timeout_at(deadline, self.body.next()).await.expect("nothing came")?;
             self.buffer.extend_from_slice(&more.ok()?);
         }
     }
