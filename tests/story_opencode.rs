@@ -182,7 +182,9 @@ async fn until(gateway: &Gateway, session: &str, wanted: impl Fn(&Value) -> bool
         if events.iter().any(&wanted) {
             return events;
         }
-        assert!(Instant::now() < deadline, "it did not happen: {:?}", events.iter().rev().take(5).collect::<Vec<_>>());
+        let resolved = of_kind(&events, "request_resolved");
+        let last: Vec<_> = resolved.into_iter().rev().take(2).chain(events.iter().rev().take(3)).collect();
+        assert!(Instant::now() < deadline, "it did not happen: {last:?}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
@@ -318,18 +320,21 @@ async fn what_others_do_past_the_gateway() {
         let past = past.iter().filter(|status| **status == 200).count();
         let accepted = through.iter().filter(|(status, _)| *status == 200).count();
         assert!(accepted <= 1 && past <= 1, "{through:?} {past}");
-        // What everybody is shown in the end is what OpenCode did.
+        // What everybody is shown in the end is what OpenCode did, as far as it says so: it may tell both sides yes when their
+        // answers cross, and be found to wait no longer before it has said whose it took.
         let id = &asked["request_id"];
+        let fits = |by: &Value| if *by == "elsewhere" { past == 1 } else { accepted == 1 };
         let wanted = |event: &Value| {
             event["kind"] == "request_resolved"
                 && event["event"]["request_id"] == *id
-                && (event["event"]["resolved_by"]["device_id"] == "elsewhere") == (past == 1)
+                && fits(&event["event"]["resolved_by"]["device_id"])
         };
         until(&gateway, &session, wanted).await;
         let last = request(&gateway, id).await;
         let by = &last["receipt"]["resolved_by"]["device_id"];
-        assert_eq!(by == "elsewhere", past == 1, "{last} {past} {accepted}");
-        assert_eq!(last["receipt"]["option_id"], "once", "{last}");
+        assert!(fits(by), "{last} {past} {accepted}");
+        let option = &last["receipt"]["option_id"];
+        assert!(option == "once" || (by == "elsewhere" && option.is_null()), "{last}");
         assert_eq!(last_end(&events), "completed");
     }
 
