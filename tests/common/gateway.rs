@@ -75,7 +75,7 @@ impl Gateway {
             _dir: dir,
             url: String::new(),
             token: String::new(),
-            http: reqwest::Client::builder().no_proxy().build().unwrap(),
+            http: reqwest::Client::builder().no_proxy().read_timeout(PATIENCE).build().unwrap(),
         };
         gateway.ready().await;
         gateway
@@ -208,12 +208,17 @@ impl Gateway {
     pub async fn until_ended(&self, session: &str, run: &str) -> Vec<Value> {
         let mut events = Vec::new();
         let mut after = String::new();
-        let deadline = Instant::now() + PATIENCE;
+        let mut deadline = Instant::now() + PATIENCE;
         loop {
             let (status, page) =
                 self.get(&format!("/v1/sessions/{session}/events?after={after}&wait=5&limit=1000")).await;
             assert_eq!(status, 200, "{page}");
-            events.extend(page["events"].as_array().unwrap().iter().cloned());
+            let some = page["events"].as_array().unwrap();
+            if !some.is_empty() {
+                // A busy machine is slow, not stuck.
+                deadline = Instant::now() + PATIENCE;
+            }
+            events.extend(some.iter().cloned());
             after = page["next"].as_str().unwrap().to_owned();
             if events.iter().any(|event| event["kind"] == "run_ended" && event["run_id"] == run) {
                 return events;
@@ -354,14 +359,17 @@ impl Ws {
         }
     }
 
-    /// The next frame as it is, pings left out.
+    /// The next frame as it is, pings left out: they are no news, and do not lengthen the wait for some.
     pub async fn frame(&mut self) -> Option<Result<Message, WsError>> {
-        loop {
-            match tokio::time::timeout(PATIENCE, self.socket.next()).await.expect("nothing came") {
-                Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
-                other => return other,
+        let news = async {
+            loop {
+                match self.socket.next().await {
+                    Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
+                    other => return other,
+                }
             }
-        }
+        };
+        tokio::time::timeout(PATIENCE, news).await.expect("nothing came")
     }
 
     async fn read(&mut self) -> Option<Value> {
