@@ -1,0 +1,133 @@
+//! A real browser (`tests/web/browser.mjs`), each page of it a device of its own.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+
+use super::agents;
+use super::gateway::PATIENCE;
+
+/// The browser's program.
+///
+/// # Panics
+/// When there is none; in words that say how to get one.
+pub fn program() -> String {
+    if let Ok(named) = std::env::var("CHROMIUM") {
+        return named;
+    }
+    let known = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
+    let there = known.iter().find(|path| Path::new(path).is_file());
+    let none = || panic!("no browser: install Chromium (Debian: apt-get install chromium) or name one in $CHROMIUM");
+    (*there.unwrap_or_else(none)).to_owned()
+}
+
+/// A running browser; killed when dropped.
+pub struct Browser {
+    stdin: ChildStdin,
+    lines: Lines<BufReader<ChildStdout>>,
+    next: u64,
+    _child: Child,
+    /// Its profiles and what else it writes while it runs.
+    _dir: tempfile::TempDir,
+}
+
+impl Browser {
+    /// Starts it.
+    pub async fn start() -> Self {
+        let playwright = tokio::task::spawn_blocking(agents::install_dir).await.unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let mut child = Command::new("node")
+            .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/web/browser.mjs"))
+            .env("PLEXUS_PLAYWRIGHT", playwright)
+            .env("CHROMIUM", program())
+            .env("TMPDIR", dir.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .kill_on_drop(true)
+            .spawn()
+            .expect("`node` starts; Node.js 20 or newer is needed on PATH");
+        let stdin = child.stdin.take().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut browser = Self { stdin, lines, next: 0, _child: child, _dir: dir };
+        assert_eq!(browser.line().await["ready"], true);
+        browser
+    }
+
+    async fn line(&mut self) -> Value {
+        let line = tokio::time::timeout(2 * PATIENCE, self.lines.next_line()).await.expect("the browser hangs");
+        serde_json::from_str(&line.unwrap().expect("the browser ended")).unwrap()
+    }
+
+    /// Does one thing on a page; what came of it, or why not.
+    pub async fn attempt(&mut self, page: &str, what: &str, mut with: Value) -> Result<Value, String> {
+        self.next += 1;
+        with["id"] = json!(self.next);
+        with["page"] = json!(page);
+        with["do"] = json!(what);
+        self.stdin.write_all(format!("{with}\n").as_bytes()).await.unwrap();
+        let mut answer = self.line().await;
+        assert_eq!(answer["id"], self.next);
+        match answer["error"].as_str() {
+            Some(error) => Err(error.to_owned()),
+            None => Ok(answer["value"].take()),
+        }
+    }
+
+    /// Does one thing on a page that must go well; a picture of the page is left in `$PLEXUS_SHOTS` if it does not.
+    pub async fn act(&mut self, page: &str, what: &str, with: Value) -> Value {
+        match self.attempt(page, what, with.clone()).await {
+            Ok(value) => value,
+            Err(error) => {
+                if let Some(shots) = std::env::var_os("PLEXUS_SHOTS") {
+                    let file = PathBuf::from(shots).join(format!("failure-{page}.png"));
+                    let _ = self.attempt(page, "shoot", json!({ "file": file })).await;
+                }
+                panic!("{page}: {what} {with}: {error}");
+            }
+        }
+    }
+
+    /// Opens a page in a profile of its own.
+    pub async fn open(&mut self, page: &str, url: &str, (width, height): (u32, u32), more: Value) {
+        let mut with = json!({ "url": url, "width": width, "height": height });
+        for (key, value) in more.as_object().unwrap() {
+            with[key] = value.clone();
+        }
+        self.act(page, "open", with).await;
+    }
+
+    /// Clicks what this selector finds.
+    pub async fn click(&mut self, page: &str, on: &str) {
+        self.act(page, "click", json!({ "on": on })).await;
+    }
+
+    /// Waits until it is there to be seen.
+    pub async fn wait(&mut self, page: &str, on: &str) {
+        self.act(page, "wait", json!({ "on": on })).await;
+    }
+
+    /// Its text.
+    pub async fn text(&mut self, page: &str, on: &str) -> String {
+        self.act(page, "text", json!({ "on": on })).await.as_str().unwrap().to_owned()
+    }
+
+    /// Types over what stands in a field.
+    pub async fn fill(&mut self, page: &str, on: &str, text: &str) {
+        self.act(page, "fill", json!({ "on": on, "text": text })).await;
+    }
+
+    /// A picture of what is to be seen.
+    pub async fn shoot(&mut self, page: &str, file: &Path) {
+        self.act(page, "shoot", json!({ "file": file })).await;
+    }
+
+    /// Fails if the page complained of anything: an error, the content policy, a request to another origin, a dialog.
+    pub async fn content(&mut self, page: &str) {
+        let complaints = self.act(page, "complaints", json!({})).await;
+        assert_eq!(complaints, json!([]), "{page}");
+    }
+}
