@@ -1,0 +1,360 @@
+//! The whole of it: a real Gemini CLI is started in a terminal and watched in a browser and in `plexus attach` at once; it asks
+//! whether it may run a command; a phone that was paired by its code is told by a push, and allows it; all show who did, and the
+//! run completes. Once as it is, and once with the gateway killed while the question is open.
+//!
+//! `PLEXUS_SHOTS` names a folder for pictures of it.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::time::Instant;
+
+use common::agents::{self, FakeModel};
+use common::browser::Browser;
+use common::gateway::{Gateway, PATIENCE, exe};
+use serde_json::{Value, json};
+
+const DESK: (u32, u32) = (1440, 900);
+const PHONE: (u32, u32) = (390, 844);
+/// Lines of the push service's that wait to be read.
+const LINES: usize = 1024;
+
+/// Whether somebody looks at a page is the window manager's word; here it is the story's: `look(true)`.
+const LOOKING: &str = "
+    let looking = true;
+    Document.prototype.hasFocus = () => looking;
+    window.look = (yes) => { looking = yes; window.dispatchEvent(new Event(yes ? 'focus' : 'blur')); };";
+
+/// The phone's push service is the story's: the browser would ask its maker's, which is not to be reached here.
+fn subscription(given: &Value) -> String {
+    format!(
+        "{LOOKING}
+        const given = {given};
+        const bytes = (text) => Uint8Array.from(atob(text.replace(/-/g, '+').replace(/_/g, '/')), (c) => c.charCodeAt(0)).buffer;
+        let subscribed = null;
+        PushManager.prototype.getSubscription = async () => subscribed;
+        PushManager.prototype.subscribe = async ({{ applicationServerKey }}) => (subscribed = {{
+            endpoint: given.endpoint,
+            options: {{ applicationServerKey: applicationServerKey.buffer ?? applicationServerKey }},
+            getKey: (name) => bytes(given.keys[name]),
+            toJSON: () => ({{ endpoint: given.endpoint, keys: given.keys }}),
+            unsubscribe: async () => {{ subscribed = null; return true; }},
+        }});"
+    )
+}
+
+/// A push service on loopback that decrypts what it is given (`tests/push-service`).
+struct PushService {
+    child: Child,
+    url: String,
+    lines: Receiver<Value>,
+}
+
+impl PushService {
+    fn start() -> Self {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/push-service/push-service.mjs");
+        let mut child = Command::new("node")
+            .arg(script)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("`node` starts; Node.js 20 or newer is needed on PATH");
+        let mut out = BufReader::new(child.stdout.take().unwrap()).lines();
+        let url = out.next().unwrap().unwrap().strip_prefix("listening ").unwrap().to_owned();
+        let (say, lines) = sync_channel(LINES);
+        std::thread::spawn(move || {
+            for line in out.map_while(Result::ok) {
+                if say.send(serde_json::from_str(&line).unwrap()).is_err() {
+                    return;
+                }
+            }
+        });
+        Self { child, url, lines }
+    }
+
+    /// The payload of the next push of this kind, decrypted.
+    fn next(&self, kind: &str) -> Value {
+        loop {
+            let line = self.lines.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("no push says {kind}"));
+            assert_eq!(line.get("problem"), None, "{line}");
+            if line["payload"]["kind"] == kind {
+                return line["payload"].clone();
+            }
+        }
+    }
+}
+
+impl Drop for PushService {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A terminal with a program in it.
+struct Terminal {
+    dir: tempfile::TempDir,
+}
+
+impl Terminal {
+    fn open(cwd: &Path, (width, height): (u16, u16), env: &[(String, String)], command: &[&str]) -> Self {
+        let terminal = Self { dir: tempfile::tempdir().unwrap() };
+        let mut tmux = terminal.tmux();
+        tmux.args(["new-session", "-d", "-s", "it", "-x", &width.to_string(), "-y", &height.to_string(), "-c"])
+            .arg(cwd);
+        for (name, value) in env {
+            tmux.arg("-e").arg(format!("{name}={value}"));
+        }
+        assert!(tmux.args(command).status().expect("tmux is needed").success());
+        terminal
+    }
+
+    fn tmux(&self) -> Command {
+        let mut command = Command::new("tmux");
+        // 256 colours at least, and a screen that stays when the program ends.
+        command.arg("-S").arg(self.dir.path().join("tmux")).args(["-f", "/dev/null"]).stderr(Stdio::null());
+        command.env("TERM", "xterm-256color").env("COLORTERM", "truecolor");
+        command
+    }
+
+    fn keys(&self, keys: &[&str]) {
+        assert!(self.tmux().args(["send-keys", "-t", "it"]).args(keys).status().unwrap().success());
+    }
+
+    fn capture(&self, more: &[&str]) -> String {
+        let out = self.tmux().args(["capture-pane", "-p", "-t", "it"]).args(more).output().unwrap();
+        String::from_utf8_lossy(&out.stdout).into_owned()
+    }
+
+    /// Waits until these words stand on the screen, however they are broken into lines.
+    async fn until(&self, words: &str) {
+        let squeeze = |text: &str| text.chars().filter(|c| !c.is_whitespace() && *c != '│').collect::<String>();
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let text = self.capture(&["-S", "-2000"]);
+            if squeeze(&text).contains(&squeeze(words)) {
+                return;
+            }
+            assert!(Instant::now() < deadline, "no {words:?} on the screen:\n{text}");
+            tokio::time::sleep(std::time::Duration::from_millis(40)).await;
+        }
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = self.tmux().arg("kill-server").status();
+    }
+}
+
+/// Pictures of the story, in the order of what happens; none if nobody wants them.
+struct Album {
+    folder: Option<PathBuf>,
+    page: u32,
+}
+
+impl Album {
+    fn next(&mut self, name: &str, end: &str) -> Option<PathBuf> {
+        let folder = self.folder.as_ref()?;
+        self.page += 1;
+        Some(folder.join(format!("{:02}-{name}.{end}", self.page)))
+    }
+
+    async fn page(&mut self, browser: &mut Browser, page: &str, name: &str) {
+        if let Some(file) = self.next(name, "png") {
+            browser.shoot(page, &file).await;
+        }
+    }
+
+    async fn terminal(&mut self, browser: &mut Browser, terminal: &Terminal, name: &str) {
+        if let Some(file) = self.next(name, "png") {
+            let capture = terminal.dir.path().join("capture");
+            std::fs::write(&capture, terminal.capture(&["-e"])).unwrap();
+            browser.act("", "draw", json!({ "pairs": [[capture, file]] })).await;
+        }
+    }
+}
+
+async fn story(killed: bool) {
+    let model = FakeModel::start();
+    let push = PushService::start();
+    let install = tokio::task::spawn_blocking(agents::install_dir).await.unwrap();
+    let work = tempfile::tempdir().unwrap();
+    let folder = work.path().join("project");
+    std::fs::create_dir(&folder).unwrap();
+    let mut browser = Browser::start().await;
+    let mut album = Album {
+        folder: std::env::var_os("PLEXUS_SHOTS")
+            .map(|shots| PathBuf::from(shots).join(if killed { "story-restart" } else { "story" })),
+        page: 0,
+    };
+
+    // A gateway runs on this machine; its web page is open on the desk.
+    let config =
+        format!("[push]\nafter = \"1s\"\ncontact = \"mailto:me@example.org\"\nservices = [\"{}\"]\n", push.url);
+    let mut gateway = Gateway::start(&config).await;
+    let (status, made) = gateway.post("/v1/codes", json!({})).await;
+    assert!(status == 200 || status == 201, "{made}");
+    let link = format!("{}/#code={}", gateway.url, made["code"].as_str().unwrap());
+    browser.open("desk", &link, DESK, json!({ "script": LOOKING })).await;
+    browser.wait("desk", "nav").await;
+
+    // The phone is let in: a code, a name, a number that both show.
+    browser.act("desk", "goto", json!({ "url": format!("{}/#/devices", gateway.url) })).await;
+    browser.click("desk", "#add").await;
+    browser.click("desk", "#make").await;
+    let code = browser.text("desk", "#code").await;
+    album.page(&mut browser, "desk", "desk-pairing").await;
+    let (status, given) = post(&format!("{}/subscriptions", push.url)).await;
+    assert_eq!(status, 201, "{given}");
+    let more =
+        json!({ "touch": true, "scheme": "dark", "permissions": ["notifications"], "script": subscription(&given) });
+    let link = format!("{}/#pair={}", gateway.url, code.trim());
+    browser.open("phone", &link, PHONE, more).await;
+    browser.fill("phone", "#name", "phone").await;
+    album.page(&mut browser, "phone", "phone-joins").await;
+    browser.click("phone", "#join").await;
+    let number = browser.text("phone", "#number").await;
+    assert_eq!(browser.text("desk", "plexus-pairing .number").await.trim(), number.trim(), "both show one number");
+    album.page(&mut browser, "phone", "phone-number").await;
+    album.page(&mut browser, "desk", "desk-number").await;
+    browser.click("desk", "#confirm").await;
+    browser.wait("phone", "nav").await;
+    let cookie = browser.act("phone", "run", json!({ "script": "document.cookie + localStorage.length" })).await;
+    assert!(!cookie.as_str().unwrap().contains("plx_"), "no script can read what proves the phone: {cookie}");
+
+    // It wants to be told.
+    browser.act("phone", "goto", json!({ "url": format!("{}/#/devices", gateway.url) })).await;
+    browser.click("phone", "plexus-notifications [data-do=on]").await;
+    browser.wait("phone", "plexus-notifications [data-do=off]").await;
+    browser.act("phone", "run", json!({ "script": "look(false)" })).await;
+
+    // Gemini is started in a terminal, and looked at in another.
+    let setup = agents::gemini(&install, work.path(), model.port());
+    let mut env = setup.env.clone();
+    let path = std::env::var("PATH").unwrap();
+    env.push(("PATH".into(), format!("{}:{path}", install.join("node_modules/.bin").display())));
+    env.push(("PLEXUS_HOME".into(), gateway.home.display().to_string()));
+    let run = Terminal::open(&folder, (100, 30), &env, &[exe(), "run", "gemini"]);
+    run.until("watch it elsewhere").await;
+    let (_, sessions) = gateway.get("/v1/sessions").await;
+    let session = sessions["sessions"][0]["session_id"].as_str().unwrap().to_owned();
+    let attach = Terminal::open(&folder, (100, 30), &env, &[exe(), "attach", &session]);
+    attach.until("gemini").await;
+    browser.act("desk", "goto", json!({ "url": format!("{}/#/s/{session}", gateway.url) })).await;
+    browser.wait("desk", "plexus-session").await;
+
+    // A command is asked for; nobody looks at the desk.
+    browser.act("desk", "run", json!({ "script": "look(false)" })).await;
+    run.keys(&["-l", "FAKE:shell touch hello.txt"]);
+    run.until("FAKE:shell touch hello.txt").await;
+    run.keys(&["Enter"]);
+    browser.wait("desk", "plexus-card[data-status=open], plexus-card").await;
+    run.until("touch hello.txt").await;
+    attach.until("touch hello.txt").await;
+    let payload = push.next("request");
+    let (_, open) = gateway.get("/v1/requests?state=open").await;
+    let request = open["requests"][0]["request_id"].as_str().unwrap().to_owned();
+    assert_eq!((&payload["request_id"], &payload["session_id"]), (&json!(request), &json!(session)), "{payload}");
+    assert!(payload["body"].as_str().unwrap().contains("touch hello.txt"), "{payload}");
+    browser.act("phone", "push", json!({ "data": payload.to_string() })).await;
+    let mut shown = Value::Null;
+    for _ in 0..200 {
+        shown = browser.act("phone", "notifications", json!({})).await;
+        if shown.as_array().is_some_and(|all| !all.is_empty()) {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    assert_eq!(shown[0]["tag"], format!("request:{request}"), "{shown}");
+    album.page(&mut browser, "desk", "desk-asked").await;
+    album.terminal(&mut browser, &run, "terminal-asked").await;
+    album.terminal(&mut browser, &attach, "attach-asked").await;
+
+    if killed {
+        // The agent lives on in its holder, and every screen comes back by itself.
+        gateway.kill();
+        attach.until("reconnect").await;
+        album.terminal(&mut browser, &attach, "attach-without-gateway").await;
+        album.page(&mut browser, "desk", "desk-without-gateway").await;
+        gateway.again().await;
+    }
+
+    // The notification opens the card; a thumb allows it.
+    browser.act("phone", "run", json!({ "script": "look(true)" })).await;
+    browser.act("phone", "goto", json!({ "url": format!("{}/#/r/{request}", gateway.url) })).await;
+    let allow = "plexus-card [data-action=\"allow_once\"], plexus-card button[data-sense=allow] >> text=Allow once";
+    browser.wait("phone", "plexus-card button:has-text(\"Allow once\")").await;
+    let _ = allow;
+    album.page(&mut browser, "phone", "phone-card").await;
+    for _ in 0..20 {
+        // A card that has only just appeared takes no answer.
+        let _ = browser.attempt("phone", "tap", json!({ "on": "plexus-card button:has-text(\"Allow once\")" })).await;
+        let (_, now) = gateway.get(&format!("/v1/requests/{request}")).await;
+        if now["state"] == "answered" {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(250)).await;
+    }
+
+    // Everybody learns who did, and the run completes.
+    let (_, answered) = gateway.get(&format!("/v1/requests/{request}")).await;
+    assert_eq!(
+        (&answered["state"], &answered["receipt"]["resolved_by"]["name"]),
+        (&json!("answered"), &json!("phone"))
+    );
+    browser.wait("phone", "plexus-card:has-text(\"Allowed\")").await;
+    browser.act("desk", "until", json!({ "script": by_phone("desk") })).await;
+    run.until("allowed by phone").await;
+    attach.until("llowed by phone").await;
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let (_, now) = gateway.get(&format!("/v1/sessions/{session}")).await;
+        if now["state"] == "idle" {
+            break;
+        }
+        assert!(Instant::now() < deadline, "the run does not end: {now}");
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    assert!(folder.join("hello.txt").is_file(), "the command ran");
+    run.until("done").await;
+    album.page(&mut browser, "phone", "phone-allowed").await;
+    album.page(&mut browser, "desk", "desk-allowed").await;
+    album.terminal(&mut browser, &run, "terminal-allowed").await;
+    album.terminal(&mut browser, &attach, "attach-allowed").await;
+    let events = gateway.events(&session).await;
+    common::gateway::assert_whole(&events);
+    let ended = events.iter().filter(|event| event["kind"] == "run_ended").count();
+    assert_eq!(ended, 1, "one run, once");
+    if !killed {
+        // What was cut off while the gateway was away is an error on the console, and ours.
+        browser.content("desk").await;
+        browser.content("phone").await;
+    }
+}
+
+/// A script that is true once the page says who allowed it.
+fn by_phone(_page: &str) -> String {
+    "(() => { const all = (root) => [...root.querySelectorAll('*')].flatMap((el) => [el, ...(el.shadowRoot ? all(el.shadowRoot) : [])]); \
+      return all(document).some((el) => el.children.length === 0 && /phone/.test(el.textContent ?? '') && /llowed/.test((el.parentElement ?? el).textContent ?? '')); })()"
+        .to_owned()
+}
+
+async fn post(url: &str) -> (u16, Value) {
+    let response = reqwest::Client::builder().no_proxy().build().unwrap().post(url).send().await.unwrap();
+    (response.status().as_u16(), response.json().await.unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_phone_allows_what_gemini_asks_in_a_terminal() {
+    story(false).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_phone_allows_it_though_the_gateway_was_killed_in_between() {
+    story(true).await;
+}
