@@ -31,7 +31,8 @@ use tokio::sync::watch;
 
 pub use error::Problem;
 pub use guard::{BodyRule, Call, Gate, GateLimits, Hosts, Policy, Route};
-pub use listen::{ConnHandle, FlushWatch, Held, Limits, MAX_CONNECTIONS, Socket, Upgrade, serve, take_over};
+pub use listen::tls::{Tls, TlsError, TlsLimits, serve_tls};
+pub use listen::{ConnHandle, FlushWatch, Held, Limits, MAX_CONNECTIONS, Socket, Stream, Upgrade, serve, take_over};
 
 use crate::auth::Auth;
 use crate::model::{Epoch, RuntimeId, RuntimeSpec, Timestamp};
