@@ -12,6 +12,7 @@ mod http;
 pub mod listen;
 mod mirror;
 mod openapi;
+pub mod outside;
 mod peer;
 mod remote;
 pub mod routes;
@@ -33,6 +34,7 @@ pub use error::Problem;
 pub use guard::{BodyRule, Call, Gate, GateLimits, Hosts, Policy, Route};
 pub use listen::tls::{Tls, TlsError, TlsLimits, serve_tls};
 pub use listen::{ConnHandle, FlushWatch, Held, Limits, MAX_CONNECTIONS, Socket, Stream, Upgrade, serve, take_over};
+pub use outside::{Authority, Network, Outside, Proxies};
 
 use crate::auth::Auth;
 use crate::model::{Epoch, RuntimeId, RuntimeSpec, Timestamp};
@@ -68,6 +70,10 @@ pub struct AppState {
     pub epoch: Epoch,
     /// The names under which the gateway may be called.
     pub hosts: Arc<Hosts>,
+    /// The origin by which other devices reach the gateway (`https://plexus.example`), if they can: links begin with it.
+    pub public_url: Option<String>,
+    /// Proxies, and the private CA.
+    pub outside: Arc<Outside>,
     /// When the gateway started.
     pub started_at: Timestamp,
     /// The gateway's version.
@@ -84,8 +90,13 @@ pub struct AppState {
 
 /// The whole front door as a service, for [`serve`].
 pub fn app(state: AppState) -> axum::Router {
-    let gate =
-        Gate { auth: state.auth.clone(), hosts: Arc::clone(&state.hosts), neighbours: None, limits: state.limits };
+    let gate = Gate {
+        auth: state.auth.clone(),
+        hosts: Arc::clone(&state.hosts),
+        outside: Arc::clone(&state.outside),
+        neighbours: None,
+        limits: state.limits,
+    };
     routes::build(&gate, routes::table(), &state)
 }
 
@@ -119,6 +130,7 @@ pub fn port_app(state: AppState, port: &Port) -> axum::Router {
     let gate = Gate {
         auth: state.auth.clone(),
         hosts: Arc::new(Hosts::new(&[port.address], &[])),
+        outside: Arc::clone(&state.outside),
         neighbours: port.neighbours.then(|| port.runtime.clone()),
         limits: state.limits,
     };

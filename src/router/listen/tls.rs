@@ -134,7 +134,8 @@ impl Tls {
     pub fn names(&self) -> Vec<String> {
         let current = self.served.current.load();
         let first = current.cert.first().map(|cert| webpki::EndEntityCert::try_from(cert));
-        let names = first.and_then(Result::ok).map(|cert| cert.valid_dns_names().map(str::to_owned).collect::<Vec<_>>());
+        let names =
+            first.and_then(Result::ok).map(|cert| cert.valid_dns_names().map(str::to_owned).collect::<Vec<_>>());
         names.unwrap_or_default().into_iter().filter(|name| !name.contains('*')).collect()
     }
 
