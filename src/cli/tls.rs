@@ -157,7 +157,7 @@ fn constraints(names: &[String]) -> NameConstraints {
             None => GeneralSubtree::DnsName(name.clone()),
         })
         .collect();
-    let mut excluded_subtrees = vec![GeneralSubtree::Rfc822Name(String::new())];
+    let mut excluded_subtrees = Vec::new();
     if names.iter().all(|name| address(name).is_some()) {
         excluded_subtrees.push(GeneralSubtree::DnsName(String::new()));
     }

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
 use crate::model::{Kind, Origin, RunId, RuntimeId, SessionId, Timestamp};

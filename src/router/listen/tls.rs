@@ -133,7 +133,7 @@ impl Tls {
     /// The names that the certificate has, wildcards and addresses left out.
     pub fn names(&self) -> Vec<String> {
         let current = self.served.current.load();
-        let first = current.cert.first().map(|cert| webpki::EndEntityCert::try_from(cert));
+        let first = current.cert.first().map(webpki::EndEntityCert::try_from);
         let names =
             first.and_then(Result::ok).map(|cert| cert.valid_dns_names().map(str::to_owned).collect::<Vec<_>>());
         names.unwrap_or_default().into_iter().filter(|name| !name.contains('*')).collect()
@@ -160,7 +160,7 @@ impl Tls {
                         tracing::error!(%error, "the changed certificate cannot be used; new connections get the one before it");
                     }
                 }
-                loaded = now.clone();
+                loaded = now;
             }
             seen = Some(now);
         }
