@@ -6,3 +6,4 @@ pub mod agents;
 pub mod cast;
 pub mod front;
 pub mod gateway;
+pub mod secure;
