@@ -18,6 +18,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::dialects;
 use crate::model::{Connect, RestartPolicy, RuntimeId, RuntimeSpec};
+use crate::router::Network;
 use crate::runtimes::presets;
 
 /// Where the gateway listens if nothing else is said.
@@ -44,6 +45,12 @@ pub struct Config {
     pub listen: SocketAddr,
     /// `Host` values allowed besides the address itself: the names that a TLS proxy in front is reached by.
     pub public_hosts: Vec<String>,
+    /// The origin by which other devices reach the gateway, without a slash at its end.
+    pub public_url: Option<String>,
+    /// Proxies whose `X-Forwarded-For` counts.
+    pub trusted_proxies: Vec<Network>,
+    /// The listener for other machines.
+    pub tls: Option<Tls>,
     /// What a crash may take.
     pub durability: Durability,
     /// What is kept how long.
@@ -54,6 +61,15 @@ pub struct Config {
     pub line_max: usize,
     /// Runtimes to start with the gateway.
     pub runtimes: Vec<RuntimeConfig>,
+}
+
+/// A listener that speaks TLS, for other machines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tls {
+    /// The address to listen on. Port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// The certificate with its chain, and its key; `None`: what `plexus tls init` made.
+    pub files: Option<(PathBuf, PathBuf)>,
 }
 
 /// What a crash may take. Answers to requests are always synced to the disk.
@@ -106,6 +122,9 @@ impl Default for Config {
         Self {
             listen: LISTEN,
             public_hosts: Vec::new(),
+            public_url: None,
+            trusted_proxies: Vec::new(),
+            tls: None,
             durability: Durability::Process,
             retention: Retention { max_age_days: Some(MAX_AGE_DAYS), max_bytes: Some(MAX_BYTES) },
             expire_after: None,
@@ -256,8 +275,8 @@ pub fn parse_listen(text: &str) -> Result<SocketAddr, String> {
     match addr {
         Ok(addr) if addr.ip().is_loopback() => Ok(addr),
         Ok(addr) => Err(format!(
-            "{} is reachable from other machines, which needs TLS, which this version does not serve: keep 127.0.0.1 and \
-             put a TLS proxy in front (public_hosts)",
+            "{} is reachable from other machines, which needs TLS: keep 127.0.0.1 here, run `plexus tls init`, and set \
+             listen in [tls]; or put a TLS proxy in front (public_url)",
             addr.ip()
         )),
         Err(_) => Err(format!("\"{text}\" is no address and port: write \"{LISTEN}\"")),
@@ -282,6 +301,22 @@ fn read(root: &mut Fields<'_, '_>, around: &Surroundings) -> Config {
             let fix = "write the bare name, with its port unless it is the usual one: \"plexus.example.org\"";
             root.problem(span, "public_hosts", format!("\"{host}\" is no host: {fix}"));
         }
+    }
+    if let Some((span, text)) = root.text("public_url", "\"https://plexus.example.org\"") {
+        match parse_public_url(&text) {
+            Ok(url) => config.public_url = Some(url),
+            Err(message) => root.problem(span, "public_url", message),
+        }
+    }
+    for (span, text) in root.texts("trusted_proxies", "[\"127.0.0.1\"]").unwrap_or_default() {
+        match text.parse() {
+            Ok(network) => config.trusted_proxies.push(network),
+            Err(fix) => root.problem(span, "trusted_proxies", format!("\"{text}\" is no proxy's address: {fix}")),
+        }
+    }
+    if let Some(mut tls) = root.table("tls") {
+        config.tls = read_tls(&mut tls, config.listen, around);
+        tls.finish();
     }
     if let Some(mut log) = root.table("log") {
         let words = [("process", Durability::Process), ("power", Durability::Power)];
@@ -318,6 +353,9 @@ fn read(root: &mut Fields<'_, '_>, around: &Surroundings) -> Config {
     }
     let mut ids: BTreeMap<RuntimeId, usize> = BTreeMap::new();
     let mut taken = BTreeMap::from([(config.listen.port(), "the gateway's own (listen)".to_owned())]);
+    if let Some(tls) = &config.tls {
+        taken.insert(tls.listen.port(), "the gateway's own (tls.listen)".into());
+    }
     for mut fields in root.tables("runtime") {
         let read = read_runtime(&mut fields, around);
         let ports = read_ports(&mut fields, &mut taken);
@@ -338,6 +376,68 @@ fn read(root: &mut Fields<'_, '_>, around: &Surroundings) -> Config {
         fields.finish();
     }
     config
+}
+
+/// Reads an origin: `https://plexus.example.org`, `https://box.local:7443`.
+fn parse_public_url(text: &str) -> Result<String, String> {
+    let text = text.trim_end_matches('/').to_ascii_lowercase();
+    let fix = "write scheme, name and port alone: \"https://plexus.example.org\"";
+    let Some((scheme, authority)) = text.split_once("://") else {
+        return Err(format!("\"{text}\" is no origin: {fix}"));
+    };
+    let named = authority.parse::<http::uri::Authority>().ok();
+    let Some(named) = named.filter(|name| !name.as_str().contains('@') && !name.host().is_empty()) else {
+        return Err(format!("\"{text}\" is no origin: {fix}"));
+    };
+    let here = ["localhost", "127.0.0.1", "[::1]"].contains(&named.host());
+    match scheme {
+        "https" => {}
+        "http" if here => {}
+        "http" => return Err("other machines may only come by https: see docs/remote.md".into()),
+        _ => return Err(format!("\"{scheme}\" is no scheme of ours: {fix}")),
+    }
+    // As browsers write it.
+    let default = if scheme == "https" { ":443" } else { ":80" };
+    Ok(text.strip_suffix(default).unwrap_or(&text).to_owned())
+}
+
+fn read_tls(fields: &mut Fields<'_, '_>, plain: SocketAddr, around: &Surroundings) -> Option<Tls> {
+    let listen = fields.text("listen", "\"0.0.0.0:7443\"");
+    let (cert, key) = (fields.text("cert", "\"/path/to/fullchain.pem\""), fields.text("key", "\"/path/to/key.pem\""));
+    match (&cert, &key) {
+        (Some((span, _)), None) => fields.problem(span.clone(), "cert", "has no key with it: add key = \"...\"".into()),
+        (None, Some((span, _))) => {
+            fields.problem(span.clone(), "key", "has no certificate with it: add cert = \"...\"".into());
+        }
+        (Some((span, _)), _) if listen.is_none() && !fields.has("listen") => {
+            fields.problem(span.clone(), "cert", "is served nowhere: add listen = \"0.0.0.0:7443\"".into());
+        }
+        _ => {}
+    }
+    let (span, text) = listen?;
+    let address = match text.parse::<SocketAddr>() {
+        Ok(address) if address == plain && address.port() != 0 => {
+            let message = format!("{address} is the plain listener already: give TLS a port of its own");
+            fields.problem(span, "listen", message);
+            return None;
+        }
+        Ok(address) => address,
+        Err(_) => {
+            let fix = "write \"0.0.0.0:7443\" for all of IPv4, \"[::]:7443\" for everything";
+            fields.problem(span, "listen", format!("\"{text}\" is no address and port: {fix}"));
+            return None;
+        }
+    };
+    let file = |(_, text): (Range<usize>, String)| folder(&text, around);
+    Some(Tls { listen: address, files: cert.map(file).zip(key.map(file)) })
+}
+
+/// A path of the configuration: `~/` is the home, and what is relative starts where the gateway was started.
+fn folder(text: &str, around: &Surroundings) -> PathBuf {
+    match text.strip_prefix("~/").or((text == "~").then_some("")) {
+        Some(rest) => around.var("HOME").map_or_else(|| around.cwd.join(text), |home| Path::new(&home).join(rest)),
+        None => around.cwd.join(text),
+    }
 }
 
 /// Reads one `[[runtime]]`. Every key is asked for, whatever is wrong with another, so that all problems are told.
@@ -447,13 +547,7 @@ fn read_runtime(fields: &mut Fields<'_, '_>, around: &Surroundings) -> Option<(R
             spec.connect = Connect::Command(words);
         }
     }
-    let folder = match &cwd {
-        Some((_, text)) => match text.strip_prefix("~/").or((text == "~").then_some("")) {
-            Some(rest) => around.var("HOME").map_or_else(|| around.cwd.join(text), |home| Path::new(&home).join(rest)),
-            None => around.cwd.join(text),
-        },
-        None => around.cwd.clone(),
-    };
+    let folder = cwd.as_ref().map_or_else(|| around.cwd.clone(), |(_, text)| folder(text, around));
     if let Some((span, text)) = cwd.filter(|_| !folder.is_dir()) {
         fields.problem(span, "cwd", format!("\"{text}\" is no folder: make it, or name another"));
     }

@@ -29,7 +29,7 @@ use tokio::sync::watch;
 use crate::auth::{Admin, Auth, AuthError, Grant, Target};
 use crate::config::Config;
 use crate::model::{Connect, Origin, RuntimeId, RuntimeState, SessionId, Timestamp};
-use crate::router::{AppState, Hosts, Presets, Wish};
+use crate::router::{AppState, Authority, Hosts, Outside, Presets, Proxies, Tls, TlsError, Wish};
 use crate::runtimes::Runtimes;
 use crate::sessions::{Directory, Entry, Log, OpenSession, Refusal, Retention, Rows, Rules};
 use crate::store::{Durability, SqliteStore, StoreError};
@@ -39,6 +39,11 @@ pub const GATEWAY_FILE: &str = "gateway.json";
 
 /// The folder in the state's folder where the holders of runtimes are found.
 pub const HOLDERS: &str = "holders";
+
+/// The folder in the state's folder where `plexus tls init` keeps the private CA and the certificate.
+pub const TLS_FOLDER: &str = "tls";
+/// The certificate in [`TLS_FOLDER`], and its key.
+pub const TLS_FILES: [&str; 2] = ["server.crt", "server.key"];
 
 /// How long the gateway takes to stop at most: runtimes are killed, connections cut by then.
 pub const STOP_DEADLINE: Duration = Duration::from_secs(12);
@@ -69,6 +74,12 @@ pub struct Running {
     pub started_at: Timestamp,
     /// Its version.
     pub version: String,
+    /// Where it serves by TLS.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<SocketAddr>,
+    /// The origin by which other devices reach it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub public_url: Option<String>,
     /// The ports of runtimes that are served as a Gemini UI is, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub ports: BTreeMap<RuntimeId, RuntimePorts>,
@@ -115,6 +126,17 @@ pub enum StartError {
         /// Why.
         error: io::Error,
     },
+    /// The address for TLS cannot be listened on.
+    #[error("cannot listen on {address} for TLS: {error}; set another listen in [tls], or stop what uses it")]
+    ListenTls {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        error: io::Error,
+    },
+    /// There is no certificate to serve with.
+    #[error("TLS: {0}")]
+    Tls(#[from] TlsError),
     /// A port of a runtime's own cannot be listened on.
     #[error("cannot listen on {address} for the runtime {runtime}: {error}; set another {key}, or stop what uses it")]
     Port {
@@ -142,6 +164,7 @@ pub struct Gateway {
     state: AppState,
     runtimes: Arc<Runtimes>,
     listener: TcpListener,
+    secure: Option<(TcpListener, Tls)>,
     ports: Vec<(router::Port, TcpListener)>,
     running: Running,
     home: PathBuf,
@@ -172,6 +195,8 @@ impl Gateway {
         let listener = listen(config.listen).map_err(cannot)?;
         let address = listener.local_addr().map_err(cannot)?;
         let ports = ports(&config)?;
+        let Reached { secure, hosts, public_url } = reached(&config, &home)?;
+        let tls = secure.as_ref().and_then(|(listener, _)| listener.local_addr().ok());
 
         let runtimes = Arc::new(Runtimes::new(runtimes::Settings {
             line_max: config.line_max,
@@ -185,9 +210,13 @@ impl Gateway {
         let (stop, stopping) = watch::channel(false);
         let state = AppState {
             epoch: log.epoch().clone(),
-            hosts: Arc::new(Hosts::new(&[address], &config.public_hosts)),
+            hosts: Arc::new(Hosts::new(&[address], &hosts)),
             url: format!("http://{address}"),
-            public_url: None,
+            public_url: public_url.clone(),
+            outside: Arc::new(Outside {
+                proxies: Proxies::new(config.trusted_proxies),
+                ca: Some(home.join(TLS_FOLDER)),
+            }),
             presets: presets(exe),
             started_at: SystemTime::now().into(),
             version: env!("CARGO_PKG_VERSION"),
@@ -205,6 +234,8 @@ impl Gateway {
             pid: std::process::id(),
             started_at: state.started_at,
             version: state.version.into(),
+            tls,
+            public_url,
             ports: named(&ports),
         };
         write_private(&home.join(GATEWAY_FILE), &serde_json::to_vec_pretty(&running).unwrap_or_default())?;
@@ -216,12 +247,17 @@ impl Gateway {
             max_age_ms: config.retention.max_age_days.map(|days| days.saturating_mul(86_400_000)),
             max_bytes: config.retention.max_bytes,
         };
-        Ok(Self { state, runtimes, listener, ports, running, home, retention, stop, code })
+        Ok(Self { state, runtimes, listener, secure, ports, running, home, retention, stop, code })
     }
 
     /// Where it serves.
     pub fn url(&self) -> String {
         self.running.url.clone()
+    }
+
+    /// The origin by which other devices reach it, if they can.
+    pub fn public_url(&self) -> Option<String> {
+        self.running.public_url.clone()
     }
 
     /// A one-time code that signs a browser in: `URL/#code=CODE`, good for two minutes.
@@ -236,6 +272,12 @@ impl Gateway {
         let serve =
             |listener, app, limits| tokio::spawn(router::serve(vec![listener], app, limits, self.state.stop.clone()));
         let mut serving = vec![serve(self.listener, router::app(self.state.clone()), router::Limits::default())];
+        if let Some((listener, tls)) = self.secure {
+            let (app, outside) = (router::app(self.state.clone()), Arc::clone(&self.state.outside));
+            let trusted = move |address| outside.proxies.trusts(address);
+            let limits = router::TlsLimits::default();
+            serving.push(tokio::spawn(router::serve_tls(listener, tls, app, limits, trusted, self.state.stop.clone())));
+        }
         for (port, listener) in self.ports {
             let limits = router::Limits { connections: PORT_CONNECTIONS, ..router::Limits::default() };
             serving.push(serve(listener, router::port_app(self.state.clone(), &port), limits));
@@ -379,6 +421,43 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
     socket.listen(BACKLOG)
+}
+
+/// How other machines reach the gateway.
+struct Reached {
+    /// The listener for TLS, with its certificate.
+    secure: Option<(TcpListener, Tls)>,
+    /// Names and origins beside the loopback ones.
+    hosts: Vec<String>,
+    /// The origin that links begin with.
+    public_url: Option<String>,
+}
+
+/// Binds the listener for TLS, and says which names are ours: those in the configuration, and those of our certificate.
+fn reached(config: &Config, home: &Path) -> Result<Reached, StartError> {
+    let mut hosts = config.public_hosts.clone();
+    hosts.extend(config.public_hosts.iter().map(|name| format!("https://{name}")));
+    hosts.extend(config.public_url.clone());
+    let Some(wanted) = &config.tls else {
+        return Ok(Reached { secure: None, hosts, public_url: config.public_url.clone() });
+    };
+    let folder = home.join(TLS_FOLDER);
+    let own = wanted.files.is_none().then(|| TLS_FILES.map(|file| folder.join(file)).into());
+    let (cert, key) = wanted.files.clone().or(own).unwrap_or_default();
+    let tls = Tls::open(&cert, &key)?;
+    let authority = wanted.files.is_none().then(|| Authority::read(&folder)).flatten();
+    let names = authority.map_or_else(|| tls.names(), |authority| authority.names);
+    let cannot = |error| StartError::ListenTls { address: wanted.listen, error };
+    let listener = listen(wanted.listen).map_err(cannot)?;
+    let address = listener.local_addr().map_err(cannot)?;
+    let origins = Authority::origins(&names, address.port());
+    if origins.is_empty() && config.public_url.is_none() {
+        tracing::warn!(cert = %cert.display(), "no name of the certificate can be told: set public_url, or nobody is let in");
+    }
+    tracing::info!(%address, names = names.join(", "), "serving by TLS");
+    let public_url = config.public_url.clone().or_else(|| origins.first().cloned());
+    hosts.extend(origins);
+    Ok(Reached { secure: Some((listener, tls)), hosts, public_url })
 }
 
 /// Binds the ports of the runtimes' own: beside the gateway's, which is loopback.

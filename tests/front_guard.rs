@@ -14,8 +14,10 @@ use serde_json::{Value, json};
 const METHODS: [&str; 9] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "QUERY"];
 
 /// What stands open, by design. A route that is to join it is added here, on purpose.
-const PUBLIC: [&str; 7] = [
+const PUBLIC: [&str; 9] = [
     "GET /asyncapi.json",
+    "GET /ca.crt",
+    "GET /ca.mobileconfig",
     "GET /healthz",
     "GET /openapi.json",
     "GET /readyz",

@@ -50,6 +50,9 @@ pub(crate) enum Command {
     Bridge(super::bridge::Bridge),
     /// Stop a runtime
     Stop(Stop),
+    /// A certificate of your own, so that a phone can reach the gateway
+    #[command(subcommand)]
+    Tls(Tls),
     /// What works, what does not, and the fix
     Doctor(Doctor),
     /// Built-in agents
@@ -71,6 +74,24 @@ pub(crate) enum Command {
         #[arg(last = true, required = true, value_name = "CMD")]
         cmd: Vec<OsString>,
     },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Tls {
+    /// Make a private CA, which can sign for this machine's names alone, and a certificate
+    Init(TlsInit),
+    /// Make a new certificate with the CA that is there
+    Renew,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TlsInit {
+    /// A name or an address that phones use; several times for several [default: this machine's]
+    #[arg(long, value_name = "NAME|IP")]
+    pub(crate) name: Vec<String>,
+    /// Make a new CA though there is one
+    #[arg(long)]
+    pub(crate) force: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -360,6 +381,9 @@ mod tests {
             "devices rename d_1 kitchen",
             "devices revoke phone",
             "stop demo",
+            "tls init",
+            "tls init --name box.local --name 192.168.1.5 --force",
+            "tls renew",
             "doctor --json",
             "doctor --start -c x.toml",
             "bridge codelia",
@@ -404,6 +428,9 @@ mod tests {
             "hold --socket /s -- sh",
             "agent",
             "ls extra",
+            "tls",
+            "tls init box.local",
+            "tls renew --name x",
         ];
         for line in wrong {
             let words = std::iter::once("plexus").chain(line.split(' ').filter(|word| !word.is_empty()));

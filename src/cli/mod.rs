@@ -21,6 +21,7 @@ mod serve;
 mod stream;
 mod talk;
 mod term;
+mod tls;
 mod view;
 
 use args::{Agent, Cli, Command};
@@ -115,6 +116,7 @@ fn start(command: Command) -> Outcome {
             Command::Devices(args) => pair::devices(args).await,
             Command::Bridge(args) => bridge::bridge(args).await,
             Command::Stop(args) => commands::stop(args).await,
+            Command::Tls(args) => tls::tls(args),
             Command::Doctor(args) => doctor::doctor(args).await,
             // Handled before there was a runtime.
             Command::Agent(_) | Command::Hold { .. } => Ok(0),

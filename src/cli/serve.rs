@@ -11,7 +11,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::args::Serve;
 use super::home::Home;
 use super::term::Paint;
-use super::{BAD_CONFIG, FAILURE, Failure, Outcome, commands};
+use super::{BAD_CONFIG, FAILURE, Failure, Outcome, commands, tls};
 
 /// The configuration's name in the state folder, used when none is given.
 pub(crate) const CONFIG_FILE: &str = "plexus.toml";
@@ -65,6 +65,7 @@ pub(crate) async fn serve(args: Serve) -> Outcome {
             config::parse_listen(listen).map_err(|why| Failure::new(BAD_CONFIG, format!("--listen: {why}")))?;
     }
     let runtimes: Vec<String> = config.runtimes.iter().map(|runtime| runtime.spec.id.to_string()).collect();
+    let served_own = config.tls.as_ref().is_some_and(|tls| tls.files.is_none());
     let gateway = match Gateway::start(config, home.dir().to_owned(), exe).await {
         Ok(gateway) => gateway,
         Err(why @ StartError::AlreadyRunning { .. }) => {
@@ -75,7 +76,10 @@ pub(crate) async fn serve(args: Serve) -> Outcome {
         Err(why) => return Err(Failure::new(FAILURE, why.to_string()).into()),
     };
     let url = format!("{}/#code={}", gateway.url().trim_end_matches('/'), gateway.admin_code());
-    banner(&url, &gateway.url(), file.as_deref(), &home, &runtimes)?;
+    banner(&url, &gateway, file.as_deref(), &home, &runtimes)?;
+    if let Some(why) = served_own.then(|| tls::ends_soon(&home)).flatten() {
+        tracing::warn!("{why}");
+    }
     if args.open && !commands::browse(&url) {
         tracing::warn!("no browser could be opened: open the printed address yourself");
     }
@@ -129,7 +133,7 @@ fn stopping() -> anyhow::Result<impl Future<Output = ()>> {
 /// The one-time code goes to stdout alone: a log must not hold it, and a log is what stdout of a detached gateway is.
 fn banner(
     url: &str,
-    base: &str,
+    gateway: &Gateway,
     config: Option<&std::path::Path>,
     home: &Home,
     runtimes: &[String],
@@ -139,12 +143,16 @@ fn banner(
     let to_file = rustix::fs::fstat(std::io::stdout())
         .is_ok_and(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::RegularFile);
     if to_file && !std::io::stdout().is_terminal() {
+        let base = gateway.url();
         writeln!(out, "plexus {} at {base} (`plexus open` signs a browser in)", env!("CARGO_PKG_VERSION"))?;
     } else {
         writeln!(out, "{} {}", paint.bold("plexus"), env!("CARGO_PKG_VERSION"))?;
         writeln!(out, "  open      {}", paint.green(url))?;
         writeln!(out, "            good once, for 2 minutes; `plexus open` makes another")?;
         writeln!(out, "  phone     `plexus pair` in another terminal lets one in")?;
+    }
+    if let Some(url) = gateway.public_url() {
+        writeln!(out, "  elsewhere {url}/")?;
     }
     writeln!(out, "  state     {}", home.dir().display())?;
     if let Some(config) = config {

@@ -54,7 +54,8 @@ fn the_documented_file_has_every_key_and_no_other() {
         let (_, list) = error.split_once("known here: ").unwrap();
         list.lines().next().unwrap().split(", ").map(str::to_owned).collect::<Vec<_>>()
     };
-    let tables = ["", "[log]\n", "[retention]\n", "[requests]\n", "[limits]\n", "[[runtime]]\npreset = \"demo\"\n"];
+    let tables =
+        ["", "[tls]\n", "[log]\n", "[retention]\n", "[requests]\n", "[limits]\n", "[[runtime]]\npreset = \"demo\"\n"];
     for key in tables.iter().flat_map(|table| known(&format!("{table}quite_unknown = 1\n"))) {
         let there = |line: &&str| {
             line.starts_with(&format!("{key} = ")) || *line == format!("[{key}]") || *line == format!("[[{key}]]")
@@ -77,6 +78,9 @@ fn every_option_is_read() {
         r#"
         listen = "[::1]:0"
         public_hosts = ["Plexus.example.org", "x.example:8443"]
+        public_url = "https://Plexus.example.org:443/"
+        trusted_proxies = ["127.0.0.1", "10.0.0.0/8"]
+        tls = { listen = "0.0.0.0:7443", cert = "~/c.pem", key = "k.pem" }
         log.durability = "power"
         retention = { max_age_days = 0, max_bytes = 1_000 }
         requests.expire_after = "2h"
@@ -114,6 +118,10 @@ fn every_option_is_read() {
     .unwrap();
     assert_eq!(config.listen.to_string(), "[::1]:0");
     assert_eq!(config.public_hosts, ["plexus.example.org", "x.example:8443"]);
+    assert_eq!(config.public_url.as_deref(), Some("https://plexus.example.org"));
+    assert_eq!(config.trusted_proxies, ["127.0.0.1".parse().unwrap(), "10.0.0.0/8".parse().unwrap()]);
+    let tls = Tls { listen: "0.0.0.0:7443".parse().unwrap(), files: Some(("/c.pem".into(), "/k.pem".into())) };
+    assert_eq!(config.tls, Some(tls));
     assert_eq!(config.durability, Durability::Power);
     assert_eq!(config.retention, Retention { max_age_days: None, max_bytes: Some(1000) });
     assert_eq!(config.expire_after, Some(Duration::from_secs(7200)));
@@ -149,15 +157,16 @@ fn every_mistake_is_told_with_its_place_and_fix() {
         ("lisen = \"x\"", "p.toml:1:1: lisen: unknown key; did you mean listen?"),
         (
             "\n  zzz = 1",
-            "p.toml:2:3: zzz: unknown key; known here: listen, public_hosts, log, retention, requests, limits, runtime",
+            "p.toml:2:3: zzz: unknown key; known here: listen, public_hosts, public_url, \
+             trusted_proxies, tls, log, retention, requests, limits, runtime",
         ),
         ("[log]\ndurabilty = \"power\"", "p.toml:2:1: log.durabilty: unknown key; did you mean durability?"),
         ("listen = 7420", "p.toml:1:10: listen: must be text, not an integer: write listen = \"127.0.0.1:7420\""),
         ("listen = \"7420\"", "p.toml:1:10: listen: \"7420\" is no address and port: write \"127.0.0.1:7420\""),
         (
             "listen = \"0.0.0.0:7420\"",
-            "p.toml:1:10: listen: 0.0.0.0 is reachable from other machines, which needs TLS, which this version does not \
-             serve: keep 127.0.0.1 and put a TLS proxy in front (public_hosts)",
+            "p.toml:1:10: listen: 0.0.0.0 is reachable from other machines, which needs TLS: keep 127.0.0.1 here, run \
+             `plexus tls init`, and set listen in [tls]; or put a TLS proxy in front (public_url)",
         ),
         (
             "public_hosts = [\"https://x/\"]",
@@ -168,6 +177,40 @@ fn every_mistake_is_told_with_its_place_and_fix() {
             "public_hosts = \"x\"",
             "p.toml:1:16: public_hosts: must be a list of texts, not a string: write public_hosts = [\"plexus.example.org\"]",
         ),
+        (
+            "public_url = \"box\"",
+            "p.toml:1:14: public_url: \"box\" is no origin: write scheme, name and port alone: \"https://plexus.example.org\"",
+        ),
+        (
+            "public_url = \"https://x/path\"",
+            "p.toml:1:14: public_url: \"https://x/path\" is no origin: write scheme, name and port alone: \"https://plexus.example.org\"",
+        ),
+        (
+            "public_url = \"http://box\"",
+            "p.toml:1:14: public_url: other machines may only come by https: see docs/remote.md",
+        ),
+        (
+            "trusted_proxies = [\"proxy\"]",
+            "p.toml:1:20: trusted_proxies: \"proxy\" is no proxy's address: write an address (\"127.0.0.1\") or a network (\"10.0.0.0/8\")",
+        ),
+        (
+            "trusted_proxies = [\"0.0.0.0/0\"]",
+            "p.toml:1:20: trusted_proxies: \"0.0.0.0/0\" is no proxy's address: that is everybody: name the proxies alone",
+        ),
+        (
+            "[tls]\nlisten = \"x\"",
+            "p.toml:2:10: tls.listen: \"x\" is no address and port: write \"0.0.0.0:7443\" for all of IPv4, \"[::]:7443\" for everything",
+        ),
+        (
+            "[tls]\nlisten = \"127.0.0.1:7420\"",
+            "p.toml:2:10: tls.listen: 127.0.0.1:7420 is the plain listener already: give TLS a port of its own",
+        ),
+        ("[tls]\nlisten = \"[::]:7443\"\ncert = \"c\"", "p.toml:3:8: tls.cert: has no key with it: add key = \"...\""),
+        (
+            "[tls]\nlisten = \"[::]:7443\"\nkey = \"c\"",
+            "p.toml:3:7: tls.key: has no certificate with it: add cert = \"...\"",
+        ),
+        ("[tls]\ncert = \"c\"\nkey = \"k\"", "p.toml:2:8: tls.cert: is served nowhere: add listen = \"0.0.0.0:7443\""),
         ("log = 1", "p.toml:1:7: log: must be a table, not an integer: write [log] on a line of its own"),
         ("[log]\ndurability = \"disk\"", "p.toml:2:14: log.durability: \"disk\" is not one of process, power"),
         ("[retention]\nmax_age_days = -1", "p.toml:2:16: retention.max_age_days: -1 is out of range: from 0 to 36500"),

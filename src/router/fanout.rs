@@ -13,10 +13,10 @@ use std::time::Duration;
 
 use bytes::{Buf, Bytes};
 use serde::Serialize;
-use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use super::Stream;
 use super::frames::{Encoder, Framing, Projection, SessionView, sse_notify, ws_notify};
 use crate::metrics::metrics;
 use crate::model::{Cursor, Event, Position};
@@ -353,7 +353,7 @@ pub enum Flow {
 /// Whoever holds one runs a task that calls [`flush`](Self::flush) with `own` set whenever [`kick`](Self::kick) tells it
 /// to, and until it gets [`Flow::Done`]; [`leave`](Self::leave) at the end takes it out of its fans.
 pub struct Conn {
-    socket: Arc<TcpStream>,
+    socket: Arc<Stream>,
     log: Log,
     framing: Framing,
     /// The label in the metrics.
@@ -424,7 +424,7 @@ pub struct Subscribe {
 
 impl Conn {
     /// A connection that follows nothing yet.
-    pub fn new(fans: &Fans, socket: Arc<TcpStream>, framing: Framing) -> Arc<Self> {
+    pub fn new(fans: &Fans, socket: Arc<Stream>, framing: Framing) -> Arc<Self> {
         let transport = match framing {
             Framing::WebSocket => "ws",
             Framing::Sse => "sse",
@@ -449,7 +449,7 @@ impl Conn {
     }
 
     /// The socket.
-    pub fn socket(&self) -> &Arc<TcpStream> {
+    pub fn socket(&self) -> &Arc<Stream> {
         &self.socket
     }
 

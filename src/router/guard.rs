@@ -31,6 +31,7 @@ use serde::de::DeserializeOwned;
 use super::cookies::{self, Shown};
 use super::error::Problem;
 use super::listen::ConnHandle;
+use super::outside::Outside;
 use super::peer;
 use crate::auth::{Auth, Caller, Denied};
 use crate::metrics::metrics;
@@ -203,6 +204,8 @@ pub struct Gate {
     pub auth: Auth,
     /// Our names.
     pub hosts: Arc<Hosts>,
+    /// Which proxies say who asked.
+    pub outside: Arc<Outside>,
     /// The runtime that processes of this user may watch without a token, where a route's policy is
     /// [`Policy::Neighbours`]. None: nobody does anything without a token.
     pub neighbours: Option<RuntimeId>,
@@ -240,7 +243,10 @@ pub(super) async fn outer(State(gate): State<Gate>, mut request: Request, next: 
         return problem.close().into_response();
     }
     let proof = prove(&gate.auth, &request);
+    let peer = connected(request.extensions());
+    let client = Client(gate.outside.proxies.client(peer, request.headers()));
     request.extensions_mut().insert(proof);
+    request.extensions_mut().insert(client);
     next.run(request).await
 }
 
@@ -325,9 +331,19 @@ fn bearer(value: &str) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then_some(token)
 }
 
-pub(super) fn peer(parts: &Parts) -> IpAddr {
+/// The other end of the connection.
+fn connected(extensions: &http::Extensions) -> IpAddr {
     let nobody = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
-    parts.extensions.get::<ConnHandle>().map_or(nobody, |handle| handle.peer.ip())
+    extensions.get::<ConnHandle>().map_or(nobody, |handle| handle.peer.ip())
+}
+
+/// Who asked, by the word of our proxies where the connection is one of theirs.
+#[derive(Clone, Copy)]
+struct Client(IpAddr);
+
+/// The address that a request came from; for counting, never a reason to trust anybody.
+pub(super) fn peer(parts: &Parts) -> IpAddr {
+    parts.extensions.get::<Client>().map_or_else(|| connected(&parts.extensions), |client| client.0)
 }
 
 /// Who it is, or why not. Nobody's credentials are worth an entry in the log.

@@ -2,7 +2,7 @@
 //!
 //! hyper's HTTP/1.1 server with limits cuts slow, silent and oversize clients, which `axum::serve` does not.
 //!
-//! **One socket, two users.** hyper reads and writes through [`Socket`], which holds the TCP stream in an [`Arc`]. Every
+//! **One socket, two users.** hyper reads and writes through [`Socket`], which holds the stream in an [`Arc`]. Every
 //! request carries a [`ConnHandle`] with the same `Arc`, so that a streaming surface can, once hyper has written the
 //! response's head, write to the socket itself: no body type, no chunk per event, no task in between.
 //!
@@ -12,6 +12,12 @@
 //!   Wait on the stream with `ready`, `readable` or `writable`: the `poll_*_ready` functions keep one waker each, and they
 //!   are hyper's.
 //! - *WebSocket*: `hyper::upgrade::on`, then [`Upgrade::from_hyper`], which gives the stream and what hyper had read ahead.
+//!
+//! **TLS** ([`tls`]) is taken off before all that: what the surfaces write to is then one end of a pair within the process.
+
+mod h2;
+mod stream;
+pub mod tls;
 
 use std::future::Future;
 use std::io;
@@ -32,6 +38,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot, watch};
 
+pub use self::stream::Stream;
 use crate::metrics::metrics;
 
 /// Connections at once; past it new ones wait in the kernel's backlog until one ends.
@@ -63,7 +70,7 @@ impl Default for Limits {
 /// The IO object that hyper holds.
 #[derive(Debug)]
 pub struct Socket {
-    stream: Arc<TcpStream>,
+    stream: Arc<Stream>,
     flushed: Arc<FlushWatch>,
     slot: Arc<Slot>,
 }
@@ -91,7 +98,7 @@ impl Drop for Slot {
 #[derive(Clone, Debug)]
 pub struct ConnHandle {
     /// The stream. Write to it only after [`take_over`], or after an upgrade.
-    pub socket: Arc<TcpStream>,
+    pub socket: Arc<Stream>,
     /// Tells when hyper has written the head of a held response.
     pub flushed: Arc<FlushWatch>,
     /// The other end. Never a reason to trust anybody.
@@ -193,7 +200,7 @@ impl Drop for HeldBody {
 ///
 /// # Errors
 /// `BrokenPipe` if the client left, or the connection broke, before that.
-pub async fn take_over(handle: &ConnHandle) -> io::Result<Arc<TcpStream>> {
+pub async fn take_over(handle: &ConnHandle) -> io::Result<Arc<Stream>> {
     match handle.flushed.until(|state| state >= READY).await {
         READY => Ok(Arc::clone(&handle.socket)),
         _ => Err(io::ErrorKind::BrokenPipe.into()),
@@ -204,7 +211,7 @@ pub async fn take_over(handle: &ConnHandle) -> io::Result<Arc<TcpStream>> {
 #[derive(Debug)]
 pub struct Upgrade {
     /// The stream, all the caller's.
-    pub socket: Arc<TcpStream>,
+    pub socket: Arc<Stream>,
     /// What hyper had read past the request's head: comes before anything read from the stream.
     pub read_ahead: Bytes,
     /// Keep it while serving.
@@ -237,7 +244,7 @@ impl Socket {
     fn poll_try<T>(
         &self,
         cx: &mut Context<'_>,
-        mut write: impl FnMut(&TcpStream) -> io::Result<T>,
+        mut write: impl FnMut(&Stream) -> io::Result<T>,
     ) -> Poll<io::Result<T>> {
         loop {
             ready!(self.stream.poll_write_ready(cx))?;
@@ -280,37 +287,49 @@ impl AsyncWrite for Socket {
     }
 }
 
-/// Serves `app` on every listener until `stop` turns true; then accepts nothing more, lets what is under way finish, and
-/// cuts what is not done after [`Limits::drain`]. Returns when all is over; if dropped, accepting ends and connections are cut.
-pub async fn serve<A>(listeners: Vec<TcpListener>, app: A, limits: Limits, stop: watch::Receiver<bool>)
-where
-    A: tower::Service<Request<Incoming>, Response = Response<Body>, Error = std::convert::Infallible>
+/// What is served: axum's router, and in tests whatever answers.
+pub trait App:
+    tower::Service<Request<Incoming>, Response = Response<Body>, Error = std::convert::Infallible, Future: Send>
+    + Clone
+    + Send
+    + 'static
+{
+}
+
+impl<A> App for A where
+    A: tower::Service<Request<Incoming>, Response = Response<Body>, Error = std::convert::Infallible, Future: Send>
         + Clone
         + Send
-        + 'static,
-    A::Future: Send,
+        + 'static
 {
+}
+
+/// Serves `app` on every listener until `stop` turns true; then accepts nothing more, lets what is under way finish, and
+/// cuts what is not done after [`Limits::drain`]. Returns when all is over; if dropped, accepting ends and connections are cut.
+pub async fn serve<A: App>(listeners: Vec<TcpListener>, app: A, limits: Limits, stop: watch::Receiver<bool>) {
     let slots = Arc::new(Semaphore::new(limits.connections));
     let mut accepting = tokio::task::JoinSet::new();
     for listener in listeners {
-        accepting.spawn(accept(listener, app.clone(), limits.clone(), Arc::clone(&slots), stop.clone()));
+        let (app, stopping, head) = (app.clone(), stop.clone(), limits.head);
+        let each = move |stream: TcpStream, peer, slot| {
+            // Only latency is lost if the system refuses.
+            let _ = stream.set_nodelay(true);
+            connection(stream.into(), peer, Arc::new(slot), app.clone(), head, stopping.clone())
+        };
+        accepting.spawn(accept(listener, limits.drain, Arc::clone(&slots), stop.clone(), each));
     }
     // Each ends by itself once told to stop; a listener that broke has said so, and the others go on.
     while accepting.join_next().await.is_some() {}
 }
 
-async fn accept<A>(
+async fn accept<F>(
     listener: TcpListener,
-    app: A,
-    limits: Limits,
+    drain: Duration,
     slots: Arc<Semaphore>,
     mut stop: watch::Receiver<bool>,
+    each: impl Fn(TcpStream, SocketAddr, Slot) -> F,
 ) where
-    A: tower::Service<Request<Incoming>, Response = Response<Body>, Error = std::convert::Infallible>
-        + Clone
-        + Send
-        + 'static,
-    A::Future: Send,
+    F: Future<Output = ()> + Send + 'static,
 {
     let mut connections = tokio::task::JoinSet::new();
     let mut pausing = false;
@@ -329,7 +348,7 @@ async fn accept<A>(
         match accepted {
             Ok((stream, peer)) => {
                 pausing = false;
-                connections.spawn(connection(stream, peer, Slot::new(permit), app.clone(), limits.head, stop.clone()));
+                connections.spawn(each(stream, peer, Slot::new(permit)));
             }
             // The connection died in the backlog; there will be others.
             Err(error) if died_early(&error) => {}
@@ -348,7 +367,7 @@ async fn accept<A>(
     }
     drop(listener);
     let finish = async { while connections.join_next().await.is_some() {} };
-    if tokio::time::timeout(limits.drain, finish).await.is_err() {
+    if tokio::time::timeout(drain, finish).await.is_err() {
         tracing::warn!(cut = connections.len(), "connections were not done in time, and are cut");
         connections.shutdown().await;
     }
@@ -366,23 +385,16 @@ fn died_early(error: &io::Error) -> bool {
     )
 }
 
-async fn connection<A>(
-    stream: TcpStream,
+/// Serves one connection of HTTP/1.1 until it ends. Both ends of a pair within the process are served as sockets are.
+async fn connection<A: App>(
+    stream: Stream,
     peer: SocketAddr,
-    slot: Slot,
+    slot: Arc<Slot>,
     app: A,
     head: Duration,
     mut stop: watch::Receiver<bool>,
-) where
-    A: tower::Service<Request<Incoming>, Response = Response<Body>, Error = std::convert::Infallible>
-        + Clone
-        + Send
-        + 'static,
-    A::Future: Send,
-{
-    // Only latency is lost if the system refuses.
-    let _ = stream.set_nodelay(true);
-    let handle = ConnHandle { socket: Arc::new(stream), flushed: Arc::default(), peer, slot: Arc::new(slot) };
+) {
+    let handle = ConnHandle { socket: Arc::new(stream), flushed: Arc::default(), peer, slot };
     let socket = Socket {
         stream: Arc::clone(&handle.socket),
         flushed: Arc::clone(&handle.flushed),

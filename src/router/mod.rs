@@ -14,6 +14,7 @@ mod http;
 pub mod listen;
 mod mirror;
 mod openapi;
+pub mod outside;
 mod peer;
 mod remote;
 pub mod routes;
@@ -34,7 +35,9 @@ use tokio::sync::watch;
 pub use cookies::CSRF_HEADER;
 pub use error::Problem;
 pub use guard::{BodyRule, Call, Gate, GateLimits, Hosts, Policy, Route};
-pub use listen::{ConnHandle, FlushWatch, Held, Limits, MAX_CONNECTIONS, Socket, Upgrade, serve, take_over};
+pub use listen::tls::{Tls, TlsError, TlsLimits, serve_tls};
+pub use listen::{ConnHandle, FlushWatch, Held, Limits, MAX_CONNECTIONS, Socket, Stream, Upgrade, serve, take_over};
+pub use outside::{Authority, Network, Outside, Proxies};
 
 use crate::auth::Auth;
 use crate::model::{Epoch, RuntimeId, RuntimeSpec, Timestamp};
@@ -72,8 +75,10 @@ pub struct AppState {
     pub hosts: Arc<Hosts>,
     /// Where the gateway serves, on this machine.
     pub url: String,
-    /// Where other machines reach it, if they do: what links to it begin with.
+    /// The origin by which other devices reach the gateway (`https://plexus.example`), if they can: links begin with it.
     pub public_url: Option<String>,
+    /// Proxies, and the private CA.
+    pub outside: Arc<Outside>,
     /// When the gateway started.
     pub started_at: Timestamp,
     /// The gateway's version.
@@ -97,8 +102,13 @@ impl AppState {
 
 /// The whole front door as a service, for [`serve`].
 pub fn app(state: AppState) -> axum::Router {
-    let gate =
-        Gate { auth: state.auth.clone(), hosts: Arc::clone(&state.hosts), neighbours: None, limits: state.limits };
+    let gate = Gate {
+        auth: state.auth.clone(),
+        hosts: Arc::clone(&state.hosts),
+        outside: Arc::clone(&state.outside),
+        neighbours: None,
+        limits: state.limits,
+    };
     routes::build(&gate, routes::table(), &state)
 }
 
@@ -132,6 +142,7 @@ pub fn port_app(state: AppState, port: &Port) -> axum::Router {
     let gate = Gate {
         auth: state.auth.clone(),
         hosts: Arc::new(Hosts::new(&[port.address], &[])),
+        outside: Arc::clone(&state.outside),
         neighbours: port.neighbours.then(|| port.runtime.clone()),
         limits: state.limits,
     };

@@ -63,7 +63,7 @@ fn shape(route: &Route<AppState>) -> Option<Shape> {
         ("DELETE", "/acp" | "/acp/{runtime_id}") => ("", "", 202, &[]),
         ("DELETE", _) => ("", "", 204, &[]),
         ("GET", super::guard::WS_PATH | "/acp" | "/acp/{runtime_id}") => ("", "", 101, &[]),
-        ("GET", "/healthz" | "/metrics" | "/openapi.json" | "/asyncapi.json") => ("", "", 200, &[]),
+        ("GET", "/healthz" | "/metrics" | "/openapi.json" | "/asyncapi.json" | "/ca.crt" | "/ca.mobileconfig") => ("", "", 200, &[]),
         _ => return None,
     };
     Some(Shape { takes, gives, status, query })
@@ -101,6 +101,8 @@ fn media(route: &Route<AppState>) -> Option<Value> {
     let text = json!({ "schema": { "type": "string" } });
     Some(match &*route.path {
         "/healthz" | "/metrics" => json!({ "text/plain": text }),
+        "/ca.crt" => json!({ "application/x-x509-ca-cert": text }),
+        "/ca.mobileconfig" => json!({ "application/x-apple-aspen-config": text }),
         "/openapi.json" | "/asyncapi.json" => json!({ "application/json": { "schema": { "type": "object" } } }),
         // What stands in its events, `asyncapi.json` describes.
         "/v1/events" | "/v1/sessions/{id}/events" => {

@@ -15,7 +15,9 @@ use http::Method;
 use tower_http::catch_panic::CatchPanicLayer;
 
 use super::guard::{self, BodyRule, Call, Gate, Policy, Route, WS_PATH};
-use super::{AppState, PortState, Problem, acp, agui, asyncapi, devices, http as api, mirror, openapi, remote, web};
+use super::{
+    AppState, PortState, Problem, acp, agui, asyncapi, devices, http as api, mirror, openapi, outside, remote, web,
+};
 use crate::model::Scope;
 
 /// Longest body of most requests, in bytes; a longer one is answered 413 before it is read.
@@ -110,6 +112,9 @@ fn make() -> Vec<Route<AppState>> {
         route(GET, "/healthz", Policy::Public, NOTHING, "Whether the gateway runs", |_, _| answer(api::healthz())),
         route(GET, "/readyz", Policy::Public, NOTHING, "Whether the log takes writes, and where it ends", |s, _| answer(api::readyz(s))),
         route(GET, "/metrics", WATCH, NOTHING, "Counters, for Prometheus", |_, c| answer(api::metrics_text(c))),
+        // What a phone has to trust; every handshake shows as much.
+        route(GET, "/ca.crt", Policy::Public, NOTHING, "The certificate of this gateway's own CA, if it has one", |s, _| answer(outside::certificate(s))),
+        route(GET, "/ca.mobileconfig", Policy::Public, NOTHING, "The same, as a profile for iOS", |s, _| answer(outside::profile(s))),
         // The same for every gateway of this version, and tools fetch it before they have a token.
         route(GET, "/openapi.json", Policy::Public, NOTHING, "This description", |s, _| answer(openapi::serve(s.version))),
         route(GET, "/asyncapi.json", Policy::Public, NOTHING, "The native WebSocket's description", |s, _| answer(asyncapi::serve(s.version))),
@@ -189,7 +194,13 @@ mod tests {
     fn gate(home: &std::path::Path) -> Gate {
         let auth = Auth::open(home, &[], std::sync::Arc::new(|_| Box::pin(std::future::ready(Ok(()))))).unwrap();
         let hosts = Hosts::new(&["127.0.0.1:1".parse().unwrap()], &[]);
-        Gate { auth, hosts: std::sync::Arc::new(hosts), neighbours: None, limits: GateLimits::default() }
+        Gate {
+            auth,
+            hosts: std::sync::Arc::new(hosts),
+            outside: Default::default(),
+            neighbours: None,
+            limits: GateLimits::default(),
+        }
     }
 
     #[tokio::test]

@@ -18,7 +18,6 @@ use http::header::{
 };
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
-use tokio::net::TcpStream;
 use tokio::time::Instant;
 use tungstenite::Message;
 use tungstenite::error::{Error as WsError, ProtocolError};
@@ -30,7 +29,7 @@ use super::error::Problem;
 use super::fanout::{Conn, Flow};
 use super::frames::{Framing, ws_ping};
 use super::guard::WS_PROTOCOL;
-use super::listen::Upgrade;
+use super::listen::{Stream, Upgrade};
 use super::rpc::Rpc;
 use crate::auth::Caller;
 use crate::metrics::metrics;
@@ -188,7 +187,7 @@ fn offers(headers: &HeaderMap) -> bool {
 
 /// The socket as tungstenite sees it: reads do not wait, writes go to a buffer.
 struct Tap<'a> {
-    socket: &'a TcpStream,
+    socket: &'a Stream,
     said: Vec<u8>,
 }
 
@@ -234,7 +233,7 @@ struct Client {
 async fn run<T: Talk>(
     state: AppState,
     caller: Caller,
-    socket: Arc<TcpStream>,
+    socket: Arc<Stream>,
     read_ahead: bytes::Bytes,
     talk: impl FnOnce(Arc<Conn>) -> T,
 ) {

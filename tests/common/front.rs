@@ -14,7 +14,7 @@ use plexus::model::{
 };
 use plexus::router::acp::Connections;
 use plexus::router::fanout::{Fans, STALL};
-use plexus::router::{AppState, GateLimits, Hosts, Limits, app, serve};
+use plexus::router::{AppState, GateLimits, Hosts, Limits, Outside, app, outside, serve};
 use plexus::sessions::{Directory, Entry, Exit, FromRuntime, Inlet, Launcher, Link, LinkEnd, Log, Rows, Rules};
 use plexus::store::{MemoryStore, Store};
 use serde_json::{Value, json};
@@ -213,6 +213,9 @@ impl Front {
     /// As [`patient`](Self::patient), with its connections of ACP.
     pub async fn lasting(limits: Limits, gate: GateLimits, stall: Duration, connections: Connections) -> Self {
         let home = tempfile::tempdir().unwrap();
+        for name in [outside::CA_CERT, outside::CA_PROFILE] {
+            std::fs::write(home.path().join(name), "public").unwrap();
+        }
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new().unwrap());
         let log = Log::open(store).unwrap();
         let auth = Auth::open(home.path(), &[], persist(log.clone())).unwrap();
@@ -234,6 +237,7 @@ impl Front {
             hosts: Arc::new(Hosts::new(&[address], &[])),
             url: format!("http://{address}"),
             public_url: None,
+            outside: Arc::new(Outside { ca: Some(home.path().into()), ..Outside::default() }),
             started_at: Timestamp::default(),
             version: "0.0.0",
             stop: stopped.clone(),

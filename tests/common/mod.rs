@@ -7,3 +7,4 @@ pub mod browser;
 pub mod cast;
 pub mod front;
 pub mod gateway;
+pub mod secure;

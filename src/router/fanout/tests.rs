@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
 use crate::model::{Kind, Origin, RunId, RuntimeId, SessionId, Timestamp};
@@ -64,7 +64,7 @@ fn body(n: usize, size: usize) -> String {
     format!(r#"{{"n":{n},"text":"{}"}}"#, "x".repeat(size))
 }
 
-async fn pair(sndbuf: Option<usize>) -> (Arc<TcpStream>, TcpStream) {
+async fn pair(sndbuf: Option<usize>) -> (Arc<Stream>, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     if let Some(size) = sndbuf {
         socket2::SockRef::from(&listener).set_recv_buffer_size(size).unwrap();
@@ -78,7 +78,7 @@ async fn pair(sndbuf: Option<usize>) -> (Arc<TcpStream>, TcpStream) {
     if let Some(size) = sndbuf {
         socket2::SockRef::from(&server).set_send_buffer_size(size).unwrap();
     }
-    (Arc::new(server), client)
+    (Arc::new(server.into()), client)
 }
 
 /// What a surface's task does, and nothing else. Ends when the socket breaks or nothing moves for too long.

@@ -1,0 +1,345 @@
+//! `plexus tls`: a private CA that can sign for this gateway's names alone, and the certificate it signs.
+
+use std::io::Write as _;
+use std::net::IpAddr;
+use std::path::Path;
+
+use anyhow::Context as _;
+use data_encoding::{BASE64, HEXUPPER};
+use jiff::civil::Date;
+use jiff::{Timestamp, ToSpan as _, Zoned, tz::TimeZone};
+use plexus::router::Authority;
+use plexus::router::outside::{CA_CERT, CA_PROFILE};
+use plexus::{TLS_FILES, TLS_FOLDER};
+use rcgen::{
+    BasicConstraints, CertificateParams, CidrSubnet, DistinguishedName, DnType, ExtendedKeyUsagePurpose,
+    GeneralSubtree, IsCa, Issuer, KeyPair, KeyUsagePurpose, NameConstraints,
+};
+use sha2::{Digest as _, Sha256};
+
+use super::args::{Tls, TlsInit};
+use super::home::Home;
+use super::serve::CONFIG_FILE;
+use super::term::{Paint, clean};
+use super::{Failure, Outcome, USAGE};
+
+/// The CA's private key, in [`TLS_FOLDER`].
+const CA_KEY: &str = "ca.key";
+/// How long the CA holds, in days: ten years, for it cannot be renewed on the phones.
+const CA_DAYS: i32 = 3650;
+/// How long the server's certificate holds, in days: phones refuse those of more than 398, or 825 of a private CA.
+const SERVER_DAYS: i32 = 397;
+/// A certificate that ends within so many seconds is warned of: 30 days.
+const SOON: i64 = 30 * 86_400;
+/// How long a DNS name may be, in bytes, and one part of it.
+const NAME_MAX: (usize, usize) = (253, 63);
+/// The port in what is printed; another works as well.
+const PORT: u16 = 7443;
+
+/// Runs it.
+pub(crate) fn tls(args: Tls) -> Outcome {
+    match args {
+        Tls::Init(args) => init(&args),
+        Tls::Renew => renew(),
+    }
+}
+
+fn init(args: &TlsInit) -> Outcome {
+    let home = Home::find()?;
+    home.create()?;
+    let folder = home.dir().join(TLS_FOLDER);
+    if Authority::read(&folder).is_some() && !args.force {
+        let fix = "`plexus tls renew` makes a new certificate with it; --force makes a new CA, which every phone must \
+                   then trust anew";
+        return Err(Failure::plain(format!("there is a CA already in {}: {fix}", folder.display())));
+    }
+    let mut names = Vec::new();
+    for name in &args.name {
+        let name = name.trim_end_matches('.').to_ascii_lowercase();
+        if !is_name(&name) {
+            let fix = "write a host's name (box.local) or an address (192.168.1.5)";
+            return Err(Failure::new(USAGE, format!("\"{}\" is no name: {fix}", clean(&name))).into());
+        }
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    if names.is_empty() {
+        names = of_this_machine();
+    }
+    if names.is_empty() {
+        return Err(Failure::plain(
+            "this machine has no name and no address that others could use: give one with --name",
+        ));
+    }
+    make_folder(&folder)?;
+    let mut random = [0; 3];
+    getrandom::fill(&mut random).context("no randomness")?;
+    let title = format!("Plexus {} {}", names[0], HEXUPPER.encode(&random));
+    let key = KeyPair::generate().context("the CA's key")?;
+    let mut params = authority(&title, &names);
+    last(&mut params, CA_DAYS)?;
+    let cert = params.self_signed(&key).context("the CA's certificate")?;
+    write(&folder, CA_KEY, key.serialize_pem().as_bytes())?;
+    write(&folder, CA_CERT, cert.pem().as_bytes())?;
+    write(&folder, CA_PROFILE, profile(&title, cert.der()).as_bytes())?;
+    let authority = sign(&folder, &title, &names, &key)?;
+    tell(&home, &authority, cert.der())?;
+    Ok(0)
+}
+
+fn renew() -> Outcome {
+    let home = Home::find()?;
+    let folder = home.dir().join(TLS_FOLDER);
+    let Some(authority) = Authority::read(&folder) else {
+        let fix = "`plexus tls init` makes one";
+        return Err(Failure::plain(format!("there is no CA in {}: {fix}", folder.display())));
+    };
+    let key = folder.join(CA_KEY);
+    let pem = std::fs::read_to_string(&key).with_context(|| format!("cannot read {}", key.display()))?;
+    let pair = KeyPair::from_pem(&pem).with_context(|| format!("{} is no key", key.display()))?;
+    let authority = sign(&folder, &authority.title, &authority.names, &pair)?;
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "a new certificate for {}, until {}", authority.names.join(", "), day(authority.server_until))?;
+    writeln!(out, "a running gateway takes it within seconds; phones need nothing")?;
+    Ok(0)
+}
+
+/// What `serve` warns of: the certificate that `plexus tls init` made ends soon.
+pub(crate) fn ends_soon(home: &Home) -> Option<String> {
+    let authority = Authority::read(&home.dir().join(TLS_FOLDER))?;
+    let left = authority.server_until - Timestamp::now().as_second();
+    (left < SOON)
+        .then(|| format!("the certificate ends on {}: `plexus tls renew` makes another", day(authority.server_until)))
+}
+
+/// A key and a certificate for the server, signed by the CA.
+fn sign(folder: &Path, title: &str, names: &[String], ca: &KeyPair) -> anyhow::Result<Authority> {
+    let issuer = Issuer::new(authority(title, names), ca);
+    let key = KeyPair::generate().context("the server's key")?;
+    let mut params = CertificateParams::new(names.to_vec()).context("a name that no certificate can hold")?;
+    let until = last(&mut params, SERVER_DAYS)?;
+    // With a blank in it: nobody takes it for a host's name, which the CA would have to permit.
+    params.distinguished_name = named("Plexus gateway");
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    params.use_authority_key_identifier_extension = true;
+    let cert = params.signed_by(&key, &issuer).context("the server's certificate")?;
+    let [cert_file, key_file] = TLS_FILES;
+    write(folder, key_file, key.serialize_pem().as_bytes())?;
+    write(folder, cert_file, cert.pem().as_bytes())?;
+    let server_until = until.to_zoned(TimeZone::UTC)?.timestamp().as_second();
+    let authority = Authority { title: title.into(), names: names.to_vec(), server_until };
+    let (name, text) = authority.file();
+    write(folder, name, &text)?;
+    Ok(authority)
+}
+
+/// The CA: whoever steals its key can be this gateway to those who trust it, and nobody else.
+fn authority(title: &str, names: &[String]) -> CertificateParams {
+    let mut params = CertificateParams::default();
+    params.distinguished_name = named(title);
+    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    params.name_constraints = Some(constraints(names));
+    params
+}
+
+/// A kind of name that is nowhere permitted is free, so that one is excluded whole.
+fn constraints(names: &[String]) -> NameConstraints {
+    let address = |name: &String| name.parse::<IpAddr>().ok();
+    let permitted_subtrees: Vec<GeneralSubtree> = names
+        .iter()
+        .map(|name| match address(name) {
+            Some(ip) => {
+                GeneralSubtree::IpAddress(CidrSubnet::from_addr_prefix(ip, if ip.is_ipv4() { 32 } else { 128 }))
+            }
+            None => GeneralSubtree::DnsName(name.clone()),
+        })
+        .collect();
+    let mut excluded_subtrees = Vec::new();
+    if names.iter().all(|name| address(name).is_some()) {
+        excluded_subtrees.push(GeneralSubtree::DnsName(String::new()));
+    }
+    if names.iter().all(|name| address(name).is_none()) {
+        for all in [IpAddr::from([0; 4]), IpAddr::from([0; 16])] {
+            excluded_subtrees.push(GeneralSubtree::IpAddress(CidrSubnet::from_addr_prefix(all, 0)));
+        }
+    }
+    NameConstraints { permitted_subtrees, excluded_subtrees }
+}
+
+fn named(common: &str) -> DistinguishedName {
+    let mut name = DistinguishedName::new();
+    name.push(DnType::OrganizationName, "Plexus");
+    name.push(DnType::CommonName, common);
+    name
+}
+
+/// Makes it hold for so many days, and since yesterday: clocks differ. Returns its last day.
+fn last(params: &mut CertificateParams, days: i32) -> anyhow::Result<Date> {
+    let today = Zoned::now().with_time_zone(TimeZone::UTC).date();
+    let (from, until) = (today.checked_sub(1.day())?, today.checked_add(days.days())?);
+    let moment =
+        |date: Date| rcgen::date_time_ymd(date.year().into(), date.month().unsigned_abs(), date.day().unsigned_abs());
+    (params.not_before, params.not_after) = (moment(from), moment(until));
+    Ok(until)
+}
+
+fn day(second: i64) -> String {
+    Timestamp::from_second(second).map(|at| at.to_zoned(TimeZone::UTC).date().to_string()).unwrap_or_default()
+}
+
+/// A host's name of letters, digits, hyphens and dots, or an address.
+fn is_name(name: &str) -> bool {
+    let part = |part: &str| {
+        !part.is_empty()
+            && part.len() <= NAME_MAX.1
+            && !part.starts_with('-')
+            && !part.ends_with('-')
+            && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
+    };
+    match name.parse::<IpAddr>() {
+        Ok(address) => !address.is_unspecified(),
+        // What ends in a number is an address, or a mistake.
+        Err(_) => {
+            let last = name.rsplit('.').next().unwrap_or_default();
+            name.len() <= NAME_MAX.0 && name.split('.').all(part) && !last.bytes().all(|byte| byte.is_ascii_digit())
+        }
+    }
+}
+
+/// How others on the network call this machine: its addresses, IPv4 first, then its name.
+fn of_this_machine() -> Vec<String> {
+    let mut addresses: Vec<IpAddr> = if_addrs::get_if_addrs()
+        .unwrap_or_default()
+        .into_iter()
+        .map(|interface| interface.ip())
+        .filter(|address| match address {
+            IpAddr::V4(v4) => !v4.is_loopback() && !v4.is_link_local() && !v4.is_unspecified(),
+            IpAddr::V6(v6) => !v6.is_loopback() && !v6.is_unicast_link_local() && !v6.is_unspecified(),
+        })
+        .collect();
+    addresses.sort();
+    addresses.dedup();
+    let mut names: Vec<String> = addresses.iter().map(IpAddr::to_string).collect();
+    let host = rustix::system::uname().nodename().to_string_lossy().to_ascii_lowercase();
+    if is_name(&host) && host.parse::<IpAddr>().is_err() && host != "localhost" && !host.starts_with("localhost.") {
+        if !host.contains('.') {
+            // By multicast DNS, which phones ask for names that end so.
+            names.push(format!("{host}.local"));
+        }
+        names.push(host);
+    }
+    names
+}
+
+fn make_folder(folder: &Path) -> anyhow::Result<()> {
+    use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    made.and_then(|()| std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700)))
+        .with_context(|| format!("cannot make {}", folder.display()))
+}
+
+/// Writes a file that only its owner can read, all of it or none.
+fn write(folder: &Path, name: &str, bytes: &[u8]) -> anyhow::Result<()> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let (path, beside) = (folder.join(name), folder.join(format!("{name}.new")));
+    let write = || {
+        let _ = std::fs::remove_file(&beside);
+        let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        std::fs::rename(&beside, &path)
+    };
+    write().with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// The CA as a configuration profile: iOS takes no certificate into its settings otherwise.
+fn profile(title: &str, der: &[u8]) -> String {
+    let hash = Sha256::digest(der);
+    // The same CA has the same identifiers, so that a second installation replaces the first.
+    let uuid = |part: usize| {
+        let hex = HEXUPPER.encode(&hash[part * 16..part * 16 + 16]);
+        format!("{}-{}-4{}-8{}-{}", &hex[..8], &hex[8..12], &hex[13..16], &hex[17..20], &hex[20..])
+    };
+    let (inner, outer) = (uuid(0), uuid(1));
+    let id = HEXUPPER.encode(&hash[..4]).to_ascii_lowercase();
+    let data = BASE64.encode(der);
+    // No name can hold a character that XML minds: see `is_name`.
+    format!(
+        r#"<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
+<plist version="1.0">
+<dict>
+    <key>PayloadContent</key>
+    <array>
+        <dict>
+            <key>PayloadCertificateFileName</key>
+            <string>plexus-ca.cer</string>
+            <key>PayloadContent</key>
+            <data>{data}</data>
+            <key>PayloadDescription</key>
+            <string>Trusts this one gateway. The CA can sign for its names alone.</string>
+            <key>PayloadDisplayName</key>
+            <string>{title}</string>
+            <key>PayloadIdentifier</key>
+            <string>io.plexus.ca.{id}.root</string>
+            <key>PayloadType</key>
+            <string>com.apple.security.root</string>
+            <key>PayloadUUID</key>
+            <string>{inner}</string>
+            <key>PayloadVersion</key>
+            <integer>1</integer>
+        </dict>
+    </array>
+    <key>PayloadDescription</key>
+    <string>Lets this device reach your Plexus gateway.</string>
+    <key>PayloadDisplayName</key>
+    <string>{title}</string>
+    <key>PayloadIdentifier</key>
+    <string>io.plexus.ca.{id}</string>
+    <key>PayloadRemovalDisallowed</key>
+    <false/>
+    <key>PayloadType</key>
+    <string>Configuration</string>
+    <key>PayloadUUID</key>
+    <string>{outer}</string>
+    <key>PayloadVersion</key>
+    <integer>1</integer>
+</dict>
+</plist>
+"#
+    )
+}
+
+fn tell(home: &Home, authority: &Authority, der: &[u8]) -> anyhow::Result<()> {
+    let folder = home.dir().join(TLS_FOLDER);
+    let paint = Paint::stdout();
+    let print = HEXUPPER.encode(&Sha256::digest(der));
+    let print: Vec<&str> = print.as_bytes().chunks(2).filter_map(|pair| std::str::from_utf8(pair).ok()).collect();
+    let config = home.dir().join(CONFIG_FILE);
+    let url = Authority::origins(&authority.names, PORT).into_iter().next().unwrap_or_default();
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "a private CA and a certificate for {}", paint.bold(&authority.names.join(", ")))?;
+    writeln!(out, "  CA           {}", folder.join(CA_CERT).display())?;
+    writeln!(out, "  calls itself {}", authority.title)?;
+    writeln!(out, "  SHA-256      {}", print.join(":"))?;
+    writeln!(out, "  certificate  until {}; `plexus tls renew` makes the next one", day(authority.server_until))?;
+    writeln!(out)?;
+    writeln!(out, "1. In {} (or the file after -c), then start `plexus serve` again:", config.display())?;
+    writeln!(out, "     [tls]")?;
+    writeln!(out, "     listen = \"0.0.0.0:{PORT}\"")?;
+    writeln!(
+        out,
+        "2. The phone has to trust the CA. Send it the file, or open the address there once in spite of the"
+    )?;
+    writeln!(out, "   warning; the SHA-256 that it shows of the certificate must be the one above.")?;
+    writeln!(out, "   iPhone, iPad: {url}/{CA_PROFILE} in Safari; Settings > Profile Downloaded > Install; then")?;
+    writeln!(out, "     Settings > General > About > Certificate Trust Settings: switch it on.")?;
+    writeln!(out, "   Android: {url}/{CA_CERT}; Settings > Security > More > Encryption & credentials >")?;
+    writeln!(out, "     Install a certificate > CA certificate.")?;
+    writeln!(out, "3. {url}/ on the phone, and `plexus pair` here.")?;
+    out.flush()?;
+    Ok(())
+}

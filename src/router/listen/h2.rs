@@ -1,0 +1,210 @@
+//! HTTP/2, behind TLS only. Each stream becomes a connection of HTTP/1.1 within the process, of one request: so there is
+//! one way through the guard and one way to write a stream of events, whatever the client speaks. No two requests share
+//! such a connection, so there is nobody whose request another's could reach into.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::response::IntoResponse as _;
+use bytes::Bytes;
+use http::header::{CONNECTION, COOKIE, HOST, HeaderName, HeaderValue, TE, TRANSFER_ENCODING, UPGRADE};
+use http::{Method, Request, Response, StatusCode, Uri, Version};
+use hyper::body::{Frame, Incoming, SizeHint};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::UnixStream;
+
+use super::tls::Shared;
+use super::{App, Slot, connection, stopped};
+use crate::router::Problem;
+
+/// Streams of one connection at once; a client keeps further requests to itself until one ends.
+const STREAMS: u32 = 64;
+/// Longest head of a request, in bytes, as RFC 9113 counts them; a longer one is answered 431.
+const HEADERS: u32 = 16 << 10;
+/// What a stream may bring before we have read it, in bytes: also how much of a prompt is on its way at once.
+const STREAM_WINDOW: u32 = 256 << 10;
+/// The same for all streams of a connection.
+const CONNECTION_WINDOW: u32 = 1 << 20;
+/// Bytes of a response that wait for one stream's client; a stream of events then waits at its cursor.
+const SEND: usize = 64 << 10;
+/// Streams that a client opened and took back before we came to them; with more the connection is ended (rapid reset).
+const RESETS: usize = 20;
+/// Streams that we reset because of the client's mistakes; with more the connection is ended.
+const MISTAKES: usize = 128;
+/// Between pings, and how long an answer may take: a client that is gone is noticed after both.
+const PING: Duration = Duration::from_secs(20);
+/// How often an idle connection is looked at.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// Serves a connection until it ends, is idle for too long, or the gateway stops.
+pub(super) async fn serve<I, A>(io: I, peer: std::net::SocketAddr, app: A, shared: &Arc<Shared>)
+where
+    I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    A: App,
+{
+    let mut stop = shared.stop.clone();
+    let busy = Arc::new(AtomicUsize::new(0));
+    let begun = Arc::new(AtomicUsize::new(0));
+    let service = {
+        let (shared, busy, begun) = (Arc::clone(shared), Arc::clone(&busy), Arc::clone(&begun));
+        hyper::service::service_fn(move |request| {
+            begun.fetch_add(1, Ordering::Relaxed);
+            exchange(request, peer, app.clone(), Arc::clone(&shared), Busy::new(&busy))
+        })
+    };
+    let connection = hyper::server::conn::http2::Builder::new(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(STREAMS)
+        .max_header_list_size(HEADERS)
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .max_send_buf_size(SEND)
+        .max_pending_accept_reset_streams(RESETS)
+        .max_local_error_reset_streams(MISTAKES)
+        .keep_alive_interval(PING)
+        .keep_alive_timeout(PING)
+        .serve_connection(TokioIo::new(io), service);
+    let mut connection = std::pin::pin!(connection);
+    let (mut idle_since, mut seen) = (tokio::time::Instant::now(), 0);
+    let ended = loop {
+        tokio::select! {
+            ended = connection.as_mut() => break ended,
+            () = stopped(&mut stop) => {
+                connection.as_mut().graceful_shutdown();
+                // Whoever accepted us cuts what takes too long.
+                break connection.await;
+            }
+            () = tokio::time::sleep(LOOK.min(shared.limits.idle)) => {
+                let now = begun.load(Ordering::Relaxed);
+                if busy.load(Ordering::Relaxed) > 0 || now != seen {
+                    (idle_since, seen) = (tokio::time::Instant::now(), now);
+                } else if idle_since.elapsed() >= shared.limits.idle {
+                    connection.as_mut().graceful_shutdown();
+                    let _ = tokio::time::timeout(shared.limits.handshake, connection).await;
+                    return;
+                }
+            }
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection of HTTP/2 ended early");
+    }
+}
+
+/// A stream that is open.
+struct Busy(Arc<AtomicUsize>);
+
+impl Busy {
+    fn new(count: &Arc<AtomicUsize>) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(count))
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// One request and its response.
+async fn exchange<A: App>(
+    request: Request<Incoming>,
+    peer: std::net::SocketAddr,
+    app: A,
+    shared: Arc<Shared>,
+    busy: Busy,
+) -> Result<Response<Body>, hyper::Error> {
+    if request.method() == Method::CONNECT {
+        let words = "there is no tunnel here, and WebSockets are for HTTP/1.1: connect without `h2` in ALPN";
+        return Ok(Problem::new(StatusCode::NOT_IMPLEMENTED, "no_tunnel", words).into_response());
+    }
+    let Ok(permit) = Arc::clone(&shared.streams).acquire_owned().await else {
+        return Ok(Problem::internal().into_response());
+    };
+    let slot = Arc::new(Slot::new(permit));
+    let (ours, theirs) = match UnixStream::pair() {
+        Ok(pair) => pair,
+        Err(error) => return Ok(no_room(&error)),
+    };
+    let inside = connection(theirs.into(), peer, slot, app, shared.limits.http.head, shared.stop.clone());
+    tokio::spawn(inside);
+    let (mut sender, client) = hyper::client::conn::http1::handshake(TokioIo::new(ours)).await?;
+    let client = Client(tokio::spawn(async move {
+        // Its end is told to whoever waits for the response.
+        let _ = client.await;
+    }));
+    let mut response = sender.send_request(plain(request)).await?;
+    for name in [CONNECTION, TRANSFER_ENCODING, UPGRADE, HeaderName::from_static("keep-alive")] {
+        response.headers_mut().remove(name);
+    }
+    *response.version_mut() = Version::HTTP_2;
+    Ok(response.map(|body| Body::new(Passing { body, _client: client, _busy: busy })))
+}
+
+fn no_room(error: &io::Error) -> Response<Body> {
+    tracing::warn!(%error, "a request over HTTP/2 cannot be served now");
+    let words = "the gateway has no descriptors left: try again in a moment";
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "busy", words).retry_after(1).into_response()
+}
+
+/// The request as HTTP/1.1 has it.
+fn plain(request: Request<Incoming>) -> Request<Incoming> {
+    let (mut parts, body) = request.into_parts();
+    let authority = parts.uri.authority().and_then(|name| HeaderValue::from_str(name.as_str()).ok());
+    if let Some(authority) = authority.filter(|authority| parts.headers.get(HOST) != Some(authority)) {
+        // Beside a Host that says otherwise it is the second one, and the guard refuses two.
+        parts.headers.append(HOST, authority);
+    }
+    let path = parts.uri.path_and_query().cloned();
+    parts.uri = path.map_or_else(|| Uri::from_static("/"), Uri::from);
+    parts.headers.remove(TE);
+    // RFC 9113 8.2.3: a browser may send cookies one by one.
+    let cookies: Vec<&[u8]> = parts.headers.get_all(COOKIE).iter().map(HeaderValue::as_bytes).collect();
+    if cookies.len() > 1
+        && let Ok(joined) = HeaderValue::from_bytes(&cookies.join(&b"; "[..]))
+    {
+        parts.headers.insert(COOKIE, joined);
+    }
+    parts.version = Version::HTTP_11;
+    Request::from_parts(parts, body)
+}
+
+/// The task that speaks HTTP/1.1 for one stream; ends with it, so that a stream that is taken back ends what answers it.
+struct Client(tokio::task::JoinHandle<()>);
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// A response's body, with what must live as long as it.
+struct Passing {
+    body: Incoming,
+    _client: Client,
+    _busy: Busy,
+}
+
+impl hyper::body::Body for Passing {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,0 +1,370 @@
+//! TLS: the only way in from other machines. The handshake has its time and each address its share of the connections;
+//! the certificate is read again when its files change. What is decrypted goes through a pair within the process, so that
+//! behind it everything is as on the plain listener: its timeouts, its limits, the surfaces that write their own streams.
+
+use std::collections::HashMap;
+use std::fs::Metadata;
+use std::io;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use rustls::ServerConfig;
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream, UnixStream};
+use tokio::sync::{Semaphore, watch};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+
+use super::{App, Limits, Slot, accept, connection, h2, stopped};
+
+/// Connections by TLS at once; past it new ones wait. Each costs three descriptors.
+const CONNECTIONS: usize = 1024;
+/// Requests over HTTP/2 under way at once, all connections together; past it they wait. Each costs two descriptors.
+const STREAMS: usize = 4096;
+/// How often the files of the certificate are looked at.
+const LOOK: Duration = Duration::from_secs(2);
+/// Bytes that are carried at once between a client and what serves it.
+const CARRY: usize = 16 << 10;
+/// How long a client may take to hang up once everything was said to it.
+const LINGER: Duration = Duration::from_secs(5);
+/// The first byte of every TLS connection: a record of the handshake.
+const HANDSHAKE: u8 = 0x16;
+/// What ALPN calls HTTP/2 and HTTP/1.1.
+const ALPN: [&[u8]; 2] = [b"h2", b"http/1.1"];
+/// What is answered to plain HTTP; the same for everybody, so it is written as it is.
+const NEEDS_TLS: &str = "{\"type\":\"about:blank\",\"title\":\"Bad Request\",\"status\":400,\"code\":\"needs_tls\",\
+    \"detail\":\"this port speaks TLS: use https:// (wss:// for WebSockets)\"}";
+
+/// What the TLS listener allows. The defaults are what is served with; tests use shorter times.
+#[derive(Clone, Debug)]
+pub struct TlsLimits {
+    /// What holds behind TLS, and how many connections there may be at once.
+    pub http: Limits,
+    /// Connections of one address at once (of IPv6: of its network of 64 bits); further ones are closed.
+    pub per_address: usize,
+    /// How long a handshake may take.
+    pub handshake: Duration,
+    /// How long a client of HTTP/2 may ask for nothing.
+    pub idle: Duration,
+    /// How long a client of HTTP/1.1 may take nothing of what is there for it.
+    pub stall: Duration,
+}
+
+impl Default for TlsLimits {
+    fn default() -> Self {
+        Self {
+            http: Limits { connections: CONNECTIONS, ..Limits::default() },
+            per_address: 64,
+            handshake: Duration::from_secs(5),
+            idle: Duration::from_secs(120),
+            stall: Duration::from_secs(60),
+        }
+    }
+}
+
+/// Why a certificate cannot be served with.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// A file cannot be read.
+    #[error("{}: {error}; `plexus tls init` makes a certificate, or name yours in [tls]", .path.display())]
+    Read {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// A file does not hold what it should.
+    #[error("{}: {what}", .path.display())]
+    Bad {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong with it, and the fix.
+        what: String,
+    },
+}
+
+/// A certificate with its key, and what the listener needs of them.
+#[derive(Clone)]
+pub struct Tls {
+    config: Arc<ServerConfig>,
+    served: Arc<Served>,
+}
+
+/// The certificate that new connections get.
+#[derive(Debug)]
+struct Served {
+    cert: PathBuf,
+    key: PathBuf,
+    current: ArcSwap<CertifiedKey>,
+    provider: Arc<CryptoProvider>,
+}
+
+impl ResolvesServerCert for Served {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(self.current.load_full())
+    }
+}
+
+impl Tls {
+    /// Reads a certificate (its chain, in PEM) and its key (PEM).
+    ///
+    /// # Errors
+    /// [`TlsError`].
+    pub fn open(cert: &Path, key: &Path) -> Result<Self, TlsError> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let current = ArcSwap::new(Arc::new(load(cert, key, &provider)?));
+        let served = Arc::new(Served { cert: cert.into(), key: key.into(), current, provider: Arc::clone(&provider) });
+        let versions = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+        let bad = |error: rustls::Error| TlsError::Bad { path: cert.into(), what: error.to_string() };
+        let mut config = versions.map_err(bad)?.with_no_client_auth().with_cert_resolver(Arc::clone(&served) as _);
+        config.alpn_protocols = ALPN.map(<[u8]>::to_vec).into();
+        Ok(Self { config: Arc::new(config), served })
+    }
+
+    /// The names that the certificate has, wildcards and addresses left out.
+    pub fn names(&self) -> Vec<String> {
+        let current = self.served.current.load();
+        let first = current.cert.first().map(webpki::EndEntityCert::try_from);
+        let names =
+            first.and_then(Result::ok).map(|cert| cert.valid_dns_names().map(str::to_owned).collect::<Vec<_>>());
+        names.unwrap_or_default().into_iter().filter(|name| !name.contains('*')).collect()
+    }
+
+    /// Reads the files again whenever they change, until `stop`. What is no certificate is said so and not used.
+    pub async fn keep_fresh(&self, mut stop: watch::Receiver<bool>) {
+        let Served { cert, key, current, provider } = &*self.served;
+        let (mut loaded, mut seen) = (stamp(cert, key).await, None);
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(LOOK) => {}
+                () = stopped(&mut stop) => return,
+            }
+            let now = stamp(cert, key).await;
+            // Only what has settled: the two files are not written at once.
+            if now != loaded && seen.as_ref() == Some(&now) {
+                match load(cert, key, provider) {
+                    Ok(fresh) => {
+                        current.store(Arc::new(fresh));
+                        tracing::info!(cert = %cert.display(), "the certificate has changed; new connections get the new one");
+                    }
+                    Err(error) => {
+                        tracing::error!(%error, "the changed certificate cannot be used; new connections get the one before it");
+                    }
+                }
+                loaded = now;
+            }
+            seen = Some(now);
+        }
+    }
+}
+
+/// What tells whether a file is another than before.
+type Stamp = Option<(u64, u64, i64, i64)>;
+
+async fn stamp(cert: &Path, key: &Path) -> [Stamp; 2] {
+    let of = |meta: Metadata| (meta.ino(), meta.len(), meta.mtime(), meta.mtime_nsec());
+    [tokio::fs::metadata(cert).await.ok().map(of), tokio::fs::metadata(key).await.ok().map(of)]
+}
+
+fn load(cert: &Path, key: &Path, provider: &CryptoProvider) -> Result<CertifiedKey, TlsError> {
+    let read = |path: &Path| std::fs::read(path).map_err(|error| TlsError::Read { path: path.into(), error });
+    let bad = |path: &Path, what: String| TlsError::Bad { path: path.into(), what };
+    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&read(cert)?).collect();
+    let chain = chain.map_err(|error| bad(cert, format!("no certificate in PEM: {error}")))?;
+    let Some(first) = chain.first() else {
+        return Err(bad(cert, "holds no certificate: it must be PEM, the gateway's own first".into()));
+    };
+    if let Err(error) = webpki::EndEntityCert::try_from(first) {
+        return Err(bad(cert, format!("the first certificate cannot be read: {error}")));
+    }
+    let secret = PrivateKeyDer::from_pem_slice(&read(key)?)
+        .map_err(|error| bad(key, format!("no private key in PEM: {error}")))?;
+    let signing = provider.key_provider.load_private_key(secret);
+    let signing = signing.map_err(|error| bad(key, format!("a key that cannot be used: {error}")))?;
+    let both = CertifiedKey::new(chain, signing);
+    both.keys_match().map_err(|_| bad(key, format!("is not the key of {}", cert.display())))?;
+    Ok(both)
+}
+
+/// What all connections share.
+pub(super) struct Shared {
+    pub(super) limits: TlsLimits,
+    pub(super) streams: Arc<Semaphore>,
+    pub(super) stop: watch::Receiver<bool>,
+    acceptor: TlsAcceptor,
+    addresses: Addresses,
+}
+
+/// Serves `app` by TLS until `stop` turns true, as [`serve`](super::serve) does. `trusted` says which addresses are
+/// proxies of ours, which bring many clients and so have no share.
+pub async fn serve_tls<A: App>(
+    listener: TcpListener,
+    tls: Tls,
+    app: A,
+    limits: TlsLimits,
+    trusted: impl Fn(IpAddr) -> bool + Send + Sync + 'static,
+    stop: watch::Receiver<bool>,
+) {
+    let slots = Arc::new(Semaphore::new(limits.http.connections));
+    let drain = limits.http.drain;
+    let shared = Arc::new(Shared {
+        limits,
+        streams: Arc::new(Semaphore::new(STREAMS)),
+        stop: stop.clone(),
+        acceptor: TlsAcceptor::from(Arc::clone(&tls.config)),
+        addresses: Addresses::default(),
+    });
+    let each = |stream: TcpStream, peer: SocketAddr, slot| {
+        let place = if trusted(peer.ip()) { Some(None) } else { shared.enter(peer.ip()).map(Some) };
+        let (app, shared) = (app.clone(), Arc::clone(&shared));
+        async move {
+            // An address that has its share is not told so: that would cost more than it is worth.
+            let Some(_place) = place else { return };
+            secure(stream, peer, slot, app, &shared).await;
+        }
+    };
+    tokio::join!(accept(listener, drain, slots, stop.clone(), each), tls.keep_fresh(stop));
+}
+
+async fn secure<A: App>(stream: TcpStream, peer: SocketAddr, slot: Slot, app: A, shared: &Arc<Shared>) {
+    // Only latency is lost if the system refuses.
+    let _ = stream.set_nodelay(true);
+    let handshake = async {
+        let mut first = [0];
+        match stream.peek(&mut first).await {
+            Ok(1) if first[0] != HANDSHAKE => {
+                refuse(stream).await;
+                None
+            }
+            Ok(1) => shared.acceptor.accept(stream).await.ok(),
+            _ => None,
+        }
+    };
+    let Ok(Some(stream)) = tokio::time::timeout(shared.limits.handshake, handshake).await else { return };
+    if stream.get_ref().1.alpn_protocol() == Some(ALPN[0]) {
+        h2::serve(stream, peer, app, shared).await;
+        drop(slot);
+        return;
+    }
+    let Ok((ours, theirs)) = UnixStream::pair() else { return };
+    let slot = Arc::new(slot);
+    let (head, stop) = (shared.limits.http.head, shared.stop.clone());
+    let served = connection(theirs.into(), peer, Arc::clone(&slot), app, head, stop);
+    tokio::join!(served, carry(stream, ours, shared.limits.stall));
+    drop(slot);
+}
+
+/// Tells somebody who speaks plain HTTP what this is.
+async fn refuse(mut stream: TcpStream) {
+    let head = "HTTP/1.1 400 Bad Request\r\ncontent-type: application/problem+json\r\nconnection: close\r\n";
+    let answer = format!("{head}content-length: {}\r\n\r\n{NEEDS_TLS}", NEEDS_TLS.len());
+    if stream.write_all(answer.as_bytes()).await.is_ok() && stream.shutdown().await.is_ok() {
+        // Bytes that nobody has read would make the system take the answer back. The handshake's time bounds this.
+        let mut sink = [0; 1 << 10];
+        while stream.read(&mut sink).await.is_ok_and(|n| n > 0) {}
+    }
+}
+
+/// Carries bytes between a client and our end of a pair until one of them is gone, or both are done.
+async fn carry(client: TlsStream<TcpStream>, inside: UnixStream, stall: Duration) {
+    let (mut from_client, mut to_client) = tokio::io::split(client);
+    let (mut from_inside, mut to_inside) = inside.into_split();
+    // Whether what is on its way to the client may still go there.
+    let up = async {
+        let mut buffer = vec![0; CARRY];
+        loop {
+            match from_client.read(&mut buffer).await {
+                Ok(0) => {
+                    let _ = to_inside.shutdown().await;
+                    return true;
+                }
+                Ok(n) => {
+                    if to_inside.write_all(&buffer[..n]).await.is_err() {
+                        return true;
+                    }
+                }
+                Err(_) => return false,
+            }
+        }
+    };
+    let down = async {
+        let mut buffer = vec![0; CARRY];
+        loop {
+            let n = from_inside.read(&mut buffer).await.unwrap_or(0);
+            let write = async {
+                if n == 0 {
+                    return to_client.shutdown().await;
+                }
+                to_client.write_all(&buffer[..n]).await?;
+                to_client.flush().await
+            };
+            match tokio::time::timeout(stall, write).await {
+                Ok(Ok(())) if n > 0 => {}
+                Ok(Ok(())) => return true,
+                _ => return false,
+            }
+        }
+    };
+    let (mut up, mut down) = (std::pin::pin!(up), std::pin::pin!(down));
+    tokio::select! {
+        fine = &mut up => if fine { down.await; },
+        fine = &mut down => if fine {
+            let _ = tokio::time::timeout(LINGER, up).await;
+        },
+    }
+}
+
+/// How many connections each address has.
+#[derive(Debug, Default)]
+struct Addresses {
+    counts: Mutex<HashMap<IpAddr, usize>>,
+}
+
+/// A connection's place among those of its address.
+struct Place {
+    shared: Arc<Shared>,
+    address: IpAddr,
+}
+
+impl Shared {
+    /// A place for another connection of this address, if it has one left.
+    fn enter(self: &Arc<Self>, address: IpAddr) -> Option<Place> {
+        let address = neighbourhood(address);
+        let mut counts = self.addresses.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = counts.entry(address).or_insert(0);
+        if *count >= self.limits.per_address {
+            return None;
+        }
+        *count += 1;
+        Some(Place { shared: Arc::clone(self), address })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut counts = self.shared.addresses.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = counts.get_mut(&self.address) {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(&self.address);
+            }
+        }
+    }
+}
+
+/// One household has one IPv4 address, or one network of IPv6.
+fn neighbourhood(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() & !u128::from(u64::MAX)).into(),
+        v4 => v4,
+    }
+}

@@ -1,0 +1,249 @@
+//! How the gateway is reached from other machines: proxies in front of it, and the private CA of `plexus tls init`.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use axum::body::Body;
+use axum::response::Response;
+use http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, HeaderMap, HeaderName};
+use http::{HeaderValue, StatusCode};
+use serde::{Deserialize, Serialize};
+
+use super::{AppState, Problem};
+
+/// Where a proxy says who asked. Each puts the address that it sees at the end.
+const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+
+/// The file that tells what the private CA may sign.
+const AUTHORITY_FILE: &str = "ca.json";
+/// The CA's certificate, for whatever takes one, in PEM.
+pub const CA_CERT: &str = "ca.crt";
+/// The CA's certificate as a profile for iOS.
+pub const CA_PROFILE: &str = "ca.mobileconfig";
+
+/// What is known of the world outside.
+#[derive(Clone, Debug, Default)]
+pub struct Outside {
+    /// Whose word about addresses counts.
+    pub proxies: Proxies,
+    /// The folder of the private CA, if the gateway has one.
+    pub ca: Option<PathBuf>,
+}
+
+/// Addresses: one, or all that begin alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Network {
+    base: IpAddr,
+    bits: u8,
+}
+
+impl Network {
+    /// Whether it holds the address.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        let same = |a: u128, b: u128, width: u8| (a ^ b).checked_shr(u32::from(width - self.bits)).unwrap_or(0) == 0;
+        match (self.base, address.to_canonical()) {
+            (IpAddr::V4(a), IpAddr::V4(b)) => same(a.to_bits().into(), b.to_bits().into(), 32),
+            (IpAddr::V6(a), IpAddr::V6(b)) => same(a.to_bits(), b.to_bits(), 128),
+            _ => false,
+        }
+    }
+}
+
+impl FromStr for Network {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        const WRONG: &str = "write an address (\"127.0.0.1\") or a network (\"10.0.0.0/8\")";
+        let (base, bits) = text.split_once('/').map_or((text, None), |(base, bits)| (base, Some(bits)));
+        let base = base.parse::<IpAddr>().map_err(|_| WRONG)?.to_canonical();
+        let width = if base.is_ipv4() { 32 } else { 128 };
+        let bits = bits.map_or(Ok(width), str::parse).map_err(|_| WRONG)?;
+        if bits > width {
+            return Err(WRONG);
+        }
+        if bits == 0 {
+            return Err("that is everybody: name the proxies alone");
+        }
+        Ok(Self { base, bits })
+    }
+}
+
+impl fmt::Display for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.base, self.bits)
+    }
+}
+
+/// The proxies whose word about addresses counts. Nobody else's does, and nothing but addresses is taken from anybody:
+/// neither a name nor a scheme.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Proxies(Vec<Network>);
+
+impl Proxies {
+    /// These.
+    pub fn new(networks: Vec<Network>) -> Self {
+        Self(networks)
+    }
+
+    /// Whether the address is one of theirs.
+    pub fn trusts(&self, address: IpAddr) -> bool {
+        self.0.iter().any(|network| network.contains(address))
+    }
+
+    /// Who asked: the peer, or, if that is one of ours, the last address that the proxies tell of which is not.
+    pub fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
+        let mut client = peer;
+        let told = headers.get_all(FORWARDED_FOR).iter().rev().map(|line| line.to_str().unwrap_or_default());
+        for word in told.flat_map(|line| line.rsplit(',')) {
+            if !self.trusts(client) {
+                break;
+            }
+            match address(word.trim()) {
+                Some(before) => client = before,
+                // What is left of it nobody of ours has said.
+                None => break,
+            }
+        }
+        client
+    }
+}
+
+/// An address as proxies write it: alone, in brackets, with a port.
+fn address(word: &str) -> Option<IpAddr> {
+    let bare = word.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(word);
+    let found = bare.parse().ok().or_else(|| word.parse::<SocketAddr>().ok().map(|address| address.ip()));
+    found.map(|address: IpAddr| address.to_canonical())
+}
+
+/// What the private CA was made for; it can sign nothing else.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Authority {
+    /// What it calls itself.
+    pub title: String,
+    /// The names and addresses that it may sign.
+    pub names: Vec<String>,
+    /// When the server's certificate ends, in seconds since 1970.
+    pub server_until: i64,
+}
+
+impl Authority {
+    /// The one in this folder, if there is one.
+    pub fn read(folder: &Path) -> Option<Self> {
+        serde_json::from_slice(&std::fs::read(folder.join(AUTHORITY_FILE)).ok()?).ok()
+    }
+
+    /// Its file's name and text.
+    pub fn file(&self) -> (&'static str, Vec<u8>) {
+        (AUTHORITY_FILE, serde_json::to_vec_pretty(self).unwrap_or_default())
+    }
+
+    /// The origins under which a server on this port is reached by its names.
+    pub fn origins(names: &[String], port: u16) -> Vec<String> {
+        let port = if port == 443 { String::new() } else { format!(":{port}") };
+        let host = |name: &String| match name.parse() {
+            Ok(IpAddr::V6(v6)) => format!("[{v6}]"),
+            _ => name.to_ascii_lowercase(),
+        };
+        names.iter().map(|name| format!("https://{}{port}", host(name))).collect()
+    }
+}
+
+/// Serves the CA's certificate, which every handshake shows anyway.
+pub(super) async fn certificate(state: AppState) -> Result<Response, Problem> {
+    file(&state, CA_CERT, "application/x-x509-ca-cert").await
+}
+
+/// Serves the same as a profile for iOS.
+pub(super) async fn profile(state: AppState) -> Result<Response, Problem> {
+    file(&state, CA_PROFILE, "application/x-apple-aspen-config").await
+}
+
+async fn file(state: &AppState, name: &'static str, kind: &'static str) -> Result<Response, Problem> {
+    let none = || {
+        let words = "this gateway has no CA of its own: `plexus tls init` makes one";
+        Problem::new(StatusCode::NOT_FOUND, "no_ca", words)
+    };
+    let folder = state.outside.ca.as_deref().ok_or_else(none)?;
+    // Asked each time: `plexus tls init` may have come after us.
+    let bytes = tokio::fs::read(folder.join(name)).await.map_err(|_| none())?;
+    let mut response = Response::new(Body::from(bytes));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    if let Ok(value) = HeaderValue::from_str(&format!("attachment; filename=\"plexus-{name}\"")) {
+        headers.insert(CONTENT_DISPOSITION, value);
+    }
+    Ok(response)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn proxies(all: &[&str]) -> Proxies {
+        Proxies::new(all.iter().map(|one| one.parse().unwrap()).collect())
+    }
+
+    fn told(lines: &[&str]) -> HeaderMap {
+        lines.iter().map(|line| (FORWARDED_FOR, HeaderValue::from_str(line).unwrap())).collect()
+    }
+
+    #[test]
+    fn a_network_holds_what_begins_like_it() {
+        for (network, inside, outside) in [
+            ("127.0.0.1", "127.0.0.1", "127.0.0.2"),
+            ("10.0.0.0/8", "10.255.0.1", "11.0.0.1"),
+            ("10.0.0.1/32", "::ffff:10.0.0.1", "::1"),
+            ("fd00::/8", "fd12::1", "fe80::1"),
+            ("::1", "::1", "::2"),
+            ("128.0.0.0/1", "255.1.1.1", "127.1.1.1"),
+        ] {
+            let network: Network = network.parse().unwrap();
+            assert!(network.contains(inside.parse().unwrap()), "{network} {inside}");
+            assert!(!network.contains(outside.parse().unwrap()), "{network} {outside}");
+        }
+        for wrong in ["", "x", "127.0.0.1/33", "127.0.0.1/", "::/129", "localhost", "0.0.0.0/0", "::/0"] {
+            assert!(wrong.parse::<Network>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn only_a_proxy_of_ours_says_who_asked_and_only_the_last_stranger_counts() {
+        let ours = proxies(&["127.0.0.1", "10.0.0.0/8"]);
+        let cases: &[(&str, &[&str], &str)] = &[
+            // A stranger may say what it likes.
+            ("192.0.2.9", &["1.1.1.1"], "192.0.2.9"),
+            ("127.0.0.1", &[], "127.0.0.1"),
+            ("127.0.0.1", &["1.1.1.1"], "1.1.1.1"),
+            // The client made up the first ones.
+            ("127.0.0.1", &["6.6.6.6, 127.0.0.1, 1.1.1.1"], "1.1.1.1"),
+            ("127.0.0.1", &["6.6.6.6", "1.1.1.1, 10.1.1.1"], "1.1.1.1"),
+            ("127.0.0.1", &["1.1.1.1", "10.1.1.1"], "1.1.1.1"),
+            ("127.0.0.1", &["10.1.1.1,10.1.1.2"], "10.1.1.1"),
+            // Whatever is no address ends the search.
+            ("127.0.0.1", &["1.1.1.1, unknown"], "127.0.0.1"),
+            ("127.0.0.1", &["1.1.1.1, x, 10.1.1.1"], "10.1.1.1"),
+            ("127.0.0.1", &[""], "127.0.0.1"),
+            ("127.0.0.1", &["[2001:db8::1]:4711"], "2001:db8::1"),
+            ("127.0.0.1", &["2001:db8::1"], "2001:db8::1"),
+            ("127.0.0.1", &["1.1.1.1:80"], "1.1.1.1"),
+            ("::ffff:127.0.0.1", &["1.1.1.1"], "1.1.1.1"),
+        ];
+        for (peer, lines, client) in cases {
+            let found = ours.client(peer.parse().unwrap(), &told(lines));
+            assert_eq!(found, client.parse::<IpAddr>().unwrap(), "{peer} {lines:?}");
+        }
+        let nobody = Proxies::default();
+        assert_eq!(nobody.client("127.0.0.1".parse().unwrap(), &told(&["1.1.1.1"])).to_string(), "127.0.0.1");
+    }
+
+    #[test]
+    fn names_become_origins() {
+        let names = ["Box.local".to_owned(), "192.168.1.5".into(), "fd00::1".into()];
+        let with = ["https://box.local:7443", "https://192.168.1.5:7443", "https://[fd00::1]:7443"];
+        assert_eq!(Authority::origins(&names, 7443), with);
+        assert_eq!(Authority::origins(&names[..1], 443), ["https://box.local"]);
+    }
+}
