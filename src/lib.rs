@@ -193,6 +193,7 @@ impl Gateway {
             limits: router::GateLimits::default(),
             rooms: router::acp::Rooms::default(),
             connections: router::acp::Connections::default(),
+            presence: router::presence::Presence::default(),
             fans: router::fanout::Fans::over(&directory, router::fanout::STALL),
             directory,
             auth,

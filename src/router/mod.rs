@@ -13,6 +13,7 @@ pub mod listen;
 mod mirror;
 mod openapi;
 mod peer;
+pub mod presence;
 mod remote;
 pub mod routes;
 mod rpc;
@@ -77,6 +78,8 @@ pub struct AppState {
     pub limits: GateLimits,
     /// Who is in which session by ACP.
     pub rooms: acp::Rooms,
+    /// Who is looking.
+    pub presence: presence::Presence,
     /// ACP over HTTP: what lives between a client's requests.
     pub connections: acp::Connections,
 }

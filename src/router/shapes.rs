@@ -442,6 +442,15 @@ shapes! {
         /// Whether it was followed.
         detached: bool,
     }
+    /// The answer to `presence.update`.
+    Looking {
+        focused: bool,
+    }
+    /// Who looks at a session.
+    PresenceNote {
+        session_id: String,
+        lookers: Vec<Resolver>,
+    }
     /// The answer to `session.history`.
     History {
         events: Vec<Envelope>,
@@ -558,6 +567,8 @@ shapes! {
     Lag,
     Life,
     rpc::Listing,
+    rpc::Look,
+    Looking,
     Live,
     Me,
     Message,
@@ -573,6 +584,7 @@ shapes! {
     Offer,
     Page,
     api::Pair,
+    PresenceNote,
     ProblemDetails,
     Queued,
     Raw,
@@ -624,6 +636,7 @@ const TAKEN: &[&str] = &[
     "HistoryParams",
     "Initialize",
     "Listing",
+    "Look",
     "NewCode",
     "NewDevice",
     "NewName",

@@ -236,6 +236,7 @@ impl Front {
             stop: stopped.clone(),
             limits: gate,
             rooms: plexus::router::acp::Rooms::default(),
+            presence: plexus::router::presence::Presence::default(),
             connections,
         };
         let served = tokio::spawn(serve(vec![listener], app(state.clone()), limits, stopped));
