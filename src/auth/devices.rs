@@ -344,6 +344,12 @@ impl Auth {
         Ok(())
     }
 
+    /// A device, if it is enrolled: for whoever does something for it while it is not there.
+    pub fn device(&self, id: &DeviceId) -> Option<Arc<Device>> {
+        let devices = self.shared.devices.load();
+        devices.iter().find(|entry| entry.device.device_id == *id).map(|entry| Arc::clone(&entry.device))
+    }
+
     /// Every device, the local administrator first.
     pub fn devices(&self, _permit: &Permit<Admin>) -> Vec<DeviceView> {
         self.shared.devices.load().iter().map(Entry::view).collect()

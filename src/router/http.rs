@@ -68,7 +68,7 @@ fn body(status: StatusCode, kind: &'static str, text: impl Into<Body>) -> Respon
     response
 }
 
-fn no_content() -> Outcome {
+pub(super) fn no_content() -> Outcome {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;
     Ok(response)

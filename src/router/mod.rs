@@ -11,6 +11,7 @@ pub mod guard;
 mod http;
 pub mod listen;
 mod mirror;
+pub mod notify;
 mod openapi;
 mod peer;
 pub mod presence;
@@ -78,6 +79,8 @@ pub struct AppState {
     pub limits: GateLimits,
     /// Who is in which session by ACP.
     pub rooms: acp::Rooms,
+    /// Who is told of what.
+    pub notifier: notify::Notifier,
     /// Who is looking.
     pub presence: presence::Presence,
     /// ACP over HTTP: what lives between a client's requests.

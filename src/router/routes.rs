@@ -15,7 +15,7 @@ use http::Method;
 use tower_http::catch_panic::CatchPanicLayer;
 
 use super::guard::{self, BodyRule, Call, Gate, Policy, Route, WS_PATH};
-use super::{AppState, PortState, Problem, acp, agui, asyncapi, http as api, mirror, openapi, remote, web};
+use super::{AppState, PortState, Problem, acp, agui, asyncapi, http as api, mirror, notify, openapi, remote, web};
 use crate::model::Scope;
 
 /// Longest body of most requests, in bytes; a longer one is answered 413 before it is read.
@@ -25,6 +25,7 @@ const PROMPT: usize = 16 << 20;
 
 const GET: Method = Method::GET;
 const POST: Method = Method::POST;
+const PUT: Method = Method::PUT;
 const PATCH: Method = Method::PATCH;
 const DELETE: Method = Method::DELETE;
 
@@ -85,6 +86,11 @@ fn make() -> Vec<Route<AppState>> {
         route(PATCH, "/v1/devices/{id}", ADMIN, JSON, "Rename a device", |s, c| answer(api::rename(s, c))),
         route(DELETE, "/v1/devices/{id}", ADMIN, NOTHING, "Revoke a device, at once", |s, c| answer(api::revoke(s, c))),
         route(POST, "/v1/codes", ADMIN, JSON, "Make a one-time code that enrols a device", |s, c| answer(api::mint_code(s, c))),
+        route(GET, "/v1/push", WATCH, NOTHING, "What a device subscribes with, and what it chose", |s, c| answer(notify::api::show(s, c))),
+        route(PUT, "/v1/push", WATCH, JSON, "Subscribe this device to notifications", |s, c| answer(notify::api::subscribe(s, c))),
+        route(DELETE, "/v1/push", WATCH, NOTHING, "End this device's subscription", |s, c| answer(notify::api::unsubscribe(s, c))),
+        route(PATCH, "/v1/push/settings", WATCH, JSON, "Choose what this device is told, and when not", |s, c| answer(notify::api::choose(s, c))),
+        route(POST, "/v1/push/test", WATCH, BodyRule::Optional(BODY), "Send this device a notification now", |s, c| answer(notify::api::test(s, c))),
         // Watching is enough to listen; a prompt or an answer in the body is asked for its own scope.
         route(POST, "/ag-ui/{id}", WATCH, BodyRule::Json(PROMPT), "Run a session by AG-UI: prompt, answer, listen", |s, c| answer(agui::run(s, c))),
         route(GET, WS_PATH, WATCH, NOTHING, "The native WebSocket", |s, c| answer(api::ws(s, c))),

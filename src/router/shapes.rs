@@ -5,6 +5,7 @@
 use serde_json::{Map, Value, json};
 use utoipa::{OpenApi, ToSchema};
 
+use super::notify::api as notify;
 use super::{agui, http as api, rpc};
 use crate::model::Kind;
 
@@ -231,6 +232,32 @@ shapes! {
         runtimes: Option<Vec<String>>,
         sessions: Option<Vec<String>>,
         gateway: Option<Life>,
+    }
+    /// What a device subscribes to notifications with, and what it chose.
+    Push {
+        /// The `applicationServerKey`, in base64url.
+        public_key: String,
+        subscribed: bool,
+        settings: PushSettings,
+    }
+    /// What a device is told.
+    PushSettings {
+        requests: bool,
+        ends: bool,
+        failures: bool,
+        #[schema(required = true)]
+        quiet: Option<PushQuiet>,
+    }
+    /// When a device is not disturbed.
+    PushQuiet {
+        from: String,
+        to: String,
+        offset_minutes: i64,
+    }
+    /// A notification was taken.
+    PushTried {
+        /// The push service's status.
+        status: u16,
     }
     /// A one-time code.
     Code {
@@ -586,7 +613,14 @@ shapes! {
     api::Pair,
     PresenceNote,
     ProblemDetails,
+    Push,
+    notify::PushChoice,
+    PushQuiet,
+    PushSettings,
+    PushTried,
+    notify::PushTry,
     Queued,
+    notify::QuietHours,
     Raw,
     Ready,
     Receipt,
@@ -615,6 +649,8 @@ shapes! {
     Snapshots,
     rpc::StartRun,
     api::StartRuntime,
+    notify::Subscribe,
+    notify::SubscribeKeys,
     Tool,
     ToolCall,
     Trouble,
@@ -644,17 +680,24 @@ const TAKEN: &[&str] = &[
     "NewSession",
     "OfSession",
     "Pair",
+    "PushChoice",
+    "PushTry",
+    "QuietHours",
     "ResumeEntry",
     "RunAgentInput",
     "SessionNew",
     "StartRun",
     "StartRuntime",
+    "Subscribe",
+    "SubscribeKeys",
 ];
 
 /// An identifier: see the model's.
 pub(super) const ID: &str = "^[A-Za-z0-9_.:-]{1,128}$";
 /// A cursor: see the model's. Nineteen digits are more than there will ever be events.
 pub(super) const CURSOR: &str = "^[A-Za-z0-9]{1,32}:[0-9]{1,19}$";
+/// A time of day.
+const CLOCK: &str = "^([01][0-9]|2[0-3]):[0-5][0-9]$";
 /// Words: not only white space.
 pub(super) const WORDS: &str = r"\S";
 
@@ -805,6 +848,10 @@ fn more() -> Vec<(&'static str, &'static str, Value)> {
         ),
         ("StartRuntime", "env", json!({ "additionalProperties": { "type": "string" } })),
         ("StartRuntime", "session_meta", json!({ "type": "object", "additionalProperties": true })),
+        ("Subscribe", "endpoint", json!({ "minLength": 1, "maxLength": 1024 })),
+        ("QuietHours", "from", json!({ "pattern": CLOCK })),
+        ("QuietHours", "to", json!({ "pattern": CLOCK })),
+        ("QuietHours", "offset_minutes", json!({ "minimum": -840, "maximum": 840 })),
         ("NewDevice", "name", name.clone()),
         ("NewName", "name", name.clone()),
         ("Pair", "name", name),
