@@ -455,8 +455,9 @@ mod tests {
         let prompt = || grant(&[Scope::Watch, Scope::Prompt], None);
         let other = || Grant { sessions: Some(vec![SessionId::trusted("s_2")]), ..Grant::all() };
         use What::{Ended, Failed, Request};
+        type Looks<'a> = &'a [(&'a str, Grant)];
         // What happens, who looks all the while, and whether the phone is told.
-        let table: &[(What, &[(&str, Grant)], bool)] = &[
+        let table: &[(What, Looks<'_>, bool)] = &[
             (Request, &[], true),
             (Request, &[("d_desk", all())], false),
             (Request, &[("d_desk", approve())], false),
