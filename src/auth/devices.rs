@@ -1,8 +1,9 @@
-//! The enrolled devices: proving a token, one-time codes, enrolling, renaming, revoking.
+//! The enrolled devices: proving a token, one-time codes, enrolling, renaming, revoking. One file: all of it is one list
+//! and the lock under which it changes.
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -14,9 +15,10 @@ use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 use tokio::sync::watch;
 use unicode_general_category::{GeneralCategory, get_general_category};
 
-use super::limiter::Limiter;
+use super::limiter::{Limiter, Tries};
+use super::pairing::{PairingFault, Pairings};
 use super::token::{self, Hash};
-use super::{Admin, Caller, Device, Grant, Permit};
+use super::{Admin, Caller, Device, DeviceKind, Grant, Permit};
 use crate::model::{DeviceId, RuntimeId, Scope, Timestamp};
 use crate::store::DeviceChange;
 
@@ -24,10 +26,14 @@ use crate::store::DeviceChange;
 const DEVICES: usize = 256;
 /// One-time codes that wait at most; a new one displaces the oldest.
 const CODES: usize = 32;
+/// Browsers that one device's token signs in at most; a further one is refused, so that no device uses up all of [`DEVICES`].
+const BROWSERS: usize = 16;
 /// Longest life of a one-time code; longer wishes are cut to it.
 const CODE_LIFE: Duration = Duration::from_secs(120);
 /// Random bytes of a one-time code: over 130 bits, so it may stand in a link.
 const CODE_BYTES: usize = 17;
+/// How often at most it is written down that a device was seen, in milliseconds.
+const SEEN_KEPT_EVERY: i64 = 600_000;
 /// Longest name of a device, in characters.
 const NAME_CHARS: usize = 64;
 /// Runtimes or sessions that a grant may name.
@@ -70,6 +76,15 @@ pub enum AuthError {
     /// This machine's own administrator stays as it is.
     #[error("this machine's own administrator cannot be {0}")]
     Local(&'static str),
+    /// A link to a session is no device of anybody's.
+    #[error("a link to a session cannot do this: {0}")]
+    Share(&'static str),
+    /// The pairing does not go on.
+    #[error("{0}")]
+    Pairing(PairingFault),
+    /// Too many wrong codes came, so none is looked at.
+    #[error("too many wrong codes came: wait {} s, then begin again", .0.as_secs().saturating_add(1))]
+    TooMany(Duration),
     /// What was asked makes no sense; in words, with the fix.
     #[error("{0}")]
     Invalid(String),
@@ -84,12 +99,16 @@ impl AuthError {
 /// The devices and the codes. A cheap handle; clones share everything.
 #[derive(Clone)]
 pub struct Auth {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
 }
 
-struct Shared {
+pub(super) struct Shared {
     devices: ArcSwap<Vec<Entry>>,
     codes: Mutex<Vec<Waiting>>,
+    pub(super) pairings: Mutex<Pairings>,
+    /// Told of each change to a pairing.
+    pub(super) paired: watch::Sender<u64>,
+    pub(super) tries: Mutex<Tries>,
     limiter: Mutex<Limiter>,
     revoked: watch::Sender<u64>,
     persist: Persist,
@@ -103,12 +122,53 @@ struct Entry {
     device: Arc<Device>,
     /// Milliseconds since the epoch; 0 is never.
     seen: Arc<AtomicI64>,
+    /// The same, as it was last written down.
+    seen_kept: Arc<AtomicI64>,
+    /// What it has open: streams, sockets, waits.
+    open: Arc<AtomicUsize>,
+}
+
+/// Something that a device has open; it is online while there is one.
+#[derive(Debug)]
+pub struct Online(Option<Arc<AtomicUsize>>);
+
+impl Drop for Online {
+    fn drop(&mut self) {
+        if let Some(open) = &self.0 {
+            open.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
 }
 
 struct Waiting {
     hash: Hash,
     grant: Grant,
     until: Instant,
+}
+
+/// Where a cookie comes from.
+#[derive(Clone, Copy, Debug)]
+pub enum Site<'a> {
+    /// A page of this origin.
+    Origin(&'a str),
+    /// A page over TLS, of the origin that the cookie was made for, as its browser vouches.
+    Tls,
+}
+
+/// A device to be.
+pub(super) struct New {
+    pub(super) name: String,
+    pub(super) kind: DeviceKind,
+    pub(super) grant: Grant,
+    pub(super) origin: Option<String>,
+    pub(super) parent: Option<DeviceId>,
+    pub(super) expires_at: Option<Timestamp>,
+}
+
+impl New {
+    pub(super) fn plain(name: String, grant: Grant) -> Self {
+        Self { name, kind: DeviceKind::Device, grant, origin: None, parent: None, expires_at: None }
+    }
 }
 
 /// A one-time code.
@@ -127,14 +187,23 @@ pub struct DeviceView {
     pub device_id: DeviceId,
     /// Its name.
     pub name: String,
+    /// What sort it is.
+    pub kind: DeviceKind,
     /// What it may do.
     #[serde(flatten)]
     pub grant: Grant,
     /// When it was enrolled.
     pub created_at: Timestamp,
-    /// When it last proved itself since the gateway started.
+    /// When it last proved itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_seen_at: Option<Timestamp>,
+    /// When it ends by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
+    /// Whether it has something open.
+    pub online: bool,
+    /// Whether it is the one that asks.
+    pub you: bool,
     /// Whether it is this machine's own administrator, who cannot be revoked.
     pub local: bool,
 }
@@ -152,8 +221,13 @@ impl Auth {
             Device {
                 device_id: DeviceId::trusted(LOCAL),
                 name: "this machine".into(),
+                kind: DeviceKind::Local,
                 grant: Grant::all(),
                 created_at: local.made_at,
+                origin: None,
+                parent: None,
+                expires_at: None,
+                last_seen_at: None,
                 token_sha256: HEXLOWER.encode(&local.hash),
             },
         )];
@@ -164,26 +238,80 @@ impl Auth {
             let hash = hash.ok_or_else(|| AuthError::BadRow(format!("{}: no SHA-256", device.device_id)))?;
             devices.push(Entry::new(hash, device));
         }
-        Ok(Self {
+        // Where a revocation was cut short: what went with a device is gone with it.
+        let ids: Vec<DeviceId> = devices.iter().map(|entry| entry.device.device_id.clone()).collect();
+        devices.retain(|entry| entry.device.parent.as_ref().is_none_or(|parent| ids.contains(parent)));
+        let auth = Self {
             shared: Arc::new(Shared {
                 devices: ArcSwap::from_pointee(devices),
                 codes: Mutex::default(),
+                pairings: Mutex::default(),
+                paired: watch::Sender::new(0),
+                tries: Mutex::default(),
                 limiter: Mutex::default(),
                 revoked: watch::Sender::new(0),
                 persist,
                 changing: tokio::sync::Mutex::default(),
             }),
+        };
+        for entry in auth.shared.devices.load().iter() {
+            auth.expire_later(&entry.device);
+        }
+        Ok(auth)
+    }
+
+    /// Who has this token and sends it as a bearer. Takes the same time whichever device it is, or none.
+    pub fn check(&self, bearer: &str) -> Option<Caller> {
+        self.prove(bearer, |device| device.origin.is_none())
+    }
+
+    /// Who has this token as a cookie, which came from there. A bearer's token is none, and the other way around.
+    pub fn check_cookie(&self, token: &str, site: Site<'_>) -> Option<Caller> {
+        self.prove(token, |device| match (&device.origin, site) {
+            (Some(bound), Site::Origin(origin)) => bound == origin,
+            (Some(bound), Site::Tls) => bound.starts_with("https://"),
+            (None, _) => false,
         })
     }
 
-    /// Who has this token. Takes the same time whichever device it is, or none.
-    pub fn check(&self, bearer: &str) -> Option<Caller> {
+    fn prove(&self, bearer: &str, fits: impl FnOnce(&Device) -> bool) -> Option<Caller> {
         let devices = self.shared.devices.load();
         let hash = token::hash(bearer);
         let hashes = devices.iter().map(|entry| &entry.hash);
-        let entry = &devices[find(hashes, &hash)?];
-        entry.seen.store(Timestamp::from(SystemTime::now()).as_millis(), Ordering::Relaxed);
+        let now = Timestamp::from(SystemTime::now());
+        let fits = |entry: &&Entry| entry.device.expires_at.is_none_or(|at| now < at) && fits(&entry.device);
+        let entry = devices.get(find(hashes, &hash)?).filter(fits)?;
+        self.seen(entry, now.as_millis());
         Some(Caller::proven(Arc::clone(&entry.device)))
+    }
+
+    /// Notes that a device is there, and writes it down now and then: a list after a restart knows about when.
+    fn seen(&self, entry: &Entry, now: i64) {
+        entry.seen.store(now, Ordering::Relaxed);
+        let kept = entry.seen_kept.load(Ordering::Relaxed);
+        let local = entry.device.kind == DeviceKind::Local;
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        if local || now - kept < SEEN_KEPT_EVERY || !swap(&entry.seen_kept, kept, now) {
+            return;
+        }
+        let (auth, id) = (self.clone(), entry.device.device_id.clone());
+        runtime.spawn(async move {
+            let kept = auth.edit(&id, |device| device.last_seen_at = Some(Timestamp::from_millis(now))).await;
+            if let Err(error) = kept {
+                tracing::debug!(device_id = %id, %error, "when a device was seen was not written down");
+            }
+        });
+    }
+
+    /// The caller's device has something open, until what this gives is dropped.
+    pub fn online(&self, caller: &Caller) -> Online {
+        let devices = self.shared.devices.load();
+        let entry = devices.iter().find(|entry| entry.device.device_id == caller.device().device_id);
+        if let Some(entry) = entry {
+            entry.open.fetch_add(1, Ordering::Relaxed);
+            entry.seen.store(Timestamp::from(SystemTime::now()).as_millis(), Ordering::Relaxed);
+        }
+        Online(entry.map(|entry| Arc::clone(&entry.open)))
     }
 
     /// Counts a proof that failed. `Some(wait)` if this address has failed too often; a good token works all the same.
@@ -200,12 +328,17 @@ impl Auth {
     /// A process of this user's that showed no token: it may watch this runtime, and nothing else. Whoever asks for it
     /// has checked the other end's owner.
     pub fn neighbour(&self, runtime: &RuntimeId) -> Caller {
-        let grant = Grant { scopes: vec![Scope::Watch], runtimes: Some(vec![runtime.clone()]), sessions: None };
+        let grant = Grant { runtimes: Some(vec![runtime.clone()]), ..Grant::of(&[Scope::Watch]) };
         Caller::proven(Arc::new(Device {
             device_id: DeviceId::trusted(NEIGHBOUR),
             name: "a process on this machine".into(),
+            kind: DeviceKind::Device,
             grant,
             created_at: SystemTime::now().into(),
+            origin: None,
+            parent: None,
+            expires_at: None,
+            last_seen_at: None,
             token_sha256: String::new(),
         }))
     }
@@ -217,11 +350,11 @@ impl Auth {
         if device.device_id.as_str() == NEIGHBOUR && device.token_sha256.is_empty() {
             return true;
         }
-        self.shared
-            .devices
-            .load()
-            .iter()
-            .any(|entry| entry.device.device_id == device.device_id && entry.device.token_sha256 == device.token_sha256)
+        let same = |entry: &Entry| {
+            entry.device.device_id == device.device_id && entry.device.token_sha256 == device.token_sha256
+        };
+        device.expires_at.is_none_or(|at| Timestamp::from(SystemTime::now()) < at)
+            && self.shared.devices.load().iter().any(same)
     }
 
     /// Makes a one-time code that enrols one device with `grant`. It lives `life` (at most 120 s), in memory alone.
@@ -243,12 +376,17 @@ impl Auth {
     }
 
     /// Enrols a device by a one-time code and gives its token, which is kept nowhere. The code is used up even if keeping
-    /// the device fails.
+    /// the device fails. With an `origin` it is a browser's, and the token counts as its cookie alone.
     ///
     /// # Errors
     /// [`AuthError::BadCode`]; [`AuthError::Invalid`] if the name will not do (the code stays good);
     /// [`AuthError::Storage`].
-    pub async fn redeem(&self, code: &str, name: &str) -> Result<(Arc<Device>, String), AuthError> {
+    pub async fn redeem(
+        &self,
+        code: &str,
+        name: &str,
+        origin: Option<String>,
+    ) -> Result<(Arc<Device>, String), AuthError> {
         let name = sane_name(name)?;
         let hash = token::hash(code);
         let waiting = {
@@ -259,7 +397,26 @@ impl Auth {
         if waiting.until <= Instant::now() {
             return Err(AuthError::BadCode);
         }
-        self.put(name, waiting.grant).await
+        self.put(New { origin, ..New::plain(name, waiting.grant) }).await
+    }
+
+    /// Signs a browser in by a device's token: another device, of the same grant, which lasts as long as that one.
+    ///
+    /// # Errors
+    /// [`AuthError::Invalid`], [`AuthError::Random`], [`AuthError::Storage`].
+    pub async fn sign_in(
+        &self,
+        caller: &Caller,
+        name: &str,
+        origin: String,
+    ) -> Result<(Arc<Device>, String), AuthError> {
+        let device = caller.device();
+        if device.kind == DeviceKind::Share {
+            return Err(AuthError::Share("open it in each browser that is to have it"));
+        }
+        let parent = Some(device.device_id.clone()).filter(|id| id.as_str() != LOCAL);
+        let (origin, expires_at) = (Some(origin), device.expires_at);
+        self.put(New { origin, parent, expires_at, ..New::plain(sane_name(name)?, device.grant.clone()) }).await
     }
 
     /// Enrols a device and gives its token, which is kept nowhere.
@@ -272,41 +429,75 @@ impl Auth {
         name: &str,
         grant: Grant,
     ) -> Result<(Arc<Device>, String), AuthError> {
-        self.put(sane_name(name)?, sane(grant)?).await
+        self.put(New::plain(sane_name(name)?, sane(grant)?)).await
     }
 
-    async fn put(&self, name: String, grant: Grant) -> Result<(Arc<Device>, String), AuthError> {
+    pub(super) async fn put(&self, new: New) -> Result<(Arc<Device>, String), AuthError> {
         let _changing = self.shared.changing.lock().await;
         if self.shared.devices.load().len() > DEVICES {
             return Err(AuthError::Invalid(format!("{DEVICES} devices are enrolled: revoke one first")));
+        }
+        let New { name, kind, grant, origin, parent, expires_at } = new;
+        if let Some(by) = &parent {
+            let all = self.shared.devices.load();
+            if !all.iter().any(|entry| entry.device.device_id == *by) {
+                return Err(AuthError::NoDevice(by.clone()));
+            }
+            if all.iter().filter(|entry| entry.device.parent == parent).count() >= BROWSERS {
+                return Err(AuthError::Invalid(format!(
+                    "this token has signed {BROWSERS} browsers in: revoke one first"
+                )));
+            }
         }
         let token = token::new_token()?;
         let hash = token::hash(&token);
         let device = Device {
             device_id: DeviceId::trusted(format!("d_{}", &token::random_text::<CODE_BYTES>()?[..26])),
             name,
+            kind,
             grant,
             created_at: SystemTime::now().into(),
+            origin,
+            parent,
+            expires_at,
+            last_seen_at: None,
             token_sha256: HEXLOWER.encode(&hash),
         };
         self.keep(&device).await?;
         let entry = Entry::new(hash, device);
         let device = Arc::clone(&entry.device);
         self.change(|devices| devices.push(entry));
+        self.expire_later(&device);
         Ok((device, token))
     }
 
-    /// Gives a device another name.
+    /// Gives a device another name, or says whether it may answer from a notification.
     ///
     /// # Errors
     /// [`AuthError::NoDevice`], [`AuthError::Invalid`], [`AuthError::Storage`].
-    pub async fn rename(&self, _permit: &Permit<Admin>, id: &DeviceId, name: &str) -> Result<Arc<Device>, AuthError> {
-        let name = sane_name(name)?;
-        local_stays(id, "renamed")?;
+    pub async fn alter(
+        &self,
+        _permit: &Permit<Admin>,
+        id: &DeviceId,
+        name: Option<&str>,
+        lock_screen: Option<bool>,
+    ) -> Result<Arc<Device>, AuthError> {
+        let name = name.map(sane_name).transpose()?;
+        local_stays(id, "changed")?;
+        self.edit(id, |device| {
+            device.name = name.unwrap_or_else(|| std::mem::take(&mut device.name));
+            device.grant.lock_screen = lock_screen.unwrap_or(device.grant.lock_screen);
+        })
+        .await
+    }
+
+    /// Changes a device, in its row first.
+    async fn edit(&self, id: &DeviceId, edit: impl FnOnce(&mut Device)) -> Result<Arc<Device>, AuthError> {
         let _changing = self.shared.changing.lock().await;
         let found = self.shared.devices.load().iter().find(|entry| entry.device.device_id == *id).cloned();
         let entry = found.ok_or_else(|| AuthError::NoDevice(id.clone()))?;
-        let device = Device { name, ..(*entry.device).clone() };
+        let mut device = (*entry.device).clone();
+        edit(&mut device);
         self.keep(&device).await?;
         let device = Arc::new(device);
         self.change(|devices| {
@@ -323,6 +514,21 @@ impl Auth {
     /// [`AuthError::NoDevice`]; [`AuthError::Invalid`] for the local administrator; [`AuthError::Storage`]: it is revoked
     /// now but would be back after a restart, so ask again.
     pub async fn revoke(&self, _permit: &Permit<Admin>, id: &DeviceId) -> Result<(), AuthError> {
+        self.remove(id).await
+    }
+
+    /// Signs a device out: what it asks for itself.
+    ///
+    /// # Errors
+    /// As [`revoke`](Self::revoke).
+    pub async fn leave(&self, caller: &Caller) -> Result<(), AuthError> {
+        if caller.device().kind == DeviceKind::Share {
+            return Err(AuthError::Share("others may have it, too; close the page"));
+        }
+        self.remove(&caller.device().device_id).await
+    }
+
+    pub(super) async fn remove(&self, id: &DeviceId) -> Result<(), AuthError> {
         local_stays(id, "revoked; to replace its token, stop the gateway and delete the token's file")?;
         let mut unsaved = self.shared.changing.lock().await;
         let known = self.shared.devices.load().iter().any(|entry| entry.device.device_id == *id);
@@ -330,29 +536,44 @@ impl Auth {
             return Err(AuthError::NoDevice(id.clone()));
         }
         if known {
-            self.change(|devices| devices.retain(|entry| entry.device.device_id != *id));
+            let goes = |device: &Device| device.device_id == *id || device.parent.as_ref() == Some(id);
+            self.change(|devices| {
+                unsaved.extend(
+                    devices
+                        .iter()
+                        .map(|entry| &entry.device)
+                        .filter(|device| goes(device))
+                        .map(|device| device.device_id.clone()),
+                );
+                devices.retain(|entry| !goes(&entry.device));
+            });
             self.shared.revoked.send_modify(|count| *count += 1);
-            unsaved.push(id.clone());
         }
-        let delete = DeviceChange::Delete { device_id: id.as_str().into() };
-        (self.shared.persist)(delete).await.map_err(|error| {
-            AuthError::Storage(format!(
-                "{error}; the device is revoked now but would be back after a restart: ask again"
-            ))
-        })?;
-        unsaved.retain(|other| other != id);
+        // Those that could not be written down before, too.
+        while let Some(gone) = unsaved.last() {
+            let delete = DeviceChange::Delete { device_id: gone.as_str().into() };
+            (self.shared.persist)(delete).await.map_err(|error| {
+                AuthError::Storage(format!(
+                    "{error}; the device is revoked now but would be back after a restart: ask again"
+                ))
+            })?;
+            unsaved.pop();
+        }
         Ok(())
     }
 
     /// A device, if it is enrolled: for whoever does something for it while it is not there.
     pub fn device(&self, id: &DeviceId) -> Option<Arc<Device>> {
         let devices = self.shared.devices.load();
-        devices.iter().find(|entry| entry.device.device_id == *id).map(|entry| Arc::clone(&entry.device))
+        let now = Timestamp::from(SystemTime::now());
+        let stands = |device: &Device| device.device_id == *id && device.expires_at.is_none_or(|at| now < at);
+        devices.iter().find(|entry| stands(&entry.device)).map(|entry| Arc::clone(&entry.device))
     }
 
     /// Every device, the local administrator first.
-    pub fn devices(&self, _permit: &Permit<Admin>) -> Vec<DeviceView> {
-        self.shared.devices.load().iter().map(Entry::view).collect()
+    pub fn devices(&self, permit: &Permit<Admin>) -> Vec<DeviceView> {
+        let you = &permit.device().device_id;
+        self.shared.devices.load().iter().map(|entry| entry.view(you)).collect()
     }
 
     async fn keep(&self, device: &Device) -> Result<(), AuthError> {
@@ -371,24 +592,35 @@ impl Auth {
 
 impl Entry {
     fn new(hash: Hash, device: Device) -> Self {
-        Self { hash, device: Arc::new(device), seen: Arc::default() }
+        let seen = device.last_seen_at.unwrap_or(device.created_at).as_millis();
+        let seen_kept = Arc::new(AtomicI64::new(seen));
+        Self { hash, device: Arc::new(device), seen: Arc::default(), seen_kept, open: Arc::default() }
     }
 
-    fn view(&self) -> DeviceView {
+    fn view(&self, you: &DeviceId) -> DeviceView {
         let seen = self.seen.load(Ordering::Relaxed);
         DeviceView {
             device_id: self.device.device_id.clone(),
             name: self.device.name.clone(),
             grant: self.device.grant.clone(),
             created_at: self.device.created_at,
-            last_seen_at: (seen != 0).then(|| Timestamp::from_millis(seen)),
+            kind: self.device.kind,
+            last_seen_at: (seen != 0).then(|| Timestamp::from_millis(seen)).or(self.device.last_seen_at),
+            expires_at: self.device.expires_at,
+            online: self.open.load(Ordering::Relaxed) > 0,
+            you: self.device.device_id == *you,
             local: self.device.device_id.as_str() == LOCAL,
         }
     }
 }
 
+/// Whether `was` still stood there, and `is` does now.
+fn swap(place: &AtomicI64, was: i64, is: i64) -> bool {
+    place.compare_exchange(was, is, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+}
+
 /// Where `wanted` is among `hashes`. Looks at every byte of all of them, found or not.
-fn find<'a>(hashes: impl Iterator<Item = &'a Hash>, wanted: &Hash) -> Option<usize> {
+pub(super) fn find<'a>(hashes: impl Iterator<Item = &'a Hash>, wanted: &Hash) -> Option<usize> {
     let (mut found, mut index) = (Choice::from(0), 0u64);
     for (n, hash) in hashes.enumerate() {
         let same = hash.ct_eq(wanted);
@@ -405,7 +637,7 @@ fn local_stays(id: &DeviceId, what: &'static str) -> Result<(), AuthError> {
     Ok(())
 }
 
-fn sane_name(name: &str) -> Result<String, AuthError> {
+pub(super) fn sane_name(name: &str) -> Result<String, AuthError> {
     use GeneralCategory::{Control, Format, LineSeparator, ParagraphSeparator, PrivateUse, Surrogate, Unassigned};
     let name = name.trim();
     let bad = |c: char| {
@@ -420,7 +652,7 @@ fn sane_name(name: &str) -> Result<String, AuthError> {
     Ok(name.into())
 }
 
-fn sane(mut grant: Grant) -> Result<Grant, AuthError> {
+pub(super) fn sane(mut grant: Grant) -> Result<Grant, AuthError> {
     grant.scopes.sort_unstable();
     grant.scopes.dedup();
     let names = |some: Option<usize>| some.is_none_or(|count| (1..=GRANT_NAMES).contains(&count));
@@ -436,7 +668,7 @@ fn sane(mut grant: Grant) -> Result<Grant, AuthError> {
     Ok(grant)
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -481,7 +713,7 @@ mod tests {
     }
 
     fn watcher() -> Grant {
-        Grant { scopes: vec![Scope::Watch], runtimes: None, sessions: None }
+        Grant::of(&[Scope::Watch])
     }
 
     #[test]
@@ -525,10 +757,10 @@ mod tests {
         let fixture = Fixture::new();
         let code = fixture.auth.mint_code(&fixture.admin(), watcher(), Duration::from_secs(60)).unwrap();
         assert!(code.code.len() >= 26, "at least 130 bits");
-        assert!(matches!(fixture.auth.redeem("wrong", "phone").await, Err(AuthError::BadCode)));
-        assert!(matches!(fixture.auth.redeem(&code.code, "\u{202e}").await, Err(AuthError::Invalid(_))));
-        let (device, token) = fixture.auth.redeem(&code.code, "phone").await.unwrap();
-        assert!(matches!(fixture.auth.redeem(&code.code, "phone").await, Err(AuthError::BadCode)), "single use");
+        assert!(matches!(fixture.auth.redeem("wrong", "phone", None).await, Err(AuthError::BadCode)));
+        assert!(matches!(fixture.auth.redeem(&code.code, "\u{202e}", None).await, Err(AuthError::Invalid(_))));
+        let (device, token) = fixture.auth.redeem(&code.code, "phone", None).await.unwrap();
+        assert!(matches!(fixture.auth.redeem(&code.code, "phone", None).await, Err(AuthError::BadCode)), "single use");
         assert_eq!(fixture.auth.check(&token).unwrap().device().device_id, device.device_id);
         assert!(fixture.auth.check(&token).unwrap().permit::<Admin>(Target::Gateway).is_err());
 
@@ -549,14 +781,17 @@ mod tests {
     async fn codes_die_with_their_time_and_never_pile_up() {
         let fixture = Fixture::new();
         let dead = fixture.auth.mint_code(&fixture.admin(), watcher(), Duration::ZERO).unwrap();
-        assert!(matches!(fixture.auth.redeem(&dead.code, "phone").await, Err(AuthError::BadCode)));
+        assert!(matches!(fixture.auth.redeem(&dead.code, "phone", None).await, Err(AuthError::BadCode)));
         let long = fixture.auth.mint_code(&fixture.admin(), watcher(), Duration::from_secs(9999)).unwrap();
         assert!(lock(&fixture.auth.shared.codes)[0].until <= Instant::now() + CODE_LIFE);
         for _ in 0..CODES {
             fixture.auth.mint_code(&fixture.admin(), watcher(), Duration::from_secs(60)).unwrap();
         }
         assert_eq!(lock(&fixture.auth.shared.codes).len(), CODES);
-        assert!(matches!(fixture.auth.redeem(&long.code, "phone").await, Err(AuthError::BadCode)), "the oldest went");
+        assert!(
+            matches!(fixture.auth.redeem(&long.code, "phone", None).await, Err(AuthError::BadCode)),
+            "the oldest went"
+        );
     }
 
     #[tokio::test]
@@ -565,7 +800,7 @@ mod tests {
         let (device, token) = fixture.auth.enrol(&fixture.admin(), "phone", watcher()).await.unwrap();
         let caller = fixture.auth.check(&token).unwrap();
         let told = fixture.auth.revocations();
-        fixture.auth.rename(&fixture.admin(), &device.device_id, "old phone").await.unwrap();
+        fixture.auth.alter(&fixture.admin(), &device.device_id, Some("old phone"), Some(true)).await.unwrap();
         assert!(fixture.auth.stands(&caller) && !told.has_changed().unwrap(), "a new name revokes nothing");
 
         fixture.full.store(true, Ordering::SeqCst);
@@ -587,9 +822,9 @@ mod tests {
         let local = DeviceId::trusted(LOCAL);
         assert!(matches!(fixture.auth.revoke(&fixture.admin(), &local).await, Err(AuthError::Local(_))));
         for grant in [
-            Grant { scopes: vec![], runtimes: None, sessions: None },
-            Grant { scopes: vec![Scope::Watch], runtimes: Some(vec![]), sessions: None },
-            Grant { scopes: vec![Scope::Watch], runtimes: None, sessions: Some(vec![]) },
+            Grant::of(&[]),
+            Grant { runtimes: Some(vec![]), ..watcher() },
+            Grant { sessions: Some(vec![]), ..watcher() },
         ] {
             assert!(matches!(fixture.auth.enrol(&fixture.admin(), "x", grant).await, Err(AuthError::Invalid(_))));
         }

@@ -143,6 +143,11 @@ impl Client {
         self.send(Method::POST, path, Some(body), key).await
     }
 
+    pub(crate) async fn patch(&self, path: &str, body: &Value, what: &str) -> anyhow::Result<()> {
+        self.send(Method::PATCH, path, Some(body), None).await?.map_err(|refused| refused.explain(what))?;
+        Ok(())
+    }
+
     pub(crate) async fn delete(&self, path: &str, what: &str) -> anyhow::Result<()> {
         self.send(Method::DELETE, path, None, None).await?.map_err(|refused| refused.explain(what))?;
         Ok(())

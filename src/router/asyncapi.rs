@@ -103,7 +103,7 @@ fn methods() -> Vec<Method> {
             json!({ "session_id": SESSION }), json!({ "ok": true, "run_id": RUN })),
         method("ui.request.answer", "AnswerParams", "Receipt", "Answers a request; the first answer wins, a later one is error -32010 with the winner's receipt in `data`",
             json!({ "request_id": REQUEST, "option_id": "allow_once", "idempotency_key": "k1" }), receipt()),
-        method("presence.update", "Look", "Looking", "Says what your screen shows and whether somebody looks at it; gone with the connection. Only a focused screen keeps notifications off",
+        method("presence.update", "Focus", "Looking", "Says what your screen shows and whether somebody looks at it; gone with the connection. Only a focused screen keeps notifications off",
             json!({ "session_id": SESSION, "focused": true }), json!({ "focused": true })),
         method("model.list", "Passed", "Anything", "Asks the session's runtime", of(), json!({ "models": [] })),
         method("model.set", "Passed", "Anything", "Asks the session's runtime", json!({ "session_id": SESSION, "name": "small" }), json!({})),

@@ -25,10 +25,10 @@ use super::guard::{DEPTH, deeper_than};
 use super::presence::{Looker, Lookers, Seat};
 use super::wire;
 use super::ws::{Reply, Talk};
-use crate::auth::{Approve, Caller, Permit, Prompt, Target};
+use crate::auth::{Approve, Caller, Grant, Permit, Prompt, Target};
 use crate::metrics::metrics;
 use crate::model::{
-    Answer, Cursor, Kind, Position, Request, RequestId, RunId, RunInfo, RuntimeId, RuntimeInfo, Scope, SessionId,
+    Answer, Cursor, Kind, Position, Request, RequestId, Risk, RunId, RunInfo, RuntimeId, RuntimeInfo, Scope, SessionId,
     SessionInfo,
 };
 use crate::sessions::{After, Attach, Filter, Log, OpenSession, Refusal, Resume, Snapshot};
@@ -123,6 +123,7 @@ impl From<Problem> for Failure {
             "request_not_found" => -32016,
             "storage" => -32017,
             "stopping" => -32018,
+            "risk_too_high" => -32019,
             "internal" => -32603,
             _ => -32602,
         };
@@ -287,7 +288,7 @@ pub(super) struct CancelParams {
 
 /// What the client's screen shows, and whether somebody looks at it.
 #[derive(Deserialize, ToSchema)]
-pub(super) struct Look {
+pub(super) struct Focus {
     /// The session that it shows; `null` where it shows none in particular.
     #[schema(value_type = Option<String>)]
     session_id: Option<SessionId>,
@@ -357,12 +358,15 @@ struct You<'a> {
     device_id: &'a str,
     name: &'a str,
     scopes: &'a [Scope],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    approve_up_to: Option<Risk>,
 }
 
 impl<'a> You<'a> {
     fn of(caller: &'a Caller) -> Self {
         let device = caller.device();
-        Self { device_id: device.device_id.as_str(), name: &device.name, scopes: &device.grant.scopes }
+        let Grant { scopes, approve_up_to, .. } = &device.grant;
+        Self { device_id: device.device_id.as_str(), name: &device.name, scopes, approve_up_to: *approve_up_to }
     }
 }
 
@@ -600,7 +604,7 @@ impl Rpc {
             }
             "session.history" => self.history(parse(params)?)?,
             "presence.update" => {
-                let Look { session_id, focused } = parse(params)?;
+                let Focus { session_id, focused } = parse(params)?;
                 if let Some(id) = &session_id {
                     self.session(id)?;
                 }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use utoipa::{OpenApi, ToSchema};
 
 use super::notify::api as notify;
-use super::{agui, http as api, rpc};
+use super::{agui, devices, http as api, rpc};
 use crate::model::Kind;
 
 macro_rules! shapes {
@@ -97,6 +97,8 @@ shapes! {
         /// The gateway's rendering of exactly what is asked, safe to show.
         display: String,
         warnings: Vec<String>,
+        /// The gateway's judgement: `low`, `elevated` or `danger`.
+        risk: String,
         /// SHA-256 (hex) of the canonical request; send it with the answer.
         digest: String,
         options: Vec<Offer>,
@@ -207,31 +209,120 @@ shapes! {
     Device {
         device_id: String,
         name: String,
+        /// `device`, `share` or `local`.
+        kind: String,
         scopes: Vec<String>,
         runtimes: Option<Vec<String>>,
         sessions: Option<Vec<String>>,
+        /// The highest risk that it may answer: `low`, `elevated` or `danger`; any, if absent.
+        approve_up_to: Option<String>,
+        /// Whether it may answer from a notification.
+        lock_screen: Option<bool>,
         created_at: String,
         last_seen_at: Option<String>,
+        expires_at: Option<String>,
+        /// Whether it has something open.
+        online: bool,
+        /// Whether it is the one that asks.
+        you: bool,
         local: bool,
     }
-    /// A device, and its token, which is shown this once.
+    /// A device, and its token, which is shown this once; or `csrf`, where its token is a cookie.
     NewToken {
         device_id: String,
         name: String,
+        /// `device`, `share` or `local`.
+        kind: String,
         scopes: Vec<String>,
         runtimes: Option<Vec<String>>,
         sessions: Option<Vec<String>>,
+        /// The highest risk that it may answer: `low`, `elevated` or `danger`; any, if absent.
+        approve_up_to: Option<String>,
+        /// Whether it may answer from a notification.
+        lock_screen: Option<bool>,
         created_at: String,
-        token: String,
+        expires_at: Option<String>,
+        token: Option<String>,
+        /// What a page sends as `Plexus-CSRF` with every request but GET and HEAD.
+        csrf: Option<String>,
     }
-    /// Who the bearer is.
+    /// Who asks.
     Me {
         device_id: String,
         name: String,
+        /// `device`, `share` or `local`.
+        kind: String,
         scopes: Vec<String>,
         runtimes: Option<Vec<String>>,
         sessions: Option<Vec<String>>,
+        /// The highest risk that it may answer: `low`, `elevated` or `danger`; any, if absent.
+        approve_up_to: Option<String>,
+        /// Whether it may answer from a notification.
+        lock_screen: Option<bool>,
+        expires_at: Option<String>,
+        /// What a page sends as `Plexus-CSRF` with every request but GET and HEAD.
+        csrf: Option<String>,
         gateway: Option<Life>,
+    }
+    /// A link to one session. Whoever has it may watch until it expires, or is revoked like a device.
+    Share {
+        device_id: String,
+        url: String,
+        token: String,
+        expires_at: String,
+    }
+    /// A pairing that has begun.
+    Begun {
+        pairing_id: String,
+        /// What the device types.
+        code: String,
+        /// What it opens.
+        url: String,
+        /// The same as a picture, in SVG.
+        qr: String,
+        expires_at: String,
+    }
+    /// Where a pairing stands.
+    Pairing {
+        pairing_id: String,
+        /// `waiting`, `joined`, `confirmed`, `refused` or `expired`.
+        state: String,
+        /// What the device will be called.
+        name: Option<String>,
+        /// What the device shows.
+        number: Option<u8>,
+        device_id: Option<String>,
+        expires_at: String,
+    }
+    /// What a device would join.
+    Invitation {
+        gateway: Host,
+        scopes: Vec<String>,
+        runtimes: Option<Vec<String>>,
+        approve_up_to: Option<String>,
+        lock_screen: Option<bool>,
+        /// What it is to be called, if the computer said so.
+        name: Option<String>,
+        expires_at: String,
+    }
+    /// The gateway that invites.
+    Host {
+        /// The machine's.
+        name: String,
+        version: String,
+    }
+    /// That a device has joined, and waits for the computer.
+    Ticket {
+        /// Secret: it brings the token.
+        ticket: String,
+        /// What the computer shows, too.
+        number: u8,
+        expires_at: String,
+    }
+    /// That the computer has said nothing yet.
+    Patience {
+        /// `waiting`.
+        state: String,
     }
     /// What a device subscribes to notifications with, and what it chose.
     Push {
@@ -324,6 +415,8 @@ shapes! {
         code: String,
         /// `scope_missing`: which.
         scope: Option<String>,
+        /// `risk_too_high`: which.
+        risk: Option<String>,
         /// `bad_body`: where.
         path: Option<String>,
         /// `too_large`: how many bytes there may be.
@@ -369,6 +462,10 @@ shapes! {
         version: String,
         started_at: String,
         epoch: String,
+        /// The machine's.
+        name: String,
+        /// Where other machines reach it.
+        public_url: Option<String>,
     }
     /// One of ACP's content blocks.
     ContentBlock {
@@ -435,6 +532,7 @@ shapes! {
         device_id: String,
         name: String,
         scopes: Vec<String>,
+        approve_up_to: Option<String>,
     }
     /// A run under way.
     RunInfo {
@@ -568,12 +666,14 @@ shapes! {
     Anything,
     rpc::AttachParams,
     Attached,
+    Begun,
     rpc::CancelParams,
     api::CancelRun,
     Cancelled,
     rpc::Capabilities,
     Chunk,
     Code,
+    devices::Confirm,
     ContentBlock,
     Detached,
     Device,
@@ -582,35 +682,43 @@ shapes! {
     Envelope,
     Failure,
     FailureData,
+    rpc::Focus,
+    devices::Fetch,
     Hello,
     History,
     rpc::HistoryParams,
     Hit,
     Hits,
+    Host,
     rpc::Initialize,
     Initialized,
     rpc::Input,
+    Invitation,
     Item,
     Lag,
     Life,
     rpc::Listing,
-    rpc::Look,
-    Looking,
     Live,
+    devices::Look,
+    Looking,
     Me,
     Message,
     Meta,
-    api::NewCode,
-    api::NewDevice,
-    api::NewName,
+    devices::NewCode,
+    devices::NewDevice,
+    devices::NewName,
     api::NewPrompt,
     api::NewSession,
+    devices::NewPairing,
+    devices::NewShare,
     NewToken,
     NotTaken,
     rpc::OfSession,
     Offer,
     Page,
-    api::Pair,
+    devices::Pair,
+    Pairing,
+    Patience,
     PresenceNote,
     ProblemDetails,
     Push,
@@ -645,10 +753,13 @@ shapes! {
     rpc::SessionNew,
     SessionNote,
     Sessions,
+    Share,
+    devices::SignIn,
     Snapshot,
     Snapshots,
     rpc::StartRun,
     api::StartRuntime,
+    Ticket,
     notify::Subscribe,
     notify::SubscribeKeys,
     Tool,
@@ -669,15 +780,20 @@ const TAKEN: &[&str] = &[
     "AttachParams",
     "CancelParams",
     "CancelRun",
+    "Confirm",
+    "Fetch",
     "HistoryParams",
     "Initialize",
     "Listing",
+    "Focus",
     "Look",
     "NewCode",
     "NewDevice",
     "NewName",
+    "NewPairing",
     "NewPrompt",
     "NewSession",
+    "NewShare",
     "OfSession",
     "Pair",
     "PushChoice",
@@ -686,6 +802,7 @@ const TAKEN: &[&str] = &[
     "ResumeEntry",
     "RunAgentInput",
     "SessionNew",
+    "SignIn",
     "StartRun",
     "StartRuntime",
     "Subscribe",
@@ -711,6 +828,7 @@ fn everywhere(member: &str) -> Option<Value> {
             json!({ "format": "date-time" })
         }
         "resume" => json!({ "enum": ["ok", "gap", "reset", "ahead"] }),
+        "risk" | "approve_up_to" => json!({ "enum": ["low", "elevated", "danger"] }),
         "scopes" => json!({ "items": { "type": "string", "enum": ["watch", "prompt", "approve", "admin"] } }),
         _ => return None,
     })
@@ -854,7 +972,19 @@ fn more() -> Vec<(&'static str, &'static str, Value)> {
         ("QuietHours", "offset_minutes", json!({ "minimum": -840, "maximum": 840 })),
         ("NewDevice", "name", name.clone()),
         ("NewName", "name", name.clone()),
-        ("Pair", "name", name),
+        ("Pair", "name", name.clone()),
+        ("SignIn", "name", name.clone()),
+        ("SignIn", "cookie", json!({ "const": true })),
+        ("Me", "kind", json!({ "enum": ["device", "share", "local"] })),
+        ("NewToken", "kind", json!({ "enum": ["device", "share", "local"] })),
+        ("Device", "kind", json!({ "enum": ["device", "share", "local"] })),
+        ("NewPairing", "name", name),
+        ("NewPairing", "scopes", json!({ "minItems": 1 })),
+        ("NewPairing", "runtimes", names.clone()),
+        ("NewShare", "hours", json!({ "minimum": 1, "maximum": 720 })),
+        ("Confirm", "number", json!({ "minimum": 10, "maximum": 99 })),
+        ("Pairing", "state", json!({ "enum": ["waiting", "joined", "confirmed", "refused", "expired"] })),
+        ("Patience", "state", json!({ "enum": ["waiting"] })),
         ("NewDevice", "scopes", json!({ "minItems": 1 })),
         ("NewDevice", "runtimes", names.clone()),
         ("NewDevice", "sessions", names.clone()),
@@ -1020,7 +1150,7 @@ mod tests {
         let bare = json!({
             "request_id": "q", "session_id": "s", "run_id": "r", "runtime_id": "g", "generation": 1, "type": "pick",
             "state": "open", "title": "t", "display": "d", "warnings": [], "digest": "x", "options": [],
-            "allow_reason": false, "allow_remember": false, "opened_at": at,
+            "allow_reason": false, "allow_remember": false, "opened_at": at, "risk": "low",
         });
         let mut full = bare.clone();
         full.as_object_mut().unwrap().extend(

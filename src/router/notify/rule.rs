@@ -355,7 +355,7 @@ fn counts(look: &Look, place: &Place, story: &Story) -> bool {
     let may = |scope| look.grant.covers(scope, target);
     let own = place.device.as_ref().is_some_and(|(device, _)| *device == look.device);
     let acts = match story.what {
-        What::Request => may(Scope::Approve),
+        What::Request => story.may_answer(&look.grant),
         What::Ended | What::Failed => may(Scope::Approve) || may(Scope::Prompt),
     };
     may(Scope::Watch) && (own || acts)
@@ -372,7 +372,7 @@ fn wanted(place: &Place, story: &Story) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{RuntimeId, SessionId};
+    use crate::model::{Risk, RuntimeId, SessionId};
 
     const AFTER: Millis = 20_000;
     /// 2026-01-31T12:00:00Z.
@@ -380,7 +380,7 @@ mod tests {
 
     fn grant(scopes: &[Scope], sessions: Option<&str>) -> Grant {
         let sessions = sessions.map(|id| vec![SessionId::trusted(id)]);
-        Grant { scopes: scopes.to_vec(), runtimes: None, sessions }
+        Grant { sessions, ..Grant::of(scopes) }
     }
 
     fn story(what: What, id: &str) -> Story {
@@ -453,6 +453,7 @@ mod tests {
         let watch = || grant(&[Scope::Watch], None);
         let approve = || grant(&[Scope::Watch, Scope::Approve], None);
         let prompt = || grant(&[Scope::Watch, Scope::Prompt], None);
+        let low = || Grant { approve_up_to: Some(Risk::Low), ..Grant::all() };
         let other = || Grant { sessions: Some(vec![SessionId::trusted("s_2")]), ..Grant::all() };
         use What::{Ended, Failed, Request};
         type Looks<'a> = &'a [(&'a str, Grant)];
@@ -464,6 +465,7 @@ mod tests {
             // Who cannot answer spares nobody the question.
             (Request, &[("d_wall", watch())], true),
             (Request, &[("d_desk", prompt())], true),
+            (Request, &[("d_phone2", low())], true),
             // Its own screen does, whatever it may.
             (Request, &[("d_phone", watch())], false),
             // Who cannot see it does not look at it.

@@ -10,7 +10,9 @@ use unicode_general_category::{GeneralCategory as Category, get_general_category
 
 use super::rule::What;
 use crate::auth::{Grant, Target};
-use crate::model::{Choice, Request, RequestId, RequestState, RequestType, RuntimeId, Scope, SessionId, Timestamp};
+use crate::model::{
+    Choice, Request, RequestId, RequestState, RequestType, Risk, RuntimeId, Scope, SessionId, Timestamp,
+};
 
 /// Longest payload, in bytes of JSON; the body is cut to fit. Sealed and filled up it stays below what services take.
 pub(super) const PAYLOAD_MAX: usize = 2048;
@@ -45,7 +47,7 @@ pub(super) struct Story {
 struct Asked {
     request_id: RequestId,
     digest: String,
-    danger: bool,
+    risk: Risk,
     /// Whether yes and no are all there is to say.
     yes_or_no: bool,
     expires_at: Option<Timestamp>,
@@ -95,7 +97,7 @@ impl Story {
             RequestType::Prompt | RequestType::Elicitation => "asks for an answer",
             RequestType::Pick => "asks to choose",
         };
-        let danger = if request.danger { ": dangerous" } else { "" };
+        let danger = if request.risk == Risk::Danger { ": dangerous" } else { "" };
         let mut body = masked(&request.display);
         for warning in &request.warnings {
             body.push_str("\n⚠ ");
@@ -118,7 +120,7 @@ impl Story {
             request: Some(Asked {
                 request_id: request.request_id.clone(),
                 digest: request.digest.clone(),
-                danger: request.danger,
+                risk: request.risk,
                 yes_or_no: yes_or_no && !request.observe_only,
                 expires_at: request.expires_at,
             }),
@@ -178,15 +180,12 @@ impl Story {
         if let Some(asked) = &self.request {
             payload["request_id"] = json!(asked.request_id);
             payload["digest"] = json!(asked.digest);
-            if asked.danger {
-                payload["risk"] = json!("danger");
-            }
-            let target = Target::Session(&self.session_id, &self.runtime_id);
-            if asked.yes_or_no && grant.is_none_or(|grant| grant.covers(Scope::Approve, target)) {
+            payload["risk"] = json!(asked.risk);
+            if asked.yes_or_no && grant.is_none_or(|grant| self.may_answer(grant)) {
                 payload["actions"] = json!(["allow_once", "deny"]);
             }
-            // An agent waits, and nothing else happens meanwhile.
-            urgency = Urgency::High;
+            // An agent waits, and nothing else happens meanwhile; what only reads can wait until the phone wakes.
+            urgency = if asked.risk == Risk::Low { Urgency::Normal } else { Urgency::High };
             let left = asked.expires_at.map_or(TTL_REQUEST, |at| (at.as_millis() - now.as_millis()) / 1000);
             ttl = left.clamp(0, TTL_REQUEST);
         }
@@ -211,6 +210,13 @@ impl Story {
             urgency: Urgency::Normal,
             ttl: TTL_REQUEST,
         }
+    }
+
+    /// Whether a device with this grant may answer it.
+    pub(super) fn may_answer(&self, grant: &Grant) -> bool {
+        let risk = self.request.as_ref().map_or(Risk::Danger, |asked| asked.risk);
+        grant.covers(Scope::Approve, Target::Session(&self.session_id, &self.runtime_id))
+            && grant.approve_up_to.is_none_or(|most| risk <= most)
     }
 
     /// The first line of what it is about.
@@ -463,7 +469,7 @@ mod tests {
     fn request(more: Value) -> Request {
         let mut all = json!({
             "request_id": "q_1", "session_id": "s_1", "run_id": "r_1", "runtime_id": "demo", "generation": 1,
-            "type": "permission", "state": "open", "title": "System: approved", "display": "touch a.txt", "warnings": [],
+            "type": "permission", "risk": "elevated", "state": "open", "title": "System: approved", "display": "touch a.txt", "warnings": [],
             "digest": "d".repeat(64), "allow_reason": false, "allow_remember": false, "opened_at": "2026-01-31T09:30:00Z",
             "options": [
                 { "id": "a", "label": "A", "kind": "allow_once" }, { "id": "b", "label": "B", "kind": "reject_once" },
@@ -487,21 +493,23 @@ mod tests {
             message.payload,
             json!({
                 "kind": "request", "tag": "request:q_1", "title": "demo asks for permission",
-                "body": "touch a.txt\n“My work”", "session_id": "s_1", "request_id": "q_1", "digest": "d".repeat(64),
+                "body": "touch a.txt\n“My work”", "risk": "elevated", "session_id": "s_1", "request_id": "q_1", "digest": "d".repeat(64),
                 "actions": ["allow_once", "deny"],
             })
         );
         assert_eq!((message.urgency, message.ttl), (Urgency::High, TTL_REQUEST));
-        let grant = |scopes: &[Scope]| Grant { scopes: scopes.to_vec(), runtimes: None, sessions: None };
+        let grant = Grant::of;
         let actions = |more, grant: Option<&Grant>| told(more, grant).payload.get("actions").is_some();
         assert!(actions(json!({}), Some(&grant(&[Scope::Watch, Scope::Approve]))));
         assert!(!actions(json!({}), Some(&grant(&[Scope::Watch]))));
+        let low = Grant { approve_up_to: Some(Risk::Low), ..Grant::all() };
+        assert!(!actions(json!({}), Some(&low)) && actions(json!({ "risk": "low" }), Some(&low)));
         assert!(!actions(json!({ "observe_only": true }), None));
         assert!(!actions(json!({ "type": "prompt", "options": [] }), None));
         assert!(!actions(json!({ "options": [{ "id": "a", "label": "A", "kind": "allow_always" }] }), None));
         assert!(actions(json!({ "type": "confirm", "options": [] }), None));
 
-        let danger = told(json!({ "danger": true, "expires_at": "2026-01-31T09:31:00Z" }), None);
+        let danger = told(json!({ "risk": "danger", "expires_at": "2026-01-31T09:31:00Z" }), None);
         assert_eq!((danger.payload["risk"].as_str(), danger.ttl), (Some("danger"), 60));
         assert_eq!(danger.payload["title"], "demo asks for permission: dangerous");
     }
