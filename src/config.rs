@@ -19,6 +19,8 @@ use toml::de::{DeTable, DeValue};
 use crate::dialects;
 use crate::model::{Connect, RestartPolicy, RuntimeId, RuntimeSpec};
 use crate::router::Network;
+pub use crate::router::notify::Settings as Push;
+use crate::router::notify::{CHANNELS, Hidden, Ntfy, Wants, Webhook, check_service, check_url};
 use crate::runtimes::presets;
 
 /// Where the gateway listens if nothing else is said.
@@ -59,6 +61,8 @@ pub struct Config {
     pub expire_after: Option<Duration>,
     /// The longest line taken from a runtime, in bytes.
     pub line_max: usize,
+    /// Notifications.
+    pub push: Push,
     /// Runtimes to start with the gateway.
     pub runtimes: Vec<RuntimeConfig>,
 }
@@ -129,6 +133,7 @@ impl Default for Config {
             retention: Retention { max_age_days: Some(MAX_AGE_DAYS), max_bytes: Some(MAX_BYTES) },
             expire_after: None,
             line_max: LINE_MAX,
+            push: Push::default(),
             runtimes: Vec::new(),
         }
     }
@@ -351,6 +356,10 @@ fn read(root: &mut Fields<'_, '_>, around: &Surroundings) -> Config {
         }
         limits.finish();
     }
+    if let Some(mut push) = root.table("push") {
+        config.push = read_push(&mut push, around);
+        push.finish();
+    }
     let mut ids: BTreeMap<RuntimeId, usize> = BTreeMap::new();
     let mut taken = BTreeMap::from([(config.listen.port(), "the gateway's own (listen)".to_owned())]);
     if let Some(tls) = &config.tls {
@@ -440,6 +449,88 @@ fn folder(text: &str, around: &Surroundings) -> PathBuf {
     }
 }
 
+/// Reads `[push]`.
+fn read_push(fields: &mut Fields<'_, '_>, around: &Surroundings) -> Push {
+    let mut push = Push::default();
+    for (key, span) in [("after", &mut push.after), ("give_up_after", &mut push.give_up_after)] {
+        if let Some((at, text)) = fields.text(key, "\"20s\"") {
+            match duration(&text) {
+                Some(given) => *span = given,
+                None => {
+                    let fix = "write a whole number above 0 and s, m, h or d: \"20s\"";
+                    fields.problem(at, key, format!("\"{text}\" is no time span: {fix}"));
+                }
+            }
+        }
+    }
+    if let Some((at, text)) = fields.text("contact", "\"mailto:me@example.org\"") {
+        if text.starts_with("mailto:") || text.starts_with("https://") {
+            push.contact = Some(text);
+        } else {
+            let fix = "write \"mailto:me@example.org\", or an address that begins with https://";
+            fields.problem(at, "contact", format!("\"{text}\" is nothing that a push service could write to: {fix}"));
+        }
+    }
+    for (at, service) in fields.texts("services", "[\"push.example.org\"]").unwrap_or_default() {
+        match check_service(&service) {
+            Ok(()) => push.services.push(service),
+            Err(why) => fields.problem(at, "services", why),
+        }
+    }
+    for mut webhook in channels(fields, "webhook") {
+        let (url, events) = read_channel(&mut webhook, "https://example.org/plexus", around);
+        let secret = webhook.secret("secret", "\"${PLEXUS_WEBHOOK_SECRET}\"", around).map(Hidden);
+        webhook.finish();
+        push.webhooks.extend(url.map(|url| Webhook { url, secret, events }));
+    }
+    for mut ntfy in channels(fields, "ntfy") {
+        let (url, events) = read_channel(&mut ntfy, "https://ntfy.sh/my-topic", around);
+        let token = ntfy.secret("token", "\"${NTFY_TOKEN}\"", around).map(Hidden);
+        ntfy.finish();
+        push.ntfys.extend(url.map(|url| Ntfy { url, token, events }));
+    }
+    push
+}
+
+fn channels<'d, 'i>(fields: &mut Fields<'d, 'i>, key: &'static str) -> Vec<Fields<'d, 'i>> {
+    let mut all = fields.tables(key);
+    if all.len() > CHANNELS {
+        fields.problem(fields.last.clone(), key, format!("there may be {CHANNELS} of them, not {}", all.len()));
+        all.truncate(CHANNELS);
+    }
+    all
+}
+
+/// Reads what a webhook and a topic of ntfy have in common.
+fn read_channel(fields: &mut Fields<'_, '_>, example: &str, around: &Surroundings) -> (Option<Hidden>, Wants) {
+    let whole = fields.span.clone();
+    let url = fields.secret("url", &format!("\"{example}\""), around);
+    if url.is_none() && !fields.has("url") {
+        fields.problem(whole, "", format!("needs an address: write url = \"{example}\""));
+    }
+    let at = fields.last.clone();
+    let url = url.filter(|url| match check_url(url) {
+        Ok(()) => true,
+        Err(why) => {
+            fields.problem(at.clone(), "url", format!("{why}: write url = \"{example}\""));
+            false
+        }
+    });
+    let mut wants = Wants::default();
+    if let Some(events) = fields.texts("events", "[\"requests\", \"ends\", \"failures\"]") {
+        wants = Wants { requests: false, ends: false, failures: false };
+        for (at, event) in events {
+            match event.as_str() {
+                "requests" => wants.requests = true,
+                "ends" => wants.ends = true,
+                "failures" => wants.failures = true,
+                _ => fields.problem(at, "events", format!("\"{event}\" is not one of requests, ends, failures")),
+            }
+        }
+    }
+    (url.map(Hidden), wants)
+}
+
 /// Reads one `[[runtime]]`. Every key is asked for, whatever is wrong with another, so that all problems are told.
 fn read_runtime(fields: &mut Fields<'_, '_>, around: &Surroundings) -> Option<(Range<usize>, RuntimeConfig)> {
     let whole = fields.span.clone();
@@ -458,14 +549,7 @@ fn read_runtime(fields: &mut Fields<'_, '_>, around: &Surroundings) -> Option<(R
     let auth_method = fields.text("auth_method", "\"gemini-api-key\"");
     let session_meta = fields.json("session_meta");
     let outlive = fields.flag("outlive");
-    let secret = fields.text("secret", "\"${OPENCODE_SERVER_PASSWORD}\"");
-    let secret = secret.and_then(|(span, text)| match expand(&text, |var| around.var(var)) {
-        Ok(secret) => Some(secret),
-        Err(why) => {
-            fields.problem(span, "secret", why);
-            None
-        }
-    });
+    let secret = fields.secret("secret", "\"${OPENCODE_SERVER_PASSWORD}\"", around);
     let remote = fields.text("remote", "\"http://127.0.0.1:3000\"");
     let (serve_fs, serve_terminal) = (fields.flag("serve_fs"), fields.flag("serve_terminal"));
     let session = fields.flag("session").unwrap_or(false);
@@ -861,6 +945,18 @@ impl<'d, 'i> Fields<'d, 'i> {
             }
         }
         Some(env)
+    }
+
+    /// Text in which `${VAR}` is the variable's value.
+    fn secret(&mut self, key: &'static str, example: &str, around: &Surroundings) -> Option<String> {
+        let (span, text) = self.text(key, example)?;
+        match expand(&text, |var| around.var(var)) {
+            Ok(secret) => Some(secret),
+            Err(why) => {
+                self.problem(span, key, why);
+                None
+            }
+        }
     }
 
     fn json(&mut self, key: &'static str) -> Option<Box<RawValue>> {

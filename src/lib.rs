@@ -28,7 +28,8 @@ use tokio::sync::watch;
 
 use crate::auth::{Admin, Auth, AuthError, Grant, Target};
 use crate::config::Config;
-use crate::model::{Connect, Origin, RuntimeId, RuntimeState, SessionId, Timestamp};
+use crate::model::{Connect, Origin, Position, RuntimeId, RuntimeState, SessionId, Timestamp};
+use crate::router::notify::Notifier;
 use crate::router::{AppState, Authority, Hosts, Outside, Presets, Proxies, Tls, TlsError, Wish};
 use crate::runtimes::Runtimes;
 use crate::sessions::{Directory, Entry, Log, OpenSession, Refusal, Retention, Rows, Rules};
@@ -149,6 +150,9 @@ pub enum StartError {
         /// Why.
         error: io::Error,
     },
+    /// What is kept of notifications cannot be used; what, why, and the fix.
+    #[error("{0}")]
+    Push(String),
     /// A file in the state's folder cannot be written.
     #[error("{}: {error}", .path.display())]
     File {
@@ -169,6 +173,8 @@ pub struct Gateway {
     running: Running,
     home: PathBuf,
     retention: Retention,
+    /// Where the log stood before this gateway touched it.
+    before: Position,
     stop: watch::Sender<bool>,
     code: String,
 }
@@ -206,6 +212,8 @@ impl Gateway {
             expire_ms: config.expire_after.map(|after| u64::try_from(after.as_millis()).unwrap_or(u64::MAX)),
             ..Rules::default()
         };
+        let before = log.head();
+        let notifier = Notifier::open(&home, &log, config.push).map_err(StartError::Push)?;
         let directory = Directory::open(log.clone(), Arc::clone(&runtimes) as _, rules).await.map_err(failed)?;
         let (stop, stopping) = watch::channel(false);
         let state = AppState {
@@ -224,6 +232,8 @@ impl Gateway {
             limits: router::GateLimits::default(),
             rooms: router::acp::Rooms::default(),
             connections: router::acp::Connections::default(),
+            notifier,
+            presence: router::presence::Presence::default(),
             fans: router::fanout::Fans::over(&directory, router::fanout::STALL),
             directory,
             auth,
@@ -247,7 +257,7 @@ impl Gateway {
             max_age_ms: config.retention.max_age_days.map(|days| days.saturating_mul(86_400_000)),
             max_bytes: config.retention.max_bytes,
         };
-        Ok(Self { state, runtimes, listener, secure, ports, running, home, retention, stop, code })
+        Ok(Self { state, runtimes, listener, secure, ports, running, home, retention, before, stop, code })
     }
 
     /// Where it serves.
@@ -269,6 +279,7 @@ impl Gateway {
     /// left to the next gateway if they outlive this one, and what they last said is kept. Takes [`STOP_DEADLINE`] at most after that.
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
         let retaining = tokio::spawn(retain(self.state.directory.clone(), self.retention));
+        tokio::spawn(self.state.notifier.run(self.state.clone(), self.before));
         let serve =
             |listener, app, limits| tokio::spawn(router::serve(vec![listener], app, limits, self.state.stop.clone()));
         let mut serving = vec![serve(self.listener, router::app(self.state.clone()), router::Limits::default())];

@@ -37,6 +37,10 @@ pub struct Metrics {
     pub store_failures: IntCounter,
     /// Requests over HTTP, by status class.
     pub http: IntCounterVec,
+    /// Attempts to notify, by the way (`push`, `webhook`, `ntfy`) and how it went.
+    pub notifications: IntCounterVec,
+    /// Notifications that wait to be sent.
+    pub notifications_waiting: IntGauge,
     /// Open connections.
     pub connections: IntGauge,
     /// Runtimes by state.
@@ -106,6 +110,17 @@ impl Metrics {
             http: made!(IntCounterVec::new(
                 Opts::new("plexus_http_requests_total", "HTTP requests by status class"),
                 &["class"]
+            )),
+            notifications: made!(IntCounterVec::new(
+                Opts::new(
+                    "plexus_notifications_total",
+                    "Attempts to notify, by way and outcome (sent; again: it will be repeated; refused, given_up, gone, dropped: it will not)"
+                ),
+                &["way", "outcome"]
+            )),
+            notifications_waiting: made!(IntGauge::new(
+                "plexus_notifications_waiting",
+                "Notifications that wait to be sent"
             )),
             connections: made!(IntGauge::new("plexus_connections", "Open connections")),
             runtime_exits: made!(IntCounter::new("plexus_runtime_exits_total", "Runtimes that exited")),

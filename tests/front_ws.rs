@@ -387,6 +387,46 @@ async fn revoking_a_device_and_stopping_close_at_once_with_their_codes() {
 }
 
 #[tokio::test]
+async fn who_looks_is_told_to_those_who_may_see_it() {
+    let front = Front::new().await;
+    let session = front.session("fake").await;
+    let hidden = front.session("other").await;
+    let look = |session: &str, focused: bool| json!({ "session_id": session, "focused": focused });
+    let narrow = front.token(json!({ "scopes": ["watch"], "runtimes": ["fake"] })).await;
+    let mut phone = Ws::ready(&front, &narrow).await;
+    let mut desk = Ws::ready(&front, &front.admin).await;
+    phone.call("session.attach", json!({ "session_id": "*", "from": "now" })).await.unwrap();
+
+    desk.call("presence.update", look(&session, false)).await.unwrap();
+    desk.call("presence.update", look(&hidden, true)).await.unwrap();
+    desk.call("presence.update", look(&session, true)).await.unwrap();
+    let told = phone.notice("presence.changed").await;
+    let desk_looks = json!({ "session_id": session, "lookers": [{ "device_id": "d_local", "name": "this machine" }] });
+    assert_eq!(told, desk_looks, "neither a socket nor a hidden session is news");
+
+    // Who comes later is told what stands; a device hears of itself too.
+    let mut late = Ws::ready(&front, &front.admin).await;
+    late.call("session.attach", json!({ "session_id": session, "from": "now" })).await.unwrap();
+    assert_eq!(late.notice("presence.changed").await, desk_looks);
+    phone.call("presence.update", look(&session, true)).await.unwrap();
+    for ws in [&mut late, &mut phone] {
+        let told = ws.notice("presence.changed").await;
+        assert_eq!(told["lookers"].as_array().unwrap().len(), 2, "{told}");
+    }
+
+    // Gone with the socket.
+    drop(desk);
+    let told = phone.notice("presence.changed").await;
+    assert_eq!(told["lookers"][0]["name"], "test", "{told}");
+    assert_eq!(told["lookers"].as_array().unwrap().len(), 1, "{told}");
+
+    let refused = phone.call("presence.update", look(&hidden, true)).await.unwrap_err();
+    assert_eq!(refused["data"]["code"], "session_not_found");
+    let refused = phone.call("presence.update", json!({ "session_id": session })).await.unwrap_err();
+    assert_eq!(refused["data"]["code"], "invalid_params");
+}
+
+#[tokio::test]
 async fn messages_that_are_none_get_the_error_that_fits() {
     let front = Front::new().await;
     let mut ws = Ws::open(&front, &front.admin).await;

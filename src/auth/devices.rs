@@ -562,6 +562,14 @@ impl Auth {
         Ok(())
     }
 
+    /// A device, if it is enrolled: for whoever does something for it while it is not there.
+    pub fn device(&self, id: &DeviceId) -> Option<Arc<Device>> {
+        let devices = self.shared.devices.load();
+        let now = Timestamp::from(SystemTime::now());
+        let stands = |device: &Device| device.device_id == *id && device.expires_at.is_none_or(|at| now < at);
+        devices.iter().find(|entry| stands(&entry.device)).map(|entry| Arc::clone(&entry.device))
+    }
+
     /// Every device, the local administrator first.
     pub fn devices(&self, permit: &Permit<Admin>) -> Vec<DeviceView> {
         let you = &permit.device().device_id;

@@ -3,7 +3,14 @@
 use super::*;
 
 fn around() -> Surroundings {
-    let env = [("HOME", "/"), ("KEY", "secret"), ("GEMINI_API_KEY", "k"), ("OPENCODE_SERVER_PASSWORD", "p")];
+    let env = [
+        ("HOME", "/"),
+        ("KEY", "secret"),
+        ("GEMINI_API_KEY", "k"),
+        ("OPENCODE_SERVER_PASSWORD", "p"),
+        ("PLEXUS_WEBHOOK_SECRET", "w"),
+        ("NTFY_TOKEN", "n"),
+    ];
     Surroundings {
         exe: "/opt/plexus".into(),
         cwd: "/".into(),
@@ -54,11 +61,21 @@ fn the_documented_file_has_every_key_and_no_other() {
         let (_, list) = error.split_once("known here: ").unwrap();
         list.lines().next().unwrap().split(", ").map(str::to_owned).collect::<Vec<_>>()
     };
-    let tables =
-        ["", "[tls]\n", "[log]\n", "[retention]\n", "[requests]\n", "[limits]\n", "[[runtime]]\npreset = \"demo\"\n"];
+    let tables = [
+        "",
+        "[tls]\n",
+        "[log]\n",
+        "[retention]\n",
+        "[requests]\n",
+        "[limits]\n",
+        "[push]\n",
+        "[[push.webhook]]\nurl = \"https://x\"\n",
+        "[[push.ntfy]]\nurl = \"https://x\"\n",
+        "[[runtime]]\npreset = \"demo\"\n",
+    ];
     for key in tables.iter().flat_map(|table| known(&format!("{table}quite_unknown = 1\n"))) {
         let there = |line: &&str| {
-            line.starts_with(&format!("{key} = ")) || *line == format!("[{key}]") || *line == format!("[[{key}]]")
+            line.starts_with(&format!("{key} = ")) || *line == format!("[{key}]") || line.ends_with(&format!("{key}]]"))
         };
         assert!(all.iter().any(there), "{key} is not documented");
     }
@@ -85,6 +102,19 @@ fn every_option_is_read() {
         retention = { max_age_days = 0, max_bytes = 1_000 }
         requests.expire_after = "2h"
         limits.line_max = 0x10_0000
+        push.after = "5s"
+        push.give_up_after = "1m"
+        push.contact = "mailto:me@example.org"
+        push.services = ["push.example.org", "http://127.0.0.1:8090"]
+
+        [[push.webhook]]
+        url = "https://example.org/${KEY}"
+        secret = "${PLEXUS_WEBHOOK_SECRET}"
+        events = ["failures"]
+
+        [[push.ntfy]]
+        url = "http://ntfy.lan/topic"
+        token = "t"
 
         [[runtime]]
         id = "mine"
@@ -126,6 +156,15 @@ fn every_option_is_read() {
     assert_eq!(config.retention, Retention { max_age_days: None, max_bytes: Some(1000) });
     assert_eq!(config.expire_after, Some(Duration::from_secs(7200)));
     assert_eq!(config.line_max, 1 << 20);
+    assert_eq!((config.push.after.as_secs(), config.push.give_up_after.as_secs()), (5, 60));
+    assert_eq!(config.push.contact.as_deref(), Some("mailto:me@example.org"));
+    assert_eq!(config.push.services, ["push.example.org", "http://127.0.0.1:8090"]);
+    let hook = &config.push.webhooks[0];
+    assert_eq!((hook.url.0.as_str(), hook.secret.as_ref().unwrap().0.as_str()), ("https://example.org/secret", "w"));
+    assert_eq!(hook.events, Wants { requests: false, ends: false, failures: true });
+    let ntfy = &config.push.ntfys[0];
+    assert_eq!((ntfy.url.0.as_str(), ntfy.events), ("http://ntfy.lan/topic", Wants::default()));
+    assert!(!facts(&config).contains("ntfy.lan"), "addresses that are secrets are not shown");
     let mine = &config.runtimes[0];
     assert_eq!((mine.spec.id.as_str(), mine.spec.dialect.as_str()), ("mine", "acp"));
     assert_eq!(mine.spec.connect, Connect::Command(vec!["agent".into(), "--acp".into()]));
@@ -158,7 +197,7 @@ fn every_mistake_is_told_with_its_place_and_fix() {
         (
             "\n  zzz = 1",
             "p.toml:2:3: zzz: unknown key; known here: listen, public_hosts, public_url, \
-             trusted_proxies, tls, log, retention, requests, limits, runtime",
+             trusted_proxies, tls, log, retention, requests, limits, push, runtime",
         ),
         ("[log]\ndurabilty = \"power\"", "p.toml:2:1: log.durabilty: unknown key; did you mean durability?"),
         ("listen = 7420", "p.toml:1:10: listen: must be text, not an integer: write listen = \"127.0.0.1:7420\""),
@@ -211,6 +250,29 @@ fn every_mistake_is_told_with_its_place_and_fix() {
             "p.toml:3:7: tls.key: has no certificate with it: add cert = \"...\"",
         ),
         ("[tls]\ncert = \"c\"\nkey = \"k\"", "p.toml:2:8: tls.cert: is served nowhere: add listen = \"0.0.0.0:7443\""),
+        (
+            "push.after = \"soon\"",
+            "p.toml:1:14: push.after: \"soon\" is no time span: write a whole number above 0 and s, m, h or d: \"20s\"",
+        ),
+        (
+            "push.contact = \"me\"",
+            "p.toml:1:16: push.contact: \"me\" is nothing that a push service could write to: write \"mailto:me@example.org\", \
+             or an address that begins with https://",
+        ),
+        (
+            "push.services = [\"http://push.example.org\"]",
+            "p.toml:1:18: push.services: \"http://push.example.org\" is not encrypted, and not on this machine: write a host \
+             or an origin: \"push.example.org\", \"https://push.example.org:8443\"",
+        ),
+        (
+            "[[push.webhook]]\nurl = \"ftp://x\"",
+            "p.toml:2:7: push.webhook.url: must begin with https:// or http://: write url = \"https://example.org/plexus\"",
+        ),
+        (
+            "[[push.ntfy]]\nevents = [\"request\"]",
+            "p.toml:1:1: push.ntfy: needs an address: write url = \"https://ntfy.sh/my-topic\"\n\
+             p.toml:2:11: push.ntfy.events: \"request\" is not one of requests, ends, failures",
+        ),
         ("log = 1", "p.toml:1:7: log: must be a table, not an integer: write [log] on a line of its own"),
         ("[log]\ndurability = \"disk\"", "p.toml:2:14: log.durability: \"disk\" is not one of process, power"),
         ("[retention]\nmax_age_days = -1", "p.toml:2:16: retention.max_age_days: -1 is out of range: from 0 to 36500"),

@@ -103,6 +103,8 @@ fn methods() -> Vec<Method> {
             json!({ "session_id": SESSION }), json!({ "ok": true, "run_id": RUN })),
         method("ui.request.answer", "AnswerParams", "Receipt", "Answers a request; the first answer wins, a later one is error -32010 with the winner's receipt in `data`",
             json!({ "request_id": REQUEST, "option_id": "allow_once", "idempotency_key": "k1" }), receipt()),
+        method("presence.update", "Focus", "Looking", "Says what your screen shows and whether somebody looks at it; gone with the connection. Only a focused screen keeps notifications off",
+            json!({ "session_id": SESSION, "focused": true }), json!({ "focused": true })),
         method("model.list", "Passed", "Anything", "Asks the session's runtime", of(), json!({ "models": [] })),
         method("model.set", "Passed", "Anything", "Asks the session's runtime", json!({ "session_id": SESSION, "name": "small" }), json!({})),
         method("mcp.list", "Passed", "Anything", "Asks the session's runtime", of(), json!({ "servers": [] })),
@@ -121,6 +123,8 @@ fn notes() -> Vec<Note> {
         note("run.context", "RunContext", "Follows `usage_update`", json!({ "session_id": SESSION, "run_id": RUN, "context_left_percent": 80.0 })),
         note("ui.request.resolved", "Resolution", "A request ended: everybody hears how, losers included",
             json!({ "session_id": SESSION, "request_id": REQUEST, "state": "answered", "option_id": "allow_once", "ok": true, "resolved_by": { "device_id": "d_local", "name": "this machine" }, "at": AT })),
+        note("presence.changed", "PresenceNote", "Who looks at a session that you follow, you included",
+            json!({ "session_id": SESSION, "lookers": [{ "device_id": "d_local", "name": "this machine" }] })),
         note("session.updated", "SessionNote", "A session stands differently", json!({ "session": session() })),
         note("runtime.updated", "RuntimeNote", "A runtime stands differently", json!({ "runtime": runtime() })),
         note("gateway.hello", "Hello", "The first thing that every attach hears",
@@ -290,7 +294,8 @@ mod tests {
         let looks = |text: &&str| {
             let parts: Vec<&str> = text.split('.').collect();
             (2..=3).contains(&parts.len())
-                && ["runtime", "session", "run", "ui", "agent", "gateway", "model", "mcp", "skills"].contains(&parts[0])
+                && ["runtime", "session", "run", "ui", "agent", "gateway", "presence", "model", "mcp", "skills"]
+                    .contains(&parts[0])
                 && parts.iter().all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_lowercase()))
         };
         code.split('"').skip(1).step_by(2).filter(looks).collect()

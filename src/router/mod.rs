@@ -13,9 +13,11 @@ pub mod guard;
 mod http;
 pub mod listen;
 mod mirror;
+pub mod notify;
 mod openapi;
 pub mod outside;
 mod peer;
+pub mod presence;
 mod remote;
 pub mod routes;
 mod rpc;
@@ -89,6 +91,10 @@ pub struct AppState {
     pub limits: GateLimits,
     /// Who is in which session by ACP.
     pub rooms: acp::Rooms,
+    /// Who is told of what.
+    pub notifier: notify::Notifier,
+    /// Who is looking.
+    pub presence: presence::Presence,
     /// ACP over HTTP: what lives between a client's requests.
     pub connections: acp::Connections,
 }

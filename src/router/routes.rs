@@ -16,7 +16,8 @@ use tower_http::catch_panic::CatchPanicLayer;
 
 use super::guard::{self, BodyRule, Call, Gate, Policy, Route, WS_PATH};
 use super::{
-    AppState, PortState, Problem, acp, agui, asyncapi, devices, http as api, mirror, openapi, outside, remote, web,
+    AppState, PortState, Problem, acp, agui, asyncapi, devices, http as api, mirror, notify, openapi, outside, remote,
+    web,
 };
 use crate::model::Scope;
 
@@ -27,6 +28,7 @@ const PROMPT: usize = 16 << 20;
 
 const GET: Method = Method::GET;
 const POST: Method = Method::POST;
+const PUT: Method = Method::PUT;
 const PATCH: Method = Method::PATCH;
 const DELETE: Method = Method::DELETE;
 
@@ -94,6 +96,11 @@ fn make() -> Vec<Route<AppState>> {
         route(GET, "/v1/pairings/{id}", ADMIN, NOTHING, "Where a pairing stands", |s, c| answer(devices::pairing(s, c))),
         route(POST, "/v1/pairings/{id}/confirm", ADMIN, JSON, "Confirm that the device shows this number", |s, c| answer(devices::confirm(s, c))),
         route(DELETE, "/v1/pairings/{id}", ADMIN, NOTHING, "Refuse a pairing", |s, c| answer(devices::refuse(s, c))),
+        route(GET, "/v1/push", WATCH, NOTHING, "What a device subscribes with, and what it chose", |s, c| answer(notify::api::show(s, c))),
+        route(PUT, "/v1/push", WATCH, JSON, "Subscribe this device to notifications", |s, c| answer(notify::api::subscribe(s, c))),
+        route(DELETE, "/v1/push", WATCH, NOTHING, "End this device's subscription", |s, c| answer(notify::api::unsubscribe(s, c))),
+        route(PATCH, "/v1/push/settings", WATCH, JSON, "Choose what this device is told, and when not", |s, c| answer(notify::api::choose(s, c))),
+        route(POST, "/v1/push/test", WATCH, BodyRule::Optional(BODY), "Send this device a notification now", |s, c| answer(notify::api::test(s, c))),
         // Watching is enough to listen; a prompt or an answer in the body is asked for its own scope.
         route(POST, "/ag-ui/{id}", WATCH, BodyRule::Json(PROMPT), "Run a session by AG-UI: prompt, answer, listen", |s, c| answer(agui::run(s, c))),
         route(GET, WS_PATH, WATCH, NOTHING, "The native WebSocket", |s, c| answer(api::ws(s, c))),

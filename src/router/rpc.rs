@@ -7,11 +7,14 @@ use std::future::Future;
 use std::pin::Pin;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use futures_util::future::BoxFuture;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
+use tokio::sync::watch;
 use utoipa::ToSchema;
 
 use super::AppState;
@@ -19,6 +22,7 @@ use super::error::Problem;
 use super::fanout::{Conn, FanKey, Subscribe};
 use super::frames::{Framing, Projection, ask, ws_notify, ws_text};
 use super::guard::{DEPTH, deeper_than};
+use super::presence::{Looker, Lookers, Seat};
 use super::wire;
 use super::ws::{Reply, Talk};
 use crate::auth::{Approve, Caller, Grant, Permit, Prompt, Target};
@@ -50,6 +54,14 @@ pub(super) struct Rpc {
     client: Option<bool>,
     /// As they were when the client was last told.
     runtimes: Vec<Arc<RuntimeInfo>>,
+    /// The client's own place among those who look.
+    seat: Seat,
+    /// Somebody looks elsewhere.
+    looks: watch::Receiver<u64>,
+    /// Who looked at what, as the client was last told.
+    looked: Lookers,
+    /// Set when the client follows something else than before.
+    follows: Arc<AtomicBool>,
 }
 
 /// One message, as it came.
@@ -274,6 +286,16 @@ pub(super) struct CancelParams {
     session_id: Option<SessionId>,
 }
 
+/// What the client's screen shows, and whether somebody looks at it.
+#[derive(Deserialize, ToSchema)]
+pub(super) struct Focus {
+    /// The session that it shows; `null` where it shows none in particular.
+    #[schema(value_type = Option<String>)]
+    session_id: Option<SessionId>,
+    /// Whether the screen has the focus: a hidden page and a locked phone do not.
+    focused: bool,
+}
+
 /// An answer: exactly one of `option_id`, `ok`, `value`, `ids`.
 #[derive(Deserialize, ToSchema)]
 pub(super) struct AnswerParams {
@@ -322,6 +344,13 @@ pub(super) struct Hello<'a> {
     runs: Vec<RunInfo>,
     pub(super) requests: Vec<Arc<Request>>,
     you: You<'a>,
+}
+
+/// Who looks at a session now.
+#[derive(Serialize)]
+struct PresenceChanged<'a> {
+    session_id: &'a SessionId,
+    lookers: &'a [Looker],
 }
 
 #[derive(Serialize)]
@@ -407,6 +436,28 @@ impl Talk for Rpc {
         self.runtimes = runtimes;
     }
 
+    /// Who looks at the sessions that the client follows. A client that does not read is told of the last state alone.
+    fn news(&mut self) -> BoxFuture<'_, Option<Vec<u8>>> {
+        Box::pin(async move {
+            loop {
+                // Both are taken note of: either may bring news.
+                let follows = self.follows.swap(false, Ordering::AcqRel);
+                let changed = self.looks.has_changed().unwrap_or(false);
+                if follows || changed {
+                    self.looks.mark_unchanged();
+                    let frames = self.lookers();
+                    if !frames.is_empty() {
+                        return Some(frames);
+                    }
+                }
+                if self.looks.changed().await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+                self.looks.mark_changed();
+            }
+        })
+    }
+
     fn message(&mut self, text: &str) -> Option<Reply> {
         if let Err(error) = serde_json::from_str::<&RawValue>(text) {
             let failure = Failure::new(-32700, "parse_error", format!("not JSON: {error}"));
@@ -463,7 +514,18 @@ impl Talk for Rpc {
 
 impl Rpc {
     pub(super) fn new(state: AppState, caller: Caller, conn: Arc<Conn>) -> Self {
-        Self { state, caller, conn, client: None, runtimes: Vec::new() }
+        let (seat, looks) = (state.presence.enter(&caller), state.presence.changes());
+        Self {
+            state,
+            caller,
+            conn,
+            client: None,
+            runtimes: Vec::new(),
+            seat,
+            looks,
+            looked: Lookers::new(),
+            follows: Arc::default(),
+        }
     }
 
     fn runtimes(&self) -> Vec<Arc<RuntimeInfo>> {
@@ -471,6 +533,23 @@ impl Rpc {
         let mut all = self.state.directory.runtimes();
         all.retain(|runtime| grant.covers(Scope::Watch, Target::Runtime(&runtime.runtime_id)));
         all
+    }
+
+    /// `presence.changed` for every session that the client follows, may see, and was told otherwise of.
+    fn lookers(&mut self) -> Vec<u8> {
+        let following = self.conn.following();
+        let followed = |id: &SessionId| following.iter().any(|(name, _)| **name == *"*" || **name == *id.as_str());
+        let now = self.state.presence.lookers(|id| followed(id) && self.session(id).is_ok());
+        let mut frames = Vec::new();
+        let gone = self.looked.keys().filter(|id| !now.contains_key(*id) && followed(id));
+        let told = gone.map(|id| (id, &[][..])).chain(now.iter().map(|(id, lookers)| (id, lookers.as_slice())));
+        for (session_id, lookers) in told {
+            if self.looked.get(session_id).is_none_or(|old| old != lookers) {
+                ws_notify(&mut frames, "presence.changed", &PresenceChanged { session_id, lookers });
+            }
+        }
+        self.looked = now;
+        frames
     }
 
     fn call(&mut self, method: &str, params: Option<&RawValue>, notify: bool) -> Later {
@@ -524,6 +603,14 @@ impl Rpc {
                 now(result(&json!({ "detached": self.conn.unsubscribe(&session_id) })))
             }
             "session.history" => self.history(parse(params)?)?,
+            "presence.update" => {
+                let Focus { session_id, focused } = parse(params)?;
+                if let Some(id) = &session_id {
+                    self.session(id)?;
+                }
+                self.seat.update(session_id, focused);
+                now(result(&json!({ "focused": focused })))
+            }
             "run.start" => self.start(parse(params)?)?,
             "run.cancel" => self.cancel(parse(params)?)?,
             "ui.request.answer" => {
@@ -566,6 +653,7 @@ impl Rpc {
         let name: Arc<str> = wants.session_id.into();
         let filter = filter(&self.caller, session);
         let (state, caller, conn) = (self.state.clone(), self.caller.clone(), Arc::clone(&self.conn));
+        let follows = Arc::clone(&self.follows);
         let answers = self.client == Some(true) && caller.device().grant.scopes.contains(&Scope::Approve);
         fits(&conn, &name)?;
         Ok(Box::pin(async move {
@@ -590,6 +678,7 @@ impl Rpc {
             // Others may have been attached since.
             fits(&conn, &name)?;
             let live_at = attach.head.max(position);
+            follows.store(true, Ordering::Release);
             conn.subscribe(
                 Subscribe { name: Arc::clone(&name), fan, answers, after: position, live_at, live_id: false },
                 &frames,

@@ -5,6 +5,7 @@
 use serde_json::{Map, Value, json};
 use utoipa::{OpenApi, ToSchema};
 
+use super::notify::api as notify;
 use super::{agui, devices, http as api, rpc};
 use crate::model::Kind;
 
@@ -323,6 +324,32 @@ shapes! {
         /// `waiting`.
         state: String,
     }
+    /// What a device subscribes to notifications with, and what it chose.
+    Push {
+        /// The `applicationServerKey`, in base64url.
+        public_key: String,
+        subscribed: bool,
+        settings: PushSettings,
+    }
+    /// What a device is told.
+    PushSettings {
+        requests: bool,
+        ends: bool,
+        failures: bool,
+        #[schema(required = true)]
+        quiet: Option<PushQuiet>,
+    }
+    /// When a device is not disturbed.
+    PushQuiet {
+        from: String,
+        to: String,
+        offset_minutes: i64,
+    }
+    /// A notification was taken.
+    PushTried {
+        /// The push service's status.
+        status: u16,
+    }
     /// A one-time code.
     Code {
         code: String,
@@ -540,6 +567,15 @@ shapes! {
         /// Whether it was followed.
         detached: bool,
     }
+    /// The answer to `presence.update`.
+    Looking {
+        focused: bool,
+    }
+    /// Who looks at a session.
+    PresenceNote {
+        session_id: String,
+        lookers: Vec<Resolver>,
+    }
     /// The answer to `session.history`.
     History {
         events: Vec<Envelope>,
@@ -646,6 +682,7 @@ shapes! {
     Envelope,
     Failure,
     FailureData,
+    rpc::Focus,
     devices::Fetch,
     Hello,
     History,
@@ -663,6 +700,7 @@ shapes! {
     rpc::Listing,
     Live,
     devices::Look,
+    Looking,
     Me,
     Message,
     Meta,
@@ -681,8 +719,16 @@ shapes! {
     devices::Pair,
     Pairing,
     Patience,
+    PresenceNote,
     ProblemDetails,
+    Push,
+    notify::PushChoice,
+    PushQuiet,
+    PushSettings,
+    PushTried,
+    notify::PushTry,
     Queued,
+    notify::QuietHours,
     Raw,
     Ready,
     Receipt,
@@ -714,6 +760,8 @@ shapes! {
     rpc::StartRun,
     api::StartRuntime,
     Ticket,
+    notify::Subscribe,
+    notify::SubscribeKeys,
     Tool,
     ToolCall,
     Trouble,
@@ -737,6 +785,7 @@ const TAKEN: &[&str] = &[
     "HistoryParams",
     "Initialize",
     "Listing",
+    "Focus",
     "Look",
     "NewCode",
     "NewDevice",
@@ -747,18 +796,25 @@ const TAKEN: &[&str] = &[
     "NewShare",
     "OfSession",
     "Pair",
+    "PushChoice",
+    "PushTry",
+    "QuietHours",
     "ResumeEntry",
     "RunAgentInput",
     "SessionNew",
     "SignIn",
     "StartRun",
     "StartRuntime",
+    "Subscribe",
+    "SubscribeKeys",
 ];
 
 /// An identifier: see the model's.
 pub(super) const ID: &str = "^[A-Za-z0-9_.:-]{1,128}$";
 /// A cursor: see the model's. Nineteen digits are more than there will ever be events.
 pub(super) const CURSOR: &str = "^[A-Za-z0-9]{1,32}:[0-9]{1,19}$";
+/// A time of day.
+const CLOCK: &str = "^([01][0-9]|2[0-3]):[0-5][0-9]$";
 /// Words: not only white space.
 pub(super) const WORDS: &str = r"\S";
 
@@ -910,6 +966,10 @@ fn more() -> Vec<(&'static str, &'static str, Value)> {
         ),
         ("StartRuntime", "env", json!({ "additionalProperties": { "type": "string" } })),
         ("StartRuntime", "session_meta", json!({ "type": "object", "additionalProperties": true })),
+        ("Subscribe", "endpoint", json!({ "minLength": 1, "maxLength": 1024 })),
+        ("QuietHours", "from", json!({ "pattern": CLOCK })),
+        ("QuietHours", "to", json!({ "pattern": CLOCK })),
+        ("QuietHours", "offset_minutes", json!({ "minimum": -840, "maximum": 840 })),
         ("NewDevice", "name", name.clone()),
         ("NewName", "name", name.clone()),
         ("Pair", "name", name.clone()),

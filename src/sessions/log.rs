@@ -14,7 +14,9 @@ use tokio::sync::{mpsc, oneshot, watch};
 use crate::auth::Grant;
 use crate::metrics::metrics;
 use crate::model::{Cursor, Epoch, Event, Kind, Origin, Position, RunId, Scope, SessionId, Timestamp};
-use crate::store::{Batch, DeviceChange, Mark, ReadLimit, RequestRow, SessionRow, Store, StoreError, TextRow, Trim};
+use crate::store::{
+    Batch, DeviceChange, Mark, PushChange, ReadLimit, RequestRow, SessionRow, Store, StoreError, TextRow, Trim,
+};
 
 /// Bytes of events that the ring keeps in memory; older ones are read from the store.
 const RING_BYTES: usize = 8 << 20;
@@ -87,6 +89,8 @@ pub struct Rows {
     pub texts: Vec<TextRow>,
     /// Devices.
     pub devices: Vec<DeviceChange>,
+    /// What the notifier keeps.
+    pub pushes: Vec<PushChange>,
     /// How far the sessions have heard their runtimes.
     pub marks: Vec<(SessionId, Mark)>,
 }
@@ -518,6 +522,7 @@ fn write_groups(shared: &Shared, mut jobs: mpsc::Receiver<Job>) {
                 batch.requests.extend(rows.requests);
                 batch.texts.extend(rows.texts);
                 batch.devices.extend(rows.devices);
+                batch.pushes.extend(rows.pushes);
                 batch.marks.extend(rows.marks);
             }
             told.push((done, entry.kept, first));

@@ -26,6 +26,7 @@ macro_rules! contract {
                 rows_of_sessions_keep_their_order;
                 requests_are_found_by_state_and_session;
                 devices_come_and_go;
+                what_the_notifier_keeps_comes_and_goes;
                 marks_are_kept_with_what_they_mark;
                 any_search_is_words;
                 searches_find_words_phrases_and_beginnings;
@@ -280,6 +281,16 @@ fn devices_come_and_go(store: &dyn Store) {
     let gone = ["a", "none"].map(|id| DeviceChange::Delete { device_id: id.into() });
     store.commit(&Batch { devices: gone.into(), ..Batch::default() }).unwrap();
     assert_eq!(store.devices().unwrap(), [b"2".to_vec()]);
+}
+
+fn what_the_notifier_keeps_comes_and_goes(store: &dyn Store) {
+    let put = |name: &str, body: &str| PushChange { name: name.into(), body: Some(body.into()) };
+    let pushes = vec![put("b", "1"), put("a", "2"), put("b", "3")];
+    store.commit(&Batch { pushes, ..Batch::default() }).unwrap();
+    assert_eq!(store.pushes().unwrap(), [("a".into(), b"2".to_vec()), ("b".into(), b"3".to_vec())]);
+    let pushes = ["b", "none"].map(|name| PushChange { name: name.into(), body: None });
+    store.commit(&Batch { pushes: pushes.into(), ..Batch::default() }).unwrap();
+    assert_eq!(store.pushes().unwrap(), [("a".into(), b"2".to_vec())]);
 }
 
 fn marks_are_kept_with_what_they_mark(store: &dyn Store) {

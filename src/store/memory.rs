@@ -26,6 +26,7 @@ struct Kept {
     requests: Vec<RequestRow>,
     texts: Vec<TextRow>,
     devices: Vec<(String, Vec<u8>)>,
+    pushes: BTreeMap<String, Vec<u8>>,
 }
 
 struct Session {
@@ -141,6 +142,12 @@ impl Store for MemoryStore {
                 DeviceChange::Delete { device_id } => kept.devices.retain(|(id, _)| id != device_id),
             }
         }
+        for change in &batch.pushes {
+            match &change.body {
+                Some(body) => kept.pushes.insert(change.name.clone(), body.clone()),
+                None => kept.pushes.remove(&change.name),
+            };
+        }
         Ok(())
     }
 
@@ -217,6 +224,10 @@ impl Store for MemoryStore {
 
     fn devices(&self) -> Result<Vec<Vec<u8>>, StoreError> {
         Ok(self.kept().devices.iter().map(|(_, body)| body.clone()).collect())
+    }
+
+    fn pushes(&self) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
+        Ok(self.kept().pushes.iter().map(|(name, body)| (name.clone(), body.clone())).collect())
     }
 
     fn trim(&self, trims: &[Trim]) -> Result<Vec<(SessionId, Position)>, StoreError> {

@@ -31,6 +31,8 @@ pub struct Batch {
     pub texts: Vec<TextRow>,
     /// Device rows to write whole, or to delete.
     pub devices: Vec<DeviceChange>,
+    /// Rows of the notifier's to write whole, or to delete.
+    pub pushes: Vec<PushChange>,
     /// How far sessions have heard their runtimes. A session's row comes with or before its first mark.
     pub marks: Vec<(SessionId, Mark)>,
     /// Whether the batch must be on disk (fsync) before [`Store::commit`] returns, whatever the store's durability.
@@ -136,6 +138,15 @@ pub enum DeviceChange {
     },
 }
 
+/// A change to what the notifier keeps of one place that it sends to: a device's subscription, a webhook.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PushChange {
+    /// The place: a device's identifier, or the name of another.
+    pub name: String,
+    /// The row, JSON; `None` deletes it.
+    pub body: Option<Vec<u8>>,
+}
+
 /// How much one read may bring. At least one event comes if there is any.
 #[derive(Clone, Copy, Debug)]
 pub struct ReadLimit {
@@ -199,7 +210,7 @@ pub enum StoreError {
     },
 }
 
-/// Where events, sessions, requests and devices are kept.
+/// Where events, sessions, requests, devices and what the notifier keeps lie.
 ///
 /// Once [`commit`](Store::commit) returns, the batch survives `kill -9`; with `sync` (or power durability), a power cut.
 /// An event is visible to [`read`](Store::read) once its commit returned, not before.
@@ -263,6 +274,12 @@ pub trait Store: Send + Sync + 'static {
     /// # Errors
     /// [`StoreError::Io`].
     fn devices(&self) -> Result<Vec<Vec<u8>>, StoreError>;
+
+    /// What the notifier keeps, by name.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    fn pushes(&self) -> Result<Vec<(String, Vec<u8>)>, StoreError>;
 
     /// Removes old events, whole blocks at a time, never at or past a session's `spare_from`, and the texts found there.
     /// A [`Trim::base`] of `None` leaves the one of an earlier trim. Returns, for each session that lost any, the last

@@ -276,6 +276,14 @@ impl SqliteStore {
                 }
             };
         }
+        for change in &batch.pushes {
+            match &change.body {
+                Some(body) => connection
+                    .prepare_cached("INSERT OR REPLACE INTO pushes (name, body) VALUES (?1, ?2)")?
+                    .execute(params![change.name, body])?,
+                None => connection.prepare_cached("DELETE FROM pushes WHERE name = ?1")?.execute([&change.name])?,
+            };
+        }
         Ok((learnt, bytes))
     }
 
@@ -543,6 +551,13 @@ impl Store for SqliteStore {
         self.reading(|connection| {
             let mut statement = connection.prepare_cached("SELECT body FROM devices ORDER BY rowid")?;
             statement.query_map([], |row| row.get(0))?.collect()
+        })
+    }
+
+    fn pushes(&self) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
+        self.reading(|connection| {
+            let mut statement = connection.prepare_cached("SELECT name, body FROM pushes ORDER BY name")?;
+            statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
         })
     }
 

@@ -14,6 +14,7 @@ use plexus::model::{
 };
 use plexus::router::acp::Connections;
 use plexus::router::fanout::{Fans, STALL};
+use plexus::router::notify::{Notifier, Settings};
 use plexus::router::{AppState, GateLimits, Hosts, Limits, Outside, app, outside, serve};
 use plexus::sessions::{Directory, Entry, Exit, FromRuntime, Inlet, Launcher, Link, LinkEnd, Log, Rows, Rules};
 use plexus::store::{MemoryStore, Store};
@@ -220,6 +221,7 @@ impl Front {
         let log = Log::open(store).unwrap();
         let auth = Auth::open(home.path(), &[], persist(log.clone())).unwrap();
         let epoch: Epoch = log.epoch().clone();
+        let notifier = Notifier::open(home.path(), &log, Settings::default()).unwrap();
         let directory = Directory::open(log, Arc::new(Fake), Rules::default()).await.unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -243,6 +245,8 @@ impl Front {
             stop: stopped.clone(),
             limits: gate,
             rooms: plexus::router::acp::Rooms::default(),
+            notifier,
+            presence: plexus::router::presence::Presence::default(),
             connections,
         };
         let served = tokio::spawn(serve(vec![listener], app(state.clone()), limits, stopped));

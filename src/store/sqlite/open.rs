@@ -23,7 +23,7 @@ const PROBE: &str = "plexus.probe";
 /// `PRAGMA application_id` of a store ("Plxs"); a database with another one is not ours and is not touched.
 pub(super) const APPLICATION_ID: u32 = 0x506c_7873;
 /// `PRAGMA user_version`; a higher one is [`StoreError::Newer`].
-pub(super) const SCHEMA: u32 = 2;
+pub(super) const SCHEMA: u32 = 1 + ADDED.len() as u32;
 
 /// Bytes a page: large enough that several small blocks share one, small enough that a commit of one event writes little.
 const PAGE_SIZE: u32 = 8192;
@@ -110,6 +110,17 @@ CREATE TABLE marks (
 );
 ";
 
+/// What a later schema added: what the notifier keeps, a row for each place that it sends to.
+const PUSHES: &str = "
+CREATE TABLE pushes (
+    name TEXT PRIMARY KEY,
+    body BLOB NOT NULL
+);
+";
+
+/// What each schema after the first added, in their order: an older store gets what it lacks when it is opened.
+const ADDED: [&str; 2] = [MARKS, PUSHES];
+
 /// The lock, held. Dropping it frees it at once, whatever a child just being started has inherited.
 pub(super) struct Lock(File);
 
@@ -171,14 +182,14 @@ pub(super) fn open_writer(dir: &Path, epoch: &str) -> Result<Connection, StoreEr
         if version_of(&connection)? == 0 {
             let transaction = connection.transaction()?;
             transaction.execute_batch(TABLES)?;
-            transaction.execute_batch(MARKS)?;
+            transaction.execute_batch(&ADDED.concat())?;
             transaction.execute("INSERT INTO meta (id, epoch) VALUES (1, ?1)", [epoch])?;
             transaction
                 .execute_batch(&format!("PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {SCHEMA};"))?;
             transaction.commit()?;
-        } else if version_of(&connection)? == 1 {
+        } else if let Some(lacks @ [_, ..]) = ADDED.get(version_of(&connection)? as usize - 1..) {
             let transaction = connection.transaction()?;
-            transaction.execute_batch(&format!("{MARKS} PRAGMA user_version = {SCHEMA};"))?;
+            transaction.execute_batch(&format!("{} PRAGMA user_version = {SCHEMA};", lacks.concat()))?;
             transaction.commit()?;
         }
         Ok(connection)

@@ -1,0 +1,190 @@
+//! The routes by which a device subscribes to notifications, chooses among them, and tries them. Each is about the device that
+//! asks, and no other.
+
+use axum::response::Response;
+use http::StatusCode;
+use serde::{Deserialize, Deserializer};
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+use super::post::{Goal, Outcome};
+use super::seal::{AUTH, POINT};
+use super::{Hours, Notifier, Row, Subscription, Way, place_of, words};
+use crate::model::Timestamp;
+use crate::router::guard::Call;
+use crate::router::http::{json as answer, no_content};
+use crate::router::{AppState, Problem};
+
+/// A subscription, as a browser's `PushSubscription.toJSON()` gives it.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::router) struct Subscribe {
+    /// Where to push to: `https`, at a known push service.
+    endpoint: String,
+    keys: SubscribeKeys,
+    /// When it ends, if the browser says so; we learn it from the service.
+    #[serde(rename = "expirationTime")]
+    #[schema(value_type = Option<f64>)]
+    _expiration: Option<serde::de::IgnoredAny>,
+}
+
+/// A subscription's keys, in base64url.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::router) struct SubscribeKeys {
+    p256dh: String,
+    auth: String,
+}
+
+/// What to change of a device's choices; what is left out stays.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::router) struct PushChoice {
+    /// Whether to hear of requests that open.
+    requests: Option<bool>,
+    /// Whether to hear of runs that complete.
+    ends: Option<bool>,
+    /// Whether to hear of runs that fail.
+    failures: Option<bool>,
+    /// When not to be disturbed; `null`: never.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = Option<QuietHours>)]
+    quiet: Option<Option<QuietHours>>,
+}
+
+/// Hours in which a device is not disturbed.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::router) struct QuietHours {
+    /// `22:00`
+    from: String,
+    /// `07:00`; before `from` it is the next day's.
+    to: String,
+    /// Minutes that the device's clock is ahead of UTC: `-new Date().getTimezoneOffset()`.
+    offset_minutes: i16,
+}
+
+/// Nothing needs to be said to try it.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::router) struct PushTry {}
+
+/// Tells `null` from absent.
+fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<QuietHours>>, D::Error> {
+    Option::<QuietHours>::deserialize(deserializer).map(Some)
+}
+
+type Outcomes = Result<Response, Problem>;
+
+fn storage(error: String) -> Problem {
+    Problem::new(StatusCode::INSUFFICIENT_STORAGE, "storage", error)
+}
+
+fn view(notifier: &Notifier, row: &Row) -> Value {
+    json!({
+        "public_key": notifier.shared.keys.public,
+        "subscribed": row.subscription.is_some(),
+        "settings": row.chosen,
+    })
+}
+
+fn shown(state: &AppState, place: &str) -> Outcomes {
+    answer(StatusCode::OK, &view(&state.notifier, &state.notifier.row(place)))
+}
+
+/// The name of the place of the device that asks.
+fn mine(call: &Call) -> Result<String, Problem> {
+    Ok(place_of(&call.caller()?.device().device_id))
+}
+
+pub(in crate::router) async fn show(state: AppState, call: Call) -> Outcomes {
+    shown(&state, &mine(&call)?)
+}
+
+pub(in crate::router) async fn subscribe(state: AppState, call: Call) -> Outcomes {
+    let place = mine(&call)?;
+    let Subscribe { endpoint, keys: SubscribeKeys { p256dh, auth }, _expiration } = call.json()?;
+    let notifier = &state.notifier;
+    let refused = |why: String| {
+        Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "push_endpoint", format!("the subscription's endpoint {why}"))
+    };
+    Goal::of_client(&endpoint, &notifier.shared.settings.services).map_err(refused)?;
+    let subscription = Subscription { endpoint, p256dh, auth };
+    let keys = subscription.keys().filter(|(theirs, auth)| theirs.len() == POINT && auth.len() == AUTH);
+    // Sealing something shows whether the key is a point of the curve.
+    let usable = keys.is_some_and(|(theirs, auth)| notifier.shared.keys.seal(&theirs, &auth, b"{}").is_some());
+    if !usable {
+        let words =
+            "`keys` are not those of a subscription: `p256dh` is a P-256 point and `auth` 16 bytes, in base64url";
+        return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "push_keys", words));
+    }
+    let change = |row: &mut Row| {
+        if row.subscription.as_ref() != Some(&subscription) {
+            // Another subscription was told of nothing.
+            row.told.clear();
+            row.summed.clear();
+            row.subscription = Some(subscription);
+        }
+    };
+    notifier.change(&place, change).await.map_err(storage)?;
+    shown(&state, &place)
+}
+
+pub(in crate::router) async fn unsubscribe(state: AppState, call: Call) -> Outcomes {
+    let change = |row: &mut Row| {
+        row.subscription = None;
+        row.told.clear();
+        row.summed.clear();
+    };
+    state.notifier.change(&mine(&call)?, change).await.map_err(storage)?;
+    no_content()
+}
+
+pub(in crate::router) async fn choose(state: AppState, call: Call) -> Outcomes {
+    let place = mine(&call)?;
+    let PushChoice { requests, ends, failures, quiet } = call.json()?;
+    let quiet =
+        quiet.map(|quiet| quiet.map(|QuietHours { from, to, offset_minutes }| Hours { from, to, offset_minutes }));
+    if let Some(Some(hours)) = &quiet
+        && hours.read().is_none()
+    {
+        return Err(Problem::invalid(
+            "`quiet` is two different times of day, such as \"22:00\" and \"07:00\", and the minutes that your clock is \
+             ahead of UTC",
+        ));
+    }
+    let change = |row: &mut Row| {
+        let wants = &mut row.chosen.wants;
+        wants.requests = requests.unwrap_or(wants.requests);
+        wants.ends = ends.unwrap_or(wants.ends);
+        wants.failures = failures.unwrap_or(wants.failures);
+        if let Some(quiet) = quiet {
+            row.chosen.quiet = quiet;
+        }
+    };
+    state.notifier.change(&place, change).await.map_err(storage)?;
+    shown(&state, &place)
+}
+
+/// Sends one at once, whoever looks and however late it is, and says how it went.
+pub(in crate::router) async fn test(state: AppState, call: Call) -> Outcomes {
+    let place = mine(&call)?;
+    let PushTry {} = call.json()?;
+    let Some(subscription) = state.notifier.row(&place).subscription else {
+        let words = "this device is not subscribed: PUT /v1/push first";
+        return Err(Problem::new(StatusCode::CONFLICT, "not_subscribed", words));
+    };
+    let message = words::test(&call.caller()?.device().name);
+    let way = Way::Push(subscription.clone());
+    let now = Timestamp::from(std::time::SystemTime::now());
+    let failed = |words: String| Err(Problem::new(StatusCode::BAD_GATEWAY, "push_failed", words));
+    match state.notifier.send(&way, &message, now).await {
+        Outcome::Taken(status) => answer(StatusCode::OK, &json!({ "status": status })),
+        Outcome::Gone(_) => {
+            state.notifier.gone(&place, &subscription).await.map_err(storage)?;
+            failed("the push service knows no such subscription any more: subscribe again".into())
+        }
+        Outcome::Refused(status) => failed(format!("the push service refused it ({status}): subscribe again")),
+        Outcome::Later(_) => failed("the push service does not answer now: try again later".into()),
+    }
+}

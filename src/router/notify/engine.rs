@@ -1,0 +1,430 @@
+//! What drives the rule: one task that hears the log, who looks, and the clock, and sends. It waits for no service: each attempt is
+//! a task of its own, one a place at a time.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use serde::Deserialize;
+use tokio::task::JoinSet;
+
+use super::lane::{Landed, Lane, Letter};
+use super::post::Outcome;
+use super::rule::{Act, Desk, Look, Millis, Place, What};
+use super::words::{End, Message, SUM_TAG, Story, sum, sum_withdrawn};
+use super::{Hours, Notifier, Row, TOLD, Way, channel};
+use crate::auth::Auth;
+use crate::metrics::metrics;
+use crate::model::{
+    DeviceId, Event, Kind, Position, Receipt, Request, RequestId, RequestState, RunStatus, SessionId, Timestamp,
+};
+use crate::router::AppState;
+use crate::router::follow::Follow;
+use crate::router::ws::stopping;
+use crate::sessions::{Directory, Filter};
+
+/// The longest sleep: clocks jump, and what is forgotten without a word is noticed so.
+const SWEEP: Duration = Duration::from_secs(30);
+
+/// How a place is reached, and what waits for it.
+struct Reach {
+    way: Way,
+    lane: Lane,
+}
+
+struct Engine {
+    notifier: Notifier,
+    directory: Directory,
+    auth: Auth,
+    state: AppState,
+    desk: Desk,
+    reaches: BTreeMap<String, Reach>,
+    /// What places know by themselves to be over, to be forgotten of their rows.
+    known: Vec<(String, String)>,
+    flights: JoinSet<(String, Way, Outcome)>,
+    give_up: Millis,
+}
+
+/// How a request ended, as the log says.
+#[derive(Deserialize)]
+struct Resolved {
+    request_id: RequestId,
+    #[serde(flatten)]
+    receipt: Ended,
+}
+
+#[derive(Deserialize)]
+struct Ended {
+    state: RequestState,
+    #[serde(default)]
+    ok: Option<bool>,
+    resolved_by: By,
+}
+
+#[derive(Deserialize)]
+struct By {
+    device_id: DeviceId,
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct RunOver {
+    run_id: String,
+    status: RunStatus,
+    #[serde(default)]
+    message: Option<String>,
+}
+
+/// Notifies until the gateway stops. `from` is where the log stood before the sessions were opened again: what the last
+/// gateway's end did to them is news.
+pub(super) async fn run(notifier: Notifier, state: AppState, from: Position) {
+    let mut stop = state.stop.clone();
+    let settings = &notifier.shared.settings;
+    let millis = |span: Duration| Millis::try_from(span.as_millis()).unwrap_or(Millis::MAX);
+    let mut follow = Follow::new(state.directory.log(), Filter::all(), from);
+    let (mut looks, mut changed) = (state.presence.changes(), notifier.shared.changed.subscribe());
+    let mut revoked = state.auth.revocations();
+    let mut engine = Engine {
+        desk: Desk::new(millis(settings.after)),
+        give_up: millis(settings.give_up_after),
+        directory: state.directory.clone(),
+        auth: state.auth.clone(),
+        reaches: BTreeMap::new(),
+        known: Vec::new(),
+        flights: JoinSet::new(),
+        notifier,
+        state,
+    };
+    engine.places().await;
+    engine.begin().await;
+    loop {
+        let now = millis_now();
+        engine.tick(now);
+        engine.forget_known().await;
+        let wait = engine
+            .next(now)
+            .map_or(SWEEP, |at| Duration::from_millis(u64::try_from(at.saturating_sub(now)).unwrap_or(0)).min(SWEEP));
+        tokio::select! {
+            page = follow.page() => {
+                for event in &page.events {
+                    engine.event(event);
+                }
+            }
+            _ = looks.changed() => engine.looks(),
+            _ = changed.changed() => engine.places().await,
+            _ = revoked.changed() => engine.places().await,
+            Some(landed) = engine.flights.join_next(), if !engine.flights.is_empty() => {
+                if let Ok((place, way, outcome)) = landed {
+                    engine.landed(&place, &way, outcome).await;
+                }
+            }
+            () = tokio::time::sleep(wait) => engine.sweep().await,
+            () = stopping(&mut stop) => return,
+        }
+    }
+}
+
+fn millis_now() -> Millis {
+    Timestamp::from(SystemTime::now()).as_millis()
+}
+
+/// The requests among these.
+fn tags(stories: &[Arc<Story>]) -> Vec<String> {
+    let asked = stories.iter().filter(|story| story.what == What::Request);
+    asked.map(|story| story.tag.clone()).collect()
+}
+
+fn count(way: &Way, outcome: &str) {
+    let kind = match way {
+        Way::Push(_) => "push",
+        Way::Webhook(_) => "webhook",
+        Way::Ntfy(_) => "ntfy",
+    };
+    metrics().notifications.with_label_values(&[kind, outcome]).inc();
+}
+
+impl Engine {
+    /// Takes up what is open, and takes back what is not any more.
+    async fn begin(&mut self) {
+        let now = millis_now();
+        let rows = self.notifier.rows().clone();
+        let mut open = BTreeSet::new();
+        for request in self.directory.open_requests(&Filter::all()) {
+            let story = self.story(&request);
+            let of = |known: fn(&Row) -> &BTreeSet<String>| {
+                let some = rows.iter().filter(|(_, row)| known(row).contains(&story.tag));
+                some.map(|(name, _)| name.clone()).collect()
+            };
+            let (told, summed) = (of(|row| &row.told), of(|row| &row.summed));
+            open.insert(story.tag.clone());
+            self.desk.open_again(story, &told, &summed, now);
+        }
+        for (name, row) in rows {
+            for tag in row.told.into_iter().filter(|tag| !open.contains(tag)) {
+                match self.over(&tag).await {
+                    Some(message) => self.push(&name, Letter { message, withdraws: true, tells: Vec::new() }),
+                    None => self.known.push((name.clone(), tag)),
+                }
+            }
+            if !row.summed.is_empty() && row.summed.is_disjoint(&open) {
+                self.push(&name, Letter { message: sum_withdrawn(), withdraws: true, tells: Vec::new() });
+            }
+        }
+        self.looks();
+    }
+
+    /// What to say of something told by an earlier gateway that is over by now.
+    async fn over(&self, tag: &str) -> Option<Message> {
+        let id: RequestId = tag.strip_prefix("request:")?.parse().ok()?;
+        let request = self.directory.request(&id).await.ok()??;
+        let end = request.receipt.as_ref().map_or(
+            End { state: RequestState::Withdrawn, ok: None, by: None },
+            |Receipt { state, ok, resolved_by, .. }| End { state: *state, ok: *ok, by: Some(resolved_by.name.clone()) },
+        );
+        Some(self.story(&request).withdrawn(&end))
+    }
+
+    fn title(&self, session: &SessionId) -> Option<String> {
+        self.directory.session(session)?.title.clone()
+    }
+
+    fn story(&self, request: &Request) -> Story {
+        Story::of_request(request, self.title(&request.session_id).as_deref())
+    }
+
+    fn event(&mut self, event: &Event) {
+        let now = millis_now();
+        match event.kind {
+            Kind::RequestOpened => {
+                let Ok(request) = serde_json::from_slice::<Request>(&event.body) else { return };
+                self.desk.open(self.story(&request), now);
+            }
+            Kind::RequestResolved => {
+                let Ok(Resolved { request_id, receipt }) = serde_json::from_slice(&event.body) else { return };
+                let Ended { state, ok, resolved_by } = receipt;
+                let somebody = state == RequestState::Answered;
+                let end = End { state, ok, by: somebody.then(|| resolved_by.name.clone()) };
+                let acts = self.desk.close(&format!("request:{request_id}"), Some(&resolved_by.device_id));
+                self.perform(acts, &end);
+            }
+            Kind::RunEnded => {
+                let Ok(RunOver { run_id, status, message }) = serde_json::from_slice(&event.body) else { return };
+                let failed = match status {
+                    RunStatus::Completed => false,
+                    RunStatus::Error => true,
+                    // Who cancels knows.
+                    _ => return,
+                };
+                let (session, runtime) = (event.origin.session_id.clone(), event.origin.runtime_id.clone());
+                let title = self.title(&session);
+                let story = Story::of_end(&run_id, failed, session, runtime, message.as_deref(), title.as_deref());
+                self.desk.open(story, now);
+            }
+            _ => {}
+        }
+    }
+
+    fn looks(&mut self) {
+        let looks = self
+            .state
+            .presence
+            .screens()
+            .into_iter()
+            .map(|screen| Look { device: screen.device.device_id.clone(), grant: screen.device.grant.clone() });
+        self.desk.looks(looks.collect(), millis_now());
+    }
+
+    /// Reads anew who is to be told: devices that are still enrolled and subscribed, and the owner's channels.
+    async fn places(&mut self) {
+        let rows = self.notifier.rows().clone();
+        let settings = self.notifier.shared.settings.clone();
+        let mut places = BTreeMap::new();
+        let mut ways = BTreeMap::new();
+        for webhook in settings.webhooks {
+            let place = Place { device: None, wants: webhook.events, quiet: None };
+            places.insert(channel("webhook", &webhook.url), place);
+            ways.insert(channel("webhook", &webhook.url), Way::Webhook(webhook));
+        }
+        for ntfy in settings.ntfys {
+            let place = Place { device: None, wants: ntfy.events, quiet: None };
+            places.insert(channel("ntfy", &ntfy.url), place);
+            ways.insert(channel("ntfy", &ntfy.url), Way::Ntfy(ntfy));
+        }
+        for (name, row) in rows {
+            if ways.contains_key(&name) {
+                continue;
+            }
+            let device = name.parse::<DeviceId>().ok().and_then(|id| self.auth.device(&id));
+            let Some(device) = device else {
+                // Revoked, or a channel that the configuration has no more.
+                if let Err(error) = self.notifier.forget(&name).await {
+                    tracing::warn!(name, error, "what was kept of a place's notifications is still there");
+                }
+                continue;
+            };
+            let Some(subscription) = row.subscription else { continue };
+            let device = Some((device.device_id.clone(), device.grant.clone()));
+            let quiet = row.chosen.quiet.as_ref().and_then(Hours::read);
+            places.insert(name.clone(), Place { device, wants: row.chosen.wants, quiet });
+            ways.insert(name, Way::Push(subscription));
+        }
+        self.reaches.retain(|name, reach| ways.get(name).is_some_and(|way| *way == reach.way));
+        for (name, way) in ways {
+            self.reaches.entry(name).or_insert_with(|| Reach { way, lane: Lane::default() });
+        }
+        self.desk.places(places, millis_now());
+    }
+
+    /// What is gone without a word: sessions that were forgotten, devices whose time is over.
+    async fn sweep(&mut self) {
+        let gone = self.desk.stories().filter(|story| self.directory.session(&story.session_id).is_none());
+        let gone: Vec<String> = gone.map(|story| story.tag.clone()).collect();
+        for tag in gone {
+            let acts = self.desk.close(&tag, None);
+            self.perform(acts, &End { state: RequestState::Withdrawn, ok: None, by: None });
+        }
+        self.places().await;
+    }
+
+    fn perform(&mut self, acts: Vec<Act>, end: &End) {
+        let now = Timestamp::from_millis(millis_now());
+        for act in acts {
+            let (place, message, withdraws, tells) = match act {
+                Act::Tell { place, story } => {
+                    let grant = match self.reaches.get(&place).map(|reach| &reach.way) {
+                        Some(Way::Push(_)) => {
+                            let device = place.parse::<DeviceId>().ok().and_then(|id| self.auth.device(&id));
+                            let Some(device) = device else { continue };
+                            Some(device.grant.clone())
+                        }
+                        _ => None,
+                    };
+                    let message = story.message(grant.as_ref(), now);
+                    (place, message, false, tags(&[story]))
+                }
+                Act::Sum { place, stories } => match sum(&stories) {
+                    Some(message) => (place, message, false, tags(&stories)),
+                    None => continue,
+                },
+                Act::Withdraw { place, story } => (place, story.withdrawn(end), true, Vec::new()),
+                Act::WithdrawSum { place } => (place, sum_withdrawn(), true, Vec::new()),
+                Act::Known { place, tag } => {
+                    self.known.push((place, tag));
+                    continue;
+                }
+            };
+            self.push(&place, Letter { message, withdraws, tells });
+        }
+    }
+
+    fn push(&mut self, place: &str, letter: Letter) {
+        let Some(reach) = self.reaches.get_mut(place) else { return };
+        if let Some(dropped) = reach.lane.push(letter) {
+            count(&reach.way, "dropped");
+            tracing::warn!(
+                place,
+                tag = dropped.message.tag,
+                "too many notifications wait for one place: one is left out"
+            );
+            self.desk.lost(place, &dropped.message.tag);
+        }
+    }
+
+    /// What is due goes into the lanes, and what the lanes have goes out.
+    fn tick(&mut self, now: Millis) {
+        let acts = self.desk.tick(now);
+        self.perform(acts, &End { state: RequestState::Withdrawn, ok: None, by: None });
+        for (name, reach) in &mut self.reaches {
+            let Some(letter) = reach.lane.take(now) else { continue };
+            let (notifier, way, message) = (self.notifier.clone(), reach.way.clone(), letter.message.clone());
+            let name = name.clone();
+            self.flights.spawn(async move {
+                let outcome = notifier.send(&way, &message, Timestamp::from_millis(now)).await;
+                (name, way, outcome)
+            });
+        }
+        metrics().notifications_waiting.set(self.reaches.values().map(|reach| reach.lane.len() as i64).sum());
+    }
+
+    fn next(&self, now: Millis) -> Option<Millis> {
+        let lanes = self.reaches.values().filter_map(|reach| reach.lane.next());
+        lanes.chain(self.desk.next(now)).min()
+    }
+
+    async fn forget_known(&mut self) {
+        for (place, tag) in std::mem::take(&mut self.known) {
+            if self.notifier.rows().contains_key(&place)
+                && let Err(error) = self.notifier.change(&place, |row| row.forget(&tag)).await
+            {
+                tracing::warn!(place, error, "what is over is still kept as told");
+            }
+        }
+    }
+
+    async fn landed(&mut self, place: &str, way: &Way, outcome: Outcome) {
+        // The place may have been subscribed anew meanwhile: then this was another's.
+        let Some(reach) = self.reaches.get_mut(place).filter(|reach| reach.way == *way) else { return };
+        let kept = match reach.lane.landed(outcome, self.give_up, millis_now()) {
+            Landed::There(letter) => {
+                let kept = self.notifier.change(place, |row| {
+                    let sum = letter.message.tag == SUM_TAG;
+                    let set = if sum { &mut row.summed } else { &mut row.told };
+                    match letter.withdraws {
+                        true if sum => set.clear(),
+                        true => drop(set.remove(&letter.message.tag)),
+                        false => set.extend(letter.tells.into_iter().take(TOLD.saturating_sub(set.len()))),
+                    }
+                });
+                let kept = kept.await;
+                count(way, "sent");
+                kept
+            }
+            Landed::Again => {
+                count(way, "again");
+                Ok(())
+            }
+            Landed::Lost(letter) => {
+                count(way, if matches!(outcome, Outcome::Refused(_)) { "refused" } else { "given_up" });
+                tracing::warn!(place, ?outcome, tag = letter.message.tag, "a notification was not taken");
+                if letter.withdraws {
+                    let tag = letter.message.tag;
+                    self.notifier.change(place, |row| row.forget(&tag)).await
+                } else {
+                    self.desk.lost(place, &letter.message.tag);
+                    Ok(())
+                }
+            }
+            Landed::Gone => {
+                count(way, "gone");
+                tracing::info!(place, ?outcome, "a subscription is gone");
+                match way {
+                    Way::Push(subscription) => self.notifier.gone(place, subscription).await,
+                    Way::Webhook(_) | Way::Ntfy(_) => Ok(()),
+                }
+            }
+        };
+        if let Err(error) = kept {
+            tracing::warn!(place, error, "what was told is not kept: after a restart it may be told again");
+        }
+    }
+}
+
+impl Notifier {
+    /// The service says that there is no such subscription any more. What the device chose stays.
+    pub(super) async fn gone(&self, place: &str, subscription: &super::Subscription) -> Result<(), String> {
+        self.change(place, |row| {
+            if row.subscription.as_ref() == Some(subscription) {
+                row.subscription = None;
+                row.told.clear();
+                row.summed.clear();
+            }
+        })
+        .await
+    }
+
+    /// Begins to notify: the future ends when the gateway stops. `from` is where the log stood before the sessions were
+    /// opened again.
+    pub fn run(&self, state: AppState, from: Position) -> impl Future<Output = ()> + Send + use<> {
+        run(self.clone(), state, from)
+    }
+}

@@ -1,0 +1,458 @@
+//! Notifications: Web Push to devices, webhooks and ntfy to the owner's own channels. It follows the log like any subscriber, hears
+//! who looks, asks the [`rule`] what to send, and sends it; nobody waits for it, whatever the services do.
+//!
+//! What was told is kept beside each place's subscription, once the service took it: after a restart nothing is told twice, and
+//! what is over can still be taken back. (Killed between the service's yes and our note of it, a notification may come twice; the
+//! second then replaces the first.) Requests that are open at a start and were not told are considered again.
+
+pub(super) mod api;
+mod engine;
+mod lane;
+mod post;
+mod rule;
+mod seal;
+mod words;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use data_encoding::{BASE64URL_NOPAD, HEXLOWER};
+use http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use ring::hmac;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use tokio::sync::watch;
+
+use post::{Goal, Post};
+pub use post::{check_service, check_url};
+use rule::Quiet;
+pub use rule::Wants;
+use seal::Keys;
+use words::Message;
+
+use crate::model::{DeviceId, Origin, RuntimeId, SessionId, Timestamp};
+use crate::sessions::{Entry, Log, Rows};
+use crate::store::PushChange;
+
+/// How long nobody must have been looking, unless the configuration says otherwise.
+pub const AFTER: Duration = Duration::from_secs(20);
+/// How long a notification that cannot be sent is tried again, unless the configuration says otherwise.
+pub const GIVE_UP_AFTER: Duration = Duration::from_secs(600);
+/// Channels of the owner's of one kind at most.
+pub const CHANNELS: usize = 16;
+/// What of a place's row is remembered as told at most: as much as waits at most.
+const TOLD: usize = 1024;
+
+/// A secret of the configuration's: never shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Hidden(pub String);
+
+impl fmt::Debug for Hidden {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("(hidden)")
+    }
+}
+
+/// What the owner decided about notifications.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Nobody is told before nobody has been looking for so long.
+    pub after: Duration,
+    /// What cannot be sent is tried again for so long.
+    pub give_up_after: Duration,
+    /// Whom a push service may write to: `mailto:` or `https:`.
+    pub contact: Option<String>,
+    /// Push services beside the browsers' own: hosts or origins.
+    pub services: Vec<String>,
+    /// Who is posted to.
+    pub webhooks: Vec<Webhook>,
+    /// Topics of ntfy.
+    pub ntfys: Vec<Ntfy>,
+    /// Where the owner's screens reach the gateway: what links in notifications begin with.
+    pub public_url: Option<String>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            after: AFTER,
+            give_up_after: GIVE_UP_AFTER,
+            contact: None,
+            services: Vec::new(),
+            webhooks: Vec::new(),
+            ntfys: Vec::new(),
+            public_url: None,
+        }
+    }
+}
+
+/// Somebody who is posted to, as JSON.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Webhook {
+    /// Where.
+    pub url: Hidden,
+    /// What its posts are signed with.
+    pub secret: Option<Hidden>,
+    /// Which news.
+    pub events: Wants,
+}
+
+/// A topic of ntfy, which has apps for phones.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ntfy {
+    /// The topic's address; who knows it can read it.
+    pub url: Hidden,
+    /// Its access token.
+    pub token: Option<Hidden>,
+    /// Which news.
+    pub events: Wants,
+}
+
+/// A device's subscription, as its browser gave it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Subscription {
+    endpoint: String,
+    p256dh: String,
+    auth: String,
+}
+
+/// Quiet hours as a device says them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Hours {
+    from: String,
+    to: String,
+    offset_minutes: i16,
+}
+
+impl Hours {
+    /// The hours, if they are some.
+    fn read(&self) -> Option<Quiet> {
+        let minutes = |text: &str| {
+            let (hours, minutes) = text.split_once(':')?;
+            let two = |part: &str| part.len() == 2 && part.bytes().all(|byte| byte.is_ascii_digit());
+            if !two(hours) || !two(minutes) {
+                return None;
+            }
+            let (hours, minutes): (u16, u16) = (hours.parse().ok()?, minutes.parse().ok()?);
+            (hours < 24 && minutes < 60).then_some(hours * 60 + minutes)
+        };
+        let (from, to) = (minutes(&self.from)?, minutes(&self.to)?);
+        let fits = from != to && (-14 * 60..=14 * 60).contains(&self.offset_minutes);
+        fits.then_some(Quiet { from, to, offset: self.offset_minutes })
+    }
+}
+
+/// What a device chose.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Chosen {
+    #[serde(flatten)]
+    wants: Wants,
+    quiet: Option<Hours>,
+}
+
+/// What is kept of one place.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Row {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    subscription: Option<Subscription>,
+    #[serde(default)]
+    chosen: Chosen,
+    /// The tags of what it was told and was not taken back.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    told: BTreeSet<String>,
+    /// The same, of what it was told in a summary.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    summed: BTreeSet<String>,
+}
+
+impl Row {
+    /// What has this tag is over, and was taken back.
+    fn forget(&mut self, tag: &str) {
+        if tag == words::SUM_TAG {
+            self.summed.clear();
+        }
+        self.told.remove(tag);
+    }
+}
+
+/// A way to a place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Way {
+    Push(Subscription),
+    Webhook(Webhook),
+    Ntfy(Ntfy),
+}
+
+/// Whom to notify, and with what. Cheap to clone; clones share everything.
+#[derive(Clone)]
+pub struct Notifier {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    settings: Settings,
+    keys: Keys,
+    post: Post,
+    log: Log,
+    origin: Arc<Origin>,
+    rows: Mutex<BTreeMap<String, Row>>,
+    /// Held while a row changes, the write included.
+    changing: tokio::sync::Mutex<()>,
+    changed: watch::Sender<u64>,
+}
+
+impl Notifier {
+    /// Opens what is kept, and the key pair in `home`, which is made if it is not there.
+    ///
+    /// # Errors
+    /// In words, with the fix.
+    pub fn open(home: &Path, log: &Log, settings: Settings) -> Result<Self, String> {
+        let keys = Keys::open(home)?;
+        let mut rows = BTreeMap::new();
+        for (name, body) in log.store().pushes().map_err(|error| error.to_string())? {
+            match serde_json::from_slice(&body) {
+                Ok(row) => drop(rows.insert(name, row)),
+                // A device subscribes anew by itself; that is no reason not to start.
+                Err(error) => tracing::warn!(name, %error, "what was kept of notifications is damaged and left out"),
+            }
+        }
+        let origin = Arc::new(Origin {
+            session_id: SessionId::trusted("gateway"),
+            runtime_id: RuntimeId::trusted("gateway"),
+            dialect: "gateway".into(),
+        });
+        Ok(Self {
+            shared: Arc::new(Shared {
+                settings,
+                keys,
+                post: Post::default(),
+                log: log.clone(),
+                origin,
+                rows: Mutex::new(rows),
+                changing: tokio::sync::Mutex::default(),
+                changed: watch::Sender::new(0),
+            }),
+        })
+    }
+
+    fn rows(&self) -> MutexGuard<'_, BTreeMap<String, Row>> {
+        self.shared.rows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn row(&self, name: &str) -> Row {
+        self.rows().get(name).cloned().unwrap_or_default()
+    }
+
+    /// Changes a row, on the disk first. The error is in words.
+    async fn change(&self, name: &str, change: impl FnOnce(&mut Row)) -> Result<(), String> {
+        let _changing = self.shared.changing.lock().await;
+        let old = self.rows().get(name).cloned();
+        let mut new = old.clone().unwrap_or_default();
+        change(&mut new);
+        if old.as_ref() == Some(&new) {
+            return Ok(());
+        }
+        let body = serde_json::to_vec(&new).map_err(|error| error.to_string())?;
+        self.commit(name, Some(body)).await?;
+        self.rows().insert(name.to_owned(), new);
+        self.shared.changed.send_modify(|count| *count = count.wrapping_add(1));
+        Ok(())
+    }
+
+    /// Forgets a place.
+    async fn forget(&self, name: &str) -> Result<(), String> {
+        let _changing = self.shared.changing.lock().await;
+        if self.rows().remove(name).is_some() {
+            self.commit(name, None).await?;
+            self.shared.changed.send_modify(|count| *count = count.wrapping_add(1));
+        }
+        Ok(())
+    }
+
+    async fn commit(&self, name: &str, body: Option<Vec<u8>>) -> Result<(), String> {
+        let change = PushChange { name: name.to_owned(), body };
+        let rows = move |_| Rows { pushes: vec![change], ..Rows::default() };
+        let origin = Arc::clone(&self.shared.origin);
+        let entry = Entry { origin, events: Vec::new(), rows: Some(Box::new(rows)), kept: None, sync: false };
+        self.shared.log.commit(entry).await.map(drop).map_err(|error| error.to_string())
+    }
+
+    /// Sends to a place, once.
+    async fn send(&self, way: &Way, message: &Message, now: Timestamp) -> post::Outcome {
+        match self.wrapped(way, message, now) {
+            Ok((goal, headers, body)) => self.shared.post.send(&goal, headers, body).await,
+            Err(why) => {
+                tracing::warn!(why, "a notification cannot be sent");
+                post::Outcome::Refused(0)
+            }
+        }
+    }
+
+    /// Where a message goes by this way, and in what dress.
+    fn wrapped(&self, way: &Way, message: &Message, now: Timestamp) -> Result<(Goal, HeaderMap, Vec<u8>), String> {
+        let mut headers = HeaderMap::new();
+        let put = |headers: &mut HeaderMap, name: &'static str, value: &str| {
+            if let Ok(value) = HeaderValue::from_str(value) {
+                headers.insert(HeaderName::from_static(name), value);
+            }
+        };
+        match way {
+            Way::Push(to) => {
+                let Settings { services, contact, .. } = &self.shared.settings;
+                // Judged at each use: the configuration may have become stricter since.
+                let goal = Goal::of_client(&to.endpoint, services)?;
+                let (theirs, auth) = to.keys().ok_or("its keys are none")?;
+                let plain = message.payload.to_string();
+                let keys = &self.shared.keys;
+                let sealed = keys.seal(&theirs, &auth, plain.as_bytes()).ok_or("it cannot be sealed")?;
+                let proof = keys.proof(&goal.origin(), contact.as_deref(), now).ok_or("it cannot be signed")?;
+                headers.insert(AUTHORIZATION, HeaderValue::from_str(&proof).map_err(|error| error.to_string())?);
+                headers.insert(CONTENT_ENCODING, HeaderValue::from_static("aes128gcm"));
+                headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
+                put(&mut headers, "ttl", &message.ttl.to_string());
+                put(&mut headers, "urgency", message.urgency.as_str());
+                put(&mut headers, "topic", &topic(&message.tag));
+                Ok((goal, headers, sealed))
+            }
+            Way::Webhook(to) => {
+                let mut payload = message.payload.clone();
+                payload["at"] = serde_json::json!(now);
+                if let Some(link) = self.link(message) {
+                    payload["url"] = link.into();
+                }
+                let body = payload.to_string().into_bytes();
+                headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+                let at = (now.as_millis() / 1000).to_string();
+                put(&mut headers, "plexus-event", message.payload["kind"].as_str().unwrap_or_default());
+                put(&mut headers, "plexus-timestamp", &at);
+                if let Some(Hidden(secret)) = &to.secret {
+                    put(&mut headers, "plexus-signature", &signature(secret, &at, &body));
+                }
+                Ok((Goal::of_owner(&to.url.0)?, headers, body))
+            }
+            Way::Ntfy(to) => {
+                let text = |member: &str| message.payload[member].as_str().unwrap_or_default();
+                let priority = match (text("kind"), text("risk")) {
+                    ("withdrawn", _) => "1",
+                    (_, "danger") => "5",
+                    ("request", _) => "4",
+                    ("ended", _) => "2",
+                    _ => "3",
+                };
+                put(&mut headers, "title", &encoded_word(text("title")));
+                put(&mut headers, "priority", priority);
+                put(&mut headers, "tags", text("kind"));
+                // Servers from 2.16 on replace what has the same; older ones let it be.
+                put(&mut headers, "x-sequence-id", &topic(&message.tag));
+                if let Some(link) = self.link(message) {
+                    put(&mut headers, "click", &link);
+                }
+                if let Some(Hidden(token)) = &to.token {
+                    put(&mut headers, "authorization", &format!("Bearer {token}"));
+                }
+                headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+                Ok((Goal::of_owner(&to.url.0)?, headers, text("body").as_bytes().to_vec()))
+            }
+        }
+    }
+
+    /// Where the page shows it.
+    fn link(&self, message: &Message) -> Option<String> {
+        let base = self.shared.settings.public_url.as_deref()?.trim_end_matches('/');
+        let part = match (message.payload["request_id"].as_str(), message.payload["session_id"].as_str()) {
+            (Some(request), _) => format!("r/{request}"),
+            (None, Some(session)) if message.tag != words::SUM_TAG => format!("s/{session}"),
+            _ => "inbox".into(),
+        };
+        Some(format!("{base}/#/{part}"))
+    }
+}
+
+impl Subscription {
+    /// Its keys as bytes. Browsers leave the padding out; libraries may not.
+    fn keys(&self) -> Option<(Vec<u8>, Vec<u8>)> {
+        let bytes = |text: &str| BASE64URL_NOPAD.decode(text.trim_end_matches('=').as_bytes()).ok();
+        Some((bytes(&self.p256dh)?, bytes(&self.auth)?))
+    }
+}
+
+/// A tag as a push service takes it: 32 characters of base64url at most (RFC 8030, 5.4), and telling nothing.
+fn topic(tag: &str) -> String {
+    BASE64URL_NOPAD.encode(&Sha256::digest(tag.as_bytes())[..24])
+}
+
+/// What a webhook's posts are signed with: HMAC-SHA256 of the time, a dot, and the body.
+fn signature(secret: &str, at: &str, body: &[u8]) -> String {
+    let mut signing = hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes()));
+    signing.update(at.as_bytes());
+    signing.update(b".");
+    signing.update(body);
+    format!("v1={}", HEXLOWER.encode(signing.sign().as_ref()))
+}
+
+/// Text for a header (RFC 2047), where it is not plain.
+fn encoded_word(text: &str) -> String {
+    if text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic()) {
+        return text.to_owned();
+    }
+    format!("=?UTF-8?B?{}?=", data_encoding::BASE64.encode(text.as_bytes()))
+}
+
+/// The name of a device's place.
+fn place_of(device: &DeviceId) -> String {
+    device.as_str().to_owned()
+}
+
+/// The name of a channel's place: the same as long as its address is.
+fn channel(kind: &str, url: &Hidden) -> String {
+    format!("{kind}:{}", &HEXLOWER.encode(&Sha256::digest(url.0.as_bytes()))[..16])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hours_are_two_times_of_day_that_differ() {
+        let hours = |from: &str, to: &str, offset_minutes| Hours { from: from.into(), to: to.into(), offset_minutes };
+        assert_eq!(hours("22:00", "07:30", 120).read(), Some(Quiet { from: 1320, to: 450, offset: 120 }));
+        for bad in [
+            hours("22:00", "22:00", 0),
+            hours("24:00", "07:00", 0),
+            hours("22:60", "07:00", 0),
+            hours("2:00", "07:00", 0),
+            hours("+2:00", "07:00", 0),
+            hours("2200", "07:00", 0),
+            hours("22:00", "07:00", 841),
+            hours("22:00", "", 0),
+        ] {
+            assert_eq!(bad.read(), None, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_topic_is_short_and_a_signature_as_documented() {
+        let topic = topic("request:q_3qpex3kh3bvb7h4t2nn4q5u6j2");
+        assert!(topic.len() == 32 && topic.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b)));
+        // printf '%s' '1700000000.{"kind":"test"}' | openssl dgst -sha256 -hmac s3cret
+        assert_eq!(signature("s3cret", "1700000000", br#"{"kind":"test"}"#), SIGNED);
+        assert_eq!(encoded_word("demo asks"), "demo asks");
+        assert_eq!(encoded_word("Allowed by Zoë"), "=?UTF-8?B?QWxsb3dlZCBieSBab8Or?=");
+    }
+
+    const SIGNED: &str = "v1=7b2aff8eab4012eb239d2b0b89ccb83d5c195cb2849de7f44bd0271591f2a87b";
+
+    #[test]
+    fn a_secret_is_not_shown() {
+        let hook = Webhook {
+            url: Hidden("https://x/1".into()),
+            secret: Some(Hidden("s3cret".into())),
+            events: Wants::default(),
+        };
+        let shown = format!("{hook:?}");
+        assert!(!shown.contains("s3cret") && !shown.contains("https"), "{shown}");
+    }
+}

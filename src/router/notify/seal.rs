@@ -1,0 +1,188 @@
+//! What makes a Web Push private and ours: the payload sealed for one subscription (RFC 8291, `aes128gcm`), and the proof of
+//! who sends it (VAPID, RFC 8292). The primitives are ring's.
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use data_encoding::BASE64URL_NOPAD;
+use ring::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
+use ring::agreement::{ECDH_P256, EphemeralPrivateKey, UnparsedPublicKey, agree_ephemeral};
+use ring::hkdf::{HKDF_SHA256, KeyType, Salt};
+use ring::rand::{SecureRandom as _, SystemRandom};
+use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
+use serde_json::json;
+
+use crate::model::Timestamp;
+
+/// The key pair's file in the state's folder. Whoever has it can send to every subscription that they know; if it is
+/// lost, every device subscribes anew.
+pub(super) const KEY_FILE: &str = "push.key";
+/// How long a proof holds, in seconds: services take a day at most, and their clocks may differ from ours.
+const PROOF_LIFE: i64 = 12 * 3600;
+/// Bytes of a key pair's file that are read; a longer one is not ours.
+const KEY_FILE_MAX: usize = 1024;
+/// Bytes of a P-256 point, uncompressed.
+pub(super) const POINT: usize = 65;
+/// Bytes of a subscription's secret.
+pub(super) const AUTH: usize = 16;
+/// The record size that is announced, in bytes: a message is one record.
+const RECORD: u32 = 4096;
+/// Messages are filled up to a multiple of this, in bytes, so that their length says little.
+const FILL: usize = 512;
+
+/// The gateway's own key pair.
+pub(super) struct Keys {
+    pair: EcdsaKeyPair,
+    random: SystemRandom,
+    /// The public half, as browsers take it (`applicationServerKey`).
+    pub(super) public: String,
+}
+
+impl Keys {
+    /// Reads the pair in `home`, or makes it, for its owner's eyes alone.
+    ///
+    /// # Errors
+    /// In words, with the fix.
+    pub(super) fn open(home: &Path) -> Result<Self, String> {
+        let path = home.join(KEY_FILE);
+        let random = SystemRandom::new();
+        let bytes = match std::fs::read(&path) {
+            Ok(bytes) if bytes.len() <= KEY_FILE_MAX => bytes,
+            Ok(_) => return Err(format!("{} is no key of ours: move it away and start again", path.display())),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                let made = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &random);
+                let made = made.map_err(|_| "the system gives no random numbers".to_owned())?;
+                write(&path, made.as_ref())
+                    .map_err(|error| format!("{} cannot be written: {error}", path.display()))?;
+                made.as_ref().to_vec()
+            }
+            Err(error) => return Err(format!("{} cannot be read: {error}", path.display())),
+        };
+        let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &bytes, &random).map_err(|_| {
+            format!("{} is damaged: remove it, start again, and let every device subscribe anew", path.display())
+        })?;
+        let public = BASE64URL_NOPAD.encode(pair.public_key().as_ref());
+        Ok(Self { pair, random, public })
+    }
+
+    /// The `Authorization` for a push service: that it is us, for this origin, for a while.
+    pub(super) fn proof(&self, audience: &str, contact: Option<&str>, now: Timestamp) -> Option<String> {
+        let mut claims = json!({ "aud": audience, "exp": now.as_millis() / 1000 + PROOF_LIFE });
+        if let Some(contact) = contact {
+            claims["sub"] = contact.into();
+        }
+        let part = |value: &serde_json::Value| BASE64URL_NOPAD.encode(value.to_string().as_bytes());
+        let said = format!("{}.{}", part(&json!({ "typ": "JWT", "alg": "ES256" })), part(&claims));
+        let signature = self.pair.sign(&self.random, said.as_bytes()).ok()?;
+        Some(format!("vapid t={said}.{}, k={}", BASE64URL_NOPAD.encode(signature.as_ref()), self.public))
+    }
+
+    /// Seals `plain` for the subscription with these keys. `None` if they are none, or `plain` is too long.
+    pub(super) fn seal(&self, theirs: &[u8], auth: &[u8], plain: &[u8]) -> Option<Vec<u8>> {
+        if theirs.len() != POINT || auth.len() != AUTH {
+            return None;
+        }
+        let mut salt = [0; 16];
+        self.random.fill(&mut salt).ok()?;
+        let ours = EphemeralPrivateKey::generate(&ECDH_P256, &self.random).ok()?;
+        let public = ours.compute_public_key().ok()?;
+        let theirs_key = UnparsedPublicKey::new(&ECDH_P256, theirs);
+        let (key, nonce) =
+            agree_ephemeral(ours, &theirs_key, |secret| derive(secret, auth, theirs, public.as_ref(), &salt))
+                .ok()??;
+        let mut sealed = plain.to_vec();
+        // The end of the last record, then nothing but zeros.
+        sealed.push(2);
+        sealed.resize(sealed.len().next_multiple_of(FILL), 0);
+        let key = LessSafeKey::new(UnboundKey::new(&AES_128_GCM, &key).ok()?);
+        key.seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), Aad::empty(), &mut sealed).ok()?;
+        let mut message = Vec::with_capacity(21 + POINT + sealed.len());
+        message.extend_from_slice(&salt);
+        message.extend_from_slice(&RECORD.to_be_bytes());
+        message.push(u8::try_from(POINT).ok()?);
+        message.extend_from_slice(public.as_ref());
+        message.extend_from_slice(&sealed);
+        // What services take: RFC 8030, 7.2.
+        (message.len() <= RECORD as usize).then_some(message)
+    }
+}
+
+struct Bytes(usize);
+
+impl KeyType for Bytes {
+    fn len(&self) -> usize {
+        self.0
+    }
+}
+
+fn hkdf<const N: usize>(salt: &[u8], secret: &[u8], info: &[&[u8]]) -> Option<[u8; N]> {
+    let mut out = [0; N];
+    Salt::new(HKDF_SHA256, salt).extract(secret).expand(info, Bytes(N)).ok()?.fill(&mut out).ok()?;
+    Some(out)
+}
+
+/// RFC 8291, 3.4: the key and the nonce of the one record.
+fn derive(secret: &[u8], auth: &[u8], theirs: &[u8], ours: &[u8], salt: &[u8]) -> Option<([u8; 16], [u8; 12])> {
+    let secret: [u8; 32] = hkdf(auth, secret, &[b"WebPush: info\0", theirs, ours])?;
+    let key = hkdf(salt, &secret, &[b"Content-Encoding: aes128gcm\0"])?;
+    Some((key, hkdf(salt, &secret, &[b"Content-Encoding: nonce\0"])?))
+}
+
+/// Writes a file that only its owner can read, all of it or none.
+fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let beside = path.with_extension("new");
+    let _ = std::fs::remove_file(&beside);
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    std::fs::rename(&beside, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    fn bytes(text: &str) -> Vec<u8> {
+        BASE64URL_NOPAD.decode(text.as_bytes()).unwrap()
+    }
+
+    /// RFC 8291, appendix A.
+    const THEIRS: &str = "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4";
+    const SECRET: &str = "BTBZMqHH6r4Tts7J_aSIgg";
+
+    #[test]
+    fn keys_are_derived_as_in_the_rfcs_example() {
+        let ours = "BP4z9KsN6nGRTbVYI_c7VJSPQTBtkgcy27mlmlMoZIIgDll6e3vCYLocInmYWAmS6TlzAC8wEqKK6PBru3jl7A8";
+        let shared = bytes("kyrL1jIIOHEzg3sM2ZWRHDRB62YACZhhSlknJ672kSs");
+        let salt = bytes("DGv6ra1nlYgDCS1FRnbzlw");
+        let (key, nonce) = derive(&shared, &bytes(SECRET), &bytes(THEIRS), &bytes(ours), &salt).unwrap();
+        assert_eq!(BASE64URL_NOPAD.encode(&key), "oIhVW04MRdy2XN9CiKLxTg");
+        assert_eq!(BASE64URL_NOPAD.encode(&nonce), "4h_95klXJ5E_qnoN");
+    }
+
+    #[test]
+    fn the_pair_is_made_once_for_its_owner_alone_and_what_is_no_key_is_refused() {
+        let home = tempfile::tempdir().unwrap();
+        let keys = Keys::open(home.path()).unwrap();
+        assert_eq!(bytes(&keys.public).len(), POINT);
+        assert_eq!(Keys::open(home.path()).unwrap().public, keys.public);
+        let path = home.path().join(KEY_FILE);
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+
+        let (theirs, auth) = (bytes(THEIRS), bytes(SECRET));
+        let message = keys.seal(&theirs, &auth, b"hello").unwrap();
+        assert_eq!(message.len(), 21 + POINT + FILL + 16);
+        assert_ne!(keys.seal(&theirs, &auth, b"hello").unwrap(), message, "each has a key of its own");
+        assert_eq!(keys.seal(&theirs, &auth, b"hello, you").unwrap().len(), message.len(), "length says little");
+        assert!(keys.seal(&theirs, &auth[1..], b"hello").is_none());
+        assert!(keys.seal(&[4; POINT], &auth, b"hello").is_none(), "a point that is not on the curve");
+        assert!(keys.seal(&theirs, &auth, &[0; 4000]).is_none(), "services take 4096 bytes");
+
+        std::fs::write(&path, "nonsense").unwrap();
+        assert!(Keys::open(home.path()).err().unwrap().contains("push.key"));
+    }
+}

@@ -1,0 +1,566 @@
+//! What a notification says. Pure. The words around are the gateway's; what an agent said stands in the body, safe to show, cut to
+//! fit, and with whatever looks like a secret left out: a notification lies on a lock screen, and in the hands of a push service's
+//! metadata or a webhook's log.
+
+use std::sync::{Arc, LazyLock};
+
+use regex::Regex;
+use serde_json::{Value, json};
+use unicode_general_category::{GeneralCategory as Category, get_general_category};
+
+use super::rule::What;
+use crate::auth::{Grant, Target};
+use crate::model::{
+    Choice, Request, RequestId, RequestState, RequestType, Risk, RuntimeId, Scope, SessionId, Timestamp,
+};
+
+/// Longest payload, in bytes of JSON; the body is cut to fit. Sealed and filled up it stays below what services take.
+pub(super) const PAYLOAD_MAX: usize = 2048;
+/// Longest name or title that is quoted, in characters.
+const NAME_CHARS: usize = 60;
+/// Bytes of what was asked that a withdrawal and a summary's line repeat.
+const BRIEF: usize = 120;
+/// Lines of a summary; the others are counted.
+const SUM_LINES: usize = 6;
+/// Bytes of an agent's text that are looked at for secrets; what comes after is cut, and could not be shown anyway.
+const LOOKED_AT: usize = 4 * PAYLOAD_MAX;
+/// What stands for what is left out.
+const MASK: &str = "•••";
+/// What replaces all that was summed up.
+pub(super) const SUM_TAG: &str = "summary";
+
+/// One piece of news, with all that can be said of it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Story {
+    pub(super) tag: String,
+    pub(super) what: What,
+    pub(super) session_id: SessionId,
+    pub(super) runtime_id: RuntimeId,
+    title: String,
+    /// Masked, not yet cut.
+    body: String,
+    request: Option<Asked>,
+}
+
+/// What a card needs beside words.
+#[derive(Clone, Debug, PartialEq)]
+struct Asked {
+    request_id: RequestId,
+    digest: String,
+    risk: Risk,
+    /// Whether yes and no are all there is to say.
+    yes_or_no: bool,
+    expires_at: Option<Timestamp>,
+}
+
+/// How soon a phone should know (RFC 8030, 5.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Urgency {
+    Low,
+    Normal,
+    High,
+}
+
+impl Urgency {
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Normal => "normal",
+            Self::High => "high",
+        }
+    }
+}
+
+/// Something to send, to whatever place.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Message {
+    pub(super) tag: String,
+    pub(super) payload: Value,
+    pub(super) urgency: Urgency,
+    /// How long a push service keeps it for a phone that is off, in seconds.
+    pub(super) ttl: i64,
+}
+
+const HOUR: i64 = 3600;
+/// How long a question is kept for a phone that is off, unless it expires sooner.
+const TTL_REQUEST: i64 = 24 * HOUR;
+/// How long the end of a run is.
+const TTL_END: i64 = 4 * HOUR;
+/// How long a try of the notifications is.
+const TTL_TEST: i64 = 60;
+
+impl Story {
+    /// A question.
+    pub(super) fn of_request(request: &Request, session_title: Option<&str>) -> Self {
+        let asks = match request.kind {
+            RequestType::Confirm | RequestType::Permission => "asks for permission",
+            RequestType::Prompt | RequestType::Elicitation => "asks for an answer",
+            RequestType::Pick => "asks to choose",
+        };
+        let danger = if request.risk == Risk::Danger { ": dangerous" } else { "" };
+        let mut body = masked(&request.display);
+        for warning in &request.warnings {
+            body.push_str("\n⚠ ");
+            body.push_str(warning);
+        }
+        quote(&mut body, session_title);
+        let kinds = |wanted: fn(Choice) -> bool| request.options.iter().any(|option| wanted(option.kind));
+        let yes_or_no = match request.kind {
+            RequestType::Confirm => true,
+            RequestType::Permission => kinds(|kind| kind == Choice::AllowOnce) && kinds(Choice::rejects),
+            RequestType::Prompt | RequestType::Pick | RequestType::Elicitation => false,
+        };
+        Self {
+            tag: format!("request:{}", request.request_id),
+            what: What::Request,
+            session_id: request.session_id.clone(),
+            runtime_id: request.runtime_id.clone(),
+            title: format!("{} {asks}{danger}", request.runtime_id),
+            body,
+            request: Some(Asked {
+                request_id: request.request_id.clone(),
+                digest: request.digest.clone(),
+                risk: request.risk,
+                yes_or_no: yes_or_no && !request.observe_only,
+                expires_at: request.expires_at,
+            }),
+        }
+    }
+
+    /// The end of a run.
+    pub(super) fn of_end(
+        run: &str,
+        failed: bool,
+        session_id: SessionId,
+        runtime_id: RuntimeId,
+        message: Option<&str>,
+        session_title: Option<&str>,
+    ) -> Self {
+        let mut body = message.map(masked).unwrap_or_default();
+        quote(&mut body, session_title);
+        Self {
+            tag: format!("run:{run}"),
+            what: if failed { What::Failed } else { What::Ended },
+            title: format!("{runtime_id} {}", if failed { "failed" } else { "is done" }),
+            session_id,
+            runtime_id,
+            body,
+            request: None,
+        }
+    }
+
+    /// Something with a tag, for tests of the rule.
+    #[cfg(test)]
+    pub(super) fn plain(what: What, tag: String) -> Self {
+        Self {
+            tag,
+            what,
+            session_id: SessionId::trusted("s_1"),
+            runtime_id: RuntimeId::trusted("demo"),
+            title: String::new(),
+            body: String::new(),
+            request: None,
+        }
+    }
+
+    /// What a place is told; `grant` is its device's, absent for the owner's own channels.
+    pub(super) fn message(&self, grant: Option<&Grant>, now: Timestamp) -> Message {
+        let kind = match self.what {
+            What::Request => "request",
+            What::Ended => "ended",
+            What::Failed => "failed",
+        };
+        let mut payload = json!({
+            "kind": kind, "tag": self.tag, "title": self.title, "session_id": self.session_id,
+        });
+        let (mut urgency, mut ttl) = match self.what {
+            What::Failed => (Urgency::Normal, TTL_END),
+            What::Request | What::Ended => (Urgency::Low, TTL_END),
+        };
+        if let Some(asked) = &self.request {
+            payload["request_id"] = json!(asked.request_id);
+            payload["digest"] = json!(asked.digest);
+            payload["risk"] = json!(asked.risk);
+            if asked.yes_or_no && grant.is_none_or(|grant| self.may_answer(grant)) {
+                payload["actions"] = json!(["allow_once", "deny"]);
+            }
+            // An agent waits, and nothing else happens meanwhile; what only reads can wait until the phone wakes.
+            urgency = if asked.risk == Risk::Low { Urgency::Normal } else { Urgency::High };
+            let left = asked.expires_at.map_or(TTL_REQUEST, |at| (at.as_millis() - now.as_millis()) / 1000);
+            ttl = left.clamp(0, TTL_REQUEST);
+        }
+        Message { tag: self.tag.clone(), payload: with_body(payload, &self.body), urgency, ttl }
+    }
+
+    /// That it is over. `end` is how it ended and who did it.
+    pub(super) fn withdrawn(&self, end: &End) -> Message {
+        let mut payload = json!({
+            "kind": "withdrawn", "tag": self.tag, "title": end.title(), "session_id": self.session_id,
+        });
+        if let Some(asked) = &self.request {
+            payload["request_id"] = json!(asked.request_id);
+        }
+        if let Some(by) = &end.by {
+            payload["by"] = json!(name(by));
+        }
+        let body = format!("{}: {}", self.runtime_id, self.brief());
+        Message {
+            tag: self.tag.clone(),
+            payload: with_body(payload, &body),
+            urgency: Urgency::Normal,
+            ttl: TTL_REQUEST,
+        }
+    }
+
+    /// Whether a device with this grant may answer it.
+    pub(super) fn may_answer(&self, grant: &Grant) -> bool {
+        let risk = self.request.as_ref().map_or(Risk::Danger, |asked| asked.risk);
+        grant.covers(Scope::Approve, Target::Session(&self.session_id, &self.runtime_id))
+            && grant.approve_up_to.is_none_or(|most| risk <= most)
+    }
+
+    /// The first line of what it is about.
+    fn brief(&self) -> &str {
+        cut(self.body.lines().next().unwrap_or_default(), BRIEF)
+    }
+}
+
+/// How a request ended.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct End {
+    pub(super) state: RequestState,
+    pub(super) ok: Option<bool>,
+    /// Who decided, where it was somebody.
+    pub(super) by: Option<String>,
+}
+
+impl End {
+    fn title(&self) -> String {
+        let by = self.by.as_deref().map(|by| format!(" by {}", name(by))).unwrap_or_default();
+        match (self.state, self.ok) {
+            (RequestState::Answered, Some(true)) => format!("Allowed{by}"),
+            (RequestState::Answered, Some(false)) => format!("Denied{by}"),
+            (RequestState::Answered, None) => format!("Answered{by}"),
+            (RequestState::Expired, _) => "Expired: nobody answered in time".into(),
+            (RequestState::Orphaned, _) => "No longer asked: the agent is gone".into(),
+            (RequestState::Open | RequestState::Withdrawn, _) => "No longer asked".into(),
+        }
+    }
+}
+
+/// Several things at once.
+pub(super) fn sum(stories: &[Arc<Story>]) -> Option<Message> {
+    let count = |what| stories.iter().filter(|story| story.what == what).count();
+    let (asked, failed, ended) = (count(What::Request), count(What::Failed), count(What::Ended));
+    let of = |count: usize, one: &str, more: &str| match count {
+        0 => None,
+        1 => Some(format!("1 {one}")),
+        _ => Some(format!("{count} {more}")),
+    };
+    let parts = [
+        of(asked, "question waits", "questions wait"),
+        of(failed, "run failed", "runs failed"),
+        of(ended, "run is done", "runs are done"),
+    ];
+    let title = parts.into_iter().flatten().collect::<Vec<_>>().join(", ");
+    let line = |story: &Arc<Story>| match story.brief() {
+        "" => story.title.clone(),
+        brief => format!("{}: {brief}", story.runtime_id),
+    };
+    let mut lines: Vec<String> = stories.iter().take(SUM_LINES).map(line).collect();
+    if stories.len() > SUM_LINES {
+        lines.push(format!("and {} more", stories.len() - SUM_LINES));
+    }
+    let (kind, urgency, ttl) = match (asked, failed) {
+        (1.., _) => ("request", Urgency::High, TTL_REQUEST),
+        (_, 1..) => ("failed", Urgency::Normal, TTL_END),
+        _ => ("ended", Urgency::Low, TTL_END),
+    };
+    let first = stories.iter().find(|story| story.what == What::Request).or(stories.first())?;
+    let payload = json!({ "kind": kind, "tag": SUM_TAG, "title": title, "session_id": first.session_id });
+    Some(Message { tag: SUM_TAG.into(), payload: with_body(payload, &lines.join("\n")), urgency, ttl })
+}
+
+/// That nothing of what was summed up is asked any more.
+pub(super) fn sum_withdrawn() -> Message {
+    let payload = json!({ "kind": "withdrawn", "tag": SUM_TAG, "title": "No question waits any more", "body": "" });
+    Message { tag: SUM_TAG.into(), payload, urgency: Urgency::Normal, ttl: TTL_REQUEST }
+}
+
+/// A try.
+pub(super) fn test(device: &str) -> Message {
+    let payload = json!({
+        "kind": "test", "tag": "test", "title": "Notifications work", "body": format!("This is {}.", name(device)),
+    });
+    Message { tag: "test".into(), payload, urgency: Urgency::High, ttl: TTL_TEST }
+}
+
+/// The payload with as much of the body as fits.
+fn with_body(mut payload: Value, body: &str) -> Value {
+    let (mut fits, mut most) = (0, body.len().min(PAYLOAD_MAX));
+    loop {
+        // How long a text becomes in JSON nobody knows but JSON: the longest beginning is looked for by halves.
+        let tried = (fits + most).div_ceil(2);
+        let short = cut(body, tried);
+        payload["body"] = if short.len() < body.len() { format!("{short}…").into() } else { short.into() };
+        match payload.to_string().len() <= PAYLOAD_MAX {
+            _ if tried == 0 => return payload,
+            true if tried == most => return payload,
+            true => fits = tried,
+            false => most = tried - 1,
+        }
+    }
+}
+
+/// The beginning of a text, in bytes at most.
+fn cut(text: &str, most: usize) -> &str {
+    &text[..text.floor_char_boundary(most)]
+}
+
+/// A name that somebody gave, for our own line: nothing that is invisible or turns what you see.
+fn name(text: &str) -> String {
+    let hides = |c: char| {
+        matches!(
+            get_general_category(c),
+            Category::Control
+                | Category::Format
+                | Category::LineSeparator
+                | Category::ParagraphSeparator
+                | Category::PrivateUse
+                | Category::Unassigned
+                | Category::Surrogate
+        )
+    };
+    text.chars().take(NAME_CHARS).map(|c| if hides(c) { '·' } else { c }).collect()
+}
+
+/// The session's title, which an agent may have given, in quotes below.
+fn quote(body: &mut String, session_title: Option<&str>) {
+    if let Some(title) = session_title.filter(|title| !title.trim().is_empty()) {
+        if !body.is_empty() {
+            body.push('\n');
+        }
+        body.push('“');
+        body.push_str(&name(&masked(title)));
+        body.push('”');
+    }
+}
+
+/// What looks like a secret, and what to put in its place.
+static SECRETS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
+    let named =
+        r"[\w.-]*(?:key|token|secret|passw(?:or)?d|passwd|pwd|passphrase|credential|cookie|auth|signature)[\w.-]*";
+    let value = r#"(?:"(?:[^"\\]|\\.)*"|'[^']*'|\\"(?:[^\\]|\\[^"])*\\"|[^\s"'&;,|)\\]+)"#;
+    [
+        // A whole private key, or its beginning.
+        (r"-----BEGIN [A-Z ]*PRIVATE KEY[A-Z ]*-----(?s:.)*?(?:-----END [A-Z ]*-----|\z)".to_owned(), "•••"),
+        // `Authorization: Bearer x`, `-H "X-Api-Key: x"`, whatever stands after to the end of the header.
+        (r#"(?i)\b((?:proxy-)?authorization\s*[:=]\s*)[^"'\n]+"#.to_owned(), "$1•••"),
+        (r"(?i)\b(bearer|basic|token)\s+[\w.~+/=-]{8,}".to_owned(), "$1 •••"),
+        // NAME=value, "name": "value", --name value, --name=value.
+        (format!(r#"(?i)((?:^|[\s"'`;&|,?{{(\[\\-]){named}\\?["']?\s*(?:=|:)\s*){value}"#), "$1•••"),
+        (format!(r"(?i)(--?{named}\s+){value}"), "$1•••"),
+        // `user:password@host`, and curl's -u.
+        (r"(?i)([a-z][a-z0-9+.-]*://[^\s/:@]*:)[^\s/@]+@".to_owned(), "$1•••@"),
+        (r"(\s(?:-u|--user)[\s=]+[^\s:]+:)\S+".to_owned(), "$1•••"),
+        // What their makers gave a face.
+        (
+            r"\b(sk-|sk_live_|sk_test_|rk_live_|pk_live_|ghp_|gho_|ghu_|ghs_|ghr_|github_pat_|glpat-|xox[abposr]-|npm_|hf_|pypi-|plx_|dop_v1_|AKIA|ASIA|AIza|ya29\.|eyJ)[\w.~+/=-]{6,}"
+                .to_owned(),
+            "$1•••",
+        ),
+        // Long hexadecimal numbers.
+        (r"\b(?:0x)?[0-9a-fA-F]{32,}\b".to_owned(), "•••"),
+    ]
+    .into_iter()
+    .filter_map(|(pattern, mask)| Some((Regex::new(&pattern).ok()?, mask)))
+    .collect()
+});
+
+/// Where long runs without a space are looked for.
+static RUNS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"[A-Za-z0-9+_=-]{24,}").ok());
+
+/// The text without what looks like a secret. It leaves out too much rather than too little.
+pub(super) fn masked(text: &str) -> String {
+    let mut text = cut(text, LOOKED_AT).to_owned();
+    for (pattern, mask) in SECRETS.iter() {
+        text = pattern.replace_all(&text, *mask).into_owned();
+    }
+    match &*RUNS {
+        Some(runs) => runs
+            .replace_all(&text, |found: &regex::Captures<'_>| {
+                if is_random(&found[0]) { MASK } else { &found[0] }.to_owned()
+            })
+            .into_owned(),
+        None => MASK.into(),
+    }
+}
+
+/// Whether a long run of letters is more likely a key than a name: letters of both cases and digits, mixed.
+fn is_random(run: &str) -> bool {
+    let class = |c: char| match c {
+        'a'..='z' => 0,
+        'A'..='Z' => 1,
+        '0'..='9' => 2,
+        _ => 3,
+    };
+    let classes: Vec<u8> = run.chars().map(class).collect();
+    let has = |class| classes.contains(&class);
+    let turns = classes.windows(2).filter(|pair| pair[0] != pair[1]).count();
+    has(0) && has(1) && has(2) && turns * 4 >= run.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_looks_like_a_secret_is_left_out() {
+        assert_eq!(SECRETS.len(), 9, "every pattern is one");
+        let key = "Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6cXV4MTIzNDU2";
+        for (text, secret) in [
+            ("OPENAI_API_KEY=sk-abc123def456 npm start", "abc123def456"),
+            ("export AWS_SECRET_ACCESS_KEY='wJalrXUtnFEMI/K7MDENG'", "wJalr"),
+            ("env DB_PASSWORD=\"hunter 2\" ./run", "hunter"),
+            ("PGPASSWORD=hunter2 psql", "hunter2"),
+            ("curl -H \"Authorization: Bearer abc.def-ghi\" https://x", "abc.def"),
+            ("curl -H 'authorization: Basic dXNlcjpwYXNz'", "dXNlcjpwYXNz"),
+            ("curl -H 'X-Api-Key: 12345' https://x", "12345"),
+            ("argv[2] \"X-Auth-Token: hunter2\"", "hunter2"),
+            ("argv[3] \"{\\\"password\\\": \\\"hunter2\\\"}\"", "hunter2"),
+            ("{\"api_key\": \"hunter2\", \"model\": \"x\"}", "hunter2"),
+            ("password: hunter2", "hunter2"),
+            ("login --password hunter2 --user me", "hunter2"),
+            ("login --token=hunter2", "hunter2"),
+            ("git clone https://me:hunter2@example.org/x.git", "hunter2"),
+            ("curl -u me:hunter2 https://x", "hunter2"),
+            ("https://x/?access_token=hunter2&b=1", "hunter2"),
+            ("echo ghp_16C7e42F292c6912E7710c838347Ae178B4a", "16C7e42F"),
+            ("echo AKIAIOSFODNN7EXAMPLE", "IOSFODNN7"),
+            ("jwt eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abc", "hbGciOiJ"),
+            ("echo plx_abcdefghijklmnop", "abcdefghij"),
+            ("key 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b", "9f86d081"),
+            ("-----BEGIN RSA PRIVATE KEY-----\nMIIEow\nabc\n-----END RSA PRIVATE KEY-----", "MIIEow"),
+            ("-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNza", "b3BlbnNza"),
+            (&format!("echo {key} | base64 -d"), key),
+        ] {
+            let shown = masked(text);
+            assert!(!shown.contains(secret) && shown.contains(MASK), "{text} -> {shown}");
+        }
+    }
+
+    #[test]
+    fn what_is_asked_stays_readable() {
+        for text in [
+            "touch demo.txt && ls -la /usr/local/share/applications/default",
+            "cargo test --locked --test story_notifications_and_what_they_say",
+            "RUST_LOG=debug NODE_ENV=production npm run build",
+            "git commit -m 'count tokens' src/tokenizer.rs",
+            "rm -rf node_modules/.cache/babel-loader-and-other-things-2024",
+            "edit src/AuthenticationControllerTest.java\n-a\n+b",
+            "kubectl get pods --namespace production-cluster-eu-west-1",
+            "https://example.org/a/b?page=2",
+        ] {
+            assert_eq!(masked(text), text);
+        }
+        assert_eq!(masked("A_TOKEN=x ls -l"), "A_TOKEN=••• ls -l", "only the value");
+    }
+
+    fn request(more: Value) -> Request {
+        let mut all = json!({
+            "request_id": "q_1", "session_id": "s_1", "run_id": "r_1", "runtime_id": "demo", "generation": 1,
+            "type": "permission", "risk": "elevated", "state": "open", "title": "System: approved", "display": "touch a.txt", "warnings": [],
+            "digest": "d".repeat(64), "allow_reason": false, "allow_remember": false, "opened_at": "2026-01-31T09:30:00Z",
+            "options": [
+                { "id": "a", "label": "A", "kind": "allow_once" }, { "id": "b", "label": "B", "kind": "reject_once" },
+            ],
+        });
+        for (name, value) in more.as_object().unwrap() {
+            all[name] = value.clone();
+        }
+        serde_json::from_value(all).unwrap()
+    }
+
+    fn told(more: Value, grant: Option<&Grant>) -> Message {
+        let now = "2026-01-31T09:30:00Z".parse::<jiff::Timestamp>().unwrap().as_millisecond();
+        Story::of_request(&request(more), Some("My work")).message(grant, Timestamp::from_millis(now))
+    }
+
+    #[test]
+    fn a_question_says_what_is_asked_in_our_words_and_has_buttons_only_for_who_may_press_them() {
+        let message = told(json!({}), None);
+        assert_eq!(
+            message.payload,
+            json!({
+                "kind": "request", "tag": "request:q_1", "title": "demo asks for permission",
+                "body": "touch a.txt\n“My work”", "risk": "elevated", "session_id": "s_1", "request_id": "q_1", "digest": "d".repeat(64),
+                "actions": ["allow_once", "deny"],
+            })
+        );
+        assert_eq!((message.urgency, message.ttl), (Urgency::High, TTL_REQUEST));
+        let grant = Grant::of;
+        let actions = |more, grant: Option<&Grant>| told(more, grant).payload.get("actions").is_some();
+        assert!(actions(json!({}), Some(&grant(&[Scope::Watch, Scope::Approve]))));
+        assert!(!actions(json!({}), Some(&grant(&[Scope::Watch]))));
+        let low = Grant { approve_up_to: Some(Risk::Low), ..Grant::all() };
+        assert!(!actions(json!({}), Some(&low)) && actions(json!({ "risk": "low" }), Some(&low)));
+        assert!(!actions(json!({ "observe_only": true }), None));
+        assert!(!actions(json!({ "type": "prompt", "options": [] }), None));
+        assert!(!actions(json!({ "options": [{ "id": "a", "label": "A", "kind": "allow_always" }] }), None));
+        assert!(actions(json!({ "type": "confirm", "options": [] }), None));
+
+        let danger = told(json!({ "risk": "danger", "expires_at": "2026-01-31T09:31:00Z" }), None);
+        assert_eq!((danger.payload["risk"].as_str(), danger.ttl), (Some("danger"), 60));
+        assert_eq!(danger.payload["title"], "demo asks for permission: dangerous");
+    }
+
+    #[test]
+    fn whatever_is_asked_it_fits_and_keeps_what_was_typed_to_itself() {
+        for display in ["x y ".repeat(50_000), "\"\\\n\u{1}".repeat(5000), "漢字 ".repeat(3000)] {
+            let message = told(json!({ "display": display, "default_value": "hunter2", "secret": true }), None);
+            let text = message.payload.to_string();
+            assert!(text.len() <= PAYLOAD_MAX && text.len() > PAYLOAD_MAX / 2, "{}", text.len());
+            assert!(message.payload["body"].as_str().unwrap().ends_with('…'));
+            assert!(!text.contains("hunter2"));
+        }
+        let warned = told(json!({ "warnings": ["has 1 invisible character(s)"], "display": "TOKEN=abc x" }), None);
+        assert_eq!(warned.payload["body"], "TOKEN=••• x\n⚠ has 1 invisible character(s)\n“My work”");
+    }
+
+    #[test]
+    fn what_is_over_says_how_and_by_whom() {
+        let story = Story::of_request(&request(json!({ "display": "touch a.txt\nin /src" })), None);
+        let end = |state, ok, by: Option<&str>| story.withdrawn(&End { state, ok, by: by.map(Into::into) }).payload;
+        let allowed = end(RequestState::Answered, Some(true), Some("my\u{202e} phone"));
+        assert_eq!(
+            allowed,
+            json!({
+                "kind": "withdrawn", "tag": "request:q_1", "title": "Allowed by my· phone", "by": "my· phone",
+                "body": "demo: touch a.txt", "session_id": "s_1", "request_id": "q_1",
+            })
+        );
+        assert_eq!(end(RequestState::Answered, Some(false), Some("x"))["title"], "Denied by x");
+        assert_eq!(end(RequestState::Expired, None, None)["title"], "Expired: nobody answered in time");
+        assert!(end(RequestState::Expired, None, None).get("by").is_none());
+    }
+
+    #[test]
+    fn several_at_once_are_counted_and_named() {
+        let asked = |n: usize| {
+            Arc::new(Story::of_request(
+                &request(json!({ "display": format!("touch {n}"), "request_id": format!("q_{n}") })),
+                None,
+            ))
+        };
+        let (session, runtime) = (SessionId::trusted("s_1"), RuntimeId::trusted("demo"));
+        let ended = Arc::new(Story::of_end("r_1", true, session, runtime, None, None));
+        let stories: Vec<_> = (0..7).map(asked).chain([ended]).collect();
+        let message = sum(&stories).unwrap();
+        assert_eq!(message.payload["title"], "7 questions wait, 1 run failed");
+        assert_eq!(message.payload["kind"], "request");
+        assert_eq!(message.tag, SUM_TAG);
+        let body = message.payload["body"].as_str().unwrap();
+        assert!(body.starts_with("demo: touch 0\n") && body.ends_with("\nand 2 more"), "{body}");
+        assert!(message.payload.get("actions").is_none() && message.payload.get("request_id").is_none());
+    }
+}

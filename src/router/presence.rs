@@ -1,0 +1,172 @@
+//! Who is looking: which session each screen shows, and whether its owner looks at it. Kept in memory alone, one entry a
+//! connection, gone with the connection. A socket by itself counts for nothing.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde::Serialize;
+use tokio::sync::watch;
+
+use crate::auth::{Caller, Device};
+use crate::model::{DeviceId, SessionId};
+
+/// Everybody who looks. Cheap to clone; clones share everything. Bounded by the connections there may be.
+#[derive(Clone, Default)]
+pub struct Presence {
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    screens: Mutex<BTreeMap<u64, Screen>>,
+    next: AtomicU64,
+    changed: watch::Sender<u64>,
+}
+
+/// A screen that its owner looks at.
+#[derive(Clone, Debug)]
+pub struct Screen {
+    /// Whose it is, with what it was granted when the connection began.
+    pub device: Arc<Device>,
+    /// What it shows; `None`: no session in particular, such as the inbox.
+    pub session: Option<SessionId>,
+}
+
+/// Somebody who looks at a session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Looker {
+    /// The device.
+    pub device_id: DeviceId,
+    /// Its name.
+    pub name: String,
+}
+
+/// Who looks at which session.
+pub type Lookers = BTreeMap<SessionId, Vec<Looker>>;
+
+impl Presence {
+    /// A place for one connection, which looks at nothing yet.
+    pub fn enter(&self, caller: &Caller) -> Seat {
+        let id = self.shared.next.fetch_add(1, Ordering::Relaxed);
+        Seat { presence: self.clone(), id, device: Arc::clone(caller.device()) }
+    }
+
+    /// Told (a counter) whenever somebody looks elsewhere.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.shared.changed.subscribe()
+    }
+
+    /// Every screen that is looked at now.
+    pub fn screens(&self) -> Vec<Screen> {
+        self.lock().values().cloned().collect()
+    }
+
+    /// Who looks at the sessions that `sees` lets through; sessions that nobody looks at are left out, and a device with
+    /// several screens stands once.
+    pub fn lookers(&self, sees: impl Fn(&SessionId) -> bool) -> Lookers {
+        let mut all = Lookers::new();
+        for screen in self.lock().values() {
+            let Some(session) = screen.session.as_ref().filter(|session| sees(session)) else { continue };
+            let of = all.entry(session.clone()).or_default();
+            if !of.iter().any(|looker| looker.device_id == screen.device.device_id) {
+                of.push(Looker { device_id: screen.device.device_id.clone(), name: screen.device.name.clone() });
+            }
+        }
+        for lookers in all.values_mut() {
+            lookers.sort_by(|a, b| a.device_id.cmp(&b.device_id));
+        }
+        all
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Screen>> {
+        self.shared.screens.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A connection's place among those who look. Dropped, it looks at nothing.
+pub struct Seat {
+    presence: Presence,
+    id: u64,
+    device: Arc<Device>,
+}
+
+impl Seat {
+    /// Says what the screen shows, and whether it is looked at. Others are told only if that is news.
+    pub fn update(&self, session: Option<SessionId>, focused: bool) {
+        let new = focused.then(|| Screen { device: Arc::clone(&self.device), session });
+        let mut screens = self.presence.lock();
+        let old = match &new {
+            Some(screen) => screens.insert(self.id, screen.clone()),
+            None => screens.remove(&self.id),
+        };
+        drop(screens);
+        let same = match (&old, &new) {
+            (Some(old), Some(new)) => old.session == new.session,
+            (None, None) => true,
+            _ => false,
+        };
+        if !same {
+            self.presence.shared.changed.send_modify(|count| *count = count.wrapping_add(1));
+        }
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.update(None, false);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::auth::Auth;
+
+    fn caller() -> (Caller, tempfile::TempDir) {
+        let home = tempfile::tempdir().unwrap();
+        let auth = Auth::open(home.path(), &[], Arc::new(|_| Box::pin(std::future::ready(Ok(()))))).unwrap();
+        (auth.check(&crate::auth::read_token(home.path()).unwrap()).unwrap(), home)
+    }
+
+    fn session(name: &str) -> SessionId {
+        SessionId::trusted(name)
+    }
+
+    #[test]
+    fn only_a_focused_screen_looks_and_it_is_gone_with_its_connection() {
+        let presence = Presence::default();
+        let (caller, _home) = caller();
+        let mut changes = presence.changes();
+        let seat = presence.enter(&caller);
+        seat.update(Some(session("s_1")), false);
+        assert!(presence.screens().is_empty());
+        assert!(!changes.has_changed().unwrap(), "a socket is no news");
+        seat.update(Some(session("s_1")), true);
+        assert!(changes.has_changed().unwrap());
+        changes.mark_unchanged();
+        seat.update(Some(session("s_1")), true);
+        assert!(!changes.has_changed().unwrap(), "the same again is no news");
+        assert_eq!(presence.lookers(|_| true).len(), 1);
+        seat.update(None, true);
+        assert!(presence.lookers(|_| true).is_empty(), "the inbox is no session");
+        assert_eq!(presence.screens().len(), 1, "but somebody looks");
+        drop(seat);
+        assert!(presence.screens().is_empty());
+    }
+
+    #[test]
+    fn a_device_stands_once_and_what_is_not_seen_is_left_out() {
+        let presence = Presence::default();
+        let (caller, _home) = caller();
+        let seats = [presence.enter(&caller), presence.enter(&caller), presence.enter(&caller)];
+        for (seat, name) in seats.iter().zip(["s_1", "s_1", "s_2"]) {
+            seat.update(Some(session(name)), true);
+        }
+        let all = presence.lookers(|_| true);
+        assert_eq!(all[&session("s_1")].len(), 1);
+        assert_eq!(all.len(), 2);
+        let some = presence.lookers(|id| id.as_str() == "s_2");
+        assert_eq!(some.keys().collect::<Vec<_>>(), [&session("s_2")]);
+    }
+}
