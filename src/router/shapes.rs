@@ -7,6 +7,7 @@ use utoipa::{OpenApi, ToSchema};
 
 use super::{agui, http as api, rpc};
 use crate::model::Kind;
+use crate::sessions::TITLE_MAX;
 
 macro_rules! shapes {
     ($($(#[$doc:meta])* $name:ident { $($fields:tt)* })*) => {$(
@@ -31,6 +32,10 @@ shapes! {
         /// `idle`, `running`, `waiting` or `exited`.
         state: String,
         run_id: Option<String>,
+        /// What it does now: the title of the tool that runs, or `thinking`, `writing`, `working`; null between runs.
+        #[schema(required = true)]
+        doing: Option<String>,
+        archived: bool,
         open_requests: u64,
         requests: Option<Vec<String>>,
         queue: Option<Vec<Queued>>,
@@ -542,6 +547,7 @@ shapes! {
     Detached,
     Device,
     Devices,
+    api::EditSession,
     Ended,
     Envelope,
     Failure,
@@ -596,8 +602,10 @@ shapes! {
     rpc::Said,
     Server,
     Session,
+    rpc::SessionArchive,
     rpc::SessionNew,
     SessionNote,
+    rpc::SessionRename,
     Sessions,
     Snapshot,
     Snapshots,
@@ -621,6 +629,7 @@ const TAKEN: &[&str] = &[
     "AttachParams",
     "CancelParams",
     "CancelRun",
+    "EditSession",
     "HistoryParams",
     "Initialize",
     "Listing",
@@ -633,7 +642,9 @@ const TAKEN: &[&str] = &[
     "Pair",
     "ResumeEntry",
     "RunAgentInput",
+    "SessionArchive",
     "SessionNew",
+    "SessionRename",
     "StartRun",
     "StartRuntime",
 ];
@@ -701,6 +712,7 @@ fn more() -> Vec<(&'static str, &'static str, Value)> {
     ] });
     // Visible letters, which a schema cannot say.
     let name = json!({ "minLength": 1, "maxLength": 64, "pattern": WORDS });
+    let title = json!({ "minLength": 1, "maxLength": TITLE_MAX, "pattern": WORDS });
     let kinds: Vec<&str> = Kind::ALL.iter().map(|kind| kind.as_str()).collect();
     let bodies: Vec<Value> = Kind::ALL
         .iter()
@@ -774,6 +786,8 @@ fn more() -> Vec<(&'static str, &'static str, Value)> {
                 "minItems": 1, "maxItems": 256, "items": { "$ref": "#/components/schemas/ContentBlock" },
             }),
         ),
+        ("EditSession", "title", title.clone()),
+        ("SessionRename", "title", title),
         ("NewSession", "cwd", json!({ "pattern": "^/" })),
         ("SessionNew", "cwd", json!({ "pattern": "^/" })),
         ("StartRuntime", "", start),
@@ -934,7 +948,7 @@ mod tests {
 
         let bare = json!({
             "session_id": "s", "runtime_id": "r", "dialect": "acp", "native_id": null, "title": null, "cwd": "/",
-            "state": "idle", "open_requests": 0, "created_at": at, "updated_at": at,
+            "state": "idle", "doing": null, "archived": false, "open_requests": 0, "created_at": at, "updated_at": at,
         });
         let mut full = bare.clone();
         full["run_id"] = json!("r");
