@@ -206,6 +206,13 @@ async fn a_runtime_that_could_not_be_attached_says_why_and_what_to_do() {
     assert!(found.contains("exited with code 3"), "{found}");
     assert!(broken["fix"].as_str().unwrap().contains("plexus stop broken"), "{broken}");
     assert_eq!(check(&report, "runtime demo")["verdict"], "ok");
+    // What it wrote, and what the gateway knows of it, over HTTP.
+    let logs = gateway.get("/v1/runtimes/broken/logs").await.1;
+    let lines: Vec<_> =
+        logs["lines"].as_array().unwrap().iter().map(|line| (line["by"].clone(), line["text"].clone())).collect();
+    assert!(lines.contains(&(json!("runtime"), json!("sign in first"))), "{lines:?}");
+    let (by, text) = lines.last().unwrap();
+    assert!(by == "gateway" && text.as_str().unwrap().contains("exited with code 3"), "{lines:?}");
     // As people read it.
     let output = machine.doctor(&gateway.home, &[], &[]);
     let text = String::from_utf8(output.stdout).unwrap();

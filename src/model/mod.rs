@@ -5,6 +5,7 @@ mod ids;
 mod request;
 mod runtime;
 mod session;
+pub mod text;
 mod time;
 
 pub use event::{Event, Kind, Origin};

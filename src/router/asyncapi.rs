@@ -106,6 +106,8 @@ fn methods() -> Vec<Method> {
             json!({ "session_id": SESSION, "text": "hello" }), json!({ "run_id": RUN, "queued": false, "ahead": 0 })),
         method("run.cancel", "CancelParams", "Cancelled", "Stops a run; its open requests are withdrawn first",
             json!({ "session_id": SESSION }), json!({ "ok": true, "run_id": RUN })),
+        method("run.restart", "RestartParams", "Accepted", "Sends the prompt of a run once more: of the one under way, which is cancelled first, of the one named, or of the last",
+            json!({ "session_id": SESSION }), json!({ "run_id": RUN, "queued": true, "ahead": 1 })),
         method("ui.request.answer", "AnswerParams", "Receipt", "Answers a request; the first answer wins, a later one is error -32010 with the winner's receipt in `data`",
             json!({ "request_id": REQUEST, "option_id": "allow_once", "idempotency_key": "k1" }), receipt()),
         method("model.list", "Passed", "Anything", "Asks the session's runtime", of(), json!({ "models": [] })),

@@ -180,6 +180,7 @@ impl From<Refusal> for Problem {
             Refusal::NoRuntime(_) => plain(StatusCode::NOT_FOUND, "runtime_not_found"),
             Refusal::NoRequest(_) => plain(StatusCode::NOT_FOUND, "request_not_found"),
             Refusal::NoRun => plain(StatusCode::NOT_FOUND, "run_not_found"),
+            Refusal::NotKept(_) => plain(StatusCode::CONFLICT, "prompt_not_kept"),
             Refusal::Denied(denied) => denied.into(),
             Refusal::AlreadyResolved(receipt) => plain(StatusCode::CONFLICT, "already_resolved").with_receipt(*receipt),
             Refusal::Closed(receipt) => {
@@ -242,6 +243,7 @@ mod tests {
             (Refusal::NoRuntime(RuntimeId::trusted("r")), 404, "runtime_not_found"),
             (Refusal::NoRequest(RequestId::trusted("q")), 404, "request_not_found"),
             (Refusal::NoRun, 404, "run_not_found"),
+            (Refusal::NotKept("x"), 409, "prompt_not_kept"),
             (Refusal::Denied(denied), 403, "scope_missing"),
             (Refusal::AlreadyResolved(receipt(RequestState::Answered)), 409, "already_resolved"),
             (closed(RequestState::Expired), 410, "expired"),

@@ -114,6 +114,13 @@ fn session_for<S: Right>(
     Ok((session, permit))
 }
 
+/// The runtime of the path, and a permit for it.
+pub(super) fn runtime_of<S: Right>(state: &AppState, call: &Call) -> Result<(RuntimeId, Permit<S>), Problem> {
+    let id = call.id(|| no_such("runtime_not_found", "runtime"))?;
+    let (_, permit) = runtime_for(state, call.caller()?, &id)?;
+    Ok((id, permit))
+}
+
 /// The runtime named, and a permit for it.
 fn runtime_for<S: Right>(
     state: &AppState,
@@ -176,6 +183,11 @@ impl Query {
         let Some(text) = self.get(name) else { return Ok(default) };
         text.parse().map_err(|_| bad_query(format!("`{name}` is not a whole number in range")))
     }
+}
+
+/// One parameter of the query, decoded.
+pub(super) fn parameter(call: &Call, name: &str) -> Option<String> {
+    Query::of(call).get(name).map(Into::into)
 }
 
 fn bad_query(detail: String) -> Problem {
@@ -655,7 +667,7 @@ pub(super) async fn answer(state: AppState, call: Call) -> Outcome {
     json(StatusCode::OK, &state.directory.answer(&permit, &id, answer, key).await?)
 }
 
-fn idempotency_key(call: &Call) -> Result<Option<String>, Problem> {
+pub(super) fn idempotency_key(call: &Call) -> Result<Option<String>, Problem> {
     let mut keys = call.parts.headers.get_all("idempotency-key").iter();
     let Some(key) = keys.next() else { return Ok(None) };
     let fine = !key.is_empty() && key.len() <= KEY_MAX && key.as_bytes().iter().all(u8::is_ascii_graphic);

@@ -290,6 +290,16 @@ pub(super) struct CancelParams {
     session_id: Option<SessionId>,
 }
 
+/// The run to begin again: the one under way, or else the last, if none is named.
+#[derive(Deserialize, ToSchema)]
+pub(super) struct RestartParams {
+    #[schema(value_type = Option<String>)]
+    session_id: Option<SessionId>,
+    #[schema(value_type = Option<String>)]
+    run_id: Option<RunId>,
+    idempotency_key: Option<String>,
+}
+
 /// An answer: exactly one of `option_id`, `ok`, `value`, `ids`.
 #[derive(Deserialize, ToSchema)]
 pub(super) struct AnswerParams {
@@ -547,6 +557,12 @@ impl Rpc {
             "session.history" => self.history(parse(params)?)?,
             "run.start" => self.start(parse(params)?)?,
             "run.cancel" => self.cancel(parse(params)?)?,
+            "run.restart" => {
+                let RestartParams { session_id, run_id, idempotency_key } = parse(params)?;
+                let (id, permit) = self.prompting(session_id)?;
+                let directory = self.state.directory.clone();
+                Box::pin(async move { result(&directory.restart(&permit, &id, run_id, idempotency_key).await?) })
+            }
             "ui.request.answer" => {
                 let AnswerParams { request_id, idempotency_key, said } = parse(params)?;
                 let answer = self.answer(request_id, said.into(), idempotency_key);

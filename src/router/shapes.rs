@@ -276,6 +276,18 @@ shapes! {
     Devices {
         devices: Vec<Device>,
     }
+    /// What a runtime wrote to stderr of late.
+    Logs {
+        lines: Vec<LogLine>,
+    }
+    /// A line of it.
+    LogLine {
+        at: String,
+        /// Fit to be shown.
+        text: String,
+        /// `runtime`, or `gateway`: starts, ends, lost connections.
+        by: String,
+    }
     /// Passages found.
     Hits {
         hits: Vec<Hit>,
@@ -565,6 +577,8 @@ shapes! {
     Life,
     rpc::Listing,
     Live,
+    LogLine,
+    Logs,
     Me,
     Message,
     Meta,
@@ -588,6 +602,8 @@ shapes! {
     Requests,
     Resolution,
     Resolver,
+    rpc::RestartParams,
+    super::upkeep::RestartRun,
     agui::ResumeEntry,
     Run,
     agui::RunAgentInput,
@@ -640,6 +656,8 @@ const TAKEN: &[&str] = &[
     "NewSession",
     "OfSession",
     "Pair",
+    "RestartParams",
+    "RestartRun",
     "ResumeEntry",
     "RunAgentInput",
     "SessionArchive",
@@ -737,6 +755,7 @@ fn more() -> Vec<(&'static str, &'static str, Value)> {
             { "type": "object", "required": ["endpoint"], "properties": { "endpoint": { "type": "string" } } },
         ] }),
         ),
+        ("LogLine", "by", json!({ "enum": ["runtime", "gateway"] })),
         ("Request", "type", json!({ "enum": ["confirm", "prompt", "pick", "permission", "elicitation"] })),
         ("Request", "state", requests.clone()),
         ("Request", "digest", json!({ "pattern": "^[0-9a-f]{64}$" })),

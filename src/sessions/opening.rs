@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
-use super::directory::PAGE;
+use super::directory::{PAGE, PARKED_IN, PARKING};
 use super::link::{Adopted, Found, Left, Upto};
 use super::session::{Handle, Keeper, MAILBOX, Parked, Task, env, mint, now, refused, storage, ticket};
 use super::state::{Edit, Plan, State};
@@ -160,6 +160,7 @@ impl Directory {
         };
         tracing::info!(runtime_id = %id, sessions = survivors.len(), "found a runtime again");
         self.shared.runtimes.insert(id.clone(), link.clone());
+        self.shared.specs.insert(id.clone(), left.spec);
         self.attend(id, link.clone());
         for (survivor, mailbox) in survivors.into_iter().zip(mailboxes) {
             let (wants, wants_rx) = mpsc::channel(MAILBOX);
@@ -336,6 +337,37 @@ impl Directory {
             for session in sessions {
                 if let Err(error) = this.reopen(&session).await {
                     tracing::warn!(session_id = %session, %error, "a session could not be opened again");
+                }
+            }
+        });
+    }
+
+    /// Opens sessions again, one after the other, as soon as their tasks have ended and their runtime is ready.
+    pub(super) fn open_again(&self, sessions: Vec<SessionId>) {
+        let this = self.clone();
+        sessions.iter().for_each(|session| {
+            this.shared.reopening.insert(session.clone());
+        });
+        tokio::spawn(async move {
+            for session in sessions {
+                for _ in 0..PARKING {
+                    let ending = this
+                        .shared
+                        .sessions
+                        .get(&session)
+                        .is_some_and(|handle| handle.wants.is_some() || handle.parked_now().is_none());
+                    if !ending {
+                        break;
+                    }
+                    tokio::time::sleep(PARKED_IN).await;
+                }
+                let outcome = this.reopen(&session).await;
+                if let Err(error) = &outcome {
+                    tracing::warn!(session_id = %session, %error, "a session could not be opened again");
+                }
+                // One that was stopped under it again is opened by whoever did that.
+                if !matches!(outcome, Err(Refusal::RuntimeGone(_))) {
+                    this.shared.reopening.remove(&session);
                 }
             }
         });

@@ -15,6 +15,9 @@ pub enum Refusal {
     /// No such request.
     #[error("there is no request {0}")]
     NoRequest(RequestId),
+    /// The run's prompt is not kept.
+    #[error("the prompt of that run is not kept: {0}")]
+    NotKept(&'static str),
     /// No such run, or it is over.
     #[error("there is no such run under way or queued")]
     NoRun,

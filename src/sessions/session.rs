@@ -49,6 +49,8 @@ pub(super) enum Want {
         content: Vec<Box<RawValue>>,
         by: Resolver,
         once: Option<Once>,
+        /// The run whose prompt it was: it is cancelled first, and this comes next.
+        again: Option<RunId>,
         reply: oneshot::Sender<Result<Accepted, Refusal>>,
     },
     Cancel {
@@ -524,8 +526,13 @@ impl Task {
 
     async fn want(&mut self, want: Want) -> Next {
         match want {
-            Want::Prompt { content, by, once, reply } => {
-                let outcome = self.try_decide(|state, env, plan| state.prompt(content, by, once, env, plan)).await;
+            Want::Prompt { content, by, once, again, reply } => {
+                let outcome = self
+                    .try_decide(|state, env, plan| match again {
+                        Some(run) => state.again(&run, content, by, once, env, plan),
+                        None => state.prompt(content, by, once, env, plan),
+                    })
+                    .await;
                 let _ = reply.send(outcome);
             }
             Want::Cancel { run_id, by, reply } => {

@@ -866,6 +866,41 @@ impl State {
         {
             return Ok(known);
         }
+        self.take(content, by, once, false, env, plan)
+    }
+
+    /// The prompt of a run once more. The run is cancelled if it is under way, and this one comes right after it, before
+    /// the others that wait.
+    pub(super) fn again(
+        &mut self,
+        run_id: &RunId,
+        content: Vec<Box<RawValue>>,
+        by: Resolver,
+        once: Option<Once>,
+        env: &mut Env<'_>,
+        plan: &mut Plan,
+    ) -> Result<Accepted, Refusal> {
+        if let Some(once) = &once
+            && let Some(known) = self.known(once)?
+        {
+            return Ok(known);
+        }
+        let under_way = self.core.run.as_ref().filter(|run| run.run_id == *run_id).map(|run| run.cancelling);
+        if under_way == Some(false) {
+            self.cancel(Some(run_id), &by, env, plan)?;
+        }
+        self.take(content, by, once, under_way.is_some(), env, plan)
+    }
+
+    fn take(
+        &mut self,
+        content: Vec<Box<RawValue>>,
+        by: Resolver,
+        once: Option<Once>,
+        next: bool,
+        env: &mut Env<'_>,
+        plan: &mut Plan,
+    ) -> Result<Accepted, Refusal> {
         if let Some(why) = &self.core.exited {
             return Err(Refusal::RuntimeGone(why.clone()));
         }
@@ -880,13 +915,17 @@ impl State {
             self.core.title = Some(display::label(&text, TITLE_MAX));
         }
         let mut queued = Queued { run_id: run_id.clone(), seq: 0, content, text, by, once };
-        let ahead = self.core.queue.len() + usize::from(self.core.run.is_some());
+        let ahead = if next { 1 } else { self.core.queue.len() + usize::from(self.core.run.is_some()) };
         if ahead > 0 {
             let key = queued.once.as_ref().map(Once::key);
             let body = RunBody { by: Some(&queued.by), key, ..RunBody::new(&run_id, RunStatus::Queued) };
             let draft = Draft::new(Kind::RunStatus, &body);
             self.log_queued(&mut queued, draft, env, plan);
-            self.core.queue.push_back(queued);
+            if next {
+                self.core.queue.push_front(queued);
+            } else {
+                self.core.queue.push_back(queued);
+            }
         } else {
             self.start(queued, env, plan);
         }

@@ -753,6 +753,31 @@ fn what_a_session_does_now_is_known_and_said_once_when_it_changes() {
     assert_eq!(doing(&bench), None);
 }
 
+#[test]
+fn a_prompt_sent_again_cancels_its_run_and_comes_before_what_waits() {
+    let mut bench = Bench::new();
+    let (run, _) = bench.prompt("first");
+    bench.prompt("waits");
+    let again = |bench: &mut Bench, run: &RunId, key: &str| {
+        let (content, by) = (text("first"), by("phone"));
+        let once = Some(Once::new(key.into(), by.device_id.clone(), &content));
+        bench.step(|state, env, plan| state.again(run, content, by, once, env, plan)).unwrap()
+    };
+    let second = again(&mut bench, &run, "k1");
+    assert_eq!((second.queued, second.ahead), (true, 1));
+    assert_eq!(again(&mut bench, &run, "k1").run_id, second.run_id, "the same key is the same run");
+    assert_eq!(bench.orders, ["prompt 1", "cancel 1"], "cancelled once");
+    bench.end(1, RunStatus::Cancelled);
+    let info = bench.state.info();
+    assert_eq!((info.run_id.as_ref(), info.queue.len()), (Some(&second.run_id), 1));
+    bench.end(2, RunStatus::Completed);
+    // What is over is simply asked once more, after what waits.
+    let third = again(&mut bench, &run, "k2");
+    assert_eq!((third.queued, third.ahead), (true, 1));
+    assert_eq!(bench.orders, ["prompt 1", "cancel 1", "prompt 2", "prompt 3"]);
+    bench.assert_numbered();
+}
+
 proptest::proptest! {
     /// Whatever happens in whatever order: numbers have no gap, a request is answered to the runtime once at most, and
     /// nothing is open when the runtime is gone.
