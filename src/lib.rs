@@ -193,6 +193,7 @@ impl Gateway {
             limits: router::GateLimits::default(),
             rooms: router::acp::Rooms::default(),
             connections: router::acp::Connections::default(),
+            doctor: router::doctor::Doctor::default(),
             fans: router::fanout::Fans::over(&directory, router::fanout::STALL),
             directory,
             auth,
@@ -215,6 +216,13 @@ impl Gateway {
             max_bytes: config.retention.max_bytes,
         };
         Ok(Self { state, runtimes, listener, ports, running, home, retention, stop, code })
+    }
+
+    /// With somebody who finds out what ails it, for whoever asks over HTTP.
+    #[must_use]
+    pub fn with_doctor(mut self, doctor: router::doctor::Doctor) -> Self {
+        self.state.doctor = doctor;
+        self
     }
 
     /// Where it serves.

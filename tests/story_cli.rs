@@ -253,6 +253,25 @@ fn a_day_with_the_commands() {
     assert!(out(&late).starts_with("too late: allowed by"), "{}", out(&late));
     tail.line("\"run_ended\"");
 
+    // A change before the yes, where the agent takes one.
+    let refused = |id: &str| done(&home, &["answer", id, "--allow", "--edit", "touch z"]);
+    fine(&home, &["prompt", "last", "ask touch y"]);
+    let plain = open_request(&home);
+    let output = refused(plain["request_id"].as_str().unwrap());
+    assert_eq!(code(&output), 1);
+    assert!(err(&output).contains("cannot be changed"), "{}", err(&output));
+    fine(&home, &["answer", plain["request_id"].as_str().unwrap(), "--deny"]);
+    fine(&home, &["prompt", "last", "edit touch y"]);
+    let request = until("the other request opens", || {
+        json(&home, &["requests", "--json"])["requests"].get(0).filter(|open| **open != plain).cloned()
+    });
+    assert_eq!(request["editable"], serde_json::json!({ "label": "Command", "value": "touch y" }));
+    assert!(fine(&home, &["requests"]).contains("--allow --edit TEXT  another command"));
+    let output = refused(request["request_id"].as_str().unwrap());
+    assert!(out(&output).contains("changed to: touch z"), "{}{}", out(&output), err(&output));
+    tail.line("allowed after a change: touch z");
+    tail.line("\"run_ended\"");
+
     // Named and put away; `last` and beginnings find it all the same.
     assert_eq!(fine(&home, &["rename", "last", "The parser"]), format!("{session} is now The parser\n"));
     assert!(fine(&home, &["ls"]).contains("The parser"));

@@ -216,6 +216,9 @@ pub(crate) struct Answer {
     /// Remember the choice
     #[arg(long)]
     pub(crate) remember: bool,
+    /// Allow this instead of what was asked, where the agent takes a change
+    #[arg(long, value_name = "TEXT", requires = "allow", conflicts_with = "remember")]
+    pub(crate) edit: Option<String>,
     /// The receipt as JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -317,6 +320,7 @@ mod tests {
             "requests --json",
             "answer q_1 --allow",
             "answer q_1 --deny --reason no",
+            "answer q_1 --allow --edit ls",
             "answer q_1 --option a --option b",
             "answer q_1 --text hello --remember",
             "export last",
@@ -355,6 +359,7 @@ mod tests {
             "answer q_1 --allow --deny",
             "answer --allow",
             "answer q_1 --allow --text x",
+            "answer q_1 --deny --edit x",
             "export",
             "export last --format pdf",
             "search",

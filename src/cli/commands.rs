@@ -323,6 +323,10 @@ pub(crate) async fn requests(args: args::Requests) -> Outcome {
         for item in &request.items {
             out.push_str(&format!("  --option {}  {}\n", line(&item.id, TITLE), line(&item.label, TITLE)));
         }
+        if let Some(editable) = &request.editable {
+            let label = line(&editable.label, TITLE).to_lowercase();
+            out.push_str(&format!("  --allow --edit TEXT  another {label}\n"));
+        }
         if let Some(receipt) = &request.receipt {
             out.push_str(&format!("  {}\n", outcome(&json!(receipt))));
         }
@@ -390,6 +394,9 @@ pub(crate) async fn answer(args: args::Answer) -> Outcome {
     }
     if let Some(reason) = &args.reason {
         answer["reason"] = reason.as_str().into();
+    }
+    if let Some(edited) = &args.edit {
+        answer["edited"] = edited.as_str().into();
     }
     if args.remember {
         answer["remember"] = true.into();

@@ -65,8 +65,9 @@ pub(crate) async fn serve(args: Serve) -> Outcome {
             config::parse_listen(listen).map_err(|why| Failure::new(BAD_CONFIG, format!("--listen: {why}")))?;
     }
     let runtimes: Vec<String> = config.runtimes.iter().map(|runtime| runtime.spec.id.to_string()).collect();
+    let doctor = super::doctor::for_gateway(home.clone(), exe.clone(), file.clone());
     let gateway = match Gateway::start(config, home.dir().to_owned(), exe).await {
-        Ok(gateway) => gateway,
+        Ok(gateway) => gateway.with_doctor(doctor),
         Err(why @ StartError::AlreadyRunning { .. }) => {
             let fix = "use it (`plexus ls`), stop it first, or give this one another PLEXUS_HOME";
             return Err(Failure::new(FAILURE, format!("{why}; {fix}")).into());

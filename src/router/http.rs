@@ -155,7 +155,7 @@ fn filter_for(caller: &Caller, sessions: Option<BTreeSet<SessionId>>) -> Filter 
     Filter { sessions, grant }
 }
 
-fn gateway<S: Right>(call: &Call) -> Result<Permit<S>, Problem> {
+pub(super) fn gateway<S: Right>(call: &Call) -> Result<Permit<S>, Problem> {
     Ok(call.caller()?.permit(Target::Gateway)?)
 }
 

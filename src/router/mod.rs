@@ -3,6 +3,7 @@
 pub mod acp;
 mod agui;
 mod asyncapi;
+pub mod doctor;
 pub mod error;
 mod export;
 pub mod fanout;
@@ -81,6 +82,8 @@ pub struct AppState {
     pub rooms: acp::Rooms,
     /// ACP over HTTP: what lives between a client's requests.
     pub connections: acp::Connections,
+    /// Who finds out what ails the gateway.
+    pub doctor: doctor::Doctor,
 }
 
 /// The whole front door as a service, for [`serve`].

@@ -42,6 +42,7 @@ fn shape(route: &Route<AppState>) -> Option<Shape> {
         ("POST", "/v1/sessions/{id}/restart") => ("RestartRun", "Accepted", 202, &[]),
         ("POST", "/v1/runtimes/{id}/restart") => ("", "Runtime", 200, &[]),
         ("GET", "/v1/runtimes/{id}/logs") => ("", "Logs", 200, &[]),
+        ("GET", "/v1/doctor") => ("", "Checks", 200, &[]),
         ("GET", "/v1/sessions/{id}/events") => ("", "Page", 200, EVENTS),
         ("GET", "/v1/sessions/{id}/snapshot") => ("", "Snapshot", 200, &[]),
         ("GET", "/v1/sessions/{id}/export") => ("", "", 200, &[("format", "ndjson (the events, one a line), md or html; ndjson if absent")]),

@@ -321,6 +321,7 @@ pub(super) struct Said {
     ids: Option<Vec<String>>,
     reason: Option<String>,
     remember: Option<bool>,
+    edited: Option<String>,
     digest: Option<String>,
 }
 
@@ -330,8 +331,8 @@ fn given_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Optio
 
 impl From<Said> for Answer {
     fn from(said: Said) -> Self {
-        let Said { option_id, ok, value, ids, reason, remember, digest } = said;
-        Self { option_id, ok, value, ids, reason, remember, digest }
+        let Said { option_id, ok, value, ids, reason, remember, edited, digest } = said;
+        Self { option_id, ok, value, ids, reason, remember, edited, digest }
     }
 }
 

@@ -113,12 +113,20 @@ shapes! {
         allow_reason: bool,
         allow_remember: bool,
         observe_only: Option<bool>,
+        /// What may be changed before it is allowed: an answer may bring `edited`.
+        editable: Option<Editable>,
         tool_call_id: Option<String>,
         #[schema(value_type = Option<Object>)]
         native: Option<Value>,
         expires_at: Option<String>,
         opened_at: String,
         receipt: Option<Receipt>,
+    }
+    /// What of a request may be changed before it is allowed.
+    Editable {
+        label: String,
+        /// As the agent wants it, untouched.
+        value: String,
     }
     /// One of the answers offered.
     Offer {
@@ -141,6 +149,8 @@ shapes! {
         ids: Option<Vec<String>>,
         reason: Option<String>,
         remember: Option<bool>,
+        /// What is to be done in place of `editable.value`; only with a yes for this once.
+        edited: Option<String>,
         digest: Option<String>,
     }
     /// The durable record of what became of a request, and who won.
@@ -152,6 +162,12 @@ shapes! {
         value: Option<String>,
         ids: Option<Vec<String>>,
         reason: Option<String>,
+        /// What was allowed in place of what was asked, exactly.
+        edited: Option<String>,
+        /// The same, safe to show.
+        edited_display: Option<String>,
+        /// What a person should know of it.
+        edited_warnings: Option<Vec<String>>,
         resolved_by: Resolver,
         at: String,
         cursor: Option<String>,
@@ -276,6 +292,19 @@ shapes! {
     Devices {
         devices: Vec<Device>,
     }
+    /// What works and what does not.
+    Checks {
+        checks: Vec<Check>,
+    }
+    /// What was looked at, and what was found.
+    Check {
+        name: String,
+        /// `ok`, `warn` or `fail`.
+        state: String,
+        detail: String,
+        /// What to do.
+        fix: Option<String>,
+    }
     /// What a runtime wrote to stderr of late.
     Logs {
         lines: Vec<LogLine>,
@@ -331,6 +360,9 @@ shapes! {
         value: Option<String>,
         ids: Option<Vec<String>>,
         reason: Option<String>,
+        edited: Option<String>,
+        edited_display: Option<String>,
+        edited_warnings: Option<Vec<String>>,
         resolved_by: Option<Resolver>,
         at: Option<String>,
         cursor: Option<String>,
@@ -401,6 +433,12 @@ shapes! {
         value: Option<String>,
         ids: Option<Vec<String>>,
         reason: Option<String>,
+        /// What was allowed in place of what was asked, exactly.
+        edited: Option<String>,
+        /// The same, safe to show.
+        edited_display: Option<String>,
+        /// What a person should know of it.
+        edited_warnings: Option<Vec<String>>,
         resolved_by: Resolver,
         at: String,
     }
@@ -553,6 +591,8 @@ shapes! {
     api::CancelRun,
     Cancelled,
     rpc::Capabilities,
+    Check,
+    Checks,
     Chunk,
     Code,
     ContentBlock,
@@ -560,6 +600,7 @@ shapes! {
     Device,
     Devices,
     api::EditSession,
+    Editable,
     Ended,
     Envelope,
     Failure,
@@ -755,6 +796,7 @@ fn more() -> Vec<(&'static str, &'static str, Value)> {
             { "type": "object", "required": ["endpoint"], "properties": { "endpoint": { "type": "string" } } },
         ] }),
         ),
+        ("Check", "state", json!({ "enum": ["ok", "warn", "fail"] })),
         ("LogLine", "by", json!({ "enum": ["runtime", "gateway"] })),
         ("Request", "type", json!({ "enum": ["confirm", "prompt", "pick", "permission", "elicitation"] })),
         ("Request", "state", requests.clone()),
@@ -957,7 +999,7 @@ mod tests {
         });
         let mut full = bare.clone();
         full.as_object_mut().unwrap().extend(
-            json!({ "option_id": "o", "ok": true, "value": "v", "ids": [], "reason": "r", "cursor": "e:1" })
+            json!({ "option_id": "o", "ok": true, "value": "v", "ids": [], "reason": "r", "edited": "e", "edited_display": "e", "edited_warnings": ["w"], "cursor": "e:1" })
                 .as_object()
                 .unwrap()
                 .clone(),
@@ -999,7 +1041,7 @@ mod tests {
         full.as_object_mut().unwrap().extend(
             json!({
                 "message": "m", "items": [{ "id": "i", "label": "l", "detail": "d" }], "multi": true, "default_value": "v",
-                "multiline": true, "secret": true, "danger": true, "observe_only": true, "tool_call_id": "c", "expires_at": at, "receipt": receipt,
+                "multiline": true, "secret": true, "danger": true, "observe_only": true, "editable": { "label": "l", "value": "v" }, "tool_call_id": "c", "expires_at": at, "receipt": receipt,
             })
             .as_object()
             .unwrap()
@@ -1010,7 +1052,7 @@ mod tests {
         same("Request", &serde_json::to_value(request).unwrap(), &again::<model::Request>(bare));
 
         let answer = json!({
-            "option_id": "o", "ok": true, "value": "v", "ids": [], "reason": "r", "remember": true, "digest": "x",
+            "option_id": "o", "ok": true, "value": "v", "ids": [], "reason": "r", "remember": true, "edited": "e", "digest": "x",
         });
         same("Answer", &again::<model::Answer>(answer), &json!({}));
         let problem = super::super::Problem::not_found().to_json();

@@ -39,7 +39,8 @@ pub enum Refusal {
     /// The answer does not fit the request.
     #[error("{message}")]
     BadAnswer {
-        /// Stable: `option_not_offered`, `remember_not_offered`, `reason_not_offered`, `answer_type`, `item_not_offered`.
+        /// Stable: `option_not_offered`, `remember_not_offered`, `reason_not_offered`, `answer_type`, `item_not_offered`, `edit_not_offered`,
+        /// `bad_edit`.
         code: &'static str,
         /// In words, with what would fit.
         message: String,

@@ -3,9 +3,9 @@
 use sha2::{Digest, Sha256};
 
 use super::{Refusal, display};
-use crate::dialects::{Ask, Elsewhere};
+use crate::dialects::{Ask, Elsewhere, Subject};
 use crate::model::{
-    Answer, Choice, Decision, Offer, Receipt, Request, RequestId, RequestState, RequestType, Resolver, RunId,
+    Answer, Choice, Decision, Editable, Offer, Receipt, Request, RequestId, RequestState, RequestType, Resolver, RunId,
     RuntimeId, SessionId, Timestamp,
 };
 
@@ -13,6 +13,11 @@ use crate::model::{
 const TITLE_MAX: usize = 300;
 /// Longest reason that is forwarded to an agent, in bytes.
 const REASON_MAX: usize = 4 << 10;
+
+/// Longest text that may be edited, and longest edit, in bytes; what is longer is not offered, or refused.
+const EDIT_MAX: usize = 64 << 10;
+/// Longest name of what may be edited, in bytes.
+const LABEL_MAX: usize = 60;
 
 /// Makes a request of a runtime's question.
 pub(super) fn open(
@@ -48,6 +53,11 @@ pub(super) fn open(
         // A dialect that carries options carries "always" as one of them.
         allow_remember: ask.allow_remember || ask.options.iter().any(|offer| offer.kind == Choice::AllowAlways),
         observe_only: ask.observe_only,
+        editable: ask
+            .editable
+            .clone()
+            .filter(|editable| editable.value.len() <= EDIT_MAX && !ask.secret)
+            .map(|Editable { label, value }| Editable { label: display::label(&label, LABEL_MAX), value }),
         tool_call_id: ask.tool_call_id.clone(),
         native: Some(ask.params.clone()),
         expires_at,
@@ -63,6 +73,7 @@ fn digest(request: &Request) -> String {
     let of = (&request.request_id, &request.session_id, &request.run_id, &request.runtime_id, request.generation);
     let said = (request.kind, &request.title, &request.message, &request.display, &request.native);
     let offered = (&request.options, &request.items, request.multi, &request.default_value, request.secret);
+    let offered = (offered, &request.editable);
     // Plain values of our own, which always can be written; were one not to, the digest would still be of one kind only.
     let canonical = serde_json::to_vec(&(of, said, offered)).unwrap_or_default();
     data_encoding::HEXLOWER.encode(&Sha256::digest(canonical))
@@ -95,6 +106,14 @@ pub(crate) fn judge(request: &Request, answer: &Answer) -> Result<Decision, Refu
             return bad("reason_too_long", format!("a reason has {REASON_MAX} bytes at most"));
         }
     }
+    if let Some(edited) = &answer.edited {
+        if request.editable.is_none() {
+            return bad("edit_not_offered", "this request cannot be changed: answer it as it is".into());
+        }
+        if edited.len() > EDIT_MAX || edited.trim().is_empty() {
+            return bad("bad_edit", format!("an edit has 1 to {EDIT_MAX} bytes, not only white space"));
+        }
+    }
     let remember = answer.remember == Some(true);
     if remember && !request.allow_remember {
         return bad("remember_not_offered", "this runtime cannot remember a choice: answer without `remember`".into());
@@ -117,6 +136,14 @@ pub(crate) fn judge(request: &Request, answer: &Answer) -> Result<Decision, Refu
                 (None, None) => return bad("answer_type", "answer with option_id or ok".into()),
             };
             match offer {
+                Some(Offer { id, kind, .. }) if changes(request, answer) => match kind {
+                    Choice::AllowOnce => {
+                        let text = answer.edited.clone().unwrap_or_default();
+                        Ok(Decision::Edited { id: id.clone(), text, reason: answer.reason.clone() })
+                    }
+                    // What "always" would mean of something else, nobody was told.
+                    _ => bad("bad_edit", "an edit goes with a yes for this once: leave it out, or allow once".into()),
+                },
                 Some(Offer { id, kind, .. }) => {
                     Ok(Decision::Option { id: id.clone(), kind: *kind, reason: answer.reason.clone() })
                 }
@@ -138,6 +165,11 @@ pub(crate) fn judge(request: &Request, answer: &Answer) -> Result<Decision, Refu
             _ => bad("answer_type", "answer with ids (a list; empty to cancel)".into()),
         },
     }
+}
+
+/// Whether the answer is for something else than what was asked.
+fn changes(request: &Request, answer: &Answer) -> bool {
+    answer.edited.is_some() && answer.edited.as_ref() != request.editable.as_ref().map(|editable| &editable.value)
 }
 
 fn always(request: &Request, allow: bool) -> Option<&Offer> {
@@ -169,6 +201,9 @@ pub(super) fn receipt(request: &Request, decision: &Decision, by: Resolver, now:
         value: None,
         ids: None,
         reason: None,
+        edited: None,
+        edited_display: None,
+        edited_warnings: Vec::new(),
         resolved_by: by,
         at: now,
         cursor: None,
@@ -179,6 +214,15 @@ pub(super) fn receipt(request: &Request, decision: &Decision, by: Resolver, now:
             receipt.option_id = Some(id.clone());
             receipt.ok = (kind.allows() || kind.rejects()).then(|| kind.allows());
             receipt.reason.clone_from(reason);
+        }
+        Decision::Edited { id, text, reason } => {
+            // What is done is what everybody is shown: by the same rules as what was asked.
+            let shown = display::render(&Subject::Command { argv: vec![text.clone()], cwd: None }, false);
+            receipt.option_id = Some(id.clone());
+            receipt.ok = Some(true);
+            receipt.reason.clone_from(reason);
+            receipt.edited = Some(text.clone());
+            (receipt.edited_display, receipt.edited_warnings) = (Some(shown.text), shown.warnings);
         }
         Decision::Value(value) => {
             receipt.ok = Some(value.is_some());
@@ -236,6 +280,7 @@ mod tests {
             allow_reason: false,
             allow_remember: false,
             observe_only: false,
+            editable: None,
             tool_call_id: None,
             native: None,
             expires_at: None,
@@ -272,6 +317,42 @@ mod tests {
         digests.dedup();
         assert_eq!(digests.len(), all);
         assert!(digests.iter().all(|digest| digest.len() == 64));
+    }
+
+    #[test]
+    fn an_edit_is_taken_where_it_is_offered_and_only_with_a_yes_for_this_once() {
+        let offers = [("yes", Choice::AllowOnce), ("always", Choice::AllowAlways), ("no", Choice::RejectOnce)];
+        let options: Vec<Offer> =
+            offers.map(|(id, kind)| Offer { id: id.into(), label: id.into(), kind }).into_iter().collect();
+        let editable = Some(Editable { label: "Command".into(), value: "ls".into() });
+        let plain = Request { options: options.clone(), ..request() };
+        let edits = Request { editable, allow_remember: true, ..plain.clone() };
+        assert_ne!(digest(&plain), digest(&edits));
+        let answer = |option: &str, edited: &str| Answer {
+            option_id: Some(option.into()),
+            edited: Some(edited.into()),
+            ..Answer::default()
+        };
+        let code = |request: &Request, answer: &Answer| match judge(request, answer) {
+            Err(Refusal::BadAnswer { code, .. }) => code,
+            other => panic!("{other:?}"),
+        };
+        let done = judge(&edits, &answer("yes", "ls -l\u{202e}")).unwrap();
+        assert_eq!(done, Decision::Edited { id: "yes".into(), text: "ls -l\u{202e}".into(), reason: None });
+        let kept = receipt(&edits, &done, Resolver::gateway(), Timestamp::default());
+        assert_eq!((kept.ok, kept.edited.as_deref()), (Some(true), Some("ls -l\u{202e}")), "exactly");
+        assert_eq!(kept.edited_display.as_deref(), Some("ls -l\\u{202e}"), "and safe to show");
+        assert!(kept.edited_warnings.iter().any(|warning| warning.contains("bidirectional")));
+        // What was not changed is the plain yes.
+        assert!(matches!(judge(&edits, &answer("always", "ls")), Ok(Decision::Option { .. })));
+        assert_eq!(code(&plain, &answer("yes", "ls")), "edit_not_offered");
+        for (option, edited) in
+            [("always", "x"), ("no", "x"), ("yes", ""), ("yes", " \n"), ("yes", &*"x".repeat(EDIT_MAX + 1))]
+        {
+            assert_eq!(code(&edits, &answer(option, edited)), "bad_edit", "{option} {}", edited.len());
+        }
+        let remembered = Answer { ok: Some(true), option_id: None, remember: Some(true), ..answer("", "x") };
+        assert_eq!(code(&edits, &remembered), "bad_edit");
     }
 
     #[test]

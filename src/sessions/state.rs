@@ -1172,6 +1172,12 @@ impl State {
             ids: Option<&'a [String]>,
             #[serde(skip_serializing_if = "Option::is_none")]
             reason: Option<&'a str>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            edited: Option<&'a str>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            edited_display: Option<&'a str>,
+            #[serde(skip_serializing_if = "<[String]>::is_empty")]
+            edited_warnings: &'a [String],
             resolved_by: &'a Resolver,
             at: Timestamp,
         }
@@ -1184,6 +1190,9 @@ impl State {
             value: receipt.value.as_deref(),
             ids: receipt.ids.as_deref(),
             reason: receipt.reason.as_deref(),
+            edited: receipt.edited.as_deref(),
+            edited_display: receipt.edited_display.as_deref(),
+            edited_warnings: &receipt.edited_warnings,
             resolved_by: &receipt.resolved_by,
             at: receipt.at,
         };

@@ -157,6 +157,7 @@ impl Bench {
             allow_reason: false,
             allow_remember: false,
             observe_only: false,
+            editable: None,
             tool_call_id: tool.map(Into::into),
             first_mention: None,
             params: RawValue::from_string("{}".into()).unwrap(),

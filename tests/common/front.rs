@@ -134,6 +134,7 @@ fn question(key: AskKey) -> Ask {
         allow_reason: false,
         allow_remember: false,
         observe_only: false,
+        editable: None,
         tool_call_id: None,
         first_mention: None,
         params: serde_json::value::to_raw_value(&json!({})).unwrap(),
@@ -237,6 +238,7 @@ impl Front {
             limits: gate,
             rooms: plexus::router::acp::Rooms::default(),
             connections,
+            doctor: plexus::router::doctor::Doctor::default(),
         };
         let served = tokio::spawn(serve(vec![listener], app(state.clone()), limits, stopped));
         let admin = read_token(home.path()).unwrap();

@@ -49,6 +49,7 @@ fn request(kind: RequestType, native: Option<Value>) -> Request {
         allow_reason: false,
         allow_remember: true,
         observe_only: false,
+        editable: None,
         tool_call_id: None,
         native: native.map(|native| raw(&native)),
         expires_at: None,

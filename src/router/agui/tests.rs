@@ -202,6 +202,7 @@ fn request(id: &str, kind: RequestType) -> Request {
         allow_reason: false,
         allow_remember: false,
         observe_only: false,
+        editable: None,
         tool_call_id: Some("t1".into()),
         native: None,
         expires_at: None,
