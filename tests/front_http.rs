@@ -1,4 +1,4 @@
-//! The HTTP surface, over real sockets: what a client can do, and what it is told.
+//! The HTTP surface, over real sockets: what a client can do, and what it is told. One file, as the surface is.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;

@@ -1,5 +1,5 @@
-//! The real program in the hands of a person: every command against a real gateway and the demo agent, by exit code and
-//! by what it says.
+//! The real program in the hands of a person, one file for one day with it: every command against a real gateway and the
+//! demo agent, by exit code and by what it says.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::io::{BufRead, BufReader, Read as _, Write as _};

@@ -669,12 +669,11 @@ async fn stopped(link: &Link) {
     }
 }
 
+/// What a run was asked: ACP content blocks.
+type Asked = Vec<Box<RawValue>>;
+
 /// The run named, or the last one, and what it was asked where the gateway asked it.
-fn prompt_of(
-    log: &Log,
-    filter: &Filter,
-    wanted: Option<&RunId>,
-) -> Result<Option<(RunId, Option<Vec<Box<RawValue>>>)>, StoreError> {
+fn prompt_of(log: &Log, filter: &Filter, wanted: Option<&RunId>) -> Result<Option<(RunId, Option<Asked>)>, StoreError> {
     #[derive(Deserialize)]
     struct Said<'a> {
         #[serde(borrow)]

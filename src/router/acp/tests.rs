@@ -92,6 +92,19 @@ fn answer(request: &Request, result: Value) -> Option<Value> {
 }
 
 #[test]
+fn what_may_be_changed_is_shown_and_the_change_is_read() {
+    let editable = crate::model::Editable { label: "Command".into(), value: "ls".into() };
+    let mut asked = request(RequestType::Permission, None);
+    asked.editable = Some(editable);
+    let message: Value =
+        serde_json::from_slice(&question::question(&asked, &cursor(), question::Can::default())).unwrap();
+    assert_eq!(message["params"]["_meta"]["plexus"]["editable"]["value"], "ls");
+    let result = json!({ "outcome": { "outcome": "selected", "optionId": "yes" }, "_meta": { "plexus": { "edited": "ls -l" } } });
+    let answer = question::answer(&asked, &raw(&result)).unwrap().unwrap();
+    assert_eq!((answer.option_id.as_deref(), answer.edited.as_deref()), (Some("yes"), Some("ls -l")));
+}
+
+#[test]
 fn an_acp_agents_own_question_passes_as_it_is_but_for_the_session() {
     let native = json!({
         "sessionId": "the agent's own", "toolCall": { "toolCallId": "c", "x": [1, 2.50] },
