@@ -96,8 +96,7 @@ fn what_may_be_changed_is_shown_and_the_change_is_read() {
     let editable = crate::model::Editable { label: "Command".into(), value: "ls".into() };
     let mut asked = request(RequestType::Permission, None);
     asked.editable = Some(editable);
-    let message: Value =
-        serde_json::from_slice(&question::question(&asked, &cursor(), question::Can::default())).unwrap();
+    let message: Value = serde_json::from_slice(&question::question(&asked, &cursor(), Can::default())).unwrap();
     assert_eq!(message["params"]["_meta"]["plexus"]["editable"]["value"], "ls");
     let result = json!({ "outcome": { "outcome": "selected", "optionId": "yes" }, "_meta": { "plexus": { "edited": "ls -l" } } });
     let answer = question::answer(&asked, &raw(&result)).unwrap().unwrap();
