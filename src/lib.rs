@@ -234,6 +234,7 @@ impl Gateway {
             connections: router::acp::Connections::default(),
             notifier,
             presence: router::presence::Presence::default(),
+            doctor: router::doctor::Doctor::default(),
             fans: router::fanout::Fans::over(&directory, router::fanout::STALL),
             directory,
             auth,
@@ -258,6 +259,13 @@ impl Gateway {
             max_bytes: config.retention.max_bytes,
         };
         Ok(Self { state, runtimes, listener, secure, ports, running, home, retention, before, stop, code })
+    }
+
+    /// With somebody who finds out what ails it, for whoever asks over HTTP.
+    #[must_use]
+    pub fn with_doctor(mut self, doctor: router::doctor::Doctor) -> Self {
+        self.state.doctor = doctor;
+        self
     }
 
     /// Where it serves.

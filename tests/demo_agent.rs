@@ -299,8 +299,8 @@ fn anything_else_gets_the_tour() {
     for prompt in ["hello", "", "stream of words", "crash course on Rust", "stream 1 2 3", "hang on"] {
         let said = text(&agent.play(&session, prompt));
         for name in [
-            "stream", "echo", "think", "plan", "diff", "ask", "ask2", "mode", "usage", "sleep", "hang", "flood",
-            "line", "junk", "stderr", "crash",
+            "stream", "echo", "think", "plan", "diff", "ask", "ask2", "edit", "mode", "usage", "sleep", "hang",
+            "flood", "line", "junk", "stderr", "crash",
         ] {
             assert!(said.contains(&format!("- `{name}")), "{prompt}: no {name} in {said}");
         }

@@ -1,9 +1,9 @@
-//! The HTTP surface, over real sockets: what a client can do, and what it is told.
+//! The HTTP surface, over real sockets: what a client can do, and what it is told. One file, as the surface is.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
 
-use common::front::{Front, LONG};
+use common::front::{self, Front, LONG};
 use serde_json::{Value, json};
 
 async fn prompt(front: &Front, session: &str, text: &str) -> Value {
@@ -316,6 +316,201 @@ async fn the_gateway_says_how_it_is_and_what_it_can() {
     let head = front.send("HEAD", "/healthz", &[], "").await;
     assert_eq!((head.status, head.body.as_str()), (200, ""));
     front.stop.send(true).unwrap();
+}
+
+#[tokio::test]
+async fn a_session_is_named_and_put_away_also_when_its_runtime_is_gone() {
+    let front = Front::new().await;
+    let (session, other) = (front.session("fake").await, front.session("fake").await);
+    let path = format!("/v1/sessions/{session}");
+    let listed = async |query: &str| -> Vec<String> {
+        let all = front.admin("GET", &format!("/v1/sessions{query}"), Value::Null).await;
+        assert_eq!(all.status, 200, "{all:?}");
+        let ids = all.json()["sessions"].as_array().unwrap().clone();
+        ids.iter().map(|one| one["session_id"].as_str().unwrap().to_owned()).collect()
+    };
+    let edited = front.admin("PATCH", &path, json!({ "title": "  Mine  " })).await;
+    assert_eq!((edited.status, &edited.json()["title"]), (200, &json!("Mine")));
+    assert_eq!(front.admin("PATCH", &path, json!({})).await.json()["title"], "Mine", "what is absent stays");
+    for bad in [
+        json!({ "title": " " }),
+        json!({ "title": "x".repeat(201) }),
+        json!({ "archived": "yes" }),
+        json!({ "name": "x" }),
+    ] {
+        assert_eq!(front.admin("PATCH", &path, bad.clone()).await.status, 422, "{bad}");
+    }
+    assert_eq!(front.admin("PATCH", &path, json!({ "archived": true })).await.json()["archived"], true);
+    assert_eq!(listed("").await, [other.as_str()]);
+    assert_eq!(listed("?archived=false").await, [other.as_str()]);
+    assert_eq!(listed("?archived=true").await, [session.as_str()]);
+    assert_eq!(listed("?archived=all").await.len(), 2);
+    assert_eq!(front.admin("GET", "/v1/sessions?archived=x", Value::Null).await.code(), "bad_query");
+
+    let watcher = front.token(json!({ "scopes": ["watch"] })).await;
+    let refused = front.call(&watcher, "PATCH", &path, json!({ "title": "x" })).await;
+    assert_eq!((refused.status, refused.code().as_str()), (403, "scope_missing"));
+    let elsewhere = front.token(json!({ "scopes": ["watch", "prompt"], "sessions": [other] })).await;
+    assert_eq!(front.call(&elsewhere, "PATCH", &path, json!({ "title": "x" })).await.code(), "session_not_found");
+
+    // Without its runtime, and while its task is on the way out, too.
+    let (stopped, renamed) = tokio::join!(
+        front.admin("DELETE", "/v1/runtimes/fake", Value::Null),
+        front.admin("PATCH", &path, json!({ "title": "crossing" }))
+    );
+    assert_eq!((stopped.status, renamed.status, &renamed.json()["title"]), (204, 200, &json!("crossing")));
+    for n in 0..3 {
+        let title = format!("after {n}");
+        let edited = front.admin("PATCH", &path, json!({ "title": title, "archived": false })).await.json();
+        assert_eq!((&edited["title"], &edited["archived"]), (&json!(title), &json!(false)));
+    }
+    let (events, _) = follow(&front, &format!("{path}/events"), String::new(), "session_info_update").await;
+    let zero: Vec<_> = events.iter().filter(|event| event["run_id"].as_str().unwrap().starts_with("r_0_")).collect();
+    assert!(zero.iter().enumerate().all(|(n, event)| event["seq"] == n), "{zero:?}");
+    let titles: Vec<_> = zero.iter().filter(|event| event["kind"] == "session_info_update").collect();
+    assert_eq!(titles.last().unwrap()["event"]["title"], "after 2");
+    let row = front.state.directory.log().store().sessions().unwrap();
+    let row = row.into_iter().find(|entry| entry.row.session_id.as_str() == session).unwrap().row.state;
+    assert!(String::from_utf8(row).unwrap().contains("after 2"), "kept for the next gateway");
+    // It comes back with its runtime, and its name with it.
+    front.session("fake").await;
+    prompt(&front, &session, "hello").await;
+    assert_eq!(front.admin("GET", &path, Value::Null).await.json()["title"], "after 2");
+}
+
+#[tokio::test]
+async fn a_run_is_begun_again_with_the_same_words() {
+    let front = Front::new().await;
+    let session = front.session("fake").await;
+    let path = format!("/v1/sessions/{session}");
+    let restart = async |body: Value, key: &str| {
+        let bearer = format!("Bearer {}", front.admin);
+        let mut headers = vec![("authorization", bearer.as_str()), ("content-type", "application/json")];
+        if !key.is_empty() {
+            headers.push(("idempotency-key", key));
+        }
+        front.send("POST", &format!("{path}/restart"), &headers, &body.to_string()).await
+    };
+    assert_eq!(restart(json!({}), "").await.code(), "run_not_found", "nothing was asked yet");
+    let hanging = prompt(&front, &session, "hang").await["run_id"].clone();
+    let waiting = prompt(&front, &session, "waits for its turn").await["run_id"].clone();
+    let refused = restart(json!({ "run_id": waiting }), "").await;
+    assert_eq!((refused.status, refused.code().as_str()), (422, "invalid"));
+    let again = restart(json!({}), "k1").await;
+    assert_eq!((again.status, &again.json()["ahead"]), (202, &json!(1)));
+    let second = again.json()["run_id"].clone();
+    // The same once more, also when it names what it meant.
+    assert_eq!(restart(json!({ "run_id": hanging }), "k1").await.json()["run_id"], second);
+    let (events, _) = follow(&front, &format!("{path}/events"), String::new(), "run_ended").await;
+    let ended = events.iter().find(|event| event["kind"] == "run_ended").unwrap();
+    assert_eq!((&ended["run_id"], &ended["event"]["status"]), (&hanging, &json!("cancelled")));
+    let asked = async |run: &Value| {
+        let page = front.admin("GET", &format!("{path}/events?limit=5000"), Value::Null).await.json();
+        let all = page["events"].as_array().unwrap().clone();
+        let said = all.into_iter().filter(|event| event["run_id"] == *run && event["kind"] == "user_message_chunk");
+        said.map(|event| event["event"]["content"].clone()).collect::<Vec<_>>()
+    };
+    while asked(&second).await.is_empty() {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    assert_eq!(asked(&second).await, asked(&hanging).await);
+    // It hangs again, and is stopped; what waited runs, and can be had once more when it is over.
+    front.admin("POST", &format!("{path}/cancel"), json!({ "run_id": second })).await;
+    while front.admin("GET", &path, Value::Null).await.json()["state"] != "idle" {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    let last = restart(Value::Null, "").await;
+    assert_eq!(last.status, 422, "null is no body: {last:?}");
+    let last = restart(json!({}), "").await.json()["run_id"].clone();
+    while asked(&last).await.is_empty() {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    assert_eq!(asked(&last).await, asked(&waiting).await, "the last run's words");
+    assert_eq!(restart(json!({ "run_id": "r_nothing" }), "").await.code(), "run_not_found");
+    let zero = format!("r_0_{}", session.trim_start_matches("s_"));
+    assert_eq!(restart(json!({ "run_id": zero }), "").await.code(), "prompt_not_kept");
+    let watcher = front.token(json!({ "scopes": ["watch"] })).await;
+    assert_eq!(front.call(&watcher, "POST", &format!("{path}/restart"), json!({})).await.code(), "scope_missing");
+}
+
+#[tokio::test]
+async fn a_runtime_is_started_again_and_its_sessions_go_on() {
+    let front = Front::new().await;
+    let session = front.session("fake").await;
+    let path = format!("/v1/sessions/{session}");
+    prompt(&front, &session, "hang").await;
+    let (one, two) = tokio::join!(
+        front.admin("POST", "/v1/runtimes/fake/restart", Value::Null),
+        front.admin("POST", "/v1/runtimes/fake/restart", Value::Null)
+    );
+    assert_eq!((one.status, two.status), (200, 200), "one after the other");
+    let open = async {
+        loop {
+            if front.admin("GET", &path, Value::Null).await.json()["state"] == "idle" {
+                break;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(LONG, open).await.expect("the session was not opened again");
+    let (events, _) = follow(&front, &format!("{path}/events"), String::new(), "run_ended").await;
+    assert!(events.iter().any(|event| event["event"]["status"] == "cancelled"), "what it ran is over");
+    prompt(&front, &session, "hello").await;
+    let logs = front.admin("GET", "/v1/runtimes/fake/logs", Value::Null).await;
+    assert_eq!((logs.status, logs.json()), (200, json!({ "lines": [] })));
+    for (method, path) in [("POST", "/v1/runtimes/nothing/restart"), ("GET", "/v1/runtimes/nothing/logs")] {
+        assert_eq!(front.admin(method, path, Value::Null).await.code(), "runtime_not_found");
+        let prompter = front.token(json!({ "scopes": ["watch", "prompt", "approve"] })).await;
+        let refused = front.call(&prompter, method, &path.replace("nothing", "fake"), Value::Null).await;
+        assert_eq!((refused.status, refused.code().as_str()), (403, "scope_missing"));
+    }
+}
+
+#[tokio::test]
+async fn a_session_is_a_file_in_three_forms() {
+    let front = Front::new().await;
+    let session = front.session("fake").await;
+    let evil = "<script>alert(1)</script>\u{202e}";
+    prompt(&front, &session, evil).await;
+    let path = format!("/v1/sessions/{session}");
+    let (_, next) = follow(&front, &format!("{path}/events"), String::new(), "run_ended").await;
+    let export = async |format: &str| front.admin("GET", &format!("{path}/export?format={format}"), Value::Null).await;
+    // Chunked: the pieces' lengths stand between them.
+    let text = |reply: &front::Reply| {
+        assert_eq!((reply.status, reply.header("transfer-encoding")), (200, Some("chunked")), "{reply:?}");
+        let (mut rest, mut text) = (reply.body.as_str(), String::new());
+        while let Some((length, more)) = rest.split_once("\r\n") {
+            let length = usize::from_str_radix(length, 16).unwrap();
+            text += &more[..length];
+            rest = &more[length + 2..];
+        }
+        text
+    };
+    let ndjson = export("ndjson").await;
+    let lines: Vec<Value> = text(&ndjson).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let page = front.admin("GET", &format!("{path}/events?limit=5000"), Value::Null).await.json();
+    assert_eq!((json!(lines), &json!(next)), (page["events"].clone(), &page["next"]), "the events, as they are");
+    let file = |reply: &front::Reply, ending: &str| {
+        let want = format!("attachment; filename=\"{session}.{ending}\"");
+        assert_eq!(reply.header("content-disposition"), Some(want.as_str()));
+        assert_eq!(reply.header("x-content-type-options"), Some("nosniff"));
+    };
+    file(&ndjson, "ndjson");
+    let html = export("html").await;
+    file(&html, "html");
+    assert_eq!(html.header("content-type"), Some("text/html; charset=utf-8"));
+    assert!(html.header("content-security-policy").unwrap().starts_with("sandbox; default-src 'none'"), "{html:?}");
+    let page = text(&html);
+    assert!(page.ends_with("</html>\n") && !page.contains("<script") && page.contains("&lt;script&gt;"), "{page}");
+    assert!(!page.contains('\u{202e}') && page.contains("\\u{202e}"), "{page}");
+    let md = export("md").await;
+    file(&md, "md");
+    assert!(text(&md).contains("> \\<script>alert(1)\\</script>\\u{202e}"), "{}", text(&md));
+    assert_eq!(export("pdf").await.code(), "bad_query");
+    let watcher = front.token(json!({ "scopes": ["watch"] })).await;
+    assert_eq!(front.call(&watcher, "GET", &format!("{path}/export"), Value::Null).await.status, 200);
+    let other = front.token(json!({ "scopes": ["watch"], "sessions": ["s_other"] })).await;
+    assert_eq!(front.call(&other, "GET", &format!("{path}/export"), Value::Null).await.code(), "session_not_found");
 }
 
 #[tokio::test]

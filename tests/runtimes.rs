@@ -112,6 +112,7 @@ fn ask(key: &str) -> Ask {
         allow_reason: false,
         allow_remember: false,
         observe_only: false,
+        editable: None,
         tool_call_id: None,
         first_mention: None,
         params: serde_json::value::RawValue::from_string("{}".into()).unwrap(),

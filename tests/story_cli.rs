@@ -1,5 +1,5 @@
-//! The real program in the hands of a person: every command against a real gateway and the demo agent, by exit code and
-//! by what it says.
+//! The real program in the hands of a person, one file for one day with it: every command against a real gateway and the
+//! demo agent, by exit code and by what it says.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::io::{BufRead, BufReader, Read as _, Write as _};
@@ -167,6 +167,8 @@ fn what_is_wrong_has_its_exit_code_and_its_fix() {
         &["tail"],
         &["prompt", "last", "x"],
         &["cancel", "last"],
+        &["rename", "last", "x"],
+        &["archive", "last"],
         &["requests"],
         &["answer", "q_1", "--allow"],
         &["export", "last"],
@@ -250,6 +252,35 @@ fn a_day_with_the_commands() {
     assert_eq!(code(&late), 1);
     assert!(out(&late).starts_with("too late: allowed by"), "{}", out(&late));
     tail.line("\"run_ended\"");
+
+    // A change before the yes, where the agent takes one.
+    let refused = |id: &str| done(&home, &["answer", id, "--allow", "--edit", "touch z"]);
+    fine(&home, &["prompt", "last", "ask touch y"]);
+    let plain = open_request(&home);
+    let output = refused(plain["request_id"].as_str().unwrap());
+    assert_eq!(code(&output), 1);
+    assert!(err(&output).contains("cannot be changed"), "{}", err(&output));
+    fine(&home, &["answer", plain["request_id"].as_str().unwrap(), "--deny"]);
+    fine(&home, &["prompt", "last", "edit touch y"]);
+    let request = until("the other request opens", || {
+        json(&home, &["requests", "--json"])["requests"].get(0).filter(|open| **open != plain).cloned()
+    });
+    assert_eq!(request["editable"], serde_json::json!({ "label": "Command", "value": "touch y" }));
+    assert!(fine(&home, &["requests"]).contains("--allow --edit TEXT  another command"));
+    let output = refused(request["request_id"].as_str().unwrap());
+    assert!(out(&output).contains("changed to: touch z"), "{}{}", out(&output), err(&output));
+    tail.line("allowed after a change: touch z");
+    tail.line("\"run_ended\"");
+
+    // Named and put away; `last` and beginnings find it all the same.
+    assert_eq!(fine(&home, &["rename", "last", "The parser"]), format!("{session} is now The parser\n"));
+    assert!(fine(&home, &["ls"]).contains("The parser"));
+    assert_eq!(fine(&home, &["archive", "last"]), format!("{session} is archived\n"));
+    assert!(!fine(&home, &["ls"]).contains("The parser"));
+    assert!(fine(&home, &["ls", "--archived"]).contains("The parser"));
+    fine(&home, &["archive", "last", "--undo"]);
+    assert!(fine(&home, &["ls", "--archived"]).contains("nothing is archived"));
+    assert_eq!(code(&done(&home, &["rename", "last", " "])), 1);
 
     // Cancelling.
     let hang = Talking::start(plexus(&home, &["prompt", "last", "hang", "--wait"]));

@@ -206,6 +206,28 @@ async fn a_runtime_that_could_not_be_attached_says_why_and_what_to_do() {
     assert!(found.contains("exited with code 3"), "{found}");
     assert!(broken["fix"].as_str().unwrap().contains("plexus stop broken"), "{broken}");
     assert_eq!(check(&report, "runtime demo")["verdict"], "ok");
+    // What it wrote, and what the gateway knows of it, over HTTP.
+    let logs = gateway.get("/v1/runtimes/broken/logs").await.1;
+    let lines: Vec<_> =
+        logs["lines"].as_array().unwrap().iter().map(|line| (line["by"].clone(), line["text"].clone())).collect();
+    assert!(lines.contains(&(json!("runtime"), json!("sign in first"))), "{lines:?}");
+    let (by, text) = lines.last().unwrap();
+    assert!(by == "gateway" && text.as_str().unwrap().contains("exited with code 3"), "{lines:?}");
+    // The same checks for whoever asks the gateway.
+    let over_http = gateway.get("/v1/doctor").await.1;
+    let named = |name: &str| {
+        let all = over_http["checks"].as_array().unwrap();
+        all.iter().find(|check| check["name"] == name).unwrap_or_else(|| panic!("no {name} in {all:#?}")).clone()
+    };
+    let broken = named("runtime broken");
+    assert!(broken["state"] == "fail" && broken["detail"].as_str().unwrap().contains("exited with code 3"), "{broken}");
+    assert!(broken["fix"].as_str().unwrap().contains("plexus stop broken"), "{broken}");
+    for name in ["gateway", "state folder", "runtime demo", "agent demo"] {
+        assert_eq!(named(name)["state"], "ok", "{name}");
+    }
+    for name in ["disk", "configuration", "node", "agent gemini"] {
+        named(name);
+    }
     // As people read it.
     let output = machine.doctor(&gateway.home, &[], &[]);
     let text = String::from_utf8(output.stdout).unwrap();

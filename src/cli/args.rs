@@ -25,13 +25,17 @@ pub(crate) enum Command {
     /// Attach an agent, open a session in it and follow it here; starts a gateway if none runs
     Run(Run),
     /// Sessions and runtimes
-    Ls(Listing),
+    Ls(Ls),
     /// Follow events
     Tail(Tail),
     /// Send a prompt
     Prompt(Prompt),
     /// Cancel what a session is doing
     Cancel(Cancel),
+    /// Give a session a title
+    Rename(Rename),
+    /// Put a session away, or take it back
+    Archive(Archive),
     /// The requests that wait for an answer
     Requests(Requests),
     /// Answer a request; the first answer wins
@@ -143,10 +147,30 @@ pub(crate) struct Run {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Listing {
+pub(crate) struct Ls {
+    /// The sessions that were put away instead of the others
+    #[arg(long)]
+    pub(crate) archived: bool,
     /// As JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Rename {
+    /// Which session
+    pub(crate) session: String,
+    /// The title
+    pub(crate) title: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Archive {
+    /// Which session
+    pub(crate) session: String,
+    /// Take it back
+    #[arg(long)]
+    pub(crate) undo: bool,
 }
 
 #[derive(Debug, Args)]
@@ -217,6 +241,9 @@ pub(crate) struct Answer {
     /// Remember the choice
     #[arg(long)]
     pub(crate) remember: bool,
+    /// Allow this instead of what was asked, where the agent takes a change
+    #[arg(long, value_name = "TEXT", requires = "allow", conflicts_with = "remember")]
+    pub(crate) edit: Option<String>,
     /// The receipt as JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -356,6 +383,10 @@ mod tests {
             "run --dialect acp --id x -- agent --acp",
             "ls",
             "ls --json",
+            "ls --archived --json",
+            "rename last title",
+            "archive last",
+            "archive s_1 --undo",
             "tail",
             "tail last --json --after k3f9:12",
             "tail --no-follow",
@@ -366,6 +397,7 @@ mod tests {
             "requests --json",
             "answer q_1 --allow",
             "answer q_1 --deny --reason no",
+            "answer q_1 --allow --edit ls",
             "answer q_1 --option a --option b",
             "answer q_1 --text hello --remember",
             "export last",
@@ -408,10 +440,13 @@ mod tests {
             "run demo -- sh",
             "prompt last",
             "cancel",
+            "rename last",
+            "archive",
             "answer q_1",
             "answer q_1 --allow --deny",
             "answer --allow",
             "answer q_1 --allow --text x",
+            "answer q_1 --deny --edit x",
             "export",
             "export last --format pdf",
             "search",

@@ -13,6 +13,8 @@ use super::{FAILURE, Failure, NO_GATEWAY, NOT_PERMITTED};
 
 /// How long an answer may take. Starting an agent is the slowest thing asked for; seconds, a minute when loaded.
 const PATIENCE: Duration = Duration::from_secs(180);
+/// How long an answer may take that comes in pieces.
+const LONGEST: Duration = Duration::from_secs(6 * 3600);
 /// How long connecting may take.
 const CONNECT: Duration = Duration::from_secs(5);
 
@@ -108,11 +110,7 @@ impl Client {
         if let Some(key) = key {
             request = request.header("Idempotency-Key", key);
         }
-        let gone = |why: reqwest::Error| {
-            let cause = if why.is_timeout() { "it took too long" } else { "the connection failed" };
-            let message = format!("the gateway at {} did not answer: {cause}; `plexus doctor` says more", self.url());
-            Failure::new(if why.is_connect() { NO_GATEWAY } else { FAILURE }, message)
-        };
+        let gone = |why: reqwest::Error| self.gone(&why);
         let answer = request.send().await.map_err(gone)?;
         let status = answer.status();
         let text = answer.text().await.map_err(gone)?;
@@ -143,9 +141,28 @@ impl Client {
         self.send(Method::POST, path, Some(body), key).await
     }
 
-    pub(crate) async fn patch(&self, path: &str, body: &Value, what: &str) -> anyhow::Result<()> {
-        self.send(Method::PATCH, path, Some(body), None).await?.map_err(|refused| refused.explain(what))?;
-        Ok(())
+    /// As [`get`](Self::get), for an answer of any length and duration, read as it comes.
+    pub(crate) async fn stream(&self, path: &str, what: &str) -> anyhow::Result<reqwest::Response> {
+        let request = self.http.get(format!("{}{path}", self.url())).bearer_auth(&self.token).timeout(LONGEST);
+        let answer = request.send().await.map_err(|why| self.gone(&why))?;
+        let status = answer.status();
+        if status.is_success() {
+            return Ok(answer);
+        }
+        let text = answer.text().await.unwrap_or_default();
+        let problem = serde_json::from_str(&text).unwrap_or(Value::Null);
+        Err(Refused { status, problem }.explain(what).into())
+    }
+
+    fn gone(&self, why: &reqwest::Error) -> Failure {
+        let cause = if why.is_timeout() { "it took too long" } else { "the connection failed" };
+        let message = format!("the gateway at {} did not answer: {cause}; `plexus doctor` says more", self.url());
+        Failure::new(if why.is_connect() { NO_GATEWAY } else { FAILURE }, message)
+    }
+
+    pub(crate) async fn patch(&self, path: &str, body: &Value, what: &str) -> anyhow::Result<Value> {
+        let text = self.send(Method::PATCH, path, Some(body), None).await?.map_err(|refused| refused.explain(what))?;
+        read(&text, what)
     }
 
     pub(crate) async fn delete(&self, path: &str, what: &str) -> anyhow::Result<()> {
@@ -153,12 +170,13 @@ impl Client {
         Ok(())
     }
 
+    /// All of them, those that were put away, too.
     pub(crate) async fn sessions(&self) -> anyhow::Result<Vec<SessionInfo>> {
         #[derive(Deserialize)]
         struct List {
             sessions: Vec<SessionInfo>,
         }
-        Ok(self.get::<List>("/v1/sessions", "listing the sessions").await?.sessions)
+        Ok(self.get::<List>("/v1/sessions?archived=all", "listing the sessions").await?.sessions)
     }
 
     pub(crate) async fn runtimes(&self) -> anyhow::Result<Vec<RuntimeInfo>> {

@@ -50,6 +50,7 @@ const TOUR: &[(&str, &str, &str)] = &[
     ("diff", "", "an edit shown as a diff"),
     ("ask", "[COMMAND]", "permission for a shell command"),
     ("ask2", "", "two permissions at once"),
+    ("edit", "[COMMAND]", "permission for a command that may be changed first"),
     ("mode", "", "switches between the modes ask and auto"),
     ("usage", "", "tokens and cost so far"),
     ("sleep", "MS", "silence for MS milliseconds"),
@@ -294,6 +295,8 @@ struct TurnState {
 /// What became of a permission request.
 enum Decision {
     Option(String),
+    /// One of the options, and the command that people want instead.
+    Edited(String, String),
     Cancelled,
     Error(String),
 }
@@ -473,9 +476,14 @@ impl Agent {
         let decision = match (result, error) {
             (_, Some(error)) => Decision::Error(error.to_string()),
             (result, None) => {
-                let outcome = result.unwrap_or_default()["outcome"].take();
+                let mut result = result.unwrap_or_default();
+                let edited = result["_meta"]["plexus"]["edited"].take();
+                let outcome = result["outcome"].take();
                 match (outcome["outcome"].as_str(), outcome["optionId"].as_str()) {
-                    (Some("selected"), Some(option)) => Decision::Option(option.to_owned()),
+                    (Some("selected"), Some(option)) => match edited.as_str() {
+                        Some(edited) => Decision::Edited(option.to_owned(), edited.to_owned()),
+                        None => Decision::Option(option.to_owned()),
+                    },
                     (Some("cancelled"), _) => Decision::Cancelled,
                     _ => Decision::Error(format!("not an outcome: {outcome}")),
                 }
@@ -570,6 +578,8 @@ impl Stage {
             }
             ("ask", [None, ..]) => self.ask(&["touch demo.txt"]),
             ("ask", _) => self.ask(&[rest]),
+            ("edit", [None, ..]) => self.may_change("touch demo.txt"),
+            ("edit", _) => self.may_change(rest),
             ("ask2", [None, ..]) => self.ask(&["touch demo-1.txt", "touch demo-2.txt"]),
             ("diff", [None, ..]) => self.diff(),
             ("plan", [None, ..]) => self.plan(),
@@ -692,6 +702,15 @@ impl Stage {
     ///
     /// A cancel does not end the wait: ACP obliges the client to answer what is open.
     fn ask(&self, commands: &[&str]) -> Result<(), Cancelled> {
+        self.ask_for(commands, false)
+    }
+
+    /// As [`ask`](Self::ask), for a command that people may change before they allow it.
+    fn may_change(&self, command: &str) -> Result<(), Cancelled> {
+        self.ask_for(&[command], true)
+    }
+
+    fn ask_for(&self, commands: &[&str], editable: bool) -> Result<(), Cancelled> {
         let mut open = Vec::new();
         for command in commands {
             let tool = self.tool_id();
@@ -706,7 +725,7 @@ impl Stage {
                 state.asked.insert(request, Arc::clone(&self.turn));
                 request
             };
-            let params = json!({
+            let mut params = json!({
                 "sessionId": self.session, "toolCall": call.clone(),
                 "options": [
                     {"optionId": "allow_once", "name": "Allow once", "kind": "allow_once"},
@@ -714,6 +733,9 @@ impl Stage {
                     {"optionId": "reject_once", "name": "Reject", "kind": "reject_once"},
                 ],
             });
+            if editable {
+                params["_meta"] = json!({ "plexus": { "editable": { "label": "Command", "value": command } } });
+            }
             call["sessionUpdate"] = json!("tool_call");
             self.send(&notification(&self.session, &call));
             self.send(
@@ -732,9 +754,17 @@ impl Stage {
         drop(state);
         let mut stop = cancelled;
         for (decision, tool, command) in decided {
+            let command = match &decision {
+                Decision::Edited(_, edited) => edited,
+                _ => command,
+            };
             let (ok, said) = match &decision {
                 _ if cancelled => (false, "cancelled".to_owned()),
                 Decision::Option(id) if id == "allow_once" || id == "allow_always" => (true, format!("allowed ({id})")),
+                Decision::Edited(id, _) if editable && id == "allow_once" => {
+                    (true, "allowed after a change".to_owned())
+                }
+                Decision::Edited(..) => (false, "not allowed, for it was changed where it may not be".to_owned()),
                 Decision::Option(id) if id == "reject_once" => (false, format!("rejected ({id})")),
                 Decision::Option(id) => (false, format!("not allowed, for there is no option {id:?}")),
                 Decision::Cancelled => (false, "cancelled".to_owned()),

@@ -115,19 +115,22 @@ impl Holder {
 
 /// Every preset, found or not, with its version; and with `start` whether it starts.
 pub(super) async fn agents(exe: &Path, home: &Path, start: bool) -> Vec<Agent> {
+    // All at once: some take seconds to say it.
+    let versions = presets::presets().iter().map(|preset| async {
+        let spec = presets::preset(preset.name, exe, |var| std::env::var(var).ok()).ok()?;
+        let Connect::Command(command) = &spec.connect else { return None };
+        let path = which(command.first()?).filter(|path| path != exe && !preset.version_args.is_empty())?;
+        Some(version(&path, preset.version_args).await.ok())
+    });
+    let versions = futures_util::future::join_all(versions).await;
     let mut all = Vec::new();
-    for preset in presets::presets() {
+    for (preset, version) in presets::presets().iter().zip(versions) {
+        let version = version.flatten();
         let spec = presets::preset(preset.name, exe, |var| std::env::var(var).ok());
         let Ok(spec) = spec else { continue };
         let Connect::Command(command) = &spec.connect else { continue };
         let program = command.first().cloned().unwrap_or_default();
         let path = which(&program);
-        let version = match &path {
-            Some(path) if path != exe && !preset.version_args.is_empty() => {
-                version(path, preset.version_args).await.ok()
-            }
-            _ => None,
-        };
         let start = match &path {
             Some(_) if start => Some(try_start(spec, exe, home).await),
             _ => None,

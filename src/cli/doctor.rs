@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use plexus::config::{Config, LISTEN};
 use plexus::model::{Connect, RuntimeInfo, RuntimeState};
+use plexus::router::doctor::{self as over_http, Verdict};
 use serde::Serialize;
 
 use super::args;
@@ -21,16 +22,10 @@ use super::{FAILURE, Outcome};
 const ROOM_LEAST: u64 = 64 << 20;
 /// Less room than this is a warning, in bytes.
 const ROOM_GOOD: u64 = 1 << 30;
+/// Longest text of a check, in characters.
+const DETAIL: usize = 500;
 /// The oldest Node.js that the agents on npm run on.
 const NODE_LEAST: u32 = 20;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-enum Verdict {
-    Ok,
-    Warn,
-    Fail,
-}
 
 /// One line.
 #[derive(Debug, Serialize)]
@@ -63,23 +58,57 @@ impl Checks {
     }
 }
 
+/// One who looks for whoever asks the gateway over HTTP. What only a program beside it can know is left out: whether it
+/// answers.
+pub(super) fn for_gateway(home: Home, exe: PathBuf, file: Option<PathBuf>) -> over_http::Doctor {
+    over_http::Doctor::new(move |runtimes| {
+        let (home, exe, file) = (home.clone(), exe.clone(), file.clone());
+        Box::pin(async move {
+            let mut checks = Checks::default();
+            modes(&mut checks, home.dir());
+            runtimes.iter().for_each(|runtime| attached(&mut checks, runtime));
+            around(&mut checks, &home, &exe, file, true, false).await;
+            let check = |Check { check, verdict, found, fix }| over_http::Check {
+                name: check,
+                state: verdict,
+                detail: line(&found, DETAIL),
+                fix: fix.map(|fix| line(&fix, DETAIL)),
+            };
+            checks.0.into_iter().map(check).collect()
+        })
+    })
+}
+
+/// What there is around a gateway: room, configuration, servers, holders, agents.
+async fn around(
+    checks: &mut Checks,
+    home: &Home,
+    exe: &Path,
+    file: Option<PathBuf>,
+    up: bool,
+    start: bool,
+) -> (Vec<Agent>, Vec<Server>, Vec<Holder>) {
+    room(checks, home.dir());
+    let config = discover::config(file, home.dir(), exe);
+    configuration(checks, &config);
+    let with = start.then_some((exe, home.dir()));
+    let servers = discover::servers(config.ok().flatten(), |name| std::env::var(name).ok(), with).await;
+    servers.iter().for_each(|server| checks.server(server));
+    let holders = discover::holders(&home.dir().join(plexus::HOLDERS)).await;
+    holders.iter().for_each(|holder| checks.holder(holder, up));
+    node(checks).await;
+    let agents = discover::agents(exe, home.dir(), start).await;
+    agents.iter().for_each(|agent| checks.agent(agent, exe));
+    (agents, servers, holders)
+}
+
 pub(crate) async fn doctor(args: args::Doctor) -> Outcome {
     let mut checks = Checks::default();
     let home = Home::find()?;
     let exe = this_program()?;
     modes(&mut checks, home.dir());
     let up = gateway(&mut checks, &home).await?;
-    room(&mut checks, home.dir());
-    let config = discover::config(args.config, home.dir(), &exe);
-    configuration(&mut checks, &config);
-    let start = args.start.then_some((&*exe, home.dir()));
-    let servers = discover::servers(config.ok().flatten(), |name| std::env::var(name).ok(), start).await;
-    servers.iter().for_each(|server| checks.server(server));
-    let holders = discover::holders(&home.dir().join(plexus::HOLDERS)).await;
-    holders.iter().for_each(|holder| checks.holder(holder, up));
-    node(&mut checks).await;
-    let agents = discover::agents(&exe, home.dir(), args.start).await;
-    agents.iter().for_each(|agent| checks.agent(agent, &exe));
+    let (agents, servers, holders) = around(&mut checks, &home, &exe, args.config, up, args.start).await;
     let failed = checks.0.iter().any(|check| check.verdict == Verdict::Fail);
     if args.json {
         let all = serde_json::json!({ "checks": checks.0, "agents": agents, "servers": servers, "holders": holders });
@@ -94,7 +123,7 @@ pub(crate) async fn doctor(args: args::Doctor) -> Outcome {
                 Verdict::Fail => paint.red("fail"),
             };
             let fix = fix.as_ref().map(|fix| format!("; {fix}")).unwrap_or_default();
-            out.push_str(&format!("{mark}  {check:<18}  {}\n", line(&format!("{found}{fix}"), 500)));
+            out.push_str(&format!("{mark}  {check:<18}  {}\n", line(&format!("{found}{fix}"), DETAIL)));
         }
         print(&out)?;
     }

@@ -66,8 +66,9 @@ pub(crate) async fn serve(args: Serve) -> Outcome {
     }
     let runtimes: Vec<String> = config.runtimes.iter().map(|runtime| runtime.spec.id.to_string()).collect();
     let served_own = config.tls.as_ref().is_some_and(|tls| tls.files.is_none());
+    let doctor = super::doctor::for_gateway(home.clone(), exe.clone(), file.clone());
     let gateway = match Gateway::start(config, home.dir().to_owned(), exe).await {
-        Ok(gateway) => gateway,
+        Ok(gateway) => gateway.with_doctor(doctor),
         Err(why @ StartError::AlreadyRunning { .. }) => {
             let fix = "use it (`plexus ls`), stop it first, or give this one another PLEXUS_HOME";
             return Err(Failure::new(FAILURE, format!("{why}; {fix}")).into());

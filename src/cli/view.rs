@@ -257,7 +257,10 @@ pub(crate) fn outcome(receipt: &Value) -> String {
         None => String::new(),
     };
     match (receipt["state"].as_str(), receipt["ok"].as_bool()) {
-        (Some("answered"), Some(true)) => format!("allowed by {by}{option}"),
+        (Some("answered"), Some(true)) => match receipt["edited_display"].as_str() {
+            Some(edited) => format!("allowed by {by}{option}, changed to: {}", line(edited, FIELD)),
+            None => format!("allowed by {by}{option}"),
+        },
         (Some("answered"), Some(false)) => format!("denied by {by}{option}"),
         (Some("answered"), None) => format!("answered by {by}{option}"),
         (Some("expired"), _) => "expired: nobody answered in time".into(),

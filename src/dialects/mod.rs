@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
-use crate::model::{Decision, Item, Kind, NativeId, Offer, RequestType, RunStatus, RuntimeSpec, Ticket};
+use crate::model::{Decision, Editable, Item, Kind, NativeId, Offer, RequestType, RunStatus, RuntimeSpec, Ticket};
 
 mod acp;
 mod chores;
@@ -331,6 +331,8 @@ pub struct Ask {
     pub allow_remember: bool,
     /// Whether no answer can be carried back at all: people see it here and answer it elsewhere.
     pub observe_only: bool,
+    /// What of it people may change before they allow it, where the dialect can carry the change.
+    pub editable: Option<Editable>,
     /// The tool call that waits for it.
     pub tool_call_id: Option<String>,
     /// A tool call event to log first, when the question is the first mention of the tool call.

@@ -117,6 +117,15 @@ pub struct Item {
     pub detail: Option<String>,
 }
 
+/// What of a request may be changed before it is allowed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Editable {
+    /// What it is ("Command").
+    pub label: String,
+    /// As the agent wants it, untouched: show it only in a place to edit, beside `display`.
+    pub value: String,
+}
+
 /// A question from a runtime to people, as every client sees it.
 ///
 /// `title` and `message` are the agent's words, untouched; `display` is the gateway's own rendering of exactly what is
@@ -179,6 +188,9 @@ pub struct Request {
     /// Whether it can only be watched here: its runtime takes the answer elsewhere alone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub observe_only: bool,
+    /// What of it may be changed before it is allowed: an answer that allows it once may bring `edited`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub editable: Option<Editable>,
     /// The tool call that waits for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<String>,
@@ -218,6 +230,9 @@ pub struct Answer {
     /// Whether to remember the choice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remember: Option<bool>,
+    /// What is to be done instead of the request's `editable.value`; only with a yes for this once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub edited: Option<String>,
     /// The digest of what the client showed; a stale one is refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
@@ -237,6 +252,15 @@ pub enum Decision {
         id: String,
         /// What it means.
         kind: Choice,
+        /// Why, if the dialect can carry it.
+        reason: Option<String>,
+    },
+    /// One of the options that allow it once, with something else in place of what may be edited.
+    Edited {
+        /// The runtime's own identifier of the option.
+        id: String,
+        /// What is to be done instead.
+        text: String,
         /// Why, if the dialect can carry it.
         reason: Option<String>,
     },
@@ -293,6 +317,15 @@ pub struct Receipt {
     /// Why, in the words of whoever answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// What was allowed in place of what was asked, exactly.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub edited: Option<String>,
+    /// The same, safe to show.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub edited_display: Option<String>,
+    /// What a person should know of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub edited_warnings: Vec<String>,
     /// Who decided.
     pub resolved_by: Resolver,
     /// When.

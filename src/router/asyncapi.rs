@@ -36,7 +36,8 @@ const AT: &str = "2026-01-31T09:30:00.125Z";
 fn session() -> Value {
     json!({
         "session_id": SESSION, "runtime_id": "demo", "dialect": "acp", "native_id": "demo-1", "title": null,
-        "cwd": "/home/me/project", "state": "idle", "open_requests": 0, "created_at": AT, "updated_at": AT,
+        "cwd": "/home/me/project", "state": "idle", "doing": null,
+        "archived": false, "open_requests": 0, "created_at": AT, "updated_at": AT,
     })
 }
 
@@ -90,6 +91,10 @@ fn methods() -> Vec<Method> {
         method("runtime.list", "Nothing", "Runtimes", "Runtimes", json!({}), json!({ "runtimes": [runtime()] })),
         method("session.list", "Listing", "Sessions", "Sessions", json!({ "limit": 10 }), json!({ "sessions": [session()] })),
         method("session.new", "SessionNew", "Session", "Opens a session", json!({ "runtime_id": "demo", "cwd": "/home/me/project" }), session()),
+        method("session.rename", "SessionRename", "Session", "Gives a session a title, which the agent's own changes no more",
+            json!({ "session_id": SESSION, "title": "The parser" }), session()),
+        method("session.archive", "SessionArchive", "Session", "Puts a session away, or with `archived` false takes it back",
+            json!({ "session_id": SESSION, "archived": true }), session()),
         method("session.attach", "AttachParams", "Attached", "Follows a session, or all with `*`: `gateway.hello`, a snapshot if need be, what came after the cursor, `gateway.live`, and what comes",
             json!({ "session_id": SESSION, "after": "k3f9:1042" }),
             json!({ "attached": true, "session_id": SESSION, "resume": "ok", "cursor": "k3f9:1042", "head": "k3f9:1050" })),
@@ -101,6 +106,8 @@ fn methods() -> Vec<Method> {
             json!({ "session_id": SESSION, "text": "hello" }), json!({ "run_id": RUN, "queued": false, "ahead": 0 })),
         method("run.cancel", "CancelParams", "Cancelled", "Stops a run; its open requests are withdrawn first",
             json!({ "session_id": SESSION }), json!({ "ok": true, "run_id": RUN })),
+        method("run.restart", "RestartParams", "Accepted", "Sends the prompt of a run once more: of the one under way, which is cancelled first, of the one named, or of the last",
+            json!({ "session_id": SESSION }), json!({ "run_id": RUN, "queued": true, "ahead": 1 })),
         method("ui.request.answer", "AnswerParams", "Receipt", "Answers a request; the first answer wins, a later one is error -32010 with the winner's receipt in `data`",
             json!({ "request_id": REQUEST, "option_id": "allow_once", "idempotency_key": "k1" }), receipt()),
         method("presence.update", "Focus", "Looking", "Says what your screen shows and whether somebody looks at it; gone with the connection. Only a focused screen keeps notifications off",

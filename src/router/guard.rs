@@ -548,7 +548,6 @@ pub(super) async fn finish(request: Request, next: Next) -> Response {
     tracing::debug!(%method, route, status = status.as_u16(), micros = began.elapsed().as_micros() as u64, "request");
     let headers = response.headers_mut();
     for (name, value) in [
-        (CONTENT_SECURITY_POLICY, CSP),
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (REFERRER_POLICY, "no-referrer"),
         (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
@@ -556,6 +555,8 @@ pub(super) async fn finish(request: Request, next: Next) -> Response {
     ] {
         headers.insert(name, HeaderValue::from_static(value));
     }
+    // Only a stricter one is ever there: that of a file to take away.
+    headers.entry(CONTENT_SECURITY_POLICY).or_insert(HeaderValue::from_static(CSP));
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     response
 }

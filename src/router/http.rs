@@ -112,6 +112,13 @@ fn session_for<S: Right>(
     Ok((session, permit))
 }
 
+/// The runtime of the path, and a permit for it.
+pub(super) fn runtime_of<S: Right>(state: &AppState, call: &Call) -> Result<(RuntimeId, Permit<S>), Problem> {
+    let id = call.id(|| no_such("runtime_not_found", "runtime"))?;
+    let (_, permit) = runtime_for(state, call.caller()?, &id)?;
+    Ok((id, permit))
+}
+
 /// The runtime named, and a permit for it.
 fn runtime_for<S: Right>(
     state: &AppState,
@@ -184,6 +191,11 @@ pub(super) fn waits(query: &Query) -> Result<Duration, Problem> {
 /// So many seconds, as far as anybody may wait.
 pub(super) fn patience(seconds: Option<u64>) -> Duration {
     Duration::from_secs(seconds.unwrap_or(0).min(WAIT_MAX))
+}
+
+/// One parameter of the query, decoded.
+pub(super) fn parameter(call: &Call, name: &str) -> Option<String> {
+    Query::of(call).get(name).map(Into::into)
 }
 
 fn bad_query(detail: String) -> Problem {
@@ -331,7 +343,14 @@ pub(super) async fn stop_runtime(state: AppState, call: Call) -> Outcome {
 
 pub(super) async fn sessions(state: AppState, call: Call) -> Outcome {
     let caller = call.caller()?;
+    let archived = match Query::of(&call).get("archived") {
+        None | Some("false") => Some(false),
+        Some("true") => Some(true),
+        Some("all") => None,
+        Some(_) => return Err(bad_query("`archived` is one of true, false, all".into())),
+    };
     let mut all = state.directory.sessions();
+    all.retain(|session| archived.is_none_or(|wanted| session.archived == wanted));
     all.retain(|session| caller.sees(&session.session_id, &session.runtime_id));
     json(StatusCode::OK, &json!({ "sessions": all }))
 }
@@ -364,6 +383,22 @@ pub(super) async fn open_session(state: AppState, call: Call) -> Outcome {
 pub(super) async fn session(state: AppState, call: Call) -> Outcome {
     let (session, _) = session_of::<Watch>(&state, &call)?;
     json(StatusCode::OK, &*session)
+}
+
+/// What to change of a session; what is absent stays.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct EditSession {
+    /// Its title from now on; the agent's own changes it no more.
+    title: Option<String>,
+    /// Whether it is put away.
+    archived: Option<bool>,
+}
+
+pub(super) async fn edit_session(state: AppState, call: Call) -> Outcome {
+    let (session, permit) = session_of::<Prompt>(&state, &call)?;
+    let EditSession { title, archived } = call.json()?;
+    json(StatusCode::OK, &*state.directory.edit_session(&permit, &session.session_id, title, archived).await?)
 }
 
 pub(super) async fn forget_session(state: AppState, call: Call) -> Outcome {
@@ -619,7 +654,7 @@ pub(super) async fn answer(state: AppState, call: Call) -> Outcome {
     json(StatusCode::OK, &state.directory.answer(&permit, &id, answer, key).await?)
 }
 
-fn idempotency_key(call: &Call) -> Result<Option<String>, Problem> {
+pub(super) fn idempotency_key(call: &Call) -> Result<Option<String>, Problem> {
     let mut keys = call.parts.headers.get_all("idempotency-key").iter();
     let Some(key) = keys.next() else { return Ok(None) };
     let fine = !key.is_empty() && key.len() <= KEY_MAX && key.as_bytes().iter().all(u8::is_ascii_graphic);

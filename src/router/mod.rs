@@ -5,7 +5,9 @@ mod agui;
 mod asyncapi;
 mod cookies;
 mod devices;
+pub mod doctor;
 pub mod error;
+mod export;
 pub mod fanout;
 mod follow;
 pub mod frames;
@@ -23,6 +25,7 @@ pub mod routes;
 mod rpc;
 mod shapes;
 mod sse;
+mod upkeep;
 mod web;
 pub mod wire;
 mod ws;
@@ -97,6 +100,8 @@ pub struct AppState {
     pub presence: presence::Presence,
     /// ACP over HTTP: what lives between a client's requests.
     pub connections: acp::Connections,
+    /// Who finds out what ails the gateway.
+    pub doctor: doctor::Doctor,
 }
 
 impl AppState {

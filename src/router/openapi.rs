@@ -33,13 +33,19 @@ fn shape(route: &Route<AppState>) -> Option<Shape> {
         ("GET", "/v1/runtimes") => ("", "Runtimes", 200, &[]),
         ("POST", "/v1/runtimes") => ("StartRuntime", "Runtime", 201, &[]),
         ("GET", "/v1/runtimes/{id}") => ("", "Runtime", 200, &[]),
-        ("GET", "/v1/sessions") => ("", "Sessions", 200, &[]),
+        ("GET", "/v1/sessions") => ("", "Sessions", 200, &[("archived", "true: only those put away; all: those, too; false if absent")]),
         ("POST", "/v1/sessions") => ("NewSession", "Session", 201, &[]),
         ("GET", "/v1/sessions/{id}") => ("", "Session", 200, &[]),
+        ("PATCH", "/v1/sessions/{id}") => ("EditSession", "Session", 200, &[]),
         ("POST", "/v1/sessions/{id}/prompt") => ("NewPrompt", "Accepted", 202, &[]),
         ("POST", "/v1/sessions/{id}/cancel") => ("CancelRun", "Run", 202, &[]),
+        ("POST", "/v1/sessions/{id}/restart") => ("RestartRun", "Accepted", 202, &[]),
+        ("POST", "/v1/runtimes/{id}/restart") => ("", "Runtime", 200, &[]),
+        ("GET", "/v1/runtimes/{id}/logs") => ("", "Logs", 200, &[]),
+        ("GET", "/v1/doctor") => ("", "Checks", 200, &[]),
         ("GET", "/v1/sessions/{id}/events") => ("", "Page", 200, EVENTS),
         ("GET", "/v1/sessions/{id}/snapshot") => ("", "Snapshot", 200, &[]),
+        ("GET", "/v1/sessions/{id}/export") => ("", "", 200, &[("format", "ndjson (the events, one a line), md or html; ndjson if absent")]),
         ("GET", "/v1/events") => ("", "Page", 200, ALL_EVENTS),
         ("GET", "/v1/requests") => ("", "Requests", 200, &[("state", "open, answered, expired, withdrawn, orphaned or all"), ("session", "Only this session's")]),
         ("GET", "/v1/requests/{id}") => ("", "Request", 200, &[]),
@@ -87,6 +93,8 @@ fn parameter_schema(name: &str) -> Value {
         "limit" | "wait" => json!({ "type": "integer", "minimum": 0, "maximum": u64::MAX }),
         "state" => json!({ "type": "string", "enum": ["open", "answered", "expired", "withdrawn", "orphaned", "all"] }),
         "q" => json!({ "type": "string", "minLength": 1, "maxLength": api::QUERY_MAX, "pattern": shapes::WORDS }),
+        "archived" => json!({ "type": "string", "enum": ["true", "false", "all"] }),
+        "format" => json!({ "type": "string", "enum": ["ndjson", "md", "html"] }),
         "projection" => json!({ "type": "string", "enum": ["canonical", "native"] }),
         "Idempotency-Key" => json!({ "type": "string", "pattern": "^[!-~]{1,128}$" }),
         // Path parameters.
@@ -107,6 +115,9 @@ fn media(route: &Route<AppState>) -> Option<Value> {
         "/healthz" | "/metrics" => json!({ "text/plain": text }),
         "/ca.crt" => json!({ "application/x-x509-ca-cert": text }),
         "/ca.mobileconfig" => json!({ "application/x-apple-aspen-config": text }),
+        "/v1/sessions/{id}/export" => {
+            json!({ "application/x-ndjson": text, "text/markdown": text, "text/html": text })
+        }
         "/openapi.json" | "/asyncapi.json" => json!({ "application/json": { "schema": { "type": "object" } } }),
         // What stands in its events, `asyncapi.json` describes.
         "/v1/events" | "/v1/sessions/{id}/events" => {
@@ -168,6 +179,7 @@ fn operation(route: &Route<AppState>, shape: &Shape) -> Value {
     }
     let keyed = match shape.takes {
         "Answer" => Some("The same key brings the same receipt again: 1 to 128 visible ASCII characters"),
+        "RestartRun" => Some("The same under the same key is done once: 1 to 128 visible ASCII characters"),
         "NewPrompt" => Some("The same prompt under the same key is run once: 1 to 128 visible ASCII characters"),
         _ => None,
     };

@@ -16,8 +16,8 @@ use tower_http::catch_panic::CatchPanicLayer;
 
 use super::guard::{self, BodyRule, Call, Gate, Policy, Route, WS_PATH};
 use super::{
-    AppState, PortState, Problem, acp, agui, asyncapi, devices, http as api, mirror, notify, openapi, outside, remote,
-    web,
+    AppState, PortState, Problem, acp, agui, asyncapi, devices, doctor, export, http as api, mirror, notify, openapi,
+    outside, remote, upkeep, web,
 };
 use crate::model::Scope;
 
@@ -73,14 +73,20 @@ fn make() -> Vec<Route<AppState>> {
         route(POST, "/v1/runtimes", ADMIN, JSON, "Start a runtime", |s, c| answer(api::start_runtime(s, c))),
         route(GET, "/v1/runtimes/{id}", WATCH, NOTHING, "One runtime", |s, c| answer(api::runtime(s, c))),
         route(DELETE, "/v1/runtimes/{id}", ADMIN, NOTHING, "Stop a runtime", |s, c| answer(api::stop_runtime(s, c))),
+        route(POST, "/v1/runtimes/{id}/restart", ADMIN, NOTHING, "Stop a runtime and start it again", |s, c| answer(upkeep::restart_runtime(s, c))),
+        route(GET, "/v1/runtimes/{id}/logs", ADMIN, NOTHING, "What a runtime wrote to stderr of late", |s, c| answer(upkeep::logs(s, c))),
+        route(GET, "/v1/doctor", ADMIN, NOTHING, "What works, what does not, and the fix", |s, c| answer(doctor::serve(s, c))),
         route(GET, "/v1/sessions", WATCH, NOTHING, "Sessions", |s, c| answer(api::sessions(s, c))),
         route(POST, "/v1/sessions", PROMPTS, JSON, "Open a session", |s, c| answer(api::open_session(s, c))),
         route(GET, "/v1/sessions/{id}", WATCH, NOTHING, "One session", |s, c| answer(api::session(s, c))),
+        route(PATCH, "/v1/sessions/{id}", PROMPTS, JSON, "Name a session, or put it away", |s, c| answer(api::edit_session(s, c))),
         route(DELETE, "/v1/sessions/{id}", ADMIN, NOTHING, "End a session and forget it, bytes and all", |s, c| answer(api::forget_session(s, c))),
         route(POST, "/v1/sessions/{id}/prompt", PROMPTS, BodyRule::Json(PROMPT), "Start a run, or queue it", |s, c| answer(api::prompt(s, c))),
         route(POST, "/v1/sessions/{id}/cancel", PROMPTS, BodyRule::Optional(BODY), "Stop the run under way, or the one named", |s, c| answer(api::cancel(s, c))),
+        route(POST, "/v1/sessions/{id}/restart", PROMPTS, BodyRule::Optional(BODY), "Send a run's prompt once more; the run is cancelled first", |s, c| answer(upkeep::restart_run(s, c))),
         route(GET, "/v1/sessions/{id}/events", WATCH, NOTHING, "Events of a session: a page, a long poll, or a stream", |s, c| answer(api::session_events(s, c))),
         route(GET, "/v1/sessions/{id}/snapshot", WATCH, NOTHING, "What a newcomer must see of a session", |s, c| answer(api::snapshot(s, c))),
+        route(GET, "/v1/sessions/{id}/export", WATCH, NOTHING, "A session as a file", |s, c| answer(export::serve(s, c))),
         route(GET, "/v1/events", WATCH, NOTHING, "Events of all sessions, or of those named: a page, a long poll, or a stream", |s, c| answer(api::events(s, c))),
         route(GET, "/v1/requests", WATCH, NOTHING, "Requests", |s, c| answer(api::requests(s, c))),
         route(GET, "/v1/requests/{id}", WATCH, NOTHING, "One request", |s, c| answer(api::request(s, c))),

@@ -236,6 +236,23 @@ pub(super) struct SessionNew {
     native_id: Option<String>,
 }
 
+/// Another title for a session.
+#[derive(Deserialize, ToSchema)]
+pub(super) struct SessionRename {
+    #[schema(value_type = Option<String>)]
+    session_id: Option<SessionId>,
+    title: String,
+}
+
+/// A session to put away, or to take back.
+#[derive(Deserialize, ToSchema)]
+pub(super) struct SessionArchive {
+    #[schema(value_type = Option<String>)]
+    session_id: Option<SessionId>,
+    /// False takes it back; true if absent.
+    archived: Option<bool>,
+}
+
 /// Which events: 500 from the oldest kept, unless it says otherwise.
 #[derive(Deserialize, ToSchema)]
 pub(super) struct HistoryParams {
@@ -296,6 +313,16 @@ pub(super) struct Focus {
     focused: bool,
 }
 
+/// The run to begin again: the one under way, or else the last, if none is named.
+#[derive(Deserialize, ToSchema)]
+pub(super) struct RestartParams {
+    #[schema(value_type = Option<String>)]
+    session_id: Option<SessionId>,
+    #[schema(value_type = Option<String>)]
+    run_id: Option<RunId>,
+    idempotency_key: Option<String>,
+}
+
 /// An answer: exactly one of `option_id`, `ok`, `value`, `ids`.
 #[derive(Deserialize, ToSchema)]
 pub(super) struct AnswerParams {
@@ -317,6 +344,7 @@ pub(super) struct Said {
     ids: Option<Vec<String>>,
     reason: Option<String>,
     remember: Option<bool>,
+    edited: Option<String>,
     digest: Option<String>,
 }
 
@@ -326,8 +354,8 @@ fn given_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Optio
 
 impl From<Said> for Answer {
     fn from(said: Said) -> Self {
-        let Said { option_id, ok, value, ids, reason, remember, digest } = said;
-        Self { option_id, ok, value, ids, reason, remember, digest }
+        let Said { option_id, ok, value, ids, reason, remember, edited, digest } = said;
+        Self { option_id, ok, value, ids, reason, remember, edited, digest }
     }
 }
 
@@ -597,6 +625,14 @@ impl Rpc {
                     result(&*directory.open_session(&permit, open).await?)
                 })
             }
+            "session.rename" => {
+                let SessionRename { session_id, title } = parse(params)?;
+                self.edit(session_id, Some(title), None)?
+            }
+            "session.archive" => {
+                let SessionArchive { session_id, archived } = parse(params)?;
+                self.edit(session_id, None, Some(archived.unwrap_or(true)))?
+            }
             "session.attach" => self.attach(parse(params)?)?,
             "session.detach" => {
                 let AttachParams { session_id, .. } = parse(params)?;
@@ -613,6 +649,12 @@ impl Rpc {
             }
             "run.start" => self.start(parse(params)?)?,
             "run.cancel" => self.cancel(parse(params)?)?,
+            "run.restart" => {
+                let RestartParams { session_id, run_id, idempotency_key } = parse(params)?;
+                let (id, permit) = self.prompting(session_id)?;
+                let directory = self.state.directory.clone();
+                Box::pin(async move { result(&directory.restart(&permit, &id, run_id, idempotency_key).await?) })
+            }
             "ui.request.answer" => {
                 let AnswerParams { request_id, idempotency_key, said } = parse(params)?;
                 let answer = self.answer(request_id, said.into(), idempotency_key);
@@ -639,6 +681,12 @@ impl Rpc {
         let session = self.session(&id)?;
         let permit = self.caller.permit::<Prompt>(Target::Session(&id, &session.runtime_id))?;
         Ok((id, permit))
+    }
+
+    fn edit(&self, id: Option<SessionId>, title: Option<String>, archived: Option<bool>) -> Result<Later, Failure> {
+        let (id, permit) = self.prompting(id)?;
+        let directory = self.state.directory.clone();
+        Ok(Box::pin(async move { result(&*directory.edit_session(&permit, &id, title, archived).await?) }))
     }
 
     fn attach(&self, wants: AttachParams) -> Result<Later, Failure> {

@@ -8,6 +8,7 @@ use utoipa::{OpenApi, ToSchema};
 use super::notify::api as notify;
 use super::{agui, devices, http as api, rpc};
 use crate::model::Kind;
+use crate::sessions::TITLE_MAX;
 
 macro_rules! shapes {
     ($($(#[$doc:meta])* $name:ident { $($fields:tt)* })*) => {$(
@@ -32,6 +33,10 @@ shapes! {
         /// `idle`, `running`, `waiting` or `exited`.
         state: String,
         run_id: Option<String>,
+        /// What it does now: the title of the tool that runs, or `thinking`, `writing`, `working`; null between runs.
+        #[schema(required = true)]
+        doing: Option<String>,
+        archived: bool,
         open_requests: u64,
         requests: Option<Vec<String>>,
         queue: Option<Vec<Queued>>,
@@ -111,12 +116,20 @@ shapes! {
         allow_reason: bool,
         allow_remember: bool,
         observe_only: Option<bool>,
+        /// What may be changed before it is allowed: an answer may bring `edited`.
+        editable: Option<Editable>,
         tool_call_id: Option<String>,
         #[schema(value_type = Option<Object>)]
         native: Option<Value>,
         expires_at: Option<String>,
         opened_at: String,
         receipt: Option<Receipt>,
+    }
+    /// What of a request may be changed before it is allowed.
+    Editable {
+        label: String,
+        /// As the agent wants it, untouched.
+        value: String,
     }
     /// One of the answers offered.
     Offer {
@@ -139,6 +152,8 @@ shapes! {
         ids: Option<Vec<String>>,
         reason: Option<String>,
         remember: Option<bool>,
+        /// What is to be done in place of `editable.value`; only with a yes for this once.
+        edited: Option<String>,
         digest: Option<String>,
     }
     /// The durable record of what became of a request, and who won.
@@ -150,6 +165,12 @@ shapes! {
         value: Option<String>,
         ids: Option<Vec<String>>,
         reason: Option<String>,
+        /// What was allowed in place of what was asked, exactly.
+        edited: Option<String>,
+        /// The same, safe to show.
+        edited_display: Option<String>,
+        /// What a person should know of it.
+        edited_warnings: Option<Vec<String>>,
         resolved_by: Resolver,
         at: String,
         cursor: Option<String>,
@@ -389,6 +410,31 @@ shapes! {
     Devices {
         devices: Vec<Device>,
     }
+    /// What works and what does not.
+    Checks {
+        checks: Vec<Check>,
+    }
+    /// What was looked at, and what was found.
+    Check {
+        name: String,
+        /// `ok`, `warn` or `fail`.
+        state: String,
+        detail: String,
+        /// What to do.
+        fix: Option<String>,
+    }
+    /// What a runtime wrote to stderr of late.
+    Logs {
+        lines: Vec<LogLine>,
+    }
+    /// A line of it.
+    LogLine {
+        at: String,
+        /// Fit to be shown.
+        text: String,
+        /// `runtime`, or `gateway`: starts, ends, lost connections.
+        by: String,
+    }
     /// Passages found.
     Hits {
         hits: Vec<Hit>,
@@ -434,6 +480,9 @@ shapes! {
         value: Option<String>,
         ids: Option<Vec<String>>,
         reason: Option<String>,
+        edited: Option<String>,
+        edited_display: Option<String>,
+        edited_warnings: Option<Vec<String>>,
         resolved_by: Option<Resolver>,
         at: Option<String>,
         cursor: Option<String>,
@@ -508,6 +557,12 @@ shapes! {
         value: Option<String>,
         ids: Option<Vec<String>>,
         reason: Option<String>,
+        /// What was allowed in place of what was asked, exactly.
+        edited: Option<String>,
+        /// The same, safe to show.
+        edited_display: Option<String>,
+        /// What a person should know of it.
+        edited_warnings: Option<Vec<String>>,
         resolved_by: Resolver,
         at: String,
     }
@@ -671,6 +726,8 @@ shapes! {
     api::CancelRun,
     Cancelled,
     rpc::Capabilities,
+    Check,
+    Checks,
     Chunk,
     Code,
     devices::Confirm,
@@ -678,6 +735,8 @@ shapes! {
     Detached,
     Device,
     Devices,
+    api::EditSession,
+    Editable,
     Ended,
     Envelope,
     Failure,
@@ -701,6 +760,8 @@ shapes! {
     Live,
     devices::Look,
     Looking,
+    LogLine,
+    Logs,
     Me,
     Message,
     Meta,
@@ -736,6 +797,8 @@ shapes! {
     Requests,
     Resolution,
     Resolver,
+    rpc::RestartParams,
+    super::upkeep::RestartRun,
     agui::ResumeEntry,
     Run,
     agui::RunAgentInput,
@@ -750,8 +813,10 @@ shapes! {
     rpc::Said,
     Server,
     Session,
+    rpc::SessionArchive,
     rpc::SessionNew,
     SessionNote,
+    rpc::SessionRename,
     Sessions,
     Share,
     devices::SignIn,
@@ -782,6 +847,7 @@ const TAKEN: &[&str] = &[
     "CancelRun",
     "Confirm",
     "Fetch",
+    "EditSession",
     "HistoryParams",
     "Initialize",
     "Listing",
@@ -799,10 +865,14 @@ const TAKEN: &[&str] = &[
     "PushChoice",
     "PushTry",
     "QuietHours",
+    "RestartParams",
+    "RestartRun",
     "ResumeEntry",
     "RunAgentInput",
+    "SessionArchive",
     "SessionNew",
     "SignIn",
+    "SessionRename",
     "StartRun",
     "StartRuntime",
     "Subscribe",
@@ -875,6 +945,7 @@ fn more() -> Vec<(&'static str, &'static str, Value)> {
     ] });
     // Visible letters, which a schema cannot say.
     let name = json!({ "minLength": 1, "maxLength": 64, "pattern": WORDS });
+    let title = json!({ "minLength": 1, "maxLength": TITLE_MAX, "pattern": WORDS });
     let kinds: Vec<&str> = Kind::ALL.iter().map(|kind| kind.as_str()).collect();
     let bodies: Vec<Value> = Kind::ALL
         .iter()
@@ -899,6 +970,8 @@ fn more() -> Vec<(&'static str, &'static str, Value)> {
             { "type": "object", "required": ["endpoint"], "properties": { "endpoint": { "type": "string" } } },
         ] }),
         ),
+        ("Check", "state", json!({ "enum": ["ok", "warn", "fail"] })),
+        ("LogLine", "by", json!({ "enum": ["runtime", "gateway"] })),
         ("Request", "type", json!({ "enum": ["confirm", "prompt", "pick", "permission", "elicitation"] })),
         ("Request", "state", requests.clone()),
         ("Request", "digest", json!({ "pattern": "^[0-9a-f]{64}$" })),
@@ -948,6 +1021,8 @@ fn more() -> Vec<(&'static str, &'static str, Value)> {
                 "minItems": 1, "maxItems": 256, "items": { "$ref": "#/components/schemas/ContentBlock" },
             }),
         ),
+        ("EditSession", "title", title.clone()),
+        ("SessionRename", "title", title),
         ("NewSession", "cwd", json!({ "pattern": "^/" })),
         ("SessionNew", "cwd", json!({ "pattern": "^/" })),
         ("StartRuntime", "", start),
@@ -1114,7 +1189,7 @@ mod tests {
         });
         let mut full = bare.clone();
         full.as_object_mut().unwrap().extend(
-            json!({ "option_id": "o", "ok": true, "value": "v", "ids": [], "reason": "r", "cursor": "e:1" })
+            json!({ "option_id": "o", "ok": true, "value": "v", "ids": [], "reason": "r", "edited": "e", "edited_display": "e", "edited_warnings": ["w"], "cursor": "e:1" })
                 .as_object()
                 .unwrap()
                 .clone(),
@@ -1124,7 +1199,7 @@ mod tests {
 
         let bare = json!({
             "session_id": "s", "runtime_id": "r", "dialect": "acp", "native_id": null, "title": null, "cwd": "/",
-            "state": "idle", "open_requests": 0, "created_at": at, "updated_at": at,
+            "state": "idle", "doing": null, "archived": false, "open_requests": 0, "created_at": at, "updated_at": at,
         });
         let mut full = bare.clone();
         full["run_id"] = json!("r");
@@ -1156,7 +1231,7 @@ mod tests {
         full.as_object_mut().unwrap().extend(
             json!({
                 "message": "m", "items": [{ "id": "i", "label": "l", "detail": "d" }], "multi": true, "default_value": "v",
-                "multiline": true, "secret": true, "danger": true, "observe_only": true, "tool_call_id": "c", "expires_at": at, "receipt": receipt,
+                "multiline": true, "secret": true, "danger": true, "observe_only": true, "editable": { "label": "l", "value": "v" }, "tool_call_id": "c", "expires_at": at, "receipt": receipt,
             })
             .as_object()
             .unwrap()
@@ -1167,7 +1242,7 @@ mod tests {
         same("Request", &serde_json::to_value(request).unwrap(), &again::<model::Request>(bare));
 
         let answer = json!({
-            "option_id": "o", "ok": true, "value": "v", "ids": [], "reason": "r", "remember": true, "digest": "x",
+            "option_id": "o", "ok": true, "value": "v", "ids": [], "reason": "r", "remember": true, "edited": "e", "digest": "x",
         });
         same("Answer", &again::<model::Answer>(answer), &json!({}));
         let problem = super::super::Problem::not_found().to_json();

@@ -16,6 +16,7 @@ use super::routes::{Routes, refusal};
 use super::sse::Told;
 use crate::dialects::{Base, Command, Dialect, Draft, Fetch, Outbox, Reply, Said, Sessions};
 use crate::model::{Connect, Decision, Kind, RuntimeInfo, RuntimeSpec, RuntimeState, Ticket};
+use crate::sessions::journal::Writer;
 use crate::sessions::{Exit, Found, FromRuntime, Inlet, LinkEnd, Order};
 
 /// Orders that wait until the endpoint is ready; then its queue fills, and when that is full too it is stuck, and left.
@@ -285,6 +286,7 @@ impl Attached {
     }
 
     fn show_problem(&self, problem: String) {
+        self.end.journal.add(SystemTime::now().into(), Writer::Gateway, &problem);
         let state = if self.was_ready { RuntimeState::Restarting } else { RuntimeState::Starting };
         let same = {
             let info = self.end.info.borrow();

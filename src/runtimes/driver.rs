@@ -29,6 +29,7 @@ use super::process::{self, Stderr, Unwritten};
 use super::routes::{Routes, refusal};
 use crate::dialects::{AskKey, Command, Dialect, Draft, Make, Outbox, Said, Sessions};
 use crate::model::{Connect, Decision, Kind, RestartPolicy, RuntimeInfo, RuntimeSpec, RuntimeState, Timestamp};
+use crate::sessions::journal::{Journal, Writer};
 use crate::sessions::{Adopted, Exit, Found, FromRuntime, Inlet, Ledger, LinkEnd, Order};
 
 /// Sessions that wait to be opened while a runtime starts; more are refused.
@@ -284,7 +285,9 @@ impl Driver {
         let spool_max = settings.line_max.saturating_add(settings.spool_more);
         let held = Held::start(&self.spec, &argv, &settings.hold_exe, env, &settings.holders, spool_max, outlive).await;
         let (held, welcome) = held?;
-        let mut life = Life::new(generation, held, dialect, &self.spec, self.settings.as_ref(), outlive);
+        let mut life =
+            Life::new(generation, held, dialect, &self.spec, self.settings.as_ref(), (outlive, &self.end.journal));
+        self.note(&format!("started, process {}", life.held.pid()));
         life.stderr.push(&welcome.stderr);
         self.show(|info| info.pid = Some(life.held.pid()));
         life.handshake = Some(Instant::now() + self.settings.handshake);
@@ -295,7 +298,15 @@ impl Driver {
     /// Goes on with a runtime that outlived an earlier gateway.
     fn go_on(&mut self, found: Survivor) -> Life {
         let Survivor { held, mut welcome, generation, sessions } = found;
-        let mut life = Life::new(generation, held, (self.make)(&self.spec), &self.spec, self.settings.as_ref(), true);
+        let mut life = Life::new(
+            generation,
+            held,
+            (self.make)(&self.spec),
+            &self.spec,
+            self.settings.as_ref(),
+            (true, &self.end.journal),
+        );
+        self.note(&format!("found again, process {}", life.held.pid()));
         life.stderr.push(&welcome.stderr);
         life.sessions = sessions.iter().map(|session| session.inlet.clone()).collect();
         // Only what the sessions heard, and what was answered, is heard again: after that all is news.
@@ -503,7 +514,13 @@ impl Driver {
         }
     }
 
+    /// Writes down what the gateway itself knows.
+    fn note(&self, text: &str) {
+        self.end.journal.add(SystemTime::now().into(), Writer::Gateway, text);
+    }
+
     fn death(&self, mut life: Life) -> Death {
+        life.stderr.finish();
         let (code, signal) = life.status.take().unwrap_or_default();
         let reason = life.reason.take().or_else(|| self.stop.map(str::to_owned));
         let reason = reason.or_else(|| {
@@ -544,6 +561,7 @@ impl Driver {
             let deaths = self.settings.give_up;
             problem = format!("{problem}; not started again after {deaths} early deaths in a row");
         }
+        self.note(&problem);
         self.show(|info| {
             let again = matches!(after, After::Again(_));
             info.state = if again { RuntimeState::Restarting } else { RuntimeState::Exited };
@@ -906,7 +924,7 @@ impl Life {
         dialect: Box<dyn Dialect>,
         spec: &RuntimeSpec,
         settings: &Settings,
-        outlive: bool,
+        (outlive, journal): (bool, &Journal),
     ) -> Self {
         held.set_write_max(settings.write_max);
         let env = process::environment(&settings.env, spec);
@@ -918,7 +936,7 @@ impl Life {
             dialect,
             desk,
             step: Outbox::default(),
-            stderr: Stderr::default(),
+            stderr: Stderr::new(journal.clone()),
             routes: Routes::default(),
             ready: None,
             agent: None,

@@ -4,14 +4,20 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
+use std::time::SystemTime;
 
 use rustix::process::Signal;
 
 use super::presets;
 use crate::model::RuntimeSpec;
+use crate::sessions::Journal;
+use crate::sessions::journal::Writer;
 
 /// How much of what a runtime writes to stderr is kept, in bytes; older text is forgotten.
 const STDERR_KEPT: usize = 64 * 1024;
+
+/// Longest line of it in the journal, in bytes before escaping; a longer one is cut into several.
+const STDERR_LINE: usize = 1000;
 
 /// How much of it is shown, in bytes before escaping.
 const STDERR_SHOWN: usize = 4 * 1024;
@@ -139,18 +145,45 @@ pub(super) enum Unwritten {
     Closed,
 }
 
-/// The end of what a runtime writes to stderr.
-#[derive(Default)]
+/// The end of what a runtime writes to stderr; its lines go to the journal.
 pub(super) struct Stderr {
     text: VecDeque<u8>,
+    /// The line that has no end yet.
+    line: Vec<u8>,
+    journal: Journal,
 }
 
 impl Stderr {
+    pub(super) fn new(journal: Journal) -> Self {
+        Self { text: VecDeque::new(), line: Vec::new(), journal }
+    }
+
     /// More of it.
     pub(super) fn push(&mut self, more: &[u8]) {
         self.text.extend(more);
         let old = self.text.len().saturating_sub(STDERR_KEPT);
         self.text.drain(..old);
+        for piece in more.split_inclusive(|byte| *byte == b'\n') {
+            for part in piece.chunks(STDERR_LINE) {
+                self.line.extend_from_slice(part);
+                if self.line.ends_with(b"\n") || self.line.len() >= STDERR_LINE {
+                    self.end_of_line();
+                }
+            }
+        }
+    }
+
+    /// What has no end has come to one.
+    pub(super) fn finish(&mut self) {
+        self.end_of_line();
+    }
+
+    fn end_of_line(&mut self) {
+        let line = std::mem::take(&mut self.line);
+        let line = line.strip_suffix(b"\n").unwrap_or(&line);
+        if !line.is_empty() {
+            self.journal.add(SystemTime::now().into(), Writer::Runtime, shown(line).trim_end_matches("\\r"));
+        }
     }
 
     /// The last few lines, fit to be shown.
@@ -210,6 +243,19 @@ mod tests {
         assert_eq!(missing, "`gemini` is not on PATH: npm install -g @google/gemini-cli");
         assert_eq!(find("./etc/passwd", None, Path::new("/")).unwrap_err(), "/./etc/passwd is not executable");
         assert_eq!(find("/no/such", None, Path::new("/")).unwrap_err(), "/no/such does not exist");
+    }
+
+    #[test]
+    fn stderr_is_written_down_line_by_line() {
+        let journal = Journal::default();
+        let mut stderr = Stderr::new(journal.clone());
+        let long = "x".repeat(STDERR_LINE + 7);
+        for piece in ["one\r\nt", "wo\x1b[2J\n\n", &long, "\nthe end"] {
+            stderr.push(piece.as_bytes());
+        }
+        stderr.finish();
+        let lines: Vec<_> = journal.lines().into_iter().map(|line| line.text).collect();
+        assert_eq!(lines, ["one", "two\\u{1b}[2J", &long[7..], "xxxxxxx", "the end"]);
     }
 
     #[test]

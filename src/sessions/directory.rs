@@ -9,13 +9,13 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use super::session::{Handle, Want, storage};
 use super::snapshot::Fold;
-use super::state::{self, Once};
+use super::state::{self, Edit, Once};
 use super::{Clients, Filter, Launcher, Link, Log, Refusal, Snapshot, policy};
 use crate::auth::{Admin, Approve, Permit, Prompt};
 use crate::metrics::metrics;
 use crate::model::{
-    Answer, NativeId, Position, Receipt, Request, RequestId, RequestState, RunId, RunInfo, RunStatus, RuntimeId,
-    RuntimeInfo, RuntimeSpec, RuntimeState, SessionId, SessionInfo, Timestamp,
+    Answer, Kind, NativeId, Position, Receipt, Request, RequestId, RequestState, Resolver, RunId, RunInfo, RunStatus,
+    RuntimeId, RuntimeInfo, RuntimeSpec, RuntimeState, SessionId, SessionInfo, Timestamp,
 };
 use crate::store::{Hit, ReadLimit, StoreError, Trim};
 
@@ -25,6 +25,12 @@ pub(super) const PAGE: ReadLimit = ReadLimit { events: 8192, bytes: 8 << 20 };
 const LISTED: usize = 1000;
 /// Longest key of a prompt or an answer, in bytes; a longer one is refused.
 pub const KEY_MAX: usize = 128;
+/// Longest title that a person gives, in characters; a longer one is refused.
+pub const TITLE_MAX: usize = 200;
+/// How often a change of a session is tried whose task ends or begins just then.
+pub(super) const PARKING: usize = 100;
+/// How long such a try is from the next one.
+pub(super) const PARKED_IN: std::time::Duration = std::time::Duration::from_millis(20);
 /// Blocks of one session that one round of retention looks at.
 const BLOCKS: usize = 10_000;
 
@@ -41,6 +47,12 @@ pub(super) struct Shared {
     pub(super) sessions: DashMap<SessionId, Handle>,
     pub(super) asked: Arc<DashMap<RequestId, SessionId>>,
     pub(super) runtimes: DashMap<RuntimeId, Link>,
+    /// What each was started with, to start it again.
+    pub(super) specs: DashMap<RuntimeId, RuntimeSpec>,
+    /// Held while a runtime is stopped and started again: who wants the same meanwhile comes after.
+    restarting: tokio::sync::Mutex<()>,
+    /// Sessions to open again once their runtime, which was restarted, is ready.
+    pub(super) reopening: dashmap::DashSet<SessionId>,
     pub(super) changed: watch::Sender<u64>,
 }
 
@@ -130,6 +142,9 @@ impl Directory {
                 sessions: DashMap::new(),
                 asked: Arc::default(),
                 runtimes: DashMap::new(),
+                specs: DashMap::new(),
+                restarting: tokio::sync::Mutex::default(),
+                reopening: dashmap::DashSet::new(),
                 changed: watch::Sender::new(0),
             }),
         };
@@ -154,6 +169,12 @@ impl Directory {
     /// One session.
     pub fn session(&self, id: &SessionId) -> Option<Arc<SessionInfo>> {
         self.shared.sessions.get(id).map(|handle| Arc::new(handle.info()))
+    }
+
+    /// The place of the event since which a session does what it does now.
+    pub fn doing_at(&self, id: &SessionId) -> Option<Position> {
+        let at = self.shared.sessions.get(id)?.doing_at.load(std::sync::atomic::Ordering::Relaxed);
+        Some(Position(at))
     }
 
     /// Every runtime, by name.
@@ -217,8 +238,12 @@ impl Directory {
                 return Err(Refusal::RuntimeExists(id));
             }
             there => {
-                let link = self.shared.launcher.launch(spec).map_err(Refusal::Invalid)?;
+                let link = self.shared.launcher.launch(spec.clone()).map_err(Refusal::Invalid)?;
+                if let dashmap::Entry::Occupied(before) = &there {
+                    link.journal().after(before.get().journal());
+                }
                 there.insert(link.clone());
+                self.shared.specs.insert(id.clone(), spec);
                 link
             }
         };
@@ -233,16 +258,49 @@ impl Directory {
     pub async fn stop_runtime(&self, _permit: &Permit<Admin>, id: &RuntimeId) -> Result<(), Refusal> {
         let link = self.shared.runtimes.get(id).map(|link| link.clone());
         let link = link.ok_or_else(|| Refusal::NoRuntime(id.clone()))?;
-        let mut info = link.watch();
-        link.stop();
-        while info.borrow_and_update().state != RuntimeState::Exited {
-            if info.changed().await.is_err() {
-                break;
-            }
+        stopped(&link).await;
+        if self.shared.runtimes.remove_if(id, |_, there| there.info().state == RuntimeState::Exited).is_some() {
+            self.shared.specs.remove(id);
         }
-        self.shared.runtimes.remove_if(id, |_, there| there.info().state == RuntimeState::Exited);
         self.shared.changed.send_modify(|count| *count += 1);
         Ok(())
+    }
+
+    /// Stops a runtime and starts it again with the same settings. Its sessions are opened again once it is ready; what
+    /// they ran is over, what they asked is void.
+    ///
+    /// # Errors
+    /// [`Refusal::NoRuntime`], [`Refusal::Invalid`], [`Refusal::Stopping`].
+    pub async fn restart_runtime(&self, _permit: &Permit<Admin>, id: &RuntimeId) -> Result<Arc<RuntimeInfo>, Refusal> {
+        let (this, id) = (self.clone(), id.clone());
+        // Not cut short by a client that leaves: stopped and not started is nobody's wish.
+        let work = tokio::spawn(async move {
+            let _alone = this.shared.restarting.lock().await;
+            let link = this.shared.runtimes.get(&id).map(|link| link.clone());
+            let spec = this.shared.specs.get(&id).map(|spec| spec.clone());
+            let (Some(link), Some(spec)) = (link, spec) else { return Err(Refusal::NoRuntime(id)) };
+            let waits = |session: &SessionId| this.shared.reopening.contains(session);
+            let of = |handle: &Handle| {
+                handle.origin.runtime_id == id && (handle.wants.is_some() || waits(&handle.origin.session_id))
+            };
+            let handles = this.shared.sessions.iter();
+            let live: Vec<SessionId> =
+                handles.filter(|handle| of(handle)).map(|handle| handle.origin.session_id.clone()).collect();
+            stopped(&link).await;
+            let info = this.launch(spec)?;
+            this.open_again(live);
+            Ok(info)
+        });
+        work.await.map_err(|_| Refusal::Stopping)?
+    }
+
+    /// What a runtime wrote to stderr of late, the oldest line first.
+    ///
+    /// # Errors
+    /// [`Refusal::NoRuntime`].
+    pub fn journal(&self, _permit: &Permit<Admin>, id: &RuntimeId) -> Result<Vec<super::journal::Line>, Refusal> {
+        let link = self.shared.runtimes.get(id).ok_or_else(|| Refusal::NoRuntime(id.clone()))?;
+        Ok(link.journal().lines())
     }
 
     // === sessions ===
@@ -274,6 +332,43 @@ impl Directory {
         Ok(())
     }
 
+    /// Names a session, puts it away, or takes it back; also one that has ended. Everybody hears of it.
+    ///
+    /// # Errors
+    /// [`Refusal::NoSession`], [`Refusal::Invalid`], [`Refusal::Storage`].
+    pub async fn edit_session(
+        &self,
+        permit: &Permit<Prompt>,
+        id: &SessionId,
+        title: Option<String>,
+        archived: Option<bool>,
+    ) -> Result<Arc<SessionInfo>, Refusal> {
+        let fine = |title: &String| !title.trim().is_empty() && title.chars().count() <= TITLE_MAX;
+        if title.as_ref().is_some_and(|title| !fine(title)) {
+            return Err(Refusal::Invalid(format!("a title is 1 to {TITLE_MAX} characters, not only white space")));
+        }
+        let (edit, by) =
+            (Edit { title: title.map(|title| title.trim().to_owned()), archived }, permit.device().resolver());
+        for _ in 0..PARKING {
+            let outcome = match self.handle(id)?.wants {
+                Some(wants) => {
+                    let (edit, by) = (edit.clone(), by.clone());
+                    ask(&wants, |reply| Want::Edit { edit, by, reply }).await
+                }
+                None => self.edit_parked(id, edit.clone(), &by).await,
+            };
+            match outcome {
+                // Its task ends, or begins, at this moment.
+                Err(Refusal::RuntimeGone(_)) => tokio::time::sleep(PARKED_IN).await,
+                outcome => {
+                    outcome?;
+                    return self.session(id).ok_or_else(|| Refusal::NoSession(id.clone()));
+                }
+            }
+        }
+        Err(Refusal::RuntimeGone("the session has just ended: try again".into()))
+    }
+
     /// Starts a run, or queues it.
     ///
     /// # Errors
@@ -299,6 +394,17 @@ impl Directory {
         id: &SessionId,
         content: Vec<Box<RawValue>>,
         key: Option<String>,
+    ) -> Result<Accepted, Refusal> {
+        self.prompt_with(permit, id, content, key, None).await
+    }
+
+    async fn prompt_with(
+        &self,
+        permit: &Permit<Prompt>,
+        id: &SessionId,
+        content: Vec<Box<RawValue>>,
+        key: Option<String>,
+        again: Option<RunId>,
     ) -> Result<Accepted, Refusal> {
         let by = permit.device().resolver();
         let once = match key {
@@ -326,7 +432,32 @@ impl Directory {
             }
             wants => wants?,
         };
-        ask(&wants, |reply| Want::Prompt { content, by, once, reply }).await
+        ask(&wants, |reply| Want::Prompt { content, by, once, again, reply }).await
+    }
+
+    /// Sends the prompt of a run once more: of the one under way, which is cancelled first, of the one named, or of the
+    /// last one. It comes before the prompts that wait. `key` as with [`prompt_once`](Self::prompt_once).
+    ///
+    /// # Errors
+    /// As [`prompt_once`](Self::prompt_once); [`Refusal::NoRun`], [`Refusal::NotKept`].
+    pub async fn restart(
+        &self,
+        permit: &Permit<Prompt>,
+        id: &SessionId,
+        run_id: Option<RunId>,
+        key: Option<String>,
+    ) -> Result<Accepted, Refusal> {
+        let info = self.handle(id)?.info();
+        if info.queue.iter().any(|queued| Some(&queued.run_id) == run_id.as_ref()) {
+            return Err(Refusal::Invalid("that prompt still waits for its turn: there is nothing to restart".into()));
+        }
+        let (log, wanted, filter) = (self.shared.log.clone(), run_id.or(info.run_id), Filter::session(id.clone()));
+        let found = blocking(move || prompt_of(&log, &filter, wanted.as_ref())).await?;
+        let (run_id, content) = found.ok_or(Refusal::NoRun)?;
+        let content = content.ok_or(Refusal::NotKept(
+            "it began past the gateway, or what was said then is no longer kept; send it as a new prompt",
+        ))?;
+        self.prompt_with(permit, id, content, key, Some(run_id)).await
     }
 
     /// Stops the run under way, or the one named. Returns which.
@@ -525,6 +656,71 @@ impl Directory {
             Refusal::RuntimeGone(why.unwrap_or_else(|| "it has exited; open a new session".into()))
         })
     }
+}
+
+/// Stops a runtime for good; returns once it is gone.
+async fn stopped(link: &Link) {
+    let mut info = link.watch();
+    link.stop();
+    while info.borrow_and_update().state != RuntimeState::Exited {
+        if info.changed().await.is_err() {
+            break;
+        }
+    }
+}
+
+/// What a run was asked: ACP content blocks.
+type Asked = Vec<Box<RawValue>>;
+
+/// The run named, or the last one, and what it was asked where the gateway asked it.
+fn prompt_of(log: &Log, filter: &Filter, wanted: Option<&RunId>) -> Result<Option<(RunId, Option<Asked>)>, StoreError> {
+    #[derive(Deserialize)]
+    struct Said<'a> {
+        #[serde(borrow)]
+        content: &'a RawValue,
+        // Only the gateway says who asked.
+        #[serde(rename = "_meta")]
+        _meta: Meta,
+    }
+    #[derive(Deserialize)]
+    struct Meta {
+        #[serde(rename = "plexus")]
+        _plexus: By,
+    }
+    #[derive(Deserialize)]
+    struct By {
+        #[serde(rename = "by")]
+        _by: Resolver,
+    }
+    let (head, mut after) = (log.head(), log.attach(filter, &super::After::Oldest).after);
+    let mut found: Option<(RunId, Vec<Box<RawValue>>)> = None;
+    let mut trimmed = false;
+    while after < head {
+        let page = log.read_blocking(filter, after, PAGE)?;
+        for event in &page.events {
+            let of = wanted.is_none_or(|wanted| *wanted == event.run_id);
+            match event.kind {
+                Kind::RunStarted if of => found = Some((event.run_id.clone(), Vec::new())),
+                Kind::UserMessageChunk if of => {
+                    let Some((run_id, content)) = &mut found else { continue };
+                    if let Ok(said) = serde_json::from_slice::<Said<'_>>(&event.body)
+                        && *run_id == event.run_id
+                    {
+                        content.push(said.content.to_owned());
+                    }
+                }
+                _ => trimmed |= found.is_none() && wanted == Some(&event.run_id),
+            }
+        }
+        if page.next <= after {
+            break;
+        }
+        after = page.next;
+    }
+    if trimmed && let Some(wanted) = wanted {
+        return Ok(Some((wanted.clone(), None)));
+    }
+    Ok(found.map(|(run_id, content)| (run_id, Some(content).filter(|content| !content.is_empty()))))
 }
 
 async fn ask<T>(

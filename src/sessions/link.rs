@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, mpsc, watch};
 
+use super::Journal;
 use super::clients::ToClients;
 use crate::dialects::{AskKey, Command, Said};
 use crate::model::{NativeId, RuntimeId, RuntimeInfo, RuntimeSpec, Ticket};
@@ -158,6 +159,7 @@ pub struct Link {
     stop: Arc<Notify>,
     info: watch::Receiver<Arc<RuntimeInfo>>,
     found: Arc<Mutex<Option<mpsc::Receiver<Found>>>>,
+    journal: Journal,
 }
 
 /// A session that somebody else opened in a runtime.
@@ -182,6 +184,8 @@ pub struct LinkEnd {
     pub info: watch::Sender<Arc<RuntimeInfo>>,
     /// Where it puts the sessions that others opened. When it is full, one is left out, and said to be.
     pub found: mpsc::Sender<Found>,
+    /// Where it writes down what the runtime says to stderr.
+    pub journal: Journal,
 }
 
 /// The runtime takes no orders: its queue is full, or it is gone.
@@ -200,8 +204,10 @@ impl Link {
         let (info_tx, info_rx) = watch::channel(Arc::new(info));
         let stop = Arc::new(Notify::new());
         let (found, found_rx) = mpsc::channel(FOUND);
-        let end = LinkEnd { orders: orders_rx, stop: Arc::clone(&stop), info: info_tx, found };
-        (Self { orders, stop, info: info_rx, found: Arc::new(Mutex::new(Some(found_rx))) }, end)
+        let journal = Journal::default();
+        let end =
+            LinkEnd { orders: orders_rx, stop: Arc::clone(&stop), info: info_tx, found, journal: journal.clone() };
+        (Self { orders, stop, info: info_rx, found: Arc::new(Mutex::new(Some(found_rx))), journal }, end)
     }
 
     /// Gives an order, at once: a session never waits for a runtime.
@@ -223,6 +229,11 @@ impl Link {
     /// The sessions that others open in the runtime, for the one who asks first.
     pub fn take_found(&self) -> Option<mpsc::Receiver<Found>> {
         self.found.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// What the runtime wrote to stderr of late.
+    pub fn journal(&self) -> &Journal {
+        &self.journal
     }
 
     /// How the runtime stands.

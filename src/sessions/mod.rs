@@ -5,7 +5,9 @@ mod directory;
 #[cfg(test)]
 mod directory_tests;
 mod display;
+mod export;
 mod index;
+pub mod journal;
 pub mod link;
 mod log;
 #[cfg(test)]
@@ -22,7 +24,9 @@ mod state;
 mod state_tests;
 
 pub use clients::{ClientError, Clients, Done, ToClients};
-pub use directory::{Accepted, Directory, Ended, KEY_MAX, OpenSession, Retention, Rules};
+pub use directory::{Accepted, Directory, Ended, KEY_MAX, OpenSession, Retention, Rules, TITLE_MAX};
+pub use export::{Export, Format};
+pub use journal::Journal;
 pub use link::{
     Adopted, Exit, FOUND, Found, FromRuntime, Inlet, Launcher, Ledger, Left, Link, LinkEnd, NoOrders, Order, Upto,
 };

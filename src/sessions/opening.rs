@@ -6,14 +6,16 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
-use super::directory::PAGE;
+use super::directory::{PAGE, PARKED_IN, PARKING};
 use super::link::{Adopted, Found, Left, Upto};
 use super::session::{Handle, Keeper, MAILBOX, Parked, Task, env, mint, now, refused, storage, ticket};
-use super::state::{Plan, State};
+use super::state::{Edit, Plan, State};
 use super::{Directory, Exit, Filter, FromRuntime, Inlet, Link, OpenSession, Order, Refusal};
 use crate::dialects::{Command, Draft, Opening, Resume, Said};
 use crate::metrics::metrics;
-use crate::model::{NativeId, Origin, Request, RequestState, RuntimeId, RuntimeState, SessionId, SessionInfo};
+use crate::model::{
+    NativeId, Origin, Request, RequestState, Resolver, RuntimeId, RuntimeState, SessionId, SessionInfo,
+};
 use crate::store::{Mark, SessionEntry, StoreError};
 
 /// A session of an earlier gateway whose runtime outlived it.
@@ -109,6 +111,27 @@ impl Directory {
         self.shared.sessions.insert(id, handle);
     }
 
+    /// Changes a session that has no task.
+    pub(super) async fn edit_parked(&self, id: &SessionId, edit: Edit, by: &Resolver) -> Result<(), Refusal> {
+        let handle = self.shared.sessions.get(id).map(|handle| handle.clone());
+        let handle = handle.ok_or_else(|| Refusal::NoSession(id.clone()))?;
+        let opening = Arc::clone(&handle.opening).lock_owned().await;
+        let gone = || Refusal::RuntimeGone("the session has just ended".into());
+        let Parked { mut state, died } = handle.parked_now().ok_or_else(gone)?;
+        let (mut keeper, by) = (self.keeper(handle.clone(), None), by.clone());
+        let rules = self.shared.rules;
+        // Not cut short by a client that leaves: what is kept must be what is parked.
+        let work = tokio::spawn(async move {
+            let _opening = opening;
+            let mut plan = Plan::default();
+            state.edit(edit, &by, &env!(rules), &mut plan);
+            keeper.keep(&plan, &state).await.map_err(|error| storage(&error))?;
+            handle.park(Parked { state, died });
+            Ok(())
+        });
+        work.await.map_err(|_| Refusal::Stopping)?
+    }
+
     fn keeper(&self, handle: Handle, busy_since: Option<crate::model::Position>) -> Keeper {
         Keeper::new(self.shared.log.clone(), handle, Arc::clone(&self.shared.asked), busy_since)
     }
@@ -137,6 +160,7 @@ impl Directory {
         };
         tracing::info!(runtime_id = %id, sessions = survivors.len(), "found a runtime again");
         self.shared.runtimes.insert(id.clone(), link.clone());
+        self.shared.specs.insert(id.clone(), left.spec);
         self.attend(id, link.clone());
         for (survivor, mailbox) in survivors.into_iter().zip(mailboxes) {
             let (wants, wants_rx) = mpsc::channel(MAILBOX);
@@ -313,6 +337,37 @@ impl Directory {
             for session in sessions {
                 if let Err(error) = this.reopen(&session).await {
                     tracing::warn!(session_id = %session, %error, "a session could not be opened again");
+                }
+            }
+        });
+    }
+
+    /// Opens sessions again, one after the other, as soon as their tasks have ended and their runtime is ready.
+    pub(super) fn open_again(&self, sessions: Vec<SessionId>) {
+        let this = self.clone();
+        sessions.iter().for_each(|session| {
+            this.shared.reopening.insert(session.clone());
+        });
+        tokio::spawn(async move {
+            for session in sessions {
+                for _ in 0..PARKING {
+                    let ending = this
+                        .shared
+                        .sessions
+                        .get(&session)
+                        .is_some_and(|handle| handle.wants.is_some() || handle.parked_now().is_none());
+                    if !ending {
+                        break;
+                    }
+                    tokio::time::sleep(PARKED_IN).await;
+                }
+                let outcome = this.reopen(&session).await;
+                if let Err(error) = &outcome {
+                    tracing::warn!(session_id = %session, %error, "a session could not be opened again");
+                }
+                // One that was stopped under it again is opened by whoever did that.
+                if !matches!(outcome, Err(Refusal::RuntimeGone(_))) {
+                    this.shared.reopening.remove(&session);
                 }
             }
         });

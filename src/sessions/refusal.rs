@@ -15,6 +15,9 @@ pub enum Refusal {
     /// No such request.
     #[error("there is no request {0}")]
     NoRequest(RequestId),
+    /// The run's prompt is not kept.
+    #[error("the prompt of that run is not kept: {0}")]
+    NotKept(&'static str),
     /// No such run, or it is over.
     #[error("there is no such run under way or queued")]
     NoRun,
@@ -44,7 +47,8 @@ pub enum Refusal {
     /// The answer does not fit the request.
     #[error("{message}")]
     BadAnswer {
-        /// Stable: `option_not_offered`, `remember_not_offered`, `reason_not_offered`, `answer_type`, `item_not_offered`.
+        /// Stable: `option_not_offered`, `remember_not_offered`, `reason_not_offered`, `answer_type`, `item_not_offered`, `edit_not_offered`,
+        /// `bad_edit`.
         code: &'static str,
         /// In words, with what would fit.
         message: String,

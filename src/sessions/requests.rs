@@ -3,16 +3,21 @@
 use sha2::{Digest, Sha256};
 
 use super::{Refusal, display};
-use crate::dialects::{Ask, Elsewhere};
+use crate::dialects::{Ask, Elsewhere, Subject};
 use crate::model::{
-    Answer, Choice, Decision, Offer, Receipt, Request, RequestId, RequestState, RequestType, Resolver, Risk, RunId,
-    RuntimeId, SessionId, Timestamp,
+    Answer, Choice, Decision, Editable, Offer, Receipt, Request, RequestId, RequestState, RequestType, Resolver, Risk,
+    RunId, RuntimeId, SessionId, Timestamp,
 };
 
 /// Longest headline kept in a request, in bytes; the whole of it is in `native`.
 const TITLE_MAX: usize = 300;
 /// Longest reason that is forwarded to an agent, in bytes.
 const REASON_MAX: usize = 4 << 10;
+
+/// Longest text that may be edited, and longest edit, in bytes; what is longer is not offered, or refused.
+const EDIT_MAX: usize = 64 << 10;
+/// Longest name of what may be edited, in bytes.
+const LABEL_MAX: usize = 60;
 
 /// Makes a request of a runtime's question. `folder` is the session's.
 pub(super) fn open(
@@ -49,6 +54,11 @@ pub(super) fn open(
         // A dialect that carries options carries "always" as one of them.
         allow_remember: ask.allow_remember || ask.options.iter().any(|offer| offer.kind == Choice::AllowAlways),
         observe_only: ask.observe_only,
+        editable: ask
+            .editable
+            .clone()
+            .filter(|editable| editable.value.len() <= EDIT_MAX && !ask.secret)
+            .map(|Editable { label, value }| Editable { label: display::label(&label, LABEL_MAX), value }),
         tool_call_id: ask.tool_call_id.clone(),
         native: Some(ask.params.clone()),
         expires_at,
@@ -64,6 +74,7 @@ fn digest(request: &Request) -> String {
     let of = (&request.request_id, &request.session_id, &request.run_id, &request.runtime_id, request.generation);
     let said = (request.kind, &request.title, &request.message, &request.display, &request.native);
     let offered = (&request.options, &request.items, request.multi, &request.default_value, request.secret);
+    let offered = (offered, &request.editable);
     // Plain values of our own, which always can be written; were one not to, the digest would still be of one kind only.
     let canonical = serde_json::to_vec(&(of, said, offered)).unwrap_or_default();
     data_encoding::HEXLOWER.encode(&Sha256::digest(canonical))
@@ -99,6 +110,14 @@ pub(crate) fn judge(request: &Request, answer: &Answer, up_to: Option<Risk>) -> 
             return bad("reason_too_long", format!("a reason has {REASON_MAX} bytes at most"));
         }
     }
+    if let Some(edited) = &answer.edited {
+        if request.editable.is_none() {
+            return bad("edit_not_offered", "this request cannot be changed: answer it as it is".into());
+        }
+        if edited.len() > EDIT_MAX || edited.trim().is_empty() {
+            return bad("bad_edit", format!("an edit has 1 to {EDIT_MAX} bytes, not only white space"));
+        }
+    }
     let remember = answer.remember == Some(true);
     if remember && !request.allow_remember {
         return bad("remember_not_offered", "this runtime cannot remember a choice: answer without `remember`".into());
@@ -126,6 +145,18 @@ pub(crate) fn judge(request: &Request, answer: &Answer, up_to: Option<Risk>) -> 
                     let up_to = up_to.unwrap_or(Risk::Low);
                     Err(Refusal::RiskTooHigh { risk: Risk::Danger, up_to })
                 }
+                Some(Offer { id, kind, .. }) if changes(request, answer) => match kind {
+                    Choice::AllowOnce => {
+                        let text = answer.edited.clone().unwrap_or_default();
+                        let risk = edited(&text).risk;
+                        if let Some(up_to) = up_to.filter(|up_to| risk > *up_to) {
+                            return Err(Refusal::RiskTooHigh { risk, up_to });
+                        }
+                        Ok(Decision::Edited { id: id.clone(), text, reason: answer.reason.clone() })
+                    }
+                    // What "always" would mean of something else, nobody was told.
+                    _ => bad("bad_edit", "an edit goes with a yes for this once: leave it out, or allow once".into()),
+                },
                 Some(Offer { id, kind, .. }) => {
                     Ok(Decision::Option { id: id.clone(), kind: *kind, reason: answer.reason.clone() })
                 }
@@ -147,6 +178,16 @@ pub(crate) fn judge(request: &Request, answer: &Answer, up_to: Option<Risk>) -> 
             _ => bad("answer_type", "answer with ids (a list; empty to cancel)".into()),
         },
     }
+}
+
+/// What a change comes to: shown and judged by the same rules as what was asked, but for the folder, in which nothing is known to be.
+fn edited(text: &str) -> display::Display {
+    display::render(&Subject::Command { argv: vec![text.to_owned()], cwd: None }, "", false)
+}
+
+/// Whether the answer is for something else than what was asked.
+fn changes(request: &Request, answer: &Answer) -> bool {
+    answer.edited.is_some() && answer.edited.as_ref() != request.editable.as_ref().map(|editable| &editable.value)
 }
 
 fn always(request: &Request, allow: bool) -> Option<&Offer> {
@@ -178,6 +219,9 @@ pub(super) fn receipt(request: &Request, decision: &Decision, by: Resolver, now:
         value: None,
         ids: None,
         reason: None,
+        edited: None,
+        edited_display: None,
+        edited_warnings: Vec::new(),
         resolved_by: by,
         at: now,
         cursor: None,
@@ -188,6 +232,15 @@ pub(super) fn receipt(request: &Request, decision: &Decision, by: Resolver, now:
             receipt.option_id = Some(id.clone());
             receipt.ok = (kind.allows() || kind.rejects()).then(|| kind.allows());
             receipt.reason.clone_from(reason);
+        }
+        Decision::Edited { id, text, reason } => {
+            // What is done is what everybody is shown: by the same rules as what was asked.
+            let shown = edited(text);
+            receipt.option_id = Some(id.clone());
+            receipt.ok = Some(true);
+            receipt.reason.clone_from(reason);
+            receipt.edited = Some(text.clone());
+            (receipt.edited_display, receipt.edited_warnings) = (Some(shown.text), shown.warnings);
         }
         Decision::Value(value) => {
             receipt.ok = Some(value.is_some());
@@ -246,6 +299,7 @@ mod tests {
             allow_reason: false,
             allow_remember: false,
             observe_only: false,
+            editable: None,
             tool_call_id: None,
             native: None,
             expires_at: None,
@@ -308,6 +362,47 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn an_edit_is_taken_where_it_is_offered_and_only_with_a_yes_for_this_once() {
+        let offers = [("yes", Choice::AllowOnce), ("always", Choice::AllowAlways), ("no", Choice::RejectOnce)];
+        let options: Vec<Offer> =
+            offers.map(|(id, kind)| Offer { id: id.into(), label: id.into(), kind }).into_iter().collect();
+        let editable = Some(Editable { label: "Command".into(), value: "ls".into() });
+        let plain = Request { options: options.clone(), ..request() };
+        let edits = Request { editable, allow_remember: true, ..plain.clone() };
+        assert_ne!(digest(&plain), digest(&edits));
+        let answer = |option: &str, edited: &str| Answer {
+            option_id: Some(option.into()),
+            edited: Some(edited.into()),
+            ..Answer::default()
+        };
+        let code = |request: &Request, answer: &Answer| match judge(request, answer, None) {
+            Err(Refusal::BadAnswer { code, .. }) => code,
+            other => panic!("{other:?}"),
+        };
+        let done = judge(&edits, &answer("yes", "ls -l\u{202e}"), None).unwrap();
+        assert_eq!(done, Decision::Edited { id: "yes".into(), text: "ls -l\u{202e}".into(), reason: None });
+        let kept = receipt(&edits, &done, Resolver::gateway(), Timestamp::default());
+        assert_eq!((kept.ok, kept.edited.as_deref()), (Some(true), Some("ls -l\u{202e}")), "exactly");
+        assert_eq!(kept.edited_display.as_deref(), Some("ls -l\\u{202e}"), "and safe to show");
+        assert!(kept.edited_warnings.iter().any(|warning| warning.contains("bidirectional")));
+        // Whoever may allow little cannot make much of it.
+        let low =
+            |text: &str| judge(&Request { risk: Risk::Low, ..edits.clone() }, &answer("yes", text), Some(Risk::Low));
+        assert!(matches!(low("rm -rf /"), Err(Refusal::RiskTooHigh { risk: Risk::Danger, .. })));
+        assert!(matches!(low("make deploy"), Err(Refusal::RiskTooHigh { risk: Risk::Elevated, .. })));
+        // What was not changed is the plain yes.
+        assert!(matches!(judge(&edits, &answer("always", "ls"), None), Ok(Decision::Option { .. })));
+        assert_eq!(code(&plain, &answer("yes", "ls")), "edit_not_offered");
+        for (option, edited) in
+            [("always", "x"), ("no", "x"), ("yes", ""), ("yes", " \n"), ("yes", &*"x".repeat(EDIT_MAX + 1))]
+        {
+            assert_eq!(code(&edits, &answer(option, edited)), "bad_edit", "{option} {}", edited.len());
+        }
+        let remembered = Answer { ok: Some(true), option_id: None, remember: Some(true), ..answer("", "x") };
+        assert_eq!(code(&edits, &remembered), "bad_edit");
     }
 
     #[test]

@@ -136,6 +136,7 @@ fn question(key: AskKey, line: &str) -> Ask {
         allow_reason: false,
         allow_remember: false,
         observe_only: false,
+        editable: None,
         tool_call_id: None,
         first_mention: None,
         params: serde_json::value::to_raw_value(&json!({})).unwrap(),
@@ -248,6 +249,7 @@ impl Front {
             notifier,
             presence: plexus::router::presence::Presence::default(),
             connections,
+            doctor: plexus::router::doctor::Doctor::default(),
         };
         let served = tokio::spawn(serve(vec![listener], app(state.clone()), limits, stopped));
         let admin = read_token(home.path()).unwrap();

@@ -12,7 +12,7 @@ use super::elicit::Wanted;
 use super::open::Wish;
 use super::serve::Run;
 use super::{ASKS_MAX, Acp, trouble};
-use crate::model::{Choice, Decision, Kind, NativeId, Offer, RequestType};
+use crate::model::{Choice, Decision, Editable, Kind, NativeId, Offer, RequestType};
 
 /// A question that waits for its answer.
 #[derive(Serialize, Deserialize)]
@@ -47,6 +47,13 @@ fn permitted(key: &AskKey, options: &[String], decision: &Decision) -> Bytes {
             let outcome = serde_json::json!({ "outcome": { "outcome": "selected", "optionId": id } });
             jsonrpc::answer(&key.0, &outcome)
         }
+        // Only an agent that offered it gets this: it said that it reads the rest.
+        Decision::Edited { id, text, .. } if options.contains(id) => {
+            let outcome = serde_json::json!({
+                "outcome": { "outcome": "selected", "optionId": id }, "_meta": { "plexus": { "edited": text } },
+            });
+            jsonrpc::answer(&key.0, &outcome)
+        }
         _ => cancelled(&key.0),
     }
 }
@@ -74,6 +81,7 @@ pub(super) fn question(key: &AskKey, kind: RequestType, title: &str, params: &Ra
         allow_reason: false,
         allow_remember: false,
         observe_only: false,
+        editable: None,
         tool_call_id: None,
         first_mention: None,
         params: jsonrpc::owned(params),
@@ -89,6 +97,19 @@ struct Permission<'a> {
     tool_call: &'a RawValue,
     #[serde(borrow)]
     options: Vec<&'a RawValue>,
+    #[serde(borrow, rename = "_meta")]
+    meta: Option<&'a RawValue>,
+}
+
+/// What an agent says of a question beyond ACP: what of it may be changed before it is allowed.
+#[derive(Deserialize)]
+struct Meta {
+    plexus: Offered,
+}
+
+#[derive(Deserialize)]
+struct Offered {
+    editable: Editable,
 }
 
 #[derive(Deserialize)]
@@ -193,6 +214,7 @@ impl Acp {
             ask.title = title;
         }
         (ask.message, ask.options) = (message, options);
+        ask.editable = asked.meta.and_then(object::<Meta>).map(|meta| meta.plexus.editable);
         (ask.tool_call_id, ask.first_mention) = (tool_call_id, first_mention);
         let options = ask.options.iter().map(|offer| offer.id.clone()).collect();
         self.asks.insert(key, Asked::Permission { native: native.clone(), options });

@@ -539,6 +539,29 @@ fn exactly_one_answer_goes_out_and_never_an_error() {
 }
 
 #[test]
+fn a_change_is_carried_to_an_agent_that_offered_it() {
+    let asks = |meta: &str| {
+        format!(
+            r#"{{"id":3,"method":"session/request_permission","params":{{"sessionId":"s","toolCall":{{"toolCallId":"t"}},"options":[{{"optionId":"y","kind":"allow_once"}}],"_meta":{meta}}}}}"#
+        )
+    };
+    let mut rig = session();
+    rig.feed(asks(r#"{"plexus":{"editable":{"label":"Command","value":"ls"},"more":1},"other":2}"#));
+    let editable = rig.ask().editable.clone().unwrap();
+    assert_eq!((editable.label.as_str(), editable.value.as_str()), ("Command", "ls"));
+    rig.answer("3", Decision::Edited { id: "y".into(), text: "ls -l".into(), reason: None });
+    let want = j!({ "jsonrpc": "2.0", "id": 3, "result": {
+        "outcome": { "outcome": "selected", "optionId": "y" }, "_meta": { "plexus": { "edited": "ls -l" } },
+    } });
+    assert_eq!(rig.sent(), [want]);
+    for meta in ["7", "{}", r#"{"plexus":1}"#, r#"{"plexus":{"editable":{"label":1}}}"#, "null"] {
+        let mut rig = session();
+        rig.feed(asks(meta));
+        assert!(rig.ask().editable.is_none(), "{meta}");
+    }
+}
+
+#[test]
 fn a_permission_request_that_cannot_be_understood_is_cancelled_and_logged() {
     for params in [
         "7",

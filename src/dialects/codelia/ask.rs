@@ -173,6 +173,7 @@ impl Codelia {
             allow_reason: confirm && question.allow_reason == Some(true),
             allow_remember,
             observe_only: false,
+            editable: None,
             tool_call_id: tool_call_id.map(|(_, id)| id),
             first_mention,
             params: jsonrpc::owned(params),

@@ -816,6 +816,7 @@ fn blank(key: AskKey, params: &RawValue, frame: &Bytes) -> Ask {
         allow_reason: false,
         allow_remember: false,
         observe_only: false,
+        editable: None,
         tool_call_id: None,
         first_mention: None,
         params: jsonrpc::owned(params),

@@ -199,6 +199,7 @@ pub(super) fn dialog(dialog: &Dialog<'_>, call: Option<(&str, &Called)>, data: &
         allow_reason: false,
         allow_remember: false,
         observe_only: true,
+        editable: None,
         tool_call_id: call.map(|(id, _)| id.to_owned()),
         first_mention: None,
         params: jsonrpc::owned(data),

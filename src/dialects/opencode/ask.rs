@@ -237,6 +237,7 @@ fn plain(key: AskKey, title: String, native: &Bytes, raw: &RawValue) -> Ask {
         allow_reason: false,
         allow_remember: false,
         observe_only: false,
+        editable: None,
         tool_call_id: None,
         first_mention: None,
         params: owned(raw),

@@ -26,6 +26,9 @@ pub(super) fn question(request: &Request, cursor: &Cursor, can: Can) -> Vec<u8> 
         "request_id": request.request_id, "cursor": cursor, "title": request.title, "display": request.display,
         "warnings": request.warnings, "digest": request.digest,
     });
+    if let Some(editable) = &request.editable {
+        ours["editable"] = json!(editable);
+    }
     if let Some(at) = request.expires_at {
         ours["expires_at"] = json!(at);
     }
@@ -170,6 +173,8 @@ pub(super) fn answer(request: &Request, result: &RawValue) -> Result<Option<Answ
         outcome: Option<Outcome>,
         action: Option<String>,
         content: Option<Map<String, Value>>,
+        #[serde(rename = "_meta")]
+        meta: Option<Value>,
     }
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -185,7 +190,10 @@ pub(super) fn answer(request: &Request, result: &RawValue) -> Result<Option<Answ
         (RequestType::Prompt, _) => Answer { value: Some(None), ..Answer::default() },
         (RequestType::Pick, NO_ANSWER) => Answer { ids: Some(Vec::new()), ..Answer::default() },
         (RequestType::Pick, _) => Answer { ids: Some(vec![id]), ..Answer::default() },
-        _ => Answer { option_id: Some(id), ..Answer::default() },
+        _ => {
+            let edited = said.meta.as_ref().and_then(|meta| meta["plexus"]["edited"].as_str()).map(Into::into);
+            Answer { option_id: Some(id), edited, ..Answer::default() }
+        }
     };
     match (said.outcome, said.action.as_deref()) {
         (Some(Outcome { outcome, option_id: Some(id) }), _) if outcome == "selected" => Ok(Some(chosen(id))),

@@ -50,6 +50,7 @@ fn request(kind: RequestType, native: Option<Value>) -> Request {
         allow_reason: false,
         allow_remember: true,
         observe_only: false,
+        editable: None,
         tool_call_id: None,
         native: native.map(|native| raw(&native)),
         expires_at: None,
@@ -89,6 +90,18 @@ const FORMS: Can =
 fn answer(request: &Request, result: Value) -> Option<Value> {
     let answer = question::answer(request, &raw(&result)).unwrap();
     answer.map(|answer| serde_json::to_value(answer).unwrap())
+}
+
+#[test]
+fn what_may_be_changed_is_shown_and_the_change_is_read() {
+    let editable = crate::model::Editable { label: "Command".into(), value: "ls".into() };
+    let mut asked = request(RequestType::Permission, None);
+    asked.editable = Some(editable);
+    let message: Value = serde_json::from_slice(&question::question(&asked, &cursor(), Can::default())).unwrap();
+    assert_eq!(message["params"]["_meta"]["plexus"]["editable"]["value"], "ls");
+    let result = json!({ "outcome": { "outcome": "selected", "optionId": "yes" }, "_meta": { "plexus": { "edited": "ls -l" } } });
+    let answer = question::answer(&asked, &raw(&result)).unwrap().unwrap();
+    assert_eq!((answer.option_id.as_deref(), answer.edited.as_deref()), (Some("yes"), Some("ls -l")));
 }
 
 #[test]

@@ -376,7 +376,7 @@ pub(super) fn answer(request: &Request, entry: &ResumeEntry) -> Result<Answer, P
         }
     }
     let ok = if option_id.is_some() { None } else { approved };
-    Ok(Answer { option_id, ok, value: value.map(Some), ids, reason, remember, digest })
+    Ok(Answer { option_id, ok, value: value.map(Some), ids, reason, remember, edited: None, digest })
 }
 
 /// The answer for "I do not answer": a refusal, in the form that the request has for it.

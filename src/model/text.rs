@@ -1,0 +1,204 @@
+//! Text of agents made harmless, wherever it is shown as text: a terminal, a file, a page.
+//!
+//! An agent's words may hold escape sequences that move the cursor, set the clipboard or the title, and characters that
+//! turn or hide what a person reads. Everything but printable text, line feed and tab is shown as what it is.
+
+use std::fmt::Write as _;
+
+use unicode_general_category::{GeneralCategory as Category, get_general_category};
+
+/// The longest UTF-8 sequence that can be unfinished, in bytes.
+const CARRY_MAX: usize = 3;
+
+/// Makes a stream of text harmless, however it is cut into pieces.
+#[derive(Debug, Default)]
+pub struct Cleaner {
+    carry: Vec<u8>,
+    before: Option<char>,
+}
+
+impl Cleaner {
+    /// Takes the next bytes and appends what may be shown. A character cut in two waits for its rest.
+    pub fn push(&mut self, bytes: &[u8], out: &mut String) {
+        let joined;
+        let mut rest = if self.carry.is_empty() {
+            bytes
+        } else {
+            self.carry.extend_from_slice(bytes);
+            joined = std::mem::take(&mut self.carry);
+            &joined[..]
+        };
+        loop {
+            match std::str::from_utf8(rest) {
+                Ok(text) => return self.text(text, out),
+                Err(why) => {
+                    let (good, bad) = rest.split_at(why.valid_up_to());
+                    self.text(std::str::from_utf8(good).unwrap_or_default(), out);
+                    match why.error_len() {
+                        Some(len) => {
+                            self.bytes(&bad[..len], out);
+                            rest = &bad[len..];
+                        }
+                        None => {
+                            debug_assert!(bad.len() <= CARRY_MAX);
+                            self.carry = bad.to_vec();
+                            return;
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// The stream is over: what is unfinished is shown as bytes.
+    pub fn finish(&mut self, out: &mut String) {
+        let rest = std::mem::take(&mut self.carry);
+        self.bytes(&rest, out);
+        self.before = None;
+    }
+
+    fn bytes(&mut self, bytes: &[u8], out: &mut String) {
+        for byte in bytes {
+            let _ = write!(out, "\\x{{{byte:02x}}}");
+        }
+        self.before = None;
+    }
+
+    fn text(&mut self, text: &str, out: &mut String) {
+        for c in text.chars() {
+            if c == '\n' || c == '\t' || !hides(c, self.before) {
+                out.push(c);
+            } else {
+                let _ = write!(out, "\\u{{{:x}}}", u32::from(c));
+            }
+            self.before = Some(c);
+        }
+    }
+}
+
+/// Whether a character draws nothing of its own, or changes how others are drawn.
+fn hides(c: char, before: Option<char>) -> bool {
+    if (' '..='~').contains(&c) {
+        return false;
+    }
+    match get_general_category(c) {
+        Category::Control
+        | Category::Format
+        | Category::LineSeparator
+        | Category::ParagraphSeparator
+        | Category::PrivateUse
+        | Category::Unassigned
+        | Category::Surrogate => true,
+        Category::SpaceSeparator => c != '\u{a0}' && c != '\u{3000}',
+        // "Draw the symbol before me in colour", which people write without knowing: fine after a symbol, and once.
+        _ if c == '\u{fe0f}' => !before.is_some_and(|c| !c.is_ascii_control() && is_symbol(c)),
+        _ => matches!(
+            c,
+            '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{2800}' | '\u{3164}' | '\u{ffa0}'
+                | '\u{fe00}'..='\u{fe0e}' | '\u{e0100}'..='\u{e01ef}'
+        ),
+    }
+}
+
+fn is_symbol(c: char) -> bool {
+    c.is_ascii_digit()
+        || matches!(get_general_category(c), Category::OtherSymbol | Category::MathSymbol | Category::OtherPunctuation)
+}
+
+/// A text made harmless; line feeds and tabs stay.
+pub fn clean(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    Cleaner::default().push(text.as_bytes(), &mut out);
+    out
+}
+
+/// A text made harmless for a place in one line, cut to `most` characters.
+pub fn line(text: &str, most: usize) -> String {
+    let text = clean(text).replace(['\n', '\t'], " ");
+    match text.char_indices().nth(most) {
+        Some((cut, _)) => format!("{}…", text[..cut].trim_end()),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Escape sequences that were used against terminals, and characters that hide.
+    const CORPUS: &[&[u8]] = &[
+        b"plain text, tab\tand\nline",
+        b"\x1b[31mred\x1b[0m",
+        b"\x1b]0;title\x07",
+        b"\x1b]52;c;cm0gLXJmIC8=\x07",
+        b"\x1b]8;;http://evil.example/\x1b\\link\x1b]8;;\x1b\\",
+        b"\x1bP1$r0m\x1b\\",
+        b"\x1b_app\x1b\\ \x1b^pm\x1b\\ \x1bXsos\x1b\\",
+        b"\x1b[2J\x1b[H\x1b[6n\x1b[5i\x1bc",
+        b"\x1b[200~paste\x1b[201~",
+        b"over\rwrite \x08\x08\x7f bell\x07 null\x00 vt\x0b ff\x0c so\x0e si\x0f",
+        "c1 \u{9b}31m \u{85} \u{90} \u{9d}0;t\u{9c}".as_bytes(),
+        "bidi \u{202e}gnp.exe \u{2066}x\u{2069} \u{200f}\u{61c}".as_bytes(),
+        "zero\u{200b}\u{200c}\u{200d}\u{2060}\u{feff}width \u{ad}".as_bytes(),
+        "lines \u{2028}\u{2029} tags \u{e0041}\u{e007f} fill \u{115f}\u{3164}\u{2800} vs \u{fe00}\u{e0101}".as_bytes(),
+        "fine: é ü 漢字 🦀 ❤\u{fe0f} naïve — “quotes” ½".as_bytes(),
+        "twice ❤\u{fe0f}\u{fe0f} after a letter a\u{fe0f}".as_bytes(),
+        b"bad utf-8 \xff\xfe \xc3( \xe2\x82 \xf0\x9f\xa6 \xc0\xaf \xed\xa0\x80 end",
+        b"unfinished \xf0\x9f\xa6",
+        "private \u{e000}\u{f0000} unassigned \u{378} space \u{2003}\u{1680}".as_bytes(),
+    ];
+
+    fn cleaned(pieces: &[&[u8]]) -> String {
+        let (mut cleaner, mut out) = (Cleaner::default(), String::new());
+        for piece in pieces {
+            cleaner.push(piece, &mut out);
+        }
+        cleaner.finish(&mut out);
+        out
+    }
+
+    #[test]
+    fn nothing_but_printable_text_comes_through_wherever_it_is_cut() {
+        for text in CORPUS {
+            let whole = cleaned(&[text]);
+            for c in whole.chars().filter(|c| !matches!(c, '\n' | '\t' | '\u{fe0f}')) {
+                let category = get_general_category(c);
+                assert!(
+                    !matches!(
+                        category,
+                        Category::Control | Category::Format | Category::PrivateUse | Category::Unassigned
+                    ),
+                    "U+{:04X} of {whole:?}",
+                    u32::from(c)
+                );
+            }
+            for at in 0..=text.len() {
+                assert_eq!(cleaned(&[&text[..at], &text[at..]]), whole, "cut at {at}");
+            }
+            let bytes: Vec<&[u8]> = text.chunks(1).collect();
+            assert_eq!(cleaned(&bytes), whole, "byte by byte");
+        }
+    }
+
+    #[test]
+    fn what_is_hidden_is_shown_and_what_is_fine_stays() {
+        for (text, shown) in [
+            ("a\tb\n", "a\tb\n"),
+            ("\x1b[31mred", "\\u{1b}[31mred"),
+            ("a\rb", "a\\u{d}b"),
+            ("x\u{202e}y", "x\\u{202e}y"),
+            ("x\u{200b}y", "x\\u{200b}y"),
+            ("é 漢 🦀 ❤\u{fe0f}", "é 漢 🦀 ❤\u{fe0f}"),
+            ("a\u{fe0f}", "a\\u{fe0f}"),
+        ] {
+            assert_eq!(clean(text), shown);
+        }
+        assert_eq!(cleaned(&[b"\xff\xe2\x82"]), "\\x{ff}\\x{e2}\\x{82}");
+    }
+
+    #[test]
+    fn lines_are_one_line_and_short() {
+        assert_eq!(line("a\nb\tc", 80), "a b c");
+        assert_eq!(line("abcdef", 3), "abc…");
+    }
+}

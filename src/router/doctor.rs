@@ -1,0 +1,84 @@
+//! What ails the gateway, asked over HTTP: the same checks as `plexus doctor`, which the program brings along.
+
+use std::sync::Arc;
+
+use axum::response::Response;
+use futures_util::future::BoxFuture;
+use http::StatusCode;
+use serde::Serialize;
+use serde_json::json;
+use tokio::sync::Mutex;
+
+use super::guard::Call;
+use super::http::{gateway, json};
+use super::{AppState, Problem};
+use crate::auth::Admin;
+use crate::model::RuntimeInfo;
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// Nothing to do.
+    Ok,
+    /// It works, and could be better.
+    Warn,
+    /// It does not work.
+    Fail,
+}
+
+/// What was looked at, and what was found.
+#[derive(Clone, Debug, Serialize)]
+pub struct Check {
+    /// What was looked at.
+    pub name: String,
+    /// How bad it is.
+    pub state: Verdict,
+    /// What was found.
+    pub detail: String,
+    /// What to do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fix: Option<String>,
+}
+
+/// Looks, given the runtimes as they stand.
+type Look = Arc<dyn Fn(Vec<Arc<RuntimeInfo>>) -> BoxFuture<'static, Vec<Check>> + Send + Sync>;
+
+/// Who looks. The front door cannot itself: what there is to look at lies beyond its floor. Without one nothing is found.
+#[derive(Clone, Default)]
+pub struct Doctor {
+    look: Option<Look>,
+    /// Looking starts programs for their version: one round at a time.
+    busy: Arc<Mutex<()>>,
+}
+
+impl Doctor {
+    /// One who looks so.
+    pub fn new(look: impl Fn(Vec<Arc<RuntimeInfo>>) -> BoxFuture<'static, Vec<Check>> + Send + Sync + 'static) -> Self {
+        Self { look: Some(Arc::new(look)), busy: Arc::default() }
+    }
+
+    async fn look(&self, runtimes: Vec<Arc<RuntimeInfo>>) -> Vec<Check> {
+        let _alone = self.busy.lock().await;
+        match &self.look {
+            Some(look) => look(runtimes).await,
+            None => Vec::new(),
+        }
+    }
+}
+
+impl std::fmt::Debug for Doctor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Doctor").field("looks", &self.look.is_some()).finish_non_exhaustive()
+    }
+}
+
+/// Serves what was found.
+pub(super) async fn serve(state: AppState, call: Call) -> Result<Response, Problem> {
+    gateway::<Admin>(&call)?;
+    let detail = format!("version {}, since {}", state.version, state.started_at);
+    let own = Check { name: "gateway".into(), state: Verdict::Ok, detail, fix: None };
+    let mut checks = vec![own];
+    checks.extend(state.doctor.look(state.directory.runtimes()).await);
+    json(StatusCode::OK, &json!({ "checks": checks }))
+}

@@ -1,0 +1,41 @@
+//! What people do to sessions and runtimes that went astray: start again, read what they wrote, ask what ails them.
+
+use axum::response::Response;
+use http::StatusCode;
+use serde::Deserialize;
+use serde_json::json;
+use utoipa::ToSchema;
+
+use super::guard::Call;
+use super::http::{idempotency_key, json, runtime_of, session_of};
+use super::{AppState, Problem};
+use crate::auth::{Admin, Prompt};
+use crate::model::RunId;
+
+type Outcome = Result<Response, Problem>;
+
+/// Which run to begin again; the one under way, or else the last, if absent.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RestartRun {
+    /// The run.
+    #[schema(value_type = Option<String>)]
+    run_id: Option<RunId>,
+}
+
+pub(super) async fn restart_run(state: AppState, call: Call) -> Outcome {
+    let (session, permit) = session_of::<Prompt>(&state, &call)?;
+    let key = idempotency_key(&call)?;
+    let RestartRun { run_id } = call.json()?;
+    json(StatusCode::ACCEPTED, &state.directory.restart(&permit, &session.session_id, run_id, key).await?)
+}
+
+pub(super) async fn restart_runtime(state: AppState, call: Call) -> Outcome {
+    let (id, permit) = runtime_of::<Admin>(&state, &call)?;
+    json(StatusCode::OK, &*state.directory.restart_runtime(&permit, &id).await?)
+}
+
+pub(super) async fn logs(state: AppState, call: Call) -> Outcome {
+    let (id, permit) = runtime_of::<Admin>(&state, &call)?;
+    json(StatusCode::OK, &json!({ "lines": state.directory.journal(&permit, &id)? }))
+}

@@ -1,0 +1,601 @@
+//! A session as a file to read: Markdown, or one HTML file that needs nothing else. One file: the fold and both ways to
+//! write its parts. Pure, and never holds more than a part and what waits for a tool call to end, so that a session may
+//! be of any length.
+
+use std::collections::VecDeque;
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use crate::model::text::{clean, line};
+use crate::model::{Kind, SessionInfo, Timestamp};
+
+/// Longest title, in characters.
+const TITLE: usize = 200;
+/// Longest remark, in characters; the whole of it is in the events.
+const NOTE: usize = 2000;
+/// Longest stretch of words that is held together, in bytes; what is longer goes on under a heading of its own.
+const SAID: usize = 1 << 20;
+/// What may wait for a tool call to end, in bytes; past it the call is written as it stands.
+const WAITING: usize = 4 << 20;
+
+/// How the file is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Markdown. What the agent said stays Markdown, quoted, and can neither leave its quote nor bring HTML or images.
+    Markdown,
+    /// HTML without script, without requests to anywhere; everything but the page itself is text.
+    Html,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Who {
+    User,
+    Agent,
+    Thought,
+}
+
+impl Who {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::User => "User",
+            Self::Agent => "Agent",
+            Self::Thought => "Thought",
+        }
+    }
+
+    const fn class(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Agent => "agent",
+            Self::Thought => "thought",
+        }
+    }
+}
+
+#[derive(Debug, PartialEq)]
+enum What {
+    Said(Who, String),
+    Tool { id: String, title: String, status: String, output: String, over: bool },
+    Note(&'static str, String),
+}
+
+#[derive(Debug, PartialEq)]
+struct Part {
+    at: Timestamp,
+    what: What,
+}
+
+impl Part {
+    /// Whether nothing of it can follow.
+    fn settled(&self) -> bool {
+        !matches!(self.what, What::Tool { over: false, .. })
+    }
+
+    fn weight(&self) -> usize {
+        size_of::<Self>()
+            + match &self.what {
+                What::Said(_, text) | What::Note(_, text) => text.len(),
+                What::Tool { id, title, status, output, .. } => id.len() + title.len() + status.len() + output.len(),
+            }
+    }
+}
+
+/// Writes a session, event by event.
+#[derive(Debug)]
+pub struct Export {
+    format: Format,
+    parts: VecDeque<Part>,
+    /// What they weigh together.
+    held: usize,
+}
+
+impl Export {
+    /// Begins the file: its head goes to `out`.
+    pub fn begin(format: Format, session: &SessionInfo, out: &mut String) -> Self {
+        let title = session.title.as_deref().unwrap_or(session.session_id.as_str());
+        let title = line(title, TITLE);
+        let facts = [
+            ("Session", session.session_id.to_string()),
+            ("Runtime", format!("{} ({})", session.runtime_id, line(&session.dialect, TITLE))),
+            ("Folder", line(&session.cwd, TITLE)),
+            ("Begun", session.created_at.to_string()),
+        ];
+        match format {
+            Format::Markdown => {
+                let _ = write!(out, "# {}\n\n", plain(&title));
+                for (name, value) in facts {
+                    let _ = writeln!(out, "- {name}: {}", plain(&value));
+                }
+            }
+            Format::Html => {
+                out.push_str(HTML_HEAD);
+                let title = escape(&title);
+                let _ = write!(out, "<title>{title}</title>\n<header><h1>{title}</h1>\n<dl>\n");
+                for (name, value) in facts {
+                    let _ = writeln!(out, "<dt>{name}</dt><dd>{}</dd>", escape(&value));
+                }
+                out.push_str("</dl></header>\n<main>\n");
+            }
+        }
+        Self { format, parts: VecDeque::new(), held: 0 }
+    }
+
+    /// The next event; what is whole by then goes to `out`.
+    pub fn event(&mut self, kind: Kind, at: Timestamp, body: &[u8], out: &mut String) {
+        if !shows(kind) {
+            return;
+        }
+        let body: Value = serde_json::from_slice(body).unwrap_or_default();
+        let text = |name: &str| body[name].as_str().unwrap_or_default();
+        match kind {
+            Kind::UserMessageChunk => self.said(Who::User, at, &body["content"]),
+            Kind::AgentMessageChunk => self.said(Who::Agent, at, &body["content"]),
+            Kind::AgentThoughtChunk => self.said(Who::Thought, at, &body["content"]),
+            Kind::ToolCall | Kind::ToolCallUpdate => self.tool(at, &body),
+            Kind::Plan => {
+                let entries = body["entries"].as_array().into_iter().flatten();
+                let entries = entries.map(|entry| {
+                    let done = if entry["status"] == "completed" { "x" } else { " " };
+                    format!("[{done}] {}", line(entry["content"].as_str().unwrap_or_default(), TITLE))
+                });
+                self.note("Plan", at, entries.collect::<Vec<_>>().join("\n"));
+            }
+            Kind::RequestOpened => self.note("Asked", at, text("display").to_owned()),
+            Kind::RequestResolved => self.note("Answer", at, outcome(&body)),
+            Kind::RunEnded => {
+                // Nothing more comes of its tools.
+                for part in &mut self.parts {
+                    if let What::Tool { over, .. } = &mut part.what {
+                        *over = true;
+                    }
+                }
+                if body["status"] != "completed" {
+                    self.note("Run", at, format!("{}: {}", text("status"), text("message")));
+                }
+            }
+            Kind::RuntimeStatus if body["status"] == "exited" => {
+                self.note("Runtime", at, format!("exited: {}", text("message")));
+            }
+            Kind::Error => self.note("Error", at, text("message").to_owned()),
+            Kind::Raw => self.note("Not understood", at, body.to_string()),
+            _ => {}
+        }
+        self.flush(false, out);
+    }
+
+    /// Ends the file.
+    pub fn finish(mut self, out: &mut String) {
+        self.flush(true, out);
+        if self.format == Format::Html {
+            out.push_str("</main>\n</html>\n");
+        }
+    }
+
+    fn push(&mut self, part: Part) {
+        self.held += part.weight();
+        self.parts.push_back(part);
+    }
+
+    fn note(&mut self, about: &'static str, at: Timestamp, text: String) {
+        self.push(Part { at, what: What::Note(about, text) });
+    }
+
+    fn said(&mut self, who: Who, at: Timestamp, content: &Value) {
+        let text = match content["text"].as_str() {
+            Some(text) => text.to_owned(),
+            None => {
+                let name = content["uri"].as_str().or(content["name"].as_str()).unwrap_or_default();
+                format!("[{} {name}]", content["type"].as_str().unwrap_or("content"))
+            }
+        };
+        match self.parts.back_mut().map(|part| &mut part.what) {
+            Some(What::Said(last, so_far)) if *last == who && so_far.len() < SAID => {
+                self.held += text.len();
+                so_far.push_str(&text);
+            }
+            _ => self.push(Part { at, what: What::Said(who, text) }),
+        }
+    }
+
+    fn tool(&mut self, at: Timestamp, body: &Value) {
+        let id = body["toolCallId"].as_str().unwrap_or_default();
+        let is = |part: &Part| matches!(&part.what, What::Tool { id: known, .. } if known == id);
+        let place = self.parts.iter().rposition(is).unwrap_or_else(|| {
+            let (title, status, output) = ("tool".into(), String::new(), String::new());
+            let what = What::Tool { id: id.to_owned(), title, status, output, over: false };
+            self.push(Part { at, what });
+            self.parts.len() - 1
+        });
+        let before = self.parts.get(place).map_or(0, Part::weight);
+        let Some(Part { what: What::Tool { title, status, output, over, .. }, .. }) = self.parts.get_mut(place) else {
+            return;
+        };
+        if let Some(new) = body["title"].as_str() {
+            new.clone_into(title);
+        }
+        if let Some(new) = body["status"].as_str() {
+            new.clone_into(status);
+            *over = matches!(new, "completed" | "failed");
+        }
+        if let Some(parts) = body["content"].as_array() {
+            output.clear();
+            for part in parts {
+                if let Some(text) = part["content"]["text"].as_str() {
+                    let _ = writeln!(output, "{text}");
+                } else if part["type"] == "diff" {
+                    let _ = writeln!(output, "{}", part["path"].as_str().unwrap_or_default());
+                    for (sign, name) in [('-', "oldText"), ('+', "newText")] {
+                        for text in part[name].as_str().unwrap_or_default().lines() {
+                            let _ = writeln!(output, "{sign}{text}");
+                        }
+                    }
+                }
+            }
+        }
+        let after = self.parts.get(place).map_or(0, Part::weight);
+        self.held = (self.held + after).saturating_sub(before);
+    }
+
+    /// Writes what is whole: all that stands before the first that may go on.
+    fn flush(&mut self, all: bool, out: &mut String) {
+        while let Some(first) = self.parts.front() {
+            // Words go on until something else is there.
+            let whole = first.settled() && (self.parts.len() > 1 || !matches!(first.what, What::Said(..)));
+            if !(all || whole || self.held > WAITING) {
+                break;
+            }
+            self.held = self.held.saturating_sub(first.weight());
+            let Some(part) = self.parts.pop_front() else { break };
+            match self.format {
+                Format::Markdown => markdown(&part, out),
+                Format::Html => html(&part, out),
+            }
+        }
+    }
+}
+
+fn shows(kind: Kind) -> bool {
+    matches!(
+        kind,
+        Kind::UserMessageChunk
+            | Kind::AgentMessageChunk
+            | Kind::AgentThoughtChunk
+            | Kind::ToolCall
+            | Kind::ToolCallUpdate
+            | Kind::Plan
+            | Kind::RequestOpened
+            | Kind::RequestResolved
+            | Kind::RunEnded
+            | Kind::RuntimeStatus
+            | Kind::Error
+            | Kind::Raw
+    )
+}
+
+/// What became of a request, in a few words.
+fn outcome(body: &Value) -> String {
+    let text = |value: &Value| line(value.as_str().unwrap_or_default(), TITLE);
+    let by = text(&body["resolved_by"]["name"]);
+    let mut words = match (body["state"].as_str(), body["ok"].as_bool()) {
+        (Some("answered"), Some(true)) => format!("allowed by {by}"),
+        (Some("answered"), Some(false)) => format!("denied by {by}"),
+        (Some("answered"), None) => format!("answered by {by}"),
+        (Some("expired"), _) => "expired: nobody answered in time".into(),
+        (Some("withdrawn"), _) => format!("withdrawn by {by}"),
+        (Some("orphaned"), _) => "nobody can answer it any more: the runtime that asked is gone".into(),
+        (other, _) => line(other.unwrap_or("closed"), TITLE),
+    };
+    if body["option_id"].is_string() {
+        let _ = write!(words, " ({})", text(&body["option_id"]));
+    }
+    for (name, about) in [("reason", "because"), ("edited", "changed to")] {
+        if let Some(more) = body[name].as_str() {
+            let _ = write!(words, "\n{about}: {more}");
+        }
+    }
+    words
+}
+
+// === Markdown ===
+
+fn markdown(part: &Part, out: &mut String) {
+    out.push('\n');
+    match &part.what {
+        What::Said(who, text) => {
+            let _ = writeln!(out, "**{}**\n", who.name());
+            quoted(&clean(text), out);
+        }
+        What::Tool { title, status, output, .. } => {
+            let _ = writeln!(out, "**Tool** {} ({})", plain(&line(title, TITLE)), plain(&line(status, TITLE)));
+            if !output.is_empty() {
+                let _ = write!(out, "\n{}", fence(&clean(output)));
+            }
+        }
+        What::Note(about, text) => {
+            let _ = writeln!(out, "*{about}: {}*", plain(&line(text, NOTE)));
+        }
+    }
+}
+
+/// An agent's Markdown in a quote that it cannot leave. Outside of fences nothing in it begins HTML or an image.
+fn quoted(text: &str, out: &mut String) {
+    // Only a fence at a line's very beginning is surely one for every reader, and surely holds until its own end.
+    let mut fence: Option<(u8, usize)> = None;
+    for text in text.trim_end().split('\n') {
+        out.push_str(if text.is_empty() { ">" } else { "> " });
+        let mark = text.bytes().next().filter(|mark| matches!(mark, b'`' | b'~'));
+        let run = mark.map_or(0, |mark| text.bytes().take_while(|byte| *byte == mark).count());
+        let rest = text.get(run..).unwrap_or_default();
+        match (fence, mark) {
+            (Some((open, length)), Some(mark)) if mark == open && run >= length && rest.trim().is_empty() => {
+                fence = None
+            }
+            (Some(_), _) => {}
+            (None, Some(mark)) if run >= 3 && !(mark == b'`' && rest.contains('`')) => fence = Some((mark, run)),
+            (None, _) => {
+                for (n, c) in text.char_indices() {
+                    if c == '<' || (c == '!' && text[n..].starts_with("![")) {
+                        out.push('\\');
+                    }
+                    out.push(c);
+                }
+                out.push('\n');
+                continue;
+            }
+        }
+        out.push_str(text);
+        out.push('\n');
+    }
+}
+
+/// Words that may hold anything, as a Markdown block that they cannot leave.
+fn fence(text: &str) -> String {
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest.max(2) + 1);
+    format!("{fence}\n{}\n{fence}\n", text.trim_end())
+}
+
+/// Text in which nothing is Markdown or HTML.
+fn plain(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if matches!(c, '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '#' | '|' | '!' | '&' | '~') {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+    out
+}
+
+// === HTML ===
+
+/// Text as HTML text, for element content and quoted attributes.
+fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in clean(text).chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// No script, no request to anywhere: the file can be passed on.
+const HTML_HEAD: &str = r#"<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="referrer" content="no-referrer">
+<style>
+:root { color-scheme: light dark; --line: color-mix(in srgb, currentColor 18%, transparent); --dim: color-mix(in srgb, currentColor 62%, transparent); }
+* { box-sizing: border-box; }
+body { font: 16px/1.55 system-ui, sans-serif; max-width: 52rem; margin: 0 auto; padding: 2rem 1rem 4rem; }
+header { border-bottom: 1px solid var(--line); margin-bottom: 1.5rem; } h1 { font-size: 1.5rem; margin: 0 0 .5rem; overflow-wrap: anywhere; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .1rem 1rem; margin: 0 0 1rem; font-size: .875rem; } dt { color: var(--dim); } dd { margin: 0; overflow-wrap: anywhere; }
+section, details { margin: 1rem 0; padding: .6rem 1rem; border: 1px solid var(--line); border-radius: .6rem; unicode-bidi: isolate; }
+section.user { border-inline-start: 4px solid #2f74d0; } section.asked { border-inline-start: 4px solid #b7791f; } section.error { border-inline-start: 4px solid #c53030; }
+h2, summary { font-size: .8rem; font-weight: 600; color: var(--dim); margin: 0; } summary { cursor: pointer; } time { float: inline-end; font-weight: 400; }
+pre { white-space: pre-wrap; overflow-wrap: anywhere; font: inherit; margin: .35rem 0 0; } .tool pre, .asked pre { font: .875em/1.45 ui-monospace, monospace; }
+.thought { color: var(--dim); } .note { border: 0; padding: 0 1rem; color: var(--dim); font-size: .9rem; }
+@media print { body { max-width: none; padding: 0; } section, details { break-inside: avoid; } }
+</style>
+"#;
+
+fn html(part: &Part, out: &mut String) {
+    let at = part.at.to_string();
+    let time = format!("<time datetime=\"{at}\">{}</time>", at.get(..16).unwrap_or(&at).replace('T', " "));
+    let _ = match &part.what {
+        // Folded, as people read it on screen.
+        What::Said(Who::Thought, text) => writeln!(
+            out,
+            "<details class=\"thought\"><summary>Thought{time}</summary><pre dir=\"auto\">{}</pre></details>",
+            escape(text)
+        ),
+        What::Said(who, text) => writeln!(
+            out,
+            "<section class=\"{}\"><h2>{}{time}</h2><pre dir=\"auto\">{}</pre></section>",
+            who.class(),
+            who.name(),
+            escape(text.trim_end())
+        ),
+        What::Tool { title, status, output, .. } => {
+            let (title, status) = (escape(&line(title, TITLE)), escape(&line(status, TITLE)));
+            let head = format!("<section class=\"tool\"><h2>Tool: {title} ({status}){time}</h2>");
+            match output.trim_end() {
+                "" => writeln!(out, "{head}</section>"),
+                output => writeln!(out, "{head}<pre>{}</pre></section>", escape(output)),
+            }
+        }
+        What::Note(about, text) => {
+            let class = match *about {
+                "Asked" => "asked",
+                "Error" | "Not understood" => "error",
+                _ => "note",
+            };
+            writeln!(out, "<section class=\"{class}\"><h2>{about}{time}</h2><pre>{}</pre></section>", escape(text))
+        }
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn session(title: &str) -> SessionInfo {
+        serde_json::from_value(json!({
+            "session_id": "s_1", "runtime_id": "demo", "dialect": "acp", "native_id": null, "title": title, "cwd": "/w",
+            "state": "idle", "open_requests": 0, "created_at": "2025-11-21T09:30:00.125Z", "updated_at": "2025-11-21T09:30:00.125Z",
+        }))
+        .unwrap()
+    }
+
+    fn export(format: Format, title: &str, events: &[(Kind, Value)]) -> String {
+        let mut out = String::new();
+        let mut export = Export::begin(format, &session(title), &mut out);
+        for (kind, body) in events {
+            export.event(*kind, Timestamp::default(), body.to_string().as_bytes(), &mut out);
+        }
+        export.finish(&mut out);
+        out
+    }
+
+    fn said(text: &str) -> Value {
+        json!({ "content": { "type": "text", "text": text } })
+    }
+
+    fn tool(id: &str, status: &str, text: &str) -> Value {
+        json!({ "toolCallId": id, "title": "ls", "status": status, "content": [{ "type": "content", "content": { "type": "text", "text": text } }] })
+    }
+
+    #[test]
+    fn chunks_join_and_tools_keep_their_place() {
+        let text = export(
+            Format::Markdown,
+            "T",
+            &[
+                (Kind::UserMessageChunk, said("hi")),
+                (Kind::AgentMessageChunk, said("he")),
+                (Kind::AgentMessageChunk, said("llo")),
+                (Kind::ToolCall, tool("c", "pending", "")),
+                (Kind::AgentMessageChunk, said("after")),
+                (Kind::ToolCallUpdate, tool("c", "completed", "a.txt")),
+                (
+                    Kind::RequestResolved,
+                    json!({ "state": "answered", "ok": true, "resolved_by": { "name": "phone" }, "edited": "ls -l" }),
+                ),
+            ],
+        );
+        let want = "# T\n\n- Session: s\\_1\n- Runtime: demo (acp)\n- Folder: /w\n- Begun: 2025-11-21T09:30:00.125Z\n\n\
+                    **User**\n\n> hi\n\n**Agent**\n\n> hello\n\n**Tool** ls (completed)\n\n```\na.txt\n```\n\n**Agent**\n\n> after\n\n\
+                    *Answer: allowed by phone changed to: ls -l*\n";
+        assert_eq!(text, want);
+    }
+
+    #[test]
+    fn nothing_an_agent_says_is_markup() {
+        let evil =
+            "<script>alert(1)</script><img src=x onerror=alert(1)>\"'&\u{1b}[2J\u{202e}x\u{200b}\n# heading\n```\n";
+        let resolved = json!({ "state": "answered", "resolved_by": { "name": evil }, "reason": evil, "edited": evil, "option_id": evil });
+        let mut call = tool("c", evil, evil);
+        call["title"] = json!(evil);
+        let events = [
+            (Kind::UserMessageChunk, said(evil)),
+            (Kind::AgentThoughtChunk, said(evil)),
+            (Kind::ToolCall, call),
+            (Kind::RequestOpened, json!({ "display": evil })),
+            (Kind::RequestResolved, resolved),
+            (Kind::Plan, json!({ "entries": [{ "content": evil }] })),
+            (Kind::RunEnded, json!({ "status": evil, "message": evil })),
+            (Kind::Raw, json!({ "text": evil })),
+            (Kind::Error, json!({ "message": evil })),
+        ];
+        let text = export(Format::Html, evil, &events);
+        let body = text.strip_prefix(HTML_HEAD).unwrap();
+        for raw in ["<script", "<img", "\u{1b}", "\u{202e}", "\u{200b}"] {
+            assert!(!body.contains(raw), "{raw:?}: {body}");
+        }
+        assert!(body.contains("\\u{202e}") && body.contains("\\u{200b}"), "what deceives is seen: {body}");
+        // Every tag is one of ours, and every attribute.
+        for tag in body.split('<').skip(1) {
+            let tag = tag.split('>').next().unwrap();
+            let name = tag.trim_start_matches('/').split(' ').next().unwrap();
+            let ours = "title header h1 dl dt dd main section details summary h2 time pre html";
+            assert!(ours.split(' ').any(|known| known == name), "<{tag}>");
+            assert!(!tag.contains("on") || name == "section", "<{tag}>");
+        }
+        let text = export(Format::Markdown, evil, &events);
+        assert!(!text.contains('\u{1b}') && !text.contains('\u{202e}'), "{text}");
+        assert!(text.starts_with("# \\<script\\>"), "{text}");
+        for line in text.lines().filter(|line| line.contains("<script")) {
+            let fenced = line.starts_with("<script");
+            assert!(fenced || !line.replace("\\<", "").contains('<'), "outside of fences it is no HTML: {line}");
+        }
+        assert!(text.contains("\n````\n"), "a fence is longer than what it holds: {text}");
+    }
+
+    #[test]
+    fn markdown_of_an_agent_leaves_neither_its_quote_nor_a_fence() {
+        let quote = |text: &str| {
+            let mut out = String::new();
+            quoted(text, &mut out);
+            out
+        };
+        assert_eq!(quote("a\n\n# b\n"), "> a\n>\n> # b\n");
+        // In a fence `<` stays; outside, and in what may be none, it is a letter.
+        assert_eq!(
+            quote("```rust\nVec<T>\n```\nVec<T> ![x](http://e)"),
+            "> ```rust\n> Vec<T>\n> ```\n> Vec\\<T> \\![x](http://e)\n"
+        );
+        for open in ["``` a`b", " ```", "- ```", "1. a\n   ```", "    ```", "> ```", "``", "\t```"] {
+            let out = quote(&format!("{open}\n<img src=x>"));
+            assert!(out.ends_with("> \\<img src=x>\n"), "{open:?}: {out}");
+        }
+        // Only its own end closes a fence.
+        for inside in ["~~~", "```", "```` x"] {
+            let out = quote(&format!("````\n{inside}\n<b>\n````\n<i>"));
+            assert!(out.contains("> <b>\n") && out.ends_with("> \\<i>\n"), "{inside}: {out}");
+        }
+        for n in 0..6 {
+            let text = "`".repeat(n);
+            let fenced = fence(&format!("a\n{text}\nb"));
+            let end = fenced.lines().next().unwrap();
+            assert_eq!(fenced.lines().filter(|line| line.starts_with(end)).count(), 2, "{fenced}");
+        }
+    }
+
+    #[test]
+    fn little_is_held_however_long_the_session() {
+        let mut out = String::new();
+        let mut export = Export::begin(Format::Html, &session("T"), &mut out);
+        let held = |export: &Export| {
+            assert_eq!(export.held, export.parts.iter().map(Part::weight).sum::<usize>());
+            export.held
+        };
+        // A tool that never ends, and an agent that never stops.
+        export.event(
+            Kind::ToolCall,
+            Timestamp::default(),
+            tool("hangs", "pending", "x").to_string().as_bytes(),
+            &mut out,
+        );
+        let (chunk, call) = (said(&"y".repeat(100_000)).to_string(), tool("t", "completed", "z").to_string());
+        for n in 0..200 {
+            let (kind, body) = if n % 50 == 49 { (Kind::ToolCall, &call) } else { (Kind::AgentMessageChunk, &chunk) };
+            export.event(kind, Timestamp::default(), body.as_bytes(), &mut out);
+            assert!(held(&export) <= WAITING + SAID + 100_000, "{}", held(&export));
+            out.clear();
+        }
+        export.event(Kind::RunEnded, Timestamp::default(), br#"{"status":"completed"}"#, &mut out);
+        export.event(Kind::UserMessageChunk, Timestamp::default(), said("next").to_string().as_bytes(), &mut out);
+        assert!(held(&export) < 300, "a run's end settles what is open");
+    }
+}

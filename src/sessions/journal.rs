@@ -1,0 +1,95 @@
+//! What a runtime wrote to stderr of late, a line each with its time, for whoever wants to know what ails it.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde::Serialize;
+
+use crate::model::Timestamp;
+
+/// Lines that are kept of a runtime; with one more the oldest goes.
+pub const LINES: usize = 1000;
+/// Longest line that is kept, in bytes; what is longer is cut into several.
+pub const LINE_MAX: usize = 2000;
+
+/// Who wrote a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Writer {
+    /// The runtime, to its stderr.
+    Runtime,
+    /// The gateway: starts, ends, lost connections.
+    Gateway,
+}
+
+/// One line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Line {
+    /// When it was heard.
+    pub at: Timestamp,
+    /// It, fit to be shown.
+    pub text: String,
+    /// Who wrote it.
+    pub by: Writer,
+}
+
+/// The last lines of a runtime; the same for whoever has a copy. It outlives the runtime's starts, not the gateway.
+#[derive(Clone, Debug, Default)]
+pub struct Journal {
+    lines: Arc<Mutex<VecDeque<Line>>>,
+}
+
+impl Journal {
+    /// Adds a line. `text` is fit to be shown, and at most [`LINE_MAX`] bytes; a longer one is cut.
+    pub fn add(&self, at: Timestamp, by: Writer, text: &str) {
+        let cut = (0..=text.len().min(LINE_MAX)).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();
+        let text = text.get(..cut).unwrap_or_default().to_owned();
+        let mut lines = self.lock();
+        lines.push_back(Line { at, text, by });
+        if lines.len() > LINES {
+            lines.pop_front();
+        }
+    }
+
+    /// All that are kept, the oldest first.
+    pub fn lines(&self) -> Vec<Line> {
+        self.lock().iter().cloned().collect()
+    }
+
+    /// Puts the lines of the same runtime's earlier life before these.
+    pub fn after(&self, earlier: &Self) {
+        let earlier = earlier.lines();
+        let mut lines = self.lock();
+        for line in earlier.into_iter().rev() {
+            if lines.len() >= LINES {
+                break;
+            }
+            lines.push_front(line);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Line>> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_lines_are_kept_and_those_of_an_earlier_life_stand_before_them() {
+        let (journal, at) = (Journal::default(), Timestamp::default());
+        for n in 0..LINES + 5 {
+            journal.add(at, Writer::Runtime, &n.to_string());
+        }
+        let lines = journal.lines();
+        assert_eq!((lines.len(), lines[0].text.as_str()), (LINES, "5"));
+        let next = Journal::default();
+        next.add(at, Writer::Gateway, &"ü".repeat(LINE_MAX));
+        next.after(&journal);
+        let lines = next.lines();
+        assert_eq!((lines.len(), lines[0].text.as_str()), (LINES, "6"));
+        assert_eq!(lines[LINES - 1].text.len(), LINE_MAX, "cut between characters");
+    }
+}
