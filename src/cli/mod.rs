@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 mod args;
+mod attach;
 mod bridge;
 mod client;
 mod commands;
@@ -19,7 +20,7 @@ mod run;
 mod serve;
 mod stream;
 mod talk;
-mod term;
+pub(crate) mod term;
 mod view;
 
 use args::{Agent, Cli, Command};
@@ -103,6 +104,7 @@ fn start(command: Command) -> Outcome {
             Command::Run(args) => run::run(args).await,
             Command::Ls(args) => commands::ls(args).await,
             Command::Tail(args) => commands::tail(args).await,
+            Command::Attach(args) => attach::attach(args).await,
             Command::Prompt(args) => commands::prompt(args).await,
             Command::Cancel(args) => commands::cancel(args).await,
             Command::Requests(args) => commands::requests(args).await,
