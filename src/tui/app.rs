@@ -28,6 +28,8 @@ const REFRESH: i64 = 5_000;
 const CLOSED_MAX: usize = 200;
 /// Longest text copied to the clipboard, in bytes; terminals take no more.
 const COPY_MAX: usize = 74_000;
+/// How long somebody looks after a key, where the terminal does not tell of its focus, in milliseconds.
+const LOOKING: i64 = 60_000;
 /// Lines of a wheel's step.
 const WHEEL: i64 = 3;
 
@@ -203,7 +205,10 @@ pub(crate) struct App {
     pub(crate) toast: Option<(String, bool, i64)>,
     interrupted: i64,
     pub(crate) mouse: bool,
-    focused: bool,
+    /// What the terminal says of its focus, if it does.
+    focused: Option<bool>,
+    /// When somebody last did something here.
+    touched: i64,
     present: Option<(Option<String>, bool)>,
     refreshed: i64,
     pub(crate) quit: bool,
@@ -255,7 +260,8 @@ impl App {
             toast: None,
             interrupted: i64::MIN / 2,
             mouse: false,
-            focused: true,
+            focused: None,
+            touched: now,
             present: None,
             refreshed: 0,
             quit: false,
@@ -279,6 +285,9 @@ impl App {
     /// Takes in what happens; says what is to be done.
     pub(crate) fn update(&mut self, msg: Msg, now: i64) -> Vec<Effect> {
         self.now = now;
+        if matches!(msg, Msg::Key(_) | Msg::Paste(_) | Msg::Mouse(_)) {
+            self.touched = now;
+        }
         let mut effects = Vec::new();
         match msg {
             Msg::Key(event) => {
@@ -289,7 +298,7 @@ impl App {
             Msg::Paste(words) => self.paste(&words),
             Msg::Mouse(event) => self.mouse(event, &mut effects),
             Msg::Resize(width, height) => self.size = (width, height),
-            Msg::Focus(on) => self.focused = on,
+            Msg::Focus(on) => self.focused = Some(on),
             Msg::Tick => self.tick(&mut effects),
             Msg::Heard(heard) => self.heard(&heard),
             Msg::Talk(of, heard) if of == self.following => self.told(&heard),
@@ -341,9 +350,11 @@ impl App {
             effects.push(Effect::Page { session: talk.session.clone(), page, after, until });
         }
         let session = self.talk.as_ref().filter(|_| self.page == Page::Session).map(|talk| talk.session.clone());
+        // A terminal that does not tell whether it is looked at is, for a while after each key.
+        let focused = self.focused.unwrap_or(self.now - self.touched < LOOKING);
         if let (Some(id), Some(talk)) = (&session, &self.talk)
             && talk.live
-            && self.focused
+            && focused
         {
             self.unread.remove(id);
             if let Some(one) = self.sessions.get(id)
@@ -352,7 +363,7 @@ impl App {
                 self.looked.insert(id.clone(), one.updated);
             }
         }
-        let present = Some((session, self.focused));
+        let present = Some((session, focused));
         if self.present != present && self.link == Link::Live {
             if let Some((session, focused)) = &present {
                 effects.push(Effect::Presence(session.clone(), *focused));

@@ -117,7 +117,9 @@ impl Card {
     pub(crate) fn shape(&self, ask: &Ask, width: u16, most: usize, theme: &Theme) -> Shape {
         let content = content(ask, usize::from(width).saturating_sub(4), theme);
         let below = match &self.mode {
-            Mode::Reason(area) | Mode::Edit(area) | Mode::Text(area) => area.lines().len().clamp(1, 6) + 1,
+            Mode::Reason(area) | Mode::Edit(area) | Mode::Text(area) => {
+                input::rows(area, usize::from(width).saturating_sub(7)).clamp(1, 6) + 1
+            }
             Mode::Pick { .. } => ask.items.len().clamp(1, 8),
             _ => 0,
         };
@@ -262,7 +264,12 @@ impl Card {
                 }
             },
             Mode::Text(mut area) => match key.name() {
-                "Esc" => {
+                "Esc" | "Tab" | "S-Tab" => {
+                    self.mode = Mode::Text(area);
+                    Did::Nothing
+                }
+                // In a list of questions these go to another.
+                "Up" | "Down" if area.lines().len() == 1 => {
                     self.mode = Mode::Text(area);
                     Did::Nothing
                 }
@@ -496,7 +503,7 @@ pub(crate) fn words(
         }
         None => vec![
             Span::styled(format!(" {} asks ", ask.runtime), theme.accent),
-            Span::styled(format!("· {} ", ask.risk.word()), style),
+            Span::styled(if ask.rated { format!("· {} ", ask.risk.word()) } else { String::new() }, style),
             Span::styled(format!("· {} ", ago(now, ask.opened)), theme.dim),
         ],
     };

@@ -63,7 +63,7 @@ pub(crate) fn text(words: &str) -> String {
                 out.push(c);
                 marks += 1;
             }
-            _ if marks_others(c) || hides(c, None) => {
+            _ if marks_others(c) || hides(c, None) || quarrelled(c) => {
                 let _ = write!(out, "\\u{{{:x}}}", u32::from(c));
                 marks = MARKS_MAX;
                 column += 1;
@@ -83,6 +83,11 @@ pub(crate) fn text(words: &str) -> String {
 fn pictures(c: char) -> bool {
     matches!(c, '\u{203c}'..='\u{3299}' | '\u{1f000}'..='\u{1faff}' | '0'..='9' | '#' | '*')
         && (!c.is_ascii() || c.is_ascii_digit() || c == '#' || c == '*')
+}
+
+/// Signs that became wide in Unicode 16: terminals and tables of different age draw what follows in different places.
+fn quarrelled(c: char) -> bool {
+    matches!(c, '\u{2630}'..='\u{2637}' | '\u{268a}'..='\u{268f}' | '\u{4dc0}'..='\u{4dff}' | '\u{1d300}'..='\u{1d376}')
 }
 
 /// Whether it is drawn on top of the letter before.

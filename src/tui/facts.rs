@@ -71,6 +71,8 @@ pub(crate) struct Ask {
     pub(crate) default: String,
     pub(crate) secret: bool,
     pub(crate) risk: Risk,
+    /// Whether the gateway said so.
+    pub(crate) rated: bool,
     pub(crate) reason: bool,
     pub(crate) remember: bool,
     pub(crate) observe: bool,
@@ -124,6 +126,7 @@ impl Ask {
             default: raw(&value["default_value"]),
             secret: value["secret"] == true,
             risk,
+            rated: value["risk"].is_string() || danger,
             reason: value["allow_reason"] == true,
             remember: value["allow_remember"] == true,
             observe: value["observe_only"] == true,

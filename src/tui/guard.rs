@@ -1,8 +1,8 @@
 //! The terminal, taken and given back: whatever ends us, it is as it was before.
 
 use std::io::{self, Write};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 /// Other screen, no cursor, pasted words marked, focus told; the mouse as it is set.
 const ENTER: &[u8] = b"\x1b[?1049h\x1b[?25l\x1b[?2004h\x1b[?1004h\x1b[2J";
@@ -42,6 +42,7 @@ pub(crate) struct Guard<T: Terminal> {
     terminal: Arc<T>,
     taken: Arc<AtomicBool>,
     mouse: bool,
+    frame: Frames,
 }
 
 impl<T: Terminal> Guard<T> {
@@ -55,7 +56,7 @@ impl<T: Terminal> Guard<T> {
             give_back(&*of_hook, &hooked);
             before(why);
         }));
-        let mut guard = Self { terminal, taken, mouse };
+        let mut guard = Self { terminal, taken, mouse, frame: Frames::default() };
         guard.enter()?;
         Ok(guard)
     }
@@ -84,9 +85,15 @@ impl<T: Terminal> Guard<T> {
         self.terminal.write(sequence.as_bytes())
     }
 
-    /// A writer of frames: what was written goes out as a whole when it is flushed.
-    pub(crate) fn frames(&self) -> Frames<T> {
-        Frames { terminal: Arc::clone(&self.terminal), buffer: Vec::new() }
+    /// A writer of frames.
+    pub(crate) fn frames(&self) -> Frames {
+        self.frame.clone()
+    }
+
+    /// Shows what was written since the last time, as a whole: a terminal that knows how draws it at once.
+    pub(crate) fn show(&self) -> io::Result<()> {
+        let frame = std::mem::take(&mut *self.frame.lock());
+        if frame.is_empty() { Ok(()) } else { self.terminal.write(&[FRAME.0, &frame, FRAME.1].concat()) }
     }
 }
 
@@ -104,32 +111,29 @@ fn give_back(terminal: &impl Terminal, taken: &AtomicBool) {
     }
 }
 
-/// Frames, each written whole.
-pub(crate) struct Frames<T> {
-    terminal: Arc<T>,
-    buffer: Vec<u8>,
+/// What the next frame is written into. Flushing it shows nothing: clearing and drawing belong together.
+#[derive(Clone, Default)]
+pub(crate) struct Frames(Arc<Mutex<Vec<u8>>>);
+
+impl Frames {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<u8>> {
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
 }
 
-impl<T: Terminal> Write for Frames<T> {
+impl Write for Frames {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.buffer.extend_from_slice(bytes);
+        self.lock().extend_from_slice(bytes);
         Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        if self.buffer.is_empty() {
-            return Ok(());
-        }
-        let frame = [FRAME.0, &self.buffer, FRAME.1].concat();
-        self.buffer.clear();
-        self.terminal.write(&frame)
+        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
-
     use super::*;
 
     /// A terminal that remembers.
@@ -154,7 +158,7 @@ mod tests {
     impl Paper {
         /// Whether it is as it was before.
         fn is_back(&self) -> bool {
-            let mut parser = vt100::Parser::new(24, 80, 0);
+            let mut parser = vt100::Parser::new(24.try_into().unwrap(), 80.try_into().unwrap(), 0);
             parser.process(&self.written.lock().unwrap());
             let screen = parser.screen();
             !self.raw.load(Ordering::SeqCst)
@@ -204,6 +208,9 @@ mod tests {
         frames.write_all(b"one").unwrap();
         assert!(paper.written.lock().unwrap().is_empty());
         frames.flush().unwrap();
+        assert!(paper.written.lock().unwrap().is_empty(), "clearing and drawing are one frame");
+        guard.show().unwrap();
+        guard.show().unwrap();
         assert_eq!(*paper.written.lock().unwrap(), b"\x1b[?2026hone\x1b[?2026l");
         paper.written.lock().unwrap().clear();
         guard.copy("\x07\x1b]0;x\x07").unwrap();

@@ -2,7 +2,7 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::style::{Modifier, Style};
-use ratatui_textarea::{CursorMove, Input, TextArea};
+use ratatui_textarea::{CursorMove, Input, TextArea, WrapMode};
 
 /// Longest text that is pasted or kept in a field, in bytes; the gateway's own bound on a prompt is larger.
 pub(crate) const TEXT_MAX: usize = 4 << 20;
@@ -65,9 +65,16 @@ pub(crate) fn area(words: &str) -> TextArea<'static> {
     let mut area = TextArea::new(words.split('\n').map(str::to_owned).collect());
     area.set_cursor_line_style(Style::new());
     area.set_cursor_style(Style::new().add_modifier(Modifier::REVERSED));
+    area.set_wrap_mode(WrapMode::WordOrGlyph);
     area.move_cursor(CursorMove::Bottom);
     area.move_cursor(CursorMove::End);
     area
+}
+
+/// About how many lines a field takes at this width.
+pub(crate) fn rows(area: &TextArea<'_>, width: usize) -> usize {
+    let rows = |line: &String| (super::clean::width(line) + 1).div_ceil(width.max(1)).max(1);
+    area.lines().iter().take(100).map(rows).sum()
 }
 
 /// Types a key into a field. True if it was for it.

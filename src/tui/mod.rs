@@ -11,9 +11,9 @@ use crossterm::event::{Event, EventStream};
 use futures_util::StreamExt as _;
 use plexus::client::{Begin, Client, Error, Follow, Heard};
 use plexus::model::{SessionId, Timestamp};
-use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use ratatui::layout::Rect;
+use ratatui::{Terminal, TerminalOptions, Viewport};
 use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
@@ -83,7 +83,7 @@ pub(crate) async fn run(client: Client, session: Option<String>, mouse: bool, di
     let mut app = App::new(theme, size, now(), looked);
     app.mouse = mouse;
     let guard = Guard::take(Stdout, mouse).context("taking the terminal")?;
-    let mut shell = Shell::new(client, guard, dir.to_owned())?;
+    let mut shell = Shell::new(client, guard, dir.to_owned(), size)?;
     let first = app.start(session);
     shell.perform(&mut app, first);
     let end = shell.work(&mut app).await;
@@ -94,7 +94,7 @@ pub(crate) async fn run(client: Client, session: Option<String>, mouse: bool, di
 struct Shell {
     client: Client,
     guard: Guard<Stdout>,
-    terminal: Terminal<CrosstermBackend<Frames<Stdout>>>,
+    terminal: Terminal<CrosstermBackend<Frames>>,
     dir: PathBuf,
     all: Follow,
     one: Option<(u64, Follow)>,
@@ -112,9 +112,11 @@ async fn next_of(one: &mut Option<(u64, Follow)>) -> (u64, Option<Result<Heard, 
 }
 
 impl Shell {
-    fn new(client: Client, guard: Guard<Stdout>, dir: PathBuf) -> io::Result<Self> {
+    fn new(client: Client, guard: Guard<Stdout>, dir: PathBuf, size: (u16, u16)) -> io::Result<Self> {
         let (tx, rx) = mpsc::channel(OUTCOMES);
-        let terminal = Terminal::new(CrosstermBackend::new(guard.frames()))?;
+        // The size is the one that the state knows: what is drawn never disagrees with where it is drawn.
+        let viewport = Viewport::Fixed(Rect::new(0, 0, size.0.max(1), size.1.max(1)));
+        let terminal = Terminal::with_options(CrosstermBackend::new(guard.frames()), TerminalOptions { viewport })?;
         let all = client.attach(None, Begin::Now);
         Ok(Self { client, guard, terminal, dir, all, one: None, tx, rx, suspend: false })
     }
@@ -175,7 +177,8 @@ impl Shell {
                 _ = tick.tick() => first.push(Msg::Tick),
             }
             for msg in first {
-                stale = true;
+                // The clock alone changes ages, once a second; and it arms what is asked.
+                stale |= !matches!(msg, Msg::Tick) || app.card.is_some() || now() / 1000 != app.now / 1000;
                 let effects = app.update(msg, now());
                 self.perform(app, effects);
             }
@@ -202,7 +205,7 @@ impl Shell {
             view::draw(app, buffer);
             clean::seal(buffer, app.theme.depth);
         })?;
-        Ok(())
+        self.guard.show()
     }
 
     /// Stops, as Ctrl-Z means it, and goes on when the shell says so.

@@ -589,8 +589,8 @@ mod tests {
 
     #[test]
     fn markdown_that_is_hostile_is_text() {
-        let said = drawn("<script>x</script> ![i](javascript:1) \x1b[31m [a](http://b\u{202e})", 200);
-        assert_eq!(said, "  <script>x</script> [image: i] (javascript:1) \\u{1b}[31m a (http://b\\u{202e})");
+        let said = drawn("see <script>x</script> ![i](javascript:1) \x1b[31m [a](http://b\u{202e})", 200);
+        assert_eq!(said, "  see <script>x</script> [image: i] (javascript:1) \\u{1b}[31m a (http://b\\u{202e})");
         // Deep nesting ends.
         assert!(drawn(&">".repeat(2000), 40).len() < 1 << 16);
     }

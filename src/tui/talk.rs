@@ -893,7 +893,7 @@ impl Talk {
             Body::Plan(entries) => {
                 let done = entries.iter().filter(|(status, _)| status == "completed").count();
                 out.push(Line::from(vec![
-                    Span::styled("  ☰ Plan ", theme.accent),
+                    Span::styled("  ≡ Plan ", theme.accent),
                     Span::styled(format!("{done}/{}", entries.len()), theme.dim),
                 ]));
                 for (status, words) in entries {

@@ -12,6 +12,7 @@ use super::card::{self, Mode};
 use super::clean;
 use super::facts::{Risk, Session, ago, clock, span};
 use super::help::KEYS;
+use super::input;
 use super::prose::wrap;
 use super::talk::Pen;
 
@@ -40,7 +41,10 @@ struct Rows {
 
 fn rows(app: &App) -> Rows {
     let all = body(app);
-    let composer = u16::try_from(app.composer.lines().len().clamp(1, COMPOSER_MAX)).unwrap_or(1) + 1;
+    let composer =
+        u16::try_from(input::rows(&app.composer, usize::from(all.width.saturating_sub(5))).clamp(1, COMPOSER_MAX))
+            .unwrap_or(1)
+            + 1;
     let session = app.talk.as_ref().and_then(|talk| app.sessions.get(&talk.session));
     let queue = u16::try_from(session.map_or(0, |session| session.queue.len()).min(3)).unwrap_or(0)
         + u16::try_from(app.slash().len()).unwrap_or(0);
@@ -558,14 +562,14 @@ impl Draw<'_> {
                 let name = if one.you { format!("{} (you)", one.name) } else { one.name.clone() };
                 vec![
                     Span::styled(format!(" {mark} "), style),
-                    cell(&name, 25, theme.text),
+                    cell(&name, 21, theme.text),
                     cell(&one.kind, 8, theme.dim),
-                    cell(&format!("{}{level}", one.scopes), width.saturating_sub(58), theme.text),
-                    cell(&when, 18, theme.dim),
+                    cell(&format!("{}{level}", one.scopes), width.saturating_sub(50), theme.text),
+                    cell(&when, 14, theme.dim),
                 ]
             })
             .collect();
-        let heads = format!("   {:<26}{:<9}{}", "DEVICE", "KIND", "MAY");
+        let heads = format!("   {:<22}{:<9}{}", "DEVICE", "KIND", "MAY");
         let none = app.trouble.get("devices").cloned().unwrap_or_else(|| "Looking …".into());
         self.list(all, &heads, rows, app.index(Page::Devices, &ids), &none);
     }
@@ -594,16 +598,14 @@ impl Draw<'_> {
             }
         }
         self.scrollbar(area, talk.place(&pen), talk.look.follow && !talk.is_older());
-        if let Some(words) =
-            talk.before().filter(|words| talk.look.follow || !words.starts_with("the")).filter(|_| !talk.look.follow)
-        {
+        if let Some(words) = talk.before().filter(|_| !talk.look.follow) {
             self.right(
                 area.y,
                 vec![Span::styled(format!(" ↑ {words} "), theme.dim.add_modifier(Modifier::REVERSED)), Span::raw(" ")],
                 area.width,
             );
         }
-        if !talk.live && !talk.look.follow || !talk.live && talk.events > 0 {
+        if !talk.live && talk.events > 0 && app.link == Link::Live {
             let words = format!(" reading … {} events ", talk.events);
             self.right(
                 area.y,
@@ -800,7 +802,7 @@ impl Draw<'_> {
         }
         match &card.mode {
             Mode::Reason(text) | Mode::Edit(text) | Mode::Text(text) if outcome.is_none() => {
-                let high = u16::try_from(text.lines().len().clamp(1, 6)).unwrap_or(1);
+                let high = u16::try_from(input::rows(text, inner_width.saturating_sub(3)).clamp(1, 6)).unwrap_or(1);
                 self.put(x, y, Span::styled("› ", theme.accent), 2);
                 self.field(
                     Rect::new(x + 2, y, width.saturating_sub(2), high.min(end.saturating_sub(y))),
