@@ -21,6 +21,7 @@ use tokio::sync::mpsc;
 mod app;
 mod card;
 mod clean;
+mod code;
 mod diff;
 mod facts;
 mod guard;

@@ -1,4 +1,4 @@
-//! Words as lines: wrapping, Markdown, and a little colour in code. Pure; every word passes [`clean`](super::clean).
+//! Words as lines: wrapping and Markdown. Pure; every word passes [`clean`](super::clean).
 
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 use ratatui::style::{Modifier, Style};
@@ -7,6 +7,7 @@ use unicode_segmentation::UnicodeSegmentation as _;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::clean;
+use super::code::color;
 use super::theme::Theme;
 
 /// Deepest nesting that is drawn as nesting.
@@ -209,7 +210,10 @@ impl Writer<'_> {
             }
             Event::TaskListMarker(done) => {
                 let (mark, style) = if done { ("✔ ", self.theme.ok) } else { ("☐ ", self.theme.dim) };
-                self.spans.push(Span::styled(mark, style));
+                match &mut self.bullet {
+                    Some(bullet) => *bullet = Span::styled(mark, style),
+                    None => self.spans.push(Span::styled(mark, style)),
+                }
             }
             Event::Start(tag) => self.start(tag),
             Event::End(tag) => self.end(tag),
@@ -229,6 +233,7 @@ impl Writer<'_> {
             }
             Tag::BlockQuote(_) => {
                 self.end_block();
+                self.blank();
                 self.nest.push(Span::styled("▎ ", self.theme.dim));
                 let dim = self.theme.dim;
                 self.push(|_| dim);
@@ -425,137 +430,6 @@ impl Writer<'_> {
             }
         }
     }
-}
-
-/// Words that most languages keep for themselves.
-const KEYWORDS: &[&str] = &[
-    "as",
-    "async",
-    "await",
-    "break",
-    "case",
-    "catch",
-    "class",
-    "const",
-    "continue",
-    "def",
-    "do",
-    "done",
-    "elif",
-    "else",
-    "enum",
-    "esac",
-    "except",
-    "export",
-    "extends",
-    "false",
-    "fi",
-    "finally",
-    "fn",
-    "for",
-    "from",
-    "func",
-    "function",
-    "if",
-    "impl",
-    "import",
-    "in",
-    "interface",
-    "is",
-    "lambda",
-    "let",
-    "loop",
-    "match",
-    "mod",
-    "mut",
-    "new",
-    "nil",
-    "None",
-    "not",
-    "null",
-    "or",
-    "package",
-    "pass",
-    "private",
-    "pub",
-    "public",
-    "raise",
-    "return",
-    "self",
-    "Self",
-    "static",
-    "struct",
-    "super",
-    "switch",
-    "then",
-    "this",
-    "throw",
-    "trait",
-    "true",
-    "True",
-    "False",
-    "try",
-    "type",
-    "use",
-    "var",
-    "void",
-    "where",
-    "while",
-    "with",
-    "yield",
-];
-
-/// A little colour in a harmless line of code: strings, numbers, comments, keywords. It knows no language, and is never far off.
-pub(crate) fn color(line: &str, name: &str, theme: &Theme) -> Vec<Span<'static>> {
-    let plain = matches!(name, "" | "text" | "txt" | "console" | "output" | "log" | "md" | "markdown");
-    if plain || line.len() > 1000 {
-        return vec![Span::styled(line.to_owned(), theme.text)];
-    }
-    if name == "diff" || name == "patch" {
-        let style = match line.as_bytes().first() {
-            Some(b'+') => theme.added.0,
-            Some(b'-') => theme.removed.0,
-            Some(b'@') => theme.busy,
-            _ => theme.text,
-        };
-        return vec![Span::styled(line.to_owned(), style)];
-    }
-    let hash = !matches!(
-        name,
-        "rust" | "rs" | "js" | "ts" | "javascript" | "typescript" | "c" | "cpp" | "go" | "java" | "json" | "css"
-    );
-    let mut spans = Vec::new();
-    let mut rest = line;
-    let mut before = ' ';
-    while let Some(c) = rest.chars().next() {
-        let (len, style) =
-            if rest.starts_with("//") && before.is_whitespace() || hash && c == '#' && before.is_whitespace() {
-                (rest.len(), theme.dim)
-            } else if matches!(c, '"' | '`') || c == '\'' && rest[1..].contains('\'') {
-                let mut escaped = false;
-                let close = rest[1..].char_indices().find(|(_, d)| {
-                    let end = *d == c && !escaped;
-                    escaped = *d == '\\' && !escaped;
-                    end
-                });
-                (close.map_or(rest.len(), |(at, d)| 1 + at + d.len_utf8()), theme.literal)
-            } else if c.is_ascii_digit() && !before.is_alphanumeric() && before != '_' {
-                let end = rest.find(|d: char| !d.is_ascii_alphanumeric() && d != '.' && d != '_').unwrap_or(rest.len());
-                (end, theme.literal)
-            } else if c.is_alphabetic() || c == '_' {
-                let end = rest.find(|d: char| !d.is_alphanumeric() && d != '_').unwrap_or(rest.len());
-                (end, if KEYWORDS.contains(&&rest[..end]) { theme.keyword } else { theme.text })
-            } else {
-                (c.len_utf8(), theme.text)
-            };
-        before = rest[..len].chars().next_back().unwrap_or(' ');
-        match spans.last_mut() {
-            Some(Span { content, style: same }) if *same == style => content.to_mut().push_str(&rest[..len]),
-            _ => spans.push(Span::styled(rest[..len].to_owned(), style)),
-        }
-        rest = &rest[len..];
-    }
-    spans
 }
 
 #[cfg(test)]

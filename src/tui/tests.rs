@@ -1,4 +1,5 @@
-//! Stories of the pure core: messages in, what stands on the screen and what is to be done out; and what bytes a terminal gets.
+//! Stories of the pure core, one file for one stage: messages in, what stands on the screen and what is to be done out; and what
+//! bytes a terminal gets.
 
 use std::collections::BTreeMap;
 
@@ -723,6 +724,15 @@ fn colours_are_as_many_as_the_terminal_has() {
             assert!(plain || !bad.iter().any(|bad| sequence.contains(bad)), "{depth:?}: {sequence}");
         }
     }
+}
+
+#[test]
+fn a_session_is_drawn_before_anything_is_known_of_it() {
+    let mut app = App::new(Theme::new(Depth::True, false), (80, 24), NOON, BTreeMap::new());
+    let effects = app.start(Some("s_unknown".into()));
+    assert!(effects.contains(&Effect::Follow(Some("s_unknown".into()))));
+    let stage = Stage { app, now: NOON, place: 1, effects };
+    assert!(stage.screen().contains("connecting …"), "{}", stage.screen());
 }
 
 #[test]

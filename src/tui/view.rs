@@ -359,7 +359,7 @@ impl Draw<'_> {
                     Some(outcome) => outcome.words(app.now),
                     None => clean::line(ask.display.split('\n').next().unwrap_or(&ask.title), 400),
                 };
-                let room = width.saturating_sub(2 + 10 + 20 + 9);
+                let room = width.saturating_sub(3 + 10 + 20 + 9 + 1);
                 vec![
                     Span::styled(format!(" {mark} "), style),
                     cell(&ask.runtime, 9, theme.dim),
@@ -371,9 +371,8 @@ impl Draw<'_> {
             .collect();
         let at = app.index(Page::Inbox, &ids);
         let high = inbox_rows(app) + 1;
-        let heads = format!("   {:<10}{:<1$}{2:<20}{3:>8}", "AGENT", width.saturating_sub(41), "SESSION", "AGE")
-            .replacen("AGENT     ", "AGENT     ASKS", 1);
-        let heads = clean::cut(&heads.replacen("ASKS    ", "ASKS", 1), width);
+        let room = width.saturating_sub(42);
+        let heads = format!("   {:<10}{:<room$}{:<20}{:>8}", "AGENT", "ASKS", "SESSION", "AGE");
         let none = "Nothing waits for you. What an agent asks is shown here, on every screen at once; the first answer counts.";
         if ids.is_empty() {
             return self.list(all, "", Vec::new(), 0, none);
@@ -475,7 +474,7 @@ impl Draw<'_> {
             (None, _) => "Words to find in all that was said, in every session.".into(),
         };
         let heads = match &app.searched {
-            Some(words) if !rows.is_empty() => format!("   {} passages with “{}”", rows.len(), clean::line(words, 60)),
+            Some(words) if !rows.is_empty() => format!("   “{}” was said {} times", clean::line(words, 60), rows.len()),
             _ => String::new(),
         };
         let area = Rect { y: all.y + 1, height: all.height - 1, ..all };
@@ -505,7 +504,7 @@ impl Draw<'_> {
                     cell(&one.id, 13, theme.text.add_modifier(Modifier::BOLD)),
                     cell(&one.state, 11, style),
                     cell(&one.dialect, 13, theme.dim),
-                    cell(what, width.saturating_sub(62), if one.problem.is_empty() { theme.text } else { theme.warn }),
+                    cell(what, width.saturating_sub(65), if one.problem.is_empty() { theme.text } else { theme.warn }),
                     cell(&one.pid.map(|pid| format!("pid {pid}")).unwrap_or_default(), 11, theme.dim),
                     Span::styled(format!("{:>7} ", span(app.now - one.updated)), theme.dim),
                 ]
@@ -693,7 +692,7 @@ impl Draw<'_> {
         if !names.is_empty() && width > 70 {
             say(format!("with {}", clean::cut(&names.join(", "), 20)), theme.dim);
         }
-        right.remove(0);
+        let mut right = right.split_off(right.len().min(1));
         right.push(Span::raw(" "));
         self.put(area.x, area.y, left, area.width);
         self.right(area.y, right, area.width / 2 + 8);
