@@ -324,14 +324,12 @@ impl App {
         if self.card.as_ref().map(|card| &card.id) != wanted.as_ref() {
             self.card = wanted.and_then(|id| self.asks.get(&id)).map(|(ask, _)| Card::new(ask, self.now));
         }
-        if let Some(card) = &mut self.card
-            && let Some((_, outcome)) = self.asks.get(&card.id)
+        if let Some(card) = self.card.as_mut().filter(|card| card.over.is_none())
+            && self.asks.get(&card.id).is_some_and(|(_, outcome)| outcome.is_some())
         {
-            if outcome.is_some() && card.over.is_none() {
-                card.over = Some(self.now);
-                card.sent = false;
-                card.mode = super::card::Mode::Choose;
-            }
+            card.over = Some(self.now);
+            card.sent = false;
+            card.mode = super::card::Mode::Choose;
         }
         if let (Some(area), Some(mut card)) = (view::card_area(self), self.card.take()) {
             if let Some((ask, _)) = self.asks.get(&card.id) {
@@ -1108,7 +1106,7 @@ impl App {
             "i" | "Enter" => self.writing = true,
             "Up" | "k" => self.with_talk(|talk, pen| talk.scroll(-1, pen)),
             "Down" | "j" => self.with_talk(|talk, pen| talk.scroll(1, pen)),
-            "g" | "Home" => self.with_talk(|talk, _| talk.to_start()),
+            "g" | "Home" => self.with_talk(|talk, _| talk.begin()),
             "G" | "End" | "f" => self.with_talk(|talk, _| talk.now()),
             "J" | "S-Down" => self.with_talk(|talk, pen| talk.choose(true, pen)),
             "K" | "S-Up" => self.with_talk(|talk, pen| talk.choose(false, pen)),

@@ -336,7 +336,7 @@ impl Writer<'_> {
             TagEnd::Link => {
                 self.style.pop();
                 if let Some(to) = self.link.pop()
-                    && !self.spans.last().is_some_and(|span| span.content.as_ref() == clean::text(&to))
+                    && self.spans.last().is_none_or(|span| span.content.as_ref() != clean::text(&to))
                 {
                     // Where it really leads, so that its words cannot say otherwise.
                     self.words(&format!(" ({})", clean::line(&to, 200)), self.theme.dim);

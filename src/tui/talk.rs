@@ -70,6 +70,9 @@ enum Body {
     Note { bad: bool, words: String },
 }
 
+/// A block's lines, for a width, with or without an empty one before.
+type Drawn = (u16, bool, Rc<Vec<Line<'static>>>);
+
 /// One thing in the conversation.
 #[derive(Debug)]
 pub(crate) struct Block {
@@ -81,7 +84,7 @@ pub(crate) struct Block {
     body: Body,
     /// Whether somebody turned its folding round.
     turned: bool,
-    drawn: RefCell<Option<(u16, bool, Rc<Vec<Line<'static>>>)>>,
+    drawn: RefCell<Option<Drawn>>,
 }
 
 impl Block {
@@ -532,7 +535,7 @@ impl Talk {
             block.id += base;
         }
         self.older = Some((page, other.blocks));
-        self.to_end(height, pen);
+        self.end(height, pen);
         self.look.follow = false;
     }
 
@@ -590,7 +593,7 @@ impl Talk {
         if at < self.list().len() { self.lines(at, pen).len() } else { 0 }
     }
 
-    fn to_end(&mut self, height: usize, pen: &Pen<'_>) {
+    fn end(&mut self, height: usize, pen: &Pen<'_>) {
         let (at, offset) = self.end_top(height, pen);
         self.look.top = (self.list().get(at).map_or(0, |block| block.id), offset);
     }
@@ -650,7 +653,7 @@ impl Talk {
     }
 
     /// To the first line that there is.
-    pub(crate) fn to_start(&mut self) {
+    pub(crate) fn begin(&mut self) {
         self.look.follow = false;
         self.look.top = (self.list().front().map_or(0, |block| block.id), 0);
     }
