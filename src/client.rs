@@ -1,5 +1,5 @@
 //! A client of the gateway's native WebSocket, for programs in Rust. One file, to be read at once by whoever uses it: follow
-//! sessions for ever, prompt, answer.
+//! sessions for ever, prompt, answer; and single calls over HTTP ([`Client::http`]).
 //!
 //! [`Client::attach`] follows a session, or all, in a task of its own, and comes back with its cursor whenever the connection
 //! is lost: what it tells is in order, without a gap and without a repeat. Everything else is a call. It needs nothing of
@@ -23,7 +23,7 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures_util::{SinkExt as _, StreamExt as _};
@@ -38,7 +38,9 @@ use tungstenite::Message;
 use tungstenite::client::IntoClientRequest as _;
 use tungstenite::protocol::WebSocketConfig;
 
-use crate::model::{Answer, Receipt, Request, RequestId, RunId, RuntimeId, RuntimeInfo, SessionId, SessionInfo};
+use crate::model::{
+    Answer, Receipt, Request, RequestId, RunId, RuntimeId, RuntimeInfo, SessionId, SessionInfo, Timestamp,
+};
 
 /// Longest message taken, in bytes: an event can be as long as a runtime's longest line, and is wrapped.
 const MESSAGE_MAX: usize = 1 << 30;
@@ -48,6 +50,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const BACKOFF: Duration = Duration::from_millis(200);
 /// The longest pause before coming back.
 const BACKOFF_MAX: Duration = Duration::from_secs(5);
+/// How long an HTTP call may take; starting an agent is the slowest thing asked for.
+const CALL: Duration = Duration::from_secs(180);
 /// What was heard and not yet taken, in messages; then the socket is not read, and the gateway waits.
 const AHEAD: usize = 256;
 /// Close codes after which coming back is no use: the token was revoked, or may not do this.
@@ -119,6 +123,8 @@ pub struct Envelope {
     pub run_id: String,
     /// Its place: begin [`After`](Begin::After) it another time.
     pub cursor: String,
+    /// When the gateway heard of it.
+    pub at: Option<Timestamp>,
     /// What sort of event.
     pub kind: String,
     /// The canonical body.
@@ -140,6 +146,7 @@ impl Envelope {
             #[serde(default)]
             run_id: String,
             cursor: String,
+            at: Option<Timestamp>,
             kind: String,
             #[serde(default)]
             event: Value,
@@ -154,9 +161,10 @@ impl Envelope {
             #[serde(default)]
             dialect: String,
         }
-        let Wire { session_id, run_id, cursor, kind, event, meta, native } = serde_json::from_str(raw.get()).ok()?;
+        let Wire { session_id, run_id, cursor, at, kind, event, meta, native } =
+            serde_json::from_str(raw.get()).ok()?;
         let Meta { runtime_id, dialect } = meta;
-        Some(Self { raw, session_id, run_id, cursor, kind, event, runtime_id, dialect, native })
+        Some(Self { raw, session_id, run_id, cursor, at, kind, event, runtime_id, dialect, native })
     }
 }
 
@@ -173,6 +181,10 @@ pub enum Heard {
     Live,
     /// A session stands differently.
     Session(Value),
+    /// A runtime stands differently.
+    Runtime(Value),
+    /// Others look at a session, or no longer.
+    Presence(Value),
     /// The connection is lost; it comes back by itself.
     Lost(String),
 }
@@ -193,6 +205,28 @@ pub struct Accepted {
 pub struct Client {
     locate: Locate,
     line: Arc<Mutex<Option<Line>>>,
+    http: Arc<OnceLock<reqwest::Client>>,
+}
+
+/// What the gateway answered over HTTP: a success, or a problem.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reply {
+    /// The status.
+    pub status: u16,
+    /// The body.
+    pub text: String,
+}
+
+impl Reply {
+    /// Whether it is a success.
+    pub fn is_ok(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+
+    /// The body as JSON; null if it is none.
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_default()
+    }
 }
 
 /// The connection that calls go over, one after the other. It follows nothing.
@@ -213,7 +247,7 @@ impl Client {
 
     /// A client of the gateway that `locate` finds.
     pub fn locating(locate: Locate) -> Self {
-        Self { locate, line: Arc::default() }
+        Self { locate, line: Arc::default(), http: Arc::default() }
     }
 
     /// Follows a session, or all (`None`), in a task of its own until the [`Follow`] is dropped.
@@ -330,6 +364,50 @@ impl Client {
         }
         drop(slot);
         Ok(serde_json::from_str(answer?.get())?)
+    }
+
+    /// One call over HTTP (docs/protocol.md has the routes), beside whatever else is under way. A refusal is a [`Reply`], too.
+    /// With a `key` (1 to 128 visible ASCII characters) it may be sent again after a lost connection and counts once.
+    ///
+    /// # Errors
+    /// [`Error`]: the gateway was not reached, or the connection lost before the answer was whole.
+    pub async fn http(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<&Value>,
+        key: Option<&str>,
+    ) -> Result<Reply, Error> {
+        let address = (self.locate)().await?;
+        let client = match self.http.get() {
+            Some(client) => client,
+            None => {
+                let builder = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
+                let made = builder.connect_timeout(PATIENCE).timeout(CALL).build();
+                let made = made.map_err(|why| Error::Unreached(why.to_string()))?;
+                self.http.get_or_init(|| made)
+            }
+        };
+        let bad = |_| Error::Address(format!("{method} {path}"));
+        let method = reqwest::Method::from_bytes(method.as_bytes()).map_err(bad)?;
+        let url = format!("{}{path}", address.url.trim_end_matches('/'));
+        let mut request = client.request(method, url).bearer_auth(&address.token);
+        if let Some(body) = body {
+            request = request.json(body);
+        }
+        if let Some(key) = key {
+            request = request.header("Idempotency-Key", key);
+        }
+        let gone = |why: reqwest::Error| {
+            let words = if why.is_timeout() { "it took too long".to_owned() } else { why.without_url().to_string() };
+            Error::Lost(words)
+        };
+        let answer = request.send().await.map_err(|why| {
+            if why.is_connect() { Error::Unreached("nobody answers at its address".into()) } else { gone(why) }
+        })?;
+        let status = answer.status().as_u16();
+        let text = answer.text().await.map_err(gone)?;
+        Ok(Reply { status, text })
     }
 
     /// As [`call`](Self::call), for what may be asked twice.
@@ -578,6 +656,8 @@ impl Follower {
                 Some(Heard::Live)
             }
             "session.updated" => Some(Heard::Session(value()["session"].take())),
+            "runtime.updated" => Some(Heard::Runtime(value()["runtime"].take())),
+            "presence.changed" => Some(Heard::Presence(value())),
             _ => None,
         })
     }

@@ -4,6 +4,7 @@
 use std::process::ExitCode;
 
 mod cli;
+mod tui;
 
 fn main() -> ExitCode {
     cli::main()

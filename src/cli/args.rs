@@ -28,6 +28,8 @@ pub(crate) enum Command {
     Ls(Ls),
     /// Follow events
     Tail(Tail),
+    /// All sessions on one screen, full size: watch, prompt, answer
+    Attach(Attach),
     /// Send a prompt
     Prompt(Prompt),
     /// Cancel what a session is doing
@@ -200,6 +202,15 @@ pub(crate) struct Prompt {
     /// As JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Attach {
+    /// Which session to open [default: the list]
+    pub(crate) session: Option<String>,
+    /// Take the mouse: wheel and clicks (the terminal's own selection then needs Shift)
+    #[arg(long)]
+    pub(crate) mouse: bool,
 }
 
 #[derive(Debug, Args)]
@@ -390,6 +401,8 @@ mod tests {
             "tail",
             "tail last --json --after k3f9:12",
             "tail --no-follow",
+            "attach",
+            "attach last --mouse",
             "prompt last hi",
             "prompt last - --wait",
             "cancel last",

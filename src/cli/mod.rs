@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 mod args;
+mod attach;
 mod bridge;
 mod client;
 mod commands;
@@ -105,6 +106,7 @@ fn start(command: Command) -> Outcome {
             Command::Run(args) => run::run(args).await,
             Command::Ls(args) => commands::ls(args).await,
             Command::Tail(args) => commands::tail(args).await,
+            Command::Attach(args) => attach::attach(args).await,
             Command::Prompt(args) => commands::prompt(args).await,
             Command::Cancel(args) => commands::cancel(args).await,
             Command::Rename(args) => commands::rename(args).await,

@@ -77,7 +77,7 @@ impl Cleaner {
 }
 
 /// Whether a character draws nothing of its own, or changes how others are drawn.
-fn hides(c: char, before: Option<char>) -> bool {
+pub fn hides(c: char, before: Option<char>) -> bool {
     if (' '..='~').contains(&c) {
         return false;
     }

@@ -1,0 +1,44 @@
+//! `plexus attach`: finds the gateway and the session, and hands the terminal to [`tui`](crate::tui).
+
+use std::io::IsTerminal as _;
+use std::sync::Arc;
+
+use plexus::client::{Address, Client, Error};
+
+use super::args;
+use super::client::Client as Caller;
+use super::{Failure, NOT_PERMITTED, Outcome, USAGE};
+use crate::tui;
+
+pub(crate) async fn attach(args: args::Attach) -> Outcome {
+    let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
+    if dumb || !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
+        let fix = "`plexus tail` follows into a pipe, `plexus prompt` and `plexus answer` are for scripts";
+        return Err(Failure::new(USAGE, format!("attach needs a terminal that can move its cursor; {fix}")).into());
+    }
+    let caller = Caller::find().await?;
+    let session = match &args.session {
+        Some(meant) => Some(caller.session(meant).await?.session_id.to_string()),
+        None => {
+            // Whether the token is good is found out while words can still be read.
+            let _ = caller.runtimes().await?;
+            None
+        }
+    };
+    let home = caller.home.clone();
+    let dir = home.dir().to_owned();
+    // A gateway that was started again may listen elsewhere.
+    let client = Client::locating(Arc::new(move || {
+        let home = home.clone();
+        Box::pin(async move {
+            let running = home.running().await.map_err(|why| Error::Unreached(why.to_string()))?;
+            let token = home.token().map_err(|why| Error::Refused(why.to_string()))?;
+            Ok(Address { url: running.url, token })
+        })
+    }));
+    match tui::run(client, session, args.mouse, &dir).await? {
+        tui::End::Left => Ok(0),
+        tui::End::Signal(number) => Ok(128 + number),
+        tui::End::Refused(why) => Err(Failure::new(NOT_PERMITTED, why).into()),
+    }
+}

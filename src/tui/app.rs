@@ -1,0 +1,1569 @@
+//! The state of the screen, and what changes it. One file: `update` is one function of state and message, and every page's keys
+//! are a part of it. Pure: the clock, the network and the terminal come in as messages and go out as effects.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
+use plexus::client::Heard;
+use ratatui::layout::Rect;
+use ratatui_textarea::{CursorMove, TextArea};
+use serde_json::{Value, json};
+
+use super::card::{Card, Did, LINGER};
+use super::clean;
+use super::facts::{Ask, Device, Hit, Outcome, Risk, Runtime, Session, field, millis, position};
+use super::help::COMMANDS;
+use super::input::{self, Key};
+use super::talk::{Pen, Talk};
+use super::theme::Theme;
+use super::view;
+
+/// How long a word about what was done stays, in milliseconds.
+const TOAST: i64 = 5_000;
+/// How long a second Ctrl-C may take, in milliseconds.
+const AGAIN: i64 = 2_000;
+/// How often a list on the screen is read again, in milliseconds.
+const REFRESH: i64 = 5_000;
+/// Closed requests remembered, so that they can stay in their place.
+const CLOSED_MAX: usize = 200;
+/// Longest text copied to the clipboard, in bytes; terminals take no more.
+const COPY_MAX: usize = 74_000;
+/// How long somebody looks after a key, where the terminal does not tell of its focus, in milliseconds.
+const LOOKING: i64 = 60_000;
+/// Lines of a wheel's step.
+const WHEEL: i64 = 3;
+
+/// A page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Page {
+    Inbox,
+    Sessions,
+    Search,
+    Runtimes,
+    Devices,
+    Session,
+}
+
+/// The pages in the order of their keys.
+pub(crate) const PAGES: [(Page, &str); 5] = [
+    (Page::Inbox, "Inbox"),
+    (Page::Sessions, "Sessions"),
+    (Page::Search, "Search"),
+    (Page::Runtimes, "Runtimes"),
+    (Page::Devices, "Devices"),
+];
+
+/// What the connection is like.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Link {
+    Connecting,
+    Live,
+    /// Since when, and why.
+    Lost(i64, String),
+}
+
+/// What a call was for.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Tag {
+    Me,
+    Runtimes,
+    Devices,
+    Search(String),
+    Answer(String),
+    Prompt(String),
+    New,
+    Words(&'static str),
+    /// Said in words when it is done.
+    Say(String),
+}
+
+/// What is to be done outside.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Effect {
+    /// Follow this session, from its beginning; or none.
+    Follow(Option<String>),
+    /// Call the gateway.
+    Call {
+        tag: Tag,
+        method: &'static str,
+        path: String,
+        body: Option<Value>,
+        key: bool,
+    },
+    /// Read the events after the one cursor up to the other.
+    Page {
+        session: String,
+        page: usize,
+        after: String,
+        until: String,
+    },
+    /// Write a session into a file.
+    Export {
+        session: String,
+        format: &'static str,
+        name: String,
+    },
+    /// Put this on the clipboard.
+    Copy(String),
+    /// Say where one looks.
+    Presence(Option<String>, bool),
+    Mouse(bool),
+    Suspend,
+    Redraw,
+    /// Keep when sessions were looked at.
+    Keep(BTreeMap<String, i64>),
+}
+
+/// What happens.
+#[derive(Debug)]
+pub(crate) enum Msg {
+    Key(KeyEvent),
+    Paste(String),
+    Mouse(MouseEvent),
+    Resize(u16, u16),
+    Focus(bool),
+    Tick,
+    /// Of all sessions.
+    Heard(Heard),
+    /// Of the session that is open: which following this is of.
+    Talk(u64, Heard),
+    /// Following ended for good.
+    Ended(u64, String),
+    /// An answer to a call: its status and what it says; or why there is none.
+    Done(Tag, Result<(u16, Value), String>),
+    /// A page of earlier events: kind, body, cursor, at.
+    Page(u64, usize, Result<Vec<(String, Value, String, i64)>, String>),
+    Exported(Result<String, String>),
+}
+
+/// What lies over the page.
+#[derive(Clone, Debug)]
+pub(crate) enum Over {
+    Help(usize),
+    Palette { area: TextArea<'static>, at: usize },
+    Confirm { words: String, then: Box<Then> },
+    Input { label: &'static str, area: TextArea<'static>, then: Box<Then> },
+    Words { title: String, words: String, scroll: usize },
+}
+
+/// What is done after asking.
+#[derive(Clone, Debug)]
+pub(crate) enum Then {
+    Call {
+        tag: Tag,
+        method: &'static str,
+        path: String,
+        body: Option<Value>,
+    },
+    /// With the words that were typed in this member.
+    With {
+        tag: Tag,
+        method: &'static str,
+        path: String,
+        member: &'static str,
+    },
+}
+
+/// Everything.
+pub(crate) struct App {
+    pub(crate) now: i64,
+    pub(crate) size: (u16, u16),
+    pub(crate) theme: Theme,
+    pub(crate) page: Page,
+    pub(crate) from: Page,
+    pub(crate) link: Link,
+    /// When everything on the screen was last known to be true.
+    pub(crate) true_at: i64,
+    pub(crate) me: String,
+    pub(crate) sessions: BTreeMap<String, Session>,
+    pub(crate) asks: BTreeMap<String, (Ask, Option<Outcome>)>,
+    live: bool,
+    pub(crate) doing: HashMap<String, String>,
+    pub(crate) unread: HashMap<String, usize>,
+    pub(crate) looked: BTreeMap<String, i64>,
+    pub(crate) lookers: HashMap<String, Vec<String>>,
+    pub(crate) runtimes: Vec<Runtime>,
+    pub(crate) devices: Vec<Device>,
+    pub(crate) trouble: HashMap<&'static str, String>,
+    pub(crate) hits: Vec<Hit>,
+    pub(crate) searched: Option<String>,
+    pub(crate) query: TextArea<'static>,
+    pub(crate) query_typing: bool,
+    /// Which line each list is on; of the inbox and the sessions, which one by name, for they move.
+    pub(crate) at: HashMap<Page, usize>,
+    pub(crate) chosen: HashMap<Page, String>,
+    pub(crate) archived: bool,
+    pub(crate) talk: Option<Talk>,
+    following: u64,
+    pub(crate) writing: bool,
+    pub(crate) composer: TextArea<'static>,
+    history: Option<usize>,
+    draft: String,
+    drafts: HashMap<String, String>,
+    pub(crate) card: Option<Card>,
+    pub(crate) over: Option<Over>,
+    pub(crate) toast: Option<(String, bool, i64)>,
+    interrupted: i64,
+    pub(crate) mouse: bool,
+    /// What the terminal says of its focus, if it does.
+    focused: Option<bool>,
+    /// When somebody last did something here.
+    touched: i64,
+    present: Option<(Option<String>, bool)>,
+    refreshed: i64,
+    pub(crate) quit: bool,
+}
+
+impl std::hash::Hash for Page {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        std::mem::discriminant(self).hash(state);
+    }
+}
+
+impl App {
+    pub(crate) fn new(theme: Theme, size: (u16, u16), now: i64, looked: BTreeMap<String, i64>) -> Self {
+        Self {
+            now,
+            size,
+            theme,
+            page: Page::Sessions,
+            from: Page::Sessions,
+            link: Link::Connecting,
+            true_at: now,
+            me: String::new(),
+            sessions: BTreeMap::new(),
+            asks: BTreeMap::new(),
+            live: false,
+            doing: HashMap::new(),
+            unread: HashMap::new(),
+            looked,
+            lookers: HashMap::new(),
+            runtimes: Vec::new(),
+            devices: Vec::new(),
+            trouble: HashMap::new(),
+            hits: Vec::new(),
+            searched: None,
+            query: input::area(""),
+            query_typing: true,
+            at: HashMap::new(),
+            chosen: HashMap::new(),
+            archived: false,
+            talk: None,
+            following: 0,
+            writing: false,
+            composer: input::area(""),
+            history: None,
+            draft: String::new(),
+            drafts: HashMap::new(),
+            card: None,
+            over: None,
+            toast: None,
+            interrupted: i64::MIN / 2,
+            mouse: false,
+            focused: None,
+            touched: now,
+            present: None,
+            refreshed: 0,
+            quit: false,
+        }
+    }
+
+    /// What is done first; a session opens at once.
+    pub(crate) fn start(&mut self, session: Option<String>) -> Vec<Effect> {
+        let mut effects = vec![get(Tag::Me, "/v1/me".into()), get(Tag::Runtimes, "/v1/runtimes".into())];
+        if let Some(session) = session {
+            self.open(session, &mut effects);
+        }
+        effects
+    }
+
+    /// Which following messages of the open session must be of.
+    pub(crate) fn following(&self) -> u64 {
+        self.following
+    }
+
+    /// Takes in what happens; says what is to be done.
+    pub(crate) fn update(&mut self, msg: Msg, now: i64) -> Vec<Effect> {
+        self.now = now;
+        if matches!(msg, Msg::Key(_) | Msg::Paste(_) | Msg::Mouse(_)) {
+            self.touched = now;
+        }
+        let mut effects = Vec::new();
+        match msg {
+            Msg::Key(event) => {
+                if let Some(key) = Key::of(event) {
+                    self.key(&key, &mut effects);
+                }
+            }
+            Msg::Paste(words) => self.paste(&words),
+            Msg::Mouse(event) => self.mouse(event, &mut effects),
+            Msg::Resize(width, height) => self.size = (width, height),
+            Msg::Focus(on) => self.focused = Some(on),
+            Msg::Tick => self.tick(&mut effects),
+            Msg::Heard(heard) => self.heard(&heard),
+            Msg::Talk(of, heard) if of == self.following => self.told(&heard),
+            Msg::Ended(of, why) if of == self.following || of == 0 => {
+                self.link = Link::Lost(now, clean::line(&why, 300));
+                self.say(&why, true);
+            }
+            Msg::Talk(..) | Msg::Ended(..) => {}
+            Msg::Done(tag, outcome) => self.done(tag, outcome, &mut effects),
+            Msg::Page(of, page, events) if of == self.following => self.earlier(page, events),
+            Msg::Page(..) => {}
+            Msg::Exported(Ok(path)) => self.say(&format!("written to {path}"), false),
+            Msg::Exported(Err(why)) => self.say(&why, true),
+        }
+        self.settle(&mut effects);
+        effects
+    }
+
+    /// What follows from the state, whatever changed it.
+    fn settle(&mut self, effects: &mut Vec<Effect>) {
+        // The card that is on the screen.
+        let wanted = self.wanted();
+        if self.card.as_ref().map(|card| &card.id) != wanted.as_ref() {
+            self.card = wanted.and_then(|id| self.asks.get(&id)).map(|(ask, _)| Card::new(ask, self.now));
+        }
+        if let Some(card) = self.card.as_mut().filter(|card| card.over.is_none())
+            && self.asks.get(&card.id).is_some_and(|(_, outcome)| outcome.is_some())
+        {
+            card.over = Some(self.now);
+            card.sent = false;
+            card.mode = super::card::Mode::Choose;
+        }
+        if let (Some(area), Some(mut card)) = (view::card_area(self), self.card.take()) {
+            if let Some((ask, _)) = self.asks.get(&card.id) {
+                let shape = card.shape(ask, area.width, usize::from(area.height), &self.theme);
+                card.seen(&shape);
+            }
+            self.card = Some(card);
+        }
+        // Earlier events, where one scrolled to the first that is here.
+        let pen_size = view::talk_area(self);
+        if let Some(talk) = &mut self.talk
+            && pen_size.height > 0
+            && let Some((page, after, until)) = talk.wants()
+        {
+            talk.fetching = Some(page);
+            effects.push(Effect::Page { session: talk.session.clone(), page, after, until });
+        }
+        let session = self.talk.as_ref().filter(|_| self.page == Page::Session).map(|talk| talk.session.clone());
+        // A terminal that does not tell whether it is looked at is, for a while after each key.
+        let focused = self.focused.unwrap_or(self.now - self.touched < LOOKING);
+        if let (Some(id), Some(talk)) = (&session, &self.talk)
+            && talk.live
+            && focused
+        {
+            self.unread.remove(id);
+            if let Some(one) = self.sessions.get(id)
+                && self.looked.get(id) != Some(&one.updated)
+            {
+                self.looked.insert(id.clone(), one.updated);
+            }
+        }
+        let present = Some((session, focused));
+        if self.present != present && self.link == Link::Live {
+            if let Some((session, focused)) = &present {
+                effects.push(Effect::Presence(session.clone(), *focused));
+            }
+            self.present = present;
+            effects.push(Effect::Keep(self.looked.clone()));
+        }
+    }
+
+    /// Which request is on the screen.
+    fn wanted(&self) -> Option<String> {
+        let lingers = |id: &String| {
+            self.card.as_ref().is_some_and(|card| &card.id == id && card.over.is_none_or(|at| self.now - at < LINGER))
+        };
+        let list = match self.page {
+            Page::Inbox => {
+                let list = self.inbox();
+                let at = self.index(Page::Inbox, &list);
+                return list.get(at).cloned();
+            }
+            Page::Session => self.session_asks(),
+            _ => return None,
+        };
+        // The one that is there stays there while it is of interest.
+        if let Some(card) = &self.card
+            && list.contains(&card.id)
+            && (self.is_open(&card.id) || lingers(&card.id))
+        {
+            return Some(card.id.clone());
+        }
+        list.into_iter().find(|id| self.is_open(id))
+    }
+
+    pub(crate) fn is_open(&self, id: &str) -> bool {
+        self.asks.get(id).is_some_and(|(_, outcome)| outcome.is_none())
+    }
+
+    /// The requests of the session that is open, oldest first.
+    pub(crate) fn session_asks(&self) -> Vec<String> {
+        let Some(talk) = &self.talk else { return Vec::new() };
+        let mut list: Vec<&Ask> =
+            self.asks.values().map(|(ask, _)| ask).filter(|ask| ask.session == talk.session).collect();
+        list.sort_by(|a, b| (a.opened, &a.id).cmp(&(b.opened, &b.id)));
+        list.into_iter().map(|ask| ask.id.clone()).collect()
+    }
+
+    /// The requests of the inbox: the most dangerous first, then the newest. One that was answered stays for a moment.
+    pub(crate) fn inbox(&self) -> Vec<String> {
+        let stays = |id: &str, outcome: &Option<Outcome>| match outcome {
+            None => true,
+            Some(_) => {
+                self.page == Page::Inbox
+                    && self
+                        .card
+                        .as_ref()
+                        .is_some_and(|card| card.id == id && card.over.is_none_or(|at| self.now - at < LINGER))
+            }
+        };
+        let mut list: Vec<&Ask> =
+            self.asks.values().filter(|(ask, outcome)| stays(&ask.id, outcome)).map(|(ask, _)| ask).collect();
+        list.sort_by(|a, b| (b.risk, b.opened, &b.id).cmp(&(a.risk, a.opened, &a.id)));
+        list.into_iter().map(|ask| ask.id.clone()).collect()
+    }
+
+    /// The sessions in their order: those that wait for people, those at work, the others by their news, the ended ones.
+    pub(crate) fn ordered(&self) -> Vec<&Session> {
+        let mut list: Vec<&Session> =
+            self.sessions.values().filter(|session| self.archived || !session.archived).collect();
+        let rank = |session: &Session| match session.state.as_str() {
+            _ if session.archived => 4,
+            "waiting" => 0,
+            "running" => 1,
+            "exited" => 3,
+            _ => 2,
+        };
+        list.sort_by(|a, b| (rank(a), -a.updated, &a.id).cmp(&(rank(b), -b.updated, &b.id)));
+        list
+    }
+
+    /// Which line a list is on whose lines move.
+    pub(crate) fn index(&self, page: Page, list: &[String]) -> usize {
+        let named = self.chosen.get(&page).and_then(|id| list.iter().position(|one| one == id));
+        named.unwrap_or_else(|| self.at.get(&page).copied().unwrap_or_default().min(list.len().saturating_sub(1)))
+    }
+
+    /// The session by its name, for lines of ours.
+    pub(crate) fn session_words(&self, id: &str) -> String {
+        match self.sessions.get(id) {
+            Some(session) => format!("{} · {}", session.name(), session.cwd),
+            None => clean::line(id, 40),
+        }
+    }
+
+    pub(crate) fn say(&mut self, words: &str, bad: bool) {
+        self.toast = Some((clean::line(words, 300), bad, self.now));
+    }
+
+    fn tick(&mut self, effects: &mut Vec<Effect>) {
+        if self.toast.as_ref().is_some_and(|(_, _, at)| self.now - at > TOAST) {
+            self.toast = None;
+        }
+        if self.link == Link::Live {
+            self.true_at = self.now;
+            if self.now - self.refreshed > REFRESH {
+                self.refresh(effects);
+            }
+        }
+    }
+
+    fn refresh(&mut self, effects: &mut Vec<Effect>) {
+        self.refreshed = self.now;
+        match self.page {
+            Page::Runtimes => effects.push(get(Tag::Runtimes, "/v1/runtimes".into())),
+            Page::Devices => effects.push(get(Tag::Devices, "/v1/devices".into())),
+            _ => {}
+        }
+    }
+
+    // === what the gateway says
+
+    fn heard(&mut self, heard: &Heard) {
+        match heard {
+            Heard::Hello(hello) => {
+                let list = hello["sessions"].as_array().into_iter().flatten().filter_map(Session::read);
+                self.sessions = list.map(|session| (session.id.clone(), session)).collect();
+                let open: BTreeMap<String, Ask> = hello["requests"]
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                    .filter_map(Ask::read)
+                    .map(|ask| (ask.id.clone(), ask))
+                    .collect();
+                // What was open and is not any more was closed while we were away; the replay says how.
+                for (id, (_, outcome)) in &mut self.asks {
+                    if outcome.is_none() && !open.contains_key(id) {
+                        let words = json!({ "state": "closed" });
+                        *outcome = Some(Outcome { at: self.now, ..Outcome::read(&words) });
+                    }
+                }
+                for (id, ask) in open {
+                    self.asks.insert(id, (ask, None));
+                }
+                self.live = false;
+            }
+            Heard::Snapshot(_) => {}
+            Heard::Live => {
+                self.live = true;
+                self.link = Link::Live;
+                self.true_at = self.now;
+                self.present = None;
+                self.refreshed = 0;
+            }
+            Heard::Lost(why) => {
+                self.present = None;
+                if !matches!(self.link, Link::Lost(..)) {
+                    self.link = Link::Lost(self.now, clean::line(why, 200));
+                }
+            }
+            Heard::Session(value) => {
+                if let Some(session) = Session::read(value) {
+                    if session.state == "idle" || session.state == "exited" {
+                        self.doing.remove(&session.id);
+                    }
+                    self.sessions.insert(session.id.clone(), session);
+                }
+            }
+            Heard::Runtime(value) => {
+                if let Some(runtime) = Runtime::read(value) {
+                    match self.runtimes.iter_mut().find(|one| one.id == runtime.id) {
+                        Some(one) => *one = runtime,
+                        None => self.runtimes.push(runtime),
+                    }
+                }
+            }
+            Heard::Presence(value) => {
+                let list = value["lookers"].as_array().into_iter().flatten().map(|one| field(&one["name"]));
+                let list: Vec<String> = list.filter(|name| *name != self.me).take(5).collect();
+                if let Some(session) = value["session_id"].as_str() {
+                    self.lookers.insert(session.to_owned(), list);
+                }
+            }
+            Heard::Event(event) => {
+                let body = &event.event;
+                match event.kind.as_str() {
+                    "request_opened" => {
+                        if let Some(ask) = Ask::read(body)
+                            && self.live
+                        {
+                            self.asks.insert(ask.id.clone(), (ask, None));
+                        }
+                    }
+                    "request_resolved" => {
+                        if let Some((_, outcome)) = body["request_id"].as_str().and_then(|id| self.asks.get_mut(id)) {
+                            *outcome = Some(Outcome::read(body));
+                        }
+                        self.forget();
+                    }
+                    "tool_call" | "tool_call_update" => {
+                        let title = field(&body["title"]);
+                        if body["status"] == "completed" || body["status"] == "failed" {
+                            self.doing.remove(&event.session_id);
+                        } else if !title.is_empty() {
+                            self.doing.insert(event.session_id.clone(), title);
+                        }
+                    }
+                    "agent_thought_chunk" => {
+                        self.doing.insert(event.session_id.clone(), "thinking".into());
+                    }
+                    "agent_message_chunk" => {
+                        self.doing.insert(event.session_id.clone(), "writing".into());
+                    }
+                    "run_ended" => {
+                        self.doing.remove(&event.session_id);
+                    }
+                    _ => {}
+                }
+                if matches!(event.kind.as_str(), "request_opened" | "run_ended" | "error") {
+                    *self.unread.entry(event.session_id.clone()).or_default() += 1;
+                }
+            }
+        }
+    }
+
+    /// Forgets the oldest requests that are closed.
+    fn forget(&mut self) {
+        let mut closed: Vec<(i64, String)> =
+            self.asks.iter().filter_map(|(id, (_, outcome))| Some((outcome.as_ref()?.at, id.clone()))).collect();
+        if closed.len() > CLOSED_MAX {
+            closed.sort();
+            for (_, id) in closed.drain(..CLOSED_MAX / 2) {
+                self.asks.remove(&id);
+            }
+        }
+    }
+
+    fn told(&mut self, heard: &Heard) {
+        let Some(talk) = &mut self.talk else { return };
+        match heard {
+            Heard::Event(event) => {
+                talk.event(&event.kind, &event.event, &event.cursor, event.at.map_or(0, |at| at.as_millis()));
+            }
+            Heard::Snapshot(value) => talk.snapshot(value),
+            Heard::Live => {
+                talk.live = true;
+                if let Some(place) = talk.sought.take() {
+                    talk.seek(place);
+                }
+            }
+            Heard::Hello(_) | Heard::Lost(_) => talk.live = false,
+            Heard::Session(_) | Heard::Runtime(_) | Heard::Presence(_) => {}
+        }
+    }
+
+    fn earlier(&mut self, page: usize, events: Result<Vec<(String, Value, String, i64)>, String>) {
+        let area = view::talk_area(self);
+        let Some(talk) = &mut self.talk else { return };
+        match events {
+            Ok(events) => {
+                let pen =
+                    Pen { theme: &self.theme, width: area.width, height: usize::from(area.height), now: self.now };
+                talk.page(page, &events, usize::from(area.height), &pen);
+            }
+            Err(why) => {
+                talk.fetching = None;
+                talk.look.follow = false;
+                self.say(&why, true);
+            }
+        }
+    }
+
+    fn done(&mut self, tag: Tag, outcome: Result<(u16, Value), String>, effects: &mut Vec<Effect>) {
+        let (status, value) = match outcome {
+            Ok(answer) => answer,
+            Err(why) => (0, json!({ "detail": why })),
+        };
+        let good = (200..300).contains(&status);
+        let why = match value["detail"].as_str() {
+            Some(detail) => clean::line(detail, 300),
+            None if status == 404 || status == 405 => {
+                "this gateway does not know how: is it of an older version?".into()
+            }
+            None => format!("the gateway answered {status}"),
+        };
+        match tag {
+            Tag::Me => {
+                if good {
+                    self.me = field(&value["name"]);
+                }
+            }
+            Tag::Runtimes => {
+                self.trouble.remove("runtimes");
+                if good {
+                    self.runtimes =
+                        value["runtimes"].as_array().into_iter().flatten().filter_map(Runtime::read).collect();
+                } else {
+                    self.trouble.insert("runtimes", why);
+                }
+            }
+            Tag::Devices => {
+                self.trouble.remove("devices");
+                if good {
+                    self.devices = value["devices"].as_array().into_iter().flatten().filter_map(Device::read).collect();
+                } else {
+                    self.trouble.insert("devices", why);
+                }
+            }
+            Tag::Search(words) => {
+                self.trouble.remove("search");
+                if good {
+                    self.hits = value["hits"].as_array().into_iter().flatten().filter_map(Hit::read).collect();
+                    self.at.insert(Page::Search, 0);
+                    self.query_typing = self.hits.is_empty();
+                } else {
+                    self.trouble.insert("search", why);
+                }
+                self.searched = Some(words);
+            }
+            Tag::Answer(id) => {
+                // A receipt, mine or the winner's, says what became of it.
+                if value.get("resolved_by").is_some()
+                    && let Some((_, outcome @ None)) = self.asks.get_mut(&id)
+                {
+                    *outcome = Some(Outcome::read(&value));
+                }
+                if let Some(card) = self.card.as_mut().filter(|card| card.id == id) {
+                    card.sent = false;
+                    if !good && value.get("resolved_by").is_none() {
+                        card.problem = format!("not answered: {why}");
+                    }
+                }
+                if (status == 409 || status == 410) && value.get("resolved_by").is_some() {
+                    let words = Outcome::read(&value).words(self.now);
+                    self.say(&format!("too late: {words}"), false);
+                } else if !good {
+                    self.say(&format!("not answered: {why}"), true);
+                }
+            }
+            Tag::Prompt(words) => {
+                if good {
+                    if value["queued"] == true {
+                        let ahead = value["ahead"].as_u64().unwrap_or_default();
+                        self.say(&format!("it waits for its turn: {ahead} before it"), false);
+                    }
+                } else {
+                    if self.composer.is_empty() {
+                        self.composer = input::area(&words);
+                    }
+                    self.say(&format!("not sent: {why}"), true);
+                }
+            }
+            Tag::New => {
+                if let Some(id) = value["session_id"].as_str().filter(|_| good) {
+                    if let Some(session) = Session::read(&value) {
+                        self.sessions.insert(session.id.clone(), session);
+                    }
+                    self.open(id.to_owned(), effects);
+                } else {
+                    self.say(&format!("no new session: {why}"), true);
+                }
+            }
+            Tag::Words(title) => {
+                if !good {
+                    return self.say(&why, true);
+                }
+                let lines = value["lines"]
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                    .map(|line| line["text"].as_str().unwrap_or_default().to_owned());
+                let checks = value["checks"].as_array().into_iter().flatten().map(|check| {
+                    let ok = check["ok"] == true || check["state"] == "ok";
+                    let fix = check["fix"].as_str().map(|fix| format!("\n    {fix}")).unwrap_or_default();
+                    let detail = check["detail"].as_str().unwrap_or_default();
+                    format!(
+                        "{} {}: {detail}{fix}",
+                        if ok { "✔" } else { "✘" },
+                        check["name"].as_str().unwrap_or_default()
+                    )
+                });
+                let words: Vec<String> = lines.chain(checks).collect();
+                let words = if words.is_empty() { "nothing".into() } else { words.join("\n") };
+                self.over = Some(Over::Words { title: title.to_owned(), words, scroll: usize::MAX });
+            }
+            Tag::Say(words) => {
+                if good {
+                    self.say(&words, false);
+                } else {
+                    self.say(&format!("{words}: not done: {why}"), true);
+                }
+                self.refresh(effects);
+            }
+        }
+    }
+
+    // === going somewhere
+
+    /// Opens a session.
+    pub(crate) fn open(&mut self, id: String, effects: &mut Vec<Effect>) {
+        if self.page != Page::Session {
+            self.from = self.page;
+        }
+        self.page = Page::Session;
+        if self.talk.as_ref().is_some_and(|talk| talk.session == id) {
+            return;
+        }
+        if let Some(talk) = &self.talk {
+            self.drafts.insert(talk.session.clone(), self.composer.lines().join("\n"));
+        }
+        self.composer = input::area(self.drafts.get(&id).map_or("", String::as_str));
+        self.history = None;
+        self.following += 1;
+        self.card = None;
+        self.writing = !self.asks.values().any(|(ask, outcome)| ask.session == id && outcome.is_none());
+        self.talk = Some(Talk::new(&id));
+        effects.push(Effect::Follow(Some(id)));
+    }
+
+    fn go(&mut self, page: Page, effects: &mut Vec<Effect>) {
+        if page != Page::Session {
+            self.from = page;
+        }
+        self.page = page;
+        self.refreshed = self.now;
+        self.refresh(effects);
+        if page == Page::Search {
+            self.query_typing = true;
+        }
+    }
+
+    fn back(&mut self, effects: &mut Vec<Effect>) {
+        if self.page == Page::Session {
+            let from = if self.from == Page::Session { Page::Sessions } else { self.from };
+            self.go(from, effects);
+            self.query_typing = false;
+        } else {
+            self.quit = true;
+        }
+    }
+
+    // === keys
+
+    fn key(&mut self, key: &Key, effects: &mut Vec<Effect>) {
+        match key.name() {
+            "C-c" => {
+                if self.over.take().is_some() {
+                    return;
+                }
+                if self.page == Page::Session && self.writing && !self.composer.is_empty() {
+                    self.composer = input::area("");
+                    return;
+                }
+                if self.now - self.interrupted < AGAIN {
+                    self.quit = true;
+                }
+                self.interrupted = self.now;
+                return self.say("Ctrl-C again leaves; agents go on", false);
+            }
+            "C-z" => return effects.push(Effect::Suspend),
+            "C-l" => return effects.push(Effect::Redraw),
+            _ => {}
+        }
+        if self.over.is_some() {
+            return self.over_key(key, effects);
+        }
+        if key.name() == "C-k" {
+            return self.over = Some(Over::Palette { area: input::area(""), at: 0 });
+        }
+        let typing = self.card.as_ref().is_some_and(Card::is_typing) && !(self.page == Page::Session && self.writing);
+        if typing && self.card_key(key, effects) {
+            return;
+        }
+        match self.page {
+            Page::Session if self.writing => return self.writing_key(key, effects),
+            Page::Search if self.query_typing => return self.query_key(key, effects),
+            _ => {}
+        }
+        if !typing && self.card_key(key, effects) {
+            return;
+        }
+        match key.name() {
+            "?" => return self.over = Some(Over::Help(0)),
+            ":" => return self.over = Some(Over::Palette { area: input::area(""), at: 0 }),
+            "Esc" | "q" => return self.back(effects),
+            "Tab" | "S-Tab" => {
+                let now = PAGES
+                    .iter()
+                    .position(|(page, _)| *page == self.page || self.page == Page::Session && *page == self.from)
+                    .unwrap_or(0);
+                let step = if key.name() == "Tab" { 1 } else { PAGES.len() - 1 };
+                return self.go(PAGES[(now + step) % PAGES.len()].0, effects);
+            }
+            "/" => return self.go(Page::Search, effects),
+            name if name.len() == 1 && (b'1'..=b'5').contains(&name.as_bytes()[0]) => {
+                return self.go(PAGES[usize::from(name.as_bytes()[0] - b'1')].0, effects);
+            }
+            _ => {}
+        }
+        match self.page {
+            Page::Inbox => self.inbox_key(key, effects),
+            Page::Sessions => self.sessions_key(key, effects),
+            Page::Search => self.search_key(key, effects),
+            Page::Runtimes => self.runtimes_key(key, effects),
+            Page::Devices => self.devices_key(key, effects),
+            Page::Session => self.reading_key(key, effects),
+        }
+    }
+
+    /// Gives a key to the card on the screen; true if that took it.
+    fn card_key(&mut self, key: &Key, effects: &mut Vec<Effect>) -> bool {
+        let Some(area) = view::card_area(self) else { return false };
+        let Some(mut card) = self.card.take() else { return false };
+        let Some((ask, outcome)) = self.asks.get(&card.id) else { return false };
+        let shape = card.shape(ask, area.width, usize::from(area.height), &self.theme);
+        card.seen(&shape);
+        let did = card.key(key, ask, outcome.as_ref(), self.now, shape.rows);
+        let id = card.id.clone();
+        match did {
+            Did::Nothing => {
+                self.card = Some(card);
+                if matches!(key.name(), "[" | "]") {
+                    self.other_ask(&id, key.name() == "]");
+                    return true;
+                }
+                return false;
+            }
+            Did::Taken => self.card = Some(card),
+            Did::Close => {
+                card.over = Some(i64::MIN / 2);
+                self.card = Some(card);
+            }
+            Did::Answer(body) => {
+                card.sent = true;
+                card.problem.clear();
+                self.card = Some(card);
+                effects.push(Effect::Call {
+                    tag: Tag::Answer(id.clone()),
+                    method: "POST",
+                    path: format!("/v1/requests/{id}/answer"),
+                    body: Some(body),
+                    key: true,
+                });
+            }
+        }
+        true
+    }
+
+    fn other_ask(&mut self, id: &str, next: bool) {
+        let list: Vec<String> = match self.page {
+            Page::Inbox => self.inbox(),
+            _ => self.session_asks().into_iter().filter(|one| one == id || self.is_open(one)).collect(),
+        };
+        let Some(at) = list.iter().position(|one| one == id) else { return };
+        let at = if next { (at + 1) % list.len() } else { (at + list.len() - 1) % list.len() };
+        self.chosen.insert(Page::Inbox, list[at].clone());
+        if list[at] != id {
+            self.card = self.asks.get(&list[at]).map(|(ask, _)| Card::new(ask, self.now));
+        }
+    }
+
+    fn step(&mut self, page: Page, list: &[String], key: &Key) {
+        let now = self.index(page, list);
+        let last = list.len().saturating_sub(1);
+        let at = match key.name() {
+            "Down" | "j" => (now + 1).min(last),
+            "Up" | "k" => now.saturating_sub(1),
+            "Home" | "g" => 0,
+            "End" | "G" => last,
+            "PageDown" => (now + 10).min(last),
+            "PageUp" => now.saturating_sub(10),
+            _ => return,
+        };
+        self.at.insert(page, at);
+        match list.get(at) {
+            Some(id) => self.chosen.insert(page, id.clone()),
+            None => self.chosen.remove(&page),
+        };
+    }
+
+    fn inbox_key(&mut self, key: &Key, effects: &mut Vec<Effect>) {
+        let list = self.inbox();
+        if key.name() == "Enter" {
+            let at = self.index(Page::Inbox, &list);
+            if let Some((ask, _)) = list.get(at).and_then(|id| self.asks.get(id)) {
+                let session = ask.session.clone();
+                self.open(session, effects);
+                self.writing = false;
+            }
+            return;
+        }
+        self.step(Page::Inbox, &list, key);
+    }
+
+    fn sessions_key(&mut self, key: &Key, effects: &mut Vec<Effect>) {
+        let list: Vec<String> = self.ordered().into_iter().map(|session| session.id.clone()).collect();
+        match key.name() {
+            "Enter" | "Right" => {
+                if let Some(id) = list.get(self.index(Page::Sessions, &list)) {
+                    self.open(id.clone(), effects);
+                }
+            }
+            "a" => self.archived = !self.archived,
+            "N" => self.command("new", effects),
+            _ => self.step(Page::Sessions, &list, key),
+        }
+    }
+
+    fn query_key(&mut self, key: &Key, effects: &mut Vec<Effect>) {
+        match key.name() {
+            "Esc" => self.query_typing = false,
+            "Down" => self.query_typing = self.hits.is_empty(),
+            "Tab" | "S-Tab" => {
+                self.query_typing = false;
+                self.key(key, effects);
+            }
+            "Enter" => {
+                let words = self.query.lines().join(" ").trim().to_owned();
+                if !words.is_empty() {
+                    let q: String = form_urlencoded::byte_serialize(words.as_bytes()).collect();
+                    effects.push(get(Tag::Search(words), format!("/v1/search?limit=100&q={q}")));
+                }
+            }
+            "M-Enter" | "C-j" | "S-Enter" => {}
+            _ => {
+                input::edit(&mut self.query, key);
+            }
+        }
+    }
+
+    fn search_key(&mut self, key: &Key, effects: &mut Vec<Effect>) {
+        let list: Vec<String> = self.hits.iter().map(|hit| format!("{} {}", hit.session, hit.cursor)).collect();
+        match key.name() {
+            "Enter" => {
+                let Some(hit) = self.hits.get(self.index(Page::Search, &list)).cloned() else {
+                    self.query_typing = true;
+                    return;
+                };
+                self.open(hit.session, effects);
+                self.writing = false;
+                if let Some(talk) = &mut self.talk {
+                    let place = position(&hit.cursor);
+                    if !talk.live || !talk.seek(place) {
+                        talk.sought = Some(place);
+                    }
+                }
+            }
+            "i" => self.query_typing = true,
+            "Up" | "k" if self.index(Page::Search, &list) == 0 => self.query_typing = true,
+            _ => self.step(Page::Search, &list, key),
+        }
+    }
+
+    fn runtimes_key(&mut self, key: &Key, effects: &mut Vec<Effect>) {
+        let list: Vec<String> = self.runtimes.iter().map(|runtime| runtime.id.clone()).collect();
+        let Some(id) = list.get(self.index(Page::Runtimes, &list)).cloned() else { return };
+        match key.name() {
+            "N" | "Enter" => effects.push(post(Tag::New, "/v1/sessions".into(), json!({ "runtime_id": id }))),
+            "R" => self.confirm(
+                format!("Restart {id}? What it is doing ends."),
+                Then::Call {
+                    tag: Tag::Say(format!("{id} restarts")),
+                    method: "POST",
+                    path: format!("/v1/runtimes/{id}/restart"),
+                    body: Some(json!({})),
+                },
+            ),
+            "x" => self.confirm(
+                format!("Stop {id}? It ends with everything it started."),
+                Then::Call {
+                    tag: Tag::Say(format!("{id} is stopped")),
+                    method: "DELETE",
+                    path: format!("/v1/runtimes/{id}"),
+                    body: None,
+                },
+            ),
+            "l" => effects.push(get(Tag::Words("log"), format!("/v1/runtimes/{id}/logs"))),
+            "r" => self.refresh(effects),
+            _ => self.step(Page::Runtimes, &list, key),
+        }
+    }
+
+    fn devices_key(&mut self, key: &Key, effects: &mut Vec<Effect>) {
+        let list: Vec<String> = self.devices.iter().map(|device| device.id.clone()).collect();
+        let Some(device) = self.devices.get(self.index(Page::Devices, &list)).cloned() else { return };
+        let path = format!("/v1/devices/{}", device.id);
+        match key.name() {
+            "x" if device.id == "d_local" => self.say("this machine's own administrator cannot be revoked", true),
+            "x" => self.confirm(
+                format!("Revoke {}? Its connections are closed at once.", device.name),
+                Then::Call { tag: Tag::Say(format!("{} is revoked", device.name)), method: "DELETE", path, body: None },
+            ),
+            "R" => {
+                self.over = Some(Over::Input {
+                    label: "its name",
+                    area: input::area(&device.name),
+                    then: Box::new(Then::With {
+                        tag: Tag::Say("renamed".into()),
+                        method: "PATCH",
+                        path,
+                        member: "name",
+                    }),
+                });
+            }
+            "r" => self.refresh(effects),
+            _ => self.step(Page::Devices, &list, key),
+        }
+    }
+
+    fn confirm(&mut self, words: String, then: Then) {
+        self.over = Some(Over::Confirm { words, then: Box::new(then) });
+    }
+
+    fn with_talk(&mut self, change: impl FnOnce(&mut Talk, &Pen<'_>)) {
+        let area = view::talk_area(self);
+        if let Some(talk) = &mut self.talk {
+            change(
+                talk,
+                &Pen { theme: &self.theme, width: area.width, height: usize::from(area.height), now: self.now },
+            );
+        }
+    }
+
+    fn scroll_key(&mut self, name: &str) -> bool {
+        let rows = i64::from(view::talk_area(self).height).max(2);
+        let by = match name {
+            "PageUp" | "C-b" => 1 - rows,
+            "PageDown" | "C-f" => rows - 1,
+            "C-u" => -rows / 2,
+            "C-d" => rows / 2,
+            "C-Up" | "C-S-Up" => -1,
+            "C-Down" | "C-S-Down" => 1,
+            _ => return false,
+        };
+        self.with_talk(|talk, pen| talk.scroll(by, pen));
+        true
+    }
+
+    fn reading_key(&mut self, key: &Key, effects: &mut Vec<Effect>) {
+        if self.scroll_key(key.name()) {
+            return;
+        }
+        match key.name() {
+            "i" | "Enter" => self.writing = true,
+            "Up" | "k" => self.with_talk(|talk, pen| talk.scroll(-1, pen)),
+            "Down" | "j" => self.with_talk(|talk, pen| talk.scroll(1, pen)),
+            "g" | "Home" => self.with_talk(|talk, _| talk.begin()),
+            "G" | "End" | "f" => self.with_talk(|talk, _| talk.now()),
+            "J" | "S-Down" => self.with_talk(|talk, pen| talk.choose(true, pen)),
+            "K" | "S-Up" => self.with_talk(|talk, pen| talk.choose(false, pen)),
+            " " => self.with_talk(Talk::turn),
+            "t" => self.command("thoughts", effects),
+            "o" => self.command("output", effects),
+            "c" => self.command("copy", effects),
+            "x" => self.command("cancel", effects),
+            "R" => self.command("restart", effects),
+            "Q" => self.command("unqueue", effects),
+            "E" => self.over = Some(Over::Palette { area: input::area("export "), at: 0 }),
+            "{" | "}" => {
+                let list: Vec<String> = self.ordered().into_iter().map(|session| session.id.clone()).collect();
+                let now =
+                    self.talk.as_ref().and_then(|talk| list.iter().position(|id| *id == talk.session)).unwrap_or(0);
+                let step = if key.name() == "}" { 1 } else { list.len().saturating_sub(1) };
+                if let Some(id) = list.get((now + step) % list.len().max(1)) {
+                    self.open(id.clone(), effects);
+                    self.writing = false;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The agent's commands that the prompt so far may mean.
+    pub(crate) fn slash(&self) -> Vec<(String, String)> {
+        let lines = self.composer.lines();
+        let Some(begun) = lines.first().and_then(|line| line.strip_prefix('/')).filter(|_| lines.len() == 1) else {
+            return Vec::new();
+        };
+        if begun.contains(' ') || !self.writing {
+            return Vec::new();
+        }
+        let all = self.talk.as_ref().map(|talk| talk.commands.clone()).unwrap_or_default();
+        all.into_iter().filter(|(name, _)| name.starts_with(begun)).take(6).collect()
+    }
+
+    fn writing_key(&mut self, key: &Key, effects: &mut Vec<Effect>) {
+        if matches!(key.name(), "PageUp" | "PageDown" | "C-Up" | "C-Down") {
+            self.scroll_key(key.name());
+            return;
+        }
+        let line = self.composer.cursor().0;
+        match key.name() {
+            "Esc" => self.writing = false,
+            "Tab" => {
+                if let Some((name, _)) = self.slash().first() {
+                    self.composer = input::area(&format!("/{name} "));
+                }
+            }
+            "Up" if line == 0 => self.recall(true),
+            "Down" if self.history.is_some() && line + 1 == self.composer.lines().len() => self.recall(false),
+            "Enter" => self.send(effects),
+            _ => {
+                input::edit(&mut self.composer, key);
+            }
+        }
+    }
+
+    fn recall(&mut self, back: bool) {
+        let Some(talk) = &self.talk else { return };
+        let many = talk.prompts.len();
+        let at = match (self.history, back) {
+            (None, true) if many > 0 => many - 1,
+            (Some(at), true) => at.saturating_sub(1),
+            (Some(at), false) => at + 1,
+            _ => return,
+        };
+        if self.history.is_none() {
+            self.draft = self.composer.lines().join("\n");
+        }
+        (self.history, self.composer) = match talk.prompts.get(at) {
+            Some(words) => (Some(at), input::area(words)),
+            None => (None, input::area(&self.draft)),
+        };
+        if back {
+            self.composer.move_cursor(CursorMove::Top);
+            self.composer.move_cursor(CursorMove::End);
+        }
+    }
+
+    fn send(&mut self, effects: &mut Vec<Effect>) {
+        let words = self.composer.lines().join("\n");
+        if words.trim().is_empty() {
+            return;
+        }
+        let Some(talk) = &mut self.talk else { return };
+        talk.now();
+        let path = format!("/v1/sessions/{}/prompt", talk.session);
+        effects.push(Effect::Call {
+            tag: Tag::Prompt(words.clone()),
+            method: "POST",
+            path,
+            body: Some(json!({ "text": words })),
+            key: true,
+        });
+        self.composer = input::area("");
+        self.history = None;
+    }
+
+    fn paste(&mut self, words: &str) {
+        // What is pasted is words: no line of it is sent, no key of it is taken.
+        let words = words.replace("\r\n", "\n").replace('\r', "\n");
+        if words.len() > input::TEXT_MAX {
+            return self.say("that is too long to paste", true);
+        }
+        let single = words.replace('\n', " ");
+        match &mut self.over {
+            Some(Over::Palette { area, .. } | Over::Input { area, .. }) => {
+                area.insert_str(single);
+                return;
+            }
+            Some(_) => return,
+            None => {}
+        }
+        let writing = self.page == Page::Session && self.writing;
+        if !writing && self.card.as_mut().is_some_and(|card| card.paste(&words)) {
+            return;
+        }
+        match self.page {
+            Page::Session => {
+                self.writing = true;
+                self.composer.insert_str(words);
+            }
+            Page::Search if self.query_typing => {
+                self.query.insert_str(single);
+            }
+            _ => {}
+        }
+    }
+
+    fn mouse(&mut self, event: MouseEvent, effects: &mut Vec<Effect>) {
+        let by = match event.kind {
+            MouseEventKind::ScrollUp => -WHEEL,
+            MouseEventKind::ScrollDown => WHEEL,
+            MouseEventKind::Down(MouseButton::Left) => return self.click(event.column, event.row, effects),
+            _ => return,
+        };
+        if self.over.is_some() {
+            return;
+        }
+        let inside = |area: Rect| area.contains((event.column, event.row).into());
+        if view::card_area(self).is_some_and(inside) {
+            if let Some(card) = &mut self.card {
+                let by = usize::try_from(by.unsigned_abs()).unwrap_or_default();
+                card.scroll = if event.kind == MouseEventKind::ScrollUp {
+                    card.scroll.saturating_sub(by)
+                } else {
+                    card.scroll + by
+                };
+            }
+        } else if self.page == Page::Session {
+            self.with_talk(|talk, pen| talk.scroll(by, pen));
+        }
+    }
+
+    /// A click goes somewhere; it never answers anything.
+    fn click(&mut self, column: u16, row: u16, effects: &mut Vec<Effect>) {
+        if self.over.is_some() {
+            return;
+        }
+        if row == 0
+            && let Some(page) = view::tab_at(self, column)
+        {
+            return self.go(page, effects);
+        }
+        if let Some(at) = view::row_at(self, row) {
+            let list: Vec<String> = match self.page {
+                Page::Inbox => self.inbox(),
+                Page::Sessions => self.ordered().into_iter().map(|session| session.id.clone()).collect(),
+                Page::Runtimes => self.runtimes.iter().map(|one| one.id.clone()).collect(),
+                Page::Devices => self.devices.iter().map(|one| one.id.clone()).collect(),
+                _ => return,
+            };
+            let again = self.index(self.page, &list) == at;
+            let Some(id) = list.get(at) else { return };
+            self.at.insert(self.page, at);
+            self.chosen.insert(self.page, id.clone());
+            if again && self.page == Page::Sessions {
+                self.open(id.clone(), effects);
+            }
+        }
+    }
+
+    fn over_key(&mut self, key: &Key, effects: &mut Vec<Effect>) {
+        let Some(over) = self.over.take() else { return };
+        let scrolled = |scroll: usize| match key.name() {
+            "Down" | "j" => Some(scroll.saturating_add(1)),
+            "Up" | "k" => Some(scroll.saturating_sub(1)),
+            "PageDown" | " " => Some(scroll.saturating_add(10)),
+            "PageUp" => Some(scroll.saturating_sub(10)),
+            "g" | "Home" => Some(0),
+            "G" | "End" => Some(usize::MAX),
+            _ => None,
+        };
+        match over {
+            Over::Help(scroll) => {
+                if let Some(scroll) = scrolled(scroll) {
+                    self.over = Some(Over::Help(scroll.min(view::help_end(self))));
+                }
+            }
+            Over::Words { title, words, scroll } => {
+                let end = view::words_end(self, &words);
+                if let Some(scroll) = scrolled(scroll.min(end)) {
+                    self.over = Some(Over::Words { title, words, scroll: scroll.min(end) });
+                }
+            }
+            Over::Confirm { words, then } => match key.name() {
+                "y" => self.then(*then, "", effects),
+                "n" | "Esc" | "q" => {}
+                _ => self.over = Some(Over::Confirm { words, then }),
+            },
+            Over::Input { label, mut area, then } => match key.name() {
+                "Esc" => {}
+                "Enter" => {
+                    let words = area.lines().join(" ").trim().to_owned();
+                    self.then(*then, &words, effects);
+                }
+                "M-Enter" | "C-j" | "S-Enter" => self.over = Some(Over::Input { label, area, then }),
+                _ => {
+                    input::edit(&mut area, key);
+                    self.over = Some(Over::Input { label, area, then });
+                }
+            },
+            Over::Palette { mut area, mut at } => {
+                let list = self.palette(&area.lines().join(" "));
+                match key.name() {
+                    "Esc" => return,
+                    "Enter" => {
+                        if let Some((name, _)) = list.get(at.min(list.len().saturating_sub(1))) {
+                            let name = name.clone();
+                            self.command(&name, effects);
+                        }
+                        return;
+                    }
+                    "Down" | "C-n" | "Tab" => at = (at + 1).min(list.len().saturating_sub(1)),
+                    "Up" | "C-p" | "S-Tab" => at = at.saturating_sub(1),
+                    "M-Enter" | "C-j" | "S-Enter" => {}
+                    _ => {
+                        input::edit(&mut area, key);
+                        at = 0;
+                    }
+                }
+                self.over = Some(Over::Palette { area, at });
+            }
+        }
+    }
+
+    fn then(&mut self, then: Then, words: &str, effects: &mut Vec<Effect>) {
+        effects.push(match then {
+            Then::Call { tag, method, path, body } => Effect::Call { tag, method, path, body, key: false },
+            Then::With { tag, method, path, member } => {
+                let mut body = json!({});
+                body[member] = words.into();
+                Effect::Call { tag, method, path, body: Some(body), key: false }
+            }
+        });
+    }
+
+    /// What the palette offers for these words: commands, then sessions.
+    pub(crate) fn palette(&self, words: &str) -> Vec<(String, String)> {
+        let words = words.trim().to_lowercase();
+        let fits = |name: &str| {
+            let mut rest = name.chars().flat_map(char::to_lowercase);
+            words.chars().filter(|c| !c.is_whitespace()).all(|c| rest.any(|d| d == c))
+        };
+        let mut list: Vec<(u8, String, String)> = Vec::new();
+        let rank = |name: &str| {
+            if name.starts_with(&words) {
+                0
+            } else if name.contains(&words) {
+                1
+            } else {
+                2
+            }
+        };
+        for (name, what) in COMMANDS {
+            if fits(name) {
+                list.push((rank(name), (*name).to_owned(), (*what).to_owned()));
+            }
+        }
+        for session in self.ordered().into_iter().take(500) {
+            let name = session.name();
+            if fits(&name) {
+                list.push((
+                    rank(&name.to_lowercase()),
+                    format!("go {}", session.id),
+                    format!("{name} · {}", session.runtime),
+                ));
+            }
+        }
+        for runtime in &self.runtimes {
+            let name = format!("new {}", runtime.id);
+            if fits(&name) {
+                list.push((rank(&name), name, format!("a new session in {}", runtime.id)));
+            }
+        }
+        list.sort_by_key(|(rank, ..)| *rank);
+        list.into_iter().map(|(_, name, what)| (name, what)).collect()
+    }
+
+    fn command(&mut self, name: &str, effects: &mut Vec<Effect>) {
+        let here = self.talk.as_ref().filter(|_| self.page == Page::Session).map(|talk| talk.session.clone());
+        let session = here.and_then(|id| self.sessions.get(&id).cloned());
+        if let Some(id) = name.strip_prefix("go ") {
+            return self.open(id.to_owned(), effects);
+        }
+        if let Some(runtime) = name.strip_prefix("new ") {
+            return effects.push(post(Tag::New, "/v1/sessions".into(), json!({ "runtime_id": runtime })));
+        }
+        match name {
+            "inbox" => self.go(Page::Inbox, effects),
+            "sessions" => self.go(Page::Sessions, effects),
+            "search" => self.go(Page::Search, effects),
+            "runtimes" => self.go(Page::Runtimes, effects),
+            "devices" => self.go(Page::Devices, effects),
+            "help" => self.over = Some(Over::Help(0)),
+            "quit" => self.quit = true,
+            "mouse" => {
+                self.mouse = !self.mouse;
+                effects.push(Effect::Mouse(self.mouse));
+                self.say(if self.mouse { "mouse on" } else { "mouse off" }, false);
+            }
+            "doctor" => effects.push(get(Tag::Words("doctor"), "/v1/doctor".into())),
+            "new" => match self.runtimes.as_slice() {
+                [] => self.say("no runtime is attached: `plexus run` attaches one", true),
+                [only] => effects.push(post(Tag::New, "/v1/sessions".into(), json!({ "runtime_id": only.id }))),
+                _ => self.over = Some(Over::Palette { area: input::area("new "), at: 0 }),
+            },
+            _ => {
+                let Some(session) = session else { return self.say("open a session first", true) };
+                self.session_command(name, &session, effects);
+            }
+        }
+    }
+
+    fn session_command(&mut self, name: &str, session: &Session, effects: &mut Vec<Effect>) {
+        let path = format!("/v1/sessions/{}", session.id);
+        match name {
+            "cancel" if session.run.is_empty() => self.say("nothing runs", false),
+            "cancel" => self.confirm(
+                "Cancel the run? What it asked is withdrawn.".into(),
+                Then::Call {
+                    tag: Tag::Say("the run is cancelled".into()),
+                    method: "POST",
+                    path: format!("{path}/cancel"),
+                    body: Some(json!({ "run_id": session.run })),
+                },
+            ),
+            "restart" => self.confirm(
+                "Run the last prompt again? A run under way is cancelled.".into(),
+                Then::Call {
+                    tag: Tag::Say("run again".into()),
+                    method: "POST",
+                    path: format!("{path}/restart"),
+                    body: Some(json!({})),
+                },
+            ),
+            "unqueue" => match session.queue.last() {
+                Some((run, ..)) => {
+                    effects.push(post(
+                        Tag::Say("taken back".into()),
+                        format!("{path}/cancel"),
+                        json!({ "run_id": run }),
+                    ));
+                }
+                None => self.say("no prompt waits", false),
+            },
+            "rename" => {
+                self.over = Some(Over::Input {
+                    label: "its title",
+                    area: input::area(&session.title),
+                    then: Box::new(Then::With {
+                        tag: Tag::Say("renamed".into()),
+                        method: "PATCH",
+                        path,
+                        member: "title",
+                    }),
+                });
+            }
+            "archive" => {
+                let to = !session.archived;
+                let words = if to { "archived" } else { "no longer archived" };
+                effects.push(Effect::Call {
+                    tag: Tag::Say(words.into()),
+                    method: "PATCH",
+                    path,
+                    body: Some(json!({ "archived": to })),
+                    key: false,
+                });
+            }
+            "export md" | "export html" | "export ndjson" => {
+                let format = if name.ends_with("md") {
+                    "md"
+                } else if name.ends_with("html") {
+                    "html"
+                } else {
+                    "ndjson"
+                };
+                effects.push(Effect::Export { session: session.id.clone(), format, name: session.name() });
+            }
+            "copy" => match self.talk.as_ref().and_then(Talk::copied) {
+                Some(words) if words.len() > COPY_MAX => {
+                    self.say("that is too long for a clipboard: export it (E)", true)
+                }
+                Some(words) => {
+                    self.say(&format!("copied {} lines", words.lines().count()), false);
+                    effects.push(Effect::Copy(words));
+                }
+                None => self.say("nothing to copy here", false),
+            },
+            "thoughts" => self.with_talk(|talk, _| talk.refold(|folds| folds.thoughts = !folds.thoughts)),
+            "output" => self.with_talk(|talk, _| talk.refold(|folds| folds.tools = !folds.tools)),
+            "now" => self.with_talk(|talk, _| talk.now()),
+            _ => {}
+        }
+    }
+
+    /// How many requests are open, and whether one is dangerous.
+    pub(crate) fn open_asks(&self) -> (usize, bool) {
+        let open = self.asks.values().filter(|(_, outcome)| outcome.is_none());
+        open.fold((0, false), |(many, danger), (ask, _)| (many + 1, danger || ask.risk == Risk::Danger))
+    }
+
+    /// Sessions with news that were not looked at.
+    pub(crate) fn is_unread(&self, session: &Session) -> usize {
+        match self.unread.get(&session.id) {
+            Some(many) => *many,
+            None => usize::from(self.looked.get(&session.id).is_some_and(|at| *at < session.updated)),
+        }
+    }
+}
+
+fn get(tag: Tag, path: String) -> Effect {
+    Effect::Call { tag, method: "GET", path, body: None, key: false }
+}
+
+fn post(tag: Tag, path: String, body: Value) -> Effect {
+    Effect::Call { tag, method: "POST", path, body: Some(body), key: false }
+}
+
+/// Events of a page as the gateway writes them.
+pub(crate) fn page_events(page: &Value, until: u64, out: &mut Vec<(String, Value, String, i64)>) -> bool {
+    for event in page["events"].as_array().into_iter().flatten() {
+        let cursor = event["cursor"].as_str().unwrap_or_default();
+        if position(cursor) > until {
+            return true;
+        }
+        let kind = event["kind"].as_str().unwrap_or_default().to_owned();
+        out.push((kind, event["event"].clone(), cursor.to_owned(), millis(&event["at"]).unwrap_or_default()));
+    }
+    page["events"].as_array().is_none_or(Vec::is_empty)
+}
+
+/// The names of those who look, without repeats.
+pub(crate) fn lookers(app: &App, session: &str) -> Vec<String> {
+    let names: BTreeSet<&String> = app.lookers.get(session).into_iter().flatten().collect();
+    names.into_iter().cloned().collect()
+}

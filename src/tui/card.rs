@@ -1,0 +1,574 @@
+//! The card of a request: what is asked, in the gateway's own rendering, and how it is answered with care. One file: what may be
+//! answered depends on what was on the screen. Pure.
+//!
+//! Nothing is armed before the card was there for [`ARM`], and no yes before its last line was on the screen. What is
+//! dangerous wants the word `yes`. An agent's words stand behind a bar and never in a line of ours.
+
+use std::collections::BTreeSet;
+
+use ratatui::style::Modifier;
+use ratatui::text::{Line, Span};
+use ratatui_textarea::TextArea;
+use serde_json::{Value, json};
+
+use super::clean;
+use super::facts::{Ask, Outcome, Risk, ago, span};
+use super::input::{self, Key};
+use super::prose::wrap;
+use super::theme::Theme;
+
+/// How long a card is there before a key answers it, in milliseconds: a key that was meant for something else does nothing.
+pub(crate) const ARM: i64 = 400;
+/// How long a card stays in its place once somebody answered, in milliseconds.
+pub(crate) const LINGER: i64 = 6_000;
+/// Lines of a card that are not what is asked, the options left out: where it is from, hint, frame, an empty one.
+const FRAME: usize = 5;
+/// Most lines of what is asked that are laid out; a longer one cannot be allowed here.
+const LINES_MAX: usize = 40_000;
+
+/// What is being done with a card.
+#[derive(Clone, Debug)]
+pub(crate) enum Mode {
+    /// Looking, and choosing an option by its key.
+    Choose,
+    /// Writing why not.
+    Reason(TextArea<'static>),
+    /// Typing `yes`; then this is answered.
+    Yes { typed: String, body: Value },
+    /// Changing what is allowed.
+    Edit(TextArea<'static>),
+    /// Writing what was asked for.
+    Text(TextArea<'static>),
+    /// Picking.
+    Pick { at: usize, picked: BTreeSet<usize> },
+}
+
+/// The state of a card.
+#[derive(Clone, Debug)]
+pub(crate) struct Card {
+    pub(crate) id: String,
+    /// When it was first on the screen.
+    pub(crate) shown: i64,
+    pub(crate) scroll: usize,
+    /// Whether its last line was on the screen.
+    pub(crate) read: bool,
+    pub(crate) mode: Mode,
+    pub(crate) remember: bool,
+    /// The answer is on its way.
+    pub(crate) sent: bool,
+    pub(crate) problem: String,
+    /// When somebody's answer was first seen here.
+    pub(crate) over: Option<i64>,
+}
+
+/// What a key did to a card.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Did {
+    /// It was not for the card.
+    Nothing,
+    /// It was taken.
+    Taken,
+    /// This is the answer.
+    Answer(Value),
+    /// Take it away.
+    Close,
+}
+
+/// A card laid out.
+pub(crate) struct Shape {
+    pub(crate) content: Vec<Line<'static>>,
+    /// Lines of the content on the screen.
+    pub(crate) rows: usize,
+    pub(crate) height: usize,
+}
+
+impl Card {
+    pub(crate) fn new(ask: &Ask, now: i64) -> Self {
+        let mode = match ask.kind.as_str() {
+            "prompt" if !ask.observe => {
+                let mut area = input::area(&ask.default);
+                if ask.secret {
+                    area.set_mask_char('•');
+                }
+                Mode::Text(area)
+            }
+            "pick" if !ask.observe => Mode::Pick { at: 0, picked: BTreeSet::new() },
+            _ => Mode::Choose,
+        };
+        Self {
+            id: ask.id.clone(),
+            shown: now,
+            scroll: 0,
+            read: false,
+            mode,
+            remember: false,
+            sent: false,
+            problem: String::new(),
+            over: None,
+        }
+    }
+
+    /// Whether words are being typed into it.
+    pub(crate) fn is_typing(&self) -> bool {
+        !matches!(self.mode, Mode::Choose | Mode::Pick { .. })
+    }
+
+    /// Lays the card out in at most so many lines.
+    pub(crate) fn shape(&self, ask: &Ask, width: u16, most: usize, theme: &Theme) -> Shape {
+        let content = content(ask, usize::from(width).saturating_sub(4), theme);
+        let below = match &self.mode {
+            Mode::Reason(area) | Mode::Edit(area) | Mode::Text(area) => {
+                input::rows(area, usize::from(width).saturating_sub(7)).clamp(1, 6) + 1
+            }
+            Mode::Pick { .. } => ask.items.len().clamp(1, 8),
+            _ => 0,
+        };
+        let frame = FRAME + flow(&offers(self, ask), usize::from(width).saturating_sub(4)).len().max(1);
+        let rows = content.len().min(most.saturating_sub(frame + below).max(1));
+        Shape { rows, height: (rows + frame + below).min(most), content }
+    }
+
+    /// The card is on the screen like this.
+    pub(crate) fn seen(&mut self, shape: &Shape) {
+        self.scroll = self.scroll.min(shape.content.len().saturating_sub(shape.rows));
+        if self.scroll + shape.rows >= shape.content.len() && shape.content.len() < LINES_MAX {
+            self.read = true;
+        }
+    }
+
+    /// Why a yes would not count yet.
+    pub(crate) fn waits(&self, now: i64) -> Option<&'static str> {
+        if self.sent {
+            Some("sending …")
+        } else if now - self.shown < ARM {
+            Some("…")
+        } else if !self.read {
+            Some("read to the end to allow: PgDn")
+        } else {
+            None
+        }
+    }
+
+    fn answer(&self, ask: &Ask, mut body: Value) -> Value {
+        if !ask.digest.is_empty() {
+            body["digest"] = ask.digest.as_str().into();
+        }
+        if self.remember {
+            body["remember"] = true.into();
+        }
+        body
+    }
+
+    /// A yes, if it counts; what is dangerous is asked again.
+    fn allow(&mut self, ask: &Ask, body: Value, now: i64) -> Did {
+        if self.waits(now).is_some() {
+            return Did::Taken;
+        }
+        let body = self.answer(ask, body);
+        if ask.risk == Risk::Danger {
+            self.mode = Mode::Yes { typed: String::new(), body };
+            return Did::Taken;
+        }
+        Did::Answer(body)
+    }
+
+    /// A no counts as soon as the card is armed.
+    fn deny(&self, ask: &Ask, body: Value, now: i64) -> Did {
+        if self.sent || now - self.shown < ARM { Did::Taken } else { Did::Answer(self.answer(ask, body)) }
+    }
+
+    /// What a no is for this question.
+    fn no(ask: &Ask) -> Value {
+        match ask.kind.as_str() {
+            "prompt" => json!({ "value": null }),
+            "pick" => json!({ "ids": [] }),
+            _ => match ask.option("reject_once").or_else(|| ask.option("reject_always")) {
+                Some(option) => json!({ "option_id": option.id }),
+                None => json!({ "ok": false }),
+            },
+        }
+    }
+
+    fn yes(ask: &Ask) -> Value {
+        match ask.option("allow_once") {
+            Some(option) => json!({ "option_id": option.id }),
+            None => json!({ "ok": true }),
+        }
+    }
+
+    /// Takes a key.
+    pub(crate) fn key(&mut self, key: &Key, ask: &Ask, outcome: Option<&Outcome>, now: i64, page: usize) -> Did {
+        if outcome.is_some() {
+            return match key.name() {
+                "Esc" | "Enter" => Did::Close,
+                // A key that was meant for the question does nothing else.
+                "y" | "n" | "A" | "N" | "r" | "e" | "m" => Did::Taken,
+                _ => Did::Nothing,
+            };
+        }
+        match key.name() {
+            "PageDown" => self.scroll += page.max(2) - 1,
+            "PageUp" => self.scroll = self.scroll.saturating_sub(page.max(2) - 1),
+            _ => return self.mode_key(key, ask, now),
+        }
+        Did::Taken
+    }
+
+    fn mode_key(&mut self, key: &Key, ask: &Ask, now: i64) -> Did {
+        let mode = std::mem::replace(&mut self.mode, Mode::Choose);
+        match mode {
+            Mode::Choose => self.choose(key, ask, now),
+            Mode::Reason(mut area) => match key.name() {
+                "Esc" => Did::Taken,
+                "Enter" => {
+                    let mut body = Self::no(ask);
+                    let why = area.lines().join("\n");
+                    if !why.trim().is_empty() {
+                        body["reason"] = why.trim().into();
+                    }
+                    self.deny(ask, body, now)
+                }
+                _ => {
+                    input::edit(&mut area, key);
+                    self.mode = Mode::Reason(area);
+                    Did::Taken
+                }
+            },
+            Mode::Yes { mut typed, body } => {
+                match key.name() {
+                    "Esc" => return Did::Taken,
+                    "Enter" if typed == "yes" => return Did::Answer(body),
+                    "Enter" => typed.clear(),
+                    "Backspace" => drop(typed.pop()),
+                    name if name.chars().count() == 1 && typed.len() < 8 => typed.push_str(name),
+                    _ => {}
+                }
+                self.mode = Mode::Yes { typed, body };
+                Did::Taken
+            }
+            Mode::Edit(mut area) => match key.name() {
+                "Esc" => Did::Taken,
+                "Enter" => {
+                    let mut body = Self::yes(ask);
+                    body["edited"] = area.lines().join("\n").into();
+                    let did = self.allow(ask, body, now);
+                    if did == Did::Taken && matches!(self.mode, Mode::Choose) {
+                        self.mode = Mode::Edit(area);
+                    }
+                    did
+                }
+                _ => {
+                    input::edit(&mut area, key);
+                    self.mode = Mode::Edit(area);
+                    Did::Taken
+                }
+            },
+            Mode::Text(mut area) => match key.name() {
+                "Esc" | "Tab" | "S-Tab" => {
+                    self.mode = Mode::Text(area);
+                    Did::Nothing
+                }
+                // In a list of questions these go to another.
+                "Up" | "Down" if area.lines().len() == 1 => {
+                    self.mode = Mode::Text(area);
+                    Did::Nothing
+                }
+                "C-n" => self.deny(ask, Self::no(ask), now),
+                "Enter" => {
+                    let did = self.allow(ask, json!({ "value": area.lines().join("\n") }), now);
+                    if did == Did::Taken && matches!(self.mode, Mode::Choose) {
+                        self.mode = Mode::Text(area);
+                    }
+                    did
+                }
+                _ => {
+                    input::edit(&mut area, key);
+                    self.mode = Mode::Text(area);
+                    Did::Taken
+                }
+            },
+            Mode::Pick { mut at, mut picked } => {
+                let did = match key.name() {
+                    "Down" | "j" => {
+                        at = (at + 1).min(ask.items.len().saturating_sub(1));
+                        Did::Taken
+                    }
+                    "Up" | "k" => {
+                        at = at.saturating_sub(1);
+                        Did::Taken
+                    }
+                    " " if ask.multi => {
+                        if !picked.remove(&at) {
+                            picked.insert(at);
+                        }
+                        Did::Taken
+                    }
+                    "Enter" => {
+                        let chosen = if ask.multi { picked.clone() } else { BTreeSet::from([at]) };
+                        let ids: Vec<&str> =
+                            chosen.iter().filter_map(|n| ask.items.get(*n)).map(|item| item.id.as_str()).collect();
+                        if ids.is_empty() { Did::Taken } else { self.allow(ask, json!({ "ids": ids }), now) }
+                    }
+                    "n" => self.deny(ask, Self::no(ask), now),
+                    _ => Did::Nothing,
+                };
+                if matches!(self.mode, Mode::Choose) {
+                    self.mode = Mode::Pick { at, picked };
+                }
+                did
+            }
+        }
+    }
+
+    fn choose(&mut self, key: &Key, ask: &Ask, now: i64) -> Did {
+        if ask.observe {
+            return Did::Nothing;
+        }
+        let name = key.name();
+        if let Some((option, _)) = keys(ask).iter().find(|(_, with)| with == name) {
+            let option = &ask.options[*option];
+            let body = json!({ "option_id": option.id });
+            return if option.kind.starts_with("reject") {
+                self.deny(ask, body, now)
+            } else {
+                self.allow(ask, body, now)
+            };
+        }
+        match name {
+            "y" if ask.options.is_empty() => self.allow(ask, json!({ "ok": true }), now),
+            "n" if ask.options.is_empty() => self.deny(ask, json!({ "ok": false }), now),
+            "r" if ask.reason => {
+                self.mode = Mode::Reason(input::area(""));
+                Did::Taken
+            }
+            "e" => match &ask.editable {
+                Some((_, value)) => {
+                    self.mode = Mode::Edit(input::area(value));
+                    Did::Taken
+                }
+                None => Did::Nothing,
+            },
+            "m" if ask.remember && ask.option("allow_always").is_none() => {
+                self.remember = !self.remember;
+                Did::Taken
+            }
+            // Keys of other questions do nothing here, rather than something else.
+            "y" | "n" | "A" | "N" => Did::Taken,
+            _ => Did::Nothing,
+        }
+    }
+
+    /// Words are pasted into it.
+    pub(crate) fn paste(&mut self, words: &str) -> bool {
+        match &mut self.mode {
+            Mode::Reason(area) | Mode::Edit(area) | Mode::Text(area) => {
+                area.insert_str(words);
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Which key chooses which option.
+pub(crate) fn keys(ask: &Ask) -> Vec<(usize, String)> {
+    let mut taken: BTreeSet<&str> = BTreeSet::new();
+    let mut number = 0;
+    ask.options
+        .iter()
+        .enumerate()
+        .map(|(n, option)| {
+            let letter = match option.kind.as_str() {
+                "allow_once" => "y",
+                "allow_always" => "A",
+                "reject_once" => "n",
+                "reject_always" => "N",
+                _ => "",
+            };
+            if !letter.is_empty() && taken.insert(letter) {
+                return (n, letter.to_owned());
+            }
+            number += 1;
+            (n, number.to_string())
+        })
+        .filter(|(_, key)| key.len() == 1)
+        .collect()
+}
+
+/// What can be chosen: the key, what it does, and whether that is a yes.
+fn offers(card: &Card, ask: &Ask) -> Vec<(String, String, bool)> {
+    if ask.observe || matches!(ask.kind.as_str(), "prompt" | "pick") {
+        return Vec::new();
+    }
+    let option = |(n, key): (usize, String)| {
+        let offered = &ask.options[n];
+        (key, clean::cut(&offered.label, 50), !offered.kind.starts_with("reject"))
+    };
+    let mut all: Vec<(String, String, bool)> = keys(ask).into_iter().map(option).collect();
+    let mut more = |key: &str, label: &str, yes: bool| all.push((key.to_owned(), label.to_owned(), yes));
+    if ask.options.is_empty() {
+        more("y", "Yes", true);
+        more("n", "No", false);
+    }
+    if ask.editable.is_some() {
+        more("e", "Edit", true);
+    }
+    if ask.reason {
+        more("r", "Deny, saying why", false);
+    }
+    if ask.remember && ask.option("allow_always").is_none() {
+        more("m", if card.remember { "Remember: yes" } else { "Remember: no" }, false);
+    }
+    all
+}
+
+/// Those laid out in lines: the numbers of those in each.
+fn flow(all: &[(String, String, bool)], width: usize) -> Vec<Vec<usize>> {
+    let mut lines: Vec<Vec<usize>> = Vec::new();
+    let mut left = 0;
+    for (n, (key, label, _)) in all.iter().enumerate() {
+        let wide = clean::width(key) + clean::width(label) + 5;
+        match lines.last_mut() {
+            Some(line) if left >= wide => line.push(n),
+            _ => {
+                lines.push(vec![n]);
+                left = width;
+            }
+        }
+        left = left.saturating_sub(wide);
+    }
+    lines
+}
+
+/// What is asked, behind a bar.
+fn content(ask: &Ask, width: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let mut lines = Vec::new();
+    for warning in &ask.warnings {
+        let spans = [Span::styled(warning.clone(), theme.warn)];
+        lines.extend(wrap(&spans, &Span::styled("⚠ ", theme.warn), &Span::raw("  "), width));
+    }
+    let bar = Span::styled("│ ", if ask.risk == Risk::Danger { theme.bad } else { theme.accent });
+    for line in ask.display.trim_end_matches('\n').split('\n') {
+        let style = match line.as_bytes().first() {
+            Some(b'+') => theme.added.0,
+            Some(b'-') => theme.removed.0,
+            _ => theme.text.add_modifier(Modifier::BOLD),
+        };
+        lines.extend(wrap(&[Span::styled(line.to_owned(), style)], &bar, &bar, width));
+        if lines.len() >= LINES_MAX {
+            lines.push(Line::from(Span::styled("too long to be read here: answer it elsewhere", theme.bad)));
+            return lines;
+        }
+    }
+    let message = clean::text(&ask.message);
+    if !message.trim().is_empty() && !ask.display.contains(message.trim()) {
+        lines.push(Line::from(Span::styled("the agent says:", theme.dim)));
+        let bar = Span::styled("┆ ", theme.dim);
+        for line in message.trim_end().split('\n') {
+            lines.extend(wrap(&[Span::styled(line.to_owned(), theme.dim)], &bar, &bar, width));
+        }
+    }
+    lines
+}
+
+/// What a card says in lines of ours: the head, where it is from, the options, the hint.
+pub(crate) struct Words {
+    pub(crate) head: Vec<Span<'static>>,
+    pub(crate) from: String,
+    pub(crate) options: Vec<Line<'static>>,
+    pub(crate) hint: Vec<Span<'static>>,
+}
+
+/// Those lines.
+pub(crate) fn words(
+    card: &Card,
+    ask: &Ask,
+    outcome: Option<&Outcome>,
+    from: &str,
+    (theme, width, now): (&Theme, usize, i64),
+) -> Words {
+    let style = match ask.risk {
+        Risk::Danger => theme.bad,
+        Risk::Elevated => theme.warn,
+        Risk::Low => theme.ok,
+    };
+    let mut head = match outcome {
+        Some(outcome) => {
+            let (mark, style) = match outcome.allowed() {
+                Some(true) => ("✔", theme.ok),
+                Some(false) => ("✘", theme.warn),
+                None => ("–", theme.dim),
+            };
+            vec![Span::styled(format!(" {mark} {} ", outcome.words(now)), style.add_modifier(Modifier::BOLD))]
+        }
+        None => vec![
+            Span::styled(format!(" {} asks ", ask.runtime), theme.accent),
+            Span::styled(if ask.rated { format!("· {} ", ask.risk.word()) } else { String::new() }, style),
+            Span::styled(format!("· {} ", ago(now, ask.opened)), theme.dim),
+        ],
+    };
+    if let (Some(at), None) = (ask.expires, outcome) {
+        head.push(Span::styled(format!("· expires in {} ", span(at - now)), theme.warn));
+    }
+    let armed = card.waits(now).is_none();
+    let all = offers(card, ask);
+    let options = flow(&all, width).into_iter().map(|line| {
+        let mut spans = Vec::new();
+        for (key, label, yes) in line.into_iter().map(|n| &all[n]) {
+            let on = outcome.is_none()
+                && matches!(card.mode, Mode::Choose)
+                && (armed || !yes && !card.sent && now - card.shown >= ARM);
+            let style = match (on, yes) {
+                (false, _) => theme.dim,
+                (true, true) => theme.ok,
+                (true, false) => theme.warn,
+            };
+            let key_style =
+                style.add_modifier(if on { Modifier::BOLD | Modifier::REVERSED } else { Modifier::empty() });
+            spans.push(Span::styled(format!(" {key} "), key_style));
+            spans.push(Span::styled(format!(" {label} "), if on { theme.text } else { theme.dim }));
+        }
+        Line::from(spans)
+    });
+    let options = options.collect();
+    let mut hint = vec![];
+    let say = |hint: &mut Vec<Span<'static>>, words: &str| hint.push(Span::styled(words.to_owned(), theme.dim));
+    match (&card.mode, outcome) {
+        (_, Some(_)) => say(&mut hint, "Esc takes this away"),
+        (Mode::Choose, None) if ask.observe => {
+            say(&mut hint, "its agent takes the answer elsewhere alone: it can only be watched here")
+        }
+        (Mode::Choose, None) => match card.waits(now) {
+            Some(why) => hint.push(Span::styled(why.to_owned(), theme.warn)),
+            None if ask.risk == Risk::Danger => say(&mut hint, "a yes is asked for twice"),
+            None => {
+                if let Some(always) = ask.option("allow_always") {
+                    say(&mut hint, &format!("A “{}”: the agent will not ask for the like of this again", always.label));
+                }
+            }
+        },
+        (Mode::Reason(_), None) => say(&mut hint, "why not, for the agent to read · Enter denies · Esc back"),
+        (Mode::Yes { typed, .. }, None) => {
+            hint.push(Span::styled("this is dangerous. Type yes and Enter to allow it: ", theme.bad));
+            hint.push(Span::styled(format!("{typed}▏"), theme.text));
+            say(&mut hint, " · Esc back");
+        }
+        (Mode::Edit(_), None) => {
+            let what = ask.editable.as_ref().map_or("it", |(label, _)| label.as_str());
+            say(&mut hint, &format!("{what} as you want it · Enter allows that · Esc back"));
+        }
+        (Mode::Text(_), None) => match card.waits(now) {
+            Some(why) => hint.push(Span::styled(why.to_owned(), theme.warn)),
+            None => say(&mut hint, "Enter sends · Ctrl-N declines"),
+        },
+        (Mode::Pick { .. }, None) => match card.waits(now) {
+            Some(why) => hint.push(Span::styled(why.to_owned(), theme.warn)),
+            None if ask.multi => say(&mut hint, "Space picks · Enter sends · n declines"),
+            None => say(&mut hint, "Enter picks · n declines"),
+        },
+    }
+    if !card.problem.is_empty() {
+        hint = vec![Span::styled(card.problem.clone(), theme.bad)];
+    }
+    Words { head, from: from.to_owned(), options, hint }
+}

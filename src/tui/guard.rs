@@ -1,0 +1,221 @@
+//! The terminal, taken and given back: whatever ends us, it is as it was before.
+
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// Other screen, no cursor, pasted words marked, focus told; the mouse as it is set.
+const ENTER: &[u8] = b"\x1b[?1049h\x1b[?25l\x1b[?2004h\x1b[?1004h\x1b[2J";
+/// All of that back, whether it was set or not; styles too.
+const LEAVE: &[u8] = b"\x1b[?2026l\x1b[0m\x1b[?1000l\x1b[?1002l\x1b[?1006l\x1b[?1004l\x1b[?2004l\x1b[?25h\x1b[?1049l";
+/// Presses and the wheel.
+const MOUSE_ON: &[u8] = b"\x1b[?1000h\x1b[?1006h";
+const MOUSE_OFF: &[u8] = b"\x1b[?1006l\x1b[?1000l";
+/// What a frame stands between, so that a terminal that knows how shows it at once.
+const FRAME: (&[u8], &[u8]) = (b"\x1b[?2026h", b"\x1b[?2026l");
+
+/// A terminal that can be taken: stdout, or what a test looks at.
+pub(crate) trait Terminal: Send + Sync + 'static {
+    /// Writes all of it.
+    fn write(&self, bytes: &[u8]) -> io::Result<()>;
+    /// Keys as they come, or lines as the shell has them.
+    fn raw(&self, on: bool) -> io::Result<()>;
+}
+
+/// The one that we run in.
+pub(crate) struct Stdout;
+
+impl Terminal for Stdout {
+    fn write(&self, bytes: &[u8]) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        out.write_all(bytes)?;
+        out.flush()
+    }
+
+    fn raw(&self, on: bool) -> io::Result<()> {
+        if on { crossterm::terminal::enable_raw_mode() } else { crossterm::terminal::disable_raw_mode() }
+    }
+}
+
+/// The taken terminal. It is given back when this is dropped, and before a panic is told of.
+pub(crate) struct Guard<T: Terminal> {
+    terminal: Arc<T>,
+    taken: Arc<AtomicBool>,
+    mouse: bool,
+    frame: Frames,
+}
+
+impl<T: Terminal> Guard<T> {
+    /// Takes the terminal.
+    pub(crate) fn take(terminal: T, mouse: bool) -> io::Result<Self> {
+        let terminal = Arc::new(terminal);
+        let taken = Arc::new(AtomicBool::new(false));
+        let (of_hook, hooked) = (Arc::clone(&terminal), Arc::clone(&taken));
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |why| {
+            give_back(&*of_hook, &hooked);
+            before(why);
+        }));
+        let mut guard = Self { terminal, taken, mouse, frame: Frames::default() };
+        guard.enter()?;
+        Ok(guard)
+    }
+
+    /// Takes it again.
+    pub(crate) fn enter(&mut self) -> io::Result<()> {
+        self.terminal.raw(true)?;
+        self.taken.store(true, Ordering::SeqCst);
+        self.terminal.write(ENTER)?;
+        if self.mouse { self.terminal.write(MOUSE_ON) } else { Ok(()) }
+    }
+
+    /// Gives it back, for as long as others need it.
+    pub(crate) fn leave(&self) {
+        give_back(&*self.terminal, &self.taken);
+    }
+
+    pub(crate) fn mouse(&mut self, on: bool) -> io::Result<()> {
+        self.mouse = on;
+        self.terminal.write(if on { MOUSE_ON } else { MOUSE_OFF })
+    }
+
+    /// Puts words on the clipboard of whoever sits at the terminal. Only base64 of ours goes out.
+    pub(crate) fn copy(&self, words: &str) -> io::Result<()> {
+        let sequence = format!("\x1b]52;c;{}\x07", data_encoding::BASE64.encode(words.as_bytes()));
+        self.terminal.write(sequence.as_bytes())
+    }
+
+    /// A writer of frames.
+    pub(crate) fn frames(&self) -> Frames {
+        self.frame.clone()
+    }
+
+    /// Shows what was written since the last time, as a whole: a terminal that knows how draws it at once.
+    pub(crate) fn show(&self) -> io::Result<()> {
+        let frame = std::mem::take(&mut *self.frame.lock());
+        if frame.is_empty() { Ok(()) } else { self.terminal.write(&[FRAME.0, &frame, FRAME.1].concat()) }
+    }
+}
+
+impl<T: Terminal> Drop for Guard<T> {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+fn give_back(terminal: &impl Terminal, taken: &AtomicBool) {
+    if taken.swap(false, Ordering::SeqCst) {
+        // A terminal that is gone cannot be given back.
+        let _ = terminal.write(LEAVE);
+        let _ = terminal.raw(false);
+    }
+}
+
+/// What the next frame is written into. Flushing it shows nothing: clearing and drawing belong together.
+#[derive(Clone, Default)]
+pub(crate) struct Frames(Arc<Mutex<Vec<u8>>>);
+
+impl Frames {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<u8>> {
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+impl Write for Frames {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.lock().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A terminal that remembers.
+    #[derive(Clone, Default)]
+    struct Paper {
+        written: Arc<Mutex<Vec<u8>>>,
+        raw: Arc<AtomicBool>,
+    }
+
+    impl Terminal for Paper {
+        fn write(&self, bytes: &[u8]) -> io::Result<()> {
+            self.written.lock().unwrap().extend_from_slice(bytes);
+            Ok(())
+        }
+
+        fn raw(&self, on: bool) -> io::Result<()> {
+            self.raw.store(on, Ordering::SeqCst);
+            Ok(())
+        }
+    }
+
+    impl Paper {
+        /// Whether it is as it was before.
+        fn is_back(&self) -> bool {
+            let mut parser = vt100::Parser::new(24.try_into().unwrap(), 80.try_into().unwrap(), 0);
+            parser.process(&self.written.lock().unwrap());
+            let screen = parser.screen();
+            !self.raw.load(Ordering::SeqCst)
+                && !screen.alternate_screen()
+                && !screen.hide_cursor()
+                && !screen.bracketed_paste()
+                && screen.mouse_protocol_mode() == vt100::MouseProtocolMode::None
+        }
+    }
+
+    #[test]
+    fn the_terminal_is_given_back_at_the_end_and_by_a_panic_before_it_is_told_of() {
+        let paper = Paper::default();
+        let guard = Guard::take(paper.clone(), true).unwrap();
+        assert!(!paper.is_back());
+        guard.leave();
+        assert!(paper.is_back());
+        drop(guard);
+        let once = paper.written.lock().unwrap().windows(LEAVE.len()).filter(|bytes| *bytes == LEAVE).count();
+        assert_eq!(once, 1, "given back once");
+
+        let paper = Paper::default();
+        let told = Arc::new(AtomicBool::new(false));
+        let (seen, of_hook) = (paper.clone(), Arc::clone(&told));
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |_| of_hook.store(seen.is_back(), Ordering::SeqCst)));
+        let hers = paper.clone();
+        let thread = std::thread::spawn(move || {
+            let mut guard = Guard::take(hers, true).unwrap();
+            guard.frames().write_all(b"\x1b[31mhalf a fra").unwrap();
+            guard.mouse(true).unwrap();
+            panic!("on purpose");
+        });
+        assert!(thread.join().is_err());
+        let _ = std::panic::take_hook();
+        std::panic::set_hook(before);
+        assert!(paper.is_back());
+        assert!(told.load(Ordering::SeqCst), "the terminal was ours no more when the panic was told of");
+    }
+
+    #[test]
+    fn a_frame_is_written_at_once_and_the_clipboard_gets_base64_alone() {
+        let paper = Paper::default();
+        let guard = Guard::take(paper.clone(), false).unwrap();
+        paper.written.lock().unwrap().clear();
+        let mut frames = guard.frames();
+        frames.write_all(b"one").unwrap();
+        assert!(paper.written.lock().unwrap().is_empty());
+        frames.flush().unwrap();
+        assert!(paper.written.lock().unwrap().is_empty(), "clearing and drawing are one frame");
+        guard.show().unwrap();
+        guard.show().unwrap();
+        assert_eq!(*paper.written.lock().unwrap(), b"\x1b[?2026hone\x1b[?2026l");
+        paper.written.lock().unwrap().clear();
+        guard.copy("\x07\x1b]0;x\x07").unwrap();
+        let written = String::from_utf8(paper.written.lock().unwrap().clone()).unwrap();
+        let inner = written.strip_prefix("\x1b]52;c;").unwrap().strip_suffix('\x07').unwrap();
+        assert!(inner.bytes().all(|b| b.is_ascii_alphanumeric() || b"+/=".contains(&b)), "{written:?}");
+    }
+}

@@ -1,0 +1,379 @@
+//! `plexus attach`: the full-screen terminal UI. A pure core ([`app`], [`view`]) and this shell around it: the terminal, the
+//! signals, the network. It is a client like any other, by [`plexus::client`].
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+
+use anyhow::Context as _;
+use crossterm::event::{Event, EventStream};
+use futures_util::StreamExt as _;
+use plexus::client::{Begin, Client, Error, Follow, Heard};
+use plexus::model::{SessionId, Timestamp};
+use ratatui::backend::CrosstermBackend;
+use ratatui::layout::Rect;
+use ratatui::{Terminal, TerminalOptions, Viewport};
+use serde_json::{Value, json};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+
+mod app;
+mod card;
+mod clean;
+mod code;
+mod diff;
+mod facts;
+mod guard;
+mod help;
+mod input;
+mod prose;
+mod talk;
+#[cfg(test)]
+mod tests;
+mod theme;
+mod view;
+
+use app::{App, Effect, Msg};
+use guard::{Frames, Guard, Stdout};
+use theme::{Depth, Theme};
+
+/// Outcomes that wait to be taken in; then those who bring them wait.
+const OUTCOMES: usize = 64;
+/// Messages taken in before the next frame, at most.
+const BATCH: usize = 4000;
+/// Shortest time between two frames: more are not seen, and a slow line has to carry them.
+const FRAME: Duration = Duration::from_millis(33);
+/// How often the clock goes on.
+const TICK: Duration = Duration::from_millis(100);
+/// How often an answer or a prompt is tried again while the gateway is away, and how long between.
+const TRIES: u32 = 5;
+const PAUSE: Duration = Duration::from_millis(700);
+/// Events asked for at once when earlier ones are read.
+const PAGE: usize = 5000;
+/// Most events of one page that are taken; a page of blocks may be of many more.
+const PAGE_MAX: usize = 200_000;
+/// The file in the state folder that says when sessions were looked at from here.
+const LOOKED: &str = "attach.json";
+/// Sessions remembered there.
+const LOOKED_MAX: usize = 2000;
+
+/// How it ended.
+pub(crate) enum End {
+    /// Somebody left.
+    Left,
+    /// A signal.
+    Signal(u8),
+    /// The gateway will not have us.
+    Refused(String),
+}
+
+fn now() -> i64 {
+    Timestamp::from(SystemTime::now()).as_millis()
+}
+
+/// Runs the screen until somebody leaves, or a signal ends it.
+pub(crate) async fn run(client: Client, session: Option<String>, mouse: bool, dir: &Path) -> anyhow::Result<End> {
+    let variable = |name: &str| std::env::var(name).ok();
+    let light =
+        variable("COLORFGBG").and_then(|all| all.rsplit(';').next().map(|ground| ground == "7" || ground == "15"));
+    let theme = Theme::new(Depth::of(variable), light.unwrap_or(false));
+    let size = crossterm::terminal::size().context("the terminal's size")?;
+    let looked =
+        std::fs::read(dir.join(LOOKED)).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
+    let mut app = App::new(theme, size, now(), looked);
+    app.mouse = mouse;
+    let guard = Guard::take(Stdout, mouse).context("taking the terminal")?;
+    let mut shell = Shell::new(client, guard, dir.to_owned(), size)?;
+    let first = app.start(session);
+    shell.perform(&mut app, first);
+    let end = shell.work(&mut app).await;
+    shell.guard.leave();
+    end
+}
+
+struct Shell {
+    client: Client,
+    guard: Guard<Stdout>,
+    terminal: Terminal<CrosstermBackend<Frames>>,
+    dir: PathBuf,
+    all: Follow,
+    one: Option<(u64, Follow)>,
+    tx: mpsc::Sender<Msg>,
+    rx: mpsc::Receiver<Msg>,
+    suspend: bool,
+}
+
+/// What the next of several sources brought.
+async fn next_of(one: &mut Option<(u64, Follow)>) -> (u64, Option<Result<Heard, Error>>) {
+    match one {
+        Some((of, follow)) => (*of, follow.next().await),
+        None => std::future::pending().await,
+    }
+}
+
+impl Shell {
+    fn new(client: Client, guard: Guard<Stdout>, dir: PathBuf, size: (u16, u16)) -> io::Result<Self> {
+        let (tx, rx) = mpsc::channel(OUTCOMES);
+        // The size is the one that the state knows: what is drawn never disagrees with where it is drawn.
+        let viewport = Viewport::Fixed(Rect::new(0, 0, size.0.max(1), size.1.max(1)));
+        let terminal = Terminal::with_options(CrosstermBackend::new(guard.frames()), TerminalOptions { viewport })?;
+        let all = client.attach(None, Begin::Now);
+        Ok(Self { client, guard, terminal, dir, all, one: None, tx, rx, suspend: false })
+    }
+
+    async fn work(&mut self, app: &mut App) -> anyhow::Result<End> {
+        let mut keys = EventStream::new();
+        let (mut terminate, mut hangup) = (signal(SignalKind::terminate())?, signal(SignalKind::hangup())?);
+        let (mut interrupt, mut resized) = (signal(SignalKind::interrupt())?, signal(SignalKind::window_change())?);
+        let mut stop = signal(SignalKind::from_raw(rustix::process::Signal::TSTP.as_raw()))?;
+        let mut tick = tokio::time::interval(TICK);
+        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+        let mut drawn = Instant::now() - FRAME;
+        let mut stale = true;
+        // After one that ended for good nothing comes any more.
+        let mut all_over = false;
+        loop {
+            if app.quit {
+                return Ok(End::Left);
+            }
+            if std::mem::take(&mut self.suspend) {
+                self.stop(app)?;
+                stale = true;
+            }
+            if stale && drawn.elapsed() >= FRAME {
+                self.draw(app)?;
+                (drawn, stale) = (Instant::now(), false);
+            }
+            let due = FRAME.saturating_sub(drawn.elapsed());
+            let mut first = Vec::new();
+            tokio::select! {
+                biased;
+                _ = terminate.recv() => return Ok(End::Signal(15)),
+                _ = hangup.recv() => return Ok(End::Signal(1)),
+                _ = interrupt.recv() => return Ok(End::Signal(2)),
+                _ = stop.recv() => self.suspend = true,
+                key = keys.next() => match key {
+                    Some(Ok(event)) => first.extend(message(event)),
+                    // The terminal is gone.
+                    Some(Err(_)) | None => return Ok(End::Signal(1)),
+                },
+                _ = resized.recv() => {
+                    let (width, height) = crossterm::terminal::size()?;
+                    first.push(Msg::Resize(width, height));
+                }
+                () = tokio::time::sleep(due), if stale => {}
+                Some(outcome) = self.rx.recv() => first.push(outcome),
+                heard = self.all.next(), if !all_over => match heard {
+                    Some(Ok(heard)) => first.push(Msg::Heard(heard)),
+                    Some(Err(Error::Refused(why))) => return Ok(End::Refused(why)),
+                    Some(Err(why)) => first.push(Msg::Ended(0, why.to_string())),
+                    None => all_over = true,
+                },
+                (of, heard) = next_of(&mut self.one) => match heard {
+                    Some(Ok(heard)) => first.push(Msg::Talk(of, heard)),
+                    Some(Err(why)) => first.push(Msg::Ended(of, why.to_string())),
+                    None => self.one = None,
+                },
+                _ = tick.tick() => first.push(Msg::Tick),
+            }
+            for msg in first {
+                // The clock alone changes ages, once a second; and it arms what is asked.
+                stale |= !matches!(msg, Msg::Tick) || app.card.is_some() || now() / 1000 != app.now / 1000;
+                let effects = app.update(msg, now());
+                self.perform(app, effects);
+            }
+            // What is there already belongs into the same frame.
+            for _ in 0..BATCH {
+                let Some((of, follow)) = &mut self.one else { break };
+                let of = *of;
+                let Some(Some(Ok(heard))) = futures_util::FutureExt::now_or_never(follow.next()) else { break };
+                let effects = app.update(Msg::Talk(of, heard), now());
+                self.perform(app, effects);
+                stale = true;
+            }
+        }
+    }
+
+    fn draw(&mut self, app: &App) -> io::Result<()> {
+        let (width, height) = app.size;
+        let area = Rect::new(0, 0, width.max(1), height.max(1));
+        if self.terminal.get_frame().area() != area {
+            self.terminal.resize(area)?;
+        }
+        self.terminal.draw(|frame| {
+            let buffer = frame.buffer_mut();
+            view::draw(app, buffer);
+            clean::seal(buffer, app.theme.depth);
+        })?;
+        self.guard.show()
+    }
+
+    /// Stops, as Ctrl-Z means it, and goes on when the shell says so.
+    fn stop(&mut self, app: &mut App) -> anyhow::Result<()> {
+        self.guard.leave();
+        rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::STOP)?;
+        self.guard.enter()?;
+        let size = crossterm::terminal::size()?;
+        let effects = app.update(Msg::Resize(size.0, size.1), now());
+        self.perform(app, effects);
+        self.terminal.clear()?;
+        Ok(())
+    }
+
+    fn perform(&mut self, app: &mut App, effects: Vec<Effect>) {
+        for effect in effects {
+            match effect {
+                Effect::Follow(session) => {
+                    let id: Option<SessionId> = session.and_then(|id| id.parse().ok());
+                    self.one = id.map(|id| (app.following(), self.client.attach(Some(&id), Begin::Start)));
+                }
+                Effect::Call { tag, method, path, body, key } => {
+                    let (client, tx) = (self.client.clone(), self.tx.clone());
+                    tokio::spawn(async move {
+                        let outcome = call(&client, method, &path, body.as_ref(), key).await;
+                        let _ = tx.send(Msg::Done(tag, outcome)).await;
+                    });
+                }
+                Effect::Page { session, page, after, until } => {
+                    let (client, tx, of) = (self.client.clone(), self.tx.clone(), app.following());
+                    tokio::spawn(async move {
+                        let events = earlier(&client, &session, after, &until).await;
+                        let _ = tx.send(Msg::Page(of, page, events)).await;
+                    });
+                }
+                Effect::Export { session, format, name } => {
+                    let (client, tx) = (self.client.clone(), self.tx.clone());
+                    tokio::spawn(async move {
+                        let _ = tx.send(Msg::Exported(export(&client, &session, format, &name).await)).await;
+                    });
+                }
+                Effect::Presence(session, focused) => {
+                    let client = self.client.clone();
+                    tokio::spawn(async move {
+                        // A gateway that does not ask who looks need not be told.
+                        let params = json!({ "session_id": session, "focused": focused });
+                        let _ = client.call::<Value>("presence.update", params).await;
+                    });
+                }
+                // What cannot be written to the terminal now is found out by the next frame.
+                Effect::Copy(words) => drop(self.guard.copy(&words)),
+                Effect::Mouse(on) => drop(self.guard.mouse(on)),
+                Effect::Suspend => self.suspend = true,
+                Effect::Redraw => drop(self.terminal.clear()),
+                Effect::Keep(looked) => keep(&self.dir, &looked),
+            }
+        }
+    }
+}
+
+fn message(event: Event) -> Option<Msg> {
+    Some(match event {
+        Event::Key(key) => Msg::Key(key),
+        Event::Paste(words) => Msg::Paste(words),
+        Event::Mouse(mouse) => Msg::Mouse(mouse),
+        Event::Resize(width, height) => Msg::Resize(width, height),
+        Event::FocusGained => Msg::Focus(true),
+        Event::FocusLost => Msg::Focus(false),
+    })
+}
+
+/// Calls; what may be said twice is, while the gateway is away.
+async fn call(
+    client: &Client,
+    method: &'static str,
+    path: &str,
+    body: Option<&Value>,
+    keyed: bool,
+) -> Result<(u16, Value), String> {
+    let key = keyed.then(key);
+    let mut tries = 0;
+    loop {
+        match client.http(method, path, body, key.as_deref()).await {
+            Ok(reply) => return Ok((reply.status, reply.json())),
+            Err(Error::Lost(_) | Error::Unreached(_)) if (keyed || method == "GET") && tries < TRIES => {
+                tries += 1;
+                tokio::time::sleep(PAUSE).await;
+            }
+            Err(why) => return Err(why.to_string()),
+        }
+    }
+}
+
+/// A name for one call.
+fn key() -> String {
+    let mut random = [0; 16];
+    // Without randomness the clock is different each time.
+    if getrandom::fill(&mut random).is_err() {
+        random = now().to_le_bytes().repeat(2).try_into().unwrap_or_default();
+    }
+    format!("attach-{}", data_encoding::HEXLOWER.encode(&random))
+}
+
+/// The events after the one cursor up to the other.
+async fn earlier(
+    client: &Client,
+    session: &str,
+    mut after: String,
+    until: &str,
+) -> Result<Vec<(String, Value, String, i64)>, String> {
+    let until = facts::position(until);
+    let mut events = Vec::new();
+    loop {
+        let query: String = form_urlencoded::byte_serialize(after.as_bytes()).collect();
+        let path = format!("/v1/sessions/{session}/events?limit={PAGE}&after={query}");
+        let (status, page) = call(client, "GET", &path, None, false).await?;
+        if status != 200 {
+            let why = page["detail"].as_str().unwrap_or("the gateway did not say why");
+            return Err(format!("earlier events: {why}"));
+        }
+        let over = app::page_events(&page, until, &mut events);
+        if over || events.len() >= PAGE_MAX {
+            return Ok(events);
+        }
+        after = page["next"].as_str().unwrap_or_default().to_owned();
+    }
+}
+
+/// Writes a session into a new file in this folder; says its name.
+async fn export(client: &Client, session: &str, format: &str, name: &str) -> Result<String, String> {
+    use std::io::Write as _;
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let path = format!("/v1/sessions/{session}/export?format={format}");
+    let reply = client.http("GET", &path, None, None).await.map_err(|why| format!("not exported: {why}"))?;
+    if !reply.is_ok() {
+        let why = reply.json()["detail"]
+            .as_str()
+            .map_or_else(|| format!("the gateway answered {}", reply.status), str::to_owned);
+        return Err(format!("not exported: {why}; `plexus export` may know how"));
+    }
+    let stem: String =
+        name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' }).take(40).collect();
+    let stem = stem.split('-').filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-");
+    for n in 0..1000 {
+        let number = if n == 0 { String::new() } else { format!("-{n}") };
+        let file = format!("plexus-{stem}{number}.{format}");
+        // A session has secrets: it is its owner's alone, and no file that is there is written over.
+        match std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file) {
+            Ok(mut out) => {
+                out.write_all(reply.text.as_bytes()).map_err(|why| format!("cannot write {file}: {why}"))?;
+                return Ok(std::path::absolute(&file).map_or(file, |path| path.display().to_string()));
+            }
+            Err(why) if why.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(why) => return Err(format!("cannot write {file} here: {why}")),
+        }
+    }
+    Err("there are a thousand exports of it here already".into())
+}
+
+/// Keeps when sessions were looked at. Not being able to costs a mark in a list.
+fn keep(dir: &Path, looked: &BTreeMap<String, i64>) {
+    let mut newest: Vec<_> = looked.iter().collect();
+    newest.sort_by_key(|(_, at)| std::cmp::Reverse(**at));
+    let some: BTreeMap<_, _> = newest.into_iter().take(LOOKED_MAX).collect();
+    let Ok(text) = serde_json::to_vec(&some) else { return };
+    let part = dir.join(format!("{LOOKED}.{}", std::process::id()));
+    if std::fs::write(&part, text).is_ok() && std::fs::rename(&part, dir.join(LOOKED)).is_err() {
+        let _ = std::fs::remove_file(&part);
+    }
+}

@@ -1,0 +1,971 @@
+//! What stands where. One file: the areas that keys and clicks are judged by are those that are drawn. Pure.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::{Modifier, Style};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Block, BorderType, Clear, Widget as _};
+use ratatui_textarea::TextArea;
+
+use super::app::{App, Link, Over, PAGES, Page, lookers};
+use super::card::{self, Mode};
+use super::clean;
+use super::facts::{Risk, Session, ago, clock, span};
+use super::help::KEYS;
+use super::input;
+use super::prose::wrap;
+use super::talk::Pen;
+
+/// Narrowest terminal that is drawn on, in columns.
+pub(crate) const WIDTH_MIN: u16 = 40;
+/// Lowest terminal that is drawn on, in lines.
+pub(crate) const HEIGHT_MIN: u16 = 12;
+/// Lines of the composer at most.
+const COMPOSER_MAX: usize = 8;
+
+// === where things are
+
+fn body(app: &App) -> Rect {
+    let (width, height) = app.size;
+    Rect::new(0, 1, width, height.saturating_sub(2))
+}
+
+/// The rows of the session page: header, conversation with card, what waits, composer.
+struct Rows {
+    header: Rect,
+    talk: Rect,
+    card: Rect,
+    queue: Rect,
+    composer: Rect,
+}
+
+fn rows(app: &App) -> Rows {
+    let all = body(app);
+    let composer =
+        u16::try_from(input::rows(&app.composer, usize::from(all.width.saturating_sub(5))).clamp(1, COMPOSER_MAX))
+            .unwrap_or(1)
+            + 1;
+    let session = app.talk.as_ref().and_then(|talk| app.sessions.get(&talk.session));
+    let queue = u16::try_from(session.map_or(0, |session| session.queue.len()).min(3)).unwrap_or(0)
+        + u16::try_from(app.slash().len()).unwrap_or(0);
+    let below = (composer + queue).min(all.height / 2);
+    let queue = below.saturating_sub(composer);
+    let middle = all.height.saturating_sub(1 + below);
+    let most = most_card(middle);
+    let card = match (&app.card, app.page) {
+        (Some(card), Page::Session) => app.asks.get(&card.id).map_or(0, |(ask, _)| {
+            u16::try_from(card.shape(ask, all.width, usize::from(most), &app.theme).height).unwrap_or(most)
+        }),
+        _ => 0,
+    };
+    let at = |y: u16, height: u16| Rect::new(0, all.y + y, all.width, height);
+    Rows {
+        header: at(0, 1),
+        talk: at(1, middle - card),
+        card: at(1 + middle - card, card),
+        queue: at(1 + middle, queue),
+        composer: at(1 + middle + queue, below - queue),
+    }
+}
+
+fn most_card(middle: u16) -> u16 {
+    (middle * 7 / 10).max(middle.min(9))
+}
+
+fn inbox_rows(app: &App) -> u16 {
+    let all = body(app);
+    u16::try_from(app.inbox().len()).unwrap_or(u16::MAX).min((all.height / 3).max(2))
+}
+
+/// The room that a card has: its width, and how high it may be.
+pub(crate) fn card_area(app: &App) -> Option<Rect> {
+    if app.size.0 < WIDTH_MIN || app.size.1 < HEIGHT_MIN || app.over.is_some() {
+        return None;
+    }
+    app.card.as_ref()?;
+    let all = body(app);
+    match app.page {
+        Page::Session => {
+            let rows = rows(app);
+            let middle = rows.talk.height + rows.card.height;
+            Some(Rect { height: most_card(middle), ..rows.card })
+        }
+        Page::Inbox => {
+            let list = inbox_rows(app) + 2;
+            Some(Rect { y: all.y + list, height: all.height.saturating_sub(list), ..all })
+        }
+        _ => None,
+    }
+}
+
+/// Where the conversation is.
+pub(crate) fn talk_area(app: &App) -> Rect {
+    if app.page != Page::Session || app.size.0 < WIDTH_MIN || app.size.1 < HEIGHT_MIN {
+        return Rect::default();
+    }
+    let area = rows(app).talk;
+    Rect { width: area.width.saturating_sub(1), ..area }
+}
+
+fn tabs(app: &App) -> Vec<(Option<Page>, Span<'static>)> {
+    let theme = &app.theme;
+    let mut spans = vec![(None, Span::styled(" plexus ", theme.accent))];
+    let (open, danger) = app.open_asks();
+    let wide = app.size.0 >= 76;
+    for (n, (page, name)) in PAGES.iter().enumerate() {
+        let here = app.page == *page || (app.page == Page::Session && app.from == *page);
+        let style = if here { theme.text.add_modifier(Modifier::BOLD | Modifier::UNDERLINED) } else { theme.dim };
+        spans.push((Some(*page), Span::styled(format!(" {}", n + 1), theme.dim)));
+        spans.push((Some(*page), Span::raw(" ")));
+        let name = if wide || here { (*name).to_owned() } else { name[..2].to_owned() };
+        spans.push((Some(*page), Span::styled(name, style)));
+        if *page == Page::Inbox && open > 0 {
+            let style = if danger { theme.bad } else { theme.warn };
+            spans.push((Some(*page), Span::styled(format!(" {open}"), style.add_modifier(Modifier::BOLD))));
+        }
+        spans.push((None, Span::raw(" ")));
+    }
+    spans
+}
+
+/// The page whose name is at this column of the first line.
+pub(crate) fn tab_at(app: &App, column: u16) -> Option<Page> {
+    let mut at = 0;
+    for (page, span) in tabs(app) {
+        at += clean::width(&span.content);
+        if usize::from(column) < at {
+            return page;
+        }
+    }
+    None
+}
+
+/// The line of the list that is at this row of the screen.
+pub(crate) fn row_at(app: &App, row: u16) -> Option<usize> {
+    let from = body(app).y + 1;
+    let at = usize::from(row.checked_sub(from)?);
+    let (shown, first) = match app.page {
+        Page::Inbox => window(app.inbox().len(), app.index(Page::Inbox, &app.inbox()), usize::from(inbox_rows(app))),
+        Page::Sessions => {
+            let list: Vec<String> = app.ordered().into_iter().map(|session| session.id.clone()).collect();
+            window(list.len(), app.index(Page::Sessions, &list), usize::from(body(app).height - 1))
+        }
+        Page::Runtimes => (app.runtimes.len(), 0),
+        Page::Devices => (app.devices.len(), 0),
+        _ => return None,
+    };
+    (at < shown).then_some(first + at)
+}
+
+/// Which lines of a list are on the screen: how many, and from which.
+fn window(many: usize, at: usize, rows: usize) -> (usize, usize) {
+    let shown = many.min(rows);
+    let first = at.saturating_sub(rows / 2).min(many.saturating_sub(shown));
+    (shown, first)
+}
+
+// === drawing
+
+struct Draw<'a> {
+    app: &'a App,
+    buf: &'a mut Buffer,
+}
+
+/// Draws everything.
+pub(crate) fn draw(app: &App, buf: &mut Buffer) {
+    let area = buf.area;
+    if area.width < WIDTH_MIN || area.height < HEIGHT_MIN {
+        let words = format!("plexus needs {WIDTH_MIN}x{HEIGHT_MIN}");
+        buf.set_stringn(0, 0, words, usize::from(area.width), Style::new());
+        return;
+    }
+    let mut draw = Draw { app, buf };
+    draw.top();
+    match app.page {
+        Page::Inbox => draw.inbox(),
+        Page::Sessions => draw.sessions(),
+        Page::Search => draw.search(),
+        Page::Runtimes => draw.runtimes(),
+        Page::Devices => draw.devices(),
+        Page::Session => draw.session(),
+    }
+    draw.bottom();
+    draw.over();
+}
+
+impl Draw<'_> {
+    fn put(&mut self, x: u16, y: u16, spans: impl Into<Line<'static>>, width: u16) {
+        self.buf.set_line(x, y, &spans.into(), width);
+    }
+
+    fn fill(&mut self, area: Rect, style: Style) {
+        self.buf.set_style(area, style);
+    }
+
+    fn right(&mut self, y: u16, spans: Vec<Span<'static>>, most: u16) {
+        let width = spans.iter().map(|span| clean::width(&span.content)).sum::<usize>().min(usize::from(most));
+        let width = u16::try_from(width).unwrap_or(most);
+        self.put(self.app.size.0.saturating_sub(width), y, spans, width);
+    }
+
+    fn top(&mut self) {
+        let theme = &self.app.theme;
+        let width = self.app.size.0;
+        self.fill(Rect::new(0, 0, width, 1), theme.bar);
+        let spans: Vec<Span<'static>> = tabs(self.app).into_iter().map(|(_, span)| span).collect();
+        self.put(0, 0, spans, width);
+        let link = match &self.app.link {
+            Link::Live => vec![Span::styled(" ● live ", theme.ok)],
+            Link::Connecting => vec![Span::styled(" ○ connecting ", theme.warn)],
+            Link::Lost(..) => vec![Span::styled(" ○ offline ", theme.bad.add_modifier(Modifier::REVERSED))],
+        };
+        self.right(0, link, 16);
+    }
+
+    fn bottom(&mut self) {
+        let app = self.app;
+        let theme = &app.theme;
+        let (width, height) = app.size;
+        let y = height - 1;
+        self.fill(Rect::new(0, y, width, 1), theme.bar);
+        if let Some((words, bad, _)) = &app.toast {
+            let style = if *bad { theme.bad } else { theme.ok };
+            return self.put(1, y, Span::styled(clean::cut(words, usize::from(width) - 2), style), width - 1);
+        }
+        if let Link::Lost(at, why) = &app.link {
+            let words = format!(
+                "No gateway since {}: what you see was true at {}. Trying again … ({why})",
+                clock(*at),
+                clock(app.true_at)
+            );
+            return self.put(1, y, Span::styled(clean::cut(&words, usize::from(width) - 2), theme.warn), width - 1);
+        }
+        let hints: &[(&str, &str)] = match app.page {
+            Page::Inbox => &[
+                ("↑↓", "move"),
+                ("y", "allow"),
+                ("n", "deny"),
+                ("Enter", "its session"),
+                ("?", "keys"),
+                ("q", "leave"),
+            ],
+            Page::Sessions => &[
+                ("↑↓", "move"),
+                ("Enter", "open"),
+                ("N", "new"),
+                ("a", "archived"),
+                (":", "commands"),
+                ("?", "keys"),
+                ("q", "leave"),
+            ],
+            Page::Search if app.query_typing => &[("Enter", "search"), ("Esc", "list"), ("Tab", "next page")],
+            Page::Search => {
+                &[("↑↓", "move"), ("Enter", "open there"), ("i", "other words"), ("?", "keys"), ("q", "leave")]
+            }
+            Page::Runtimes => &[
+                ("↑↓", "move"),
+                ("N", "new session"),
+                ("R", "restart"),
+                ("x", "stop"),
+                ("l", "log"),
+                ("?", "keys"),
+                ("q", "leave"),
+            ],
+            Page::Devices => {
+                &[("↑↓", "move"), ("R", "rename"), ("x", "revoke"), ("r", "look again"), ("?", "keys"), ("q", "leave")]
+            }
+            Page::Session if app.writing && app.card.is_some() => {
+                &[("Esc", "answer the request"), ("Enter", "send"), ("Alt-Enter", "new line")]
+            }
+            Page::Session if app.writing => &[
+                ("Enter", "send"),
+                ("Alt-Enter", "new line"),
+                ("↑", "earlier"),
+                ("Esc", "read"),
+                ("Ctrl-K", "commands"),
+            ],
+            Page::Session => &[
+                ("i", "write"),
+                ("↑↓", "scroll"),
+                ("G", "now"),
+                ("Space", "unfold"),
+                ("x", "cancel"),
+                ("c", "copy"),
+                ("E", "export"),
+                ("?", "keys"),
+                ("q", "back"),
+            ],
+        };
+        let mut spans = vec![Span::raw(" ")];
+        let mut left = usize::from(width).saturating_sub(2);
+        for (key, what) in hints {
+            let wide = clean::width(key) + clean::width(what) + 3;
+            if wide > left {
+                break;
+            }
+            left -= wide;
+            spans.push(Span::styled((*key).to_owned(), theme.accent));
+            spans.push(Span::styled(format!(" {what}  "), theme.dim));
+        }
+        self.put(0, y, spans, width);
+    }
+
+    /// A list: its heading, and the lines that fit.
+    fn list(&mut self, area: Rect, heads: &str, rows: Vec<Vec<Span<'static>>>, at: usize, none: &str) {
+        let theme = &self.app.theme;
+        self.put(area.x, area.y, Span::styled(heads.to_owned(), theme.dim), area.width);
+        if rows.is_empty() {
+            let lines = wrap(
+                &[Span::styled(none.to_owned(), theme.dim)],
+                &Span::raw("  "),
+                &Span::raw("  "),
+                usize::from(area.width).saturating_sub(2),
+            );
+            for (n, line) in (2..).zip(lines) {
+                if n < area.height {
+                    self.put(area.x, area.y + n, line, area.width);
+                }
+            }
+            return;
+        }
+        let (shown, first) = window(rows.len(), at, usize::from(area.height.saturating_sub(1)));
+        for (n, row) in rows.into_iter().enumerate().skip(first).take(shown) {
+            let y = area.y + 1 + u16::try_from(n - first).unwrap_or(0);
+            self.put(area.x, y, row, area.width);
+            if n == at {
+                self.fill(Rect::new(area.x, y, area.width, 1), theme.selected);
+            }
+        }
+    }
+
+    fn inbox(&mut self) {
+        let app = self.app;
+        let theme = &app.theme;
+        let all = body(app);
+        let ids = app.inbox();
+        let width = usize::from(all.width);
+        let rows: Vec<Vec<Span<'static>>> = ids
+            .iter()
+            .filter_map(|id| app.asks.get(id))
+            .map(|(ask, outcome)| {
+                let (mark, style) = match (outcome, ask.risk) {
+                    (Some(_), _) => ("✔", theme.dim),
+                    (None, Risk::Danger) => ("▲", theme.bad),
+                    (None, Risk::Elevated) => ("◆", theme.warn),
+                    (None, Risk::Low) => ("•", theme.ok),
+                };
+                let session = app.sessions.get(&ask.session).map_or(String::new(), Session::name);
+                let words = match outcome {
+                    Some(outcome) => outcome.words(app.now),
+                    None => clean::line(ask.display.split('\n').next().unwrap_or(&ask.title), 400),
+                };
+                let room = width.saturating_sub(3 + 10 + 20 + 9 + 1);
+                vec![
+                    Span::styled(format!(" {mark} "), style),
+                    cell(&ask.runtime, 9, theme.dim),
+                    cell(&words, room, if outcome.is_none() { theme.text } else { theme.dim }),
+                    cell(&session, 19, theme.dim),
+                    Span::styled(format!("{:>8} ", span(app.now - ask.opened)), theme.dim),
+                ]
+            })
+            .collect();
+        let at = app.index(Page::Inbox, &ids);
+        let high = inbox_rows(app) + 1;
+        let room = width.saturating_sub(42);
+        let heads = format!("   {:<10}{:<room$}{:<20}{:>8}", "AGENT", "ASKS", "SESSION", "AGE");
+        let none = "Nothing waits for you. What an agent asks is shown here, on every screen at once; the first answer counts.";
+        if ids.is_empty() {
+            return self.list(all, "", Vec::new(), 0, none);
+        }
+        self.list(Rect { height: high, ..all }, &heads, rows, at, none);
+        if let Some(area) = card_area(app) {
+            let height = app.card.as_ref().and_then(|card| {
+                let (ask, _) = app.asks.get(&card.id)?;
+                u16::try_from(card.shape(ask, area.width, usize::from(area.height), theme).height).ok()
+            });
+            self.card(Rect { height: height.unwrap_or(area.height).min(area.height), ..area });
+        }
+    }
+
+    fn sessions(&mut self) {
+        let app = self.app;
+        let theme = &app.theme;
+        let all = body(app);
+        let list = app.ordered();
+        let ids: Vec<String> = list.iter().map(|session| session.id.clone()).collect();
+        let width = usize::from(all.width);
+        let flexible = width.saturating_sub(3 + 11 + 11 + 5 + 9);
+        let title_width = (flexible * 5 / 9).max(10);
+        let doing_width = flexible.saturating_sub(title_width);
+        let rows: Vec<Vec<Span<'static>>> = list
+            .iter()
+            .map(|session| {
+                let (mark, style) = state_mark(app, session);
+                let unread = app.is_unread(session);
+                let name = session.name();
+                let name_style = if unread > 0 { theme.text.add_modifier(Modifier::BOLD) } else { theme.text };
+                let doing = match (&session.state, app.doing.get(&session.id)) {
+                    (state, Some(doing)) if state == "running" => doing.clone(),
+                    _ if !session.doing.is_empty() => session.doing.clone(),
+                    (state, _) if state == "waiting" => "asks you".into(),
+                    _ if session.archived => "archived".into(),
+                    _ => String::new(),
+                };
+                let badge = match (session.open, unread) {
+                    (0, 0) => Span::raw("     "),
+                    (0, many) => Span::styled(format!("{:>4} ", format!("•{}", many.min(99))), theme.accent),
+                    (open, _) => {
+                        Span::styled(format!("{:>4} ", format!("?{open}")), theme.warn.add_modifier(Modifier::BOLD))
+                    }
+                };
+                vec![
+                    Span::styled(format!(" {mark} "), style),
+                    cell(&name, title_width - 1, name_style),
+                    cell(&session.state, 10, style),
+                    cell(&doing, doing_width.saturating_sub(1), theme.dim),
+                    cell(&session.runtime, 10, theme.dim),
+                    badge,
+                    Span::styled(format!("{:>8} ", span(app.now - session.updated)), theme.dim),
+                ]
+            })
+            .collect();
+        let heads = format!(
+            "   {:<title_width$}{:<11}{:<doing_width$}{:<11}{:>4}{:>9}",
+            "SESSION", "STATE", "NOW", "AGENT", "NEWS", "AGE"
+        );
+        let none = match app.link {
+            Link::Live => "No session yet. N opens one in an agent that is attached; `plexus run demo` attaches one.",
+            _ => "Connecting …",
+        };
+        self.list(all, &heads, rows, app.index(Page::Sessions, &ids), none);
+    }
+
+    fn field(&mut self, area: Rect, text: &TextArea<'static>, on: bool) {
+        let mut text = text.clone();
+        if !on {
+            text.set_cursor_style(Style::new());
+        }
+        (&text).render(area, self.buf);
+    }
+
+    fn search(&mut self) {
+        let app = self.app;
+        let theme = &app.theme;
+        let all = body(app);
+        self.put(1, all.y, Span::styled("find ", theme.accent), 6);
+        self.field(Rect::new(6, all.y, all.width.saturating_sub(7), 1), &app.query, app.query_typing);
+        let width = usize::from(all.width);
+        let rows: Vec<Vec<Span<'static>>> = app
+            .hits
+            .iter()
+            .map(|hit| {
+                let session = app.sessions.get(&hit.session).map_or(String::new(), Session::name);
+                vec![
+                    Span::raw("   "),
+                    cell(&session, 19, theme.accent),
+                    cell(&hit.role, 7, theme.dim),
+                    cell(&hit.words, width.saturating_sub(32), theme.text),
+                ]
+            })
+            .collect();
+        let none = match (&app.searched, app.trouble.get("search")) {
+            (_, Some(why)) => why.clone(),
+            (Some(words), _) => format!("Nothing that was said holds all of “{}”.", clean::line(words, 100)),
+            (None, _) => "Words to find in all that was said, in every session.".into(),
+        };
+        let heads = match &app.searched {
+            Some(words) if !rows.is_empty() => format!("   “{}” was said {} times", clean::line(words, 60), rows.len()),
+            _ => String::new(),
+        };
+        let area = Rect { y: all.y + 1, height: all.height - 1, ..all };
+        let at = app.at.get(&Page::Search).copied().unwrap_or_default();
+        let at = if app.query_typing { usize::MAX } else { at.min(rows.len().saturating_sub(1)) };
+        self.list(area, &heads, rows, at, &none);
+    }
+
+    fn runtimes(&mut self) {
+        let app = self.app;
+        let theme = &app.theme;
+        let all = body(app);
+        let width = usize::from(all.width);
+        let ids: Vec<String> = app.runtimes.iter().map(|one| one.id.clone()).collect();
+        let rows: Vec<Vec<Span<'static>>> = app
+            .runtimes
+            .iter()
+            .map(|one| {
+                let style = match one.state.as_str() {
+                    "ready" => theme.ok,
+                    "exited" => theme.bad,
+                    _ => theme.warn,
+                };
+                let what = if one.problem.is_empty() { &one.agent } else { &one.problem };
+                vec![
+                    Span::styled(" ● ", style),
+                    cell(&one.id, 13, theme.text.add_modifier(Modifier::BOLD)),
+                    cell(&one.state, 11, style),
+                    cell(&one.dialect, 13, theme.dim),
+                    cell(what, width.saturating_sub(65), if one.problem.is_empty() { theme.text } else { theme.warn }),
+                    cell(&one.pid.map(|pid| format!("pid {pid}")).unwrap_or_default(), 11, theme.dim),
+                    Span::styled(format!("{:>7} ", span(app.now - one.updated)), theme.dim),
+                ]
+            })
+            .collect();
+        let at = app.index(Page::Runtimes, &ids);
+        let heads = format!("   {:<14}{:<12}{:<14}{}", "RUNTIME", "STATE", "DIALECT", "WHAT IT IS");
+        let none = app.trouble.get("runtimes").cloned().unwrap_or_else(|| {
+            "No agent is attached. `plexus run gemini` attaches one; `plexus doctor` says which are here.".into()
+        });
+        let high = all.height.saturating_sub(6);
+        self.list(Rect { height: high, ..all }, &heads, rows, at, &none);
+        // The one chosen, in full.
+        if let Some(one) = app.runtimes.get(at) {
+            let y = all.y + high;
+            self.put(0, y, Span::styled("─".repeat(width), theme.rule), all.width);
+            let mut lines = vec![("runs", one.connect.clone()), ("in", one.cwd.clone())];
+            if !one.problem.is_empty() {
+                lines.push(("why", one.problem.clone()));
+            }
+            let tail = clean::text(&one.stderr);
+            if let Some(last) = tail.trim_end().rsplit('\n').next().filter(|last| !last.is_empty()) {
+                lines.push(("said", last.to_owned()));
+            }
+            for (n, (name, words)) in (1..).zip(lines) {
+                let words = clean::cut(&words, width.saturating_sub(8));
+                self.put(
+                    1,
+                    y + n,
+                    vec![Span::styled(format!("{name:<6}"), theme.dim), Span::raw(words)],
+                    all.width - 1,
+                );
+            }
+        }
+    }
+
+    fn devices(&mut self) {
+        let app = self.app;
+        let theme = &app.theme;
+        let all = body(app);
+        let width = usize::from(all.width);
+        let ids: Vec<String> = app.devices.iter().map(|one| one.id.clone()).collect();
+        let rows: Vec<Vec<Span<'static>>> = app
+            .devices
+            .iter()
+            .map(|one| {
+                let (mark, style) = if one.online { ("●", theme.ok) } else { ("○", theme.dim) };
+                let level = if one.level.is_empty() { String::new() } else { format!(" up to {}", one.level) };
+                let when = match (one.expires, one.seen) {
+                    (Some(at), _) => format!("ends in {}", span(at - app.now)),
+                    (None, Some(at)) => format!("seen {}", ago(app.now, at)),
+                    (None, None) => String::new(),
+                };
+                let name = if one.you { format!("{} (you)", one.name) } else { one.name.clone() };
+                vec![
+                    Span::styled(format!(" {mark} "), style),
+                    cell(&name, 21, theme.text),
+                    cell(&one.kind, 8, theme.dim),
+                    cell(&format!("{}{level}", one.scopes), width.saturating_sub(50), theme.text),
+                    cell(&when, 14, theme.dim),
+                ]
+            })
+            .collect();
+        let heads = format!("   {:<22}{:<9}{}", "DEVICE", "KIND", "MAY");
+        let none = app.trouble.get("devices").cloned().unwrap_or_else(|| "Looking …".into());
+        self.list(all, &heads, rows, app.index(Page::Devices, &ids), &none);
+    }
+
+    fn session(&mut self) {
+        let app = self.app;
+        let theme = &app.theme;
+        let Some(talk) = &app.talk else { return };
+        let rows = rows(app);
+        self.header(rows.header);
+        let area = talk_area(app);
+        let pen = Pen { theme, width: area.width, height: usize::from(area.height), now: app.now };
+        let lines = talk.screen(&pen);
+        if lines.is_empty() && area.height > 2 {
+            let words = match (talk.live, &app.link) {
+                (true, _) => "Nothing was said yet. What you write below goes to the agent.".to_owned(),
+                (false, Link::Live) => format!("reading … {} events", talk.events),
+                _ => "connecting …".to_owned(),
+            };
+            self.put(2, area.y + 1, Span::styled(words, theme.dim), area.width);
+        }
+        for (n, (line, chosen)) in (0..).zip(lines) {
+            self.put(area.x, area.y + n, line, area.width);
+            if chosen {
+                self.put(area.x, area.y + n, Span::styled("┃", theme.accent), 1);
+            }
+        }
+        self.scrollbar(area, talk.place(&pen), talk.look.follow && !talk.is_older());
+        if let Some(words) = talk.before().filter(|_| !talk.look.follow) {
+            self.right(
+                area.y,
+                vec![Span::styled(format!(" ↑ {words} "), theme.dim.add_modifier(Modifier::REVERSED)), Span::raw(" ")],
+                area.width,
+            );
+        }
+        if !talk.live && talk.events > 0 && app.link == Link::Live {
+            let words = format!(" reading … {} events ", talk.events);
+            self.right(
+                area.y,
+                vec![Span::styled(words, theme.warn.add_modifier(Modifier::REVERSED)), Span::raw(" ")],
+                area.width,
+            );
+        }
+        if !talk.look.follow && area.height > 3 {
+            let words = match talk.unseen {
+                0 => " ↓ G: to now ".to_owned(),
+                many => format!(" ↓ {many} new · G: to now "),
+            };
+            let spans = vec![Span::styled(words, theme.accent.add_modifier(Modifier::REVERSED)), Span::raw("  ")];
+            self.right(area.y + area.height - 1, spans, area.width);
+        }
+        if rows.card.height > 0 {
+            self.card(rows.card);
+        }
+        let session = app.sessions.get(&talk.session);
+        let mut y = rows.queue.y;
+        let slash = app.slash();
+        for (n, (_, words, by)) in session.into_iter().flat_map(|session| session.queue.iter()).take(3).enumerate() {
+            if y >= rows.composer.y.saturating_sub(u16::try_from(slash.len()).unwrap_or(0)) {
+                break;
+            }
+            let words = clean::cut(words, usize::from(rows.queue.width).saturating_sub(26));
+            let spans = vec![
+                Span::styled(format!("  waits {} ", n + 1), theme.warn),
+                Span::raw(words),
+                Span::styled(format!(" · {by}"), theme.dim),
+            ];
+            self.put(0, y, spans, rows.queue.width);
+            y += 1;
+        }
+        for (name, what) in slash {
+            if y < rows.composer.y {
+                let spans = vec![
+                    Span::styled(format!("  /{name} "), theme.accent),
+                    Span::styled(clean::cut(&what, 60), theme.dim),
+                ];
+                self.put(0, y, spans, rows.queue.width);
+                y += 1;
+            }
+        }
+        self.composer(rows.composer);
+    }
+
+    fn header(&mut self, area: Rect) {
+        let app = self.app;
+        let theme = &app.theme;
+        let Some(talk) = &app.talk else { return };
+        let mut right = Vec::new();
+        let mut say = |words: String, style: Style| {
+            if !words.is_empty() {
+                right.push(Span::styled(" · ", theme.rule));
+                right.push(Span::styled(words, style));
+            }
+        };
+        let names = lookers(app, &talk.session);
+        let width = usize::from(area.width);
+        let mut left = vec![Span::raw(" ")];
+        if let Some(session) = app.sessions.get(&talk.session) {
+            let (mark, style) = state_mark(app, session);
+            left.push(Span::styled(format!("{mark} "), style));
+            left.push(Span::styled(clean::cut(&session.name(), width / 2), theme.text.add_modifier(Modifier::BOLD)));
+            left.push(Span::styled(format!("  {} ", session.runtime), theme.dim));
+            if width > 100 {
+                left.push(Span::styled(clean::cut(&session.cwd, 40), theme.dim));
+            }
+            let took = match talk.running {
+                Some(at) if at > 0 && session.state != "idle" => format!(" {}", span(app.now - at)),
+                _ => String::new(),
+            };
+            say(format!("{}{took}", session.state), style);
+            let doing = app.doing.get(&session.id).filter(|_| width > 90 && session.state == "running");
+            say(doing.map(|doing| clean::cut(doing, 30)).unwrap_or_default(), theme.dim);
+        } else {
+            left.push(Span::styled(clean::line(&talk.session, 40), theme.dim));
+        }
+        say(talk.mode.clone(), theme.dim);
+        if let Some((used, size)) = talk.usage.filter(|(_, size)| *size > 0) {
+            let left = 100 - (used.saturating_mul(100) / size).min(100);
+            say(format!("{left}% context left"), if left < 15 { theme.warn } else { theme.dim });
+        }
+        if !names.is_empty() && width > 70 {
+            say(format!("with {}", clean::cut(&names.join(", "), 20)), theme.dim);
+        }
+        let mut right = right.split_off(right.len().min(1));
+        right.push(Span::raw(" "));
+        self.put(area.x, area.y, left, area.width);
+        self.right(area.y, right, area.width / 2 + 8);
+    }
+
+    fn scrollbar(&mut self, area: Rect, place: f32, end: bool) {
+        if area.height < 4 {
+            return;
+        }
+        let rows = area.height - 1;
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a place on a scroll bar, between its ends"
+        )]
+        let at = if end { rows } else { (place * f32::from(rows)) as u16 };
+        let style = self.app.theme.rule;
+        self.put(area.x + area.width, area.y + at.min(rows), Span::styled("┃", style), 1);
+    }
+
+    fn composer(&mut self, area: Rect) {
+        let app = self.app;
+        let theme = &app.theme;
+        if area.height < 2 {
+            return;
+        }
+        let style = if app.writing { theme.accent } else { theme.rule };
+        self.put(
+            area.x,
+            area.y,
+            Span::styled("─".repeat(usize::from(area.width)), style.remove_modifier(Modifier::BOLD)),
+            area.width,
+        );
+        self.put(area.x, area.y + 1, Span::styled(" › ", style), 3);
+        let field = Rect::new(area.x + 3, area.y + 1, area.width.saturating_sub(4), area.height - 1);
+        if app.composer.is_empty() {
+            let words = match app
+                .talk
+                .as_ref()
+                .and_then(|talk| app.sessions.get(&talk.session))
+                .map(|one| one.state.as_str())
+            {
+                _ if !app.writing => "i: write to the agent",
+                Some("running" | "waiting") => "write: it waits for its turn",
+                Some("exited") => "the agent is gone: a prompt starts it again, if it can be",
+                _ => "write to the agent",
+            };
+            self.put(field.x + u16::from(app.writing), field.y, Span::styled(words, theme.dim), field.width);
+            if app.writing {
+                self.fill(Rect::new(field.x, field.y, 1, 1), Style::new().add_modifier(Modifier::REVERSED));
+            }
+            return;
+        }
+        self.field(field, &app.composer, app.writing);
+    }
+
+    fn card(&mut self, area: Rect) {
+        let app = self.app;
+        let theme = &app.theme;
+        let Some(card) = &app.card else { return };
+        let Some((ask, outcome)) = app.asks.get(&card.id) else { return };
+        let shape = card.shape(ask, area.width, usize::from(area.height), theme);
+        let mut from = app.session_words(&ask.session);
+        let names = lookers(app, &ask.session);
+        if !names.is_empty() {
+            from = format!("{from} · also here: {}", names.join(", "));
+        }
+        let inner_width = usize::from(area.width).saturating_sub(4);
+        let words = card::words(card, ask, outcome.as_ref(), &from, (theme, inner_width, app.now));
+        let style = match (outcome, ask.risk) {
+            (Some(_), _) => theme.rule,
+            (None, Risk::Danger) => theme.bad.remove_modifier(Modifier::BOLD),
+            (None, _) => theme.warn,
+        };
+        Clear.render(area, self.buf);
+        Block::bordered().border_type(BorderType::Rounded).border_style(style).render(area, self.buf);
+        self.put(area.x + 2, area.y, words.head, area.width.saturating_sub(4));
+        let waiting = app.open_asks().0;
+        if waiting > 1 {
+            let more = format!(" {} more: ] ", waiting - usize::from(outcome.is_none()));
+            let wide = u16::try_from(clean::width(&more)).unwrap_or(0);
+            self.put(area.x + area.width.saturating_sub(wide + 2), area.y, Span::styled(more, theme.dim), wide);
+        }
+        let x = area.x + 2;
+        let width = area.width.saturating_sub(4);
+        let mut y = area.y + 1;
+        let end = area.y + area.height.saturating_sub(1);
+        self.put(x, y, Span::styled(clean::cut(&words.from, inner_width), theme.dim), width);
+        y += 1;
+        let many = shape.content.len();
+        for line in shape.content.into_iter().skip(card.scroll).take(shape.rows) {
+            if y < end {
+                self.put(x, y, line, width);
+                y += 1;
+            }
+        }
+        if many > shape.rows {
+            let words = format!(" {}–{} of {many} ", card.scroll + 1, (card.scroll + shape.rows).min(many));
+            let wide = u16::try_from(clean::width(&words)).unwrap_or(0);
+            self.put(
+                area.x + area.width.saturating_sub(wide + 2),
+                end,
+                Span::styled(words, if card.read { theme.dim } else { theme.warn }),
+                wide,
+            );
+        }
+        match &card.mode {
+            Mode::Reason(text) | Mode::Edit(text) | Mode::Text(text) if outcome.is_none() => {
+                let high = u16::try_from(input::rows(text, inner_width.saturating_sub(3)).clamp(1, 6)).unwrap_or(1);
+                self.put(x, y, Span::styled("› ", theme.accent), 2);
+                self.field(
+                    Rect::new(x + 2, y, width.saturating_sub(2), high.min(end.saturating_sub(y))),
+                    text,
+                    !app.writing || app.page == Page::Inbox,
+                );
+                y += high;
+            }
+            Mode::Pick { at, picked } if outcome.is_none() => {
+                let (shown, first) = window(ask.items.len(), *at, 8);
+                for (n, item) in ask.items.iter().enumerate().skip(first).take(shown) {
+                    let mark = match (ask.multi, picked.contains(&n)) {
+                        (true, true) => "[x] ",
+                        (true, false) => "[ ] ",
+                        _ => "  ",
+                    };
+                    if y < end {
+                        let spans = vec![
+                            Span::styled(mark, theme.accent),
+                            Span::raw(item.label.clone()),
+                            Span::styled(format!("  {}", item.kind), theme.dim),
+                        ];
+                        self.put(x, y, spans, width);
+                        if n == *at {
+                            self.fill(Rect::new(x, y, width, 1), theme.selected);
+                        }
+                        y += 1;
+                    }
+                }
+            }
+            _ => {}
+        }
+        let high = u16::try_from(words.options.len()).unwrap_or(0);
+        let mut y = end.saturating_sub(1 + high).max(y);
+        for line in words.options {
+            if y < end {
+                self.put(x, y, line, width);
+                y += 1;
+            }
+        }
+        if y < end {
+            self.put(x, y, words.hint, width);
+        }
+    }
+
+    fn window(&mut self, width: u16, height: u16, title: &str) -> Rect {
+        let (w, h) = self.app.size;
+        let (width, height) = (width.min(w - 2), height.min(h - 2));
+        let area = Rect::new((w - width) / 2, (h - height) / 3, width, height);
+        Clear.render(area, self.buf);
+        let theme = &self.app.theme;
+        Block::bordered()
+            .border_type(BorderType::Rounded)
+            .border_style(theme.accent.remove_modifier(Modifier::BOLD))
+            .render(area, self.buf);
+        self.put(area.x + 2, area.y, Span::styled(format!(" {title} "), theme.accent), area.width.saturating_sub(4));
+        Rect::new(area.x + 2, area.y + 1, area.width - 4, area.height - 2)
+    }
+
+    fn over(&mut self) {
+        let app = self.app;
+        let theme = &app.theme;
+        match &app.over {
+            None => {}
+            Some(Over::Help(scroll)) => {
+                let inside = self.window(78, app.size.1, "Keys · ↑↓ scroll · Esc");
+                for (n, line) in (0..inside.height).zip(help_lines(app).into_iter().skip(*scroll)) {
+                    self.put(inside.x, inside.y + n, line, inside.width);
+                }
+            }
+            Some(Over::Words { title, words, scroll }) => {
+                let inside = self.window(app.size.0, app.size.1, &format!("{title} · ↑↓ scroll · Esc"));
+                let scroll = (*scroll).min(words_end(app, words));
+                let words = clean::text(words);
+                for (n, line) in (0..inside.height).zip(words.split('\n').skip(scroll)) {
+                    self.put(
+                        inside.x,
+                        inside.y + n,
+                        Span::raw(clean::cut(line, usize::from(inside.width))),
+                        inside.width,
+                    );
+                }
+            }
+            Some(Over::Confirm { words, .. }) => {
+                let inside = self.window(64, 5, "Really?");
+                self.put(inside.x, inside.y, Span::raw(clean::cut(words, usize::from(inside.width))), inside.width);
+                let spans = vec![
+                    Span::styled(" y ", theme.warn.add_modifier(Modifier::REVERSED | Modifier::BOLD)),
+                    Span::raw(" yes   "),
+                    Span::styled(" n ", theme.text.add_modifier(Modifier::REVERSED | Modifier::BOLD)),
+                    Span::raw(" no"),
+                ];
+                self.put(inside.x, inside.y + 2, spans, inside.width);
+            }
+            Some(Over::Input { label, area, .. }) => {
+                let inside = self.window(64, 4, label);
+                self.field(Rect { height: 1, ..inside }, area, true);
+                self.put(inside.x, inside.y + 1, Span::styled("Enter takes it · Esc back", theme.dim), inside.width);
+            }
+            Some(Over::Palette { area, at }) => {
+                let list = app.palette(&area.lines().join(" "));
+                let inside = self.window(70, app.size.1.saturating_sub(4).min(18), "Commands");
+                self.put(inside.x, inside.y, Span::styled("› ", theme.accent), 2);
+                self.field(Rect::new(inside.x + 2, inside.y, inside.width - 2, 1), area, true);
+                let at = (*at).min(list.len().saturating_sub(1));
+                let (shown, first) = window(list.len(), at, usize::from(inside.height - 1));
+                for (n, (name, what)) in list.into_iter().enumerate().skip(first).take(shown) {
+                    let y = inside.y + 1 + u16::try_from(n - first).unwrap_or(0);
+                    let name = if name.starts_with("go ") { "go to".to_owned() } else { name };
+                    let spans = vec![
+                        cell(&name, 17, theme.accent),
+                        Span::styled(clean::cut(&what, usize::from(inside.width) - 18), theme.text),
+                    ];
+                    self.put(inside.x, y, spans, inside.width);
+                    if n == at {
+                        self.fill(Rect::new(inside.x, y, inside.width, 1), theme.selected);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Harmless words in so many columns, and one more.
+fn cell(words: &str, width: usize, style: Style) -> Span<'static> {
+    let words = clean::cut(words, width);
+    let pad = (width + 1).saturating_sub(clean::width(&words));
+    Span::styled(format!("{words}{}", " ".repeat(pad)), style)
+}
+
+fn state_mark(app: &App, session: &Session) -> (&'static str, Style) {
+    let theme = &app.theme;
+    match session.state.as_str() {
+        "waiting" => ("?", theme.warn),
+        "running" => ("●", theme.busy),
+        "exited" => ("✘", theme.dim),
+        _ => ("○", theme.dim),
+    }
+}
+
+fn help_lines(app: &App) -> Vec<Line<'static>> {
+    let theme = &app.theme;
+    let mut lines = Vec::new();
+    for (n, (heading, keys)) in KEYS.iter().enumerate() {
+        if n > 0 {
+            lines.push(Line::default());
+        }
+        lines.push(Line::from(Span::styled(*heading, theme.accent)));
+        for (key, what) in *keys {
+            lines.push(Line::from(vec![
+                cell(key, 18, theme.text.add_modifier(Modifier::BOLD)),
+                Span::styled(*what, theme.dim),
+            ]));
+        }
+    }
+    lines
+}
+
+/// How far the help can be scrolled.
+pub(crate) fn help_end(app: &App) -> usize {
+    help_lines(app).len().saturating_sub(usize::from(app.size.1.saturating_sub(4)))
+}
+
+/// How far these words can be scrolled.
+pub(crate) fn words_end(app: &App, words: &str) -> usize {
+    words.split('\n').count().saturating_sub(usize::from(app.size.1.saturating_sub(4)))
+}
