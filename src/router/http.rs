@@ -161,7 +161,7 @@ impl Query {
         Self(form_urlencoded::parse(text.as_bytes()).into_owned().collect())
     }
 
-    fn get(&self, name: &str) -> Option<&str> {
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_str())
     }
 
@@ -186,7 +186,7 @@ pub(super) fn patience(seconds: Option<u64>) -> Duration {
     Duration::from_secs(seconds.unwrap_or(0).min(WAIT_MAX))
 }
 
-fn bad_query(detail: String) -> Problem {
+pub(super) fn bad_query(detail: String) -> Problem {
     Problem::new(StatusCode::BAD_REQUEST, "bad_query", detail)
 }
 
