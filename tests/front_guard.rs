@@ -538,6 +538,9 @@ async fn who_may_only_watch_answers_nothing_however_it_is_put() {
     }
 }
 
+/// Who comes, with which headers, and what of it.
+type Table<'a, T> = &'a [(&'a str, &'a [(&'a str, &'a str)], T)];
+
 /// A page that signed in by a one-time code: what it sends as `Cookie`, and its CSRF value.
 async fn page(front: &Front, origin: &str) -> (String, String) {
     let code = front.admin("POST", "/v1/codes", json!({})).await.json()["code"].clone();
@@ -569,7 +572,7 @@ async fn a_cookie_counts_for_its_own_page_and_for_nobody_else() {
     let watcher = format!("Bearer {}", front.token(json!({ "scopes": ["watch"] })).await);
 
     // Whoever reads.
-    let tables: &[(&str, &[(&str, &str)], u16)] = &[
+    let tables: Table<'_, u16> = &[
         ("its page", &[("cookie", cookie), ("origin", own)], 200),
         ("its page, as browsers read", &[("cookie", cookie), mine], 200),
         ("among others", &[("cookie", &format!("a=b; {cookie}; plexus-1=c")), mine], 200),
@@ -608,7 +611,7 @@ async fn a_cookie_counts_for_its_own_page_and_for_nobody_else() {
 
     // Whoever changes something.
     let json = ("content-type", "application/json");
-    let tables: &[(&str, &[(&str, &str)], (u16, &str))] = &[
+    let tables: Table<'_, (u16, &str)> = &[
         ("its page", &[("origin", own), ("plexus-csrf", csrf)], (404, "runtime_not_found")),
         ("without the header", &[("origin", own)], (403, "csrf_missing")),
         ("with an empty one", &[("origin", own), ("plexus-csrf", "")], (403, "csrf_missing")),
@@ -644,7 +647,7 @@ async fn a_cookie_counts_for_its_own_page_and_for_nobody_else() {
         ("sec-websocket-key", "bm90IGEgbm9uY2UhISEhIQ=="),
     ];
     let offered = format!("plexus.v1, plexus.bearer.{}", front.admin);
-    let tables: &[(&str, &[(&str, &str)], u16)] = &[
+    let tables: Table<'_, u16> = &[
         ("its page", &[("origin", own)], 101),
         ("without an Origin", &[], 401),
         ("without an Origin, however it is called", &[mine], 401),
@@ -688,6 +691,39 @@ async fn a_cookie_is_made_for_pages_alone() {
     }
     let listed = front.admin("GET", "/v1/devices", Value::Null).await;
     assert!(!listed.body.contains("plx_") && !listed.body.contains("sha256"), "{listed:?}");
+}
+
+#[tokio::test]
+async fn a_browser_is_one_device_however_often_it_is_opened() {
+    let front = Front::new().await;
+    let own = format!("http://{}", front.address);
+    let (cookie, csrf) = page(&front, &own).await;
+    let devices = async || front.admin("GET", "/v1/devices", Value::Null).await.json()["devices"].clone();
+    let before = devices().await[1]["device_id"].clone();
+    let again = async |grant: Value, cookie: &str| {
+        let code = front.admin("POST", "/v1/codes", grant).await.json()["code"].clone();
+        let body = json!({ "code": code, "name": "page", "cookie": true }).to_string();
+        let headers = [("content-type", "application/json"), ("origin", own.as_str()), ("cookie", cookie)];
+        let reply = front.send("POST", "/v1/pair", &headers, &body).await;
+        let used = front.send("POST", "/v1/pair", &headers[..2], &body).await;
+        assert_eq!(used.status, 401, "the code is used up");
+        reply
+    };
+    let same = again(json!({}), &cookie).await;
+    assert_eq!((same.status, &same.json()["device_id"], &same.json()["csrf"]), (200, &before, &json!(csrf)));
+    assert!(same.header("set-cookie").is_none(), "it keeps its cookie");
+    assert_eq!(devices().await.as_array().unwrap().len(), 2);
+    // Another grant is another device, in its place.
+    let less = again(json!({ "scopes": ["watch"] }), &cookie).await;
+    assert_eq!((less.status, &less.json()["scopes"]), (200, &json!(["watch"])));
+    let new = less.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
+    assert_ne!(new, cookie);
+    let me = async |cookie: &str| front.send("GET", "/v1/me", &[("origin", &own), ("cookie", cookie)], "").await.status;
+    assert_eq!((me(&cookie).await, me(&new).await), (401, 200));
+    assert_eq!(devices().await.as_array().unwrap().len(), 2);
+    // A cookie that is nobody's is in nobody's way.
+    assert_eq!(again(json!({}), &cookie).await.status, 200);
+    assert_eq!(devices().await.as_array().unwrap().len(), 3);
 }
 
 #[tokio::test]

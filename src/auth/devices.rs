@@ -375,6 +375,22 @@ impl Auth {
         Ok(Code { code, expires_at: Timestamp::from(SystemTime::now()).plus_millis(millis) })
     }
 
+    /// Uses a one-time code up for a browser that is a device already, if the code would make it the same once more.
+    pub fn redeem_again(&self, caller: &Caller, code: &str) -> bool {
+        let hash = token::hash(code);
+        let mut codes = lock(&self.shared.codes);
+        let Some(found) = find(codes.iter().map(|waiting| &waiting.hash), &hash) else { return false };
+        let device = caller.device();
+        let same = codes[found].until > Instant::now()
+            && codes[found].grant == device.grant
+            && device.kind == DeviceKind::Device
+            && device.parent.is_none();
+        if same {
+            codes.remove(found);
+        }
+        same
+    }
+
     /// Enrols a device by a one-time code and gives its token, which is kept nowhere. The code is used up even if keeping
     /// the device fails. With an `origin` it is a browser's, and the token counts as its cookie alone.
     ///
@@ -515,6 +531,14 @@ impl Auth {
     /// now but would be back after a restart, so ask again.
     pub async fn revoke(&self, _permit: &Permit<Admin>, id: &DeviceId) -> Result<(), AuthError> {
         self.remove(id).await
+    }
+
+    /// Removes the device that a browser was before its cookie was replaced. That it cannot be written down is no
+    /// failure of what replaced it: nobody has its token any more.
+    pub async fn replaced(&self, caller: &Caller) {
+        if let Err(error) = self.leave(caller).await {
+            tracing::debug!(%error, "a browser's former device was not removed");
+        }
     }
 
     /// Signs a device out: what it asks for itself.

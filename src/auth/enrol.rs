@@ -8,7 +8,7 @@ use serde::Serialize;
 use tokio::sync::watch;
 
 use super::devices::{New, Shared, lock, sane, sane_name};
-use super::pairing::{self, Collected, Invitation, PairingFault, PairingView, Ticket};
+use super::pairing::{self, Collected, Invitation, PairingFault, PairingState, PairingView, Ticket};
 use super::{Admin, Auth, AuthError, Device, DeviceKind, Grant, Permit, token};
 use crate::model::{DeviceId, Scope, SessionId, Timestamp};
 
@@ -97,22 +97,26 @@ impl Auth {
         good().ok_or_else(|| tries.failed(from, now).map_or(AuthError::BadCode, AuthError::TooMany))
     }
 
-    /// Where a pairing stands; waits up to `wait` for it to become another than `waiting`, or, once it is, than `joined`.
+    /// Where a pairing stands; waits up to `wait` for it to be another state than the one that is `known`.
     ///
     /// # Errors
     /// [`AuthError::Pairing`] if there is none of that name.
-    pub async fn pairing(&self, _permit: &Permit<Admin>, id: &str, wait: Duration) -> Result<PairingView, AuthError> {
+    pub async fn pairing(
+        &self,
+        _permit: &Permit<Admin>,
+        id: &str,
+        known: PairingState,
+        wait: Duration,
+    ) -> Result<PairingView, AuthError> {
         let mut changed = self.shared.paired.subscribe();
-        let view = || lock(&self.shared.pairings).view(id, Instant::now());
-        let first = view()?;
-        let same = |view: &PairingView| view.state == first.state;
-        if matches!(first.state, pairing::PairingState::Waiting | pairing::PairingState::Joined) {
-            let _ = tokio::time::timeout(wait, async {
-                while view().as_ref().is_ok_and(same) && tick(&mut changed, wait).await {}
-            })
-            .await;
+        let until = tokio::time::Instant::now() + wait;
+        loop {
+            let view = lock(&self.shared.pairings).view(id, Instant::now())?;
+            let left = until.saturating_duration_since(tokio::time::Instant::now());
+            if view.state != known || left.is_zero() || !tick(&mut changed, left).await {
+                return Ok(view);
+            }
         }
-        Ok(view()?)
     }
 
     /// The computer confirms that both show `number`. The device is enrolled; the phone fetches its token.

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::token::{Hash, hash};
 use super::{Device, Grant};
@@ -56,7 +56,7 @@ pub fn short_code(typed: &str) -> Option<String> {
 }
 
 /// Where a pairing stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PairingState {
     /// Nobody has used the code.
@@ -342,11 +342,11 @@ impl Pairings {
         Ok(())
     }
 
-    /// What came of a phone's joining. A ticket that is nobody's is one of a pairing that is long over.
+    /// What came of a phone's joining.
     pub(super) fn collect(&mut self, ticket: &str, now: Instant) -> Result<Collected, PairingFault> {
         const NOBODY: Hash = [0; 32];
         let tickets = self.all.iter().map(|one| one.phone().map_or(&NOBODY, |phone| &phone.ticket));
-        let found = super::devices::find(tickets, &hash(ticket)).ok_or(PairingFault::Expired)?;
+        let found = super::devices::find(tickets, &hash(ticket)).ok_or(PairingFault::Unknown)?;
         let one = self.all.get_mut(found).ok_or(PairingFault::Expired)?;
         let state = one.state(now);
         let last = one.until + COLLECT;

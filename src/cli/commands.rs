@@ -3,7 +3,7 @@
 use std::io::{IsTerminal as _, Read as _, Write as _};
 use std::time::SystemTime;
 
-use plexus::model::{Request, RequestState, RequestType, SessionInfo, SessionState, Timestamp};
+use plexus::model::{Request, RequestState, RequestType, Risk, SessionInfo, SessionState, Timestamp};
 use serde_json::{Value, json};
 
 use super::args;
@@ -278,7 +278,10 @@ pub(crate) async fn archive(args: args::Archive) -> Outcome {
 
 /// How a request looks: who asks, what exactly, what to beware of, and the ways to answer.
 pub(crate) fn card(request: &Request, paint: Paint) -> String {
-    let kind = json!(request.kind).as_str().unwrap_or_default().to_owned();
+    let mut kind = json!(request.kind).as_str().unwrap_or_default().to_owned();
+    if request.risk == Risk::Danger {
+        kind += ", danger";
+    }
     let mut out =
         format!("{}\n", paint.yellow(&format!("? {} asks ({kind})", line(request.runtime_id.as_str(), TITLE))));
     let mut quoted = |text: &str| {

@@ -100,12 +100,12 @@ async fn wait(client: &Client, path: &str, args: &args::Pair) -> Outcome {
         "refused" => Failure::plain("the device was refused"),
         other => Failure::plain(format!("the pairing is {}", line(other, SHOWN))),
     };
-    let next = async || {
+    let next = async |known: &str| {
         let what = "waiting for the device";
-        client.get::<Pairing>(&format!("{path}?wait={WAIT}"), what).await
+        client.get::<Pairing>(&format!("{path}?wait={WAIT}&known={known}"), what).await
     };
     let joined = loop {
-        let pairing = next().await?;
+        let pairing = next("waiting").await?;
         match pairing.state.as_str() {
             "waiting" => {}
             "joined" => break pairing,
@@ -131,7 +131,7 @@ async fn wait(client: &Client, path: &str, args: &args::Pair) -> Outcome {
         let agreed = tokio::select! {
             agreed = agrees(number) => agreed,
             pairing = async { loop {
-                match next().await {
+                match next("joined").await {
                     Ok(pairing) if pairing.state == "joined" => {}
                     other => break other,
                 }

@@ -52,7 +52,7 @@ fn request() -> Value {
     json!({
         "request_id": REQUEST, "session_id": SESSION, "run_id": RUN, "runtime_id": "demo", "generation": 1,
         "type": "permission", "state": "open", "title": "Run touch demo.txt", "display": "touch demo.txt", "warnings": [],
-        "digest": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+        "risk": "elevated", "digest": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
         "options": [
             { "id": "allow_once", "label": "Allow", "kind": "allow_once" },
             { "id": "reject_once", "label": "Reject", "kind": "reject_once" },

@@ -92,6 +92,14 @@ pub(super) fn prove(auth: &Auth, request: &Request) -> Shown {
     shown
 }
 
+/// The device that the browser is which asks for a cookie, if it is one here. It need not send the header: it is given
+/// what it has, or something in its place, and its page is of the cookie's origin all the same.
+pub(super) fn held(auth: &Auth, parts: &Parts) -> Option<(Caller, String)> {
+    let origin = only(&parts.headers, &ORIGIN).ok().flatten()?;
+    let token = named(&parts.headers, &name(origin)).ok().flatten()?;
+    Some((auth.check_cookie(token, Site::Origin(origin))?, csrf(token)))
+}
+
 /// The origin that a new cookie will be for: that of the page that asks for it.
 ///
 /// # Errors

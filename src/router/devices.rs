@@ -8,10 +8,12 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::guard::{self, Call};
-use super::http::{Outcome, Query, created, gateway, json, no_content, no_such, patience, session_of, waits};
+use super::http::{
+    Outcome, Query, bad_query, created, gateway, json, no_content, no_such, patience, session_of, waits,
+};
 use super::listen::stopped;
 use super::{AppState, Problem, cookies};
-use crate::auth::{Admin, AuthError, Device, Fetched, Grant, SHARE_LIFE, csrf, short_code};
+use crate::auth::{Admin, AuthError, Device, Fetched, Grant, PairingState, SHARE_LIFE, csrf, short_code};
 use crate::model::{DeviceId, Risk, RuntimeId, Scope, SessionId};
 
 /// Life of a link to a session unless the client says otherwise, in hours.
@@ -128,6 +130,23 @@ fn welcome(device: &Device, token: &str) -> Outcome {
     Ok(response)
 }
 
+/// A new browser's way in. One that was a device before is that no more: its cookie is replaced.
+async fn welcome_browser(state: &AppState, call: &Call, device: &Device, token: &str) -> Outcome {
+    let held = cookies::held(&state.auth, &call.parts).filter(|_| device.origin.is_some());
+    if let Some((before, _)) = held {
+        state.auth.replaced(&before).await;
+    }
+    welcome(device, token)
+}
+
+/// A browser that is the device already that it asks to be.
+fn again(device: &Device, csrf: &str) -> Outcome {
+    let mut value = identity(device);
+    value["created_at"] = json!(device.created_at);
+    value["csrf"] = json!(csrf);
+    json(StatusCode::OK, &value)
+}
+
 /// What is to be otherwise.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -211,8 +230,14 @@ pub(super) async fn pair(state: AppState, call: Call) -> Outcome {
         let ticket = state.auth.join(guard::peer(&call.parts), &code, &name, origin)?;
         return json(StatusCode::ACCEPTED, &ticket);
     }
+    if origin.is_some()
+        && let Some((device, csrf)) = cookies::held(&state.auth, &call.parts)
+        && state.auth.redeem_again(&device, &code)
+    {
+        return again(device.device(), &csrf);
+    }
     match state.auth.redeem(&code, &name, origin).await {
-        Ok((device, token)) => welcome(&device, &token),
+        Ok((device, token)) => welcome_browser(&state, &call, &device, &token).await,
         Err(error @ AuthError::BadCode) => Err(guard::failed(&state.auth, &call.parts).unwrap_or(error.into())),
         Err(error) => Err(error.into()),
     }
@@ -237,9 +262,14 @@ pub(super) async fn sign_in(state: AppState, call: Call) -> Outcome {
         ));
     }
     let origin = cookies::origin(&call.parts)?;
-    let name = name.unwrap_or_else(|| caller.device().name.clone());
+    let by = caller.device();
+    let own = |device: &Device| device.parent.as_ref() == Some(&by.device_id) && device.grant == by.grant;
+    if let Some((device, csrf)) = cookies::held(&state.auth, &call.parts).filter(|(held, _)| own(held.device())) {
+        return again(device.device(), &csrf);
+    }
+    let name = name.unwrap_or_else(|| by.name.clone());
     let (device, token) = state.auth.sign_in(caller, &name, origin).await?;
-    welcome(&device, &token)
+    welcome_browser(&state, &call, &device, &token).await
 }
 
 // === pairing by a short code ===
@@ -292,10 +322,16 @@ fn pairing_id(call: &Call) -> String {
 
 pub(super) async fn pairing(state: AppState, call: Call) -> Outcome {
     let permit = gateway::<Admin>(&call)?;
-    let wait = waits(&Query::of(&call))?;
+    let query = Query::of(&call);
+    let wait = waits(&query)?;
+    let known = match query.get("known") {
+        None | Some("waiting") => PairingState::Waiting,
+        Some("joined") => PairingState::Joined,
+        Some(_) => return Err(bad_query("`known` is what you know it to be: waiting or joined".into())),
+    };
     let (id, mut stop) = (pairing_id(&call), state.stop.clone());
     tokio::select! {
-        view = state.auth.pairing(&permit, &id, wait) => json(StatusCode::OK, &view?),
+        view = state.auth.pairing(&permit, &id, known, wait) => json(StatusCode::OK, &view?),
         () = stopped(&mut stop) => Err(crate::sessions::Refusal::Stopping.into()),
     }
 }
@@ -368,7 +404,14 @@ pub(super) async fn fetch(state: AppState, call: Call) -> Outcome {
         () = stopped(&mut stop) => Fetched::Waiting,
     };
     match fetched {
-        Fetched::Given(device, token) => welcome(&device, &token),
+        Fetched::Given(device, token) => {
+            // Fetched once more, it is the same device.
+            let held = cookies::held(&state.auth, &call.parts);
+            if held.is_some_and(|(held, _)| held.device().device_id == device.device_id) {
+                return welcome(&device, &token);
+            }
+            welcome_browser(&state, &call, &device, &token).await
+        }
         Fetched::Waiting => json(StatusCode::ACCEPTED, &json!({ "state": "waiting" })),
     }
 }

@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::wire;
-use crate::model::{Cursor, Epoch, Event, Kind, Position, RequestType, SessionId, SessionInfo};
+use crate::model::{Cursor, Epoch, Event, Kind, Position, RequestType, Risk, SessionId, SessionInfo};
 
 /// What of an event a subscriber gets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
@@ -192,6 +192,8 @@ struct Asked<'a> {
     display: Cow<'a, str>,
     #[serde(default)]
     danger: bool,
+    #[serde(default)]
+    risk: Option<Risk>,
 }
 
 /// The UI protocol's request for a [`Request`](crate::model::Request) as JSON, framed. Its id is the `request_id`, its params are the request,
@@ -214,7 +216,7 @@ pub fn ask(request: &[u8]) -> Option<Vec<u8>> {
         put(&mut json, &asked.display);
     }
     json.extend_from_slice(br#","danger_level":"#);
-    put(&mut json, if asked.danger { "danger" } else { "normal" });
+    put(&mut json, if asked.danger || asked.risk == Some(Risk::Danger) { "danger" } else { "normal" });
     json.extend_from_slice(b"}}");
     let mut frame = Vec::with_capacity(json.len() + 10);
     ws_text(&mut frame, &json);

@@ -168,7 +168,7 @@ impl Query {
         Self(form_urlencoded::parse(text.as_bytes()).into_owned().collect())
     }
 
-    fn get(&self, name: &str) -> Option<&str> {
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_str())
     }
 
@@ -198,7 +198,7 @@ pub(super) fn parameter(call: &Call, name: &str) -> Option<String> {
     Query::of(call).get(name).map(Into::into)
 }
 
-fn bad_query(detail: String) -> Problem {
+pub(super) fn bad_query(detail: String) -> Problem {
     Problem::new(StatusCode::BAD_REQUEST, "bad_query", detail)
 }
 

@@ -23,6 +23,10 @@ const EVENTS: &[(&str, &str)] = &[
     ("limit", "Events at most (500, 5000 at most)"),
     ("wait", "Seconds to wait if there are none yet (0, 60 at most)"),
 ];
+const PAIRING: &[(&str, &str)] = &[
+    ("wait", "Seconds to wait for it to be another than `known` (0, 60 at most)"),
+    ("known", "What you know it to be: `waiting`, or `joined` (waiting)"),
+];
 const ALL_EVENTS: &[(&str, &str)] =
     &[("session", "Only this session; may be given several times"), EVENTS[0], EVENTS[1], EVENTS[2]];
 
@@ -56,7 +60,7 @@ fn shape(route: &Route<AppState>) -> Option<Shape> {
         ("PATCH", "/v1/devices/{id}") => ("NewName", "Me", 200, &[]),
         ("POST", "/v1/sessions/{id}/shares") => ("NewShare", "Share", 201, &[]),
         ("POST", "/v1/pairings") => ("NewPairing", "Begun", 201, &[]),
-        ("GET", "/v1/pairings/{id}") => ("", "Pairing", 200, &[("wait", "Seconds to wait for it to become another (0, 60 at most)")]),
+        ("GET", "/v1/pairings/{id}") => ("", "Pairing", 200, PAIRING),
         ("POST", "/v1/pairings/{id}/confirm") => ("Confirm", "Pairing", 200, &[]),
         ("POST", "/v1/pair/look") => ("Look", "Invitation", 200, &[]),
         ("POST", "/v1/pair/wait") => ("Fetch", "NewToken", 200, &[]),
@@ -96,6 +100,7 @@ fn parameter_schema(name: &str) -> Value {
         "archived" => json!({ "type": "string", "enum": ["true", "false", "all"] }),
         "format" => json!({ "type": "string", "enum": ["ndjson", "md", "html"] }),
         "projection" => json!({ "type": "string", "enum": ["canonical", "native"] }),
+        "known" => json!({ "type": "string", "enum": ["waiting", "joined"] }),
         "Idempotency-Key" => json!({ "type": "string", "pattern": "^[!-~]{1,128}$" }),
         // Path parameters.
         _ => json!({ "type": "string", "pattern": ID }),

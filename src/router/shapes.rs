@@ -1067,6 +1067,7 @@ fn more() -> Vec<(&'static str, &'static str, Value)> {
         ("NewCode", "runtimes", names.clone()),
         ("NewCode", "sessions", names),
         ("NewCode", "ttl", json!({ "maximum": u64::MAX })),
+        ("Fetch", "wait", json!({ "maximum": u64::MAX })),
     ]
 }
 

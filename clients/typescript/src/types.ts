@@ -83,6 +83,8 @@ export interface Request {
   multiline?: boolean;
   secret?: boolean;
   danger?: boolean;
+  /** The gateway's own judgement of how much harm a yes could do. */
+  risk: 'low' | 'elevated' | 'danger';
   allow_reason: boolean;
   allow_remember: boolean;
   /** Only for looking at: it is answered where it came up. */

@@ -24,7 +24,7 @@ pub(super) fn question(request: &Request, cursor: &Cursor, can: Can) -> Vec<u8> 
         native.get("_meta").and_then(|meta| serde_json::from_str(meta.get()).ok()).unwrap_or_default();
     let mut ours = json!({
         "request_id": request.request_id, "cursor": cursor, "title": request.title, "display": request.display,
-        "warnings": request.warnings, "digest": request.digest,
+        "warnings": request.warnings, "risk": request.risk, "digest": request.digest,
     });
     if let Some(editable) = &request.editable {
         ours["editable"] = json!(editable);
