@@ -339,6 +339,44 @@ async fn half_open_handshakes_end_and_an_address_has_its_share() {
 }
 
 #[tokio::test]
+async fn an_address_has_its_share_of_requests_over_http_2() {
+    let dir = tempfile::tempdir().unwrap();
+    assert!(plexus(dir.path(), &["tls", "init", "--name", "localhost"]).status.success());
+    let folder = dir.path().join("tls");
+    let tls = Tls::open(&folder.join("server.crt"), &folder.join("server.key")).unwrap();
+    let app = axum::Router::new()
+        .route("/healthz", axum::routing::get(|| async { "ok" }))
+        .route("/hang", axum::routing::get(std::future::pending::<&str>));
+    let limits = TlsLimits { streams_per_address: 3, ..TlsLimits::default() };
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let client = Client::new(&folder.join("ca.crt"), listener.local_addr().unwrap(), "");
+    let (_stop, stopped) = tokio::sync::watch::channel(false);
+    tokio::spawn(serve_tls(listener, tls, app, limits, |_| false, stopped));
+    let mut hanging = tokio::task::JoinSet::new();
+    for _ in 0..3 {
+        let mut h2 = client.from([127, 0, 0, 3]).http2().await;
+        hanging.spawn(async move { h2.ask("GET", "/hang", &[], None).await });
+    }
+    let mut h2 = client.from([127, 0, 0, 3]).http2().await;
+    let deadline = Instant::now() + PATIENCE;
+    let refused = loop {
+        let (status, head, body) = h2.ask("GET", "/healthz", &[], None).await;
+        if status != 200 {
+            assert!(head.contains_key("retry-after"));
+            break (status, code(&body));
+        }
+        assert!(Instant::now() < deadline, "a fourth is served");
+    };
+    assert_eq!(refused, (503, "busy".into()));
+    assert_eq!(client.from([127, 0, 0, 4]).http2().await.ask("GET", "/healthz", &[], None).await.0, 200);
+    hanging.shutdown().await;
+    while h2.ask("GET", "/healthz", &[], None).await.0 != 200 {
+        assert!(Instant::now() < deadline, "no place became free");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
 async fn an_address_with_its_share_gets_no_more_while_another_does() {
     let dir = tempfile::tempdir().unwrap();
     assert!(plexus(dir.path(), &["tls", "init", "--name", "localhost"]).status.success());

@@ -27,8 +27,13 @@ struct Proxy {
 impl Drop for Proxy {
     fn drop(&mut self) {
         let pid = self.child.id().to_string();
-        // nginx has children of its own, which it ends when asked to.
+        // nginx has children of its own, which it ends when asked to; Caddy would wait for its clients.
         let _ = Command::new("kill").args(["-TERM", &pid]).status();
+        let deadline = Instant::now() + Duration::from_secs(2);
+        while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let _ = self.child.kill();
         let _ = self.child.wait();
         if std::thread::panicking() {
             eprintln!("--- the proxy's words\n{}", std::fs::read_to_string(&self.log).unwrap_or_default());

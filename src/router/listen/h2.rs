@@ -19,7 +19,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
 
-use super::tls::Shared;
+use super::tls::{Place, Shared, Source};
 use super::{App, Slot, connection, stopped};
 use crate::router::Problem;
 
@@ -32,7 +32,7 @@ const STREAM_WINDOW: u32 = 256 << 10;
 /// The same for all streams of a connection.
 const CONNECTION_WINDOW: u32 = 1 << 20;
 /// Bytes of a response that wait for one stream's client; a stream of events then waits at its cursor.
-const SEND: usize = 64 << 10;
+const SEND: usize = 16 << 10;
 /// Streams that a client opened and took back before we came to them; with more the connection is ended (rapid reset).
 const RESETS: usize = 20;
 /// Streams that we reset because of the client's mistakes; with more the connection is ended.
@@ -43,7 +43,7 @@ const PING: Duration = Duration::from_secs(20);
 const LOOK: Duration = Duration::from_secs(5);
 
 /// Serves a connection until it ends, is idle for too long, or the gateway stops.
-pub(super) async fn serve<I, A>(io: I, peer: std::net::SocketAddr, app: A, shared: &Arc<Shared>)
+pub(super) async fn serve<I, A>(io: I, from: Source, app: A, shared: &Arc<Shared>)
 where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     A: App,
@@ -55,7 +55,7 @@ where
         let (shared, busy, begun) = (Arc::clone(shared), Arc::clone(&busy), Arc::clone(&begun));
         hyper::service::service_fn(move |request| {
             begun.fetch_add(1, Ordering::Relaxed);
-            exchange(request, peer, app.clone(), Arc::clone(&shared), Busy::new(&busy))
+            exchange(request, from, app.clone(), Arc::clone(&shared), Busy::new(&busy))
         })
     };
     let connection = hyper::server::conn::http2::Builder::new(TokioExecutor::new())
@@ -116,7 +116,7 @@ impl Drop for Busy {
 /// One request and its response.
 async fn exchange<A: App>(
     request: Request<Incoming>,
-    peer: std::net::SocketAddr,
+    from: Source,
     app: A,
     shared: Arc<Shared>,
     busy: Busy,
@@ -125,6 +125,10 @@ async fn exchange<A: App>(
         let words = "there is no tunnel here, and WebSockets are for HTTP/1.1: connect without `h2` in ALPN";
         return Ok(Problem::new(StatusCode::NOT_IMPLEMENTED, "no_tunnel", words).into_response());
     }
+    let Some(place) = from.request(&shared) else {
+        let words = "this address has as many requests under way as it may: wait until one ends";
+        return Ok(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "busy", words).retry_after(1).into_response());
+    };
     let Ok(permit) = Arc::clone(&shared.streams).acquire_owned().await else {
         return Ok(Problem::internal().into_response());
     };
@@ -133,7 +137,7 @@ async fn exchange<A: App>(
         Ok(pair) => pair,
         Err(error) => return Ok(no_room(&error)),
     };
-    let inside = connection(theirs.into(), peer, slot, app, shared.limits.http.head, shared.stop.clone());
+    let inside = connection(theirs.into(), from.peer, slot, app, shared.limits.http.head, shared.stop.clone());
     tokio::spawn(inside);
     let (mut sender, client) = hyper::client::conn::http1::handshake(TokioIo::new(ours)).await?;
     let client = Client(tokio::spawn(async move {
@@ -145,7 +149,7 @@ async fn exchange<A: App>(
         response.headers_mut().remove(name);
     }
     *response.version_mut() = Version::HTTP_2;
-    Ok(response.map(|body| Body::new(Passing { body, _client: client, _busy: busy })))
+    Ok(response.map(|body| Body::new(Passing { body, _client: client, _busy: busy, _place: place })))
 }
 
 fn no_room(error: &io::Error) -> Response<Body> {
@@ -190,6 +194,7 @@ struct Passing {
     body: Incoming,
     _client: Client,
     _busy: Busy,
+    _place: Place,
 }
 
 impl hyper::body::Body for Passing {

@@ -51,6 +51,8 @@ pub struct TlsLimits {
     pub http: Limits,
     /// Connections of one address at once (of IPv6: of its network of 64 bits); further ones are closed.
     pub per_address: usize,
+    /// Requests over HTTP/2 of one address under way at once; further ones are answered 503.
+    pub streams_per_address: usize,
     /// How long a handshake may take.
     pub handshake: Duration,
     /// How long a client of HTTP/2 may ask for nothing.
@@ -64,6 +66,7 @@ impl Default for TlsLimits {
         Self {
             http: Limits { connections: CONNECTIONS, ..Limits::default() },
             per_address: 64,
+            streams_per_address: 256,
             handshake: Duration::from_secs(5),
             idle: Duration::from_secs(120),
             stall: Duration::from_secs(60),
@@ -201,7 +204,8 @@ pub(super) struct Shared {
     pub(super) streams: Arc<Semaphore>,
     pub(super) stop: watch::Receiver<bool>,
     acceptor: TlsAcceptor,
-    addresses: Addresses,
+    connections_of: Arc<Addresses>,
+    streams_of: Arc<Addresses>,
 }
 
 /// Serves `app` by TLS until `stop` turns true, as [`serve`](super::serve) does. `trusted` says which addresses are
@@ -221,21 +225,23 @@ pub async fn serve_tls<A: App>(
         streams: Arc::new(Semaphore::new(STREAMS)),
         stop: stop.clone(),
         acceptor: TlsAcceptor::from(Arc::clone(&tls.config)),
-        addresses: Addresses::default(),
+        connections_of: Arc::default(),
+        streams_of: Arc::default(),
     });
     let each = |stream: TcpStream, peer: SocketAddr, slot| {
-        let place = if trusted(peer.ip()) { Some(None) } else { shared.enter(peer.ip()).map(Some) };
+        let from = Source { peer, shares: !trusted(peer.ip()) };
+        let place = from.enter(&shared.connections_of, shared.limits.per_address);
         let (app, shared) = (app.clone(), Arc::clone(&shared));
         async move {
             // An address that has its share is not told so: that would cost more than it is worth.
             let Some(_place) = place else { return };
-            secure(stream, peer, slot, app, &shared).await;
+            secure(stream, from, slot, app, &shared).await;
         }
     };
     tokio::join!(accept(listener, drain, slots, stop.clone(), each), tls.keep_fresh(stop));
 }
 
-async fn secure<A: App>(stream: TcpStream, peer: SocketAddr, slot: Slot, app: A, shared: &Arc<Shared>) {
+async fn secure<A: App>(stream: TcpStream, from: Source, slot: Slot, app: A, shared: &Arc<Shared>) {
     // Only latency is lost if the system refuses.
     let _ = stream.set_nodelay(true);
     let handshake = async {
@@ -251,14 +257,14 @@ async fn secure<A: App>(stream: TcpStream, peer: SocketAddr, slot: Slot, app: A,
     };
     let Ok(Some(stream)) = tokio::time::timeout(shared.limits.handshake, handshake).await else { return };
     if stream.get_ref().1.alpn_protocol() == Some(ALPN[0]) {
-        h2::serve(stream, peer, app, shared).await;
+        h2::serve(stream, from, app, shared).await;
         drop(slot);
         return;
     }
     let Ok((ours, theirs)) = UnixStream::pair() else { return };
     let slot = Arc::new(slot);
     let (head, stop) = (shared.limits.http.head, shared.stop.clone());
-    let served = connection(theirs.into(), peer, Arc::clone(&slot), app, head, stop);
+    let served = connection(theirs.into(), from.peer, Arc::clone(&slot), app, head, stop);
     tokio::join!(served, carry(stream, ours, shared.limits.stall));
     drop(slot);
 }
@@ -323,39 +329,54 @@ async fn carry(client: TlsStream<TcpStream>, inside: UnixStream, stall: Duration
     }
 }
 
-/// How many connections each address has.
+/// Where a connection comes from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Source {
+    pub(super) peer: SocketAddr,
+    /// Whether its address has a share, as all have but proxies of ours.
+    shares: bool,
+}
+
+/// How many of something each address has.
 #[derive(Debug, Default)]
-struct Addresses {
+pub(super) struct Addresses {
     counts: Mutex<HashMap<IpAddr, usize>>,
 }
 
-/// A connection's place among those of its address.
-struct Place {
-    shared: Arc<Shared>,
-    address: IpAddr,
-}
+/// A place among those of an address.
+#[derive(Debug)]
+pub(super) struct Place(Option<(Arc<Addresses>, IpAddr)>);
 
-impl Shared {
-    /// A place for another connection of this address, if it has one left.
-    fn enter(self: &Arc<Self>, address: IpAddr) -> Option<Place> {
-        let address = neighbourhood(address);
-        let mut counts = self.addresses.counts.lock().unwrap_or_else(PoisonError::into_inner);
+impl Source {
+    /// Another place, if its address has one left of its share.
+    pub(super) fn enter(&self, addresses: &Arc<Addresses>, share: usize) -> Option<Place> {
+        if !self.shares {
+            return Some(Place(None));
+        }
+        let address = neighbourhood(self.peer.ip());
+        let mut counts = addresses.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let count = counts.entry(address).or_insert(0);
-        if *count >= self.limits.per_address {
+        if *count >= share {
             return None;
         }
         *count += 1;
-        Some(Place { shared: Arc::clone(self), address })
+        Some(Place(Some((Arc::clone(addresses), address))))
+    }
+
+    /// A place for another request over HTTP/2.
+    pub(super) fn request(&self, shared: &Shared) -> Option<Place> {
+        self.enter(&shared.streams_of, shared.limits.streams_per_address)
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut counts = self.shared.addresses.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = counts.get_mut(&self.address) {
+        let Some((addresses, address)) = &self.0 else { return };
+        let mut counts = addresses.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = counts.get_mut(address) {
             *count -= 1;
             if *count == 0 {
-                counts.remove(&self.address);
+                counts.remove(address);
             }
         }
     }
