@@ -1,5 +1,6 @@
-//! Notifications, against a push service with its own crypto (tests/push-service): who is told, when, of what, and who is not.
-//! One file: each story is a few lines over the same cast.
+//! Notifications: who is told of what, when, and who is not. One file, for each story is a few lines over the same cast.
+//!
+//! The cast: a push service with its own crypto (tests/push-service), webhooks, and phones.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;

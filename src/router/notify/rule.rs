@@ -1,6 +1,7 @@
-//! Who is told of what, and when. Pure: it hears what the log says, who looks, and what time it is, and says what to send; it
-//! keeps no state of its own of sessions or requests beyond what waits to be told. One file: the rule, and the table of cases
-//! that holds it.
+//! Who is told of what, and when. One file: the rule, and the tables of cases that hold it.
+//!
+//! Pure: it hears what the log says, who looks, and what time it is, and says what to send; it keeps no state of its own of
+//! sessions or requests beyond what waits to be told.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;

@@ -1,4 +1,6 @@
-//! What a notification says. Pure. The words around are the gateway's; what an agent said stands in the body, safe to show, cut to
+//! What a notification says. One file: the words, what is left out of them, and the samples that must not get through.
+//!
+//! Pure. The words around are the gateway's; what an agent said stands in the body, safe to show, cut to
 //! fit, and with whatever looks like a secret left out: a notification lies on a lock screen, and in the hands of a push service's
 //! metadata or a webhook's log.
 
