@@ -261,6 +261,10 @@ impl Directory {
         stopped(&link).await;
         if self.shared.runtimes.remove_if(id, |_, there| there.info().state == RuntimeState::Exited).is_some() {
             self.shared.specs.remove(id);
+            let of = |session: &SessionId| {
+                self.shared.sessions.get(session).is_none_or(|handle| handle.origin.runtime_id == *id)
+            };
+            self.shared.reopening.retain(|session| !of(session));
         }
         self.shared.changed.send_modify(|count| *count += 1);
         Ok(())

@@ -214,6 +214,9 @@ await line.done('ui.request.answer', { request_id: second.id, option_id: 'reject
 await line.done('run.cancel', { session_id: session });
 await line.ended(again.run_id);
 await line.done('session.history', { session_id: session, limit: 1000 });
+await line.done('session.rename', { session_id: session, title: 'renamed' });
+await line.done('session.archive', { session_id: session });
+await line.done('session.archive', { session_id: session, archived: false });
 await line.done('session.detach', { session_id: session });
 for (const after of ['elsewhere:5', 'now']) await line.done('session.attach', { session_id: '*', after });
 await line.method('gateway.snapshot');
@@ -227,6 +230,7 @@ await line.refused('run.start', { session_id: session }, 'invalid_params');
 await line.refused('run.start', { session_id: 's_nothing', text: 'x' }, 'session_not_found');
 await line.refused('run.cancel', { session_id: session }, 'run_not_found');
 await line.refused('session.history', { session_id: session, after: 'elsewhere:5' }, 'bad_cursor');
+await line.done('run.restart', { session_id: session });
 line.say('nonsense');
 
 // Every route.
@@ -343,6 +347,14 @@ await call('DELETE', '/v1/pairings/{id}', { params: { id: no.id }, status: 204 }
 await call('POST', '/v1/pair/wait', { body: { ticket: no.ticket, wait: 5 }, as: {}, status: 410 });
 await call('POST', '/v1/pairings/{id}/confirm', { params: { id: 'p_nothing' }, body: { number: 42 }, status: 404 });
 await call('POST', '/v1/pair/look', { body: { code: 'ABCD-2345' }, as: {}, status: 401 });
+await call('PATCH', '/v1/sessions/{id}', { params: { id }, body: { title: 'made, and named' }, status: 200 });
+await call('PATCH', '/v1/sessions/{id}', { params: { id }, body: { title: ' ' }, status: 422 });
+await call('POST', '/v1/sessions/{id}/restart', { params: { id }, body: {}, status: 202 });
+await call('POST', '/v1/sessions/{id}/restart', { params: { id }, body: { run_id: 'r_nothing' }, status: 404 });
+await call('GET', '/v1/sessions/{id}/export', { params: { id }, query: '?format=html', status: 200 });
+await call('GET', '/v1/runtimes/{id}/logs', { params: { id: 'second' }, status: 200 });
+await call('POST', '/v1/runtimes/{id}/restart', { params: { id: 'second' }, status: 200 });
+await call('GET', '/v1/doctor', { status: 200 });
 await call('GET', '/v1/runtimes', { status: 200 });
 await call('DELETE', '/v1/runtimes/{id}', { params: { id: 'second' }, status: 204 });
 await call('DELETE', '/v1/sessions/{id}', { params: { id: other.session_id }, status: 204 });
