@@ -43,6 +43,8 @@ pub(crate) struct Guard<T: Terminal> {
     taken: Arc<AtomicBool>,
     mouse: bool,
     frame: Frames,
+    /// Whether the terminal has sixteen colours and knows no others.
+    pub(crate) plain: bool,
 }
 
 impl<T: Terminal> Guard<T> {
@@ -56,7 +58,7 @@ impl<T: Terminal> Guard<T> {
             give_back(&*of_hook, &hooked);
             before(why);
         }));
-        let mut guard = Self { terminal, taken, mouse, frame: Frames::default() };
+        let mut guard = Self { terminal, taken, mouse, frame: Frames::default(), plain: false };
         guard.enter()?;
         Ok(guard)
     }
@@ -93,7 +95,11 @@ impl<T: Terminal> Guard<T> {
     /// Shows what was written since the last time, as a whole: a terminal that knows how draws it at once.
     pub(crate) fn show(&self) -> io::Result<()> {
         let frame = std::mem::take(&mut *self.frame.lock());
-        if frame.is_empty() { Ok(()) } else { self.terminal.write(&[FRAME.0, &frame, FRAME.1].concat()) }
+        if frame.is_empty() {
+            return Ok(());
+        }
+        let frame = if self.plain { plain(&frame) } else { frame };
+        self.terminal.write(&[FRAME.0, &frame, FRAME.1].concat())
     }
 }
 
@@ -109,6 +115,40 @@ fn give_back(terminal: &impl Terminal, taken: &AtomicBool) {
         let _ = terminal.write(LEAVE);
         let _ = terminal.raw(false);
     }
+}
+
+/// The sixteen colours as terminals had them from the beginning: our backend writes them as if there were 256.
+fn plain(frame: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(frame.len());
+    let mut rest = frame;
+    while let Some(at) = memchr::memmem::find(rest, b"\x1b[") {
+        let (before, sequence) = rest.split_at(at + 2);
+        out.extend_from_slice(before);
+        let end = sequence.iter().position(|b| !b.is_ascii_digit() && *b != b';').unwrap_or(sequence.len());
+        let (parameters, after) = sequence.split_at(end);
+        let parameters = String::from_utf8_lossy(parameters);
+        let numbers: Vec<&str> = parameters.split(';').collect();
+        let mut words: Vec<String> = Vec::new();
+        let mut n = 0;
+        while n < numbers.len() {
+            let color = numbers.get(n + 2).and_then(|color| color.parse::<u16>().ok()).filter(|color| *color < 16);
+            match (numbers[n], numbers.get(n + 1), color) {
+                (ground @ ("38" | "48"), Some(&"5"), Some(color)) if after.first() == Some(&b'm') => {
+                    let base = if ground == "38" { 30 } else { 40 } + if color < 8 { 0 } else { 52 };
+                    words.push((base + color).to_string());
+                    n += 3;
+                }
+                (number, ..) => {
+                    words.push(number.to_owned());
+                    n += 1;
+                }
+            }
+        }
+        out.extend_from_slice(words.join(";").as_bytes());
+        rest = after;
+    }
+    out.extend_from_slice(rest);
+    out
 }
 
 /// What the next frame is written into. Flushing it shows nothing: clearing and drawing belong together.
@@ -197,6 +237,18 @@ mod tests {
         std::panic::set_hook(before);
         assert!(paper.is_back());
         assert!(told.load(Ordering::SeqCst), "the terminal was ours no more when the panic was told of");
+    }
+
+    #[test]
+    fn sixteen_colours_are_written_as_every_terminal_knows_them() {
+        for (ours, theirs) in [
+            ("\x1b[38;5;4mx 38;5;4m", "\x1b[34mx 38;5;4m"),
+            ("\x1b[1;38;5;8;48;5;15m", "\x1b[1;90;107m"),
+            ("\x1b[38;5;2;49m\x1b[0m", "\x1b[32;49m\x1b[0m"),
+            ("\x1b[3;38H\x1b[?25l\x1b[m\x1b[", "\x1b[3;38H\x1b[?25l\x1b[m\x1b["),
+        ] {
+            assert_eq!(String::from_utf8(plain(ours.as_bytes())).unwrap(), theirs);
+        }
     }
 
     #[test]

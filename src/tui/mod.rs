@@ -83,7 +83,8 @@ pub(crate) async fn run(client: Client, session: Option<String>, mouse: bool, di
         std::fs::read(dir.join(LOOKED)).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
     let mut app = App::new(theme, size, now(), looked);
     app.mouse = mouse;
-    let guard = Guard::take(Stdout, mouse).context("taking the terminal")?;
+    let mut guard = Guard::take(Stdout, mouse).context("taking the terminal")?;
+    guard.plain = app.theme.depth == Depth::Ansi;
     let mut shell = Shell::new(client, guard, dir.to_owned(), size)?;
     let first = app.start(session);
     shell.perform(&mut app, first);

@@ -511,7 +511,7 @@ fn two_hundred_thousand_events_cost_a_window_and_what_came_before_is_read_again(
     assert_eq!(page, pages - 1);
     let (from, to) = (super::facts::position(&after), super::facts::position(&until));
     let events: Vec<_> = (from..to)
-        .map(|n| body(n))
+        .map(body)
         .zip(from..)
         .map(|((kind, body), n)| (kind.to_owned(), body, format!("e:{}", n + 1), NOON))
         .collect();
