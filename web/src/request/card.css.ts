@@ -43,11 +43,13 @@ export const cardStyles = css`
 
   .warnings { border: 1px solid var(--warn-line); background: var(--warn-wash); color: var(--warn); border-radius: var(--r-s); padding: 8px 12px; font-size: var(--t-m); }
   .warnings h3 { color: inherit; font-weight: 650; margin: 0; }
-  .warnings ul { margin: 2px 0 0; padding-inline-start: 1.2em; }
+  .warnings ul { margin: 2px 0 0; padding-inline-start: 1.2em; list-style: disc; }
   .warnings li { overflow-wrap: anywhere; }
 
   blockquote { margin: 0; padding: 2px 0 2px 12px; border-inline-start: 3px solid var(--info); font-size: var(--t-m); min-inline-size: 0; }
   blockquote h3 { color: var(--info); margin: 0 0 2px; }
+  section.agents { border-inline-start: 3px solid var(--info); padding-inline-start: 12px; }
+  section.agents > h3 { color: var(--info); }
   .said { white-space: pre-wrap; overflow-wrap: anywhere; unicode-bidi: isolate; }
   .said + .said { margin-block-start: 4px; }
   .more { border: 0; background: none; padding: 0; min-block-size: 44px; color: var(--accent); font: inherit; cursor: pointer; }
@@ -86,11 +88,11 @@ export const cardStyles = css`
   .answers > .whole { grid-column: 1 / -1; }
   @container (min-width: 620px) {
     .answers { display: flex; flex-wrap: wrap; justify-content: flex-end; }
-    .answers > * { flex: 0 1 auto; min-inline-size: 9.5rem; max-inline-size: 24rem; }
+    .answers > .answer, .answers > plexus-hold { flex: 0 1 auto; min-inline-size: 9.5rem; max-inline-size: 24rem; }
   }
   button.answer {
     position: relative; min-block-size: 52px; padding: 8px 14px; border: 1.5px solid var(--line); border-radius: var(--r-s); background: var(--bg-raised); color: var(--fg);
-    font: inherit; cursor: pointer; touch-action: manipulation; display: flex; flex-direction: column; align-items: center; justify-content: center; gap: 1px; min-inline-size: 0;
+    font: inherit; cursor: pointer; touch-action: manipulation; display: flex; flex-direction: column; align-items: center; justify-content: center; gap: 1px; white-space: normal;
     -webkit-tap-highlight-color: transparent; transition: border-color 120ms, background-color 120ms, opacity 120ms;
   }
   button.answer strong { font-weight: 650; }
@@ -106,7 +108,7 @@ export const cardStyles = css`
   button[aria-disabled='true'] { cursor: not-allowed; opacity: 0.55; }
   .actions[data-arming='true'] .answers { opacity: 0.6; }
   kbd { font: 600 0.6875rem/1 var(--mono); color: var(--fg-mute); border: 1px solid var(--line); border-radius: 4px; padding: 2px 4px; }
-  button.answer kbd { position: absolute; inset: 5px 6px auto auto; }
+  button.answer kbd { margin-inline-start: 8px; vertical-align: 1px; }
   @media (hover: none), (max-width: 640px) { kbd { display: none; } }
   .word { display: flex; gap: 8px; align-items: end; flex-wrap: wrap; }
   .word .field { flex: 1 1 10rem; }

@@ -20,6 +20,7 @@ import { Arming, WATCH_MS } from './arming.js';
 import { cardStyles } from './card.css.js';
 import { changesOf } from './change.js';
 
+import { sizeOf } from './display.js';
 import './exact.js';
 import type { PlexusExact } from './exact.js';
 import './hold.js';
@@ -246,7 +247,7 @@ export class PlexusCard extends PlexusElement {
     if (this.status === 'unknown') return t.unknown;
     const hindrance = this.#hindrance();
     if (hindrance) return hindrance;
-    if (sense === 'allow' && !this.#read) return t.readFirst;
+    if (sense === 'allow' && !this.#read) return sizeOf(this.#now.display).long ? t.readFirst : t.seeFirst;
     return '';
   }
 
@@ -478,6 +479,8 @@ export class PlexusCard extends PlexusElement {
     const request = this.#now;
     const risk = riskOf(request);
     const runtime = oneLine(request.runtime_id) || t.runtimeUnknown;
+    // What is asked for words or a choice is the agent's own words: they never stand as a fact of ours.
+    const words = request.type === 'prompt' || request.type === 'pick';
     return html`<article
       tabindex="-1"
       aria-label=${t.card(runtime)}
@@ -488,8 +491,8 @@ export class PlexusCard extends PlexusElement {
     >
       <div class="body">
         ${this.#header(request, runtime)}
-        <section>
-          <h3>${t.exactly} <small>· ${t.exactlyHint}</small></h3>
+        <section class=${words ? 'agents' : ''}>
+          <h3>${words ? t.agentAsks : t.exactly} <small>· ${t.exactlyHint}</small></h3>
           <plexus-exact .display=${request.display} @read=${this.#wasRead} @opened=${this.#rearm}></plexus-exact>
         </section>
         ${request.warnings.length
@@ -500,7 +503,7 @@ export class PlexusCard extends PlexusElement {
               </ul>
             </section>`
           : nothing}
-        ${this.#quoted(request)} ${this.#always(request, runtime)} ${this.open ? this.#fields(request) : nothing}
+        ${words && !request.message && oneLine(request.title) === oneLine(request.display) ? nothing : this.#quoted(request)} ${this.#always(request, runtime)} ${this.open ? this.#fields(request) : nothing}
       </div>
       <div class="actions" data-arming="true">${this.status === 'closed' ? this.#outcome(request) : this.#controls(request)}</div>
     </article>`;
@@ -508,7 +511,7 @@ export class PlexusCard extends PlexusElement {
 
   #wasRead = (): void => {
     this.#read = true;
-    if (this.#say === t.readFirst) this.#tell('');
+    if (this.#say === t.readFirst || this.#say === t.seeFirst) this.#tell('');
     this.requestUpdate();
   };
 
@@ -652,7 +655,7 @@ export class PlexusCard extends PlexusElement {
   #controls(request: Request): TemplateResult {
     const actions = actionsOf(request);
     const hindrance = this.#hindrance();
-    const say = this.#say || (this.status === 'open' ? hindrance : '') || (this.#read || !actions.length ? '' : t.readFirst);
+    const say = this.#say || (this.status === 'open' ? hindrance : '') || (this.#read || !actions.length || !sizeOf(request.display).long ? '' : t.readFirst);
     const guarded = actions.some((action) => this.#guarded(action));
     return html`${hindrance ? nothing : this.#tools(request, guarded)}
       ${this.#reasonOpen && request.allow_reason
@@ -756,8 +759,8 @@ export class PlexusCard extends PlexusElement {
       @keydown=${(event: KeyboardEvent) => this.#enter(event, action)}
       @click=${() => this.#press(action)}
     >
-      <strong>${this.#verbOf(action)}</strong>
-      ${action.quoted ? html`<small>“<bdi>${action.quoted}</bdi>”</small>` : nothing} ${key ? html`<kbd aria-hidden="true">${key}</kbd>` : nothing}
+      <strong>${this.#verbOf(action)}${key ? html`<kbd aria-hidden="true">${key}</kbd>` : nothing}</strong>
+      ${action.quoted ? html`<small>“<bdi>${action.quoted}</bdi>”</small>` : nothing}
     </button>`;
   }
 
