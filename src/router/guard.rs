@@ -48,7 +48,7 @@ pub(super) const DEPTH: usize = 64;
 const BODY_STRIDE: usize = 1 << 20;
 
 /// What any client may load and reach from our page: only ourselves; scripts from our files alone.
-const CSP: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
+const CSP: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; media-src blob:; connect-src 'self'; \
      manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'";
 
 /// Who may come in.
