@@ -4,6 +4,8 @@ import { defineConfig } from 'vite';
 export default defineConfig({
   base: '/',
   publicDir: 'public',
+  // Names that stay here too; the worker is loaded when the first long difference or code block is seen.
+  worker: { format: 'es', rolldownOptions: { output: { entryFileNames: 'worker.js', chunkFileNames: 'worker-[name].js', assetFileNames: '[name][extname]' } } },
   build: {
     outDir: 'dist',
     emptyOutDir: true,

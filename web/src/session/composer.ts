@@ -1,6 +1,6 @@
 // One file: where a person writes to the agent. Drafts are kept on this device; Enter sends, Shift+Enter makes a line.
 
-import { html, nothing } from 'lit';
+import { css, html, nothing } from 'lit';
 import { PlexusElement } from '../lib/element.js';
 import { plexus, why } from '../plexus.js';
 import { oneLine } from '../render/visible.js';
@@ -24,7 +24,7 @@ interface Shot { mime: string; data: string; url: string }
 
 export class PlexusComposer extends PlexusElement {
   static override properties = { sessionId: {}, talk: { attribute: false }, facts: { type: Number }, trouble: { state: true }, busy: { state: true }, shots: { state: true }, offered: { state: true }, chosen: { state: true } };
-  static override styles = [...[PlexusElement.styles].flat(), style, ];
+  static override styles = [...[PlexusElement.styles].flat(), style, css`:host { display: block; height: auto; flex: none; background: none; }`];
   declare sessionId: string;
   declare talk: Conversation | null;
   /** Rises when modes, options or commands changed. */
@@ -199,6 +199,17 @@ export class PlexusComposer extends PlexusElement {
       : plexus.call('session.set_config_option', { session_id: this.sessionId, configId: id, value }));
   }
 
+  /** How much of the context is used. */
+  #meter() {
+    const usage = this.talk?.usage;
+    if (!usage || usage.size <= 0) return nothing;
+    const used = Math.max(0, Math.min(100, Math.round((usage.used / usage.size) * 100)));
+    const bar = document.createElement('i');
+    bar.style.width = `${used}%`;
+    const tokens = `${w.tokens(usage.used.toLocaleString('en'), usage.size.toLocaleString('en'))}${usage.cost ? ` · ${oneLine(usage.cost)}` : ''}`;
+    return html`<span class=${`meter ${used > 85 ? 'low' : ''}`} id="context" role="img" aria-label=${`${w.context(used)}: ${tokens}`} title=${tokens}><span class="bar">${bar}</span>${w.contextLeft(100 - used)}</span>`;
+  }
+
   override render() {
     const session = plexus.sessions.value.get(this.sessionId);
     const prompts = plexus.may('prompt');
@@ -228,9 +239,10 @@ export class PlexusComposer extends PlexusElement {
           ${talk && selects && talk.modes.length > 1 ? html`<select id="mode" aria-label=${w.mode} @change=${(e: Event) => this.#mode(e)}>${talk.modes.map((mode) => html`<option value=${mode.id} ?selected=${mode.id === talk.mode} title=${oneLine(mode.description)}>${oneLine(mode.name)}</option>`)}</select>` : nothing}
           ${options.map((option) => html`<select aria-label=${oneLine(option.name)} @change=${(e: Event) => this.#option(option.id, option.category, e)}>${option.choices.map((c) => html`<option value=${c.value} ?selected=${c.value === option.value}>${oneLine(c.name)}</option>`)}</select>`)}
           <span class="fill"></span>
+          ${this.#meter()}
           ${running ? html`<button class="ghost icon" id="restart" aria-label=${w.restart} title=${w.restartHint} ?disabled=${!live} @click=${() => void this.#do(plexus.http('POST', `/v1/sessions/${encodeURIComponent(this.sessionId)}/restart`, {}))}>${icon('restart')}</button>
-            <button id="stop" class="danger" aria-label=${w.stopNow} ?disabled=${!live} @click=${() => this.#cancel(session?.run_id)}>${icon('stop', 14)} ${w.stop}</button>` : nothing}
-          <button id="send" class="primary" ?disabled=${this.busy || !live} @click=${() => void this.#send()}>${icon('send', 14)} ${running ? w.sendQueued : w.send}</button>
+            <button id="stop" class="danger" aria-label=${w.stopNow} ?disabled=${!live} @click=${() => this.#cancel(session?.run_id)}>${icon('stop', 14)} <span class="label">${w.stop}</span></button>` : nothing}
+          <button id="send" class="primary" aria-label=${running ? w.sendQueued : w.send} ?disabled=${this.busy || !live} @click=${() => void this.#send()}>${icon('send', 14)} <span class="label">${running ? w.sendQueued : w.send}</span></button>
         </div>
       </div>
     </div></div>`;

@@ -2,12 +2,13 @@
 
 import { html, nothing, type PropertyValues } from 'lit';
 import { PlexusElement } from '../lib/element.js';
+import { bind } from '../lib/keys.js';
 import { plexus, why, type Batch } from '../plexus.js';
-import { copy } from '../render/dom.js';
 import { cut, oneLine, readable } from '../render/visible.js';
 import { text as words } from '../text/en.js';
 import { icon } from '../ui/icons.js';
 import type { Envelope, Request } from '../wire/types.js';
+import '../request/card.js';
 import './composer.js';
 import type { PlexusComposer } from './composer.js';
 import { HISTORY_MAX, readHistory } from './history.js';
@@ -32,7 +33,7 @@ const today = () => new Date().toDateString();
 export class PlexusSession extends PlexusElement {
   static override properties = {
     sessionId: { attribute: 'session-id' }, at: { type: Number }, facts: { state: true }, trouble: { state: true }, gone: { state: true }, ready: { state: true },
-    reading: { state: true }, ended: { state: true }, news: { state: true }, finding: { state: true }, menu: { state: true }, dialog: { state: true }, said: { state: true }, note: { state: true },
+    reading: { state: true }, ended: { state: true }, news: { state: true }, finding: { state: true }, said: { state: true }, note: { state: true },
   };
   static override styles = [...[PlexusElement.styles].flat(), style];
   declare sessionId: string;
@@ -47,8 +48,6 @@ export class PlexusSession extends PlexusElement {
   declare private ended: boolean;
   declare private news: number;
   declare private finding: { q: string; hits: number[]; n: number } | null;
-  declare private menu: boolean;
-  declare private dialog: 'share' | 'rename' | null;
   declare private said: string;
   declare private note: string;
 
@@ -63,10 +62,10 @@ export class PlexusSession extends PlexusElement {
   #target: string | null = null;
   #spoken: unknown = null;
   #seenRows = 0;
-  #shared: { url: string } | null = null;
   #closed = new Map<string, number>();
   #painting = false;
   #toPlace: number | null = null;
+  #unbind: () => void = () => {};
 
   constructor() {
     super();
@@ -80,8 +79,6 @@ export class PlexusSession extends PlexusElement {
     this.ended = true;
     this.news = 0;
     this.finding = null;
-    this.menu = false;
-    this.dialog = null;
     this.said = '';
     this.note = '';
   }
@@ -90,13 +87,15 @@ export class PlexusSession extends PlexusElement {
 
   override connectedCallback(): void {
     super.connectedCallback();
-    window.addEventListener('keydown', this.#onKey);
+    addEventListener('plexus-session-do', this.#onDo);
+    this.#unbind = this.#bind();
     if (this.hasUpdated) this.#follow();
   }
 
   override disconnectedCallback(): void {
     super.disconnectedCallback();
-    window.removeEventListener('keydown', this.#onKey);
+    removeEventListener('plexus-session-do', this.#onDo);
+    this.#unbind();
     this.#unfollow?.();
     this.#unfollow = null;
     this.#following = '';
@@ -113,8 +112,6 @@ export class PlexusSession extends PlexusElement {
       if (this.#talk?.rows.length) this.#goToPlace();
     }
     if (changed.has('finding') && this.finding && !changed.get('finding')) this.renderRoot.querySelector<HTMLInputElement>('.find input')?.focus();
-    const dialog = this.renderRoot.querySelector('dialog');
-    if (dialog && this.dialog && !dialog.open) dialog.showModal();
   }
 
   #follow(): void {
@@ -285,50 +282,34 @@ export class PlexusSession extends PlexusElement {
     return -1;
   }
 
-  readonly #onKey = (event: KeyboardEvent): void => {
-    const target = event.composedPath()[0];
-    const typing = target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
-    if (event.defaultPrevented || this.dialog) return;
-    if ((event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey && event.key.toLowerCase() === 'f' && !this.finding) {
-      this.finding = { q: '', hits: [], n: -1 };
-      event.preventDefault();
-      return;
-    }
-    if (event.key === 'Escape') {
-      if (this.finding) { this.#closeFind(); event.preventDefault(); } else if (this.menu) { this.menu = false; event.preventDefault(); }
-      return;
-    }
-    if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
+  #step(by: number): void {
     const talk = this.#talk;
     const list = this.#list;
     if (!talk || !list) return;
     const now = this.#selectedRow();
-    const step = (by: number) => {
-      let n = now < 0 ? (by > 0 ? list.first() - 1 : list.last() + 1) : now;
-      const from = talk.rows[now]?.item;
-      // An item may have many rows: one press goes to the next item.
-      do n += by; while (from && talk.rows[n]?.item === from && n > 0 && n < talk.rows.length - 1);
-      if (by < 0 && talk.rows[n]) while (n > 0 && talk.rows[n - 1]?.item === talk.rows[n]?.item) n--;
-      this.#select(n);
-    };
-    switch (event.key) {
-      case 'j': step(1); break;
-      case 'k': step(-1); break;
-      case 'o': {
-        const row = talk.rows[now];
-        if (!row) return;
-        list.element(row.key)?.querySelector<HTMLButtonElement>('.fold-head')?.click();
-        break;
-      }
-      case 'e': case 'End': list.toEnd(); break;
-      case 'Home': list.toRow(0, 0); break;
-      case '/': this.finding = this.finding ?? { q: '', hits: [], n: -1 }; this.renderRoot.querySelector<HTMLInputElement>('.find input')?.focus(); break;
-      case 'i': this.renderRoot.querySelector<PlexusComposer>('plexus-composer')?.focus(); break;
-      case 'c': { const row = talk.rows[now]; if (!row) return; void navigator.clipboard?.writeText(itemMarkdown(row.item)).catch(() => undefined); break; }
-      default: return;
-    }
-    event.preventDefault();
-  };
+    let n = now < 0 ? (by > 0 ? list.first() - 1 : list.last() + 1) : now;
+    const from = talk.rows[now]?.item;
+    // An item may have many rows: one press goes to the next item.
+    do n += by; while (from && talk.rows[n]?.item === from && n > 0 && n < talk.rows.length - 1);
+    if (by < 0) while (n > 0 && talk.rows[n] && talk.rows[n - 1]?.item === talk.rows[n]?.item) n--;
+    this.#select(n);
+  }
+
+  #bind(): () => void {
+    const selected = () => this.#talk?.rows[this.#selectedRow()];
+    return bind([
+      { key: 'j', run: () => this.#step(1) },
+      { key: 'k', run: () => this.#step(-1) },
+      { key: 'o', run: () => { const row = selected(); if (row) this.#list?.element(row.key)?.querySelector<HTMLButtonElement>('.fold-head')?.click(); } },
+      { key: 'e', run: () => this.#list?.toEnd() },
+      { key: 'End', run: () => this.#list?.toEnd() },
+      { key: 'Home', run: () => this.#list?.toRow(0, 0) },
+      { key: '/', run: () => this.#openFind() },
+      { key: 'mod+f', typing: true, run: () => this.#openFind() },
+      { key: 'i', run: () => this.renderRoot.querySelector<PlexusComposer>('plexus-composer')?.focus() },
+      { key: 'y', run: () => { const row = selected(); if (row) void navigator.clipboard.writeText(itemMarkdown(row.item)).then(() => { this.said = words.common.copied; }, () => { this.note = w.notCopied; }); } },
+    ]);
+  }
 
   // --- find ------------------------------------------------------------------------------------------------------------------
 
@@ -425,44 +406,22 @@ export class PlexusSession extends PlexusElement {
 
   // --- what one may do -------------------------------------------------------------------------------------------------------
 
-  async #act(work: () => Promise<unknown>): Promise<boolean> {
-    this.note = '';
-    try { await work(); return true; } catch (error) { this.note = w.actionFailed(why(error)); return false; }
-  }
-
-  #path(rest = ''): string {
-    return `/v1/sessions/${encodeURIComponent(this.sessionId)}${rest}`;
-  }
-
-  async #export(format: string): Promise<void> {
-    this.menu = false;
-    await this.#act(async () => {
-      const response = await plexus.fetch(this.#path(`/export?format=${format}`));
-      const url = URL.createObjectURL(await response.blob());
-      const a = document.createElement('a');
-      a.href = url;
-      a.download = `${this.sessionId}.${format}`;
-      a.click();
-      setTimeout(() => URL.revokeObjectURL(url), 60_000);
-    });
-  }
-
+  /** The whole conversation as it is known here. */
   #markdown(): string {
     const title = oneLine(plexus.sessions.value.get(this.sessionId)?.title ?? words.common.untitled);
     return [`# ${title}`, ...(this.#talk?.items ?? []).map(itemMarkdown).filter(Boolean)].join('\n\n');
   }
 
-  async #share(event: Event): Promise<void> {
-    event.preventDefault();
-    const hours = Number(new FormData(event.target as HTMLFormElement).get('hours')) || 24;
-    await this.#act(async () => { this.#shared = await plexus.http(`POST`, this.#path('/shares'), { hours }); });
-    this.requestUpdate();
-  }
+  /** What the menu and the palette ask of the session in sight. */
+  readonly #onDo = (event: Event): void => {
+    const what = (event as CustomEvent<string>).detail;
+    if (what === 'find') this.#openFind();
+    else if (what === 'copy') void navigator.clipboard.writeText(this.#markdown()).then(() => { this.said = words.common.copied; }, () => { this.note = w.notCopied; });
+  };
 
-  async #rename(event: Event): Promise<void> {
-    event.preventDefault();
-    const title = String(new FormData(event.target as HTMLFormElement).get('title') ?? '').trim();
-    if (await this.#act(() => plexus.http('PATCH', this.#path(), { title }))) this.dialog = null;
+  #openFind(): void {
+    if (this.finding) this.renderRoot.querySelector<HTMLInputElement>('.find input')?.focus();
+    else this.finding = { q: '', hits: [], n: -1 };
   }
 
   // --- what is shown ---------------------------------------------------------------------------------------------------------
@@ -483,39 +442,15 @@ export class PlexusSession extends PlexusElement {
   }
 
   override render() {
-    const session = plexus.sessions.value.get(this.sessionId);
     const talk = this.#talk;
-    const title = oneLine(cut(session?.title ?? talk?.title ?? '', 200)) || words.common.untitled;
-    const usage = talk?.usage;
-    const used = usage && usage.size > 0 ? Math.min(100, Math.round((usage.used / usage.size) * 100)) : null;
-    const state = session?.state ?? 'idle';
-    const lookers = (plexus.lookers.value.get(this.sessionId) ?? []).map((l) => oneLine(l.name)).join(', ');
     const cards = this.#cards();
     const stale = !plexus.live.value;
     const plan = talk?.plan ?? [];
     return html`
-      <header>
-        <a class="btn ghost icon back" href=${plexus.href({ page: 'sessions' })} aria-label=${w.back}>${icon('back')}</a>
-        <div class="titles">
-          <h1 id="title"><bdi>${title}</bdi></h1>
-          <div class="facts">
-            <span class=${`chip ${state === 'waiting' ? 'warn' : state === 'running' ? 'accent' : ''}`} id="state" data-state=${state}>${state === 'running' || state === 'waiting' ? html`<span class="dot"></span>` : nothing}${w.states[state] ?? state}</span>
-            <span>${oneLine(session?.runtime_id ?? '')}</span>
-            <span class="cwd" title=${oneLine(session?.cwd ?? '')}><bdi>${oneLine(session?.cwd ?? '')}</bdi></span>
-            ${talk?.mode && talk.modes.length ? html`<span class="chip wide-only">${oneLine(talk.modeName(talk.mode))}</span>` : nothing}
-          </div>
-        </div>
-        ${lookers ? html`<span class="chip" title=${w.lookers(lookers)}>${icon('eye', 12)} <span class="cut">${lookers}</span></span>` : nothing}
-        ${used === null || !usage ? nothing : html`<span class=${`meter ${used > 85 ? 'low' : ''}`} role="img" aria-label=${w.context(used)} title=${`${w.tokens(usage.used.toLocaleString('en'), usage.size.toLocaleString('en'))}${usage.cost ? ` · ${oneLine(usage.cost)}` : ''}`}>
-          <span class="bar">${this.#bar(used)}</span>${w.contextLeft(100 - used)}</span>`}
-        <button class="ghost icon" aria-label=${w.find} title=${w.find} @click=${() => { this.finding = this.finding ?? { q: '', hits: [], n: -1 }; }}>${icon('search')}</button>
-        <button class="ghost icon" id="menu" aria-label=${w.menu} aria-haspopup="true" aria-expanded=${this.menu} @click=${() => { this.menu = !this.menu; }}>${icon('more')}</button>
-      </header>
-      ${this.menu ? this.#menu(Boolean(session?.archived)) : nothing}
       <div class=${`split ${stale ? 'stale' : ''}`}>
         <div class="main">
-          ${this.finding ? this.#find() : nothing}
-          <div class="scroller" tabindex="0" role="region" aria-label=${w.conversation}>
+          ${this.finding ? this.#find() : html`<button class="ghost icon compact find-open" id="find" aria-label=${w.find} title=${w.find} @click=${() => this.#openFind()}>${icon('search', 14)}</button>`}
+          <div class="view"><div class="scroller" tabindex="0" role="region" aria-label=${w.conversation}>
             ${talk?.trimmed ? html`<div class="top-note">${w.earlier}</div>` : nothing}
             ${talk?.brief && this.reading < 0 && this.#pending === null ? html`<div class="top-note">${w.brief} <button class="compact" @click=${() => { this.reading = 0; void this.#readAll(Infinity); }}>${w.loadAll}</button></div>` : nothing}
             ${this.reading >= 0 ? html`<div class="top-note" role="status">${w.loadingAll(this.reading)}</div>` : nothing}
@@ -525,31 +460,14 @@ export class PlexusSession extends PlexusElement {
             : !this.ready ? html`<div class="void">${w.loading}</div>`
             : talk && !talk.rows.length ? html`<div class="void"><h2>${w.empty}</h2><p>${plexus.may('prompt') ? w.emptyHint : ''}</p></div>` : nothing}
           ${this.ended ? nothing : html`<button class="jump" id="jump" @click=${() => this.#list?.toEnd()}>${icon('down', 14)} ${this.news ? `${w.jump} · ${w.jumpNew(this.news)}` : w.jump}</button>`}
+          </div>
+          ${this.note ? html`<div class="compose"><div class="compose-inner"><p class="note danger" role="alert">${this.note}</p></div></div>` : nothing}
+          ${cards.length ? html`<div class="compose cards"><div class="compose-inner">${cards.map((request) => html`<plexus-card .request=${request} layout="dock"></plexus-card>`)}</div></div>` : nothing}
+          <plexus-composer .sessionId=${this.sessionId} .talk=${talk} .facts=${this.facts} @sent=${() => this.#list?.toEnd()}></plexus-composer>
         </div>
         <aside class=${plan.length ? 'has' : ''} aria-label=${w.plan}>${plan.length ? planList(plan) : nothing}</aside>
       </div>
-      ${this.note ? html`<div class="compose"><div class="compose-inner"><p class="note danger" role="alert">${this.note}</p></div></div>` : nothing}
-      ${cards.length ? html`<div class="compose cards"><div class="compose-inner">${cards.map((request) => html`<plexus-card .request=${request} layout="dock"></plexus-card>`)}</div></div>` : nothing}
-      <plexus-composer .sessionId=${this.sessionId} .talk=${talk} .facts=${this.facts} @sent=${() => this.#list?.toEnd()}></plexus-composer>
-      <div class="sr" aria-live="polite" id="announce">${this.said}</div>
-      ${this.dialog ? this.#dialogs(title) : nothing}`;
-  }
-
-  #bar(used: number): HTMLElement {
-    const el = document.createElement('i');
-    el.style.width = `${used}%`;
-    return el;
-  }
-
-  #menu(archived: boolean) {
-    const item = (name: Parameters<typeof icon>[0], label: string, act: () => void, id = '') => html`<button role="menuitem" id=${id} @click=${() => { this.menu = false; act(); }}>${icon(name, 14)} ${label}</button>`;
-    return html`<div class="menu panel" role="menu" aria-label=${w.menu}>
-      ${item('copy', w.copyMarkdown, () => void this.#act(() => navigator.clipboard.writeText(this.#markdown())), 'copy-markdown')}
-      ${[['md', 'Markdown'], ['html', 'HTML'], ['ndjson', 'NDJSON']].map(([format, name]) => item('download', w.exportAs(name as string), () => void this.#export(format as string), `export-${format}`))}
-      ${plexus.may('admin') ? item('share', w.share, () => { this.#shared = null; this.dialog = 'share'; }, 'share') : nothing}
-      ${plexus.may('prompt') ? html`<hr>${item('pencil', w.rename, () => { this.dialog = 'rename'; }, 'rename')}
-        ${item('archive', archived ? w.unarchive : w.archive, () => void this.#act(() => plexus.http('PATCH', this.#path(), { archived: !archived })), 'archive')}` : nothing}
-    </div>`;
+      <div class="sr" aria-live="polite" id="announce">${this.said}</div>`;
   }
 
   #find() {
@@ -557,31 +475,12 @@ export class PlexusSession extends PlexusElement {
     if (!finding) return nothing;
     return html`<search class="find panel">
       <input type="search" aria-label=${w.find} placeholder=${w.find} .value=${finding.q} @input=${(e: Event) => this.#search((e.target as HTMLInputElement).value)}
-        @keydown=${(e: KeyboardEvent) => { if (e.key === 'Enter') { this.#found(finding.n + (e.shiftKey ? -1 : 1)); e.preventDefault(); } }}>
+        @keydown=${(e: KeyboardEvent) => { if (e.key === 'Enter') { this.#found(finding.n + (e.shiftKey ? -1 : 1)); e.preventDefault(); } else if (e.key === 'Escape') { this.#closeFind(); e.preventDefault(); e.stopPropagation(); } }}>
       <span class="count" role="status">${finding.q ? (finding.hits.length ? w.findCount(finding.n + 1, finding.hits.length) : w.findNone) : ''}</span>
       <button class="ghost icon compact" aria-label=${w.previous} @click=${() => this.#found(finding.n - 1)}>${icon('up', 14)}</button>
       <button class="ghost icon compact" aria-label=${w.next} @click=${() => this.#found(finding.n + 1)}>${icon('down', 14)}</button>
       <button class="ghost icon compact" aria-label=${words.common.close} @click=${() => this.#closeFind()}>${icon('close', 14)}</button>
     </search>`;
-  }
-
-  #dialogs(title: string) {
-    const close = () => { this.dialog = null; };
-    if (this.dialog === 'rename') {
-      return html`<dialog @close=${close} aria-labelledby="dialog-title"><form @submit=${(e: Event) => void this.#rename(e)}>
-        <h2 id="dialog-title">${w.renameTitle}</h2><input name="title" aria-label=${w.renameTitle} maxlength="200" .value=${title === words.common.untitled ? '' : title} autofocus>
-        <div class="actions"><button type="button" @click=${close}>${words.common.cancel}</button><button class="primary">${words.common.save}</button></div></form></dialog>`;
-    }
-    const shared = this.#shared;
-    return html`<dialog @close=${close} aria-labelledby="dialog-title"><form @submit=${(e: Event) => void this.#share(e)}>
-      <h2 id="dialog-title">${w.shareTitle}</h2><p class="soft">${w.shareText}</p>
-      ${this.note ? html`<p class="note danger" role="alert">${this.note}</p>` : nothing}
-      ${shared ? html`<label class="field">${w.shareLink}<input readonly id="share-url" .value=${shared.url} @focus=${(e: Event) => (e.target as HTMLInputElement).select()}></label>
-        <div class="actions"><button type="button" @click=${close}>${words.common.close}</button>
-        <button type="button" class="primary" @click=${(e: Event) => void copy(shared.url, e.currentTarget as HTMLButtonElement, words.common.copied, w.notCopied)}>${words.common.copy}</button></div>`
-        : html`<label class="field">${w.shareHours}<select name="hours">${[1, 8, 24, 168, 720].map((hours) => html`<option value=${hours} ?selected=${hours === 24}>${w.hours(hours)}</option>`)}</select></label>
-        <div class="actions"><button type="button" @click=${close}>${words.common.cancel}</button><button class="primary">${w.shareMake}</button></div>`}
-    </form></dialog>`;
   }
 }
 customElements.define('plexus-session', PlexusSession);

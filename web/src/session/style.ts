@@ -15,23 +15,19 @@ export const style = css`
   .glyph { display: inline-flex; flex: none; color: var(--fg-mute); }
   .glyph svg { display: block; }
 
-  header { display: flex; align-items: center; gap: var(--s2); padding: 8px var(--s4); border-bottom: 1px solid var(--line); background: var(--bg); flex: none; min-width: 0; }
-  header .titles { flex: 1 1 0; min-width: 0; }
-  header h1 { font-size: var(--t-l); overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
-  header .facts { display: flex; gap: 6px; align-items: center; color: var(--fg-mute); font-size: var(--t-s); min-width: 0; white-space: nowrap; overflow: hidden; }
-  header .facts .cwd { overflow: hidden; text-overflow: ellipsis; font-family: var(--mono); font-size: 0.95em; direction: rtl; text-align: left; min-width: 0; }
-  header .facts .cwd bdi { direction: ltr; unicode-bidi: isolate; }
   .meter { display: inline-flex; align-items: center; gap: 6px; color: var(--fg-mute); font-size: var(--t-s); white-space: nowrap; }
   .meter .bar { width: 44px; height: 5px; border-radius: 3px; background: var(--bg-active); overflow: hidden; }
   .meter .bar i { display: block; height: 100%; background: var(--accent); border-radius: 3px; }
   .meter.low .bar i { background: var(--danger); }
-  @container (max-width: 560px) { .meter .bar, header .facts .cwd, header .wide-only { display: none; } header { padding: 6px var(--s2); } }
+  @container (max-width: 560px) { .meter .bar { display: none; } }
+  .find-open { position: absolute; top: 8px; right: 12px; z-index: 2; background: var(--bg); }
 
   .split { flex: 1 1 0; min-height: 0; display: flex; }
   .main { flex: 1 1 0; min-width: 0; min-height: 0; display: flex; flex-direction: column; position: relative; }
   aside { width: 300px; flex: none; border-left: 1px solid var(--line); padding: var(--s4); overflow: auto; display: none; }
   @container (min-width: 1080px) { aside.has { display: block; } }
 
+  .view { flex: 1 1 0; min-height: 0; display: flex; flex-direction: column; position: relative; }
   .scroller { flex: 1 1 0; min-height: 0; overflow-y: auto; overflow-x: hidden; overflow-anchor: none; overscroll-behavior: contain; padding: var(--s4) var(--s4) var(--s5); outline-offset: -2px !important; }
   .feed { max-width: 860px; margin: 0 auto; }
   .row { display: flow-root; padding: 3px 0; scroll-margin: 40px; border-radius: var(--r-s); position: relative; contain: layout style; }
@@ -50,6 +46,7 @@ export const style = css`
   .row.user { padding: 14px 0 6px; }
   .bubble { background: var(--accent-wash); border: 1px solid var(--accent-line); border-radius: var(--r-m); padding: 6px 12px 9px; margin-left: min(12%, 96px); }
   .bubble .by { color: var(--fg-soft); }
+  .bubble .said { font-size: var(--t-l); line-height: 1.55; }
   .said { white-space: pre-wrap; overflow-wrap: anywhere; unicode-bidi: plaintext; }
 
   .row.agent { padding: 0; }
@@ -184,6 +181,7 @@ export const style = css`
   .tools select:hover { background: var(--bg-hover); }
   .tools .fill { flex: 1; }
   .tools button { min-height: 30px; }
+  @container (max-width: 560px) { .tools .label { display: none; } .tools select { max-width: 104px; } .tools { gap: 3px; } }
   @media (pointer: coarse) { .tools button { min-height: 40px; } }
   .shots { display: flex; gap: 6px; padding: 8px 12px 0; flex-wrap: wrap; }
   .shots figure { position: relative; } .shots img { height: 56px; border-radius: var(--r-s); border: 1px solid var(--line); display: block; }
@@ -194,13 +192,4 @@ export const style = css`
   .offers .name { font-weight: 600; font-family: var(--mono); font-size: var(--t-s); } .offers .desc { color: var(--fg-mute); overflow: hidden; text-overflow: ellipsis; white-space: nowrap; min-width: 0; }
   .trouble { color: var(--danger); font-size: var(--t-s); }
   .locked { display: flex; align-items: center; justify-content: center; gap: 8px; color: var(--fg-mute); border: 1px solid var(--line); border-radius: var(--r-m); padding: 10px; background: var(--bg-sunken); }
-
-  .menu { position: absolute; right: 10px; top: 48px; z-index: 6; min-width: 220px; padding: 4px; box-shadow: var(--shadow-3); display: flex; flex-direction: column; }
-  .menu button { justify-content: flex-start; border: 0; background: transparent; font-weight: 450; }
-  .menu button:hover { background: var(--bg-hover); }
-  .menu hr { border: 0; border-top: 1px solid var(--line); margin: 4px 0; width: 100%; }
-  dialog { border: 1px solid var(--line); border-radius: var(--r-l); background: var(--bg-raised); color: var(--fg); padding: var(--s5); width: min(480px, calc(100vw - 32px)); box-shadow: var(--shadow-3); }
-  dialog::backdrop { background: rgb(0 0 0 / 45%); }
-  dialog form { display: flex; flex-direction: column; gap: var(--s3); }
-  dialog .actions { display: flex; gap: 8px; justify-content: flex-end; }
 `;
