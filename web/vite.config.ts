@@ -1,26 +1,22 @@
 import { defineConfig } from 'vite';
 
-// What is built must be the same on every machine: no hashes of times, no absolute paths, names that stay.
-export default defineConfig({
+// What is built must be the same on every machine: no hash in a name, no time, no path of this one. The service worker is built alone and
+// whole (`--mode sw`): not every browser loads modules in one.
+const stable = { entryFileNames: '[name].js', chunkFileNames: 'chunk-[name].js', assetFileNames: '[name][extname]' } as const;
+
+export default defineConfig(({ mode }) => ({
   base: '/',
-  publicDir: 'public',
-  // Names that stay here too; the worker is loaded when the first long difference or code block is seen.
-  worker: { format: 'es', rolldownOptions: { output: { entryFileNames: 'worker.js', chunkFileNames: 'worker-[name].js', assetFileNames: '[name][extname]' } } },
+  publicDir: mode === 'sw' ? false : 'public',
+  worker: { format: 'es', rolldownOptions: { output: stable } },
   build: {
     outDir: 'dist',
-    emptyOutDir: true,
+    emptyOutDir: mode !== 'sw',
     target: ['chrome123', 'firefox121', 'safari17.5'],
     modulePreload: { polyfill: false },
     sourcemap: false,
     assetsInlineLimit: 0,
     cssCodeSplit: false,
-    rolldownOptions: {
-      input: { index: 'index.html', sw: 'src/sw.ts' },
-      output: {
-        entryFileNames: (chunk) => (chunk.name === 'sw' ? 'sw.js' : '[name].js'),
-        chunkFileNames: 'chunk-[name].js',
-        assetFileNames: '[name][extname]',
-      },
-    },
+    reportCompressedSize: false,
+    rolldownOptions: mode === 'sw' ? { input: { sw: 'src/sw.ts' }, output: { ...stable, format: 'iife' } } : { input: { index: 'index.html' }, output: stable },
   },
-});
+}));

@@ -84,7 +84,7 @@ function keepMarks(next: Map<string, number>): void {
 }
 
 // Another tab of this browser has shown something: that counts here too.
-addEventListener('storage', (event) => { if (event.key === MARKS_KEY) marks.value = readMarks(); });
+window.addEventListener('storage', (event) => { if (event.key === MARKS_KEY) marks.value = readMarks(); });
 
 const unread = computed(() => {
   const fresh = new Set<string>();
@@ -288,9 +288,9 @@ function tellPresence(): void {
     else lastPresence = '';
   });
 }
-for (const what of ['focus', 'blur', 'pageshow', 'pagehide']) addEventListener(what, tellPresence);
+for (const what of ['focus', 'blur', 'pageshow', 'pagehide']) window.addEventListener(what, tellPresence);
 document.addEventListener('visibilitychange', tellPresence);
-addEventListener('hashchange', () => {
+window.addEventListener('hashchange', () => {
   const next = parseRoute(location.hash);
   if (next) route.value = next;
   tellPresence();

@@ -56,13 +56,13 @@ export class Link {
       if (this.#socket?.readyState === WebSocket.OPEN) this.probe();
       else this.retry();
     });
-    addEventListener('online', () => { if (this.#wanted && this.phase !== 'live') this.retry(); });
-    addEventListener('offline', () => {
+    window.addEventListener('online', () => { if (this.#wanted && this.phase !== 'live') this.retry(); });
+    window.addEventListener('offline', () => {
       if (this.phase === 'live' || this.phase === 'catching-up') this.probe();
       else if (this.#wanted) this.#set('offline');
     });
     // A page that comes back out of the browser's cache holds a socket of before.
-    addEventListener('pageshow', (event) => { if (event.persisted && this.#wanted) this.retry(); });
+    window.addEventListener('pageshow', (event) => { if (event.persisted && this.#wanted) this.retry(); });
   }
 
   start(): void {
