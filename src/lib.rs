@@ -186,6 +186,8 @@ impl Gateway {
         let state = AppState {
             epoch: log.epoch().clone(),
             hosts: Arc::new(Hosts::new(&[address], &config.public_hosts)),
+            url: format!("http://{address}"),
+            public_url: None,
             presets: presets(exe),
             started_at: SystemTime::now().into(),
             version: env!("CARGO_PKG_VERSION"),
@@ -199,7 +201,7 @@ impl Gateway {
         };
         let code = admin_code(&state.auth, &home)?;
         let running = Running {
-            url: format!("http://{address}"),
+            url: state.url.clone(),
             pid: std::process::id(),
             started_at: state.started_at,
             version: state.version.into(),

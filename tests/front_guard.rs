@@ -26,13 +26,17 @@ fn policy(method: &str, path: &str) -> Option<Policy> {
 #[tokio::test]
 async fn by_default_every_route_is_closed() {
     let front = Front::new().await;
-    let watcher = front.token(json!({ "scopes": ["watch"] })).await;
+    let mut watcher = front.token(json!({ "scopes": ["watch"] })).await;
     let approver = front.token(json!({ "scopes": ["approve"] })).await;
     let paths: std::collections::BTreeSet<_> = routes::table().iter().map(|route| route.path.clone()).collect();
     assert!(paths.len() > 20);
     for path in &paths {
         let real = path.replace("{id}", "x");
         for method in METHODS {
+            if path == "/v1/me" {
+                // It signs out whoever deletes it.
+                watcher = front.token(json!({ "scopes": ["watch"] })).await;
+            }
             let policy = policy(method, path);
             for (token, scope) in [
                 (None, None),
@@ -522,4 +526,205 @@ async fn who_may_only_watch_answers_nothing_however_it_is_put() {
         let headers = [("authorization", bearer.as_str()), ("content-type", "application/json")];
         assert_eq!(front.send("POST", &path, &headers, body).await.code(), "bad_body", "{body}");
     }
+}
+
+/// A page that signed in by a one-time code: what it sends as `Cookie`, and its CSRF value.
+async fn page(front: &Front, origin: &str) -> (String, String) {
+    let code = front.admin("POST", "/v1/codes", json!({})).await.json()["code"].clone();
+    let body = json!({ "code": code, "name": "page", "cookie": true }).to_string();
+    let headers = [("content-type", "application/json"), ("origin", origin)];
+    let reply = front.send("POST", "/v1/pair", &headers, &body).await;
+    assert_eq!(reply.status, 200, "{reply:?}");
+    assert!(reply.json()["token"].is_null(), "the page never sees it: {reply:?}");
+    let cookie = reply.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
+    (cookie, reply.json()["csrf"].as_str().unwrap().to_owned())
+}
+
+#[tokio::test]
+async fn a_cookie_counts_for_its_own_page_and_for_nobody_else() {
+    let front = Front::new().await;
+    let port = front.address.port();
+    let own = format!("http://127.0.0.1:{port}");
+    let (cookie, csrf) = page(&front, &own).await;
+    let (name, token) = cookie.split_once('=').unwrap();
+    assert_eq!(name, format!("plexus-{port}"));
+    let (cookie, own, csrf) = (cookie.as_str(), own.as_str(), csrf.as_str());
+    let localhost = format!("http://localhost:{port}");
+    let bearer = format!("Bearer {}", front.admin);
+    let as_bearer = format!("Bearer {token}");
+    let of_bearer = format!("{name}={}", front.admin);
+    let (twice, other_port) = (format!("{cookie}; {cookie}"), format!("plexus-{}={token}", port ^ 1));
+    let (other_name, wrong) = (format!("__Host-plexus={token}"), format!("{name}=plx_wrong"));
+    let (mine, theirs) = (("sec-fetch-site", "same-origin"), ("sec-fetch-site", "cross-site"));
+    let watcher = format!("Bearer {}", front.token(json!({ "scopes": ["watch"] })).await);
+
+    // Whoever reads.
+    let tables: &[(&str, &[(&str, &str)], u16)] = &[
+        ("its page", &[("cookie", cookie), ("origin", own)], 200),
+        ("its page, as browsers read", &[("cookie", cookie), mine], 200),
+        ("among others", &[("cookie", &format!("a=b; {cookie}; plexus-1=c")), mine], 200),
+        ("neither Origin nor Sec-Fetch-Site", &[("cookie", cookie)], 401),
+        ("typed", &[("cookie", cookie), ("sec-fetch-site", "none")], 401),
+        ("our other name's page", &[("cookie", cookie), ("origin", &localhost)], 401),
+        ("our other name's page, as browsers read", &[("cookie", cookie), mine, ("host", &localhost[7..])], 401),
+        ("another site", &[("cookie", cookie), ("origin", "https://evil.example")], 403),
+        ("another site, as browsers read", &[("cookie", cookie), theirs], 403),
+        ("another port of this machine", &[("cookie", cookie), ("sec-fetch-site", "same-site")], 403),
+        ("two Origins", &[("cookie", cookie), ("origin", own), ("origin", own)], 403),
+        ("two cookies", &[("cookie", &twice), ("origin", own)], 401),
+        ("two cookies, on two lines", &[("cookie", cookie), ("cookie", cookie), mine], 401),
+        ("another gateway's cookie", &[("cookie", &other_port), ("origin", own)], 401),
+        ("a cookie for TLS", &[("cookie", &other_name), ("origin", own)], 401),
+        ("a cookie for TLS, as browsers read", &[("cookie", &other_name), mine], 401),
+        ("nobody's", &[("cookie", &wrong), ("origin", own)], 401),
+        ("a bearer's token as a cookie", &[("cookie", &of_bearer), ("origin", own)], 401),
+        ("a cookie's token as a bearer", &[("authorization", &as_bearer), ("origin", own)], 401),
+        ("beside a good bearer", &[("cookie", cookie), ("origin", own), ("authorization", &watcher)], 200),
+        ("beside a wrong bearer", &[("cookie", cookie), ("origin", own), ("authorization", "Bearer x")], 401),
+        ("a wrong one beside a good bearer", &[("cookie", &wrong), ("authorization", &bearer)], 200),
+    ];
+    for (what, headers, status) in tables {
+        let reply = front.send("GET", "/v1/me", headers, "").await;
+        assert_eq!(reply.status, *status, "{what}: {reply:?}");
+        assert!(!reply.body.contains(token), "{what}");
+        if reply.status == 200 && headers.iter().any(|(name, _)| *name == "authorization") {
+            assert!(reply.json()["csrf"].is_null() && reply.json()["name"] != "page", "the bearer counts: {what}");
+        } else if reply.status == 200 {
+            assert_eq!((&reply.json()["csrf"], &reply.json()["name"]), (&json!(csrf), &json!("page")), "{what}");
+        }
+        let head = front.send("HEAD", "/v1/me", headers, "").await;
+        assert_eq!(head.status, *status, "HEAD {what}");
+    }
+
+    // Whoever changes something.
+    let json = ("content-type", "application/json");
+    let tables: &[(&str, &[(&str, &str)], (u16, &str))] = &[
+        ("its page", &[("origin", own), ("plexus-csrf", csrf)], (404, "runtime_not_found")),
+        ("without the header", &[("origin", own)], (403, "csrf_missing")),
+        ("with an empty one", &[("origin", own), ("plexus-csrf", "")], (403, "csrf_missing")),
+        ("with a part of it", &[("origin", own), ("plexus-csrf", &csrf[1..])], (403, "csrf_missing")),
+        ("with the token", &[("origin", own), ("plexus-csrf", token)], (403, "csrf_missing")),
+        ("twice", &[("origin", own), ("plexus-csrf", csrf), ("plexus-csrf", csrf)], (403, "csrf_missing")),
+        ("without an Origin", &[mine, ("plexus-csrf", csrf)], (401, "unauthorized")),
+        ("our other name's page", &[("origin", &localhost), ("plexus-csrf", csrf)], (401, "unauthorized")),
+        ("another site", &[("origin", "https://evil.example"), ("plexus-csrf", csrf)], (403, "foreign_origin")),
+        ("beside a bearer", &[("origin", own), ("authorization", &bearer)], (404, "runtime_not_found")),
+        (
+            "beside one that may not",
+            &[("origin", own), ("plexus-csrf", csrf), ("authorization", &watcher)],
+            (403, "scope_missing"),
+        ),
+    ];
+    for (what, headers, expected) in tables {
+        let mut all = vec![("cookie", cookie), json];
+        all.extend(*headers);
+        let reply = front.send("POST", "/v1/sessions", &all, r#"{"runtime_id":"x"}"#).await;
+        assert_eq!((reply.status, reply.code().as_str()), *expected, "{what}");
+    }
+    for method in ["PUT", "PATCH", "DELETE", "OPTIONS", "QUERY"] {
+        let reply = front.send(method, "/v1/devices/x", &[("cookie", cookie), ("origin", own)], "").await;
+        assert_eq!(reply.code(), "csrf_missing", "{method}");
+    }
+
+    // A WebSocket: a browser always names its origin.
+    let upgrade = [
+        ("upgrade", "websocket"),
+        ("connection", "upgrade"),
+        ("sec-websocket-version", "13"),
+        ("sec-websocket-key", "bm90IGEgbm9uY2UhISEhIQ=="),
+    ];
+    let offered = format!("plexus.v1, plexus.bearer.{}", front.admin);
+    let tables: &[(&str, &[(&str, &str)], u16)] = &[
+        ("its page", &[("origin", own)], 101),
+        ("without an Origin", &[], 401),
+        ("without an Origin, however it is called", &[mine], 401),
+        ("our other name's page", &[("origin", &localhost)], 401),
+        ("another site", &[("origin", "https://evil.example")], 403),
+        ("no site at all", &[("origin", "null")], 403),
+        ("beside a bearer", &[("origin", own), ("sec-websocket-protocol", &offered)], 101),
+        ("beside a wrong one", &[("origin", own), ("sec-websocket-protocol", "plexus.v1, plexus.bearer.x")], 401),
+    ];
+    for path in ["/v1/ws", "/acp"] {
+        for (what, headers, status) in tables {
+            let mut text = format!("GET {path} HTTP/1.1\r\nhost: {}\r\ncookie: {cookie}\r\n", front.address);
+            for (name, value) in upgrade.iter().chain(*headers) {
+                text += &format!("{name}: {value}\r\n");
+            }
+            let mut stream = tokio::net::TcpStream::connect(front.address).await.unwrap();
+            tokio::io::AsyncWriteExt::write_all(&mut stream, format!("{text}\r\n").as_bytes()).await.unwrap();
+            let mut head = [0; 12];
+            tokio::io::AsyncReadExt::read_exact(&mut stream, &mut head).await.unwrap();
+            assert_eq!(String::from_utf8_lossy(&head), format!("HTTP/1.1 {status}"), "{path} {what}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_cookie_is_made_for_pages_alone() {
+    let front = Front::new().await;
+    let own = format!("http://{}", front.address);
+    let json = ("content-type", "application/json");
+    let code = front.admin("POST", "/v1/codes", json!({})).await.json()["code"].clone();
+    let body = json!({ "code": code, "name": "page", "cookie": true }).to_string();
+    let reply = front.send("POST", "/v1/pair", &[json], &body).await;
+    assert_eq!((reply.status, reply.code().as_str()), (422, "invalid"), "no page asks");
+    let reply = front.send("POST", "/v1/pair", &[json, ("origin", "https://evil.example")], &body).await;
+    assert_eq!(reply.code(), "foreign_origin");
+    let reply = front.send("POST", "/v1/pair", &[json, ("origin", &own)], &body).await;
+    assert_eq!(reply.status, 200, "the code was not used up: {reply:?}");
+    let set = reply.header("set-cookie").unwrap();
+    for word in ["path=/;", "httponly", "samesite=strict", "max-age=31536000"] {
+        assert!(set.contains(word), "{set}");
+    }
+    let listed = front.admin("GET", "/v1/devices", Value::Null).await;
+    assert!(!listed.body.contains("plx_") && !listed.body.contains("sha256"), "{listed:?}");
+}
+
+#[tokio::test]
+async fn a_pasted_token_becomes_a_cookie_that_goes_with_it() {
+    let front = Front::new().await;
+    let own = format!("http://{}", front.address);
+    let token = front.token(json!({ "scopes": ["watch"], "runtimes": ["x"] })).await;
+    let bearer = format!("Bearer {token}");
+    let json = ("content-type", "application/json");
+    let sign_in = async |headers: &[(&str, &str)], body: &str| {
+        let mut all = vec![json];
+        all.extend(headers);
+        front.send("POST", "/v1/signin", &all, body).await
+    };
+    let all = [("authorization", bearer.as_str()), ("origin", own.as_str())];
+    assert_eq!(sign_in(&all[..1], r#"{"cookie":true}"#).await.code(), "invalid", "no page asks");
+    assert_eq!(sign_in(&all, r#"{"cookie":false}"#).await.code(), "invalid");
+    assert_eq!(sign_in(&all[1..], r#"{"cookie":true}"#).await.status, 401);
+    let reply = sign_in(&all, r#"{"cookie":true,"name":"browser"}"#).await;
+    assert_eq!(reply.status, 200, "{reply:?}");
+    let given = reply.json();
+    assert_eq!((&given["scopes"], &given["runtimes"]), (&json!(["watch"]), &json!(["x"])), "no more than the token's");
+    let cookie = reply.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
+    let csrf = given["csrf"].as_str().unwrap();
+    let page = [("cookie", cookie.as_str()), ("origin", &own), ("plexus-csrf", csrf)];
+    let me = front.send("GET", "/v1/me", &page, "").await.json();
+    assert_eq!((&me["name"], &me["csrf"], &me["kind"]), (&json!("browser"), &given["csrf"], &json!("device")));
+    assert_ne!(me["device_id"], front.call(&token, "GET", "/v1/me", Value::Null).await.json()["device_id"]);
+    assert_eq!(sign_in(&page, r#"{"cookie":true}"#).await.code(), "invalid", "it is signed in");
+
+    // Signing out ends it and nothing else, and takes the cookie back.
+    let out = front.send("DELETE", "/v1/me", &page[..2], "").await;
+    assert_eq!(out.code(), "csrf_missing");
+    let out = front.send("DELETE", "/v1/me", &page, "").await;
+    assert_eq!(out.status, 204);
+    assert!(out.header("set-cookie").unwrap().contains("max-age=0"), "{out:?}");
+    assert_eq!(front.send("GET", "/v1/me", &page, "").await.status, 401);
+    assert_eq!(front.call(&token, "GET", "/v1/me", Value::Null).await.status, 200);
+    assert_eq!(front.admin("DELETE", "/v1/me", Value::Null).await.code(), "local_device");
+
+    // The token's end is the end of what it signed in.
+    let reply = sign_in(&all, r#"{"cookie":true}"#).await;
+    let cookie = reply.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
+    let page = [("cookie", cookie.as_str()), ("origin", own.as_str())];
+    assert_eq!(front.send("GET", "/v1/me", &page, "").await.status, 200);
+    let id = front.call(&token, "GET", "/v1/me", Value::Null).await.json()["device_id"].as_str().unwrap().to_owned();
+    assert_eq!(front.admin("DELETE", &format!("/v1/devices/{id}"), Value::Null).await.status, 204);
+    assert_eq!(front.send("GET", "/v1/me", &page, "").await.status, 401);
+    assert_eq!(front.admin("GET", "/v1/devices", Value::Null).await.json()["devices"].as_array().unwrap().len(), 1);
 }

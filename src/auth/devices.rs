@@ -1,4 +1,5 @@
-//! The enrolled devices: proving a token, one-time codes, enrolling, renaming, revoking.
+//! The enrolled devices: proving a token, one-time codes, enrolling, renaming, revoking. One file: all of it is one list
+//! and the lock under which it changes.
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -16,7 +17,7 @@ use unicode_general_category::{GeneralCategory, get_general_category};
 
 use super::limiter::Limiter;
 use super::token::{self, Hash};
-use super::{Admin, Caller, Device, Grant, Permit};
+use super::{Admin, Caller, Device, DeviceKind, Grant, Permit};
 use crate::model::{DeviceId, RuntimeId, Scope, Timestamp};
 use crate::store::DeviceChange;
 
@@ -24,6 +25,8 @@ use crate::store::DeviceChange;
 const DEVICES: usize = 256;
 /// One-time codes that wait at most; a new one displaces the oldest.
 const CODES: usize = 32;
+/// Browsers that one device's token signs in at most; a further one is refused, so that no device uses up all of [`DEVICES`].
+const BROWSERS: usize = 16;
 /// Longest life of a one-time code; longer wishes are cut to it.
 const CODE_LIFE: Duration = Duration::from_secs(120);
 /// Random bytes of a one-time code: over 130 bits, so it may stand in a link.
@@ -111,6 +114,23 @@ struct Waiting {
     until: Instant,
 }
 
+/// Where a cookie comes from.
+#[derive(Clone, Copy, Debug)]
+pub enum Site<'a> {
+    /// A page of this origin.
+    Origin(&'a str),
+    /// A page over TLS, of the origin that the cookie was made for, as its browser vouches.
+    Tls,
+}
+
+/// A device to be.
+struct New {
+    name: String,
+    grant: Grant,
+    origin: Option<String>,
+    parent: Option<DeviceId>,
+}
+
 /// A one-time code.
 #[derive(Clone, Debug, Serialize)]
 pub struct Code {
@@ -152,8 +172,11 @@ impl Auth {
             Device {
                 device_id: DeviceId::trusted(LOCAL),
                 name: "this machine".into(),
+                kind: DeviceKind::Local,
                 grant: Grant::all(),
                 created_at: local.made_at,
+                origin: None,
+                parent: None,
                 token_sha256: HEXLOWER.encode(&local.hash),
             },
         )];
@@ -164,6 +187,9 @@ impl Auth {
             let hash = hash.ok_or_else(|| AuthError::BadRow(format!("{}: no SHA-256", device.device_id)))?;
             devices.push(Entry::new(hash, device));
         }
+        // Where a revocation was cut short: what went with a device is gone with it.
+        let ids: Vec<DeviceId> = devices.iter().map(|entry| entry.device.device_id.clone()).collect();
+        devices.retain(|entry| entry.device.parent.as_ref().is_none_or(|parent| ids.contains(parent)));
         Ok(Self {
             shared: Arc::new(Shared {
                 devices: ArcSwap::from_pointee(devices),
@@ -176,12 +202,25 @@ impl Auth {
         })
     }
 
-    /// Who has this token. Takes the same time whichever device it is, or none.
+    /// Who has this token and sends it as a bearer. Takes the same time whichever device it is, or none.
     pub fn check(&self, bearer: &str) -> Option<Caller> {
+        self.prove(bearer, |device| device.origin.is_none())
+    }
+
+    /// Who has this token as a cookie, which came from there. A bearer's token is none, and the other way around.
+    pub fn check_cookie(&self, token: &str, site: Site<'_>) -> Option<Caller> {
+        self.prove(token, |device| match (&device.origin, site) {
+            (Some(bound), Site::Origin(origin)) => bound == origin,
+            (Some(bound), Site::Tls) => bound.starts_with("https://"),
+            (None, _) => false,
+        })
+    }
+
+    fn prove(&self, bearer: &str, fits: impl FnOnce(&Device) -> bool) -> Option<Caller> {
         let devices = self.shared.devices.load();
         let hash = token::hash(bearer);
         let hashes = devices.iter().map(|entry| &entry.hash);
-        let entry = &devices[find(hashes, &hash)?];
+        let entry = devices.get(find(hashes, &hash)?).filter(|entry| fits(&entry.device))?;
         entry.seen.store(Timestamp::from(SystemTime::now()).as_millis(), Ordering::Relaxed);
         Some(Caller::proven(Arc::clone(&entry.device)))
     }
@@ -204,8 +243,11 @@ impl Auth {
         Caller::proven(Arc::new(Device {
             device_id: DeviceId::trusted(NEIGHBOUR),
             name: "a process on this machine".into(),
+            kind: DeviceKind::Device,
             grant,
             created_at: SystemTime::now().into(),
+            origin: None,
+            parent: None,
             token_sha256: String::new(),
         }))
     }
@@ -243,12 +285,17 @@ impl Auth {
     }
 
     /// Enrols a device by a one-time code and gives its token, which is kept nowhere. The code is used up even if keeping
-    /// the device fails.
+    /// the device fails. With an `origin` it is a browser's, and the token counts as its cookie alone.
     ///
     /// # Errors
     /// [`AuthError::BadCode`]; [`AuthError::Invalid`] if the name will not do (the code stays good);
     /// [`AuthError::Storage`].
-    pub async fn redeem(&self, code: &str, name: &str) -> Result<(Arc<Device>, String), AuthError> {
+    pub async fn redeem(
+        &self,
+        code: &str,
+        name: &str,
+        origin: Option<String>,
+    ) -> Result<(Arc<Device>, String), AuthError> {
         let name = sane_name(name)?;
         let hash = token::hash(code);
         let waiting = {
@@ -259,7 +306,22 @@ impl Auth {
         if waiting.until <= Instant::now() {
             return Err(AuthError::BadCode);
         }
-        self.put(name, waiting.grant).await
+        self.put(New { name, grant: waiting.grant, origin, parent: None }).await
+    }
+
+    /// Signs a browser in by a device's token: another device, of the same grant, which lasts as long as that one.
+    ///
+    /// # Errors
+    /// [`AuthError::Invalid`], [`AuthError::Random`], [`AuthError::Storage`].
+    pub async fn sign_in(
+        &self,
+        caller: &Caller,
+        name: &str,
+        origin: String,
+    ) -> Result<(Arc<Device>, String), AuthError> {
+        let device = caller.device();
+        let parent = Some(device.device_id.clone()).filter(|id| id.as_str() != LOCAL);
+        self.put(New { name: sane_name(name)?, grant: device.grant.clone(), origin: Some(origin), parent }).await
     }
 
     /// Enrols a device and gives its token, which is kept nowhere.
@@ -272,21 +334,36 @@ impl Auth {
         name: &str,
         grant: Grant,
     ) -> Result<(Arc<Device>, String), AuthError> {
-        self.put(sane_name(name)?, sane(grant)?).await
+        self.put(New { name: sane_name(name)?, grant: sane(grant)?, origin: None, parent: None }).await
     }
 
-    async fn put(&self, name: String, grant: Grant) -> Result<(Arc<Device>, String), AuthError> {
+    async fn put(&self, new: New) -> Result<(Arc<Device>, String), AuthError> {
         let _changing = self.shared.changing.lock().await;
         if self.shared.devices.load().len() > DEVICES {
             return Err(AuthError::Invalid(format!("{DEVICES} devices are enrolled: revoke one first")));
+        }
+        let New { name, grant, origin, parent } = new;
+        if let Some(by) = &parent {
+            let all = self.shared.devices.load();
+            if !all.iter().any(|entry| entry.device.device_id == *by) {
+                return Err(AuthError::NoDevice(by.clone()));
+            }
+            if all.iter().filter(|entry| entry.device.parent == parent).count() >= BROWSERS {
+                return Err(AuthError::Invalid(format!(
+                    "this token has signed {BROWSERS} browsers in: revoke one first"
+                )));
+            }
         }
         let token = token::new_token()?;
         let hash = token::hash(&token);
         let device = Device {
             device_id: DeviceId::trusted(format!("d_{}", &token::random_text::<CODE_BYTES>()?[..26])),
             name,
+            kind: DeviceKind::Device,
             grant,
             created_at: SystemTime::now().into(),
+            origin,
+            parent,
             token_sha256: HEXLOWER.encode(&hash),
         };
         self.keep(&device).await?;
@@ -323,6 +400,18 @@ impl Auth {
     /// [`AuthError::NoDevice`]; [`AuthError::Invalid`] for the local administrator; [`AuthError::Storage`]: it is revoked
     /// now but would be back after a restart, so ask again.
     pub async fn revoke(&self, _permit: &Permit<Admin>, id: &DeviceId) -> Result<(), AuthError> {
+        self.remove(id).await
+    }
+
+    /// Signs a device out: what it asks for itself.
+    ///
+    /// # Errors
+    /// As [`revoke`](Self::revoke).
+    pub async fn leave(&self, caller: &Caller) -> Result<(), AuthError> {
+        self.remove(&caller.device().device_id).await
+    }
+
+    async fn remove(&self, id: &DeviceId) -> Result<(), AuthError> {
         local_stays(id, "revoked; to replace its token, stop the gateway and delete the token's file")?;
         let mut unsaved = self.shared.changing.lock().await;
         let known = self.shared.devices.load().iter().any(|entry| entry.device.device_id == *id);
@@ -330,17 +419,29 @@ impl Auth {
             return Err(AuthError::NoDevice(id.clone()));
         }
         if known {
-            self.change(|devices| devices.retain(|entry| entry.device.device_id != *id));
+            let goes = |device: &Device| device.device_id == *id || device.parent.as_ref() == Some(id);
+            self.change(|devices| {
+                unsaved.extend(
+                    devices
+                        .iter()
+                        .map(|entry| &entry.device)
+                        .filter(|device| goes(device))
+                        .map(|device| device.device_id.clone()),
+                );
+                devices.retain(|entry| !goes(&entry.device));
+            });
             self.shared.revoked.send_modify(|count| *count += 1);
-            unsaved.push(id.clone());
         }
-        let delete = DeviceChange::Delete { device_id: id.as_str().into() };
-        (self.shared.persist)(delete).await.map_err(|error| {
-            AuthError::Storage(format!(
-                "{error}; the device is revoked now but would be back after a restart: ask again"
-            ))
-        })?;
-        unsaved.retain(|other| other != id);
+        // Those that could not be written down before, too.
+        while let Some(gone) = unsaved.last() {
+            let delete = DeviceChange::Delete { device_id: gone.as_str().into() };
+            (self.shared.persist)(delete).await.map_err(|error| {
+                AuthError::Storage(format!(
+                    "{error}; the device is revoked now but would be back after a restart: ask again"
+                ))
+            })?;
+            unsaved.pop();
+        }
         Ok(())
     }
 
@@ -519,10 +620,10 @@ mod tests {
         let fixture = Fixture::new();
         let code = fixture.auth.mint_code(&fixture.admin(), watcher(), Duration::from_secs(60)).unwrap();
         assert!(code.code.len() >= 26, "at least 130 bits");
-        assert!(matches!(fixture.auth.redeem("wrong", "phone").await, Err(AuthError::BadCode)));
-        assert!(matches!(fixture.auth.redeem(&code.code, "\u{202e}").await, Err(AuthError::Invalid(_))));
-        let (device, token) = fixture.auth.redeem(&code.code, "phone").await.unwrap();
-        assert!(matches!(fixture.auth.redeem(&code.code, "phone").await, Err(AuthError::BadCode)), "single use");
+        assert!(matches!(fixture.auth.redeem("wrong", "phone", None).await, Err(AuthError::BadCode)));
+        assert!(matches!(fixture.auth.redeem(&code.code, "\u{202e}", None).await, Err(AuthError::Invalid(_))));
+        let (device, token) = fixture.auth.redeem(&code.code, "phone", None).await.unwrap();
+        assert!(matches!(fixture.auth.redeem(&code.code, "phone", None).await, Err(AuthError::BadCode)), "single use");
         assert_eq!(fixture.auth.check(&token).unwrap().device().device_id, device.device_id);
         assert!(fixture.auth.check(&token).unwrap().permit::<Admin>(Target::Gateway).is_err());
 
@@ -543,14 +644,17 @@ mod tests {
     async fn codes_die_with_their_time_and_never_pile_up() {
         let fixture = Fixture::new();
         let dead = fixture.auth.mint_code(&fixture.admin(), watcher(), Duration::ZERO).unwrap();
-        assert!(matches!(fixture.auth.redeem(&dead.code, "phone").await, Err(AuthError::BadCode)));
+        assert!(matches!(fixture.auth.redeem(&dead.code, "phone", None).await, Err(AuthError::BadCode)));
         let long = fixture.auth.mint_code(&fixture.admin(), watcher(), Duration::from_secs(9999)).unwrap();
         assert!(lock(&fixture.auth.shared.codes)[0].until <= Instant::now() + CODE_LIFE);
         for _ in 0..CODES {
             fixture.auth.mint_code(&fixture.admin(), watcher(), Duration::from_secs(60)).unwrap();
         }
         assert_eq!(lock(&fixture.auth.shared.codes).len(), CODES);
-        assert!(matches!(fixture.auth.redeem(&long.code, "phone").await, Err(AuthError::BadCode)), "the oldest went");
+        assert!(
+            matches!(fixture.auth.redeem(&long.code, "phone", None).await, Err(AuthError::BadCode)),
+            "the oldest went"
+        );
     }
 
     #[tokio::test]

@@ -61,6 +61,17 @@ pub enum Target<'a> {
     Session(&'a SessionId, &'a RuntimeId),
 }
 
+/// What sort of device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DeviceKind {
+    /// One that was enrolled.
+    #[default]
+    Device,
+    /// This machine's own administrator.
+    Local,
+}
+
 /// An enrolled client installation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Device {
@@ -68,11 +79,20 @@ pub struct Device {
     pub device_id: DeviceId,
     /// The name its owner gave it.
     pub name: String,
+    /// What sort it is.
+    #[serde(default)]
+    pub kind: DeviceKind,
     /// What it may do.
     #[serde(flatten)]
     pub grant: Grant,
     /// When it was enrolled.
     pub created_at: Timestamp,
+    /// A browser's: its token counts as a cookie for this origin, and nowhere else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<String>,
+    /// The device whose token signed it in; it goes when that one goes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<DeviceId>,
     /// SHA-256 (hex) of its token; the token itself is kept nowhere.
     pub token_sha256: String,
 }

@@ -6,7 +6,7 @@ mod grants;
 mod limiter;
 mod token;
 
-pub use devices::{Auth, AuthError, Code, DeviceView, Persist};
-pub use grants::{Admin, Approve, Caller, Denied, Device, Grant, Permit, Prompt, Right, Target, Watch};
+pub use devices::{Auth, AuthError, Code, DeviceView, Persist, Site};
+pub use grants::{Admin, Approve, Caller, Denied, Device, DeviceKind, Grant, Permit, Prompt, Right, Target, Watch};
 pub use limiter::{FAILURE_WINDOW, FAILURES};
-pub use token::{TOKEN_FILE, read_token};
+pub use token::{TOKEN_FILE, csrf, read_token, same};

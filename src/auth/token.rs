@@ -8,6 +8,7 @@ use std::path::Path;
 use data_encoding::BASE32_NOPAD;
 use rustix::fs::OFlags;
 use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq as _;
 
 use super::AuthError;
 use crate::model::Timestamp;
@@ -36,6 +37,16 @@ pub(super) struct LocalToken {
 /// SHA-256 of a secret.
 pub(super) fn hash(secret: &str) -> Hash {
     Sha256::digest(secret.as_bytes()).into()
+}
+
+/// What a page must send beside the cookie that holds `token`: whoever has one can tell the other, but not the other way.
+pub fn csrf(token: &str) -> String {
+    data_encoding::HEXLOWER.encode(&hash(&format!("plexus csrf {token}")))
+}
+
+/// Whether two secrets are the same. Takes the same time for all of the same length.
+pub fn same(one: &str, other: &str) -> bool {
+    one.as_bytes().ct_eq(other.as_bytes()).into()
 }
 
 /// `N` bytes of the kernel's randomness, in lower-case base32.

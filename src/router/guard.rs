@@ -1,5 +1,5 @@
 //! The checks between a parsed request and its handler. One file: their order is the point, and each stands beside the
-//! spellings it must refuse. Host, Origin and Sec-Fetch-Site, the bearer, the
+//! spellings it must refuse. Host, Origin and Sec-Fetch-Site, the bearer or the cookie, the
 //! route, the method, the content type, the size, the time a body takes, the depth of its JSON. [`Call::json`] checks the
 //! last one, its shape.
 //!
@@ -28,6 +28,7 @@ use http::{Method, StatusCode};
 use http_body_util::BodyExt as _;
 use serde::de::DeserializeOwned;
 
+use super::cookies::{self, Shown};
 use super::error::Problem;
 use super::listen::ConnHandle;
 use super::peer;
@@ -98,6 +99,8 @@ pub struct Route<S: 'static> {
 pub struct Call {
     /// Who asks; `None` only on public routes.
     pub caller: Option<Caller>,
+    /// What a page must send with a change, if the caller is a browser that showed its cookie.
+    pub csrf: Option<String>,
     /// The path's parameters, decoded.
     pub params: Vec<(String, String)>,
     /// The head.
@@ -222,15 +225,18 @@ impl Default for GateLimits {
     }
 }
 
-/// What became of the bearer, for [`admit`].
+/// What became of the bearer or the cookie, for [`admit`].
 #[derive(Clone)]
 enum Proof {
-    Given(Caller),
+    /// With what must come with a change, if it is by a cookie.
+    Given(Caller, Option<String>),
     Absent,
     Wrong,
+    /// A cookie alone, to change something.
+    Forged,
 }
 
-/// The checks of every request, whatever its route: Host, Origin and Sec-Fetch-Site, bearer.
+/// The checks of every request, whatever its route: Host, Origin and Sec-Fetch-Site, bearer or cookie.
 pub(super) async fn outer(State(gate): State<Gate>, mut request: Request, next: Next) -> Response {
     if let Err(problem) = check_host(&gate.hosts, &request).and_then(|()| check_origin(&gate.hosts, &request)) {
         return problem.close().into_response();
@@ -240,7 +246,7 @@ pub(super) async fn outer(State(gate): State<Gate>, mut request: Request, next: 
     next.run(request).await
 }
 
-fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, ()> {
+pub(super) fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, ()> {
     let mut all = headers.get_all(name).iter();
     match (all.next(), all.next()) {
         (None, _) => Ok(None),
@@ -286,8 +292,8 @@ fn check_origin(hosts: &Hosts, request: &Request) -> Result<(), Problem> {
     }
 }
 
-/// The bearer: from the one Authorization header, or from the subprotocols of a WebSocket. Never from a query, a cookie or
-/// a body, which end in logs, histories and other people's hands.
+/// The bearer: from the one Authorization header, or from the subprotocols of a WebSocket. Never from a query or a body,
+/// which end in logs, histories and other people's hands. Without any, the cookie of a browser that is a device.
 fn prove(auth: &Auth, request: &Request) -> Proof {
     let headers = request.headers();
     let header = headers.get_all(AUTHORIZATION).iter().count();
@@ -297,14 +303,21 @@ fn prove(auth: &Auth, request: &Request) -> Proof {
         offered.extend(lines.flat_map(|line| line.split(',')).filter_map(|one| one.trim().strip_prefix(WS_BEARER)));
     }
     let token = match (header, offered.as_slice()) {
-        (0, []) => return Proof::Absent,
+        (0, []) => {
+            return match cookies::prove(auth, request) {
+                Shown::Nothing => Proof::Absent,
+                Shown::Wrong => Proof::Wrong,
+                Shown::Forged => Proof::Forged,
+                Shown::Device(caller, csrf) => Proof::Given(caller, Some(csrf)),
+            };
+        }
         (0, [token]) => Some(*token),
         (1, []) => only(headers, &AUTHORIZATION).ok().flatten().and_then(bearer),
         // Two proofs: which one counts must not depend on who reads them.
         _ => None,
     };
     match token.and_then(|token| auth.check(token)) {
-        Some(caller) => Proof::Given(caller),
+        Some(caller) => Proof::Given(caller, None),
         None => Proof::Wrong,
     }
 }
@@ -322,7 +335,12 @@ fn peer(parts: &Parts) -> IpAddr {
 /// Who it is, or why not. Nobody's credentials are worth an entry in the log.
 fn enter(gate: &Gate, parts: &Parts) -> Result<Caller, Problem> {
     match parts.extensions.get::<Proof>() {
-        Some(Proof::Given(caller)) => Ok(caller.clone()),
+        Some(Proof::Given(caller, _)) => Ok(caller.clone()),
+        Some(Proof::Forged) => Err(Problem::new(
+            StatusCode::FORBIDDEN,
+            "csrf_missing",
+            "send `Plexus-CSRF` with what `GET /v1/me` gives as `csrf`: a cookie alone changes nothing",
+        )),
         Some(Proof::Wrong) => Err(failed(&gate.auth, parts).unwrap_or_else(Problem::unauthorized)),
         Some(Proof::Absent) | None => Err(Problem::unauthorized()),
     }
@@ -369,7 +387,11 @@ async fn check<S>(
         },
     };
     let body = read_body(gate, route.body, &parts.headers, body).await.map_err(Problem::close)?;
-    Ok(Call { caller, params, parts, body })
+    let csrf = match parts.extensions.get::<Proof>() {
+        Some(Proof::Given(_, csrf)) => csrf.clone(),
+        _ => None,
+    };
+    Ok(Call { caller, csrf, params, parts, body })
 }
 
 /// A device with this scope.

@@ -15,14 +15,14 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use super::guard::{self, Call};
+use super::guard::Call;
 use super::listen::stopped;
 use super::{AppState, Problem, Wish, sse, wire, ws};
-use crate::auth::{Admin, Approve, AuthError, Caller, Device, Grant, Permit, Prompt, Right, Target, Watch};
+use crate::auth::{Admin, Approve, Caller, Permit, Prompt, Right, Target, Watch};
 use crate::metrics::metrics;
 use crate::model::{
-    Answer, Connect, DeviceId, NativeId, Origin, Position, Request, RequestId, RequestState, RestartPolicy, RunId,
-    RuntimeId, RuntimeInfo, RuntimeSpec, Scope, Serve, SessionId, SessionInfo,
+    Answer, Connect, NativeId, Origin, Position, Request, RequestId, RequestState, RestartPolicy, RunId, RuntimeId,
+    RuntimeInfo, RuntimeSpec, Scope, Serve, SessionId, SessionInfo,
 };
 use crate::sessions::{After, Entry, Filter, KEY_MAX, OpenSession, Refusal, Resume, Snapshot};
 use crate::store::ReadLimit;
@@ -43,14 +43,12 @@ const HITS_MAX: usize = 100;
 pub(super) const QUERY_MAX: usize = 512;
 /// Content blocks of one prompt.
 const BLOCKS: usize = 256;
-/// Life of a one-time code unless the client says otherwise, in seconds.
-const CODE_SECONDS: u64 = 60;
 /// Names tried for a runtime that comes without one: `gemini`, `gemini-2` …
 const NAMES: usize = 1000;
 /// How long the log may take to show that it takes writes.
 const READY_WAIT: Duration = Duration::from_secs(2);
 
-type Outcome = Result<Response, Problem>;
+pub(super) type Outcome = Result<Response, Problem>;
 
 /// A JSON response.
 pub(super) fn json<T: Serialize + ?Sized>(status: StatusCode, value: &T) -> Outcome {
@@ -68,13 +66,13 @@ fn body(status: StatusCode, kind: &'static str, text: impl Into<Body>) -> Respon
     response
 }
 
-fn no_content() -> Outcome {
+pub(super) fn no_content() -> Outcome {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;
     Ok(response)
 }
 
-fn created<T: Serialize + ?Sized>(place: &str, value: &T) -> Outcome {
+pub(super) fn created<T: Serialize + ?Sized>(place: &str, value: &T) -> Outcome {
     let mut response = json(StatusCode::CREATED, value)?;
     if let Ok(place) = HeaderValue::from_str(place) {
         response.headers_mut().insert(LOCATION, place);
@@ -82,7 +80,7 @@ fn created<T: Serialize + ?Sized>(place: &str, value: &T) -> Outcome {
     Ok(response)
 }
 
-fn no_such(code: &'static str, what: &str) -> Problem {
+pub(super) fn no_such(code: &'static str, what: &str) -> Problem {
     Problem::new(StatusCode::NOT_FOUND, code, format!("there is no such {what}"))
 }
 
@@ -148,7 +146,7 @@ fn filter_for(caller: &Caller, sessions: Option<BTreeSet<SessionId>>) -> Filter 
     Filter { sessions, grant }
 }
 
-fn gateway<S: Right>(call: &Call) -> Result<Permit<S>, Problem> {
+pub(super) fn gateway<S: Right>(call: &Call) -> Result<Permit<S>, Problem> {
     Ok(call.caller()?.permit(Target::Gateway)?)
 }
 
@@ -180,27 +178,6 @@ impl Query {
 
 fn bad_query(detail: String) -> Problem {
     Problem::new(StatusCode::BAD_REQUEST, "bad_query", detail)
-}
-
-// === the caller ===
-
-/// Who a device is.
-fn identity(device: &Device) -> Value {
-    let Grant { scopes, runtimes, sessions } = &device.grant;
-    let mut value = json!({ "device_id": device.device_id, "name": device.name, "scopes": scopes });
-    if let Some(runtimes) = runtimes {
-        value["runtimes"] = json!(runtimes);
-    }
-    if let Some(sessions) = sessions {
-        value["sessions"] = json!(sessions);
-    }
-    value
-}
-
-pub(super) async fn me(state: AppState, call: Call) -> Outcome {
-    let mut me = identity(call.caller()?.device());
-    me["gateway"] = json!({ "version": state.version, "started_at": state.started_at, "epoch": state.epoch.as_str() });
-    json(StatusCode::OK, &me)
 }
 
 // === runtimes ===
@@ -669,114 +646,6 @@ pub(super) async fn search(state: AppState, call: Call) -> Outcome {
         })
         .collect();
     json(StatusCode::OK, &json!({ "hits": hits }))
-}
-
-// === devices ===
-
-/// A device to enrol.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct NewDevice {
-    /// Its name.
-    name: String,
-    /// What it may do: `watch`, `prompt`, `approve`, `admin`.
-    #[schema(value_type = Vec<String>)]
-    scopes: Vec<Scope>,
-    /// Only with these runtimes.
-    #[schema(value_type = Option<Vec<String>>)]
-    runtimes: Option<Vec<RuntimeId>>,
-    /// Only with these sessions.
-    #[schema(value_type = Option<Vec<String>>)]
-    sessions: Option<Vec<SessionId>>,
-}
-
-pub(super) async fn devices(state: AppState, call: Call) -> Outcome {
-    let permit = gateway::<Admin>(&call)?;
-    json(StatusCode::OK, &json!({ "devices": state.auth.devices(&permit) }))
-}
-
-pub(super) async fn enrol(state: AppState, call: Call) -> Outcome {
-    let permit = gateway::<Admin>(&call)?;
-    let NewDevice { name, scopes, runtimes, sessions } = call.json()?;
-    let (device, token) = state.auth.enrol(&permit, &name, Grant { scopes, runtimes, sessions }).await?;
-    created(&format!("/v1/devices/{}", device.device_id), &with_token(&device, &token))
-}
-
-fn with_token(device: &Device, token: &str) -> Value {
-    let mut value = identity(device);
-    value["created_at"] = json!(device.created_at);
-    value["token"] = json!(token);
-    value
-}
-
-/// Another name.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct NewName {
-    /// It.
-    name: String,
-}
-
-fn device_id(call: &Call) -> Result<DeviceId, Problem> {
-    call.id(|| no_such("device_not_found", "device"))
-}
-
-pub(super) async fn rename(state: AppState, call: Call) -> Outcome {
-    let permit = gateway::<Admin>(&call)?;
-    let NewName { name } = call.json()?;
-    let device = state.auth.rename(&permit, &device_id(&call)?, &name).await?;
-    json(StatusCode::OK, &identity(&device))
-}
-
-pub(super) async fn revoke(state: AppState, call: Call) -> Outcome {
-    let permit = gateway::<Admin>(&call)?;
-    state.auth.revoke(&permit, &device_id(&call)?).await?;
-    no_content()
-}
-
-/// What the device that redeems the code may do.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct NewCode {
-    /// What it may do; everything that the one who asks may, if absent.
-    #[schema(value_type = Option<Vec<String>>)]
-    scopes: Option<Vec<Scope>>,
-    /// Only with these runtimes.
-    #[schema(value_type = Option<Vec<String>>)]
-    runtimes: Option<Vec<RuntimeId>>,
-    /// Only with these sessions.
-    #[schema(value_type = Option<Vec<String>>)]
-    sessions: Option<Vec<SessionId>>,
-    /// Its life in seconds, at most 120.
-    ttl: Option<u64>,
-}
-
-pub(super) async fn mint_code(state: AppState, call: Call) -> Outcome {
-    let permit = gateway::<Admin>(&call)?;
-    let NewCode { scopes, runtimes, sessions, ttl } = call.json()?;
-    let scopes = scopes.unwrap_or_else(|| permit.device().grant.scopes.clone());
-    let life = Duration::from_secs(ttl.unwrap_or(CODE_SECONDS));
-    let code = state.auth.mint_code(&permit, Grant { scopes, runtimes, sessions }, life)?;
-    json(StatusCode::CREATED, &code)
-}
-
-/// A one-time code to exchange.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Pair {
-    /// The code.
-    code: String,
-    /// What to call the device.
-    name: String,
-}
-
-pub(super) async fn pair(state: AppState, call: Call) -> Outcome {
-    let Pair { code, name } = call.json()?;
-    match state.auth.redeem(&code, &name).await {
-        Ok((device, token)) => json(StatusCode::OK, &with_token(&device, &token)),
-        Err(error @ AuthError::BadCode) => Err(guard::failed(&state.auth, &call.parts).unwrap_or(error.into())),
-        Err(error) => Err(error.into()),
-    }
 }
 
 // === the rest ===

@@ -3,6 +3,8 @@
 pub mod acp;
 mod agui;
 mod asyncapi;
+mod cookies;
+mod devices;
 pub mod error;
 pub mod fanout;
 mod follow;
@@ -29,6 +31,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
+pub use cookies::CSRF_HEADER;
 pub use error::Problem;
 pub use guard::{BodyRule, Call, Gate, GateLimits, Hosts, Policy, Route};
 pub use listen::{ConnHandle, FlushWatch, Held, Limits, MAX_CONNECTIONS, Socket, Upgrade, serve, take_over};
@@ -67,6 +70,10 @@ pub struct AppState {
     pub epoch: Epoch,
     /// The names under which the gateway may be called.
     pub hosts: Arc<Hosts>,
+    /// Where the gateway serves, on this machine.
+    pub url: String,
+    /// Where other machines reach it, if they do: what links to it begin with.
+    pub public_url: Option<String>,
     /// When the gateway started.
     pub started_at: Timestamp,
     /// The gateway's version.

@@ -50,6 +50,7 @@ fn shape(route: &Route<AppState>) -> Option<Shape> {
         ("PATCH", "/v1/devices/{id}") => ("NewName", "Me", 200, &[]),
         ("POST", "/v1/codes") => ("NewCode", "Code", 201, &[]),
         ("POST", "/v1/pair") => ("Pair", "NewToken", 200, &[]),
+        ("POST", "/v1/signin") => ("SignIn", "NewToken", 200, &[]),
         ("POST", "/ag-ui/{id}") => ("RunAgentInput", "", 200, &[]),
         ("GET", "/readyz") => ("", "Ready", 200, &[]),
         ("POST", "/acp" | "/acp/{runtime_id}") => ("AcpMessage", "", 202, &[]),
@@ -182,7 +183,8 @@ fn description(version: &str) -> Value {
         }
     }
     let about = "One gateway between coding agents and screens. `GET /v1/ws` speaks the native WebSocket protocol, which \
-                 `/asyncapi.json` describes; the events routes answer `Accept: text/event-stream` with a stream.";
+                 `/asyncapi.json` describes; the events routes answer `Accept: text/event-stream` with a stream. A page of the \
+                 gateway may have a cookie in place of the token; then `Plexus-CSRF` comes with whatever changes something.";
     let bearer = json!({ "type": "http", "scheme": "bearer", "description": "The token of an enrolled device" });
     json!({
         "openapi": "3.1.0",

@@ -15,7 +15,7 @@ use http::Method;
 use tower_http::catch_panic::CatchPanicLayer;
 
 use super::guard::{self, BodyRule, Call, Gate, Policy, Route, WS_PATH};
-use super::{AppState, PortState, Problem, acp, agui, asyncapi, http as api, mirror, openapi, remote, web};
+use super::{AppState, PortState, Problem, acp, agui, asyncapi, devices, http as api, mirror, openapi, remote, web};
 use crate::model::Scope;
 
 /// Longest body of most requests, in bytes; a longer one is answered 413 before it is read.
@@ -62,7 +62,9 @@ pub fn table() -> &'static [Route<AppState>] {
 #[rustfmt::skip] // a route a line
 fn make() -> Vec<Route<AppState>> {
     let mut all = vec![
-        route(GET, "/v1/me", WATCH, NOTHING, "Who the bearer is", |s, c| answer(api::me(s, c))),
+        route(GET, "/v1/me", WATCH, NOTHING, "Who asks", |s, c| answer(devices::me(s, c))),
+        route(DELETE, "/v1/me", WATCH, NOTHING, "Sign out: the device that asks is removed", |s, c| answer(devices::sign_out(s, c))),
+        route(POST, "/v1/signin", WATCH, JSON, "Sign a browser in by a device's token: a cookie in its place", |s, c| answer(devices::sign_in(s, c))),
         route(GET, "/v1/runtimes", WATCH, NOTHING, "Runtimes", |s, c| answer(api::runtimes(s, c))),
         route(POST, "/v1/runtimes", ADMIN, JSON, "Start a runtime", |s, c| answer(api::start_runtime(s, c))),
         route(GET, "/v1/runtimes/{id}", WATCH, NOTHING, "One runtime", |s, c| answer(api::runtime(s, c))),
@@ -80,11 +82,11 @@ fn make() -> Vec<Route<AppState>> {
         route(GET, "/v1/requests/{id}", WATCH, NOTHING, "One request", |s, c| answer(api::request(s, c))),
         route(POST, "/v1/requests/{id}/answer", APPROVE, JSON, "Answer a request; the first answer wins", |s, c| answer(api::answer(s, c))),
         route(GET, "/v1/search", WATCH, NOTHING, "Passages that hold every word", |s, c| answer(api::search(s, c))),
-        route(GET, "/v1/devices", ADMIN, NOTHING, "Enrolled devices", |s, c| answer(api::devices(s, c))),
-        route(POST, "/v1/devices", ADMIN, JSON, "Enrol a device", |s, c| answer(api::enrol(s, c))),
-        route(PATCH, "/v1/devices/{id}", ADMIN, JSON, "Rename a device", |s, c| answer(api::rename(s, c))),
-        route(DELETE, "/v1/devices/{id}", ADMIN, NOTHING, "Revoke a device, at once", |s, c| answer(api::revoke(s, c))),
-        route(POST, "/v1/codes", ADMIN, JSON, "Make a one-time code that enrols a device", |s, c| answer(api::mint_code(s, c))),
+        route(GET, "/v1/devices", ADMIN, NOTHING, "Enrolled devices", |s, c| answer(devices::devices(s, c))),
+        route(POST, "/v1/devices", ADMIN, JSON, "Enrol a device", |s, c| answer(devices::enrol(s, c))),
+        route(PATCH, "/v1/devices/{id}", ADMIN, JSON, "Rename a device", |s, c| answer(devices::rename(s, c))),
+        route(DELETE, "/v1/devices/{id}", ADMIN, NOTHING, "Revoke a device, at once", |s, c| answer(devices::revoke(s, c))),
+        route(POST, "/v1/codes", ADMIN, JSON, "Make a one-time code that enrols a device", |s, c| answer(devices::mint_code(s, c))),
         // Watching is enough to listen; a prompt or an answer in the body is asked for its own scope.
         route(POST, "/ag-ui/{id}", WATCH, BodyRule::Json(PROMPT), "Run a session by AG-UI: prompt, answer, listen", |s, c| answer(agui::run(s, c))),
         route(GET, WS_PATH, WATCH, NOTHING, "The native WebSocket", |s, c| answer(api::ws(s, c))),
@@ -95,7 +97,7 @@ fn make() -> Vec<Route<AppState>> {
         route(DELETE, "/acp", WATCH, NOTHING, "ACP over HTTP: end a connection", |s, c| answer(acp::http::delete(s, c))),
         route(DELETE, "/acp/{runtime_id}", WATCH, NOTHING, "ACP over HTTP, for one runtime: end a connection", |s, c| answer(acp::http::delete(s, c))),
         // Who has a code proves it by the code.
-        route(POST, "/v1/pair", Policy::Public, JSON, "Exchange a one-time code for a device's token", |s, c| answer(api::pair(s, c))),
+        route(POST, "/v1/pair", Policy::Public, JSON, "Exchange a one-time code for a device's token or cookie", |s, c| answer(devices::pair(s, c))),
         // For whoever restarts us: they say nothing but that we are here.
         route(GET, "/healthz", Policy::Public, NOTHING, "Whether the gateway runs", |_, _| answer(api::healthz())),
         route(GET, "/readyz", Policy::Public, NOTHING, "Whether the log takes writes, and where it ends", |s, _| answer(api::readyz(s))),

@@ -5,7 +5,7 @@
 use serde_json::{Map, Value, json};
 use utoipa::{OpenApi, ToSchema};
 
-use super::{agui, http as api, rpc};
+use super::{agui, devices, http as api, rpc};
 use crate::model::Kind;
 
 macro_rules! shapes {
@@ -213,23 +213,31 @@ shapes! {
         last_seen_at: Option<String>,
         local: bool,
     }
-    /// A device, and its token, which is shown this once.
+    /// A device, and its token, which is shown this once; or `csrf`, where its token is a cookie.
     NewToken {
         device_id: String,
         name: String,
+        /// `device` or `local`.
+        kind: String,
         scopes: Vec<String>,
         runtimes: Option<Vec<String>>,
         sessions: Option<Vec<String>>,
         created_at: String,
-        token: String,
+        token: Option<String>,
+        /// What a page sends as `Plexus-CSRF` with every request but GET and HEAD.
+        csrf: Option<String>,
     }
-    /// Who the bearer is.
+    /// Who asks.
     Me {
         device_id: String,
         name: String,
+        /// `device` or `local`.
+        kind: String,
         scopes: Vec<String>,
         runtimes: Option<Vec<String>>,
         sessions: Option<Vec<String>>,
+        /// What a page sends as `Plexus-CSRF` with every request but GET and HEAD.
+        csrf: Option<String>,
         gateway: Option<Life>,
     }
     /// A one-time code.
@@ -342,6 +350,10 @@ shapes! {
         version: String,
         started_at: String,
         epoch: String,
+        /// The machine's.
+        name: String,
+        /// Where other machines reach it.
+        public_url: Option<String>,
     }
     /// One of ACP's content blocks.
     ContentBlock {
@@ -562,9 +574,9 @@ shapes! {
     Me,
     Message,
     Meta,
-    api::NewCode,
-    api::NewDevice,
-    api::NewName,
+    devices::NewCode,
+    devices::NewDevice,
+    devices::NewName,
     api::NewPrompt,
     api::NewSession,
     NewToken,
@@ -572,7 +584,7 @@ shapes! {
     rpc::OfSession,
     Offer,
     Page,
-    api::Pair,
+    devices::Pair,
     ProblemDetails,
     Queued,
     Raw,
@@ -599,6 +611,7 @@ shapes! {
     rpc::SessionNew,
     SessionNote,
     Sessions,
+    devices::SignIn,
     Snapshot,
     Snapshots,
     rpc::StartRun,
@@ -634,6 +647,7 @@ const TAKEN: &[&str] = &[
     "ResumeEntry",
     "RunAgentInput",
     "SessionNew",
+    "SignIn",
     "StartRun",
     "StartRuntime",
 ];
@@ -794,7 +808,11 @@ fn more() -> Vec<(&'static str, &'static str, Value)> {
         ("StartRuntime", "session_meta", json!({ "type": "object", "additionalProperties": true })),
         ("NewDevice", "name", name.clone()),
         ("NewName", "name", name.clone()),
-        ("Pair", "name", name),
+        ("Pair", "name", name.clone()),
+        ("SignIn", "name", name),
+        ("SignIn", "cookie", json!({ "const": true })),
+        ("Me", "kind", json!({ "enum": ["device", "local"] })),
+        ("NewToken", "kind", json!({ "enum": ["device", "local"] })),
         ("NewDevice", "scopes", json!({ "minItems": 1 })),
         ("NewDevice", "runtimes", names.clone()),
         ("NewDevice", "sessions", names.clone()),

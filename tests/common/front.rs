@@ -231,6 +231,8 @@ impl Front {
             }),
             epoch,
             hosts: Arc::new(Hosts::new(&[address], &[])),
+            url: format!("http://{address}"),
+            public_url: None,
             started_at: Timestamp::default(),
             version: "0.0.0",
             stop: stopped.clone(),
