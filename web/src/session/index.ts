@@ -5,8 +5,12 @@ import { PlexusElement } from '../lib/element.js';
 import { bind } from '../lib/keys.js';
 import { plexus, why, type Batch } from '../plexus.js';
 import { cut, oneLine, readable } from '../render/visible.js';
+import { menuOf } from '../pages/session-actions.js';
 import { text as words } from '../text/en.js';
 import { icon } from '../ui/icons.js';
+import '../ui/menu.js';
+import { toast } from '../ui/say.js';
+import '../ui/state.js';
 import type { Envelope, Request } from '../wire/types.js';
 import '../request/card.js';
 import './composer.js';
@@ -416,8 +420,12 @@ export class PlexusSession extends PlexusElement {
   readonly #onDo = (event: Event): void => {
     const what = (event as CustomEvent<string>).detail;
     if (what === 'find') this.#openFind();
-    else if (what === 'copy') void navigator.clipboard.writeText(this.#markdown()).then(() => { this.said = words.common.copied; }, () => { this.note = w.notCopied; });
+    else if (what === 'copy') this.#copyAll();
   };
+
+  #copyAll(): void {
+    navigator.clipboard.writeText(this.#markdown()).then(() => toast(words.common.copied, { tone: 'ok' }), () => { this.note = w.notCopied; });
+  }
 
   #openFind(): void {
     if (this.finding) this.renderRoot.querySelector<HTMLInputElement>('.find input')?.focus();
@@ -443,13 +451,28 @@ export class PlexusSession extends PlexusElement {
 
   override render() {
     const talk = this.#talk;
+    const session = plexus.sessions.value.get(this.sessionId);
+    const title = oneLine(cut(session?.title ?? talk?.title ?? '', 200)) || (session || talk ? words.common.untitled : words.common.loading);
+    const lookers = (plexus.lookers.value.get(this.sessionId) ?? []).map((looker) => oneLine(looker.name)).join(', ');
     const cards = this.#cards();
     const stale = !plexus.live.value;
     const plan = talk?.plan ?? [];
     return html`
+      <header>
+        <a class="btn ghost icon back" href=${plexus.href({ page: 'sessions' })} aria-label=${w.back}>${icon('back')}</a>
+        <div class="titles">
+          <h1 id="title" tabindex="-1"><bdi>${title}</bdi></h1>
+          <div class="facts"><bdi class="agent">${oneLine(session?.runtime_id ?? '')}</bdi><span aria-hidden="true">·</span><bdi class="cut mono" title=${oneLine(session?.cwd ?? '')}>${oneLine(session?.cwd ?? '')}</bdi></div>
+        </div>
+        ${lookers ? html`<span class="lookers" title=${w.lookers(lookers)}>${icon('eye', 14, w.lookers(lookers))}<bdi class="cut names">${lookers}</bdi></span>` : nothing}
+        ${session?.archived ? html`<span class="chip">${w.archived}</span>` : nothing}
+        ${session ? html`<plexus-state id="session-state" .state=${session.state}></plexus-state>` : nothing}
+        <button class="ghost icon" id="find" aria-label=${w.find} title=${w.find} @click=${() => this.#openFind()}>${icon('search')}</button>
+        ${session ? html`<plexus-menu id="menu" label=${w.menu} .items=${[...menuOf(session), { label: w.copyMarkdown, icon: 'copy' as const, separate: true, run: () => this.#copyAll() }]}></plexus-menu>` : nothing}
+      </header>
       <div class=${`split ${stale ? 'stale' : ''}`}>
         <div class="main">
-          ${this.finding ? this.#find() : html`<button class="ghost icon compact find-open" id="find" aria-label=${w.find} title=${w.find} @click=${() => this.#openFind()}>${icon('search', 14)}</button>`}
+          ${this.finding ? this.#find() : nothing}
           <div class="view"><div class="scroller" tabindex="0" role="region" aria-label=${w.conversation}>
             ${talk?.trimmed ? html`<div class="top-note">${w.earlier}</div>` : nothing}
             ${talk?.brief && this.reading < 0 && this.#pending === null ? html`<div class="top-note">${w.brief} <button class="compact" @click=${() => { this.reading = 0; void this.#readAll(Infinity); }}>${w.loadAll}</button></div>` : nothing}

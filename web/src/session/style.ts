@@ -15,12 +15,19 @@ export const style = css`
   .glyph { display: inline-flex; flex: none; color: var(--fg-mute); }
   .glyph svg { display: block; }
 
+  header { display: flex; align-items: center; gap: var(--s2); padding: 6px 12px 6px var(--s5); min-height: 50px; border-bottom: 1px solid var(--line); background: var(--bg); flex: none; min-width: 0; }
+  header .titles { flex: 1 1 0; min-width: 0; }
+  header h1 { font-size: var(--t-l); line-height: 1.35; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
+  header .facts { display: flex; gap: 6px; color: var(--fg-mute); font-size: var(--t-s); white-space: nowrap; overflow: hidden; }
+  header .agent { color: var(--fg-soft); flex: none; }
+  header .back { display: none; }
+  .lookers { display: inline-flex; align-items: center; gap: 5px; color: var(--fg-mute); font-size: var(--t-s); max-width: 220px; }
+  @container (max-width: 599px) { header { padding: max(4px, env(safe-area-inset-top)) 4px 4px; gap: 2px; } header .back { display: inline-flex; } .lookers .names { display: none; } }
   .meter { display: inline-flex; align-items: center; gap: 6px; color: var(--fg-mute); font-size: var(--t-s); white-space: nowrap; }
   .meter .bar { width: 44px; height: 5px; border-radius: 3px; background: var(--bg-active); overflow: hidden; }
   .meter .bar i { display: block; height: 100%; background: var(--accent); border-radius: 3px; }
   .meter.low .bar i { background: var(--danger); }
   @container (max-width: 560px) { .meter .bar { display: none; } }
-  .find-open { position: absolute; top: 8px; right: 12px; z-index: 2; background: var(--bg); }
 
   .split { flex: 1 1 0; min-height: 0; display: flex; }
   .main { flex: 1 1 0; min-width: 0; min-height: 0; display: flex; flex-direction: column; position: relative; }
