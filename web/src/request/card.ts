@@ -253,14 +253,11 @@ export class PlexusCard extends PlexusElement {
 
   #mayPress(sense: Action['sense']): boolean {
     if (!this.open) return false;
-    const obstacle = this.#obstacle(sense);
-    if (obstacle) {
-      this.#tell(obstacle, true);
-      return false;
-    }
+    const first = this.#obstacle('deny');
     this.#watch();
-    if (!this.#arming.armed(performance.now())) {
-      this.#tell(t.early, true);
+    const words = first || (this.#arming.armed(performance.now()) ? this.#obstacle(sense) : t.early);
+    if (words) {
+      this.#tell(words, true);
       return false;
     }
     return true;
@@ -559,7 +556,7 @@ export class PlexusCard extends PlexusElement {
   #always(request: Request, runtime: string): TemplateResult | typeof nothing {
     const always = alwaysOf(request);
     if (!always.length) return nothing;
-    const labels = always.map((offer) => oneLine(offer.label)).filter(Boolean);
+    const labels = always.map((offer) => oneLine(offer.label)).filter((label) => !/^(always allow|allow always|always)$/i.test(label) && label);
     return html`<section class="always">
       <h3>${t.always}</h3>
       ${labels.length
