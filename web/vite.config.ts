@@ -17,6 +17,9 @@ export default defineConfig(({ mode }) => ({
     assetsInlineLimit: 0,
     cssCodeSplit: false,
     reportCompressedSize: false,
-    rolldownOptions: mode === 'sw' ? { input: { sw: 'src/sw.ts' }, output: { ...stable, format: 'iife' } } : { input: { index: 'index.html' }, output: stable },
+    rolldownOptions: {
+      input: (mode === 'sw' ? { sw: 'src/sw.ts' } : { index: 'index.html' }) as Record<string, string>,
+      output: { ...stable, format: mode === 'sw' ? ('iife' as const) : ('es' as const) },
+    },
   },
 }));

@@ -3,6 +3,7 @@
 
 pub mod acp_http;
 pub mod agents;
+pub mod browser;
 pub mod cast;
 pub mod front;
 pub mod gateway;

@@ -56,6 +56,8 @@ window.addEventListener('keydown', (event) => {
   const key = named(event);
   const typing = typingIn(focused());
   const inDialog = dialogOpen();
+  // A dialog is left by its own Escape.
+  if (inDialog && key === 'Escape') return;
   const tried = prefix && !typing ? `${prefix} ${key}` : key;
   clearTimeout(prefixTimer);
   const had = prefix;

@@ -74,7 +74,7 @@ export class PlexusDevices extends PlexusElement {
         <ul class="list">${devices.map((d) => this.#row(d))}</ul>
         <section class="section"><header><h2>${t.links}</h2></header>
           ${links.length ? html`<ul class="list">${links.map((d) => this.#row(d))}</ul>` : html`<p class="mute">${t.linksNone}</p>`}</section>`}
-      <section class="section"><header><h2>${t.push}</h2></header><plexus-notifications></plexus-notifications></section>
+      <section class="section"><plexus-notifications></plexus-notifications></section>
       <plexus-pairing @joined=${() => void this.#read()}></plexus-pairing>
     </div>`;
   }

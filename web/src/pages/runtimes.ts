@@ -29,6 +29,7 @@ export class PlexusRuntimes extends PlexusElement {
   static override styles = [...[PlexusElement.styles].flat(), pageStyles, css`
     .row { display: grid; grid-template-columns: minmax(0, 1fr) auto; gap: 4px var(--s3); padding: 13px 10px 13px 16px; align-items: start; }
     .name { display: flex; align-items: center; gap: 9px; font-weight: 600; flex-wrap: wrap; }
+    .agent { color: var(--fg-mute); font-weight: 400; font-size: var(--t-s); }
     .facts { display: flex; flex-wrap: wrap; gap: 2px 12px; color: var(--fg-mute); font-size: var(--t-s); margin-top: 3px; }
     .run { font-family: var(--mono); font-size: var(--t-s); color: var(--fg-soft); margin-top: 6px; }
     .why { grid-column: 1 / -1; margin-top: 6px; white-space: pre-wrap; }
@@ -72,7 +73,7 @@ export class PlexusRuntimes extends PlexusElement {
     const how = 'command' in r.connect ? r.connect.command.join(' ') : r.connect.endpoint;
     const ended = r.state === 'exited';
     return html`<li class="row" data-runtime=${r.runtime_id}>
-      <div><div class="name"><bdi>${id}</bdi><span class="chip ${TONE[r.state] ?? ''}">${t.state[r.state] ?? oneLine(r.state)}</span>${r.agent ? html`<bdi class="mute small">${oneLine(r.agent)}</bdi>` : nothing}</div>
+      <div><div class="name"><bdi>${id}</bdi><span class="chip ${TONE[r.state] ?? ''}">${t.state[r.state] ?? oneLine(r.state)}</span>${r.agent ? html`<bdi class="agent">${oneLine(r.agent)}</bdi>` : nothing}</div>
         <div class="facts"><span>${oneLine(r.dialect)}</span><a href="#/sessions">${t.sessions(sessions)}</a>${r.pid ? html`<span>${t.pid(r.pid)}</span>` : nothing}${r.generation > 1 ? html`<span>${t.starts(r.generation)}</span>` : nothing}
           ${r.outlives ? html`<span>${t.outlives}</span>` : nothing}${r.heard_at ? html`<span>${icon('clock', 12)} <plexus-age .at=${r.heard_at}></plexus-age></span>` : nothing}</div>
         <div class="run cut" title=${visible(how)}><bdi>${visible(how)}</bdi></div></div>

@@ -164,7 +164,7 @@ export class PlexusSessions extends PlexusElement {
           <button type="button" class="kind" role="radio" data-runtime=${r.runtime_id} aria-checked=${r.runtime_id === first} aria-disabled=${r.state !== 'ready'} @click=${this.#choose} @keydown=${this.#arrows}>
             <bdi class="strong">${oneLine(r.runtime_id)}</bdi><small>${r.state === 'ready' ? oneLine(r.agent) || oneLine(r.dialect) : text.shell.runtimes.state[r.state]}</small></button>`)}</div></fieldset>
         <label class="field">${t.folder}<input name="cwd" autocomplete="off" spellcheck="false" autocapitalize="off"><span class="hint mute small">${t.folderHint}</span></label>
-        <label class="field">${t.name}<input name="title" autocomplete="off" maxlength="200" placeholder=${t.nameHint}></label>
+        <label class="field">${t.name}<input name="title" ?autofocus=${matchMedia('(pointer: fine)').matches} autocomplete="off" maxlength="200" placeholder=${t.nameHint}></label>
         ${this.problem ? html`<p class="note danger" role="alert">${this.problem}</p>` : nothing}
         <div class="actions"><button type="button" @click=${() => { this.creating = false; }}>${text.common.cancel}</button><button class="primary" id="start" ?disabled=${this.starting}>${this.starting ? t.starting : t.start}</button></div>
       </form>`}</plexus-dialog>`;

@@ -2,7 +2,7 @@
 import { css } from 'lit';
 
 export const base = css`
-  *, *::before, *::after { box-sizing: border-box; }
+  *, *::before, *::after { box-sizing: border-box; scrollbar-width: thin; scrollbar-color: var(--line-strong) transparent; }
   :host { display: block; }
   :host([hidden]), [hidden] { display: none !important; }
   h1, h2, h3, h4, p, ul, ol, dl, dd, figure, pre, fieldset { margin: 0; padding: 0; border: 0; }
@@ -107,7 +107,7 @@ export const base = css`
 
   kbd {
     display: inline-flex; align-items: center; justify-content: center;
-    min-width: 19px; height: 19px; padding: 0 5px;
+    min-width: 19px; height: 19px; padding: 0 5px; flex: none; white-space: nowrap;
     border: 1px solid var(--line-strong); border-bottom-width: 2px; border-radius: 4px;
     background: var(--bg-raised); color: var(--fg-soft);
     font: 550 var(--t-xs)/1 var(--sans);

@@ -43,6 +43,7 @@ export const text = {
     pages: { inbox: 'Inbox', sessions: 'Sessions', devices: 'Devices', runtimes: 'Runtimes', search: 'Search', session: 'Session' },
     recent: 'Latest sessions',
     palette: 'Commands',
+    jump: 'Find or do…',
     keys: 'Keys',
     account: 'This device',
     signOut: 'Sign out',

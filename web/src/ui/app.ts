@@ -36,6 +36,7 @@ type Page = 'inbox' | 'sessions' | 'search' | 'runtimes' | 'devices';
 const NAV: ReadonlyArray<readonly [Page, Icon, string]> = [
   ['inbox', 'inbox', 'g i'], ['sessions', 'sessions', 'g s'], ['search', 'search', 'g f'], ['runtimes', 'runtimes', 'g r'], ['devices', 'devices', 'g d'],
 ];
+const MOD = /Mac|iPhone|iPad/.test(navigator.platform) ? '⌘' : 'Ctrl';
 /** Sessions named in the rail. */
 const RECENT = 9;
 
@@ -58,6 +59,8 @@ export class PlexusApp extends PlexusElement {
     .brand { display: flex; align-items: center; gap: 9px; padding: 6px 8px 12px; color: var(--fg); font-weight: 650; font-size: var(--t-l); letter-spacing: -0.01em; }
     .brand:hover { text-decoration: none; }
     .brand img { width: 22px; height: 22px; border-radius: 6px; }
+    .cmd { justify-content: flex-start; gap: 9px; margin-bottom: 10px; padding: 0 8px 0 9px; color: var(--fg-mute); font-weight: 450; background: var(--bg-raised); border-color: var(--line); }
+    .cmd kbd { margin-left: auto; border: 0; background: none; min-width: 0; padding: 0; }
     .rail nav ul { display: flex; flex-direction: column; gap: 1px; }
     .nav { display: flex; align-items: center; gap: 10px; min-height: 32px; padding: 0 9px; border-radius: var(--r-s); color: var(--fg-soft); font-weight: 500; }
     .nav:hover { background: var(--bg-hover); color: var(--fg); text-decoration: none; }
@@ -84,7 +87,8 @@ export class PlexusApp extends PlexusElement {
     .bar.stale { background: var(--warn-wash); color: var(--warn); border-color: var(--warn-line); }
     .bar.share { background: var(--info-wash); color: var(--info); border-color: var(--line); }
     .bar .words { flex: 1 1 200px; min-width: 0; }
-    main { grid-column: 2; grid-row: 3; min-height: 0; min-width: 0; overflow: auto; outline: none; scrollbar-gutter: stable; }
+    main { grid-column: 2; grid-row: 3; min-height: 0; min-width: 0; overflow: auto; scrollbar-gutter: stable; }
+    main:focus-visible { outline: none; }
     main.session { overflow: hidden; scrollbar-gutter: auto; }
     .bottom { display: none; }
 
@@ -92,7 +96,8 @@ export class PlexusApp extends PlexusElement {
       :host { --rail: 60px; }
       .rail { padding-left: 8px; padding-right: 8px; align-items: stretch; }
       .brand { justify-content: center; padding: 6px 0 12px; }
-      .brand .word, .nav .label, .recent, .rail h2, .link .word { display: none; }
+      .brand .word, .nav .label, .recent, .rail h2, .link .word, .cmd .label, .cmd kbd { display: none; }
+      .cmd { justify-content: center; padding: 0; min-height: 40px; }
       .nav { justify-content: center; min-height: 40px; padding: 0; position: relative; }
       .nav .count { position: absolute; top: 2px; right: 0; margin: 0; min-width: 16px; height: 16px; padding: 0 4px; }
       .tools { flex-direction: column; }
@@ -104,11 +109,12 @@ export class PlexusApp extends PlexusElement {
       .frame { grid-template-columns: minmax(0, 1fr); grid-template-rows: auto auto minmax(0, 1fr) auto; }
       .rail { display: none; }
       .top { grid-row: 1; grid-column: 1; display: flex; align-items: center; gap: 4px; min-height: 46px; padding: env(safe-area-inset-top) 6px 0 14px; background: var(--bg-rail); border-bottom: 1px solid var(--line); }
-      .top .brand { padding: 0; flex: 1; }
+      .top .brand { padding: 0; flex: 1; justify-content: flex-start; }
+      .top .brand .word { display: inline; }
       .top .link .word { display: inline; }
       .frame.in-session .top { display: none; }
       .bars { grid-row: 2; grid-column: 1; }
-      main { grid-column: 1; grid-row: 3; }
+      main { grid-column: 1; grid-row: 3; scrollbar-gutter: auto; }
       .bottom { grid-row: 4; grid-column: 1; display: block; background: var(--bg-rail); border-top: 1px solid var(--line); padding-bottom: env(safe-area-inset-bottom); }
       .bottom ul { display: grid; grid-template-columns: repeat(5, minmax(0, 1fr)); }
       .bottom .nav { flex-direction: column; justify-content: center; gap: 3px; min-height: 53px; border-radius: 0; font-size: var(--t-xs); background: none; color: var(--fg-mute); }
@@ -171,21 +177,21 @@ export class PlexusApp extends PlexusElement {
     const route = plexus.route.value;
     const inSession = route.page === 'session';
     return html`
-      <a class="btn primary skip" href="#main" @click=${(event: Event) => { event.preventDefault(); this.renderRoot.querySelector<HTMLElement>('main')?.focus(); }}>${t.skip}</a>
+      <nav aria-label=${t.skip}><button class="primary skip" @click=${() => this.renderRoot.querySelector<HTMLElement>('main')?.focus()}>${t.skip}</button></nav>
       <div class="frame ${inSession ? 'in-session' : ''}">
-        <div class="rail">
-          <a class="brand" href="#/inbox"><img src="/icon.svg" alt=""><span class="word">${text.common.name}</span></a>
+        <header class="rail">
+          <a class="brand" href="#/inbox" aria-label=${text.common.name}><img src="/icon.svg" alt=""><span class="word">${text.common.name}</span></a>
+          <button class="cmd" aria-label=${t.palette} aria-keyshortcuts="Control+K" @click=${() => this.#palette?.toggle()}>${icon('search')}<span class="label">${t.jump}</span><kbd>${MOD} K</kbd></button>
           <nav aria-label=${t.nav}><ul>${NAV.map((one) => html`<li>${this.#nav(one)}</li>`)}</ul></nav>
           ${this.#recent()}
           <div class="foot">${this.#link()}
             <div class="tools">
-              <button class="ghost icon" title="${t.palette} (Ctrl K)" aria-label=${t.palette} @click=${() => this.#palette?.toggle()}>${icon('forward')}</button>
               <button class="ghost icon" title="${t.keys} (?)" aria-label=${t.keys} @click=${() => this.#help?.show()}>${icon('keyboard')}</button>
               <span class="grow"></span>${this.#account()}
             </div>
           </div>
-        </div>
-        <header class="top"><a class="brand" href="#/inbox"><img src="/icon.svg" alt=""><span class="word">${text.common.name}</span></a>
+        </header>
+        <header class="top"><a class="brand" href="#/inbox" aria-label=${text.common.name}><img src="/icon.svg" alt=""><span class="word">${text.common.name}</span></a>
           ${this.#link()}
           <button class="ghost icon" aria-label=${t.palette} @click=${() => this.#palette?.toggle()}>${icon('search')}</button>${this.#account()}</header>
         <div class="bars">${this.#stale()}${this.#share()}</div>
@@ -237,7 +243,7 @@ export class PlexusApp extends PlexusElement {
   #account() {
     const me = plexus.me.value;
     const set = (value: Theme) => ({ label: `${t.theme}: ${t.themes[value]}`, icon: value === 'light' ? 'sun' as const : value === 'dark' ? 'moon' as const : 'auto' as const, checked: theme.value === value, run: () => setTheme(value) });
-    return html`<plexus-menu label="${t.account}${me ? `: ${oneLine(me.name)}` : ''}" icon="devices" .items=${[
+    return html`<plexus-menu label="${t.account}${me ? `: ${oneLine(me.name)}` : ''}" icon="user" .items=${[
       set('auto'), set('light'), set('dark'),
       { label: t.keys, icon: 'keyboard' as const, separate: true, run: () => this.#help?.show() },
       ...(installer.value ? [{ label: t.install, icon: 'download' as const, run: () => void installer.value?.() }] : []),

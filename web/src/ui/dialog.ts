@@ -24,6 +24,7 @@ export class PlexusDialog extends PlexusElement {
     dialog::backdrop { background: rgb(8 9 12 / 48%); }
     header { display: flex; align-items: center; gap: var(--s3); padding: 14px 12px 10px 20px; }
     header h2 { flex: 1; min-width: 0; }
+    header h2:focus-visible { outline: none; }
     .body { padding: 2px 20px 20px; overflow: auto; display: flex; flex-direction: column; gap: var(--s4); }
     @media (max-width: 599px) {
       dialog { width: 100vw !important; max-width: 100vw; margin: auto 0 0; border-radius: var(--r-l) var(--r-l) 0 0; border-width: 1px 0 0; padding-bottom: env(safe-area-inset-bottom); }

@@ -1,6 +1,7 @@
 import { css, html, nothing } from 'lit';
 import { customElement, state } from 'lit/decorators.js';
 import { PlexusElement } from '../lib/element.js';
+import { dialogOpen } from '../lib/keys.js';
 import { oneLine } from '../lib/text.js';
 import { setTheme, type Theme } from '../lib/theme.js';
 import { plexus, type Route } from '../plexus.js';
@@ -57,6 +58,7 @@ export class PlexusPalette extends PlexusElement {
 
   toggle(): void {
     if (this.shown) { this.#dialog?.close(); return; }
+    if (dialogOpen()) return;
     this.#from = document.activeElement as HTMLElement | null;
     this.shown = true;
     this.q = '';

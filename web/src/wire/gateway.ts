@@ -20,6 +20,8 @@ const NEWS_MS = 500;
 const MAX_MARKS = 2_000;
 const TOKEN_KEY = 'plexus.token';
 const MARKS_KEY = 'plexus.seen';
+/** Set while this browser has a cookie of ours: no script can see the cookie, and asking without one is a refusal in everybody's log. */
+const HERE_KEY = 'plexus.here';
 /** What is no news to people: who looks, and numbers that follow from other news. */
 const NO_NEWS = new Set(['client_joined', 'client_left', 'usage_update', 'available_commands_update', 'config_option_update', 'hook', 'surface_updated']);
 
@@ -308,6 +310,7 @@ export function enterWithBearer(token: string): void {
 /** Goes on with the browser's cookie. */
 export function enterWithCookie(csrf: string | null): void {
   http.credentials = { bearer: null, csrf };
+  try { localStorage.setItem(HERE_KEY, '1'); } catch { /* storage is off: it is asked every time */ }
   enter();
 }
 
@@ -320,7 +323,7 @@ function enter(): void {
 /** Forgets everything. Removing the device itself is the caller's part. */
 export function signOut(reason: string): void {
   http.credentials = { bearer: null, csrf: null };
-  try { sessionStorage.removeItem(TOKEN_KEY); } catch { /* nothing was stored */ }
+  try { sessionStorage.removeItem(TOKEN_KEY); localStorage.removeItem(HERE_KEY); } catch { /* nothing was stored */ }
   batch(() => {
     for (const follower of followers) follower.stop();
     followers.clear();
@@ -339,6 +342,7 @@ export async function resume(): Promise<boolean> {
   let kept: string | null = null;
   try { kept = sessionStorage.getItem(TOKEN_KEY); } catch { /* storage is off */ }
   if (kept && TOKEN_SHAPE.test(kept)) { enterWithBearer(kept); return true; }
+  try { if (localStorage.getItem(HERE_KEY) === null) return false; } catch { /* it is asked, then */ }
   try {
     const got = await http.json<Me>('GET', '/v1/me', undefined, { anonymous: true });
     if (!got?.csrf) return false;
