@@ -319,6 +319,66 @@ async fn the_gateway_says_how_it_is_and_what_it_can() {
 }
 
 #[tokio::test]
+async fn a_session_is_named_and_put_away_also_when_its_runtime_is_gone() {
+    let front = Front::new().await;
+    let (session, other) = (front.session("fake").await, front.session("fake").await);
+    let path = format!("/v1/sessions/{session}");
+    let listed = async |query: &str| -> Vec<String> {
+        let all = front.admin("GET", &format!("/v1/sessions{query}"), Value::Null).await;
+        assert_eq!(all.status, 200, "{all:?}");
+        let ids = all.json()["sessions"].as_array().unwrap().clone();
+        ids.iter().map(|one| one["session_id"].as_str().unwrap().to_owned()).collect()
+    };
+    let edited = front.admin("PATCH", &path, json!({ "title": "  Mine  " })).await;
+    assert_eq!((edited.status, &edited.json()["title"]), (200, &json!("Mine")));
+    assert_eq!(front.admin("PATCH", &path, json!({})).await.json()["title"], "Mine", "what is absent stays");
+    for bad in [
+        json!({ "title": " " }),
+        json!({ "title": "x".repeat(201) }),
+        json!({ "archived": "yes" }),
+        json!({ "name": "x" }),
+    ] {
+        assert_eq!(front.admin("PATCH", &path, bad.clone()).await.status, 422, "{bad}");
+    }
+    assert_eq!(front.admin("PATCH", &path, json!({ "archived": true })).await.json()["archived"], true);
+    assert_eq!(listed("").await, [other.as_str()]);
+    assert_eq!(listed("?archived=false").await, [other.as_str()]);
+    assert_eq!(listed("?archived=true").await, [session.as_str()]);
+    assert_eq!(listed("?archived=all").await.len(), 2);
+    assert_eq!(front.admin("GET", "/v1/sessions?archived=x", Value::Null).await.code(), "bad_query");
+
+    let watcher = front.token(json!({ "scopes": ["watch"] })).await;
+    let refused = front.call(&watcher, "PATCH", &path, json!({ "title": "x" })).await;
+    assert_eq!((refused.status, refused.code().as_str()), (403, "scope_missing"));
+    let elsewhere = front.token(json!({ "scopes": ["watch", "prompt"], "sessions": [other] })).await;
+    assert_eq!(front.call(&elsewhere, "PATCH", &path, json!({ "title": "x" })).await.code(), "session_not_found");
+
+    // Without its runtime, and while its task is on the way out, too.
+    let (stopped, renamed) = tokio::join!(
+        front.admin("DELETE", "/v1/runtimes/fake", Value::Null),
+        front.admin("PATCH", &path, json!({ "title": "crossing" }))
+    );
+    assert_eq!((stopped.status, renamed.status, &renamed.json()["title"]), (204, 200, &json!("crossing")));
+    for n in 0..3 {
+        let title = format!("after {n}");
+        let edited = front.admin("PATCH", &path, json!({ "title": title, "archived": false })).await.json();
+        assert_eq!((&edited["title"], &edited["archived"]), (&json!(title), &json!(false)));
+    }
+    let (events, _) = follow(&front, &format!("{path}/events"), String::new(), "session_info_update").await;
+    let zero: Vec<_> = events.iter().filter(|event| event["run_id"].as_str().unwrap().starts_with("r_0_")).collect();
+    assert!(zero.iter().enumerate().all(|(n, event)| event["seq"] == n), "{zero:?}");
+    let titles: Vec<_> = zero.iter().filter(|event| event["kind"] == "session_info_update").collect();
+    assert_eq!(titles.last().unwrap()["event"]["title"], "after 2");
+    let row = front.state.directory.log().store().sessions().unwrap();
+    let row = row.into_iter().find(|entry| entry.row.session_id.as_str() == session).unwrap().row.state;
+    assert!(String::from_utf8(row).unwrap().contains("after 2"), "kept for the next gateway");
+    // It comes back with its runtime, and its name with it.
+    front.session("fake").await;
+    prompt(&front, &session, "hello").await;
+    assert_eq!(front.admin("GET", &path, Value::Null).await.json()["title"], "after 2");
+}
+
+#[tokio::test]
 async fn a_forgotten_session_is_no_more() {
     let front = Front::new().await;
     let session = front.session("fake").await;

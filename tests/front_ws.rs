@@ -252,6 +252,26 @@ async fn a_run_is_started_followed_and_read_again() {
 }
 
 #[tokio::test]
+async fn a_session_is_renamed_and_archived_and_everybody_hears_what_it_does() {
+    let front = Front::new().await;
+    let session = front.session("fake").await;
+    let (mut one, mut two) = (Ws::ready(&front, &front.admin).await, Ws::ready(&front, &front.admin).await);
+    two.call("session.attach", json!({ "session_id": "*", "from": "now" })).await.unwrap();
+    let renamed = one.call("session.rename", json!({ "session_id": session, "title": "Mine" })).await.unwrap();
+    assert_eq!(renamed["title"], "Mine");
+    assert_eq!(two.notice("session.updated").await["session"]["title"], "Mine");
+    one.call("session.archive", json!({ "session_id": session })).await.unwrap();
+    assert_eq!(two.notice("session.updated").await["session"]["archived"], true);
+    assert_eq!(one.call("session.list", json!({})).await.unwrap()["sessions"][0]["archived"], true);
+    one.call("session.archive", json!({ "session_id": session, "archived": false })).await.unwrap();
+    assert_eq!(two.notice("session.updated").await["session"]["archived"], false);
+    let refused = one.call("session.rename", json!({ "session_id": session, "title": "" })).await.unwrap_err();
+    assert_eq!(refused["data"]["code"], "invalid");
+    let refused = one.call("session.archive", json!({ "session_id": "s_nothing" })).await.unwrap_err();
+    assert_eq!(refused["data"]["code"], "session_not_found");
+}
+
+#[tokio::test]
 async fn a_cursor_of_another_life_gets_a_snapshot_first() {
     let front = Front::new().await;
     let session = front.session("fake").await;

@@ -167,6 +167,8 @@ fn what_is_wrong_has_its_exit_code_and_its_fix() {
         &["tail"],
         &["prompt", "last", "x"],
         &["cancel", "last"],
+        &["rename", "last", "x"],
+        &["archive", "last"],
         &["requests"],
         &["answer", "q_1", "--allow"],
         &["export", "last"],
@@ -250,6 +252,16 @@ fn a_day_with_the_commands() {
     assert_eq!(code(&late), 1);
     assert!(out(&late).starts_with("too late: allowed by"), "{}", out(&late));
     tail.line("\"run_ended\"");
+
+    // Named and put away; `last` and beginnings find it all the same.
+    assert_eq!(fine(&home, &["rename", "last", "The parser"]), format!("{session} is now The parser\n"));
+    assert!(fine(&home, &["ls"]).contains("The parser"));
+    assert_eq!(fine(&home, &["archive", "last"]), format!("{session} is archived\n"));
+    assert!(!fine(&home, &["ls"]).contains("The parser"));
+    assert!(fine(&home, &["ls", "--archived"]).contains("The parser"));
+    fine(&home, &["archive", "last", "--undo"]);
+    assert!(fine(&home, &["ls", "--archived"]).contains("nothing is archived"));
+    assert_eq!(code(&done(&home, &["rename", "last", " "])), 1);
 
     // Cancelling.
     let hang = Talking::start(plexus(&home, &["prompt", "last", "hang", "--wait"]));

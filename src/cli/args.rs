@@ -25,13 +25,17 @@ pub(crate) enum Command {
     /// Attach an agent, open a session in it and follow it here; starts a gateway if none runs
     Run(Run),
     /// Sessions and runtimes
-    Ls(Listing),
+    Ls(Ls),
     /// Follow events
     Tail(Tail),
     /// Send a prompt
     Prompt(Prompt),
     /// Cancel what a session is doing
     Cancel(Cancel),
+    /// Give a session a title
+    Rename(Rename),
+    /// Put a session away, or take it back
+    Archive(Archive),
     /// The requests that wait for an answer
     Requests(Requests),
     /// Answer a request; the first answer wins
@@ -118,10 +122,30 @@ pub(crate) struct Run {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Listing {
+pub(crate) struct Ls {
+    /// The sessions that were put away instead of the others
+    #[arg(long)]
+    pub(crate) archived: bool,
     /// As JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Rename {
+    /// Which session
+    pub(crate) session: String,
+    /// The title
+    pub(crate) title: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Archive {
+    /// Which session
+    pub(crate) session: String,
+    /// Take it back
+    #[arg(long)]
+    pub(crate) undo: bool,
 }
 
 #[derive(Debug, Args)]
@@ -279,6 +303,10 @@ mod tests {
             "run --dialect acp --id x -- agent --acp",
             "ls",
             "ls --json",
+            "ls --archived --json",
+            "rename last title",
+            "archive last",
+            "archive s_1 --undo",
             "tail",
             "tail last --json --after k3f9:12",
             "tail --no-follow",
@@ -321,6 +349,8 @@ mod tests {
             "run demo -- sh",
             "prompt last",
             "cancel",
+            "rename last",
+            "archive",
             "answer q_1",
             "answer q_1 --allow --deny",
             "answer --allow",

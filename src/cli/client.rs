@@ -143,17 +143,23 @@ impl Client {
         self.send(Method::POST, path, Some(body), key).await
     }
 
+    pub(crate) async fn patch(&self, path: &str, body: &Value, what: &str) -> anyhow::Result<Value> {
+        let text = self.send(Method::PATCH, path, Some(body), None).await?.map_err(|refused| refused.explain(what))?;
+        read(&text, what)
+    }
+
     pub(crate) async fn delete(&self, path: &str, what: &str) -> anyhow::Result<()> {
         self.send(Method::DELETE, path, None, None).await?.map_err(|refused| refused.explain(what))?;
         Ok(())
     }
 
+    /// All of them, those that were put away, too.
     pub(crate) async fn sessions(&self) -> anyhow::Result<Vec<SessionInfo>> {
         #[derive(Deserialize)]
         struct List {
             sessions: Vec<SessionInfo>,
         }
-        Ok(self.get::<List>("/v1/sessions", "listing the sessions").await?.sessions)
+        Ok(self.get::<List>("/v1/sessions?archived=all", "listing the sessions").await?.sessions)
     }
 
     pub(crate) async fn runtimes(&self) -> anyhow::Result<Vec<RuntimeInfo>> {

@@ -82,9 +82,10 @@ fn state(session: &SessionInfo) -> &'static str {
     }
 }
 
-pub(crate) async fn ls(args: args::Listing) -> Outcome {
+pub(crate) async fn ls(args: args::Ls) -> Outcome {
     let client = Client::find().await?;
     let mut sessions = client.sessions().await?;
+    sessions.retain(|session| session.archived == args.archived);
     let runtimes = client.runtimes().await?;
     sessions.sort_by_key(|session| std::cmp::Reverse(session.updated_at));
     if args.json {
@@ -94,7 +95,9 @@ pub(crate) async fn ls(args: args::Listing) -> Outcome {
     let paint = Paint::stdout();
     let mut out = String::new();
     if sessions.is_empty() {
-        out.push_str("no sessions yet: `plexus run demo` starts one\n");
+        let none = if args.archived { "nothing is archived" } else { "no sessions yet: `plexus run demo` starts one" };
+        out.push_str(none);
+        out.push('\n');
     } else {
         let rows: Vec<Vec<String>> = sessions
             .iter()
@@ -253,6 +256,23 @@ pub(crate) async fn cancel(args: args::Cancel) -> Outcome {
     let session = client.session(&args.session).await?.session_id;
     let done = client.post(&format!("/v1/sessions/{session}/cancel"), &json!({}), "cancelling").await?;
     print(&format!("cancelling {}\n", line(done["run_id"].as_str().unwrap_or(session.as_str()), TITLE)))?;
+    Ok(0)
+}
+
+pub(crate) async fn rename(args: args::Rename) -> Outcome {
+    let client = Client::find().await?;
+    let session = client.session(&args.session).await?.session_id;
+    let renamed = client.patch(&format!("/v1/sessions/{session}"), &json!({ "title": args.title }), "renaming").await?;
+    print(&format!("{session} is now {}\n", line(renamed["title"].as_str().unwrap_or_default(), TITLE)))?;
+    Ok(0)
+}
+
+pub(crate) async fn archive(args: args::Archive) -> Outcome {
+    let client = Client::find().await?;
+    let session = client.session(&args.session).await?.session_id;
+    let what = if args.undo { "taking the session back" } else { "archiving" };
+    client.patch(&format!("/v1/sessions/{session}"), &json!({ "archived": !args.undo }), what).await?;
+    print(&format!("{session} is {}\n", if args.undo { "back in the list" } else { "archived" }))?;
     Ok(0)
 }
 

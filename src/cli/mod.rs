@@ -105,6 +105,8 @@ fn start(command: Command) -> Outcome {
             Command::Tail(args) => commands::tail(args).await,
             Command::Prompt(args) => commands::prompt(args).await,
             Command::Cancel(args) => commands::cancel(args).await,
+            Command::Rename(args) => commands::rename(args).await,
+            Command::Archive(args) => commands::archive(args).await,
             Command::Requests(args) => commands::requests(args).await,
             Command::Answer(args) => commands::answer(args).await,
             Command::Export(args) => export::export(args).await,

@@ -110,6 +110,12 @@ pub struct SessionInfo {
     /// The run under way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_id: Option<RunId>,
+    /// What it does now: the title of the tool that runs, or `thinking`, `writing`, `working`; none between runs.
+    #[serde(default)]
+    pub doing: Option<String>,
+    /// Whether it was put away: kept and searchable, out of the way in lists.
+    #[serde(default)]
+    pub archived: bool,
     /// How many requests wait for people.
     pub open_requests: usize,
     /// Which ones.

@@ -36,7 +36,8 @@ const AT: &str = "2026-01-31T09:30:00.125Z";
 fn session() -> Value {
     json!({
         "session_id": SESSION, "runtime_id": "demo", "dialect": "acp", "native_id": "demo-1", "title": null,
-        "cwd": "/home/me/project", "state": "idle", "open_requests": 0, "created_at": AT, "updated_at": AT,
+        "cwd": "/home/me/project", "state": "idle", "doing": null,
+        "archived": false, "open_requests": 0, "created_at": AT, "updated_at": AT,
     })
 }
 
@@ -90,6 +91,10 @@ fn methods() -> Vec<Method> {
         method("runtime.list", "Nothing", "Runtimes", "Runtimes", json!({}), json!({ "runtimes": [runtime()] })),
         method("session.list", "Listing", "Sessions", "Sessions", json!({ "limit": 10 }), json!({ "sessions": [session()] })),
         method("session.new", "SessionNew", "Session", "Opens a session", json!({ "runtime_id": "demo", "cwd": "/home/me/project" }), session()),
+        method("session.rename", "SessionRename", "Session", "Gives a session a title, which the agent's own changes no more",
+            json!({ "session_id": SESSION, "title": "The parser" }), session()),
+        method("session.archive", "SessionArchive", "Session", "Puts a session away, or with `archived` false takes it back",
+            json!({ "session_id": SESSION, "archived": true }), session()),
         method("session.attach", "AttachParams", "Attached", "Follows a session, or all with `*`: `gateway.hello`, a snapshot if need be, what came after the cursor, `gateway.live`, and what comes",
             json!({ "session_id": SESSION, "after": "k3f9:1042" }),
             json!({ "attached": true, "session_id": SESSION, "resume": "ok", "cursor": "k3f9:1042", "head": "k3f9:1050" })),

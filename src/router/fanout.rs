@@ -17,9 +17,9 @@ use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::frames::{Encoder, Framing, Projection, SessionView, sse_notify, ws_notify};
+use super::frames::{DoingAt, Encoder, Framing, Projection, SessionView, sse_notify, ws_notify};
 use crate::metrics::metrics;
-use crate::model::{Cursor, Event, Position};
+use crate::model::{Cursor, Event, Position, SessionId};
 use crate::sessions::{Directory, Filter, Log};
 use crate::store::{ReadLimit, StoreError};
 
@@ -130,6 +130,7 @@ pub struct Fans {
 struct Registry {
     log: Log,
     view: SessionView,
+    doing_at: DoingAt,
     stall: Duration,
     fans: Mutex<HashMap<FanKey, Weak<Fan>>>,
 }
@@ -137,13 +138,14 @@ struct Registry {
 impl Fans {
     /// No fans yet, over a directory and its log. A socket that takes nothing for `stall` ([`STALL`]) is given up.
     pub fn over(directory: &Directory, stall: Duration) -> Self {
-        let sessions = directory.clone();
-        Self::new(directory.log().clone(), Arc::new(move |id| sessions.session(id)), stall)
+        let (sessions, doing) = (directory.clone(), directory.clone());
+        let doing_at = Arc::new(move |id: &SessionId| doing.doing_at(id));
+        Self::new(directory.log().clone(), Arc::new(move |id| sessions.session(id)), doing_at, stall)
     }
 
     /// No fans yet. A socket that takes nothing for `stall` is given up.
-    pub fn new(log: Log, view: SessionView, stall: Duration) -> Self {
-        Self { shared: Arc::new(Registry { log, view, stall, fans: Mutex::default() }) }
+    pub fn new(log: Log, view: SessionView, doing_at: DoingAt, stall: Duration) -> Self {
+        Self { shared: Arc::new(Registry { log, view, doing_at, stall, fans: Mutex::default() }) }
     }
 
     /// The log they read.
@@ -164,6 +166,7 @@ impl Fans {
             projection: key.projection,
             framing: key.framing,
             view: Arc::clone(&self.shared.view),
+            doing_at: Arc::clone(&self.shared.doing_at),
         };
         let core = Arc::new(Core {
             filter: key.filter.clone(),

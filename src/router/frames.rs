@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::wire;
-use crate::model::{Cursor, Epoch, Event, Kind, RequestType, SessionId, SessionInfo};
+use crate::model::{Cursor, Epoch, Event, Kind, Position, RequestType, SessionId, SessionInfo};
 
 /// What of an event a subscriber gets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
@@ -36,6 +36,9 @@ pub enum Framing {
 /// Finds how a session stands now; `None` if it is gone.
 pub type SessionView = Arc<dyn Fn(&SessionId) -> Option<Arc<SessionInfo>> + Send + Sync>;
 
+/// The place of the event since which a session does what it does now.
+pub type DoingAt = Arc<dyn Fn(&SessionId) -> Option<Position> + Send + Sync>;
+
 /// Makes frames of events.
 #[derive(Clone)]
 pub struct Encoder {
@@ -47,6 +50,8 @@ pub struct Encoder {
     pub framing: Framing,
     /// For `session.updated`.
     pub view: SessionView,
+    /// Which of an agent's words and tool calls change what its session does now: those few bring a `session.updated`.
+    pub doing_at: DoingAt,
 }
 
 impl Encoder {
@@ -124,7 +129,10 @@ impl Encoder {
                 | Kind::RequestResolved
                 | Kind::SessionInfoUpdate
                 | Kind::RuntimeStatus
-        );
+        ) || matches!(
+            event.kind,
+            Kind::AgentMessageChunk | Kind::AgentThoughtChunk | Kind::ToolCall | Kind::ToolCallUpdate
+        ) && (self.doing_at)(&event.origin.session_id) == Some(event.position);
         if changes && let Some(session) = (self.view)(&event.origin.session_id) {
             ws_notify(out, "session.updated", &SessionUpdated { session: &session });
         }
@@ -314,7 +322,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::model::{Origin, Position, RunId, RuntimeId, SessionState, Timestamp};
+    use crate::model::{Origin, RunId, RuntimeId, SessionState, Timestamp};
 
     fn encoder(projection: Projection, framing: Framing) -> Encoder {
         let view: SessionView = Arc::new(|id| {
@@ -327,6 +335,8 @@ mod tests {
                 cwd: "/".into(),
                 state: SessionState::Waiting,
                 run_id: None,
+                doing: None,
+                archived: false,
                 open_requests: 1,
                 requests: Vec::new(),
                 queue: Vec::new(),
@@ -335,7 +345,13 @@ mod tests {
                 updated_at: Timestamp::default(),
             }))
         });
-        Encoder { epoch: Epoch::new("k3f9").unwrap(), projection, framing, view }
+        Encoder {
+            epoch: Epoch::new("k3f9").unwrap(),
+            projection,
+            framing,
+            view,
+            doing_at: Arc::new(|_| Some(Position(8))),
+        }
     }
 
     fn event(kind: Kind, body: &Value, native: Option<&[u8]>) -> Event {
@@ -431,6 +447,8 @@ mod tests {
         );
         assert_eq!(messages(&event(Kind::UsageUpdate, &json!({ "used": 1 }), None)).len(), 1);
         assert_eq!(messages(&event(Kind::AgentMessageChunk, &json!({}), None)).len(), 1);
+        let turn = Event { position: Position(8), ..event(Kind::AgentMessageChunk, &json!({}), None) };
+        assert_eq!(messages(&turn)[1]["method"], "session.updated", "it does something else from here on");
     }
 
     #[test]

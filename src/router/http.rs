@@ -321,7 +321,14 @@ pub(super) async fn stop_runtime(state: AppState, call: Call) -> Outcome {
 
 pub(super) async fn sessions(state: AppState, call: Call) -> Outcome {
     let caller = call.caller()?;
+    let archived = match Query::of(&call).get("archived") {
+        None | Some("false") => Some(false),
+        Some("true") => Some(true),
+        Some("all") => None,
+        Some(_) => return Err(bad_query("`archived` is one of true, false, all".into())),
+    };
     let mut all = state.directory.sessions();
+    all.retain(|session| archived.is_none_or(|wanted| session.archived == wanted));
     all.retain(|session| caller.sees(&session.session_id, &session.runtime_id));
     json(StatusCode::OK, &json!({ "sessions": all }))
 }
@@ -354,6 +361,22 @@ pub(super) async fn open_session(state: AppState, call: Call) -> Outcome {
 pub(super) async fn session(state: AppState, call: Call) -> Outcome {
     let (session, _) = session_of::<Watch>(&state, &call)?;
     json(StatusCode::OK, &*session)
+}
+
+/// What to change of a session; what is absent stays.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct EditSession {
+    /// Its title from now on; the agent's own changes it no more.
+    title: Option<String>,
+    /// Whether it is put away.
+    archived: Option<bool>,
+}
+
+pub(super) async fn edit_session(state: AppState, call: Call) -> Outcome {
+    let (session, permit) = session_of::<Prompt>(&state, &call)?;
+    let EditSession { title, archived } = call.json()?;
+    json(StatusCode::OK, &*state.directory.edit_session(&permit, &session.session_id, title, archived).await?)
 }
 
 pub(super) async fn forget_session(state: AppState, call: Call) -> Outcome {

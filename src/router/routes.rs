@@ -72,6 +72,7 @@ fn make() -> Vec<Route<AppState>> {
         route(GET, "/v1/sessions", WATCH, NOTHING, "Sessions", |s, c| answer(api::sessions(s, c))),
         route(POST, "/v1/sessions", PROMPTS, JSON, "Open a session", |s, c| answer(api::open_session(s, c))),
         route(GET, "/v1/sessions/{id}", WATCH, NOTHING, "One session", |s, c| answer(api::session(s, c))),
+        route(PATCH, "/v1/sessions/{id}", PROMPTS, JSON, "Name a session, or put it away", |s, c| answer(api::edit_session(s, c))),
         route(DELETE, "/v1/sessions/{id}", ADMIN, NOTHING, "End a session and forget it, bytes and all", |s, c| answer(api::forget_session(s, c))),
         route(POST, "/v1/sessions/{id}/prompt", PROMPTS, BodyRule::Json(PROMPT), "Start a run, or queue it", |s, c| answer(api::prompt(s, c))),
         route(POST, "/v1/sessions/{id}/cancel", PROMPTS, BodyRule::Optional(BODY), "Stop the run under way, or the one named", |s, c| answer(api::cancel(s, c))),

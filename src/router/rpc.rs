@@ -223,6 +223,23 @@ pub(super) struct SessionNew {
     native_id: Option<String>,
 }
 
+/// Another title for a session.
+#[derive(Deserialize, ToSchema)]
+pub(super) struct SessionRename {
+    #[schema(value_type = Option<String>)]
+    session_id: Option<SessionId>,
+    title: String,
+}
+
+/// A session to put away, or to take back.
+#[derive(Deserialize, ToSchema)]
+pub(super) struct SessionArchive {
+    #[schema(value_type = Option<String>)]
+    session_id: Option<SessionId>,
+    /// False takes it back; true if absent.
+    archived: Option<bool>,
+}
+
 /// Which events: 500 from the oldest kept, unless it says otherwise.
 #[derive(Deserialize, ToSchema)]
 pub(super) struct HistoryParams {
@@ -514,6 +531,14 @@ impl Rpc {
                     result(&*directory.open_session(&permit, open).await?)
                 })
             }
+            "session.rename" => {
+                let SessionRename { session_id, title } = parse(params)?;
+                self.edit(session_id, Some(title), None)?
+            }
+            "session.archive" => {
+                let SessionArchive { session_id, archived } = parse(params)?;
+                self.edit(session_id, None, Some(archived.unwrap_or(true)))?
+            }
             "session.attach" => self.attach(parse(params)?)?,
             "session.detach" => {
                 let AttachParams { session_id, .. } = parse(params)?;
@@ -548,6 +573,12 @@ impl Rpc {
         let session = self.session(&id)?;
         let permit = self.caller.permit::<Prompt>(Target::Session(&id, &session.runtime_id))?;
         Ok((id, permit))
+    }
+
+    fn edit(&self, id: Option<SessionId>, title: Option<String>, archived: Option<bool>) -> Result<Later, Failure> {
+        let (id, permit) = self.prompting(id)?;
+        let directory = self.state.directory.clone();
+        Ok(Box::pin(async move { result(&*directory.edit_session(&permit, &id, title, archived).await?) }))
     }
 
     fn attach(&self, wants: AttachParams) -> Result<Later, Failure> {

@@ -7,6 +7,7 @@ use utoipa::{OpenApi, ToSchema};
 
 use super::{agui, devices, http as api, rpc};
 use crate::model::Kind;
+use crate::sessions::TITLE_MAX;
 
 macro_rules! shapes {
     ($($(#[$doc:meta])* $name:ident { $($fields:tt)* })*) => {$(
@@ -31,6 +32,10 @@ shapes! {
         /// `idle`, `running`, `waiting` or `exited`.
         state: String,
         run_id: Option<String>,
+        /// What it does now: the title of the tool that runs, or `thinking`, `writing`, `working`; null between runs.
+        #[schema(required = true)]
+        doing: Option<String>,
+        archived: bool,
         open_requests: u64,
         requests: Option<Vec<String>>,
         queue: Option<Vec<Queued>>,
@@ -554,6 +559,7 @@ shapes! {
     Detached,
     Device,
     Devices,
+    api::EditSession,
     Ended,
     Envelope,
     Failure,
@@ -608,8 +614,10 @@ shapes! {
     rpc::Said,
     Server,
     Session,
+    rpc::SessionArchive,
     rpc::SessionNew,
     SessionNote,
+    rpc::SessionRename,
     Sessions,
     devices::SignIn,
     Snapshot,
@@ -634,6 +642,7 @@ const TAKEN: &[&str] = &[
     "AttachParams",
     "CancelParams",
     "CancelRun",
+    "EditSession",
     "HistoryParams",
     "Initialize",
     "Listing",
@@ -646,7 +655,9 @@ const TAKEN: &[&str] = &[
     "Pair",
     "ResumeEntry",
     "RunAgentInput",
+    "SessionArchive",
     "SessionNew",
+    "SessionRename",
     "SignIn",
     "StartRun",
     "StartRuntime",
@@ -715,6 +726,7 @@ fn more() -> Vec<(&'static str, &'static str, Value)> {
     ] });
     // Visible letters, which a schema cannot say.
     let name = json!({ "minLength": 1, "maxLength": 64, "pattern": WORDS });
+    let title = json!({ "minLength": 1, "maxLength": TITLE_MAX, "pattern": WORDS });
     let kinds: Vec<&str> = Kind::ALL.iter().map(|kind| kind.as_str()).collect();
     let bodies: Vec<Value> = Kind::ALL
         .iter()
@@ -788,6 +800,8 @@ fn more() -> Vec<(&'static str, &'static str, Value)> {
                 "minItems": 1, "maxItems": 256, "items": { "$ref": "#/components/schemas/ContentBlock" },
             }),
         ),
+        ("EditSession", "title", title.clone()),
+        ("SessionRename", "title", title),
         ("NewSession", "cwd", json!({ "pattern": "^/" })),
         ("SessionNew", "cwd", json!({ "pattern": "^/" })),
         ("StartRuntime", "", start),
@@ -952,7 +966,7 @@ mod tests {
 
         let bare = json!({
             "session_id": "s", "runtime_id": "r", "dialect": "acp", "native_id": null, "title": null, "cwd": "/",
-            "state": "idle", "open_requests": 0, "created_at": at, "updated_at": at,
+            "state": "idle", "doing": null, "archived": false, "open_requests": 0, "created_at": at, "updated_at": at,
         });
         let mut full = bare.clone();
         full["run_id"] = json!("r");

@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use super::session::{Handle, Want, storage};
 use super::snapshot::Fold;
-use super::state::{self, Once};
+use super::state::{self, Edit, Once};
 use super::{Clients, Filter, Launcher, Link, Log, Refusal, Snapshot, policy};
 use crate::auth::{Admin, Approve, Permit, Prompt};
 use crate::metrics::metrics;
@@ -25,6 +25,12 @@ pub(super) const PAGE: ReadLimit = ReadLimit { events: 8192, bytes: 8 << 20 };
 const LISTED: usize = 1000;
 /// Longest key of a prompt or an answer, in bytes; a longer one is refused.
 pub const KEY_MAX: usize = 128;
+/// Longest title that a person gives, in characters; a longer one is refused.
+pub const TITLE_MAX: usize = 200;
+/// How often a change of a session is tried whose task ends or begins just then.
+const PARKING: usize = 100;
+/// How long such a try is from the next one.
+const PARKED_IN: std::time::Duration = std::time::Duration::from_millis(20);
 /// Blocks of one session that one round of retention looks at.
 const BLOCKS: usize = 10_000;
 
@@ -156,6 +162,12 @@ impl Directory {
         self.shared.sessions.get(id).map(|handle| Arc::new(handle.info()))
     }
 
+    /// The place of the event since which a session does what it does now.
+    pub fn doing_at(&self, id: &SessionId) -> Option<Position> {
+        let at = self.shared.sessions.get(id)?.doing_at.load(std::sync::atomic::Ordering::Relaxed);
+        Some(Position(at))
+    }
+
     /// Every runtime, by name.
     pub fn runtimes(&self) -> Vec<Arc<RuntimeInfo>> {
         let mut all: Vec<_> = self.shared.runtimes.iter().map(|link| link.info()).collect();
@@ -272,6 +284,43 @@ impl Directory {
         blocking(move || log.forget(&forgotten)).await?;
         self.shared.sessions.remove(id);
         Ok(())
+    }
+
+    /// Names a session, puts it away, or takes it back; also one that has ended. Everybody hears of it.
+    ///
+    /// # Errors
+    /// [`Refusal::NoSession`], [`Refusal::Invalid`], [`Refusal::Storage`].
+    pub async fn edit_session(
+        &self,
+        permit: &Permit<Prompt>,
+        id: &SessionId,
+        title: Option<String>,
+        archived: Option<bool>,
+    ) -> Result<Arc<SessionInfo>, Refusal> {
+        let fine = |title: &String| !title.trim().is_empty() && title.chars().count() <= TITLE_MAX;
+        if title.as_ref().is_some_and(|title| !fine(title)) {
+            return Err(Refusal::Invalid(format!("a title is 1 to {TITLE_MAX} characters, not only white space")));
+        }
+        let (edit, by) =
+            (Edit { title: title.map(|title| title.trim().to_owned()), archived }, permit.device().resolver());
+        for _ in 0..PARKING {
+            let outcome = match self.handle(id)?.wants {
+                Some(wants) => {
+                    let (edit, by) = (edit.clone(), by.clone());
+                    ask(&wants, |reply| Want::Edit { edit, by, reply }).await
+                }
+                None => self.edit_parked(id, edit.clone(), &by).await,
+            };
+            match outcome {
+                // Its task ends, or begins, at this moment.
+                Err(Refusal::RuntimeGone(_)) => tokio::time::sleep(PARKED_IN).await,
+                outcome => {
+                    outcome?;
+                    return self.session(id).ok_or_else(|| Refusal::NoSession(id.clone()));
+                }
+            }
+        }
+        Err(Refusal::RuntimeGone("the session has just ended: try again".into()))
     }
 
     /// Starts a run, or queues it.

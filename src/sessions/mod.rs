@@ -21,7 +21,7 @@ mod state;
 mod state_tests;
 
 pub use clients::{ClientError, Clients, Done, ToClients};
-pub use directory::{Accepted, Directory, Ended, KEY_MAX, OpenSession, Retention, Rules};
+pub use directory::{Accepted, Directory, Ended, KEY_MAX, OpenSession, Retention, Rules, TITLE_MAX};
 pub use link::{
     Adopted, Exit, FOUND, Found, FromRuntime, Inlet, Launcher, Ledger, Left, Link, LinkEnd, NoOrders, Order, Upto,
 };

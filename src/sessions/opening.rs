@@ -9,11 +9,13 @@ use tokio::sync::mpsc;
 use super::directory::PAGE;
 use super::link::{Adopted, Found, Left, Upto};
 use super::session::{Handle, Keeper, MAILBOX, Parked, Task, env, mint, now, refused, storage, ticket};
-use super::state::{Plan, State};
+use super::state::{Edit, Plan, State};
 use super::{Directory, Exit, Filter, FromRuntime, Inlet, Link, OpenSession, Order, Refusal};
 use crate::dialects::{Command, Draft, Opening, Resume, Said};
 use crate::metrics::metrics;
-use crate::model::{NativeId, Origin, Request, RequestState, RuntimeId, RuntimeState, SessionId, SessionInfo};
+use crate::model::{
+    NativeId, Origin, Request, RequestState, Resolver, RuntimeId, RuntimeState, SessionId, SessionInfo,
+};
 use crate::store::{Mark, SessionEntry, StoreError};
 
 /// A session of an earlier gateway whose runtime outlived it.
@@ -107,6 +109,27 @@ impl Directory {
         let id = state.origin.session_id.clone();
         handle.park(Parked { state, died: false });
         self.shared.sessions.insert(id, handle);
+    }
+
+    /// Changes a session that has no task.
+    pub(super) async fn edit_parked(&self, id: &SessionId, edit: Edit, by: &Resolver) -> Result<(), Refusal> {
+        let handle = self.shared.sessions.get(id).map(|handle| handle.clone());
+        let handle = handle.ok_or_else(|| Refusal::NoSession(id.clone()))?;
+        let opening = Arc::clone(&handle.opening).lock_owned().await;
+        let gone = || Refusal::RuntimeGone("the session has just ended".into());
+        let Parked { mut state, died } = handle.parked_now().ok_or_else(gone)?;
+        let (mut keeper, by) = (self.keeper(handle.clone(), None), by.clone());
+        let rules = self.shared.rules;
+        // Not cut short by a client that leaves: what is kept must be what is parked.
+        let work = tokio::spawn(async move {
+            let _opening = opening;
+            let mut plan = Plan::default();
+            state.edit(edit, &by, &env!(rules), &mut plan);
+            keeper.keep(&plan, &state).await.map_err(|error| storage(&error))?;
+            handle.park(Parked { state, died });
+            Ok(())
+        });
+        work.await.map_err(|_| Refusal::Stopping)?
     }
 
     fn keeper(&self, handle: Handle, busy_since: Option<crate::model::Position>) -> Keeper {

@@ -11,7 +11,7 @@ use dashmap::DashMap;
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
 
-use super::state::{Env, Once, Plan, Receipts, State};
+use super::state::{Edit, Env, Once, Plan, Receipts, State};
 use super::{Accepted, Entry, Exit, FromRuntime, Inlet, Link, Log, NoOrders, Order, Refusal, Rows, Rules, index};
 use crate::dialects::{Command, Fault, Said};
 use crate::metrics::metrics;
@@ -69,6 +69,11 @@ pub(super) enum Want {
         notify: bool,
         reply: oneshot::Sender<Result<Box<RawValue>, Refusal>>,
     },
+    Edit {
+        edit: Edit,
+        by: Resolver,
+        reply: oneshot::Sender<Result<(), Refusal>>,
+    },
     /// End the session: the run is cancelled, the task ends.
     Close {
         reply: oneshot::Sender<Result<(), Refusal>>,
@@ -82,7 +87,7 @@ impl Want {
             Self::Cancel { reply, .. } => drop(reply.send(Err(why))),
             Self::Answer { reply, .. } => drop(reply.send(Err(why))),
             Self::Call { reply, .. } => drop(reply.send(Err(why))),
-            Self::Close { reply } => drop(reply.send(Err(why))),
+            Self::Edit { reply, .. } | Self::Close { reply } => drop(reply.send(Err(why))),
         }
     }
 }
@@ -103,6 +108,8 @@ pub(super) struct Handle {
     pub(super) view: Arc<ArcSwap<View>>,
     /// When something last happened, in milliseconds: news come faster than views.
     pub(super) updated: Arc<AtomicI64>,
+    /// The place of the event since which it does what it does now.
+    pub(super) doing_at: Arc<AtomicU64>,
     /// The state, while there is no task that owns it.
     parked: Arc<Mutex<Option<Parked>>>,
     /// Held by whoever opens the session again: others wait for what comes of it.
@@ -126,6 +133,7 @@ impl Handle {
             wants,
             view,
             updated,
+            doing_at: Arc::default(),
             parked: Arc::default(),
             opening: Arc::default(),
         }
@@ -139,6 +147,11 @@ impl Handle {
     /// The run that a session without a task was asked for under this key, if it is remembered.
     pub(super) fn known(&self, once: &Once) -> Result<Option<Accepted>, Refusal> {
         self.parked().as_ref().map_or(Ok(None), |parked| parked.state.known(once))
+    }
+
+    /// A copy of the state, where there is no task; whoever puts another in its place holds `opening`.
+    pub(super) fn parked_now(&self) -> Option<Parked> {
+        self.parked().as_ref().map(|parked| Parked { state: parked.state.clone(), died: parked.died })
     }
 
     /// Takes the state, for a task to own.
@@ -267,9 +280,10 @@ impl Keeper {
             let (handle, asked) = (self.handle.clone(), Arc::clone(&self.asked));
             let session_id = origin.session_id.clone();
             let at = plan.events.last().map(|event| event.at.as_millis());
+            let doing = plan.doing;
             let changes: Vec<(RequestId, RequestState)> =
                 plan.requests.iter().map(|c| (c.request.request_id.clone(), c.request.state)).collect();
-            move |_| {
+            move |first: Position| {
                 for (id, state) in changes {
                     if state == RequestState::Open {
                         asked.insert(id, session_id.clone());
@@ -279,6 +293,9 @@ impl Keeper {
                 }
                 if let Some(view) = view {
                     handle.view.store(Arc::new(view));
+                }
+                if let Some(event) = doing {
+                    handle.doing_at.store(first.0 + event as u64, Ordering::Relaxed);
                 }
                 if let Some(at) = at {
                     handle.updated.store(at, Ordering::Relaxed);
@@ -542,6 +559,13 @@ impl Task {
                     self.calls.insert(ticket, reply);
                 }
                 self.order(Command::Call { ticket, native, method, params, notify }).await;
+            }
+            Want::Edit { edit, by, reply } => {
+                let edited = self.try_decide(|state, env, plan| {
+                    state.edit(edit, &by, env, plan);
+                    Ok(())
+                });
+                let _ = reply.send(edited.await);
             }
             Want::Close { reply } => {
                 let exit = Exit { reason: Some("the session was closed".into()), stopped: true, ..Exit::default() };

@@ -33,6 +33,10 @@ const KEYED: usize = 64;
 const KEYED_WORDS: usize = 500;
 /// Tool calls of one run that are watched for a dangling end; later ones are not closed by the gateway.
 const TOOLS_MAX: usize = 4096;
+/// Tools that run at once whose titles are known, for what a session does now; further ones go unnamed.
+const DOING_MAX: usize = 32;
+/// Bytes of a title that a person gives; the door refuses longer ones before it comes to this.
+const NAME_MAX: usize = 1000;
 
 /// What the outside gives to a decision.
 pub(super) struct Env<'a> {
@@ -59,6 +63,8 @@ pub(super) struct Plan {
     pub(super) requests: Vec<Change>,
     /// Runs that ended, whose text is to be indexed.
     pub(super) ended: Vec<RunId>,
+    /// Which of the plan's events is the last that changed what the session does now.
+    pub(super) doing: Option<usize>,
     /// Whether it must be on disk before anything is done.
     pub(super) sync: bool,
     /// Whether the session's row and view changed.
@@ -81,6 +87,11 @@ pub(super) struct Change {
 struct Core {
     native_id: Option<NativeId>,
     title: Option<String>,
+    /// A person gave the title: the agent's own changes it no more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    named: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    archived: bool,
     cwd: String,
     created_at: Timestamp,
     /// When a run last began.
@@ -178,6 +189,78 @@ struct Active {
     cancelling: bool,
     /// Tool calls that are not over; true: its request was rejected.
     tools: BTreeMap<String, bool>,
+    #[serde(default)]
+    doing: Doing,
+}
+
+/// What a run does now.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Doing {
+    /// The tools that run, the latest last, each with its title.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<(String, String)>,
+    /// What was heard last of the agent itself.
+    #[serde(default)]
+    phase: Phase,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Phase {
+    #[default]
+    Working,
+    Thinking,
+    Writing,
+}
+
+impl Doing {
+    fn words(&self) -> &str {
+        match (self.tools.last(), self.phase) {
+            (Some((_, title)), _) => title,
+            (None, Phase::Working) => "working",
+            (None, Phase::Thinking) => "thinking",
+            (None, Phase::Writing) => "writing",
+        }
+    }
+
+    /// Hears one thing of the agent; whether it does something else now.
+    fn hear(&mut self, draft: &Draft) -> bool {
+        #[derive(Deserialize)]
+        struct Titled<'a> {
+            #[serde(borrow, default)]
+            title: Option<std::borrow::Cow<'a, str>>,
+        }
+        let before = (self.tools.last().cloned(), self.phase);
+        match (&draft.tool, draft.kind) {
+            (Some(ToolMark { id, over: true }), _) => {
+                self.tools.retain(|(known, _)| known != id);
+                self.phase = Phase::Working;
+            }
+            (Some(ToolMark { id, .. }), _) => {
+                let title = serde_json::from_slice::<Titled<'_>>(&draft.body).ok().and_then(|body| body.title);
+                let title = title.filter(|title| !title.trim().is_empty());
+                let title = title.map(|title| display::label(&title, TITLE_MAX));
+                match (self.tools.iter().position(|(known, _)| known == id), title) {
+                    (Some(place), Some(title)) => self.tools[place].1 = title,
+                    (None, title) if self.tools.len() < DOING_MAX => {
+                        self.tools.push((id.clone(), title.unwrap_or_else(|| "working".into())));
+                    }
+                    _ => {}
+                }
+            }
+            (None, Kind::AgentThoughtChunk) => self.phase = Phase::Thinking,
+            (None, Kind::AgentMessageChunk) => self.phase = Phase::Writing,
+            _ => {}
+        }
+        before != (self.tools.last().cloned(), self.phase)
+    }
+}
+
+/// What a person changes of a session.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Edit {
+    pub(super) title: Option<String>,
+    pub(super) archived: Option<bool>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -256,6 +339,8 @@ impl State {
         let core = Core {
             native_id,
             title: title.map(|title| display::label(&title, TITLE_MAX)),
+            named: false,
+            archived: false,
             cwd,
             created_at: now,
             prompted_at: None,
@@ -350,6 +435,8 @@ impl State {
                 (None, None) => SessionState::Idle,
             },
             run_id: core.run.as_ref().map(|run| run.run_id.clone()),
+            doing: core.run.as_ref().map(|run| run.doing.words().to_owned()),
+            archived: core.archived,
             open_requests: self.open.len(),
             requests: self.open.keys().cloned().collect(),
             queue: core
@@ -580,7 +667,9 @@ impl State {
             once: None,
             cancelling: false,
             tools: BTreeMap::new(),
+            doing: Doing::default(),
         });
+        self.core.archived = false;
         self.log(draft, env, plan);
         self.touch(env, plan);
     }
@@ -607,8 +696,12 @@ impl State {
             }
             plan.dirty = true;
         }
-        if let Some(title) = &draft.title {
+        if let Some(title) = draft.title.as_ref().filter(|_| !self.core.named) {
             self.core.title = Some(display::label(title, TITLE_MAX));
+            plan.dirty = true;
+        }
+        if self.core.run.as_mut().is_some_and(|run| run.doing.hear(&draft)) {
+            plan.doing = Some(plan.events.len());
             plan.dirty = true;
         }
         self.core.updated_at = env.now;
@@ -618,6 +711,8 @@ impl State {
     fn close_tool(&mut self, id: &str, why: &str, env: &Env<'_>, plan: &mut Plan) {
         if let Some(run) = &mut self.core.run {
             run.tools.remove(id);
+            run.doing.tools.retain(|(known, _)| known != id);
+            plan.doing = Some(plan.events.len());
         }
         let body = serde_json::json!({
             "sessionUpdate": "tool_call_update", "toolCallId": id, "status": "failed",
@@ -735,6 +830,28 @@ impl State {
         }
     }
 
+    /// A person names the session, or puts it away. Works on a session that ended, too. What changes nothing is no event.
+    pub(super) fn edit(&mut self, edit: Edit, by: &Resolver, env: &Env<'_>, plan: &mut Plan) {
+        let title = edit.title.map(|title| display::label(&title, NAME_MAX));
+        let renamed = title.as_ref().is_some_and(|title| self.core.title.as_ref() != Some(title));
+        let moved = edit.archived.is_some_and(|archived| archived != self.core.archived);
+        if let Some(title) = title {
+            plan.dirty |= !self.core.named;
+            self.core.named = true;
+            self.core.title = Some(title);
+        }
+        self.core.archived = edit.archived.unwrap_or(self.core.archived);
+        if renamed || moved {
+            // In ACP's own words, so that its clients hear of the title too.
+            let body = serde_json::json!({
+                "sessionUpdate": "session_info_update", "title": self.core.title,
+                "_meta": { "plexus": { "by": by, "archived": self.core.archived } },
+            });
+            self.log_in(&self.zero.clone(), Draft::new(Kind::SessionInfoUpdate, &body), env, plan);
+            self.touch(env, plan);
+        }
+    }
+
     /// A prompt: starts a run, or waits for its turn. One that came before under the same key is not begun again.
     pub(super) fn prompt(
         &mut self,
@@ -755,6 +872,8 @@ impl State {
         if self.core.queue.len() >= env.rules.queue {
             return Err(Refusal::QueueFull(self.core.queue.len()));
         }
+        // Whoever goes on with a session wants it at hand again.
+        self.core.archived = false;
         let run_id = RunId::trusted((env.mint)("r_"));
         let text = display::label(&text_of(&content), TEXT_SHOWN);
         if self.core.title.is_none() && !text.is_empty() {
@@ -802,6 +921,7 @@ impl State {
             once: queued.once.clone(),
             cancelling: false,
             tools: BTreeMap::new(),
+            doing: Doing::default(),
         });
         let key = queued.once.as_ref().map(Once::key);
         let body = RunBody { by: Some(&queued.by), key, ..RunBody::new(&queued.run_id, RunStatus::Running) };

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::Exit;
-use super::state::{Env, Once, Plan, Receipts, State};
+use super::state::{Edit, Env, Once, Plan, Receipts, State};
 use super::{Refusal, Rules};
 use crate::dialects::{Ask, AskKey, Command, Draft, Elsewhere, RunEnd, Said, Subject, ToolMark};
 use crate::model::*;
@@ -668,6 +668,89 @@ fn an_answer_given_elsewhere_closes_ours_and_corrects_one_that_came_too_late() {
     assert_eq!(resolved[2].3["request_id"], late.as_str());
     assert_eq!(resolved[2].3["resolved_by"]["name"], "another client of OpenCode");
     bench.assert_numbered();
+}
+
+#[test]
+fn a_persons_title_stays_and_what_is_archived_comes_back_with_a_prompt() {
+    let mut bench = Bench::new();
+    let title = |bench: &mut Bench, title: &str| {
+        let body = json!({ "sessionUpdate": "session_info_update", "title": title });
+        let draft = Draft { title: Some(title.into()), ..Draft::new(Kind::SessionInfoUpdate, &body) };
+        bench.say(Said::Event { native: None, draft });
+    };
+    let edit = |bench: &mut Bench, edit: Edit| bench.step(|state, env, plan| state.edit(edit, &by("phone"), env, plan));
+    bench.prompt("first words");
+    title(&mut bench, "the agent's");
+    assert_eq!(bench.state.info().title.as_deref(), Some("the agent's"));
+    edit(&mut bench, Edit { title: Some("mine \u{202e}x".into()), archived: Some(true) });
+    title(&mut bench, "the agent's again");
+    bench.restart();
+    title(&mut bench, "and again");
+    let info = bench.state.info();
+    assert_eq!((info.title.as_deref(), info.archived), (Some("mine \\u{202e}x"), true));
+    let said = bench.log.iter().find(|event| event.3["_meta"]["plexus"]["archived"] == true).unwrap();
+    assert_eq!(
+        (&said.0, said.2, &said.3["title"]),
+        (&"r_0_1".into(), Kind::SessionInfoUpdate, &json!("mine \\u{202e}x"))
+    );
+    assert_eq!(said.3["_meta"]["plexus"]["by"]["name"], "phone");
+    let events = bench.log.len();
+    edit(&mut bench, Edit { title: None, archived: Some(true) });
+    assert_eq!(bench.log.len(), events, "what changes nothing is no news");
+    bench.prompt("go on");
+    assert!(!bench.state.info().archived);
+    // The same title as the agent's: from now on it is a person's.
+    let mut bench = Bench::new();
+    title(&mut bench, "same");
+    edit(&mut bench, Edit { title: Some("same".into()), archived: None });
+    title(&mut bench, "other");
+    assert_eq!(bench.state.info().title.as_deref(), Some("same"));
+    // It is over, and can be named all the same.
+    bench.step(|state, env, plan| state.gone(&Exit::default(), env, plan));
+    edit(&mut bench, Edit { title: Some("late".into()), archived: Some(true) });
+    bench.restart();
+    let info = bench.state.info();
+    assert_eq!((info.title.as_deref(), info.archived, info.state), (Some("late"), true, SessionState::Exited));
+    bench.assert_numbered();
+}
+
+#[test]
+fn what_a_session_does_now_is_known_and_said_once_when_it_changes() {
+    let mut bench = Bench::new();
+    let doing = |bench: &Bench| bench.state.info().doing;
+    let thought = |bench: &mut Bench| {
+        let body = json!({ "sessionUpdate": "agent_thought_chunk", "content": { "type": "text", "text": "hm" } });
+        let said = Said::Event { native: None, draft: Draft::new(Kind::AgentThoughtChunk, &body) };
+        bench.step(|state, env, plan| {
+            state.said(said, env, plan);
+            plan.doing
+        })
+    };
+    let tool = |bench: &mut Bench, id: &str, title: Option<&str>, over: bool| {
+        let body = json!({ "sessionUpdate": "tool_call_update", "toolCallId": id, "title": title });
+        let draft = Draft { tool: Some(ToolMark { id: id.into(), over }), ..Draft::new(Kind::ToolCallUpdate, &body) };
+        bench.say(Said::Event { native: None, draft });
+        doing(bench).unwrap()
+    };
+    assert_eq!(doing(&bench), None);
+    bench.prompt("go");
+    assert_eq!(doing(&bench).as_deref(), Some("working"));
+    assert_eq!(thought(&mut bench), Some(0), "the event that changes it is known");
+    assert_eq!(doing(&bench).as_deref(), Some("thinking"));
+    assert_eq!(thought(&mut bench), None, "the next thought changes nothing");
+    bench.chunk("so");
+    assert_eq!(doing(&bench).as_deref(), Some("writing"));
+    assert_eq!(tool(&mut bench, "a", Some("cargo \u{202e}build"), false), "cargo \\u{202e}build");
+    assert_eq!(tool(&mut bench, "b", None, false), "working");
+    assert_eq!(tool(&mut bench, "b", Some("ls"), false), "ls");
+    bench.chunk("meanwhile");
+    assert_eq!(tool(&mut bench, "b", None, true), "cargo \\u{202e}build");
+    bench.restart();
+    assert_eq!(doing(&bench).as_deref(), Some("cargo \\u{202e}build"), "also for the next gateway");
+    assert_eq!(tool(&mut bench, "a", None, true), "working");
+    let ticket = bench.tickets;
+    bench.end(ticket, RunStatus::Completed);
+    assert_eq!(doing(&bench), None);
 }
 
 proptest::proptest! {

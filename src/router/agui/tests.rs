@@ -220,6 +220,8 @@ fn session() -> SessionInfo {
         cwd: "/".into(),
         state: SessionState::Idle,
         run_id: None,
+        doing: None,
+        archived: false,
         open_requests: 0,
         requests: Vec::new(),
         queue: Vec::new(),

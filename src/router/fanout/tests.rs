@@ -26,7 +26,7 @@ fn fans_with(stall: Duration) -> Fans {
     let sessions = ["s_1", "s_a", "s_b", "s_c"].map(row).into();
     store.commit(&crate::store::Batch { sessions, ..Default::default() }).unwrap();
     let log = Log::open(Arc::new(store)).unwrap();
-    Fans::new(log, Arc::new(|_| None), stall)
+    Fans::new(log, Arc::new(|_| None), Arc::new(|_| None), stall)
 }
 
 fn fans() -> Fans {
