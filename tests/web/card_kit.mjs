@@ -33,6 +33,9 @@ if (shots) mkdirSync(shots, { recursive: true });
 
 export const ok = (/** @type {string} */ what) => console.log(`ok ${what}`);
 
+/** Longer than a card takes to see that it has moved. */
+const WATCHED_MS = 200;
+
 /** The gateway's API, as the administrator. */
 export async function api(method, path, body, headers = {}) {
   const response = await fetch(base + path, {
@@ -174,6 +177,8 @@ export const answerOf = (card, which) => card.locator(which === 'allow' ? 'butto
 /** Until the card is in sight and takes a press. */
 export async function armed(card) {
   await card.locator('.actions').scrollIntoViewIfNeeded();
+  // What moved is noticed within moments, not at once.
+  await card.page().waitForTimeout(WATCHED_MS);
   await card.locator('.actions[data-arming="false"]').waitFor();
 }
 
@@ -181,7 +186,8 @@ export async function armed(card) {
 export async function press(card, what) {
   const button = typeof what === 'string' ? answerOf(card, what) : what;
   await button.scrollIntoViewIfNeeded();
-  await armed(card);
+  await card.page().waitForTimeout(WATCHED_MS);
+  await card.locator('.actions[data-arming="false"]').waitFor();
   await (await card.page().evaluate(() => navigator.maxTouchPoints > 0) ? button.tap({ force: true }) : button.click({ force: true }));
 }
 

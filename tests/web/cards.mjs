@@ -36,6 +36,10 @@ const LONG = `printf ${Array.from({ length: 60 }, (_, n) => `line-${n}`).join('\
 /** What the gateway itself calls dangerous. */
 const DANGER = 'rm -rf /';
 
+/** The one session of the runtime that takes reasons, text and choices. */
+let talk = '';
+const idle = (id) => until('an idle session', async () => (await api('GET', `/v1/sessions/${id}`)).body.state === 'idle');
+
 const stories = {
   async 'a press at the moment a card appears is not taken'() {
     await clear();
@@ -219,7 +223,7 @@ const stories = {
     await armed(cardOf(desk, first.request_id));
     const before = await box(cardOf(desk, first.request_id));
     const second = await ask(`ask ${DANGER}usr`);
-    await armed(cardOf(desk, second.request_id));
+    await cardOf(desk, second.request_id).waitFor();
     assert.deepEqual(await box(cardOf(desk, first.request_id)), before);
     assert.ok((await box(cardOf(desk, second.request_id)))[1] > before[1], 'it stands below, though it is riskier');
     await shoot(desk, 'inbox');
@@ -304,7 +308,9 @@ const stories = {
   },
 
   async 'a reason for the no reaches the agent'() {
-    const asked = await ask('run true', 'codelia');
+    talk = await session('codelia');
+    await prompt(talk, 'run true');
+    const [asked] = await requests(talk);
     const card = cardOf(desk, asked.request_id);
     await armed(card);
     await card.locator('[data-tool="reason"]').click();
@@ -320,7 +326,9 @@ const stories = {
   },
 
   async 'text and choices reach the agent'() {
-    const id = await session('codelia');
+    // That runtime has one session, and is busy for a moment after each run.
+    const id = talk;
+    await idle(id);
     await prompt(id, 'prompt');
     const [typed] = await requests(id);
     let card = cardOf(desk, typed.request_id);
@@ -334,6 +342,7 @@ const stories = {
     await press(card, 'send');
     await closed(card, 'Answered');
     await saysOnce(id, 'value "forty-two"');
+    await idle(id);
     await prompt(id, 'pick ;; say done');
     const [picked] = await requests(id);
     card = cardOf(desk, picked.request_id);
@@ -389,7 +398,7 @@ const stories = {
   async 'a revoked device answers nothing'() {
     const asked = await ask('ask touch revoked.txt');
     const context = await browser.newContext(DESK);
-    const page = await enter(context, { grant: { scopes: ['watch', 'approve'], name: 'to be revoked' } });
+    const page = await enter(context, { grant: { scopes: ['watch', 'approve'] } });
     await armed(cardOf(page, asked.request_id));
     // The page does not hear of it: what it then sends is refused.
     const before = (await api('GET', '/v1/devices')).body.devices;

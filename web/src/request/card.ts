@@ -37,6 +37,8 @@ const PATIENCE_MS = 12_000;
 const ASK_AGAIN_MS = [1_500, 3_000, 6_000, 12_000];
 /** What an agent wrote is shown up to here, in characters; the rest behind a button. */
 const SAID_CHARS = 600;
+/** The same in lines. */
+const SAID_LINES = 6;
 /** A request that closes sooner than this is said with emphasis, ms. */
 const SOON_MS = 60_000;
 /** Longest reason that a gateway takes, in characters. */
@@ -544,11 +546,12 @@ export class PlexusCard extends PlexusElement {
   #quoted(request: Request): TemplateResult {
     const title = oneLine(request.title);
     const message = readable(request.message ?? '').trim();
-    const more = message.length > SAID_CHARS && !this.#saysMore;
+    const short = message.split('\n', SAID_LINES).join('\n').slice(0, SAID_CHARS);
+    const more = short.length < message.length && !this.#saysMore;
     return html`<blockquote>
       <h3>${t.agentSays}</h3>
       <div class="said title">${title || t.noWords}</div>
-      ${message && message !== title ? html`<div class="said">${more ? `${message.slice(0, SAID_CHARS)}…` : message}</div>` : nothing}
+      ${message && message !== title ? html`<div class="said">${more ? `${short}…` : message}</div>` : nothing}
       ${more ? html`<button type="button" class="more" @click=${() => { this.#saysMore = true; this.requestUpdate(); }}>${text.common.more}</button>` : nothing}
     </blockquote>`;
   }

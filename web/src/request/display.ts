@@ -26,7 +26,7 @@ export interface Line {
   parts: Part[];
   /** Whether it goes on from the line before it, without a line break between them. */
   goesOn: boolean;
-  /** Whether a line break follows it in the display, or the end. */
+  /** Whether a line break follows it in the display. */
   ends: boolean;
 }
 
@@ -94,7 +94,7 @@ export function blocksOf(display: string): Line[][] {
       const end = cutAt(line, from);
       let block = blocks[blocks.length - 1]!;
       if (block.length >= BLOCK_LINES) blocks.push((block = []));
-      block.push({ kind, parts: partsOf(line.slice(from, end)), goesOn: from > 0, ends: end === line.length });
+      block.push({ kind, parts: partsOf(line.slice(from, end)), goesOn: from > 0, ends: end === line.length && n < lines.length - 1 });
       from = end;
     } while (from < line.length);
   });

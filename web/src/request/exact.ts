@@ -41,7 +41,7 @@ export class PlexusExact extends PlexusElement {
       pre:focus-visible { outline: var(--focus); outline-offset: -3px; }
       .block { display: block; }
       :host([opened]) .block { content-visibility: auto; contain-intrinsic-block-size: auto 122em; }
-      .line { display: block; padding-inline: 10px 8px; }
+      .line { display: block; min-block-size: 1.5em; padding-inline: 10px 8px; }
       .line.add { background: var(--add-bg); box-shadow: inset 3px 0 var(--ok); }
       .line.del { background: var(--del-bg); box-shadow: inset 3px 0 var(--danger); }
       .line.head { font-weight: 650; }

@@ -45,6 +45,11 @@ function reachable(card: PlexusCard): boolean {
   return card.checkVisibility?.({ visibilityProperty: true, contentVisibilityAuto: true }) ?? true;
 }
 
+/** Whether the focus is nowhere in particular: what can be operated has keys of its own. */
+function plain(at: Element | null): boolean {
+  return !at || at === document.body || at.matches('main, h1, h2, [tabindex="-1"]');
+}
+
 function modalOpen(): boolean {
   return document.querySelector('dialog:modal') !== null || focused()?.closest('dialog, [role="dialog"]') != null;
 }
@@ -61,8 +66,7 @@ document.addEventListener('keydown', (event) => {
     }
     return;
   }
-  // Only from the page itself: a list or a tree that has the focus has keys of its own.
-  if (event.repeat || (at && at !== document.body && !at.matches('main, [data-keys-pass]'))) return;
+  if (event.repeat || !plain(at)) return;
   const open = [...cards].filter(reachable).sort((a, b) => a.getBoundingClientRect().top - b.getBoundingClientRect().top);
   const first = open[0];
   if (!first) return;
