@@ -115,6 +115,8 @@ export class PlexusSession extends PlexusElement {
       this.#toPlace = this.at;
       if (this.#talk?.rows.length) this.#goToPlace();
     }
+    // The notes above the rows are part of the height.
+    this.#list?.later();
     if (changed.has('finding') && this.finding && !changed.get('finding')) this.renderRoot.querySelector<HTMLInputElement>('.find input')?.focus();
   }
 
