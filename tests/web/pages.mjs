@@ -25,15 +25,19 @@ async function api(method, path, body) {
 const routes = Object.keys((await (await fetch(`${base}/openapi.json`)).json()).paths);
 const has = (path) => routes.includes(path);
 
+/** What the judges found; all of it is told at the end. */
+const faults = /** @type {string[]} */ ([]);
 /** A page as it stands: pictures, axe and nothing that sticks out, everywhere. */
 async function judge(page, name, narrow = true) {
+  const before = faults.length;
+  const fault = (/** @type {Error} */ error) => { faults.push(error.message); console.error('not ok', error.message); };
   await everywhere(page, async ({ width, theme }) => {
     if (shots) await page.screenshot({ path: join(shots, `${name}-${width}-${theme}.png`) });
-    await axe(page, `${name} at ${width}, ${theme}`);
+    await axe(page, `${name} at ${width}, ${theme}`).catch(fault);
   });
-  if (narrow) for (const [w, h] of [[320, 640], [PHONE.width, PHONE.height], [768, 1024], [DESK.width, DESK.height], [2560, 1300]]) await fits(page, w, h, name);
+  if (narrow) for (const [w, h] of [[320, 640], [PHONE.width, PHONE.height], [768, 1024], [DESK.width, DESK.height], [2560, 1300]]) await fits(page, w, h, name).catch(fault);
   await page.setViewportSize(DESK);
-  ok(`${name}: axe finds nothing and nothing overflows, at every size and in both themes`);
+  if (faults.length === before) ok(`${name}: axe finds nothing and nothing overflows, at every size and in both themes`);
 }
 
 const kit = await launch({ shots });
@@ -100,7 +104,7 @@ try {
   const evil = '<img src=/x onerror=alert(1)>';
   await api('POST', `/v1/sessions/${id}/prompt`, { text: `think ;; echo ${evil} ;; plan ;; diff ;; stream 12` });
   await said(page, 'chunk-0011');
-  await page.locator('plexus-session #state[data-state="idle"]').waitFor();
+  await page.locator('plexus-session #session-state[state="idle"]').waitFor();
   assert.deepEqual(seen.dialogs, []);
   ok('what an agent says is shown, and its markup is text');
   await judge(page, 'session');
@@ -284,7 +288,7 @@ try {
   await context.setOffline(true);
   await page.locator('#stale', { hasText: 'What you see was true at' }).waitFor();
   await shoot(page, shots, 'offline');
-  await axe(page, 'offline');
+  await axe(page, 'offline').catch((error) => faults.push(error.message));
   await api('POST', `/v1/sessions/${id}/prompt`, { text: 'echo while-you-were-away' });
   await context.setOffline(false);
   await live(page);
@@ -322,6 +326,7 @@ try {
   ok('a code works once');
   assert.deepEqual(seen.dialogs, []);
   await settled(page);
+  assert.deepEqual(faults, []);
 } catch (error) {
   failed = true;
   console.error('not ok', error);

@@ -96,7 +96,8 @@ export class PlexusApp extends PlexusElement {
       :host { --rail: 60px; }
       .rail { padding-left: 8px; padding-right: 8px; align-items: stretch; }
       .brand { justify-content: center; padding: 6px 0 12px; }
-      .brand .word, .nav .label, .recent, .rail h2, .link .word, .cmd .label, .cmd kbd { display: none; }
+      .brand .word, .nav .label, .recent, .rail h2, .link .word, .cmd kbd { display: none; }
+      .cmd .label { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
       .cmd { justify-content: center; padding: 0; min-height: 40px; }
       .nav { justify-content: center; min-height: 40px; padding: 0; position: relative; }
       .nav .count { position: absolute; top: 2px; right: 0; margin: 0; min-width: 16px; height: 16px; padding: 0 4px; }
@@ -181,7 +182,7 @@ export class PlexusApp extends PlexusElement {
       <div class="frame ${inSession ? 'in-session' : ''}">
         <header class="rail">
           <a class="brand" href="#/inbox" aria-label=${text.common.name}><img src="/icon.svg" alt=""><span class="word">${text.common.name}</span></a>
-          <button class="cmd" aria-label=${t.palette} aria-keyshortcuts="Control+K" @click=${() => this.#palette?.toggle()}>${icon('search')}<span class="label">${t.jump}</span><kbd>${MOD} K</kbd></button>
+          <button class="cmd" aria-keyshortcuts="Control+K" @click=${() => this.#palette?.toggle()}>${icon('search')}<span class="label">${t.jump}</span><kbd aria-hidden="true">${MOD} K</kbd></button>
           <nav aria-label=${t.nav}><ul>${NAV.map((one) => html`<li>${this.#nav(one)}</li>`)}</ul></nav>
           ${this.#recent()}
           <div class="foot">${this.#link()}
