@@ -14,7 +14,15 @@ use serde_json::{Value, json};
 const METHODS: [&str; 9] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "QUERY"];
 
 /// What stands open, by design. A route that is to join it is added here, on purpose.
-const PUBLIC: [&str; 5] = ["GET /asyncapi.json", "GET /healthz", "GET /openapi.json", "GET /readyz", "POST /v1/pair"];
+const PUBLIC: [&str; 7] = [
+    "GET /asyncapi.json",
+    "GET /healthz",
+    "GET /openapi.json",
+    "GET /readyz",
+    "POST /v1/pair",
+    "POST /v1/pair/look",
+    "POST /v1/pair/wait",
+];
 
 /// The policy of a method and a path: GET answers HEAD as well.
 fn policy(method: &str, path: &str) -> Option<Policy> {

@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -15,7 +15,8 @@ use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 use tokio::sync::watch;
 use unicode_general_category::{GeneralCategory, get_general_category};
 
-use super::limiter::Limiter;
+use super::limiter::{Limiter, Tries};
+use super::pairing::{PairingFault, Pairings};
 use super::token::{self, Hash};
 use super::{Admin, Caller, Device, DeviceKind, Grant, Permit};
 use crate::model::{DeviceId, RuntimeId, Scope, Timestamp};
@@ -31,6 +32,8 @@ const BROWSERS: usize = 16;
 const CODE_LIFE: Duration = Duration::from_secs(120);
 /// Random bytes of a one-time code: over 130 bits, so it may stand in a link.
 const CODE_BYTES: usize = 17;
+/// How often at most it is written down that a device was seen, in milliseconds.
+const SEEN_KEPT_EVERY: i64 = 600_000;
 /// Longest name of a device, in characters.
 const NAME_CHARS: usize = 64;
 /// Runtimes or sessions that a grant may name.
@@ -73,6 +76,15 @@ pub enum AuthError {
     /// This machine's own administrator stays as it is.
     #[error("this machine's own administrator cannot be {0}")]
     Local(&'static str),
+    /// A link to a session is no device of anybody's.
+    #[error("a link to a session cannot do this: {0}")]
+    Share(&'static str),
+    /// The pairing does not go on.
+    #[error("{0}")]
+    Pairing(PairingFault),
+    /// Too many wrong codes came, so none is looked at.
+    #[error("too many wrong codes came: wait {} s, then begin again", .0.as_secs().saturating_add(1))]
+    TooMany(Duration),
     /// What was asked makes no sense; in words, with the fix.
     #[error("{0}")]
     Invalid(String),
@@ -87,12 +99,16 @@ impl AuthError {
 /// The devices and the codes. A cheap handle; clones share everything.
 #[derive(Clone)]
 pub struct Auth {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
 }
 
-struct Shared {
+pub(super) struct Shared {
     devices: ArcSwap<Vec<Entry>>,
     codes: Mutex<Vec<Waiting>>,
+    pub(super) pairings: Mutex<Pairings>,
+    /// Told of each change to a pairing.
+    pub(super) paired: watch::Sender<u64>,
+    pub(super) tries: Mutex<Tries>,
     limiter: Mutex<Limiter>,
     revoked: watch::Sender<u64>,
     persist: Persist,
@@ -106,6 +122,22 @@ struct Entry {
     device: Arc<Device>,
     /// Milliseconds since the epoch; 0 is never.
     seen: Arc<AtomicI64>,
+    /// The same, as it was last written down.
+    seen_kept: Arc<AtomicI64>,
+    /// What it has open: streams, sockets, waits.
+    open: Arc<AtomicUsize>,
+}
+
+/// Something that a device has open; it is online while there is one.
+#[derive(Debug)]
+pub struct Online(Option<Arc<AtomicUsize>>);
+
+impl Drop for Online {
+    fn drop(&mut self) {
+        if let Some(open) = &self.0 {
+            open.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
 }
 
 struct Waiting {
@@ -124,11 +156,19 @@ pub enum Site<'a> {
 }
 
 /// A device to be.
-struct New {
-    name: String,
-    grant: Grant,
-    origin: Option<String>,
-    parent: Option<DeviceId>,
+pub(super) struct New {
+    pub(super) name: String,
+    pub(super) kind: DeviceKind,
+    pub(super) grant: Grant,
+    pub(super) origin: Option<String>,
+    pub(super) parent: Option<DeviceId>,
+    pub(super) expires_at: Option<Timestamp>,
+}
+
+impl New {
+    pub(super) fn plain(name: String, grant: Grant) -> Self {
+        Self { name, kind: DeviceKind::Device, grant, origin: None, parent: None, expires_at: None }
+    }
 }
 
 /// A one-time code.
@@ -147,14 +187,23 @@ pub struct DeviceView {
     pub device_id: DeviceId,
     /// Its name.
     pub name: String,
+    /// What sort it is.
+    pub kind: DeviceKind,
     /// What it may do.
     #[serde(flatten)]
     pub grant: Grant,
     /// When it was enrolled.
     pub created_at: Timestamp,
-    /// When it last proved itself since the gateway started.
+    /// When it last proved itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_seen_at: Option<Timestamp>,
+    /// When it ends by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
+    /// Whether it has something open.
+    pub online: bool,
+    /// Whether it is the one that asks.
+    pub you: bool,
     /// Whether it is this machine's own administrator, who cannot be revoked.
     pub local: bool,
 }
@@ -177,6 +226,8 @@ impl Auth {
                 created_at: local.made_at,
                 origin: None,
                 parent: None,
+                expires_at: None,
+                last_seen_at: None,
                 token_sha256: HEXLOWER.encode(&local.hash),
             },
         )];
@@ -190,16 +241,23 @@ impl Auth {
         // Where a revocation was cut short: what went with a device is gone with it.
         let ids: Vec<DeviceId> = devices.iter().map(|entry| entry.device.device_id.clone()).collect();
         devices.retain(|entry| entry.device.parent.as_ref().is_none_or(|parent| ids.contains(parent)));
-        Ok(Self {
+        let auth = Self {
             shared: Arc::new(Shared {
                 devices: ArcSwap::from_pointee(devices),
                 codes: Mutex::default(),
+                pairings: Mutex::default(),
+                paired: watch::Sender::new(0),
+                tries: Mutex::default(),
                 limiter: Mutex::default(),
                 revoked: watch::Sender::new(0),
                 persist,
                 changing: tokio::sync::Mutex::default(),
             }),
-        })
+        };
+        for entry in auth.shared.devices.load().iter() {
+            auth.expire_later(&entry.device);
+        }
+        Ok(auth)
     }
 
     /// Who has this token and sends it as a bearer. Takes the same time whichever device it is, or none.
@@ -220,9 +278,40 @@ impl Auth {
         let devices = self.shared.devices.load();
         let hash = token::hash(bearer);
         let hashes = devices.iter().map(|entry| &entry.hash);
-        let entry = devices.get(find(hashes, &hash)?).filter(|entry| fits(&entry.device))?;
-        entry.seen.store(Timestamp::from(SystemTime::now()).as_millis(), Ordering::Relaxed);
+        let now = Timestamp::from(SystemTime::now());
+        let fits = |entry: &&Entry| entry.device.expires_at.is_none_or(|at| now < at) && fits(&entry.device);
+        let entry = devices.get(find(hashes, &hash)?).filter(fits)?;
+        self.seen(entry, now.as_millis());
         Some(Caller::proven(Arc::clone(&entry.device)))
+    }
+
+    /// Notes that a device is there, and writes it down now and then: a list after a restart knows about when.
+    fn seen(&self, entry: &Entry, now: i64) {
+        entry.seen.store(now, Ordering::Relaxed);
+        let kept = entry.seen_kept.load(Ordering::Relaxed);
+        let local = entry.device.kind == DeviceKind::Local;
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        if local || now - kept < SEEN_KEPT_EVERY || !swap(&entry.seen_kept, kept, now) {
+            return;
+        }
+        let (auth, id) = (self.clone(), entry.device.device_id.clone());
+        runtime.spawn(async move {
+            let kept = auth.edit(&id, |device| device.last_seen_at = Some(Timestamp::from_millis(now))).await;
+            if let Err(error) = kept {
+                tracing::debug!(device_id = %id, %error, "when a device was seen was not written down");
+            }
+        });
+    }
+
+    /// The caller's device has something open, until what this gives is dropped.
+    pub fn online(&self, caller: &Caller) -> Online {
+        let devices = self.shared.devices.load();
+        let entry = devices.iter().find(|entry| entry.device.device_id == caller.device().device_id);
+        if let Some(entry) = entry {
+            entry.open.fetch_add(1, Ordering::Relaxed);
+            entry.seen.store(Timestamp::from(SystemTime::now()).as_millis(), Ordering::Relaxed);
+        }
+        Online(entry.map(|entry| Arc::clone(&entry.open)))
     }
 
     /// Counts a proof that failed. `Some(wait)` if this address has failed too often; a good token works all the same.
@@ -239,7 +328,7 @@ impl Auth {
     /// A process of this user's that showed no token: it may watch this runtime, and nothing else. Whoever asks for it
     /// has checked the other end's owner.
     pub fn neighbour(&self, runtime: &RuntimeId) -> Caller {
-        let grant = Grant { scopes: vec![Scope::Watch], runtimes: Some(vec![runtime.clone()]), sessions: None };
+        let grant = Grant { runtimes: Some(vec![runtime.clone()]), ..Grant::of(&[Scope::Watch]) };
         Caller::proven(Arc::new(Device {
             device_id: DeviceId::trusted(NEIGHBOUR),
             name: "a process on this machine".into(),
@@ -248,6 +337,8 @@ impl Auth {
             created_at: SystemTime::now().into(),
             origin: None,
             parent: None,
+            expires_at: None,
+            last_seen_at: None,
             token_sha256: String::new(),
         }))
     }
@@ -259,11 +350,11 @@ impl Auth {
         if device.device_id.as_str() == NEIGHBOUR && device.token_sha256.is_empty() {
             return true;
         }
-        self.shared
-            .devices
-            .load()
-            .iter()
-            .any(|entry| entry.device.device_id == device.device_id && entry.device.token_sha256 == device.token_sha256)
+        let same = |entry: &Entry| {
+            entry.device.device_id == device.device_id && entry.device.token_sha256 == device.token_sha256
+        };
+        device.expires_at.is_none_or(|at| Timestamp::from(SystemTime::now()) < at)
+            && self.shared.devices.load().iter().any(same)
     }
 
     /// Makes a one-time code that enrols one device with `grant`. It lives `life` (at most 120 s), in memory alone.
@@ -306,7 +397,7 @@ impl Auth {
         if waiting.until <= Instant::now() {
             return Err(AuthError::BadCode);
         }
-        self.put(New { name, grant: waiting.grant, origin, parent: None }).await
+        self.put(New { origin, ..New::plain(name, waiting.grant) }).await
     }
 
     /// Signs a browser in by a device's token: another device, of the same grant, which lasts as long as that one.
@@ -320,8 +411,12 @@ impl Auth {
         origin: String,
     ) -> Result<(Arc<Device>, String), AuthError> {
         let device = caller.device();
+        if device.kind == DeviceKind::Share {
+            return Err(AuthError::Share("open it in each browser that is to have it"));
+        }
         let parent = Some(device.device_id.clone()).filter(|id| id.as_str() != LOCAL);
-        self.put(New { name: sane_name(name)?, grant: device.grant.clone(), origin: Some(origin), parent }).await
+        let (origin, expires_at) = (Some(origin), device.expires_at);
+        self.put(New { origin, parent, expires_at, ..New::plain(sane_name(name)?, device.grant.clone()) }).await
     }
 
     /// Enrols a device and gives its token, which is kept nowhere.
@@ -334,15 +429,15 @@ impl Auth {
         name: &str,
         grant: Grant,
     ) -> Result<(Arc<Device>, String), AuthError> {
-        self.put(New { name: sane_name(name)?, grant: sane(grant)?, origin: None, parent: None }).await
+        self.put(New::plain(sane_name(name)?, sane(grant)?)).await
     }
 
-    async fn put(&self, new: New) -> Result<(Arc<Device>, String), AuthError> {
+    pub(super) async fn put(&self, new: New) -> Result<(Arc<Device>, String), AuthError> {
         let _changing = self.shared.changing.lock().await;
         if self.shared.devices.load().len() > DEVICES {
             return Err(AuthError::Invalid(format!("{DEVICES} devices are enrolled: revoke one first")));
         }
-        let New { name, grant, origin, parent } = new;
+        let New { name, kind, grant, origin, parent, expires_at } = new;
         if let Some(by) = &parent {
             let all = self.shared.devices.load();
             if !all.iter().any(|entry| entry.device.device_id == *by) {
@@ -359,31 +454,50 @@ impl Auth {
         let device = Device {
             device_id: DeviceId::trusted(format!("d_{}", &token::random_text::<CODE_BYTES>()?[..26])),
             name,
-            kind: DeviceKind::Device,
+            kind,
             grant,
             created_at: SystemTime::now().into(),
             origin,
             parent,
+            expires_at,
+            last_seen_at: None,
             token_sha256: HEXLOWER.encode(&hash),
         };
         self.keep(&device).await?;
         let entry = Entry::new(hash, device);
         let device = Arc::clone(&entry.device);
         self.change(|devices| devices.push(entry));
+        self.expire_later(&device);
         Ok((device, token))
     }
 
-    /// Gives a device another name.
+    /// Gives a device another name, or says whether it may answer from a notification.
     ///
     /// # Errors
     /// [`AuthError::NoDevice`], [`AuthError::Invalid`], [`AuthError::Storage`].
-    pub async fn rename(&self, _permit: &Permit<Admin>, id: &DeviceId, name: &str) -> Result<Arc<Device>, AuthError> {
-        let name = sane_name(name)?;
-        local_stays(id, "renamed")?;
+    pub async fn alter(
+        &self,
+        _permit: &Permit<Admin>,
+        id: &DeviceId,
+        name: Option<&str>,
+        lock_screen: Option<bool>,
+    ) -> Result<Arc<Device>, AuthError> {
+        let name = name.map(sane_name).transpose()?;
+        local_stays(id, "changed")?;
+        self.edit(id, |device| {
+            device.name = name.unwrap_or_else(|| std::mem::take(&mut device.name));
+            device.grant.lock_screen = lock_screen.unwrap_or(device.grant.lock_screen);
+        })
+        .await
+    }
+
+    /// Changes a device, in its row first.
+    async fn edit(&self, id: &DeviceId, edit: impl FnOnce(&mut Device)) -> Result<Arc<Device>, AuthError> {
         let _changing = self.shared.changing.lock().await;
         let found = self.shared.devices.load().iter().find(|entry| entry.device.device_id == *id).cloned();
         let entry = found.ok_or_else(|| AuthError::NoDevice(id.clone()))?;
-        let device = Device { name, ..(*entry.device).clone() };
+        let mut device = (*entry.device).clone();
+        edit(&mut device);
         self.keep(&device).await?;
         let device = Arc::new(device);
         self.change(|devices| {
@@ -408,10 +522,13 @@ impl Auth {
     /// # Errors
     /// As [`revoke`](Self::revoke).
     pub async fn leave(&self, caller: &Caller) -> Result<(), AuthError> {
+        if caller.device().kind == DeviceKind::Share {
+            return Err(AuthError::Share("others may have it, too; close the page"));
+        }
         self.remove(&caller.device().device_id).await
     }
 
-    async fn remove(&self, id: &DeviceId) -> Result<(), AuthError> {
+    pub(super) async fn remove(&self, id: &DeviceId) -> Result<(), AuthError> {
         local_stays(id, "revoked; to replace its token, stop the gateway and delete the token's file")?;
         let mut unsaved = self.shared.changing.lock().await;
         let known = self.shared.devices.load().iter().any(|entry| entry.device.device_id == *id);
@@ -446,8 +563,9 @@ impl Auth {
     }
 
     /// Every device, the local administrator first.
-    pub fn devices(&self, _permit: &Permit<Admin>) -> Vec<DeviceView> {
-        self.shared.devices.load().iter().map(Entry::view).collect()
+    pub fn devices(&self, permit: &Permit<Admin>) -> Vec<DeviceView> {
+        let you = &permit.device().device_id;
+        self.shared.devices.load().iter().map(|entry| entry.view(you)).collect()
     }
 
     async fn keep(&self, device: &Device) -> Result<(), AuthError> {
@@ -466,24 +584,35 @@ impl Auth {
 
 impl Entry {
     fn new(hash: Hash, device: Device) -> Self {
-        Self { hash, device: Arc::new(device), seen: Arc::default() }
+        let seen = device.last_seen_at.unwrap_or(device.created_at).as_millis();
+        let seen_kept = Arc::new(AtomicI64::new(seen));
+        Self { hash, device: Arc::new(device), seen: Arc::default(), seen_kept, open: Arc::default() }
     }
 
-    fn view(&self) -> DeviceView {
+    fn view(&self, you: &DeviceId) -> DeviceView {
         let seen = self.seen.load(Ordering::Relaxed);
         DeviceView {
             device_id: self.device.device_id.clone(),
             name: self.device.name.clone(),
             grant: self.device.grant.clone(),
             created_at: self.device.created_at,
-            last_seen_at: (seen != 0).then(|| Timestamp::from_millis(seen)),
+            kind: self.device.kind,
+            last_seen_at: (seen != 0).then(|| Timestamp::from_millis(seen)).or(self.device.last_seen_at),
+            expires_at: self.device.expires_at,
+            online: self.open.load(Ordering::Relaxed) > 0,
+            you: self.device.device_id == *you,
             local: self.device.device_id.as_str() == LOCAL,
         }
     }
 }
 
+/// Whether `was` still stood there, and `is` does now.
+fn swap(place: &AtomicI64, was: i64, is: i64) -> bool {
+    place.compare_exchange(was, is, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+}
+
 /// Where `wanted` is among `hashes`. Looks at every byte of all of them, found or not.
-fn find<'a>(hashes: impl Iterator<Item = &'a Hash>, wanted: &Hash) -> Option<usize> {
+pub(super) fn find<'a>(hashes: impl Iterator<Item = &'a Hash>, wanted: &Hash) -> Option<usize> {
     let (mut found, mut index) = (Choice::from(0), 0u64);
     for (n, hash) in hashes.enumerate() {
         let same = hash.ct_eq(wanted);
@@ -500,7 +629,7 @@ fn local_stays(id: &DeviceId, what: &'static str) -> Result<(), AuthError> {
     Ok(())
 }
 
-fn sane_name(name: &str) -> Result<String, AuthError> {
+pub(super) fn sane_name(name: &str) -> Result<String, AuthError> {
     use GeneralCategory::{Control, Format, LineSeparator, ParagraphSeparator, PrivateUse, Surrogate, Unassigned};
     let name = name.trim();
     let bad = |c: char| {
@@ -515,7 +644,7 @@ fn sane_name(name: &str) -> Result<String, AuthError> {
     Ok(name.into())
 }
 
-fn sane(mut grant: Grant) -> Result<Grant, AuthError> {
+pub(super) fn sane(mut grant: Grant) -> Result<Grant, AuthError> {
     grant.scopes.sort_unstable();
     grant.scopes.dedup();
     let names = |some: Option<usize>| some.is_none_or(|count| (1..=GRANT_NAMES).contains(&count));
@@ -531,7 +660,7 @@ fn sane(mut grant: Grant) -> Result<Grant, AuthError> {
     Ok(grant)
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -576,7 +705,7 @@ mod tests {
     }
 
     fn watcher() -> Grant {
-        Grant { scopes: vec![Scope::Watch], runtimes: None, sessions: None }
+        Grant::of(&[Scope::Watch])
     }
 
     #[test]
@@ -663,7 +792,7 @@ mod tests {
         let (device, token) = fixture.auth.enrol(&fixture.admin(), "phone", watcher()).await.unwrap();
         let caller = fixture.auth.check(&token).unwrap();
         let told = fixture.auth.revocations();
-        fixture.auth.rename(&fixture.admin(), &device.device_id, "old phone").await.unwrap();
+        fixture.auth.alter(&fixture.admin(), &device.device_id, Some("old phone"), Some(true)).await.unwrap();
         assert!(fixture.auth.stands(&caller) && !told.has_changed().unwrap(), "a new name revokes nothing");
 
         fixture.full.store(true, Ordering::SeqCst);
@@ -685,9 +814,9 @@ mod tests {
         let local = DeviceId::trusted(LOCAL);
         assert!(matches!(fixture.auth.revoke(&fixture.admin(), &local).await, Err(AuthError::Local(_))));
         for grant in [
-            Grant { scopes: vec![], runtimes: None, sessions: None },
-            Grant { scopes: vec![Scope::Watch], runtimes: Some(vec![]), sessions: None },
-            Grant { scopes: vec![Scope::Watch], runtimes: None, sessions: Some(vec![]) },
+            Grant::of(&[]),
+            Grant { runtimes: Some(vec![]), ..watcher() },
+            Grant { sessions: Some(vec![]), ..watcher() },
         ] {
             assert!(matches!(fixture.auth.enrol(&fixture.admin(), "x", grant).await, Err(AuthError::Invalid(_))));
         }

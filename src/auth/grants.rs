@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{DeviceId, Resolver, RuntimeId, Scope, SessionId, Timestamp};
+use crate::model::{DeviceId, Resolver, Risk, RuntimeId, Scope, SessionId, Timestamp};
 
 /// What a device was granted.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -18,12 +18,23 @@ pub struct Grant {
     /// Only with these sessions, if given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sessions: Option<Vec<SessionId>>,
+    /// The highest risk of a request that it may answer; any, if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approve_up_to: Option<Risk>,
+    /// Whether it may answer from a notification, without opening the request.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lock_screen: bool,
 }
 
 impl Grant {
+    /// These scopes, everywhere.
+    pub fn of(scopes: &[Scope]) -> Self {
+        Self { scopes: scopes.to_vec(), runtimes: None, sessions: None, approve_up_to: None, lock_screen: false }
+    }
+
     /// Everything, everywhere: the local administrator.
     pub fn all() -> Self {
-        Self { scopes: Scope::ALL.to_vec(), runtimes: None, sessions: None }
+        Self::of(&Scope::ALL)
     }
 
     /// Whether the grant covers `scope` on `target`.
@@ -68,6 +79,8 @@ pub enum DeviceKind {
     /// One that was enrolled.
     #[default]
     Device,
+    /// A link to one session, for whoever has it.
+    Share,
     /// This machine's own administrator.
     Local,
 }
@@ -93,6 +106,12 @@ pub struct Device {
     /// The device whose token signed it in; it goes when that one goes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<DeviceId>,
+    /// When it ends by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
+    /// When it was last seen, as far as that was written down.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_seen_at: Option<Timestamp>,
     /// SHA-256 (hex) of its token; the token itself is kept nowhere.
     pub token_sha256: String,
 }

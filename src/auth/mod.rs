@@ -2,11 +2,15 @@
 //! unchecked call does not compile.
 
 mod devices;
+mod enrol;
 mod grants;
 mod limiter;
+mod pairing;
 mod token;
 
-pub use devices::{Auth, AuthError, Code, DeviceView, Persist, Site};
+pub use devices::{Auth, AuthError, Code, DeviceView, Online, Persist, Site};
+pub use enrol::{Begun, Fetched, SHARE_LIFE};
 pub use grants::{Admin, Approve, Caller, Denied, Device, DeviceKind, Grant, Permit, Prompt, Right, Target, Watch};
 pub use limiter::{FAILURE_WINDOW, FAILURES};
+pub use pairing::{Invitation, PAIRING_LIFE, PairingFault, PairingState, PairingView, Ticket, short_code};
 pub use token::{TOKEN_FILE, csrf, read_token, same};

@@ -46,6 +46,10 @@ pub(crate) enum Command {
     Search(Search),
     /// The page in the browser, signed in by a one-time code
     Open(Open),
+    /// Let a phone or another browser in: shows a code, and asks whether both show the same number
+    Pair(Pair),
+    /// The devices that may come in
+    Devices(Devices),
     /// Serve a session on stdio: an editor or a terminal UI starts this as if it were the agent
     Bridge(super::bridge::Bridge),
     /// Stop a runtime
@@ -260,6 +264,58 @@ pub(crate) struct Open {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct Pair {
+    /// What it may do
+    #[arg(long, value_name = "S,..", value_delimiter = ',', default_value = "watch,prompt,approve",
+        value_parser = ["watch", "prompt", "approve", "admin"])]
+    pub(crate) scope: Vec<String>,
+    /// Only with these runtimes [default: all]
+    #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
+    pub(crate) runtime: Vec<String>,
+    /// The highest risk of a request that it may answer [default: any]
+    #[arg(long, value_name = "RISK", value_parser = ["low", "elevated", "danger"])]
+    pub(crate) approve_up_to: Option<String>,
+    /// Let it answer from a notification, without opening the request
+    #[arg(long)]
+    pub(crate) lock_screen: bool,
+    /// What to call it [default: as it says itself]
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+    /// Confirm without asking here; the number is printed all the same, for whoever compares it
+    #[arg(long)]
+    pub(crate) yes: bool,
+    /// What happens as JSON, a line each; without --yes a line `y` on stdin confirms
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct Devices {
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(subcommand)]
+    pub(crate) action: Option<DevicesAction>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum DevicesAction {
+    /// Give one another name
+    Rename {
+        /// Which: its name, or the unique beginning of its identifier
+        device: String,
+        /// What to call it
+        name: String,
+    },
+    /// Take a device's access away, at once
+    Revoke {
+        /// Which: its name, or the unique beginning of its identifier
+        device: String,
+    },
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct Doctor {
     /// Start every agent that is there, up to its handshake, and end it again: does it work?
     #[arg(long)]
@@ -324,6 +380,13 @@ mod tests {
             "search word",
             "open",
             "open --print",
+            "pair",
+            "pair --scope watch,approve --runtime gemini,codex --approve-up-to low --lock-screen --name phone",
+            "pair --json --yes",
+            "devices",
+            "devices --json",
+            "devices rename d_1 kitchen",
+            "devices revoke phone",
             "stop demo",
             "doctor --json",
             "doctor --start -c x.toml",
@@ -359,6 +422,11 @@ mod tests {
             "export last --format pdf",
             "search",
             "search x --limit 0",
+            "pair --scope everything",
+            "pair --approve-up-to nothing",
+            "devices revoke",
+            "devices rename d_1",
+            "devices forget d_1",
             "stop",
             "bridge",
             "bridge telnet",

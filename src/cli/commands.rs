@@ -54,7 +54,7 @@ pub(crate) fn age(at: Timestamp) -> String {
 }
 
 /// Rows under headings, as wide as they must be.
-fn table(paint: Paint, heads: &[&str], rows: &[Vec<String>]) -> String {
+pub(crate) fn table(paint: Paint, heads: &[&str], rows: &[Vec<String>]) -> String {
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
         cells.chain([heads[column].chars().count()]).max().unwrap_or_default()

@@ -15,6 +15,7 @@ mod doctor;
 mod export;
 pub(crate) mod hold;
 mod home;
+mod pair;
 mod run;
 mod serve;
 mod stream;
@@ -112,6 +113,8 @@ fn start(command: Command) -> Outcome {
             Command::Export(args) => export::export(args).await,
             Command::Search(args) => commands::search(args).await,
             Command::Open(args) => commands::open(args).await,
+            Command::Pair(args) => pair::pair(args).await,
+            Command::Devices(args) => pair::devices(args).await,
             Command::Bridge(args) => bridge::bridge(args).await,
             Command::Stop(args) => commands::stop(args).await,
             Command::Doctor(args) => doctor::doctor(args).await,

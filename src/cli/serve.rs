@@ -144,6 +144,7 @@ fn banner(
         writeln!(out, "{} {}", paint.bold("plexus"), env!("CARGO_PKG_VERSION"))?;
         writeln!(out, "  open      {}", paint.green(url))?;
         writeln!(out, "            good once, for 2 minutes; `plexus open` makes another")?;
+        writeln!(out, "  phone     `plexus pair` in another terminal lets one in")?;
     }
     writeln!(out, "  state     {}", home.dir().display())?;
     if let Some(config) = config {

@@ -37,6 +37,34 @@ pub enum RequestState {
     Orphaned,
 }
 
+/// How much harm a yes could do, by the gateway's own judgement of what is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Risk {
+    /// It reads and searches, inside the session's folder.
+    Low,
+    /// Anything that is neither of the others.
+    Elevated,
+    /// It destroys, escalates, runs what it fetches, hides something, or the runtime itself says so.
+    Danger,
+}
+
+impl Risk {
+    /// Requests from before there was a judgement: the worst is assumed.
+    const fn unjudged() -> Self {
+        Self::Danger
+    }
+
+    /// The word on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Elevated => "elevated",
+            Self::Danger => "danger",
+        }
+    }
+}
+
 /// What an option means, so that clients can draw it (ACP `PermissionOptionKind`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -119,6 +147,9 @@ pub struct Request {
     pub display: String,
     /// What a person should know before answering.
     pub warnings: Vec<String>,
+    /// How much harm a yes could do.
+    #[serde(default = "Risk::unjudged")]
+    pub risk: Risk,
     /// SHA-256 (hex) of the canonical request: what is shown is what is decided.
     pub digest: String,
     /// The answers offered.

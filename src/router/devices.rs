@@ -8,17 +8,24 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::guard::{self, Call};
-use super::http::{Outcome, created, gateway, json, no_content, no_such};
+use super::http::{Outcome, Query, created, gateway, json, no_content, no_such, patience, session_of, waits};
+use super::listen::stopped;
 use super::{AppState, Problem, cookies};
-use crate::auth::{Admin, AuthError, Device, Grant, csrf};
-use crate::model::{DeviceId, RuntimeId, Scope, SessionId};
+use crate::auth::{Admin, AuthError, Device, Fetched, Grant, SHARE_LIFE, csrf, short_code};
+use crate::model::{DeviceId, Risk, RuntimeId, Scope, SessionId};
 
+/// Life of a link to a session unless the client says otherwise, in hours.
+const SHARE_HOURS: u64 = 24;
+/// Longest name that is made of a session's title, in characters.
+const TITLE_CHARS: usize = 48;
+/// The side of a QR code's picture at least, in pixels; it scales.
+const QR_SIDE: u32 = 240;
 /// Life of a one-time code unless the client says otherwise, in seconds.
 const CODE_SECONDS: u64 = 60;
 
 /// Who a device is.
 fn identity(device: &Device) -> Value {
-    let Grant { scopes, runtimes, sessions } = &device.grant;
+    let Grant { scopes, runtimes, sessions, approve_up_to, lock_screen } = &device.grant;
     let mut value =
         json!({ "device_id": device.device_id, "name": device.name, "kind": device.kind, "scopes": scopes });
     if let Some(runtimes) = runtimes {
@@ -26,6 +33,15 @@ fn identity(device: &Device) -> Value {
     }
     if let Some(sessions) = sessions {
         value["sessions"] = json!(sessions);
+    }
+    if let Some(up_to) = approve_up_to {
+        value["approve_up_to"] = json!(up_to);
+    }
+    if *lock_screen {
+        value["lock_screen"] = json!(true);
+    }
+    if let Some(at) = device.expires_at {
+        value["expires_at"] = json!(at);
     }
     value
 }
@@ -74,6 +90,12 @@ pub(super) struct NewDevice {
     /// Only with these sessions.
     #[schema(value_type = Option<Vec<String>>)]
     sessions: Option<Vec<SessionId>>,
+    /// The highest risk that it may answer; any, if absent.
+    #[schema(value_type = Option<String>)]
+    approve_up_to: Option<Risk>,
+    /// Whether it may answer from a notification.
+    #[serde(default)]
+    lock_screen: bool,
 }
 
 pub(super) async fn devices(state: AppState, call: Call) -> Outcome {
@@ -83,8 +105,9 @@ pub(super) async fn devices(state: AppState, call: Call) -> Outcome {
 
 pub(super) async fn enrol(state: AppState, call: Call) -> Outcome {
     let permit = gateway::<Admin>(&call)?;
-    let NewDevice { name, scopes, runtimes, sessions } = call.json()?;
-    let (device, token) = state.auth.enrol(&permit, &name, Grant { scopes, runtimes, sessions }).await?;
+    let NewDevice { name, scopes, runtimes, sessions, approve_up_to, lock_screen } = call.json()?;
+    let grant = Grant { scopes, runtimes, sessions, approve_up_to, lock_screen };
+    let (device, token) = state.auth.enrol(&permit, &name, grant).await?;
     let mut value = identity(&device);
     value["created_at"] = json!(device.created_at);
     value["token"] = json!(token);
@@ -105,22 +128,27 @@ fn welcome(device: &Device, token: &str) -> Outcome {
     Ok(response)
 }
 
-/// Another name.
+/// What is to be otherwise.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewName {
-    /// It.
-    name: String,
+    /// Another name.
+    name: Option<String>,
+    /// Whether it may answer from a notification.
+    lock_screen: Option<bool>,
 }
 
 fn device_id(call: &Call) -> Result<DeviceId, Problem> {
     call.id(|| no_such("device_not_found", "device"))
 }
 
-pub(super) async fn rename(state: AppState, call: Call) -> Outcome {
+pub(super) async fn alter(state: AppState, call: Call) -> Outcome {
     let permit = gateway::<Admin>(&call)?;
-    let NewName { name } = call.json()?;
-    let device = state.auth.rename(&permit, &device_id(&call)?, &name).await?;
+    let NewName { name, lock_screen } = call.json()?;
+    if name.is_none() && lock_screen.is_none() {
+        return Err(Problem::invalid("give `name`, `lock_screen`, or both"));
+    }
+    let device = state.auth.alter(&permit, &device_id(&call)?, name.as_deref(), lock_screen).await?;
     json(StatusCode::OK, &identity(&device))
 }
 
@@ -143,16 +171,23 @@ pub(super) struct NewCode {
     /// Only with these sessions.
     #[schema(value_type = Option<Vec<String>>)]
     sessions: Option<Vec<SessionId>>,
+    /// The highest risk that it may answer; any, if absent.
+    #[schema(value_type = Option<String>)]
+    approve_up_to: Option<Risk>,
+    /// Whether it may answer from a notification.
+    #[serde(default)]
+    lock_screen: bool,
     /// Its life in seconds, at most 120.
     ttl: Option<u64>,
 }
 
 pub(super) async fn mint_code(state: AppState, call: Call) -> Outcome {
     let permit = gateway::<Admin>(&call)?;
-    let NewCode { scopes, runtimes, sessions, ttl } = call.json()?;
+    let NewCode { scopes, runtimes, sessions, approve_up_to, lock_screen, ttl } = call.json()?;
     let scopes = scopes.unwrap_or_else(|| permit.device().grant.scopes.clone());
     let life = Duration::from_secs(ttl.unwrap_or(CODE_SECONDS));
-    let code = state.auth.mint_code(&permit, Grant { scopes, runtimes, sessions }, life)?;
+    let grant = Grant { scopes, runtimes, sessions, approve_up_to, lock_screen };
+    let code = state.auth.mint_code(&permit, grant, life)?;
     json(StatusCode::CREATED, &code)
 }
 
@@ -172,6 +207,10 @@ pub(super) struct Pair {
 pub(super) async fn pair(state: AppState, call: Call) -> Outcome {
     let Pair { code, name, cookie } = call.json()?;
     let origin = cookie.then(|| cookies::origin(&call.parts)).transpose()?;
+    if short_code(&code).is_some() {
+        let ticket = state.auth.join(guard::peer(&call.parts), &code, &name, origin)?;
+        return json(StatusCode::ACCEPTED, &ticket);
+    }
     match state.auth.redeem(&code, &name, origin).await {
         Ok((device, token)) => welcome(&device, &token),
         Err(error @ AuthError::BadCode) => Err(guard::failed(&state.auth, &call.parts).unwrap_or(error.into())),
@@ -201,4 +240,165 @@ pub(super) async fn sign_in(state: AppState, call: Call) -> Outcome {
     let name = name.unwrap_or_else(|| caller.device().name.clone());
     let (device, token) = state.auth.sign_in(caller, &name, origin).await?;
     welcome(&device, &token)
+}
+
+// === pairing by a short code ===
+
+/// What a device that joins may do.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NewPairing {
+    /// `watch`, `prompt`, `approve`, `admin`.
+    #[schema(value_type = Vec<String>)]
+    scopes: Vec<Scope>,
+    /// Only with these runtimes.
+    #[schema(value_type = Option<Vec<String>>)]
+    runtimes: Option<Vec<RuntimeId>>,
+    /// The highest risk that it may answer; any, if absent.
+    #[schema(value_type = Option<String>)]
+    approve_up_to: Option<Risk>,
+    /// Whether it may answer from a notification.
+    #[serde(default)]
+    lock_screen: bool,
+    /// What it is to be called; as it says itself, if absent.
+    name: Option<String>,
+}
+
+/// A QR code as a picture.
+fn qr(text: &str) -> Result<String, Problem> {
+    let code = qrcode::QrCode::new(text).map_err(|error| {
+        tracing::error!(%error, "a link is too long for a QR code");
+        Problem::internal()
+    })?;
+    Ok(code.render::<qrcode::render::svg::Color<'_>>().min_dimensions(QR_SIDE, QR_SIDE).build())
+}
+
+pub(super) async fn begin_pairing(state: AppState, call: Call) -> Outcome {
+    let permit = gateway::<Admin>(&call)?;
+    let NewPairing { scopes, runtimes, approve_up_to, lock_screen, name } = call.json()?;
+    let grant = Grant { scopes, runtimes, sessions: None, approve_up_to, lock_screen };
+    let begun = state.auth.begin_pairing(&permit, grant, name.as_deref())?;
+    let url = format!("{}/#pair={}", state.base(), begun.code.replace('-', ""));
+    let place = format!("/v1/pairings/{}", begun.pairing_id);
+    let value = json!({
+        "pairing_id": begun.pairing_id, "code": begun.code, "url": url, "qr": qr(&url)?, "expires_at": begun.expires_at,
+    });
+    created(&place, &value)
+}
+
+fn pairing_id(call: &Call) -> String {
+    call.params.first().map(|(_, id)| id.clone()).unwrap_or_default()
+}
+
+pub(super) async fn pairing(state: AppState, call: Call) -> Outcome {
+    let permit = gateway::<Admin>(&call)?;
+    let wait = waits(&Query::of(&call))?;
+    let (id, mut stop) = (pairing_id(&call), state.stop.clone());
+    tokio::select! {
+        view = state.auth.pairing(&permit, &id, wait) => json(StatusCode::OK, &view?),
+        () = stopped(&mut stop) => Err(crate::sessions::Refusal::Stopping.into()),
+    }
+}
+
+/// A yes.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Confirm {
+    /// The number that both sides show.
+    number: u8,
+}
+
+pub(super) async fn confirm(state: AppState, call: Call) -> Outcome {
+    let permit = gateway::<Admin>(&call)?;
+    let Confirm { number } = call.json()?;
+    json(StatusCode::OK, &state.auth.confirm(&permit, &pairing_id(&call), number).await?)
+}
+
+pub(super) async fn refuse(state: AppState, call: Call) -> Outcome {
+    let permit = gateway::<Admin>(&call)?;
+    state.auth.refuse(&permit, &pairing_id(&call))?;
+    no_content()
+}
+
+/// A short code to look at.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Look {
+    /// The code.
+    code: String,
+}
+
+pub(super) async fn look(state: AppState, call: Call) -> Outcome {
+    let Look { code } = call.json()?;
+    let found = state.auth.look(guard::peer(&call.parts), &code)?;
+    let mut value = json!({
+        "gateway": { "name": machine(), "version": state.version },
+        "scopes": found.grant.scopes, "expires_at": found.expires_at,
+    });
+    if let Some(runtimes) = &found.grant.runtimes {
+        value["runtimes"] = json!(runtimes);
+    }
+    if let Some(up_to) = found.grant.approve_up_to {
+        value["approve_up_to"] = json!(up_to);
+    }
+    if found.grant.lock_screen {
+        value["lock_screen"] = json!(true);
+    }
+    if let Some(name) = &found.name {
+        value["name"] = json!(name);
+    }
+    json(StatusCode::OK, &value)
+}
+
+/// A ticket, to hear what came of it.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Fetch {
+    /// The ticket.
+    ticket: String,
+    /// Seconds to wait for it, 60 at most.
+    wait: Option<u64>,
+}
+
+pub(super) async fn fetch(state: AppState, call: Call) -> Outcome {
+    let Fetch { ticket, wait } = call.json()?;
+    let mut stop = state.stop.clone();
+    let fetched = tokio::select! {
+        fetched = state.auth.fetch(&ticket, patience(wait)) => fetched?,
+        () = stopped(&mut stop) => Fetched::Waiting,
+    };
+    match fetched {
+        Fetched::Given(device, token) => welcome(&device, &token),
+        Fetched::Waiting => json(StatusCode::ACCEPTED, &json!({ "state": "waiting" })),
+    }
+}
+
+// === links ===
+
+/// A link to a session.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NewShare {
+    /// Its life in hours: a day, if absent; thirty at most.
+    hours: Option<u64>,
+}
+
+pub(super) async fn share(state: AppState, call: Call) -> Outcome {
+    let permit = gateway::<Admin>(&call)?;
+    let (session, _) = session_of::<Admin>(&state, &call)?;
+    let NewShare { hours } = call.json()?;
+    let life = Duration::from_secs(hours.unwrap_or(SHARE_HOURS).saturating_mul(3600));
+    if life.is_zero() || life > SHARE_LIFE {
+        return Err(Problem::invalid(format!("`hours` is 1 to {}", SHARE_LIFE.as_secs() / 3600)));
+    }
+    // What agents call their sessions may be anything; a device's name may not.
+    let title: String = session.title.as_deref().unwrap_or_default().chars().take(TITLE_CHARS).collect();
+    let share = async |name: &str| state.auth.share(&permit, session.session_id.clone(), name, life).await;
+    let (device, token) = match share(&format!("link to {title}")).await {
+        Err(AuthError::Invalid(_)) => share("link to a session").await?,
+        shared => shared?,
+    };
+    let url = format!("{}/#share={token}", state.base());
+    let value = json!({ "device_id": device.device_id, "url": url, "token": token, "expires_at": device.expires_at });
+    created(&format!("/v1/devices/{}", device.device_id), &value)
 }

@@ -6,7 +6,7 @@ use http::header::{ALLOW, CONNECTION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICAT
 use http::{HeaderValue, StatusCode};
 use serde_json::{Map, Value};
 
-use crate::auth::{AuthError, Denied};
+use crate::auth::{AuthError, Denied, PairingFault};
 use crate::model::{Receipt, RequestState};
 use crate::sessions::Refusal;
 use crate::store::StoreError;
@@ -153,6 +153,20 @@ impl From<AuthError> for Problem {
     fn from(error: AuthError) -> Self {
         let (status, code) = match &error {
             AuthError::BadCode => (StatusCode::UNAUTHORIZED, "bad_code"),
+            AuthError::TooMany(wait) => {
+                let seconds = u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).saturating_add(1);
+                return Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_failures", error.to_string())
+                    .retry_after(seconds);
+            }
+            AuthError::Share(_) => (StatusCode::FORBIDDEN, "only_a_link"),
+            AuthError::Pairing(fault) => match fault {
+                PairingFault::Unknown => (StatusCode::NOT_FOUND, "pairing_not_found"),
+                PairingFault::NotJoined => (StatusCode::CONFLICT, "not_joined"),
+                PairingFault::WrongNumber => (StatusCode::CONFLICT, "wrong_number"),
+                PairingFault::Confirmed => (StatusCode::CONFLICT, "pairing_confirmed"),
+                PairingFault::Refused => (StatusCode::GONE, "pairing_refused"),
+                PairingFault::Expired => (StatusCode::GONE, "pairing_expired"),
+            },
             AuthError::NoDevice(_) => (StatusCode::NOT_FOUND, "device_not_found"),
             AuthError::Local(_) => (StatusCode::CONFLICT, "local_device"),
             AuthError::Invalid(_) => (StatusCode::UNPROCESSABLE_ENTITY, "invalid"),
@@ -191,6 +205,9 @@ impl From<Refusal> for Problem {
                 };
                 plain(StatusCode::GONE, code).with_receipt(*receipt)
             }
+            Refusal::RiskTooHigh { risk, .. } => {
+                plain(StatusCode::FORBIDDEN, "risk_too_high").with("risk", risk.as_str())
+            }
             Refusal::StaleDigest => plain(StatusCode::CONFLICT, "stale_digest"),
             Refusal::ObserveOnly => plain(StatusCode::CONFLICT, "observe_only"),
             Refusal::BadAnswer { code, .. } => plain(StatusCode::UNPROCESSABLE_ENTITY, code),
@@ -213,7 +230,7 @@ impl From<Refusal> for Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{DeviceId, RequestId, Resolver, RuntimeId, Scope, SessionId, Timestamp};
+    use crate::model::{DeviceId, RequestId, Resolver, Risk, RuntimeId, Scope, SessionId, Timestamp};
 
     fn receipt(state: RequestState) -> Box<Receipt> {
         Box::new(Receipt {
@@ -248,6 +265,7 @@ mod tests {
             (closed(RequestState::Withdrawn), 410, "withdrawn"),
             (closed(RequestState::Orphaned), 410, "orphaned"),
             (Refusal::StaleDigest, 409, "stale_digest"),
+            (Refusal::RiskTooHigh { risk: Risk::Danger, up_to: Risk::Low }, 403, "risk_too_high"),
             (Refusal::ObserveOnly, 409, "observe_only"),
             (bad, 422, "option_not_offered"),
             (Refusal::RuntimeGone(String::new()), 409, "runtime_gone"),

@@ -327,7 +327,7 @@ fn bearer(value: &str) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then_some(token)
 }
 
-fn peer(parts: &Parts) -> IpAddr {
+pub(super) fn peer(parts: &Parts) -> IpAddr {
     let nobody = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
     parts.extensions.get::<ConnHandle>().map_or(nobody, |handle| handle.peer.ip())
 }

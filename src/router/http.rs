@@ -153,10 +153,10 @@ pub(super) fn gateway<S: Right>(call: &Call) -> Result<Permit<S>, Problem> {
 // === queries ===
 
 /// The query's parameters, decoded. Unknown ones are let be, as everywhere on the web; none of them ever proves anything.
-struct Query(Vec<(String, String)>);
+pub(super) struct Query(Vec<(String, String)>);
 
 impl Query {
-    fn of(call: &Call) -> Self {
+    pub(super) fn of(call: &Call) -> Self {
         let text = call.parts.uri.query().unwrap_or_default();
         Self(form_urlencoded::parse(text.as_bytes()).into_owned().collect())
     }
@@ -174,6 +174,16 @@ impl Query {
         let Some(text) = self.get(name) else { return Ok(default) };
         text.parse().map_err(|_| bad_query(format!("`{name}` is not a whole number in range")))
     }
+}
+
+/// How long the client is ready to wait.
+pub(super) fn waits(query: &Query) -> Result<Duration, Problem> {
+    Ok(patience(Some(query.number("wait", 0)?)))
+}
+
+/// So many seconds, as far as anybody may wait.
+pub(super) fn patience(seconds: Option<u64>) -> Duration {
+    Duration::from_secs(seconds.unwrap_or(0).min(WAIT_MAX))
 }
 
 fn bad_query(detail: String) -> Problem {
@@ -494,7 +504,7 @@ async fn follow(state: AppState, call: Call, only: Option<BTreeSet<SessionId>>) 
     sse::projection(call.parts.uri.query())?;
     let after = after(query.get("after"))?;
     let limit = ReadLimit { events: query.number("limit", PAGE)?.clamp(1, PAGE_MAX), bytes: PAGE_BYTES };
-    let wait = Duration::from_secs(query.number("wait", 0)?.min(WAIT_MAX));
+    let wait = waits(&query)?;
     page(&state, &caller, &filter, &after, limit, wait, one).await
 }
 
@@ -536,7 +546,7 @@ async fn page(
         let end = PageEnd { next: cursor(at), head: cursor(log.head()), resume: attach.resume, snapshot, snapshots };
         return written(Vec::new(), &end);
     }
-    let _counted = (!wait.is_zero()).then(Polling::begin);
+    let _counted = (!wait.is_zero()).then(|| (Polling::begin(), state.auth.online(caller)));
     let until = tokio::time::Instant::now() + wait;
     let mut next = attach.after;
     let events = loop {

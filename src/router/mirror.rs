@@ -66,7 +66,7 @@ pub(super) async fn serve(port: PortState, call: Call) -> Result<Response, Probl
         return Err(Denied { scope: Scope::Watch, device: caller.device().name.clone() }.into());
     }
     let only =
-        Grant { scopes: vec![Scope::Watch], runtimes: Some(vec![runtime.clone()]), sessions: grant.sessions.clone() };
+        Grant { runtimes: Some(vec![runtime.clone()]), sessions: grant.sessions.clone(), ..Grant::of(&[Scope::Watch]) };
     let filter = Filter { sessions: None, grant: Some(Arc::new(only)) };
     let log = state.directory.log().clone();
     let after = after(call.parts.uri.query())?;

@@ -88,6 +88,13 @@ pub struct AppState {
     pub connections: acp::Connections,
 }
 
+impl AppState {
+    /// What a link to the gateway begins with.
+    pub fn base(&self) -> &str {
+        self.public_url.as_deref().unwrap_or(&self.url).trim_end_matches('/')
+    }
+}
+
 /// The whole front door as a service, for [`serve`].
 pub fn app(state: AppState) -> axum::Router {
     let gate =

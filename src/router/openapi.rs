@@ -49,6 +49,12 @@ fn shape(route: &Route<AppState>) -> Option<Shape> {
         ("GET", "/v1/devices") => ("", "Devices", 200, &[]),
         ("POST", "/v1/devices") => ("NewDevice", "NewToken", 201, &[]),
         ("PATCH", "/v1/devices/{id}") => ("NewName", "Me", 200, &[]),
+        ("POST", "/v1/sessions/{id}/shares") => ("NewShare", "Share", 201, &[]),
+        ("POST", "/v1/pairings") => ("NewPairing", "Begun", 201, &[]),
+        ("GET", "/v1/pairings/{id}") => ("", "Pairing", 200, &[("wait", "Seconds to wait for it to become another (0, 60 at most)")]),
+        ("POST", "/v1/pairings/{id}/confirm") => ("Confirm", "Pairing", 200, &[]),
+        ("POST", "/v1/pair/look") => ("Look", "Invitation", 200, &[]),
+        ("POST", "/v1/pair/wait") => ("Fetch", "NewToken", 200, &[]),
         ("POST", "/v1/codes") => ("NewCode", "Code", 201, &[]),
         ("POST", "/v1/pair") => ("Pair", "NewToken", 200, &[]),
         ("POST", "/v1/signin") => ("SignIn", "NewToken", 200, &[]),
@@ -134,6 +140,11 @@ fn operation(route: &Route<AppState>, shape: &Shape) -> Value {
     }
     let mut responses = Map::new();
     responses.insert(shape.status.to_string(), done);
+    if matches!(shape.takes, "Pair" | "Fetch") {
+        let name = if shape.takes == "Pair" { "Ticket" } else { "Patience" };
+        let words = "The computer is to confirm";
+        responses.insert("202".into(), json!({ "description": words, "content": reference(name) }));
+    }
     responses.insert("default".into(), problem);
     let mut parameters: Vec<Value> = Vec::new();
     for (_, rest) in route.path.match_indices('{').map(|(at, _)| route.path.split_at(at + 1)) {
@@ -141,7 +152,7 @@ fn operation(route: &Route<AppState>, shape: &Shape) -> Value {
         parameters.push(parameter(name, "path", true, "Which one"));
     }
     parameters.extend(shape.query.iter().map(|(name, words)| parameter(name, "query", *name == "q", words)));
-    if shape.query.iter().any(|(name, _)| *name == "wait") {
+    if shape.query.iter().any(|(name, _)| *name == "after") {
         let words = "For `text/event-stream`: beside each event what the runtime itself said";
         parameters.push(parameter("projection", "query", false, words));
         parameters.push(parameter("Last-Event-ID", "header", false, "For `text/event-stream`: beats `after`"));

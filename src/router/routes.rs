@@ -85,9 +85,14 @@ fn make() -> Vec<Route<AppState>> {
         route(GET, "/v1/search", WATCH, NOTHING, "Passages that hold every word", |s, c| answer(api::search(s, c))),
         route(GET, "/v1/devices", ADMIN, NOTHING, "Enrolled devices", |s, c| answer(devices::devices(s, c))),
         route(POST, "/v1/devices", ADMIN, JSON, "Enrol a device", |s, c| answer(devices::enrol(s, c))),
-        route(PATCH, "/v1/devices/{id}", ADMIN, JSON, "Rename a device", |s, c| answer(devices::rename(s, c))),
+        route(PATCH, "/v1/devices/{id}", ADMIN, JSON, "Rename a device, or let it answer from a notification", |s, c| answer(devices::alter(s, c))),
         route(DELETE, "/v1/devices/{id}", ADMIN, NOTHING, "Revoke a device, at once", |s, c| answer(devices::revoke(s, c))),
         route(POST, "/v1/codes", ADMIN, JSON, "Make a one-time code that enrols a device", |s, c| answer(devices::mint_code(s, c))),
+        route(POST, "/v1/sessions/{id}/shares", ADMIN, BodyRule::Optional(BODY), "Make a link that shows one session", |s, c| answer(devices::share(s, c))),
+        route(POST, "/v1/pairings", ADMIN, JSON, "Begin a pairing: a short code for one device", |s, c| answer(devices::begin_pairing(s, c))),
+        route(GET, "/v1/pairings/{id}", ADMIN, NOTHING, "Where a pairing stands", |s, c| answer(devices::pairing(s, c))),
+        route(POST, "/v1/pairings/{id}/confirm", ADMIN, JSON, "Confirm that the device shows this number", |s, c| answer(devices::confirm(s, c))),
+        route(DELETE, "/v1/pairings/{id}", ADMIN, NOTHING, "Refuse a pairing", |s, c| answer(devices::refuse(s, c))),
         // Watching is enough to listen; a prompt or an answer in the body is asked for its own scope.
         route(POST, "/ag-ui/{id}", WATCH, BodyRule::Json(PROMPT), "Run a session by AG-UI: prompt, answer, listen", |s, c| answer(agui::run(s, c))),
         route(GET, WS_PATH, WATCH, NOTHING, "The native WebSocket", |s, c| answer(api::ws(s, c))),
@@ -99,6 +104,9 @@ fn make() -> Vec<Route<AppState>> {
         route(DELETE, "/acp/{runtime_id}", WATCH, NOTHING, "ACP over HTTP, for one runtime: end a connection", |s, c| answer(acp::http::delete(s, c))),
         // Who has a code proves it by the code.
         route(POST, "/v1/pair", Policy::Public, JSON, "Exchange a one-time code for a device's token or cookie", |s, c| answer(devices::pair(s, c))),
+        route(POST, "/v1/pair/look", Policy::Public, JSON, "What a short code is for", |s, c| answer(devices::look(s, c))),
+        // And who has joined, by the ticket.
+        route(POST, "/v1/pair/wait", Policy::Public, JSON, "What came of joining by a short code", |s, c| answer(devices::fetch(s, c))),
         // For whoever restarts us: they say nothing but that we are here.
         route(GET, "/healthz", Policy::Public, NOTHING, "Whether the gateway runs", |_, _| answer(api::healthz())),
         route(GET, "/readyz", Policy::Public, NOTHING, "Whether the log takes writes, and where it ends", |s, _| answer(api::readyz(s))),

@@ -21,10 +21,10 @@ use super::frames::{Framing, Projection, ask, ws_notify, ws_text};
 use super::guard::{DEPTH, deeper_than};
 use super::wire;
 use super::ws::{Reply, Talk};
-use crate::auth::{Approve, Caller, Permit, Prompt, Target};
+use crate::auth::{Approve, Caller, Grant, Permit, Prompt, Target};
 use crate::metrics::metrics;
 use crate::model::{
-    Answer, Cursor, Kind, Position, Request, RequestId, RunId, RunInfo, RuntimeId, RuntimeInfo, Scope, SessionId,
+    Answer, Cursor, Kind, Position, Request, RequestId, Risk, RunId, RunInfo, RuntimeId, RuntimeInfo, Scope, SessionId,
     SessionInfo,
 };
 use crate::sessions::{After, Attach, Filter, Log, OpenSession, Refusal, Resume, Snapshot};
@@ -111,6 +111,7 @@ impl From<Problem> for Failure {
             "request_not_found" => -32016,
             "storage" => -32017,
             "stopping" => -32018,
+            "risk_too_high" => -32019,
             "internal" => -32603,
             _ => -32602,
         };
@@ -345,12 +346,15 @@ struct You<'a> {
     device_id: &'a str,
     name: &'a str,
     scopes: &'a [Scope],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    approve_up_to: Option<Risk>,
 }
 
 impl<'a> You<'a> {
     fn of(caller: &'a Caller) -> Self {
         let device = caller.device();
-        Self { device_id: device.device_id.as_str(), name: &device.name, scopes: &device.grant.scopes }
+        let Grant { scopes, approve_up_to, .. } = &device.grant;
+        Self { device_id: device.device_id.as_str(), name: &device.name, scopes, approve_up_to: *approve_up_to }
     }
 }
 

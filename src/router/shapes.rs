@@ -101,6 +101,8 @@ shapes! {
         /// The gateway's rendering of exactly what is asked, safe to show.
         display: String,
         warnings: Vec<String>,
+        /// The gateway's judgement: `low`, `elevated` or `danger`.
+        risk: String,
         /// SHA-256 (hex) of the canonical request; send it with the answer.
         digest: String,
         options: Vec<Offer>,
@@ -211,23 +213,39 @@ shapes! {
     Device {
         device_id: String,
         name: String,
+        /// `device`, `share` or `local`.
+        kind: String,
         scopes: Vec<String>,
         runtimes: Option<Vec<String>>,
         sessions: Option<Vec<String>>,
+        /// The highest risk that it may answer: `low`, `elevated` or `danger`; any, if absent.
+        approve_up_to: Option<String>,
+        /// Whether it may answer from a notification.
+        lock_screen: Option<bool>,
         created_at: String,
         last_seen_at: Option<String>,
+        expires_at: Option<String>,
+        /// Whether it has something open.
+        online: bool,
+        /// Whether it is the one that asks.
+        you: bool,
         local: bool,
     }
     /// A device, and its token, which is shown this once; or `csrf`, where its token is a cookie.
     NewToken {
         device_id: String,
         name: String,
-        /// `device` or `local`.
+        /// `device`, `share` or `local`.
         kind: String,
         scopes: Vec<String>,
         runtimes: Option<Vec<String>>,
         sessions: Option<Vec<String>>,
+        /// The highest risk that it may answer: `low`, `elevated` or `danger`; any, if absent.
+        approve_up_to: Option<String>,
+        /// Whether it may answer from a notification.
+        lock_screen: Option<bool>,
         created_at: String,
+        expires_at: Option<String>,
         token: Option<String>,
         /// What a page sends as `Plexus-CSRF` with every request but GET and HEAD.
         csrf: Option<String>,
@@ -236,14 +254,79 @@ shapes! {
     Me {
         device_id: String,
         name: String,
-        /// `device` or `local`.
+        /// `device`, `share` or `local`.
         kind: String,
         scopes: Vec<String>,
         runtimes: Option<Vec<String>>,
         sessions: Option<Vec<String>>,
+        /// The highest risk that it may answer: `low`, `elevated` or `danger`; any, if absent.
+        approve_up_to: Option<String>,
+        /// Whether it may answer from a notification.
+        lock_screen: Option<bool>,
+        expires_at: Option<String>,
         /// What a page sends as `Plexus-CSRF` with every request but GET and HEAD.
         csrf: Option<String>,
         gateway: Option<Life>,
+    }
+    /// A link to one session. Whoever has it may watch until it expires, or is revoked like a device.
+    Share {
+        device_id: String,
+        url: String,
+        token: String,
+        expires_at: String,
+    }
+    /// A pairing that has begun.
+    Begun {
+        pairing_id: String,
+        /// What the device types.
+        code: String,
+        /// What it opens.
+        url: String,
+        /// The same as a picture, in SVG.
+        qr: String,
+        expires_at: String,
+    }
+    /// Where a pairing stands.
+    Pairing {
+        pairing_id: String,
+        /// `waiting`, `joined`, `confirmed`, `refused` or `expired`.
+        state: String,
+        /// What the device will be called.
+        name: Option<String>,
+        /// What the device shows.
+        number: Option<u8>,
+        device_id: Option<String>,
+        expires_at: String,
+    }
+    /// What a device would join.
+    Invitation {
+        gateway: Host,
+        scopes: Vec<String>,
+        runtimes: Option<Vec<String>>,
+        approve_up_to: Option<String>,
+        lock_screen: Option<bool>,
+        /// What it is to be called, if the computer said so.
+        name: Option<String>,
+        expires_at: String,
+    }
+    /// The gateway that invites.
+    Host {
+        /// The machine's.
+        name: String,
+        version: String,
+    }
+    /// That a device has joined, and waits for the computer.
+    Ticket {
+        /// Secret: it brings the token.
+        ticket: String,
+        /// What the computer shows, too.
+        number: u8,
+        expires_at: String,
+    }
+    /// That the computer has said nothing yet.
+    Patience {
+        /// `waiting`.
+        state: String,
     }
     /// A one-time code.
     Code {
@@ -310,6 +393,8 @@ shapes! {
         code: String,
         /// `scope_missing`: which.
         scope: Option<String>,
+        /// `risk_too_high`: which.
+        risk: Option<String>,
         /// `bad_body`: where.
         path: Option<String>,
         /// `too_large`: how many bytes there may be.
@@ -425,6 +510,7 @@ shapes! {
         device_id: String,
         name: String,
         scopes: Vec<String>,
+        approve_up_to: Option<String>,
     }
     /// A run under way.
     RunInfo {
@@ -549,12 +635,14 @@ shapes! {
     Anything,
     rpc::AttachParams,
     Attached,
+    Begun,
     rpc::CancelParams,
     api::CancelRun,
     Cancelled,
     rpc::Capabilities,
     Chunk,
     Code,
+    devices::Confirm,
     ContentBlock,
     Detached,
     Device,
@@ -564,19 +652,23 @@ shapes! {
     Envelope,
     Failure,
     FailureData,
+    devices::Fetch,
     Hello,
     History,
     rpc::HistoryParams,
     Hit,
     Hits,
+    Host,
     rpc::Initialize,
     Initialized,
     rpc::Input,
+    Invitation,
     Item,
     Lag,
     Life,
     rpc::Listing,
     Live,
+    devices::Look,
     Me,
     Message,
     Meta,
@@ -585,12 +677,16 @@ shapes! {
     devices::NewName,
     api::NewPrompt,
     api::NewSession,
+    devices::NewPairing,
+    devices::NewShare,
     NewToken,
     NotTaken,
     rpc::OfSession,
     Offer,
     Page,
     devices::Pair,
+    Pairing,
+    Patience,
     ProblemDetails,
     Queued,
     Raw,
@@ -619,11 +715,13 @@ shapes! {
     SessionNote,
     rpc::SessionRename,
     Sessions,
+    Share,
     devices::SignIn,
     Snapshot,
     Snapshots,
     rpc::StartRun,
     api::StartRuntime,
+    Ticket,
     Tool,
     ToolCall,
     Trouble,
@@ -642,15 +740,20 @@ const TAKEN: &[&str] = &[
     "AttachParams",
     "CancelParams",
     "CancelRun",
+    "Confirm",
     "EditSession",
+    "Fetch",
     "HistoryParams",
     "Initialize",
     "Listing",
+    "Look",
     "NewCode",
     "NewDevice",
     "NewName",
+    "NewPairing",
     "NewPrompt",
     "NewSession",
+    "NewShare",
     "OfSession",
     "Pair",
     "ResumeEntry",
@@ -680,6 +783,7 @@ fn everywhere(member: &str) -> Option<Value> {
             json!({ "format": "date-time" })
         }
         "resume" => json!({ "enum": ["ok", "gap", "reset", "ahead"] }),
+        "risk" | "approve_up_to" => json!({ "enum": ["low", "elevated", "danger"] }),
         "scopes" => json!({ "items": { "type": "string", "enum": ["watch", "prompt", "approve", "admin"] } }),
         _ => return None,
     })
@@ -823,10 +927,18 @@ fn more() -> Vec<(&'static str, &'static str, Value)> {
         ("NewDevice", "name", name.clone()),
         ("NewName", "name", name.clone()),
         ("Pair", "name", name.clone()),
-        ("SignIn", "name", name),
+        ("SignIn", "name", name.clone()),
         ("SignIn", "cookie", json!({ "const": true })),
-        ("Me", "kind", json!({ "enum": ["device", "local"] })),
-        ("NewToken", "kind", json!({ "enum": ["device", "local"] })),
+        ("Me", "kind", json!({ "enum": ["device", "share", "local"] })),
+        ("NewToken", "kind", json!({ "enum": ["device", "share", "local"] })),
+        ("Device", "kind", json!({ "enum": ["device", "share", "local"] })),
+        ("NewPairing", "name", name),
+        ("NewPairing", "scopes", json!({ "minItems": 1 })),
+        ("NewPairing", "runtimes", names.clone()),
+        ("NewShare", "hours", json!({ "minimum": 1, "maximum": 720 })),
+        ("Confirm", "number", json!({ "minimum": 10, "maximum": 99 })),
+        ("Pairing", "state", json!({ "enum": ["waiting", "joined", "confirmed", "refused", "expired"] })),
+        ("Patience", "state", json!({ "enum": ["waiting"] })),
         ("NewDevice", "scopes", json!({ "minItems": 1 })),
         ("NewDevice", "runtimes", names.clone()),
         ("NewDevice", "sessions", names.clone()),
@@ -992,7 +1104,7 @@ mod tests {
         let bare = json!({
             "request_id": "q", "session_id": "s", "run_id": "r", "runtime_id": "g", "generation": 1, "type": "pick",
             "state": "open", "title": "t", "display": "d", "warnings": [], "digest": "x", "options": [],
-            "allow_reason": false, "allow_remember": false, "opened_at": at,
+            "allow_reason": false, "allow_remember": false, "opened_at": at, "risk": "low",
         });
         let mut full = bare.clone();
         full.as_object_mut().unwrap().extend(

@@ -165,6 +165,7 @@ async fn run(state: &AppState, caller: &Caller, conn: &Conn, handle: &ConnHandle
     let mut revocations = state.auth.revocations();
     revocations.mark_changed();
     let mut stop = state.stop.clone();
+    let _online = state.auth.online(caller);
     let mut beat_at = Instant::now() + HEARTBEAT;
     let mut gone = std::pin::pin!(handle.flushed.gone());
     loop {

@@ -287,6 +287,7 @@ impl Client {
         let mut stop = state.stop.clone();
         // Whoever was revoked between the handshake and here.
         revocations.mark_changed();
+        let _online = state.auth.online(caller);
         let began = Instant::now();
         let mut ping_at = began + PING;
         loop {

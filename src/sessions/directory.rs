@@ -430,7 +430,7 @@ impl Directory {
     ///
     /// # Errors
     /// [`Refusal::AlreadyResolved`] with the winner's receipt, [`Refusal::Closed`], [`Refusal::NoRequest`],
-    /// [`Refusal::StaleDigest`], [`Refusal::BadAnswer`], [`Refusal::Storage`].
+    /// [`Refusal::RiskTooHigh`], [`Refusal::StaleDigest`], [`Refusal::BadAnswer`], [`Refusal::Storage`].
     pub async fn answer(
         &self,
         permit: &Permit<Approve>,
@@ -438,14 +438,14 @@ impl Directory {
         answer: Answer,
         key: Option<String>,
     ) -> Result<Receipt, Refusal> {
-        let by = permit.device().resolver();
+        let (by, up_to) = (permit.device().resolver(), permit.device().grant.approve_up_to);
         let session = self.shared.asked.get(id).map(|session| session.clone());
         let wants = session.and_then(|session| self.wants(&session).ok());
         let outcome = match wants {
             Some(wants) => {
                 let (id, key) = (id.clone(), key.clone());
                 let answer = Box::new(answer);
-                ask(&wants, |reply| Want::Answer { id, answer, by, key, reply }).await
+                ask(&wants, |reply| Want::Answer { id, answer, by, up_to, key, reply }).await
             }
             None => Err(Refusal::NoRequest(id.clone())),
         };

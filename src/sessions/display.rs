@@ -4,22 +4,25 @@ use std::fmt::Write as _;
 
 use unicode_general_category::{GeneralCategory as Category, get_general_category};
 
+use super::risk;
 use crate::dialects::Subject;
+use crate::model::Risk;
 
 /// A `display` longer than this warns that it must be read in full, in bytes.
 const LONG: usize = 4 << 10;
 
 /// The rendering and what a person should know before answering.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub(super) struct Display {
     pub(super) text: String,
     pub(super) warnings: Vec<String>,
+    pub(super) risk: Risk,
 }
 
 /// Renders what is asked. Whatever could deceive an eye is escaped as `\u{..}` and named in a warning; the only control
-/// character that passes is the line feed.
-pub(super) fn render(subject: &Subject, danger: bool) -> Display {
-    let mut display = Display::default();
+/// character that passes is the line feed. `folder` is the session's.
+pub(super) fn render(subject: &Subject, folder: &str, danger: bool) -> Display {
+    let mut display = Display { text: String::new(), warnings: Vec::new(), risk: Risk::Danger };
     if danger {
         display.warnings.push("the agent itself calls this dangerous".into());
     }
@@ -60,6 +63,7 @@ pub(super) fn render(subject: &Subject, danger: bool) -> Display {
         }
         Subject::Text(text) => seen.escape(text, &mut display.text),
     }
+    display.risk = risk::judge(subject, folder, danger, seen.hides());
     seen.warn(&mut display.warnings);
     if display.text.len() > LONG {
         display.warnings.push(format!("long: {} bytes; read all of it", display.text.len()));
@@ -92,6 +96,8 @@ fn command(argv: &[String], display: &mut Display, seen: &mut Seen) {
 #[derive(Default)]
 struct Seen {
     controls: usize,
+    /// Those of them that are neither tabs nor ends of lines.
+    hostile: usize,
     invisible: usize,
     bidirectional: usize,
     spaces: usize,
@@ -127,6 +133,9 @@ impl Seen {
             self.bidirectional += 1;
             return true;
         }
+        if c.is_control() && !matches!(c, '\t' | '\r') {
+            self.hostile += 1;
+        }
         let counter = match get_general_category(c) {
             Category::Control => &mut self.controls,
             Category::Format => &mut self.invisible,
@@ -141,6 +150,11 @@ impl Seen {
         };
         *counter += 1;
         true
+    }
+
+    /// Whether anything was met that has no place in an honest command. Tabs and the ends of lines have theirs.
+    fn hides(&self) -> bool {
+        self.bidirectional + self.invisible + self.spaces + self.other + self.hostile > 0
     }
 
     fn warn(&self, warnings: &mut Vec<String>) {
@@ -183,12 +197,13 @@ mod tests {
     use super::*;
 
     fn shown(line: &str) -> Display {
-        render(&Subject::Command { argv: vec![line.into()], cwd: None }, false)
+        render(&Subject::Command { argv: vec![line.into()], cwd: None }, "/src", false)
     }
 
     #[test]
     fn a_plain_command_is_shown_as_it_is_and_warns_of_nothing() {
-        assert_eq!(shown("touch a.txt && ls -l"), Display { text: "touch a.txt && ls -l".into(), warnings: vec![] });
+        let plain = Display { text: "touch a.txt && ls -l".into(), warnings: vec![], risk: Risk::Elevated };
+        assert_eq!(shown("touch a.txt && ls -l"), plain);
     }
 
     #[test]
@@ -251,6 +266,9 @@ mod tests {
                 u32::from(c),
                 display.warnings
             );
+            let expected = if matches!(c, '\t' | '\r') { Risk::Elevated } else { Risk::Danger };
+            let line = format!("touch{c}x");
+            assert!(shown(&line).risk >= expected, "U+{:04X}", u32::from(c));
         }
         assert_eq!(shown("ls  ").text, "ls\\u{20}\\u{20}");
         assert_eq!(shown("ls  ").warnings.len(), 1);
@@ -260,7 +278,7 @@ mod tests {
     fn arguments_stand_one_a_line_where_their_borders_matter() {
         let argv = |words: &[&str]| {
             let argv = words.iter().map(ToString::to_string).collect();
-            render(&Subject::Command { argv, cwd: Some("/src".into()) }, false).text
+            render(&Subject::Command { argv, cwd: Some("/src".into()) }, "/src", false).text
         };
         assert_eq!(argv(&["git", "status"]), "git status\nin /src");
         assert_eq!(argv(&["sh", "-c", "a \"b\""]), "argv[0] \"sh\"\nargv[1] \"-c\"\nargv[2] \"a \\\"b\\\"\"\nin /src");

@@ -14,6 +14,7 @@ mod opening;
 mod policy;
 mod refusal;
 mod requests;
+mod risk;
 mod session;
 mod snapshot;
 mod state;

@@ -9,8 +9,9 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::Refusal;
 use crate::auth::{Denied, Device, Target};
-use crate::model::{Origin, Scope};
+use crate::model::{Origin, Risk, Scope};
 
 /// A method, `name.*` for a family, or `*.name` for a verb; and the scope it needs. The first that fits counts.
 const POLICY: &[(&str, Scope)] = &[
@@ -37,18 +38,22 @@ const POLICY: &[(&str, Scope)] = &[
 /// Checks that a device that may prompt may also call this.
 ///
 /// # Errors
-/// [`Denied`] names the scope that is missing.
+/// [`Refusal::Denied`] names the scope that is missing; [`Refusal::RiskTooHigh`] where it is an answer in advance, to
+/// questions of every risk.
 pub(super) fn check(
     device: &Arc<Device>,
     origin: &Origin,
     method: &str,
     params: Option<&RawValue>,
-) -> Result<(), Denied> {
+) -> Result<(), Refusal> {
     let scope = needed(method, params);
-    if device.grant.covers(scope, Target::Session(&origin.session_id, &origin.runtime_id)) {
-        return Ok(());
+    if !device.grant.covers(scope, Target::Session(&origin.session_id, &origin.runtime_id)) {
+        return Err(Denied { scope, device: device.name.clone() }.into());
     }
-    Err(Denied { scope, device: device.name.clone() })
+    match device.grant.approve_up_to.filter(|up_to| scope == Scope::Approve && *up_to < Risk::Danger) {
+        Some(up_to) => Err(Refusal::RiskTooHigh { risk: Risk::Danger, up_to }),
+        None => Ok(()),
+    }
 }
 
 fn needed(method: &str, params: Option<&RawValue>) -> Scope {

@@ -1,7 +1,7 @@
 //! Why something that a client asked for was not done.
 
 use crate::auth::Denied;
-use crate::model::{Receipt, RequestId, RequestState, RuntimeId, SessionId};
+use crate::model::{Receipt, RequestId, RequestState, Risk, RuntimeId, SessionId};
 
 /// Why something that a client asked for was not done. Nothing of it was.
 #[derive(Debug, thiserror::Error)]
@@ -27,6 +27,14 @@ pub enum Refusal {
     /// The request closed without an answer: expired, withdrawn, or its runtime is gone.
     #[error("the request is closed: {}", closed(.0.state))]
     Closed(Box<Receipt>),
+    /// What is asked is riskier than the device may answer.
+    #[error("this needs a device that may answer {}, and this one may up to {}", .risk.as_str(), .up_to.as_str())]
+    RiskTooHigh {
+        /// The request's, or danger where a yes is for always.
+        risk: Risk,
+        /// The device's.
+        up_to: Risk,
+    },
     /// The request is not what the client showed.
     #[error("the digest is not that of the open request: show it again before answering")]
     StaleDigest,

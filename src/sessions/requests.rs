@@ -5,7 +5,7 @@ use sha2::{Digest, Sha256};
 use super::{Refusal, display};
 use crate::dialects::{Ask, Elsewhere};
 use crate::model::{
-    Answer, Choice, Decision, Offer, Receipt, Request, RequestId, RequestState, RequestType, Resolver, RunId,
+    Answer, Choice, Decision, Offer, Receipt, Request, RequestId, RequestState, RequestType, Resolver, Risk, RunId,
     RuntimeId, SessionId, Timestamp,
 };
 
@@ -14,16 +14,16 @@ const TITLE_MAX: usize = 300;
 /// Longest reason that is forwarded to an agent, in bytes.
 const REASON_MAX: usize = 4 << 10;
 
-/// Makes a request of a runtime's question.
+/// Makes a request of a runtime's question. `folder` is the session's.
 pub(super) fn open(
     ask: &Ask,
     id: RequestId,
     (session_id, run_id, runtime_id): (SessionId, RunId, RuntimeId),
+    folder: &str,
     generation: u64,
-    now: Timestamp,
-    expires_at: Option<Timestamp>,
+    (now, expires_at): (Timestamp, Option<Timestamp>),
 ) -> Request {
-    let display = display::render(&ask.subject, ask.danger);
+    let display = display::render(&ask.subject, folder, ask.danger);
     let mut request = Request {
         request_id: id,
         session_id,
@@ -36,6 +36,7 @@ pub(super) fn open(
         message: ask.message.clone(),
         display: display.text,
         warnings: display.warnings,
+        risk: display.risk,
         digest: String::new(),
         options: ask.options.clone(),
         items: ask.items.clone(),
@@ -71,10 +72,13 @@ fn digest(request: &Request) -> String {
 /// Checks an answer against what the request offers.
 ///
 /// # Errors
-/// [`Refusal::StaleDigest`], [`Refusal::BadAnswer`].
-pub(crate) fn judge(request: &Request, answer: &Answer) -> Result<Decision, Refusal> {
+/// [`Refusal::RiskTooHigh`], [`Refusal::StaleDigest`], [`Refusal::BadAnswer`].
+pub(crate) fn judge(request: &Request, answer: &Answer, up_to: Option<Risk>) -> Result<Decision, Refusal> {
     if request.observe_only {
         return Err(Refusal::ObserveOnly);
+    }
+    if let Some(up_to) = up_to.filter(|up_to| request.risk > *up_to) {
+        return Err(Refusal::RiskTooHigh { risk: request.risk, up_to });
     }
     if answer.digest.as_ref().is_some_and(|digest| *digest != request.digest) {
         return Err(Refusal::StaleDigest);
@@ -117,6 +121,11 @@ pub(crate) fn judge(request: &Request, answer: &Answer) -> Result<Decision, Refu
                 (None, None) => return bad("answer_type", "answer with option_id or ok".into()),
             };
             match offer {
+                // What is allowed always is allowed whatever its risk will be.
+                Some(Offer { kind: Choice::AllowAlways, .. }) if up_to.is_some_and(|up_to| up_to < Risk::Danger) => {
+                    let up_to = up_to.unwrap_or(Risk::Low);
+                    Err(Refusal::RiskTooHigh { risk: Risk::Danger, up_to })
+                }
                 Some(Offer { id, kind, .. }) => {
                     Ok(Decision::Option { id: id.clone(), kind: *kind, reason: answer.reason.clone() })
                 }
@@ -225,6 +234,7 @@ mod tests {
             message: None,
             display: "ls".into(),
             warnings: vec![],
+            risk: Risk::Elevated,
             digest: String::new(),
             options: vec![offer],
             items: vec![],
@@ -275,17 +285,44 @@ mod tests {
     }
 
     #[test]
+    fn nobody_answers_above_their_level_and_always_is_above_all() {
+        let offers = [("yes", Choice::AllowOnce), ("always", Choice::AllowAlways), ("no", Choice::RejectOnce)];
+        let offers = offers.map(|(id, kind)| Offer { id: id.into(), label: id.into(), kind });
+        for risk in [Risk::Low, Risk::Elevated, Risk::Danger] {
+            let request = Request { risk, options: offers.to_vec(), allow_remember: true, ..request() };
+            for up_to in [None, Some(Risk::Low), Some(Risk::Elevated), Some(Risk::Danger)] {
+                let fine = up_to.is_none_or(|up_to| risk <= up_to);
+                let every = up_to.is_none_or(|up_to| up_to == Risk::Danger);
+                for (answer, fine) in [
+                    (Answer { option_id: Some("yes".into()), ..Answer::default() }, fine),
+                    (Answer { ok: Some(true), ..Answer::default() }, fine),
+                    (Answer { option_id: Some("no".into()), ..Answer::default() }, fine),
+                    (Answer { option_id: Some("always".into()), ..Answer::default() }, fine && every),
+                    (Answer { ok: Some(true), remember: Some(true), ..Answer::default() }, fine && every),
+                ] {
+                    match judge(&request, &answer, up_to) {
+                        Ok(_) => assert!(fine, "{risk:?} {up_to:?} {answer:?}"),
+                        Err(Refusal::RiskTooHigh { .. }) => assert!(!fine, "{risk:?} {up_to:?} {answer:?}"),
+                        Err(other) => panic!("{other}"),
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
     fn a_picked_item_was_offered_and_a_secret_is_not_kept() {
         let item = Item { id: "a".into(), label: "A".into(), detail: None };
         let pick = Request { kind: RequestType::Pick, items: vec![item], options: vec![], ..request() };
         let ids =
             |ids: &[&str]| Answer { ids: Some(ids.iter().map(ToString::to_string).collect()), ..Answer::default() };
-        assert_eq!(judge(&pick, &ids(&["a"])).unwrap(), Decision::Ids(vec!["a".into()]));
-        assert_eq!(judge(&pick, &ids(&[])).unwrap(), Decision::Ids(vec![]));
-        assert!(judge(&pick, &ids(&["b"])).is_err());
-        assert!(judge(&pick, &ids(&["a", "a"])).is_err(), "one at most");
+        assert_eq!(judge(&pick, &ids(&["a"]), None).unwrap(), Decision::Ids(vec!["a".into()]));
+        assert_eq!(judge(&pick, &ids(&[]), None).unwrap(), Decision::Ids(vec![]));
+        assert!(judge(&pick, &ids(&["b"]), None).is_err());
+        assert!(judge(&pick, &ids(&["a", "a"]), None).is_err(), "one at most");
         let secret = Request { kind: RequestType::Prompt, secret: true, ..request() };
-        let decision = judge(&secret, &Answer { value: Some(Some("hunter2".into())), ..Answer::default() }).unwrap();
+        let decision =
+            judge(&secret, &Answer { value: Some(Some("hunter2".into())), ..Answer::default() }, None).unwrap();
         let kept = receipt(&secret, &decision, Resolver::gateway(), Timestamp::default());
         assert_eq!((kept.value, kept.ok), (None, Some(true)));
     }

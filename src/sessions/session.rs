@@ -16,7 +16,7 @@ use super::{Accepted, Entry, Exit, FromRuntime, Inlet, Link, Log, NoOrders, Orde
 use crate::dialects::{Command, Fault, Said};
 use crate::metrics::metrics;
 use crate::model::{
-    Answer, Origin, Position, Receipt, Request, RequestId, RequestState, Resolver, RunId, RunInfo, SessionId,
+    Answer, Origin, Position, Receipt, Request, RequestId, RequestState, Resolver, Risk, RunId, RunInfo, SessionId,
     SessionInfo, Ticket, Timestamp,
 };
 use crate::store::{Mark, RequestRow, SessionRow, StoreError};
@@ -60,6 +60,8 @@ pub(super) enum Want {
         id: RequestId,
         answer: Box<Answer>,
         by: Resolver,
+        /// The highest risk that they may answer.
+        up_to: Option<Risk>,
         key: Option<String>,
         reply: oneshot::Sender<Result<Receipt, Refusal>>,
     },
@@ -532,13 +534,14 @@ impl Task {
                 let outcome = self.try_decide(|state, env, plan| state.cancel(run_id.as_ref(), &by, env, plan)).await;
                 let _ = reply.send(outcome);
             }
-            Want::Answer { id, answer, by, key, reply } => {
+            Want::Answer { id, answer, by, up_to, key, reply } => {
                 // A loser changes nothing: no copy of the state, no commit.
                 if !self.state.is_open(&id) {
                     let _ = reply.send(Err(self.keeper.receipts.late(&id, key.as_deref())));
                     return Next::GoOn;
                 }
-                let outcome = self.try_decide(|state, env, plan| state.answer(&id, &answer, by, key, env, plan)).await;
+                let outcome =
+                    self.try_decide(|state, env, plan| state.answer(&id, &answer, (by, up_to), key, env, plan)).await;
                 let _ = reply.send(outcome.map(|receipt| {
                     let cursor = self.keeper.receipts.get(&id).and_then(|kept| kept.cursor.clone());
                     Receipt { won: true, cursor, ..receipt }

@@ -14,7 +14,7 @@ use super::{Accepted, Ended, Exit, NewEvent, Refusal, Rules, display, requests};
 use crate::dialects::{Ask, AskKey, Command, Draft, Elsewhere, Opening, RunEnd, Said, ToolMark};
 use crate::model::{
     Answer, Decision, DeviceId, Kind, NativeId, Origin, QueuedPrompt, Receipt, Request, RequestId, RequestState,
-    Resolver, RunId, RunInfo, RunStatus, SessionInfo, SessionState, Ticket, Timestamp,
+    Resolver, Risk, RunId, RunInfo, RunStatus, SessionInfo, SessionState, Ticket, Timestamp,
 };
 
 /// Requests open at once in one session; one more is answered "withdrawn" at once, with an `error` event.
@@ -731,7 +731,8 @@ impl State {
         let expires_at = env.rules.expire_ms.map(|ms| env.now.plus_millis(i64::try_from(ms).unwrap_or(i64::MAX)));
         let deadline = env.rules.expire_ms.and_then(|ms| env.mono.checked_add(std::time::Duration::from_millis(ms)));
         let of = (self.origin.session_id.clone(), run_id.clone(), self.origin.runtime_id.clone());
-        let request = Arc::new(requests::open(&ask, id.clone(), of, self.core.generation, env.now, expires_at));
+        let request =
+            Arc::new(requests::open(&ask, id.clone(), of, &self.core.cwd, self.core.generation, (env.now, expires_at)));
         let native = ask.native.clone();
         let draft = Draft { native: Some(native), ..Draft::new(Kind::RequestOpened, &*request) };
         let first = !self.open.values().any(|open| open.request.run_id == run_id);
@@ -1006,13 +1007,13 @@ impl State {
         &mut self,
         id: &RequestId,
         answer: &Answer,
-        by: Resolver,
+        (by, up_to): (Resolver, Option<Risk>),
         key: Option<String>,
         env: &mut Env<'_>,
         plan: &mut Plan,
     ) -> Result<Receipt, Refusal> {
         let Some(open) = self.open.get(id) else { return Err(Refusal::NoRequest(id.clone())) };
-        let decision = requests::judge(&open.request, answer)?;
+        let decision = requests::judge(&open.request, answer, up_to)?;
         if let (Decision::Option { kind, .. }, Some(tool)) = (&decision, open.request.tool_call_id.clone())
             && let (true, Some(run)) = (kind.rejects(), &mut self.core.run)
             && let Some(rejected) = run.tools.get_mut(&tool)

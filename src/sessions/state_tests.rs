@@ -176,7 +176,7 @@ impl Bench {
         if !self.state.is_open(id) {
             return Err(self.receipts.late(id, None));
         }
-        self.step(|state, env, plan| state.answer(id, &answer, by(who), None, env, plan))
+        self.step(|state, env, plan| state.answer(id, &answer, (by(who), None), None, env, plan))
     }
 
     fn kinds(&self, from: usize) -> Vec<&'static str> {

@@ -25,7 +25,7 @@ use tokio::sync::watch;
 /// A wait that only a failure uses up.
 pub const LONG: Duration = Duration::from_secs(20);
 
-/// Obeys its prompt: `ask` asks, `hang` never ends, anything else is said back in two pieces.
+/// Obeys its prompt: `ask` asks, perhaps for a command, `hang` never ends, anything else is said back in two pieces.
 struct Fake;
 
 impl Launcher for Fake {
@@ -75,10 +75,11 @@ async fn obey(mut end: LinkEnd) {
                 let block: Value = serde_json::from_str(content[0].get()).unwrap();
                 let text = block["text"].as_str().unwrap_or("?").to_owned();
                 match text.as_str() {
-                    "ask" => {
+                    ask if ask == "ask" || ask.starts_with("ask ") => {
                         let key = AskKey(asked.len().to_string());
                         asked.insert(key.clone(), (native.clone(), ticket));
-                        vec![Said::Asked { native: Some(native), ask: Box::new(question(key)) }]
+                        let line = ask.strip_prefix("ask ").unwrap_or("ls");
+                        vec![Said::Asked { native: Some(native), ask: Box::new(question(key, line)) }]
                     }
                     "hang" => {
                         hung.insert(ticket, native);
@@ -116,14 +117,14 @@ async fn obey(mut end: LinkEnd) {
     end.info.send_modify(|info| *info = Arc::new(RuntimeInfo { state: RuntimeState::Exited, ..(**info).clone() }));
 }
 
-fn question(key: AskKey) -> Ask {
+fn question(key: AskKey, line: &str) -> Ask {
     let offer = |id: &str, kind| Offer { id: id.into(), label: id.into(), kind };
     Ask {
         key,
         kind: RequestType::Permission,
         title: "run it".into(),
         message: None,
-        subject: Subject::Command { argv: vec!["ls".into()], cwd: None },
+        subject: Subject::Command { argv: vec![line.into()], cwd: None },
         options: vec![offer("yes", Choice::AllowOnce), offer("no", Choice::RejectOnce)],
         items: Vec::new(),
         multi: false,

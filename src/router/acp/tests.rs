@@ -30,6 +30,7 @@ fn request(kind: RequestType, native: Option<Value>) -> Request {
         message: None,
         display: "$ ls".into(),
         warnings: vec!["careful".into()],
+        risk: crate::model::Risk::Elevated,
         digest: "d".into(),
         options: match asks {
             true => vec![

@@ -37,7 +37,7 @@ use super::sse::{self, News};
 use super::{AppState, Problem};
 use crate::auth::{Approve, Caller, Prompt, Target, Watch};
 use crate::model::{
-    Answer, Cursor, DeviceId, Kind, Position, Receipt, Request, RequestId, RequestState, RunId, SessionInfo,
+    Answer, Cursor, DeviceId, Kind, Position, Receipt, Request, RequestId, RequestState, Risk, RunId, SessionInfo,
 };
 use crate::sessions::{After, Filter, Log, Page, Refusal, Resume, judge};
 use crate::store::ReadLimit;
@@ -149,6 +149,7 @@ async fn answers(
     session: &SessionInfo,
     entries: &[ResumeEntry],
     props: &Props,
+    up_to: Option<Risk>,
 ) -> Result<Answers, Problem> {
     let mut answers = Answers::default();
     let filter = Filter::session(session.session_id.clone());
@@ -172,7 +173,8 @@ async fn answers(
             // The cancel withdraws it.
         } else if request.state == RequestState::Open {
             let answer = input::answer(&request, entry)?;
-            judge(&request, &answer).map_err(|refusal| Problem::from(refusal).with("interruptId", id.as_str()))?;
+            judge(&request, &answer, up_to)
+                .map_err(|refusal| Problem::from(refusal).with("interruptId", id.as_str()))?;
             answers.open.push((known, answer));
         } else if let Some(problem) = input::late(entry, &request) {
             return Err(problem);
@@ -309,7 +311,7 @@ async fn act(
     let fresh = if known.mine.is_some() { Vec::new() } else { input.fresh(&known.messages) };
     let blocks = if fresh.is_empty() { Vec::new() } else { input::blocks(&fresh)? };
     let entries = input.resume.as_deref().unwrap_or_default();
-    let mut answers = answers(state, session, entries, props).await?;
+    let mut answers = answers(state, session, entries, props, caller.device().grant.approve_up_to).await?;
     // All permits before the first deed.
     let prompts =
         if blocks.is_empty() && !props.cancel.wished() { None } else { Some(caller.permit::<Prompt>(target)?) };

@@ -188,6 +188,7 @@ fn request(id: &str, kind: RequestType) -> Request {
         message: None,
         display: "rm -rf build".into(),
         warnings: Vec::new(),
+        risk: crate::model::Risk::Elevated,
         digest: "d".into(),
         options: vec![
             Offer { id: "yes".into(), label: "Allow".into(), kind: Choice::AllowOnce },
