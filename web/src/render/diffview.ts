@@ -16,7 +16,7 @@ const WORDS_MAX = 400;
 /** Remembered differences, so that scrolling back does not look for them again. */
 const REMEMBERED = 50;
 /** Two columns need so much room, px. */
-const SIDES_PX = 900;
+const SIDES_PX = 720;
 
 type Row =
   | { kind: 'same'; a: number; b: number }

@@ -62,6 +62,10 @@ export class PlexusComposer extends PlexusElement {
     const field = this.#field;
     if (field && this.#loaded !== this.sessionId) {
       this.#loaded = this.sessionId;
+      this.#at = -1;
+      if (this.shots.length) this.shots = [];
+      if (this.offered.length) this.offered = [];
+      if (this.trouble) this.trouble = '';
       try { field.value = localStorage.getItem(DRAFT + this.sessionId) ?? ''; } catch { field.value = ''; }
       this.#fit();
     }

@@ -37,6 +37,7 @@ export const style = css`
   .view { flex: 1 1 0; min-height: 0; display: flex; flex-direction: column; position: relative; }
   .scroller { flex: 1 1 0; min-height: 0; overflow-y: auto; overflow-x: hidden; overflow-anchor: none; overscroll-behavior: contain; padding: var(--s4) var(--s4) var(--s5); outline-offset: -2px !important; }
   .feed { max-width: 860px; margin: 0 auto; }
+  @container (min-width: 1500px) { .feed { max-width: 1020px; } }
   .row { display: flow-root; padding: 3px 0; scroll-margin: 40px; border-radius: var(--r-s); position: relative; contain: layout style; }
   .row.selected::before { content: ""; position: absolute; inset: 4px auto 4px -10px; width: 3px; border-radius: 2px; background: var(--accent); }
   .row.target { animation: found 2.4s ease-out 1; }
@@ -175,6 +176,7 @@ export const style = css`
   ::highlight(plexus-found-now) { background-color: light-dark(#ff9f43, #c77700); color: #000; }
 
   .compose { flex: none; padding: 0 var(--s4) max(var(--s3), env(safe-area-inset-bottom)); }
+  .cards { flex: 0 1 auto; min-height: 0; max-height: 75%; overflow-y: auto; overscroll-behavior: contain; padding-top: 2px; }
   .compose-inner { max-width: 860px; margin: 0 auto; display: flex; flex-direction: column; gap: 6px; position: relative; }
   .queue { display: flex; flex-direction: column; gap: 4px; }
   .queue li { display: flex; align-items: center; gap: 8px; border: 1px dashed var(--line-strong); border-radius: var(--r-s); padding: 3px 4px 3px 10px; font-size: var(--t-s); color: var(--fg-soft); }
@@ -199,4 +201,5 @@ export const style = css`
   .offers .name { font-weight: 600; font-family: var(--mono); font-size: var(--t-s); } .offers .desc { color: var(--fg-mute); overflow: hidden; text-overflow: ellipsis; white-space: nowrap; min-width: 0; }
   .trouble { color: var(--danger); font-size: var(--t-s); }
   .locked { display: flex; align-items: center; justify-content: center; gap: 8px; color: var(--fg-mute); border: 1px solid var(--line); border-radius: var(--r-m); padding: 10px; background: var(--bg-sunken); }
+  @container (min-width: 1500px) { .compose-inner { max-width: 1020px; } }
 `;
