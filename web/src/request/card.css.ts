@@ -38,18 +38,18 @@ export const cardStyles = css`
   .line2 a { color: var(--accent); text-decoration-line: underline; text-decoration-thickness: 1px; text-underline-offset: 2px; }
   .line2 code { font-family: var(--mono); font-size: var(--t-s); }
   .lookers::before { content: '●'; color: var(--ok); margin-inline-end: 5px; font-size: 0.625rem; vertical-align: 1px; }
-  h3 { margin: 0 0 5px; font-size: var(--t-s); font-weight: 600; color: var(--fg-mute); }
-  h3 small { font-weight: 400; font-size: inherit; }
+  h2 { margin: 0 0 5px; font-size: var(--t-s); font-weight: 600; color: var(--fg-mute); }
+  h2 small { font-weight: 400; font-size: inherit; }
 
   .warnings { border: 1px solid var(--warn-line); background: var(--warn-wash); color: var(--warn); border-radius: var(--r-s); padding: 8px 12px; font-size: var(--t-m); }
-  .warnings h3 { color: inherit; font-weight: 650; margin: 0; }
+  .warnings h2 { color: inherit; font-weight: 650; margin: 0; }
   .warnings ul { margin: 2px 0 0; padding-inline-start: 1.2em; list-style: disc; }
   .warnings li { overflow-wrap: anywhere; }
 
   blockquote { margin: 0; padding: 2px 0 2px 12px; border-inline-start: 3px solid var(--info); font-size: var(--t-m); min-inline-size: 0; }
-  blockquote h3 { color: var(--info); margin: 0 0 2px; }
+  blockquote h2 { color: var(--info); margin: 0 0 2px; }
   section.agents { border-inline-start: 3px solid var(--info); padding-inline-start: 12px; }
-  section.agents > h3 { color: var(--info); }
+  section.agents > h2 { color: var(--info); }
   .said { white-space: pre-wrap; overflow-wrap: anywhere; unicode-bidi: isolate; }
   .said + .said { margin-block-start: 4px; }
   .more { border: 0; background: none; padding: 0; min-block-size: 44px; color: var(--accent); font: inherit; cursor: pointer; }
@@ -123,7 +123,6 @@ export const cardStyles = css`
   .outcome div { min-inline-size: 0; overflow-wrap: anywhere; }
   .outcome strong { font-weight: 650; }
   .outcome p { margin: 2px 0 0; font-size: var(--t-m); color: var(--fg-mute); display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 2; overflow: hidden; }
-  article[data-status='closed'] .body { opacity: 0.72; }
   .sr { position: absolute; inline-size: 1px; block-size: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
   :host([leaving]) article { opacity: 0; transition: opacity 260ms; }
   @media (prefers-reduced-motion: reduce) { *, :host([leaving]) article { transition: none !important; } }

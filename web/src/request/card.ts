@@ -199,7 +199,8 @@ export class PlexusCard extends PlexusElement {
     actions.style.blockSize = this.#kept ? `${this.#kept.actions}px` : '';
     actions.style.marginBlockStart = this.#kept ? 'auto' : '';
     for (const hold of this.renderRoot.querySelectorAll<PlexusHold>('plexus-hold')) {
-      hold.may = () => this.#mayPress('allow');
+      const action = actionsOf(this.#now).find((one) => one.id === hold.dataset['action']);
+      hold.may = () => action !== undefined && this.#mayPress(action);
       hold.still = () => this.open && this.#arming.armed(performance.now());
     }
     this.#watch();
@@ -244,20 +245,24 @@ export class PlexusCard extends PlexusElement {
   }
 
   /** Why this answer cannot be given now; empty if it can. */
-  #obstacle(sense: Action['sense']): string {
+  #obstacle(action: Pick<Action, 'sense' | 'always'>): string {
     if (this.status === 'sending') return t.sending;
     if (this.status === 'unknown') return t.unknown;
     const hindrance = this.#hindrance();
     if (hindrance) return hindrance;
-    if (sense === 'allow' && !this.#read) return sizeOf(this.#now.display).long ? t.readFirst : t.seeFirst;
+    if (action.sense !== 'allow') return '';
+    // What is allowed always is allowed whatever its risk will be, and as it was asked.
+    if (action.always && plexus.me.value?.approve_up_to && plexus.me.value.approve_up_to !== 'danger') return t.alwaysTooMuch;
+    if (action.always && this.#isEdited) return t.editedOnce;
+    if (!this.#read) return sizeOf(this.#now.display).long ? t.readFirst : t.seeFirst;
     return '';
   }
 
-  #mayPress(sense: Action['sense']): boolean {
+  #mayPress(action: Pick<Action, 'sense' | 'always'>): boolean {
     if (!this.open) return false;
-    const first = this.#obstacle('deny');
+    const first = this.#obstacle({ sense: 'deny', always: false });
     this.#watch();
-    const words = first || (this.#arming.armed(performance.now()) ? this.#obstacle(sense) : t.early);
+    const words = first || (this.#arming.armed(performance.now()) ? this.#obstacle(action) : t.early);
     if (words) {
       this.#tell(words, true);
       return false;
@@ -273,7 +278,7 @@ export class PlexusCard extends PlexusElement {
 
   /** A press of an answer. `held`: its gesture was the long one. */
   #press(action: Action, held = false): void {
-    if (!this.#mayPress(action.sense)) return;
+    if (!this.#mayPress(action)) return;
     if (this.#guarded(action) && !held) {
       this.#tell(t.holdHint, true);
       return;
@@ -281,6 +286,12 @@ export class PlexusCard extends PlexusElement {
     const answer = this.#answerOf(action);
     if (typeof answer === 'string') this.#tell(answer, true);
     else void this.#send(answer);
+  }
+
+  /** Whether something else is to be done than what was asked. */
+  get #isEdited(): boolean {
+    const { editable } = this.#now;
+    return editable != null && this.#edit !== null && this.#edit !== editable.value;
   }
 
   #guarded(action: Action): boolean {
@@ -302,8 +313,12 @@ export class PlexusCard extends PlexusElement {
     }
     const reason = this.#reason.trim();
     if (action.sense === 'deny' && request.allow_reason && reason) answer.reason = reason;
-    if (this.#remember && rememberIsBox(request)) answer.remember = true;
-    if (action.sense === 'allow' && request.editable && this.#edit !== null && this.#edit !== request.editable.value) answer.edited = this.#edit;
+    if (this.#remember && rememberIsBox(request)) {
+      const obstacle = this.#obstacle({ sense: action.sense, always: true });
+      if (obstacle) return obstacle;
+      answer.remember = true;
+    }
+    if (action.sense === 'allow' && this.#isEdited) answer.edited = this.#edit ?? '';
     return answer;
   }
 
@@ -491,12 +506,12 @@ export class PlexusCard extends PlexusElement {
       <div class="body">
         ${this.#header(request, runtime)}
         <section class=${words ? 'agents' : ''}>
-          <h3>${words ? t.agentAsks : t.exactly} <small>· ${t.exactlyHint}</small></h3>
+          <h2>${words ? t.agentAsks : t.exactly} <small>· ${t.exactlyHint}</small></h2>
           <plexus-exact .display=${request.display} @read=${this.#wasRead} @opened=${this.#rearm}></plexus-exact>
         </section>
         ${request.warnings.length
           ? html`<section class="warnings">
-              <h3>${t.warns}</h3>
+              <h2>${t.warns}</h2>
               <ul>
                 ${request.warnings.map((warning) => html`<li>${oneLine(warning)}</li>`)}
               </ul>
@@ -549,7 +564,7 @@ export class PlexusCard extends PlexusElement {
     const short = message.split('\n', SAID_LINES).join('\n').slice(0, SAID_CHARS);
     const more = short.length < message.length && !this.#saysMore;
     return html`<blockquote>
-      <h3>${t.agentSays}</h3>
+      <h2>${t.agentSays}</h2>
       <div class="said title">${title || t.noWords}</div>
       ${message && message !== title ? html`<div class="said">${more ? `${short}…` : message}</div>` : nothing}
       ${more ? html`<button type="button" class="more" @click=${() => { this.#saysMore = true; this.requestUpdate(); }}>${text.common.more}</button>` : nothing}
@@ -561,7 +576,7 @@ export class PlexusCard extends PlexusElement {
     if (!always.length) return nothing;
     const labels = always.map((offer) => oneLine(offer.label)).filter((label) => !/^(always allow|allow always|always)$/i.test(label) && label);
     return html`<section class="always">
-      <h3>${t.always}</h3>
+      <h2>${t.always}</h2>
       ${labels.length
         ? html`${t.alwaysBy(runtime)}
             <ul>
@@ -643,10 +658,10 @@ export class PlexusCard extends PlexusElement {
         @input=${(event: Event) => { this.#edit = (event.target as HTMLTextAreaElement).value; this.requestUpdate(); }}
         @keydown=${(event: KeyboardEvent) => event.key === 'Escape' && this.focus()}
       ></textarea>
-      <h3>${t.changes}</h3>
+      <h2>${t.changes}</h2>
       ${edited === editable.value
         ? html`<p class="say">${t.noChanges}</p>`
-        : html`<div class="changes" tabindex="0" role="region" aria-label=${t.changes}>
+        : html`<div class="changes" tabindex="0" role="group" aria-label=${t.changes}>
             ${changes.map((one) => html`<span class=${one.kind}>${{ same: '  ', add: '+ ', del: '- ' }[one.kind]}${visible(one.text)}</span>`)}
           </div>`}
     </section>`;
@@ -713,7 +728,7 @@ export class PlexusCard extends PlexusElement {
         type="button"
         class="answer typed-go"
         data-sense="allow"
-        aria-disabled=${ready && !this.#obstacle('allow') ? 'false' : 'true'}
+        aria-disabled=${ready && !this.#obstacle(action) ? 'false' : 'true'}
         @keydown=${(event: KeyboardEvent) => this.#enter(event, action)}
         @click=${() => (ready ? this.#press(action, true) : this.#tell(t.typeLabel, true))}
       >
@@ -724,13 +739,13 @@ export class PlexusCard extends PlexusElement {
 
   #verbOf(action: Action): string {
     const request = this.#now;
-    if (action.sense === 'allow' && request.editable && this.#edit !== null && this.#edit !== request.editable.value) return t.allowEdited;
+    if (action.sense === 'allow' && !action.always && this.#isEdited) return t.allowEdited;
     if (action.key === 'd' && this.#reason.trim() && request.allow_reason) return t.denyNow;
     return action.verb;
   }
 
   #button(action: Action, n: number, actions: Action[]): TemplateResult {
-    const off = this.#obstacle(action.sense) !== '';
+    const off = this.#obstacle(action) !== '';
     // The last two stand side by side; what comes before them, or is alone, has the whole row.
     const whole = actions.length < 2 || n < actions.length - 2;
     const key = action.key || (n < 9 ? String(n + 1) : '');

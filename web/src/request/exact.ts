@@ -73,7 +73,7 @@ export class PlexusExact extends PlexusElement {
     const whole = !this.long || this.opened;
     return html`<div class="box">
       <div class="cut">
-        <pre tabindex=${this.long && this.opened ? 0 : nothing} role=${this.long && this.opened ? 'region' : nothing} aria-label=${this.long && this.opened ? t.exactly : nothing}>${this.#blocks.map((block) => html`<span class="block">${block.map(line)}</span>`)}${whole ? html`<span class="end"></span>` : nothing}</pre>
+        <pre tabindex=${this.long && this.opened ? 0 : nothing} role=${this.long && this.opened ? 'group' : nothing} aria-label=${this.long && this.opened ? t.exactly : nothing}>${this.#blocks.map((block) => html`<span class="block">${block.map(line)}</span>`)}${whole ? html`<span class="end"></span>` : nothing}</pre>
       </div>
       ${whole
         ? this.long

@@ -39,6 +39,7 @@ export const text = {
   shell: {
     many,
     skip: 'Skip to the content',
+    messages: 'Messages',
     nav: 'Pages',
     pages: { inbox: 'Inbox', sessions: 'Sessions', devices: 'Devices', runtimes: 'Runtimes', search: 'Search', session: 'Session' },
     recent: 'Latest sessions',
@@ -75,6 +76,7 @@ export const text = {
 
     inbox: {
       title: 'Inbox',
+      open: 'Open requests',
       none: 'Nothing waits for you',
       noneText: 'When an agent asks for something, it appears here and on all your screens at once. The first answer counts.',
       lately: 'Resolved lately',
@@ -312,7 +314,7 @@ export const text = {
         palette: 'Commands', help: 'These keys', newSession: 'New session', find: 'Search or filter', theme: 'Next theme', close: 'Close, or leave a field',
         next: 'Next', previous: 'Previous', open: 'Open', first: 'First', last: 'Last', archive: 'Archive', rename: 'Rename',
         allow: 'Allow once', always: 'Allow always', deny: 'Deny', denyWhy: 'Deny with a reason', unfold: 'Show all of it', option: 'The option of that number',
-        compose: 'Write a prompt', send: 'Send', newline: 'New line', jump: 'Jump to now', stopRun: 'Stop the run', turn: 'Previous or next turn', edit: 'Change it before allowing',
+        compose: 'Write a prompt', send: 'Send', newline: 'New line', jump: 'Jump to now', stopRun: 'Stop the run', turn: 'Previous or next turn', edit: 'Change it before allowing', findHere: 'Find in the session', copy: 'Copy as Markdown', up: 'All sessions',
       },
     },
     command: {
@@ -536,6 +538,8 @@ export const text = {
     early: 'This has only just appeared or moved. Look, then press again.',
     enterNever: 'Enter never allows. Press Space, or click.',
     readFirst: 'Open all of it and read to the end before you allow it.',
+    alwaysTooMuch: 'This device answers only up to a level of risk, so it cannot allow for always. Allow it once.',
+    editedOnce: 'An edited version can be allowed once only.',
     seeFirst: 'Scroll until you have seen all of it, then allow it.',
     focusFirst: 'Selected. The same key again answers it.',
     observeOnly: (runtime: string) => `It can only be watched here. Answer it where ${runtime} itself runs, in its own window or terminal.`,
