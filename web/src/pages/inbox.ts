@@ -49,12 +49,12 @@ export class PlexusInbox extends PlexusElement {
     if (open) this.#had = true;
     if (!all.length) this.#had = false;
     if (this.request) {
-      return html`<div class="page"><header><a class="btn ghost" href="#/inbox">${icon('back')}${t.title}</a><h1 class="sr" tabindex="-1">${t.title}</h1></header>
+      return html`<div class="page"><header><a class="btn ghost" href="#/inbox">${icon('back')}${t.title}</a><h1 class="sr" tabindex="-1">${t.title}</h1></header><h2 class="sr">${t.open}</h2>
         <plexus-request .request_id=${this.request}></plexus-request></div>`;
     }
     return html`<div class="page">
       <header><h1 tabindex="-1">${t.title}</h1>${open ? html`<span class="count" id="count">${t.waits(open)}</span>` : nothing}</header>
-      <plexus-requests></plexus-requests>
+      <h2 class="sr">${t.open}</h2><plexus-requests></plexus-requests>
       ${open || this.#had && this.#cards() ? nothing : plexus.loaded.value ? empty('check', t.none, t.noneText) : html`<p class="mute">${plexus.live.value ? text.common.loading : ''}</p>`}
     </div>`;
   }

@@ -83,12 +83,12 @@ export class PlexusSearch extends PlexusElement {
       <bdi class="snip">${this.#marked(str(hit.snippet))}</bdi></li>`;
   }
 
-  /** The snippet with the words that were looked for marked, by comparing text; no markup is read. */
+  /** The snippet, in which the gateway has put marks (STX and ETX) around what was found; all else is text. */
   #marked(snippet: string): Array<TemplateResult | string> {
-    const words = this.asked.split(/[^\p{L}\p{N}]+/u).filter(Boolean).map((w) => w.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'));
-    const clean = visible(snippet.replace(/[\n\t]+/g, ' '));
-    if (!words.length) return [clean];
-    return clean.split(new RegExp(`(${words.join('|')})`, 'giu')).map((part, i) => (i % 2 ? html`<mark>${part}</mark>` : part));
+    return snippet.split(/\u0002([^\u0003]*)\u0003/).map((part, i) => {
+      const words = visible(part.replace(/[\n\t]+/g, ' '));
+      return i % 2 ? html`<mark>${words}</mark>` : words;
+    });
   }
 
   #typed = (event: Event) => {

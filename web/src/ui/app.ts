@@ -37,6 +37,8 @@ const NAV: ReadonlyArray<readonly [Page, Icon, string]> = [
   ['inbox', 'inbox', 'g i'], ['sessions', 'sessions', 'g s'], ['search', 'search', 'g f'], ['runtimes', 'runtimes', 'g r'], ['devices', 'devices', 'g d'],
 ];
 const MOD = /Mac|iPhone|iPad/.test(navigator.platform) ? '⌘' : 'Ctrl';
+/** What a shared link has pages of. */
+const SHARED: readonly Page[] = ['sessions', 'search'];
 /** Sessions named in the rail. */
 const RECENT = 9;
 
@@ -117,7 +119,7 @@ export class PlexusApp extends PlexusElement {
       .bars { grid-row: 2; grid-column: 1; }
       main { grid-column: 1; grid-row: 3; scrollbar-gutter: auto; }
       .bottom { grid-row: 4; grid-column: 1; display: block; background: var(--bg-rail); border-top: 1px solid var(--line); padding-bottom: env(safe-area-inset-bottom); }
-      .bottom ul { display: grid; grid-template-columns: repeat(5, minmax(0, 1fr)); }
+      .bottom ul { display: grid; grid-auto-flow: column; grid-auto-columns: minmax(0, 1fr); }
       .bottom .nav { flex-direction: column; justify-content: center; gap: 3px; min-height: 53px; border-radius: 0; font-size: var(--t-xs); background: none; color: var(--fg-mute); }
       .bottom .nav .label { display: inline; }
       .bottom .nav[aria-current="page"] { color: var(--accent); }
@@ -177,13 +179,14 @@ export class PlexusApp extends PlexusElement {
     if (out) return html`${this.asked || signinWanted.value ? html`<plexus-signin></plexus-signin>` : nothing}<plexus-say></plexus-say>`;
     const route = plexus.route.value;
     const inSession = route.page === 'session';
+    const nav = plexus.me.value?.kind === 'share' ? NAV.filter(([page]) => SHARED.includes(page)) : NAV;
     return html`
       <nav aria-label=${t.skip}><button class="primary skip" @click=${() => this.renderRoot.querySelector<HTMLElement>('main')?.focus()}>${t.skip}</button></nav>
       <div class="frame ${inSession ? 'in-session' : ''}">
         <header class="rail">
           <a class="brand" href="#/inbox" aria-label=${text.common.name}><img src="/icon.svg" alt=""><span class="word">${text.common.name}</span></a>
           <button class="cmd" aria-keyshortcuts="Control+K" @click=${() => this.#palette?.toggle()}>${icon('search')}<span class="label">${t.jump}</span><kbd aria-hidden="true">${MOD} K</kbd></button>
-          <nav aria-label=${t.nav}><ul>${NAV.map((one) => html`<li>${this.#nav(one)}</li>`)}</ul></nav>
+          <nav aria-label=${t.nav}><ul>${nav.map((one) => html`<li>${this.#nav(one)}</li>`)}</ul></nav>
           ${this.#recent()}
           <div class="foot">${this.#link()}
             <div class="tools">
@@ -197,7 +200,7 @@ export class PlexusApp extends PlexusElement {
           <button class="ghost icon" aria-label=${t.palette} @click=${() => this.#palette?.toggle()}>${icon('search')}</button>${this.#account()}</header>
         <div class="bars">${this.#stale()}${this.#share()}</div>
         <main id="main" tabindex="-1" class=${route.page} aria-label=${t.pages[route.page]}>${this.#body(route)}</main>
-        <nav class="bottom" aria-label=${t.nav}><ul>${NAV.map((one) => html`<li>${this.#nav(one)}</li>`)}</ul></nav>
+        <nav class="bottom" aria-label=${t.nav}><ul>${nav.map((one) => html`<li>${this.#nav(one)}</li>`)}</ul></nav>
       </div>
       <plexus-palette></plexus-palette><plexus-help></plexus-help><plexus-asking></plexus-asking><plexus-say></plexus-say>`;
   }

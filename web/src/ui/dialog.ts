@@ -10,6 +10,8 @@ import { icon } from './icons.js';
 export class PlexusDialog extends PlexusElement {
   @property({ type: Boolean }) open = false;
   @property() heading = '';
+  /** Whether its body is only read: then the keyboard can scroll it. */
+  @property({ type: Boolean }) reading = false;
   @property({ reflect: true }) size: 'small' | 'normal' | 'wide' = 'normal';
 
   static override styles = [...[PlexusElement.styles].flat(), css`
@@ -22,9 +24,9 @@ export class PlexusDialog extends PlexusElement {
     :host([size="small"]) dialog { width: min(400px, calc(100vw - 24px)); }
     :host([size="wide"]) dialog { width: min(860px, calc(100vw - 24px)); }
     dialog::backdrop { background: rgb(8 9 12 / 48%); }
-    header { display: flex; align-items: center; gap: var(--s3); padding: 14px 12px 10px 20px; }
-    header h2 { flex: 1; min-width: 0; }
-    header h2:focus-visible { outline: none; }
+    .head { display: flex; align-items: center; gap: var(--s3); padding: 14px 12px 10px 20px; }
+    .head h2 { flex: 1; min-width: 0; }
+    .head h2:focus-visible { outline: none; }
     .body { padding: 2px 20px 20px; overflow: auto; display: flex; flex-direction: column; gap: var(--s4); }
     @media (max-width: 599px) {
       dialog { width: 100vw !important; max-width: 100vw; margin: auto 0 0; border-radius: var(--r-l) var(--r-l) 0 0; border-width: 1px 0 0; padding-bottom: env(safe-area-inset-bottom); }
@@ -33,9 +35,9 @@ export class PlexusDialog extends PlexusElement {
 
   override render() {
     return html`<dialog aria-labelledby="heading" @close=${this.#closed} @cancel=${() => {}} @click=${this.#outside}>
-      <header><h2 id="heading" tabindex="-1">${this.heading}</h2>
-        <button class="ghost icon" aria-label=${text.common.close} @click=${() => this.renderRoot.querySelector('dialog')?.close()}>${icon('close')}</button></header>
-      <div class="body">${this.open ? html`<slot></slot>` : nothing}</div>
+      <div class="head"><h2 id="heading" tabindex="-1">${this.heading}</h2>
+        <button class="ghost icon" aria-label=${text.common.close} @click=${() => this.renderRoot.querySelector('dialog')?.close()}>${icon('close')}</button></div>
+      <div class="body" tabindex=${this.reading ? 0 : nothing} role=${this.reading ? 'region' : nothing} aria-label=${this.reading ? this.heading : nothing}>${this.open ? html`<slot></slot>` : nothing}</div>
     </dialog>`;
   }
 

@@ -13,7 +13,7 @@ const TABLE: ReadonlyArray<readonly [string, readonly Row[]]> = [
   [t.groups.go, [['g i', k.inbox], ['g s', k.sessions], ['g f', k.search], ['g r', k.runtimes], ['g d', k.devices], ['g b', k.back]]],
   [t.groups.list, [['j', k.next], ['k', k.previous], ['Enter', k.open], ['e', k.archive], ['r', k.rename]]],
   [t.groups.request, [['a', k.allow], ['A', k.always], ['d', k.deny], ['D', k.denyWhy], ['e', k.edit], ['o', k.unfold], ['1 – 9', k.option]]],
-  [t.groups.session, [['c', k.compose], [`${MOD} Enter`, k.send], ['j', k.jump], ['Esc', k.close]]],
+  [t.groups.session, [['i', k.compose], ['Enter', k.send], ['⇧ Enter', k.newline], ['j', k.next], ['k', k.previous], ['o', k.unfold], ['e', k.jump], ['/', k.findHere], ['y', k.copy], ['u', k.up]]],
 ];
 
 /** Every key there is. */
@@ -31,7 +31,7 @@ export class PlexusHelp extends PlexusElement {
   `];
 
   override render() {
-    return html`<plexus-dialog size="wide" heading=${t.title} .open=${this.open} @close=${() => { this.open = false; }}>
+    return html`<plexus-dialog reading size="wide" heading=${t.title} .open=${this.open} @close=${() => { this.open = false; }}>
       <div class="cols">${TABLE.map(([group, rows]) => html`<section><h3>${group}</h3><dl>${rows.map(([keys, what]) => html`
         <dt>${keys.split(' ').map((one) => one === '–' ? one : html`<kbd>${one}</kbd>`)}</dt><dd>${what}</dd>`)}</dl></section>`)}</div>
     </plexus-dialog>`;

@@ -44,10 +44,10 @@ export class PlexusSay extends PlexusElement {
     return html`
       <div class="sr" role="status" aria-live="polite">${polite.value}</div>
       <div class="sr" role="alert" aria-live="assertive">${assertive.value}</div>
-      <div class="stack">${toasts.value.map((one) => html`<div class="toast ${one.tone}">
+      ${toasts.value.length ? html`<section class="stack" aria-label=${text.shell.messages}>${toasts.value.map((one) => html`<div class="toast ${one.tone}">
         ${one.tone === 'danger' ? icon('warn') : one.tone === 'ok' ? icon('check') : nothing}<span class="grow">${one.text}</span>
         ${one.act ? html`<button class="compact" @click=${() => { dismiss(one.id); one.act?.run(); }}>${one.act.label}</button>` : nothing}
         <button class="ghost icon compact" aria-label=${text.common.close} @click=${() => dismiss(one.id)}>${icon('close', 14)}</button>
-      </div>`)}</div>`;
+      </div>`)}</section>` : nothing}`;
   }
 }

@@ -178,7 +178,11 @@ async function readLists(): Promise<void> {
         if (error instanceof Refused && error.status === 400) return http.json('GET', '/v1/sessions');
         throw error;
       }),
-      http.json('GET', '/v1/runtimes'),
+      http.json('GET', '/v1/runtimes').catch((error: unknown) => {
+        // Who sees one session only need not see its runtime.
+        if (error instanceof Refused) return null;
+        throw error;
+      }),
     ]);
     batch(() => {
       const there = new Set(list<SessionInfo>(all?.sessions).map((s) => s.session_id));
