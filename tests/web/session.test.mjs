@@ -93,6 +93,11 @@ try {
   await field.press('ArrowDown');
   await field.press('Tab');
   assert.ok(['/stderr ', '/stream '].includes(await field.inputValue()));
+  await field.fill('');
+  await root.locator('#files').setInputFiles({ name: 'p.png', mimeType: 'image/png', buffer: Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAoAAAAKCAYAAACNMs+9AAAAFUlEQVR42mNk+M9Qz0AEYBxVSF+FABJADveWkH6oAAAAAElFTkSuQmCC', 'base64') });
+  await root.locator('.shots img').waitFor();
+  await root.locator('.shots button').click();
+  assert.equal(await root.locator('.shots img').count(), 0);
   await field.fill('hang');
   await field.press('Enter');
   await root.locator('#stop').waitFor();
@@ -142,6 +147,17 @@ try {
   await root.locator('.row.request').filter({ hasText: name }).last().waitFor();
   await root.locator('.row.tool .chip.ok').filter({ hasText: name }).waitFor();
   ok('a question is asked in place, and the conversation keeps who allowed it');
+
+  // --- another session goes on meanwhile: this one still has all of its past
+  const beside = await newSession();
+  await play(beside, 'echo beside');
+  await page.evaluate((to) => { location.hash = to; }, `#/s/${beside}`);
+  await root.locator('.row.agent').filter({ hasText: 'beside' }).waitFor();
+  await ended(1);
+  await page.evaluate((to) => { location.hash = to; }, `#/s/${session}`);
+  await root.locator('.row.request').filter({ hasText: name }).last().waitFor();
+  assert.equal(await root.locator('.top-note').count(), 0);
+  ok('going from one session to another');
 
   // --- keyboard, find, deep links
   await page.locator('plexus-session .scroller').focus();

@@ -211,7 +211,7 @@ export class PlexusSession extends PlexusElement {
     try {
       const whole = await readHistory(this.sessionId, talk.head, most, going, (n) => { if (going() && n > 5_000) this.reading = n; });
       if (!going()) return;
-      if (whole && whole.head >= talk.head - 0 && this.#pending) {
+      if (whole && this.#pending) {
         for (const event of this.#pending) whole.apply(event);
         whole.trimmed = talk.trimmed;
         whole.facts = talk.facts + 1;
