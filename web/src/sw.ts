@@ -6,7 +6,7 @@ import './notify/worker.js';
 const worker = self as unknown as ServiceWorkerGlobalScope;
 const CACHE = 'plexus-shell';
 /** What the page needs to draw itself. */
-const SHELL = ['/', '/index.js', '/chunk-languages.js', '/chunk-diffview.js', '/worker.js', '/style.css', '/icon.svg', '/icon-192.png', '/manifest.webmanifest'];
+const SHELL = ['/', '/index.js', '/chunk-languages.js', '/chunk-conversation.js', '/chunk-diffview.js', '/worker.js', '/style.css', '/icon.svg', '/icon-192.png', '/manifest.webmanifest'];
 /** How long the network may take before the kept shell is shown, ms. */
 const PATIENCE_MS = 3_000;
 

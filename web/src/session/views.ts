@@ -298,7 +298,8 @@ function tool(item: ToolItem, el: HTMLElement, host: Host): void {
   const was = drawn.get(el);
   const body = el.querySelector<HTMLElement>(':scope > .card > .tool-body');
   const same = was && was.signature.every((v, i) => v === signature[i]);
-  const busy = was && body && open && !finished(status) && item.output.length > OUTPUT_CALM && Date.now() - was.at < CALM_MS;
+  const size = item.output.length + list(item.call.content).reduce((sum: number, c) => sum + (typeof c?.content?.text === 'string' ? c.content.text.length : 0), 0);
+  const busy = was && body && open && !finished(status) && size > OUTPUT_CALM && Date.now() - was.at < CALM_MS;
   if (same || busy) {
     el.querySelector(':scope > .card > .fold-head')?.replaceWith(head);
     if (busy && !same && was && !was.timer) was.timer = setTimeout(() => { delete was.timer; host.again(item); }, CALM_MS);
@@ -307,7 +308,12 @@ function tool(item: ToolItem, el: HTMLElement, host: Host): void {
   drawn.set(el, { signature, at: Date.now() });
   const card = h('div', `card ${status}`, head);
   if (open) card.append(toolBody(item, host));
+  // Output that grows is followed at its end, and stays where it was for who scrolled up.
+  const places = [...el.querySelectorAll('.output > .lines')].map((box) => (box.scrollHeight - box.clientHeight - box.scrollTop < 8 ? Infinity : box.scrollTop));
   el.replaceChildren(card);
+  if (open && (places.length || !finished(status))) {
+    card.querySelectorAll('.output > .lines').forEach((box, n) => { box.scrollTop = Math.min(places[n] ?? Infinity, box.scrollHeight); });
+  }
 }
 
 function counts(item: ToolItem): HTMLElement | null {
