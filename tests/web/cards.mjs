@@ -325,6 +325,23 @@ const stories = {
     await saysOnce(asked.session_id, 'because use the other folder');
   },
 
+  async 'what is edited before the yes reaches the agent, and once only'() {
+    const asked = await ask('edit touch demo.txt');
+    const card = cardOf(desk, asked.request_id);
+    await armed(card);
+    await card.locator('[data-tool="edit"]').click();
+    await card.getByText('Nothing is changed yet').waitFor();
+    await card.locator('.edit').fill('touch other.txt');
+    assert.deepEqual((await card.locator('.changes span').allTextContents()).sort(), ['+ touch other.txt', '- touch demo.txt']);
+    await press(card, 'option:allow_always');
+    await note(card, 'allowed once only');
+    await stillOpen(asked.request_id);
+    await shoot(desk, 'card-edit');
+    await press(card, 'allow');
+    await closed(card, 'Allowed');
+    await saysOnce(asked.session_id, 'allowed after a change: touch other.txt');
+  },
+
   async 'text and choices reach the agent'() {
     // That runtime has one session, and is busy for a moment after each run.
     const id = talk;

@@ -181,7 +181,7 @@ const stories = {
         const pair = await crypto.subtle.generateKey({ name: 'ECDH', namedCurve: 'P-256' }, true, ['deriveBits']);
         const raw = new Uint8Array(await crypto.subtle.exportKey('raw', pair.publicKey));
         const p256dh = btoa(String.fromCharCode(...raw)).replace(/\+/g, '-').replace(/\//g, '_').replace(/=+$/, '');
-        here = { options: { applicationServerKey: options.applicationServerKey.buffer }, toJSON: () => ({ endpoint: 'https://push.example/abc', keys: { p256dh, auth: key(16) } }), unsubscribe: async () => { here = null; return true; } };
+        here = { options: { applicationServerKey: options.applicationServerKey.buffer }, toJSON: () => ({ endpoint: 'https://fcm.googleapis.com/fcm/send/nobody', keys: { p256dh, auth: key(16) } }), unsubscribe: async () => { here = null; return true; } };
         return here;
       };
     });
@@ -197,12 +197,12 @@ const stories = {
     await panel.locator('input[name="quiet"]').click();
     await panel.locator('input[name="from"]').waitFor();
     await shoot(page, 'notifications-on');
-    await page.reload();
-    await page.evaluate(() => navigator.serviceWorker.ready.then(() => {}));
-    const told = await page.evaluate(() => fetch('/v1/push').then((response) => response.json()));
-    assert.equal(told.subscribed, true);
-    assert.equal(told.settings.ends, false);
-    assert.equal(told.settings.quiet.from, '22:00');
+    const told = () => page.evaluate(() => fetch('/v1/push').then((response) => response.json()));
+    const on = await told();
+    assert.deepEqual([on.subscribed, on.settings.ends, on.settings.quiet.from], [true, false, '22:00']);
+    await panel.locator('[data-do="off"]').click();
+    await panel.locator('[data-do="on"]').waitFor();
+    assert.equal((await told()).subscribed, false);
     const denied = await browser.newContext(PHONE);
     const other = await enter(denied, { hash: '#/devices' });
     await other.locator('plexus-notifications [data-is="blocked"], plexus-notifications [data-do="on"]').first().waitFor();

@@ -95,6 +95,8 @@ async function answer(action: Action, tag: string, kept: Kept, csrf: string): Pr
   const path = `/v1/requests/${encodeURIComponent(kept.request_id ?? '')}/answer`;
   const headers = { 'Content-Type': 'application/json', Accept: 'application/json', 'Plexus-CSRF': csrf, 'Idempotency-Key': freshKey() };
   const body = JSON.stringify({ ok: action === 'allow_once', digest: kept.digest });
+  // Should the system end this worker half-way, what stands there is true.
+  await tell(t.sending, '', false);
   for (let left = TRIES; left > 0; left -= 1) {
     try {
       const reply = await call('POST', path, { headers, body });

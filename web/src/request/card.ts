@@ -788,7 +788,7 @@ export class PlexusCard extends PlexusElement {
       ${icon(mark[outcome.sense], 28)}
       <div>
         <strong>${outcome.text}</strong>, <span class="age">${ago(outcome.at, plexus.now.value)}</span>
-        ${outcome.reason ? html`<p>${t.because(outcome.reason)}</p>` : nothing} ${this.#late ? html`<p class="late">${t.late}</p>` : nothing}
+        ${outcome.edited ? html`<p>${t.editedTo} <code>${outcome.edited}</code></p>` : nothing} ${outcome.reason ? html`<p>${t.because(outcome.reason)}</p>` : nothing} ${this.#late ? html`<p class="late">${t.late}</p>` : nothing}
       </div>
     </div>`;
   }

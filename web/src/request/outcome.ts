@@ -12,6 +12,8 @@ export interface Outcome {
   sense: 'allow' | 'deny' | 'none';
   at: string | null;
   reason: string;
+  /** What was allowed in place of what was asked, as the gateway shows it; empty if nothing was changed. */
+  edited: string;
 }
 
 const SAID: Record<string, [string, Outcome['sense']]> = {
@@ -39,13 +41,15 @@ function answered(receipt: Receipt, request: Request): [string, Outcome['sense']
 export function outcomeOf(receipt: Receipt, request: Request, me?: string): Outcome {
   const by = receipt.resolved_by;
   const name = said(by?.name) || said(by?.device_id);
+  const { edited_display, edited } = receipt as { edited_display?: string; edited?: unknown };
+  const changed = edited_display ?? (typeof edited === 'string' ? edited : '');
   const mine = Boolean(me) && by?.device_id === me;
   const who = mine ? t.you(name) : name;
-  const plain = { sense: 'none' as const, at: receipt.at ?? null, reason: said(receipt.reason) };
+  const plain = { sense: 'none' as const, at: receipt.at ?? null, reason: said(receipt.reason), edited: said(changed) };
   switch (receipt.state) {
     case 'answered': {
       const [text, sense] = answered(receipt, request);
-      return { ...plain, text: `${text}${(receipt as { edited?: unknown }).edited ? t.edited : ''}${who ? t.by(who) : ''}`, sense };
+      return { ...plain, text: `${text}${edited ? t.edited : ''}${who ? t.by(who) : ''}`, sense };
     }
     case 'expired':
       return { ...plain, text: t.expired };
