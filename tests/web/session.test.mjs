@@ -97,7 +97,7 @@ try {
   await root.locator('#files').setInputFiles({ name: 'p.png', mimeType: 'image/png', buffer: Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAoAAAAKCAYAAACNMs+9AAAAFUlEQVR42mNk+M9Qz0AEYBxVSF+FABJADveWkH6oAAAAAElFTkSuQmCC', 'base64') });
   await root.locator('.shots img').waitFor();
   await root.locator('.shots button').click();
-  assert.equal(await root.locator('.shots img').count(), 0);
+  await root.locator('.shots img').waitFor({ state: 'detached' });
   await field.fill('hang');
   await field.press('Enter');
   await root.locator('#stop').waitFor();
@@ -156,23 +156,23 @@ try {
   await ended(1);
   await page.evaluate((to) => { location.hash = to; }, `#/s/${session}`);
   await root.locator('.row.request').filter({ hasText: name }).last().waitFor();
-  assert.equal(await root.locator('.top-note').count(), 0);
+  await root.locator('.top-note').waitFor({ state: 'detached' });
   ok('going from one session to another');
 
   // --- keyboard, find, deep links
   await page.locator('plexus-session .scroller').focus();
   await page.keyboard.press('Home');
   await settled(page);
-  assert.ok(await root.locator('#jump').isVisible());
+  await root.locator('#jump').waitFor();
   await page.keyboard.press('j');
   await page.keyboard.press('j');
-  assert.equal(await root.locator('.row.selected').count(), 1);
+  await root.locator('.row.selected').waitFor();
   const thought = root.locator('.row.thought').first();
   for (let n = 0; n < 6 && !(await thought.evaluate((el) => el.classList.contains('selected'))); n++) await page.keyboard.press('j');
   await page.keyboard.press('o');
   await thought.locator('.prose').waitFor();
   await page.keyboard.press('o');
-  assert.equal(await thought.locator('.prose').count(), 0);
+  await thought.locator('.prose').waitFor({ state: 'detached' });
   await page.keyboard.press('e');
   await settled(page);
   assert.ok(await atEnd());
@@ -182,7 +182,7 @@ try {
   await root.locator('.row.selected').filter({ hasText: 'off-by-one' }).waitFor();
   assert.ok(await page.evaluate(() => /** @type {any} */ (CSS).highlights?.get('plexus-found-now')?.size > 0));
   await page.keyboard.press('Escape');
-  assert.equal(await root.locator('.find').count(), 0);
+  await root.locator('.find').waitFor({ state: 'detached' });
   const { events } = await api('GET', `/v1/sessions/${session}/events?limit=1000`);
   const wanted = events.find((e) => e.kind === 'tool_call' && e.event.title === 'src/parse.rs');
   await show(page, session, `/at/${wanted.cursor.split(':').pop()}`);

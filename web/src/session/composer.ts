@@ -23,20 +23,20 @@ const DRAFT = 'plexus.draft.';
 interface Shot { mime: string; data: string; url: string }
 
 export class PlexusComposer extends PlexusElement {
-  static override properties = { sessionId: {}, talk: { attribute: false }, facts: { type: Number }, trouble: { state: true }, busy: { state: true }, shots: { state: true }, offered: { state: true }, chosen: { state: true } };
+  static override properties = { sessionId: {}, talk: { attribute: false }, facts: { type: Number }, trouble: { state: true }, shots: { state: true }, offered: { state: true }, chosen: { state: true } };
   static override styles = [...[PlexusElement.styles].flat(), style, css`:host { display: block; height: auto; flex: none; background: none; }`];
   declare sessionId: string;
   declare talk: Conversation | null;
   /** Rises when modes, options or commands changed. */
   declare facts: number;
   declare private trouble: string;
-  declare private busy: boolean;
   declare private shots: Shot[];
   declare private offered: SlashCommand[];
   declare private chosen: number;
   #past: string[] = [];
   #at = -1;
   #loaded = '';
+  #sending: Promise<void> = Promise.resolve();
 
   constructor() {
     super();
@@ -44,7 +44,6 @@ export class PlexusComposer extends PlexusElement {
     this.talk = null;
     this.facts = 0;
     this.trouble = '';
-    this.busy = false;
     this.shots = [];
     this.offered = [];
     this.chosen = 0;
@@ -115,7 +114,7 @@ export class PlexusComposer extends PlexusElement {
     }
     if (event.key === 'Enter' && !event.shiftKey && !event.altKey) {
       event.preventDefault();
-      void this.#send();
+      this.#send();
     } else if (event.key === 'ArrowUp' && field.selectionStart === 0 && field.selectionEnd === 0) {
       if (this.#at < 0) {
         const said = (this.talk?.items ?? []).filter((item) => item.type === 'user').map((item) => (item as { text: string }).text.trim()).filter(Boolean);
@@ -138,29 +137,34 @@ export class PlexusComposer extends PlexusElement {
     this.#input();
   }
 
-  async #send(): Promise<void> {
+  /** Sends what stands in the field. The field is free at once; what is sent goes out in order, and comes back if it could not be. */
+  #send(): void {
     const field = this.#field;
-    if (!field || this.busy) return;
+    if (!field) return;
     const said = field.value.trim();
-    if (!said && !this.shots.length) return;
+    const shots = this.shots;
+    if (!said && !shots.length) return;
     const session = this.sessionId;
-    this.busy = true;
+    const images = shots.map((shot) => ({ type: 'image', mimeType: shot.mime, data: shot.data }));
+    const body = images.length ? { content: [...(said ? [{ type: 'text', text: said }] : []), ...images] } : { text: said };
+    field.value = '';
+    this.shots = [];
     this.trouble = '';
-    try {
-      const images = this.shots.map((shot) => ({ type: 'image', mimeType: shot.mime, data: shot.data }));
-      const body = images.length ? { content: [...(said ? [{ type: 'text', text: said }] : []), ...images] } : { text: said };
-      await plexus.http('POST', `/v1/sessions/${encodeURIComponent(session)}/prompt`, body);
-      for (const shot of this.shots) URL.revokeObjectURL(shot.url);
-      this.shots = [];
-      if (field.value.trim() === said) field.value = '';
-      this.#at = -1;
-      this.#input();
-      this.dispatchEvent(new CustomEvent('sent'));
-    } catch (error) {
-      this.trouble = w.failed(why(error));
-    } finally {
-      this.busy = false;
-    }
+    this.#at = -1;
+    this.#input();
+    this.dispatchEvent(new CustomEvent('sent'));
+    this.#sending = this.#sending.then(async () => {
+      try {
+        await plexus.http('POST', `/v1/sessions/${encodeURIComponent(session)}/prompt`, body);
+        for (const shot of shots) URL.revokeObjectURL(shot.url);
+      } catch (error) {
+        if (this.sessionId !== session) { try { localStorage.setItem(DRAFT + session, said); } catch { /* storage is off */ } return; }
+        this.trouble = w.failed(why(error));
+        field.value = field.value ? `${said}\n${field.value}` : said;
+        this.shots = [...shots, ...this.shots];
+        this.#input();
+      }
+    });
   }
 
   #files(files: Iterable<File>): void {
@@ -246,7 +250,7 @@ export class PlexusComposer extends PlexusElement {
           ${this.#meter()}
           ${running ? html`<button class="ghost icon" id="restart" aria-label=${w.restart} title=${w.restartHint} ?disabled=${!live} @click=${() => void this.#do(plexus.http('POST', `/v1/sessions/${encodeURIComponent(this.sessionId)}/restart`, {}))}>${icon('restart')}</button>
             <button id="stop" class="danger" aria-label=${w.stopNow} ?disabled=${!live} @click=${() => this.#cancel(session?.run_id)}>${icon('stop', 14)} <span class="label">${w.stop}</span></button>` : nothing}
-          <button id="send" class="primary" aria-label=${running ? w.sendQueued : w.send} ?disabled=${this.busy || !live} @click=${() => void this.#send()}>${icon('send', 14)} <span class="label">${running ? w.sendQueued : w.send}</span></button>
+          <button id="send" class="primary" aria-label=${running ? w.sendQueued : w.send} ?disabled=${!live} @click=${() => this.#send()}>${icon('send', 14)} <span class="label">${running ? w.sendQueued : w.send}</span></button>
         </div>
       </div>
     </div></div>`;
