@@ -18,6 +18,7 @@ export default defineConfig(({ mode }) => ({
     cssCodeSplit: false,
     reportCompressedSize: false,
     rolldownOptions: {
+      checks: { pluginTimings: false },
       input: (mode === 'sw' ? { sw: 'src/sw.ts' } : { index: 'index.html' }) as Record<string, string>,
       output: { ...stable, format: mode === 'sw' ? ('iife' as const) : ('es' as const) },
     },

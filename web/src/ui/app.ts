@@ -261,7 +261,7 @@ export class PlexusApp extends PlexusElement {
     // The first moments of a connection are no trouble.
     if (phase === 'connecting' && plexus.now.value - since < 1_500) return nothing;
     const lead = phase === 'stopped' ? reason : phase === 'offline' ? t.stale.offline : phase === 'reconnecting' ? t.stale.reconnecting : t.stale.connecting;
-    return html`<div class="bar stale" role="status" id="stale">${icon('warn')}<span class="words"><strong>${lead}</strong>
+    return html`<div class="bar stale" role="status" aria-label=${t.connection} id="stale">${icon('warn')}<span class="words"><strong>${lead}</strong>
       ${heardAt ? t.stale.trueAt(moment(heardAt)) : t.stale.never} ${phase !== 'stopped' && reason ? reason : nothing}</span>
       <button class="compact" @click=${() => plexus.retry()}>${phase === 'stopped' ? t.stale.reload : t.stale.tryNow}</button></div>`;
   }
@@ -270,7 +270,7 @@ export class PlexusApp extends PlexusElement {
     const me = plexus.me.value;
     if (me?.kind !== 'share') return nothing;
     const until = me.expires_at ? moment(Date.parse(me.expires_at)) : '';
-    return html`<div class="bar share" id="share">${icon('eye')}<span class="words">${t.shareBar('', until)}</span><button class="compact" @click=${() => void leave()}>${t.leaveShare}</button></div>`;
+    return html`<div class="bar share" id="share" role="region" aria-label=${t.shareBar('', '')}>${icon('eye')}<span class="words">${t.shareBar('', until)}</span><button class="compact" @click=${() => void leave()}>${t.leaveShare}</button></div>`;
   }
 
   override updated(): void {
