@@ -49,7 +49,19 @@ async fn every_page_in_a_browser() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     };
     assert!(status.success(), "tests/web/pages.mjs: {status}; what it said is above");
-    for name in ["signin", "inbox", "inbox-empty", "sessions", "session", "devices", "runtimes", "search", "new-session", "palette", "help"] {
+    for name in [
+        "signin",
+        "inbox",
+        "inbox-empty",
+        "sessions",
+        "session",
+        "devices",
+        "runtimes",
+        "search",
+        "new-session",
+        "palette",
+        "help",
+    ] {
         for size in ["390", "1440"] {
             for scheme in ["light", "dark"] {
                 let shot = shots.join(format!("{name}-{size}-{scheme}.png"));
