@@ -4,13 +4,13 @@ import { customElement, state } from 'lit/decorators.js';
 import { PlexusElement } from '../lib/element.js';
 import { signal } from '../lib/signal.js';
 import { oneLine } from '../lib/text.js';
-import { Refused, why } from '../plexus.js';
+import { plexus, Refused, why } from '../plexus.js';
 import { text } from '../text/en.js';
 import { icon } from '../ui/icons.js';
 import { command, pageStyles } from '../ui/parts.js';
-import { announce } from '../ui/say.js';
+import { announce, toast } from '../ui/say.js';
 import { TOKEN_SHAPE } from '../wire/http.js';
-import { enterWithBearer, enterWithCookie, signedOutBecause, signOut, wire } from '../wire/gateway.js';
+import { enterWithBearer, enterWithCookie, resume, signedOutBecause, wire } from '../wire/gateway.js';
 import type { Scope } from '../wire/types.js';
 
 const t = text.shell.signin;
@@ -94,14 +94,20 @@ export class PlexusSignin extends PlexusElement {
   }
 
   async #begin({ kind, value }: Wanted): Promise<void> {
-    if (!value) { this.#say(kind === 'share' ? text.shell.share.bad : t.badLink); this.#free(); return; }
+    if (!value) return this.#fail(kind === 'share' ? text.shell.share.bad : t.badLink);
     if (kind === 'share') return this.#share(value);
     if (kind === 'pair') { this.#code = value; return this.#look(); }
     return this.#pair(value);
   }
 
-  /** The sign-in page stays, but no longer because of the address. */
-  #free(): void { if (signinWanted.peek()) { signOut(''); signinWanted.value = null; } }
+  /** The way in that the address named leads nowhere. Whoever was in before stays in. */
+  async #fail(words: string): Promise<void> {
+    const here = plexus.link.peek().phase !== 'signed-out' || await resume().catch(() => false);
+    this.join = null;
+    signinWanted.value = null;
+    if (here) toast(words, { tone: 'danger' });
+    else this.#say(words);
+  }
 
   /** What came with a device goes to where it is kept; then in. */
   #enter(got: any): void {
@@ -114,10 +120,11 @@ export class PlexusSignin extends PlexusElement {
   async #pair(code: string): Promise<void> {
     this.#say(t.busy, false);
     try {
+      // A browser that is an administrator's device already needs no second one; the code expires unused.
+      if (await resume() && plexus.me.peek()?.scopes.includes('admin')) { signinWanted.value = null; return; }
       this.#enter(await wire.json('POST', '/v1/pair', { code, name: deviceName(), cookie: true }, { anonymous: true }));
     } catch (error) {
-      this.#free();
-      this.#say(error instanceof Refused ? t.badCode(error.message) : t.failed(why(error)));
+      await this.#fail(error instanceof Refused ? t.badCode(error.message) : t.failed(why(error)));
     }
   }
 
@@ -130,8 +137,7 @@ export class PlexusSignin extends PlexusElement {
       location.hash = only ? `#/s/${encodeURIComponent(only)}` : '#/sessions';
       signinWanted.value = null;
     } catch (error) {
-      this.#free();
-      this.#say(error instanceof Refused ? text.shell.share.bad : t.failed(why(error)));
+      await this.#fail(error instanceof Refused ? text.shell.share.bad : t.failed(why(error)));
     }
   }
 
@@ -229,7 +235,7 @@ export class PlexusSignin extends PlexusElement {
     if (this.join === 'wait') return html`<div class="panel"><p class="soft">${j.number}</p><p class="number" id="number">${this.number}</p><p>${j.numberText}</p><p class="wait" role="status"><plexus-state state="running" bare></plexus-state>${j.waiting}</p></div>`;
     if (this.join === 'ask') return html`<div class="panel"><form @submit=${(e: Event) => { e.preventDefault(); this.#code = this.renderRoot.querySelector<HTMLInputElement>('#paircode')?.value.trim().toUpperCase() ?? ''; if (this.#code) void this.#look(); }}>
         <label class="field">${j.code}<input class="code" id="paircode" autocomplete="one-time-code" autocapitalize="characters" spellcheck="false" maxlength="12" placeholder="ABCD-2345" .value=${this.#code}><span class="hint mute small">${j.codeHint}</span></label>
-        <div class="actions"><button type="button" @click=${() => { this.join = null; this.#free(); this.#say(''); }}>${text.common.cancel}</button><button class="primary">${j.next}</button></div></form></div>`;
+        <div class="actions"><button type="button" @click=${() => { this.join = null; this.#say(''); signinWanted.value = null; if (plexus.link.peek().phase === 'signed-out') void resume().catch(() => false); }}>${text.common.cancel}</button><button class="primary">${j.next}</button></div></form></div>`;
     const l = this.looked;
     if (!l) return html`<div class="panel"><p class="wait" role="status">${j.looking}</p></div>`;
     return html`<div class="panel"><div><h2>${j.what(oneLine(l.gateway?.name) || location.host)}</h2><p class="mute small">${location.host} · ${j.version(oneLine(l.gateway?.version))}</p></div>
