@@ -305,6 +305,17 @@ try {
   await said(page, 'while-you-were-away');
   ok('a reload shows the same, still signed in');
 
+  // `plexus open` again, in a browser that is in already: no second device, and a bad link puts nobody out.
+  const many = (await api('GET', '/v1/devices')).devices.length;
+  await page.goto(`${base}/#code=${encodeURIComponent((await api('POST', '/v1/codes', {})).code)}`);
+  await heading('Inbox');
+  await live(page);
+  assert.equal((await api('GET', '/v1/devices')).devices.length, many);
+  await page.goto(`${base}/#share=nothing-that-is-a-token`);
+  await page.locator('plexus-say .toast', { hasText: 'does not work' }).waitFor();
+  await live(page);
+  ok('a browser that is in needs no second device, and a bad link puts nobody out');
+
   const elsewhere = seen.asked.filter((u) => !u.startsWith(`${base}/`) && !u.startsWith('data:') && !u.startsWith('blob:') && u !== 'about:blank');
   assert.deepEqual(elsewhere, [], 'requests that left the origin');
   assert.ok(seen.asked.every((u) => !/[?&](token|access_token|code)=/.test(u)));
