@@ -48,7 +48,10 @@ export class PlexusHold extends LitElement {
     :host([off]) button { cursor: not-allowed; opacity: 0.55; }
     button:focus-visible { outline: var(--focus); outline-offset: 2px; }
     .fill { position: absolute; inset: 0; background: var(--danger); opacity: 0.28; transform: scaleX(0); transform-origin: 0 50%; pointer-events: none; }
-    strong { font-weight: 650; position: relative; }
+    /* Both words have their place all the time: a button that shrinks under the finger would move. */
+    strong { font-weight: 650; position: relative; display: grid; align-items: center; }
+    strong span { grid-area: 1 / 1; }
+    [data-off] { visibility: hidden; }
     small { position: relative; font-size: var(--t-xs); max-inline-size: 100%; overflow-wrap: anywhere; }
     :host(:not([holding])) .fill { transition: transform 160ms ease-out; }
     @media (prefers-reduced-motion: reduce) { .fill { transition: none !important; } }
@@ -71,7 +74,7 @@ export class PlexusHold extends LitElement {
       @blur=${this.stop}
     >
       <span class="fill"></span>
-      <strong>${this.holding ? t.holding : t.holdFor(this.verb)}</strong>
+      <strong><span ?data-off=${this.holding}>${t.holdFor(this.verb)}</span><span ?data-off=${!this.holding}>${t.holding}</span></strong>
       ${this.quoted ? html`<small>“<bdi>${this.quoted}</bdi>”</small>` : null}
     </button>`;
   }
