@@ -52,7 +52,14 @@ async function tab(session, at = '') {
   return page;
 }
 const scroller = (page) => page.locator('plexus-session .scroller');
-const atEnd = (page) => scroller(page).evaluate((el) => el.scrollHeight - el.clientHeight - el.scrollTop < 30);
+/** Comes to the end and stays there, however slow the machine: false if it never does. */
+const atEnd = async (page) => {
+  for (let n = 0; n < 100; n++) {
+    if (await scroller(page).evaluate((el) => el.scrollHeight - el.clientHeight - el.scrollTop < 30)) return true;
+    await page.waitForTimeout(50);
+  }
+  return false;
+};
 try {
   // --- the files
   const dist = join(import.meta.dirname, '../../web/dist');
