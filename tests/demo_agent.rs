@@ -300,7 +300,7 @@ fn anything_else_gets_the_tour() {
         let said = text(&agent.play(&session, prompt));
         for name in [
             "stream", "echo", "think", "plan", "diff", "ask", "ask2", "edit", "mode", "usage", "sleep", "hang",
-            "flood", "line", "junk", "stderr", "crash",
+            "flood", "line", "script", "junk", "stderr", "crash",
         ] {
             assert!(said.contains(&format!("- `{name}")), "{prompt}: no {name} in {said}");
         }

@@ -488,7 +488,7 @@ fn walk(dir: &Path, out: &mut Vec<PathBuf>) {
     for entry in entries {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        if path.is_dir() && !matches!(name.as_str(), "node_modules" | "target") {
+        if path.is_dir() && !matches!(name.as_str(), "node_modules" | "target" | "dist") {
             walk(&path, out);
         } else if path.is_file() {
             out.push(path);

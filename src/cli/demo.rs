@@ -57,6 +57,7 @@ const TOUR: &[(&str, &str, &str)] = &[
     ("hang", "", "silence until cancelled"),
     ("flood", "N [BYTES]", "N chunks of BYTES (24) as fast as they go"),
     ("line", "N", "one message whose line has N bytes"),
+    ("script", "FILE", "the updates in FILE, one a line"),
     ("junk", "", "lines no client expects, then a chunk"),
     ("stderr", "TEXT", "TEXT on stderr"),
     ("crash", "", "exit 3 in the middle of a line"),
@@ -581,6 +582,7 @@ impl Stage {
             ("edit", [None, ..]) => self.may_change("touch demo.txt"),
             ("edit", _) => self.may_change(rest),
             ("ask2", [None, ..]) => self.ask(&["touch demo-1.txt", "touch demo-2.txt"]),
+            ("script", _) => self.script(Path::new(rest.trim())),
             ("diff", [None, ..]) => self.diff(),
             ("plan", [None, ..]) => self.plan(),
             ("think", [None, ..]) => self.think(),
@@ -854,6 +856,29 @@ impl Stage {
         });
         self.update(&mode_update(auto))?;
         self.text(&format!("The mode is now {}.\n", mode_name(auto)))
+    }
+
+    fn script(&self, path: &Path) -> Result<(), Cancelled> {
+        let file = match File::open(path) {
+            Ok(file) => file,
+            Err(why) => return self.text(&format!("cannot read {}: {why}", path.display())),
+        };
+        for line in io::BufReader::new(file).lines() {
+            let line = match line {
+                Ok(line) => line,
+                Err(why) => return self.text(&format!("cannot read {}: {why}", path.display())),
+            };
+            match serde_json::from_str::<Value>(&line) {
+                // `{"sleep": MS}` is a pause; everything else goes out as it is.
+                Ok(Value::Object(update)) => match update.get("sleep").and_then(Value::as_u64) {
+                    Some(ms) => self.pause(Some(Duration::from_millis(ms)))?,
+                    None => self.update(&Value::Object(update))?,
+                },
+                Ok(_) => self.text("a line of a script is a JSON object")?,
+                Err(why) => self.text(&format!("no JSON: {why}"))?,
+            }
+        }
+        Ok(())
     }
 
     fn junk(&self) -> Result<(), Cancelled> {

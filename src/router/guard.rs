@@ -49,9 +49,11 @@ pub(super) const DEPTH: usize = 64;
 /// A slow body may take [`GateLimits::body`] again for every so many bytes of it that came.
 const BODY_STRIDE: usize = 1 << 20;
 
-/// What any client may load and reach from our page: only ourselves; scripts from our files alone.
-const CSP: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
-     manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'";
+/// What any client may load and reach from our page: only ourselves; scripts from our files alone. The policies by which text may become
+/// markup or a script's address are named: Lit's own templates, what DOMPurify let through, the page's service worker and its worker.
+const CSP: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; \
+     media-src data: blob:; connect-src 'self'; worker-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; \
+     frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types lit-html dompurify plexus plexus-worker";
 
 /// Who may come in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

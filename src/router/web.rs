@@ -1,4 +1,4 @@
-//! The page's files, embedded in the program: no path of a request ever reaches a file system.
+//! The page, built from `web/` into `web/dist` and embedded in the program: no path of a request ever reaches a file system.
 
 use std::borrow::Cow;
 
@@ -12,10 +12,10 @@ use super::Problem;
 use super::guard::Call;
 
 #[derive(Embed)]
-#[folder = "web/"]
+#[folder = "web/dist/"]
 struct Files;
 
-/// What is served, by the end of its name; anything else in the folder is for its makers.
+/// What is served, by the end of its name; anything else would be a mistake of the build.
 const TYPES: &[(&str, &str)] = &[
     (".html", "text/html; charset=utf-8"),
     (".js", "text/javascript; charset=utf-8"),

@@ -47,6 +47,15 @@ pub fn clients_dir() -> PathBuf {
     DIR.get_or_init(|| install(&["tests/clients"])).clone()
 }
 
+/// A directory with what drives and judges the browser; installs it if the cache does not hold it yet (once per process).
+///
+/// # Panics
+/// As [`install_dir`].
+pub fn browser_dir() -> PathBuf {
+    static DIR: OnceLock<PathBuf> = OnceLock::new();
+    DIR.get_or_init(|| install(&["tests/web"])).clone()
+}
+
 /// Runs `install.sh` and returns the directory it closes with.
 fn install(of: &[&str]) -> PathBuf {
     let out = Command::new("sh")

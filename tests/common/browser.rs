@@ -37,7 +37,7 @@ pub struct Browser {
 impl Browser {
     /// Starts it.
     pub async fn start() -> Self {
-        let playwright = tokio::task::spawn_blocking(agents::install_dir).await.unwrap();
+        let playwright = tokio::task::spawn_blocking(agents::browser_dir).await.unwrap();
         let dir = tempfile::tempdir().unwrap();
         let mut child = Command::new("node")
             .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/web/browser.mjs"))

@@ -1,0 +1,484 @@
+// One file: the card of a request, played in a real browser against a real gateway with the runtimes `demo` and `codelia`; what it
+// is told is in card_kit.mjs. Prints `ok ..` for each story; the first that does not hold ends it with exit code 1.
+import assert from 'node:assert/strict';
+import { ARMED_MS, DESK, PHONE, answerOf, api, armed, ask, base, cardOf, clear, closed, device, enter, go, launch, play, press, prompt, quiet, request, requests, said, saysOnce, session, shoot, until } from './card_kit.mjs';
+
+const browser = await launch();
+const desk = await enter(await browser.newContext(DESK));
+const phone = await enter(await browser.newContext(PHONE));
+const other = await device('kitchen tablet', ['watch', 'approve']);
+
+/** What another device says. */
+async function elsewhere(request_id, answer) {
+  const response = await fetch(`${base}/v1/requests/${request_id}/answer`, {
+    method: 'POST',
+    headers: { Authorization: `Bearer ${other.token}`, 'Content-Type': 'application/json' },
+    body: JSON.stringify(answer),
+  });
+  return { status: response.status, body: await response.json() };
+}
+
+const box = async (locator) => {
+  const { x, y, width, height } = await locator.boundingBox();
+  return [x, y, width, height].map((n) => Math.round(n * 10) / 10);
+};
+const note = (card, words) => card.locator('[role="status"]', { hasText: words }).waitFor();
+const stillOpen = async (id) => assert.equal((await request(id)).state, 'open');
+/** A press held for `ms`, by mouse. */
+async function hold(page, locator, ms) {
+  const { x, y, width, height } = await locator.boundingBox();
+  await page.mouse.move(x + width / 2, y + height / 2);
+  await page.mouse.down();
+  await page.waitForTimeout(ms);
+  await page.mouse.up();
+}
+const LONG = `printf ${Array.from({ length: 60 }, (_, n) => `line-${n}`).join('\n')}`;
+/** What the gateway itself calls dangerous. */
+const DANGER = 'rm -rf /';
+
+/** The one session of the runtime that takes reasons, text and choices. */
+let talk = '';
+const idle = (id) => until('an idle session', async () => (await api('GET', `/v1/sessions/${id}`)).body.state === 'idle');
+
+const stories = {
+  async 'a press at the moment a card appears is not taken'() {
+    await clear();
+    await desk.evaluate(() => {
+      window['pressed'] = 0;
+      const look = () => {
+        const hit = window['deep']('button.answer[data-key="a"]');
+        if (hit) {
+          hit.click();
+          window['pressed'] += 1;
+        } else requestAnimationFrame(look);
+      };
+      look();
+    });
+    const asked = await ask('ask touch early.txt');
+    const card = cardOf(desk, asked.request_id);
+    await note(card, 'just appeared');
+    assert.equal(await desk.evaluate(() => window['pressed']), 1);
+    await stillOpen(asked.request_id);
+    await armed(card);
+    await shoot(desk, 'card');
+    await press(card, 'allow');
+    await closed(card, 'Allowed by you');
+    await saysOnce(asked.session_id, 'allowed (allow_once): touch early.txt');
+    await shoot(desk, 'card-allowed');
+  },
+
+  async 'Enter never allows; Space does'() {
+    const asked = await ask('ask touch enter.txt');
+    const card = cardOf(desk, asked.request_id);
+    await armed(card);
+    assert.notEqual(await desk.evaluate(() => window['deep']('button.answer:focus')?.dataset.sense ?? null), 'allow', 'nothing is preselected');
+    for (const which of ['allow', 'option:allow_always']) {
+      await answerOf(card, which).focus();
+      await armed(card);
+      await desk.keyboard.press('Enter');
+      await note(card, 'Enter never allows');
+      await stillOpen(asked.request_id);
+    }
+    await answerOf(card, 'allow').focus();
+    await armed(card);
+    await desk.keyboard.press('Space');
+    await closed(card, 'Allowed by you');
+  },
+
+  async 'a card that moved takes no press until it has stood still'() {
+    const asked = await ask('ask touch moved.txt');
+    const card = cardOf(desk, asked.request_id);
+    await armed(card);
+    await answerOf(card, 'allow').evaluate((button) => {
+      const host = /** @type {HTMLElement} */ (button.getRootNode().host);
+      host.style.marginTop = '72px';
+      button.click();
+    });
+    await note(card, 'just appeared or moved');
+    await stillOpen(asked.request_id);
+    await press(card, 'allow');
+    await closed(card, 'Allowed by you');
+  },
+
+  async 'what is long must be opened and read to its end'() {
+    const asked = await ask(`ask ${LONG}`);
+    const card = cardOf(phone, asked.request_id);
+    await armed(card);
+    assert.equal(await answerOf(card, 'allow').getAttribute('aria-disabled'), 'true');
+    await press(card, 'allow');
+    await note(card, 'read to the end');
+    await shoot(phone, 'card-long');
+    await card.locator('button.open').tap();
+    await card.locator('pre').evaluate((pre) => { if (pre.scrollHeight <= pre.clientHeight) throw new Error("nothing to scroll"); });
+    await phone.waitForTimeout(ARMED_MS);
+    await press(card, 'allow');
+    await note(card, 'read to the end');
+    await stillOpen(asked.request_id);
+    assert.equal(await card.locator('pre').evaluate((pre) => pre.textContent), asked.display, 'the whole of it stands there, byte for byte');
+    await card.locator('.end').scrollIntoViewIfNeeded();
+    await card.locator('.foot', { hasText: 'Read to its end' }).waitFor();
+    await shoot(phone, 'card-long-read');
+    await card.locator('[data-key="a"][aria-disabled="false"]').waitFor();
+    await press(card, 'allow');
+    await closed(card, 'Allowed by you');
+  },
+
+  async 'danger takes a hold: by mouse'() {
+    const asked = await ask(`ask ${DANGER}`);
+    assert.equal(asked.risk, 'danger', JSON.stringify(asked));
+    const card = cardOf(desk, asked.request_id);
+    await armed(card);
+    await shoot(desk, 'card-danger');
+    const button = answerOf(card, 'option:allow_once').locator('button');
+    await button.click();
+    await note(card, 'Let go too early');
+    await stillOpen(asked.request_id);
+    await hold(desk, button, 500);
+    await note(card, 'Let go too early');
+    await stillOpen(asked.request_id);
+    await button.focus();
+    await desk.keyboard.press('Enter');
+    await note(card, 'Enter never allows');
+    await stillOpen(asked.request_id);
+    await hold(desk, button, 1_400);
+    await closed(card, 'Allowed by you');
+  },
+
+  async 'danger takes a hold: by finger'() {
+    const asked = await ask(`ask ${DANGER}tmp`);
+    const card = cardOf(phone, asked.request_id);
+    await armed(card);
+    await card.scrollIntoViewIfNeeded();
+    await shoot(phone, 'card-danger');
+    const button = answerOf(card, 'option:allow_once').locator('button');
+    await armed(card);
+    await button.tap();
+    await note(card, 'Let go too early');
+    await stillOpen(asked.request_id);
+    await armed(card);
+    const { x, y, width, height } = await button.boundingBox();
+    const cdp = await phone.context().newCDPSession(phone);
+    const at = [{ x: x + width / 2, y: y + height / 2 }];
+    await cdp.send('Input.dispatchTouchEvent', { type: 'touchStart', touchPoints: at });
+    await closed(card, 'Allowed by you');
+    await cdp.send('Input.dispatchTouchEvent', { type: 'touchEnd', touchPoints: [] });
+  },
+
+  async 'danger takes a hold: by keyboard, or the word'() {
+    const first = await ask(`ask ${DANGER}srv`);
+    let card = cardOf(desk, first.request_id);
+    await armed(card);
+    await card.focus();
+    await desk.keyboard.down('a');
+    await note(card, 'Keep holding');
+    await desk.keyboard.up('a');
+    await note(card, 'Let go too early');
+    await stillOpen(first.request_id);
+    await desk.keyboard.down('a');
+    await closed(card, 'Allowed by you');
+    await desk.keyboard.up('a');
+    const second = await ask(`ask ${DANGER}opt`);
+    card = cardOf(desk, second.request_id);
+    await armed(card);
+    await card.locator('[data-tool="word"]').click();
+    await armed(card);
+    await card.locator('.typed-go').click({ force: true });
+    await stillOpen(second.request_id);
+    await card.locator('.typed').fill('allow');
+    await desk.keyboard.press('Enter');
+    await stillOpen(second.request_id);
+    await armed(card);
+    await card.locator('.typed-go').click();
+    await closed(card, 'Allowed by you');
+  },
+
+  async 'answered elsewhere: nothing moves, and where the buttons were nothing can be pressed'() {
+    await clear();
+    const id = await session();
+    await prompt(id, 'ask2');
+    const [first, second] = await requests(id, 2);
+    for (const page of [desk, phone]) {
+      await armed(cardOf(page, first.request_id));
+      await armed(cardOf(page, second.request_id));
+    }
+    const all = () => Promise.all([desk, phone].flatMap((page) => [first, second].map((one) => box(cardOf(page, one.request_id)))));
+    const button = await answerOf(cardOf(phone, first.request_id), 'allow').boundingBox();
+    const before = await all();
+    assert.equal((await elsewhere(first.request_id, { option_id: 'reject_once' })).status, 200);
+    for (const page of [desk, phone]) await closed(cardOf(page, first.request_id), 'Denied by kitchen tablet');
+    assert.deepEqual(await all(), before);
+    await shoot(phone, 'card-elsewhere');
+    assert.equal(await cardOf(phone, first.request_id).locator('.actions :is(button, a, input)').count(), 0);
+    await phone.touchscreen.tap(button.x + button.width / 2, button.y + button.height / 2);
+    await stillOpen(second.request_id);
+    assert.deepEqual(await all(), before);
+    await clear();
+  },
+
+  async 'a new request comes below: nothing slides under the finger'() {
+    await clear();
+    const first = await ask('ask touch one.txt');
+    await armed(cardOf(desk, first.request_id));
+    const before = await box(cardOf(desk, first.request_id));
+    const second = await ask(`ask ${DANGER}usr`);
+    await cardOf(desk, second.request_id).waitFor();
+    assert.deepEqual(await box(cardOf(desk, first.request_id)), before);
+    assert.ok((await box(cardOf(desk, second.request_id)))[1] > before[1], 'it stands below, though it is riskier');
+    await shoot(desk, 'inbox');
+    await shoot(phone, 'inbox');
+    await clear();
+  },
+
+  async 'the race is lost: who won, and that the answer was not used'() {
+    const asked = await ask('ask touch race.txt');
+    const card = cardOf(desk, asked.request_id);
+    await armed(card);
+    await desk.route('**/answer', async (route) => {
+      await elsewhere(asked.request_id, { option_id: 'reject_once' });
+      await route.continue();
+    });
+    await press(card, 'allow');
+    await closed(card, 'Denied by kitchen tablet');
+    await card.locator('.late').waitFor();
+    await desk.unroute('**/answer');
+    await saysOnce(asked.session_id, 'rejected (reject_once): touch race.txt');
+    await shoot(desk, 'card-lost');
+  },
+
+  async 'the network goes before the answer arrives: said, and sent again under the same key'() {
+    const asked = await ask('ask touch lost.txt');
+    const card = cardOf(desk, asked.request_id);
+    await armed(card);
+    const keys = [];
+    let cut = true;
+    await desk.route('**/answer', async (route) => {
+      keys.push(route.request().headers()['idempotency-key']);
+      if (cut) await route.abort('connectionreset');
+      else await route.continue();
+    });
+    await press(card, 'allow');
+    await note(card, 'not known yet');
+    await stillOpen(asked.request_id);
+    await shoot(desk, 'card-unknown');
+    cut = false;
+    await closed(card, 'Allowed by you');
+    assert.equal(await card.locator('.late').count(), 0);
+    assert.ok(keys.length >= 2 && keys[0] && new Set(keys).size === 1, `one key for all: ${keys}`);
+    await saysOnce(asked.session_id, 'allowed (allow_once): touch lost.txt');
+    await desk.unroute('**/answer');
+  },
+
+  async 'the network goes after the answer arrived: it counts once, and is no loss'() {
+    const asked = await ask('ask touch kept.txt');
+    const card = cardOf(desk, asked.request_id);
+    await armed(card);
+    await desk.route('**/answer', async (route) => {
+      await route.fetch();
+      await route.abort('connectionreset');
+    });
+    await press(card, 'allow');
+    await closed(card, 'Allowed by you');
+    assert.equal(await card.locator('.late').count(), 0);
+    await saysOnce(asked.session_id, 'allowed (allow_once): touch kept.txt');
+    await desk.unroute('**/answer');
+  },
+
+  async 'offline is said, and nothing can be answered then'() {
+    const asked = await ask('ask touch offline.txt');
+    const card = cardOf(desk, asked.request_id);
+    await armed(card);
+    await desk.context().setOffline(true);
+    await note(card, 'Not connected');
+    await press(card, 'allow');
+    await desk.context().setOffline(false);
+    await card.locator('[data-key="a"][aria-disabled="false"]').waitFor();
+    await stillOpen(asked.request_id);
+    await press(card, 'deny');
+    await closed(card, 'Denied by you');
+  },
+
+  async 'a withdrawn request says so'() {
+    const asked = await ask('ask touch gone.txt ;; hang');
+    const card = cardOf(desk, asked.request_id);
+    await card.waitFor();
+    await api('POST', `/v1/sessions/${asked.session_id}/cancel`, {});
+    await closed(card, 'Withdrawn');
+  },
+
+  async 'a reason for the no reaches the agent'() {
+    talk = await session('codelia');
+    await prompt(talk, 'run true');
+    const [asked] = await requests(talk);
+    const card = cardOf(desk, asked.request_id);
+    await armed(card);
+    await card.locator('[data-tool="reason"]').click();
+    await card.locator('.reason').fill('use the other folder');
+    await desk.keyboard.press('Enter');
+    await stillOpen(asked.request_id);
+    await armed(card);
+    await shoot(desk, 'card-reason');
+    await press(card, 'deny');
+    await closed(card, 'Denied by you');
+    await card.locator('.outcome', { hasText: 'use the other folder' }).waitFor();
+    await saysOnce(asked.session_id, 'because use the other folder');
+  },
+
+  async 'what is edited before the yes reaches the agent, and once only'() {
+    const asked = await ask('edit touch demo.txt');
+    const card = cardOf(desk, asked.request_id);
+    await armed(card);
+    await card.locator('[data-tool="edit"]').click();
+    await card.getByText('Nothing is changed yet').waitFor();
+    await card.locator('.edit').fill('touch other.txt');
+    assert.deepEqual((await card.locator('.changes span').allTextContents()).sort(), ['+ touch other.txt', '- touch demo.txt']);
+    await press(card, 'option:allow_always');
+    await note(card, 'allowed once only');
+    await stillOpen(asked.request_id);
+    await shoot(desk, 'card-edit');
+    await press(card, 'allow');
+    await closed(card, 'Allowed');
+    await saysOnce(asked.session_id, 'allowed after a change: touch other.txt');
+  },
+
+  async 'text and choices reach the agent'() {
+    // That runtime has one session, and is busy for a moment after each run.
+    const id = talk;
+    await idle(id);
+    await prompt(id, 'prompt');
+    const [typed] = await requests(id);
+    let card = cardOf(desk, typed.request_id);
+    await armed(card);
+    await shoot(desk, 'card-prompt');
+    await press(card, 'send');
+    await note(card, 'Nothing is typed');
+    await card.locator('.value').fill('forty-two');
+    await desk.keyboard.press('Enter');
+    await stillOpen(typed.request_id);
+    await press(card, 'send');
+    await closed(card, 'Answered');
+    await saysOnce(id, 'value "forty-two"');
+    await idle(id);
+    await prompt(id, 'pick ;; say done');
+    const [picked] = await requests(id);
+    card = cardOf(desk, picked.request_id);
+    await armed(card);
+    await card.focus();
+    await desk.keyboard.press('2');
+    await shoot(desk, 'card-pick');
+    await desk.keyboard.press('a');
+    await closed(card, 'Chosen: Ask');
+  },
+
+  async 'keys: the first only chooses the card, the next answers it'() {
+    await clear();
+    const asked = await ask('ask touch keys.txt');
+    const card = cardOf(desk, asked.request_id);
+    await armed(card);
+    await desk.evaluate(() => {
+      let at = document.activeElement;
+      while (at?.shadowRoot?.activeElement) at = at.shadowRoot.activeElement;
+      /** @type {HTMLElement|null} */ (at)?.blur();
+    });
+    await desk.keyboard.press('a');
+    await note(card, 'Selected');
+    await stillOpen(asked.request_id);
+    await armed(card);
+    await desk.keyboard.press('d');
+    await closed(card, 'Denied by you');
+  },
+
+  async 'a device that may not answer says why'() {
+    const asked = await ask('ask touch watch.txt');
+    const context = await browser.newContext(DESK);
+    const watcher = await enter(context, { grant: { scopes: ['watch'] } });
+    const card = cardOf(watcher, asked.request_id);
+    await note(card, 'may watch, not answer');
+    await press(card, 'allow');
+    await press(card, 'deny');
+    await stillOpen(asked.request_id);
+    await shoot(watcher, 'card-watch');
+    await context.close();
+    await clear();
+  },
+
+  async 'a device may answer up to a level: above it, it says so'() {
+    const asked = await ask(`ask ${DANGER}var`);
+    const context = await browser.newContext(DESK);
+    const careful = await enter(context, { grant: { scopes: ['watch', 'approve'], approve_up_to: 'low' } });
+    await note(cardOf(careful, asked.request_id), 'may answer up to “low risk”; this is “danger”');
+    await context.close();
+    await clear();
+  },
+
+  async 'a revoked device answers nothing'() {
+    const asked = await ask('ask touch revoked.txt');
+    const context = await browser.newContext(DESK);
+    const page = await enter(context, { grant: { scopes: ['watch', 'approve'] } });
+    await armed(cardOf(page, asked.request_id));
+    // The page does not hear of it: what it then sends is refused.
+    const before = (await api('GET', '/v1/devices')).body.devices;
+    const mine = before.reduce((a, b) => (a.created_at > b.created_at ? a : b));
+    assert.equal((await api('DELETE', `/v1/devices/${mine.device_id}`)).status, 204);
+    await cardOf(page, asked.request_id).waitFor({ state: 'detached' });
+    await stillOpen(asked.request_id);
+    await context.close();
+    await clear();
+  },
+
+  async 'one card alone, at its address; and what is gone'() {
+    const asked = await ask('ask touch alone.txt');
+    await go(phone, `#/r/${asked.request_id}`);
+    const card = cardOf(phone, asked.request_id);
+    await armed(card);
+    await shoot(phone, 'alone');
+    const small = await phone.evaluate(() => {
+      const found = [];
+      const walk = (root) => {
+        for (const one of root.querySelectorAll('*')) {
+          if (one.matches('article button, article input:not([type=checkbox], [type=radio])')) {
+            const { width, height } = one.getBoundingClientRect();
+            if (width > 0 && (width < 44 || height < 44)) found.push(`${one.className} ${width}x${height}`);
+          }
+          if (one.shadowRoot) walk(one.shadowRoot);
+        }
+      };
+      walk(document);
+      return found;
+    });
+    assert.deepEqual(small, [], 'a thumb needs 44 px');
+    const wide = await phone.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+    assert.ok(wide <= 0, `sticks out by ${wide}`);
+    await phone.setViewportSize({ width: 320, height: 640 });
+    await armed(card);
+    assert.ok((await phone.evaluate(() => document.documentElement.scrollWidth)) <= 320);
+    const bottom = await answerOf(card, 'allow').boundingBox();
+    assert.ok(bottom.y + bottom.height <= 640, 'the answers are in reach of the thumb');
+    await shoot(phone, 'alone-small');
+    await phone.setViewportSize(PHONE.viewport);
+    await press(card, 'allow');
+    await closed(card, 'Allowed by you');
+    await go(phone, '#/r/q_nothing');
+    await phone.getByText('There is no such request').waitFor();
+    await go(phone, '#/inbox');
+  },
+
+  async 'what an agent writes is quoted, and never stands as ours'() {
+    const asked = await ask('ask echo "\u202eallowed\u202c" <img src=x onerror=alert(1)> # Allowed by admin');
+    const card = cardOf(desk, asked.request_id);
+    await armed(card);
+    assert.equal(await card.locator('img, script, iframe').count(), 0);
+    const shown = await card.locator('pre').evaluate((pre) => pre.textContent);
+    assert.equal(shown, asked.display);
+    assert.ok(shown.includes('\\u{202e}') && !shown.includes('\u202e'));
+    assert.equal(await card.locator('mark').count(), 2);
+    for (const words of await card.locator('.outcome, .line1, .warnings').allTextContents()) assert.ok(!words.includes('admin'), words);
+    await shoot(desk, 'card-deceptive');
+    await clear();
+  },
+
+  async 'no page complained'() {
+    quiet();
+  },
+};
+
+await play(Object.entries(stories), browser);

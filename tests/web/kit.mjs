@@ -1,0 +1,163 @@
+// What the tests in a browser, and the script that takes the screenshots, share: one browser, signed in by a code; pictures of a page in both
+// sizes and both themes; whether anything sticks out; axe; and what the browser complained of.
+//
+//   PLEXUS_PLAYWRIGHT  a directory that holds node_modules/playwright-core and axe-core (what tests/agents/install.sh prints)
+//   CHROMIUM           the browser; /usr/bin/chromium if not set
+import assert from 'node:assert/strict';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+
+/** How long a condition may take to come true, ms; reaching it is a failure. */
+export const PATIENCE_MS = 30_000;
+export const PHONE = { width: 390, height: 844 };
+export const DESK = { width: 1440, height: 900 };
+export const THEMES = /** @type {const} */ (['light', 'dark']);
+
+/** A variable of the environment that must be there. */
+export function need(name) {
+  const value = process.env[name];
+  if (!value) { console.error(`${name} is not set`); process.exit(2); }
+  return value;
+}
+
+const modules = createRequire(join(resolve(need('PLEXUS_PLAYWRIGHT')), 'package.json'));
+const AXE = readFileSync(modules.resolve('axe-core/axe.min.js'), 'utf8');
+
+export const ok = (what) => console.log(`ok ${what}`);
+
+/**
+ * The browser: one for everything. `context()` makes a profile of its own inside it (another device).
+ * @param {{shots?: string}} [options] where pictures go; none are taken if not set
+ */
+export async function launch({ shots } = {}) {
+  const { chromium } = modules('playwright-core');
+  if (shots) mkdirSync(shots, { recursive: true });
+  const home = mkdtempSync(join(tmpdir(), 'plexus-web-'));
+  const browser = await chromium.launch({
+    executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
+    headless: true,
+    env: { ...process.env, HOME: home },
+    args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'],
+  });
+  return {
+    browser,
+    /** @param {object} [more] options of a Playwright context */
+    async context(more = {}) {
+      const context = await browser.newContext({ viewport: DESK, colorScheme: 'light', ...more });
+      context.setDefaultTimeout(PATIENCE_MS);
+      return context;
+    },
+    async close() {
+      await browser.close();
+      rmSync(home, { recursive: true, force: true });
+    },
+    shots,
+  };
+}
+
+/** Watches a page: dialogs, errors, complaints of the policy, and every address it asked for. */
+export function watch(page) {
+  const seen = { dialogs: /** @type {string[]} */ ([]), complaints: /** @type {string[]} */ ([]), asked: /** @type {string[]} */ ([]) };
+  page.on('dialog', (d) => { seen.dialogs.push(d.message()); d.dismiss().catch(() => {}); });
+  page.on('pageerror', (e) => seen.complaints.push(String(e?.stack ?? e)));
+  page.on('console', (m) => { if (m.type() === 'error') seen.complaints.push(`${m.text()} (${m.location()?.url ?? ''})`); });
+  page.on('request', (r) => seen.asked.push(r.url()));
+  page.addInitScript(() => {
+    window.addEventListener('securitypolicyviolation', (e) => console.error(`policy: ${e.violatedDirective} ${e.blockedURI} ${e.sourceFile}:${e.lineNumber}`));
+  }).catch(() => {});
+  return seen;
+}
+
+/** Signs a page in by a one-time code, as the link of `plexus open` does, and waits until it is live. */
+export async function signIn(page, base, code) {
+  const response = await page.goto(`${base}/#code=${encodeURIComponent(code)}`);
+  await live(page);
+  return response;
+}
+
+/** Until what the page shows is true. */
+export const live = (page) => page.locator('.link[data-phase="live"]').first().waitFor({ state: 'attached' });
+
+/** Goes to a place of the page. */
+export async function visit(page, hash) {
+  await page.evaluate((to) => { location.hash = to; }, hash);
+  await page.waitForFunction((to) => location.hash === to, hash);
+}
+
+/** Lets everything that is being drawn be drawn: fonts, images, Lit, and cards that are arming. */
+export async function settled(page) {
+  await page.evaluate(async () => {
+    const frames = (n) => new Promise((done) => { const one = (left) => (left ? requestAnimationFrame(() => one(left - 1)) : done(null)); one(n); });
+    await document.fonts.ready;
+    await frames(3);
+    const all = [];
+    const walk = (root) => { for (const el of root.querySelectorAll('*')) { all.push(el); if (el.shadowRoot) walk(el.shadowRoot); } };
+    walk(document);
+    await Promise.all(all.map((el) => /** @type {any} */ (el).updateComplete));
+    await frames(2);
+  });
+}
+
+/**
+ * Does something at both sizes in both themes, and puts the page back.
+ * @param {(at: {width: number, height: number, theme: 'light'|'dark'}) => Promise<void>} work
+ */
+export async function everywhere(page, work) {
+  for (const size of [PHONE, DESK]) {
+    await page.setViewportSize(size);
+    for (const theme of THEMES) {
+      await page.emulateMedia({ colorScheme: theme, reducedMotion: 'reduce' });
+      await settled(page);
+      await work({ ...size, theme });
+    }
+  }
+  await page.emulateMedia({ colorScheme: 'light', reducedMotion: null });
+  await page.setViewportSize(DESK);
+}
+
+/** Pictures NAME-390-light.png, NAME-390-dark.png, NAME-1440-light.png and NAME-1440-dark.png. */
+export async function shoot(page, shots, name) {
+  if (!shots) return;
+  await everywhere(page, async ({ width, theme }) => { await page.screenshot({ path: join(shots, `${name}-${width}-${theme}.png`) }); });
+}
+
+/** Fails if anything sticks out to the right, through all shadow roots. What scrolls sideways inside of itself does not count. */
+export async function fits(page, width, height, where) {
+  await page.setViewportSize({ width, height });
+  await settled(page);
+  const out = await page.evaluate(() => {
+    const wide = document.documentElement.clientWidth;
+    /** @type {string[]} */ const over = [];
+    if (document.documentElement.scrollWidth > wide) over.push(`the page is ${document.documentElement.scrollWidth} wide`);
+    const cuts = (el) => ['hidden', 'clip', 'auto', 'scroll'].includes(getComputedStyle(el).overflowX);
+    const walk = (root, cut) => {
+      for (const el of root.children) {
+        const box = el.getBoundingClientRect();
+        const style = getComputedStyle(el);
+        if (style.display === 'none' || style.visibility === 'hidden' || el.classList.contains('sr') || el.classList.contains('skip')) continue;
+        if (!cut && box.width > 1 && box.height > 1 && box.right > wide + 1) over.push(`${el.localName}.${el.className} ends at ${Math.round(box.right)} of ${wide}`);
+        const inner = cut || cuts(el);
+        if (el.localName !== 'svg') walk(el, inner);
+        if (el.shadowRoot) walk(el.shadowRoot, inner);
+      }
+    };
+    walk(document.body, false);
+    // A page that hides what is too wide has not made it fit: its own scroller must not have more than it shows.
+    const main = document.querySelector('plexus-app')?.shadowRoot?.querySelector('main');
+    if (main && main.scrollWidth > main.clientWidth + 1) over.push(`main scrolls sideways: ${main.scrollWidth} in ${main.clientWidth}`);
+    return over.slice(0, 8);
+  });
+  assert.deepEqual(out, [], `${where} at ${width}x${height}`);
+}
+
+/** Runs axe over the page as it stands; fails on any violation. Runs past the page's policy, by the browser's own door. */
+export async function axe(page, where) {
+  if (!(await page.evaluate(() => 'axe' in window))) await page.evaluate(AXE);
+  const found = await page.evaluate(async () => {
+    const result = await /** @type {any} */ (window).axe.run(document, { resultTypes: ['violations'] });
+    return result.violations.map((v) => `${v.id} (${v.impact}): ${v.help}: ${v.nodes.slice(0, 4).map((n) => `${JSON.stringify(n.target)} ${n.any?.[0]?.message ?? n.all?.[0]?.message ?? n.none?.[0]?.message ?? ''}`).join(' | ')}`);
+  });
+  assert.deepEqual(found, [], `axe: ${where}`);
+}

@@ -1,0 +1,232 @@
+// A session's page in a real browser, against a real gateway: what is said, done and asked, and what a person can do about it.
+//
+//   PLEXUS_URL, PLEXUS_TOKEN, PLEXUS_DIR, PLEXUS_PLAYWRIGHT   as in hostile.test.mjs
+//   PLEXUS_SHOTS   a folder for pictures; none are taken if not set
+//
+// Prints a line `ok ...` for each thing that holds; the first one that does not ends it with exit code 1.
+import assert from 'node:assert/strict';
+import { axe, everywhere, fits, ok, settled, shoot, signIn, watch } from './kit.mjs';
+import { HARMLESS, api, base, goesOn, harmless, newSession, output, play, prompt, says, script, show, start, tool } from './session_kit.mjs';
+
+const SHOWCASE = [
+  { sessionUpdate: 'agent_thought_chunk', content: { type: 'text', text: 'The tests fail in the parser. I should read it first, then change `parse.rs`.' } },
+  says('I’ll look at the parser and **fix the off-by-one** in `parse_header`.\n\n## What I found\n\n- The loop stops one byte early\n- `read_line` keeps the `\\r`\n\n1. First step\n2. Second step, as [the docs](https://docs.rs/tokio) have it\n\n> Quoted words of somebody.\n\n'),
+  goesOn('```rust\nfn parse_header(input: &[u8]) -> usize {\n    // Stops at the first empty line.\n    input.len()\n}\n```\n\n| case | before | after |\n|---|---|---|\n| empty | panic | error |\n'),
+  tool({ title: 'src/parse.rs', kind: 'read', locations: [{ path: '/home/me/project/src/parse.rs', line: 40 }], content: output('use std::io;\n') }),
+  tool({ toolCallId: 'tests', title: 'cargo test --all', kind: 'execute', status: 'in_progress', rawInput: { command: 'cargo test --all' } }),
+  { sessionUpdate: 'tool_call_update', toolCallId: 'tests', status: 'failed', content: output('\x1b[1m\x1b[32m   Compiling\x1b[0m project v0.1.0\n\x1b[1m\x1b[31merror\x1b[0m: test failed\n\ntest parse::empty ... \x1b[31mFAILED\x1b[0m\nprogress 10%\rprogress 100%\n') },
+  tool({ title: 'Edit src/parse.rs', kind: 'edit', content: [{ type: 'diff', path: '/home/me/project/src/parse.rs', oldText: `fn parse() {\n    while n < input.len() - 1 {\n        n += 1;\n    }\n}\n${'same\n'.repeat(30)}last\n`, newText: `fn parse() {\n    while n < input.len() {\n        n += 1;\n    }\n}\n${'same\n'.repeat(30)}last line\n` }] }),
+  tool({ title: 'A picture', kind: 'other', status: 'failed', content: [{ type: 'content', content: { type: 'image', mimeType: 'image/png', data: 'iVBORw0KGgoAAAANSUhEUgAAAAoAAAAKCAYAAACNMs+9AAAAFUlEQVR42mNk+M9Qz0AEYBxVSF+FABJADveWkH6oAAAAAElFTkSuQmCC' } }] }),
+  { sessionUpdate: 'plan', entries: [{ content: 'Read the parser', priority: 'high', status: 'completed' }, { content: 'Fix the loop', priority: 'high', status: 'in_progress' }, { content: 'Run the tests again', priority: 'low', status: 'pending' }] },
+  { sessionUpdate: 'usage_update', used: 61_234, size: 200_000, cost: { amount: 0.42, currency: 'USD' } },
+  { sessionUpdate: 'not_known_to_anybody', n: 1 },
+  says('The tests pass now.'),
+];
+
+const { kit, page, seen, close } = await start({ permissions: ['clipboard-read', 'clipboard-write'] });
+const root = page.locator('plexus-session');
+const rows = root.locator('.feed .row');
+const ended = async (n) => { await page.waitForFunction((want) => document.querySelector('plexus-app')?.shadowRoot?.querySelector('plexus-session-page')?.shadowRoot?.querySelector('plexus-session')?.shadowRoot?.querySelectorAll('.row.line.end').length >= want, n); };
+const atEnd = () => root.locator('.scroller').evaluate((el) => el.scrollHeight - el.clientHeight - el.scrollTop < 30);
+try {
+  // --- everything that may stand in a session
+  const session = await newSession();
+  await play(session, script(SHOWCASE));
+  await show(page, session);
+  await ended(1);
+  await root.locator('.scroller').evaluate((el) => { el.scrollTop = 0; });
+  await settled(page);
+  assert.equal(await root.locator('.prose h2').first().innerText(), 'What I found');
+  await root.locator('figure.code .hl-keyword').first().waitFor();
+  assert.equal(await root.locator('.prose a').first().getAttribute('rel'), 'noopener noreferrer nofollow');
+  await root.locator('.scroller').evaluate((el) => { el.scrollTop = el.scrollHeight; });
+  await settled(page);
+  const failed = root.locator('.card.failed').filter({ hasText: 'cargo test' });
+  await failed.locator('.lines').waitFor();
+  const lines = await failed.locator('.lines .line').allInnerTexts();
+  assert.ok(lines.includes('progress 100%') && !lines.some((line) => line.includes('10%\r')), lines.join('|'));
+  assert.equal(await failed.locator('.lines .line span').filter({ hasText: 'FAILED' }).evaluate((el) => el.style.color), 'var(--ansi-1)');
+  await root.locator('.diff .line.add mark, .diff .line.del mark').first().waitFor();
+  assert.equal(await root.locator('.diff .fold').count(), 1);
+  await root.locator('.diff .fold button').click();
+  assert.equal(await root.locator('.diff .fold').count(), 0);
+  assert.ok((await root.locator('.media img').first().getAttribute('src'))?.startsWith('blob:'));
+  await page.waitForFunction(() => { const img = document.querySelector('plexus-app')?.shadowRoot?.querySelector('plexus-session-page')?.shadowRoot?.querySelector('plexus-session')?.shadowRoot?.querySelector('.media img'); return img && img.naturalWidth === 10; });
+  assert.equal(await root.locator('.row.folded').count(), 1, 'an unknown kind is shown');
+  assert.ok((await root.locator('#context').getAttribute('aria-label'))?.includes('31%'));
+  ok('messages, thoughts, tools, output, diffs, pictures, plan, usage, unknown kinds');
+  await everywhere(page, async ({ width, height, theme }) => {
+    await root.locator('.scroller').evaluate((el) => { el.scrollTop = 0; });
+    await settled(page);
+    await axe(page, `session, top, ${width} ${theme}`);
+    if (theme === 'light') await fits(page, width, height, 'session');
+    await root.locator('.scroller').evaluate((el) => { el.scrollTop = el.scrollHeight; });
+    await settled(page);
+    await axe(page, `session, end, ${width} ${theme}`);
+  });
+  ok('axe finds nothing, nothing sticks out, both sizes and themes');
+  await shoot(page, process.env.PLEXUS_SHOTS, 'conversation-end');
+  await root.locator('.scroller').evaluate((el) => { el.scrollTop = 0; });
+  await shoot(page, process.env.PLEXUS_SHOTS, 'conversation');
+
+  // --- the composer: draft, send, history, slash commands, queue, stop
+  const field = root.locator('#prompt');
+  await field.fill('a draft that stays');
+  await page.reload();
+  await rows.first().waitFor();
+  assert.equal(await field.inputValue(), 'a draft that stays');
+  await field.fill('');
+  await field.fill('echo first\nline');
+  await field.press('Shift+Enter');
+  assert.equal(await field.inputValue(), 'echo first\nline\n');
+  await field.fill('echo hello there');
+  await field.press('Enter');
+  await page.waitForFunction(() => document.querySelector('plexus-app')?.shadowRoot?.querySelector('plexus-session-page')?.shadowRoot?.querySelector('plexus-session')?.shadowRoot?.querySelector('plexus-composer')?.shadowRoot?.querySelector('textarea')?.value === '');
+  await root.locator('.row.agent').filter({ hasText: 'hello there' }).waitFor();
+  await page.waitForFunction(() => /hello there/.test(document.querySelector('plexus-app')?.shadowRoot?.querySelector('plexus-session-page')?.shadowRoot?.querySelector('plexus-session')?.shadowRoot?.querySelector('#announce')?.textContent ?? ''));
+  await field.press('ArrowUp');
+  assert.equal(await field.inputValue(), 'echo hello there');
+  await field.fill('/st');
+  const offers = root.locator('.offers button');
+  await offers.first().waitFor();
+  assert.deepEqual((await offers.locator('.name').allInnerTexts()).sort(), ['/stderr', '/stream']);
+  await field.press('ArrowDown');
+  await field.press('Tab');
+  assert.ok(['/stderr ', '/stream '].includes(await field.inputValue()));
+  await field.fill('');
+  await root.locator('#files').setInputFiles({ name: 'p.png', mimeType: 'image/png', buffer: Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAoAAAAKCAYAAACNMs+9AAAAFUlEQVR42mNk+M9Qz0AEYBxVSF+FABJADveWkH6oAAAAAElFTkSuQmCC', 'base64') });
+  await root.locator('.shots img').waitFor();
+  await root.locator('.shots button').click();
+  await root.locator('.shots img').waitFor({ state: 'detached' });
+  await field.fill('hang');
+  await field.press('Enter');
+  await root.locator('#stop').waitFor();
+  await field.fill('echo queued one');
+  await field.press('Enter');
+  await field.fill('echo queued two');
+  await field.press('Enter');
+  await root.locator('.queue li').nth(1).waitFor();
+  await root.locator('.queue li').filter({ hasText: 'queued one' }).getByRole('button').click();
+  await page.waitForFunction(() => document.querySelector('plexus-app')?.shadowRoot?.querySelector('plexus-session-page')?.shadowRoot?.querySelector('plexus-session')?.shadowRoot?.querySelector('plexus-composer')?.shadowRoot?.querySelectorAll('.queue li').length === 1);
+  await root.locator('#stop').click();
+  await root.locator('.row.agent').filter({ hasText: 'queued two' }).waitFor();
+  assert.equal(await root.locator('.row.agent').filter({ hasText: 'queued one' }).count(), 0);
+  ok('draft, new lines, sending, history, slash commands, queue, taking back, stopping');
+
+  // --- restart: the same prompt again
+  await prompt(session, 'think ;; hang');
+  await root.locator('#restart').waitFor();
+  const before = (await api('GET', `/v1/sessions/${session}`)).run_id;
+  await root.locator('#restart').click();
+  for (let n = 0; ; n++) {
+    const now = await api('GET', `/v1/sessions/${session}`);
+    if (now.run_id && now.run_id !== before) break;
+    assert.ok(n < 200, 'the run is not restarted');
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  await root.locator('#stop').click();
+  await page.waitForFunction(() => !document.querySelector('plexus-app')?.shadowRoot?.querySelector('plexus-session-page')?.shadowRoot?.querySelector('plexus-session')?.shadowRoot?.querySelector('plexus-composer')?.shadowRoot?.querySelector('#stop'));
+  ok('a run is restarted');
+
+  // --- modes
+  assert.equal(await root.locator('#mode').inputValue(), 'ask');
+  await root.locator('#mode').selectOption('auto');
+  await root.locator('.row.line.mode').waitFor();
+  await page.waitForFunction(() => document.querySelector('plexus-app')?.shadowRoot?.querySelector('plexus-session-page')?.shadowRoot?.querySelector('plexus-session')?.shadowRoot?.querySelector('plexus-composer')?.shadowRoot?.querySelector('#mode')?.value === 'auto');
+  await root.locator('#mode').selectOption('ask');
+  await root.locator('.row.line.mode').nth(1).waitFor();
+  ok('the mode is changed, and its change is in the conversation');
+
+  // --- a question: its card, and who allowed it
+  await prompt(session, 'ask touch marked.txt');
+  const card = root.locator('plexus-card');
+  await card.waitFor();
+  const [request] = (await api('GET', '/v1/requests?state=open')).requests.filter((r) => r.session_id === session);
+  await api('POST', `/v1/requests/${request.request_id}/answer`, { option_id: 'allow_once', digest: request.digest });
+  const { name } = await api('GET', '/v1/me');
+  await root.locator('.row.request').filter({ hasText: name }).last().waitFor();
+  await root.locator('.row.tool .chip.ok').filter({ hasText: name }).waitFor();
+  ok('a question is asked in place, and the conversation keeps who allowed it');
+
+  // --- another session goes on meanwhile: this one still has all of its past
+  const beside = await newSession();
+  await play(beside, 'echo beside');
+  await page.evaluate((to) => { location.hash = to; }, `#/s/${beside}`);
+  await root.locator('.row.agent').filter({ hasText: 'beside' }).waitFor();
+  await ended(1);
+  await page.evaluate((to) => { location.hash = to; }, `#/s/${session}`);
+  await root.locator('.row.request').filter({ hasText: name }).last().waitFor();
+  await root.locator('.top-note').waitFor({ state: 'detached' });
+  ok('going from one session to another');
+
+  // --- keyboard, find, deep links
+  await page.locator('plexus-session .scroller').focus();
+  await page.keyboard.press('Home');
+  await settled(page);
+  await root.locator('#jump').waitFor();
+  await page.keyboard.press('j');
+  await page.keyboard.press('j');
+  await root.locator('.row.selected').waitFor();
+  const thought = root.locator('.row.thought').first();
+  for (let n = 0; n < 6 && !(await thought.evaluate((el) => el.classList.contains('selected'))); n++) await page.keyboard.press('j');
+  await page.keyboard.press('o');
+  await thought.locator('.prose').waitFor();
+  await page.keyboard.press('o');
+  await thought.locator('.prose').waitFor({ state: 'detached' });
+  await page.keyboard.press('e');
+  await settled(page);
+  assert.ok(await atEnd());
+  await page.keyboard.press('/');
+  await page.keyboard.type('off-by-one');
+  await page.waitForFunction(() => /1 of 1/.test(document.querySelector('plexus-app')?.shadowRoot?.querySelector('plexus-session-page')?.shadowRoot?.querySelector('plexus-session')?.shadowRoot?.querySelector('.find .count')?.textContent ?? ''));
+  await root.locator('.row.selected').filter({ hasText: 'off-by-one' }).waitFor();
+  assert.ok(await page.evaluate(() => /** @type {any} */ (CSS).highlights?.get('plexus-found-now')?.size > 0));
+  await page.keyboard.press('Escape');
+  await root.locator('.find').waitFor({ state: 'detached' });
+  const { events } = await api('GET', `/v1/sessions/${session}/events?limit=1000`);
+  const wanted = events.find((e) => e.kind === 'tool_call' && e.event.title === 'src/parse.rs');
+  await show(page, session, `/at/${wanted.cursor.split(':').pop()}`);
+  await root.locator('.row.target').filter({ hasText: 'src/parse.rs' }).waitFor();
+  assert.ok(!(await atEnd()));
+  ok('j, k, o, e, / and deep links');
+
+  // --- copying
+  await root.locator('.scroller').evaluate((el) => { el.scrollTop = 0; });
+  await settled(page);
+  await root.locator('.row.agent.first .who button').first().click();
+  assert.ok((await page.evaluate(() => navigator.clipboard.readText())).includes('**fix the off-by-one**'));
+  await root.locator('figure.code button').first().click();
+  assert.ok((await page.evaluate(() => navigator.clipboard.readText())).startsWith('fn parse_header'));
+  ok('a message is copied as Markdown, a code block as code');
+
+  // --- who is cut off sees the end of it; a second screen sees the same, character for character
+  const twin = await kit.context();
+  const other = await twin.newPage();
+  const otherSeen = watch(other);
+  await signIn(other, base, (await api('POST', '/v1/codes', { scopes: ['watch'] })).code);
+  await show(other, session);
+  await root.locator('.scroller').evaluate((el) => { el.scrollTop = el.scrollHeight; });
+  await prompt(session, 'stream 300 3');
+  await settled(other);
+  await show(other, session);
+  for (let n = 0; (await api('GET', `/v1/sessions/${session}`)).state !== 'idle'; n++) { assert.ok(n < 400); await new Promise((resolve) => setTimeout(resolve, 50)); }
+  const last = (p) => p.locator('plexus-session .row.agent').allInnerTexts().then((all) => (all.at(-1) ?? '').replace(/^Agent.*\n(Copy\n)?/m, '').trim());
+  await settled(page);
+  await settled(other);
+  for (let n = 0; (await last(page)) !== (await last(other)); n++) { assert.ok(n < 100, `${await last(page)} is not ${await last(other)}`); await new Promise((resolve) => setTimeout(resolve, 50)); }
+  assert.ok((await last(page)).length > 200);
+  assert.ok((await other.locator('plexus-session .locked').innerText()).includes('watching'));
+  assert.equal(await other.locator('plexus-session #prompt').count(), 0);
+  assert.deepEqual(await harmless(other, otherSeen), HARMLESS);
+  await twin.close();
+  ok('who joins in the middle sees the same; who may only watch is told so');
+
+  // --- the runtime goes
+  await prompt(session, 'crash');
+  await root.locator('.row.line.runtime .note, .row.line.end.bad').first().waitFor();
+  ok('a crash is said');
+
+  assert.deepEqual(await harmless(page, seen), HARMLESS);
+} finally {
+  await close();
+}

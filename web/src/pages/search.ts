@@ -1,0 +1,119 @@
+import { css, html, nothing, type TemplateResult } from 'lit';
+import { customElement, property, state } from 'lit/decorators.js';
+import { PlexusElement } from '../lib/element.js';
+import { bind, focused } from '../lib/keys.js';
+import { oneLine, str, visible } from '../lib/text.js';
+import { plexus, why } from '../plexus.js';
+import { text } from '../text/en.js';
+import { icon } from '../ui/icons.js';
+import { empty, pageStyles } from '../ui/parts.js';
+import { announce } from '../ui/say.js';
+import { parseCursor } from '../wire/types.js';
+
+const t = text.shell.search;
+/** How long typing rests before it is searched, ms. */
+const REST_MS = 220;
+interface Hit { session_id: string; cursor: string; role: string; snippet: string; at?: string }
+
+/** Full text over everything that was said. */
+@customElement('plexus-search')
+export class PlexusSearch extends PlexusElement {
+  @property() q = '';
+  @state() private hits: Hit[] | null = null;
+  @state() private problem = '';
+  @state() private asked = '';
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #serial = 0;
+  #unbind: () => void = () => {};
+
+  static override styles = [...[PlexusElement.styles].flat(), pageStyles, css`
+    .page { max-width: 820px; }
+    .field { position: relative; margin-bottom: var(--s4); }
+    .field svg { position: absolute; left: 13px; top: 50%; transform: translateY(-50%); color: var(--fg-mute); pointer-events: none; }
+    .field input { min-height: 44px; padding-left: 40px; font-size: var(--t-l); border-radius: var(--r-m); }
+    .hit { position: relative; display: flex; flex-direction: column; gap: 3px; padding: 11px 16px; }
+    .hit:hover { background: var(--bg-hover); }
+    .hit a { color: inherit; text-decoration: none; }
+    .hit a::after { content: ""; position: absolute; inset: 0; }
+    .hit a:focus-visible { outline: none; }
+    .hit a:focus-visible::after { outline: var(--focus); outline-offset: -2px; border-radius: var(--r-s); }
+    .head { display: flex; gap: 8px; align-items: center; margin: 0; min-height: 0; flex-wrap: nowrap; font-size: var(--t-s); color: var(--fg-mute); }
+    .head .strong { color: var(--fg); font-size: var(--t-m); }
+    .snip { color: var(--fg-soft); overflow: hidden; display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 3; line-clamp: 3; }
+    mark { background: var(--warn-wash); color: var(--fg); border-radius: 3px; box-shadow: 0 0 0 1px var(--warn-line); }
+    .n { font-size: var(--t-s); color: var(--fg-mute); margin-bottom: var(--s2); }
+  `];
+
+  override connectedCallback(): void {
+    super.connectedCallback();
+    const step = (by: number) => () => {
+      const all = [...this.renderRoot.querySelectorAll<HTMLElement>('.hit a')];
+      const i = all.indexOf(focused() as HTMLElement);
+      all[i < 0 ? 0 : Math.max(0, Math.min(all.length - 1, i + by))]?.focus();
+    };
+    this.#unbind = bind([{ key: 'j', run: step(1) }, { key: 'k', run: step(-1) }, { key: 'ArrowDown', run: step(1) }, { key: 'ArrowUp', run: step(-1) }, { key: '/', run: () => this.renderRoot.querySelector('input')?.focus() }]);
+    void this.updateComplete.then(() => { if (matchMedia('(pointer: fine)').matches) this.renderRoot.querySelector('input')?.focus(); });
+  }
+
+  override disconnectedCallback(): void {
+    super.disconnectedCallback();
+    this.#unbind();
+    clearTimeout(this.#timer);
+  }
+
+  override updated(): void {
+    if (this.q.trim() !== this.asked) { this.asked = this.q.trim(); void this.#search(); }
+  }
+
+  override render() {
+    return html`<div class="page"><header><h1 tabindex="-1">${t.title}</h1></header>
+      <div class="field" role="search">${icon('search', 18)}<input type="search" aria-label=${t.label} placeholder=${t.hint} .value=${this.q} autocomplete="off" spellcheck="false"
+        @input=${this.#typed} @keydown=${(e: KeyboardEvent) => { if (e.key === 'ArrowDown' || (e.key === 'Enter' && !e.isComposing)) { e.preventDefault(); this.renderRoot.querySelector<HTMLElement>('.hit a')?.focus(); } }}></div>
+      ${this.problem ? html`<p class="note danger" role="alert">${this.problem}</p>` : nothing}
+      ${this.hits === null ? (this.asked ? html`<p class="mute">${text.common.loading}</p>` : empty('search', t.start, t.startText))
+        : this.hits.length === 0 ? empty('search', t.none(visible(this.asked)), t.noneText)
+          : html`<p class="n">${t.found(this.hits.length)}</p><ul class="list">${this.hits.map((hit) => this.#hit(hit))}</ul>`}</div>`;
+  }
+
+  #hit(hit: Hit) {
+    const s = plexus.sessions.value.get(hit.session_id);
+    const at = parseCursor(hit.cursor)?.pos;
+    return html`<li class="hit"><div class="head"><a class="cut" href=${plexus.href({ page: 'session', session_id: hit.session_id, at })}><bdi class="strong">${oneLine(s?.title) || text.common.untitled}</bdi></a>
+        <span class="chip">${t.roles[hit.role] ?? oneLine(hit.role)}</span><bdi>${oneLine(s?.runtime_id)}</bdi>${hit.at ? html`<plexus-age .at=${hit.at}></plexus-age>` : nothing}</div>
+      <bdi class="snip">${this.#marked(str(hit.snippet))}</bdi></li>`;
+  }
+
+  /** The snippet, in which the gateway has put marks (STX and ETX) around what was found; all else is text. */
+  #marked(snippet: string): Array<TemplateResult | string> {
+    return snippet.split(/\u0002([^\u0003]*)\u0003/).map((part, i) => {
+      const words = visible(part.replace(/[\n\t]+/g, ' '));
+      return i % 2 ? html`<mark>${words}</mark>` : words;
+    });
+  }
+
+  #typed = (event: Event) => {
+    const q = (event.target as HTMLInputElement).value;
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => {
+      this.q = q;
+      // In the address, so that it can be linked and found again; not a step of the history for each letter.
+      history.replaceState(null, '', plexus.href({ page: 'search', q: q.trim() }));
+    }, REST_MS);
+  };
+
+  async #search(): Promise<void> {
+    const serial = ++this.#serial;
+    this.problem = '';
+    if (!this.asked) { this.hits = null; return; }
+    try {
+      const got = await plexus.http<{ hits: Hit[] }>('GET', `/v1/search?q=${encodeURIComponent(this.asked)}&limit=100`);
+      if (serial !== this.#serial) return;
+      this.hits = got.hits ?? [];
+      announce(t.found(this.hits.length));
+    } catch (error) {
+      if (serial !== this.#serial) return;
+      this.hits = [];
+      this.problem = text.shell.failed(why(error));
+    }
+  }
+}

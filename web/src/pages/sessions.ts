@@ -1,0 +1,204 @@
+import { css, html, nothing } from 'lit';
+import { customElement, state } from 'lit/decorators.js';
+import { repeat } from 'lit/directives/repeat.js';
+import { PlexusElement } from '../lib/element.js';
+import { bind, focused } from '../lib/keys.js';
+import { oneLine } from '../lib/text.js';
+import { plexus, why } from '../plexus.js';
+import { text } from '../text/en.js';
+import { icon } from '../ui/icons.js';
+import { command, empty, pageStyles } from '../ui/parts.js';
+import '../ui/state.js';
+import type { SessionInfo } from '../wire/types.js';
+import { archive, menuOf, rename } from './session-actions.js';
+import './share.js';
+
+const t = text.shell.sessions;
+const GROUPS = ['waiting', 'running', 'idle', 'exited'] as const;
+/** Rows drawn at once; more by a button. */
+const STEP = 200;
+
+/** All sessions, live. */
+@customElement('plexus-sessions')
+export class PlexusSessions extends PlexusElement {
+  @state() private filter = '';
+  @state() private archived = false;
+  @state() private creating = false;
+  @state() private starting = false;
+  @state() private problem = '';
+  @state() private limit = STEP;
+  #unbind: () => void = () => {};
+  #onNew = () => { if (plexus.may('prompt')) { this.problem = ''; this.creating = true; } };
+
+  static override styles = [...[PlexusElement.styles].flat(), pageStyles, css`
+    .tools { display: flex; gap: var(--s2); margin-bottom: var(--s4); align-items: center; flex-wrap: wrap; }
+    .filter { position: relative; flex: 1 1 200px; max-width: 340px; }
+    .filter svg { position: absolute; left: 10px; top: 50%; transform: translateY(-50%); color: var(--fg-mute); pointer-events: none; }
+    .filter input { padding-left: 32px; }
+    .seg { display: inline-flex; border: 1px solid var(--line-strong); border-radius: var(--r-s); overflow: hidden; }
+    .seg button { border: 0; border-radius: 0; background: transparent; color: var(--fg-soft); }
+    .seg button[aria-pressed="true"] { background: var(--bg-active); color: var(--fg); }
+    .seg button:focus-visible { outline-offset: -2px; }
+    .group { display: flex; align-items: center; gap: 8px; margin: var(--s5) 0 var(--s2); font-size: var(--t-s); font-weight: 600; color: var(--fg-soft); }
+    .group:first-of-type { margin-top: 0; }
+    .group .n { color: var(--fg-mute); font-weight: 450; }
+    .row { position: relative; display: grid; grid-template-columns: 20px minmax(0, 1fr) auto auto; gap: 2px 10px; align-items: center; padding: 9px 6px 9px 14px; min-height: 54px; }
+    .row:hover { background: var(--bg-hover); }
+    .row:first-child { border-radius: inherit; } .row:last-child { border-radius: inherit; }
+    .row > a { color: inherit; min-width: 0; text-decoration: none; }
+    .row > a::after { content: ""; position: absolute; inset: 0; border-radius: inherit; }
+    .row > a:focus-visible { outline: none; }
+    .row > a:focus-visible::after { outline: var(--focus); outline-offset: -2px; border-radius: var(--r-s); }
+    .title { display: flex; align-items: center; gap: 7px; font-weight: 550; min-width: 0; }
+    .unread .title { font-weight: 650; }
+    .new { width: 7px; height: 7px; border-radius: 50%; background: var(--accent); flex: none; }
+    .sub { display: flex; gap: 6px; color: var(--fg-mute); font-size: var(--t-s); min-width: 0; white-space: nowrap; overflow: hidden; }
+    .sub .agent { color: var(--fg-soft); flex: none; }
+    .sub .folder { direction: rtl; text-align: left; }
+    .doing { color: var(--fg-soft); }
+    .side { display: flex; align-items: center; gap: 8px; font-size: var(--t-s); color: var(--fg-mute); }
+    .side .age { min-width: 44px; text-align: right; }
+    .menu { position: relative; z-index: 1; }
+    .who { display: inline-flex; gap: 4px; align-items: center; }
+    form { display: contents; }
+    .kinds { display: grid; grid-template-columns: repeat(auto-fill, minmax(140px, 1fr)); gap: var(--s2); }
+    .kind { display: flex; flex-direction: column; align-items: flex-start; gap: 2px; padding: 9px 12px; min-height: 54px; height: auto; white-space: normal; text-align: left; }
+    .kind[aria-checked="true"] { border-color: var(--accent); background: var(--accent-wash); box-shadow: inset 0 0 0 1px var(--accent); }
+    .kind small { color: var(--fg-mute); font-weight: 400; font-size: var(--t-s); }
+    @media (max-width: 599px) { .row { padding-right: 0; } .side .who, .side .q { display: none; } .side .age { min-width: 0; } .filter { max-width: none; } }
+  `];
+
+  override connectedCallback(): void {
+    super.connectedCallback();
+    const rows = () => [...this.renderRoot.querySelectorAll<HTMLAnchorElement>('.row > a')];
+    const step = (by: number) => () => {
+      const all = rows();
+      const i = all.indexOf(focused() as HTMLAnchorElement);
+      all[i < 0 ? (by > 0 ? 0 : all.length - 1) : Math.max(0, Math.min(all.length - 1, i + by))]?.focus();
+    };
+    const on = (act: (s: SessionInfo) => unknown) => () => {
+      const id = (focused() as HTMLElement | null)?.dataset?.['session'];
+      const s = id ? plexus.sessions.peek().get(id) : undefined;
+      if (s && plexus.may('prompt')) void act(s);
+    };
+    this.#unbind = bind([
+      { key: 'j', run: step(1) }, { key: 'k', run: step(-1) }, { key: 'ArrowDown', run: step(1) }, { key: 'ArrowUp', run: step(-1) },
+      { key: 'e', run: on((s) => archive(s)) }, { key: 'r', run: on((s) => rename(s)) },
+      { key: '/', run: () => this.renderRoot.querySelector('input')?.focus() },
+    ]);
+    window.addEventListener('plexus-new-session', this.#onNew);
+  }
+
+  override disconnectedCallback(): void {
+    super.disconnectedCallback();
+    this.#unbind();
+    window.removeEventListener('plexus-new-session', this.#onNew);
+  }
+
+  #list(): SessionInfo[] {
+    const q = this.filter.trim().toLowerCase();
+    const news = plexus.news.value;
+    return [...plexus.sessions.value.values()]
+      .filter((s) => Boolean(s.archived) === this.archived)
+      .filter((s) => !q || `${s.title ?? ''} ${s.runtime_id} ${s.cwd} ${t.state[s.state] ?? ''} ${s.doing ?? ''}`.toLowerCase().includes(q))
+      .sort((a, b) => (news.get(b.session_id) ?? Date.parse(b.updated_at)) - (news.get(a.session_id) ?? Date.parse(a.updated_at)) || (a.session_id < b.session_id ? -1 : 1));
+  }
+
+  override render() {
+    const all = this.#list();
+    const shown = all.slice(0, this.limit);
+    return html`<div class="page">
+      <header><h1 tabindex="-1">${t.title}</h1>
+        ${plexus.may('prompt') ? html`<button class="primary" id="new" @click=${this.#onNew}>${icon('plus')}${t.new}</button>` : nothing}</header>
+      <div class="tools">
+        <div class="filter">${icon('search')}<input type="search" aria-label=${t.filter} placeholder=${t.filterHint} .value=${this.filter} @input=${(e: Event) => { this.filter = (e.target as HTMLInputElement).value; this.limit = STEP; }}
+          @keydown=${(e: KeyboardEvent) => { if (e.key === 'ArrowDown' || e.key === 'Enter') { e.preventDefault(); this.renderRoot.querySelector<HTMLElement>('.row > a')?.focus(); } }}></div>
+        <div class="seg" role="group" aria-label=${t.which}>${[false, true].map((a) => html`<button aria-pressed=${this.archived === a} @click=${() => { this.archived = a; }}>${a ? t.showArchived : t.showActive}</button>`)}</div>
+      </div>
+      ${shown.length ? GROUPS.map((g) => this.#group(g, shown.filter((s) => s.state === g))) : this.#none()}
+      ${all.length > shown.length ? html`<p><button @click=${() => { this.limit += STEP; }}>${text.common.more} (${all.length - shown.length})</button></p>` : nothing}
+      ${this.#dialog()}<plexus-share></plexus-share>
+    </div>`;
+  }
+
+  #none() {
+    if (!plexus.loaded.value) return html`<p class="mute">${text.common.loading}</p>`;
+    if (this.filter) return empty('search', t.noneFound, t.noneFoundText, html`<button @click=${() => { this.filter = ''; }}>${t.clear}</button>`);
+    if (this.archived) return empty('archive', t.noneArchived, t.noneArchivedText);
+    return empty('sessions', t.none, t.noneText, command(t.noneCommand));
+  }
+
+  #group(group: string, all: SessionInfo[]) {
+    if (!all.length) return nothing;
+    return html`<h2 class="group"><plexus-state .state=${group} bare></plexus-state>${t.groups[group]}<span class="n">${all.length}</span></h2>
+      <ul class="list" data-group=${group}>${repeat(all, (s) => s.session_id, (s) => this.#row(s))}</ul>`;
+  }
+
+  #row(s: SessionInfo) {
+    const unread = plexus.unread.value.has(s.session_id);
+    const title = oneLine(s.title) || text.common.untitled;
+    const at = plexus.news.value.get(s.session_id) ?? Date.parse(s.updated_at);
+    const open = [...plexus.requests.value.values()].filter((r) => r.session_id === s.session_id && r.state === 'open').length || s.open_requests;
+    const looks = plexus.lookers.value.get(s.session_id) ?? [];
+    const doing = oneLine(s.doing ?? '');
+    return html`<li class="row ${unread ? 'unread' : ''}">
+      <plexus-state .state=${s.state} bare></plexus-state>
+      <a href=${plexus.href({ page: 'session', session_id: s.session_id })} data-session=${s.session_id}>
+        <span class="title"><bdi class="cut">${title}</bdi>${unread ? html`<span class="new" role="img" aria-label=${t.unread}></span>` : nothing}</span>
+        <span class="sub"><bdi class="agent">${oneLine(s.runtime_id)}</bdi><span aria-hidden="true">·</span>${doing ? html`<bdi class="doing cut">${doing}</bdi>` : html`<bdi class="cut">${oneLine(s.cwd)}</bdi>`}</span></a>
+      <span class="side">
+        ${looks.length ? html`<span class="who" title=${t.lookers(looks.map((l) => oneLine(l.name)).join(', '))}>${icon('eye', 14, t.lookers(looks.map((l) => oneLine(l.name)).join(', ')))}${looks.length}</span>` : nothing}
+        ${s.queue?.length ? html`<span class="chip q">${t.queued(s.queue.length)}</span>` : nothing}
+        ${open ? html`<span class="chip warn">${t.requests(open)}</span>` : nothing}
+        <span class="age"><plexus-age .at=${at} short></plexus-age></span></span>
+      <plexus-menu class="menu" label=${t.menu(title)} .items=${menuOf(s)}></plexus-menu></li>`;
+  }
+
+  #dialog() {
+    const all = [...plexus.runtimes.value.values()];
+    const first = all.find((r) => r.state === 'ready')?.runtime_id ?? '';
+    return html`<plexus-dialog heading=${t.newTitle} .open=${this.creating} @close=${() => { this.creating = false; }}>
+      ${!this.creating ? nothing : all.length === 0 ? html`<p class="soft">${t.noRuntime}</p><div class="actions"><a class="btn primary" href="#/runtimes">${t.toRuntimes}</a></div>` : html`
+      <form @submit=${(e: Event) => void this.#create(e)}>
+        <fieldset><legend class="small strong">${t.runtime}</legend><div class="kinds" role="radiogroup" aria-label=${t.runtime}>${all.map((r) => html`
+          <button type="button" class="kind" role="radio" data-runtime=${r.runtime_id} aria-checked=${r.runtime_id === first} aria-disabled=${r.state !== 'ready'} @click=${this.#choose} @keydown=${this.#arrows}>
+            <bdi class="strong">${oneLine(r.runtime_id)}</bdi><small>${r.state === 'ready' ? oneLine(r.agent) || oneLine(r.dialect) : text.shell.runtimes.state[r.state]}</small></button>`)}</div></fieldset>
+        <label class="field">${t.folder}<input name="cwd" autocomplete="off" spellcheck="false" autocapitalize="off"><span class="hint mute small">${t.folderHint}</span></label>
+        <label class="field">${t.name}<input name="title" ?autofocus=${matchMedia('(pointer: fine)').matches} autocomplete="off" maxlength="200" placeholder=${t.nameHint}></label>
+        ${this.problem ? html`<p class="note danger" role="alert">${this.problem}</p>` : nothing}
+        <div class="actions"><button type="button" @click=${() => { this.creating = false; }}>${text.common.cancel}</button><button class="primary" id="start" ?disabled=${this.starting}>${this.starting ? t.starting : t.start}</button></div>
+      </form>`}</plexus-dialog>`;
+  }
+
+  #choose = (event: Event) => {
+    const to = event.currentTarget as HTMLElement;
+    if (to.getAttribute('aria-disabled') === 'true') return;
+    for (const one of this.renderRoot.querySelectorAll('.kind')) one.setAttribute('aria-checked', String(one === to));
+    to.focus();
+  };
+
+  #arrows = (event: KeyboardEvent) => {
+    const by = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+    if (!by) return;
+    event.preventDefault();
+    const all = [...this.renderRoot.querySelectorAll<HTMLElement>('.kind[aria-disabled="false"]')];
+    all[(all.indexOf(event.currentTarget as HTMLElement) + by + all.length) % all.length]?.click();
+  };
+
+  async #create(event: Event): Promise<void> {
+    event.preventDefault();
+    if (this.starting) return;
+    const form = new FormData(event.target as HTMLFormElement);
+    const runtime = this.renderRoot.querySelector<HTMLElement>('.kind[aria-checked="true"]')?.dataset['runtime'];
+    if (!runtime) return;
+    const cwd = String(form.get('cwd') ?? '').trim();
+    const title = String(form.get('title') ?? '').trim();
+    this.starting = true;
+    this.problem = '';
+    try {
+      const got = await plexus.http('POST', '/v1/sessions', { runtime_id: runtime, ...(cwd ? { cwd } : {}), ...(title ? { title } : {}) });
+      this.creating = false;
+      plexus.go({ page: 'session', session_id: (got?.session ?? got).session_id });
+    } catch (error) { this.problem = t.failed(why(error)); } finally { this.starting = false; }
+  }
+}

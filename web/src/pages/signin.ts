@@ -1,0 +1,248 @@
+// One file: every way in. A one-time code in the fragment, a code from another screen, a shared link, a pasted token.
+import { css, html, nothing } from 'lit';
+import { customElement, state } from 'lit/decorators.js';
+import { PlexusElement } from '../lib/element.js';
+import { signal } from '../lib/signal.js';
+import { oneLine } from '../lib/text.js';
+import { plexus, Refused, why } from '../plexus.js';
+import { text } from '../text/en.js';
+import { icon } from '../ui/icons.js';
+import { command, pageStyles } from '../ui/parts.js';
+import { announce, toast } from '../ui/say.js';
+import { TOKEN_SHAPE } from '../wire/http.js';
+import { enterWithBearer, enterWithCookie, resume, signedOutBecause, wire } from '../wire/gateway.js';
+import type { Scope } from '../wire/types.js';
+
+const t = text.shell.signin;
+const j = text.shell.join;
+/** How long one question whether we are let in waits at the gateway, seconds. */
+const WAIT_S = 15;
+const CODE_SHAPE = /^[A-Za-z0-9_-]{4,256}$/;
+
+interface Wanted { kind: 'code' | 'pair' | 'share'; value: string }
+
+/** A way in that the address names; null if it names none. It is out of the address bar before anything else runs. */
+export const signinWanted = signal<Wanted | null>(take());
+
+function take(): Wanted | null {
+  const match = /^#(code|pair|share)=(.*)$/.exec(location.hash);
+  if (!match) return null;
+  history.replaceState(null, '', location.pathname);
+  const value = decodeURIComponent(match[2] ?? '');
+  const fine = match[1] === 'share' ? TOKEN_SHAPE.test(value) : CODE_SHAPE.test(value);
+  return { kind: match[1] as Wanted['kind'], value: fine ? value : '' };
+}
+// A link opened in a tab that is signed in already.
+window.addEventListener('hashchange', () => {
+  const next = take();
+  if (next) signinWanted.value = next;
+});
+
+/** A name for the list of devices. */
+function deviceName(): string {
+  const ua = navigator.userAgent;
+  const browser = /Firefox/.test(ua) ? 'Firefox' : /Edg\//.test(ua) ? 'Edge' : /Chrom/.test(ua) ? 'Chrome' : /Safari/.test(ua) ? 'Safari' : 'Browser';
+  const system = /Android/.test(ua) ? 'Android' : /iPhone/.test(ua) ? 'iPhone' : /iPad/.test(ua) ? 'iPad' : /Mac OS/.test(ua) ? 'macOS' : /Windows/.test(ua) ? 'Windows' : /Linux/.test(ua) ? 'Linux' : '';
+  return system ? `${browser} on ${system}` : browser;
+}
+
+interface Looked { gateway?: { name?: string; version?: string }; scopes?: Scope[]; runtimes?: string[]; approve_up_to?: string; expires_at?: string }
+
+@customElement('plexus-signin')
+export class PlexusSignin extends PlexusElement {
+  @state() private note = '';
+  @state() private bad = false;
+  @state() private busy = false;
+  /** Where joining by a code stands. */
+  @state() private join: 'ask' | 'look' | 'wait' | null = null;
+  @state() private looked: Looked | null = null;
+  @state() private number: number | null = null;
+  #code = '';
+  #seen: Wanted | null = null;
+  #serial = 0;
+
+  static override styles = [...[PlexusElement.styles].flat(), pageStyles, css`
+    :host { min-height: 100dvh; display: grid; place-items: center; padding: 24px 16px; background: var(--bg); }
+    .box { width: min(400px, 100%); display: flex; flex-direction: column; gap: var(--s4); }
+    .top { display: flex; flex-direction: column; align-items: center; text-align: center; gap: var(--s2); margin-bottom: var(--s2); }
+    .top img { width: 52px; height: 52px; border-radius: 13px; margin-bottom: var(--s2); }
+    .panel { padding: var(--s5); display: flex; flex-direction: column; gap: var(--s4); }
+    .command { display: flex; } .command code { flex: 1; }
+    form { display: flex; flex-direction: column; gap: var(--s3); }
+    details summary { cursor: pointer; color: var(--accent); font-weight: 500; min-height: 28px; list-style: none; }
+    details summary::-webkit-details-marker { display: none; }
+    details[open] summary { margin-bottom: var(--s3); color: var(--fg-soft); }
+    .or { display: flex; flex-direction: column; gap: 4px; align-items: flex-start; }
+    .number { font: 650 5.5rem/1 var(--mono); text-align: center; letter-spacing: 0.05em; padding: var(--s3) 0; font-variant-numeric: tabular-nums; }
+    .code { font: 600 1.25rem/1.2 var(--mono) !important; letter-spacing: 0.12em; text-transform: uppercase; text-align: center; }
+    .wait { display: flex; gap: 8px; align-items: center; justify-content: center; color: var(--fg-mute); }
+    .may { display: flex; flex-wrap: wrap; gap: 6px; }
+    button.primary { min-height: 38px; }
+  `];
+
+  override updated(): void {
+    const wanted = signinWanted.peek();
+    if (!wanted || wanted === this.#seen) return;
+    this.#seen = wanted;
+    queueMicrotask(() => void this.#begin(wanted));
+  }
+
+  #say(note: string, bad = true): void {
+    this.note = note;
+    this.bad = bad;
+    if (note) announce(note, bad);
+  }
+
+  async #begin({ kind, value }: Wanted): Promise<void> {
+    if (!value) return this.#fail(kind === 'share' ? text.shell.share.bad : t.badLink);
+    if (kind === 'share') return this.#share(value);
+    if (kind === 'pair') { this.#code = value; return this.#look(); }
+    return this.#pair(value);
+  }
+
+  /** The way in that the address named leads nowhere. Whoever was in before stays in. */
+  async #fail(words: string): Promise<void> {
+    const here = plexus.link.peek().phase !== 'signed-out' || await resume().catch(() => false);
+    this.join = null;
+    signinWanted.value = null;
+    if (here) toast(words, { tone: 'danger' });
+    else this.#say(words);
+  }
+
+  /** What came with a device goes to where it is kept; then in. */
+  #enter(got: any): void {
+    if (got?.csrf) enterWithCookie(String(got.csrf));
+    else if (typeof got?.token === 'string' && TOKEN_SHAPE.test(got.token)) enterWithBearer(got.token);
+    else throw new Refused(200, { detail: t.noToken });
+    signinWanted.value = null;
+  }
+
+  async #pair(code: string): Promise<void> {
+    this.#say(t.busy, false);
+    try {
+      // A browser that is an administrator's device already needs no second one; the code expires unused.
+      if (await resume() && plexus.me.peek()?.scopes.includes('admin')) { signinWanted.value = null; return; }
+      this.#enter(await wire.json('POST', '/v1/pair', { code, name: deviceName(), cookie: true }, { anonymous: true }));
+    } catch (error) {
+      await this.#fail(error instanceof Refused ? t.badCode(error.message) : t.failed(why(error)));
+    }
+  }
+
+  async #share(token: string): Promise<void> {
+    this.#say(text.shell.share.enter, false);
+    try {
+      const got = await wire.json('GET', '/v1/me', undefined, { anonymous: true, headers: { Authorization: `Bearer ${token}` } });
+      enterWithBearer(token);
+      const only = got?.sessions?.[0];
+      location.hash = only ? `#/s/${encodeURIComponent(only)}` : '#/sessions';
+      signinWanted.value = null;
+    } catch (error) {
+      await this.#fail(error instanceof Refused ? text.shell.share.bad : t.failed(why(error)));
+    }
+  }
+
+  async #token(event: Event): Promise<void> {
+    event.preventDefault();
+    const input = this.renderRoot.querySelector<HTMLInputElement>('#token');
+    const token = input?.value.trim() ?? '';
+    if (!TOKEN_SHAPE.test(token)) { this.#say(t.badToken); return; }
+    this.busy = true;
+    const headers = { Authorization: `Bearer ${token}` };
+    try {
+      try {
+        // The pasted token is not kept: this browser becomes a device of its own with the same grant.
+        this.#enter(await wire.json('POST', '/v1/signin', { name: deviceName(), cookie: true }, { anonymous: true, headers }));
+      } catch (error) {
+        if (!(error instanceof Refused) || (error.status !== 404 && error.status !== 405)) throw error;
+        await wire.json('GET', '/v1/me', undefined, { anonymous: true, headers });
+        enterWithBearer(token);
+      }
+    } catch (error) {
+      this.#say(error instanceof Refused && error.status === 401 ? t.unknownToken : t.failed(why(error)));
+    } finally { this.busy = false; }
+  }
+
+  // --- joining by the code of another screen --------------------------------------------------------------------------------
+
+  async #look(): Promise<void> {
+    this.join = 'look';
+    this.looked = null;
+    this.#say('');
+    try {
+      this.looked = await wire.json<Looked>('POST', '/v1/pair/look', { code: this.#code }, { anonymous: true });
+    } catch (error) {
+      this.join = 'ask';
+      this.#say(error instanceof Refused ? (error.status === 429 ? error.message : j.bad) : t.failed(why(error)));
+    }
+  }
+
+  async #join(event: Event): Promise<void> {
+    event.preventDefault();
+    const name = this.renderRoot.querySelector<HTMLInputElement>('#name')?.value.trim() || deviceName();
+    const serial = ++this.#serial;
+    this.busy = true;
+    try {
+      const got = await wire.json('POST', '/v1/pair', { code: this.#code, name, cookie: true }, { anonymous: true });
+      if (got?.csrf || got?.token) { this.#enter(got); return; }
+      this.number = Number(got.number);
+      this.join = 'wait';
+      announce(`${j.number}: ${this.number}. ${j.numberText}`, true);
+      await this.#wait(String(got.ticket), serial);
+    } catch (error) {
+      this.join = 'ask';
+      this.#say(error instanceof Refused ? j.bad : t.failed(why(error)));
+    } finally { this.busy = false; }
+  }
+
+  async #wait(ticket: string, serial: number): Promise<void> {
+    let failures = 0;
+    while (serial === this.#serial) {
+      try {
+        const got = await wire.json('POST', '/v1/pair/wait', { ticket, wait: WAIT_S }, { anonymous: true, patience: (WAIT_S + 10) * 1000 });
+        failures = 0;
+        if (got?.csrf || got?.token) { this.#enter(got); return; }
+      } catch (error) {
+        if (error instanceof Refused) { this.join = 'ask'; this.number = null; this.#say(j.refused); return; }
+        failures += 1;
+        if (failures > 8) throw error;
+        await new Promise((resolve) => setTimeout(resolve, 1_500));
+      }
+    }
+  }
+
+  override render() {
+    const wanted = signinWanted.value;
+    const joining = this.join !== null || wanted?.kind === 'pair';
+    const note = this.note || signedOutBecause.value;
+    return html`<main class="box" aria-label=${joining ? j.title : t.title}>
+      <div class="top"><img src="/icon.svg" alt=""><h1>${joining ? j.title : text.common.name}</h1>${joining ? nothing : html`<p class="soft">${t.lead}</p>`}</div>
+      ${note ? html`<p class="note ${this.note && this.bad ? 'danger' : ''}" id="note" role="status">${note}</p>` : nothing}
+      ${joining ? this.#joining() : wanted && !this.bad ? nothing : this.#ways()}
+    </main>`;
+  }
+
+  #ways() {
+    return html`<div class="panel">
+        <div class="vstack"><p>${t.how}</p>${command(t.command)}</div>
+        <div class="or">
+          <button class="link" id="have-code" @click=${() => { this.join = 'ask'; this.#say(''); }}>${t.code}</button>
+          <details><summary>${t.tokenOpen}</summary><form @submit=${(e: Event) => void this.#token(e)}>
+            <label class="field">${t.token}<input id="token" type="password" autocomplete="off" placeholder=${t.tokenHint}></label>
+            <button class="primary" ?disabled=${this.busy}>${this.busy ? t.busy : t.go}</button></form></details></div></div>`;
+  }
+
+  #joining() {
+    if (this.join === 'wait') return html`<div class="panel"><p class="soft">${j.number}</p><p class="number" id="number">${this.number}</p><p>${j.numberText}</p><p class="wait" role="status"><plexus-state state="running" bare></plexus-state>${j.waiting}</p></div>`;
+    if (this.join === 'ask') return html`<div class="panel"><form @submit=${(e: Event) => { e.preventDefault(); this.#code = this.renderRoot.querySelector<HTMLInputElement>('#paircode')?.value.trim().toUpperCase() ?? ''; if (this.#code) void this.#look(); }}>
+        <label class="field">${j.code}<input class="code" id="paircode" autocomplete="one-time-code" autocapitalize="characters" spellcheck="false" maxlength="12" placeholder="ABCD-2345" .value=${this.#code}><span class="hint mute small">${j.codeHint}</span></label>
+        <div class="actions"><button type="button" @click=${() => { this.join = null; this.#say(''); signinWanted.value = null; if (plexus.link.peek().phase === 'signed-out') void resume().catch(() => false); }}>${text.common.cancel}</button><button class="primary">${j.next}</button></div></form></div>`;
+    const l = this.looked;
+    if (!l) return html`<div class="panel"><p class="wait" role="status">${j.looking}</p></div>`;
+    return html`<div class="panel"><div><h2>${j.what(oneLine(l.gateway?.name) || location.host)}</h2><p class="mute small">${location.host} · ${j.version(oneLine(l.gateway?.version))}</p></div>
+      <div class="vstack"><p class="small soft">${j.may}</p><div class="may">${(l.scopes ?? []).map((s) => html`<span class="chip ${s === 'admin' ? 'warn' : 'accent'}">${text.shell.devices.scopes[s] ?? oneLine(s)}</span>`)}
+        ${l.approve_up_to && l.approve_up_to !== 'danger' ? html`<span class="chip info">${text.shell.devices.upTo(oneLine(l.approve_up_to))}</span>` : nothing}
+        ${l.runtimes?.length ? html`<span class="chip info">${text.shell.devices.only(l.runtimes.map(oneLine).join(', '))}</span>` : nothing}</div></div>
+      <form @submit=${(e: Event) => void this.#join(e)}><label class="field">${j.name}<input id="name" maxlength="64" autocomplete="off" .value=${deviceName()}></label>
+        <button class="primary" id="join" ?disabled=${this.busy}>${icon('check')}${j.go}</button></form></div>`;
+  }
+}

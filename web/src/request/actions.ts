@@ -1,0 +1,90 @@
+// The answers that a request takes, in the order in which they are drawn. Pure.
+//
+// The words on a button are ours, by what the option means; the agent's own label stands below, quoted. The pair that most people
+// want comes last: at the bottom on a phone, at the right on a desk, as in any dialog; neither is the default.
+
+import { oneLine } from '../lib/text.js';
+import { text } from '../text/en.js';
+import { letsGo, type Answer, type Offer, type Request } from './wire.js';
+
+const t = text.request;
+
+export interface Action {
+  /** Unique within the card. */
+  id: string;
+  /** Our word for it. */
+  verb: string;
+  /** The agent's word, where it says something else. */
+  quoted: string;
+  /** `allow` is guarded: armed by reading, held for danger, never by Enter. */
+  sense: 'allow' | 'deny';
+  /** The key that presses it, beside its number. */
+  key: '' | 'a' | 'A' | 'd';
+  /** Whether it answers for later questions too. */
+  always: boolean;
+  /** What is said, without what was typed or picked. */
+  answer: Answer;
+}
+
+const ORDER: Record<string, number> = { allow_always: 0, reject_always: 1, other: 2, reject_once: 3, allow_once: 4 };
+
+const normal = (label: string): string => label.toLowerCase().replace(/[^a-z]/g, '');
+
+function ofOffer(offer: Offer): Action {
+  const label = oneLine(offer.label) || offer.id;
+  const verb = (t.verbs as Record<string, string>)[offer.kind];
+  return {
+    id: `option:${offer.id}`,
+    verb: verb ?? `“${label}”`,
+    quoted: verb && normal(label) !== normal(verb) ? label : '',
+    sense: letsGo(offer) ? 'allow' : 'deny',
+    key: '',
+    always: offer.kind === 'allow_always' || offer.kind === 'reject_always',
+    answer: { option_id: offer.id },
+  };
+}
+
+const own = (id: string, verb: string, sense: Action['sense'], answer: Answer): Action => ({ id, verb, quoted: '', sense, key: '', always: false, answer });
+
+function unkeyed(request: Request): Action[] {
+  if (request.observe_only) return [];
+  if (request.options.length > 0) {
+    const place = (offer: Offer) => ORDER[offer.kind] ?? 2;
+    return request.options
+      .map((offer, n) => ({ offer, n }))
+      .sort((a, b) => place(a.offer) - place(b.offer) || a.n - b.n)
+      .map(({ offer }) => ofOffer(offer));
+  }
+  switch (request.type) {
+    case 'pick':
+      return [own('none', t.chooseNothing, 'deny', { ids: [] }), own('send', t.sendChoice, 'allow', {})];
+    case 'prompt':
+      return [own('none', t.noAnswer, 'deny', { value: null }), own('send', t.sendAnswer, 'allow', {})];
+    case 'confirm':
+    case 'permission':
+      return [own('deny', t.deny, 'deny', { ok: false }), own('allow', t.allow, 'allow', { ok: true })];
+    default:
+      return [];
+  }
+}
+
+/** The answers, each with its key: the first of its kind has it. */
+export function actionsOf(request: Request): Action[] {
+  const actions = unkeyed(request);
+  const give = (key: Action['key'], fits: (action: Action) => boolean) => {
+    const one = actions.find((action) => action.key === '' && fits(action));
+    if (one) one.key = key;
+  };
+  const kind = (action: Action) => request.options.find((offer) => `option:${offer.id}` === action.id)?.kind;
+  give('d', (action) => action.sense === 'deny' && !action.always);
+  give('a', (action) => (request.options.length > 0 ? kind(action) === 'allow_once' : action.sense === 'allow'));
+  give('A', (action) => kind(action) === 'allow_always');
+  return actions;
+}
+
+/** The offers that answer for later questions too: what "always" would allow. */
+export const alwaysOf = (request: Request): Offer[] => request.options.filter((offer) => offer.kind === 'allow_always');
+
+/** Whether "remember" is a box of its own: where the runtime can, and says so in no option. */
+export const rememberIsBox = (request: Request): boolean =>
+  request.allow_remember && !request.observe_only && !request.options.some((offer) => offer.kind === 'allow_always' || offer.kind === 'reject_always');

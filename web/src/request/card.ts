@@ -1,0 +1,796 @@
+// One file: the card of one request, wherever it is shown. What it shows is one thing with when it may be pressed.
+//
+// - The gateway's facts (runtime, session, folder, risk, the exact display, warnings) stand outside; what the agent wrote stands in a
+//   labelled quotation and reaches the page as text alone.
+// - No answer counts before the card has stood still for a moment, "allow" not before all of it was seen, danger not without a hold.
+//   Enter never allows. Nothing has the focus unless the reader put it there.
+// - Once it is resolved the card keeps its height, and what stands where the buttons were cannot be pressed.
+
+import { html, nothing, type PropertyValues, type TemplateResult } from 'lit';
+import { PlexusElement } from '../lib/element.js';
+import { oneLine, readable, visible } from '../lib/text.js';
+import { plexus, Refused } from '../plexus.js';
+import { text } from '../text/en.js';
+import { icon } from '../ui/icons.js';
+import { wire } from '../wire/gateway.js';
+import { actionsOf, alwaysOf, rememberIsBox, type Action } from './actions.js';
+import { ago, span } from './age.js';
+import { Answering, type Reply, type Sent } from './answering.js';
+import { Arming, WATCH_MS } from './arming.js';
+import { cardStyles } from './card.css.js';
+import { changesOf } from './change.js';
+
+import { sizeOf } from './display.js';
+import './exact.js';
+import type { PlexusExact } from './exact.js';
+import './hold.js';
+import type { PlexusHold } from './hold.js';
+import { join } from './keys.js';
+import { outcomeOf } from './outcome.js';
+import { riskOf, withinLimit, type Answer, type Receipt, type Request } from './wire.js';
+
+const t = text.request;
+
+/** How long the gateway may take over an answer, ms; then it is asked again under the same key. */
+const PATIENCE_MS = 12_000;
+/** Waits before an answer without a word is sent again, ms; the last one repeats. */
+const ASK_AGAIN_MS = [1_500, 3_000, 6_000, 12_000];
+/** What an agent wrote is shown up to here, in characters; the rest behind a button. */
+const SAID_CHARS = 600;
+/** The same in lines. */
+const SAID_LINES = 6;
+/** A request that closes sooner than this is said with emphasis, ms. */
+const SOON_MS = 60_000;
+/** Longest reason that a gateway takes, in characters. */
+const REASON_CHARS = 2_000;
+
+const RISK_ICON = { low: 'check', elevated: 'warn', danger: 'danger' } as const;
+
+type Status = 'open' | 'sending' | 'unknown' | 'closed';
+
+async function post(request_id: string, answer: Answer & { digest: string }, key: string): Promise<Reply> {
+  try {
+    const path = `/v1/requests/${encodeURIComponent(request_id)}/answer`;
+    return { status: 200, body: await wire.json('POST', path, answer, { headers: { 'Idempotency-Key': key }, patience: PATIENCE_MS }) };
+  } catch (error) {
+    if (error instanceof Refused && error.status > 0) return { status: error.status, body: error.problem };
+    throw error;
+  }
+}
+
+/** `<plexus-card .request=${request}>`. `layout`: `inline` in a list, `dock` above a composer, `solo` alone on the page. */
+export class PlexusCard extends PlexusElement {
+  static override properties = { request: { attribute: false }, layout: { reflect: true }, status: { state: true }, position: { type: Number } };
+  declare request: Request;
+  declare layout: 'inline' | 'dock' | 'solo';
+  /** Its number among several, for a screen reader; 0 if it is alone. */
+  declare position: number;
+  declare private status: Status;
+
+  #arming = new Arming(performance.now());
+  #timer: ReturnType<typeof setInterval> | undefined;
+  #read = false;
+  #shown: Request | null = null;
+  #answering: Answering | null = null;
+  #attempt = 0;
+  #again: ReturnType<typeof setTimeout> | undefined;
+  #asking = false;
+  #receipt: Receipt | null = null;
+  #late = false;
+  #closedWords = '';
+  #kept: { host: number; actions: number } | null = null;
+  #say = '';
+  #bad = false;
+  #saysMore = false;
+  #reasonOpen = false;
+  #reason = '';
+  #edit: string | null = null;
+  #remember = false;
+  #picked = new Set<string>();
+  #value: string | null = null;
+  #showSecret = false;
+  #leave: () => void = () => {};
+  #typing = false;
+  #word = '';
+  /** When it was resolved, ms of this clock; 0 while open. */
+  closedAt = 0;
+
+  constructor() {
+    super();
+    this.layout = 'inline';
+    this.position = 0;
+    this.status = 'open';
+  }
+
+  static override styles = [...[PlexusElement.styles].flat(), cardStyles];
+
+  // --- what is known ------------------------------------------------------------------------------------------------------------
+
+  /** The newest that is known of the request. */
+  get #now(): Request {
+    return plexus.requests.value.get(this.request.request_id) ?? this.request;
+  }
+
+  /** Whether it can still be answered, as far as this card knows. */
+  get open(): boolean {
+    return this.status !== 'closed';
+  }
+
+  override connectedCallback(): void {
+    super.connectedCallback();
+    this.#arming.again(performance.now());
+    this.#timer = setInterval(this.#watch, WATCH_MS);
+    this.#leave = join(this);
+    document.addEventListener('visibilitychange', this.#rearm);
+    window.addEventListener('focus', this.#rearm);
+    window.addEventListener('online', this.#askNow);
+  }
+
+  override disconnectedCallback(): void {
+    super.disconnectedCallback();
+    this.#leave();
+    clearInterval(this.#timer);
+    clearTimeout(this.#again);
+    document.removeEventListener('visibilitychange', this.#rearm);
+    window.removeEventListener('focus', this.#rearm);
+    window.removeEventListener('online', this.#askNow);
+  }
+
+  protected override willUpdate(changed: PropertyValues): void {
+    const request = this.#now;
+    const before = this.#shown;
+    this.#shown = request;
+    if (before && before.request_id !== request.request_id) this.#forget();
+    else if (before && before.digest !== request.digest && request.state === 'open') {
+      this.#forget();
+      this.#tell(t.changedSince, true);
+    }
+    if (this.status !== 'closed' && request.state !== 'open') this.#close(request.receipt ?? null);
+    if (changed.has('status') && this.status === 'open') this.#arming.again(performance.now());
+  }
+
+  /** Another question: nothing that was read, typed or pressed counts for it. */
+  #forget(): void {
+    this.#read = false;
+    this.#answering = null;
+    clearTimeout(this.#again);
+    this.#receipt = null;
+    this.#late = false;
+    this.#kept = null;
+    this.#edit = null;
+    this.#reason = '';
+    this.#reasonOpen = false;
+    this.#remember = false;
+    this.#picked.clear();
+    this.#value = null;
+    this.#word = '';
+    this.#typing = false;
+    this.#say = '';
+    this.#bad = false;
+    this.closedAt = 0;
+    this.status = 'open';
+    this.#arming.again(performance.now());
+  }
+
+  /** Turns the card into what became of it; what is drawn until now gives the height. */
+  #close(receipt: Receipt | null, words = ''): void {
+    if (this.status === 'closed') return;
+    const actions = this.renderRoot?.querySelector<HTMLElement>('.actions');
+    const article = this.renderRoot?.querySelector<HTMLElement>('article');
+    if (actions && article) this.#kept = { host: article.getBoundingClientRect().height, actions: actions.getBoundingClientRect().height };
+    this.renderRoot?.querySelectorAll<PlexusHold>('plexus-hold').forEach((hold) => hold.stop());
+    clearTimeout(this.#again);
+    // The focus must not fall to the page when the button that had it goes.
+    const active = this.shadowRoot?.activeElement;
+    if (active && actions?.contains(active)) article?.focus({ preventScroll: true });
+    this.#receipt = receipt;
+    this.#closedWords = words;
+    this.closedAt = Date.now();
+    this.status = 'closed';
+    this.dispatchEvent(new CustomEvent('closed', { bubbles: true, composed: true }));
+  }
+
+  protected override updated(): void {
+    const article = this.renderRoot.querySelector<HTMLElement>('article');
+    const actions = this.renderRoot.querySelector<HTMLElement>('.actions');
+    if (!article || !actions) return;
+    // Set by hand: a style attribute in markup is what the page's policy forbids.
+    article.style.blockSize = this.#kept ? `${this.#kept.host}px` : '';
+    actions.style.blockSize = this.#kept ? `${this.#kept.actions}px` : '';
+    actions.style.marginBlockStart = this.#kept ? 'auto' : '';
+    for (const hold of this.renderRoot.querySelectorAll<PlexusHold>('plexus-hold')) {
+      const action = actionsOf(this.#now).find((one) => one.id === hold.dataset['action']);
+      hold.may = () => action !== undefined && this.#mayPress(action);
+      hold.still = () => this.open && this.#arming.armed(performance.now());
+    }
+    this.#watch();
+  }
+
+  // --- when a press counts ------------------------------------------------------------------------------------------------------
+
+  #rearm = (): void => {
+    this.#arming.again(performance.now());
+    this.#drawArming();
+  };
+
+  #watch = (): void => {
+    if (!this.isConnected || !this.open) return;
+    const actions = this.renderRoot.querySelector<HTMLElement>('.answers');
+    if (!actions) return;
+    const { top, left } = actions.getBoundingClientRect();
+    this.#arming.seen({ top, left }, performance.now());
+    this.#drawArming();
+  };
+
+  #drawArming(): void {
+    const actions = this.renderRoot.querySelector<HTMLElement>('.actions');
+    const arming = String(this.open && !this.#arming.armed(performance.now()));
+    if (actions && actions.dataset['arming'] !== arming) actions.dataset['arming'] = arming;
+  }
+
+  /** Why it cannot be answered from here at all; empty if it can. */
+  #hindrance(): string {
+    const request = this.#now;
+    const me = plexus.me.value;
+    if (request.observe_only) return t.observeOnly(oneLine(request.runtime_id) || t.runtimeUnknown);
+    if (!plexus.may('approve')) return t.mayNot;
+    const risk = riskOf(request);
+    if (!withinLimit(risk, me?.approve_up_to)) return t.tooRisky(this.#riskWord(me!.approve_up_to!), this.#riskWord(risk));
+    if (!plexus.live.value) return t.offline;
+    return '';
+  }
+
+  #riskWord(risk: string): string {
+    return ((t.risks as Record<string, string>)[risk] ?? risk).toLowerCase();
+  }
+
+  /** Why this answer cannot be given now; empty if it can. */
+  #obstacle(action: Pick<Action, 'sense' | 'always'>): string {
+    if (this.status === 'sending') return t.sending;
+    if (this.status === 'unknown') return t.unknown;
+    const hindrance = this.#hindrance();
+    if (hindrance) return hindrance;
+    if (action.sense !== 'allow') return '';
+    // What is allowed always is allowed whatever its risk will be, and as it was asked.
+    if (action.always && plexus.me.value?.approve_up_to && plexus.me.value.approve_up_to !== 'danger') return t.alwaysTooMuch;
+    if (action.always && this.#isEdited) return t.editedOnce;
+    if (!this.#read) return sizeOf(this.#now.display).long ? t.readFirst : t.seeFirst;
+    return '';
+  }
+
+  #mayPress(action: Pick<Action, 'sense' | 'always'>): boolean {
+    if (!this.open) return false;
+    const first = this.#obstacle({ sense: 'deny', always: false });
+    this.#watch();
+    const words = first || (this.#arming.armed(performance.now()) ? this.#obstacle(action) : t.early);
+    if (words) {
+      this.#tell(words, true);
+      return false;
+    }
+    return true;
+  }
+
+  #tell(words: string, bad = false): void {
+    this.#say = words;
+    this.#bad = bad;
+    this.requestUpdate();
+  }
+
+  /** A press of an answer. `held`: its gesture was the long one. */
+  #press(action: Action, held = false): void {
+    if (!this.#mayPress(action)) return;
+    if (this.#guarded(action) && !held) {
+      this.#tell(t.holdHint, true);
+      return;
+    }
+    const answer = this.#answerOf(action);
+    if (typeof answer === 'string') this.#tell(answer, true);
+    else void this.#send(answer);
+  }
+
+  /** Whether something else is to be done than what was asked. */
+  get #isEdited(): boolean {
+    const { editable } = this.#now;
+    return editable != null && this.#edit !== null && this.#edit !== editable.value;
+  }
+
+  #guarded(action: Action): boolean {
+    return action.sense === 'allow' && riskOf(this.#now) === 'danger';
+  }
+
+  /** The answer in full, or why there is none yet. */
+  #answerOf(action: Action): Answer | string {
+    const request = this.#now;
+    const answer: Answer = { ...action.answer };
+    if (action.id === 'send' && request.type === 'pick') {
+      if (this.#picked.size === 0) return t.nothingChosen;
+      answer.ids = (request.items ?? []).map((item) => item.id).filter((id) => this.#picked.has(id));
+    }
+    if (action.id === 'send' && request.type === 'prompt') {
+      const value = this.#value ?? request.default_value ?? '';
+      if (value === '') return t.nothingTyped;
+      answer.value = value;
+    }
+    const reason = this.#reason.trim();
+    if (action.sense === 'deny' && request.allow_reason && reason) answer.reason = reason;
+    if (this.#remember && rememberIsBox(request)) {
+      const obstacle = this.#obstacle({ sense: action.sense, always: true });
+      if (obstacle) return obstacle;
+      answer.remember = true;
+    }
+    if (action.sense === 'allow' && this.#isEdited) answer.edited = this.#edit ?? '';
+    return answer;
+  }
+
+  // --- sending ------------------------------------------------------------------------------------------------------------------
+
+  async #send(answer: Answer): Promise<void> {
+    this.#answering = new Answering(this.#now, answer, post);
+    this.#attempt = 0;
+    this.status = 'sending';
+    this.#tell(t.sending);
+    await this.#deliver();
+  }
+
+  async #deliver(): Promise<void> {
+    const answering = this.#answering;
+    if (!answering || this.#asking) return;
+    this.#asking = true;
+    clearTimeout(this.#again);
+    const sent = await answering.send();
+    this.#asking = false;
+    // Another question stands here meanwhile.
+    if (this.#answering !== answering) return;
+    this.#take(sent);
+  }
+
+  #take(sent: Sent): void {
+    switch (sent.is) {
+      case 'won':
+        this.#late = false;
+        this.#closeWith(sent.receipt);
+        break;
+      case 'lost':
+        // An answer of ours that arrived under its key is no loss, whatever came between.
+        this.#late = true;
+        this.#closeWith(sent.receipt);
+        break;
+      case 'closed':
+        this.#late = sent.receipt !== null;
+        if (this.open) this.#close(sent.receipt, sent.words);
+        else this.requestUpdate();
+        break;
+      case 'refused':
+        if (!this.open) break;
+        this.#answering = null;
+        this.status = 'open';
+        this.#tell(sent.words, true);
+        void plexus.reread(this.#now.request_id);
+        break;
+      case 'unknown':
+        if (!this.open) break;
+        this.status = 'unknown';
+        this.#tell(t.unknown, true);
+        this.#again = setTimeout(this.#askNow, ASK_AGAIN_MS[Math.min(this.#attempt, ASK_AGAIN_MS.length - 1)]);
+        this.#attempt += 1;
+        break;
+    }
+  }
+
+  #closeWith(receipt: Receipt): void {
+    if (this.open) this.#close(receipt);
+    else {
+      this.#receipt = receipt;
+      this.requestUpdate();
+    }
+  }
+
+  /** Sends an answer without a word again, under its key. */
+  #askNow = (): void => {
+    if (this.status !== 'unknown' || !this.isConnected) return;
+    this.#tell(t.unknownAsking);
+    void this.#deliver();
+  };
+
+  // --- keys ---------------------------------------------------------------------------------------------------------------------
+
+  /** A key that was pressed while this card is the chosen one. Whether it meant something here. */
+  key(event: KeyboardEvent): boolean {
+    if (!this.open) return false;
+    const request = this.#now;
+    const digit = /^[1-9]$/.test(event.key) ? Number(event.key) : 0;
+    if (digit && request.type === 'pick' && request.items?.length && !request.options.length) {
+      const item = request.items[digit - 1];
+      if (item) this.#pick(item.id, request.multi ? !this.#picked.has(item.id) : true);
+      return Boolean(item);
+    }
+    const actions = actionsOf(request);
+    const action = digit ? actions[digit - 1] : actions.find((one) => one.key !== '' && one.key === event.key);
+    if (action) {
+      if (event.repeat) return true;
+      if (this.#guarded(action)) this.#holdOf(action)?.begin();
+      else this.#press(action);
+      return true;
+    }
+    if (event.repeat) return false;
+    switch (event.key) {
+      case 'D':
+        if (!request.allow_reason) return false;
+        this.#openReason();
+        return true;
+      case 'e':
+        if (!request.editable) return false;
+        this.#openEdit();
+        return true;
+      case 'o':
+        this.renderRoot.querySelector<PlexusExact>('plexus-exact')?.open();
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  /** The key is up again: a hold that it began ends. */
+  keyUp(): void {
+    this.renderRoot.querySelectorAll<PlexusHold>('plexus-hold').forEach((hold) => hold.stop());
+  }
+
+  /** Makes it the chosen card, and says so. */
+  choose(): void {
+    this.focus();
+    if (this.open) this.#tell(t.focusFirst);
+  }
+
+  override focus(): void {
+    this.renderRoot.querySelector<HTMLElement>('article')?.focus();
+    this.scrollIntoView({ block: 'nearest' });
+  }
+
+  #holdOf(action: Action): PlexusHold | null {
+    return this.renderRoot.querySelector<PlexusHold>(`plexus-hold[data-action="${CSS.escape(action.id)}"]`);
+  }
+
+  #enter = (event: KeyboardEvent, action: Action): void => {
+    if (event.key !== 'Enter' || action.sense === 'deny') return;
+    event.preventDefault();
+    this.#tell(t.enterNever, true);
+  };
+
+  /** Enter in a field of one line would press something in many pages; here it does not. */
+  #noEnter = (event: KeyboardEvent): void => {
+    if (event.key === 'Enter' && !event.isComposing) event.preventDefault();
+    if (event.key === 'Escape') this.focus();
+  };
+
+  // --- the small tools ----------------------------------------------------------------------------------------------------------
+
+  #pick(id: string, on: boolean): void {
+    if (!this.#now.multi) this.#picked.clear();
+    if (on) this.#picked.add(id);
+    else this.#picked.delete(id);
+    this.requestUpdate();
+  }
+
+  #openReason(): void {
+    this.#reasonOpen = !this.#reasonOpen || this.#reason !== '';
+    this.requestUpdate();
+    if (this.#reasonOpen) void this.updateComplete.then(() => this.renderRoot.querySelector<HTMLElement>('.reason')?.focus());
+  }
+
+  #openEdit(): void {
+    const editable = this.#now.editable;
+    if (!editable) return;
+    // What is edited was read first: the whole of it stands in the field.
+    this.#edit = this.#edit === null ? editable.value : null;
+    this.#rearm();
+    this.requestUpdate();
+    if (this.#edit !== null) void this.updateComplete.then(() => this.renderRoot.querySelector<HTMLElement>('.edit')?.focus());
+  }
+
+  // --- drawing ------------------------------------------------------------------------------------------------------------------
+
+  override render() {
+    const request = this.#now;
+    const risk = riskOf(request);
+    const runtime = oneLine(request.runtime_id) || t.runtimeUnknown;
+    // What is asked for words or a choice is the agent's own words: they never stand as a fact of ours.
+    const words = request.type === 'prompt' || request.type === 'pick';
+    return html`<article
+      tabindex="-1"
+      aria-label=${t.card(runtime)}
+      data-status=${this.status}
+      data-risk=${risk}
+      data-request=${request.request_id}
+      data-type=${request.type}
+    >
+      <div class="body">
+        ${this.#header(request, runtime)}
+        <section class=${words ? 'agents' : ''}>
+          <h2>${words ? t.agentAsks : t.exactly} <small>· ${t.exactlyHint}</small></h2>
+          <plexus-exact .display=${request.display} @read=${this.#wasRead} @opened=${this.#rearm}></plexus-exact>
+        </section>
+        ${request.warnings.length
+          ? html`<section class="warnings">
+              <h2>${t.warns}</h2>
+              <ul>
+                ${request.warnings.map((warning) => html`<li>${oneLine(warning)}</li>`)}
+              </ul>
+            </section>`
+          : nothing}
+        ${words && !request.message && oneLine(request.title) === oneLine(request.display) ? nothing : this.#quoted(request)} ${this.#always(request, runtime)} ${this.open ? this.#fields(request) : nothing}
+      </div>
+      <div class="actions" data-arming="true">${this.status === 'closed' ? this.#outcome(request) : this.#controls(request)}</div>
+    </article>`;
+  }
+
+  #wasRead = (): void => {
+    this.#read = true;
+    if (this.#say === t.readFirst || this.#say === t.seeFirst) this.#tell('');
+    this.requestUpdate();
+  };
+
+  #header(request: Request, runtime: string): TemplateResult {
+    const risk = riskOf(request);
+    const session = plexus.sessions.value.get(request.session_id);
+    const title = oneLine(session?.title) || t.untitled;
+    const cwd = oneLine(session?.cwd);
+    const lookers = plexus.lookers.value.get(request.session_id) ?? [];
+    return html`<header>
+      <div class="line1">
+        <span class="risk" title=${(t.riskHints as Record<string, string>)[risk] ?? ''}>${icon(RISK_ICON[risk], 14)}${(t.risks as Record<string, string>)[risk]}</span>
+        <span><span class="who">${runtime}</span> <span class="asks">${(t.types as Record<string, string>)[request.type] ?? ''}</span></span>
+        ${this.#when(request)}
+      </div>
+      <div class="line2">
+        <a href=${plexus.href({ page: 'session', session_id: request.session_id })}>${t.session(title)}</a>
+        <span>${t.folder} <code>${cwd || t.folderUnknown}</code></span>
+        ${lookers.length ? html`<span class="lookers">${t.lookers(lookers.map((one) => oneLine(one.name)).join(', '))}</span>` : nothing}
+      </div>
+    </header>`;
+  }
+
+  #when(request: Request): TemplateResult | typeof nothing {
+    if (!this.open) return nothing;
+    const now = plexus.now.value;
+    const parts = [t.asked(ago(request.opened_at, now))];
+    const left = request.expires_at ? Date.parse(request.expires_at) - now : NaN;
+    if (!Number.isNaN(left)) parts.push(left > 0 ? t.expiresIn(span(left)) : t.expiring);
+    return html`<span class="when" ?data-soon=${left < SOON_MS}>${parts.join(' · ')}</span>`;
+  }
+
+  #quoted(request: Request): TemplateResult {
+    const title = oneLine(request.title);
+    const message = readable(request.message ?? '').trim();
+    const short = message.split('\n', SAID_LINES).join('\n').slice(0, SAID_CHARS);
+    const more = short.length < message.length && !this.#saysMore;
+    return html`<blockquote>
+      <h2>${t.agentSays}</h2>
+      <div class="said title">${title || t.noWords}</div>
+      ${message && message !== title ? html`<div class="said">${more ? `${short}…` : message}</div>` : nothing}
+      ${more ? html`<button type="button" class="more" @click=${() => { this.#saysMore = true; this.requestUpdate(); }}>${text.common.more}</button>` : nothing}
+    </blockquote>`;
+  }
+
+  #always(request: Request, runtime: string): TemplateResult | typeof nothing {
+    const always = alwaysOf(request);
+    if (!always.length) return nothing;
+    const labels = always.map((offer) => oneLine(offer.label)).filter((label) => !/^(always allow|allow always|always)$/i.test(label) && label);
+    return html`<section class="always">
+      <h2>${t.always}</h2>
+      ${labels.length
+        ? html`${t.alwaysBy(runtime)}
+            <ul>
+              ${labels.map((label) => html`<li>“<bdi>${label}</bdi>”</li>`)}
+            </ul>`
+        : t.alwaysPlain(runtime)}
+    </section>`;
+  }
+
+  #fields(request: Request): TemplateResult | typeof nothing {
+    if (request.observe_only || request.options.length) return this.#edit !== null && request.editable ? this.#editor(request.editable) : nothing;
+    if (request.type === 'pick') {
+      return html`<fieldset>
+        <legend>${request.multi ? t.chooseAny : t.chooseOne}</legend>
+        ${(request.items ?? []).map(
+          (item, n) => html`<label class="pick">
+            <input
+              type=${request.multi ? 'checkbox' : 'radio'}
+              name="pick"
+              .checked=${this.#picked.has(item.id)}
+              @change=${(event: Event) => this.#pick(item.id, (event.target as HTMLInputElement).checked)}
+              @keydown=${this.#noEnter}
+            />
+            <span><bdi>${oneLine(item.label || item.id)}</bdi>${item.detail ? html`<small><bdi>${oneLine(item.detail)}</bdi></small>` : nothing}</span>
+            ${n < 9 ? html`<kbd aria-hidden="true">${n + 1}</kbd>` : nothing}
+          </label>`,
+        )}
+      </fieldset>`;
+    }
+    if (request.type === 'prompt') return this.#prompt(request);
+    return this.#edit !== null && request.editable ? this.#editor(request.editable) : nothing;
+  }
+
+  #prompt(request: Request): TemplateResult {
+    const value = this.#value ?? request.default_value ?? '';
+    const input = (event: Event) => {
+      this.#value = (event.target as HTMLInputElement).value;
+      this.requestUpdate();
+    };
+    const label = request.secret ? t.secretField : t.answerField;
+    return html`<div class="field">
+      <label for="value">${label}</label>
+      <div class="row">
+        ${request.multiline && !request.secret
+          ? html`<textarea id="value" class="value" rows="4" autocomplete="off" .value=${value} @input=${input}></textarea>`
+          : html`<input
+              id="value"
+              class="value"
+              type=${request.secret && !this.#showSecret ? 'password' : 'text'}
+              autocomplete=${request.secret ? 'one-time-code' : 'off'}
+              autocapitalize="off"
+              spellcheck="false"
+              .value=${value}
+              @input=${input}
+              @keydown=${this.#noEnter}
+            />`}
+        ${request.secret
+          ? html`<button type="button" class="tool" aria-pressed=${this.#showSecret} @click=${() => { this.#showSecret = !this.#showSecret; this.requestUpdate(); }}>
+              ${this.#showSecret ? t.hideSecret : t.showSecret}
+            </button>`
+          : nothing}
+      </div>
+    </div>`;
+  }
+
+  #editor(editable: { label: string; value: string }): TemplateResult {
+    const edited = this.#edit ?? editable.value;
+    const changes = changesOf(editable.value, edited);
+    return html`<section class="field">
+      <label for="edit">${t.editing}: <bdi>${oneLine(editable.label)}</bdi></label>
+      <textarea
+        id="edit"
+        class="edit code"
+        rows=${Math.min(10, edited.split('\n').length + 1)}
+        autocomplete="off"
+        autocapitalize="off"
+        spellcheck="false"
+        .value=${edited}
+        @input=${(event: Event) => { this.#edit = (event.target as HTMLTextAreaElement).value; this.requestUpdate(); }}
+        @keydown=${(event: KeyboardEvent) => event.key === 'Escape' && this.focus()}
+      ></textarea>
+      <h2>${t.changes}</h2>
+      ${edited === editable.value
+        ? html`<p class="say">${t.noChanges}</p>`
+        : html`<div class="changes" tabindex="0" role="group" aria-label=${t.changes}>
+            ${changes.map((one) => html`<span class=${one.kind}>${{ same: '  ', add: '+ ', del: '- ' }[one.kind]}${visible(one.text)}</span>`)}
+          </div>`}
+    </section>`;
+  }
+
+  #controls(request: Request): TemplateResult {
+    const actions = actionsOf(request);
+    const hindrance = this.#hindrance();
+    const say = this.#say || (this.status === 'open' ? hindrance : '') || (this.#read || !actions.length || !sizeOf(request.display).long ? '' : t.readFirst);
+    const guarded = actions.some((action) => this.#guarded(action));
+    return html`${hindrance ? nothing : this.#tools(request, guarded)}
+      ${this.#reasonOpen && request.allow_reason
+        ? html`<div class="field">
+            <label for="reason">${t.reason}</label>
+            <input
+              id="reason"
+              class="reason"
+              type="text"
+              maxlength=${REASON_CHARS}
+              autocomplete="off"
+              .value=${this.#reason}
+              @input=${(event: Event) => { this.#reason = (event.target as HTMLInputElement).value; this.requestUpdate(); }}
+              @keydown=${this.#noEnter}
+            />
+          </div>`
+        : nothing}
+      ${this.#typing && guarded && !hindrance ? this.#typed(actions) : nothing}
+      ${actions.length ? html`<div class="answers">${actions.map((action, n) => this.#button(action, n, actions))}</div>` : nothing}
+      <p class="say" role="status" ?data-bad=${this.#bad && this.#say !== ''}>
+        ${actions.length || request.observe_only ? say : t.cannot(request.request_id)}
+        ${this.status === 'unknown' && !this.#asking ? html`<button type="button" class="tool ask" @click=${this.#askNow}>${t.unknownNow}</button>` : nothing}
+      </p>`;
+  }
+
+  #tools(request: Request, guarded: boolean): TemplateResult | typeof nothing {
+    const tools = [
+      request.editable && !request.observe_only
+        ? html`<button type="button" class="tool" data-tool="edit" aria-expanded=${this.#edit !== null} @click=${() => this.#openEdit()}>${this.#edit === null ? t.edit : t.stopEdit}</button>`
+        : null,
+      request.allow_reason && !request.observe_only
+        ? html`<button type="button" class="tool" data-tool="reason" aria-expanded=${this.#reasonOpen} @click=${() => this.#openReason()}>${t.denyWhy}</button>`
+        : null,
+      rememberIsBox(request)
+        ? html`<label class="box"><input type="checkbox" .checked=${this.#remember} @change=${(event: Event) => { this.#remember = (event.target as HTMLInputElement).checked; }} @keydown=${this.#noEnter} />${t.remember}</label>`
+        : null,
+      guarded
+        ? html`<button type="button" class="tool" data-tool="word" aria-expanded=${this.#typing} @click=${() => { this.#typing = !this.#typing; this.#word = ''; this.requestUpdate(); if (this.#typing) void this.updateComplete.then(() => this.renderRoot.querySelector<HTMLElement>('.typed')?.focus()); }}>${t.typeInstead}</button>`
+        : null,
+    ].filter((tool) => tool !== null);
+    return tools.length ? html`<div class="tools">${tools}</div>` : nothing;
+  }
+
+  /** For those who cannot hold a button: the word, and then a press. */
+  #typed(actions: Action[]): TemplateResult {
+    const ready = this.#word.trim().toLowerCase() === t.typeWord;
+    const action = actions.find((one) => one.key === 'a') ?? actions.find((one) => one.sense === 'allow');
+    if (!action) return html``;
+    return html`<div class="word">
+      <div class="field">
+        <label for="typed">${t.typeLabel}</label>
+        <input id="typed" class="typed" type="text" autocomplete="off" autocapitalize="off" spellcheck="false" .value=${this.#word} @input=${(event: Event) => { this.#word = (event.target as HTMLInputElement).value; this.requestUpdate(); }} @keydown=${this.#noEnter} />
+      </div>
+      <button
+        type="button"
+        class="answer typed-go"
+        data-sense="allow"
+        aria-disabled=${ready && !this.#obstacle(action) ? 'false' : 'true'}
+        @keydown=${(event: KeyboardEvent) => this.#enter(event, action)}
+        @click=${() => (ready ? this.#press(action, true) : this.#tell(t.typeLabel, true))}
+      >
+        <strong>${this.#verbOf(action)}</strong>
+      </button>
+    </div>`;
+  }
+
+  #verbOf(action: Action): string {
+    const request = this.#now;
+    if (action.sense === 'allow' && !action.always && this.#isEdited) return t.allowEdited;
+    if (action.key === 'd' && this.#reason.trim() && request.allow_reason) return t.denyNow;
+    return action.verb;
+  }
+
+  #button(action: Action, n: number, actions: Action[]): TemplateResult {
+    const off = this.#obstacle(action) !== '';
+    // The last two stand side by side; what comes before them, or is alone, has the whole row.
+    const whole = actions.length < 2 || n < actions.length - 2;
+    const key = action.key || (n < 9 ? String(n + 1) : '');
+    if (this.#guarded(action)) {
+      return html`<plexus-hold
+        class=${whole ? 'whole' : ''}
+        data-action=${action.id}
+        data-sense=${action.sense}
+        .verb=${this.#verbOf(action)}
+        .quoted=${action.quoted}
+        .hint=${t.holdHint}
+        .off=${off}
+        @hold-start=${() => this.#tell(t.holding)}
+        @hold-released=${() => this.open && this.#tell(t.released, true)}
+        @hold-done=${() => this.#press(action, true)}
+        @enter=${() => this.#tell(t.enterNever, true)}
+      ></plexus-hold>`;
+    }
+    return html`<button
+      type="button"
+      class="answer ${whole ? 'whole' : ''}"
+      data-action=${action.id}
+      data-sense=${action.sense}
+      data-key=${action.key}
+      aria-disabled=${off ? 'true' : 'false'}
+      @keydown=${(event: KeyboardEvent) => this.#enter(event, action)}
+      @click=${() => this.#press(action)}
+    >
+      <strong>${this.#verbOf(action)}${key ? html`<kbd aria-hidden="true">${key}</kbd>` : nothing}</strong>
+      ${action.quoted ? html`<small>“<bdi>${action.quoted}</bdi>”</small>` : nothing}
+    </button>`;
+  }
+
+  #outcome(request: Request): TemplateResult {
+    const receipt = this.#receipt;
+    if (!receipt) return html`<div class="outcome" role="status" data-sense="none">${icon('info', 28)}<div><strong>${this.#closedWords || t.gone}</strong></div></div>`;
+    const outcome = outcomeOf(receipt, request, plexus.me.value?.device_id);
+    const mark = { allow: 'check', deny: 'close', none: 'info' } as const;
+    return html`<div class="outcome" role="status" data-sense=${outcome.sense}>
+      ${icon(mark[outcome.sense], 28)}
+      <div>
+        <strong>${outcome.text}</strong>, <span class="age">${ago(outcome.at, plexus.now.value)}</span>
+        ${outcome.edited ? html`<p>${t.editedTo} <code>${outcome.edited}</code></p>` : nothing} ${outcome.reason ? html`<p>${t.because(outcome.reason)}</p>` : nothing} ${this.#late ? html`<p class="late">${t.late}</p>` : nothing}
+      </div>
+    </div>`;
+  }
+}
+customElements.define('plexus-card', PlexusCard);

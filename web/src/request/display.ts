@@ -1,0 +1,102 @@
+// The gateway's `display` cut into lines to draw. Pure. Nothing is left out and nothing is changed: joined again, the pieces
+// are the display, byte for byte.
+
+/** More lines or characters than this are long: they are opened and read to the end before "allow" arms. */
+const LONG_LINES = 16;
+const LONG_CHARS = 1_600;
+/** How much of a long one is shown before it is opened. */
+const PREVIEW_LINES = 8;
+const PREVIEW_CHARS = 800;
+/** Characters in one drawn line; what goes on beyond is drawn as a marked continuation, so that no single line can freeze a page. */
+const PIECE_CHARS = 2_000;
+/** Lines in one block that the browser may leave undrawn while it is out of sight. */
+const BLOCK_LINES = 100;
+
+export type LineKind = 'plain' | 'head' | 'add' | 'del' | 'where';
+
+/** A run of text; `mark` is one character that the gateway made visible. */
+export interface Part {
+  text: string;
+  mark: boolean;
+}
+
+/** One drawn line. */
+export interface Line {
+  kind: LineKind;
+  parts: Part[];
+  /** Whether it goes on from the line before it, without a line break between them. */
+  goesOn: boolean;
+  /** Whether a line break follows it in the display. */
+  ends: boolean;
+}
+
+export interface Size {
+  lines: number;
+  chars: number;
+  long: boolean;
+}
+
+export function sizeOf(display: string): Size {
+  let lines = 1;
+  for (let at = display.indexOf('\n'); at >= 0; at = display.indexOf('\n', at + 1)) lines += 1;
+  return { lines, chars: display.length, long: lines > LONG_LINES || display.length > LONG_CHARS };
+}
+
+/** The beginning, as much as is shown of a long display that is not opened. */
+export function previewOf(display: string): string {
+  const lines = display.split('\n', PREVIEW_LINES).join('\n');
+  return lines.length > PREVIEW_CHARS ? lines.slice(0, PREVIEW_CHARS) : lines;
+}
+
+/** Whether every line has the shape of the gateway's rendering of edits: a head, then what goes and what comes. */
+function isEdits(lines: string[]): boolean {
+  if (!/^(edit|write) ./.test(lines[0] ?? '')) return false;
+  return lines.length > 1 && lines.slice(1).every((line) => /^([-+]|edit .|write .)/.test(line));
+}
+
+const MARK = /\\u\{[0-9a-f]{1,6}\}/g;
+
+/** Cuts out the characters that the gateway made visible. */
+export function partsOf(text: string): Part[] {
+  const parts: Part[] = [];
+  let from = 0;
+  for (const found of text.matchAll(MARK)) {
+    if (found.index > from) parts.push({ text: text.slice(from, found.index), mark: false });
+    parts.push({ text: found[0], mark: true });
+    from = found.index + found[0].length;
+  }
+  if (from < text.length || parts.length === 0) parts.push({ text: text.slice(from), mark: false });
+  return parts;
+}
+
+/** A place to cut that parts neither a surrogate pair nor one of the gateway's marks. */
+function cutAt(text: string, from: number): number {
+  let end = Math.min(text.length, from + PIECE_CHARS);
+  if (end === text.length) return end;
+  const open = text.lastIndexOf('\\u{', end);
+  if (open > from && open > end - 10 && !text.slice(open, end).includes('}')) end = open;
+  const code = text.charCodeAt(end - 1);
+  if (code >= 0xd800 && code <= 0xdbff) end -= 1;
+  return end;
+}
+
+/** The lines of a display, in blocks. */
+export function blocksOf(display: string): Line[][] {
+  const lines = display.split('\n');
+  const edits = isEdits(lines);
+  const blocks: Line[][] = [[]];
+  lines.forEach((line, n) => {
+    let kind: LineKind = 'plain';
+    if (edits) kind = line.startsWith('+') ? 'add' : line.startsWith('-') ? 'del' : 'head';
+    else if (n > 0 && n === lines.length - 1 && line.startsWith('in ')) kind = 'where';
+    let from = 0;
+    do {
+      const end = cutAt(line, from);
+      let block = blocks[blocks.length - 1]!;
+      if (block.length >= BLOCK_LINES) blocks.push((block = []));
+      block.push({ kind, parts: partsOf(line.slice(from, end)), goesOn: from > 0, ends: end === line.length && n < lines.length - 1 });
+      from = end;
+    } while (from < line.length);
+  });
+  return blocks;
+}

@@ -1,0 +1,164 @@
+// The open requests, for the inbox and for one session. Their order is fixed once they are drawn: a new one comes below the others,
+// and what is resolved stays where it is until nobody points at the list.
+
+import { css, html, nothing } from 'lit';
+import { repeat } from 'lit/directives/repeat.js';
+import { PlexusElement } from '../lib/element.js';
+import { oneLine } from '../lib/text.js';
+import { plexus } from '../plexus.js';
+import { text } from '../text/en.js';
+import './card.js';
+import type { PlexusCard } from './card.js';
+import { newOrder, type Placed } from './order.js';
+import type { Request } from './wire.js';
+
+const t = text.request;
+
+/** How long a resolved card stays at least, ms: time to read who decided. */
+const STAY_MS = 8_000;
+/** How long after the last touch a list counts as touched, ms. A finger has no place when it is up. */
+const TOUCHED_MS = 4_000;
+/** How often the list looks whether something may go, ms. */
+const SWEEP_MS = 1_000;
+/** How long a card takes to fade, ms; as in the card's style. */
+const FADE_MS = 260;
+
+/** `<plexus-requests>`: all open requests; with `session`, those of one. `layout` as the card's. */
+export class PlexusRequests extends PlexusElement {
+  static override properties = { session: {}, layout: { reflect: true } };
+  declare session: string | undefined;
+  declare layout: 'inline' | 'dock';
+
+  #order: Placed[] = [];
+  #gone = new Set<string>();
+  #touchedAt = 0;
+  #inside = false;
+  #sweep: ReturnType<typeof setInterval> | undefined;
+  #unseen = new Set<string>();
+  #announced = '';
+  #first = true;
+  #watch: IntersectionObserver | undefined;
+
+  constructor() {
+    super();
+    this.layout = 'inline';
+  }
+
+  static override styles = [
+    ...[PlexusElement.styles].flat(),
+    css`
+      :host { display: block; position: relative; min-width: 0; }
+      .list { display: flex; flex-direction: column; gap: 14px; overflow-anchor: auto; }
+      :host([layout='dock']) .list { gap: 8px; max-block-size: inherit; }
+      .new { position: sticky; inset-block-end: 12px; display: flex; justify-content: center; pointer-events: none; block-size: 0; z-index: 2; }
+      .new button {
+        pointer-events: auto; transform: translateY(-100%); min-block-size: 44px; padding: 8px 18px; border-radius: 999px; box-shadow: var(--shadow-2); font-weight: 600;
+        background: var(--accent-solid); color: var(--on-accent); border-color: transparent; white-space: nowrap;
+      }
+      .new button:hover { background: var(--accent-solid-hover); }
+    `,
+  ];
+
+  override connectedCallback(): void {
+    super.connectedCallback();
+    this.addEventListener('pointerenter', this.#pointer);
+    this.addEventListener('pointermove', this.#pointer);
+    this.addEventListener('pointerdown', this.#pointer);
+    this.addEventListener('pointerleave', this.#left);
+    this.#sweep = setInterval(this.#clean, SWEEP_MS);
+    this.#watch = new IntersectionObserver((entries) => {
+      for (const entry of entries) if (entry.isIntersecting) this.#unseen.delete((entry.target as PlexusCard).request.request_id);
+      this.requestUpdate();
+    });
+  }
+
+  override disconnectedCallback(): void {
+    super.disconnectedCallback();
+    clearInterval(this.#sweep);
+    this.#watch?.disconnect();
+    for (const [name, heard] of [['pointerenter', this.#pointer], ['pointermove', this.#pointer], ['pointerdown', this.#pointer], ['pointerleave', this.#left]] as const) {
+      this.removeEventListener(name, heard as EventListener);
+    }
+  }
+
+  #pointer = (event: PointerEvent): void => {
+    this.#inside = event.pointerType === 'mouse';
+    this.#touchedAt = Date.now();
+  };
+  #left = (): void => {
+    this.#inside = false;
+  };
+
+  /** Whether something may go without moving what a hand or an eye is at. */
+  get #untouched(): boolean {
+    return !this.#inside && Date.now() - this.#touchedAt > TOUCHED_MS && !this.matches(':focus-within');
+  }
+
+  #cards(): PlexusCard[] {
+    return [...this.renderRoot.querySelectorAll<PlexusCard>('plexus-card')];
+  }
+
+  #clean = (): void => {
+    if (document.hidden || !this.#untouched) return;
+    for (const card of this.#cards()) {
+      if (card.open || card.hasAttribute('leaving') || Date.now() - card.closedAt < STAY_MS) continue;
+      card.setAttribute('leaving', '');
+      setTimeout(() => {
+        // A hand may have come meanwhile.
+        if (!this.#untouched) {
+          card.removeAttribute('leaving');
+          return;
+        }
+        this.#gone.add(card.request.request_id);
+        this.requestUpdate();
+      }, FADE_MS);
+    }
+  };
+
+  /** The requests to draw, in their order. */
+  #wanted(): Request[] {
+    const all = [...plexus.requests.value.values()].filter((request) => !this.session || request.session_id === this.session);
+    const known = new Set(this.#order.map((one) => one.id));
+    const shown = all.filter((request) => !this.#gone.has(request.request_id) && (request.state === 'open' || known.has(request.request_id)));
+    const { order, added } = newOrder(this.#order, shown, this.#first);
+    if (!this.#first) for (const id of added) this.#unseen.add(id);
+    if (plexus.loaded.value) this.#first = false;
+    this.#order = order;
+    for (const id of this.#unseen) if (!order.some((one) => one.id === id)) this.#unseen.delete(id);
+    const newest = added.length ? shown.find((request) => request.request_id === added[added.length - 1]) : undefined;
+    if (newest) {
+      const title = oneLine(plexus.sessions.peek().get(newest.session_id)?.title) || t.untitled;
+      this.#announced = t.opened(oneLine(newest.runtime_id), title);
+    }
+    const by = new Map(shown.map((request) => [request.request_id, request]));
+    return order.map((one) => by.get(one.id)).filter((request) => request !== undefined);
+  }
+
+  override render() {
+    const requests = this.#wanted();
+    return html`<div class="list" role="list" aria-label=${t.list}>
+        ${repeat(
+          requests,
+          (request) => request.request_id,
+          (request) => html`<plexus-card role="listitem" .request=${request} .layout=${this.layout}></plexus-card>`,
+        )}
+      </div>
+      ${this.#unseen.size && this.layout === 'inline'
+        ? html`<div class="new"><button type="button" @click=${this.#toNew}>${t.newOnes(this.#unseen.size)}</button></div>`
+        : nothing}
+      <div class="sr" role="status" aria-live="assertive">${this.#announced}</div>`;
+  }
+
+  protected override updated(): void {
+    for (const card of this.#cards()) if (this.#unseen.has(card.request.request_id)) this.#watch?.observe(card);
+  }
+
+  #toNew = (): void => {
+    const card = this.#cards().find((one) => this.#unseen.has(one.request.request_id));
+    this.#unseen.clear();
+    this.requestUpdate();
+    card?.scrollIntoView({ block: 'start' });
+    card?.focus();
+  };
+}
+customElements.define('plexus-requests', PlexusRequests);

@@ -1,0 +1,63 @@
+// What became of a request, in words, and only what is known. Pure.
+
+import { text } from '../text/en.js';
+import { oneLine as said } from '../lib/text.js';
+import type { Receipt, Request } from './wire.js';
+
+const t = text.request;
+
+/** What a resolved card says. `sense` is for the colour only; the words say it too. */
+export interface Outcome {
+  text: string;
+  sense: 'allow' | 'deny' | 'none';
+  at: string | null;
+  reason: string;
+  /** What was allowed in place of what was asked, as the gateway shows it; empty if nothing was changed. */
+  edited: string;
+}
+
+const SAID: Record<string, [string, Outcome['sense']]> = {
+  allow_once: [t.allowed, 'allow'],
+  allow_always: [t.allowedAlways, 'allow'],
+  reject_once: [t.denied, 'deny'],
+  reject_always: [t.deniedAlways, 'deny'],
+};
+
+function answered(receipt: Receipt, request: Request): [string, Outcome['sense']] {
+  const option = request.options.find((one) => one.id === receipt.option_id);
+  const known = option && SAID[option.kind];
+  if (known) return known;
+  if (option) return [t.answeredWith(said(option.label)), 'none'];
+  if (receipt.ids?.length) {
+    const labels = receipt.ids.map((id) => said(request.items?.find((item) => item.id === id)?.label ?? id));
+    return [t.chosen(labels.join(', ')), 'none'];
+  }
+  if (request.type === 'prompt' || request.type === 'pick') return receipt.ok === false ? [t.cancelled, 'none'] : [t.answered, 'none'];
+  if (typeof receipt.ok === 'boolean') return receipt.ok ? [t.allowed, 'allow'] : [t.denied, 'deny'];
+  return [t.answered, 'none'];
+}
+
+/** The words for a receipt; `me` is this device. */
+export function outcomeOf(receipt: Receipt, request: Request, me?: string): Outcome {
+  const by = receipt.resolved_by;
+  const name = said(by?.name) || said(by?.device_id);
+  const { edited_display, edited } = receipt as { edited_display?: string; edited?: unknown };
+  const changed = edited_display ?? (typeof edited === 'string' ? edited : '');
+  const mine = Boolean(me) && by?.device_id === me;
+  const who = mine ? t.you(name) : name;
+  const plain = { sense: 'none' as const, at: receipt.at ?? null, reason: said(receipt.reason), edited: said(changed) };
+  switch (receipt.state) {
+    case 'answered': {
+      const [text, sense] = answered(receipt, request);
+      return { ...plain, text: `${text}${edited ? t.edited : ''}${who ? t.by(who) : ''}`, sense };
+    }
+    case 'expired':
+      return { ...plain, text: t.expired };
+    case 'withdrawn':
+      return { ...plain, text: by && by.device_id !== 'gateway' && name ? t.withdrawnBy(who) : t.withdrawn };
+    case 'orphaned':
+      return { ...plain, text: t.orphaned };
+    default:
+      return { ...plain, text: t.gone };
+  }
+}

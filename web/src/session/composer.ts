@@ -1,0 +1,259 @@
+// One file: where a person writes to the agent. Drafts are kept on this device; Enter sends, Shift+Enter makes a line.
+
+import { css, html, nothing } from 'lit';
+import { PlexusElement } from '../lib/element.js';
+import { plexus, why } from '../plexus.js';
+import { oneLine } from '../render/visible.js';
+import { text as words } from '../text/en.js';
+import { icon } from '../ui/icons.js';
+import type { Conversation, SlashCommand } from './model.js';
+import { style } from './style.js';
+
+const w = words.session;
+
+/** The largest picture that may be added, bytes. */
+const IMAGE_MAX = 8 << 20;
+/** Prompts remembered for the arrow keys. */
+const HISTORY_MAX = 100;
+/** Slash commands offered at once. */
+const OFFERS_MAX = 8;
+const IMAGES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'];
+const DRAFT = 'plexus.draft.';
+
+interface Shot { mime: string; data: string; url: string }
+
+export class PlexusComposer extends PlexusElement {
+  static override properties = { sessionId: {}, talk: { attribute: false }, facts: { type: Number }, trouble: { state: true }, shots: { state: true }, offered: { state: true }, chosen: { state: true } };
+  static override styles = [...[PlexusElement.styles].flat(), style, css`:host { display: block; height: auto; flex: none; background: none; }`];
+  declare sessionId: string;
+  declare talk: Conversation | null;
+  /** Rises when modes, options or commands changed. */
+  declare facts: number;
+  declare private trouble: string;
+  declare private shots: Shot[];
+  declare private offered: SlashCommand[];
+  declare private chosen: number;
+  #past: string[] = [];
+  #at = -1;
+  #loaded = '';
+  #sending: Promise<void> = Promise.resolve();
+
+  constructor() {
+    super();
+    this.sessionId = '';
+    this.talk = null;
+    this.facts = 0;
+    this.trouble = '';
+    this.shots = [];
+    this.offered = [];
+    this.chosen = 0;
+  }
+
+  get #field(): HTMLTextAreaElement | null {
+    return this.renderRoot.querySelector('textarea');
+  }
+
+  override focus(): void {
+    this.#field?.focus();
+  }
+
+  override updated(): void {
+    const field = this.#field;
+    if (field && this.#loaded !== this.sessionId) {
+      this.#loaded = this.sessionId;
+      this.#at = -1;
+      if (this.shots.length) this.shots = [];
+      if (this.offered.length) this.offered = [];
+      if (this.trouble) this.trouble = '';
+      try { field.value = localStorage.getItem(DRAFT + this.sessionId) ?? ''; } catch { field.value = ''; }
+      this.#fit();
+    }
+  }
+
+  #fit(): void {
+    const field = this.#field;
+    if (!field) return;
+    field.style.height = 'auto';
+    field.style.height = `${Math.min(field.scrollHeight, window.innerHeight * 0.38)}px`;
+  }
+
+  #input(): void {
+    const field = this.#field;
+    if (!field) return;
+    this.#fit();
+    try { if (field.value) localStorage.setItem(DRAFT + this.sessionId, field.value); else localStorage.removeItem(DRAFT + this.sessionId); } catch { /* storage is off: the draft lives as long as the page */ }
+    const slash = /^\/([^\s]*)$/.exec(field.value);
+    const typed = slash?.[1]?.toLowerCase();
+    this.offered = typed === undefined ? [] : (this.talk?.commands ?? []).filter((c) => c.name.toLowerCase().startsWith(typed)).slice(0, OFFERS_MAX);
+    this.chosen = 0;
+  }
+
+  #take(command: SlashCommand): void {
+    const field = this.#field;
+    if (!field) return;
+    field.value = `/${command.name} `;
+    this.offered = [];
+    this.#input();
+    field.focus();
+  }
+
+  #key(event: KeyboardEvent): void {
+    const field = this.#field;
+    if (!field || event.isComposing) return;
+    if (this.offered.length) {
+      if (event.key === 'ArrowDown' || event.key === 'ArrowUp') {
+        this.chosen = (this.chosen + (event.key === 'ArrowDown' ? 1 : this.offered.length - 1)) % this.offered.length;
+        event.preventDefault();
+        return;
+      }
+      if (event.key === 'Tab' || (event.key === 'Enter' && !event.shiftKey && field.value.trim() !== `/${this.offered[this.chosen]?.name}`)) {
+        const command = this.offered[this.chosen];
+        if (command) { this.#take(command); event.preventDefault(); return; }
+      }
+      if (event.key === 'Escape') { this.offered = []; event.stopPropagation(); return; }
+    }
+    if (event.key === 'Enter' && !event.shiftKey && !event.altKey) {
+      event.preventDefault();
+      this.#send();
+    } else if (event.key === 'ArrowUp' && field.selectionStart === 0 && field.selectionEnd === 0) {
+      if (this.#at < 0) {
+        const said = (this.talk?.items ?? []).filter((item) => item.type === 'user').map((item) => (item as { text: string }).text.trim()).filter(Boolean);
+        this.#past = [...new Set(said.reverse())].slice(0, HISTORY_MAX);
+      }
+      if (this.#at + 1 < this.#past.length) { this.#show(++this.#at); event.preventDefault(); }
+    } else if (event.key === 'ArrowDown' && this.#at >= 0 && field.selectionStart === field.value.length) {
+      this.#show(--this.#at);
+      event.preventDefault();
+    } else if (event.key === 'Escape') field.blur();
+    else if (event.key.length === 1) this.#at = -1;
+  }
+
+  #show(n: number): void {
+    const field = this.#field;
+    if (!field) return;
+    field.value = n < 0 ? '' : (this.#past[n] ?? '');
+    field.setSelectionRange(0, 0);
+    if (n < 0) this.#at = -1;
+    this.#input();
+  }
+
+  /** Sends what stands in the field. The field is free at once; what is sent goes out in order, and comes back if it could not be. */
+  #send(): void {
+    const field = this.#field;
+    if (!field) return;
+    const said = field.value.trim();
+    const shots = this.shots;
+    if (!said && !shots.length) return;
+    const session = this.sessionId;
+    const images = shots.map((shot) => ({ type: 'image', mimeType: shot.mime, data: shot.data }));
+    const body = images.length ? { content: [...(said ? [{ type: 'text', text: said }] : []), ...images] } : { text: said };
+    field.value = '';
+    this.shots = [];
+    this.trouble = '';
+    this.#at = -1;
+    this.#input();
+    this.dispatchEvent(new CustomEvent('sent'));
+    this.#sending = this.#sending.then(async () => {
+      try {
+        await plexus.http('POST', `/v1/sessions/${encodeURIComponent(session)}/prompt`, body);
+        for (const shot of shots) URL.revokeObjectURL(shot.url);
+      } catch (error) {
+        if (this.sessionId !== session) { try { localStorage.setItem(DRAFT + session, said); } catch { /* storage is off */ } return; }
+        this.trouble = w.failed(why(error));
+        field.value = field.value ? `${said}\n${field.value}` : said;
+        this.shots = [...shots, ...this.shots];
+        this.#input();
+      }
+    });
+  }
+
+  #files(files: Iterable<File>): void {
+    for (const file of files) {
+      if (!IMAGES.includes(file.type)) continue;
+      if (file.size > IMAGE_MAX) { this.trouble = w.imageTooBig; continue; }
+      const reader = new FileReader();
+      reader.onload = () => {
+        const data = String(reader.result).split(',')[1] ?? '';
+        this.shots = [...this.shots, { mime: file.type, data, url: URL.createObjectURL(file) }];
+      };
+      reader.readAsDataURL(file);
+    }
+  }
+
+  #paste(event: ClipboardEvent): void {
+    const files = [...(event.clipboardData?.files ?? [])].filter((file) => IMAGES.includes(file.type));
+    if (!files.length) return;
+    event.preventDefault();
+    this.#files(files);
+  }
+
+  async #do(work: Promise<unknown>): Promise<void> {
+    this.trouble = '';
+    try { await work; } catch (error) { this.trouble = w.actionFailed(why(error)); }
+  }
+
+  #cancel(run_id?: string): void {
+    void this.#do(plexus.http('POST', `/v1/sessions/${encodeURIComponent(this.sessionId)}/cancel`, run_id ? { run_id } : {}));
+  }
+
+  #mode(event: Event): void {
+    void this.#do(plexus.call('session.set_mode', { session_id: this.sessionId, modeId: (event.target as HTMLSelectElement).value }));
+  }
+
+  #option(id: string, category: string, event: Event): void {
+    const value = (event.target as HTMLSelectElement).value;
+    void this.#do(category === 'model'
+      ? plexus.call('model.set', { session_id: this.sessionId, name: value })
+      : plexus.call('session.set_config_option', { session_id: this.sessionId, configId: id, value }));
+  }
+
+  /** How much of the context is used. */
+  #meter() {
+    const usage = this.talk?.usage;
+    if (!usage || usage.size <= 0) return nothing;
+    const used = Math.max(0, Math.min(100, Math.round((usage.used / usage.size) * 100)));
+    const bar = document.createElement('i');
+    bar.style.width = `${used}%`;
+    const tokens = `${w.tokens(usage.used.toLocaleString('en'), usage.size.toLocaleString('en'))}${usage.cost ? ` · ${oneLine(usage.cost)}` : ''}`;
+    return html`<span class=${`meter ${used > 85 ? 'low' : ''}`} id="context" role="img" aria-label=${`${w.context(used)}: ${tokens}`} title=${tokens}><span class="bar">${bar}</span>${w.contextLeft(100 - used)}</span>`;
+  }
+
+  override render() {
+    const session = plexus.sessions.value.get(this.sessionId);
+    const prompts = plexus.may('prompt');
+    if (!prompts) return html`<div class="compose"><div class="compose-inner"><div class="locked">${icon('eye')} ${w.onlyWatch}</div></div></div>`;
+    if (session?.state === 'exited') return html`<div class="compose"><div class="compose-inner"><div class="locked">${icon('info')} ${w.exited}</div></div></div>`;
+    const running = session?.state === 'running' || session?.state === 'waiting';
+    const queue = session?.queue ?? [];
+    const talk = this.talk;
+    const live = plexus.live.value;
+    const selects = plexus.may('approve');
+    const options = (talk?.options ?? []).filter((o) => o.choices.length > 1 && (o.category === 'model' || selects));
+    return html`<div class="compose"><div class="compose-inner">
+      ${queue.length ? html`<ul class="queue" aria-label=${w.queued(queue.length)}>${queue.map((prompt) => html`<li>${icon('clock', 14)}<span><bdi>${oneLine(prompt.text)}</bdi></span>
+        <button class="quiet" @click=${() => this.#cancel(prompt.run_id)} aria-label=${w.cancelQueued(oneLine(prompt.text).slice(0, 80))}>${w.takeBack}</button></li>`)}</ul>` : nothing}
+      ${this.trouble ? html`<p class="trouble" role="alert">${this.trouble}</p>` : nothing}
+      ${this.offered.length ? html`<div class="offers panel" role="listbox" aria-label=${w.commands} id="offers">${this.offered.map((command, n) => html`<button role="option" id=${`offer-${n}`} tabindex="-1"
+        aria-selected=${n === this.chosen} @click=${() => this.#take(command)}><span class="name">/${oneLine(command.name)}</span><span class="desc">${oneLine(command.description || command.hint)}</span></button>`)}</div>` : nothing}
+      <div class="box-in" @dragover=${(e: DragEvent) => e.preventDefault()} @drop=${(e: DragEvent) => { e.preventDefault(); this.#files(e.dataTransfer?.files ?? []); }}>
+        ${this.shots.length ? html`<div class="shots">${this.shots.map((shot, n) => html`<figure><img src=${shot.url} alt=${w.image}><button class="icon" aria-label=${w.removeImage}
+          @click=${() => { this.shots = this.shots.filter((_, m) => m !== n); }}>${icon('close', 12)}</button></figure>`)}</div>` : nothing}
+        <textarea id="prompt" rows="1" dir="auto" aria-label=${w.prompt} aria-describedby="hint" aria-autocomplete="list" aria-controls=${this.offered.length ? 'offers' : nothing} aria-activedescendant=${this.offered.length ? `offer-${this.chosen}` : nothing}
+          placeholder=${running ? w.placeholderQueue : w.placeholder} enterkeyhint="send" @input=${() => this.#input()} @keydown=${(e: KeyboardEvent) => this.#key(e)} @paste=${(e: ClipboardEvent) => this.#paste(e)}></textarea>
+        <span id="hint" class="sr">${w.sendHint}</span>
+        <div class="tools">
+          <button class="ghost icon" aria-label=${w.attach} title=${w.attach} @click=${() => this.renderRoot.querySelector<HTMLInputElement>('#files')?.click()}>${icon('plus')}</button>
+          <input id="files" type="file" hidden multiple accept=${IMAGES.join(',')} @change=${(e: Event) => { const input = e.target as HTMLInputElement; this.#files(input.files ?? []); input.value = ''; }}>
+          ${talk && selects && talk.modes.length > 1 ? html`<select id="mode" aria-label=${w.mode} @change=${(e: Event) => this.#mode(e)}>${talk.modes.map((mode) => html`<option value=${mode.id} ?selected=${mode.id === talk.mode} title=${oneLine(mode.description)}>${oneLine(mode.name)}</option>`)}</select>` : nothing}
+          ${options.map((option) => html`<select aria-label=${oneLine(option.name)} @change=${(e: Event) => this.#option(option.id, option.category, e)}>${option.choices.map((c) => html`<option value=${c.value} ?selected=${c.value === option.value}>${oneLine(c.name)}</option>`)}</select>`)}
+          <span class="fill"></span>
+          ${this.#meter()}
+          ${running ? html`<button class="ghost icon" id="restart" aria-label=${w.restart} title=${w.restartHint} ?disabled=${!live} @click=${() => void this.#do(plexus.http('POST', `/v1/sessions/${encodeURIComponent(this.sessionId)}/restart`, {}))}>${icon('restart')}</button>
+            <button id="stop" class="danger" aria-label=${w.stopNow} ?disabled=${!live} @click=${() => this.#cancel(session?.run_id)}>${icon('stop', 14)} <span class="label">${w.stop}</span></button>` : nothing}
+          <button id="send" class="primary" aria-label=${running ? w.sendQueued : w.send} ?disabled=${!live} @click=${() => this.#send()}>${icon('send', 14)} <span class="label">${running ? w.sendQueued : w.send}</span></button>
+        </div>
+      </div>
+    </div></div>`;
+  }
+}
+customElements.define('plexus-composer', PlexusComposer);

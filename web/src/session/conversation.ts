@@ -1,0 +1,510 @@
+// One file: the page of one session. It follows the session, folds what comes, and shows the part that is in sight.
+
+import { html, nothing, type PropertyValues } from 'lit';
+import { PlexusElement } from '../lib/element.js';
+import { bind } from '../lib/keys.js';
+import { plexus, why, type Batch } from '../plexus.js';
+import { cut, oneLine, readable } from '../render/visible.js';
+import { menuOf } from '../pages/session-actions.js';
+import { text as words } from '../text/en.js';
+import { icon } from '../ui/icons.js';
+import '../ui/menu.js';
+import { toast } from '../ui/say.js';
+import '../ui/state.js';
+import type { Envelope, Request } from '../wire/types.js';
+import '../request/card.js';
+import './composer.js';
+import type { PlexusComposer } from './composer.js';
+import { HISTORY_MAX, readHistory } from './history.js';
+import { VirtualList } from './list.js';
+import { Conversation, itemMarkdown, type Item, type Row } from './model.js';
+import { style } from './style.js';
+import { guessRow, makeRow, planList, searchable, updateRow, type Host } from './views.js';
+
+const w = words.session;
+
+/** How much of a finished message is read out, in characters. */
+const SPOKEN = 400;
+/** How long the card of a request that somebody answered stays above the composer, ms. */
+const CARD_STAYS_MS = 15_000;
+/** Places marked by "find" at once. */
+const FOUND_MAX = 400;
+
+const clock = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' });
+const dated = new Intl.DateTimeFormat(undefined, { month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit' });
+const today = () => new Date().toDateString();
+
+export class PlexusSession extends PlexusElement {
+  static override properties = {
+    sessionId: { attribute: 'session-id' }, at: { type: Number }, facts: { state: true }, trouble: { state: true }, gone: { state: true }, ready: { state: true },
+    reading: { state: true }, ended: { state: true }, news: { state: true }, finding: { state: true }, said: { state: true }, note: { state: true },
+  };
+  static override styles = [...[PlexusElement.styles].flat(), style];
+  declare sessionId: string;
+  /** The place of an event to go to. */
+  declare at: number | undefined;
+  declare private facts: number;
+  declare private trouble: string;
+  declare private gone: boolean;
+  declare private ready: boolean;
+  /** Events of the past read so far; -1 when none are being read. */
+  declare private reading: number;
+  declare private ended: boolean;
+  declare private news: number;
+  declare private finding: { q: string; hits: number[]; n: number } | null;
+  declare private said: string;
+  declare private note: string;
+
+  #talk: Conversation | null = null;
+  #list: VirtualList | null = null;
+  #unfollow: (() => void) | null = null;
+  #following = '';
+  #generation = 0;
+  #pending: Envelope[] | null = null;
+  #opened = new Map<string, boolean>();
+  #selected: string | null = null;
+  #target: string | null = null;
+  #spoken: unknown = null;
+  #seenRows = 0;
+  #closed = new Map<string, number>();
+  #painting = false;
+  #toPlace: number | null = null;
+  #unbind: () => void = () => {};
+
+  constructor() {
+    super();
+    this.sessionId = '';
+    this.at = undefined;
+    this.facts = 0;
+    this.trouble = '';
+    this.gone = false;
+    this.ready = false;
+    this.reading = -1;
+    this.ended = true;
+    this.news = 0;
+    this.finding = null;
+    this.said = '';
+    this.note = '';
+  }
+
+  // --- what comes ------------------------------------------------------------------------------------------------------------
+
+  override connectedCallback(): void {
+    super.connectedCallback();
+    addEventListener('plexus-session-do', this.#onDo);
+    this.#unbind = this.#bind();
+    if (this.hasUpdated) this.#follow();
+  }
+
+  override disconnectedCallback(): void {
+    super.disconnectedCallback();
+    removeEventListener('plexus-session-do', this.#onDo);
+    this.#unbind();
+    this.#unfollow?.();
+    this.#unfollow = null;
+    this.#following = '';
+    this.#generation++;
+    this.#list?.stop();
+    this.#list = null;
+    this.#clearFound();
+  }
+
+  protected override updated(changed: PropertyValues): void {
+    if (changed.has('sessionId') || !this.#list) this.#follow();
+    if (changed.has('at') && this.at !== undefined && Number.isFinite(this.at)) {
+      this.#toPlace = this.at;
+      if (this.#talk?.rows.length) this.#goToPlace();
+    }
+    // The notes above the rows are part of the height.
+    this.#list?.later();
+    if (changed.has('finding') && this.finding && !changed.get('finding')) this.renderRoot.querySelector<HTMLInputElement>('.find input')?.focus();
+  }
+
+  #follow(): void {
+    if (!this.sessionId || !this.isConnected) return;
+    if (!this.#list) {
+      const scroller = this.renderRoot.querySelector<HTMLElement>('.scroller');
+      const feed = this.renderRoot.querySelector<HTMLElement>('.feed');
+      if (!scroller || !feed) return;
+      this.#list = new VirtualList(scroller, feed, {
+        count: () => this.#talk?.rows.length ?? 0,
+        key: (n) => this.#talk?.rows[n]?.key ?? '',
+        revision: (n) => this.#talk?.rows[n]?.item.rev ?? 0,
+        guess: (n) => { const row = this.#talk?.rows[n]; return row ? guessRow(row, Math.min(860, scroller.clientWidth - 32)) : 0; },
+        make: (n) => this.#dress(makeRow(this.#row(n), this.#host), n),
+        update: (n, el) => { updateRow(this.#row(n), el, this.#host); this.#dress(el, n); },
+      }, () => this.#moved());
+    }
+    if (this.#following === this.sessionId) return;
+    this.#unfollow?.();
+    this.#following = this.sessionId;
+    this.#generation++;
+    this.#talk = null;
+    this.#opened.clear();
+    this.#selected = this.#target = null;
+    this.#pending = null;
+    this.trouble = '';
+    this.gone = false;
+    this.ready = false;
+    this.reading = -1;
+    this.finding = null;
+    this.#list.reset();
+    this.#list.atEnd = true;
+    this.#list.later();
+    this.#unfollow = plexus.follow(this.sessionId, (batch) => this.#take(batch));
+  }
+
+  #row(n: number): Row {
+    return this.#talk?.rows[n] as Row;
+  }
+
+  #dress(el: HTMLElement, n: number): HTMLElement {
+    const key = this.#row(n).key;
+    el.classList.toggle('selected', key === this.#selected);
+    el.classList.toggle('target', key === this.#target);
+    el.setAttribute('aria-posinset', String(n + 1));
+    el.setAttribute('aria-setsize', String(this.#talk?.rows.length ?? -1));
+    return el;
+  }
+
+  #take(batch: Batch): void {
+    if (batch.trouble) { this.trouble = batch.trouble.text; this.gone = batch.trouble.gone; }
+    if (batch.snapshot) {
+      this.trouble = '';
+      this.gone = false;
+      this.#talk = Conversation.from(batch.snapshot);
+      this.ready = true;
+      this.#list?.reset();
+      this.#spoken = this.#talk.lastSaid;
+      this.#pending = null;
+      void this.#readAll(HISTORY_MAX);
+    }
+    const talk = this.#talk;
+    if (!talk) return;
+    for (const event of batch.events) talk.apply(event);
+    if (this.#pending) this.#pending.push(...batch.events);
+    this.#changed();
+  }
+
+  /** Something in the conversation is another now. */
+  #changed(): void {
+    const talk = this.#talk;
+    if (!talk) return;
+    if (talk.shifted) { talk.shifted = false; this.#list?.reset(); }
+    talk.dirty.clear();
+    if (this.#toPlace !== null && talk.rows.length) this.#goToPlace();
+    this.#list?.draw();
+    if (talk.facts !== this.facts) this.facts = talk.facts;
+    if (talk.lastSaid && talk.lastSaid !== this.#spoken) {
+      this.#spoken = talk.lastSaid;
+      if (plexus.link.value.phase === 'live') this.said = w.announceSaid(cut(readable(talk.lastSaid.text), SPOKEN));
+    }
+    this.#count();
+  }
+
+  async #readAll(most: number): Promise<void> {
+    const talk = this.#talk;
+    if (!talk) return;
+    const generation = ++this.#generation;
+    const going = () => generation === this.#generation && this.isConnected;
+    this.#pending = [];
+    try {
+      const whole = await readHistory(this.sessionId, talk.head, most, going, (n) => { if (going() && n > 5_000) this.reading = n; });
+      if (!going()) return;
+      if (whole && this.#pending) {
+        for (const event of this.#pending) whole.apply(event);
+        whole.trimmed = talk.trimmed;
+        whole.facts = talk.facts + 1;
+        this.#spoken = whole.lastSaid;
+        this.#talk = whole;
+        this.#list?.reset();
+        if (this.finding) this.#search(this.finding.q);
+        this.#changed();
+      }
+    } catch (error) {
+      if (going()) this.note = why(error);
+    } finally {
+      if (generation === this.#generation) { this.reading = -1; this.#pending = null; this.requestUpdate(); }
+    }
+  }
+
+  // --- where one is ----------------------------------------------------------------------------------------------------------
+
+  #moved(): void {
+    const list = this.#list;
+    if (!list) return;
+    this.#count();
+    if (this.finding && !this.#painting) {
+      this.#painting = true;
+      requestAnimationFrame(() => { this.#painting = false; this.#paintFound(); });
+    }
+  }
+
+  #count(): void {
+    const list = this.#list;
+    const rows = this.#talk?.items.length ?? 0;
+    if (!list) return;
+    if (list.atEnd) {
+      this.#seenRows = rows;
+    }
+    const news = Math.max(0, rows - this.#seenRows);
+    if (this.ended !== list.atEnd) this.ended = list.atEnd;
+    if (this.news !== news) this.news = news;
+  }
+
+  #goToPlace(): void {
+    const talk = this.#talk;
+    if (!talk || this.#toPlace === null) return;
+    const n = talk.rowAt(this.#toPlace);
+    // What a snapshot lacks comes with the history: look again then.
+    if (!talk.brief || this.#pending === null) this.#toPlace = null;
+    this.#target = talk.rows[n]?.key ?? null;
+    this.#selected = this.#target;
+    this.#list?.toRow(n);
+    this.#dressAll();
+  }
+
+  #dressAll(): void {
+    for (const row of this.#list?.rows() ?? []) if (this.#talk?.rows[row.n]) this.#dress(row.el, row.n);
+  }
+
+  #select(n: number): void {
+    const talk = this.#talk;
+    if (!talk?.rows.length) return;
+    const at = Math.max(0, Math.min(talk.rows.length - 1, n));
+    this.#selected = talk.rows[at]?.key ?? null;
+    this.#list?.show(at);
+    this.#dressAll();
+    this.#list?.element(this.#selected ?? '')?.focus({ preventScroll: true });
+  }
+
+  #selectedRow(): number {
+    const talk = this.#talk;
+    const list = this.#list;
+    if (!talk || !list) return -1;
+    const n = this.#selected ? talk.rows.findIndex((row) => row.key === this.#selected) : -1;
+    if (n >= list.first() - 1 && n <= list.last() + 1) return n;
+    return -1;
+  }
+
+  #step(by: number): void {
+    const talk = this.#talk;
+    const list = this.#list;
+    if (!talk || !list) return;
+    const now = this.#selectedRow();
+    let n = now < 0 ? (by > 0 ? list.first() - 1 : list.last() + 1) : now;
+    const from = talk.rows[now]?.item;
+    // An item may have many rows: one press goes to the next item.
+    do n += by; while (from && talk.rows[n]?.item === from && n > 0 && n < talk.rows.length - 1);
+    if (by < 0) while (n > 0 && talk.rows[n] && talk.rows[n - 1]?.item === talk.rows[n]?.item) n--;
+    this.#select(n);
+  }
+
+  #bind(): () => void {
+    const selected = () => this.#talk?.rows[this.#selectedRow()];
+    return bind([
+      { key: 'j', run: () => this.#step(1) },
+      { key: 'k', run: () => this.#step(-1) },
+      { key: 'o', run: () => { const row = selected(); if (row) this.#list?.element(row.key)?.querySelector<HTMLButtonElement>('.fold-head')?.click(); } },
+      { key: 'e', run: () => this.#list?.toEnd() },
+      { key: 'End', run: () => this.#list?.toEnd() },
+      { key: 'Home', run: () => this.#list?.toRow(0, 0) },
+      { key: '/', run: () => this.#openFind() },
+      { key: 'mod+f', typing: true, run: () => this.#openFind() },
+      { key: 'i', run: () => this.renderRoot.querySelector<PlexusComposer>('plexus-composer')?.focus() },
+      { key: 'y', run: () => { const row = selected(); if (row) void navigator.clipboard.writeText(itemMarkdown(row.item)).then(() => { this.said = words.common.copied; }, () => { this.note = w.notCopied; }); } },
+    ]);
+  }
+
+  // --- find ------------------------------------------------------------------------------------------------------------------
+
+  #search(q: string): void {
+    const talk = this.#talk;
+    const wanted = q.toLowerCase();
+    const hits: number[] = [];
+    if (talk && wanted) {
+      talk.rows.forEach((row, n) => {
+        const part = row.item.type === 'agent' ? row.item.parts[row.part] : null;
+        const text = part ? (part.kind === 'text' ? part.segment.text : '') : searchable(row.item);
+        if (text.toLowerCase().includes(wanted)) hits.push(n);
+      });
+    }
+    const first = this.#list?.first() ?? 0;
+    const n = hits.length ? Math.max(0, hits.findIndex((hit) => hit >= first)) : -1;
+    this.finding = { q, hits, n };
+    if (n >= 0) this.#found(n); else this.#clearFound();
+  }
+
+  #found(n: number): void {
+    const finding = this.finding;
+    if (!finding?.hits.length) return;
+    const at = (n + finding.hits.length) % finding.hits.length;
+    this.finding = { ...finding, n: at };
+    const row = finding.hits[at] as number;
+    this.#target = null;
+    this.#selected = this.#talk?.rows[row]?.key ?? null;
+    const item = this.#talk?.rows[row]?.item;
+    if (item && (item.type === 'tool' || item.type === 'thought')) { this.#opened.set(String(item.key), true); item.rev++; }
+    this.#list?.toRow(row, 120);
+    this.#dressAll();
+    this.#paintFound();
+  }
+
+  #paintFound(): void {
+    const registry = (CSS as unknown as { highlights?: Map<string, unknown> }).highlights;
+    const Highlight = (globalThis as unknown as { Highlight?: new (...ranges: Range[]) => unknown }).Highlight;
+    if (!registry || !Highlight || !this.finding?.q) return;
+    const wanted = this.finding.q.toLowerCase();
+    const ranges: Range[] = [];
+    const now: Range[] = [];
+    for (const row of this.#list?.rows() ?? []) {
+      const walker = document.createTreeWalker(row.el, NodeFilter.SHOW_TEXT);
+      for (let node = walker.nextNode(); node && ranges.length < FOUND_MAX; node = walker.nextNode()) {
+        const text = (node.nodeValue ?? '').toLowerCase();
+        for (let at = text.indexOf(wanted); at >= 0 && ranges.length < FOUND_MAX; at = text.indexOf(wanted, at + wanted.length)) {
+          if (at + wanted.length > (node.nodeValue ?? '').length) break;
+          const range = new Range();
+          range.setStart(node, at);
+          range.setEnd(node, at + wanted.length);
+          (row.n === this.finding.hits[this.finding.n] ? now : ranges).push(range);
+        }
+      }
+    }
+    registry.set('plexus-found', new Highlight(...ranges));
+    registry.set('plexus-found-now', new Highlight(...now));
+  }
+
+  #clearFound(): void {
+    const registry = (CSS as unknown as { highlights?: Map<string, unknown> }).highlights;
+    registry?.delete('plexus-found');
+    registry?.delete('plexus-found-now');
+  }
+
+  #closeFind(): void {
+    this.finding = null;
+    this.#clearFound();
+    this.renderRoot.querySelector<HTMLElement>('.scroller')?.focus();
+  }
+
+  // --- what the rows ask -----------------------------------------------------------------------------------------------------
+
+  readonly #host: Host = {
+    opened: (key) => this.#opened.get(key),
+    open: (key, open) => { this.#opened.set(key, open); },
+    again: (item: Item) => { item.rev++; this.#list?.later(); },
+    me: () => plexus.me.value?.device_id,
+    time: (at) => {
+      const date = new Date(at);
+      if (Number.isNaN(date.getTime())) return '';
+      return date.toDateString() === today() ? clock.format(date) : dated.format(date);
+    },
+    span: (ms) => {
+      const s = Math.round(ms / 1000);
+      const { seconds, minutes, hours } = words.common;
+      if (ms < 1000) return seconds(Math.max(0.1, Math.round(ms / 100) / 10));
+      return s < 90 ? seconds(s) : s < 5_400 ? minutes(Math.round(s / 60)) : hours(Math.round(s / 3600));
+    },
+    link: (item) => plexus.href({ page: 'session', session_id: this.sessionId, at: Math.floor(item.key) }),
+    // Open requests stand above the composer, where they do not scroll away.
+    card: () => null,
+  };
+
+  // --- what one may do -------------------------------------------------------------------------------------------------------
+
+  /** The whole conversation as it is known here. */
+  #markdown(): string {
+    const title = oneLine(plexus.sessions.value.get(this.sessionId)?.title ?? words.common.untitled);
+    return [`# ${title}`, ...(this.#talk?.items ?? []).map(itemMarkdown).filter(Boolean)].join('\n\n');
+  }
+
+  /** What the menu and the palette ask of the session in sight. */
+  readonly #onDo = (event: Event): void => {
+    const what = (event as CustomEvent<string>).detail;
+    if (what === 'find') this.#openFind();
+    else if (what === 'copy') this.#copyAll();
+  };
+
+  #copyAll(): void {
+    navigator.clipboard.writeText(this.#markdown()).then(() => toast(words.common.copied, { tone: 'ok' }), () => { this.note = w.notCopied; });
+  }
+
+  #openFind(): void {
+    if (this.finding) this.renderRoot.querySelector<HTMLInputElement>('.find input')?.focus();
+    else this.finding = { q: '', hits: [], n: -1 };
+  }
+
+  // --- what is shown ---------------------------------------------------------------------------------------------------------
+
+  /** The requests that stand above the composer: open ones, and for a moment those that somebody just answered. */
+  #cards(): Request[] {
+    const now = Date.now();
+    const cards: Request[] = [];
+    for (const request of plexus.requests.value.values()) {
+      if (request.session_id !== this.sessionId) continue;
+      if (request.state === 'open') { cards.push(request); this.#closed.set(request.request_id, 0); continue; }
+      // Only what was seen open here turns into "answered" here.
+      const since = this.#closed.get(request.request_id);
+      if (since === undefined) continue;
+      if (since === 0) { this.#closed.set(request.request_id, now); setTimeout(() => this.requestUpdate(), CARD_STAYS_MS + 50); cards.push(request); } else if (now - since < CARD_STAYS_MS) cards.push(request);
+    }
+    return cards.sort((a, b) => (a.opened_at < b.opened_at ? -1 : 1));
+  }
+
+  override render() {
+    const talk = this.#talk;
+    const session = plexus.sessions.value.get(this.sessionId);
+    const title = oneLine(cut(session?.title ?? talk?.title ?? '', 200)) || (session || talk ? words.common.untitled : words.common.loading);
+    const lookers = (plexus.lookers.value.get(this.sessionId) ?? []).map((looker) => oneLine(looker.name)).join(', ');
+    const cards = this.#cards();
+    const stale = !plexus.live.value;
+    const plan = talk?.plan ?? [];
+    return html`
+      <header>
+        <a class="btn ghost icon back" href=${plexus.href({ page: 'sessions' })} aria-label=${w.back}>${icon('back')}</a>
+        <div class="titles">
+          <h1 id="title" tabindex="-1"><bdi>${title}</bdi></h1>
+          <div class="facts"><bdi class="agent">${oneLine(session?.runtime_id ?? '')}</bdi><span aria-hidden="true">·</span><bdi class="cut mono" title=${oneLine(session?.cwd ?? '')}>${oneLine(session?.cwd ?? '')}</bdi></div>
+        </div>
+        ${lookers ? html`<span class="lookers" title=${w.lookers(lookers)}>${icon('eye', 14, w.lookers(lookers))}<bdi class="cut names">${lookers}</bdi></span>` : nothing}
+        ${session?.archived ? html`<span class="chip">${w.archived}</span>` : nothing}
+        ${session ? html`<plexus-state id="session-state" .state=${session.state}></plexus-state>` : nothing}
+        <button class="ghost icon" id="find" aria-label=${w.find} title=${w.find} @click=${() => this.#openFind()}>${icon('search')}</button>
+        ${session ? html`<plexus-menu id="menu" label=${w.menu} .items=${[...menuOf(session), { label: w.copyMarkdown, icon: 'copy' as const, separate: true, run: () => this.#copyAll() }]}></plexus-menu>` : nothing}
+      </header>
+      <div class=${`split ${stale ? 'stale' : ''}`}>
+        <div class="main">
+          ${this.finding ? this.#find() : nothing}
+          <div class="view"><div class="scroller" tabindex="0" role="region" aria-label=${w.conversation}>
+            ${talk?.trimmed ? html`<div class="top-note">${w.earlier}</div>` : nothing}
+            ${talk?.brief && this.reading < 0 && this.#pending === null ? html`<div class="top-note">${w.brief} <button class="compact" @click=${() => { this.reading = 0; void this.#readAll(Infinity); }}>${w.loadAll}</button></div>` : nothing}
+            ${this.reading >= 0 ? html`<div class="top-note" role="status">${w.loadingAll(this.reading)}</div>` : nothing}
+            <div class="feed" role="feed" aria-busy=${String(!this.ready)} aria-label=${w.conversation}></div>
+          </div>
+          ${this.gone || this.trouble ? html`<div class="void"><h2>${this.gone ? w.gone : w.trouble(this.trouble)}</h2></div>`
+            : !this.ready ? html`<div class="void">${w.loading}</div>`
+            : talk && !talk.rows.length ? html`<div class="void"><h2>${w.empty}</h2><p>${plexus.may('prompt') ? w.emptyHint : ''}</p></div>` : nothing}
+          ${this.ended ? nothing : html`<button class="jump" id="jump" @click=${() => this.#list?.toEnd()}>${icon('down', 14)} ${this.news ? `${w.jump} · ${w.jumpNew(this.news)}` : w.jump}</button>`}
+          </div>
+          ${this.note ? html`<div class="compose"><div class="compose-inner"><p class="note danger" role="alert">${this.note}</p></div></div>` : nothing}
+          ${cards.length ? html`<div class="compose cards"><div class="compose-inner">${cards.map((request) => html`<plexus-card .request=${request} layout="dock"></plexus-card>`)}</div></div>` : nothing}
+          <plexus-composer .sessionId=${this.sessionId} .talk=${talk} .facts=${this.facts} @sent=${() => this.#list?.toEnd()}></plexus-composer>
+        </div>
+        <aside class=${plan.length ? 'has' : ''} aria-label=${w.plan}>${plan.length ? planList(plan) : nothing}</aside>
+      </div>
+      <div class="sr" aria-live="polite" id="announce">${this.said}</div>`;
+  }
+
+  #find() {
+    const finding = this.finding;
+    if (!finding) return nothing;
+    return html`<search class="find panel">
+      <input type="search" aria-label=${w.find} placeholder=${w.find} .value=${finding.q} @input=${(e: Event) => this.#search((e.target as HTMLInputElement).value)}
+        @keydown=${(e: KeyboardEvent) => { if (e.key === 'Enter') { this.#found(finding.n + (e.shiftKey ? -1 : 1)); e.preventDefault(); } else if (e.key === 'Escape') { this.#closeFind(); e.preventDefault(); e.stopPropagation(); } }}>
+      <span class="count" role="status">${finding.q ? (finding.hits.length ? w.findCount(finding.n + 1, finding.hits.length) : w.findNone) : ''}</span>
+      <button class="ghost icon compact" aria-label=${w.previous} @click=${() => this.#found(finding.n - 1)}>${icon('up', 14)}</button>
+      <button class="ghost icon compact" aria-label=${w.next} @click=${() => this.#found(finding.n + 1)}>${icon('down', 14)}</button>
+      <button class="ghost icon compact" aria-label=${words.common.close} @click=${() => this.#closeFind()}>${icon('close', 14)}</button>
+    </search>`;
+  }
+}
+customElements.define('plexus-session', PlexusSession);

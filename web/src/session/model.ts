@@ -1,0 +1,460 @@
+// One file: what a session's events mean on the screen. A pure fold: O(1) an event, items in order under keys that never change.
+//
+// The key of an item is the place of its first event in the log. A snapshot gives the same items the same keys, so what was
+// painted from one can be replaced by the whole history without anything moving.
+
+import { Segmenter, type Segment } from '../render/segment.js';
+import { parseCursor, type Envelope, type Request, type Resolver, type Snapshot } from '../wire/types.js';
+
+/** Output of one tool kept, in characters; the oldest goes first and the card says so. */
+const OUTPUT_MAX = 4_000_000;
+/** How far back a numbered message is looked for. */
+const NAMED_BACK = 64;
+
+/** A part of a message: each is a row of the list. */
+export type Part = { kind: 'text'; segment: Segment } | { kind: 'block'; block: any };
+
+interface Base {
+  key: number;
+  run: string;
+  at: string;
+  /** Rises with each change; a row that was drawn at another revision is drawn anew. */
+  rev: number;
+}
+export interface MessageItem extends Base {
+  type: 'user' | 'agent' | 'thought';
+  text: string;
+  parts: Part[];
+  partial: boolean;
+  by: Resolver | null;
+  id: string | null;
+  segmenter: Segmenter;
+  /** Parts before those of the segmenter. */
+  base: number;
+  /** Parts of the segmenter that are settled. */
+  settled: number;
+}
+export interface Mark { text: string; tone: 'good' | 'bad' | 'plain' }
+export interface ToolItem extends Base {
+  type: 'tool';
+  id: string;
+  call: Record<string, any>;
+  /** Output that came in pieces beside the call. */
+  output: string;
+  outputCut: boolean;
+  requests: RequestItem[];
+}
+export interface PlanItem extends Base { type: 'plan'; entries: any[] }
+export interface RequestItem extends Base { type: 'request'; id: string; request: Request; outcome: any | null }
+export interface LineItem extends Base {
+  type: 'line';
+  line: 'mode' | 'option' | 'title' | 'end' | 'error' | 'runtime' | 'client' | 'status';
+  /** The event's body; what words are made of it is the view's. */
+  body: any;
+  /** For `end`: how long the run took, ms. */
+  took?: number;
+}
+export interface FoldedItem extends Base { type: 'folded'; kind: string; body: any }
+export type Item = MessageItem | ToolItem | PlanItem | RequestItem | LineItem | FoldedItem;
+
+/** A row of the list. */
+export interface Row {
+  key: string;
+  item: Item;
+  part: number;
+}
+
+export interface Mode { id: string; name: string; description: string }
+export interface Option { id: string; name: string; category: string; value: string; choices: { value: string; name: string }[] }
+export interface SlashCommand { name: string; description: string; hint: string }
+export interface Usage { used: number; size: number; cost: string }
+
+const str = (v: unknown): string => (typeof v === 'string' ? v : v === null || v === undefined ? '' : typeof v === 'object' ? JSON.stringify(v) : String(v));
+const list = (v: unknown): any[] => (Array.isArray(v) ? v : []);
+const object = (v: unknown): Record<string, any> => (v && typeof v === 'object' && !Array.isArray(v) ? (v as Record<string, any>) : {});
+
+/** Whether a tool call of this status gets no more news. */
+export const finished = (status: unknown) => status === 'completed' || status === 'failed' || status === 'cancelled';
+
+/** A session's events, folded. */
+export class Conversation {
+  readonly items: Item[] = [];
+  readonly rows: Row[] = [];
+  /** Rows that were inserted before the end since this was last taken: their places in `rows` changed. */
+  shifted = false;
+  /** Items that changed since this was last cleared. */
+  readonly dirty = new Set<Item>();
+  /** Rises when something beside the items changed (plan, usage, modes, commands, options). */
+  facts = 0;
+
+  plan: any[] = [];
+  usage: Usage | null = null;
+  modes: Mode[] = [];
+  mode = '';
+  options: Option[] = [];
+  commands: SlashCommand[] = [];
+  title = '';
+  /** Whether history before the first item is gone or not loaded. */
+  trimmed = false;
+  /** Whether it was made from a snapshot, which has no marks of runs and answers. */
+  brief = false;
+  /** Events taken. */
+  count = 0;
+  /** The place of the last event taken. */
+  head = 0;
+  /** Its cursor, to go on from. */
+  cursor = '';
+  /** The last agent message that was finished: for who listens rather than looks. */
+  lastSaid: MessageItem | null = null;
+
+  private current: MessageItem | null = null;
+  private readonly tools = new Map<string, ToolItem>();
+  private readonly requests = new Map<string, RequestItem>();
+  private readonly runs = new Map<string, number>();
+  private readonly plans = new Map<string, PlanItem>();
+  private readonly surfaces = new Map<string, FoldedItem>();
+  private readonly by = new Map<string, Resolver>();
+  private readonly optionValues = new Map<string, string>();
+
+  /** A conversation as a snapshot has it. */
+  static from(snapshot: Snapshot): Conversation {
+    const made = new Conversation();
+    made.brief = true;
+    made.trimmed = snapshot.trimmed;
+    made.cursor = snapshot.cursor;
+    made.head = parseCursor(snapshot.cursor)?.pos ?? 0;
+    const messages = list(snapshot.messages).map((m) => ({ at: m.position as number, message: m, tool: null }));
+    const tools = list(snapshot.tools).map((t) => ({ at: t.position as number, message: null, tool: t }));
+    for (const entry of [...messages, ...tools].sort((a, b) => a.at - b.at)) {
+      if (entry.message) {
+        const m = entry.message;
+        const item = made.message(m.role, m.run_id, m.position, m.at, null, null);
+        item.partial = m.partial;
+        if (m.text) made.say(item, m.text);
+        for (const block of list(m.content)) made.block(item, block);
+        made.current = m.partial ? item : null;
+      } else if (entry.tool) {
+        const { tool_call_id, run_id, position, ...call } = entry.tool;
+        made.tool(str(tool_call_id), str(run_id), position, '', call);
+        made.current = null;
+      }
+    }
+    for (const [kind, body] of Object.entries(object(snapshot.latest))) made.latest(kind, body);
+    for (const request of list(snapshot.requests)) made.ask(request, made.head, request.opened_at, request.run_id);
+    for (const surface of list(snapshot.surfaces)) made.surface(surface, made.head, '', '');
+    return made;
+  }
+
+  /** The next event. */
+  apply(envelope: Envelope): void {
+    const at = parseCursor(envelope.cursor);
+    const pos = at?.pos ?? this.head + 1;
+    // The same cursor brings each event once; what comes twice after a reload is taken once.
+    if (pos <= this.head) return;
+    this.head = pos;
+    this.cursor = envelope.cursor;
+    this.count++;
+    const e = object(envelope.event);
+    const run = str(envelope.run_id);
+    const when = str(envelope.at);
+    switch (envelope.kind) {
+      case 'user_message_chunk': this.chunk('user', run, pos, when, e); break;
+      case 'agent_message_chunk': this.chunk('agent', run, pos, when, e); break;
+      case 'agent_thought_chunk': this.chunk('thought', run, pos, when, e); break;
+      case 'tool_call': case 'tool_call_update': this.toolEvent(run, pos, when, e); break;
+      case 'plan': this.latest('plan', e); this.planItem(run, pos, when); break;
+      case 'available_commands_update': case 'usage_update': this.latest(envelope.kind, e); break;
+      case 'session_info_update': {
+        const title = this.title;
+        this.latest(envelope.kind, e);
+        if (title && this.title !== title) this.line('title', run, pos, when, e);
+        break;
+      }
+      case 'current_mode_update': {
+        const before = this.mode;
+        this.latest(envelope.kind, e);
+        if (before && this.mode !== before) this.line('mode', run, pos, when, { name: this.modeName(this.mode) });
+        break;
+      }
+      case 'config_option_update': {
+        const before = new Map(this.optionValues);
+        this.latest(envelope.kind, e);
+        for (const option of this.options) {
+          const was = before.get(option.id);
+          if (was !== undefined && was !== option.value) {
+            const name = option.choices.find((c) => c.value === option.value)?.name ?? option.value;
+            this.line('option', run, pos, when, { option: option.name, name });
+          }
+        }
+        break;
+      }
+      case 'run_started': {
+        this.finish();
+        this.runs.set(run, Date.parse(when));
+        if (e.by) this.by.set(run, e.by);
+        break;
+      }
+      case 'run_status': if (e.cancelling) this.line('status', run, pos, when, e); break;
+      case 'run_ended': {
+        const open = this.current;
+        this.finish();
+        if (e.status !== 'completed' && open && open.type === 'agent' && open.run === run) { open.partial = true; this.touch(open); }
+        const began = this.runs.get(run);
+        this.runs.delete(run);
+        const line = this.line('end', run, pos, when, e);
+        if (began !== undefined && Date.parse(when) >= began) line.took = Date.parse(when) - began;
+        break;
+      }
+      case 'request_opened': this.ask(e as unknown as Request, pos, when, run); break;
+      case 'request_resolved': this.resolved(e, run, pos, when); break;
+      case 'runtime_status': this.line('runtime', run, pos, when, e); break;
+      case 'error': this.line('error', run, pos, when, e); break;
+      case 'client_joined': case 'client_left': this.line('client', run, pos, when, { ...e, left: envelope.kind === 'client_left' }); break;
+      case 'surface_updated': this.surface(e, pos, when, run); break;
+      default: this.push({ type: 'folded', kind: str(envelope.kind), body: envelope.event, key: pos, run, at: when, rev: 0 });
+    }
+  }
+
+  /** The name people read for a mode. */
+  modeName(id: string): string {
+    return this.modes.find((m) => m.id === id)?.name || id;
+  }
+
+  /** The row that shows the event at `pos`: the last one that began at or before it. */
+  rowAt(pos: number): number {
+    let low = 0;
+    let high = this.rows.length;
+    while (low < high) {
+      const mid = (low + high) >> 1;
+      if ((this.rows[mid] as Row).item.key <= pos) low = mid + 1; else high = mid;
+    }
+    // The first row of that item.
+    let at = low - 1;
+    while (at > 0 && (this.rows[at - 1] as Row).item === (this.rows[at] as Row).item) at--;
+    return Math.max(0, at);
+  }
+
+  /** The request that this id names, if it came up here. */
+  request(id: string): RequestItem | undefined {
+    return this.requests.get(id);
+  }
+
+  // --- the parts ---------------------------------------------------------------------------------------------------------
+
+  private touch(item: Item): void {
+    item.rev++;
+    this.dirty.add(item);
+  }
+
+  private push<T extends Item>(item: T, rows = 1): T {
+    this.items.push(item);
+    for (let part = 0; part < rows; part++) this.rows.push({ key: `${item.key}.${part}`, item, part });
+    this.dirty.add(item);
+    return item;
+  }
+
+  private line(line: LineItem['line'], run: string, key: number, at: string, body: any): LineItem {
+    return this.push({ type: 'line', line, body, key, run, at, rev: 0 });
+  }
+
+  private message(type: MessageItem['type'], run: string, key: number, at: string, by: Resolver | null, id: string | null): MessageItem {
+    return this.push(
+      { type, run, key, at, by, id, rev: 0, text: '', parts: [], partial: false, segmenter: new Segmenter(), base: 0, settled: 0 },
+      type === 'agent' ? 0 : 1,
+    );
+  }
+
+  /** Nothing more is said in the current message. */
+  private finish(): void {
+    const said = this.current;
+    this.current = null;
+    if (!said) return;
+    said.partial = false;
+    if (said.type === 'agent') this.lastSaid = said;
+    this.touch(said);
+  }
+
+  private chunk(role: MessageItem['type'], run: string, pos: number, at: string, e: Record<string, any>): void {
+    const id = typeof e.messageId === 'string' ? e.messageId : null;
+    let item = this.current;
+    const same = item && item.type === role && item.run === run && (id === null || item.id === id);
+    if (!same || !item) {
+      item = null;
+      if (id !== null) {
+        for (let i = this.items.length - 1, n = 0; i >= 0 && n < NAMED_BACK && !item; i--, n++) {
+          const known = this.items[i] as Item;
+          if (known.type === role && known.id === id) item = known;
+        }
+      }
+      if (this.current && this.current !== item) this.finish();
+      if (!item) {
+        const by = e._meta?.plexus?.by ?? (role === 'user' ? this.by.get(run) : null) ?? null;
+        item = this.message(role, run, pos, at, by, id);
+      }
+      item.partial = role !== 'user';
+      this.current = item;
+    }
+    const content = object(e.content);
+    if (content.type === 'text' && typeof content.text === 'string') this.say(item, content.text);
+    else if (e.content !== undefined) this.block(item, e.content);
+    this.touch(item);
+  }
+
+  private say(item: MessageItem, text: string): void {
+    item.text += text;
+    const segmenter = item.segmenter;
+    segmenter.push(text);
+    const settled = segmenter.settled;
+    for (let i = item.settled; i < settled.length; i++) item.parts[item.base + i] = { kind: 'text', segment: settled[i] as Segment };
+    item.settled = settled.length;
+    item.parts.length = item.base + settled.length;
+    const open = segmenter.open();
+    if (open) item.parts.push({ kind: 'text', segment: open });
+    this.fit(item);
+  }
+
+  private block(item: MessageItem, block: any): void {
+    item.parts.push({ kind: 'block', block });
+    item.base = item.parts.length;
+    item.settled = 0;
+    item.segmenter = new Segmenter();
+    item.text += item.text && !item.text.endsWith('\n') ? '\n' : '';
+    this.fit(item);
+  }
+
+  /** Gives an agent's message as many rows as it has parts. */
+  private fit(item: MessageItem): void {
+    if (item.type !== 'agent') return;
+    const last = this.rows[this.rows.length - 1];
+    const want = item.parts.length;
+    if (this.items[this.items.length - 1] === item) {
+      let have = last?.item === item ? last.part + 1 : 0;
+      for (; have < want; have++) this.rows.push({ key: `${item.key}.${have}`, item, part: have });
+      for (; have > want; have--) this.rows.pop();
+      return;
+    }
+    // A numbered message that goes on though something else was said since: rare, so it may cost.
+    let from = this.rows.findIndex((row) => row.item === item);
+    const order = this.items.indexOf(item);
+    if (from < 0) {
+      const next = this.items.slice(order + 1).find((other) => this.rows.some((row) => row.item === other));
+      from = next ? this.rows.findIndex((row) => row.item === next) : this.rows.length;
+    }
+    let have = 0;
+    while (this.rows[from + have]?.item === item) have++;
+    if (have === want) return;
+    const rows = Array.from({ length: want }, (_, part) => ({ key: `${item.key}.${part}`, item, part }));
+    this.rows.splice(from, have, ...rows);
+    this.shifted = true;
+  }
+
+  private toolEvent(run: string, pos: number, at: string, e: Record<string, any>): void {
+    this.finish();
+    const { sessionUpdate: _kind, toolCallId, ...call } = e;
+    const id = str(toolCallId);
+    if (!id) { this.push({ type: 'folded', kind: 'tool_call', body: e, key: pos, run, at, rev: 0 }); return; }
+    this.tool(id, run, pos, at, call);
+  }
+
+  private tool(id: string, run: string, pos: number, at: string, call: Record<string, any>): void {
+    let item = this.tools.get(id);
+    if (!item) {
+      item = this.push({ type: 'tool', id, call: {}, output: '', outputCut: false, requests: [], key: pos, run, at, rev: 0 });
+      this.tools.set(id, item);
+    }
+    Object.assign(item.call, call);
+    // Some agents bring a terminal's output beside the call, piece by piece.
+    const data = call._meta?.terminal_output?.data;
+    if (typeof data === 'string') {
+      item.output += data;
+      if (item.output.length > OUTPUT_MAX) { item.output = item.output.slice(-OUTPUT_MAX); item.outputCut = true; }
+    }
+    this.touch(item);
+  }
+
+  private planItem(run: string, pos: number, at: string): void {
+    const known = this.plans.get(run);
+    if (known) { known.entries = this.plan; this.touch(known); return; }
+    this.finish();
+    this.plans.set(run, this.push({ type: 'plan', entries: this.plan, key: pos, run, at, rev: 0 }));
+  }
+
+  private ask(request: Request, pos: number, at: string, run: string): void {
+    const id = str(request.request_id);
+    if (this.requests.has(id)) return;
+    // In a snapshot many things have the same place; keys must differ all the same.
+    const last = this.items[this.items.length - 1]?.key ?? 0;
+    const key = pos > last ? pos : last + 0.001;
+    const item = this.push<RequestItem>({ type: 'request', id, request, outcome: request.receipt ?? null, key, run, at, rev: 0 });
+    this.requests.set(id, item);
+    const tool = request.tool_call_id ? this.tools.get(request.tool_call_id) : undefined;
+    if (tool) { tool.requests.push(item); this.touch(tool); }
+  }
+
+  private resolved(e: Record<string, any>, run: string, pos: number, at: string): void {
+    const item = this.requests.get(str(e.request_id));
+    if (!item) { this.push({ type: 'folded', kind: 'request_resolved', body: e, key: pos, run, at, rev: 0 }); return; }
+    item.outcome = e;
+    this.touch(item);
+    const tool = item.request.tool_call_id ? this.tools.get(item.request.tool_call_id) : undefined;
+    if (tool) this.touch(tool);
+  }
+
+  private surface(body: any, pos: number, at: string, run: string): void {
+    const id = str(body?.surface_id ?? body?.surfaceId);
+    const known = this.surfaces.get(id);
+    if (known) { known.body = body; this.touch(known); return; }
+    const last = this.items[this.items.length - 1]?.key ?? 0;
+    this.surfaces.set(id, this.push({ type: 'folded', kind: 'surface_updated', body, key: pos > last ? pos : last + 0.001, run, at, rev: 0 }));
+  }
+
+  private latest(kind: string, body: any): void {
+    const e = object(body);
+    this.facts++;
+    switch (kind) {
+      case 'plan': this.plan = list(e.entries); break;
+      case 'usage_update': {
+        const cost = object(e.cost);
+        const amount = typeof cost.amount === 'number' && Number.isFinite(cost.amount) ? cost.amount : null;
+        this.usage = { used: Number(e.used) || 0, size: Number(e.size) || 0, cost: amount === null ? '' : `${amount.toFixed(amount < 1 ? 3 : 2)} ${str(cost.currency)}`.trim() };
+        break;
+      }
+      case 'available_commands_update':
+        this.commands = list(e.availableCommands).map((c) => ({ name: str(c?.name), description: str(c?.description), hint: str(c?.input?.hint) })).filter((c) => c.name);
+        break;
+      case 'current_mode_update': {
+        const offered = list(e._meta?.plexus?.modes?.availableModes ?? e._meta?.modes?.availableModes);
+        if (offered.length) this.modes = offered.map((m) => ({ id: str(m?.id), name: str(m?.name) || str(m?.id), description: str(m?.description) }));
+        this.mode = str(e.currentModeId);
+        break;
+      }
+      case 'config_option_update':
+        for (const o of list(e.configOptions)) {
+          const choices = list(o?.options).flatMap((c) => (Array.isArray(c?.options) ? c.options : [c])).map((c: any) => ({ value: str(c?.value), name: str(c?.name) || str(c?.value) }));
+          const option: Option = { id: str(o?.id), name: str(o?.name) || str(o?.id), category: str(o?.category), value: str(o?.currentValue), choices };
+          const n = this.options.findIndex((known) => known.id === option.id);
+          if (n >= 0) this.options[n] = option; else this.options.push(option);
+          this.optionValues.set(option.id, option.value);
+        }
+        break;
+      case 'session_info_update': if (typeof e.title === 'string') this.title = e.title; break;
+      default: break;
+    }
+  }
+}
+
+/** A conversation as Markdown, for the clipboard. */
+export function itemMarkdown(item: Item): string {
+  switch (item.type) {
+    case 'user': return item.text.split('\n').map((line) => `> ${line}`).join('\n');
+    case 'agent': return item.text;
+    case 'thought': return `<details><summary>Thought</summary>\n\n${item.text}\n\n</details>`;
+    case 'tool': {
+      const text = list(item.call.content).map((c) => (c?.type === 'content' && c.content?.type === 'text' ? str(c.content.text) : c?.type === 'diff' ? `--- ${str(c.path)}\n${str(c.newText)}` : '')).filter(Boolean).join('\n') || item.output;
+      const fence = '`'.repeat(Math.max(3, ...[...text.matchAll(/`+/g)].map((m) => m[0].length + 1)));
+      return `**${str(item.call.title) || item.id}** (${str(item.call.status) || 'pending'})${text ? `\n\n${fence}\n${text}\n${fence}` : ''}`;
+    }
+    case 'plan': return item.entries.map((entry) => `- [${entry?.status === 'completed' ? 'x' : ' '}] ${str(entry?.content)}`).join('\n');
+    default: return '';
+  }
+}

@@ -1,0 +1,289 @@
+// One file: the frame around every page. Where to go, what is known of the connection, and the keys that work everywhere.
+import { css, html, nothing } from 'lit';
+import { customElement, state } from 'lit/decorators.js';
+import { PlexusElement } from '../lib/element.js';
+import { bind, focused } from '../lib/keys.js';
+import { effect } from '../lib/signal.js';
+import { oneLine } from '../lib/text.js';
+import { nextTheme, setTheme, theme, type Theme } from '../lib/theme.js';
+import { moment } from '../lib/time.js';
+import { plexus, type Route } from '../plexus.js';
+import { text } from '../text/en.js';
+import { mishap, resume } from '../wire/gateway.js';
+import { icon, type Icon } from './icons.js';
+import { announce, toast } from './say.js';
+import './dialog.js';
+import './menu.js';
+import './parts.js';
+import './help.js';
+import './palette.js';
+import './state.js';
+import type { PlexusHelp } from './help.js';
+import type { PlexusPalette } from './palette.js';
+import { installer } from './install.js';
+import { leave } from './leave.js';
+import '../pages/inbox.js';
+import '../pages/sessions.js';
+import '../pages/session.js';
+import '../pages/devices.js';
+import '../pages/runtimes.js';
+import '../pages/search.js';
+import '../pages/signin.js';
+import { signinWanted } from '../pages/signin.js';
+
+const t = text.shell;
+type Page = 'inbox' | 'sessions' | 'search' | 'runtimes' | 'devices';
+const NAV: ReadonlyArray<readonly [Page, Icon, string]> = [
+  ['inbox', 'inbox', 'g i'], ['sessions', 'sessions', 'g s'], ['search', 'search', 'g f'], ['runtimes', 'runtimes', 'g r'], ['devices', 'devices', 'g d'],
+];
+const MOD = /Mac|iPhone|iPad/.test(navigator.platform) ? '⌘' : 'Ctrl';
+/** What a shared link has pages of. */
+const SHARED: readonly Page[] = ['sessions', 'search'];
+/** Sessions named in the rail. */
+const RECENT = 9;
+
+@customElement('plexus-app')
+export class PlexusApp extends PlexusElement {
+  /** Whether it is known yet who we are. */
+  @state() private asked = false;
+  #unbind: () => void = () => {};
+  #stop: Array<() => void> = [];
+  #page = '';
+  #wasLive: boolean | null = null;
+
+  static override styles = [...[PlexusElement.styles].flat(), css`
+    :host { display: block; height: 100dvh; --rail: 232px; --bottom: 0px; }
+    .frame { height: 100%; display: grid; grid-template-columns: var(--rail) minmax(0, 1fr); grid-template-rows: auto auto minmax(0, 1fr); }
+    .skip { position: fixed; top: 8px; left: 8px; z-index: 70; transform: translateY(-200%); }
+    .skip:focus-visible { transform: none; }
+
+    .rail { grid-row: 1 / -1; grid-column: 1; display: flex; flex-direction: column; min-height: 0; background: var(--bg-rail); border-right: 1px solid var(--line); padding: 10px 10px max(10px, env(safe-area-inset-bottom)); }
+    .brand { display: flex; align-items: center; gap: 9px; padding: 6px 8px 12px; color: var(--fg); font-weight: 650; font-size: var(--t-l); letter-spacing: -0.01em; }
+    .brand:hover { text-decoration: none; }
+    .brand img { width: 22px; height: 22px; border-radius: 6px; }
+    .cmd { justify-content: flex-start; gap: 9px; margin-bottom: 10px; padding: 0 8px 0 9px; color: var(--fg-mute); font-weight: 450; background: var(--bg-raised); border-color: var(--line); }
+    .cmd kbd { margin-left: auto; border: 0; background: none; min-width: 0; padding: 0; }
+    .rail nav ul { display: flex; flex-direction: column; gap: 1px; }
+    .nav { display: flex; align-items: center; gap: 10px; min-height: 32px; padding: 0 9px; border-radius: var(--r-s); color: var(--fg-soft); font-weight: 500; }
+    .nav:hover { background: var(--bg-hover); color: var(--fg); text-decoration: none; }
+    .nav[aria-current="page"] { background: var(--bg-active); color: var(--fg); font-weight: 600; }
+    .nav .count { margin-left: auto; min-width: 19px; height: 19px; padding: 0 6px; border-radius: 10px; display: grid; place-items: center; font-size: var(--t-xs); font-weight: 650; background: var(--accent-solid); color: var(--on-accent); font-variant-numeric: tabular-nums; }
+    .nav .count.danger { background: var(--danger-solid); }
+    .rail h2 { font-size: var(--t-xs); font-weight: 600; color: var(--fg-mute); padding: 18px 9px 6px; letter-spacing: 0.01em; }
+    .recent { overflow: auto; min-height: 0; margin: 0 -4px; padding: 0 4px; }
+    .recent .nav { min-height: 30px; font-weight: 450; gap: 9px; }
+    .recent .nav .name { flex: 1; }
+    .recent .nav.unread .name { font-weight: 620; color: var(--fg); }
+    .foot { margin-top: auto; padding-top: 8px; display: flex; flex-direction: column; gap: 2px; }
+    .link { display: flex; align-items: center; gap: 9px; padding: 6px 9px; color: var(--fg-mute); font-size: var(--t-s); }
+    .link .dot { color: var(--fg-mute); }
+    .link[data-phase="live"] .dot { color: var(--ok); }
+    .link[data-phase="catching-up"] .dot, .link[data-phase="connecting"] .dot, .link[data-phase="reconnecting"] .dot { color: var(--warn); }
+    .link[data-phase="offline"] .dot, .link[data-phase="stopped"] .dot { color: var(--danger); }
+    .tools { display: flex; gap: 2px; align-items: center; }
+    .tools .grow { flex: 1; }
+
+    .top { display: none; }
+    .bars { grid-column: 2; grid-row: 1; min-width: 0; }
+    .bar { display: flex; align-items: center; gap: var(--s3); padding: 7px var(--s4); font-size: var(--t-s); border-bottom: 1px solid; flex-wrap: wrap; }
+    .bar.stale { background: var(--warn-wash); color: var(--warn); border-color: var(--warn-line); }
+    .bar.share { background: var(--info-wash); color: var(--info); border-color: var(--line); }
+    .bar .words { flex: 1 1 200px; min-width: 0; }
+    main { grid-column: 2; grid-row: 3; min-height: 0; min-width: 0; overflow: auto; scrollbar-gutter: stable; }
+    main:focus-visible { outline: none; }
+    main.session { overflow: hidden; scrollbar-gutter: auto; }
+    .bottom { display: none; }
+
+    @media (max-width: 1023px) {
+      :host { --rail: 60px; }
+      .rail { padding-left: 8px; padding-right: 8px; align-items: stretch; }
+      .brand { justify-content: center; padding: 6px 0 12px; }
+      .brand .word, .nav .label, .recent, .rail h2, .link .word, .cmd kbd { display: none; }
+      .cmd .label { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
+      .cmd { justify-content: center; padding: 0; min-height: 40px; }
+      .nav { justify-content: center; min-height: 40px; padding: 0; position: relative; }
+      .nav .count { position: absolute; top: 2px; right: 0; margin: 0; min-width: 16px; height: 16px; padding: 0 4px; }
+      .tools { flex-direction: column; }
+      .tools .grow { display: none; }
+      .link { justify-content: center; padding: 6px 0; }
+    }
+    @media (max-width: 599px) {
+      :host { --bottom: calc(54px + env(safe-area-inset-bottom)); }
+      .frame { grid-template-columns: minmax(0, 1fr); grid-template-rows: auto auto minmax(0, 1fr) auto; }
+      .rail { display: none; }
+      .top { grid-row: 1; grid-column: 1; display: flex; align-items: center; gap: 4px; min-height: 46px; padding: env(safe-area-inset-top) 6px 0 14px; background: var(--bg-rail); border-bottom: 1px solid var(--line); }
+      .top .brand { padding: 0; flex: 1; justify-content: flex-start; }
+      .top .brand .word { display: inline; }
+      .top .link .word { display: inline; }
+      .frame.in-session .top { display: none; }
+      .bars { grid-row: 2; grid-column: 1; }
+      main { grid-column: 1; grid-row: 3; scrollbar-gutter: auto; }
+      .bottom { grid-row: 4; grid-column: 1; display: block; background: var(--bg-rail); border-top: 1px solid var(--line); padding-bottom: env(safe-area-inset-bottom); }
+      .bottom ul { display: grid; grid-auto-flow: column; grid-auto-columns: minmax(0, 1fr); }
+      .bottom .nav { flex-direction: column; justify-content: center; gap: 3px; min-height: 53px; border-radius: 0; font-size: var(--t-xs); background: none; color: var(--fg-mute); }
+      .bottom .nav .label { display: inline; }
+      .bottom .nav[aria-current="page"] { color: var(--accent); }
+      .bottom .nav .count { position: absolute; top: 4px; left: calc(50% + 5px); right: auto; }
+      .frame.in-session .bottom { display: none; }
+      .frame.in-session { --bottom: 0px; }
+    }
+  `];
+
+  override connectedCallback(): void {
+    super.connectedCallback();
+    this.#unbind = bind([
+      ...NAV.map(([page, , key]) => ({ key, run: () => plexus.go(page === 'search' ? { page, q: '' } : { page } as Route) })),
+      { key: 'g /', run: () => plexus.go({ page: 'search', q: '' }) },
+      { key: 'g b', run: () => history.back() },
+      { key: 'mod+k', typing: true, run: () => this.#palette?.toggle() },
+      { key: '?', run: () => this.#help?.show() },
+      { key: 'n', run: () => { plexus.go({ page: 'sessions' }); setTimeout(() => dispatchEvent(new CustomEvent('plexus-new-session')), 0); } },
+      { key: 't', run: () => { const next = nextTheme(); setTheme(next); announce(`${t.theme}: ${t.themes[next]}`); } },
+      { key: 'Escape', typing: true, run: () => (focused() as HTMLElement | null)?.blur() },
+    ]);
+    this.#stop.push(
+      effect(() => {
+        const trouble = mishap.value;
+        if (trouble) toast(t.failed(trouble.text), { tone: 'danger' });
+      }),
+      effect(() => {
+        const live = plexus.live.value;
+        const { phase } = plexus.link.value;
+        if (phase === 'signed-out') { this.#wasLive = null; return; }
+        if (this.#wasLive === true && !live) announce(t.live.lost, true);
+        else if (this.#wasLive === false && live) announce(t.live.back);
+        if (live || this.#wasLive !== null) this.#wasLive = live;
+      }),
+    );
+    void this.#begin();
+  }
+
+  override disconnectedCallback(): void {
+    super.disconnectedCallback();
+    this.#unbind();
+    for (const stop of this.#stop) stop();
+  }
+
+  async #begin(): Promise<void> {
+    if (!signinWanted.peek()) {
+      try { await resume(); } catch { /* the sign-in page says that the gateway is away */ }
+    }
+    this.asked = true;
+  }
+
+  get #palette(): PlexusPalette | null { return this.renderRoot.querySelector('plexus-palette'); }
+  get #help(): PlexusHelp | null { return this.renderRoot.querySelector('plexus-help'); }
+
+  override render() {
+    const out = plexus.link.value.phase === 'signed-out' || signinWanted.value !== null;
+    if (out) return html`${this.asked || signinWanted.value ? html`<plexus-signin></plexus-signin>` : nothing}<plexus-say></plexus-say>`;
+    const route = plexus.route.value;
+    const inSession = route.page === 'session';
+    const nav = plexus.me.value?.kind === 'share' ? NAV.filter(([page]) => SHARED.includes(page)) : NAV;
+    return html`
+      <nav aria-label=${t.skip}><button class="primary skip" @click=${() => this.renderRoot.querySelector<HTMLElement>('main')?.focus()}>${t.skip}</button></nav>
+      <div class="frame ${inSession ? 'in-session' : ''}">
+        <header class="rail">
+          <a class="brand" href="#/inbox" aria-label=${text.common.name}><img src="/icon.svg" alt=""><span class="word">${text.common.name}</span></a>
+          <button class="cmd" aria-keyshortcuts="Control+K" @click=${() => this.#palette?.toggle()}>${icon('search')}<span class="label">${t.jump}</span><kbd aria-hidden="true">${MOD} K</kbd></button>
+          <nav aria-label=${t.nav}><ul>${nav.map((one) => html`<li>${this.#nav(one)}</li>`)}</ul></nav>
+          ${this.#recent()}
+          <div class="foot">${this.#link()}
+            <div class="tools">
+              <button class="ghost icon" title="${t.keys} (?)" aria-label=${t.keys} @click=${() => this.#help?.show()}>${icon('keyboard')}</button>
+              <span class="grow"></span>${this.#account()}
+            </div>
+          </div>
+        </header>
+        <header class="top"><a class="brand" href="#/inbox" aria-label=${text.common.name}><img src="/icon.svg" alt=""><span class="word">${text.common.name}</span></a>
+          ${this.#link()}
+          <button class="ghost icon" aria-label=${t.palette} @click=${() => this.#palette?.toggle()}>${icon('search')}</button>${this.#account()}</header>
+        <div class="bars">${this.#stale()}${this.#share()}</div>
+        <main id="main" tabindex="-1" class=${route.page} aria-label=${t.pages[route.page]}>${this.#body(route)}</main>
+        <nav class="bottom" aria-label=${t.nav}><ul>${nav.map((one) => html`<li>${this.#nav(one)}</li>`)}</ul></nav>
+      </div>
+      <plexus-palette></plexus-palette><plexus-help></plexus-help><plexus-asking></plexus-asking><plexus-say></plexus-say>`;
+  }
+
+  #body(route: Route) {
+    switch (route.page) {
+      case 'inbox': return html`<plexus-inbox .request=${route.request ?? ''}></plexus-inbox>`;
+      case 'sessions': return html`<plexus-sessions></plexus-sessions>`;
+      case 'session': return html`<plexus-session-page .sessionId=${route.session_id} .at=${route.at}></plexus-session-page>`;
+      case 'devices': return html`<plexus-devices></plexus-devices>`;
+      case 'runtimes': return html`<plexus-runtimes></plexus-runtimes>`;
+      case 'search': return html`<plexus-search .q=${route.q ?? ''}></plexus-search>`;
+    }
+  }
+
+  #nav([page, mark, key]: (typeof NAV)[number]) {
+    const at = plexus.route.value.page;
+    const here = at === page || (page === 'sessions' && at === 'session');
+    const open = page === 'inbox' ? [...plexus.requests.value.values()].filter((r) => r.state === 'open') : [];
+    const count = page === 'sessions' ? 0 : open.length;
+    return html`<a class="nav" href="#/${page}" title="${t.pages[page]} (${key})" aria-current=${here ? 'page' : nothing}>${icon(mark, 18)}<span class="label">${t.pages[page]}</span>
+      ${count ? html`<span class="count ${open.some((r) => r.risk === 'danger' || r.danger) ? 'danger' : ''}" aria-label=${t.openCount(count)}>${count}</span>` : nothing}</a>`;
+  }
+
+  #recent() {
+    const news = plexus.news.value;
+    const route = plexus.route.value;
+    const all = [...plexus.sessions.value.values()].filter((s) => !s.archived)
+      .sort((a, b) => (news.get(b.session_id) ?? 0) - (news.get(a.session_id) ?? 0) || (a.session_id < b.session_id ? -1 : 1)).slice(0, RECENT);
+    if (!all.length) return nothing;
+    return html`<h2 id="recent">${t.recent}</h2><ul class="recent" aria-labelledby="recent">${all.map((s) => {
+      const unread = plexus.unread.value.has(s.session_id);
+      return html`<li><a class="nav ${unread ? 'unread' : ''}" href=${plexus.href({ page: 'session', session_id: s.session_id })} aria-current=${route.page === 'session' && route.session_id === s.session_id ? 'page' : nothing}>
+        <plexus-state .state=${s.state} bare></plexus-state><bdi class="name cut">${oneLine(s.title) || text.common.untitled}</bdi>
+        ${unread ? html`<span class="sr">${t.sessions.unread}</span>` : nothing}</a></li>`;
+    })}</ul>`;
+  }
+
+  #link() {
+    const { phase } = plexus.link.value;
+    return html`<div class="link" data-phase=${phase} role="img" aria-label=${t.phase[phase]} title=${t.phase[phase]}><span class="dot"></span><span class="word">${t.phase[phase]}</span></div>`;
+  }
+
+  #account() {
+    const me = plexus.me.value;
+    const set = (value: Theme) => ({ label: `${t.theme}: ${t.themes[value]}`, icon: value === 'light' ? 'sun' as const : value === 'dark' ? 'moon' as const : 'auto' as const, checked: theme.value === value, run: () => setTheme(value) });
+    return html`<plexus-menu label="${t.account}${me ? `: ${oneLine(me.name)}` : ''}" icon="user" .items=${[
+      set('auto'), set('light'), set('dark'),
+      { label: t.keys, icon: 'keyboard' as const, separate: true, run: () => this.#help?.show() },
+      ...(installer.value ? [{ label: t.install, icon: 'download' as const, run: () => void installer.value?.() }] : []),
+      { label: me?.kind === 'share' ? t.leaveShare : t.signOut, icon: 'out' as const, separate: true, run: () => void leave() },
+    ]}></plexus-menu>`;
+  }
+
+  #stale() {
+    const { phase, heardAt, reason, since } = plexus.link.value;
+    if (plexus.live.value || phase === 'signed-out') return nothing;
+    // The first moments of a connection are no trouble.
+    if (phase === 'connecting' && plexus.now.value - since < 1_500) return nothing;
+    const lead = phase === 'stopped' ? reason : phase === 'offline' ? t.stale.offline : phase === 'reconnecting' ? t.stale.reconnecting : t.stale.connecting;
+    return html`<div class="bar stale" role="status" aria-label=${t.connection} id="stale">${icon('warn')}<span class="words"><strong>${lead}</strong>
+      ${heardAt ? t.stale.trueAt(moment(heardAt)) : t.stale.never} ${phase !== 'stopped' && reason ? reason : nothing}</span>
+      <button class="compact" @click=${() => plexus.retry()}>${phase === 'stopped' ? t.stale.reload : t.stale.tryNow}</button></div>`;
+  }
+
+  #share() {
+    const me = plexus.me.value;
+    if (me?.kind !== 'share') return nothing;
+    const until = me.expires_at ? moment(Date.parse(me.expires_at)) : '';
+    return html`<div class="bar share" id="share" role="region" aria-label=${t.shareBar('', '')}>${icon('eye')}<span class="words">${t.shareBar('', until)}</span><button class="compact" @click=${() => void leave()}>${t.leaveShare}</button></div>`;
+  }
+
+  override updated(): void {
+    const route = plexus.route.peek();
+    const key = `${route.page}/${route.page === 'session' ? route.session_id : ''}`;
+    const title = t.pages[route.page];
+    if (this.#page && this.#page !== key && plexus.link.peek().phase !== 'signed-out') {
+      const main = this.renderRoot.querySelector<HTMLElement>('main');
+      main?.scrollTo(0, 0);
+      // A reader with a screen reader is told where it is; whoever came by a key goes on from there.
+      main?.focus({ preventScroll: true });
+      announce(title);
+    }
+    this.#page = key;
+  }
+}

@@ -1,0 +1,467 @@
+// One file: what the page knows of its gateway, as signals. The connection feeds it, the pages read it.
+import { batch, computed, signal } from '../lib/signal.js';
+import { list, str } from '../lib/text.js';
+import { perFrame } from '../lib/frame.js';
+import { text } from '../text/en.js';
+import { Follower } from './follow.js';
+import { Http, Refused, TOKEN_SHAPE, why } from './http.js';
+import { Link } from './link.js';
+import { href, parseRoute } from './route.js';
+import type { LinkState, Outcome, Plexus, Route } from '../plexus.js';
+import type {
+  Envelope, Looker, Me, Receipt, Request, RunInfo, RuntimeInfo, Scope, SessionInfo, Snapshot,
+} from './types.js';
+
+/** How long a resolved request stays in `requests`, ms. */
+const KEEP_RESOLVED_MS = 5 * 60_000;
+/** How often the times of news are told, ms. */
+const NEWS_MS = 500;
+/** Sessions whose marks are kept on this device; the oldest marks go first. */
+const MAX_MARKS = 2_000;
+const TOKEN_KEY = 'plexus.token';
+const MARKS_KEY = 'plexus.seen';
+/** Set while this browser has a cookie of ours: no script can see the cookie, and asking without one is a refusal in everybody's log. */
+const HERE_KEY = 'plexus.here';
+/** What is no news to people: who looks, and numbers that follow from other news. */
+const NO_NEWS = new Set(['client_joined', 'client_left', 'usage_update', 'available_commands_update', 'config_option_update', 'hook', 'surface_updated']);
+
+const msOf = (at: unknown): number => (typeof at === 'string' ? Date.parse(at) : NaN);
+
+/** A map that is told to readers once a frame, however often it changes. */
+function told<V>() {
+  const truth = new Map<string, V>();
+  const view = signal<ReadonlyMap<string, V>>(new Map());
+  const tell = perFrame(() => { view.value = new Map(truth); });
+  return {
+    view,
+    get: (id: string) => truth.get(id),
+    keys: () => [...truth.keys()],
+    values: () => [...truth.values()],
+    set(id: string, value: V) { truth.set(id, value); tell(); },
+    delete(id: string) { if (truth.delete(id)) tell(); },
+    clear() { truth.clear(); view.value = new Map(); },
+  };
+}
+
+const http = new Http();
+const me = signal<Me | null>(null);
+const link = signal<LinkState>({ phase: 'signed-out', since: Date.now(), heardAt: 0, reason: '' });
+const loaded = signal(false);
+const now = signal(Date.now());
+const sessions = told<SessionInfo>();
+const runtimes = told<RuntimeInfo>();
+const runs = told<RunInfo>();
+const requests = told<Request>();
+const lookers = told<readonly Looker[]>();
+const route = signal<Route>(parseRoute(location.hash));
+/** Why the page is signed out, for the sign-in page. */
+export const signedOutBecause = signal('');
+/** Things that went wrong and belong nowhere else. */
+export const mishap = signal<{ text: string; at: number } | null>(null);
+
+// --- news and marks ---------------------------------------------------------------------------------------------------------
+
+const newsAt = new Map<string, number>();
+const news = signal<ReadonlyMap<string, number>>(new Map());
+const marks = signal<ReadonlyMap<string, number>>(readMarks());
+let newsTimer: ReturnType<typeof setTimeout> | undefined;
+
+function heardOf(id: string, at: number): void {
+  if (Number.isNaN(at) || (newsAt.get(id) ?? 0) >= at) return;
+  newsAt.set(id, at);
+  newsTimer ??= setTimeout(() => { newsTimer = undefined; news.value = new Map(newsAt); }, NEWS_MS);
+}
+
+function readMarks(): Map<string, number> {
+  try {
+    const kept: unknown = JSON.parse(localStorage.getItem(MARKS_KEY) ?? '[]');
+    return new Map(list<[string, number]>(kept).filter((one) => Array.isArray(one) && typeof one[0] === 'string' && typeof one[1] === 'number'));
+  } catch { return new Map(); }
+}
+
+function keepMarks(next: Map<string, number>): void {
+  const kept = [...next].sort((a, b) => b[1] - a[1]).slice(0, MAX_MARKS);
+  marks.value = new Map(kept);
+  try { localStorage.setItem(MARKS_KEY, JSON.stringify(kept)); } catch { /* storage is off: marks live as long as the page */ }
+}
+
+// Another tab of this browser has shown something: that counts here too.
+window.addEventListener('storage', (event) => { if (event.key === MARKS_KEY) marks.value = readMarks(); });
+
+const unread = computed(() => {
+  const fresh = new Set<string>();
+  for (const [id, at] of news.value) {
+    if ((marks.value.get(id) ?? at) < at && sessions.view.value.has(id)) fresh.add(id);
+  }
+  return fresh;
+});
+
+/** A session that this device hears of for the first time is not all news. */
+function firstMarks(): void {
+  const next = new Map(marks.peek());
+  let grew = false;
+  for (const s of sessions.values()) {
+    if (next.has(s.session_id)) continue;
+    next.set(s.session_id, msOf(s.updated_at) || 0);
+    grew = true;
+  }
+  if (grew) keepMarks(next);
+}
+
+// --- what the gateway says --------------------------------------------------------------------------------------------------
+
+function takeSession(s: SessionInfo & { deleted?: boolean }): void {
+  if (typeof s?.session_id !== 'string') return;
+  const old = sessions.get(s.session_id);
+  // A page fetched before an update must not undo it.
+  if (old && msOf(s.updated_at) < msOf(old.updated_at)) return;
+  if (s.deleted === true || (s.state as string) === 'deleted') { sessions.delete(s.session_id); return; }
+  sessions.set(s.session_id, { ...old, ...s });
+  heardOf(s.session_id, msOf(s.updated_at));
+  if (!old && loaded.peek()) keepMarks(new Map(marks.peek()).set(s.session_id, marks.peek().get(s.session_id) ?? 0));
+}
+
+function takeRuntime(r: RuntimeInfo): void {
+  if (typeof r?.runtime_id === 'string') runtimes.set(r.runtime_id, r);
+}
+
+function takeRequest(r: Request): void {
+  if (typeof r?.request_id !== 'string') return;
+  const known = requests.get(r.request_id);
+  // Resolved is for good: an older page must not open it again.
+  if (known && known.state !== 'open' && (r.state ?? 'open') === 'open') return;
+  requests.set(r.request_id, { ...known, ...r, state: r.state ?? 'open' });
+}
+
+function takeResolved(p: Partial<Receipt> & { request_id?: unknown }): void {
+  const id = str(p.request_id);
+  const known = requests.get(id);
+  if (!known || known.state !== 'open') return;
+  const receipt = { resolved_by: { device_id: '', name: '' }, at: new Date(gatewayNow()).toISOString(), won: false, state: 'answered', ...p } as Receipt;
+  requests.set(id, { ...known, state: receipt.state, receipt });
+}
+
+const listeners = new Set<(event: Envelope) => void>();
+const followers = new Set<Follower>();
+
+function takeEvent(e: Envelope): void {
+  if (!NO_NEWS.has(e.kind)) heardOf(e.session_id, msOf(e.at));
+  if (e.kind === 'request_opened') takeRequest({ session_id: e.session_id, run_id: e.run_id, runtime_id: e.meta?.runtime_id, ...e.event });
+  else if (e.kind === 'request_resolved') takeResolved(e.event?.receipt ?? e.event ?? {});
+  for (const follower of followers) if (follower.session_id === e.session_id) follower.take(e);
+  for (const hear of listeners) {
+    try { hear(e); } catch (error) { console.error(error); }
+  }
+}
+
+/** The whole state, as hello and the gateway's snapshot tell it. */
+function takeState(p: any): void {
+  for (const s of list<SessionInfo>(p.sessions)) takeSession(s);
+  if (Array.isArray(p.runs)) {
+    runs.clear();
+    for (const r of list<RunInfo>(p.runs)) if (typeof r?.session_id === 'string') runs.set(r.session_id, r);
+  }
+  if (Array.isArray(p.requests)) {
+    const open = new Set<string>();
+    for (const r of list<Request>(p.requests)) { open.add(r?.request_id); takeRequest(r); }
+    // What was open and is not listed any more found its end while we were away: ask which.
+    for (const r of requests.values()) if (r.state === 'open' && !open.has(r.request_id)) void reread(r.request_id);
+  }
+}
+
+async function readLists(): Promise<void> {
+  const before = new Set(sessions.keys());
+  try {
+    const [all, programs] = await Promise.all([
+      http.json('GET', '/v1/sessions?archived=all').catch((error: unknown) => {
+        // A gateway that knows no archive takes no such parameter.
+        if (error instanceof Refused && error.status === 400) return http.json('GET', '/v1/sessions');
+        throw error;
+      }),
+      http.json('GET', '/v1/runtimes').catch((error: unknown) => {
+        // Who sees one session only need not see its runtime.
+        if (error instanceof Refused) return null;
+        throw error;
+      }),
+    ]);
+    batch(() => {
+      const there = new Set(list<SessionInfo>(all?.sessions).map((s) => s.session_id));
+      for (const s of list<SessionInfo>(all?.sessions)) takeSession(s);
+      for (const id of before) if (!there.has(id)) sessions.delete(id);
+      const running = new Set(list<RuntimeInfo>(programs?.runtimes).map((r) => r.runtime_id));
+      for (const r of list<RuntimeInfo>(programs?.runtimes)) takeRuntime(r);
+      for (const id of runtimes.keys()) if (!running.has(id)) runtimes.delete(id);
+      firstMarks();
+      loaded.value = true;
+    });
+  } catch (error) {
+    if (error instanceof Refused) mishap.value = { text: error.message, at: Date.now() };
+    // Else the line is down, which is said already; the next hello reads them again.
+  }
+}
+
+/** Reads the runtimes again a little later: that one is gone is told by no message. */
+let runtimesTimer: ReturnType<typeof setTimeout> | undefined;
+export function runtimesLater(): void {
+  clearTimeout(runtimesTimer);
+  runtimesTimer = setTimeout(() => {
+    void http.json('GET', '/v1/runtimes').then((got) => {
+      const there = new Set(list<RuntimeInfo>(got?.runtimes).map((r) => r.runtime_id));
+      for (const r of list<RuntimeInfo>(got?.runtimes)) takeRuntime(r);
+      for (const id of runtimes.keys()) if (!there.has(id)) runtimes.delete(id);
+    }, () => { /* the next hello reads them */ });
+  }, NEWS_MS);
+}
+
+async function readMe(): Promise<void> {
+  try {
+    const got = await http.json<Me>('GET', '/v1/me');
+    http.credentials = { ...http.credentials, csrf: got?.csrf ?? http.credentials.csrf };
+    me.value = got;
+  } catch { /* hello has told the most of it */ }
+}
+
+function hello(p: any): void {
+  const fresh = socket.cursor === null || p.resume !== 'ok';
+  if (p.you?.device_id && !me.peek()) {
+    me.value = { kind: p.you.device_id === 'd_local' ? 'local' : 'device', gateway: { version: '', started_at: '', epoch: str(p.epoch) }, ...p.you };
+  }
+  lookers.clear();
+  takeState(p);
+  void readMe();
+  void readLists();
+  for (const follower of followers) if (fresh || !follower.loaded) void follower.load(p.resume === 'reset' ? text.wire.otherHistory : text.wire.hole);
+  lastPresence = '';
+  tellPresence();
+}
+
+function notice(method: string, p: any): void {
+  switch (method) {
+    case 'gateway.hello': hello(p); break;
+    case 'gateway.snapshot': takeState(p); break;
+    case 'agent.event': takeEvent(p as Envelope); break;
+    case 'session.updated': if (p.session) takeSession(p.session); break;
+    case 'session.deleted': sessions.delete(str(p.session_id)); break;
+    case 'runtime.updated':
+      if (p.runtime) takeRuntime(p.runtime);
+      if (p.runtime?.problem || p.runtime?.state === 'exited') runtimesLater();
+      break;
+    case 'run.status': {
+      const id = str(p.session_id);
+      if (['completed', 'error', 'cancelled'].includes(p.status)) {
+        if (runs.get(id)?.run_id === p.run_id) runs.delete(id);
+      } else if (p.status !== 'queued') {
+        const known = runs.get(id);
+        runs.set(id, { started_at: known?.run_id === p.run_id ? known!.started_at : new Date(gatewayNow()).toISOString(), ...p });
+      }
+      break;
+    }
+    case 'ui.confirm.request': case 'ui.prompt.request': case 'ui.pick.request': takeRequest(p); break;
+    case 'ui.request.resolved': takeResolved(p); break;
+    case 'presence.changed': {
+      const mine = me.peek()?.device_id;
+      const others = list<Looker>(p.lookers).filter((one) => one?.device_id !== mine);
+      if (others.length) lookers.set(str(p.session_id), others); else lookers.delete(str(p.session_id));
+      break;
+    }
+    default: break; // run.context repeats what events say
+  }
+}
+
+const socket = new Link({
+  phase(phase, reason) {
+    const old = link.peek();
+    link.value = { phase, reason, heardAt: socket_heardAt(), since: old.phase === phase ? old.since : Date.now() };
+  },
+  notice,
+  junk(what) { mishap.value = { text: what, at: Date.now() }; },
+  revoked() { signOut(text.wire.revoked); },
+  refusedHandshake() { http.fetch('/v1/me').catch(() => {}); },
+  bearer: () => http.credentials.bearer,
+  skew: () => http.skew,
+});
+function socket_heardAt(): number { return socket?.heardAt ?? 0; }
+http.onUnauthorized = () => { if (link.peek().phase !== 'signed-out') signOut(text.wire.notAccepted); };
+
+const gatewayNow = () => Date.now() + http.skew;
+
+setInterval(() => {
+  if (document.hidden) return;
+  now.value = gatewayNow();
+  for (const r of requests.values()) {
+    if (r.state !== 'open' && gatewayNow() - msOf(r.receipt?.at ?? r.opened_at) > KEEP_RESOLVED_MS) requests.delete(r.request_id);
+  }
+}, 1_000);
+
+// --- presence: a focused screen, never a mere socket ------------------------------------------------------------------------
+
+let lastPresence = '';
+let presenceKnown = true;
+function tellPresence(): void {
+  if (!presenceKnown || socket.phase === 'signed-out') return;
+  const at = route.peek();
+  const focused = !document.hidden && document.hasFocus();
+  const params = { session_id: at.page === 'session' ? at.session_id : null, focused };
+  const key = JSON.stringify(params);
+  if (key === lastPresence) return;
+  lastPresence = key;
+  socket.call('presence.update', params).catch((error: unknown) => {
+    if (error instanceof Refused && error.rpc === -32601) presenceKnown = false;
+    else lastPresence = '';
+  });
+}
+for (const what of ['focus', 'blur', 'pageshow', 'pagehide']) window.addEventListener(what, tellPresence);
+document.addEventListener('visibilitychange', tellPresence);
+window.addEventListener('hashchange', () => {
+  const next = parseRoute(location.hash);
+  if (next) route.value = next;
+  tellPresence();
+});
+
+// --- signing in and out -----------------------------------------------------------------------------------------------------
+
+/** Goes on with a bearer: a share link's, or a pasted token. It lives in this tab alone. */
+export function enterWithBearer(token: string): void {
+  http.credentials = { bearer: token, csrf: null };
+  try { sessionStorage.setItem(TOKEN_KEY, token); } catch { /* storage is off: it lives as long as the page */ }
+  enter();
+}
+
+/** Goes on with the browser's cookie. */
+export function enterWithCookie(csrf: string | null): void {
+  http.credentials = { bearer: null, csrf };
+  try { localStorage.setItem(HERE_KEY, '1'); } catch { /* storage is off: it is asked every time */ }
+  enter();
+}
+
+function enter(): void {
+  signedOutBecause.value = '';
+  me.value = null;
+  socket.start();
+}
+
+/** Forgets everything. Removing the device itself is the caller's part. */
+export function signOut(reason: string): void {
+  http.credentials = { bearer: null, csrf: null };
+  try { sessionStorage.removeItem(TOKEN_KEY); localStorage.removeItem(HERE_KEY); } catch { /* nothing was stored */ }
+  batch(() => {
+    for (const follower of followers) follower.stop();
+    followers.clear();
+    for (const map of [sessions, runtimes, runs, requests, lookers]) map.clear();
+    newsAt.clear();
+    news.value = new Map();
+    me.value = null;
+    loaded.value = false;
+    signedOutBecause.value = reason;
+    socket.stop('signed-out');
+  });
+}
+
+/** What the page was left with: a token in this tab, or a cookie. False if neither is good. */
+export async function resume(): Promise<boolean> {
+  let kept: string | null = null;
+  try { kept = sessionStorage.getItem(TOKEN_KEY); } catch { /* storage is off */ }
+  if (kept && TOKEN_SHAPE.test(kept)) { enterWithBearer(kept); return true; }
+  try { if (localStorage.getItem(HERE_KEY) === null) return false; } catch { /* it is asked, then */ }
+  try {
+    const got = await http.json<Me>('GET', '/v1/me', undefined, { anonymous: true });
+    if (!got?.csrf) return false;
+    enterWithCookie(got.csrf);
+    me.value = got;
+    return true;
+  } catch (error) {
+    if (error instanceof Refused) return false;
+    throw error;
+  }
+}
+
+export { http as wire };
+
+// --- what the pages call ----------------------------------------------------------------------------------------------------
+
+async function reread(id: string): Promise<Request | null> {
+  try {
+    const got = await http.json('GET', `/v1/requests/${encodeURIComponent(id)}`);
+    const r: Request | undefined = got?.request ?? got;
+    if (!r?.request_id) return null;
+    takeRequest(r);
+    return requests.get(id) ?? r;
+  } catch (error) {
+    if (error instanceof Refused && error.status === 404) requests.delete(id);
+    return null;
+  }
+}
+
+async function answer(request: Request, given: object): Promise<Outcome> {
+  const path = `/v1/requests/${encodeURIComponent(request.request_id)}/answer`;
+  // The same key for a second attempt: an answer that did arrive is not given twice.
+  const headers = { 'Idempotency-Key': crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}` };
+  for (let attempt = 0; ; attempt += 1) {
+    try {
+      const receipt = await http.json<Receipt>('POST', path, { ...given, digest: request.digest }, { headers });
+      takeResolved(receipt);
+      return receipt.won === false ? { kind: 'late', receipt } : { kind: 'won', receipt };
+    } catch (error) {
+      if (error instanceof Refused) {
+        const p = error.problem;
+        if (p['state'] && p['state'] !== 'open' && p['resolved_by']) {
+          takeResolved(p as any);
+          return { kind: 'late', receipt: p as unknown as Receipt };
+        }
+        if (error.status < 500) {
+          void reread(request.request_id);
+          return { kind: 'refused', code: error.code, text: error.message };
+        }
+      }
+      if (attempt > 0) return { kind: 'unknown', text: why(error) };
+    }
+  }
+}
+
+export const gateway: Plexus = {
+  link,
+  live: computed(() => link.value.phase === 'live' || link.value.phase === 'catching-up'),
+  me,
+  sessions: sessions.view,
+  loaded,
+  runtimes: runtimes.view,
+  runs: runs.view,
+  requests: requests.view,
+  lookers: lookers.view,
+  news,
+  unread,
+  route,
+  now,
+  may(scope: Scope) {
+    const scopes = me.value?.scopes;
+    return !scopes || scopes.includes(scope) || scopes.includes('admin');
+  },
+  follow(session_id, sink) {
+    const read = (id: string) => http.json<Snapshot>('GET', `/v1/sessions/${encodeURIComponent(id)}/snapshot`);
+    const follower = new Follower(session_id, sink, async (id) => {
+      const snapshot = await read(id);
+      if (snapshot?.session) takeSession(snapshot.session);
+      return snapshot;
+    });
+    followers.add(follower);
+    // Before hello the snapshot could end before the live part begins; hello loads it then.
+    if (socket.phase === 'live' || socket.phase === 'catching-up') void follower.load();
+    return () => { follower.stop(); followers.delete(follower); };
+  },
+  listen(hear) {
+    listeners.add(hear);
+    return () => listeners.delete(hear);
+  },
+  call: (method, params = {}) => socket.call(method, params),
+  http: (method, path, body) => http.json(method, path, body),
+  fetch: (path, init = {}) => http.fetch(path, init),
+  answer,
+  reread,
+  seen(session_id) {
+    const at = Math.max(newsAt.get(session_id) ?? 0, msOf(sessions.get(session_id)?.updated_at) || 0);
+    if ((marks.peek().get(session_id) ?? -1) < at) keepMarks(new Map(marks.peek()).set(session_id, at));
+  },
+  go(to) { location.hash = href(to).slice(1); },
+  href,
+  retry() { if (link.peek().phase === 'stopped') location.reload(); else socket.retry(); },
+};

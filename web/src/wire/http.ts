@@ -1,0 +1,79 @@
+import { oneLine } from '../lib/text.js';
+import { text } from '../text/en.js';
+
+/** How long a call may take, ms. */
+export const CALL_MS = 20_000;
+/** RFC 9110 token characters: the only ones that may stand in a WebSocket subprotocol. */
+export const TOKEN_SHAPE = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{8,1024}$/;
+
+/** A refusal by the gateway, over HTTP or the WebSocket. */
+export class Refused extends Error {
+  /** The stable code of the problem; empty if it has none. */
+  readonly code: string;
+  constructor(
+    /** The HTTP status; 0 over the WebSocket. */
+    readonly status: number,
+    /** The problem, as it came. */
+    readonly problem: { [name: string]: any },
+    /** The JSON-RPC code; 0 over HTTP. */
+    readonly rpc = 0,
+  ) {
+    super(oneLine(problem['detail'] || problem['message'] || problem['title'] || text.wire.refused(status)));
+    this.code = oneLine(problem['code'] ?? '');
+  }
+}
+
+/** What to tell people of a call that failed. */
+export function why(error: unknown): string {
+  if (error instanceof Refused) return error.message;
+  if (error instanceof Error && error.name === 'TimeoutError') return text.wire.timeout;
+  return text.wire.unreachable;
+}
+
+/** Who we are towards the gateway. A bearer for share links and pasted tokens, else the browser's own cookie. */
+export interface Credentials { bearer: string | null; csrf: string | null }
+
+export class Http {
+  credentials: Credentials = { bearer: null, csrf: null };
+  /** How far this clock is behind the gateway's, ms; from the Date header. */
+  skew = 0;
+  /** Called when the gateway no longer knows us. */
+  onUnauthorized: () => void = () => {};
+
+  async fetch(path: string, init: { method?: string; accept?: string; body?: unknown; signal?: AbortSignal; headers?: Record<string, string>; anonymous?: boolean; patience?: number } = {}): Promise<Response> {
+    const method = init.method ?? 'GET';
+    const headers: Record<string, string> = { Accept: init.accept ?? 'application/json', ...init.headers };
+    const { bearer, csrf } = this.credentials;
+    if (!init.anonymous) {
+      if (bearer) headers['Authorization'] = `Bearer ${bearer}`;
+      else if (csrf && method !== 'GET' && method !== 'HEAD') headers['Plexus-CSRF'] = csrf;
+    }
+    if (init.body !== undefined) headers['Content-Type'] = 'application/json';
+    const response = await fetch(path, {
+      method,
+      headers,
+      body: init.body === undefined ? undefined : JSON.stringify(init.body),
+      cache: 'no-store',
+      credentials: bearer ? 'omit' : 'same-origin',
+      redirect: 'error',
+      referrerPolicy: 'no-referrer',
+      signal: init.signal ?? AbortSignal.timeout(init.patience ?? CALL_MS),
+    });
+    const date = Date.parse(response.headers.get('Date') ?? '');
+    // The header counts whole seconds: a small difference is no skew.
+    if (!Number.isNaN(date)) this.skew = Math.abs(date - Date.now()) > 3_000 ? date - Date.now() : 0;
+    if (!response.ok) {
+      let problem: any = {};
+      try { problem = JSON.parse(await response.text()) ?? {}; } catch { /* no problem in it: the status alone speaks */ }
+      if (response.status === 401 && !init.anonymous) this.onUnauthorized();
+      throw new Refused(response.status, typeof problem === 'object' ? problem : {});
+    }
+    return response;
+  }
+
+  async json<T = any>(method: string, path: string, body?: unknown, more: { headers?: Record<string, string>; anonymous?: boolean; patience?: number } = {}): Promise<T> {
+    const response = await this.fetch(path, { method, body, ...more });
+    const got = await response.text();
+    try { return (got ? JSON.parse(got) : null) as T; } catch { throw new Refused(response.status, { detail: text.wire.notJson }); }
+  }
+}

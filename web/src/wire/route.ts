@@ -1,0 +1,34 @@
+import type { Route } from '../plexus.js';
+
+const part = (text: string): string => { try { return decodeURIComponent(text); } catch { return ''; } };
+
+/** The route in a fragment; the inbox if it names none. */
+export function parseRoute(hash: string): Route {
+  const [path = '', query = ''] = hash.replace(/^#\/?/, '').split('?', 2);
+  const [page, id, word, place] = path.split('/').map(part);
+  switch (page) {
+    case 'sessions': return { page };
+    case 's': {
+      if (!id) return { page: 'sessions' };
+      const at = word === 'at' ? Number(place) : NaN;
+      return Number.isSafeInteger(at) && at >= 0 ? { page: 'session', session_id: id, at } : { page: 'session', session_id: id };
+    }
+    case 'r': return id ? { page: 'inbox', request: id } : { page: 'inbox' };
+    case 'devices': return { page };
+    case 'runtimes': return id ? { page, runtime_id: id } : { page };
+    case 'search': return { page, q: new URLSearchParams(query).get('q') ?? '' };
+    default: return { page: 'inbox' };
+  }
+}
+
+/** The address of a route. */
+export function href(route: Route): string {
+  const e = encodeURIComponent;
+  switch (route.page) {
+    case 'inbox': return route.request ? `#/r/${e(route.request)}` : '#/inbox';
+    case 'session': return `#/s/${e(route.session_id)}${route.at === undefined ? '' : `/at/${route.at}`}`;
+    case 'runtimes': return route.runtime_id ? `#/runtimes/${e(route.runtime_id)}` : '#/runtimes';
+    case 'search': return route.q ? `#/search?q=${e(route.q)}` : '#/search';
+    default: return `#/${route.page}`;
+  }
+}
