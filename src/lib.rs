@@ -213,7 +213,8 @@ impl Gateway {
             ..Rules::default()
         };
         let before = log.head();
-        let notifier = Notifier::open(&home, &log, config.push).map_err(StartError::Push)?;
+        let push = config::Push { public_url: public_url.clone(), ..config.push };
+        let notifier = Notifier::open(&home, &log, push).map_err(StartError::Push)?;
         let directory = Directory::open(log.clone(), Arc::clone(&runtimes) as _, rules).await.map_err(failed)?;
         let (stop, stopping) = watch::channel(false);
         let state = AppState {

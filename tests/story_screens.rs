@@ -109,6 +109,8 @@ impl Terminal {
         for (name, value) in env {
             tmux.arg("-e").arg(format!("{name}={value}"));
         }
+        // It takes PATH from whoever starts it, whatever else it is told.
+        tmux.envs(env.iter().filter(|(name, _)| name == "PATH").map(|(name, value)| (name, value)));
         assert!(tmux.args(command).status().expect("tmux is needed").success());
         terminal
     }
@@ -201,7 +203,7 @@ async fn story(killed: bool) {
     assert!(status == 200 || status == 201, "{made}");
     let link = format!("{}/#code={}", gateway.url, made["code"].as_str().unwrap());
     browser.open("desk", &link, DESK, json!({ "script": LOOKING })).await;
-    browser.wait("desk", "nav").await;
+    browser.live("desk").await;
 
     // The phone is let in: a code, a name, a number that both show.
     browser.act("desk", "goto", json!({ "url": format!("{}/#/devices", gateway.url) })).await;
@@ -223,7 +225,7 @@ async fn story(killed: bool) {
     album.page(&mut browser, "phone", "phone-number").await;
     album.page(&mut browser, "desk", "desk-number").await;
     browser.click("desk", "#confirm").await;
-    browser.wait("phone", "nav").await;
+    browser.live("phone").await;
     let cookie = browser.act("phone", "run", json!({ "script": "document.cookie + localStorage.length" })).await;
     assert!(!cookie.as_str().unwrap().contains("plx_"), "no script can read what proves the phone: {cookie}");
 
@@ -278,10 +280,11 @@ async fn story(killed: bool) {
     if killed {
         // The agent lives on in its holder, and every screen comes back by itself.
         gateway.kill();
-        attach.until("reconnect").await;
+        attach.until("offline").await;
         album.terminal(&mut browser, &attach, "attach-without-gateway").await;
         album.page(&mut browser, "desk", "desk-without-gateway").await;
         gateway.again().await;
+        browser.live("desk").await;
     }
 
     // The notification opens the card; a thumb allows it.

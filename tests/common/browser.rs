@@ -110,6 +110,11 @@ impl Browser {
         self.act(page, "wait", json!({ "on": on })).await;
     }
 
+    /// Waits until the page is signed in and shows what is now.
+    pub async fn live(&mut self, page: &str) {
+        self.act(page, "wait", json!({ "on": ".link[data-phase=live]", "state": "attached" })).await;
+    }
+
     /// Its text.
     pub async fn text(&mut self, page: &str, on: &str) -> String {
         self.act(page, "text", json!({ "on": on })).await.as_str().unwrap().to_owned()
