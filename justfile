@@ -16,6 +16,14 @@ test *ARGS:
 bench *ARGS:
     cargo bench --locked --bench gateway -- {{ARGS}}
 
+# The page's bundle, from its source.
+web:
+    ./scripts/web build
+
+# Pictures of every screen, in both sizes and themes.
+screens *ARGS:
+    ./scripts/screens {{ARGS}}
+
 # Format the source in place.
 fmt:
     cargo fmt --all

@@ -253,7 +253,7 @@ pub(crate) struct Answer {
     #[arg(long)]
     pub(crate) remember: bool,
     /// Allow this instead of what was asked, where the agent takes a change
-    #[arg(long, value_name = "TEXT", requires = "allow", conflicts_with = "remember")]
+    #[arg(long, value_name = "TEXT", requires = "allow", conflicts_with_all = ["remember", "deny", "option", "text"])]
     pub(crate) edit: Option<String>,
     /// The receipt as JSON
     #[arg(long)]
