@@ -127,6 +127,9 @@ async fn what_it_says_while_there_is_no_gateway_is_there_when_one_comes() {
     let agent = u32::try_from(ready(&gateway).await["pid"].as_u64().unwrap()).unwrap();
     // It ends its run, and itself, with nobody there.
     let run = gateway.prompt(&session, "stream 2000 1 ;; crash").await;
+    // What was accepted and not yet said to the agent waits for the next gateway; this is about what was.
+    let mut events = gateway.sse(&format!("/v1/sessions/{session}/events"), None).await;
+    while events.next().await.unwrap().event != "agent_message_chunk" {}
     gateway.kill();
     let deadline = std::time::Instant::now() + PATIENCE;
     while alive(agent) {

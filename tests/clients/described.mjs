@@ -217,6 +217,9 @@ await line.done('session.history', { session_id: session, limit: 1000 });
 await line.done('session.rename', { session_id: session, title: 'renamed' });
 await line.done('session.archive', { session_id: session });
 await line.done('session.archive', { session_id: session, archived: false });
+await line.done('presence.update', { session_id: session, focused: true });
+await line.method('presence.changed');
+await line.done('presence.update', { session_id: null, focused: false });
 await line.done('session.detach', { session_id: session });
 for (const after of ['elsewhere:5', 'now']) await line.done('session.attach', { session_id: '*', after });
 await line.method('gateway.snapshot');
@@ -355,6 +358,15 @@ await call('GET', '/v1/sessions/{id}/export', { params: { id }, query: '?format=
 await call('GET', '/v1/runtimes/{id}/logs', { params: { id: 'second' }, status: 200 });
 await call('POST', '/v1/runtimes/{id}/restart', { params: { id: 'second' }, status: 200 });
 await call('GET', '/v1/doctor', { status: 200 });
+for (const path of ['/ca.crt', '/ca.mobileconfig']) await call('GET', path, { as: {}, status: 404 });
+// The public key of a subscription that nobody has: RFC 8291, 5.
+const keys = { p256dh: 'BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4', auth: 'BTBZMqHH6r4Tts7J_aSIgg' };
+await call('PUT', '/v1/push', { body: { endpoint: 'https://elsewhere.example/x', keys }, status: 422 });
+await call('PUT', '/v1/push', { body: { endpoint: 'https://fcm.googleapis.com/fcm/send/example', keys }, status: 200 });
+await call('GET', '/v1/push', { status: 200 });
+await call('PATCH', '/v1/push/settings', { body: { ends: false, quiet: { from: '22:00', to: '07:00', offset_minutes: 60 } }, status: 200 });
+await call('DELETE', '/v1/push', { status: 204 });
+await call('POST', '/v1/push/test', { body: {}, status: 409 });
 await call('GET', '/v1/runtimes', { status: 200 });
 await call('DELETE', '/v1/runtimes/{id}', { params: { id: 'second' }, status: 204 });
 await call('DELETE', '/v1/sessions/{id}', { params: { id: other.session_id }, status: 204 });
