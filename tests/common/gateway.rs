@@ -69,14 +69,7 @@ impl Gateway {
         std::fs::create_dir_all(&home).unwrap();
         std::fs::write(dir.path().join("plexus.toml"), format!("listen = \"127.0.0.1:0\"\n{config}")).unwrap();
         let child = spawn(dir.path(), &home);
-        let mut gateway = Self {
-            child,
-            home,
-            _dir: dir,
-            url: String::new(),
-            token: String::new(),
-            http: reqwest::Client::builder().no_proxy().read_timeout(PATIENCE).build().unwrap(),
-        };
+        let mut gateway = Self { child, home, _dir: dir, url: String::new(), token: String::new(), http: client() };
         gateway.ready().await;
         gateway
     }
@@ -307,6 +300,13 @@ fn spawn(dir: &Path, home: &Path) -> Child {
         .stderr(stderr)
         .spawn()
         .unwrap()
+}
+
+/// It lets go of idle connections before the gateway does, which closes them after five seconds: on a busy machine a request
+/// would else meet one that is just being closed.
+fn client() -> reqwest::Client {
+    let client = reqwest::Client::builder().no_proxy().read_timeout(PATIENCE);
+    client.pool_idle_timeout(Duration::from_secs(2)).build().unwrap()
 }
 
 async fn answer(request: reqwest::RequestBuilder) -> (u16, Value) {
