@@ -5,7 +5,7 @@ import type { Answer, Item, Offer, Receipt, Request, Resolver, Risk } from '../w
 export type { Answer, Item, Offer, Receipt, Request, Resolver, Risk };
 
 /** How risky a request is: the gateway's word; from a gateway that says none, what the agent itself says. */
-export const riskOf = (request: Request): Risk => request.risk ?? (request.danger ? 'danger' : 'low');
+export const riskOf = (request: Request): Risk => request.risk ?? (request.danger ? 'danger' : 'elevated');
 
 const LEVELS: Record<Risk, number> = { low: 0, elevated: 1, danger: 2 };
 /** Whether a device that may answer up to `limit` (absent: everything) may answer this. */
