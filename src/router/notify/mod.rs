@@ -1,5 +1,5 @@
 //! Notifications: Web Push to devices, webhooks and ntfy to the owner's own channels. It follows the log like any subscriber, hears
-//! who looks, asks the [`rule`] what to send, and sends it; nobody waits for it, whatever the services do.
+//! who looks, asks the `rule` what to send, and sends it; nobody waits for it, whatever the services do.
 //!
 //! What was told is kept beside each place's subscription, once the service took it: after a restart nothing is told twice, and
 //! what is over can still be taken back. (Killed between the service's yes and our note of it, a notification may come twice; the
