@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use http::StatusCode;
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
@@ -24,6 +25,21 @@ const TITLE_CHARS: usize = 48;
 const QR_SIDE: u32 = 240;
 /// Life of a one-time code unless the client says otherwise, in seconds.
 const CODE_SECONDS: u64 = 60;
+
+/// A whole number, as JSON Schema has them: `43.0` is one.
+fn whole<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+    let Some(number) = Option::<serde_json::Number>::deserialize(from)? else { return Ok(None) };
+    if let Some(whole) = number.as_u64() {
+        return Ok(Some(whole));
+    }
+    // Beyond this a float is none of our numbers, whatever its fraction.
+    let small = |float: &f64| float.fract() == 0.0 && (0.0..f64::from(u32::MAX)).contains(float);
+    let text = number.as_f64().filter(small).map(|float| format!("{float:.0}"));
+    match text.and_then(|text| text.parse().ok()) {
+        Some(whole) => Ok(Some(whole)),
+        None => Err(D::Error::custom(format_args!("{number} is no whole number from 0 up"))),
+    }
+}
 
 /// Who a device is.
 fn identity(device: &Device) -> Value {
@@ -197,6 +213,7 @@ pub(super) struct NewCode {
     #[serde(default)]
     lock_screen: bool,
     /// Its life in seconds, at most 120.
+    #[serde(default, deserialize_with = "whole")]
     ttl: Option<u64>,
 }
 
@@ -341,12 +358,16 @@ pub(super) async fn pairing(state: AppState, call: Call) -> Outcome {
 #[serde(deny_unknown_fields)]
 pub(super) struct Confirm {
     /// The number that both sides show.
-    number: u8,
+    #[schema(value_type = u8)]
+    #[serde(deserialize_with = "whole")]
+    number: Option<u64>,
 }
 
 pub(super) async fn confirm(state: AppState, call: Call) -> Outcome {
     let permit = gateway::<Admin>(&call)?;
     let Confirm { number } = call.json()?;
+    // Zero is on no screen.
+    let number = number.and_then(|number| u8::try_from(number).ok()).unwrap_or_default();
     json(StatusCode::OK, &state.auth.confirm(&permit, &pairing_id(&call), number).await?)
 }
 
@@ -393,6 +414,7 @@ pub(super) struct Fetch {
     /// The ticket.
     ticket: String,
     /// Seconds to wait for it, 60 at most.
+    #[serde(default, deserialize_with = "whole")]
     wait: Option<u64>,
 }
 
@@ -423,6 +445,7 @@ pub(super) async fn fetch(state: AppState, call: Call) -> Outcome {
 #[serde(deny_unknown_fields)]
 pub(super) struct NewShare {
     /// Its life in hours: a day, if absent; thirty at most.
+    #[serde(default, deserialize_with = "whole")]
     hours: Option<u64>,
 }
 
