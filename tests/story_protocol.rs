@@ -182,14 +182,19 @@ fn every_code_of_the_source_is_in_the_table() {
     let files = [
         "cookies.rs",
         "devices.rs",
+        "doctor.rs",
         "error.rs",
+        "export.rs",
         "guard.rs",
         "http.rs",
+        "listen/h2.rs",
         "notify/api.rs",
+        "outside.rs",
         "rpc.rs",
         "sse.rs",
-        "ws.rs",
+        "upkeep.rs",
         "web.rs",
+        "ws.rs",
     ];
     for name in files {
         let source = std::fs::read_to_string(router.join(name)).unwrap();
