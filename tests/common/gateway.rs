@@ -305,7 +305,8 @@ fn spawn(dir: &Path, home: &Path) -> Child {
 /// It lets go of idle connections before the gateway does, which closes them after five seconds: on a busy machine a request
 /// would else meet one that is just being closed.
 fn client() -> reqwest::Client {
-    let client = reqwest::Client::builder().no_proxy().read_timeout(PATIENCE);
+    // A conversation that an agent reads back takes more than a minute.
+    let client = reqwest::Client::builder().no_proxy().read_timeout(3 * PATIENCE);
     client.pool_idle_timeout(Duration::from_secs(2)).build().unwrap()
 }
 
