@@ -151,7 +151,7 @@ async fn ws(ws: &mut Ws, heard: &mut Vec<Value>, names: &mut Names, lines: &[&st
                 break;
             }
             looked = heard.len();
-            let next = tokio::time::timeout(PATIENCE, ws.next()).await;
+            let next = tokio::time::timeout(PATIENCE / 4, ws.next()).await;
             let next = next.unwrap_or_else(|_| panic!("docs/protocol.md:{at} did not come; what came: {heard:?}"));
             heard.push(next.expect("the connection closed"));
         }
