@@ -4,7 +4,10 @@
 use std::sync::Arc;
 
 use super::state::State;
-use super::{After, Directory, Entry, Filter, Launcher, Link, Log, NewEvent, Resume, Retention, Rows, Rules};
+use super::{
+    After, Directory, Entry, Filter, Launcher, Link, Log, NewEvent, OpenSession, Refusal, Resume, Retention, Rows,
+    Rules,
+};
 use crate::model::*;
 use crate::store::{MemoryStore, SessionRow};
 
@@ -14,6 +17,31 @@ struct Nobody;
 impl Launcher for Nobody {
     fn launch(&self, _: RuntimeSpec) -> Result<Link, String> {
         Err("nothing is started here".into())
+    }
+}
+
+/// Its driver takes an order, and is gone without a word.
+struct Deaf;
+
+impl Launcher for Deaf {
+    fn launch(&self, spec: RuntimeSpec) -> Result<Link, String> {
+        let (link, mut end) = Link::new(RuntimeInfo {
+            runtime_id: spec.id,
+            dialect: spec.dialect,
+            state: RuntimeState::Ready,
+            connect: spec.connect,
+            cwd: spec.cwd.display().to_string(),
+            agent: None,
+            pid: None,
+            generation: 1,
+            problem: None,
+            stderr_tail: String::new(),
+            outlives: false,
+            heard_at: None,
+            updated_at: Timestamp::default(),
+        });
+        tokio::spawn(async move { end.orders.recv().await });
+        Ok(link)
     }
 }
 
@@ -70,6 +98,17 @@ async fn a_start_closes_what_the_last_gateway_left_open() {
     assert!(!snapshot.trimmed);
     let again = Directory::open(directory.log().clone(), Arc::new(Nobody), Rules::default()).await.unwrap();
     assert_eq!(again.log().head(), head.next(), "once is enough");
+}
+
+#[tokio::test]
+async fn nobody_waits_for_a_driver_that_is_gone() {
+    let log = Log::open(Arc::new(MemoryStore::new().unwrap())).unwrap();
+    let directory = Directory::open(log, Arc::new(Deaf), Rules::default()).await.unwrap();
+    let runtime_id = RuntimeId::trusted("deaf");
+    directory.launch(RuntimeSpec::new(runtime_id.clone(), "none", Connect::Endpoint("there".into()), "/")).unwrap();
+    let refused =
+        directory.begin(OpenSession { runtime_id, cwd: None, title: None, native_id: None }).await.unwrap_err();
+    assert!(matches!(refused, Refusal::RuntimeGone(_)), "{refused}");
 }
 
 #[tokio::test]

@@ -241,6 +241,12 @@ impl Link {
         Arc::clone(&self.info.borrow())
     }
 
+    /// Returns once its driver is gone: nobody takes an order any more, nobody answers one that was given. Cancellation safe.
+    pub async fn ended(&self) {
+        let mut info = self.watch();
+        while info.changed().await.is_ok() {}
+    }
+
     /// Told whenever the runtime stands differently; closed when its driver has ended.
     pub fn watch(&self) -> watch::Receiver<Arc<RuntimeInfo>> {
         self.info.clone()

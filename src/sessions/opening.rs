@@ -263,20 +263,23 @@ impl Directory {
         self.shared.sessions.insert(origin.session_id.clone(), handle.clone());
         let keeper = self.keeper(handle.clone(), None);
         let task = Task::new(state, keeper, link, mailbox, wants_rx, self.shared.rules);
-        if let Err((_, refusal)) = self.start(task, opened, |_, _, _| {}).await {
-            self.shared.sessions.remove(&origin.session_id);
-            return Err(refusal);
+        match self.keep_opened(task, opened, |_, _, _| {}).await {
+            Ok((task, plan)) => self.run(task, plan),
+            Err((_, refusal)) => {
+                self.shared.sessions.remove(&origin.session_id);
+                return Err(refusal);
+            }
         }
         Ok(Arc::new(handle.info()))
     }
 
-    /// Keeps what opening a session brought, and starts its task.
-    async fn start(
+    /// Keeps what opening a session brought: its task, and what that has to do first.
+    async fn keep_opened(
         &self,
         mut task: Task,
         opened: Opened,
         first: impl FnOnce(&mut State, &mut super::state::Env<'_>, &mut Plan),
-    ) -> Result<(), (Box<State>, Refusal)> {
+    ) -> Result<(Task, Plan), (Box<State>, Refusal)> {
         let Opened { drafts, how, early, upto, .. } = opened;
         let mut plan = Plan { heard: upto.iter().map(|upto| upto.offset).max(), ..Plan::default() };
         let before = task.state.clone();
@@ -289,8 +292,7 @@ impl Directory {
             return Err((Box::new(before), storage(&error)));
         }
         drop(upto);
-        self.run(task, plan);
-        Ok(())
+        Ok((task, plan))
     }
 
     /// Runs a session's task to its end. `plan` is kept already.
@@ -412,10 +414,12 @@ impl Directory {
         let (wants, wants_rx) = mpsc::channel(MAILBOX);
         let keeper = self.keeper(handle.clone(), None);
         let task = Task::new(state, keeper, link, mailbox, wants_rx, self.shared.rules);
-        self.start(task, opened, |state, _, _| state.live_again(native, generation)).await?;
+        let (task, plan) = self.keep_opened(task, opened, |state, _, _| state.live_again(native, generation)).await?;
+        // Before the task runs: one that ends at once takes this away again.
         if let Some(mut handle) = self.shared.sessions.get_mut(&handle.origin.session_id) {
             handle.wants = Some(wants);
         }
+        self.run(task, plan);
         Ok(())
     }
 }
@@ -437,7 +441,13 @@ async fn order(
             let tail = exit.stderr_tail.trim_end();
             Refusal::RuntimeGone(if tail.is_empty() { why } else { format!("{why}; it wrote: {tail}") })
         };
-        match from_runtime.recv().await {
+        let next = tokio::select! {
+            biased;
+            next = from_runtime.recv() => next,
+            // A driver that is gone answers no order; what it said before is still heard.
+            () = link.ended() => from_runtime.try_recv().ok(),
+        };
+        match next {
             Some(FromRuntime::Said(said, upto)) => {
                 let mut found = None;
                 marks.extend(upto);

@@ -8,10 +8,10 @@ use std::sync::{Arc, LazyLock};
 
 use regex::Regex;
 use serde_json::{Value, json};
-use unicode_general_category::{GeneralCategory as Category, get_general_category};
 
 use super::rule::What;
 use crate::auth::{Grant, Target};
+use crate::model::text::hides;
 use crate::model::{
     Choice, Request, RequestId, RequestState, RequestType, Risk, RuntimeId, Scope, SessionId, Timestamp,
 };
@@ -321,19 +321,9 @@ fn cut(text: &str, most: usize) -> &str {
 
 /// A name that somebody gave, for our own line: nothing that is invisible or turns what you see.
 fn name(text: &str) -> String {
-    let hides = |c: char| {
-        matches!(
-            get_general_category(c),
-            Category::Control
-                | Category::Format
-                | Category::LineSeparator
-                | Category::ParagraphSeparator
-                | Category::PrivateUse
-                | Category::Unassigned
-                | Category::Surrogate
-        )
-    };
-    text.chars().take(NAME_CHARS).map(|c| if hides(c) { '·' } else { c }).collect()
+    let mut before = None;
+    let mut plain = |c| if hides(c, before.replace(c)) { '·' } else { c };
+    text.chars().take(NAME_CHARS).map(&mut plain).collect()
 }
 
 /// The session's title, which an agent may have given, in quotes below.
