@@ -127,6 +127,11 @@ impl Terminal {
         assert!(self.tmux().args(["send-keys", "-t", "it"]).args(keys).status().unwrap().success());
     }
 
+    /// Its window is no longer in front: what a terminal says to a program that asked to be told (xterm's mode 1004).
+    fn blur(&self) {
+        self.keys(&["-H", "1b", "5b", "4f"]);
+    }
+
     fn capture(&self, more: &[&str]) -> String {
         let out = self.tmux().args(["capture-pane", "-p", "-t", "it"]).args(more).output().unwrap();
         String::from_utf8_lossy(&out.stdout).into_owned()
@@ -251,8 +256,9 @@ async fn story(killed: bool) {
     browser.act("desk", "goto", json!({ "url": format!("{}/#/s/{session}", gateway.url) })).await;
     browser.wait("desk", "plexus-session").await;
 
-    // A command is asked for; nobody looks at the desk.
+    // A command is asked for; nobody looks at the desk, nor at the other terminal.
     browser.act("desk", "run", json!({ "script": "look(false)" })).await;
+    attach.blur();
     run.keys(&["-l", "FAKE:shell touch hello.txt"]);
     run.until("FAKE:shell touch hello.txt").await;
     run.keys(&["Enter"]);
