@@ -123,7 +123,8 @@ const doings = {
   async notifications({ page }) {
     return screen(page).page.evaluate(async () => {
       const registration = await navigator.serviceWorker.ready;
-      const all = await registration.getNotifications();
+      // One at a time with the page's worker: the browser drops one that is being shown while they are read.
+      const all = await navigator.locks.request('plexus-tray', () => registration.getNotifications());
       return all.map((n) => ({ title: n.title, body: n.body, tag: n.tag, data: n.data, actions: /** @type {any} */ (n).actions }));
     });
   },

@@ -47,13 +47,13 @@ export async function api(method, path, body, headers = {}) {
   return { status: response.status, body: words ? JSON.parse(words) : null };
 }
 
-/** Until `look` gives something, which is returned. */
+/** Until `look` gives something, which is returned; `what` it is, or a function that says it. */
 export async function until(what, look) {
   const deadline = Date.now() + PATIENCE_MS;
   for (;;) {
     const got = await look();
     if (got) return got;
-    if (Date.now() > deadline) throw new Error(`never came: ${what}`);
+    if (Date.now() > deadline) throw new Error(`never came: ${typeof what === 'function' ? what() : what}`);
     await new Promise((go) => setTimeout(go, 40));
   }
 }

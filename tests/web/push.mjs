@@ -20,27 +20,43 @@ const registration = await new Promise((found) => {
   cdp.send('ServiceWorker.enable');
 });
 
+// What the worker has shown, also if it did not stay.
+await worker.evaluate(() => {
+  self.told = [];
+  const show = ServiceWorkerRegistration.prototype.showNotification;
+  ServiceWorkerRegistration.prototype.showNotification = async function (title, options) {
+    await show.call(this, title, options);
+    self.told.push(options.tag);
+  };
+});
+const told = (tag) => worker.evaluate((tag) => self.told.includes(tag), tag);
+
+const push = (data) => cdp.send('ServiceWorker.deliverPushMessage', { origin: base, registrationId: registration, data: typeof data === 'string' ? data : JSON.stringify(data) });
+
 /** A push arrives; what is shown under its tag afterwards. */
 async function deliver(data, done = () => true) {
-  const words = typeof data === 'string' ? data : JSON.stringify(data);
-  await cdp.send('ServiceWorker.deliverPushMessage', { origin: base, registrationId: registration, data: words });
-  return until('a notification', async () => {
-    const all = await shown();
-    const mine = all.filter((one) => one.tag === (data.tag ?? 'news'));
+  await push(data);
+  let all = [];
+  const tag = data.tag ?? 'news';
+  return until(() => `a notification ${tag}; shown are ${JSON.stringify(all)}`, async () => {
+    all = await shown();
+    const mine = all.filter((one) => one.tag === tag);
     return mine.length && done(mine[0]) ? mine : null;
   });
 }
 const shown = () =>
   page.evaluate(async () => {
     const worker = await navigator.serviceWorker.ready;
-    return (await worker.getNotifications()).map(({ tag, title, body, silent, requireInteraction, actions, data }) => ({ tag, title, body, silent, requireInteraction, actions: (actions ?? []).map((one) => one.action), data }));
+    // One at a time with the worker's own looking and showing.
+    const all = await navigator.locks.request('plexus-tray', () => worker.getNotifications());
+    return all.map(({ tag, title, body, silent, requireInteraction, actions, data }) => ({ tag, title, body, silent, requireInteraction, actions: (actions ?? []).map((one) => one.action), data }));
   });
 
 /** A click on what is shown under a tag, as the browser tells it to the worker. */
 const click = (tag, action = '') =>
   worker.evaluate(
     async ([tag, action]) => {
-      const [notification] = await self.registration.getNotifications({ tag });
+      const [notification] = await navigator.locks.request('plexus-tray', () => self.registration.getNotifications({ tag }));
       const event = new NotificationEvent('notificationclick', { notification, action });
       // An event of a script may not be waited for; this one is.
       let work;
@@ -84,7 +100,8 @@ const stories = {
 
   async 'what was withdrawn before it was seen does not stay'() {
     const tag = 'request:q_never_shown';
-    await deliver({ kind: 'withdrawn', tag, title: 'Denied by laptop', body: '', request_id: 'q_never_shown' });
+    await push({ kind: 'withdrawn', tag, title: 'Denied by laptop', body: '', request_id: 'q_never_shown' });
+    await until('the withdrawal', () => told(tag));
     await until('nothing of it', async () => !(await shown()).some((one) => one.tag === tag));
   },
 
@@ -197,12 +214,12 @@ const stories = {
     await panel.locator('input[name="quiet"]').click();
     await panel.locator('input[name="from"]').waitFor();
     await shoot(page, 'notifications-on');
-    const told = () => page.evaluate(() => fetch('/v1/push').then((response) => response.json()));
-    const on = await told();
+    const kept = () => page.evaluate(() => fetch('/v1/push').then((response) => response.json()));
+    const on = await kept();
     assert.deepEqual([on.subscribed, on.settings.ends, on.settings.quiet.from], [true, false, '22:00']);
     await panel.locator('[data-do="off"]').click();
     await panel.locator('[data-do="on"]').waitFor();
-    assert.equal((await told()).subscribed, false);
+    assert.equal((await kept()).subscribed, false);
     const denied = await browser.newContext(PHONE);
     const other = await enter(denied, { hash: '#/devices' });
     await other.locator('plexus-notifications [data-is="blocked"], plexus-notifications [data-do="on"]').first().waitFor();

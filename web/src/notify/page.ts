@@ -2,6 +2,7 @@
 
 import { startBadges } from './badge.js';
 import { startSound } from './sound.js';
+import { tray } from './tray.js';
 
 let started = false;
 
@@ -27,7 +28,7 @@ async function tidy(): Promise<void> {
   if (document.hidden || !('serviceWorker' in navigator)) return;
   try {
     const worker = await navigator.serviceWorker.getRegistration();
-    for (const shown of (await worker?.getNotifications()) ?? []) if (['withdrawn', 'outcome', 'news'].includes(shown.data?.kind)) shown.close();
+    for (const shown of worker ? await tray(() => worker.getNotifications()) : []) if (['withdrawn', 'outcome', 'news'].includes(shown.data?.kind)) shown.close();
   } catch {
     // Not where there is no background part.
   }

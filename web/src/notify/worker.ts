@@ -4,6 +4,7 @@
 
 import { text } from '../text/en.js';
 import { doneOf, hashOf, parsePayload, shapeOf, type Action, type Kept } from './payload.js';
+import { tray } from './tray.js';
 
 const t = text.notify;
 /** How long one call to the gateway may take, ms. The browser ends a worker that takes much longer. */
@@ -17,7 +18,7 @@ const GLANCE_MS = 1_500;
 const worker = self as unknown as ServiceWorkerGlobalScope;
 
 async function shownUnder(tag: string): Promise<Notification | null> {
-  const found = await worker.registration.getNotifications({ tag });
+  const found = await tray(() => worker.registration.getNotifications({ tag }));
   return found[0] ?? null;
 }
 
@@ -25,7 +26,7 @@ async function shownUnder(tag: string): Promise<Notification | null> {
 async function countBadge(): Promise<void> {
   const badge = worker.navigator as unknown as { setAppBadge?: (n: number) => Promise<void>; clearAppBadge?: () => Promise<void> };
   if (!badge.setAppBadge) return;
-  const open = (await worker.registration.getNotifications()).filter((one) => (one.data as Kept | null)?.kind === 'request').length;
+  const open = (await tray(() => worker.registration.getNotifications())).filter((one) => (one.data as Kept | null)?.kind === 'request').length;
   await (open ? badge.setAppBadge(open) : badge.clearAppBadge?.())?.catch(() => {});
 }
 
@@ -39,7 +40,7 @@ async function take(data: PushMessageData | null): Promise<void> {
   const payload = parsePayload(said);
   const before = payload ? await shownUnder(payload.tag) : null;
   const { title, options } = shapeOf(payload, (before?.data as Kept | undefined) ?? null);
-  await worker.registration.showNotification(title, options as NotificationOptions);
+  await tray(() => worker.registration.showNotification(title, options as NotificationOptions));
   if (payload?.kind === 'withdrawn' && !before) {
     await new Promise((resolve) => setTimeout(resolve, GLANCE_MS));
     (await shownUnder(payload.tag))?.close();
@@ -91,7 +92,7 @@ const freshKey = (): string => `push-${Array.from(crypto.getRandomValues(new Uin
 /** Answers from the notification, and shows what became of it under the same tag. */
 async function answer(action: Action, tag: string, kept: Kept, csrf: string): Promise<void> {
   const tell = (title: string, body: string, look: boolean) =>
-    worker.registration.showNotification(title, { ...shapeOf(null, null).options, tag, body, silent: !look, data: { ...kept, kind: 'outcome' } });
+    tray(() => worker.registration.showNotification(title, { ...shapeOf(null, null).options, tag, body, silent: !look, data: { ...kept, kind: 'outcome' } }));
   const path = `/v1/requests/${encodeURIComponent(kept.request_id ?? '')}/answer`;
   const headers = { 'Content-Type': 'application/json', Accept: 'application/json', 'Plexus-CSRF': csrf, 'Idempotency-Key': freshKey() };
   const body = JSON.stringify({ ok: action === 'allow_once', digest: kept.digest });
