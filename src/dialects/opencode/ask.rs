@@ -16,6 +16,8 @@ use crate::model::{Choice, Decision, Item, NativeId, Offer, RequestType};
 const ASKS_MAX: usize = 256;
 /// Who answered where it is not known that anybody did.
 const NOBODY: &str = "nobody: OpenCode no longer waits for it";
+/// How often the stream is waited for to tell who was first. Twice: the first wait may have been under way already.
+const WAITS: u8 = 2;
 /// What the agent is told where nobody decided.
 const EXPIRED: &str = "expired, not a user decision";
 
@@ -40,8 +42,8 @@ pub(super) struct Asked {
     pub(super) fresh: bool,
     /// What somebody answered, as the stream told it.
     pub(super) replied: Option<Option<String>>,
-    /// The answer came too late; who was first, the stream is about to tell.
-    pub(super) lost: bool,
+    /// The answer came too late; who was first, the stream is about to tell. For so many more waits.
+    pub(super) lost: Option<u8>,
 }
 
 /// What is asked.
@@ -403,7 +405,7 @@ impl OpenCode {
                 for key in self.group(key) {
                     match self.asks.get_mut(&key) {
                         Some(asked) if asked.replied.is_none() => {
-                            asked.lost = true;
+                            asked.lost = Some(WAITS);
                             out.wake_after = Some(SOON);
                         }
                         _ => self.lose(&key, ANOTHER, out),
@@ -433,8 +435,18 @@ impl OpenCode {
 
     /// Time has passed, and the stream does not tell who was first.
     pub(super) fn lose_late(&mut self, out: &mut Outbox) {
-        let lost: Vec<AskKey> = self.asks.iter().filter(|(_, asked)| asked.lost).map(|(key, _)| key.clone()).collect();
-        for key in lost {
+        let mut over = Vec::new();
+        for (key, asked) in &mut self.asks {
+            match &mut asked.lost {
+                Some(waits @ 2..) => {
+                    *waits -= 1;
+                    out.wake_after = Some(SOON);
+                }
+                Some(_) => over.push(key.clone()),
+                None => {}
+            }
+        }
+        for key in over {
             self.lose(&key, NOBODY, out);
         }
     }
@@ -475,7 +487,7 @@ impl OpenCode {
             if asked.answer.is_some() {
                 // Ours or another's: the reply to our answer tells.
                 asked.replied = Some(option.clone());
-                if asked.lost {
+                if asked.lost.is_some() {
                     self.lose(&key, ANOTHER, out);
                 }
                 continue;
@@ -494,9 +506,9 @@ impl OpenCode {
     /// Questions that nobody waits for any more.
     pub(super) fn take_back(&mut self, keys: Vec<AskKey>, out: &mut Outbox) {
         for key in keys {
-            if self.asks.get(&key).is_some_and(|asked| asked.lost) {
-                self.lose(&key, NOBODY, out);
-            } else if let Some(asked) = self.asks.remove(&key) {
+            // Of one that was lost the stream may yet say to whom.
+            let lost = self.asks.get(&key).is_some_and(|asked| asked.lost.is_some());
+            if let Some(asked) = (!lost).then(|| self.asks.remove(&key)).flatten() {
                 self.bury(key.clone());
                 if asked.answer.is_none() {
                     let said = Said::TakenBack { native: Some(asked.native.clone()), key, elsewhere: None };
@@ -512,7 +524,7 @@ const SPREAD: &str = "OpenCode, by the answer to another question";
 
 impl Asked {
     fn new(native: NativeId, what: What) -> Self {
-        Self { native, what, answer: None, fresh: true, replied: None, lost: false }
+        Self { native, what, answer: None, fresh: true, replied: None, lost: None }
     }
 }
 

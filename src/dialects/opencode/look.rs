@@ -268,8 +268,9 @@ impl OpenCode {
 
     /// A question that OpenCode no longer lists: somebody answered it while nobody here listened, or its work is over.
     pub(super) fn gone(&mut self, key: AskKey, out: &mut Outbox) {
-        if self.asks.get(&key).is_some_and(|asked| asked.lost) {
-            return self.take_back(vec![key], out);
+        if self.asks.get(&key).is_some_and(|asked| asked.lost.is_some()) {
+            // Whoever was first, the stream may yet say it.
+            return;
         }
         let Some(asked) = self.asks.remove(&key) else { return };
         self.bury(key.clone());
