@@ -5,13 +5,16 @@
 #[allow(dead_code, unreachable_pub, clippy::print_stderr)]
 mod common {
     pub mod gateway;
+    pub mod terminal;
 }
 
-use std::path::PathBuf;
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use common::gateway::{Gateway, PATIENCE, demo, exe, held_runtime, said};
+use common::terminal::Terminal;
 use serde_json::json;
 
 /// What the shell says when the program under it has ended; the code follows.
@@ -19,7 +22,15 @@ const ENDED: &str = "ended-with-";
 
 /// A shell in a terminal, with `plexus attach` in it.
 struct Screen {
-    dir: tempfile::TempDir,
+    terminal: Terminal,
+}
+
+impl Deref for Screen {
+    type Target = Terminal;
+
+    fn deref(&self) -> &Terminal {
+        &self.terminal
+    }
 }
 
 impl Screen {
@@ -27,59 +38,17 @@ impl Screen {
         Self::with(&gateway.home, size, args, &[("COLORTERM", "truecolor")])
     }
 
-    fn with(home: &std::path::Path, (width, height): (u16, u16), args: &str, env: &[(&str, &str)]) -> Self {
-        let screen = Self { dir: tempfile::tempdir().unwrap() };
-        let mut command = screen.tmux();
-        command.args(["new-session", "-d", "-s", "tui", "-x", &width.to_string(), "-y", &height.to_string()]);
-        command.arg("-c").arg(screen.dir.path());
-        command.arg("-e").arg(format!("PLEXUS_HOME={}", home.display()));
+    fn with(home: &Path, size: (u16, u16), args: &str, env: &[(&str, &str)]) -> Self {
         // A shell around it, as at home: what it says afterwards stands on a terminal that is as it was.
         let env: String = env.iter().map(|(name, value)| format!("{name}={value} ")).collect();
         let after = format!("echo {ENDED}$?; stty -a | tr ';' '\\n' > stty; exec cat");
         let line = format!("echo before; {env}{} attach {args}; {after}", exe());
-        assert!(command.args(["sh", "-c", &line]).status().unwrap().success(), "tmux is needed");
-        screen
-    }
-
-    fn tmux(&self) -> Command {
-        let mut command = Command::new("tmux");
-        command.arg("-S").arg(self.dir.path().join("tmux")).args(["-f", "/dev/null"]).stderr(Stdio::null());
-        command
-    }
-
-    fn keys(&self, keys: &[&str]) {
-        assert!(self.tmux().args(["send-keys", "-t", "tui"]).args(keys).status().unwrap().success());
-    }
-
-    fn words(&self, words: &str) {
-        self.keys(&["-l", words]);
-    }
-
-    fn capture(&self, more: &[&str]) -> String {
-        let out = self.tmux().args(["capture-pane", "-p", "-t", "tui"]).args(more).output().unwrap();
-        String::from_utf8_lossy(&out.stdout).into_owned()
-    }
-
-    fn text(&self) -> String {
-        self.capture(&[])
-    }
-
-    /// What tmux knows of the terminal.
-    fn format(&self, format: &str) -> String {
-        let out = self.tmux().args(["display-message", "-p", "-t", "tui", format]).output().unwrap();
-        String::from_utf8_lossy(&out.stdout).trim().to_owned()
+        let home = home.display().to_string();
+        Self { terminal: Terminal::open(None, size, &[("PLEXUS_HOME", &home)], &["sh", "-c", &line]) }
     }
 
     async fn until(&self, what: &str, is: impl Fn(&str) -> bool) -> String {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            let text = self.text();
-            if is(&text) {
-                return text;
-            }
-            assert!(Instant::now() < deadline, "{what} did not come:\n{text}");
-            tokio::time::sleep(Duration::from_millis(40)).await;
-        }
+        self.terminal.until(what, Terminal::text, is).await
     }
 
     async fn shows(&self, words: &str) -> String {
@@ -135,19 +104,6 @@ impl Screen {
         let Some(dir) = std::env::var_os("PLEXUS_SHOTS").map(PathBuf::from) else { return };
         std::fs::create_dir_all(&dir).unwrap();
         std::fs::write(dir.join(format!("attach-{name}.ansi")), self.capture(&["-e"])).unwrap();
-    }
-
-    fn resize(&self, width: u16, height: u16) {
-        let (width, height) = (width.to_string(), height.to_string());
-        assert!(
-            self.tmux().args(["resize-window", "-t", "tui", "-x", &width, "-y", &height]).status().unwrap().success()
-        );
-    }
-}
-
-impl Drop for Screen {
-    fn drop(&mut self) {
-        let _ = self.tmux().arg("kill-server").status();
     }
 }
 

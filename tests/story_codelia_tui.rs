@@ -8,106 +8,61 @@ mod common {
     pub mod agents;
     pub mod cast;
     pub mod gateway;
+    pub mod terminal;
 }
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use common::agents::{self, FakeModel, clients_dir};
 use common::cast::Player;
 use common::gateway::{Gateway, PATIENCE, exe, held_runtime, said};
+use common::terminal::Terminal;
 use serde_json::{Value, json};
 
 const KIND: &str = "codelia-tui";
 
 /// The terminal UI in a terminal, without anybody between it and the bridge.
 struct Screen {
-    dir: tempfile::TempDir,
+    terminal: Terminal,
 }
 
 impl Screen {
     /// `args` are the bridge's, `tui` the terminal UI's own.
     fn open(gateway: &Gateway, args: &str, tui: &[&str], cwd: &Path) -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let screen = Self { dir };
-        let program = clients_dir().join("node_modules/@codelia/tui-linux-x64/bin/codelia-tui");
-        let mut command = screen.tmux();
-        command.args(["new-session", "-d", "-s", "tui", "-x", "100", "-y", "40"]);
-        command.arg("-c").arg(cwd);
-        for (variable, value) in [
-            ("CODELIA_RUNTIME_CMD", exe().to_owned()),
-            ("CODELIA_RUNTIME_ARGS", format!("bridge codelia {args}")),
-            ("PLEXUS_HOME", gateway.home.display().to_string()),
-        ] {
-            command.arg("-e").arg(format!("{variable}={value}"));
-        }
-        assert!(command.arg(program).args(tui).status().unwrap().success(), "tmux is needed");
-        screen
-    }
-
-    fn tmux(&self) -> Command {
-        let mut command = Command::new("tmux");
-        command.arg("-S").arg(self.dir.path().join("tmux")).args(["-f", "/dev/null"]).stderr(Stdio::null());
-        command
+        let program = clients_dir().join("node_modules/@codelia/tui-linux-x64/bin/codelia-tui").display().to_string();
+        let (args, home) = (format!("bridge codelia {args}"), gateway.home.display().to_string());
+        let env = [("CODELIA_RUNTIME_CMD", exe()), ("CODELIA_RUNTIME_ARGS", &args), ("PLEXUS_HOME", &home)];
+        Self { terminal: Terminal::open(Some(cwd), (100, 40), &env, &[&[program.as_str()], tui].concat()) }
     }
 
     fn keys(&self, keys: &[&str]) {
-        assert!(self.tmux().args(["send-keys", "-t", "tui"]).args(keys).status().unwrap().success());
-    }
-
-    /// All that the terminal has, what scrolled away too, without the white space that lines are broken with.
-    fn text(&self) -> String {
-        let out = self.tmux().args(["capture-pane", "-p", "-S", "-2000", "-t", "tui"]).output().unwrap();
-        String::from_utf8_lossy(&out.stdout).into_owned()
+        self.terminal.keys(keys);
     }
 
     async fn until(&self, words: &str) -> String {
-        self.until_times(words, 1).await
+        self.terminal.wrote(words, 1).await
     }
 
     async fn until_times(&self, words: &str, times: usize) -> String {
-        let squeeze = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            let text = self.text();
-            if squeeze(&text).matches(&squeeze(words)).count() >= times {
-                return text;
-            }
-            assert!(Instant::now() < deadline, "no {words:?} on the screen:\n{text}");
-            tokio::time::sleep(Duration::from_millis(40)).await;
-        }
+        self.terminal.wrote(words, times).await
     }
 
     /// Closes the panel with this title: a key right behind Esc would be taken for one with Alt.
     async fn close(&self, title: &str) {
         self.keys(&["Escape"]);
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            let out = self.tmux().args(["capture-pane", "-p", "-t", "tui"]).output().unwrap();
-            let text = String::from_utf8_lossy(&out.stdout);
-            if !text.contains(title) {
-                return;
-            }
-            assert!(Instant::now() < deadline, "{title:?} stays on the screen:\n{text}");
-            tokio::time::sleep(Duration::from_millis(40)).await;
-        }
+        self.terminal.until(&format!("the end of {title:?}"), Terminal::text, |text| !text.contains(title)).await;
     }
 
     async fn type_in(&self, text: &str) {
-        self.keys(&["-l", text]);
+        self.terminal.words(text);
         self.until(text).await;
         self.keys(&["Enter"]);
     }
 
     fn work(&self) -> &Path {
-        self.dir.path()
-    }
-}
-
-impl Drop for Screen {
-    fn drop(&mut self) {
-        let _ = self.tmux().arg("kill-server").status();
+        self.terminal.dir.path()
     }
 }
 

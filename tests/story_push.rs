@@ -5,48 +5,35 @@
 
 mod common;
 
-use std::io::{BufRead as _, BufReader};
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::ops::Deref;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use common::gateway::{Gateway, PATIENCE, Ws, demo};
+use common::push_service::PushService;
 use serde_json::{Value, json};
 
 /// How long nobody must have been looking, in these stories.
 const AFTER: Duration = Duration::from_secs(1);
 /// Long enough for something to come that must not; a slow machine can only make a story pass that should not.
 const NOTHING: Duration = Duration::from_secs(3);
-/// Lines of the service's that wait to be read.
-const LINES: usize = 1024;
 
-/// The push service.
+/// The push service, with a gateway that is to use it.
 struct Service {
-    child: Child,
-    url: String,
-    lines: Receiver<Value>,
+    push: PushService,
+}
+
+impl Deref for Service {
+    type Target = PushService;
+
+    fn deref(&self) -> &PushService {
+        &self.push
+    }
 }
 
 impl Service {
     fn start() -> Self {
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/push-service/push-service.mjs");
-        let mut child = Command::new("node")
-            .arg(script)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("node runs the push service");
-        let mut out = BufReader::new(child.stdout.take().unwrap()).lines();
-        let url = out.next().unwrap().unwrap().strip_prefix("listening ").unwrap().to_owned();
-        let (say, lines) = sync_channel(LINES);
-        std::thread::spawn(move || {
-            for line in out.map_while(Result::ok) {
-                if say.send(serde_json::from_str(&line).unwrap()).is_err() {
-                    return;
-                }
-            }
-        });
-        Self { child, url, lines }
+        Self { push: PushService::start() }
     }
 
     /// What a gateway's configuration says of it.
@@ -59,48 +46,9 @@ impl Service {
         )
     }
 
-    async fn ask(&self, method: &str, path: &str, body: Value) -> Value {
-        let method = reqwest::Method::from_bytes(method.as_bytes()).unwrap();
-        let client = reqwest::Client::builder().no_proxy().build().unwrap();
-        client.request(method, format!("{}{path}", self.url)).json(&body).send().await.unwrap().json().await.unwrap()
-    }
-
-    /// A browser's subscription.
-    async fn subscription(&self) -> Value {
-        self.ask("POST", "/subscriptions", json!({})).await
-    }
-
-    /// How the next ones to this path are answered.
-    async fn plan(&self, path: &str, answer: Value) {
-        self.ask("PUT", &format!("{path}/answer"), answer).await;
-    }
-
-    /// The next thing that reached it.
-    async fn next(&self) -> Value {
-        self.within(PATIENCE).await.expect("nothing reached the push service")
-    }
-
     /// Fails if anything reaches it.
     async fn silent(&self) {
         assert_eq!(self.within(NOTHING).await, None);
-    }
-
-    async fn within(&self, time: Duration) -> Option<Value> {
-        let deadline = Instant::now() + time;
-        loop {
-            match self.lines.try_recv() {
-                Ok(line) => return Some(line),
-                Err(_) if Instant::now() < deadline => tokio::time::sleep(Duration::from_millis(10)).await,
-                Err(_) => return None,
-            }
-        }
-    }
-}
-
-impl Drop for Service {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
@@ -501,7 +449,7 @@ async fn what_is_no_subscription_is_refused_and_nothing_is_connected_to() {
     let (status, problem) = put(&gateway, json!({ "endpoint": fine["endpoint"] })).await;
     assert_eq!((status, &problem["code"]), (422, &json!("bad_body")));
     assert_eq!(gateway.get("/v1/push").await.1["subscribed"], false);
-    assert_eq!(service.lines.recv_timeout(Duration::ZERO), Err(RecvTimeoutError::Timeout));
+    assert_eq!(service.within(Duration::ZERO).await, None);
 }
 
 async fn put(gateway: &Gateway, body: Value) -> (u16, Value) {

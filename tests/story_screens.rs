@@ -7,21 +7,18 @@
 
 mod common;
 
-use std::io::{BufRead as _, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, sync_channel};
+use std::path::PathBuf;
 use std::time::Instant;
 
 use common::agents::{self, FakeModel};
 use common::browser::Browser;
 use common::gateway::{Gateway, PATIENCE, exe};
+use common::push_service::PushService;
+use common::terminal::Terminal;
 use serde_json::{Value, json};
 
 const DESK: (u32, u32) = (1440, 900);
 const PHONE: (u32, u32) = (390, 844);
-/// Lines of the push service's that wait to be read.
-const LINES: usize = 1024;
 
 /// Whether somebody looks at a page is the window manager's word; here it is the story's: `look(true)`.
 const LOOKING: &str = "
@@ -45,117 +42,6 @@ fn subscription(given: &Value) -> String {
             unsubscribe: async () => {{ subscribed = null; return true; }},
         }});"
     )
-}
-
-/// A push service on loopback that decrypts what it is given (`tests/push-service`).
-struct PushService {
-    child: Child,
-    url: String,
-    lines: Receiver<Value>,
-}
-
-impl PushService {
-    fn start() -> Self {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/push-service/push-service.mjs");
-        let mut child = Command::new("node")
-            .arg(script)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("`node` starts; Node.js 20 or newer is needed on PATH");
-        let mut out = BufReader::new(child.stdout.take().unwrap()).lines();
-        let url = out.next().unwrap().unwrap().strip_prefix("listening ").unwrap().to_owned();
-        let (say, lines) = sync_channel(LINES);
-        std::thread::spawn(move || {
-            for line in out.map_while(Result::ok) {
-                if say.send(serde_json::from_str(&line).unwrap()).is_err() {
-                    return;
-                }
-            }
-        });
-        Self { child, url, lines }
-    }
-
-    /// The payload of the next push of this kind, decrypted.
-    fn next(&self, kind: &str) -> Value {
-        loop {
-            let line = self.lines.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("no push says {kind}"));
-            assert_eq!(line.get("problem"), None, "{line}");
-            if line["payload"]["kind"] == kind {
-                return line["payload"].clone();
-            }
-        }
-    }
-}
-
-impl Drop for PushService {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// A terminal with a program in it.
-struct Terminal {
-    dir: tempfile::TempDir,
-}
-
-impl Terminal {
-    fn open(cwd: &Path, (width, height): (u16, u16), env: &[(String, String)], command: &[&str]) -> Self {
-        let terminal = Self { dir: tempfile::tempdir().unwrap() };
-        let mut tmux = terminal.tmux();
-        tmux.args(["new-session", "-d", "-s", "it", "-x", &width.to_string(), "-y", &height.to_string(), "-c"])
-            .arg(cwd);
-        for (name, value) in env {
-            tmux.arg("-e").arg(format!("{name}={value}"));
-        }
-        // It takes PATH from whoever starts it, whatever else it is told.
-        tmux.envs(env.iter().filter(|(name, _)| name == "PATH").map(|(name, value)| (name, value)));
-        assert!(tmux.args(command).status().expect("tmux is needed").success());
-        terminal
-    }
-
-    fn tmux(&self) -> Command {
-        let mut command = Command::new("tmux");
-        // 256 colours at least, and a screen that stays when the program ends.
-        command.arg("-S").arg(self.dir.path().join("tmux")).args(["-f", "/dev/null"]).stderr(Stdio::null());
-        command.env("TERM", "xterm-256color").env("COLORTERM", "truecolor");
-        command
-    }
-
-    fn keys(&self, keys: &[&str]) {
-        assert!(self.tmux().args(["send-keys", "-t", "it"]).args(keys).status().unwrap().success());
-    }
-
-    /// Its window is no longer in front: what a terminal says to a program that asked to be told (xterm's mode 1004).
-    fn blur(&self) {
-        self.keys(&["-H", "1b", "5b", "4f"]);
-    }
-
-    fn capture(&self, more: &[&str]) -> String {
-        let out = self.tmux().args(["capture-pane", "-p", "-t", "it"]).args(more).output().unwrap();
-        String::from_utf8_lossy(&out.stdout).into_owned()
-    }
-
-    /// Waits until these words stand on the screen, however they are broken into lines.
-    async fn until(&self, words: &str) {
-        let squeeze = |text: &str| text.chars().filter(|c| !c.is_whitespace() && *c != '│').collect::<String>();
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            let text = self.capture(&["-S", "-2000"]);
-            if squeeze(&text).contains(&squeeze(words)) {
-                return;
-            }
-            assert!(Instant::now() < deadline, "no {words:?} on the screen:\n{text}");
-            tokio::time::sleep(std::time::Duration::from_millis(40)).await;
-        }
-    }
-}
-
-impl Drop for Terminal {
-    fn drop(&mut self) {
-        let _ = self.tmux().arg("kill-server").status();
-    }
 }
 
 /// Pictures of the story, in the order of what happens; none if nobody wants them.
@@ -217,8 +103,7 @@ async fn story(killed: bool) {
     browser.click("desk", "#make").await;
     let code = browser.text("desk", "#code").await;
     album.page(&mut browser, "desk", "desk-pairing").await;
-    let (status, given) = post(&format!("{}/subscriptions", push.url)).await;
-    assert_eq!(status, 201, "{given}");
+    let given = push.subscription().await;
     let more =
         json!({ "touch": true, "scheme": "dark", "permissions": ["notifications"], "script": subscription(&given) });
     let link = format!("{}/#pair={}", gateway.url, code.trim());
@@ -247,25 +132,27 @@ async fn story(killed: bool) {
     let path = std::env::var("PATH").unwrap();
     env.push(("PATH".into(), format!("{}:{path}", install.join("node_modules/.bin").display())));
     env.push(("PLEXUS_HOME".into(), gateway.home.display().to_string()));
-    let run = Terminal::open(&folder, (100, 30), &env, &[exe(), "run", "gemini"]);
-    run.until("watch it elsewhere").await;
+    env.push(("COLORTERM".into(), "truecolor".into()));
+    let env: Vec<(&str, &str)> = env.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    let run = Terminal::open(Some(&folder), (100, 30), &env, &[exe(), "run", "gemini"]);
+    run.wrote("watch it elsewhere", 1).await;
     let (_, sessions) = gateway.get("/v1/sessions").await;
     let session = sessions["sessions"][0]["session_id"].as_str().unwrap().to_owned();
-    let attach = Terminal::open(&folder, (100, 30), &env, &[exe(), "attach", &session]);
-    attach.until("gemini").await;
+    let attach = Terminal::open(Some(&folder), (100, 30), &env, &[exe(), "attach", &session]);
+    attach.wrote("gemini", 1).await;
     browser.act("desk", "goto", json!({ "url": format!("{}/#/s/{session}", gateway.url) })).await;
     browser.wait("desk", "plexus-session").await;
 
     // A command is asked for; nobody looks at the desk, nor at the other terminal.
     browser.act("desk", "run", json!({ "script": "look(false)" })).await;
     attach.blur();
-    run.keys(&["-l", "FAKE:shell touch hello.txt"]);
-    run.until("FAKE:shell touch hello.txt").await;
+    run.words("FAKE:shell touch hello.txt");
+    run.wrote("FAKE:shell touch hello.txt", 1).await;
     run.keys(&["Enter"]);
     browser.wait("desk", "plexus-card[data-status=open], plexus-card").await;
-    run.until("touch hello.txt").await;
-    attach.until("touch hello.txt").await;
-    let payload = push.next("request");
+    run.wrote("touch hello.txt", 1).await;
+    attach.wrote("touch hello.txt", 1).await;
+    let payload = push.payload("request").await;
     let (_, open) = gateway.get("/v1/requests?state=open").await;
     let request = open["requests"][0]["request_id"].as_str().unwrap().to_owned();
     assert_eq!((&payload["request_id"], &payload["session_id"]), (&json!(request), &json!(session)), "{payload}");
@@ -287,7 +174,7 @@ async fn story(killed: bool) {
     if killed {
         // The agent lives on in its holder, and every screen comes back by itself.
         gateway.kill();
-        attach.until("offline").await;
+        attach.wrote("offline", 1).await;
         album.terminal(&mut browser, &attach, "attach-without-gateway").await;
         album.page(&mut browser, "desk", "desk-without-gateway").await;
         gateway.again().await;
@@ -317,8 +204,8 @@ async fn story(killed: bool) {
     );
     browser.wait("phone", "plexus-card:has-text(\"Allowed\")").await;
     browser.act("desk", "until", json!({ "script": by_phone() })).await;
-    run.until("allowed by phone").await;
-    attach.until("llowed by phone").await;
+    run.wrote("allowed by phone", 1).await;
+    attach.wrote("llowed by phone", 1).await;
     let deadline = Instant::now() + PATIENCE;
     loop {
         let (_, now) = gateway.get(&format!("/v1/sessions/{session}")).await;
@@ -329,7 +216,7 @@ async fn story(killed: bool) {
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     }
     assert!(folder.join("hello.txt").is_file(), "the command ran");
-    run.until("done").await;
+    run.wrote("done", 1).await;
     album.page(&mut browser, "phone", "phone-allowed").await;
     album.page(&mut browser, "desk", "desk-allowed").await;
     album.terminal(&mut browser, &run, "terminal-allowed").await;
@@ -358,11 +245,6 @@ fn by_phone() -> String {
     "(() => { const all = (root) => [...root.querySelectorAll('*')].flatMap((el) => [el, ...(el.shadowRoot ? all(el.shadowRoot) : [])]); \
       return all(document).some((el) => el.children.length === 0 && /phone/.test(el.textContent ?? '') && /llowed/.test((el.parentElement ?? el).textContent ?? '')); })()"
         .to_owned()
-}
-
-async fn post(url: &str) -> (u16, Value) {
-    let response = reqwest::Client::builder().no_proxy().build().unwrap().post(url).send().await.unwrap();
-    (response.status().as_u16(), response.json().await.unwrap())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -2,13 +2,14 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 use super::agents;
-use super::gateway::PATIENCE;
+use super::gateway::{Gateway, PATIENCE};
 
 /// The browser's program.
 ///
@@ -22,6 +23,36 @@ pub fn program() -> String {
     let there = known.iter().find(|path| Path::new(path).is_file());
     let none = || panic!("no browser: install Chromium (Debian: apt-get install chromium) or name one in $CHROMIUM");
     (*there.unwrap_or_else(none)).to_owned()
+}
+
+/// A whole script's time; each of its own waits is far shorter. Reached only when the browser itself hangs.
+const SCRIPT: Duration = Duration::from_secs(600);
+
+/// Plays a script of `tests/web` in a real browser; it is told of the gateway, and of what `more` says, by its environment.
+///
+/// # Panics
+/// When it fails, or hangs.
+pub async fn play(script: &str, gateway: &Gateway, more: &[(&str, &str)]) {
+    let modules = tokio::task::spawn_blocking(agents::browser_dir).await.unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let mut command = Command::new("node");
+    command
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/web").join(script))
+        .env("PLEXUS_URL", &gateway.url)
+        .env("PLEXUS_TOKEN", &gateway.token)
+        .env("PLEXUS_DIR", dir.path())
+        .env("PLEXUS_PLAYWRIGHT", modules)
+        .env("CHROMIUM", program())
+        // The browser's profile is made and removed below it, also when the script is killed.
+        .env("TMPDIR", dir.path())
+        .envs(more.iter().copied())
+        .stdin(Stdio::null())
+        .kill_on_drop(true);
+    let mut child = command.spawn().expect("`node` starts; the page's tests need Node.js 20 or newer on PATH");
+    // Killed when given up: the browser ends with the pipe that it is driven by.
+    let status = tokio::time::timeout(SCRIPT, child.wait()).await;
+    let status = status.unwrap_or_else(|_| panic!("tests/web/{script} hangs")).unwrap();
+    assert!(status.success(), "tests/web/{script}: {status}; what it said is above");
 }
 
 /// A running browser; killed when dropped.

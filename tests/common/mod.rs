@@ -7,4 +7,6 @@ pub mod browser;
 pub mod cast;
 pub mod front;
 pub mod gateway;
+pub mod push_service;
 pub mod secure;
+pub mod terminal;
