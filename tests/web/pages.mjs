@@ -252,10 +252,16 @@ try {
   await judge(page, 'start-runtime', false);
   await page.locator('plexus-runtimes form button.primary').click();
   await page.locator('plexus-runtimes .row[data-runtime="demo-2"] .chip', { hasText: 'Ready' }).waitFor();
+  const { pid } = (await api('GET', '/v1/runtimes')).runtimes.find((one) => one.runtime_id === 'demo-2');
+  const was = page.locator('plexus-runtimes .row[data-runtime="demo-2"] .facts span', { hasText: `${pid}` });
+  await was.waitFor();
+  await page.locator('plexus-runtimes .row[data-runtime="demo-2"] button', { hasText: 'Restart' }).click();
+  await was.waitFor({ state: 'detached' });
+  await page.locator('plexus-runtimes .row[data-runtime="demo-2"] .chip', { hasText: 'Ready' }).waitFor();
   await page.locator('plexus-runtimes .row[data-runtime="demo-2"] button', { hasText: 'Stop' }).click();
   await page.locator('plexus-asking button[type="submit"]').click();
   await page.locator('plexus-runtimes .row[data-runtime="demo-2"] .chip', { hasText: 'Ready' }).waitFor({ state: 'detached' });
-  ok('an agent is started and stopped');
+  ok('an agent is started, started again and stopped');
   if (has('/v1/doctor')) {
     await page.locator('plexus-runtimes #doctor').click();
     await page.locator('plexus-runtimes .check').first().waitFor();

@@ -94,7 +94,7 @@ export class PlexusRuntimes extends PlexusElement {
   }
 
   async #restart(r: RuntimeInfo): Promise<void> {
-    if (await attempt(() => plexus.http('POST', `${this.#path(r.runtime_id)}/restart`, {}).then(() => true))) toast(t.started(oneLine(r.runtime_id)), { tone: 'ok' });
+    if (await attempt(() => plexus.http('POST', `${this.#path(r.runtime_id)}/restart`).then(() => true))) toast(t.started(oneLine(r.runtime_id)), { tone: 'ok' });
   }
 
   async #logs(id: string): Promise<void> {
