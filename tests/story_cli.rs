@@ -169,11 +169,13 @@ fn what_is_wrong_has_its_exit_code_and_its_fix() {
         &["cancel", "last"],
         &["rename", "last", "x"],
         &["archive", "last"],
+        &["share", "last"],
         &["requests"],
         &["answer", "q_1", "--allow"],
         &["export", "last"],
         &["search", "x"],
         &["open"],
+        &["restart", "x"],
         &["stop", "x"],
     ] {
         let output = done(&home, args);
@@ -282,6 +284,21 @@ fn a_day_with_the_commands() {
     assert!(fine(&home, &["ls", "--archived"]).contains("nothing is archived"));
     assert_eq!(code(&done(&home, &["rename", "last", " "])), 1);
 
+    // A link for others, which the list of devices has and takes back.
+    let shared = done(&home, &["share", "last", "--hours", "2"]);
+    assert!(
+        out(&shared).lines().count() == 1 && out(&shared).contains("/#share=plx_"),
+        "the link alone: {}",
+        out(&shared)
+    );
+    let device = err(&shared).split('`').nth(1).unwrap().rsplit(' ').next().unwrap().to_owned();
+    assert!(fine(&home, &["devices"]).contains("link to The parser"));
+    fine(&home, &["devices", "revoke", &device]);
+    assert!(!fine(&home, &["devices"]).contains("link to"));
+    let made = json(&home, &["share", "last", "--json"]);
+    assert!(made["url"].is_string() && made["expires_at"].is_string(), "{made}");
+    assert_eq!(code(&done(&home, &["share", "last", "--hours", "0"])), 1);
+
     // Cancelling.
     let hang = Talking::start(plexus(&home, &["prompt", "last", "hang", "--wait"]));
     running(&home);
@@ -328,6 +345,12 @@ fn a_day_with_the_commands() {
     let verdict = |name: &str| checks.iter().find(|check| check["check"] == name).map(|check| check["verdict"].clone());
     assert_eq!((verdict("gateway"), verdict("signing in")), (Some("ok".into()), Some("ok".into())));
 
+    // An agent is started again, and its session goes on.
+    assert_eq!(fine(&home, &["restart", "demo"]), "restarted demo\n");
+    until("the session is open again", || fine(&home, &["ls"]).contains("idle").then_some(()));
+    let again = plexus(&home, &["prompt", "last", "echo back", "--wait"]).output().unwrap();
+    assert!(code(&again) == 0 && out(&again).contains("back"), "{}{}", out(&again), err(&again));
+
     assert_eq!(code(&done(&home, &["stop", "nonesuch"])), 1);
     assert_eq!(fine(&home, &["stop", "demo"]), "stopped demo\n");
     until("the session is over", || fine(&home, &["ls"]).contains("exited").then_some(()));
@@ -365,7 +388,9 @@ fn who_may_not_is_told_so() {
     std::fs::write(other.join("token"), answer["token"].as_str().unwrap()).unwrap();
     fine(&other, &["ls"]);
     fine(&other, &["tail", "--no-follow"]);
-    for args in [&["prompt", "last", "echo x"][..], &["cancel", "last"], &["stop", "demo"], &["open"]] {
+    for args in
+        [&["prompt", "last", "echo x"][..], &["cancel", "last"], &["share", "last"], &["stop", "demo"], &["open"]]
+    {
         let output = done(&other, args);
         assert_eq!(code(&output), 77, "{args:?}: {}", err(&output));
         assert!(err(&output).contains("lacks the scope"), "{}", err(&output));

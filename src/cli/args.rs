@@ -1,4 +1,4 @@
-//! The command line.
+//! The command line. One file: what `plexus --help` says, in its order.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -38,6 +38,8 @@ pub(crate) enum Command {
     Rename(Rename),
     /// Put a session away, or take it back
     Archive(Archive),
+    /// Make a link that shows one session, and nothing else, to whoever has it
+    Share(Share),
     /// The requests that wait for an answer
     Requests(Requests),
     /// Answer a request; the first answer wins
@@ -54,6 +56,8 @@ pub(crate) enum Command {
     Devices(Devices),
     /// Serve a session on stdio: an editor or a terminal UI starts this as if it were the agent
     Bridge(super::bridge::Bridge),
+    /// Stop a runtime and start it again; its sessions go on
+    Restart(Restart),
     /// Stop a runtime
     Stop(Stop),
     /// A certificate of your own, so that a phone can reach the gateway
@@ -173,6 +177,18 @@ pub(crate) struct Archive {
     /// Take it back
     #[arg(long)]
     pub(crate) undo: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Share {
+    /// Which session
+    pub(crate) session: String,
+    /// How long it is good, in hours: 1 to 720
+    #[arg(long, value_name = "HOURS", default_value_t = 24)]
+    pub(crate) hours: u32,
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -364,6 +380,12 @@ pub(crate) struct Doctor {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct Restart {
+    /// Which runtime
+    pub(crate) runtime: String,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct Stop {
     /// Which runtime
     pub(crate) runtime: String,
@@ -396,6 +418,8 @@ mod tests {
             "ls --json",
             "ls --archived --json",
             "rename last title",
+            "share last --hours 2 --json",
+            "restart demo",
             "archive last",
             "archive s_1 --undo",
             "tail",

@@ -131,6 +131,12 @@ impl Client {
         if text.is_empty() { Ok(Value::Null) } else { read(&text, what) }
     }
 
+    /// A POST that says everything by its path.
+    pub(crate) async fn post_nothing(&self, path: &str, what: &str) -> anyhow::Result<()> {
+        self.send(Method::POST, path, None, None).await?.map_err(|refused| refused.explain(what))?;
+        Ok(())
+    }
+
     /// As [`post`](Self::post), for callers that want to look at the refusal.
     pub(crate) async fn try_post(
         &self,

@@ -16,6 +16,8 @@ use super::{FAILURE, Failure, NOT_PERMITTED, Outcome};
 
 /// Longest title in a listing, in characters.
 const TITLE: usize = 60;
+/// Longest link shown, in characters.
+const LINK: usize = 500;
 /// Life of the one-time code that `open` makes, in seconds; the gateway's own bound is the same.
 const CODE_SECONDS: u64 = 120;
 /// Longest prompt read from stdin, in bytes: what the gateway takes.
@@ -276,6 +278,27 @@ pub(crate) async fn archive(args: args::Archive) -> Outcome {
     Ok(0)
 }
 
+pub(crate) async fn share(args: args::Share) -> Outcome {
+    let client = Client::find().await?;
+    let session = client.session(&args.session).await?.session_id;
+    let path = format!("/v1/sessions/{session}/shares");
+    let made = client.post(&path, &json!({ "hours": args.hours }), "making a link").await?;
+    if args.json {
+        print_json(&made)?;
+        return Ok(0);
+    }
+    let (url, device) = (made["url"].as_str().unwrap_or_default(), made["device_id"].as_str().unwrap_or_default());
+    print(&format!("{}\n", line(url, LINK)))?;
+    // On stderr: `plexus share last | wl-copy` copies the link alone.
+    let _ = writeln!(
+        std::io::stderr(),
+        "whoever has it sees this session for {} h, and can do nothing in it; `plexus devices revoke {}` ends that",
+        args.hours,
+        line(device, TITLE)
+    );
+    Ok(0)
+}
+
 /// How a request looks: who asks, what exactly, what to beware of, and the ways to answer.
 pub(crate) fn card(request: &Request, paint: Paint) -> String {
     let mut kind = json!(request.kind).as_str().unwrap_or_default().to_owned();
@@ -485,6 +508,16 @@ pub(crate) async fn open(args: args::Open) -> Outcome {
     } else {
         print(&format!("{url}\n"))?;
     }
+    Ok(0)
+}
+
+pub(crate) async fn restart(args: args::Restart) -> Outcome {
+    let client = Client::find().await?;
+    let runtimes = client.runtimes().await?;
+    let runtime = choose(runtimes, &args.runtime, |one| one.runtime_id.as_str(), "runtime", "`plexus ls` shows them")?;
+    let path = format!("/v1/runtimes/{}/restart", runtime.runtime_id);
+    client.post_nothing(&path, "restarting the runtime").await?;
+    print(&format!("restarted {}\n", runtime.runtime_id))?;
     Ok(0)
 }
 
