@@ -236,6 +236,45 @@ async fn the_gateway_goes_and_comes_back_and_the_screen_says_so_and_goes_on() {
 }
 
 #[tokio::test]
+async fn what_the_agent_offers_is_chosen_and_a_link_made_from_the_palette() {
+    let gateway = Gateway::demo().await;
+    let session = gateway.session("demo").await;
+    let screen = Screen::open(&gateway, (120, 30), &session);
+    screen.shows("· Ask").await;
+    screen.keys(&["C-k"]);
+    screen.words("mode au");
+    screen.shows("the agent's mode: Auto").await;
+    screen.keys(&["Enter"]);
+    screen.shows("· Auto").await;
+    screen.keys(&["C-k"]);
+    screen.words("share");
+    screen.shows("a link that shows this session").await;
+    screen.keys(&["Enter"]);
+    let text = screen.shows("sees this session, and can do nothing in it").await;
+    assert!(text.contains(&format!("{}/#share=", gateway.url)), "{text}");
+    screen.shot("share-120x30");
+    screen.keys(&["Escape"]);
+    screen.hides("can do nothing in it").await;
+    screen.keys(&["C-k"]);
+    screen.words("start");
+    screen.keys(&["Enter"]);
+    screen.shows("its preset").await;
+    screen.words("nothing-of-the-kind");
+    screen.keys(&["Enter"]);
+    screen.shows("attached: not done").await;
+    // Its agent is started again, and the session is there.
+    screen.keys(&["C-k"]);
+    screen.words("runtimes");
+    screen.shows("agents that are attached").await;
+    screen.keys(&["Enter"]);
+    screen.shows("WHAT IT IS").await;
+    screen.keys(&["R"]);
+    screen.shows("Restart demo?").await;
+    screen.keys(&["y"]);
+    screen.shows("demo restarts").await;
+}
+
+#[tokio::test]
 async fn whatever_ends_it_the_terminal_is_as_it_was() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;

@@ -14,6 +14,7 @@ use super::clean;
 use super::facts::{Ask, Device, Hit, Outcome, Risk, Runtime, Session, field, millis, position};
 use super::help::COMMANDS;
 use super::input::{self, Key};
+use super::settings::Choice;
 use super::talk::{Pen, Talk};
 use super::theme::Theme;
 use super::view;
@@ -28,6 +29,8 @@ const REFRESH: i64 = 5_000;
 const CLOSED_MAX: usize = 200;
 /// Longest text copied to the clipboard, in bytes; terminals take no more.
 const COPY_MAX: usize = 74_000;
+/// Longest link shown, in characters.
+const LINK_MAX: usize = 500;
 /// How long somebody looks after a key, where the terminal does not tell of its focus, in milliseconds.
 const LOOKING: i64 = 60_000;
 /// Lines of a wheel's step.
@@ -73,6 +76,8 @@ pub(crate) enum Tag {
     Prompt(String),
     New,
     Words(&'static str),
+    /// A link, to be shown and copied.
+    Link,
     /// Said in words when it is done.
     Say(String),
 }
@@ -89,6 +94,12 @@ pub(crate) enum Effect {
         path: String,
         body: Option<Value>,
         key: bool,
+    },
+    /// Ask the gateway, or by it the agent, for something of a session.
+    Ask {
+        tag: Tag,
+        method: &'static str,
+        params: Value,
     },
     /// Read the events after the one cursor up to the other.
     Page {
@@ -745,6 +756,16 @@ impl App {
                 let words = if words.is_empty() { "nothing".into() } else { words.join("\n") };
                 self.over = Some(Over::Words { title: title.to_owned(), words, scroll: usize::MAX });
             }
+            Tag::Link => {
+                let Some(url) = value["url"].as_str().filter(|_| good).map(|url| clean::line(url, LINK_MAX)) else {
+                    return self.say(&format!("no link: {why}"), true);
+                };
+                let words = format!(
+                    "{url}\n\nWhoever has it sees this session, and can do nothing in it. It is copied; under Devices it is revoked."
+                );
+                effects.push(Effect::Copy(url));
+                self.over = Some(Over::Words { title: "link".into(), words, scroll: 0 });
+            }
             Tag::Say(words) => {
                 if good {
                     self.say(&words, false);
@@ -1024,7 +1045,7 @@ impl App {
                     tag: Tag::Say(format!("{id} restarts")),
                     method: "POST",
                     path: format!("/v1/runtimes/{id}/restart"),
-                    body: Some(json!({})),
+                    body: None,
                 },
             ),
             "x" => self.confirm(
@@ -1389,6 +1410,11 @@ impl App {
                 list.push((rank(name), (*name).to_owned(), (*what).to_owned()));
             }
         }
+        for choice in self.choices() {
+            if fits(&choice.command) {
+                list.push((rank(&choice.command.to_lowercase()), choice.command, choice.what));
+            }
+        }
         for session in self.ordered().into_iter().take(500) {
             let name = session.name();
             if fits(&name) {
@@ -1409,7 +1435,17 @@ impl App {
         list.into_iter().map(|(_, name, what)| (name, what)).collect()
     }
 
+    /// What the agent of the session on the screen lets one choose.
+    fn choices(&self) -> Vec<Choice> {
+        let talk = self.talk.as_ref().filter(|_| self.page == Page::Session);
+        talk.map(|talk| talk.settings.choices(&talk.session)).unwrap_or_default()
+    }
+
     fn command(&mut self, name: &str, effects: &mut Vec<Effect>) {
+        if let Some(choice) = self.choices().into_iter().find(|choice| choice.command == name) {
+            let Choice { command, method, params, .. } = choice;
+            return effects.push(Effect::Ask { tag: Tag::Say(command), method, params });
+        }
         let here = self.talk.as_ref().filter(|_| self.page == Page::Session).map(|talk| talk.session.clone());
         let session = here.and_then(|id| self.sessions.get(&id).cloned());
         if let Some(id) = name.strip_prefix("go ") {
@@ -1432,6 +1468,18 @@ impl App {
                 self.say(if self.mouse { "mouse on" } else { "mouse off" }, false);
             }
             "doctor" => effects.push(get(Tag::Words("doctor"), "/v1/doctor".into())),
+            "start" => {
+                self.over = Some(Over::Input {
+                    label: "its preset: gemini, codex, claude, opencode …",
+                    area: input::area(""),
+                    then: Box::new(Then::With {
+                        tag: Tag::Say("attached".into()),
+                        method: "POST",
+                        path: "/v1/runtimes".into(),
+                        member: "preset",
+                    }),
+                });
+            }
             "new" => match self.runtimes.as_slice() {
                 [] => self.say("no runtime is attached: `plexus run` attaches one", true),
                 [only] => effects.push(post(Tag::New, "/v1/sessions".into(), json!({ "runtime_id": only.id }))),
@@ -1499,6 +1547,7 @@ impl App {
                     key: false,
                 });
             }
+            "share" => effects.push(post(Tag::Link, format!("{path}/shares"), json!({}))),
             "export md" | "export html" | "export ndjson" => {
                 let format = if name.ends_with("md") {
                     "md"

@@ -28,6 +28,7 @@ mod guard;
 mod help;
 mod input;
 mod prose;
+mod settings;
 mod talk;
 #[cfg(test)]
 mod tests;
@@ -218,8 +219,15 @@ impl Shell {
         let size = crossterm::terminal::size()?;
         let effects = app.update(Msg::Resize(size.0, size.1), now());
         self.perform(app, effects);
-        self.terminal.clear()?;
+        self.anew()?;
         Ok(())
+    }
+
+    /// The next frame draws everything. Not `clear`: that asks the terminal where its cursor is, and one that is slow to say so
+    /// would be the end of us.
+    fn anew(&mut self) -> io::Result<()> {
+        let area = self.terminal.get_frame().area();
+        self.terminal.resize(area)
     }
 
     fn perform(&mut self, app: &mut App, effects: Vec<Effect>) {
@@ -233,6 +241,14 @@ impl Shell {
                     let (client, tx) = (self.client.clone(), self.tx.clone());
                     tokio::spawn(async move {
                         let outcome = call(&client, method, &path, body.as_ref(), key).await;
+                        let _ = tx.send(Msg::Done(tag, outcome)).await;
+                    });
+                }
+                Effect::Ask { tag, method, params } => {
+                    let (client, tx) = (self.client.clone(), self.tx.clone());
+                    tokio::spawn(async move {
+                        let outcome = client.call::<Value>(method, params).await;
+                        let outcome = outcome.map(|value| (200, value)).map_err(|why| why.to_string());
                         let _ = tx.send(Msg::Done(tag, outcome)).await;
                     });
                 }
@@ -261,7 +277,7 @@ impl Shell {
                 Effect::Copy(words) => drop(self.guard.copy(&words)),
                 Effect::Mouse(on) => drop(self.guard.mouse(on)),
                 Effect::Suspend => self.suspend = true,
-                Effect::Redraw => drop(self.terminal.clear()),
+                Effect::Redraw => drop(self.anew()),
                 Effect::Keep(looked) => keep(&self.dir, &looked),
             }
         }

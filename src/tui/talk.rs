@@ -16,6 +16,7 @@ use super::clean;
 use super::diff::diff;
 use super::facts::{Ask, Outcome, field, millis, position, span};
 use super::prose::{markdown, plain};
+use super::settings::Settings;
 use super::theme::Theme;
 
 /// Blocks kept; beyond it the oldest fall out.
@@ -164,7 +165,8 @@ pub(crate) struct Talk {
     pub(crate) running: Option<i64>,
     /// Tokens used, and how many there are.
     pub(crate) usage: Option<(u64, u64)>,
-    pub(crate) mode: String,
+    /// What the agent lets people choose.
+    pub(crate) settings: Settings,
     /// Slash commands: name and what it does.
     pub(crate) commands: Vec<(String, String)>,
     /// What people asked for, oldest first.
@@ -197,7 +199,7 @@ impl Talk {
             folds: Folds::default(),
             running: None,
             usage: None,
-            mode: String::new(),
+            settings: Settings::default(),
             commands: Vec::new(),
             prompts: VecDeque::new(),
             sought: None,
@@ -313,7 +315,7 @@ impl Talk {
             "error" => self.note(true, field(&body["message"]), place),
             "client_joined" => self.note(false, format!("{} joined", some(&body["name"])), place),
             "client_left" => self.note(false, format!("{} left", some(&body["name"])), place),
-            "current_mode_update" => self.mode = field(&body["currentModeId"]),
+            "current_mode_update" => self.settings.take_mode(body),
             "usage_update" => {
                 if let (Some(used), Some(size)) = (body["used"].as_u64(), body["size"].as_u64()) {
                     self.usage = Some((used, size));
@@ -323,7 +325,8 @@ impl Talk {
                 let list = body["availableCommands"].as_array().into_iter().flatten();
                 self.commands = list.take(200).map(|one| (field(&one["name"]), field(&one["description"]))).collect();
             }
-            "config_option_update" | "session_info_update" => {}
+            "config_option_update" => self.settings.take_options(body),
+            "session_info_update" => {}
             other => self.note(false, clean::line(&format!("{other} {body}"), 300), place),
         }
         cursor.clone_into(&mut self.cursor);

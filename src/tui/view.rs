@@ -684,7 +684,9 @@ impl Draw<'_> {
         } else {
             left.push(Span::styled(clean::line(&talk.session, 40), theme.dim));
         }
-        say(talk.mode.clone(), theme.dim);
+        for words in talk.settings.words() {
+            say(clean::cut(&words, 24), theme.dim);
+        }
         if let Some((used, size)) = talk.usage.filter(|(_, size)| *size > 0) {
             let left = 100 - (used.saturating_mul(100) / size).min(100);
             say(format!("{left}% context left"), if left < 15 { theme.warn } else { theme.dim });

@@ -1,0 +1,166 @@
+//! What an agent lets people choose in a session: its mode, its model, and other options (ACP's session modes and session config
+//! options).
+
+use serde_json::{Value, json};
+
+use super::facts::field;
+
+/// Most modes, options, and choices of one option that are offered.
+const MOST: usize = 200;
+
+/// Something that can be chosen: its identifier as the agent wrote it, and its name, safe to show.
+#[derive(Clone, Debug, PartialEq)]
+struct Named {
+    id: String,
+    name: String,
+}
+
+impl Named {
+    fn read(value: &Value, id: &str) -> Option<Self> {
+        let id = value[id].as_str()?.to_owned();
+        let name = Some(field(&value["name"])).filter(|name| !name.is_empty()).unwrap_or_else(|| field(&json!(id)));
+        Some(Self { id, name })
+    }
+}
+
+/// An option that is one of several.
+#[derive(Clone, Debug, PartialEq)]
+struct Setting {
+    option: Named,
+    model: bool,
+    now: String,
+    choices: Vec<Named>,
+}
+
+/// What may be chosen, and what is.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Settings {
+    mode: String,
+    modes: Vec<Named>,
+    options: Vec<Setting>,
+}
+
+/// A choice that one may make: its command, what it is, and the call that makes it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Choice {
+    pub(crate) command: String,
+    pub(crate) what: String,
+    pub(crate) method: &'static str,
+    pub(crate) params: Value,
+}
+
+impl Settings {
+    /// Takes `current_mode_update`; the first of a session says which modes there are.
+    pub(crate) fn take_mode(&mut self, body: &Value) {
+        body["currentModeId"].as_str().unwrap_or_default().clone_into(&mut self.mode);
+        let offered = body["_meta"]["modes"]["availableModes"].as_array();
+        if let Some(offered) = offered.filter(|offered| !offered.is_empty()) {
+            self.modes = offered.iter().filter_map(|mode| Named::read(mode, "id")).take(MOST).collect();
+        }
+    }
+
+    /// Takes `config_option_update`: each option that it names is what it says now.
+    pub(crate) fn take_options(&mut self, body: &Value) {
+        for value in body["configOptions"].as_array().into_iter().flatten().take(MOST) {
+            let Some(option) = Named::read(value, "id") else { continue };
+            // Choices may stand in groups.
+            let listed = value["options"].as_array().into_iter().flatten();
+            let listed =
+                listed.flat_map(|one| one["options"].as_array().map_or(std::slice::from_ref(one), Vec::as_slice));
+            let setting = Setting {
+                model: value["category"] == "model",
+                now: value["currentValue"].as_str().unwrap_or_default().to_owned(),
+                choices: listed.filter_map(|choice| Named::read(choice, "value")).take(MOST).collect(),
+                option,
+            };
+            match self.options.iter().position(|known| known.option.id == setting.option.id) {
+                Some(at) => self.options[at] = setting,
+                None if self.options.len() < MOST => self.options.push(setting),
+                None => {}
+            }
+        }
+    }
+
+    /// What holds now and is worth a place on the screen: the mode, the model.
+    pub(crate) fn words(&self) -> impl Iterator<Item = String> {
+        let named = |all: &[Named], id: &str| {
+            let found = all.iter().find(|one| one.id == id);
+            found.map_or_else(|| field(&json!(id)), |one| one.name.clone())
+        };
+        let models = self.options.iter().filter(|setting| setting.model);
+        let models = models.map(|setting| named(&setting.choices, &setting.now)).collect::<Vec<_>>();
+        std::iter::once(named(&self.modes, &self.mode)).chain(models).filter(|words| !words.is_empty())
+    }
+
+    /// What else one may choose.
+    pub(crate) fn choices(&self, session: &str) -> Vec<Choice> {
+        let mut all = Vec::new();
+        for mode in self.modes.iter().filter(|mode| mode.id != self.mode) {
+            all.push(Choice {
+                command: format!("mode {}", mode.name),
+                what: format!("the agent's mode: {}", mode.name),
+                method: "session.set_mode",
+                params: json!({ "session_id": session, "modeId": mode.id }),
+            });
+        }
+        for Setting { option, model, now, choices } in &self.options {
+            // Agents tell their modes both ways; once is enough.
+            if option.id == "mode" && !self.modes.is_empty() {
+                continue;
+            }
+            for choice in choices.iter().filter(|choice| choice.id != *now) {
+                let (method, params) = if *model {
+                    ("model.set", json!({ "session_id": session, "name": choice.id }))
+                } else {
+                    let params = json!({ "session_id": session, "configId": option.id, "value": choice.id });
+                    ("session.set_config_option", params)
+                };
+                // An option may be called as one of our commands is; `set` is none.
+                let (command, what) = if *model {
+                    (format!("model {}", choice.name), "model".to_owned())
+                } else {
+                    (format!("set {} {}", option.name, choice.name), option.name.clone())
+                };
+                all.push(Choice { command, what: format!("the agent's {what}: {}", choice.name), method, params });
+            }
+        }
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_agent_offers_can_be_chosen_and_nothing_twice() {
+        let mut settings = Settings::default();
+        assert_eq!(settings.words().count() + settings.choices("s").len(), 0);
+        settings.take_mode(&json!({ "currentModeId": "ask", "_meta": { "modes": { "availableModes": [
+            { "id": "ask", "name": "Ask" }, { "id": "auto", "name": "Au\u{202e}to" }, { "name": "none" },
+        ] } } }));
+        settings.take_options(&json!({ "configOptions": [
+            { "id": "model", "name": "Model", "category": "model", "currentValue": "a", "options": [
+                { "value": "a", "name": "Model A" }, { "name": "More", "options": [{ "value": "b" }] } ] },
+            { "id": "mode", "name": "Mode", "currentValue": "ask", "options": [{ "value": "auto", "name": "Auto" }] },
+            { "id": "depth", "name": "Depth", "currentValue": "low", "options": [{ "value": "high", "name": "High" }] },
+        ] }));
+        assert_eq!(settings.words().collect::<Vec<_>>(), ["Ask", "Model A"]);
+        let choices = settings.choices("s_1");
+        let commands: Vec<&str> = choices.iter().map(|choice| choice.command.as_str()).collect();
+        assert_eq!(commands[1..], ["model b", "set Depth High"]);
+        assert!(commands[0].starts_with("mode Au") && !commands[0].contains('\u{202e}'), "{commands:?}");
+        assert_eq!(choices[0].params, json!({ "session_id": "s_1", "modeId": "auto" }));
+        assert_eq!((choices[1].method, &choices[1].params["name"]), ("model.set", &json!("b")));
+        assert_eq!(choices[2].params, json!({ "session_id": "s_1", "configId": "depth", "value": "high" }));
+        // What comes later says only what is new.
+        settings.take_mode(&json!({ "currentModeId": "auto" }));
+        let model = json!({ "configOptions": [{ "id": "model", "category": "model", "currentValue": "b", "options": [{ "value": "a" }, { "value": "b" }] }] });
+        settings.take_options(&model);
+        assert_eq!(settings.choices("s")[0].command, "mode Ask");
+        assert_eq!(settings.words().nth(1).as_deref(), Some("b"));
+        settings.take_options(&json!({ "configOptions": 7 }));
+        settings.take_mode(&json!(null));
+        assert_eq!(settings.words().count(), 1, "only the model");
+    }
+}
