@@ -183,6 +183,10 @@ pub enum Heard {
     Session(Value),
     /// A runtime stands differently.
     Runtime(Value),
+    /// A session was forgotten: its identifier.
+    SessionGone(String),
+    /// A runtime was stopped for good: its name.
+    RuntimeGone(String),
     /// Others look at a session, or no longer.
     Presence(Value),
     /// The connection is lost; it comes back by itself.
@@ -657,6 +661,8 @@ impl Follower {
             }
             "session.updated" => Some(Heard::Session(value()["session"].take())),
             "runtime.updated" => Some(Heard::Runtime(value()["runtime"].take())),
+            "session.deleted" => Some(Heard::SessionGone(said(&value()["session_id"]))),
+            "runtime.removed" => Some(Heard::RuntimeGone(said(&value()["runtime_id"]))),
             "presence.changed" => Some(Heard::Presence(value())),
             _ => None,
         })
@@ -667,6 +673,10 @@ impl Follower {
             self.begin = Begin::After(cursor.into());
         }
     }
+}
+
+fn said(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
 }
 
 fn hello() -> Value {

@@ -272,6 +272,22 @@ async fn a_session_is_renamed_and_archived_and_everybody_hears_what_it_does() {
 }
 
 #[tokio::test]
+async fn what_is_gone_for_good_is_told_to_those_who_could_see_it() {
+    let front = Front::new().await;
+    let (session, other) = (front.session("fake").await, front.session("fake").await);
+    let mut one = Ws::ready(&front, &front.admin).await;
+    let blind = front.token(json!({ "scopes": ["watch"], "sessions": [other] })).await;
+    let mut two = Ws::ready(&front, &blind).await;
+    for gone in [&session, &other] {
+        assert_eq!(front.admin("DELETE", &format!("/v1/sessions/{gone}"), Value::Null).await.status, 204);
+        assert_eq!(one.notice("session.deleted").await["session_id"], **gone);
+    }
+    assert_eq!(two.notice("session.deleted").await["session_id"], other, "and not of the first");
+    assert_eq!(front.admin("DELETE", "/v1/runtimes/fake", Value::Null).await.status, 204);
+    assert_eq!(one.notice("runtime.removed").await["runtime_id"], "fake");
+}
+
+#[tokio::test]
 async fn a_cursor_of_another_life_gets_a_snapshot_first() {
     let front = Front::new().await;
     let session = front.session("fake").await;

@@ -134,6 +134,8 @@ fn notes() -> Vec<Note> {
             json!({ "session_id": SESSION, "lookers": [{ "device_id": "d_local", "name": "this machine" }] })),
         note("session.updated", "SessionNote", "A session stands differently", json!({ "session": session() })),
         note("runtime.updated", "RuntimeNote", "A runtime stands differently", json!({ "runtime": runtime() })),
+        note("session.deleted", "SessionGone", "A session was forgotten, bytes and all", json!({ "session_id": SESSION })),
+        note("runtime.removed", "RuntimeGone", "A runtime was stopped for good", json!({ "runtime_id": "demo" })),
         note("gateway.hello", "Hello", "The first thing that every attach hears",
             json!({ "session_id": SESSION, "resume": "ok", "epoch": "k3f9", "oldest": "k3f9:0", "head": "k3f9:1050", "sessions": [session()], "runs": [], "requests": [request()], "you": you() })),
         note("gateway.snapshot", "Snapshots", "In place of what can no longer be replayed, unless `resume` is `ok`",

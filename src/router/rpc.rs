@@ -28,8 +28,8 @@ use super::ws::{Reply, Talk};
 use crate::auth::{Approve, Caller, Grant, Permit, Prompt, Target};
 use crate::metrics::metrics;
 use crate::model::{
-    Answer, Cursor, Kind, Position, Request, RequestId, Risk, RunId, RunInfo, RuntimeId, RuntimeInfo, Scope, SessionId,
-    SessionInfo,
+    Answer, Cursor, Kind, Origin, Position, Request, RequestId, Risk, RunId, RunInfo, RuntimeId, RuntimeInfo, Scope,
+    SessionId, SessionInfo,
 };
 use crate::sessions::{After, Attach, Filter, Log, OpenSession, Refusal, Resume, Snapshot};
 use crate::store::ReadLimit;
@@ -453,7 +453,7 @@ impl Talk for Rpc {
         self.conn.following().into_iter().map(|(_, cursor)| cursor).min_by_key(|cursor| cursor.position)
     }
 
-    /// Tells the client of every runtime that stands differently.
+    /// Tells the client of every runtime that stands differently, or is there no more.
     fn runtimes_changed(&mut self) {
         let runtimes = self.runtimes();
         for runtime in &runtimes {
@@ -461,7 +461,20 @@ impl Talk for Rpc {
                 self.conn.push(|out| ws_notify(out, "runtime.updated", &json!({ "runtime": runtime })));
             }
         }
+        for known in &self.runtimes {
+            if !runtimes.iter().any(|runtime| runtime.runtime_id == known.runtime_id) {
+                let gone = json!({ "runtime_id": known.runtime_id });
+                self.conn.push(|out| ws_notify(out, "runtime.removed", &gone));
+            }
+        }
         self.runtimes = runtimes;
+    }
+
+    fn forgotten(&mut self, session: &Origin) {
+        if self.caller.sees(&session.session_id, &session.runtime_id) {
+            let gone = json!({ "session_id": session.session_id });
+            self.conn.push(|out| ws_notify(out, "session.deleted", &gone));
+        }
     }
 
     /// Who looks at the sessions that the client follows. A client that does not read is told of the last state alone.

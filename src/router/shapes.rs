@@ -695,6 +695,14 @@ shapes! {
     RuntimeNote {
         runtime: Runtime,
     }
+    /// A session was forgotten.
+    SessionGone {
+        session_id: String,
+    }
+    /// A runtime was stopped for good.
+    RuntimeGone {
+        runtime_id: String,
+    }
     /// Your response to a question was not taken.
     NotTaken {
         request_id: String,
@@ -807,6 +815,7 @@ shapes! {
     RunInfo,
     RunStatusNote,
     Runtime,
+    RuntimeGone,
     RuntimeNote,
     RuntimeStatus,
     Runtimes,
@@ -814,6 +823,7 @@ shapes! {
     Server,
     Session,
     rpc::SessionArchive,
+    SessionGone,
     rpc::SessionNew,
     SessionNote,
     rpc::SessionRename,

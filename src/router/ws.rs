@@ -33,7 +33,7 @@ use super::listen::{Stream, Upgrade};
 use super::rpc::Rpc;
 use crate::auth::Caller;
 use crate::metrics::metrics;
-use crate::model::{Cursor, Scope};
+use crate::model::{Cursor, Origin, Scope};
 
 /// Longest message of a client, in bytes: prompts carry images. A longer one closes the connection, 1009.
 const MESSAGE_MAX: usize = 16 << 20;
@@ -83,6 +83,9 @@ pub(super) trait Talk: Send {
 
     /// Some runtime stands differently.
     fn runtimes_changed(&mut self) {}
+
+    /// A session was forgotten.
+    fn forgotten(&mut self, _session: &Origin) {}
 
     /// What the client is shown beside replies, for those that are not a [`Fan`](super::fanout::Fan)'s: whole frames.
     /// Polled only while nothing waits to be written, so that a client that does not read costs a cursor. `None` closes
@@ -283,6 +286,7 @@ impl Client {
         }
         let mut revocations = state.auth.revocations();
         let mut runtimes = state.directory.runtimes_changed();
+        let mut forgotten = state.directory.forgotten();
         let mut stop = state.stop.clone();
         // Whoever was revoked between the handshake and here.
         revocations.mark_changed();
@@ -325,6 +329,11 @@ impl Client {
                     }
                     talk.runtimes_changed();
                 }
+                gone = forgotten.recv(), if talk.initialized() => match gone {
+                    Ok(session) => talk.forgotten(&session),
+                    // It missed some: coming back, it hears which there are.
+                    Err(_) => return End::Ours(code::NO_PROGRESS, come_back(&talk)),
+                },
                 news = talk.news(), if flow == Flow::Done && talk.initialized() => match news {
                     Some(frames) => self.conn.push(|out| out.extend_from_slice(&frames)),
                     None => return End::Ours(code::NORMAL, String::new()),
@@ -334,8 +343,7 @@ impl Client {
                     let now = Instant::now();
                     if flow == Flow::Blocked && self.conn.stalls_at() <= now {
                         metrics().stalled.inc();
-                        let cursor = talk.cursor().map(|cursor| cursor.to_string()).unwrap_or_default();
-                        return End::Ours(code::NO_PROGRESS, cursor);
+                        return End::Ours(code::NO_PROGRESS, come_back(&talk));
                     }
                     if !talk.initialized() && now >= began + INITIALIZE {
                         return End::Ours(code::POLICY, "no `initialize` came".into());
@@ -481,6 +489,11 @@ impl Client {
 }
 
 /// What a failure to read means.
+/// From where a client that is closed comes back; empty if it follows nothing.
+fn come_back(talk: &impl Talk) -> String {
+    talk.cursor().map(|cursor| cursor.to_string()).unwrap_or_default()
+}
+
 fn ended(error: WsError) -> End {
     match error {
         WsError::Protocol(ProtocolError::ResetWithoutClosingHandshake) => End::Gone,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use dashmap::DashMap;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
 use super::session::{Handle, Want, storage};
 use super::snapshot::Fold;
@@ -14,8 +14,8 @@ use super::{Clients, Filter, Launcher, Link, Log, Refusal, Snapshot, policy};
 use crate::auth::{Admin, Approve, Permit, Prompt};
 use crate::metrics::metrics;
 use crate::model::{
-    Answer, Kind, NativeId, Position, Receipt, Request, RequestId, RequestState, Resolver, RunId, RunInfo, RunStatus,
-    RuntimeId, RuntimeInfo, RuntimeSpec, RuntimeState, SessionId, SessionInfo, Timestamp,
+    Answer, Kind, NativeId, Origin, Position, Receipt, Request, RequestId, RequestState, Resolver, RunId, RunInfo,
+    RunStatus, RuntimeId, RuntimeInfo, RuntimeSpec, RuntimeState, SessionId, SessionInfo, Timestamp,
 };
 use crate::store::{Hit, ReadLimit, StoreError, Trim};
 
@@ -31,6 +31,8 @@ pub const TITLE_MAX: usize = 200;
 pub(super) const PARKING: usize = 100;
 /// How long such a try is from the next one.
 pub(super) const PARKED_IN: std::time::Duration = std::time::Duration::from_millis(20);
+/// Sessions forgotten that one who is slow to hear of it can be behind.
+const FORGOTTEN: usize = 256;
 /// Blocks of one session that one round of retention looks at.
 const BLOCKS: usize = 10_000;
 
@@ -54,6 +56,7 @@ pub(super) struct Shared {
     /// Sessions to open again once their runtime, which was restarted, is ready.
     pub(super) reopening: dashmap::DashSet<SessionId>,
     pub(super) changed: watch::Sender<u64>,
+    forgotten: broadcast::Sender<Arc<Origin>>,
 }
 
 /// What the gateway's owner decided.
@@ -146,6 +149,7 @@ impl Directory {
                 restarting: tokio::sync::Mutex::default(),
                 reopening: dashmap::DashSet::new(),
                 changed: watch::Sender::new(0),
+                forgotten: broadcast::Sender::new(FORGOTTEN),
             }),
         };
         directory.recover().await?;
@@ -192,6 +196,11 @@ impl Directory {
     /// Told (a counter) whenever any runtime stands differently.
     pub fn runtimes_changed(&self) -> watch::Receiver<u64> {
         self.shared.changed.subscribe()
+    }
+
+    /// Told of each session that is forgotten. Who falls [`FORGOTTEN`] behind is told that it did, and lists anew.
+    pub fn forgotten(&self) -> broadcast::Receiver<Arc<Origin>> {
+        self.shared.forgotten.subscribe()
     }
 
     /// Requests that are open now, oldest first, those the filter lets through. Never older than the log.
@@ -333,6 +342,8 @@ impl Directory {
         let (log, forgotten) = (self.shared.log.clone(), id.clone());
         blocking(move || log.forget(&forgotten)).await?;
         self.shared.sessions.remove(id);
+        // Nobody may be listening.
+        let _ = self.shared.forgotten.send(handle.origin);
         Ok(())
     }
 

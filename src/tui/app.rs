@@ -547,6 +547,14 @@ impl App {
                     }
                 }
             }
+            Heard::SessionGone(id) => {
+                if self.sessions.remove(id).is_some() && self.talk.as_ref().is_some_and(|talk| talk.session == *id) {
+                    self.say("this session was forgotten", true);
+                }
+                self.doing.remove(id);
+                self.unread.remove(id);
+            }
+            Heard::RuntimeGone(id) => self.runtimes.retain(|one| one.id != *id),
             Heard::Presence(value) => {
                 let list = value["lookers"].as_array().into_iter().flatten().map(|one| field(&one["name"]));
                 let list: Vec<String> = list.filter(|name| *name != self.me).take(5).collect();
@@ -622,7 +630,11 @@ impl App {
                 }
             }
             Heard::Hello(_) | Heard::Lost(_) => talk.live = false,
-            Heard::Session(_) | Heard::Runtime(_) | Heard::Presence(_) => {}
+            Heard::Session(_)
+            | Heard::SessionGone(_)
+            | Heard::Runtime(_)
+            | Heard::RuntimeGone(_)
+            | Heard::Presence(_) => {}
         }
     }
 

@@ -369,7 +369,9 @@ await call('DELETE', '/v1/push', { status: 204 });
 await call('POST', '/v1/push/test', { body: {}, status: 409 });
 await call('GET', '/v1/runtimes', { status: 200 });
 await call('DELETE', '/v1/runtimes/{id}', { params: { id: 'second' }, status: 204 });
+await line.method('runtime.removed');
 await call('DELETE', '/v1/sessions/{id}', { params: { id: other.session_id }, status: 204 });
+await line.method('session.deleted');
 // Its one answer that is described is the handshake's, which was had above.
 await call('GET', '/v1/ws', { status: 426 });
 

@@ -97,7 +97,9 @@ export type Change =
   | { type: 'lost'; code: number; reason: string; pause: number }
   | { type: 'closed'; error: PlexusError | null }
   | { type: 'session'; session: Session }
-  | { type: 'runtime'; runtime: Runtime };
+  | { type: 'session_deleted'; session_id: string }
+  | { type: 'runtime'; runtime: Runtime }
+  | { type: 'runtime_removed'; runtime_id: string };
 
 /** `resolution` is null where the request ended while nobody here was listening and the log no longer says how. */
 export type RequestChange =
@@ -719,6 +721,10 @@ export class Plexus {
         return this.#listeners.tell({ type: 'session', session: (params as unknown as { session: Session }).session });
       case 'runtime.updated':
         return this.#listeners.tell({ type: 'runtime', runtime: (params as unknown as { runtime: Runtime }).runtime });
+      case 'session.deleted':
+        return this.#listeners.tell({ type: 'session_deleted', session_id: params.session_id });
+      case 'runtime.removed':
+        return this.#listeners.tell({ type: 'runtime_removed', runtime_id: (params as unknown as { runtime_id: string }).runtime_id });
       default:
       // `run.status`, `ui.*.request` and the like say again what the events say.
     }

@@ -10,7 +10,6 @@ import { icon } from '../ui/icons.js';
 import { attempt, command, empty, pageStyles } from '../ui/parts.js';
 import { toast } from '../ui/say.js';
 import type { Check, RuntimeInfo } from '../wire/types.js';
-import { runtimesLater } from '../wire/gateway.js';
 import { split } from './split.js';
 
 const t = text.shell.runtimes;
@@ -90,7 +89,6 @@ export class PlexusRuntimes extends PlexusElement {
 
   async #end(r: RuntimeInfo): Promise<void> {
     if (await confirm(t.stopTitle(oneLine(r.runtime_id)), t.stopText, t.stopDo, true)) await attempt(() => plexus.http('DELETE', this.#path(r.runtime_id)));
-    runtimesLater();
   }
 
   async #restart(r: RuntimeInfo): Promise<void> {

@@ -200,19 +200,6 @@ async function readLists(): Promise<void> {
   }
 }
 
-/** Reads the runtimes again a little later: that one is gone is told by no message. */
-let runtimesTimer: ReturnType<typeof setTimeout> | undefined;
-export function runtimesLater(): void {
-  clearTimeout(runtimesTimer);
-  runtimesTimer = setTimeout(() => {
-    void http.json('GET', '/v1/runtimes').then((got) => {
-      const there = new Set(list<RuntimeInfo>(got?.runtimes).map((r) => r.runtime_id));
-      for (const r of list<RuntimeInfo>(got?.runtimes)) takeRuntime(r);
-      for (const id of runtimes.keys()) if (!there.has(id)) runtimes.delete(id);
-    }, () => { /* the next hello reads them */ });
-  }, NEWS_MS);
-}
-
 async function readMe(): Promise<void> {
   try {
     const got = await http.json<Me>('GET', '/v1/me');
@@ -242,10 +229,8 @@ function notice(method: string, p: any): void {
     case 'agent.event': takeEvent(p as Envelope); break;
     case 'session.updated': if (p.session) takeSession(p.session); break;
     case 'session.deleted': sessions.delete(str(p.session_id)); break;
-    case 'runtime.updated':
-      if (p.runtime) takeRuntime(p.runtime);
-      if (p.runtime?.problem || p.runtime?.state === 'exited') runtimesLater();
-      break;
+    case 'runtime.updated': if (p.runtime) takeRuntime(p.runtime); break;
+    case 'runtime.removed': runtimes.delete(str(p.runtime_id)); break;
     case 'run.status': {
       const id = str(p.session_id);
       if (['completed', 'error', 'cancelled'].includes(p.status)) {
