@@ -140,6 +140,19 @@ try {
   await page.waitForFunction(() => !document.querySelector('plexus-app')?.shadowRoot?.querySelector('.nav .count'));
   ok('a request comes up, has a link of its own, and says who answered it elsewhere');
 
+  // --- a session that somebody forgets while it is looked at ----------------------------------------------------------------------------
+  const brief = await api('POST', '/v1/sessions', { runtime_id: 'demo', title: 'Not for long' });
+  await api('POST', `/v1/sessions/${brief.session_id}/prompt`, { text: 'echo soon-forgotten' });
+  await visit(page, `#/s/${brief.session_id}`);
+  await page.locator('plexus-session', { hasText: 'soon-forgotten' }).waitFor();
+  await api('DELETE', `/v1/sessions/${brief.session_id}`);
+  await page.locator('plexus-session .void', { hasText: 'not there any more' }).waitFor();
+  assert.equal(await page.locator('plexus-session', { hasText: 'soon-forgotten' }).count(), 0);
+  await judge(page, 'session-gone');
+  await page.locator('plexus-session .void a').click();
+  await page.locator('plexus-sessions').waitFor();
+  ok('a session that is forgotten says so where it is open');
+
   // --- the list of sessions ---------------------------------------------------------------------------------------------------------------
   await api('POST', '/v1/sessions', { runtime_id: 'demo', title: 'Fix the flaky test' });
   const waiting = await api('POST', '/v1/sessions', { runtime_id: 'demo', title: 'Upgrade the database' });

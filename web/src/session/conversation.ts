@@ -169,6 +169,7 @@ export class PlexusSession extends PlexusElement {
 
   #take(batch: Batch): void {
     if (batch.trouble) { this.trouble = batch.trouble.text; this.gone = batch.trouble.gone; }
+    if (this.gone) { this.#talk = null; this.#list?.reset(); this.#list?.later(); }
     if (batch.snapshot) {
       this.trouble = '';
       this.gone = false;
@@ -453,7 +454,7 @@ export class PlexusSession extends PlexusElement {
   override render() {
     const talk = this.#talk;
     const session = plexus.sessions.value.get(this.sessionId);
-    const title = oneLine(cut(session?.title ?? talk?.title ?? '', 200)) || (session || talk ? words.common.untitled : words.common.loading);
+    const title = oneLine(cut(session?.title ?? talk?.title ?? '', 200)) || (this.gone ? w.goneTitle : session || talk ? words.common.untitled : words.common.loading);
     const lookers = (plexus.lookers.value.get(this.sessionId) ?? []).map((looker) => oneLine(looker.name)).join(', ');
     const cards = this.#cards();
     const stale = !plexus.live.value;
@@ -463,7 +464,7 @@ export class PlexusSession extends PlexusElement {
         <a class="btn ghost icon back" href=${plexus.href({ page: 'sessions' })} aria-label=${w.back}>${icon('back')}</a>
         <div class="titles">
           <h1 id="title" tabindex="-1"><bdi>${title}</bdi></h1>
-          <div class="facts"><bdi class="agent">${oneLine(session?.runtime_id ?? '')}</bdi><span aria-hidden="true">·</span><bdi class="cut mono" title=${oneLine(session?.cwd ?? '')}>${oneLine(session?.cwd ?? '')}</bdi></div>
+          <div class="facts" ?hidden=${!session}><bdi class="agent">${oneLine(session?.runtime_id ?? '')}</bdi><span aria-hidden="true">·</span><bdi class="cut mono" title=${oneLine(session?.cwd ?? '')}>${oneLine(session?.cwd ?? '')}</bdi></div>
         </div>
         ${lookers ? html`<span class="lookers" title=${w.lookers(lookers)}>${icon('eye', 14, w.lookers(lookers))}<bdi class="cut names">${lookers}</bdi></span>` : nothing}
         ${session?.archived ? html`<span class="chip">${w.archived}</span>` : nothing}
@@ -478,16 +479,16 @@ export class PlexusSession extends PlexusElement {
             ${talk?.trimmed ? html`<div class="top-note">${w.earlier}</div>` : nothing}
             ${talk?.brief && this.reading < 0 && this.#pending === null ? html`<div class="top-note">${w.brief} <button class="compact" @click=${() => { this.reading = 0; void this.#readAll(Infinity); }}>${w.loadAll}</button></div>` : nothing}
             ${this.reading >= 0 ? html`<div class="top-note" role="status">${w.loadingAll(this.reading)}</div>` : nothing}
-            <div class="feed" role="feed" aria-busy=${String(!this.ready)} aria-label=${w.conversation}></div>
+            <div class="feed" role=${talk?.rows.length ? 'feed' : 'group'} aria-busy=${String(!this.ready)} aria-label=${w.conversation}></div>
           </div>
-          ${this.gone || this.trouble ? html`<div class="void"><h2>${this.gone ? w.gone : w.trouble(this.trouble)}</h2></div>`
+          ${this.gone || this.trouble ? html`<div class="void"><h2>${this.gone ? w.gone : w.trouble(this.trouble)}</h2>${this.gone ? html`<p><a href=${plexus.href({ page: 'sessions' })}>${w.goneTo}</a></p>` : nothing}</div>`
             : !this.ready ? html`<div class="void">${w.loading}</div>`
             : talk && !talk.rows.length ? html`<div class="void"><h2>${w.empty}</h2><p>${plexus.may('prompt') ? w.emptyHint : ''}</p></div>` : nothing}
           ${this.ended ? nothing : html`<button class="jump" id="jump" @click=${() => this.#list?.toEnd()}>${icon('down', 14)} ${this.news ? `${w.jump} · ${w.jumpNew(this.news)}` : w.jump}</button>`}
           </div>
           ${this.note ? html`<div class="compose"><div class="compose-inner"><p class="note danger" role="alert">${this.note}</p></div></div>` : nothing}
           ${cards.length ? html`<div class="compose cards"><div class="compose-inner">${cards.map((request) => html`<plexus-card .request=${request} layout="dock"></plexus-card>`)}</div></div>` : nothing}
-          <plexus-composer .sessionId=${this.sessionId} .talk=${talk} .facts=${this.facts} @sent=${() => this.#list?.toEnd()}></plexus-composer>
+          <plexus-composer ?hidden=${this.gone} .sessionId=${this.sessionId} .talk=${talk} .facts=${this.facts} @sent=${() => this.#list?.toEnd()}></plexus-composer>
         </div>
         <aside class=${plan.length ? 'has' : ''} aria-label=${w.plan}>${plan.length ? planList(plan) : nothing}</aside>
       </div>

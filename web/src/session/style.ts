@@ -171,6 +171,7 @@ export const style = css`
   .top-note { display: flex; gap: 10px; align-items: center; justify-content: center; flex-wrap: wrap; color: var(--fg-mute); font-size: var(--t-s); padding: 6px 10px 10px; }
   .void { flex: 1; display: flex; flex-direction: column; align-items: center; justify-content: center; gap: 6px; color: var(--fg-mute); padding: 24px; text-align: center; position: absolute; inset: 0; pointer-events: none; }
   .void h2 { color: var(--fg-soft); }
+  .void a { pointer-events: auto; }
   .stale .scroller { opacity: 0.92; }
   ::highlight(plexus-found) { background-color: light-dark(#ffe08a, #7a5b00); color: inherit; }
   ::highlight(plexus-found-now) { background-color: light-dark(#ff9f43, #c77700); color: #000; }

@@ -403,6 +403,8 @@ export const text = {
     emptyHint: 'Write a prompt below.',
     loading: 'Loading the conversation…',
     gone: 'This session is not there any more, or this device may not see it.',
+    goneTitle: 'No session',
+    goneTo: 'All sessions',
     trouble: (why: string) => `The session could not be read: ${why}`,
     find: 'Find in this session',
     findNone: 'Nothing found',

@@ -56,6 +56,15 @@ export class Follower {
     this.#flush();
   }
 
+  /** The session was forgotten: nothing of it is true any more. */
+  gone(): void {
+    this.#serial += 1;
+    this.#held = null;
+    this.#loaded = false;
+    this.#batch = { events: [], trouble: { text: '', gone: true } };
+    this.#flush();
+  }
+
   take(event: Envelope): void {
     if (this.#held) this.#held.push(event);
     else if (this.#loaded) this.#place(event);

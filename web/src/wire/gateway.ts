@@ -228,7 +228,10 @@ function notice(method: string, p: any): void {
     case 'gateway.snapshot': takeState(p); break;
     case 'agent.event': takeEvent(p as Envelope); break;
     case 'session.updated': if (p.session) takeSession(p.session); break;
-    case 'session.deleted': sessions.delete(str(p.session_id)); break;
+    case 'session.deleted':
+      sessions.delete(str(p.session_id));
+      for (const follower of followers) if (follower.session_id === p.session_id) follower.gone();
+      break;
     case 'runtime.updated': if (p.runtime) takeRuntime(p.runtime); break;
     case 'runtime.removed': runtimes.delete(str(p.runtime_id)); break;
     case 'run.status': {
