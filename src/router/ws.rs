@@ -488,12 +488,12 @@ impl Client {
     }
 }
 
-/// What a failure to read means.
 /// From where a client that is closed comes back; empty if it follows nothing.
 fn come_back(talk: &impl Talk) -> String {
     talk.cursor().map(|cursor| cursor.to_string()).unwrap_or_default()
 }
 
+/// What a failure to read means.
 fn ended(error: WsError) -> End {
     match error {
         WsError::Protocol(ProtocolError::ResetWithoutClosingHandshake) => End::Gone,

@@ -187,6 +187,8 @@ pub(crate) struct App {
     pub(crate) true_at: i64,
     pub(crate) me: String,
     pub(crate) sessions: BTreeMap<String, Session>,
+    /// Sessions that were forgotten since the last greeting: what is still said of them is late.
+    forgotten: BTreeSet<String>,
     pub(crate) asks: BTreeMap<String, (Ask, Option<Outcome>)>,
     live: bool,
     pub(crate) doing: HashMap<String, String>,
@@ -243,6 +245,7 @@ impl App {
             true_at: now,
             me: String::new(),
             sessions: BTreeMap::new(),
+            forgotten: BTreeSet::new(),
             asks: BTreeMap::new(),
             live: false,
             doing: HashMap::new(),
@@ -498,6 +501,7 @@ impl App {
             Heard::Hello(hello) => {
                 let list = hello["sessions"].as_array().into_iter().flatten().filter_map(Session::read);
                 self.sessions = list.map(|session| (session.id.clone(), session)).collect();
+                self.forgotten.clear();
                 let open: BTreeMap<String, Ask> = hello["requests"]
                     .as_array()
                     .into_iter()
@@ -532,7 +536,7 @@ impl App {
                 }
             }
             Heard::Session(value) => {
-                if let Some(session) = Session::read(value) {
+                if let Some(session) = Session::read(value).filter(|session| !self.forgotten.contains(&session.id)) {
                     if session.state == "idle" || session.state == "exited" {
                         self.doing.remove(&session.id);
                     }
@@ -553,6 +557,7 @@ impl App {
                 }
                 self.doing.remove(id);
                 self.unread.remove(id);
+                self.forgotten.insert(id.clone());
             }
             Heard::RuntimeGone(id) => self.runtimes.retain(|one| one.id != *id),
             Heard::Presence(value) => {

@@ -110,12 +110,20 @@ function firstMarks(): void {
 
 // --- what the gateway says --------------------------------------------------------------------------------------------------
 
-function takeSession(s: SessionInfo & { deleted?: boolean }): void {
-  if (typeof s?.session_id !== 'string') return;
+/** Sessions that were forgotten: what is still said of one is late, and no identifier comes twice. */
+const forgotten = new Set<string>();
+
+function dropSession(id: string): void {
+  forgotten.add(id);
+  sessions.delete(id);
+  for (const follower of followers) if (follower.session_id === id) follower.gone();
+}
+
+function takeSession(s: SessionInfo): void {
+  if (typeof s?.session_id !== 'string' || forgotten.has(s.session_id)) return;
   const old = sessions.get(s.session_id);
   // A page fetched before an update must not undo it.
   if (old && msOf(s.updated_at) < msOf(old.updated_at)) return;
-  if (s.deleted === true || (s.state as string) === 'deleted') { sessions.delete(s.session_id); return; }
   sessions.set(s.session_id, { ...old, ...s });
   heardOf(s.session_id, msOf(s.updated_at));
   if (!old && loaded.peek()) keepMarks(new Map(marks.peek()).set(s.session_id, marks.peek().get(s.session_id) ?? 0));
@@ -187,7 +195,7 @@ async function readLists(): Promise<void> {
     batch(() => {
       const there = new Set(list<SessionInfo>(all?.sessions).map((s) => s.session_id));
       for (const s of list<SessionInfo>(all?.sessions)) takeSession(s);
-      for (const id of before) if (!there.has(id)) sessions.delete(id);
+      for (const id of before) if (!there.has(id)) dropSession(id);
       const running = new Set(list<RuntimeInfo>(programs?.runtimes).map((r) => r.runtime_id));
       for (const r of list<RuntimeInfo>(programs?.runtimes)) takeRuntime(r);
       for (const id of runtimes.keys()) if (!running.has(id)) runtimes.delete(id);
@@ -228,10 +236,7 @@ function notice(method: string, p: any): void {
     case 'gateway.snapshot': takeState(p); break;
     case 'agent.event': takeEvent(p as Envelope); break;
     case 'session.updated': if (p.session) takeSession(p.session); break;
-    case 'session.deleted':
-      sessions.delete(str(p.session_id));
-      for (const follower of followers) if (follower.session_id === p.session_id) follower.gone();
-      break;
+    case 'session.deleted': dropSession(str(p.session_id)); break;
     case 'runtime.updated': if (p.runtime) takeRuntime(p.runtime); break;
     case 'runtime.removed': runtimes.delete(str(p.runtime_id)); break;
     case 'run.status': {
@@ -335,6 +340,7 @@ export function signOut(reason: string): void {
   batch(() => {
     for (const follower of followers) follower.stop();
     followers.clear();
+    forgotten.clear();
     for (const map of [sessions, runtimes, runs, requests, lookers]) map.clear();
     newsAt.clear();
     news.value = new Map();
