@@ -287,6 +287,7 @@ impl Client {
         let mut revocations = state.auth.revocations();
         let mut runtimes = state.directory.runtimes_changed();
         let mut forgotten = state.directory.forgotten();
+        let mut forgot = *forgotten.borrow_and_update();
         let mut stop = state.stop.clone();
         // Whoever was revoked between the handshake and here.
         revocations.mark_changed();
@@ -329,11 +330,17 @@ impl Client {
                     }
                     talk.runtimes_changed();
                 }
-                gone = forgotten.recv(), if talk.initialized() => match gone {
-                    Ok(session) => talk.forgotten(&session),
-                    // It missed some: coming back, it hears which there are.
-                    Err(_) => return End::Ours(code::NO_PROGRESS, come_back(&talk)),
-                },
+                changed = forgotten.changed(), if talk.initialized() => {
+                    if changed.is_err() {
+                        return End::Ours(code::GOING_AWAY, "the gateway is stopping".into());
+                    }
+                    let Some((gone, now)) = state.directory.forgotten_since(forgot) else {
+                        // It missed some: coming back, it hears which there are.
+                        return End::Ours(code::NO_PROGRESS, come_back(&talk));
+                    };
+                    forgot = now;
+                    gone.iter().for_each(|session| talk.forgotten(session));
+                }
                 news = talk.news(), if flow == Flow::Done && talk.initialized() => match news {
                     Some(frames) => self.conn.push(|out| out.extend_from_slice(&frames)),
                     None => return End::Ours(code::NORMAL, String::new()),

@@ -1,11 +1,12 @@
 //! All sessions and runtimes: the one door to the heart.
 
-use std::sync::Arc;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use dashmap::DashMap;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use tokio::sync::{broadcast, mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use super::session::{Handle, Want, storage};
 use super::snapshot::Fold;
@@ -31,8 +32,8 @@ pub const TITLE_MAX: usize = 200;
 pub(super) const PARKING: usize = 100;
 /// How long such a try is from the next one.
 pub(super) const PARKED_IN: std::time::Duration = std::time::Duration::from_millis(20);
-/// Sessions forgotten that one who is slow to hear of it can be behind.
-const FORGOTTEN: usize = 256;
+/// Sessions forgotten that are remembered for those who have not heard of it; who is further behind lists them anew.
+pub(super) const FORGOTTEN: usize = 256;
 /// Blocks of one session that one round of retention looks at.
 const BLOCKS: usize = 10_000;
 
@@ -56,7 +57,9 @@ pub(super) struct Shared {
     /// Sessions to open again once their runtime, which was restarted, is ready.
     pub(super) reopening: dashmap::DashSet<SessionId>,
     pub(super) changed: watch::Sender<u64>,
-    forgotten: broadcast::Sender<Arc<Origin>>,
+    /// Sessions that were forgotten, the last [`FORGOTTEN`] of them; the counter says how many there were ever.
+    forgotten: Mutex<VecDeque<Arc<Origin>>>,
+    forgot: watch::Sender<u64>,
 }
 
 /// What the gateway's owner decided.
@@ -149,7 +152,8 @@ impl Directory {
                 restarting: tokio::sync::Mutex::default(),
                 reopening: dashmap::DashSet::new(),
                 changed: watch::Sender::new(0),
-                forgotten: broadcast::Sender::new(FORGOTTEN),
+                forgotten: Mutex::default(),
+                forgot: watch::Sender::new(0),
             }),
         };
         directory.recover().await?;
@@ -198,9 +202,18 @@ impl Directory {
         self.shared.changed.subscribe()
     }
 
-    /// Told of each session that is forgotten. Who falls [`FORGOTTEN`] behind is told that it did, and lists anew.
-    pub fn forgotten(&self) -> broadcast::Receiver<Arc<Origin>> {
-        self.shared.forgotten.subscribe()
+    /// Told (how many there were ever) whenever a session is forgotten.
+    pub fn forgotten(&self) -> watch::Receiver<u64> {
+        self.shared.forgot.subscribe()
+    }
+
+    /// The sessions that were forgotten since there were so many, and how many there are now; `None` if that was too long
+    /// ago to tell, and who asks has to list them anew.
+    pub fn forgotten_since(&self, many: u64) -> Option<(Vec<Arc<Origin>>, u64)> {
+        let list = self.shared.forgotten.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = *self.shared.forgot.borrow();
+        let fresh = usize::try_from(now.saturating_sub(many)).ok().filter(|fresh| *fresh <= list.len())?;
+        Some((list.iter().skip(list.len() - fresh).cloned().collect(), now))
     }
 
     /// Requests that are open now, oldest first, those the filter lets through. Never older than the log.
@@ -342,9 +355,18 @@ impl Directory {
         let (log, forgotten) = (self.shared.log.clone(), id.clone());
         blocking(move || log.forget(&forgotten)).await?;
         self.shared.sessions.remove(id);
-        // Nobody may be listening.
-        let _ = self.shared.forgotten.send(handle.origin);
+        self.is_forgotten(handle.origin);
         Ok(())
+    }
+
+    /// Tells of it.
+    pub(super) fn is_forgotten(&self, session: Arc<Origin>) {
+        let mut list = self.shared.forgotten.lock().unwrap_or_else(PoisonError::into_inner);
+        list.push_back(session);
+        if list.len() > FORGOTTEN {
+            list.pop_front();
+        }
+        self.shared.forgot.send_modify(|count| *count += 1);
     }
 
     /// Names a session, puts it away, or takes it back; also one that has ended. Everybody hears of it.

@@ -101,6 +101,25 @@ async fn a_start_closes_what_the_last_gateway_left_open() {
 }
 
 #[tokio::test]
+async fn who_is_too_far_behind_of_what_was_forgotten_is_told_so() {
+    let store: Arc<dyn crate::store::Store> = Arc::new(MemoryStore::new().unwrap());
+    let directory = Directory::open(Log::open(store).unwrap(), Arc::new(Nobody), Rules::default()).await.unwrap();
+    let origin = |n: usize| {
+        let session_id = SessionId::trusted(format!("s_{n}"));
+        Arc::new(Origin { session_id, runtime_id: RuntimeId::trusted("demo"), dialect: "acp".into() })
+    };
+    let told = |many| directory.forgotten_since(many).map(|(gone, now)| (gone.len(), now));
+    assert_eq!(told(0), Some((0, 0)));
+    for n in 0..super::directory::FORGOTTEN + 2 {
+        directory.is_forgotten(origin(n));
+    }
+    let all = super::directory::FORGOTTEN as u64 + 2;
+    assert_eq!((told(all), told(all - 1)), (Some((0, all)), Some((1, all))));
+    assert_eq!((told(2), told(1)), (Some((super::directory::FORGOTTEN, all)), None));
+    assert_eq!(directory.forgotten_since(all - 1).unwrap().0[0].session_id, origin(257).session_id);
+}
+
+#[tokio::test]
 async fn nobody_waits_for_a_driver_that_is_gone() {
     let log = Log::open(Arc::new(MemoryStore::new().unwrap())).unwrap();
     let directory = Directory::open(log, Arc::new(Deaf), Rules::default()).await.unwrap();
