@@ -169,7 +169,16 @@ export class PlexusSession extends PlexusElement {
 
   #take(batch: Batch): void {
     if (batch.trouble) { this.trouble = batch.trouble.text; this.gone = batch.trouble.gone; }
-    if (this.gone) { this.#talk = null; this.#list?.reset(); this.#list?.later(); }
+    if (this.gone) {
+      // A history that is still being read does not bring it back.
+      this.#generation++;
+      this.#talk = this.#pending = null;
+      this.reading = -1;
+      this.note = '';
+      this.said = w.gone;
+      this.#list?.reset();
+      this.#list?.later();
+    }
     if (batch.snapshot) {
       this.trouble = '';
       this.gone = false;
