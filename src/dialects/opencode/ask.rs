@@ -507,8 +507,10 @@ impl OpenCode {
     pub(super) fn take_back(&mut self, keys: Vec<AskKey>, out: &mut Outbox) {
         for key in keys {
             // Of one that was lost the stream may yet say to whom.
-            let lost = self.asks.get(&key).is_some_and(|asked| asked.lost.is_some());
-            if let Some(asked) = (!lost).then(|| self.asks.remove(&key)).flatten() {
+            if self.asks.get(&key).is_some_and(|asked| asked.lost.is_some()) {
+                continue;
+            }
+            if let Some(asked) = self.asks.remove(&key) {
                 self.bury(key.clone());
                 if asked.answer.is_none() {
                     let said = Said::TakenBack { native: Some(asked.native.clone()), key, elsewhere: None };
