@@ -263,7 +263,7 @@ impl Directory {
         self.shared.sessions.insert(origin.session_id.clone(), handle.clone());
         let keeper = self.keeper(handle.clone(), None);
         let task = Task::new(state, keeper, link, mailbox, wants_rx, self.shared.rules);
-        match self.keep_opened(task, opened, |_, _, _| {}).await {
+        match self.keep_opened(task, opened, |_| {}).await {
             Ok((task, plan)) => self.run(task, plan),
             Err((_, refusal)) => {
                 self.shared.sessions.remove(&origin.session_id);
@@ -278,12 +278,12 @@ impl Directory {
         &self,
         mut task: Task,
         opened: Opened,
-        first: impl FnOnce(&mut State, &mut super::state::Env<'_>, &mut Plan),
+        first: impl FnOnce(&mut State),
     ) -> Result<(Task, Plan), (Box<State>, Refusal)> {
         let Opened { drafts, how, early, upto, .. } = opened;
         let mut plan = Plan { heard: upto.iter().map(|upto| upto.offset).max(), ..Plan::default() };
         let before = task.state.clone();
-        first(&mut task.state, &mut env!(self.shared.rules), &mut plan);
+        first(&mut task.state);
         task.state.opened(drafts, how, &env!(self.shared.rules), &mut plan);
         for said in early {
             task.state.said(said, &mut env!(self.shared.rules), &mut plan);
@@ -414,7 +414,7 @@ impl Directory {
         let (wants, wants_rx) = mpsc::channel(MAILBOX);
         let keeper = self.keeper(handle.clone(), None);
         let task = Task::new(state, keeper, link, mailbox, wants_rx, self.shared.rules);
-        let (task, plan) = self.keep_opened(task, opened, |state, _, _| state.live_again(native, generation)).await?;
+        let (task, plan) = self.keep_opened(task, opened, |state| state.live_again(native, generation)).await?;
         // Before the task runs: one that ends at once takes this away again.
         if let Some(mut handle) = self.shared.sessions.get_mut(&handle.origin.session_id) {
             handle.wants = Some(wants);
