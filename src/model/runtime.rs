@@ -143,3 +143,24 @@ pub struct RuntimeInfo {
     /// When it last changed.
     pub updated_at: Timestamp,
 }
+
+impl RuntimeInfo {
+    /// A runtime that is about to start for the `generation`th time, in the folder `cwd`.
+    pub fn starting(spec: &RuntimeSpec, cwd: String, generation: u64, now: Timestamp) -> Self {
+        Self {
+            runtime_id: spec.id.clone(),
+            dialect: spec.dialect.clone(),
+            state: RuntimeState::Starting,
+            connect: spec.connect.clone(),
+            cwd,
+            agent: None,
+            pid: None,
+            generation,
+            problem: None,
+            stderr_tail: String::new(),
+            outlives: spec.outlive && matches!(spec.connect, Connect::Command(_)),
+            heard_at: None,
+            updated_at: now,
+        }
+    }
+}

@@ -38,7 +38,7 @@ use self::driver::{Birth, Kept, Survivor};
 use self::endpoint::Reach;
 use self::held::{Held, News};
 use crate::dialects::{self, Dialect, Make};
-use crate::model::{Connect, RuntimeId, RuntimeInfo, RuntimeSpec, RuntimeState};
+use crate::model::{Connect, RuntimeId, RuntimeInfo, RuntimeSpec};
 use crate::sessions::{Adopted, Launcher, Left, Link, LinkEnd, ToClients};
 
 pub use presets::{Preset, PresetError, preset, presets};
@@ -299,21 +299,7 @@ pub fn stop_left(holders: &Path, runtime: &str) -> Option<Result<(), String>> {
 
 fn info(spec: &RuntimeSpec, generation: u64) -> Result<RuntimeInfo, String> {
     let cwd = spec.cwd.to_str().ok_or_else(|| format!("cwd {} is not UTF-8", spec.cwd.display()))?.to_owned();
-    Ok(RuntimeInfo {
-        runtime_id: spec.id.clone(),
-        dialect: spec.dialect.clone(),
-        state: RuntimeState::Starting,
-        connect: spec.connect.clone(),
-        cwd,
-        agent: None,
-        pid: None,
-        generation,
-        problem: None,
-        stderr_tail: String::new(),
-        outlives: spec.outlive && matches!(spec.connect, Connect::Command(_)),
-        heard_at: None,
-        updated_at: SystemTime::now().into(),
-    })
+    Ok(RuntimeInfo::starting(spec, cwd, generation, SystemTime::now().into()))
 }
 
 impl Launcher for Runtimes {

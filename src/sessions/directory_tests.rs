@@ -25,21 +25,8 @@ struct Deaf;
 
 impl Launcher for Deaf {
     fn launch(&self, spec: RuntimeSpec) -> Result<Link, String> {
-        let (link, mut end) = Link::new(RuntimeInfo {
-            runtime_id: spec.id,
-            dialect: spec.dialect,
-            state: RuntimeState::Ready,
-            connect: spec.connect,
-            cwd: spec.cwd.display().to_string(),
-            agent: None,
-            pid: None,
-            generation: 1,
-            problem: None,
-            stderr_tail: String::new(),
-            outlives: false,
-            heard_at: None,
-            updated_at: Timestamp::default(),
-        });
+        let info = RuntimeInfo::starting(&spec, "/".into(), 1, Timestamp::default());
+        let (link, mut end) = Link::new(RuntimeInfo { state: RuntimeState::Ready, ..info });
         tokio::spawn(async move { end.orders.recv().await });
         Ok(link)
     }

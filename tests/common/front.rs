@@ -31,21 +31,9 @@ struct Fake;
 
 impl Launcher for Fake {
     fn launch(&self, spec: RuntimeSpec) -> Result<Link, String> {
-        let (link, end) = Link::new(RuntimeInfo {
-            runtime_id: spec.id,
-            dialect: spec.dialect,
-            state: RuntimeState::Ready,
-            connect: spec.connect,
-            cwd: spec.cwd.display().to_string(),
-            agent: Some("fake 1".into()),
-            pid: None,
-            generation: 1,
-            problem: None,
-            stderr_tail: String::new(),
-            outlives: false,
-            heard_at: None,
-            updated_at: Timestamp::default(),
-        });
+        let info = RuntimeInfo::starting(&spec, spec.cwd.display().to_string(), 1, Timestamp::default());
+        let info = RuntimeInfo { state: RuntimeState::Ready, agent: Some("fake 1".into()), ..info };
+        let (link, end) = Link::new(info);
         tokio::spawn(obey(end));
         Ok(link)
     }
