@@ -17,11 +17,13 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::dialects;
+pub use crate::ledger::Limits;
 use crate::model::{Connect, RestartPolicy, RuntimeId, RuntimeSpec};
 use crate::router::Network;
 pub use crate::router::notify::Settings as Push;
 use crate::router::notify::{CHANNELS, Hidden, Ntfy, Wants, Webhook, check_service, check_url};
 use crate::runtimes::presets;
+pub use crate::sessions::PROMPT_MAX;
 
 /// Where the gateway listens if nothing else is said.
 pub const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7420);
@@ -35,6 +37,14 @@ pub const LINE_MAX: usize = 64 << 20;
 const LINE_MAX_LEAST: u64 = 64 << 10;
 /// The most `line_max`: a line is held in memory whole.
 const LINE_MAX_MOST: u64 = 1 << 30;
+/// The least `prompt_max`.
+const PROMPT_MAX_LEAST: u64 = 4 << 10;
+/// The most `prompt_max`: a message of a client's that brings one is at most 16 MiB.
+const PROMPT_MAX_MOST: u64 = 15 << 20;
+/// The least that an account may have, in bytes.
+const ACCOUNT_LEAST: u64 = 1 << 20;
+/// The most.
+const ACCOUNT_MOST: u64 = 1 << 40;
 /// The largest configuration file that is read, in bytes; a larger one is no configuration.
 const FILE_MAX: u64 = 1 << 20;
 /// How far a misspelt name may be from a known one to be taken for it, in edits.
@@ -61,6 +71,10 @@ pub struct Config {
     pub expire_after: Option<Duration>,
     /// The longest line taken from a runtime, in bytes.
     pub line_max: usize,
+    /// The longest prompt, in bytes of its content.
+    pub prompt_max: usize,
+    /// What peers may make the gateway hold.
+    pub limits: Limits,
     /// Notifications.
     pub push: Push,
     /// Runtimes to start with the gateway.
@@ -133,6 +147,8 @@ impl Default for Config {
             retention: Retention { max_age_days: Some(MAX_AGE_DAYS), max_bytes: Some(MAX_BYTES) },
             expire_after: None,
             line_max: LINE_MAX,
+            prompt_max: PROMPT_MAX,
+            limits: Limits::default(),
             push: Push::default(),
             runtimes: Vec::new(),
         }
@@ -353,6 +369,24 @@ fn read(root: &mut Fields<'_, '_>, around: &Surroundings) -> Config {
     if let Some(mut limits) = root.table("limits") {
         if let Some(bytes) = limits.number("line_max", LINE_MAX_LEAST, LINE_MAX_MOST) {
             config.line_max = usize::try_from(bytes).unwrap_or(LINE_MAX);
+        }
+        if let Some(bytes) = limits.number("prompt_max", PROMPT_MAX_LEAST, PROMPT_MAX_MOST) {
+            config.prompt_max = usize::try_from(bytes).unwrap_or(PROMPT_MAX);
+        }
+        let Limits { gateway, strangers, clients, device, connection, agents, runtime, session } = &mut config.limits;
+        for (key, limit) in [
+            ("gateway", gateway),
+            ("strangers", strangers),
+            ("clients", clients),
+            ("device", device),
+            ("connection", connection),
+            ("agents", agents),
+            ("runtime", runtime),
+            ("session", session),
+        ] {
+            if let Some(bytes) = limits.number(key, ACCOUNT_LEAST, ACCOUNT_MOST) {
+                *limit = usize::try_from(bytes).unwrap_or(usize::MAX);
+            }
         }
         limits.finish();
     }

@@ -101,7 +101,7 @@ fn every_option_is_read() {
         log.durability = "power"
         retention = { max_age_days = 0, max_bytes = 1_000 }
         requests.expire_after = "2h"
-        limits.line_max = 0x10_0000
+        limits = { line_max = 0x10_0000, prompt_max = 65_536, device = 1_048_576, gateway = 0x4000_0000 }
         push.after = "5s"
         push.give_up_after = "1m"
         push.contact = "mailto:me@example.org"
@@ -155,7 +155,8 @@ fn every_option_is_read() {
     assert_eq!(config.durability, Durability::Power);
     assert_eq!(config.retention, Retention { max_age_days: None, max_bytes: Some(1000) });
     assert_eq!(config.expire_after, Some(Duration::from_secs(7200)));
-    assert_eq!(config.line_max, 1 << 20);
+    assert_eq!((config.line_max, config.prompt_max), (1 << 20, 64 << 10));
+    assert_eq!(config.limits, Limits { device: 1 << 20, gateway: 1 << 30, ..Limits::default() });
     assert_eq!((config.push.after.as_secs(), config.push.give_up_after.as_secs()), (5, 60));
     assert_eq!(config.push.contact.as_deref(), Some("mailto:me@example.org"));
     assert_eq!(config.push.services, ["push.example.org", "http://127.0.0.1:8090"]);

@@ -1,0 +1,179 @@
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+
+use super::*;
+
+fn small() -> Ledger {
+    let of = |limit: usize| limit * 100;
+    Ledger::new(Limits {
+        gateway: of(10),
+        strangers: of(1),
+        clients: of(6),
+        device: of(4),
+        connection: of(3),
+        agents: of(8),
+        runtime: of(5),
+        session: of(2),
+    })
+}
+
+fn used(ledger: &Ledger) -> Vec<usize> {
+    ledger.sums().into_iter().map(|sum| sum.used).collect()
+}
+
+#[test]
+fn a_charge_counts_in_every_account_above_and_is_given_back_everywhere() {
+    let ledger = small();
+    let one = ledger.connection("phone");
+    let mut charge = one.charge(100).unwrap();
+    assert_eq!(used(&ledger), [100, 0, 100, 100, 100, 0, 0, 0]);
+    charge.resize(250).unwrap();
+    let other = ledger.session("s", "gemini").charge(50).unwrap();
+    assert_eq!(used(&ledger), [300, 0, 250, 250, 250, 50, 50, 50]);
+    charge.resize(10).unwrap();
+    charge.join(one.charge(5).unwrap());
+    assert_eq!((charge.bytes(), one.used()), (15, 15));
+    drop((charge, other));
+    assert_eq!(used(&ledger), [0; 8]);
+}
+
+#[test]
+fn each_limit_holds_by_itself_and_nothing_is_left_of_what_was_refused() {
+    let ledger = small();
+    let class = |outcome: Result<Charge, Over>| outcome.unwrap_err().class;
+    assert_eq!(class(ledger.connection("phone").charge(301)), Class::Connection);
+    let held: Vec<Charge> = (0..4).map(|_| ledger.connection("phone").charge(100).unwrap()).collect();
+    assert_eq!(class(ledger.connection("phone").charge(1)), Class::Device);
+    let more: Vec<Charge> = (0..2).map(|_| ledger.connection("desk").charge(100).unwrap()).collect();
+    assert_eq!(class(ledger.connection("desk").charge(1)), Class::Clients);
+    let agent = ledger.runtime("gemini").charge(400).unwrap();
+    assert_eq!(class(ledger.session("s", "codex").charge(1)), Class::Gateway);
+    assert_eq!(used(&ledger), [1000, 0, 600, 600, 600, 400, 400, 0]);
+    drop((held, more, agent));
+    assert_eq!(used(&ledger), [0; 8]);
+    let refusals: Vec<u64> = ledger.sums().into_iter().map(|sum| sum.refusals).collect();
+    assert_eq!(refusals, [1, 0, 1, 1, 1, 0, 0, 0]);
+}
+
+#[test]
+fn a_charge_that_cannot_grow_stays_as_it_was() {
+    let ledger = small();
+    let mut charge = ledger.connection("phone").charge(200).unwrap();
+    assert_eq!(charge.resize(301).unwrap_err().limit, 300);
+    assert_eq!((charge.bytes(), used(&ledger)[0]), (200, 200));
+}
+
+#[tokio::test]
+async fn whoever_waits_goes_on_as_soon_as_there_is_room_and_never_waits_for_the_impossible() {
+    let ledger = small();
+    let runtime = ledger.runtime("gemini");
+    let held = runtime.charge(450).unwrap();
+    let waiting = tokio::spawn({
+        let runtime = runtime.clone();
+        async move { runtime.wait(100).await.bytes() }
+    });
+    tokio::task::yield_now().await;
+    assert!(!waiting.is_finished());
+    drop(held);
+    assert_eq!(tokio::time::timeout(Duration::from_secs(20), waiting).await.unwrap().unwrap(), 100);
+    assert_eq!(runtime.wait(1 << 40).await.bytes(), 500);
+    assert_eq!(used(&ledger), [0; 8]);
+}
+
+#[test]
+fn many_at_once_never_pass_a_limit_and_leave_nothing_behind() {
+    let ledger = small();
+    std::thread::scope(|scope| {
+        for n in 0..8 {
+            let (ledger, device) = (&ledger, ["phone", "desk"][n % 2]);
+            scope.spawn(move || {
+                for _ in 0..2000 {
+                    let charge = ledger.connection(device).charge(150);
+                    assert!(ledger.sums()[Class::Clients as usize].used <= 600 + 8 * 150);
+                    assert!(ledger.books.clients.used() <= 600);
+                    drop(charge);
+                }
+            });
+        }
+    });
+    assert_eq!(used(&ledger), [0; 8]);
+}
+
+#[tokio::test]
+async fn of_two_who_wait_for_each_other_one_goes_on_and_then_the_other() {
+    let ledger = small();
+    let (one, other) = (ledger.runtime("gemini"), ledger.runtime("codex"));
+    let (mut first, second) = (one.charge(400).unwrap(), other.charge(400).unwrap());
+    assert!(first.resize(450).is_err());
+    let exempt = ledger.exempt().await;
+    first.join(one.force(100));
+    assert_eq!((first.bytes(), used(&ledger)[Class::Agents as usize]), (500, 900));
+    let waiting = tokio::spawn({
+        let ledger = ledger.clone();
+        async move { ledger.exempt().await }
+    });
+    tokio::task::yield_now().await;
+    assert!(!waiting.is_finished(), "one at a time");
+    drop((exempt, first));
+    tokio::time::timeout(Duration::from_secs(20), waiting).await.unwrap().unwrap();
+    drop(second);
+    assert_eq!(used(&ledger), [0; 8]);
+}
+
+#[test]
+fn names_that_nobody_uses_are_forgotten() {
+    let ledger = small();
+    for n in 0..10_000 {
+        ledger.connection(&format!("d_{n}"));
+    }
+    assert!(ledger.books.named.lock().unwrap().len() < 100);
+}
+
+#[test]
+fn it_tells_who_is_near_a_limit_and_shows_the_sums() {
+    let ledger = small();
+    let _charge = ledger.connection("phone").charge(300).unwrap();
+    let _other = ledger.connection("phone").charge(50).unwrap();
+    let near = ledger.near(80);
+    assert_eq!(near, [Near { class: Class::Device, name: "phone".into(), used: 350, limit: 400 }]);
+    let text = ledger.text();
+    assert!(text.contains("plexus_ledger_bytes{account=\"device\"} 350\n"), "{text}");
+    assert!(text.contains("plexus_ledger_limit_bytes{account=\"gateway\"} 1000\n"), "{text}");
+}
+
+#[test]
+fn there_is_always_room_for_a_line_and_for_agents() {
+    let limits = Limits::default().with_room_for(256 << 20);
+    assert!(limits.runtime > 256 << 20 && limits.agents >= limits.runtime && limits.gateway >= limits.agents);
+    let limits = Limits { clients: 1 << 30, ..Limits::default() }.with_room_for(1 << 20);
+    assert_eq!(limits.gateway, (1 << 30) + Limits::APART);
+    assert_eq!(Limits::default().with_room_for(64 << 20), Limits::default());
+}
+
+#[tokio::test]
+async fn devices_that_hold_much_leave_room_for_those_that_ask_for_little() {
+    let ledger = Ledger::new(Limits::default());
+    let Limits { clients, device, .. } = *ledger.limits();
+    let greedy: Vec<Charge> = (0..30)
+        .flat_map(|n| {
+            let device = ledger.connection(&format!("greedy-{}", n % 3));
+            std::iter::from_fn(move || device.charge(MODEST).ok())
+        })
+        .collect();
+    let held: usize = greedy.iter().map(Charge::bytes).sum();
+    assert!(held <= clients - clients / KEPT && held > device, "{held}");
+    let refused = ledger.connection("greedy-0").charge(2 * MODEST).unwrap_err();
+    assert_eq!(refused.class, Class::Clients);
+    // Waiting does not get around it, nor being another connection of the same device.
+    assert!(ledger.connection("greedy-1").wait(MODEST).now_or_never().is_none());
+    let modest: Vec<Charge> = (0..clients / KEPT / MODEST)
+        .map(|n| ledger.connection(&format!("phone-{n}")).charge(MODEST).unwrap())
+        .collect();
+    drop(greedy);
+    drop(modest);
+    assert_eq!(used(&ledger)[Class::Clients as usize], 0);
+    // The most that one may ask for can be had once there is nobody else.
+    let alone = ledger.connection("greedy-0");
+    assert_eq!(alone.charge(alone.most()).unwrap().bytes(), alone.most());
+}
