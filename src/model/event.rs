@@ -89,6 +89,10 @@ kinds! {
     Error = 42 "error",
     /// What no dialect understood: kept and shown, never dropped.
     Raw = 43 "raw",
+    /// What an open request asks has changed: the body is the whole request, with its next revision.
+    RequestUpdated = 44 "request_updated",
+    /// The agent asked its client for a file or a terminal: which client served it, and what came of it.
+    ClientServed = 45 "client_served",
 }
 
 impl Kind {

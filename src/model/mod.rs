@@ -1,19 +1,25 @@
 //! The nouns. Plain values that every floor above shares: no I/O, no tasks, no clock but the one passed in.
 
+mod about;
+mod content;
 mod event;
 mod ids;
+pub mod object;
 mod request;
 mod runtime;
 mod session;
 pub mod text;
 mod time;
 
+pub use about::{ABOUT_FILES, ABOUT_MAX, About, Fits, Misfit, Number, Question, QuestionOption, Touched};
+pub use content::text_block;
 pub use event::{Event, Kind, Origin};
 pub use ids::{
     BadCursor, BadId, Cursor, DeviceId, Epoch, NativeId, Position, RequestId, RunId, RuntimeId, SessionId, Ticket,
 };
 pub use request::{
-    Answer, Choice, Decision, Editable, Item, Offer, Receipt, Request, RequestState, RequestType, Resolver, Risk,
+    Answer, Answers, Choice, Decision, Editable, Item, NATIVE_MAX, Offer, Receipt, Request, RequestState, RequestType,
+    Resolver, Risk, SHOWN_MAX,
 };
 pub use runtime::{Connect, RestartPolicy, RuntimeInfo, RuntimeSpec, RuntimeState, Serve};
 pub use session::{QueuedPrompt, RunInfo, RunStatus, Scope, SessionInfo, SessionState};

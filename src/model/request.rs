@@ -1,9 +1,12 @@
 //! Questions, answers, receipts.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::{Cursor, DeviceId, RequestId, RunId, RuntimeId, SessionId, Timestamp};
+use super::{About, Cursor, DeviceId, RequestId, RunId, RuntimeId, SessionId, Timestamp};
 
 /// What sort of question a request is; it decides which answers fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -152,14 +155,34 @@ pub struct Request {
     /// The agent's text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+    /// What it is about, for a screen to draw.
+    #[serde(default)]
+    pub subject: About,
     /// What is asked, safe to show.
     pub display: String,
+    /// Whether `display` or `message` is cut here; the whole request is had by its identifier.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub display_truncated: bool,
+    /// How long the whole `display` is, in bytes, where it is cut.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub display_bytes: Option<usize>,
     /// What a person should know before answering.
     pub warnings: Vec<String>,
     /// How much harm a yes could do.
     #[serde(default = "Risk::unjudged")]
     pub risk: Risk,
-    /// SHA-256 (hex) of the canonical request: what is shown is what is decided.
+    /// Why it is judged so, in plain words.
+    #[serde(default)]
+    pub risk_reasons: Vec<String>,
+    /// How often what is asked has changed since it was asked.
+    #[serde(default)]
+    pub revision: u64,
+    /// Whether it has: whoever read it before has to read it again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub changed: bool,
+    /// SHA-256 (hex) of the canonical request: what is shown is what is decided. Empty where `display` is cut: who has
+    /// not read all of it has nothing to show for it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub digest: String,
     /// The answers offered.
     pub options: Vec<Offer>,
@@ -207,8 +230,92 @@ pub struct Request {
     pub receipt: Option<Receipt>,
 }
 
-/// What a client says to a request. Exactly one of `option_id`, `ok`, `value`, `ids` is given (`value: null` and
-/// `ids: []` mean "cancelled").
+/// Longest `display` and `message` in events, lists, `hello` and snapshots, in bytes; longer ones are cut there.
+pub const SHOWN_MAX: usize = 16 << 10;
+/// Longest `native` there, in bytes; a longer one is left out.
+pub const NATIVE_MAX: usize = 64 << 10;
+
+impl Request {
+    /// Whether its words are too long to be sent unasked.
+    pub fn is_long(&self) -> bool {
+        self.display.len() > SHOWN_MAX || self.message.as_ref().is_some_and(|message| message.len() > SHOWN_MAX)
+    }
+
+    /// The request as it stands in events, lists, `hello` and snapshots: long words are cut and the digest is left out
+    /// then, so that an answer which allows it comes only from somebody who fetched the whole.
+    pub fn brief(&self) -> Cow<'_, Self> {
+        let long_native = self.native.as_ref().is_some_and(|native| native.get().len() > NATIVE_MAX);
+        if self.display_truncated || !(self.is_long() || long_native) {
+            return Cow::Borrowed(self);
+        }
+        let cut = |text: &str| match text.len() {
+            0..=SHOWN_MAX => text.to_owned(),
+            _ => {
+                let head = &text[..text.floor_char_boundary(SHOWN_MAX)];
+                // Whole lines, unless one is very long.
+                let end = head.rfind('\n').filter(|end| *end > SHOWN_MAX / 2).unwrap_or(head.len());
+                head[..end].to_owned()
+            }
+        };
+        let long = self.is_long();
+        Cow::Owned(Self {
+            display: cut(&self.display),
+            message: self.message.as_deref().map(cut),
+            display_truncated: long,
+            display_bytes: long.then_some(self.display.len()),
+            digest: if long { String::new() } else { self.digest.clone() },
+            native: self.native.clone().filter(|_| !long_native),
+            ..self.without_words()
+        })
+    }
+
+    /// Everything but what may be long.
+    fn without_words(&self) -> Self {
+        Self {
+            request_id: self.request_id.clone(),
+            session_id: self.session_id.clone(),
+            run_id: self.run_id.clone(),
+            runtime_id: self.runtime_id.clone(),
+            generation: self.generation,
+            kind: self.kind,
+            state: self.state,
+            title: self.title.clone(),
+            message: None,
+            subject: self.subject.clone(),
+            display: String::new(),
+            display_truncated: false,
+            display_bytes: None,
+            warnings: self.warnings.clone(),
+            risk: self.risk,
+            risk_reasons: self.risk_reasons.clone(),
+            revision: self.revision,
+            changed: self.changed,
+            digest: String::new(),
+            options: self.options.clone(),
+            items: self.items.clone(),
+            multi: self.multi,
+            default_value: self.default_value.clone(),
+            multiline: self.multiline,
+            secret: self.secret,
+            danger: self.danger,
+            allow_reason: self.allow_reason,
+            allow_remember: self.allow_remember,
+            observe_only: self.observe_only,
+            editable: self.editable.clone(),
+            tool_call_id: self.tool_call_id.clone(),
+            native: None,
+            expires_at: self.expires_at,
+            opened_at: self.opened_at,
+            receipt: self.receipt.clone(),
+        }
+    }
+}
+
+/// The answers to several questions, by each one's id: ids or labels of options, or words of one's own.
+pub type Answers = BTreeMap<String, Vec<String>>;
+
+/// What a client says to a request. Exactly one of `option_id`, `ok`, `value`, `ids`, `answers` is given (`value: null`,
+/// `ids: []` and `answers: {}` mean "cancelled").
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Answer {
@@ -224,6 +331,9 @@ pub struct Answer {
     /// What was picked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ids: Option<Vec<String>>,
+    /// What is said to each of the questions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answers: Option<Answers>,
     /// Why, for the agent to read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -236,6 +346,9 @@ pub struct Answer {
     /// The digest of what the client showed; a stale one is refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
+    /// The revision that a surface showed, where its protocol carries no digest; never on the wire.
+    #[serde(skip)]
+    pub revision: Option<u64>,
 }
 
 /// Tells `null` (given, and null) from absent.
@@ -268,6 +381,8 @@ pub enum Decision {
     Value(Option<String>),
     /// What was picked; empty for "cancelled".
     Ids(Vec<String>),
+    /// What was said to each question: ids of its options, or words of one's own. Checked against the questions.
+    Answers(Answers),
     /// The deadline passed: told to the agent as "expired, not a user decision".
     Expired,
     /// The run is being cancelled.
@@ -314,6 +429,9 @@ pub struct Receipt {
     /// What was picked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ids: Option<Vec<String>>,
+    /// What was said to each question.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answers: Option<Answers>,
     /// Why, in the words of whoever answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,

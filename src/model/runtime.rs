@@ -31,7 +31,8 @@ pub enum RestartPolicy {
     Always,
 }
 
-/// Everything needed to start a runtime.
+/// Everything needed to start a runtime. Written down for the next gateway, which may be of another version: what it does
+/// not know is ignored, what is missing has its default.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RuntimeSpec {
     /// Its name.
@@ -43,23 +44,47 @@ pub struct RuntimeSpec {
     /// The folder it runs in, and its sessions start in.
     pub cwd: PathBuf,
     /// Variables set on top of the allow-list.
+    #[serde(default)]
     pub env: BTreeMap<String, String>,
     /// Names of variables passed through from the gateway's own environment, on top of the allow-list.
+    #[serde(default)]
     pub pass_env: Vec<String>,
     /// What to do when it dies.
+    #[serde(default)]
     pub restart: RestartPolicy,
     /// The ACP authentication method to use without asking.
+    #[serde(default)]
     pub auth_method: Option<String>,
     /// `_meta` to send with every ACP `session/new`.
+    #[serde(default)]
     pub session_meta: Option<Box<RawValue>>,
     /// Whether a program outlives the gateway, in its holder, and is found again by the next one.
+    #[serde(default = "yes")]
     pub outlive: bool,
     /// What an endpoint wants to be told before it talks: a password or a token. Never shown.
+    #[serde(default)]
     pub secret: Option<String>,
     /// Where a Gemini UI takes prompts (its remote control), beside the mirror that is connected to.
+    #[serde(default)]
     pub remote: Option<String>,
     /// What the gateway does for an ACP agent that asks.
+    #[serde(default, deserialize_with = "serve_of_any_version")]
     pub serve: Serve,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// Reads what another version wrote, which may serve more: what this one does not know it does not do.
+fn serve_of_any_version<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Serve, D::Error> {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Any {
+        fs: bool,
+        terminal: bool,
+    }
+    Any::deserialize(from).map(|Any { fs, terminal }| Serve { fs, terminal })
 }
 
 /// What the gateway does for an ACP agent that asks its client, inside the session's folder. Nothing, unless set.
@@ -126,14 +151,20 @@ pub struct RuntimeInfo {
     /// The process, while it lives.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
-    /// Counts its starts.
+    /// Counts its starts; 0 while a process that an earlier gateway left has not said which one it is.
     pub generation: u64,
+    /// Names the process, and no other: random, made for each start. None for endpoints, and before it was started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instance: Option<String>,
     /// Why it is not ready, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
     /// The end of what it wrote to stderr.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub stderr_tail: String,
+    /// Whether somebody stopped it: it is not started again by itself. For the gateway alone.
+    #[serde(skip)]
+    pub stopped: bool,
     /// Whether it outlives the gateway.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub outlives: bool,
@@ -156,11 +187,39 @@ impl RuntimeInfo {
             agent: None,
             pid: None,
             generation,
+            instance: None,
             problem: None,
             stderr_tail: String::new(),
+            stopped: false,
             outlives: spec.outlive && matches!(spec.connect, Connect::Command(_)),
             heard_at: None,
             updated_at: now,
         }
+    }
+
+    /// A process that an earlier gateway left, of which no more is known than the name of its runtime.
+    pub fn unknown(id: RuntimeId, problem: String, now: Timestamp) -> Self {
+        Self {
+            runtime_id: id,
+            dialect: String::new(),
+            state: RuntimeState::Starting,
+            connect: Connect::Command(Vec::new()),
+            cwd: String::new(),
+            agent: None,
+            pid: None,
+            generation: 0,
+            instance: None,
+            problem: Some(problem),
+            stderr_tail: String::new(),
+            stopped: false,
+            outlives: true,
+            heard_at: None,
+            updated_at: now,
+        }
+    }
+
+    /// Whether it runs and this gateway does not speak with it: only stopping it is possible.
+    pub fn unattended(&self) -> bool {
+        self.state == RuntimeState::Exited && self.generation == 0
     }
 }

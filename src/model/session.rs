@@ -129,6 +129,9 @@ pub struct SessionInfo {
     /// When a run last began in it, whoever began it; absent until one has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompted_at: Option<Timestamp>,
-    /// When something last happened in it.
+    /// When something last happened in the conversation: not, that its runtime went or came back.
     pub updated_at: Timestamp,
+    /// Whether it ended with its runtime, which can be started again: then it goes on.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub restartable: bool,
 }

@@ -1,0 +1,314 @@
+//! What a request is about: its parts, safe to show.
+
+use serde::{Deserialize, Serialize};
+
+/// What a request is about, so that a screen can draw it and group what is alike. The words to read before an answer are
+/// in [`Request::display`](super::Request::display). All text here is safe to show, by the rules of `display`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum About {
+    /// A command line.
+    Command {
+        /// The line for a shell, or the program and its arguments one by one. Left out above [`ABOUT_MAX`] bytes.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        argv: Vec<String>,
+        /// The folder, where the runtime names one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cwd: Option<String>,
+    },
+    /// Changes to files.
+    Edit {
+        /// The files, [`ABOUT_FILES`] at most.
+        files: Vec<Touched>,
+        /// How many more there are.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        more: usize,
+    },
+    /// Something is fetched from an address.
+    Fetch {
+        /// The address, cut to [`ABOUT_MAX`] bytes.
+        url: String,
+    },
+    /// A tool is called.
+    Tool {
+        /// Its name, cut to [`ABOUT_MAX`] bytes; the arguments are in `display`.
+        name: String,
+    },
+    /// A plan, to be carried out.
+    Plan,
+    /// Questions to a person.
+    Question {
+        /// Them, in order.
+        questions: Vec<Question>,
+    },
+    /// What would happen cannot be read from what was asked; also anything that this version does not know.
+    #[default]
+    #[serde(other)]
+    Unreadable,
+}
+
+/// Longest text in an [`About`], in bytes.
+pub const ABOUT_MAX: usize = 4 << 10;
+/// Most files named in an [`About::Edit`].
+pub const ABOUT_FILES: usize = 100;
+
+/// A file that is to be changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Touched {
+    /// Its path, cut to [`ABOUT_MAX`] bytes.
+    pub path: String,
+    /// Whether it is written whole, whatever it held.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub new: bool,
+    /// Lines that come, where they were counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub added: Option<usize>,
+    /// Lines that go, where they were counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub removed: Option<usize>,
+}
+
+/// A question to a person.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Question {
+    /// By which an answer names it.
+    pub id: String,
+    /// A word or two for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub header: Option<String>,
+    /// The question.
+    pub text: String,
+    /// The answers to choose from.
+    pub options: Vec<QuestionOption>,
+    /// Whether several may be chosen.
+    pub multiple: bool,
+    /// Whether words of one's own are an answer.
+    pub free_text: bool,
+    /// Whether it may be left without an answer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub optional: bool,
+    /// What the agent calls what is asked for, where `id` is the gateway's own name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub field: Option<String>,
+    /// The member in which words of one's own stand, where one text answers all questions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own: Option<String>,
+    /// What words of one's own, or how many choices, fit.
+    #[serde(default, skip_serializing_if = "Fits::is_any")]
+    pub fits: Fits,
+}
+
+/// One of the answers to a [`Question`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QuestionOption {
+    /// By which an answer names it.
+    pub id: String,
+    /// Its name; an answer may give this in place of the id.
+    pub label: String,
+    /// More about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+}
+
+/// Bounds of an answer to a [`Question`]: of a number its value, of text its characters, of choices how many; and the form of
+/// a text.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Fits {
+    /// `number` or `integer`; text, if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub number: Option<Number>,
+    /// The least that fits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub least: Option<f64>,
+    /// The most that fits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub most: Option<f64>,
+    /// A regular expression that a text has to match somewhere (JSON Schema's `pattern`). One that is longer than
+    /// 1 KiB or that the gateway cannot read is left to the agent. As the agent wrote it: escape it where it is shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pattern: Option<String>,
+    /// `email`, `uri`, `date` or `date-time` (JSON Schema's `format`); others are left to the agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<String>,
+}
+
+/// Longest `pattern` that is looked for, in bytes.
+const PATTERN_MAX: usize = 1 << 10;
+/// What a pattern may take once it is compiled, in bytes.
+const PATTERN_COMPILED: usize = 256 << 10;
+
+/// What sort of number an answer has to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Number {
+    /// Any.
+    Number,
+    /// A whole one.
+    Integer,
+}
+
+/// Why something is no answer to a [`Question`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Misfit {
+    /// Nothing was said, and something has to be.
+    Missing,
+    /// One answer is taken, and several were given.
+    Several,
+    /// Words that are no number, or a number that is not of this sort.
+    NotA(Number),
+    /// Outside of the question's bounds: of the number, of the characters, of how many choices.
+    Bounds {
+        /// The least that fits.
+        least: Option<f64>,
+        /// The most that fits.
+        most: Option<f64>,
+    },
+    /// A text that does not match [`Fits::pattern`].
+    Pattern,
+    /// A text that is not of [`Fits::format`].
+    Form,
+}
+
+impl Question {
+    /// Why so many of the options with these words of one's own are no answer; `None` if they are.
+    #[must_use]
+    pub fn misfit(&self, chosen: usize, own: &[String]) -> Option<Misfit> {
+        let count = chosen + own.len();
+        if count == 0 {
+            return (!self.optional).then_some(Misfit::Missing);
+        }
+        if own.len() > 1 || (!self.multiple && count > 1) {
+            return Some(Misfit::Several);
+        }
+        match own.first() {
+            _ if self.multiple => self.fits.count(count as f64).err(),
+            Some(words) => self.fits.check(words).err(),
+            None => None,
+        }
+    }
+}
+
+impl Fits {
+    /// Checks words of one's own; a number is written as in JSON.
+    ///
+    /// # Errors
+    /// [`Misfit`], but neither of those that say how many there are.
+    pub fn check(&self, words: &str) -> Result<(), Misfit> {
+        if let Some(sort) = self.number {
+            let number = serde_json::from_str::<serde_json::Number>(words.trim()).ok();
+            let number = number.filter(|number| sort == Number::Number || number.is_i64() || number.is_u64());
+            return self.count(number.and_then(|number| number.as_f64()).ok_or(Misfit::NotA(sort))?);
+        }
+        self.count(words.chars().count() as f64)?;
+        match (&self.pattern, &self.format) {
+            (Some(pattern), _) if !matches(pattern, words) => Err(Misfit::Pattern),
+            (_, Some(format)) if !has_form(format, words) => Err(Misfit::Form),
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks how much it is: a number, or how many characters or choices.
+    ///
+    /// # Errors
+    /// [`Misfit::Bounds`].
+    pub fn count(&self, value: f64) -> Result<(), Misfit> {
+        let (least, most) = (self.least, self.most);
+        let within = least.is_none_or(|least| value >= least) && most.is_none_or(|most| value <= most);
+        if within { Ok(()) } else { Err(Misfit::Bounds { least, most }) }
+    }
+
+    fn is_any(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Whether the text matches, as far as that can be told. The expression is an agent's: what it may cost is bounded, and a
+/// search takes time in proportion to the text.
+fn matches(pattern: &str, text: &str) -> bool {
+    if pattern.len() > PATTERN_MAX {
+        return true;
+    }
+    let built = regex::RegexBuilder::new(pattern).size_limit(PATTERN_COMPILED).dfa_size_limit(PATTERN_COMPILED).build();
+    built.map_or(true, |pattern| pattern.is_match(text))
+}
+
+/// Whether the text has a form by its name; one that is not known it has.
+fn has_form(format: &str, text: &str) -> bool {
+    let solid = !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || c.is_control());
+    match format {
+        "email" => {
+            let parts = text.rsplit_once('@');
+            solid && parts.is_some_and(|(who, host)| !who.is_empty() && !host.is_empty() && !who.contains('@'))
+        }
+        "uri" => {
+            let (scheme, rest) = text.split_once(':').unwrap_or_default();
+            let plain = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
+            solid
+                && !rest.is_empty()
+                && scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+                && scheme.chars().all(plain)
+        }
+        "date" => text.len() == 10 && text.parse::<jiff::civil::Date>().is_ok(),
+        "date-time" => {
+            let divided = matches!(text.as_bytes().get(10), Some(b'T' | b't'));
+            solid && divided && text.parse::<jiff::Timestamp>().is_ok()
+        }
+        _ => true,
+    }
+}
+
+fn is_zero(number: &usize) -> bool {
+    *number == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_has_to_fit_its_length_its_pattern_and_its_form() {
+        let of = |pattern: Option<&str>, format: Option<&str>| Fits {
+            pattern: pattern.map(Into::into),
+            format: format.map(Into::into),
+            ..Fits::default()
+        };
+        let long = "a".repeat(PATTERN_MAX + 1);
+        for (fits, good, bad) in [
+            (of(Some("^v[0-9]+$"), None), vec!["v1", "v22"], vec!["", "v", "w1", "v1 "]),
+            (of(Some("b"), None), vec!["abc"], vec!["xyz"]),
+            // What cannot be read, or costs too much, is left to the agent.
+            (of(Some("(?<=a)b"), None), vec!["x"], vec![]),
+            (of(Some("(a{1000}){1000}"), None), vec!["x"], vec![]),
+            (of(Some(&long), None), vec!["x"], vec![]),
+            (of(None, Some("email")), vec!["a@b.c"], vec!["", "a", "@b", "a@", "a@b c", "a@b@c"]),
+            (of(None, Some("uri")), vec!["https://x/y", "mailto:a@b"], vec!["", "x", "//x", "1a:b", "a:", "a:b c"]),
+            (of(None, Some("date")), vec!["2026-02-28"], vec!["2026-02-30", "26-2-1", "2026-02-28T00:00:00Z"]),
+            (
+                of(None, Some("date-time")),
+                vec!["2026-02-28T01:02:03Z"],
+                vec!["2026-02-28", "2026-02-28T01:02:03", "now"],
+            ),
+            (of(None, Some("no-such-form")), vec!["", "x"], vec![]),
+        ] {
+            good.iter().for_each(|text| assert_eq!(fits.check(text), Ok(()), "{fits:?}"));
+            bad.iter().for_each(|text| assert!(fits.check(text).is_err(), "{fits:?} {text:?}"));
+        }
+    }
+
+    #[test]
+    fn a_number_is_one_as_json_writes_it() {
+        let of = |number, least, most| Fits { number: Some(number), least, most, ..Fits::default() };
+        let whole = of(Number::Integer, Some(1.0), Some(9.0));
+        for words in ["3", " 9 "] {
+            assert_eq!(whole.check(words), Ok(()), "{words}");
+        }
+        for words in ["", "0", "10", "3.0", "3e0", "three", "+3", "NaN", "0x3"] {
+            assert!(whole.check(words).is_err(), "{words}");
+        }
+        let any = of(Number::Number, None, Some(2.5));
+        assert_eq!((any.check("2.5"), any.check("-1e3")), (Ok(()), Ok(())));
+        for words in ["2.6", ".5", "inf", "1,5"] {
+            assert!(any.check(words).is_err(), "{words}");
+        }
+    }
+}
