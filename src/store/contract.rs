@@ -21,6 +21,7 @@ macro_rules! contract {
             contract!(@tests $make;
                 events_come_back_as_they_went;
                 limits_are_kept_and_one_event_always_comes;
+                the_newest_before_a_place_come_first;
                 sessions_do_not_mix;
                 what_cannot_follow_is_refused_whole;
                 rows_of_sessions_keep_their_order;
@@ -31,6 +32,10 @@ macro_rules! contract {
                 any_search_is_words;
                 searches_find_words_phrases_and_beginnings;
                 retention_takes_whole_blocks_and_spares;
+                closed_requests_go_by_age_and_beyond_their_number;
+                many_sessions_are_read_in_the_order_of_the_log;
+                what_is_deleted_is_gone_before_its_bytes_are;
+                prompts_are_kept_until_they_are_told;
                 forgetting_leaves_nothing_and_the_head;
                 large_batches_make_several_blocks;
                 reads_run_beside_commits;
@@ -180,6 +185,26 @@ fn limits_are_kept_and_one_event_always_comes(store: &dyn Store) {
     assert_eq!(page.iter().map(|event| event.position.0).collect::<Vec<_>>(), [21]);
 }
 
+fn the_newest_before_a_place_come_first(store: &dyn Store) {
+    commit(store, (1..=10).map(|p| event(p % 2, p)).collect());
+    commit(store, (11..=20).map(|p| event(p % 2, p)).collect());
+    let weight = store.read(&session(0), Position(9), ALL).unwrap()[0].weight();
+    let read = |before, events, bytes| {
+        let limit = ReadLimit { events, bytes };
+        let events = store.read_before(&session(0), Position(before), limit).unwrap();
+        events.iter().map(|event| event.position.0).collect::<Vec<_>>()
+    };
+    assert_eq!(read(u64::MAX, 3, usize::MAX), [16, 18, 20]);
+    assert_eq!(read(21, usize::MAX, usize::MAX), [2, 4, 6, 8, 10, 12, 14, 16, 18, 20]);
+    assert_eq!(read(15, 4, usize::MAX), [8, 10, 12, 14]);
+    assert_eq!(read(14, usize::MAX, 2 * weight), [10, 12]);
+    assert_eq!(read(20, 0, 0), [18]);
+    assert_eq!(read(3, 9, usize::MAX), [2]);
+    assert_eq!(read(2, 9, usize::MAX), [0; 0]);
+    assert_eq!(read(0, 9, usize::MAX), [0; 0]);
+    assert!(store.read_before(&session(7), Position(9), ALL).unwrap().is_empty());
+}
+
 fn sessions_do_not_mix(store: &dyn Store) {
     for chunk in 0..20 {
         commit(store, (1..=9).map(|k| event((chunk + k) % 5, chunk * 10 + k)).collect());
@@ -200,7 +225,7 @@ fn what_cannot_follow_is_refused_whole(store: &dyn Store) {
     let refused = |events: Vec<Arc<Event>>| {
         let device = DeviceChange::Put { device_id: "d".into(), body: b"d".to_vec() };
         let batch = Batch { events, devices: vec![device], sessions: vec![row(50)], ..Batch::default() };
-        assert!(matches!(store.commit(&batch), Err(StoreError::Io(_))));
+        assert!(matches!(store.commit(&batch), Err(StoreError::Io(_) | StoreError::Gone(_))));
         assert_eq!((store.head(), store.devices().unwrap().len()), (Position(5), 0));
         assert!(store.sessions().unwrap().iter().all(|entry| entry.row.session_id != session(50)));
     };
@@ -241,7 +266,30 @@ fn request(n: u64, of: u64, state: RequestState) -> RequestRow {
         state,
         body: format!("{{\"n\":{n}}}").into_bytes(),
         answer_key: None,
+        closed_at: (state != RequestState::Open).then(|| Timestamp::from_millis(1000 + n.cast_signed())),
     }
+}
+
+/// All requests of a listing.
+fn listed(
+    store: &dyn Store,
+    state: Option<RequestState>,
+    session: Option<&SessionId>,
+    limit: usize,
+) -> Vec<RequestRow> {
+    let page = store.requests(RequestQuery { state, session, before: None, limit }).unwrap();
+    page.rows.into_iter().map(|(_, row)| row).collect()
+}
+
+/// The blocks of a session.
+fn blocks(store: &dyn Store, of: u64, limit: usize) -> Vec<BlockInfo> {
+    let all = store.oldest(Position::START, usize::MAX >> 1).unwrap();
+    all.into_iter().filter(|block| block.session_id == session(of)).take(limit).collect()
+}
+
+/// Removes what was marked to go.
+pub(super) fn sweep(store: &dyn Store) {
+    while store.sweep().unwrap() {}
 }
 
 fn requests_are_found_by_state_and_session(store: &dyn Store) {
@@ -255,7 +303,7 @@ fn requests_are_found_by_state_and_session(store: &dyn Store) {
     assert_eq!(store.request(&answered.request_id).unwrap(), Some(answered.clone()));
     assert_eq!(store.request(&RequestId::trusted("q_none")).unwrap(), None);
     let found = |state, of: Option<u64>, limit| {
-        let rows = store.requests(state, of.map(session).as_ref(), limit).unwrap();
+        let rows = listed(store, state, of.map(session).as_ref(), limit);
         rows.iter().map(|row| row.request_id.as_str()[2..].parse().unwrap()).collect::<Vec<u64>>()
     };
     assert_eq!(found(None, None, usize::MAX), [5, 4, 3, 2, 1, 0]);
@@ -268,9 +316,137 @@ fn requests_are_found_by_state_and_session(store: &dyn Store) {
     for (n, state) in [(0, Expired), (1, Withdrawn), (3, Orphaned)] {
         let row = request(n, n % 2, state);
         store.commit(&Batch { requests: vec![row.clone()], ..Batch::default() }).unwrap();
-        assert_eq!(store.requests(Some(state), None, 9).unwrap(), [row]);
+        assert_eq!(listed(store, Some(state), None, 9), [row]);
     }
     assert_eq!(found(Some(Open), None, 9), [5, 4]);
+    // Page by page it is the same.
+    for limit in 1..8 {
+        let (mut before, mut all) = (None, Vec::new());
+        loop {
+            let page = store.requests(RequestQuery { state: None, session: None, before, limit }).unwrap();
+            assert!(page.rows.len() <= limit && (page.next.is_none() || !page.rows.is_empty()));
+            all.extend(page.rows.into_iter().map(|(_, row)| row));
+            before = page.next;
+            if before.is_none() {
+                break;
+            }
+        }
+        assert_eq!(all, listed(store, None, None, 99), "by {limit}");
+    }
+}
+
+fn closed_requests_go_by_age_and_beyond_their_number(store: &dyn Store) {
+    commit(store, vec![]);
+    let state = |n: u64| if n.is_multiple_of(100) { RequestState::Open } else { RequestState::Answered };
+    let requests = (0..600).map(|n| request(n, n % 2, state(n))).collect();
+    store.commit(&Batch { requests, ..Batch::default() }).unwrap();
+    let numbers = || {
+        let rows = listed(store, None, None, usize::MAX >> 1);
+        rows.iter().map(|row| row.request_id.as_str()[2..].parse().unwrap()).rev().collect::<Vec<u64>>()
+    };
+    let retire = |before: Option<i64>, most| {
+        let before = before.map(Timestamp::from_millis);
+        while store.retire(before, most).unwrap() {}
+    };
+    retire(None, usize::MAX >> 1);
+    retire(Some(1000), 600);
+    assert_eq!(numbers().len(), 600, "nothing is too old, nothing too much");
+    retire(Some(1350), 600);
+    let kept = |from: u64| (0..600).filter(|n| *n >= from || n.is_multiple_of(100)).collect::<Vec<_>>();
+    assert_eq!(numbers(), kept(350), "what is open stays");
+    retire(None, 50);
+    assert_eq!(numbers(), kept(550));
+}
+
+fn many_sessions_are_read_in_the_order_of_the_log(store: &dyn Store) {
+    // Sessions that take turns within a commit, and commits of one session alone.
+    let mut at = 0;
+    for round in 0..40u64 {
+        let of = |k: u64| if round.is_multiple_of(3) { round % 10 } else { (round + k) % 10 };
+        let events = (1..=17).map(|k| event(of(k), at + k)).collect();
+        commit(store, events);
+        at += 17;
+    }
+    let all = |wanted: &dyn Fn(u64) -> bool, mut after: u64, limit: ReadLimit| {
+        let sees = |origin: &Origin| wanted(origin.session_id.as_str()[2..].parse().unwrap());
+        let mut positions = Vec::new();
+        loop {
+            let across = store.read_across(&sees, Position(after), limit).unwrap();
+            assert!(across.events.len() <= limit.events.max(1) && across.damaged.is_empty());
+            assert!(across.events.iter().all(|event| event.position <= across.next && event.position.0 > after));
+            positions.extend(across.events.iter().map(|event| event.position.0));
+            if across.next.0 <= after {
+                return positions;
+            }
+            after = across.next.0;
+        }
+    };
+    let small = |events| ReadLimit { events, bytes: 2000 };
+    for limit in [small(1), small(5), small(16), ReadLimit { events: 100, bytes: usize::MAX }, ALL] {
+        assert!(all(&|_| true, 0, limit).into_iter().eq(1..=680), "{limit:?}");
+        let from = all(&|_| true, 333, limit);
+        assert!(from.into_iter().eq(334..=680), "{limit:?}");
+        let mut odd: Vec<u64> = [1, 3, 5, 7, 9].iter().flat_map(|n| positions(store, *n, 0)).collect();
+        odd.sort_unstable();
+        assert_eq!(all(&|n| n % 2 == 1, 0, limit), odd, "{limit:?}");
+    }
+    store.trim(&[Trim { session_id: session(3), through: Position(400), base: None }]).unwrap();
+    store.doom(&session(4)).unwrap();
+    let mut left: Vec<u64> = (0..10).flat_map(|n| positions(store, n, 0)).collect();
+    left.sort_unstable();
+    assert_eq!(all(&|_| true, 0, small(9)), left, "what is marked to go is not read");
+    sweep(store);
+    assert_eq!(all(&|_| true, 0, small(9)), left);
+}
+
+fn what_is_deleted_is_gone_before_its_bytes_are(store: &dyn Store) {
+    commit(store, vec![event(0, 1), event(1, 2)]);
+    let batch = Batch {
+        texts: vec![text(0, 1, "user", "zebra")],
+        requests: vec![request(0, 0, RequestState::Open)],
+        prompts: vec![prompt(0, "r_1", Some("[]"))],
+        ..Batch::default()
+    };
+    store.commit(&batch).unwrap();
+    assert!(store.holds(&session(0)) && !store.holds(&session(99)));
+    assert!(!store.doom(&session(99)).unwrap());
+    assert!(store.doom(&session(0)).unwrap());
+    assert!(!store.holds(&session(0)) && store.session(&session(0)).unwrap().is_none());
+    assert!(store.sessions().unwrap().iter().all(|entry| entry.row.session_id != session(0)));
+    assert_eq!((positions(store, 0, 0), store.search("zebra", 9).unwrap()), (vec![], vec![]));
+    assert_eq!(
+        (listed(store, None, None, 9), store.request(&request(0, 0, RequestState::Open).request_id).unwrap()),
+        (vec![], None)
+    );
+    assert!(store.prompts(&session(0)).unwrap().is_empty() && blocks(store, 0, 9).is_empty());
+    // What is on its way for it is refused, and its row does not come back, as long as it is not gone.
+    if store.is_dying(&session(0)) {
+        let late = Batch { events: vec![event(0, 3)], sessions: vec![row(0)], ..Batch::default() };
+        assert!(matches!(store.commit(&late), Err(StoreError::Gone(id)) if id == session(0)));
+    }
+    let late = Batch { texts: vec![text(0, 1, "user", "late")], ..Batch::default() };
+    assert!(matches!(store.commit(&late), Err(StoreError::Gone(id)) if id == session(0)));
+    assert!(!store.doom(&session(0)).unwrap());
+    sweep(store);
+    assert!(!store.is_dying(&session(0)));
+    assert_eq!((store.head(), positions(store, 1, 0)), (Position(2), vec![2]));
+}
+
+fn prompt(of: u64, run: &str, content: Option<&str>) -> PromptChange {
+    let content = content.map(|content| content.as_bytes().to_vec());
+    PromptChange { session_id: session(of), run_id: RunId::trusted(run), content }
+}
+
+fn prompts_are_kept_until_they_are_told(store: &dyn Store) {
+    commit(store, vec![]);
+    let put = |prompts| store.commit(&Batch { prompts, ..Batch::default() });
+    put(vec![prompt(1, "r_1", Some("one")), prompt(1, "r_2", Some("two")), prompt(2, "r_1", Some("other"))]).unwrap();
+    put(vec![prompt(1, "r_1", None), prompt(1, "r_none", None), prompt(1, "r_2", Some("more"))]).unwrap();
+    let of = |n| store.prompts(&session(n)).unwrap();
+    assert_eq!(of(1), [(RunId::trusted("r_2"), b"more".to_vec())]);
+    assert_eq!(of(2), [(RunId::trusted("r_1"), b"other".to_vec())]);
+    assert_eq!(of(3), []);
+    assert!(matches!(put(vec![prompt(99, "r_1", Some("x"))]), Err(StoreError::Gone(_))));
 }
 
 fn devices_come_and_go(store: &dyn Store) {
@@ -367,7 +543,7 @@ fn searches_find_words_phrases_and_beginnings(store: &dyn Store) {
     assert_eq!(store.search("brown-fox", 9).unwrap().len(), 1);
     assert_eq!(store.search("fox-brown", 9).unwrap().len(), 0);
     let unknown = Batch { texts: vec![text(99, 3, "user", "x")], ..Batch::default() };
-    assert!(matches!(store.commit(&unknown), Err(StoreError::Io(_))));
+    assert!(matches!(store.commit(&unknown), Err(StoreError::Gone(id)) if id == session(99)));
 }
 
 fn retention_takes_whole_blocks_and_spares(store: &dyn Store) {
@@ -377,16 +553,22 @@ fn retention_takes_whole_blocks_and_spares(store: &dyn Store) {
     let before = store.usage().unwrap().event_bytes;
     let texts = vec![text(0, 2, "user", "early"), text(0, 44, "user", "late")];
     store.commit(&Batch { texts, ..Batch::default() }).unwrap();
-    let blocks = store.blocks(&session(0), 2).unwrap();
-    assert_eq!(blocks.iter().map(|b| b.0.0).collect::<Vec<_>>(), [4, 24]);
-    assert_eq!(blocks[0].1, event(0, 4).at);
-    assert_eq!(store.blocks(&session(99), 9).unwrap(), []);
-    let bytes: usize = (0..2).flat_map(|n| store.blocks(&session(n), 99).unwrap()).map(|b| b.2).sum();
+    let oldest = store.oldest(Position::START, 99).unwrap();
+    assert!(oldest.iter().map(|block| block.first.0).eq([1, 11, 21, 31, 41]), "in the order of the log");
+    assert_eq!(store.oldest(Position(11), 2).unwrap(), oldest[2..4]);
+    let of_one = blocks(store, 0, 2);
+    assert_eq!(of_one.iter().map(|block| block.last.0).collect::<Vec<_>>(), [4, 24]);
+    assert_eq!(of_one[0].at, event(0, 4).at);
+    let bytes: usize = oldest.iter().map(|block| block.bytes).sum();
     assert_eq!(bytes as u64, before);
 
     let trim = |n, through, base: Option<&str>| {
         let base = base.map(|base| base.as_bytes().to_vec());
-        store.trim(&[Trim { session_id: session(n), through: Position(through), base }]).unwrap()
+        let lost = store.trim(&[Trim { session_id: session(n), through: Position(through), base }]).unwrap();
+        let left = blocks(store, n, 99);
+        assert!(lost.iter().all(|(_, last)| left.iter().all(|block| block.first > *last)), "not listed any more");
+        sweep(store);
+        lost
     };
     assert_eq!(trim(0, 3, Some("x")), []);
     assert_eq!(store.sessions().unwrap()[0].base, None);
@@ -428,13 +610,13 @@ fn forgetting_leaves_nothing_and_the_head(store: &dyn Store) {
     store.forget(&session(0)).unwrap();
     store.forget(&session(99)).unwrap();
     assert_eq!(positions(store, 0, 0), [0; 0]);
-    assert_eq!(store.blocks(&session(0), 9).unwrap(), []);
+    assert_eq!(blocks(store, 0, 9), []);
     assert!(store.sessions().unwrap().iter().all(|entry| entry.row.session_id != session(0)));
     assert_eq!(store.search("zebra", 9).unwrap().iter().map(|hit| &hit.session_id).collect::<Vec<_>>(), [&session(1)]);
-    assert_eq!(store.requests(None, None, 9).unwrap(), [request(1, 1, RequestState::Open)]);
+    assert_eq!(listed(store, None, None, 9), [request(1, 1, RequestState::Open)]);
     assert_eq!(store.head(), Position(3));
     assert_eq!(positions(store, 1, 0), [2]);
-    let bytes: usize = store.blocks(&session(1), 9).unwrap().iter().map(|block| block.2).sum();
+    let bytes: usize = blocks(store, 1, 9).iter().map(|block| block.bytes).sum();
     assert_eq!(store.usage().unwrap().event_bytes, bytes as u64);
     commit(store, vec![event(0, 4)]);
     assert_eq!(positions(store, 0, 0), [4]);
@@ -448,7 +630,7 @@ fn large_batches_make_several_blocks(store: &dyn Store) {
     events.push(event_with(0, 101, huge.clone(), Some(huge)));
     events.push(event(0, 102));
     commit(store, events.clone());
-    assert!(store.blocks(&session(0), 99).unwrap().len() >= 5);
+    assert!(blocks(store, 0, 99).len() >= 5);
     let back = store.read(&session(0), Position::START, ALL).unwrap();
     assert!(back.iter().eq(events.iter().map(|event| &**event)));
     assert_eq!(positions(store, 0, 99), [100, 101, 102]);
@@ -493,6 +675,8 @@ pub(super) enum Step {
     Read(u64, u8, usize),
     /// Trim this session to this share of the head.
     Trim(u64, u8),
+    /// One step of removing what was trimmed.
+    Sweep,
     /// Forget this session.
     Forget(u64),
 }
@@ -505,6 +689,7 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
         4 => (0..4u64, any::<u8>(), 1..9usize).prop_map(|(n, share, limit)| Step::Read(n, share, limit)),
         1 => (0..4u64, any::<u8>()).prop_map(|(n, share)| Step::Trim(n, share)),
         1 => (0..4u64).prop_map(Step::Forget),
+        1 => Just(Step::Sweep),
     ]
 }
 
@@ -533,6 +718,12 @@ pub(super) fn follow_model(store: &dyn Store, steps: &[Step]) {
                 assert!(back.len() <= limit.events);
                 assert_eq!(back.is_empty(), all.clone().next().is_none());
                 assert!(back.iter().eq(all.take(back.len()).map(|event| &**event)));
+                let (before, kept) = (after + 1, model.get(n));
+                let back = store.read_before(&session(*n), Position(before), limit).unwrap();
+                let all = kept.into_iter().flat_map(|events| events.range(..before).rev()).map(|(_, event)| event);
+                assert!(back.len() <= limit.events);
+                assert_eq!(back.is_empty(), all.clone().next().is_none());
+                assert!(back.iter().rev().eq(all.take(back.len()).map(|event| &**event)));
             }
             Step::Trim(n, share) => {
                 let through = Position(head * u64::from(*share) / 255);
@@ -543,6 +734,7 @@ pub(super) fn follow_model(store: &dyn Store, steps: &[Step]) {
                     model.entry(*n).or_default().retain(|&position, _| position > last.0);
                 }
             }
+            Step::Sweep => drop(store.sweep().unwrap()),
             Step::Forget(n) => {
                 store.forget(&session(*n)).unwrap();
                 model.remove(n);
@@ -554,4 +746,14 @@ pub(super) fn follow_model(store: &dyn Store, steps: &[Step]) {
         let wanted: Vec<u64> = model.get(&n).into_iter().flat_map(|events| events.keys().copied()).collect();
         assert_eq!(positions(store, n, 0), wanted);
     }
+    let mut wanted: Vec<u64> = model.values().flat_map(|events| events.keys().copied()).collect();
+    wanted.sort_unstable();
+    let (mut after, mut all) = (Position::START, Vec::new());
+    while after.0 < head {
+        let across = store.read_across(&|_| true, after, ReadLimit { events: 5, bytes: 4000 }).unwrap();
+        assert!(across.next > after);
+        all.extend(across.events.iter().map(|event| event.position.0));
+        after = across.next;
+    }
+    assert_eq!(all, wanted);
 }

@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::block::{Budget, group};
 use super::words::{self, MARK_END, MARK_START};
 use super::{
-    Batch, DeviceChange, Hit, Mark, ReadLimit, RequestRow, SessionEntry, SessionRow, Store, StoreError, TextRow, Trim,
-    Usage,
+    Across, Batch, BlockInfo, DeviceChange, Hit, Mark, ReadLimit, RequestPage, RequestQuery, RequestRow, SessionEntry,
+    SessionRow, Store, StoreError, TextRow, Trim, Usage,
 };
-use crate::model::{Epoch, Event, Position, RequestId, RequestState, SessionId, Timestamp};
+use crate::model::{Epoch, Event, Origin, Position, RequestId, RunId, SessionId, Timestamp};
 
 /// A store in memory. It keeps the same promises as the one on disk but survival, and search folds case by letter only
 /// (no diacritics).
@@ -23,7 +23,12 @@ struct Kept {
     head: Position,
     sessions: Vec<Session>,
     places: HashMap<SessionId, usize>,
-    requests: Vec<RequestRow>,
+    /// All events of all sessions, in the order of the log.
+    events: BTreeMap<Position, Arc<Event>>,
+    prompts: BTreeMap<(SessionId, RunId), Vec<u8>>,
+    /// By number, which rises.
+    requests: BTreeMap<u64, RequestRow>,
+    requested: HashMap<RequestId, u64>,
     texts: Vec<TextRow>,
     devices: Vec<(String, Vec<u8>)>,
     pushes: BTreeMap<String, Vec<u8>>,
@@ -60,6 +65,18 @@ impl MemoryStore {
     }
 }
 
+impl Session {
+    fn entry(&self) -> SessionEntry {
+        SessionEntry {
+            row: self.row.clone(),
+            last: self.blocks.last_key_value().map_or(self.trimmed, |(_, block)| block.last),
+            trimmed: self.trimmed,
+            base: self.base.clone(),
+            mark: self.mark,
+        }
+    }
+}
+
 impl Kept {
     fn session(&self, session: &SessionId) -> Option<&Session> {
         self.sessions.get(*self.places.get(session)?)
@@ -87,8 +104,9 @@ impl Store for MemoryStore {
             |id: &SessionId| kept.places.contains_key(id) || batch.sessions.iter().any(|row| row.session_id == *id);
         let named = groups.iter().map(|g| g.session_id).chain(batch.texts.iter().map(|t| &t.session_id));
         let named = named.chain(batch.marks.iter().map(|(session, _)| session));
+        let named = named.chain(batch.prompts.iter().map(|prompt| &prompt.session_id));
         if let Some(id) = named.into_iter().find(|id| !has_row(id)) {
-            return Err(StoreError::Io(format!("{id} has no row")));
+            return Err(StoreError::Gone(id.clone()));
         }
         for row in &batch.sessions {
             if let Some(session) = kept.session_mut(&row.session_id) {
@@ -123,11 +141,18 @@ impl Store for MemoryStore {
             );
         }
         kept.head = batch.events.last().map_or(kept.head, |event| event.position);
+        kept.events.extend(batch.events.iter().map(|event| (event.position, Arc::clone(event))));
         for row in &batch.requests {
-            match kept.requests.iter_mut().find(|old| old.request_id == row.request_id) {
-                Some(old) => *old = row.clone(),
-                None => kept.requests.push(row.clone()),
-            }
+            let next = kept.requests.last_key_value().map_or(1, |(no, _)| no + 1);
+            let no = *kept.requested.entry(row.request_id.clone()).or_insert(next);
+            kept.requests.insert(no, row.clone());
+        }
+        for prompt in &batch.prompts {
+            let key = (prompt.session_id.clone(), prompt.run_id.clone());
+            match &prompt.content {
+                Some(content) => kept.prompts.insert(key, content.clone()),
+                None => kept.prompts.remove(&key),
+            };
         }
         let texts = batch.texts.iter().map(|row| TextRow { text: words::without_marks(&row.text), ..row.clone() });
         kept.texts.extend(texts);
@@ -161,41 +186,111 @@ impl Store for MemoryStore {
         Ok(wanted.take_while(|event| budget.take(event)).map(|event| Event::clone(event)).collect())
     }
 
-    fn sessions(&self) -> Result<Vec<SessionEntry>, StoreError> {
+    fn read_before(&self, session: &SessionId, before: Position, limit: ReadLimit) -> Result<Vec<Event>, StoreError> {
         let kept = self.kept();
-        let entries = kept.sessions.iter().map(|session| SessionEntry {
-            row: session.row.clone(),
-            last: session.blocks.last_key_value().map_or(session.trimmed, |(_, block)| block.last),
-            trimmed: session.trimmed,
-            base: session.base.clone(),
-            mark: session.mark,
-        });
-        Ok(entries.collect())
+        let Some(session) = kept.session(session) else { return Ok(Vec::new()) };
+        let mut budget = Budget::new(limit);
+        let blocks = session.blocks.range(..before).rev();
+        let events = blocks.flat_map(|(_, block)| block.events.iter().rev()).filter(|event| event.position < before);
+        let newest = events.take_while(|event| !budget.spent() && budget.take(event));
+        let mut events: Vec<Event> = newest.map(|event| Event::clone(event)).collect();
+        events.reverse();
+        Ok(events)
     }
 
-    fn forget(&self, session: &SessionId) -> Result<(), StoreError> {
+    fn read_across(
+        &self,
+        wanted: &dyn Fn(&Origin) -> bool,
+        after: Position,
+        limit: ReadLimit,
+    ) -> Result<Across, StoreError> {
+        let kept = self.kept();
+        let mut across = Across { next: kept.head.max(after), ..Across::default() };
+        let mut budget = Budget::new(limit);
+        let later = kept.events.range(after.next()..).map(|(_, event)| event);
+        for event in later.filter(|event| wanted(&event.origin)) {
+            if !budget.take(event) {
+                across.next = across.events.last().map_or(after, |event: &Event| event.position);
+                break;
+            }
+            across.events.push(Event::clone(event));
+        }
+        Ok(across)
+    }
+
+    fn sessions(&self) -> Result<Vec<SessionEntry>, StoreError> {
+        Ok(self.kept().sessions.iter().map(Session::entry).collect())
+    }
+
+    fn session(&self, session: &SessionId) -> Result<Option<SessionEntry>, StoreError> {
+        Ok(self.kept().session(session).map(Session::entry))
+    }
+
+    fn holds(&self, session: &SessionId) -> bool {
+        self.kept().places.contains_key(session)
+    }
+
+    fn prompts(&self, session: &SessionId) -> Result<Vec<(RunId, Vec<u8>)>, StoreError> {
+        let kept = self.kept();
+        let of = kept.prompts.iter().filter(|((of, _), _)| of == session);
+        Ok(of.map(|((_, run), content)| (run.clone(), content.clone())).collect())
+    }
+
+    fn doom(&self, session: &SessionId) -> Result<bool, StoreError> {
         let mut kept = self.kept();
+        if !kept.places.contains_key(session) {
+            return Ok(false);
+        }
         kept.sessions.retain(|kept| kept.row.session_id != *session);
         kept.places = kept.sessions.iter().enumerate().map(|(at, s)| (s.row.session_id.clone(), at)).collect();
-        kept.requests.retain(|row| row.session_id != *session);
+        kept.events.retain(|_, event| event.origin.session_id != *session);
+        kept.requests.retain(|_, row| row.session_id != *session);
+        let Kept { requests, requested, .. } = &mut *kept;
+        requested.retain(|_, no| requests.contains_key(no));
         kept.texts.retain(|row| row.session_id != *session);
-        Ok(())
+        kept.prompts.retain(|(of, _), _| of != session);
+        Ok(true)
+    }
+
+    fn is_dying(&self, _: &SessionId) -> bool {
+        false
+    }
+
+    fn sweep(&self) -> Result<bool, StoreError> {
+        // Nothing here waits for anybody: what is removed is gone at once.
+        Ok(false)
     }
 
     fn request(&self, request: &RequestId) -> Result<Option<RequestRow>, StoreError> {
-        Ok(self.kept().requests.iter().find(|row| row.request_id == *request).cloned())
+        let kept = self.kept();
+        Ok(kept.requested.get(request).and_then(|no| kept.requests.get(no)).cloned())
     }
 
-    fn requests(
-        &self,
-        state: Option<RequestState>,
-        session: Option<&SessionId>,
-        limit: usize,
-    ) -> Result<Vec<RequestRow>, StoreError> {
+    fn requests(&self, query: RequestQuery<'_>) -> Result<RequestPage, StoreError> {
         let kept = self.kept();
-        let rows = kept.requests.iter().rev();
-        let rows = rows.filter(|row| state.is_none_or(|state| row.state == state));
-        Ok(rows.filter(|row| session.is_none_or(|id| row.session_id == *id)).take(limit).cloned().collect())
+        let rows = kept.requests.range(..query.before.unwrap_or(u64::MAX)).rev();
+        let rows = rows.filter(|(_, row)| query.state.is_none_or(|state| row.state == state));
+        let mut rows = rows.filter(|(_, row)| query.session.is_none_or(|id| row.session_id == *id));
+        let some: Vec<_> = rows.by_ref().take(query.limit).map(|(no, row)| (*no, row.clone())).collect();
+        let next = rows.next().and_then(|_| some.last()).map(|(no, _)| *no);
+        Ok(RequestPage { rows: some, next })
+    }
+
+    fn retire(&self, before: Option<Timestamp>, most: usize) -> Result<bool, StoreError> {
+        let mut kept = self.kept();
+        let Kept { requests, requested, .. } = &mut *kept;
+        let mut closed: Vec<(Timestamp, u64)> =
+            requests.iter().filter_map(|(no, row)| Some((row.closed_at?, *no))).collect();
+        closed.sort_unstable();
+        let beyond = closed.len().saturating_sub(most);
+        for (n, (at, no)) in closed.into_iter().enumerate() {
+            if (n < beyond || before.is_some_and(|before| at < before))
+                && let Some(row) = requests.remove(&no)
+            {
+                requested.remove(&row.request_id);
+            }
+        }
+        Ok(false)
     }
 
     fn search(&self, text: &str, limit: usize) -> Result<Vec<Hit>, StoreError> {
@@ -234,6 +329,7 @@ impl Store for MemoryStore {
         let mut kept = self.kept();
         let mut lost = Vec::new();
         for trim in trims {
+            let mut gone = Vec::new();
             let Some(session) = kept.session_mut(&trim.session_id) else { continue };
             let spared = session.row.spare_from.map_or(u64::MAX, |from| from.0.saturating_sub(1));
             let through = trim.through.min(Position(spared));
@@ -241,27 +337,44 @@ impl Store for MemoryStore {
             while let Some(entry) = session.blocks.first_entry()
                 && entry.get().last <= through
             {
-                last = Some(entry.remove().last);
+                let block = entry.remove();
+                last = Some(block.last);
+                gone.extend(block.events.iter().map(|event| event.position));
             }
             let Some(last) = last else { continue };
             session.trimmed = last;
             session.base = trim.base.clone().or(session.base.take());
+            gone.iter().for_each(|position| drop(kept.events.remove(position)));
             kept.texts.retain(|row| row.session_id != trim.session_id || row.position > last);
             lost.push((trim.session_id.clone(), last));
         }
         Ok(lost)
     }
 
-    fn blocks(&self, session: &SessionId, limit: usize) -> Result<Vec<(Position, Timestamp, usize)>, StoreError> {
+    fn oldest(&self, after: Position, limit: usize) -> Result<Vec<BlockInfo>, StoreError> {
         let kept = self.kept();
-        let blocks = kept.session(session).into_iter().flat_map(|session| session.blocks.values());
-        Ok(blocks.take(limit).map(|block| (block.last, block.at, block.bytes)).collect())
+        let of = |session: &Session| {
+            let session_id = session.row.session_id.clone();
+            let blocks = session.blocks.range(after.next()..).take(limit);
+            let info = move |(first, block): (&Position, &Block)| BlockInfo {
+                session_id: session_id.clone(),
+                first: *first,
+                last: block.last,
+                at: block.at,
+                bytes: block.bytes,
+            };
+            blocks.map(info).collect::<Vec<_>>()
+        };
+        let mut blocks: Vec<BlockInfo> = kept.sessions.iter().flat_map(of).collect();
+        blocks.sort_by_key(|block| block.first);
+        blocks.truncate(limit);
+        Ok(blocks)
     }
 
     fn usage(&self) -> Result<Usage, StoreError> {
         let kept = self.kept();
         let blocks = kept.sessions.iter().flat_map(|session| session.blocks.values());
-        Ok(Usage { event_bytes: blocks.map(|block| block.bytes as u64).sum(), disk_bytes: 0 })
+        Ok(Usage { event_bytes: blocks.map(|block| block.bytes as u64).sum(), ..Usage::default() })
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::model::{Epoch, Event, Position, RequestId, RequestState, RuntimeId, SessionId, Timestamp};
+use crate::model::{Epoch, Event, Origin, Position, RequestId, RequestState, RunId, RuntimeId, SessionId, Timestamp};
 
 mod block;
 #[cfg(test)]
@@ -35,8 +35,72 @@ pub struct Batch {
     pub pushes: Vec<PushChange>,
     /// How far sessions have heard their runtimes. A session's row comes with or before its first mark.
     pub marks: Vec<(SessionId, Mark)>,
+    /// What was asked in prompts that wait, to write, or to delete once it is told or cancelled. A session's row comes
+    /// with or before its first prompt.
+    pub prompts: Vec<PromptChange>,
     /// Whether the batch must be on disk (fsync) before [`Store::commit`] returns, whatever the store's durability.
     pub sync: bool,
+}
+
+/// How much of a batch that several made together one of them brought.
+#[derive(Clone, Copy, Debug)]
+pub struct Share {
+    events: usize,
+    sessions: usize,
+    requests: usize,
+    texts: usize,
+    devices: usize,
+    pushes: usize,
+    marks: usize,
+    prompts: usize,
+    sync: bool,
+}
+
+impl Batch {
+    /// Appends another batch, whose events come after these.
+    pub fn append(&mut self, mut other: Self) -> Share {
+        let share = Share {
+            events: other.events.len(),
+            sessions: other.sessions.len(),
+            requests: other.requests.len(),
+            texts: other.texts.len(),
+            devices: other.devices.len(),
+            pushes: other.pushes.len(),
+            marks: other.marks.len(),
+            prompts: other.prompts.len(),
+            sync: other.sync,
+        };
+        self.events.append(&mut other.events);
+        self.sessions.append(&mut other.sessions);
+        self.requests.append(&mut other.requests);
+        self.texts.append(&mut other.texts);
+        self.devices.append(&mut other.devices);
+        self.pushes.append(&mut other.pushes);
+        self.marks.append(&mut other.marks);
+        self.prompts.append(&mut other.prompts);
+        self.sync |= other.sync;
+        share
+    }
+
+    /// The batches again that were appended, in their order.
+    pub fn apart(self, shares: &[Share]) -> Vec<Self> {
+        let (mut events, mut sessions) = (self.events.into_iter(), self.sessions.into_iter());
+        let (mut requests, mut texts) = (self.requests.into_iter(), self.texts.into_iter());
+        let (mut devices, mut pushes) = (self.devices.into_iter(), self.pushes.into_iter());
+        let (mut marks, mut prompts) = (self.marks.into_iter(), self.prompts.into_iter());
+        let one = |share: &Share| Self {
+            events: events.by_ref().take(share.events).collect(),
+            sessions: sessions.by_ref().take(share.sessions).collect(),
+            requests: requests.by_ref().take(share.requests).collect(),
+            texts: texts.by_ref().take(share.texts).collect(),
+            devices: devices.by_ref().take(share.devices).collect(),
+            pushes: pushes.by_ref().take(share.pushes).collect(),
+            marks: marks.by_ref().take(share.marks).collect(),
+            prompts: prompts.by_ref().take(share.prompts).collect(),
+            sync: share.sync,
+        };
+        shares.iter().map(one).collect()
+    }
 }
 
 /// A session as the store keeps it.
@@ -56,10 +120,21 @@ pub struct SessionRow {
     pub spare_from: Option<Position>,
 }
 
+/// A change to the prompts of a session that are kept until its runtime has them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PromptChange {
+    /// The conversation.
+    pub session_id: SessionId,
+    /// The run that the prompt is, or will be.
+    pub run_id: RunId,
+    /// What was asked, JSON; `None` deletes it.
+    pub content: Option<Vec<u8>>,
+}
+
 /// How far a session has heard its runtime: what a runtime said up to here is in the session's events, and nothing after.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Mark {
-    /// Which start of the runtime.
+    /// Which process of the runtime, as a number: see [`number`](crate::sessions::link::number).
     pub generation: u64,
     /// Bytes of its output.
     pub offset: u64,
@@ -93,6 +168,30 @@ pub struct RequestRow {
     pub body: Vec<u8>,
     /// The `Idempotency-Key` of the answer that won.
     pub answer_key: Option<String>,
+    /// When it closed, by the gateway's clock; `None` while it is open.
+    pub closed_at: Option<Timestamp>,
+}
+
+/// Which requests to list, newest first.
+#[derive(Clone, Copy, Debug)]
+pub struct RequestQuery<'a> {
+    /// Of this state alone.
+    pub state: Option<RequestState>,
+    /// Of this session alone.
+    pub session: Option<&'a SessionId>,
+    /// Only those that came before this one: [`RequestPage::next`] of the page before.
+    pub before: Option<u64>,
+    /// Rows at most.
+    pub limit: usize,
+}
+
+/// Some requests, newest first.
+#[derive(Debug, Default)]
+pub struct RequestPage {
+    /// Each with its number: a newer request has a higher one.
+    pub rows: Vec<(u64, RequestRow)>,
+    /// Where the next page begins; `None` if there is no more.
+    pub next: Option<u64>,
 }
 
 /// A passage that full-text search finds.
@@ -167,6 +266,43 @@ pub struct Trim {
     pub base: Option<Vec<u8>>,
 }
 
+/// A block of events, as retention sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlockInfo {
+    /// The conversation.
+    pub session_id: SessionId,
+    /// Its first event.
+    pub first: Position,
+    /// Its last event.
+    pub last: Position,
+    /// When that was.
+    pub at: Timestamp,
+    /// Bytes that it takes.
+    pub bytes: usize,
+}
+
+/// Events of many sessions, in the order of the log.
+#[derive(Debug, Default)]
+pub struct Across {
+    /// The events.
+    pub events: Vec<Event>,
+    /// Blocks among them that are damaged.
+    pub damaged: Vec<DamagedBlock>,
+    /// Read on after this: everything wanted up to it is in `events`, or damaged, or was before them.
+    pub next: Position,
+}
+
+/// A block that fails its checksum.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DamagedBlock {
+    /// Whose events it held.
+    pub origin: Arc<Origin>,
+    /// The first of them that was wanted.
+    pub position: Position,
+    /// The last.
+    pub last: Position,
+}
+
 /// How much is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
@@ -174,6 +310,8 @@ pub struct Usage {
     pub event_bytes: u64,
     /// Bytes of the files, the write-ahead log among them.
     pub disk_bytes: u64,
+    /// Blocks of events that were read since the store was opened: what reading costs.
+    pub blocks_read: u64,
 }
 
 /// Why the store could not do what was asked.
@@ -198,6 +336,9 @@ pub enum StoreError {
     /// Another process uses the store.
     #[error("another gateway uses this state")]
     Locked,
+    /// The session has no row, or is being deleted. Nothing for it is kept.
+    #[error("the session {0} is not there, or was deleted")]
+    Gone(SessionId),
     /// A record is damaged. The others can still be read.
     #[error("the record at {position} of {session_id} is damaged; its neighbours are fine")]
     Damaged {
@@ -234,17 +375,74 @@ pub trait Store: Send + Sync + 'static {
     /// reads, and reading on from `resume_at` works.
     fn read(&self, session: &SessionId, after: Position, limit: ReadLimit) -> Result<Vec<Event>, StoreError>;
 
+    /// The newest events of one session before `before`, in order: as many as the limit takes, counted from the newest.
+    /// A block is read whole, so that a call costs at most one block more than it brings.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] if the newest block to read fails its checksum; reading on before its `position` works.
+    fn read_before(&self, session: &SessionId, before: Position, limit: ReadLimit) -> Result<Vec<Event>, StoreError>;
+
+    /// Events of every session whose origin is `wanted`, after `after`, in order. Costs a block's read for each block that
+    /// is wanted, and a step in an index for each that is not; after many of these the page ends without events.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`]. Damage is no error: [`Across::damaged`] tells of it.
+    fn read_across(
+        &self,
+        wanted: &dyn Fn(&Origin) -> bool,
+        after: Position,
+        limit: ReadLimit,
+    ) -> Result<Across, StoreError>;
+
     /// Every session, in the order of their first rows.
     ///
     /// # Errors
     /// [`StoreError::Io`].
     fn sessions(&self) -> Result<Vec<SessionEntry>, StoreError>;
 
-    /// Forgets a session: its row, events, requests and texts.
+    /// One session; `None` if it has no row or is being deleted.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    fn session(&self, session: &SessionId) -> Result<Option<SessionEntry>, StoreError>;
+
+    /// Whether a session has a row and is not being deleted. Reads nothing.
+    fn holds(&self, session: &SessionId) -> bool;
+
+    /// The prompts kept of a session, with what they asked.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    fn prompts(&self, session: &SessionId) -> Result<Vec<(RunId, Vec<u8>)>, StoreError>;
+
+    /// Deletes a session: from now on, and after a crash, it is in no list, and nothing of it is read or kept. Its bytes
+    /// go by [`sweep`](Store::sweep). Returns whether there was one.
     ///
     /// # Errors
     /// As [`commit`](Store::commit).
-    fn forget(&self, session: &SessionId) -> Result<(), StoreError>;
+    fn doom(&self, session: &SessionId) -> Result<bool, StoreError>;
+
+    /// Whether a session was deleted and bytes of it are still there.
+    fn is_dying(&self, session: &SessionId) -> bool;
+
+    /// One small step of removing what [`doom`](Store::doom) and [`trim`](Store::trim) left, and then of giving the disk
+    /// back what is free. Returns whether there is more to do.
+    ///
+    /// # Errors
+    /// As [`commit`](Store::commit); the step may be tried again.
+    fn sweep(&self) -> Result<bool, StoreError>;
+
+    /// Forgets a session at once: its row, events, requests, prompts and texts.
+    ///
+    /// # Errors
+    /// As [`commit`](Store::commit).
+    fn forget(&self, session: &SessionId) -> Result<(), StoreError> {
+        self.doom(session)?;
+        while self.is_dying(session) {
+            self.sweep()?;
+        }
+        Ok(())
+    }
 
     /// One request.
     ///
@@ -252,16 +450,18 @@ pub trait Store: Send + Sync + 'static {
     /// [`StoreError::Io`].
     fn request(&self, request: &RequestId) -> Result<Option<RequestRow>, StoreError>;
 
-    /// Requests, newest first: of one state if named, of one session if named, `limit` at most.
+    /// Requests, newest first.
     ///
     /// # Errors
     /// [`StoreError::Io`].
-    fn requests(
-        &self,
-        state: Option<RequestState>,
-        session: Option<&SessionId>,
-        limit: usize,
-    ) -> Result<Vec<RequestRow>, StoreError>;
+    fn requests(&self, query: RequestQuery<'_>) -> Result<RequestPage, StoreError>;
+
+    /// One small step of removing closed requests: those that closed before `before`, and the oldest beyond `most`.
+    /// Returns whether there is more to do.
+    ///
+    /// # Errors
+    /// As [`commit`](Store::commit).
+    fn retire(&self, before: Option<Timestamp>, most: usize) -> Result<bool, StoreError>;
 
     /// Passages that hold every word of `text` (the last one as a prefix), best first.
     ///
@@ -281,19 +481,19 @@ pub trait Store: Send + Sync + 'static {
     /// [`StoreError::Io`].
     fn pushes(&self) -> Result<Vec<(String, Vec<u8>)>, StoreError>;
 
-    /// Removes old events, whole blocks at a time, never at or past a session's `spare_from`, and the texts found there.
-    /// A [`Trim::base`] of `None` leaves the one of an earlier trim. Returns, for each session that lost any, the last
-    /// position it lost.
+    /// Removes old events, whole blocks at a time, never at or past a session's `spare_from`, and the texts found there:
+    /// none of it is read any more, also after a crash; the bytes go by [`sweep`](Store::sweep). A [`Trim::base`] of
+    /// `None` leaves the one of an earlier trim. Returns, for each session that lost any, the last position it lost.
     ///
     /// # Errors
     /// As [`commit`](Store::commit).
     fn trim(&self, trims: &[Trim]) -> Result<Vec<(SessionId, Position)>, StoreError>;
 
-    /// For retention: per session (oldest blocks first) the last position and time of each block, and its bytes.
+    /// For retention: the oldest blocks of all sessions that begin after `after`, in order.
     ///
     /// # Errors
     /// [`StoreError::Io`].
-    fn blocks(&self, session: &SessionId, limit: usize) -> Result<Vec<(Position, Timestamp, usize)>, StoreError>;
+    fn oldest(&self, after: Position, limit: usize) -> Result<Vec<BlockInfo>, StoreError>;
 
     /// How much is kept.
     ///

@@ -1,10 +1,10 @@
 //! The store in one SQLite database: write-ahead log, one writing connection, a few that only read. One file because it
 //! is one `impl Store`, a statement or two a method; opening and the readers' pool lie beside it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -12,17 +12,20 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use super::block::{self, Budget, Group, POSITION_MAX};
 use super::words::{self, MARK_END, MARK_START};
 use super::{
-    Batch, DeviceChange, Hit, Mark, ReadLimit, RequestRow, SessionEntry, SessionRow, Store, StoreError, TextRow, Trim,
-    Usage,
+    Across, Batch, BlockInfo, DeviceChange, Hit, Mark, ReadLimit, RequestPage, RequestQuery, RequestRow, SessionEntry,
+    SessionRow, Store, StoreError, TextRow, Trim, Usage,
 };
-use crate::model::{Epoch, Event, Origin, Position, RequestId, RequestState, RuntimeId, SessionId, Timestamp};
+use crate::model::{Epoch, Event, Origin, Position, RequestId, RequestState, RunId, RuntimeId, SessionId, Timestamp};
 
+mod across;
 mod open;
 mod readers;
+mod sweep;
 #[cfg(test)]
 mod tests;
 
 use readers::Readers;
+use sweep::Sweep;
 
 /// Sessions ever made in one store: 23 bits of the key. A commit that would make one more fails.
 const SESSION_NO_MAX: i64 = (1 << 23) - 1;
@@ -33,8 +36,13 @@ const POSITION_BITS: u32 = 40;
 const TALLY_EVERY: u32 = 256;
 /// Bytes committed (a guess from above) between two looks at the size of the write-ahead log.
 const WAL_LOOK_BYTES: u64 = 8 << 20;
+/// Bytes that the buffer for encoding blocks keeps between commits; a larger one is given back.
+const SCRATCH_KEPT: usize = 1 << 20;
 /// Words of context in a [`Hit::snippet`].
 const SNIPPET_WORDS: u32 = 24;
+
+/// A whole block.
+const EVERYTHING: ReadLimit = ReadLimit { events: usize::MAX, bytes: usize::MAX };
 
 /// When a commit counts as done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,8 +64,11 @@ pub struct SqliteStore {
     // the lock goes last.
     readers: Readers,
     writer: Mutex<Writer>,
-    index: RwLock<HashMap<SessionId, Known>>,
+    index: RwLock<Index>,
     head: AtomicU64,
+    /// See the column of this name.
+    lookback: AtomicU64,
+    blocks_read: AtomicU64,
     event_bytes: AtomicU64,
     epoch: Epoch,
     dir: PathBuf,
@@ -70,6 +81,28 @@ pub struct SqliteStore {
 struct Known {
     no: i64,
     origin: Arc<Origin>,
+    /// The last event that retention removed. Blocks up to it may still be there; they are not read.
+    trimmed: Position,
+}
+
+/// The sessions there are.
+#[derive(Default)]
+struct Index {
+    by_id: HashMap<SessionId, Known>,
+    by_no: HashMap<i64, SessionId>,
+    /// Those that were deleted while bytes of them are still there.
+    dying: HashSet<SessionId>,
+}
+
+impl Index {
+    fn insert(&mut self, known: Known) {
+        self.by_no.insert(known.no, known.origin.session_id.clone());
+        self.by_id.insert(known.origin.session_id.clone(), known);
+    }
+
+    fn of(&self, no: i64) -> Option<&Known> {
+        self.by_id.get(self.by_no.get(&no)?)
+    }
 }
 
 struct Writer {
@@ -82,6 +115,10 @@ struct Writer {
     unlooked: u64,
     /// Whether forgotten bytes may still stand in the write-ahead log.
     scrub: bool,
+    /// What is to be removed, the first one next.
+    sweeps: VecDeque<Sweep>,
+    /// Whether there may be free pages to give back to the disk.
+    give_back: bool,
     /// Whether an fsync failed: the system may since call written what is not on the disk, so nothing more is promised.
     broken: bool,
 }
@@ -114,7 +151,8 @@ impl SqliteStore {
         let connection = open::open_writer(dir, &fresh)?;
         let fail = |e: rusqlite::Error| open::translate(dir, &e);
         let (epoch, mut head, mut event_bytes) = settle(&connection, durability, &fresh).map_err(fail)?;
-        let index = load(&connection, &mut head, &mut event_bytes).map_err(fail)?;
+        let (index, sweeps) = load(&connection, &mut head, &mut event_bytes).map_err(fail)?;
+        let lookback = connection.query_row("SELECT lookback FROM meta", [], |row| row.get(0)).map_err(fail)?;
         if durability == Durability::Process {
             connection.execute_batch("PRAGMA synchronous = NORMAL").map_err(fail)?;
         }
@@ -127,10 +165,14 @@ impl SqliteStore {
                 untallied: 0,
                 unlooked: 0,
                 scrub: false,
+                sweeps,
+                give_back: true,
                 broken: false,
             }),
             index: RwLock::new(index),
             head: AtomicU64::new(head),
+            lookback: AtomicU64::new(position(lookback).0),
+            blocks_read: AtomicU64::new(0),
             event_bytes: AtomicU64::new(event_bytes),
             epoch,
             dir: dir.to_owned(),
@@ -140,7 +182,15 @@ impl SqliteStore {
     }
 
     fn known(&self, session: &SessionId) -> Option<Known> {
-        self.index.read().unwrap_or_else(PoisonError::into_inner).get(session).cloned()
+        self.index().by_id.get(session).cloned()
+    }
+
+    fn index(&self) -> RwLockReadGuard<'_, Index> {
+        self.index.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn index_mut(&self) -> RwLockWriteGuard<'_, Index> {
+        self.index.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn reading<T>(&self, read: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
@@ -192,7 +242,7 @@ impl SqliteStore {
         let look = writer.unlooked >= WAL_LOOK_BYTES;
         if look {
             writer.unlooked = 0;
-            writer.scrub |= self.file_bytes("-wal") > open::WAL_BYTES_MAX;
+            writer.scrub |= self.file_bytes("-wal") >= open::WAL_BYTES_MAX;
         }
         if writer.scrub && (look || now) && !writer.broken {
             let busy = writer.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
@@ -225,9 +275,7 @@ impl SqliteStore {
             let mut insert =
                 connection.prepare_cached("INSERT INTO events (key, last, at, block) VALUES (?1, ?2, ?3, ?4)")?;
             for group in groups {
-                let known = self.find(group.session_id, &learnt).ok_or_else(|| {
-                    Failure::Refused(StoreError::Io(format!("{} has events but no row", group.session_id)))
-                })?;
+                let known = self.find(group.session_id, &learnt).ok_or_else(|| gone(group.session_id))?;
                 block::encode(&group.events, scratch);
                 let (key, last) = (key(known.no, group.first())?, number(group.last())?);
                 insert.execute(params![key, last, group.at().as_millis(), scratch.as_slice()])?;
@@ -237,28 +285,38 @@ impl SqliteStore {
         for row in &batch.requests {
             connection
                 .prepare_cached(
-                    "INSERT INTO requests (request_id, session_id, state, answer_key, body) VALUES (?1, ?2, ?3, ?4, ?5)
+                    "INSERT INTO requests (request_id, session_id, state, answer_key, body, closed_at)
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6)
                      ON CONFLICT (request_id) DO UPDATE SET session_id = excluded.session_id, state = excluded.state,
-                         answer_key = excluded.answer_key, body = excluded.body",
+                         answer_key = excluded.answer_key, body = excluded.body, closed_at = excluded.closed_at",
                 )?
                 .execute(params![
                     row.request_id.as_str(),
                     row.session_id.as_str(),
                     state_code(row.state),
                     row.answer_key,
-                    row.body
+                    row.body,
+                    row.closed_at.map(Timestamp::as_millis)
                 ])?;
         }
         for row in &batch.texts {
-            let known = self
-                .find(&row.session_id, &learnt)
-                .ok_or_else(|| Failure::Refused(StoreError::Io(format!("{} has a text but no row", row.session_id))))?;
+            let known = self.find(&row.session_id, &learnt).ok_or_else(|| gone(&row.session_id))?;
             put_text(connection, known.no, row)?;
         }
+        for change in &batch.prompts {
+            let known = self.find(&change.session_id, &learnt).ok_or_else(|| gone(&change.session_id))?;
+            let run_id = change.run_id.as_str();
+            match &change.content {
+                Some(content) => connection
+                    .prepare_cached("INSERT OR REPLACE INTO prompts (session_no, run_id, content) VALUES (?1, ?2, ?3)")?
+                    .execute(params![known.no, run_id, content])?,
+                None => connection
+                    .prepare_cached("DELETE FROM prompts WHERE session_no = ?1 AND run_id = ?2")?
+                    .execute(params![known.no, run_id])?,
+            };
+        }
         for (session, mark) in &batch.marks {
-            let known = self.find(session, &learnt);
-            let known =
-                known.ok_or_else(|| Failure::Refused(StoreError::Io(format!("{session} has a mark but no row"))))?;
+            let known = self.find(session, &learnt).ok_or_else(|| gone(session))?;
             connection
                 .prepare_cached("INSERT OR REPLACE INTO marks (session_no, generation, heard) VALUES (?1, ?2, ?3)")?
                 .execute(params![known.no, mark.generation.cast_signed(), mark.offset.cast_signed()])?;
@@ -309,7 +367,10 @@ impl SqliteStore {
                 dialect: row.dialect.as_str().into(),
             })
         };
-        if let Some(Known { no, origin: old }) = self.find(&row.session_id, learnt) {
+        if self.is_dying(&row.session_id) {
+            return Err(gone(&row.session_id));
+        }
+        if let Some(Known { no, origin: old, trimmed }) = self.find(&row.session_id, learnt) {
             connection
                 .prepare_cached(
                     "UPDATE sessions SET runtime_id = ?2, dialect = ?3, as_of = ?4, spare_from = ?5, state = ?6
@@ -317,7 +378,7 @@ impl SqliteStore {
                 )?
                 .execute(params![no, row.runtime_id.as_str(), row.dialect, as_of, spare_from, row.state])?;
             let same = old.runtime_id == row.runtime_id && *old.dialect == *row.dialect;
-            return Ok((!same).then(|| Known { no, origin: origin() }));
+            return Ok((!same).then(|| Known { no, origin: origin(), trimmed }));
         }
         connection
             .prepare_cached(
@@ -336,7 +397,24 @@ impl SqliteStore {
         if no > SESSION_NO_MAX {
             return Err(Failure::Refused(StoreError::Io(format!("the store holds its {SESSION_NO_MAX} sessions"))));
         }
-        Ok(Some(Known { no, origin: origin() }))
+        Ok(Some(Known { no, origin: origin(), trimmed: Position::START }))
+    }
+
+    /// Notes how far the blocks of one commit reach over each other. Most never do: a session's events of one commit are
+    /// consecutive, for it waits for each.
+    fn look_back(&self, connection: &Connection, groups: &[Group<'_>]) -> rusqlite::Result<u64> {
+        let (mut end, mut crossed, mut widest) = (Position::START, false, 0);
+        for group in groups {
+            crossed |= group.first() <= end;
+            end = end.max(group.last());
+            widest = widest.max(group.last().0 - group.first().0);
+        }
+        let known = self.lookback.load(Ordering::Relaxed);
+        if !crossed || widest <= known {
+            return Ok(known);
+        }
+        connection.execute("UPDATE meta SET lookback = ?1", [as_sql(Position(widest))])?;
+        Ok(widest)
     }
 }
 
@@ -366,17 +444,21 @@ impl Store for SqliteStore {
             if tally {
                 write_tally(connection, head, event_bytes + bytes)?;
             }
-            Ok((learnt, bytes))
+            Ok((learnt, bytes, self.look_back(connection, &groups)?))
         });
         if raise {
             // If this fails, later commits are only slower.
             let _ = writer.connection.execute_batch("PRAGMA synchronous = NORMAL");
         }
-        let (learnt, bytes) = done?;
+        writer.scratch.clear();
+        writer.scratch.shrink_to(SCRATCH_KEPT);
+        let (learnt, bytes, lookback) = done?;
         if !learnt.is_empty() {
-            let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
-            index.extend(learnt.into_iter().map(|known| (known.origin.session_id.clone(), known)));
+            let mut index = self.index_mut();
+            learnt.into_iter().for_each(|known| index.insert(known));
         }
+        // Before the head: a reader that sees these events must know how far to look back for them.
+        self.lookback.store(lookback, Ordering::Release);
         self.event_bytes.store(event_bytes + bytes, Ordering::Relaxed);
         self.head.store(head.0, Ordering::Release);
         writer.untallied = if tally { 0 } else { writer.untallied + 1 };
@@ -388,7 +470,8 @@ impl Store for SqliteStore {
     fn read(&self, session: &SessionId, after: Position, limit: ReadLimit) -> Result<Vec<Event>, StoreError> {
         // The head first: of what is committed meanwhile nothing is shown, for its commit may not have returned.
         let head = self.head();
-        let Some(Known { no, origin }) = self.known(session) else { return Ok(Vec::new()) };
+        let Some(Known { no, origin, trimmed }) = self.known(session) else { return Ok(Vec::new()) };
+        let after = after.max(trimmed);
         if after >= head {
             return Ok(Vec::new());
         }
@@ -414,6 +497,7 @@ impl Store for SqliteStore {
                 if last <= after {
                     continue;
                 }
+                self.blocks_read.fetch_add(1, Ordering::Relaxed);
                 let block = Bytes::copy_from_slice(row.get_ref(2)?.as_blob().unwrap_or_default());
                 let wanted = (after, head);
                 if block::decode(&block, &origin, first, wanted, &mut budget, &mut events).is_err() {
@@ -435,95 +519,127 @@ impl Store for SqliteStore {
         }
     }
 
+    fn read_before(&self, session: &SessionId, before: Position, limit: ReadLimit) -> Result<Vec<Event>, StoreError> {
+        let through = self.head().min(Position(before.0.saturating_sub(1)));
+        let Some(Known { no, origin, trimmed }) = self.known(session) else { return Ok(Vec::new()) };
+        let mut newest: Vec<Event> = Vec::new();
+        let damaged = self.reading(|connection| {
+            let mut statement = connection
+                .prepare_cached("SELECT key, block FROM events WHERE key BETWEEN ?1 AND ?2 ORDER BY key DESC")?;
+            let low = no << POSITION_BITS;
+            let mut rows = statement.query(params![low | as_sql(trimmed.next()), low | as_sql(through)])?;
+            let mut budget = Budget::new(limit);
+            while !budget.spent()
+                && let Some(row) = rows.next()?
+            {
+                let first = position(row.get::<_, i64>(0)? - low);
+                let block = Bytes::copy_from_slice(row.get_ref(1)?.as_blob().unwrap_or_default());
+                let (mut whole, mut events) = (Budget::new(EVERYTHING), Vec::new());
+                let wanted = (trimmed, through);
+                if block::decode(&block, &origin, first, wanted, &mut whole, &mut events).is_err() {
+                    if newest.is_empty() {
+                        return Ok(Some((first, Position(first.0.saturating_sub(1)))));
+                    }
+                    break;
+                }
+                newest.extend(events.into_iter().rev().take_while(|event| !budget.spent() && budget.take(event)));
+            }
+            Ok(None)
+        })?;
+        if let Some((position, resume_at)) = damaged {
+            return Err(StoreError::Damaged { session_id: session.clone(), position, resume_at });
+        }
+        newest.reverse();
+        Ok(newest)
+    }
+
+    fn read_across(
+        &self,
+        wanted: &dyn Fn(&Origin) -> bool,
+        after: Position,
+        limit: ReadLimit,
+    ) -> Result<Across, StoreError> {
+        self.across(wanted, after, limit)
+    }
+
     fn sessions(&self) -> Result<Vec<SessionEntry>, StoreError> {
         self.reading(|connection| {
-            let mut statement = connection.prepare_cached(
-                "SELECT session_id, runtime_id, dialect, state, as_of, spare_from, trimmed, base,
-                     (SELECT last FROM events WHERE key BETWEEN no << 40 AND no << 40 | 0xffffffffff
-                      ORDER BY key DESC LIMIT 1), generation, heard
-                 FROM sessions LEFT JOIN marks ON marks.session_no = sessions.no ORDER BY no",
-            )?;
-            let entries = statement.query_map([], |row| {
-                let trimmed = position(row.get(6)?);
-                Ok(SessionEntry {
-                    row: SessionRow {
-                        session_id: SessionId::trusted(text(row, 0)?),
-                        runtime_id: RuntimeId::trusted(text(row, 1)?),
-                        dialect: row.get(2)?,
-                        state: row.get(3)?,
-                        as_of: position(row.get(4)?),
-                        spare_from: row.get::<_, Option<i64>>(5)?.map(position),
-                    },
-                    last: row.get::<_, Option<i64>>(8)?.map_or(trimmed, position).max(trimmed),
-                    trimmed,
-                    base: row.get(7)?,
-                    mark: match (row.get::<_, Option<i64>>(9)?, row.get::<_, Option<i64>>(10)?) {
-                        (Some(generation), Some(heard)) => {
-                            Some(Mark { generation: generation.cast_unsigned(), offset: heard.cast_unsigned() })
-                        }
-                        _ => None,
-                    },
-                })
-            })?;
-            entries.collect()
+            let mut statement =
+                connection.prepare_cached(&format!("{SESSION_ENTRY} WHERE doomed = 0 ORDER BY sessions.no"))?;
+            statement.query_map([], session_entry)?.collect()
         })
     }
 
-    fn forget(&self, session: &SessionId) -> Result<(), StoreError> {
-        let mut writer = self.lock();
-        let known = self.known(session);
-        let (head, event_bytes) = (self.head(), self.event_bytes.load(Ordering::Relaxed));
-        let freed = self.writing(&mut writer, |connection, _| {
-            connection.execute("DELETE FROM requests WHERE session_id = ?1", [session.as_str()])?;
-            let Some(Known { no, .. }) = known else { return Ok(0) };
-            let freed = delete_events(connection, no, Position(POSITION_MAX))?.map_or(0, |(_, bytes)| bytes);
-            connection.execute("DELETE FROM marks WHERE session_no = ?1", [no])?;
-            connection.execute("DELETE FROM sessions WHERE no = ?1", [no])?;
-            // The session may have held the head, which must not fall.
-            write_tally(connection, head, event_bytes.saturating_sub(freed))?;
-            Ok(freed)
-        })?;
-        self.index.write().unwrap_or_else(PoisonError::into_inner).remove(session);
-        self.event_bytes.store(event_bytes.saturating_sub(freed), Ordering::Relaxed);
-        writer.untallied = 0;
-        // The write-ahead log still holds pages with the session's bytes.
-        writer.scrub = true;
-        self.tend(&mut writer, 0, true);
-        Ok(())
+    fn session(&self, session: &SessionId) -> Result<Option<SessionEntry>, StoreError> {
+        let Some(Known { no, .. }) = self.known(session) else { return Ok(None) };
+        self.reading(|connection| {
+            let mut statement = connection.prepare_cached(&format!("{SESSION_ENTRY} WHERE sessions.no = ?1"))?;
+            statement.query_row([no], session_entry).optional()
+        })
+    }
+
+    fn holds(&self, session: &SessionId) -> bool {
+        self.index().by_id.contains_key(session)
+    }
+
+    fn prompts(&self, session: &SessionId) -> Result<Vec<(RunId, Vec<u8>)>, StoreError> {
+        let Some(Known { no, .. }) = self.known(session) else { return Ok(Vec::new()) };
+        self.reading(|connection| {
+            let mut statement =
+                connection.prepare_cached("SELECT run_id, content FROM prompts WHERE session_no = ?1")?;
+            statement.query_map([no], |row| Ok((RunId::trusted(text(row, 0)?), row.get(1)?)))?.collect()
+        })
+    }
+
+    fn doom(&self, session: &SessionId) -> Result<bool, StoreError> {
+        self.mark_doomed(session)
+    }
+
+    fn is_dying(&self, session: &SessionId) -> bool {
+        self.index().dying.contains(session)
+    }
+
+    fn sweep(&self) -> Result<bool, StoreError> {
+        self.sweep_step()
+    }
+
+    fn retire(&self, before: Option<Timestamp>, most: usize) -> Result<bool, StoreError> {
+        self.retire_step(before, most)
     }
 
     fn request(&self, request: &RequestId) -> Result<Option<RequestRow>, StoreError> {
-        self.reading(|connection| {
-            connection
-                .prepare_cached(
-                    "SELECT request_id, session_id, state, body, answer_key FROM requests WHERE request_id = ?1",
-                )?
-                .query_row([request.as_str()], request_row)
-                .optional()
-        })
+        let row = self.reading(|connection| {
+            let sql = format!("SELECT {REQUEST_COLUMNS} FROM requests WHERE request_id = ?1");
+            connection.prepare_cached(&sql)?.query_row([request.as_str()], request_row).optional()
+        })?;
+        Ok(row.map(|(_, row)| row).filter(|row| !self.is_dying(&row.session_id)))
     }
 
-    fn requests(
-        &self,
-        state: Option<RequestState>,
-        session: Option<&SessionId>,
-        limit: usize,
-    ) -> Result<Vec<RequestRow>, StoreError> {
+    fn requests(&self, query: RequestQuery<'_>) -> Result<RequestPage, StoreError> {
         // The literal 1 is `Open`: a partial index is used only for what is written out.
-        let of_state = match state {
+        let of_state = match query.state {
             None => "?1 IS NULL",
             Some(RequestState::Open) => "?1 IS NOT NULL AND state = 1",
             Some(_) => "state = ?1",
         };
-        let of_session = if session.is_some() { "session_id = ?2" } else { "?2 IS NULL" };
-        self.reading(|connection| {
+        let of_session = if query.session.is_some() { "session_id = ?2" } else { "?2 IS NULL" };
+        let before = query.before.map_or(i64::MAX, |before| i64::try_from(before).unwrap_or(i64::MAX));
+        let mut rows: Vec<(u64, RequestRow)> = self.reading(|connection| {
             let mut statement = connection.prepare_cached(&format!(
-                "SELECT request_id, session_id, state, body, answer_key FROM requests WHERE {of_state} AND {of_session}
-                 ORDER BY no DESC LIMIT ?3"
+                "SELECT {REQUEST_COLUMNS} FROM requests WHERE {of_state} AND {of_session} AND no < ?3
+                 ORDER BY no DESC LIMIT ?4"
             ))?;
-            let params = params![state.map(state_code), session.map(SessionId::as_str), count(limit)];
+            // One more than is asked for tells whether there is more.
+            let most = count(query.limit.saturating_add(1));
+            let params = params![query.state.map(state_code), query.session.map(SessionId::as_str), before, most];
             statement.query_map(params, request_row)?.collect()
-        })
+        })?;
+        let more = rows.len() > query.limit;
+        rows.truncate(query.limit);
+        let next = rows.last().map(|(no, _)| *no).filter(|_| more);
+        let index = self.index();
+        rows.retain(|(_, row)| !index.dying.contains(&row.session_id));
+        Ok(RequestPage { rows, next })
     }
 
     fn search(&self, text_wanted: &str, limit: usize) -> Result<Vec<Hit>, StoreError> {
@@ -532,7 +648,7 @@ impl Store for SqliteStore {
             let mut statement = connection.prepare_cached(
                 "SELECT sessions.session_id, passages.position, passages.role, snippet(texts, 0, ?2, ?3, '…', ?4)
                  FROM texts JOIN passages ON passages.id = texts.rowid JOIN sessions ON sessions.no = passages.session_no
-                 WHERE texts MATCH ?1 ORDER BY texts.rank LIMIT ?5",
+                 WHERE texts MATCH ?1 AND sessions.doomed = 0 AND passages.position > sessions.trimmed ORDER BY texts.rank LIMIT ?5",
             )?;
             let params = params![query, MARK_START, MARK_END, SNIPPET_WORDS, count(limit)];
             let hits = statement.query_map(params, |row| {
@@ -562,58 +678,56 @@ impl Store for SqliteStore {
     }
 
     fn trim(&self, trims: &[Trim]) -> Result<Vec<(SessionId, Position)>, StoreError> {
-        let mut writer = self.lock();
-        let (head, event_bytes) = (self.head(), self.event_bytes.load(Ordering::Relaxed));
-        let (lost, freed) = self.writing(&mut writer, |connection, _| {
-            let (mut lost, mut freed) = (Vec::new(), 0);
-            for trim in trims {
-                let Some(Known { no, .. }) = self.known(&trim.session_id) else { continue };
-                let spare: Option<i64> = connection
-                    .prepare_cached("SELECT spare_from FROM sessions WHERE no = ?1")?
-                    .query_row([no], |row| row.get(0))?;
-                let spared = spare.map_or(POSITION_MAX, |from| position(from).0.saturating_sub(1));
-                let through = trim.through.min(Position(spared)).min(Position(POSITION_MAX));
-                let Some((last, bytes)) = delete_events(connection, no, through)? else { continue };
-                connection
-                    .prepare_cached("UPDATE sessions SET trimmed = ?2, base = ifnull(?3, base) WHERE no = ?1")?
-                    .execute(params![no, number(last)?, trim.base])?;
-                freed += bytes;
-                lost.push((trim.session_id.clone(), last));
-            }
-            if !lost.is_empty() {
-                write_tally(connection, head, event_bytes.saturating_sub(freed))?;
-            }
-            Ok((lost, freed))
-        })?;
-        if !lost.is_empty() {
-            self.event_bytes.store(event_bytes.saturating_sub(freed), Ordering::Relaxed);
-            writer.untallied = 0;
-            self.tend(&mut writer, freed, false);
-        }
-        Ok(lost)
+        self.mark_trimmed(trims)
     }
 
-    fn blocks(&self, session: &SessionId, limit: usize) -> Result<Vec<(Position, Timestamp, usize)>, StoreError> {
-        let Some(Known { no, .. }) = self.known(session) else { return Ok(Vec::new()) };
-        self.reading(|connection| {
-            let mut statement = connection.prepare_cached(
-                "SELECT last, at, length(block) FROM events WHERE key BETWEEN ?1 << 40 AND ?1 << 40 | 0xffffffffff
-                 ORDER BY key LIMIT ?2",
-            )?;
-            let blocks = statement.query_map(params![no, count(limit)], |row| {
-                let bytes = usize::try_from(row.get::<_, i64>(2)?).unwrap_or(0);
-                Ok((position(row.get(0)?), Timestamp::from_millis(row.get(1)?), bytes))
-            })?;
-            blocks.collect()
-        })
+    fn oldest(&self, after: Position, limit: usize) -> Result<Vec<BlockInfo>, StoreError> {
+        self.oldest_blocks(after, limit)
     }
 
     fn usage(&self) -> Result<Usage, StoreError> {
         Ok(Usage {
             event_bytes: self.event_bytes.load(Ordering::Relaxed),
             disk_bytes: ["", "-wal", "-shm"].iter().map(|suffix| self.file_bytes(suffix)).sum(),
+            blocks_read: self.blocks_read.load(Ordering::Relaxed),
         })
     }
+}
+
+/// The columns of a [`SessionEntry`], in the order of [`session_entry`].
+const SESSION_ENTRY: &str = "
+    SELECT session_id, runtime_id, dialect, state, as_of, spare_from, trimmed, base,
+        (SELECT last FROM events WHERE key BETWEEN no << 40 AND no << 40 | 0xffffffffff
+         ORDER BY key DESC LIMIT 1), generation, heard
+    FROM sessions LEFT JOIN marks ON marks.session_no = sessions.no";
+/// Those of a [`RequestRow`], in the order of [`request_row`].
+const REQUEST_COLUMNS: &str = "request_id, session_id, state, body, answer_key, closed_at, no";
+
+fn session_entry(row: &Row<'_>) -> rusqlite::Result<SessionEntry> {
+    let trimmed = position(row.get(6)?);
+    Ok(SessionEntry {
+        row: SessionRow {
+            session_id: SessionId::trusted(text(row, 0)?),
+            runtime_id: RuntimeId::trusted(text(row, 1)?),
+            dialect: row.get(2)?,
+            state: row.get(3)?,
+            as_of: position(row.get(4)?),
+            spare_from: row.get::<_, Option<i64>>(5)?.map(position),
+        },
+        last: row.get::<_, Option<i64>>(8)?.map_or(trimmed, position).max(trimmed),
+        trimmed,
+        base: row.get(7)?,
+        mark: match (row.get::<_, Option<i64>>(9)?, row.get::<_, Option<i64>>(10)?) {
+            (Some(generation), Some(heard)) => {
+                Some(Mark { generation: generation.cast_unsigned(), offset: heard.cast_unsigned() })
+            }
+            _ => None,
+        },
+    })
+}
+
+fn gone(session: &SessionId) -> Failure {
+    Failure::Refused(StoreError::Gone(session.clone()))
 }
 
 /// Why a transaction was given up.
@@ -650,30 +764,43 @@ fn boot_id() -> Option<String> {
     Some(std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?.trim().into())
 }
 
-/// Reads which sessions there are, and brings head and bytes up to date: by a seek to the end of each session's keys,
-/// never a scan.
-fn load(connection: &Connection, head: &mut u64, bytes: &mut u64) -> rusqlite::Result<HashMap<SessionId, Known>> {
+/// Reads which sessions there are and what of them is still to be removed, and brings head and bytes up to date: by seeks
+/// for each session, never a scan.
+fn load(connection: &Connection, head: &mut u64, bytes: &mut u64) -> rusqlite::Result<(Index, VecDeque<Sweep>)> {
     let tallied = as_sql(Position(*head));
     let mut statement = connection.prepare(
         "SELECT no, session_id, runtime_id, dialect, trimmed,
              (SELECT last FROM events WHERE key BETWEEN no << 40 AND no << 40 | 0xffffffffff ORDER BY key DESC LIMIT 1),
-             (SELECT sum(length(block)) FROM events WHERE key > no << 40 | ?1 AND key <= no << 40 | 0xffffffffff)
+             (SELECT sum(length(block)) FROM events WHERE key > no << 40 | ?1 AND key <= no << 40 | 0xffffffffff),
+             doomed,
+             EXISTS (SELECT 1 FROM events WHERE key BETWEEN no << 40 AND no << 40 | trimmed)
+             OR EXISTS (SELECT 1 FROM passages WHERE session_no = no AND position <= trimmed)
          FROM sessions",
     )?;
     let mut rows = statement.query([tallied])?;
-    let mut index = HashMap::new();
+    let (mut index, mut sweeps) = (Index::default(), VecDeque::new());
     while let Some(row) = rows.next()? {
-        let last = row.get::<_, Option<i64>>(5)?.unwrap_or(0).max(row.get(4)?);
-        *head = (*head).max(position(last).0);
+        let trimmed = position(row.get(4)?);
+        let last = row.get::<_, Option<i64>>(5)?.map_or(trimmed, position).max(trimmed);
+        *head = (*head).max(last.0);
         *bytes += position(row.get::<_, Option<i64>>(6)?.unwrap_or(0)).0;
         let origin = Origin {
             session_id: SessionId::trusted(text(row, 1)?),
             runtime_id: RuntimeId::trusted(text(row, 2)?),
             dialect: text(row, 3)?,
         };
-        index.insert(origin.session_id.clone(), Known { no: row.get(0)?, origin: Arc::new(origin) });
+        let (no, doomed, left) = (row.get(0)?, row.get::<_, bool>(7)?, row.get::<_, bool>(8)?);
+        if doomed || left {
+            let through = if doomed { Position(POSITION_MAX) } else { trimmed };
+            sweeps.push_back(Sweep { session_id: origin.session_id.clone(), no, through, doomed });
+        }
+        if doomed {
+            index.dying.insert(origin.session_id);
+        } else {
+            index.insert(Known { no, origin: Arc::new(origin), trimmed });
+        }
     }
-    Ok(index)
+    Ok((index, sweeps))
 }
 
 fn write_tally(connection: &Connection, head: Position, event_bytes: u64) -> rusqlite::Result<()> {
@@ -692,46 +819,18 @@ fn put_text(connection: &Connection, session_no: i64, row: &TextRow) -> Result<(
     Ok(())
 }
 
-/// Deletes a session's whole blocks that end at or before `through`, and the texts found there. Returns the last
-/// position that went and the bytes of the blocks.
-fn delete_events(connection: &Connection, no: i64, through: Position) -> rusqlite::Result<Option<(Position, u64)>> {
-    let (low, high) = (no << POSITION_BITS, no << POSITION_BITS | as_sql(through));
-    let (last, bytes) = connection
-        .prepare_cached("SELECT max(last), sum(length(block)) FROM events WHERE key BETWEEN ?1 AND ?2 AND last <= ?3")?
-        .query_row(params![low, high, as_sql(through)], |row| {
-            Ok((row.get::<_, Option<i64>>(0)?, row.get::<_, Option<i64>>(1)?))
-        })?;
-    let whole = through.0 >= POSITION_MAX;
-    if last.is_none() && !whole {
-        return Ok(None);
-    }
-    connection.prepare_cached("DELETE FROM events WHERE key BETWEEN ?1 AND ?2 AND last <= ?3")?.execute(params![
-        low,
-        high,
-        as_sql(through)
-    ])?;
-    let texts_through = if whole { i64::MAX } else { last.unwrap_or(0) };
-    connection
-        .prepare_cached(
-            "DELETE FROM texts WHERE rowid IN (SELECT id FROM passages WHERE session_no = ?1 AND position <= ?2)",
-        )?
-        .execute(params![no, texts_through])?;
-    connection
-        .prepare_cached("DELETE FROM passages WHERE session_no = ?1 AND position <= ?2")?
-        .execute(params![no, texts_through])?;
-    Ok(last.map(|last| (position(last), position(bytes.unwrap_or(0)).0)))
-}
-
-fn request_row(row: &Row<'_>) -> rusqlite::Result<RequestRow> {
+fn request_row(row: &Row<'_>) -> rusqlite::Result<(u64, RequestRow)> {
     let code: i64 = row.get(2)?;
     let state = state_from_code(code).ok_or(rusqlite::Error::IntegralValueOutOfRange(2, code))?;
-    Ok(RequestRow {
+    let request = RequestRow {
         request_id: RequestId::trusted(text(row, 0)?),
         session_id: SessionId::trusted(text(row, 1)?),
         state,
         body: row.get(3)?,
         answer_key: row.get(4)?,
-    })
+        closed_at: row.get::<_, Option<i64>>(5)?.map(Timestamp::from_millis),
+    };
+    Ok((row.get::<_, i64>(6)?.cast_unsigned(), request))
 }
 
 /// The number under which a state is kept; never given to another.

@@ -17,6 +17,10 @@ use super::StoreError;
 pub(super) const DATABASE: &str = "plexus.db";
 /// Held with an exclusive `flock` while a store is open; the kernel frees it with its process, however that dies.
 pub(super) const LOCK: &str = "plexus.lock";
+/// The database while it is rewritten, until it takes its name.
+const REWRITTEN: &str = "plexus.db.rewritten";
+/// Bytes of space beyond the database's own size without which it is not rewritten.
+const REWRITE_SPARE_BYTES: u64 = 64 << 20;
 /// Written and removed at once after a failed write, to learn whether it was space that lacked.
 const PROBE: &str = "plexus.probe";
 
@@ -118,8 +122,34 @@ CREATE TABLE pushes (
 );
 ";
 
+/// What schema 4 added. Blocks are found in the order of the log whatever their session; a session that is being deleted is
+/// marked; prompts that wait have rows of their own; closed requests are found by their age. Requests that were closed
+/// before count as closed now.
+const SWEEPING: &str = "
+-- 1099511627775 is the part of a key that is the position.
+CREATE INDEX events_by_position ON events (key & 1099511627775);
+-- How far before an event its block may begin, where another session's block begins in between: 0 as long as none does.
+ALTER TABLE meta ADD COLUMN lookback INTEGER NOT NULL DEFAULT 0;
+UPDATE meta SET lookback = ifnull((
+    SELECT max(last - first) FROM (
+        SELECT key & 1099511627775 AS first, last, lead(key & 1099511627775) OVER (ORDER BY key & 1099511627775) AS next
+        FROM events)
+    WHERE next <= last), 0);
+ALTER TABLE sessions ADD COLUMN doomed INTEGER NOT NULL DEFAULT 0;
+CREATE TABLE prompts (
+    session_no INTEGER NOT NULL,
+    run_id TEXT NOT NULL,
+    content BLOB NOT NULL,
+    PRIMARY KEY (session_no, run_id)
+);
+ALTER TABLE requests ADD COLUMN closed_at INTEGER;
+UPDATE requests SET closed_at = unixepoch() * 1000 WHERE state <> 1;
+CREATE INDEX requests_by_session ON requests (session_id);
+CREATE INDEX requests_by_closing ON requests (closed_at) WHERE closed_at IS NOT NULL;
+";
+
 /// What each schema after the first added, in their order: an older store gets what it lacks when it is opened.
-const ADDED: [&str; 2] = [MARKS, PUSHES];
+const ADDED: [&str; 3] = [MARKS, PUSHES, SWEEPING];
 
 /// The lock, held. Dropping it frees it at once, whatever a child just being started has inherited.
 pub(super) struct Lock(File);
@@ -167,10 +197,16 @@ pub(super) fn open_writer(dir: &Path, epoch: &str) -> Result<Connection, StoreEr
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let mut connection = Connection::open_with_flags(&path, flags)?;
         connection.busy_timeout(CHECKPOINT_WAIT)?;
+        if version_of(&connection)? == 0 {
+            // Before anything is in the file. Said again later it would write, and an opening must do with a full disk.
+            connection.execute_batch(&format!("PRAGMA page_size = {PAGE_SIZE}; PRAGMA auto_vacuum = INCREMENTAL;"))?;
+        } else if !gives_back(&connection)? {
+            connection = rewrite(dir, connection, flags)?;
+            connection.busy_timeout(CHECKPOINT_WAIT)?;
+        }
         connection.set_prepared_statement_cache_capacity(64);
         connection.execute_batch(&format!(
-            "PRAGMA page_size = {PAGE_SIZE};
-             PRAGMA journal_mode = WAL;
+            "PRAGMA journal_mode = WAL;
              PRAGMA synchronous = FULL;
              PRAGMA mmap_size = {MMAP_BYTES};
              PRAGMA cache_size = -{WRITER_CACHE_KIB};
@@ -198,6 +234,49 @@ pub(super) fn open_writer(dir: &Path, epoch: &str) -> Result<Connection, StoreEr
     // The names of the new files must survive a power cut too.
     File::open(dir).and_then(|dir| dir.sync_all()).map_err(|e| io(dir, &e))?;
     Ok(connection)
+}
+
+/// Whether free pages of the database can be given back to the disk in small steps.
+pub(super) fn gives_back(connection: &Connection) -> rusqlite::Result<bool> {
+    // 2 is INCREMENTAL.
+    connection.query_row("PRAGMA auto_vacuum", [], |row| row.get::<_, i64>(0)).map(|mode| mode == 2)
+}
+
+/// Rewrites a database of an older plexus so that free pages can be given back: once, in time linear in its size, while
+/// nobody else has it. A copy is made beside it and takes its place whole; where that fails or space lacks, the old one
+/// stays as it is, its free pages are only used again, and the next opening tries anew.
+fn rewrite(dir: &Path, connection: Connection, flags: OpenFlags) -> rusqlite::Result<Connection> {
+    let (path, copy) = (dir.join(DATABASE), dir.join(REWRITTEN));
+    let bytes = path.metadata().map_or(0, |meta| meta.len());
+    let free = rustix::fs::statvfs(dir).map_or(0, |disk| disk.f_bavail.saturating_mul(disk.f_frsize));
+    if free < bytes.saturating_add(REWRITE_SPARE_BYTES) {
+        tracing::warn!(bytes, free, "too little space to rewrite the database: deleted bytes are not given back");
+        return Ok(connection);
+    }
+    tracing::info!(bytes, "rewriting the database once, so that deleted bytes are given back to the disk");
+    let made = (|| {
+        let _ = std::fs::remove_file(&copy);
+        // Made by us, for its mode.
+        private().create_new(true).open(&copy).map_err(|e| e.to_string())?;
+        // Nothing may be left in the write-ahead log, which belongs to the old file.
+        let made = connection
+            .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0))
+            .and_then(|_| connection.execute_batch("PRAGMA auto_vacuum = INCREMENTAL;"))
+            .and_then(|()| connection.execute("VACUUM INTO ?1", [copy.to_string_lossy()]));
+        made.map_err(|e| e.to_string())?;
+        File::open(&copy).and_then(|file| file.sync_all()).map_err(|e| e.to_string())
+    })();
+    let closed = made.and_then(|()| connection.close().map_err(|(_, e)| e.to_string()));
+    let wal = dir.join(format!("{DATABASE}-wal"));
+    let done = closed.and_then(|()| match wal.metadata() {
+        Ok(left) if left.len() > 0 => Err("the write-ahead log is in use".to_owned()),
+        _ => std::fs::rename(&copy, &path).map_err(|e| e.to_string()),
+    });
+    if let Err(error) = done {
+        let _ = std::fs::remove_file(&copy);
+        tracing::warn!(%error, "the database could not be rewritten: deleted bytes are not given back");
+    }
+    Connection::open_with_flags(&path, flags)
 }
 
 /// Opens the database for reading.

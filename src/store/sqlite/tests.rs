@@ -12,7 +12,8 @@ use proptest::prelude::*;
 use tempfile::tempdir;
 
 use super::*;
-use crate::store::contract::{ALL, commit, event, event_with, follow_model, positions, row, session, step};
+use crate::store::PromptChange;
+use crate::store::contract::{ALL, commit, event, event_with, follow_model, positions, row, session, step, sweep};
 
 /// Set for a child that a test starts of itself: the directory to work in.
 const CHILD: &str = "PLEXUS_STORE_TEST_CHILD";
@@ -70,6 +71,7 @@ fn all_is_there_after_reopening() {
     assert!(tallied > 1200 - 2 * i64::from(TALLY_EVERY), "opening would have to count from {tallied} on");
     first.trim(&[Trim { session_id: session(1), through: Position(9), base: Some(b"b".to_vec()) }]).unwrap();
     commit(&first, vec![event(0, 1201)]);
+    sweep(&first);
     let (usage, sessions) = (first.usage().unwrap(), first.sessions().unwrap());
     let all: Vec<_> = (0..3).map(|n| first.read(&session(n), Position::START, ALL).unwrap()).collect();
     drop(first);
@@ -215,21 +217,142 @@ fn a_damaged_block_costs_itself_alone() {
     assert_eq!(positions(&store, 1, 0), [24]);
 }
 
+/// Takes a store back to an older schema, and to what an older plexus made of the file.
+fn age(dir: &Path, schema: u32) {
+    let raw = raw(dir);
+    let older = match schema {
+        1 => "DROP TABLE marks; DROP TABLE pushes;",
+        _ => "",
+    };
+    raw.execute_batch(&format!(
+        "DROP INDEX events_by_position; DROP INDEX requests_by_session; DROP INDEX requests_by_closing;
+         ALTER TABLE meta DROP COLUMN lookback; ALTER TABLE sessions DROP COLUMN doomed; DROP TABLE prompts;
+         ALTER TABLE requests DROP COLUMN closed_at; {older}
+         PRAGMA user_version = {schema}; PRAGMA journal_mode = DELETE; PRAGMA auto_vacuum = NONE; VACUUM;"
+    ))
+    .unwrap();
+}
+
 #[test]
-fn a_store_of_the_first_schema_is_brought_up_to_date() {
+fn a_store_of_an_older_schema_is_brought_up_to_date() {
+    for schema in [1, 3] {
+        let dir = tempdir().unwrap();
+        let store = open(dir.path());
+        // Blocks that reach over each other.
+        commit(&store, vec![event(1, 1), event(2, 2), event(1, 3), event(2, 4), event(3, 5), event(1, 6)]);
+        let closed = RequestRow {
+            request_id: RequestId::trusted("q_1"),
+            session_id: session(1),
+            state: RequestState::Answered,
+            body: b"{}".to_vec(),
+            answer_key: None,
+            closed_at: None,
+        };
+        store.commit(&Batch { requests: vec![closed], ..Batch::default() }).unwrap();
+        drop(store);
+        age(dir.path(), schema);
+        let store = open(dir.path());
+        assert_eq!(positions(&store, 1, 0), [1, 3, 6]);
+        for after in 0..6 {
+            let across =
+                store.read_across(&|_| true, Position(after), ReadLimit { events: 2, bytes: 1 << 20 }).unwrap();
+            assert_eq!(across.events[0].position, Position(after + 1));
+        }
+        let mark = Mark { generation: 1, offset: 5 };
+        store.commit(&Batch { marks: vec![(session(1), mark)], ..Batch::default() }).unwrap();
+        assert!(store.pushes().unwrap().is_empty());
+        // What was closed before counts from now on.
+        assert!(!store.retire(Some(Timestamp::from_millis(1_700_000_000_000)), 9).unwrap());
+        assert!(store.request(&RequestId::trusted("q_1")).unwrap().unwrap().closed_at.is_some());
+        assert!(open::gives_back(&store.lock().connection).unwrap());
+        assert!(!dir.path().join("plexus.db.rewritten").exists());
+        let mode = dir.path().join(open::DATABASE).metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode, 0o600);
+        drop(store);
+        let entries = open(dir.path()).sessions().unwrap();
+        assert_eq!(entries.iter().find(|entry| entry.row.session_id == session(1)).unwrap().mark, Some(mark));
+    }
+}
+
+/// Commits about `megabytes` of events to a session, with words to find.
+fn fill(store: &SqliteStore, n: u64, megabytes: usize) {
+    for _ in 0..megabytes {
+        let head = store.head().0;
+        let events = (1..=16).map(|k| event_with(n, head + k, vec![b'x'; 1 << 16].into(), None)).collect();
+        let texts = vec![TextRow {
+            session_id: session(n),
+            position: Position(head + 1),
+            role: "user",
+            text: "some words of it ".repeat(100),
+        }];
+        store.commit(&Batch { events, texts, ..Batch::default() }).unwrap();
+    }
+}
+
+#[test]
+fn what_is_deleted_goes_in_small_steps_and_the_disk_is_given_back() {
     let dir = tempdir().unwrap();
-    commit(&open(dir.path()), vec![event(1, 1)]);
-    raw(dir.path())
-        .execute_batch("DROP TABLE marks; DROP TABLE pushes; PRAGMA user_version = 1; PRAGMA wal_checkpoint(TRUNCATE);")
-        .unwrap();
     let store = open(dir.path());
-    assert_eq!(positions(&store, 1, 0), [1]);
-    let mark = Mark { generation: 1, offset: 5 };
-    store.commit(&Batch { marks: vec![(session(1), mark)], ..Batch::default() }).unwrap();
-    assert!(store.pushes().unwrap().is_empty());
+    commit(&store, vec![event(1, 1)]);
+    fill(&store, 2, 40);
+    fill(&store, 3, 40);
+    let full = store.usage().unwrap().disk_bytes;
+    assert!(full > 80 << 20);
+    assert!(store.doom(&session(2)).unwrap());
+    let trim = Trim { session_id: session(3), through: store.head(), base: None };
+    assert_eq!(store.trim(&[trim]).unwrap().len(), 1);
+    let (mut steps, mut before) = (0, store.usage().unwrap().event_bytes);
+    while store.sweep().unwrap() {
+        steps += 1;
+        let now = store.usage().unwrap().event_bytes;
+        assert!(before <= now + (2 << 20), "one step removed {} bytes", before - now);
+        before = now;
+        // Whoever writes comes in between.
+        let head = store.head().0;
+        store.commit(&Batch { events: vec![event(1, head + 1)], ..Batch::default() }).unwrap();
+    }
+    assert!(steps > 80, "{steps}");
+    let left = store.usage().unwrap();
+    assert!(left.disk_bytes < full / 4, "{} of {full} bytes are still there", left.disk_bytes);
+    assert_eq!(positions(&store, 1, 0).len(), steps + 1);
     drop(store);
-    let entries = open(dir.path()).sessions().unwrap();
-    assert_eq!(entries.iter().find(|entry| entry.row.session_id == session(1)).unwrap().mark, Some(mark));
+    let again = open(dir.path());
+    assert_eq!(again.usage().unwrap().event_bytes, left.event_bytes);
+    assert!(again.usage().unwrap().disk_bytes < full / 4);
+}
+
+#[test]
+fn a_deletion_that_a_crash_cut_short_is_finished_after_the_next_start() {
+    let dir = tempdir().unwrap();
+    let store = open(dir.path());
+    commit(&store, vec![event(1, 1)]);
+    fill(&store, 2, 6);
+    fill(&store, 3, 6);
+    store.doom(&session(2)).unwrap();
+    store.trim(&[Trim { session_id: session(3), through: store.head(), base: None }]).unwrap();
+    for done in [0, 2, 3] {
+        for _ in 0..done {
+            assert!(store.sweep().unwrap());
+        }
+        // What a crash leaves is what the files are now.
+        let copy = tempdir().unwrap();
+        for (name, content) in files(dir.path()) {
+            std::fs::write(copy.path().join(name), content).unwrap();
+        }
+        let again = open(copy.path());
+        assert_eq!((positions(&again, 2, 0), positions(&again, 3, 0)), (vec![], vec![]));
+        assert_eq!(again.head(), store.head());
+        assert!(again.is_dying(&session(2)) && again.session(&session(2)).unwrap().is_none());
+        assert!(again.search("words", 99).unwrap().is_empty());
+        sweep(&again);
+        assert!(!again.is_dying(&session(2)));
+        let rows = |table: &str| {
+            let sql = format!("SELECT count(*) FROM {table}");
+            raw(copy.path()).query_row(&sql, [], |row| row.get::<_, i64>(0)).unwrap()
+        };
+        assert_eq!((rows("events"), rows("passages"), rows("sessions WHERE doomed")), (1, 0, 0));
+        assert_eq!(again.usage().unwrap().event_bytes, again.oldest(Position::START, 9).unwrap()[0].bytes as u64);
+    }
 }
 
 #[test]
@@ -477,6 +600,12 @@ fn forgotten_bytes_are_gone_from_every_file() {
                 state: RequestState::Answered,
                 body: body().to_vec(),
                 answer_key: Some("secretmarker".into()),
+                closed_at: Some(Timestamp::from_millis(1)),
+            }],
+            prompts: vec![PromptChange {
+                session_id: session(2),
+                run_id: RunId::trusted("r_1"),
+                content: Some(body().to_vec()),
             }],
             texts: vec![TextRow {
                 session_id: session(2),
@@ -533,10 +662,12 @@ fn an_empty_epoch_or_unknown_state_is_an_error_not_a_panic() {
         state: RequestState::Open,
         body: vec![],
         answer_key: None,
+        closed_at: None,
     };
     store.commit(&Batch { requests: vec![request], ..Batch::default() }).unwrap();
     raw(dir.path()).execute_batch("UPDATE requests SET state = 77; UPDATE events SET block = 'text'").unwrap();
-    assert!(matches!(store.requests(None, None, 9), Err(StoreError::Io(_))));
+    let all = RequestQuery { state: None, session: None, before: None, limit: 9 };
+    assert!(matches!(store.requests(all), Err(StoreError::Io(_))));
     assert!(matches!(store.read(&session(1), Position::START, ALL), Err(StoreError::Damaged { .. })));
     drop(store);
     raw(dir.path()).execute_batch("UPDATE meta SET epoch = ''").unwrap();

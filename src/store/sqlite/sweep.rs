@@ -1,0 +1,264 @@
+//! How sessions, old events and closed requests go: first what is to go is marked, in one small transaction, and nobody
+//! reads it any more; then its bytes go in small steps, so that whoever writes waits for one step at most; then the disk
+//! gets back what is free. What a crash leaves half done is found when the store is opened.
+
+use std::sync::atomic::Ordering;
+
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::open;
+use super::{
+    BlockInfo, Known, POSITION_BITS, POSITION_MAX, Position, SessionId, SqliteStore, StoreError, Timestamp, Trim,
+    Writer, as_sql, count, number, position, write_tally,
+};
+
+/// Blocks that one step removes at most.
+const STEP_BLOCKS: usize = 64;
+/// Bytes of blocks that one step removes, about; one block is never split.
+const STEP_BYTES: u64 = 1 << 20;
+/// Passages that one step removes: each costs a change of the index for each of its words.
+const STEP_PASSAGES: usize = 4;
+/// Requests that one step removes.
+const STEP_REQUESTS: usize = 128;
+/// Prompts that one step removes.
+const STEP_PROMPTS: usize = 4;
+/// Pages that one step gives back to the disk (2 MiB).
+const STEP_PAGES: u32 = 256;
+/// Free pages that are kept for what comes next (4 MiB).
+const PAGES_KEPT: u32 = 512;
+
+/// What is to be removed of a session.
+#[derive(Clone)]
+pub(super) struct Sweep {
+    pub(super) session_id: SessionId,
+    pub(super) no: i64,
+    /// Blocks and texts up to here.
+    pub(super) through: Position,
+    /// Everything else too.
+    pub(super) doomed: bool,
+}
+
+/// What one step did.
+struct Step {
+    freed: u64,
+    done: bool,
+}
+
+impl SqliteStore {
+    pub(super) fn mark_doomed(&self, session: &SessionId) -> Result<bool, StoreError> {
+        let mut writer = self.lock();
+        let Some(Known { no, .. }) = self.known(session) else { return Ok(false) };
+        self.writing(&mut writer, |connection, _| {
+            connection.prepare_cached("UPDATE sessions SET doomed = 1 WHERE no = ?1")?.execute([no])?;
+            Ok(())
+        })?;
+        let mut index = self.index_mut();
+        index.by_id.remove(session);
+        index.by_no.remove(&no);
+        index.dying.insert(session.clone());
+        drop(index);
+        writer.sweeps.retain(|sweep| sweep.no != no);
+        let through = Position(POSITION_MAX);
+        writer.sweeps.push_back(Sweep { session_id: session.clone(), no, through, doomed: true });
+        Ok(true)
+    }
+
+    pub(super) fn mark_trimmed(&self, trims: &[Trim]) -> Result<Vec<(SessionId, Position)>, StoreError> {
+        let mut writer = self.lock();
+        let marked = self.writing(&mut writer, |connection, _| {
+            let mut marked = Vec::new();
+            for trim in trims {
+                let Some(Known { no, trimmed, .. }) = self.known(&trim.session_id) else { continue };
+                let spare: Option<i64> = connection
+                    .prepare_cached("SELECT spare_from FROM sessions WHERE no = ?1")?
+                    .query_row([no], |row| row.get(0))?;
+                let spared = spare.map_or(POSITION_MAX, |from| position(from).0.saturating_sub(1));
+                let through = as_sql(trim.through.min(Position(spared)));
+                let low = no << POSITION_BITS;
+                let last: Option<i64> = connection
+                    .prepare_cached(
+                        "SELECT last FROM events WHERE key > ?1 AND key <= ?2 AND last <= ?3 ORDER BY key DESC LIMIT 1",
+                    )?
+                    .query_row(params![low | as_sql(trimmed), low | through, through], |row| row.get(0))
+                    .optional()?;
+                let Some(last) = last else { continue };
+                connection
+                    .prepare_cached("UPDATE sessions SET trimmed = ?2, base = ifnull(?3, base) WHERE no = ?1")?
+                    .execute(params![no, number(position(last))?, trim.base])?;
+                let session_id = trim.session_id.clone();
+                marked.push(Sweep { session_id, no, through: position(last), doomed: false });
+            }
+            Ok(marked)
+        })?;
+        let mut index = self.index_mut();
+        for sweep in &marked {
+            if let Some(known) = index.by_id.get_mut(&sweep.session_id) {
+                known.trimmed = sweep.through;
+            }
+        }
+        drop(index);
+        let lost = marked.iter().map(|sweep| (sweep.session_id.clone(), sweep.through)).collect();
+        writer.sweeps.extend(marked);
+        Ok(lost)
+    }
+
+    pub(super) fn sweep_step(&self) -> Result<bool, StoreError> {
+        let mut writer = self.lock();
+        let Some(sweep) = writer.sweeps.front().cloned() else { return self.give_back(&mut writer) };
+        let (head, event_bytes) = (self.head.load(Ordering::Relaxed), self.event_bytes.load(Ordering::Relaxed));
+        let step = self.writing(&mut writer, |connection, _| {
+            let step = step(connection, &sweep)?;
+            // The session may have held the head, which must not fall.
+            write_tally(connection, Position(head), event_bytes.saturating_sub(step.freed))?;
+            Ok(step)
+        })?;
+        self.event_bytes.store(event_bytes.saturating_sub(step.freed), Ordering::Relaxed);
+        writer.untallied = 0;
+        if step.done {
+            writer.sweeps.pop_front();
+            writer.give_back = true;
+            // The write-ahead log still holds pages with what was removed.
+            writer.scrub = true;
+            self.tend(&mut writer, step.freed, sweep.doomed);
+            if sweep.doomed {
+                self.index_mut().dying.remove(&sweep.session_id);
+            }
+        } else {
+            self.tend(&mut writer, step.freed, false);
+        }
+        Ok(true)
+    }
+
+    /// Gives free pages back to the disk, some at a time.
+    fn give_back(&self, writer: &mut Writer) -> Result<bool, StoreError> {
+        if !writer.give_back || writer.broken {
+            return Ok(false);
+        }
+        let connection = &writer.connection;
+        let given = (|| {
+            let free: u32 = connection.query_row("PRAGMA freelist_count", [], |row| row.get(0))?;
+            if free <= PAGES_KEPT || !open::gives_back(connection)? {
+                return Ok(false);
+            }
+            let pages = STEP_PAGES.min(free - PAGES_KEPT);
+            // Each row of the answer is a page given back: it has to be read to its end.
+            let mut statement = connection.prepare(&format!("PRAGMA incremental_vacuum({pages})"))?;
+            let mut rows = statement.query([])?;
+            while rows.next()?.is_some() {}
+            Ok(true)
+        })();
+        let more = given.map_err(|error: rusqlite::Error| open::translate(&self.dir, &error))?;
+        if !more {
+            writer.give_back = false;
+            // The file shrinks when the write-ahead log is copied into it.
+            writer.scrub = true;
+        }
+        self.tend(writer, u64::from(STEP_PAGES) << 13, !more);
+        Ok(more)
+    }
+
+    pub(super) fn retire_step(&self, before: Option<Timestamp>, most: usize) -> Result<bool, StoreError> {
+        let mut writer = self.lock();
+        let removed = self.writing(&mut writer, |connection, _| {
+            // The newest of those beyond `most`; they and all before them go.
+            let beyond: Option<i64> = connection
+                .prepare_cached(
+                    "SELECT closed_at FROM requests WHERE closed_at IS NOT NULL ORDER BY closed_at DESC LIMIT 1 OFFSET ?1",
+                )?
+                .query_row([count(most)], |row| row.get(0))
+                .optional()?;
+            let through = before.map(|before| before.as_millis().saturating_sub(1)).max(beyond);
+            let Some(through) = through else { return Ok(0) };
+            let removed = connection
+                .prepare_cached(
+                    "DELETE FROM requests WHERE no IN (SELECT no FROM requests
+                         WHERE closed_at IS NOT NULL AND closed_at <= ?1 ORDER BY closed_at LIMIT ?2)",
+                )?
+                .execute(params![through, count(STEP_REQUESTS)])?;
+            Ok(removed)
+        })?;
+        if removed > 0 {
+            writer.give_back = true;
+            self.tend(&mut writer, 0, false);
+        }
+        Ok(removed >= STEP_REQUESTS)
+    }
+
+    pub(super) fn oldest_blocks(&self, after: Position, limit: usize) -> Result<Vec<BlockInfo>, StoreError> {
+        self.reading(|connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT key, last, at, length(block) FROM events WHERE key & 1099511627775 > ?1
+                 ORDER BY key & 1099511627775",
+            )?;
+            let mut rows = statement.query([as_sql(after)])?;
+            let index = self.index();
+            let mut blocks = Vec::new();
+            while blocks.len() < limit
+                && let Some(row) = rows.next()?
+            {
+                let (key, last): (i64, _) = (row.get(0)?, position(row.get(1)?));
+                let Some(known) = index.of(key >> POSITION_BITS).filter(|known| last > known.trimmed) else { continue };
+                blocks.push(BlockInfo {
+                    session_id: known.origin.session_id.clone(),
+                    first: position(key & as_sql(Position(POSITION_MAX))),
+                    last,
+                    at: Timestamp::from_millis(row.get(2)?),
+                    bytes: usize::try_from(row.get::<_, i64>(3)?).unwrap_or(0),
+                });
+            }
+            Ok(blocks)
+        })
+    }
+}
+
+/// Removes a little of what is to go.
+fn step(connection: &Connection, sweep: &Sweep) -> rusqlite::Result<Step> {
+    let (low, through) = (sweep.no << POSITION_BITS, as_sql(sweep.through));
+    let (mut freed, mut upto) = (0u64, None);
+    {
+        let mut blocks = connection.prepare_cached(
+            "SELECT key, length(block) FROM events WHERE key BETWEEN ?1 AND ?2 AND last <= ?3 ORDER BY key LIMIT ?4",
+        )?;
+        let mut rows = blocks.query(params![low, low | through, through, count(STEP_BLOCKS)])?;
+        while freed < STEP_BYTES
+            && let Some(row) = rows.next()?
+        {
+            upto = Some(row.get::<_, i64>(0)?);
+            freed += u64::try_from(row.get::<_, i64>(1)?).unwrap_or(0);
+        }
+    }
+    if let Some(upto) = upto {
+        connection
+            .prepare_cached("DELETE FROM events WHERE key BETWEEN ?1 AND ?2 AND last <= ?3")?
+            .execute(params![low, upto, through])?;
+        return Ok(Step { freed, done: false });
+    }
+    let passages: Vec<i64> = connection
+        .prepare_cached("SELECT id FROM passages WHERE session_no = ?1 AND position <= ?2 LIMIT ?3")?
+        // A text may be told of later than its event: of a session that goes all go.
+        .query_map(params![sweep.no, if sweep.doomed { i64::MAX } else { through }, count(STEP_PASSAGES)], |row| {
+            row.get(0)
+        })?
+        .collect::<rusqlite::Result<_>>()?;
+    for id in &passages {
+        connection.prepare_cached("DELETE FROM texts WHERE rowid = ?1")?.execute([id])?;
+        connection.prepare_cached("DELETE FROM passages WHERE id = ?1")?.execute([id])?;
+    }
+    if !passages.is_empty() || !sweep.doomed {
+        return Ok(Step { freed: 0, done: passages.is_empty() });
+    }
+    let requests = connection
+        .prepare_cached("DELETE FROM requests WHERE no IN (SELECT no FROM requests WHERE session_id = ?1 LIMIT ?2)")?
+        .execute(params![sweep.session_id.as_str(), count(STEP_REQUESTS)])?;
+    let prompts = connection
+        .prepare_cached(
+            "DELETE FROM prompts WHERE rowid IN (SELECT rowid FROM prompts WHERE session_no = ?1 LIMIT ?2)",
+        )?
+        .execute(params![sweep.no, count(STEP_PROMPTS)])?;
+    if requests + prompts > 0 {
+        return Ok(Step { freed: 0, done: false });
+    }
+    connection.prepare_cached("DELETE FROM marks WHERE session_no = ?1")?.execute([sweep.no])?;
+    connection.prepare_cached("DELETE FROM sessions WHERE no = ?1")?.execute([sweep.no])?;
+    Ok(Step { freed: 0, done: true })
+}
