@@ -1,5 +1,5 @@
-//! What an agent asks its client to do: files and terminals. The editor whose session it is has them; the front door knows
-//! which one that is.
+//! What an agent asks its client to do: files and terminals. The device that opened the session has them; the front door
+//! knows where it is.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -7,17 +7,59 @@ use std::sync::{Arc, OnceLock};
 use futures_util::future::BoxFuture;
 use serde_json::value::RawValue;
 
-use crate::model::{NativeId, RuntimeId, SessionId};
+use serde::{Deserialize, Serialize};
+
+use crate::model::{DeviceId, NativeId, Resolver, RuntimeId, SessionId};
+
+/// Who opened a session, kept with it: its agent's files and terminals are asked of nobody else.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Owner {
+    /// The device.
+    pub device: DeviceId,
+    /// The program, by the name that it gave itself (`clientInfo.name` of ACP's `initialize`); absent if it opened the
+    /// session by another door. All programs of this machine are one device: this tells two editors apart. It proves
+    /// nothing, for whoever could take another's name has that device's token.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<String>,
+}
+
+impl Owner {
+    /// Whether a program of this name on this device is it. Any program of the device is, where none is named.
+    pub fn is(&self, device: &DeviceId, program: &str) -> bool {
+        self.device == *device && self.program.as_deref().is_none_or(|owner| owner == program)
+    }
+}
+
+/// Something that an agent asks its client to do.
+#[derive(Clone, Debug)]
+pub struct Errand {
+    /// The session that the agent asks in.
+    pub session: SessionId,
+    /// Its runtime.
+    pub runtime: RuntimeId,
+    /// Who opened the session: nobody else is asked.
+    pub owner: Owner,
+    /// What it asks for (`fs/read_text_file` …).
+    pub method: String,
+    /// The agent's own parameters; the session in them is the runtime's.
+    pub params: Box<RawValue>,
+}
 
 /// The clients of sessions, as an agent sees them: one, or none.
 pub trait Clients: Send + Sync {
-    /// Has the client do it whose session it is. `None`: none is there that offered to. Takes as long as that client takes;
-    /// `params` are the agent's own, the session in them is the runtime's. Dropped, the client is told that nobody waits.
-    fn ask(&self, session: SessionId, method: String, params: Box<RawValue>) -> BoxFuture<'static, Option<Done>>;
+    /// Has the session's owner do it. `None`: it is not there, has not offered to, or may not prompt and approve (any
+    /// more). Bounded in time; dropped, the client is told that nobody waits.
+    fn ask(&self, errand: Errand) -> BoxFuture<'static, Option<Served>>;
 }
 
-/// A client's result, untouched, or its error.
-pub type Done = Result<Box<RawValue>, ClientError>;
+/// Who was asked, and what it said.
+#[derive(Clone, Debug)]
+pub struct Served {
+    /// The device.
+    pub by: Resolver,
+    /// Its result, untouched, or its error.
+    pub outcome: Result<Box<RawValue>, ClientError>,
+}
 
 /// Why a client did not do it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,7 +70,8 @@ pub struct ClientError {
     pub message: String,
 }
 
-type Find = Box<dyn Fn(&RuntimeId, &NativeId) -> Option<SessionId> + Send + Sync>;
+/// Finds a session by its runtime's name for it, and who opened it.
+type Find = Box<dyn Fn(&RuntimeId, &NativeId) -> Option<(SessionId, Owner)> + Send + Sync>;
 
 /// How runtimes reach the clients of their sessions, once there is a front door. Cheap to clone; all clones are one.
 #[derive(Clone, Default)]
@@ -48,16 +91,16 @@ impl ToClients {
         let _ = self.shared.set((find, clients));
     }
 
-    /// As [`Clients::ask`], of the session that the runtime calls `native`.
+    /// As [`Clients::ask`], in the session that the runtime calls `native`. A session that no device opened has no owner.
     pub async fn ask(
         &self,
         runtime: &RuntimeId,
         native: &NativeId,
         method: String,
         params: Box<RawValue>,
-    ) -> Option<Done> {
+    ) -> Option<Served> {
         let (find, clients) = self.shared.get()?;
-        let session = find(runtime, native)?;
-        clients.ask(session, method, params).await
+        let (session, owner) = find(runtime, native)?;
+        clients.ask(Errand { session, runtime: runtime.clone(), owner, method, params }).await
     }
 }

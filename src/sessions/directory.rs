@@ -1,29 +1,43 @@
 //! All sessions and runtimes: the one door to the heart.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use dashmap::DashMap;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot, watch};
 
+use super::answer_key::AnswerKey;
+use super::clients::Owner;
+use super::folds::Folds;
+use super::prompt_key::PromptKey;
 use super::session::{Handle, Want, storage};
-use super::snapshot::Fold;
-use super::state::{self, Edit, Once};
-use super::{Clients, Filter, Launcher, Link, Log, Refusal, Snapshot, policy};
-use crate::auth::{Admin, Approve, Permit, Prompt};
+use super::snapshot::{Fold, WINDOW};
+use super::state::{self, Edit};
+use super::{Clients, Filter, Launcher, Link, Log, Refusal, Snapshot, leads_into, policy, prompts};
+use crate::auth::{Admin, Approve, Permit, Prompt, Target};
+use crate::ledger::Ledger;
 use crate::metrics::metrics;
 use crate::model::{
-    Answer, Kind, NativeId, Origin, Position, Receipt, Request, RequestId, RequestState, Resolver, RunId, RunInfo,
-    RunStatus, RuntimeId, RuntimeInfo, RuntimeSpec, RuntimeState, SessionId, SessionInfo, Timestamp,
+    Answer, NativeId, Origin, Position, Receipt, Request, RequestId, RequestState, RunId, RunInfo, RunStatus,
+    RuntimeId, RuntimeInfo, RuntimeSpec, RuntimeState, Scope, SessionId, SessionInfo, Timestamp,
 };
-use crate::store::{Hit, ReadLimit, StoreError, Trim};
+use crate::store::{Hit, ReadLimit, RequestQuery, StoreError, Trim};
 
 /// Events that one read of a fold brings.
 pub(super) const PAGE: ReadLimit = ReadLimit { events: 8192, bytes: 8 << 20 };
-/// Requests that one listing shows.
-const LISTED: usize = 1000;
+/// Sessions whose snapshots one answer has at most.
+const SNAPSHOTS: usize = 64;
+/// Bytes of messages and tools that one answer with several snapshots has at most, about.
+const SNAPSHOTS_BYTES: usize = 1 << 20;
+/// Requests that one page of a listing shows at most.
+pub const LISTED: usize = 1000;
+/// Requests that are looked at for one page of a listing, most of them for other eyes; then it ends, full or not.
+const LISTING_LOOKS: usize = 16 * LISTED;
+/// Rows that one read of a listing brings.
+const LISTING_ROWS: usize = 32;
 /// Longest key of a prompt or an answer, in bytes; a longer one is refused.
 pub const KEY_MAX: usize = 128;
 /// Longest title that a person gives, in characters; a longer one is refused.
@@ -34,8 +48,10 @@ pub(super) const PARKING: usize = 100;
 pub(super) const PARKED_IN: std::time::Duration = std::time::Duration::from_millis(20);
 /// Sessions forgotten that are remembered for those who have not heard of it; who is further behind lists them anew.
 pub(super) const FORGOTTEN: usize = 256;
-/// Blocks of one session that one round of retention looks at.
-const BLOCKS: usize = 10_000;
+/// Blocks that retention looks at in one read.
+const BLOCKS: usize = 1000;
+/// Closed requests that are kept, with their receipts; retention removes the oldest beyond them.
+const CLOSED_MAX: usize = 100_000;
 
 /// All sessions and runtimes. Cheap to clone.
 #[derive(Clone)]
@@ -47,11 +63,15 @@ pub(super) struct Shared {
     pub(super) log: Log,
     pub(super) launcher: Arc<dyn Launcher>,
     pub(super) rules: Rules,
+    /// Whom the content of prompts that wait is charged to.
+    ledger: OnceLock<Ledger>,
     pub(super) sessions: DashMap<SessionId, Handle>,
     pub(super) asked: Arc<DashMap<RequestId, SessionId>>,
     pub(super) runtimes: DashMap<RuntimeId, Link>,
     /// What each was started with, to start it again.
     pub(super) specs: DashMap<RuntimeId, RuntimeSpec>,
+    /// Conversations that are being opened: who wants the same one meanwhile comes after.
+    pub(super) opening: Mutex<HashMap<(RuntimeId, String), Turn>>,
     /// Held while a runtime is stopped and started again: who wants the same meanwhile comes after.
     restarting: tokio::sync::Mutex<()>,
     /// Sessions to open again once their runtime, which was restarted, is ready.
@@ -60,7 +80,12 @@ pub(super) struct Shared {
     /// Sessions that were forgotten, the last [`FORGOTTEN`] of them; the counter says how many there were ever.
     forgotten: Mutex<VecDeque<Arc<Origin>>>,
     forgot: watch::Sender<u64>,
+    /// The folds that snapshots are made of.
+    pub(super) folds: Folds,
 }
+
+/// Held while a conversation is opened; in it why that failed, for those who wait for the same.
+pub(super) type Turn = Arc<tokio::sync::Mutex<Option<Refusal>>>;
 
 /// What the gateway's owner decided.
 #[derive(Clone, Copy, Debug)]
@@ -69,12 +94,25 @@ pub struct Rules {
     pub expire_ms: Option<u64>,
     /// Prompts that wait for their turn in one session at most; one more is refused.
     pub queue: usize,
+    /// The longest prompt, in bytes of its content; a longer one is refused.
+    pub prompt_max: usize,
 }
 
 impl Default for Rules {
     fn default() -> Self {
-        Self { expire_ms: None, queue: 64 }
+        Self { expire_ms: None, queue: 64, prompt_max: prompts::PROMPT_MAX }
     }
+}
+
+/// The snapshots of several sessions, all exact at one position.
+#[derive(Debug)]
+pub struct Snapshots {
+    /// The position; read on after it.
+    pub at: Position,
+    /// The snapshots, of the sessions with the latest news.
+    pub snapshots: Vec<Snapshot>,
+    /// Sessions beyond the 64 with the latest news, whose snapshots are asked for one by one.
+    pub omitted: usize,
 }
 
 /// How long events are kept.
@@ -97,6 +135,8 @@ pub struct OpenSession {
     pub title: Option<String>,
     /// A conversation that the runtime has already.
     pub native_id: Option<String>,
+    /// The program that opens it, by its own name: see [`Owner::program`].
+    pub program: Option<String>,
 }
 
 /// A prompt that was taken.
@@ -145,15 +185,18 @@ impl Directory {
                 log,
                 launcher,
                 rules,
+                ledger: OnceLock::new(),
                 sessions: DashMap::new(),
                 asked: Arc::default(),
                 runtimes: DashMap::new(),
                 specs: DashMap::new(),
+                opening: Mutex::default(),
                 restarting: tokio::sync::Mutex::default(),
                 reopening: dashmap::DashSet::new(),
                 changed: watch::Sender::new(0),
                 forgotten: Mutex::default(),
                 forgot: watch::Sender::new(0),
+                folds: Folds::default(),
             }),
         };
         directory.recover().await?;
@@ -169,14 +212,40 @@ impl Directory {
 
     /// Every session, the one with the latest news first.
     pub fn sessions(&self) -> Vec<Arc<SessionInfo>> {
-        let mut all: Vec<_> = self.shared.sessions.iter().map(|handle| Arc::new(handle.info())).collect();
+        let mut all: Vec<_> = self.shared.sessions.iter().map(|handle| Arc::new(self.shown(&handle))).collect();
         all.sort_by(|a, b| b.updated_at.cmp(&a.updated_at).then_with(|| a.session_id.cmp(&b.session_id)));
         all
     }
 
+    /// The place of the last event of a session that is known.
+    pub fn last(&self, id: &SessionId) -> Option<Position> {
+        let last = self.shared.sessions.get(id)?.last.load(std::sync::atomic::Ordering::Relaxed);
+        Some(Position(last))
+    }
+
+    /// The `most` sessions with the latest news of those that `wanted` lets through, and how many more there are. Costs a
+    /// look at each session, and a copy of those alone that come.
+    pub fn newest(&self, most: usize, wanted: impl Fn(&Origin) -> bool) -> (Vec<Arc<SessionInfo>>, usize) {
+        let wanted = self.shared.sessions.iter().filter(|handle| wanted(&handle.origin));
+        let at = |handle: &Handle| handle.updated.load(std::sync::atomic::Ordering::Relaxed);
+        let mut all: Vec<(i64, SessionId)> =
+            wanted.map(|handle| (at(&handle), handle.origin.session_id.clone())).collect();
+        all.sort_unstable_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+        let omitted = all.len().saturating_sub(most);
+        (all.iter().take(most).filter_map(|(_, id)| self.session(id)).collect(), omitted)
+    }
+
     /// One session.
     pub fn session(&self, id: &SessionId) -> Option<Arc<SessionInfo>> {
-        self.shared.sessions.get(id).map(|handle| Arc::new(handle.info()))
+        self.shared.sessions.get(id).map(|handle| Arc::new(self.shown(&handle)))
+    }
+
+    /// A session as clients see it.
+    fn shown(&self, handle: &Handle) -> SessionInfo {
+        let mut info = handle.info();
+        let exited = info.state == crate::model::SessionState::Exited;
+        info.restartable = exited && self.shared.specs.contains_key(&info.runtime_id);
+        info
     }
 
     /// The place of the event since which a session does what it does now.
@@ -229,14 +298,12 @@ impl Directory {
     }
 
     fn seen(&self, filter: &Filter) -> impl Iterator<Item = Handle> {
-        let handles: Vec<Handle> = self
-            .shared
-            .sessions
-            .iter()
-            .filter(|handle| filter.takes(&handle.origin))
-            .map(|handle| handle.clone())
-            .collect();
-        handles.into_iter()
+        let sessions = &self.shared.sessions;
+        let handles: Vec<Handle> = match &filter.sessions {
+            Some(some) => some.iter().filter_map(|id| Some(sessions.get(id)?.clone())).collect(),
+            None => sessions.iter().map(|handle| handle.clone()).collect(),
+        };
+        handles.into_iter().filter(|handle| filter.takes(&handle.origin))
     }
 
     // === runtimes ===
@@ -256,7 +323,9 @@ impl Directory {
     pub fn launch(&self, spec: RuntimeSpec) -> Result<Arc<RuntimeInfo>, Refusal> {
         let id = spec.id.clone();
         let link = match self.shared.runtimes.entry(id.clone()) {
-            dashmap::Entry::Occupied(there) if there.get().info().state != RuntimeState::Exited => {
+            dashmap::Entry::Occupied(there)
+                if there.get().info().state != RuntimeState::Exited || there.get().info().unattended() =>
+            {
                 return Err(Refusal::RuntimeExists(id));
             }
             there => {
@@ -281,6 +350,7 @@ impl Directory {
         let link = self.shared.runtimes.get(id).map(|link| link.clone());
         let link = link.ok_or_else(|| Refusal::NoRuntime(id.clone()))?;
         stopped(&link).await;
+        self.shared.launcher.clear(id).await;
         if self.shared.runtimes.remove_if(id, |_, there| there.info().state == RuntimeState::Exited).is_some() {
             self.shared.specs.remove(id);
             let of = |session: &SessionId| {
@@ -303,8 +373,12 @@ impl Directory {
         let work = tokio::spawn(async move {
             let _alone = this.shared.restarting.lock().await;
             let link = this.shared.runtimes.get(&id).map(|link| link.clone());
-            let spec = this.shared.specs.get(&id).map(|spec| spec.clone());
-            let (Some(link), Some(spec)) = (link, spec) else { return Err(Refusal::NoRuntime(id)) };
+            let Some(link) = link else { return Err(Refusal::NoRuntime(id)) };
+            let spec = this.shared.specs.get(&id).map(|spec| spec.clone()).or_else(|| link.spec().cloned());
+            let Some(spec) = spec else {
+                let why = "what it was started with is not known: stop it, and start it anew";
+                return Err(Refusal::Invalid(why.into()));
+            };
             let waits = |session: &SessionId| this.shared.reopening.contains(session);
             let of = |handle: &Handle| {
                 handle.origin.runtime_id == id && (handle.wants.is_some() || waits(&handle.origin.session_id))
@@ -313,6 +387,7 @@ impl Directory {
             let live: Vec<SessionId> =
                 handles.filter(|handle| of(handle)).map(|handle| handle.origin.session_id.clone()).collect();
             stopped(&link).await;
+            this.shared.launcher.clear(&id).await;
             let info = this.launch(spec)?;
             this.open_again(live);
             Ok(info)
@@ -336,27 +411,67 @@ impl Directory {
     /// # Errors
     /// [`Refusal::NoRuntime`], [`Refusal::RuntimeGone`], [`Refusal::RuntimeRefused`], [`Refusal::Storage`],
     /// [`Refusal::Invalid`].
-    pub async fn open_session(&self, _permit: &Permit<Prompt>, open: OpenSession) -> Result<Arc<SessionInfo>, Refusal> {
-        self.begin(open).await
+    pub async fn open_session(&self, permit: &Permit<Prompt>, open: OpenSession) -> Result<Arc<SessionInfo>, Refusal> {
+        self.may_work_in(permit, &open)?;
+        let owner = Owner { device: permit.device().device_id.clone(), program: open.program.clone() };
+        self.begin_for(open, Some(owner)).await
     }
 
-    /// Ends a session and forgets it, bytes and all.
+    /// Whether the device may have an agent work in the folder that it names: any but the gateway's own for an
+    /// administrator, those inside the runtime's own for others. Folders are compared without their links.
+    fn may_work_in(&self, permit: &Permit<Prompt>, open: &OpenSession) -> Result<(), Refusal> {
+        let Some(cwd) = &open.cwd else { return Ok(()) };
+        let runtime = self.runtime(&open.runtime_id).ok_or_else(|| Refusal::NoRuntime(open.runtime_id.clone()))?;
+        if self.shared.launcher.private_folder().is_some_and(|own| leads_into(cwd.as_ref(), &own) != Some(false)) {
+            return Err(Refusal::Folder(format!("{cwd} is the gateway's own folder: no agent works there")));
+        }
+        let administrates = permit.device().grant.covers(Scope::Admin, Target::Runtime(&open.runtime_id));
+        if administrates || leads_into(cwd.as_ref(), runtime.cwd.as_ref()) == Some(true) {
+            return Ok(());
+        }
+        let own = &runtime.cwd;
+        Err(Refusal::Folder(format!("{cwd} is outside of the runtime's folder {own}: that needs an administrator")))
+    }
+
+    /// Ends a session and forgets it, bytes and all. From the first moment nobody can reach it; once it is marked in the
+    /// store everybody is told, and no crash brings it back; then its bytes go in small steps, which this waits for.
     ///
     /// # Errors
-    /// [`Refusal::NoSession`], [`Refusal::Storage`].
+    /// [`Refusal::NoSession`]; [`Refusal::Storage`]: the session has ended and is still there.
     pub async fn forget_session(&self, _permit: &Permit<Admin>, id: &SessionId) -> Result<(), Refusal> {
-        let handle = self.handle(id)?;
-        if let Some(wants) = handle.wants {
-            match ask(&wants, |reply| Want::Close { reply }).await {
-                Ok(()) | Err(Refusal::RuntimeGone(_) | Refusal::Stopping) => {}
-                Err(other) => return Err(other),
+        self.forget(id).await
+    }
+
+    /// As [`forget_session`](Self::forget_session).
+    pub(super) async fn forget(&self, id: &SessionId) -> Result<(), Refusal> {
+        let (_, handle) = self.shared.sessions.remove(id).ok_or_else(|| Refusal::NoSession(id.clone()))?;
+        let this = self.clone();
+        // Not cut short by a client that leaves: half deleted is nobody's wish.
+        let work = tokio::spawn(async move { this.forget_unlisted(handle).await });
+        work.await.map_err(|_| Refusal::Stopping)?
+    }
+
+    async fn forget_unlisted(&self, mut handle: Handle) -> Result<(), Refusal> {
+        let id = handle.origin.session_id.clone();
+        self.shared.reopening.remove(&id);
+        if let Some(wants) = handle.wants.take() {
+            // Its task may be ending by itself just now.
+            let _ = ask(&wants, |reply| Want::Close { reply }).await;
+        }
+        match self.shared.log.forget(&id).await {
+            Ok(swept) => {
+                self.shared.asked.retain(|_, session| *session != id);
+                self.shared.folds.forget(&id);
+                self.is_forgotten(handle.origin);
+                // A gateway that stops goes on with it after its next start.
+                let _ = swept.await;
+                Ok(())
+            }
+            Err(error) => {
+                self.shared.sessions.insert(id, handle);
+                Err(storage(&error))
             }
         }
-        let (log, forgotten) = (self.shared.log.clone(), id.clone());
-        blocking(move || log.forget(&forgotten)).await?;
-        self.shared.sessions.remove(id);
-        self.is_forgotten(handle.origin);
-        Ok(())
     }
 
     /// Tells of it.
@@ -409,7 +524,8 @@ impl Directory {
     /// Starts a run, or queues it.
     ///
     /// # Errors
-    /// [`Refusal::NoSession`], [`Refusal::RuntimeGone`], [`Refusal::QueueFull`], [`Refusal::Storage`].
+    /// [`Refusal::NoSession`], [`Refusal::RuntimeGone`], [`Refusal::QueueFull`], [`Refusal::PromptTooLarge`],
+    /// [`Refusal::Storage`].
     pub async fn prompt(
         &self,
         permit: &Permit<Prompt>,
@@ -443,13 +559,13 @@ impl Directory {
         key: Option<String>,
         again: Option<RunId>,
     ) -> Result<Accepted, Refusal> {
+        // One that was taken before is taken again, whatever the limits are now.
+        if again.is_none() {
+            prompts::check(&content, self.shared.rules.prompt_max)?;
+        }
+        let content = Arc::new(content);
         let by = permit.device().resolver();
-        let once = match key {
-            Some(key) if key.is_empty() || key.len() > KEY_MAX || !key.bytes().all(|b| b.is_ascii_graphic()) => {
-                return Err(Refusal::BadKey);
-            }
-            key => key.map(|key| Once::new(key, by.device_id.clone(), &content)),
-        };
+        let once = checked(key)?.map(|key| PromptKey::new(key, by.device_id.clone(), Arc::clone(&content)));
         let wants = match self.wants(id) {
             // Its runtime may have been started again since.
             Err(Refusal::RuntimeGone(why)) => {
@@ -462,6 +578,11 @@ impl Directory {
                     }
                 }
                 self.reopen(id).await.map_err(|refusal| match refusal {
+                    Refusal::RuntimeGone(_) if self.session(id).is_some_and(|info| info.restartable) => {
+                        Refusal::RuntimeGone(format!(
+                            "{why}; start it again (restart its runtime), and the session goes on"
+                        ))
+                    }
                     Refusal::RuntimeGone(_) => Refusal::RuntimeGone(why),
                     other => other,
                 })?;
@@ -469,7 +590,10 @@ impl Directory {
             }
             wants => wants?,
         };
-        ask(&wants, |reply| Want::Prompt { content, by, once, again, reply }).await
+        let bytes = content.iter().map(|block| block.get().len()).sum();
+        let runtime = self.handle(id)?.origin.runtime_id.clone();
+        let charge = self.shared.ledger.get().map(|ledger| ledger.session(id.as_str(), runtime.as_str()).charge(bytes));
+        ask(&wants, |reply| Want::Prompt { content, by, once, again, charge, reply }).await
     }
 
     /// Sends the prompt of a run once more: of the one under way, which is cancelled first, of the one named, or of the
@@ -488,8 +612,8 @@ impl Directory {
         if info.queue.iter().any(|queued| Some(&queued.run_id) == run_id.as_ref()) {
             return Err(Refusal::Invalid("that prompt still waits for its turn: there is nothing to restart".into()));
         }
-        let (log, wanted, filter) = (self.shared.log.clone(), run_id.or(info.run_id), Filter::session(id.clone()));
-        let found = blocking(move || prompt_of(&log, &filter, wanted.as_ref())).await?;
+        let (log, session, wanted) = (self.shared.log.clone(), id.clone(), run_id.or(info.run_id));
+        let found = blocking(move || prompts::prompt_of(&log, &session, wanted.as_ref())).await?;
         let (run_id, content) = found.ok_or(Refusal::NoRun)?;
         let content = content.ok_or(Refusal::NotKept(
             "it began past the gateway, or what was said then is no longer kept; send it as a new prompt",
@@ -528,26 +652,34 @@ impl Directory {
         ask(&self.wants(id)?, |reply| Want::Call { method, params, notify, reply }).await
     }
 
+    /// Says who is charged for prompts that wait: their session, and its runtime. Once; until then nobody is.
+    pub fn charge_to(&self, ledger: &Ledger) {
+        let _ = self.shared.ledger.set(ledger.clone());
+    }
+
     /// Says who asks clients for what agents ask of their client: files, terminals. Once.
     pub fn reach_clients(&self, clients: Arc<dyn Clients>) {
         // The runtimes live in it: it must not live in them.
         let shared = Arc::downgrade(&self.shared);
         let find = move |runtime: &RuntimeId, native: &NativeId| {
             let shared = shared.upgrade()?;
-            let of = |handle: &Handle| {
-                let info = handle.info();
-                info.runtime_id == *runtime && info.native_id.as_ref() == Some(native)
-            };
-            shared.sessions.iter().find(|entry| of(entry.value())).map(|entry| entry.key().clone())
+            let mut sessions = shared.sessions.iter().filter(|handle| handle.origin.runtime_id == *runtime);
+            sessions.find_map(|handle| {
+                let view = handle.view.load();
+                let owner = view.owner.clone().filter(|_| view.info.native_id.as_ref() == Some(native))?;
+                Some((handle.key().clone(), owner))
+            })
         };
         self.shared.launcher.clients().set(Box::new(find), clients);
     }
 
     // === requests ===
 
-    /// Answers a request. The first answer that fits wins; it is on disk before anybody hears of it.
+    /// Answers a request. The first answer that fits wins; it is on disk before anybody hears of it. `key`: 1 to
+    /// [`KEY_MAX`] visible ASCII characters; the same answer of the same device again under it gets its own receipt again.
     ///
     /// # Errors
+    /// [`Refusal::BadKey`], [`Refusal::KeyReused`] (the key came with another answer that won),
     /// [`Refusal::AlreadyResolved`] with the winner's receipt, [`Refusal::Closed`], [`Refusal::NoRequest`],
     /// [`Refusal::RiskTooHigh`], [`Refusal::StaleDigest`], [`Refusal::BadAnswer`], [`Refusal::Storage`].
     pub async fn answer(
@@ -558,6 +690,7 @@ impl Directory {
         key: Option<String>,
     ) -> Result<Receipt, Refusal> {
         let (by, up_to) = (permit.device().resolver(), permit.device().grant.approve_up_to);
+        let key = checked(key)?.map(|key| AnswerKey::new(key, by.device_id.clone(), &answer));
         let session = self.shared.asked.get(id).map(|session| session.clone());
         let wants = session.and_then(|session| self.wants(&session).ok());
         let outcome = match wants {
@@ -583,30 +716,65 @@ impl Directory {
         }
     }
 
-    async fn late(&self, id: &RequestId, key: Option<String>) -> Result<Receipt, Refusal> {
+    async fn late(&self, id: &RequestId, key: Option<AnswerKey>) -> Result<Receipt, Refusal> {
         let (log, wanted) = (self.shared.log.clone(), id.clone());
         let row = blocking(move || log.store().request(&wanted)).await?;
         let row = row.ok_or_else(|| Refusal::NoRequest(id.clone()))?;
         let request: Request =
             serde_json::from_slice(&row.body).map_err(|error| Refusal::Storage(error.to_string()))?;
         match request.receipt {
-            Some(receipt) => Err(state::late(receipt, row.answer_key.as_deref(), key.as_deref())),
+            Some(receipt) => Err(state::late(receipt, row.answer_key.as_deref(), key.as_ref())),
             None => Err(Refusal::Stopping),
         }
     }
 
-    /// Requests, newest first: of one state if named, of one session if named.
+    /// Requests that the filter lets through, in brief, newest first: of one state if named, of one session if named, and before the
+    /// one numbered `before`; `limit` at most, and at most [`LISTED`]. Also returns where to go on, if there may be more.
     ///
     /// # Errors
     /// [`Refusal::Storage`].
     pub async fn requests(
         &self,
+        filter: &Filter,
         state: Option<RequestState>,
         session: Option<&SessionId>,
-    ) -> Result<Vec<Request>, Refusal> {
-        let (log, session) = (self.shared.log.clone(), session.cloned());
-        let rows = blocking(move || log.store().requests(state, session.as_ref(), LISTED)).await?;
-        Ok(rows.iter().filter_map(|row| serde_json::from_slice(&row.body).ok()).collect())
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<(Vec<Request>, Option<u64>), Refusal> {
+        let (log, filter, session) = (self.shared.log.clone(), filter.clone(), session.cloned());
+        let limit = limit.clamp(1, LISTED);
+        blocking(move || {
+            let (mut found, mut before, mut looks) = (Vec::new(), before, 0);
+            loop {
+                let query = RequestQuery { state, session: session.as_ref(), before, limit: LISTING_ROWS };
+                let page = log.store().requests(query)?;
+                for (no, row) in &page.rows {
+                    if found.len() >= limit || looks >= LISTING_LOOKS {
+                        return Ok((found, before));
+                    }
+                    (before, looks) = (Some(*no), looks + 1);
+                    let Ok(request) = serde_json::from_slice::<Request>(&row.body) else { continue };
+                    let origin = Origin {
+                        session_id: request.session_id.clone(),
+                        runtime_id: request.runtime_id.clone(),
+                        dialect: "".into(),
+                    };
+                    if filter.takes(&origin) {
+                        // A page holds what is shown of each, however long it is.
+                        let brief = match request.brief() {
+                            Cow::Owned(brief) => Some(brief),
+                            Cow::Borrowed(_) => None,
+                        };
+                        found.push(brief.unwrap_or(request));
+                    }
+                }
+                before = page.next;
+                if before.is_none() || found.len() >= limit {
+                    return Ok((found, before));
+                }
+            }
+        })
+        .await
     }
 
     /// One request.
@@ -634,30 +802,65 @@ impl Directory {
 
     // === reading ===
 
-    /// What a newcomer must see of a session, and the cursor at which that is exact.
+    /// What a newcomer must see of a session, and the cursor at which that is exact: [`WINDOW`] bytes of messages and tools.
     ///
     /// # Errors
     /// [`Refusal::NoSession`], [`Refusal::Storage`].
     pub async fn snapshot(&self, id: &SessionId) -> Result<Snapshot, Refusal> {
-        self.handle(id)?;
-        let (_, mut snapshots) = self.snapshots(&Filter::session(id.clone())).await?;
-        snapshots.pop().ok_or_else(|| Refusal::NoSession(id.clone()))
+        self.snapshot_within(id, WINDOW).await
     }
 
-    /// The snapshots of several sessions, all exact at one position.
+    /// The same, with `most` bytes of messages and tools at most.
+    ///
+    /// # Errors
+    /// [`Refusal::NoSession`], [`Refusal::Storage`].
+    pub async fn snapshot_within(&self, id: &SessionId, most: usize) -> Result<Snapshot, Refusal> {
+        let handle = self.handle(id)?;
+        let log = &self.shared.log;
+        let fold = self.shared.folds.upto(log, id, log.head()).await;
+        let mut fold = fold.map_err(|error| storage(&error))?;
+        fold.fold().map(|fold| self.snapshot_of(fold, &handle, most)).ok_or_else(|| Refusal::NoSession(id.clone()))
+    }
+
+    /// The snapshots of several sessions, all exact at one position: of the 64 with the latest news.
     ///
     /// # Errors
     /// [`Refusal::Storage`].
-    pub async fn snapshots(&self, filter: &Filter) -> Result<(Position, Vec<Snapshot>), Refusal> {
-        let head = self.shared.log.head();
-        let handles: Vec<Handle> = self.seen(filter).collect();
-        let log = self.shared.log.clone();
-        let snapshots = blocking(move || {
-            let bases: Vec<_> = log.store().sessions()?;
-            handles.iter().map(|handle| fold_session(&log, handle, head, &bases)).collect()
-        })
-        .await?;
-        Ok((head, snapshots))
+    pub async fn snapshots(&self, filter: &Filter) -> Result<Snapshots, Refusal> {
+        let log = &self.shared.log;
+        let mut handles: Vec<Handle> = self.seen(filter).collect();
+        handles.sort_by_key(|handle| std::cmp::Reverse(handle.info().updated_at));
+        let omitted = handles.len().saturating_sub(SNAPSHOTS);
+        handles.truncate(SNAPSHOTS);
+        let most = WINDOW.min(SNAPSHOTS_BYTES / handles.len().max(1));
+        // Held in one order, so that no two who ask for several wait for each other.
+        handles.sort_by(|a, b| a.origin.session_id.cmp(&b.origin.session_id));
+        for handle in &handles {
+            // What takes long is done before any is held.
+            self.shared.folds.upto(log, &handle.origin.session_id, log.head()).await.map_err(|e| storage(&e))?;
+        }
+        let mut at = log.head();
+        let mut held = Vec::with_capacity(handles.len());
+        for handle in &handles {
+            let mut fold = self.shared.folds.upto(log, &handle.origin.session_id, at).await.map_err(|e| storage(&e))?;
+            at = at.max(fold.fold().map_or(at, |fold| fold.at));
+            held.push(fold);
+        }
+        let mut snapshots = Vec::with_capacity(handles.len());
+        for (handle, fold) in handles.iter().zip(held) {
+            let fold = self.shared.folds.held_upto(fold, log, &handle.origin.session_id, at).await;
+            let mut fold = fold.map_err(|error| storage(&error))?;
+            snapshots.extend(fold.fold().map(|fold| self.snapshot_of(fold, handle, most)));
+        }
+        snapshots.sort_by_key(|snapshot| std::cmp::Reverse(snapshot.session.updated_at));
+        Ok(Snapshots { at, snapshots, omitted })
+    }
+
+    fn snapshot_of(&self, fold: &mut Fold, handle: &Handle, most: usize) -> Snapshot {
+        let log = &self.shared.log;
+        let requests = handle.view.load().open.clone();
+        let trimmed = log.trimmed(&handle.origin.session_id) > Position::START;
+        fold.snapshot(self.shown(handle), requests, log.cursor(fold.at), trimmed, most)
     }
 
     /// Passages that hold every word of `text`, best first.
@@ -675,8 +878,20 @@ impl Directory {
     /// # Errors
     /// [`Refusal::Storage`].
     pub async fn retain(&self, retention: Retention, now: Timestamp) -> Result<usize, Refusal> {
-        let log = self.shared.log.clone();
-        blocking(move || retain(&log, retention, now)).await
+        let log = &self.shared.log;
+        let oldest_kept = retention.max_age_ms.map(|ms| now.plus_millis(-i64::try_from(ms).unwrap_or(i64::MAX)));
+        let for_choice = log.clone();
+        let chosen = blocking(move || choose(&for_choice, oldest_kept, retention.max_bytes)).await?;
+        let mut sessions = 0;
+        // One at a time: what is folded of one session is let go before the next.
+        for (session, through) in chosen {
+            let for_trim = log.clone();
+            if let Some(trim) = blocking(move || trim_of(&for_trim, session, through)).await? {
+                sessions += log.trim(vec![trim]).await.map_err(|error| storage(&error))?;
+            }
+        }
+        while log.retire(oldest_kept, CLOSED_MAX).await.map_err(|error| storage(&error))? {}
+        Ok(sessions)
     }
 
     // === inside ===
@@ -706,60 +921,6 @@ async fn stopped(link: &Link) {
     }
 }
 
-/// What a run was asked: ACP content blocks.
-type Asked = Vec<Box<RawValue>>;
-
-/// The run named, or the last one, and what it was asked where the gateway asked it.
-fn prompt_of(log: &Log, filter: &Filter, wanted: Option<&RunId>) -> Result<Option<(RunId, Option<Asked>)>, StoreError> {
-    #[derive(Deserialize)]
-    struct Said<'a> {
-        #[serde(borrow)]
-        content: &'a RawValue,
-        // Only the gateway says who asked.
-        #[serde(rename = "_meta")]
-        _meta: Meta,
-    }
-    #[derive(Deserialize)]
-    struct Meta {
-        #[serde(rename = "plexus")]
-        _plexus: By,
-    }
-    #[derive(Deserialize)]
-    struct By {
-        #[serde(rename = "by")]
-        _by: Resolver,
-    }
-    let (head, mut after) = (log.head(), log.attach(filter, &super::After::Oldest).after);
-    let mut found: Option<(RunId, Vec<Box<RawValue>>)> = None;
-    let mut trimmed = false;
-    while after < head {
-        let page = log.read_blocking(filter, after, PAGE)?;
-        for event in &page.events {
-            let of = wanted.is_none_or(|wanted| *wanted == event.run_id);
-            match event.kind {
-                Kind::RunStarted if of => found = Some((event.run_id.clone(), Vec::new())),
-                Kind::UserMessageChunk if of => {
-                    let Some((run_id, content)) = &mut found else { continue };
-                    if let Ok(said) = serde_json::from_slice::<Said<'_>>(&event.body)
-                        && *run_id == event.run_id
-                    {
-                        content.push(said.content.to_owned());
-                    }
-                }
-                _ => trimmed |= found.is_none() && wanted == Some(&event.run_id),
-            }
-        }
-        if page.next <= after {
-            break;
-        }
-        after = page.next;
-    }
-    if trimmed && let Some(wanted) = wanted {
-        return Ok(Some((wanted.clone(), None)));
-    }
-    Ok(found.map(|(run_id, content)| (run_id, Some(content).filter(|content| !content.is_empty()))))
-}
-
 async fn ask<T>(
     wants: &mpsc::Sender<Want>,
     want: impl FnOnce(oneshot::Sender<Result<T, Refusal>>) -> Want,
@@ -779,69 +940,65 @@ async fn blocking<T: Send + 'static>(
     }
 }
 
-fn fold_session(
+/// Which sessions retention trims, and up to where: the oldest blocks go first, whosever they are. What an unfinished run
+/// or an open request needs stays, and what comes after it in its session.
+fn choose(
     log: &Log,
-    handle: &Handle,
-    head: Position,
-    entries: &[crate::store::SessionEntry],
-) -> Result<Snapshot, StoreError> {
-    let entry = entries.iter().find(|entry| entry.row.session_id == handle.origin.session_id);
-    let gone = entry.map_or(Position::START, |entry| entry.trimmed);
-    let base = entry.and_then(|entry| entry.base.as_deref());
-    let mut fold = base.map_or_else(Fold::default, Fold::from_base);
-    let filter = Filter::session(handle.origin.session_id.clone());
-    let mut after = gone;
-    while after < head {
+    oldest_kept: Option<Timestamp>,
+    max_bytes: Option<u64>,
+) -> Result<BTreeMap<SessionId, Position>, StoreError> {
+    let store = log.store();
+    let mut too_much = match max_bytes {
+        Some(most) => store.usage()?.event_bytes.saturating_sub(most),
+        None => 0,
+    };
+    let (mut chosen, mut spared) = (BTreeMap::new(), HashMap::new());
+    let mut after = Position::START;
+    loop {
+        let blocks = store.oldest(after, BLOCKS)?;
+        let Some(last) = blocks.last() else { return Ok(chosen) };
+        after = last.first;
+        for block in blocks {
+            if too_much == 0 && oldest_kept.is_none_or(|oldest| block.at >= oldest) {
+                return Ok(chosen);
+            }
+            let spare_from = match spared.get(&block.session_id) {
+                Some(known) => *known,
+                None => {
+                    let entry = store.session(&block.session_id)?;
+                    let spare_from = entry.map_or(Some(Position::START), |entry| entry.row.spare_from);
+                    spared.insert(block.session_id.clone(), spare_from);
+                    spare_from
+                }
+            };
+            if spare_from.is_some_and(|from| block.last >= from) {
+                continue;
+            }
+            too_much = too_much.saturating_sub(block.bytes as u64);
+            chosen.insert(block.session_id, block.last);
+        }
+    }
+}
+
+/// What to remove of a session, and what late readers still need of it.
+fn trim_of(log: &Log, session_id: SessionId, through: Position) -> Result<Option<Trim>, StoreError> {
+    let Some(entry) = log.store().session(&session_id)? else { return Ok(None) };
+    let mut fold = entry.base.as_deref().map_or_else(Fold::default, Fold::from_base);
+    let filter = Filter::session(session_id.clone());
+    let mut after = entry.trimmed;
+    while after < through {
         let page = log.read_blocking(&filter, after, PAGE)?;
-        page.events.iter().filter(|event| event.position <= head).for_each(|event| fold.event(event));
+        page.events.iter().filter(|event| event.position <= through).for_each(|event| fold.event(event));
         if page.next <= after {
             break;
         }
         after = page.next;
     }
-    Ok(fold.snapshot(handle.info(), log.cursor(head), gone > Position::START))
+    Ok(Some(Trim { session_id, through, base: Some(fold.base()) }))
 }
 
-fn retain(log: &Log, retention: Retention, now: Timestamp) -> Result<usize, StoreError> {
-    let oldest_kept = retention.max_age_ms.map(|ms| now.plus_millis(-i64::try_from(ms).unwrap_or(i64::MAX)));
-    let mut too_much = match retention.max_bytes {
-        Some(most) => log.store().usage()?.event_bytes.saturating_sub(most),
-        None => 0,
-    };
-    let entries = log.store().sessions()?;
-    let mut blocks = Vec::new();
-    for (n, entry) in entries.iter().enumerate() {
-        for (last, at, bytes) in log.store().blocks(&entry.row.session_id, BLOCKS)? {
-            // What is spared does not go, and so nothing after it does either.
-            if entry.row.spare_from.is_some_and(|from| last >= from) {
-                break;
-            }
-            blocks.push((at, n, last, bytes));
-        }
-    }
-    blocks.sort_by_key(|(at, _, last, _)| (*at, *last));
-    let mut through: std::collections::BTreeMap<usize, Position> = std::collections::BTreeMap::new();
-    for (at, n, last, bytes) in blocks {
-        if oldest_kept.is_some_and(|oldest| at < oldest) || too_much > 0 {
-            too_much = too_much.saturating_sub(bytes as u64);
-            through.insert(n, last);
-        }
-    }
-    let mut trims = Vec::new();
-    for (n, through) in through {
-        let entry = &entries[n];
-        let mut fold = entry.base.as_deref().map_or_else(Fold::default, Fold::from_base);
-        let filter = Filter::session(entry.row.session_id.clone());
-        let mut after = entry.trimmed;
-        while after < through {
-            let page = log.read_blocking(&filter, after, PAGE)?;
-            page.events.iter().filter(|event| event.position <= through).for_each(|event| fold.event(event));
-            if page.next <= after {
-                break;
-            }
-            after = page.next;
-        }
-        trims.push(Trim { session_id: entry.row.session_id.clone(), through, base: Some(fold.base()) });
-    }
-    if trims.is_empty() { Ok(0) } else { log.trim(&trims) }
+/// A key, if it can be one.
+fn checked(key: Option<String>) -> Result<Option<String>, Refusal> {
+    let fits = |key: &String| !key.is_empty() && key.len() <= KEY_MAX && key.bytes().all(|b| b.is_ascii_graphic());
+    if key.as_ref().is_none_or(fits) { Ok(key) } else { Err(Refusal::BadKey) }
 }

@@ -1,4 +1,4 @@
-//! The directory over a store: what a start finds, and what retention leaves.
+//! The directory over a store: what a start finds, and what retention leaves. One file, as all of it is counted by one store.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::sync::Arc;
@@ -9,7 +9,10 @@ use super::{
     Rules,
 };
 use crate::model::*;
-use crate::store::{MemoryStore, SessionRow};
+use crate::store::{
+    Across, Batch, BlockInfo, Hit, MemoryStore, ReadLimit, RequestPage, RequestQuery, RequestRow, SessionEntry,
+    SessionRow, Store, StoreError, Trim, Usage,
+};
 
 /// Nothing is started here.
 struct Nobody;
@@ -28,6 +31,19 @@ impl Launcher for Deaf {
         let info = RuntimeInfo::starting(&spec, "/".into(), 1, Timestamp::default());
         let (link, mut end) = Link::new(RuntimeInfo { state: RuntimeState::Ready, ..info });
         tokio::spawn(async move { end.orders.recv().await });
+        Ok(link)
+    }
+}
+
+/// Its driver is the test.
+#[derive(Default)]
+struct Held(std::sync::Mutex<Option<super::LinkEnd>>);
+
+impl Launcher for Held {
+    fn launch(&self, spec: RuntimeSpec) -> Result<Link, String> {
+        let info = RuntimeInfo::starting(&spec, "/".into(), 1, Timestamp::default());
+        let (link, end) = Link::new(RuntimeInfo { state: RuntimeState::Ready, ..info });
+        *self.0.lock().unwrap() = Some(end);
         Ok(link)
     }
 }
@@ -112,8 +128,10 @@ async fn nobody_waits_for_a_driver_that_is_gone() {
     let directory = Directory::open(log, Arc::new(Deaf), Rules::default()).await.unwrap();
     let runtime_id = RuntimeId::trusted("deaf");
     directory.launch(RuntimeSpec::new(runtime_id.clone(), "none", Connect::Endpoint("there".into()), "/")).unwrap();
-    let refused =
-        directory.begin(OpenSession { runtime_id, cwd: None, title: None, native_id: None }).await.unwrap_err();
+    let refused = directory
+        .begin(OpenSession { runtime_id, cwd: None, title: None, native_id: None, program: None })
+        .await
+        .unwrap_err();
     assert!(matches!(refused, Refusal::RuntimeGone(_)), "{refused}");
 }
 
@@ -143,4 +161,373 @@ async fn retention_by_size_removes_the_oldest_first() {
     assert_eq!(directory.retain(tight, Timestamp::from_millis(DAY)).await.unwrap(), 1);
     let snapshot = directory.snapshot(&origin.session_id).await.unwrap();
     assert!(snapshot.trimmed && snapshot.messages.is_empty());
+}
+
+/// Counts the bytes that each commit writes of sessions' rows and of prompts.
+struct Counting {
+    store: MemoryStore,
+    rows: std::sync::atomic::AtomicUsize,
+    prompts: std::sync::atomic::AtomicUsize,
+    /// Sessions whose rows were read.
+    read: std::sync::atomic::AtomicUsize,
+    /// Events that were read, backwards or forwards.
+    events: std::sync::atomic::AtomicUsize,
+}
+
+impl Counting {
+    fn over(store: MemoryStore) -> Arc<Self> {
+        Arc::new(Self { store, rows: 0.into(), prompts: 0.into(), read: 0.into(), events: 0.into() })
+    }
+}
+
+impl Store for Counting {
+    fn epoch(&self) -> Epoch {
+        self.store.epoch()
+    }
+    fn head(&self) -> Position {
+        self.store.head()
+    }
+    fn commit(&self, batch: &Batch) -> Result<(), StoreError> {
+        use std::sync::atomic::Ordering::SeqCst;
+        let prompts = batch.prompts.iter().filter_map(|prompt| prompt.content.as_ref());
+        self.prompts.fetch_add(prompts.map(Vec::len).sum(), SeqCst);
+        self.rows.fetch_add(batch.sessions.iter().map(|row| row.state.len()).sum(), SeqCst);
+        self.store.commit(batch)
+    }
+    fn read(&self, session: &SessionId, after: Position, limit: ReadLimit) -> Result<Vec<Event>, StoreError> {
+        let events = self.store.read(session, after, limit)?;
+        self.events.fetch_add(events.len(), std::sync::atomic::Ordering::SeqCst);
+        Ok(events)
+    }
+    fn read_before(&self, session: &SessionId, before: Position, limit: ReadLimit) -> Result<Vec<Event>, StoreError> {
+        let events = self.store.read_before(session, before, limit)?;
+        self.events.fetch_add(events.len(), std::sync::atomic::Ordering::SeqCst);
+        Ok(events)
+    }
+    fn read_across(
+        &self,
+        wanted: &dyn Fn(&Origin) -> bool,
+        after: Position,
+        limit: ReadLimit,
+    ) -> Result<Across, StoreError> {
+        self.store.read_across(wanted, after, limit)
+    }
+    fn sessions(&self) -> Result<Vec<SessionEntry>, StoreError> {
+        let all = self.store.sessions()?;
+        self.read.fetch_add(all.len(), std::sync::atomic::Ordering::SeqCst);
+        Ok(all)
+    }
+    fn session(&self, session: &SessionId) -> Result<Option<SessionEntry>, StoreError> {
+        self.read.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        self.store.session(session)
+    }
+    fn holds(&self, session: &SessionId) -> bool {
+        self.store.holds(session)
+    }
+    fn prompts(&self, session: &SessionId) -> Result<Vec<(RunId, Vec<u8>)>, StoreError> {
+        self.store.prompts(session)
+    }
+    fn doom(&self, session: &SessionId) -> Result<bool, StoreError> {
+        self.store.doom(session)
+    }
+    fn is_dying(&self, session: &SessionId) -> bool {
+        self.store.is_dying(session)
+    }
+    fn sweep(&self) -> Result<bool, StoreError> {
+        self.store.sweep()
+    }
+    fn request(&self, request: &RequestId) -> Result<Option<RequestRow>, StoreError> {
+        self.store.request(request)
+    }
+    fn requests(&self, query: RequestQuery<'_>) -> Result<RequestPage, StoreError> {
+        self.store.requests(query)
+    }
+    fn retire(&self, before: Option<Timestamp>, most: usize) -> Result<bool, StoreError> {
+        self.store.retire(before, most)
+    }
+    fn search(&self, text: &str, limit: usize) -> Result<Vec<Hit>, StoreError> {
+        self.store.search(text, limit)
+    }
+    fn devices(&self) -> Result<Vec<Vec<u8>>, StoreError> {
+        self.store.devices()
+    }
+    fn pushes(&self) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
+        self.store.pushes()
+    }
+    fn trim(&self, trims: &[Trim]) -> Result<Vec<(SessionId, Position)>, StoreError> {
+        self.store.trim(trims)
+    }
+    fn oldest(&self, after: Position, limit: usize) -> Result<Vec<BlockInfo>, StoreError> {
+        self.store.oldest(after, limit)
+    }
+    fn usage(&self) -> Result<Usage, StoreError> {
+        self.store.usage()
+    }
+}
+
+#[tokio::test]
+async fn what_waits_is_written_once_however_much_its_session_does() {
+    use super::session::{Handle, Keeper, env};
+    use super::state::Plan;
+    use crate::dialects::{Draft, Said};
+    use std::sync::atomic::Ordering::SeqCst;
+
+    let store = Counting::over(MemoryStore::new().unwrap());
+    let log = Log::open(Arc::clone(&store) as Arc<dyn Store>).unwrap();
+    let origin = Arc::new(Origin {
+        session_id: SessionId::trusted("s_1"),
+        runtime_id: RuntimeId::trusted("demo"),
+        dialect: "acp".into(),
+    });
+    let mut state = State::new(Arc::clone(&origin), Some("n".into()), "/".into(), None, 1, Timestamp::default());
+    let handle = Handle::of(&state, None);
+    let mut keeper = Keeper::new(log.clone(), handle, Arc::default(), None);
+    const PICTURE: usize = 2 << 20;
+    for _ in 0..6 {
+        let content = format!(r#"{{"type":"image","data":"{}"}}"#, "x".repeat(PICTURE));
+        let content = vec![serde_json::value::RawValue::from_string(content).unwrap()];
+        let mut plan = Plan::default();
+        state.prompt(Arc::new(content), Resolver::gateway(), None, &mut env!(Rules::default()), &mut plan).unwrap();
+        keeper.keep(&plan, &state).await.unwrap();
+    }
+    for n in 0..100 {
+        let mut plan = Plan::default();
+        let body = serde_json::json!({ "toolCallId": format!("t{n}"), "title": "work" });
+        let tool = Some(crate::dialects::ToolMark { id: format!("t{n}"), over: false });
+        let draft = Draft { tool, ..Draft::new(Kind::ToolCall, &body) };
+        state.said(Said::Event { native: None, draft }, &mut env!(Rules::default()), &mut plan);
+        keeper.keep(&plan, &state).await.unwrap();
+    }
+    let (rows, prompts) = (store.rows.load(SeqCst), store.prompts.load(SeqCst));
+    assert!(prompts < 6 * (PICTURE + 100), "{prompts} bytes of prompts were written");
+    assert!(rows < PICTURE, "{rows} bytes of rows were written");
+    assert_eq!(log.store().prompts(&origin.session_id).unwrap().len(), 6, "words do not mean that it was told");
+    let mut plan = Plan::default();
+    state.gone(&super::Exit::default(), &mut env!(Rules::default()), &mut plan);
+    keeper.keep(&plan, &state).await.unwrap();
+    assert!(log.store().prompts(&origin.session_id).unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn what_one_session_shows_reads_that_session_alone() {
+    let store = Counting::over(MemoryStore::new().unwrap());
+    let log = Log::open(Arc::clone(&store) as Arc<dyn Store>).unwrap();
+    let id = |n: usize| SessionId::trusted(format!("s_{n}"));
+    for n in 0..300 {
+        let (session_id, runtime_id) = (id(n), RuntimeId::trusted("demo"));
+        let origin = Arc::new(Origin { session_id, runtime_id, dialect: "acp".into() });
+        let state = State::new(Arc::clone(&origin), None, "/".into(), None, 1, Timestamp::default());
+        let row = SessionRow {
+            session_id: origin.session_id.clone(),
+            runtime_id: origin.runtime_id.clone(),
+            dialect: origin.dialect.to_string(),
+            state: state.row(),
+            as_of: Position::START,
+            spare_from: None,
+        };
+        let rows = move |_| Rows { sessions: vec![row], ..Rows::default() };
+        let entry = Entry { origin, events: Vec::new(), rows: Some(Box::new(rows)), kept: None, sync: false };
+        log.commit(entry).await.unwrap();
+    }
+    let directory = Directory::open(log, Arc::new(Nobody), Rules::default()).await.unwrap();
+    let before = store.read.load(std::sync::atomic::Ordering::SeqCst);
+    directory.snapshot(&id(7)).await.unwrap();
+    let filter = Filter::session(id(7));
+    directory.log().attach(&filter, &After::Oldest);
+    assert!(directory.open_requests(&filter).is_empty());
+    assert!(store.read.load(std::sync::atomic::Ordering::SeqCst) - before <= 1);
+}
+
+#[tokio::test]
+async fn a_session_that_is_deleted_while_it_is_opened_again_stays_deleted() {
+    use crate::dialects::{Command, Opening, Said};
+
+    let (log, origin) = log_with(&["old"], Timestamp::from_millis(0)).await;
+    let (id, launcher) = (origin.session_id.clone(), Arc::new(Held::default()));
+    let directory = Directory::open(log, Arc::clone(&launcher) as Arc<dyn Launcher>, Rules::default()).await.unwrap();
+    let spec = RuntimeSpec::new(origin.runtime_id.clone(), "acp", Connect::Endpoint("there".into()), "/");
+    directory.launch(spec).unwrap();
+    let mut end = launcher.0.lock().unwrap().take().unwrap();
+    // As a prompt opens it, and deleted before the agent has answered.
+    let opening = {
+        let (directory, id) = (directory.clone(), id.clone());
+        tokio::spawn(async move { directory.reopen(&id).await })
+    };
+    let order = end.orders.recv().await.unwrap();
+    let Command::Open { ticket, .. } = order.command else { panic!("not an opening") };
+    directory.forget(&id).await.unwrap();
+    assert!(directory.session(&id).is_none());
+    let opened = Said::Opened { ticket, native: "n".into(), drafts: Vec::new(), how: Opening::Resumed };
+    order.inlet.put(super::FromRuntime::Said(vec![opened], None)).await;
+    let refused = opening.await.unwrap().unwrap_err();
+    assert!(matches!(refused, Refusal::NoSession(_)), "{refused}");
+    assert!(directory.session(&id).is_none() && directory.sessions().is_empty());
+    assert!(directory.log().store().sessions().unwrap().is_empty(), "nothing for the next gateway to find");
+    assert!(end.orders.try_recv().is_err(), "the agent is asked for nothing more");
+    assert!(matches!(directory.forget(&id).await, Err(Refusal::NoSession(_))));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_snapshot_is_bounded_and_everybody_who_asks_shares_it() {
+    let words: Vec<String> = (0..2000).map(|n| format!("word number {n} ")).collect();
+    let texts: Vec<&str> = words.iter().map(String::as_str).collect();
+    let (log, origin) = log_with(&texts, Timestamp::from_millis(0)).await;
+    let directory = Directory::open(log, Arc::new(Nobody), Rules::default()).await.unwrap();
+    let id = &origin.session_id;
+    let ask = |_| {
+        let (directory, id) = (directory.clone(), id.clone());
+        tokio::spawn(async move { directory.snapshot(&id).await.unwrap() })
+    };
+    let mut all = Vec::new();
+    for asked in (0..64).map(ask).collect::<Vec<_>>() {
+        all.push(asked.await.unwrap());
+    }
+    let one = &all[0];
+    assert!(all.iter().all(|other| Arc::ptr_eq(&one.messages, &other.messages)), "folded once for all");
+    let text = &one.messages[0].text;
+    assert!(text.len() <= super::WINDOW && text.len() > super::WINDOW / 2, "{}", text.len());
+    assert!(one.truncated && !one.trimmed && one.messages[0].continued);
+    assert!(one.latest["current_mode_update"].get().contains("ask"), "the latest is always there");
+    // What is older is what stands before it, and nothing is lost or there twice.
+    let limit = super::PageLimit { items: 500, bytes: 1 << 20, merge: true };
+    let to = super::Place::before(one.before.as_ref().unwrap().position);
+    let mut room = crate::ledger::Ledger::default().connection("phone").nothing();
+    let page = directory.log().page_before(id, to, limit, &mut room).await.unwrap();
+    let older: String = page
+        .items
+        .iter()
+        .filter(|item| item.first().kind == Kind::AgentMessageChunk)
+        .map(|item| {
+            serde_json::from_slice::<serde_json::Value>(&item.body()).unwrap()["content"]["text"]
+                .as_str()
+                .unwrap()
+                .to_owned()
+        })
+        .collect();
+    assert!(!page.more);
+    assert_eq!(older + text, words.concat());
+    let less = directory.snapshot_within(id, 600).await.unwrap();
+    assert!(less.messages[0].text.len() <= 600 && text.ends_with(&less.messages[0].text));
+    assert!(less.before.unwrap().position > one.before.as_ref().unwrap().position);
+    let none = directory.snapshot_within(id, 0).await.unwrap();
+    assert!(none.messages.is_empty() && none.before.unwrap().position == none.cursor.position.next());
+}
+
+#[tokio::test]
+async fn a_fold_follows_the_log_and_one_made_anew_is_the_same() {
+    let words: Vec<String> = (0..300).map(|n| format!("word number {n} ")).collect();
+    let texts: Vec<&str> = words.iter().map(String::as_str).collect();
+    let (log, origin) = log_with(&texts, Timestamp::from_millis(0)).await;
+    let filter = Filter::session(origin.session_id.clone());
+    let page =
+        log.read(&filter, Position::START, crate::store::ReadLimit { events: 9999, bytes: 1 << 30 }).await.unwrap();
+    let folds = super::folds::Folds::default();
+    for event in &page.events {
+        // Kept up to date, event by event; and made from the end.
+        let mut kept = folds.upto(&log, &origin.session_id, event.position).await.unwrap();
+        if event.position.0 % 50 != 0 {
+            continue;
+        }
+        let fresh = super::folds::Folds::default();
+        let mut made = fresh.upto(&log, &origin.session_id, event.position).await.unwrap();
+        let shown = |fold: &mut super::folds::Shared| {
+            let info = State::new(Arc::clone(&origin), None, "/".into(), None, 1, Timestamp::default()).info();
+            let cursor = log.cursor(event.position);
+            let snapshot = fold.fold().unwrap().snapshot(info, Vec::new(), cursor, false, super::WINDOW);
+            let text: String = snapshot.messages.iter().map(|message| &*message.text).collect();
+            (text, snapshot.truncated)
+        };
+        let (one, other) = (shown(&mut kept), shown(&mut made));
+        // Where the window begins may differ by a piece; what is in both is the same.
+        let shorter = one.0.len().min(other.0.len());
+        assert_eq!(one.0[one.0.len() - shorter..], other.0[other.0.len() - shorter..]);
+        assert!(one.0.len().abs_diff(other.0.len()) <= 600, "{} {}", one.0.len(), other.0.len());
+        assert_eq!(one.1, other.1);
+    }
+    let (count, bytes) = folds.kept();
+    assert!(count == 1 && bytes < 64 << 10, "{count} {bytes}");
+    folds.forget(&origin.session_id);
+    assert_eq!(folds.kept(), (0, 0));
+}
+
+#[tokio::test]
+async fn what_a_run_was_asked_costs_what_came_since_it_began() {
+    use super::prompts::prompt_of;
+
+    let store = Counting::over(MemoryStore::new().unwrap());
+    let log = Log::open(Arc::clone(&store) as Arc<dyn Store>).unwrap();
+    let (session_id, runtime_id) = (SessionId::trusted("s_1"), RuntimeId::trusted("demo"));
+    let origin = Arc::new(Origin { session_id: session_id.clone(), runtime_id, dialect: "acp".into() });
+    let event = |run: &str, seq: u64, kind: Kind, body: serde_json::Value| NewEvent {
+        run_id: RunId::trusted(run),
+        seq,
+        at: Timestamp::default(),
+        kind,
+        body: body.to_string().into(),
+        native: None,
+    };
+    let asked = |run: &str, words: &str| {
+        let said = serde_json::json!({ "content": { "type": "text", "text": words }, "_meta": { "plexus": { "by": Resolver::gateway() } } });
+        let echo = serde_json::json!({ "content": { "type": "text", "text": "an echo of the agent's" } });
+        let chunk = |seq, body| event(run, seq, Kind::UserMessageChunk, body);
+        vec![
+            event(run, 1, Kind::RunStarted, serde_json::json!({})),
+            chunk(2, said.clone()),
+            chunk(3, said),
+            chunk(4, echo),
+        ]
+    };
+    let said = |run: &str, count: u64| {
+        (5..5 + count).map(|seq| event(run, seq, Kind::AgentMessageChunk, serde_json::json!({}))).collect::<Vec<_>>()
+    };
+    // The second waited while the first ran.
+    let queued = vec![event("r_2", 0, Kind::RunStatus, serde_json::json!({ "status": "queued" }))];
+    let never = vec![
+        event("r_3", 0, Kind::RunStatus, serde_json::json!({})),
+        event("r_3", 1, Kind::RunEnded, serde_json::json!({})),
+    ];
+    let state = State::new(Arc::clone(&origin), None, "/".into(), None, 1, Timestamp::default());
+    let row = SessionRow {
+        session_id: session_id.clone(),
+        runtime_id: origin.runtime_id.clone(),
+        dialect: origin.dialect.to_string(),
+        state: state.row(),
+        as_of: Position::START,
+        spare_from: None,
+    };
+    let rows = move |_| Rows { sessions: vec![row], ..Rows::default() };
+    let entry =
+        Entry { origin: Arc::clone(&origin), events: Vec::new(), rows: Some(Box::new(rows)), kept: None, sync: false };
+    log.commit(entry).await.unwrap();
+    for events in
+        [asked("r_1", "the first"), queued, said("r_1", 50_000), asked("r_2", "the second"), never, said("r_2", 500)]
+    {
+        for events in events.chunks(5_000) {
+            let (origin, events) = (Arc::clone(&origin), events.to_vec());
+            log.commit(Entry { origin, events, rows: None, kept: None, sync: false }).await.unwrap();
+        }
+    }
+    let before = || store.events.swap(0, std::sync::atomic::Ordering::SeqCst);
+    let words = |wanted: Option<&str>| {
+        let wanted = wanted.map(RunId::trusted);
+        let (run, content) = prompt_of(&log, &session_id, wanted.as_ref()).unwrap()?;
+        Some((
+            run.to_string(),
+            content.map(|blocks| blocks.iter().map(|block| block.get().to_owned()).collect::<String>()),
+        ))
+    };
+    let same = |found: Option<String>, words: &str| {
+        let found = found.unwrap();
+        assert_eq!((found.matches("\"text\":").count(), found.matches(words).count()), (2, 2), "{found}");
+    };
+    before();
+    let (run, content) = words(None).unwrap();
+    assert_eq!(run, "r_2");
+    same(content, "the second");
+    assert!(before() <= 2048, "the last run is short");
+    same(words(Some("r_2")).unwrap().1, "the second");
+    assert!(before() <= 2048);
+    same(words(Some("r_1")).unwrap().1, "the first");
+    assert_eq!(words(Some("r_3")), Some(("r_3".into(), None)), "it never began");
+    assert_eq!(words(Some("r_4")), None);
 }

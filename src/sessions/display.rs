@@ -1,12 +1,15 @@
-//! What is asked, safe to show: made here once, so that phone, terminal and browser cannot disagree. Pure.
+//! What is asked, safe to show. One file, as every sort of question must look unlike every other: made here once, so that
+//! phone, terminal and browser cannot disagree. Pure.
 
 use std::fmt::Write as _;
 
 use unicode_general_category::{GeneralCategory as Category, get_general_category};
 
-use super::risk;
-use crate::dialects::Subject;
-use crate::model::Risk;
+use super::diff;
+use super::risk::{self, Verdict};
+use crate::dialects::{Ask, Subject};
+use crate::model::{ABOUT_FILES, ABOUT_MAX, About, Item, Offer, Question, QuestionOption, RequestType, Risk, Touched};
+use sha2::{Digest, Sha256};
 
 /// A `display` longer than this warns that it must be read in full, in bytes.
 const LONG: usize = 4 << 10;
@@ -17,22 +20,39 @@ pub(super) struct Display {
     pub(super) text: String,
     pub(super) warnings: Vec<String>,
     pub(super) risk: Risk,
+    /// Why it is judged so.
+    pub(super) reasons: Vec<String>,
+    /// What of each file comes and goes, in lines, for an edit.
+    pub(super) counts: Vec<(usize, usize)>,
+    /// SHA-256 (hex) over what is asked, whole: also what a diff leaves out, or what is cut.
+    pub(super) whole: String,
 }
 
+/// What a command is not taken for: how the others begin. One that begins so itself has a `$` before it.
+const HEADS: [&str; 9] = ["$ ", "argv[", "edit ", "write ", "fetch ", "tool ", "plan:", "cannot be read:", "asks:"];
+
 /// Renders what is asked. Whatever could deceive an eye is escaped as `\u{..}` and named in a warning; the only control
-/// character that passes is the line feed. `folder` is the session's.
+/// character that passes is the line feed. Two subjects that differ never look the same. `folder` is the session's.
 pub(super) fn render(subject: &Subject, folder: &str, danger: bool) -> Display {
-    let mut display = Display { text: String::new(), warnings: Vec::new(), risk: Risk::Danger };
+    let mut display = Display {
+        text: String::new(),
+        warnings: Vec::new(),
+        risk: Risk::Danger,
+        reasons: Vec::new(),
+        counts: Vec::new(),
+        whole: whole(subject),
+    };
     if danger {
         display.warnings.push("the agent itself calls this dangerous".into());
     }
     let mut seen = Seen::default();
+    let mut cut = false;
     match subject {
         Subject::Command { argv, cwd } => {
             command(argv, &mut display, &mut seen);
             if let Some(cwd) = cwd {
                 display.text.push_str("\nin ");
-                seen.escape(cwd, &mut display.text);
+                seen.inline(cwd, &mut display.text);
             }
             if argv.iter().any(|word| word.contains('\n')) {
                 display.warnings.push("the command has several lines: read them all".into());
@@ -51,19 +71,51 @@ pub(super) fn render(subject: &Subject, folder: &str, danger: bool) -> Display {
                     display.text.push('\n');
                 }
                 display.text.push_str(if old.is_some() { "edit " } else { "write " });
-                seen.escape(path, &mut display.text);
-                for (mark, side) in [("-", old.as_deref()), ("+", Some(new.as_str()))] {
-                    for line in side.unwrap_or_default().lines() {
-                        display.text.push('\n');
-                        display.text.push_str(mark);
-                        seen.escape(line, &mut display.text);
-                    }
+                seen.inline(path, &mut display.text);
+                let changes = diff::diff(old.as_deref().unwrap_or_default(), new);
+                display.counts.push((changes.added, changes.removed));
+                if display.text.len() > diff::SHOWN_MAX {
+                    display.text.push_str("\n… not shown: there is too much before it");
+                    cut = true;
+                    continue;
                 }
+                cut |= changes.write(&mut display.text, |line, out| seen.escape(line, out));
+            }
+            if cut {
+                display.warnings.push("is too long to be shown whole: some of what changes is cut".into());
             }
         }
-        Subject::Text(text) => seen.escape(text, &mut display.text),
+        Subject::Diff { path, diff } => {
+            display.text.push_str("edit ");
+            seen.inline(path, &mut display.text);
+            seen.under(diff, &mut display.text);
+        }
+        Subject::Fetch { url, more } => {
+            display.text.push_str("fetch ");
+            seen.inline(url, &mut display.text);
+            if !more.is_empty() {
+                seen.under(more, &mut display.text);
+            }
+        }
+        Subject::Tool { name, arguments } => {
+            display.text.push_str("tool ");
+            seen.inline(name, &mut display.text);
+            seen.under(arguments, &mut display.text);
+        }
+        Subject::Plan(plan) => {
+            display.text.push_str("plan:");
+            seen.under(plan, &mut display.text);
+        }
+        Subject::Questions { words, .. } | Subject::Text(words) => seen.escape(words, &mut display.text),
+        Subject::Unreadable { why, raw } => {
+            display.text.push_str("cannot be read: ");
+            seen.inline(why, &mut display.text);
+            seen.under(raw, &mut display.text);
+            display.warnings.push("Plexus cannot tell what this would do: this is all that the agent sent".into());
+        }
     }
-    display.risk = risk::judge(subject, folder, danger, seen.hides());
+    let Verdict { risk, reasons } = risk::judge(subject, folder, danger, seen.hides(), cut);
+    (display.risk, display.reasons) = (risk, reasons);
     seen.warn(&mut display.warnings);
     if display.text.len() > LONG {
         display.warnings.push(format!("long: {} bytes; read all of it", display.text.len()));
@@ -71,24 +123,170 @@ pub(super) fn render(subject: &Subject, folder: &str, danger: bool) -> Display {
     display
 }
 
+/// SHA-256 (hex) over all of a subject, each part with its length.
+fn whole(subject: &Subject) -> String {
+    let mut sum = Sha256::new();
+    let mut part = |text: &str| {
+        sum.update((text.len() as u64).to_le_bytes());
+        sum.update(text);
+    };
+    match subject {
+        Subject::Command { argv, cwd } => {
+            part("command");
+            argv.iter().for_each(|word| part(word));
+            part("in");
+            cwd.iter().for_each(|cwd| part(cwd));
+        }
+        Subject::Edits(edits) => {
+            part("edits");
+            for (path, old, new) in edits {
+                part(path);
+                part(if old.is_some() { "edit" } else { "write" });
+                part(old.as_deref().unwrap_or_default());
+                part(new);
+            }
+        }
+        Subject::Diff { path, diff } => ["diff", path, diff].into_iter().for_each(part),
+        Subject::Fetch { url, more } => ["fetch", url, more].into_iter().for_each(part),
+        Subject::Tool { name, arguments } => ["tool", name, arguments].into_iter().for_each(part),
+        Subject::Plan(plan) => ["plan", plan].into_iter().for_each(part),
+        Subject::Questions { words, questions } => {
+            part("questions");
+            part(words);
+            questions.iter().for_each(|question| part(&serde_json::to_string(question).unwrap_or_default()));
+        }
+        Subject::Text(words) => ["text", words].into_iter().for_each(part),
+        Subject::Unreadable { why, raw } => ["unreadable", why, raw].into_iter().for_each(part),
+    }
+    data_encoding::HEXLOWER.encode(&sum.finalize())
+}
+
 fn command(argv: &[String], display: &mut Display, seen: &mut Seen) {
+    // Every word is itself for a shell too, and the first is a program for it.
     let plain = |word: &String| {
         !word.is_empty() && word.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./=:@%+,".contains(&b))
     };
+    let out = &mut display.text;
     match argv {
-        [line] => seen.escape(line, &mut display.text),
-        words if words.iter().all(plain) => display.text.push_str(&words.join(" ")),
+        [line] => {
+            if HEADS.iter().any(|head| line.starts_with(head)) {
+                out.push_str("$ ");
+            }
+            // What follows is further in than the lines that are not the command's.
+            for (n, line) in line.split('\n').enumerate() {
+                if n > 0 {
+                    out.push_str("\n  ");
+                }
+                seen.escape(line, out);
+            }
+        }
+        [first, ..] if argv.iter().all(plain) && !first.contains('=') => {
+            let words = argv.join(" ");
+            if HEADS.iter().any(|head| words.starts_with(head)) {
+                out.push_str("$ ");
+            }
+            out.push_str(&words);
+        }
         // Where one argument ends and the next begins matters: one a line, quoted.
         words => {
             for (n, word) in words.iter().enumerate() {
                 if n > 0 {
-                    display.text.push('\n');
+                    out.push('\n');
                 }
-                let mut escaped = String::new();
-                seen.escape(&word.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"), &mut escaped);
-                let _ = write!(display.text, "argv[{n}] \"{escaped}\"");
+                let _ = write!(out, "argv[{n}] \"");
+                for c in word.chars() {
+                    match c {
+                        '\\' => out.push_str("\\\\"),
+                        '"' => out.push_str("\\\""),
+                        '\n' => out.push_str("\\n"),
+                        c if seen.deceives(c) => drop(write!(out, "\\u{{{:x}}}", u32::from(c))),
+                        c => out.push(c),
+                    }
+                }
+                out.push('"');
             }
         }
+    }
+}
+
+/// What a question is about, for a screen to draw: the parts of the subject, safe to show.
+pub(super) fn about(subject: &Subject, ask: &Ask, counts: &[(usize, usize)]) -> About {
+    let safe = |text: &str| {
+        let mut out = String::new();
+        Seen::default().escape(text, &mut out);
+        out
+    };
+    match subject {
+        Subject::Command { argv, cwd } => {
+            let long = argv.iter().map(String::len).sum::<usize>() > ABOUT_MAX;
+            let argv = if long { Vec::new() } else { argv.iter().map(|word| safe(word)).collect() };
+            About::Command { argv, cwd: cwd.as_deref().map(|cwd| label(cwd, ABOUT_MAX)) }
+        }
+        Subject::Edits(edits) => {
+            let file = |(n, (path, old, _)): (usize, &(String, Option<String>, String))| Touched {
+                path: label(path, ABOUT_MAX),
+                new: old.is_none(),
+                added: counts.get(n).map(|counts| counts.0),
+                removed: counts.get(n).map(|counts| counts.1),
+            };
+            let more = edits.len().saturating_sub(ABOUT_FILES);
+            About::Edit { files: edits.iter().enumerate().take(ABOUT_FILES).map(file).collect(), more }
+        }
+        Subject::Diff { path, .. } => {
+            let file = Touched { path: label(path, ABOUT_MAX), new: false, added: None, removed: None };
+            About::Edit { files: vec![file], more: 0 }
+        }
+        Subject::Fetch { url, .. } => About::Fetch { url: label(url, ABOUT_MAX) },
+        Subject::Tool { name, .. } => About::Tool { name: label(name, ABOUT_MAX) },
+        Subject::Plan(_) => About::Plan,
+        // What takes only a yes or a no cannot carry answers.
+        Subject::Questions { .. } if ask.kind != RequestType::Prompt => About::Tool { name: "questions".into() },
+        Subject::Questions { questions, .. } => About::Question { questions: questions.iter().map(shown).collect() },
+        Subject::Text(_) => About::Question { questions: vec![question(ask)] },
+        Subject::Unreadable { .. } => About::Unreadable,
+    }
+}
+
+/// A question safe to show; the identifiers stay the agent's own.
+fn shown(question: &Question) -> Question {
+    let safe = |text: &str| label(text, ABOUT_MAX);
+    let option = |option: &QuestionOption| QuestionOption {
+        id: option.id.clone(),
+        label: safe(&option.label),
+        description: option.description.as_deref().map(safe),
+    };
+    Question {
+        id: question.id.clone(),
+        header: question.header.as_deref().map(safe),
+        text: safe(&question.text),
+        options: question.options.iter().map(option).collect(),
+        ..question.clone()
+    }
+}
+
+/// The one question that a pick or a prompt is.
+fn question(ask: &Ask) -> Question {
+    let text = ask.message.as_deref().filter(|text| !text.trim().is_empty()).unwrap_or(&ask.title);
+    let option = |item: &Item| QuestionOption {
+        id: item.id.clone(),
+        label: label(&item.label, ABOUT_MAX),
+        description: item.detail.as_deref().map(|detail| label(detail, ABOUT_MAX)),
+    };
+    let offer = |offer: &Offer| QuestionOption {
+        id: offer.id.clone(),
+        label: label(&offer.label, ABOUT_MAX),
+        description: None,
+    };
+    Question {
+        id: "answer".into(),
+        text: label(text, ABOUT_MAX),
+        options: ask.items.iter().map(option).chain(ask.options.iter().map(offer)).collect(),
+        multiple: ask.multi,
+        free_text: ask.kind == RequestType::Prompt,
+        optional: ask.expects.optional,
+        field: ask.expects.field.clone(),
+        fits: ask.expects.fits.clone(),
+        ..Question::default()
     }
 }
 
@@ -113,8 +311,10 @@ impl Seen {
                 out.push('\n');
             }
             let kept = line.trim_end_matches(' ');
-            for c in kept.chars() {
-                if self.deceives(c) {
+            for (at, c) in kept.char_indices() {
+                // What only looks like an escape of ours is none.
+                let imitates = c == '\\' && kept[at + 1..].starts_with("u{");
+                if imitates || self.deceives(c) {
                     let _ = write!(out, "\\u{{{:x}}}", u32::from(c));
                 } else {
                     out.push(c);
@@ -125,6 +325,25 @@ impl Seen {
                 self.trailing += 1;
                 out.push_str("\\u{20}");
             }
+        }
+    }
+
+    /// A text on one line, within the line of a header.
+    fn inline(&mut self, text: &str, out: &mut String) {
+        for (n, line) in text.split('\n').enumerate() {
+            if n > 0 {
+                self.controls += 1;
+                out.push_str("\\u{a}");
+            }
+            self.escape(line, out);
+        }
+    }
+
+    /// A text under a header, further in than headers are.
+    fn under(&mut self, text: &str, out: &mut String) {
+        for line in text.split('\n') {
+            out.push_str("\n  ");
+            self.escape(line, out);
         }
     }
 
@@ -194,6 +413,8 @@ pub(super) fn label(text: &str, most: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn shown(line: &str) -> Display {
@@ -202,8 +423,11 @@ mod tests {
 
     #[test]
     fn a_plain_command_is_shown_as_it_is_and_warns_of_nothing() {
-        let plain = Display { text: "touch a.txt && ls -l".into(), warnings: vec![], risk: Risk::Elevated };
-        assert_eq!(shown("touch a.txt && ls -l"), plain);
+        let plain = shown("touch a.txt && ls -l");
+        assert_eq!(
+            (plain.text.as_str(), plain.warnings.len(), plain.risk),
+            ("touch a.txt && ls -l", 0, Risk::Elevated)
+        );
     }
 
     #[test]
@@ -290,5 +514,131 @@ mod tests {
         assert!(shown("c\u{430}t x").warnings[0].contains("U+0430"));
         assert!(shown("a\nrm -rf /").warnings[0].contains("several lines"));
         assert!(shown(&"x".repeat(LONG + 1)).warnings[0].contains("long"));
+    }
+
+    #[test]
+    fn an_edit_is_a_diff_and_its_digest_covers_both_texts() {
+        let old: String = (1..601).map(|n| format!("line {n}\n")).collect();
+        let edit =
+            |old: &str, new: String| render(&Subject::Edits(vec![("/w/a".into(), Some(old.into()), new)]), "/w", false);
+        let one = edit(&old, old.replace("line 300\n", "line THREE\n"));
+        assert_eq!(one.text.lines().count(), 10, "{}", one.text);
+        assert!(one.text.starts_with("edit /w/a\n@@ -297,7 +297,7 @@\n line 297\n"));
+        assert_eq!(one.counts, [(1, 1)]);
+        assert!(one.warnings.is_empty() && one.reasons == ["changes files in the folder"]);
+        // What the diff leaves out is decided upon, too.
+        let elsewhere = old.replace("line 9\n", "line IX\n");
+        let other = edit(&elsewhere, elsewhere.replace("line 300\n", "line THREE\n"));
+        assert_eq!(other.text, one.text);
+        assert_ne!(other.whole, one.whole);
+        // A very long one is cut, and says so.
+        let cut = edit("", (0..200_000).map(|n| format!("{n}\n")).collect());
+        assert!(cut.text.len() < diff::SHOWN_MAX + 200 && cut.text.contains("cut here"));
+        assert!(
+            cut.risk >= Risk::Elevated && cut.reasons.iter().any(|why| why.contains("too long")),
+            "{:?}",
+            cut.reasons
+        );
+    }
+
+    #[test]
+    fn an_escape_that_was_written_is_not_one_that_was_made() {
+        assert_eq!(shown("a\u{1b}b").text, "a\\u{1b}b");
+        assert_eq!(shown("a\\u{1b}b").text, "a\\u{5c}u{1b}b");
+        assert_eq!(shown("C:\\users a\\b").text, "C:\\users a\\b", "no noise");
+        let in_argv =
+            |word: &str| render(&Subject::Command { argv: vec!["x".into(), word.into()], cwd: None }, "/w", false).text;
+        assert_ne!(in_argv("\u{1b}"), in_argv("\\u{1b}"));
+        assert_ne!(
+            shown("edit /etc/hosts").text,
+            render(&Subject::Edits(vec![("/etc/hosts".into(), Some("a".into()), "a".into())]), "/w", false).text
+        );
+        let cwd = |line: &str, cwd: Option<&str>| {
+            render(&Subject::Command { argv: vec![line.into()], cwd: cwd.map(Into::into) }, "/w", false).text
+        };
+        assert_ne!(cwd("ls\nin /w", None), cwd("ls", Some("/w")));
+        assert_ne!(cwd("ls", Some("/w\nin /x")), cwd("ls\nin /w", Some("/x")));
+    }
+
+    /// Anything that an agent may write, with what imitates other parts made likely.
+    fn odd() -> impl Strategy<Value = String> {
+        let part = prop_oneof![
+            Just("\\".to_owned()),
+            Just("u{1b}".into()),
+            Just("\u{1b}".into()),
+            Just("\n".into()),
+            Just(" ".into()),
+            Just("in /w".into()),
+            Just("$ ".into()),
+            Just("edit ".into()),
+            Just("write ".into()),
+            Just("argv[0] \"".into()),
+            Just("\"".into()),
+            Just("@@ -1,1 +1,1 @@".into()),
+            Just("-a".into()),
+            Just("+a".into()),
+            Just("plan:".into()),
+            Just("tool ".into()),
+            Just("fetch ".into()),
+            Just("cannot be read: ".into()),
+            Just("\u{202e}".into()),
+            Just("\r".into()),
+            Just("a".into()),
+            Just("=".into()),
+            any::<char>().prop_map(|c| c.to_string()),
+        ];
+        proptest::collection::vec(part, 0..5).prop_map(|parts| parts.concat())
+    }
+
+    fn subject() -> impl Strategy<Value = Subject> {
+        prop_oneof![
+            (proptest::collection::vec(odd(), 1..4), proptest::option::of(odd()))
+                .prop_map(|(argv, cwd)| Subject::Command { argv, cwd }),
+            (odd(), odd()).prop_map(|(path, new)| Subject::Edits(vec![(path, None, new)])),
+            (odd(), odd(), odd()).prop_map(|(path, new, other)| Subject::Edits(vec![
+                (path.clone(), Some(String::new()), new),
+                (path, None, other)
+            ])),
+            (odd(), odd()).prop_map(|(url, more)| Subject::Fetch { url, more }),
+            (odd(), odd()).prop_map(|(name, arguments)| Subject::Tool { name, arguments }),
+            odd().prop_map(Subject::Plan),
+            odd().prop_map(|raw| Subject::Unreadable { why: "why", raw }),
+        ]
+    }
+
+    /// A line of plain words and the same words one by one are one command.
+    fn normal(subject: Subject) -> Subject {
+        match subject {
+            Subject::Command { argv, cwd } => {
+                let plain = |word: &str| {
+                    !word.is_empty() && word.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./=:@%+,".contains(&b))
+                };
+                match argv.as_slice() {
+                    [line]
+                        if line.split(' ').all(plain) && !line.split(' ').next().unwrap_or_default().contains('=') =>
+                    {
+                        Subject::Command { argv: line.split(' ').map(Into::into).collect(), cwd }
+                    }
+                    _ => Subject::Command { argv, cwd },
+                }
+            }
+            subject => subject,
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(3000))]
+        #[test]
+        fn two_subjects_that_differ_never_look_the_same(a in subject(), b in subject()) {
+            let (a, b) = (normal(a), normal(b));
+            let (x, y) = (render(&a, "/w", false), render(&b, "/w", false));
+            prop_assert_eq!(x.text == y.text, a == b, "{:?} {:?}: {:?}", a, b, x.text);
+            prop_assert!(!x.text.chars().any(|c| c != '\n' && c.is_control()));
+        }
+
+        #[test]
+        fn two_lines_that_differ_never_look_the_same(a in odd(), b in odd()) {
+            prop_assert_eq!(shown(&a).text == shown(&b).text, a == b);
+        }
     }
 }

@@ -121,6 +121,11 @@ impl Export {
         Self { format, parts: VecDeque::new(), held: 0 }
     }
 
+    /// Bytes of what waits to be written, about.
+    pub fn held(&self) -> usize {
+        self.held
+    }
+
     /// The next event; what is whole by then goes to `out`.
     pub fn event(&mut self, kind: Kind, at: Timestamp, body: &[u8], out: &mut String) {
         if !shows(kind) {
@@ -142,6 +147,7 @@ impl Export {
                 self.note("Plan", at, entries.collect::<Vec<_>>().join("\n"));
             }
             Kind::RequestOpened => self.note("Asked", at, text("display").to_owned()),
+            Kind::RequestUpdated => self.note("Asked, changed", at, text("display").to_owned()),
             Kind::RequestResolved => self.note("Answer", at, outcome(&body)),
             Kind::RunEnded => {
                 // Nothing more comes of its tools.
@@ -265,6 +271,7 @@ fn shows(kind: Kind) -> bool {
             | Kind::ToolCallUpdate
             | Kind::Plan
             | Kind::RequestOpened
+            | Kind::RequestUpdated
             | Kind::RequestResolved
             | Kind::RunEnded
             | Kind::RuntimeStatus

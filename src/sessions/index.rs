@@ -1,10 +1,11 @@
 //! What was said in a run, put into the full-text index once the run is over: nothing of it is on the path of an event.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
+use super::slices::Slices;
 use super::{Entry, Filter, Log, Rows};
 use crate::model::{Event, Kind, Origin, Position, RunId};
 use crate::store::{ReadLimit, StoreError, TextRow};
@@ -20,8 +21,11 @@ const PAGE: ReadLimit = ReadLimit { events: 4096, bytes: 1 << 20 };
 
 /// Indexes a run that is over, whose first event is after `after`. A failure loses nothing but findings: it is logged.
 pub(super) async fn run(log: Log, origin: Arc<Origin>, run_id: RunId, after: Position) {
-    if let Err(error) = Passages::new(log, origin, run_id.clone()).all(after).await {
-        tracing::warn!(%error, %run_id, "a run was not indexed");
+    match Passages::new(log, origin, run_id.clone()).all(after).await {
+        Ok(()) => {}
+        // The session was deleted meanwhile.
+        Err(error) if matches!(*error, StoreError::Gone(_)) => {}
+        Err(error) => tracing::warn!(%error, %run_id, "a run was not indexed"),
     }
 }
 
@@ -49,10 +53,7 @@ impl Passages {
         while after < head && self.total < RUN_MAX {
             let page = self.log.read(&filter, after, PAGE).await?;
             for event in &page.events {
-                self.event(event);
-            }
-            if self.ready.len() >= AT_ONCE {
-                self.write().await?;
+                self.event(event).await?;
             }
             if page.next <= after {
                 break;
@@ -63,43 +64,59 @@ impl Passages {
         self.write().await
     }
 
-    fn event(&mut self, event: &Event) {
+    async fn event(&mut self, event: &Event) -> Result<(), Arc<StoreError>> {
         if event.run_id != self.run_id {
-            return;
+            return Ok(());
         }
         let role = match event.kind {
             Kind::UserMessageChunk => "user",
             Kind::AgentMessageChunk => "agent",
             Kind::ToolCall => "tool",
             // Thoughts and everything else are not searched; they do not end a message either.
-            _ => return,
+            _ => return Ok(()),
         };
-        let Some(text) = words(event) else { return };
+        let Some(words) = words(event) else { return Ok(()) };
         if role != self.role || role == "tool" {
             self.cut();
         }
-        if self.text.is_empty() {
-            (self.role, self.position) = (role, event.position);
+        for slice in words {
+            let left = RUN_MAX.saturating_sub(self.total);
+            if left == 0 {
+                break;
+            }
+            let fits = slice.get(..slice.floor_char_boundary(left)).unwrap_or_default();
+            self.total = if fits.len() < slice.len() { RUN_MAX } else { self.total + fits.len() };
+            self.add(role, event.position, fits);
+            if self.ready.len() >= AT_ONCE {
+                self.write().await?;
+            }
         }
-        self.total += text.len();
-        self.text.push_str(&text);
-        while self.text.len() >= PASSAGE {
-            let rest = self.text.split_off(self.text.floor_char_boundary(PASSAGE));
-            let passage = std::mem::replace(&mut self.text, rest);
-            self.keep(passage);
+        Ok(())
+    }
+
+    /// Goes on with the passage; what is too much for it begins another.
+    fn add(&mut self, role: &'static str, position: Position, mut words: &str) {
+        while !words.is_empty() {
+            if self.text.is_empty() {
+                (self.role, self.position) = (role, position);
+            }
+            let room = PASSAGE.saturating_sub(self.text.len());
+            let (now, later) = words.split_at(words.floor_char_boundary(room));
+            self.text.push_str(now);
+            words = later;
+            if !words.is_empty() || self.text.len() >= PASSAGE {
+                self.cut();
+            }
         }
     }
 
     fn cut(&mut self) {
-        let passage = std::mem::take(&mut self.text);
-        if !passage.trim().is_empty() {
-            self.keep(passage);
+        let mut text = std::mem::take(&mut self.text);
+        if !text.trim().is_empty() {
+            text.shrink_to_fit();
+            let session_id = self.origin.session_id.clone();
+            self.ready.push(TextRow { session_id, position: self.position, role: self.role, text });
         }
-    }
-
-    fn keep(&mut self, text: String) {
-        let session_id = self.origin.session_id.clone();
-        self.ready.push(TextRow { session_id, position: self.position, role: self.role, text });
     }
 
     async fn write(&mut self) -> Result<(), Arc<StoreError>> {
@@ -115,26 +132,96 @@ impl Passages {
 }
 
 /// The words of a message chunk, or the title of a tool call.
-fn words(event: &Event) -> Option<Cow<'_, str>> {
+fn words(event: &Event) -> Option<Slices<'_>> {
     #[derive(Deserialize)]
     struct Body<'a> {
         #[serde(borrow, default)]
-        title: Option<Cow<'a, str>>,
+        title: Option<&'a RawValue>,
         #[serde(borrow, default)]
-        content: Option<Content<'a>>,
+        content: Option<&'a RawValue>,
     }
     #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Content<'a> {
-        Block {
-            #[serde(borrow)]
-            text: Cow<'a, str>,
-        },
-        Other(serde::de::IgnoredAny),
+    struct Block<'a> {
+        #[serde(borrow, default)]
+        text: Option<&'a RawValue>,
     }
     let body: Body<'_> = serde_json::from_slice(&event.body).ok()?;
-    match body.content {
-        Some(Content::Block { text }) => Some(text),
-        _ => body.title,
+    let block = body.content.filter(|content| content.get().starts_with('{'));
+    let text = block.and_then(|block| serde_json::from_str::<Block<'_>>(block.get()).ok()?.text);
+    let slices = text.and_then(|text| Slices::of(text, PASSAGE));
+    slices.or_else(|| Slices::of(body.title?, PASSAGE))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::model::{RuntimeId, SessionId, Timestamp};
+    use crate::store::MemoryStore;
+
+    fn passages() -> Passages {
+        let log = Log::open(Arc::new(MemoryStore::new().unwrap())).unwrap();
+        let origin = Origin {
+            session_id: SessionId::trusted("s_1"),
+            runtime_id: RuntimeId::trusted("demo"),
+            dialect: "acp".into(),
+        };
+        Passages::new(log, Arc::new(origin), RunId::trusted("r_1"))
+    }
+
+    fn said(passages: &Passages, position: u64, text: &str) -> Event {
+        Event {
+            position: Position(position),
+            origin: Arc::clone(&passages.origin),
+            run_id: passages.run_id.clone(),
+            seq: position,
+            at: Timestamp::default(),
+            kind: Kind::AgentMessageChunk,
+            body: serde_json::json!({ "content": { "type": "text", "text": text } }).to_string().into(),
+            native: None,
+        }
+    }
+
+    #[tokio::test]
+    async fn one_text_takes_as_much_memory_as_it_has_words() {
+        for word in ["word ", "é\"\n\u{1}", "no-space-at-all"] {
+            let mut passages = passages();
+            // Less than is written at a time, so that all of it waits here.
+            let text = word.repeat((AT_ONCE - 2) * PASSAGE / word.len());
+            let event = said(&passages, 1, &text);
+            passages.event(&event).await.unwrap();
+            let held: usize =
+                passages.ready.iter().map(|row| row.text.capacity()).sum::<usize>() + passages.text.capacity();
+            assert!(held <= 2 * text.len(), "{held} bytes for {} of {word:?}", text.len());
+            assert!(passages.ready.iter().all(|row| row.text.len() <= PASSAGE));
+            passages.cut();
+            let all: String = passages.ready.iter().map(|row| row.text.as_str()).collect();
+            assert!(all == text, "nothing is lost and nothing is repeated");
+        }
+    }
+
+    #[tokio::test]
+    async fn of_a_text_without_end_no_more_waits_than_is_written_at_a_time() {
+        let mut passages = passages();
+        let event = said(&passages, 1, &"word \n".repeat(RUN_MAX / 2));
+        // Nobody keeps them here: the session has no row. What is refused is not kept in memory either.
+        let _ = passages.event(&event).await;
+        assert!(passages.ready.len() <= AT_ONCE, "{}", passages.ready.len());
+        assert!(passages.total <= RUN_MAX);
+    }
+
+    #[test]
+    fn words_are_found_where_they_stand_and_only_there() {
+        let passages = passages();
+        let mut event = said(&passages, 1, "");
+        let mut of = |body: &str| {
+            event.body = body.to_owned().into();
+            words(&event).map(|slices| slices.collect::<String>())
+        };
+        assert_eq!(of(r#"{"content":{"type":"text","text":"a\nb"}}"#).as_deref(), Some("a\nb"));
+        assert_eq!(of(r#"{"title":"ls","content":[{"type":"content"}]}"#).as_deref(), Some("ls"));
+        assert_eq!(of(r#"{"title":null,"content":{"type":"image"}}"#), None);
+        assert_eq!(of("[]"), None);
     }
 }

@@ -2,20 +2,23 @@
 //! the heart and never the other way round.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use sha2::{Digest, Sha256};
 use tokio::sync::{Notify, mpsc, watch};
 
 use super::Journal;
 use super::clients::ToClients;
 use crate::dialects::{AskKey, Command, Said};
-use crate::model::{NativeId, RuntimeId, RuntimeInfo, RuntimeSpec, Ticket};
+use crate::model::{NativeId, RuntimeId, RuntimeInfo, RuntimeSpec, Ticket, Timestamp};
+use crate::store::Mark;
 
 /// Batches from the driver that a session's mailbox holds; when it is full the driver waits, and then the agent does.
 pub const INLET: usize = 64;
 
-/// Orders that a runtime's driver holds; when it is full the runtime takes nothing any more: it is stuck, and stopped.
+/// Orders that a runtime's driver holds; when it is full, further ones wait with who gives them, in order.
 pub const ORDERS: usize = 256;
 
 /// Sessions found in a runtime that wait to be opened; further ones are left out until the runtime is attached again.
@@ -48,8 +51,9 @@ pub enum FromRuntime {
 /// runtime's holder keeps of it is then needed no more.
 #[derive(Debug)]
 pub struct Upto {
-    /// Bytes of output, from the runtime's start: what was said by then is in this batch or an earlier one.
-    pub offset: u64,
+    /// Bytes of output, from the runtime's start: what was said by then is in this batch or an earlier one. Absent where
+    /// nobody keeps that output for a gateway that comes after this one.
+    pub offset: Option<u64>,
     from: u64,
     ledger: Arc<Ledger>,
 }
@@ -77,10 +81,10 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// A batch that goes from one offset to another is on its way.
-    pub fn lend(self: &Arc<Self>, from: u64, offset: u64) -> Upto {
+    /// A batch that goes from one offset to another is on its way. `held`: a holder keeps what was said until this is.
+    pub fn lend(self: &Arc<Self>, from: u64, offset: u64, held: bool) -> Upto {
         *self.lent().entry(from).or_default() += 1;
-        Upto { offset, from, ledger: Arc::clone(self) }
+        Upto { offset: held.then_some(offset), from, ledger: Arc::clone(self) }
     }
 
     /// Up to where everything is kept, of what was heard up to `heard`.
@@ -160,7 +164,12 @@ pub struct Link {
     info: watch::Receiver<Arc<RuntimeInfo>>,
     found: Arc<Mutex<Option<mpsc::Receiver<Found>>>>,
     journal: Journal,
+    spec: Arc<OnceLock<RuntimeSpec>>,
+    was_found: bool,
 }
+
+/// Room for one order.
+pub type Room = mpsc::OwnedPermit<Order>;
 
 /// A session that somebody else opened in a runtime.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -186,12 +195,14 @@ pub struct LinkEnd {
     pub found: mpsc::Sender<Found>,
     /// Where it writes down what the runtime says to stderr.
     pub journal: Journal,
+    /// What the runtime was started with, where only its driver finds that out.
+    pub spec: Arc<OnceLock<RuntimeSpec>>,
 }
 
 /// The runtime takes no orders: its queue is full, or it is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoOrders {
-    /// [`ORDERS`] wait already: it is stuck.
+    /// [`ORDERS`] wait already.
     Full,
     /// Its driver is gone.
     Gone,
@@ -205,20 +216,59 @@ impl Link {
         let stop = Arc::new(Notify::new());
         let (found, found_rx) = mpsc::channel(FOUND);
         let journal = Journal::default();
-        let end =
-            LinkEnd { orders: orders_rx, stop: Arc::clone(&stop), info: info_tx, found, journal: journal.clone() };
-        (Self { orders, stop, info: info_rx, found: Arc::new(Mutex::new(Some(found_rx))), journal }, end)
+        let spec = Arc::default();
+        let end = LinkEnd {
+            orders: orders_rx,
+            stop: Arc::clone(&stop),
+            info: info_tx,
+            found,
+            journal: journal.clone(),
+            spec: Arc::clone(&spec),
+        };
+        (
+            Self {
+                orders,
+                stop,
+                info: info_rx,
+                found: Arc::new(Mutex::new(Some(found_rx))),
+                journal,
+                spec,
+                was_found: false,
+            },
+            end,
+        )
     }
 
     /// Gives an order, at once: a session never waits for a runtime.
     ///
     /// # Errors
-    /// [`NoOrders`].
-    pub fn order(&self, order: Order) -> Result<(), NoOrders> {
+    /// [`NoOrders`], and the order.
+    pub fn order(&self, order: Order) -> Result<(), (NoOrders, Box<Order>)> {
         self.orders.try_send(order).map_err(|refused| match refused {
-            mpsc::error::TrySendError::Full(_) => NoOrders::Full,
-            mpsc::error::TrySendError::Closed(_) => NoOrders::Gone,
+            mpsc::error::TrySendError::Full(order) => (NoOrders::Full, Box::new(order)),
+            mpsc::error::TrySendError::Closed(order) => (NoOrders::Gone, Box::new(order)),
         })
+    }
+
+    /// Waits for room for an order, behind all who wait already; `None` if its driver is gone.
+    pub fn room(&self) -> impl Future<Output = Option<Room>> + Send + 'static {
+        let orders = self.orders.clone();
+        async move { orders.reserve_owned().await.ok() }
+    }
+
+    /// Marks it as one to a runtime that an earlier gateway left.
+    pub fn found_again(self) -> Self {
+        Self { was_found: true, ..self }
+    }
+
+    /// Whether its runtime was left by an earlier gateway.
+    pub fn was_found(&self) -> bool {
+        self.was_found
+    }
+
+    /// What the runtime was started with, where its driver had to find that out.
+    pub fn spec(&self) -> Option<&RuntimeSpec> {
+        self.spec.get()
     }
 
     /// Tells the driver to stop the runtime for good: stdin closed, TERM, KILL, reaped, no restart.
@@ -266,7 +316,13 @@ pub trait Launcher: Send + Sync + 'static {
         ToClients::default()
     }
 
-    /// The runtimes that outlived an earlier gateway: each is to be [taken over](Self::adopt), once.
+    /// The gateway's own folder: no session works in it, and nothing in it is read or written for an agent.
+    fn private_folder(&self) -> Option<PathBuf> {
+        None
+    }
+
+    /// The runtimes that outlived an earlier gateway: each is to be [taken over](Self::adopt), or
+    /// [ended](Self::dismiss), or left alone and said to be; once.
     fn left(&self) -> Pin<Box<dyn Future<Output = Vec<Left>> + Send + '_>> {
         Box::pin(std::future::ready(Vec::new()))
     }
@@ -275,18 +331,91 @@ pub trait Launcher: Send + Sync + 'static {
     ///
     /// # Errors
     /// In words: it is gone meanwhile.
-    fn adopt(&self, id: &RuntimeId, _sessions: Vec<Adopted>) -> Result<Link, String> {
-        Err(format!("there is no runtime {id} to take over"))
+    fn adopt(&self, left: &Left, _sessions: Vec<Adopted>) -> Result<Link, String> {
+        Err(format!("there is no runtime {} to take over", left.id))
+    }
+
+    /// Ends a runtime that [`left`](Self::left) named and nobody goes on with. Returns at once.
+    fn dismiss(&self, _left: &Left) {}
+
+    /// Ends whatever still runs under this name from before, so that a start or an end of the runtime leaves nothing
+    /// beside it. To be called while none is driven under it.
+    fn clear<'a>(&'a self, _id: &'a RuntimeId) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+        Box::pin(std::future::ready(()))
     }
 }
 
 /// A runtime that outlived an earlier gateway.
 #[derive(Clone, Debug)]
 pub struct Left {
-    /// What it was started with.
-    pub spec: RuntimeSpec,
-    /// Which start of it lives.
+    /// Its name.
+    pub id: RuntimeId,
+    /// Tells it from others of the same name.
+    pub place: usize,
+    /// What is known of it.
+    pub known: Known,
+}
+
+/// What is known of a runtime that outlived an earlier gateway.
+#[derive(Clone, Debug)]
+pub enum Known {
+    /// All that there is to know.
+    All {
+        /// What it was started with.
+        spec: Box<RuntimeSpec>,
+        /// Which start of it lives.
+        generation: u64,
+        /// Names its process.
+        instance: String,
+        /// Its holder is of the release 0.1.0: sessions know it by its generation, until they were taken over once.
+        nameless: bool,
+        /// Its process.
+        pid: u32,
+        /// When that was started.
+        started_at: Timestamp,
+    },
+    /// Its holder has not answered yet, and why; it is waited for once it is taken over.
+    Late(String),
+    /// It cannot be spoken with, and why.
+    Unusable(String),
+}
+
+/// Which process a session belongs to, as it was kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Start {
+    /// Names the process; `None` if the release 0.1.0 kept it.
+    pub instance: Option<String>,
+    /// Which start of the runtime it is.
     pub generation: u64,
+    /// Up to where the session has heard it.
+    pub mark: Option<Mark>,
+}
+
+impl Start {
+    /// Whether it is this process.
+    pub fn belongs(&self, instance: &str, nameless: bool, generation: u64) -> bool {
+        match &self.instance {
+            Some(known) => known == instance,
+            None => nameless && self.generation == generation,
+        }
+    }
+
+    /// Up to where the session has heard this process, to which it belongs.
+    pub fn heard(&self, instance: &str, nameless: bool) -> u64 {
+        let of = |mark: &Mark| {
+            mark.generation == number(Some(instance), 0) || (nameless && mark.generation == self.generation)
+        };
+        self.mark.filter(of).map_or(0, |mark| mark.offset)
+    }
+}
+
+/// A process as a number, for marks: made of its instance, or the generation where the release 0.1.0 knew no more. The
+/// two never meet: one has the second highest bit set, the other counts from 1. Fits in 63 bits.
+pub fn number(instance: Option<&str>, generation: u64) -> u64 {
+    let Some(instance) = instance else { return generation };
+    let digest = Sha256::digest(instance);
+    let first = digest.first_chunk::<8>().copied().unwrap_or_default();
+    (u64::from_be_bytes(first) >> 2) | 1 << 62
 }
 
 /// A session that goes on in a runtime that outlived the gateway.
@@ -296,10 +425,47 @@ pub struct Adopted {
     pub native: NativeId,
     /// Where to put what is said of it.
     pub inlet: Inlet,
+    /// Which process it belongs to.
+    pub start: Start,
     /// What was said up to here it has heard.
     pub heard: u64,
     /// The questions it knows, open or answered.
     pub asks: Vec<AskKey>,
     /// The prompt it waits for.
     pub prompt: Option<Ticket>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_belongs_to_the_very_process_that_it_knows() {
+        let start = |instance: Option<&str>, generation, mark| Start {
+            instance: instance.map(str::to_owned),
+            generation,
+            mark,
+        };
+        let named = start(Some("i_a"), 1, None);
+        assert!(named.belongs("i_a", false, 1) && named.belongs("i_a", false, 7));
+        assert!(!named.belongs("i_b", false, 1), "the same generation is no proof");
+        // One that the release 0.1.0 kept belongs to holders of that release alone.
+        let old = start(None, 2, None);
+        assert!(old.belongs("p_7_100", true, 2));
+        assert!(!old.belongs("p_7_100", true, 1) && !old.belongs("i_a", false, 2));
+    }
+
+    #[test]
+    fn what_was_heard_of_another_process_counts_for_nothing() {
+        let mark = |generation| Some(Mark { generation, offset: 99 });
+        let start = |instance: &str, mark| Start { instance: Some(instance.into()), generation: 1, mark };
+        let of = |instance| number(Some(instance), 1);
+        assert_eq!(start("i_a", mark(of("i_a"))).heard("i_a", false), 99);
+        assert_eq!(start("i_a", mark(of("i_b"))).heard("i_a", false), 0);
+        assert_eq!(start("i_a", mark(1)).heard("i_a", false), 0);
+        // Taken over from the release 0.1.0 a moment ago: the row may be newer than the mark.
+        assert_eq!(start("p_7_100", mark(1)).heard("p_7_100", true), 99);
+        assert!(of("i_a") > u64::from(u32::MAX) && i64::try_from(of("i_a")).is_ok());
+        assert_eq!(number(None, 3), 3);
+    }
 }

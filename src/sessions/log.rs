@@ -5,17 +5,19 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, RwLock};
-use std::time::Instant;
 
 use bytes::Bytes;
 use dashmap::DashMap;
 use tokio::sync::{mpsc, oneshot, watch};
 
+use super::watching::{Watch, Watchers};
+use super::writing::{Job, Writer};
 use crate::auth::Grant;
 use crate::metrics::metrics;
 use crate::model::{Cursor, Epoch, Event, Kind, Origin, Position, RunId, Scope, SessionId, Timestamp};
 use crate::store::{
-    Batch, DeviceChange, Mark, PushChange, ReadLimit, RequestRow, SessionRow, Store, StoreError, TextRow, Trim,
+    Across, DamagedBlock, DeviceChange, Mark, PromptChange, PushChange, ReadLimit, RequestRow, SessionRow, Store,
+    StoreError, TextRow, Trim,
 };
 
 /// Bytes of events that the ring keeps in memory; older ones are read from the store.
@@ -24,10 +26,9 @@ const RING_BYTES: usize = 8 << 20;
 const RING_EVENTS: usize = 32 << 10;
 /// Commits that wait for the writer; when it is full, sessions wait, then drivers, then agents.
 const WAITING: usize = 1024;
-/// Events of one group commit, about: past it the next group begins.
-const GROUP_EVENTS: usize = 4096;
-/// Bytes of one group commit, about.
-const GROUP_BYTES: usize = 4 << 20;
+/// Sessions named by a filter that are read one by one, each from where the page is; more are read together, in the order
+/// of the log.
+const APART_MAX: usize = 8;
 
 /// The log. Cheap to clone; the writer thread ends when the last clone is gone.
 #[derive(Clone)]
@@ -36,13 +37,14 @@ pub struct Log {
     writer: mpsc::Sender<Job>,
 }
 
-struct Shared {
-    store: Arc<dyn Store>,
+pub(super) struct Shared {
+    pub(super) store: Arc<dyn Store>,
     epoch: Epoch,
     ring: RwLock<Ring>,
-    head: watch::Sender<Position>,
+    pub(super) head: watch::Sender<Position>,
     /// Per session: the last event, and the last that retention removed.
     marks: DashMap<SessionId, Marks>,
+    pub(super) watchers: Watchers,
 }
 
 #[derive(Clone)]
@@ -93,6 +95,8 @@ pub struct Rows {
     pub pushes: Vec<PushChange>,
     /// How far the sessions have heard their runtimes.
     pub marks: Vec<(SessionId, Mark)>,
+    /// What was asked in prompts that wait.
+    pub prompts: Vec<PromptChange>,
 }
 
 /// One commit: all of it is kept, or none.
@@ -109,11 +113,6 @@ pub struct Entry {
     pub kept: Option<Box<dyn FnOnce(Position) + Send>>,
     /// Whether it must be on disk before the commit returns.
     pub sync: bool,
-}
-
-struct Job {
-    entry: Entry,
-    done: oneshot::Sender<Result<Position, Arc<StoreError>>>,
 }
 
 /// Which events a reader wants.
@@ -226,13 +225,14 @@ impl Log {
             ring: RwLock::default(),
             head: watch::Sender::new(store.head()),
             marks,
+            watchers: Watchers::default(),
             store,
         });
         let (writer, jobs) = mpsc::channel(WAITING);
-        let for_writer = Arc::clone(&shared);
+        let for_writer = Writer::new(Arc::clone(&shared));
         std::thread::Builder::new()
             .name("log-writer".into())
-            .spawn(move || write_groups(&for_writer, jobs))
+            .spawn(move || for_writer.run(jobs))
             .map_err(|error| StoreError::Io(format!("cannot start the log's writer: {error}")))?;
         Ok(Self { shared, writer })
     }
@@ -257,6 +257,21 @@ impl Log {
         self.shared.head.subscribe()
     }
 
+    /// Told whenever the head moves over an event that the filter lets through, and of nothing else.
+    pub fn watch_for(&self, filter: &Filter) -> Watch {
+        Watch::new(Arc::clone(&self.shared), filter.clone())
+    }
+
+    /// The head, if nothing that the filter lets through came after `after`: who has come that far has everything. `None`
+    /// if something did, or if the filter names no sessions, so that it would take a search to know.
+    pub fn level(&self, filter: &Filter, after: Position) -> Option<Position> {
+        let sessions = filter.sessions.as_ref()?;
+        // The head first: what is shown is noted before the head moves.
+        let head = self.head();
+        let last = |session| self.shared.marks.get(session).map_or(Position::START, |mark| mark.last);
+        (after <= head && sessions.iter().all(|session| last(session) <= after)).then_some(head)
+    }
+
     /// The store below, for reads that are no events.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.shared.store
@@ -267,24 +282,34 @@ impl Log {
     ///
     /// # Errors
     /// [`StoreError`]: nothing of the entry was kept; it is gone, so whoever must not lose it keeps a copy.
+    /// [`StoreError::Gone`] if it is for a session that was deleted: then it never will be kept.
     pub async fn commit(&self, entry: Entry) -> Result<Position, Arc<StoreError>> {
+        self.order(|done| Job::Commit { entry, done }).await?
+    }
+
+    async fn order<T>(&self, job: impl FnOnce(oneshot::Sender<T>) -> Job) -> Result<T, Arc<StoreError>> {
         let gone = || Arc::new(StoreError::Io("the log's writer is gone".into()));
         let (done, outcome) = oneshot::channel();
-        self.writer.send(Job { entry, done }).await.map_err(|_| gone())?;
-        outcome.await.map_err(|_| gone())?
+        self.writer.send(job(done)).await.map_err(|_| gone())?;
+        outcome.await.map_err(|_| gone())
     }
 
     /// What can be promised to a reader that begins at `after`.
     pub fn attach(&self, filter: &Filter, after: &After) -> Attach {
         let head = self.head();
-        let oldest = self
-            .shared
-            .marks
-            .iter()
-            .filter(|mark| filter.takes(&mark.origin))
-            .map(|mark| mark.trimmed)
-            .max()
-            .unwrap_or(Position::START);
+        let oldest = match &filter.sessions {
+            Some(some) => some
+                .iter()
+                .filter_map(|session| self.shared.marks.get(session))
+                .filter(|mark| filter.takes(&mark.origin))
+                .map(|mark| mark.trimmed)
+                .max(),
+            None => {
+                let marks = self.shared.marks.iter().filter(|mark| filter.takes(&mark.origin));
+                marks.map(|mark| mark.trimmed).max()
+            }
+        };
+        let oldest = oldest.unwrap_or(Position::START);
         let (resume, after) = match after {
             After::Oldest => (Resume::Ok, Position::START),
             After::Now => (Resume::Ok, head),
@@ -306,7 +331,9 @@ impl Log {
         }
         let first = ring.first;
         if after.next() < first {
-            return None;
+            drop(ring);
+            // It may have all there is for it nevertheless.
+            return self.level(filter, after).map(|head| Page { events: Vec::new(), next: head.max(after) });
         }
         let from = usize::try_from(after.0 + 1 - first.0).unwrap_or(usize::MAX).min(ring.events.len());
         let mut page = Page { events: Vec::new(), next: after };
@@ -350,45 +377,82 @@ impl Log {
         }
     }
 
-    /// Applies retention's decision and remembers what is gone.
+    /// The newest events of one session before `before`, in order: as many as the limit takes, at least one if there is
+    /// any. Cancellation safe.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub async fn read_before(
+        &self,
+        session: &SessionId,
+        before: Position,
+        limit: ReadLimit,
+    ) -> Result<Vec<Arc<Event>>, StoreError> {
+        let (shared, session) = (Arc::clone(&self.shared), session.clone());
+        tokio::task::spawn_blocking(move || shared.read_before(&session, before, limit))
+            .await
+            .map_err(|error| StoreError::Io(error.to_string()))?
+    }
+
+    /// As [`read_before`](Self::read_before), for threads that may block.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn read_before_blocking(
+        &self,
+        session: &SessionId,
+        before: Position,
+        limit: ReadLimit,
+    ) -> Result<Vec<Arc<Event>>, StoreError> {
+        self.shared.read_before(session, before, limit)
+    }
+
+    /// The last event of a session that retention removed; [`Position::START`] if none was, or there is no such session.
+    pub fn trimmed(&self, session: &SessionId) -> Position {
+        self.shared.marks.get(session).map_or(Position::START, |marks| marks.trimmed)
+    }
+
+    /// Applies retention's decision and remembers what is gone: nobody reads it once this returns. The bytes go in small
+    /// steps between commits.
     ///
     /// # Errors
     /// [`StoreError`]: nothing was removed.
-    pub fn trim(&self, trims: &[Trim]) -> Result<usize, StoreError> {
-        let gone = self.shared.store.trim(trims)?;
-        for (session, through) in &gone {
-            if let Some(mut mark) = self.shared.marks.get_mut(session) {
-                mark.trimmed = mark.trimmed.max(*through);
-            }
-        }
-        Ok(gone.len())
+    pub async fn trim(&self, trims: Vec<Trim>) -> Result<usize, Arc<StoreError>> {
+        self.order(|done| Job::Trim { trims, done }).await?
     }
 
-    /// Forgets a session, bytes and all.
+    /// Removes some closed requests: see [`Store::retire`]. Returns whether there is more to do.
     ///
     /// # Errors
     /// [`StoreError`].
-    pub fn forget(&self, session: &SessionId) -> Result<(), StoreError> {
-        self.shared.store.forget(session)?;
-        self.shared.marks.remove(session);
-        let mut ring = self.shared.ring.write().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let Ring { events, bytes, .. } = &mut *ring;
-        for slot in events {
-            if let Some(event) = slot.take_if(|event| event.origin.session_id == *session) {
-                *bytes -= event.weight();
-            }
-        }
-        Ok(())
+    pub async fn retire(&self, before: Option<Timestamp>, most: usize) -> Result<bool, Arc<StoreError>> {
+        self.order(|done| Job::Retire { before, most, done }).await?
+    }
+
+    /// Deletes a session. Once this returns nothing of it is read, and nothing for it is kept, also after a crash. What is
+    /// returned is told when its bytes are gone, which go in small steps between commits.
+    ///
+    /// # Errors
+    /// [`StoreError`]: the session is as it was.
+    pub async fn forget(&self, session: &SessionId) -> Result<oneshot::Receiver<()>, Arc<StoreError>> {
+        let (gone, swept) = oneshot::channel();
+        let session = session.clone();
+        self.order(|done| Job::Forget { session, gone, done }).await??;
+        Ok(swept)
     }
 }
 
 impl Shared {
     fn read_cold(&self, filter: &Filter, after: Position, limit: ReadLimit) -> Result<Page, StoreError> {
+        let some = match &filter.sessions {
+            Some(some) if some.len() <= APART_MAX => some,
+            _ => return self.read_across(filter, after, limit),
+        };
         // The head first: whatever is committed while we read comes with the next page, so that nothing is skipped.
         let head = *self.head.borrow();
-        let behind: Vec<(Arc<Origin>, Position)> = self
-            .marks
+        let behind: Vec<(Arc<Origin>, Position)> = some
             .iter()
+            .filter_map(|session| self.marks.get(session))
             .filter(|mark| mark.last > after && filter.takes(&mark.origin))
             .map(|mark| (Arc::clone(&mark.origin), mark.last))
             .collect();
@@ -424,6 +488,20 @@ impl Shared {
         Ok(Page { events, next })
     }
 
+    fn read_across(&self, filter: &Filter, after: Position, limit: ReadLimit) -> Result<Page, StoreError> {
+        let head = *self.head.borrow();
+        let Across { events, damaged, next } = self.store.read_across(&|origin| filter.takes(origin), after, limit)?;
+        let mut events: Vec<Arc<Event>> = events.into_iter().map(Arc::new).collect();
+        if !damaged.is_empty() {
+            events.extend(damaged.into_iter().map(|block| Arc::new(damage(block))));
+            events.sort_by_key(|event| event.position);
+        }
+        // The store may be a commit ahead of what is shown.
+        let next = next.min(head).max(after);
+        events.retain(|event| event.position <= next);
+        Ok(Page { events, next })
+    }
+
     fn read_session(
         &self,
         origin: &Arc<Origin>,
@@ -435,26 +513,59 @@ impl Shared {
                 let read_to = events.last().map_or(Position(u64::MAX), |event| event.position);
                 Ok((events.into_iter().map(Arc::new).collect(), read_to))
             }
-            Err(StoreError::Damaged { position, resume_at, session_id }) => {
-                let text = StoreError::Damaged { position, resume_at, session_id }.to_string();
-                let body = serde_json::json!({ "code": "damaged", "message": text }).to_string();
-                let event = Event {
-                    position: position.max(after.next()),
-                    origin: Arc::clone(origin),
-                    run_id: RunId::trusted("r_damaged"),
-                    seq: 0,
-                    at: Timestamp::default(),
-                    kind: Kind::Error,
-                    body: body.into(),
-                    native: None,
-                };
+            Err(StoreError::Damaged { position, resume_at, .. }) => {
+                let position = position.max(after.next());
+                let event = damage(DamagedBlock { origin: Arc::clone(origin), position, last: resume_at });
                 Ok((vec![Arc::new(event)], resume_at))
             }
             Err(other) => Err(other),
         }
     }
 
-    fn show(&self, events: &[Arc<Event>]) {
+    fn read_before(
+        &self,
+        session: &SessionId,
+        before: Position,
+        limit: ReadLimit,
+    ) -> Result<Vec<Arc<Event>>, StoreError> {
+        let Some(origin) = self.marks.get(session).map(|marks| Arc::clone(&marks.origin)) else {
+            return Ok(Vec::new());
+        };
+        // What is kept but not shown yet is not read.
+        let before = before.min(self.head.borrow().next());
+        match self.store.read_before(session, before, limit) {
+            Ok(events) => Ok(events.into_iter().map(Arc::new).collect()),
+            Err(StoreError::Damaged { position, .. }) => {
+                let last = Position(before.0.saturating_sub(1));
+                Ok(vec![Arc::new(damage(DamagedBlock { origin, position, last }))])
+            }
+            Err(other) => Err(other),
+        }
+    }
+
+    /// A session is deleted: nothing of it is read from here.
+    pub(super) fn let_go(&self, session: &SessionId) {
+        self.marks.remove(session);
+        let mut ring = self.ring.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let Ring { events, bytes, .. } = &mut *ring;
+        for slot in events {
+            if let Some(event) = slot.take_if(|event| event.origin.session_id == *session) {
+                *bytes -= event.weight();
+            }
+        }
+    }
+
+    /// Retention removed these sessions' events up to there.
+    pub(super) fn trimmed(&self, lost: &[(SessionId, Position)]) {
+        for (session, through) in lost {
+            if let Some(mut mark) = self.marks.get_mut(session) {
+                mark.trimmed = mark.trimmed.max(*through);
+            }
+        }
+    }
+
+    /// Shows events that are kept, in the order of their positions. A position that is missing among them was refused.
+    pub(super) fn show(&self, events: &[Arc<Event>]) {
         let Some(last) = events.last() else { return };
         for event in events {
             self.marks
@@ -471,6 +582,9 @@ impl Shared {
             if ring.events.is_empty() {
                 ring.first = event.position;
             }
+            while ring.first.0 + (ring.events.len() as u64) < event.position.0 {
+                ring.events.push_back(None);
+            }
             ring.bytes += event.weight();
             ring.events.push_back(Some(Arc::clone(event)));
         }
@@ -482,79 +596,23 @@ impl Shared {
         }
         drop(ring);
         self.head.send_replace(last.position);
+        self.watchers.tell(events);
     }
 }
 
-/// The writer thread: takes what has arrived since the last group, keeps it in one transaction, shows it, and tells whoever waits.
-fn write_groups(shared: &Shared, mut jobs: mpsc::Receiver<Job>) {
-    while let Some(first) = jobs.blocking_recv() {
-        let mut group = vec![first];
-        let weigh = |job: &Job| job.entry.events.iter().map(|event| event.body.len() + 64).sum::<usize>();
-        let (mut events, mut bytes) = (group[0].entry.events.len(), weigh(&group[0]));
-        while events < GROUP_EVENTS && bytes < GROUP_BYTES {
-            let Ok(job) = jobs.try_recv() else { break };
-            events += job.entry.events.len();
-            bytes += weigh(&job);
-            group.push(job);
-        }
-        let mut head = *shared.head.borrow();
-        let mut batch = Batch { events: Vec::with_capacity(events), ..Batch::default() };
-        let mut told = Vec::with_capacity(group.len());
-        for Job { entry, done } in group {
-            let first = head.next();
-            batch.sync |= entry.sync;
-            for event in entry.events {
-                head = head.next();
-                batch.events.push(Arc::new(Event {
-                    position: head,
-                    origin: Arc::clone(&entry.origin),
-                    run_id: event.run_id,
-                    seq: event.seq,
-                    at: event.at,
-                    kind: event.kind,
-                    body: event.body,
-                    native: event.native,
-                }));
-            }
-            if let Some(rows) = entry.rows {
-                let rows = rows(first);
-                batch.sessions.extend(rows.sessions);
-                batch.requests.extend(rows.requests);
-                batch.texts.extend(rows.texts);
-                batch.devices.extend(rows.devices);
-                batch.pushes.extend(rows.pushes);
-                batch.marks.extend(rows.marks);
-            }
-            told.push((done, entry.kept, first));
-        }
-        let began = Instant::now();
-        let outcome = shared.store.commit(&batch);
-        metrics().store_commit.observe(began.elapsed().as_secs_f64());
-        match outcome {
-            Ok(()) => {
-                metrics().events.inc_by(batch.events.len() as u64);
-                metrics().event_bytes.inc_by(bytes as u64);
-                metrics().store_group.observe(batch.events.len() as f64);
-                let mut waiting = Vec::with_capacity(told.len());
-                for (done, kept, first) in told {
-                    if let Some(kept) = kept {
-                        kept(first);
-                    }
-                    waiting.push((done, first));
-                }
-                shared.show(&batch.events);
-                for (done, first) in waiting {
-                    let _ = done.send(Ok(first));
-                }
-            }
-            Err(error) => {
-                metrics().store_failures.inc();
-                tracing::warn!(%error, events = batch.events.len(), "nothing of a group was kept");
-                let error = Arc::new(error);
-                for (done, ..) in told {
-                    let _ = done.send(Err(Arc::clone(&error)));
-                }
-            }
-        }
+/// What stands in the place of a damaged block.
+fn damage(block: DamagedBlock) -> Event {
+    let DamagedBlock { origin, position, last } = block;
+    let session_id = origin.session_id.clone();
+    let text = StoreError::Damaged { position, resume_at: last, session_id }.to_string();
+    Event {
+        position,
+        origin,
+        run_id: RunId::trusted("r_damaged"),
+        seq: 0,
+        at: Timestamp::default(),
+        kind: Kind::Error,
+        body: serde_json::json!({ "code": "damaged", "message": text }).to_string().into(),
+        native: None,
     }
 }

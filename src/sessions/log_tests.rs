@@ -17,6 +17,17 @@ fn origin(n: usize) -> Arc<Origin> {
     })
 }
 
+fn row(origin: &Origin) -> SessionRow {
+    SessionRow {
+        session_id: origin.session_id.clone(),
+        runtime_id: origin.runtime_id.clone(),
+        dialect: origin.dialect.to_string(),
+        state: b"{}".to_vec(),
+        as_of: Position::START,
+        spare_from: None,
+    }
+}
+
 /// An entry of `count` events of a session, numbered from `seq`, with the session's row.
 fn entry(origin: &Arc<Origin>, seq: u64, count: u64, bytes: usize) -> Entry {
     let events = (seq..seq + count).map(|seq| NewEvent {
@@ -27,14 +38,7 @@ fn entry(origin: &Arc<Origin>, seq: u64, count: u64, bytes: usize) -> Entry {
         body: format!(r#"{{"n":{seq},"x":"{}"}}"#, "x".repeat(bytes)).into(),
         native: None,
     });
-    let row = SessionRow {
-        session_id: origin.session_id.clone(),
-        runtime_id: origin.runtime_id.clone(),
-        dialect: origin.dialect.to_string(),
-        state: b"{}".to_vec(),
-        as_of: Position::START,
-        spare_from: None,
-    };
+    let row = row(origin);
     Entry {
         origin: Arc::clone(origin),
         events: events.collect(),
@@ -80,7 +84,7 @@ async fn an_attach_promises_only_what_holds() {
         assert_eq!((attach.resume, attach.after.0), (resume, from), "{after:?}");
     }
     let trim = Trim { session_id: one.session_id.clone(), through: Position(10), base: None };
-    assert_eq!(log.trim(&[trim]).unwrap(), 1);
+    assert_eq!(log.trim(vec![trim]).await.unwrap(), 1);
     assert_eq!(log.attach(&all, &cursor(3)).resume, Resume::Gap);
     assert_eq!(log.attach(&all, &cursor(10)).resume, Resume::Ok);
     assert_eq!(log.attach(&all, &After::Oldest).resume, Resume::Ok);
@@ -96,7 +100,7 @@ async fn what_is_forgotten_is_gone_from_the_ring_too_and_nothing_else_is() {
         log.commit(entry(&one, round * 10, 10, 10)).await.unwrap();
         log.commit(entry(&two, round * 10, 10, 10)).await.unwrap();
     }
-    log.forget(&one.session_id).unwrap();
+    log.forget(&one.session_id).await.unwrap().await.unwrap();
     let page = log.read_hot(&Filter::all(), Position::START, LIMIT).unwrap();
     assert_eq!(page.next, Position(60), "its places stay, empty");
     let seqs: Vec<u64> = page.events.iter().map(|event| event.seq).collect();
@@ -217,4 +221,140 @@ async fn positions_go_on_after_a_restart_and_cursors_hold() {
     assert_eq!(attach.resume, Resume::Ok);
     assert_eq!(log.commit(entry(&one, 7, 1, 10)).await.unwrap(), Position(8));
     assert_eq!(all(&log, &Filter::all(), attach.after).await.len(), 4);
+}
+
+#[tokio::test]
+async fn what_is_late_for_a_deleted_session_harms_nobody_else() {
+    let dir = tempfile::tempdir().unwrap();
+    let stores: [Arc<dyn Store>; 2] =
+        [Arc::new(MemoryStore::new().unwrap()), Arc::new(SqliteStore::open(dir.path(), Durability::Process).unwrap())];
+    for store in stores {
+        let log = Log::open(store).unwrap();
+        let (gone, stays) = (origin(1), origin(2));
+        log.commit(entry(&gone, 0, 10, 10)).await.unwrap();
+        log.commit(entry(&stays, 0, 10, 10)).await.unwrap();
+        log.forget(&gone.session_id).await.unwrap();
+        // All of these wait for the writer together, and so are of one group, or of a few.
+        let mut all = tokio::task::JoinSet::new();
+        for n in 0..60u64 {
+            let late = match n % 3 {
+                0 => {
+                    let text = crate::store::TextRow {
+                        session_id: gone.session_id.clone(),
+                        position: Position(1),
+                        role: "user",
+                        text: "late".into(),
+                    };
+                    let rows = move |_| Rows { texts: vec![text], ..Rows::default() };
+                    let origin = Arc::clone(&gone);
+                    Some(Entry { origin, events: Vec::new(), rows: Some(Box::new(rows)), kept: None, sync: false })
+                }
+                // With its row, as a session writes it.
+                1 => Some(entry(&gone, n, 1, 10)),
+                _ => None,
+            };
+            let (log, is_late) = (log.clone(), late.is_some());
+            let entry = late.unwrap_or_else(|| entry(&stays, n, 1, 10));
+            all.spawn(async move { (is_late, log.commit(entry).await) });
+        }
+        while let Some(done) = all.join_next().await {
+            let (late, outcome) = done.unwrap();
+            match outcome {
+                Ok(_) => assert!(!late),
+                Err(error) => assert!(late && matches!(*error, crate::store::StoreError::Gone(_)), "{error}"),
+            }
+        }
+        let events = self::all(&log, &Filter::all(), Position::START).await;
+        assert_eq!(events.len(), 30);
+        assert!(events.iter().all(|event| event.origin.session_id == stays.session_id));
+        assert!(log.store().sessions().unwrap().iter().all(|entry| entry.row.session_id == stays.session_id));
+    }
+}
+
+#[tokio::test]
+async fn an_entry_that_the_store_refuses_does_not_take_its_group_with_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = Log::open(Arc::new(SqliteStore::open(dir.path(), Durability::Process).unwrap())).unwrap();
+    let one = origin(1);
+    log.commit(entry(&one, 0, 1, 10)).await.unwrap();
+    let mut all = tokio::task::JoinSet::new();
+    for n in 0..30u64 {
+        let mut entry = entry(&one, n, 2, 10);
+        if n % 5 == 0 {
+            // A position that no store can keep.
+            let bad = SessionRow { as_of: Position(u64::MAX), ..row(&one) };
+            entry.rows = Some(Box::new(move |_| Rows { sessions: vec![bad], ..Rows::default() }));
+        }
+        let log = log.clone();
+        all.spawn(async move { (n, log.commit(entry).await) });
+    }
+    while let Some(done) = all.join_next().await {
+        let (n, outcome) = done.unwrap();
+        assert_eq!(outcome.is_ok(), n % 5 != 0, "{n}: {outcome:?}");
+    }
+    // From the ring, over the places of what was refused, and from the store.
+    for filter in [Filter::all(), Filter::session(one.session_id.clone())] {
+        let events = self::all(&log, &filter, Position::START).await;
+        assert_eq!(events.len(), 1 + 24 * 2);
+        assert!(events.windows(2).all(|two| two[0].position < two[1].position));
+    }
+    let stored = log.store().read(&one.session_id, Position::START, ReadLimit { events: 999, bytes: 1 << 20 }).unwrap();
+    assert_eq!(stored.len(), 1 + 24 * 2);
+    assert!(log.commit(entry(&one, 99, 1, 10)).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_replay_of_many_sessions_costs_as_much_as_one_of_one_session() {
+    /// Blocks read for a replay of everything, in pages of a follower.
+    async fn cost(sessions: usize) -> (u64, u64) {
+        const COMMITS: usize = 1200;
+        let dir = tempfile::tempdir().unwrap();
+        let store = Arc::new(SqliteStore::open(dir.path(), Durability::Process).unwrap());
+        let log = Log::open(Arc::clone(&store) as Arc<dyn Store>).unwrap();
+        let origins: Vec<_> = (0..sessions).map(origin).collect();
+        for n in 0..COMMITS {
+            let seq = (n / sessions * 10) as u64;
+            log.commit(entry(&origins[n % sessions], seq, 10, 1500)).await.unwrap();
+        }
+        assert!(log.read_hot(&Filter::all(), Position::START, LIMIT).is_none(), "the ring has let go of the oldest");
+        let before = store.usage().unwrap().blocks_read;
+        let page = ReadLimit { events: 512, bytes: 32 << 10 };
+        let (mut after, mut events) = (Position::START, 0);
+        loop {
+            let read = log.read(&Filter::all(), after, page).await.unwrap();
+            if read.next <= after {
+                break;
+            }
+            (after, events) = (read.next, events + read.events.len() as u64);
+        }
+        (store.usage().unwrap().blocks_read - before, events)
+    }
+    let (one, of_one) = cost(1).await;
+    let (many, of_many) = cost(400).await;
+    assert_eq!((of_one, of_many), (12_000, 12_000));
+    assert!(many <= 2 * one, "{many} blocks were read of 400 sessions, {one} of one");
+}
+
+#[tokio::test]
+async fn nobody_is_woken_for_what_is_not_theirs() {
+    use futures_util::FutureExt as _;
+    let log = log();
+    let (one, two) = (origin(1), origin(2));
+    let sessions = Some(vec![one.session_id.clone()]);
+    let grant = crate::auth::Grant { sessions, ..crate::auth::Grant::of(&[Scope::Watch]) };
+    let granted = Filter { sessions: None, grant: Some(Arc::new(grant)) };
+    let watching = [Filter::session(one.session_id.clone()), granted].map(|filter| log.watch_for(&filter));
+    let wide = log.watch_for(&Filter::all());
+    for n in 0..20 {
+        log.commit(entry(&two, n, 1, 10)).await.unwrap();
+        assert!(watching.iter().all(|watch| watch.changed().now_or_never().is_none()));
+        assert!(wide.changed().now_or_never().is_some());
+    }
+    log.commit(entry(&one, 0, 3, 10)).await.unwrap();
+    assert!(watching.iter().all(|watch| watch.changed().now_or_never().is_some()));
+    assert!(watching.iter().all(|watch| watch.changed().now_or_never().is_none()), "once");
+    let filter = Filter::session(one.session_id.clone());
+    assert_eq!((log.level(&filter, Position(20)), log.level(&filter, Position(23))), (None, Some(Position(23))));
+    log.commit(entry(&two, 20, 1, 10)).await.unwrap();
+    assert_eq!(log.level(&filter, Position(23)), Some(Position(24)), "it has everything that there is for it");
 }

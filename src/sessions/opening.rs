@@ -1,29 +1,34 @@
-//! How sessions come to life: opened in a runtime, opened again in its next start, taken over from an earlier gateway,
-//! found where somebody else had opened them.
+//! How sessions come to life: opened in a runtime, opened again in its next start, found where somebody else had opened
+//! them. Those that live on from an earlier gateway are in `recovery`.
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedMutexGuard, Semaphore, mpsc};
 
-use super::directory::{PAGE, PARKED_IN, PARKING};
-use super::link::{Adopted, Found, Left, Upto};
+use super::clients::Owner;
+use super::directory::{PARKED_IN, PARKING};
+use super::link::{Found, Upto};
 use super::session::{Handle, Keeper, MAILBOX, Parked, Task, env, mint, now, refused, storage, ticket};
 use super::state::{Edit, Plan, State};
-use super::{Directory, Exit, Filter, FromRuntime, Inlet, Link, OpenSession, Order, Refusal};
+use super::{Directory, Exit, FromRuntime, Inlet, Link, OpenSession, Order, Refusal};
 use crate::dialects::{Command, Draft, Opening, Resume, Said};
 use crate::metrics::metrics;
-use crate::model::{
-    NativeId, Origin, Request, RequestState, Resolver, RuntimeId, RuntimeState, SessionId, SessionInfo,
-};
-use crate::store::{Mark, SessionEntry, StoreError};
+use crate::model::{NativeId, Origin, Resolver, RuntimeId, RuntimeState, SessionId, SessionInfo};
 
-/// A session of an earlier gateway whose runtime outlived it.
-struct Survivor {
-    state: State,
-    mark: Option<Mark>,
-    busy_since: Option<crate::model::Position>,
-}
+/// Longest folder of a session, in bytes: what systems have room for in a path.
+const CWD_MAX: usize = 4096;
+/// Longest name of a runtime's own for a session, in bytes.
+const NATIVE_MAX: usize = 1024;
+/// How long a runtime may say nothing at all of a session that it is to open; then whoever wants it is told. What it says
+/// of it (a question to sign in, a wait of its own) begins the time anew.
+const OPEN_SILENCE: Duration = Duration::from_secs(150);
+/// The same for a runtime that an earlier gateway left, which should have nothing else to do.
+const FOUND_SILENCE: Duration = Duration::from_secs(15);
+/// Sessions that are opened again at a time, in one runtime.
+const REOPEN_AT_ONCE: usize = 8;
+/// How long one of them may keep the others waiting; it is opened all the same, whenever the runtime answers.
+const REOPEN_WAIT: Duration = Duration::from_secs(10);
 
 /// What a runtime said while it opened a session.
 struct Opened {
@@ -36,71 +41,14 @@ struct Opened {
 }
 
 impl Directory {
-    /// Finds the sessions of earlier gateways. Those in a runtime that outlived its gateway go on; the others are closed
-    /// properly, if their gateway did not live to do that, until their runtime is there again.
-    pub(super) async fn recover(&self) -> Result<(), StoreError> {
-        let log = &self.shared.log;
-        let left = self.shared.launcher.left().await;
-        let mut left: HashMap<RuntimeId, Left> = left.into_iter().map(|left| (left.spec.id.clone(), left)).collect();
-        let mut survivors: HashMap<RuntimeId, Vec<Survivor>> = HashMap::new();
-        for entry in log.store().sessions()? {
-            let Some(state) = self.restored(&entry)? else { continue };
-            let lives = |left: &Left| left.generation == state.generation() && state.native_id().is_some();
-            if state.exited().is_none() && left.get(&state.origin.runtime_id).is_some_and(lives) {
-                let survivor = Survivor { state, mark: entry.mark, busy_since: entry.row.spare_from };
-                survivors.entry(survivor.state.origin.runtime_id.clone()).or_default().push(survivor);
-            } else {
-                self.park(state, "the gateway stopped, and the agent with it").await;
-            }
-        }
-        for (id, left) in left.drain() {
-            let survivors = survivors.remove(&id).unwrap_or_default();
-            self.take_over(left, survivors).await;
-        }
-        Ok(())
-    }
-
-    /// A session as its row, its requests and its events say.
-    fn restored(&self, entry: &SessionEntry) -> Result<Option<State>, StoreError> {
-        let log = &self.shared.log;
-        let row = &entry.row;
-        let origin = Arc::new(Origin {
-            session_id: row.session_id.clone(),
-            runtime_id: row.runtime_id.clone(),
-            dialect: row.dialect.as_str().into(),
-        });
-        let mut since = Vec::new();
-        let filter = Filter::session(origin.session_id.clone());
-        let mut after = row.as_of;
-        while after < entry.last {
-            let page = log.read_blocking(&filter, after, PAGE)?;
-            since.extend(page.events.iter().map(|event| (event.run_id.clone(), event.seq)));
-            if page.next <= after {
-                break;
-            }
-            after = page.next;
-        }
-        let open = log.store().requests(Some(RequestState::Open), Some(&origin.session_id), usize::MAX >> 1)?;
-        let open: Vec<Request> = open.iter().filter_map(|row| serde_json::from_slice(&row.body).ok()).collect();
-        let since = since.iter().map(|(run_id, seq)| (run_id, *seq));
-        let clocks = (now(), std::time::Instant::now());
-        match State::restore(Arc::clone(&origin), &row.state, open, since, clocks) {
-            Ok(state) => Ok(Some(state)),
-            Err(error) => {
-                tracing::error!(session_id = %origin.session_id, %error, "a session's row cannot be read; its events can");
-                Ok(None)
-            }
-        }
-    }
-
     /// Puts a session in the list that has no task: it ended, or ends now.
-    async fn park(&self, mut state: State, why: &str) {
+    pub(super) async fn park(&self, mut state: State, why: &str) {
         let handle = Handle::of(&state, None);
         if state.exited().is_none() {
             let exit = Exit { reason: Some(why.into()), stopped: false, ..Exit::default() };
             let mut plan = Plan::default();
             state.gone(&exit, &mut env!(self.shared.rules), &mut plan);
-            let mut keeper = self.keeper(handle.clone(), None);
+            let mut keeper = self.keeper(handle.clone(), None).knows(state.recalled());
             if let Err(error) = keeper.keep(&plan, &state).await {
                 // Reading goes on with a full disk; the next start tries again.
                 tracing::error!(session_id = %state.origin.session_id, %error, "cannot write down that a session ended");
@@ -132,47 +80,8 @@ impl Directory {
         work.await.map_err(|_| Refusal::Stopping)?
     }
 
-    fn keeper(&self, handle: Handle, busy_since: Option<crate::model::Position>) -> Keeper {
+    pub(super) fn keeper(&self, handle: Handle, busy_since: Option<crate::model::Position>) -> Keeper {
         Keeper::new(self.shared.log.clone(), handle, Arc::clone(&self.shared.asked), busy_since)
-    }
-
-    /// Goes on with a runtime that outlived an earlier gateway, and with its sessions.
-    async fn take_over(&self, left: Left, survivors: Vec<Survivor>) {
-        let id = left.spec.id.clone();
-        let (mut adopted, mut mailboxes) = (Vec::new(), Vec::new());
-        for Survivor { state, mark, .. } in &survivors {
-            let (inlet, from_runtime) = Inlet::new();
-            let Some(native) = state.native_id().cloned() else { continue };
-            let (asks, prompt) = state.pending();
-            let heard = mark.filter(|mark| mark.generation == left.generation).map_or(0, |mark| mark.offset);
-            adopted.push(Adopted { native, inlet: inlet.clone(), heard, asks, prompt });
-            mailboxes.push((inlet, from_runtime));
-        }
-        let link = match self.shared.launcher.adopt(&id, adopted) {
-            Ok(link) => link,
-            Err(why) => {
-                tracing::error!(runtime_id = %id, %why, "a runtime could not be taken over");
-                for survivor in survivors {
-                    self.park(survivor.state, &why).await;
-                }
-                return;
-            }
-        };
-        tracing::info!(runtime_id = %id, sessions = survivors.len(), "found a runtime again");
-        self.shared.runtimes.insert(id.clone(), link.clone());
-        self.shared.specs.insert(id.clone(), left.spec);
-        self.attend(id, link.clone());
-        for (survivor, mailbox) in survivors.into_iter().zip(mailboxes) {
-            let (wants, wants_rx) = mpsc::channel(MAILBOX);
-            let handle = Handle::of(&survivor.state, Some(wants));
-            for request in survivor.state.open_requests() {
-                self.shared.asked.insert(request.request_id.clone(), request.session_id.clone());
-            }
-            let keeper = self.keeper(handle.clone(), survivor.busy_since);
-            self.shared.sessions.insert(survivor.state.origin.session_id.clone(), handle);
-            let task = Task::new(survivor.state, keeper, link.clone(), mailbox, wants_rx, self.shared.rules);
-            self.run(task, Plan::default());
-        }
     }
 
     /// Watches a runtime: tells of its changes, opens its sessions again when it was started again, opens those that
@@ -180,24 +89,22 @@ impl Directory {
     pub(super) fn attend(&self, id: RuntimeId, link: Link) {
         let this = self.clone();
         let mut info = link.watch();
-        let mut found = link.take_found();
+        if let Some(mut found) = link.take_found() {
+            let (this, id) = (self.clone(), id.clone());
+            tokio::spawn(async move {
+                let slots = Slots::default();
+                while let Some(found) = found.recv().await {
+                    let (this, id) = (this.clone(), id.clone());
+                    slots.run(async move { this.opened_elsewhere(&id, found).await }).await;
+                }
+            });
+        }
         tokio::spawn(async move {
             let (mut ready, mut state) = (info.borrow_and_update().generation, RuntimeState::Starting);
             loop {
                 this.shared.changed.send_modify(|count| *count += 1);
-                let changed = async {
-                    match &mut found {
-                        Some(rx) => tokio::select! {
-                            changed = info.changed() => changed.map(|()| None),
-                            found = rx.recv() => Ok(found),
-                        },
-                        None => info.changed().await.map(|()| None),
-                    }
-                };
-                match changed.await {
-                    Ok(Some(found)) => this.opened_elsewhere(&id, found).await,
-                    Ok(None) => {}
-                    Err(_) => break,
+                if info.changed().await.is_err() {
+                    break;
                 }
                 let now = info.borrow_and_update().clone();
                 if now.state == RuntimeState::Exited && state != RuntimeState::Exited {
@@ -220,6 +127,11 @@ impl Directory {
     /// # Errors
     /// As [`open_session`](Self::open_session).
     pub async fn begin(&self, open: OpenSession) -> Result<Arc<SessionInfo>, Refusal> {
+        self.begin_for(open, None).await
+    }
+
+    /// As [`begin`](Self::begin), for a device: the session is its own.
+    pub(super) async fn begin_for(&self, open: OpenSession, owner: Option<Owner>) -> Result<Arc<SessionInfo>, Refusal> {
         let link = self.shared.runtimes.get(&open.runtime_id).map(|link| link.clone());
         let link = link.ok_or_else(|| Refusal::NoRuntime(open.runtime_id.clone()))?;
         let info = link.info();
@@ -227,9 +139,27 @@ impl Directory {
             let why = info.problem.clone().unwrap_or_else(|| "it has exited".into());
             return Err(Refusal::RuntimeGone(why));
         }
+        if info.generation == 0 {
+            // Its holder has not answered: nobody knows when it will.
+            return Err(Refusal::RuntimeGone(info.problem.clone().unwrap_or_default()));
+        }
         let cwd = open.cwd.clone().unwrap_or_else(|| info.cwd.clone());
+        if cwd.len() > CWD_MAX {
+            return Err(Refusal::Invalid(format!("cwd is {} bytes long, and {CWD_MAX} are the most", cwd.len())));
+        }
+        if open.native_id.as_ref().is_some_and(|native| native.len() > NATIVE_MAX) {
+            return Err(Refusal::Invalid(format!("native_id has at most {NATIVE_MAX} bytes")));
+        }
         if !cwd.starts_with('/') {
             return Err(Refusal::Invalid(format!("cwd must be an absolute path, not {cwd:?}")));
+        }
+        // Of those who want the same conversation at once, the first asks the runtime; the others get what came of it.
+        let turn = match &open.native_id {
+            Some(native) => Some(self.turn(&open.runtime_id, native).await),
+            None => None,
+        };
+        if let Some(refusal) = turn.as_ref().and_then(|turn| Option::clone(turn)) {
+            return Err(refusal);
         }
         if let Some(native) = &open.native_id
             && let Some(known) = self.known(&open.runtime_id, native)
@@ -242,11 +172,23 @@ impl Directory {
         }
         // The rest is not cut short by a client that leaves: a session that the runtime opened is one of ours.
         let this = self.clone();
-        let work = tokio::spawn(async move { this.begin_with(open, link, cwd).await });
+        let work = tokio::spawn(async move {
+            let outcome = this.begin_with(open, link, cwd, owner).await;
+            if let (Some(mut turn), Err(refusal)) = (turn, &outcome) {
+                *turn = Some(refusal.clone());
+            }
+            outcome
+        });
         work.await.map_err(|_| Refusal::Stopping)?
     }
 
-    async fn begin_with(&self, open: OpenSession, link: Link, cwd: String) -> Result<Arc<SessionInfo>, Refusal> {
+    async fn begin_with(
+        &self,
+        open: OpenSession,
+        link: Link,
+        cwd: String,
+        owner: Option<Owner>,
+    ) -> Result<Arc<SessionInfo>, Refusal> {
         let resume = open.native_id.map(|native| Resume { native: native.as_str().into(), known: false });
         let (opened, mailbox) = order(&link, cwd.clone(), resume).await?;
         let info = link.info();
@@ -256,7 +198,9 @@ impl Directory {
             dialect: info.dialect.as_str().into(),
         });
         let native = Some(opened.native.clone());
-        let state = State::new(Arc::clone(&origin), native, cwd, open.title, info.generation, now());
+        let mut state = State::new(Arc::clone(&origin), native, cwd, open.title, info.generation, now());
+        state.belongs_to(info.instance.clone());
+        state.opened_by(owner);
         let (wants, wants_rx) = mpsc::channel(MAILBOX);
         let handle = Handle::of(&state, Some(wants));
         // In the list before its first event can be seen.
@@ -264,6 +208,10 @@ impl Directory {
         let keeper = self.keeper(handle.clone(), None);
         let task = Task::new(state, keeper, link, mailbox, wants_rx, self.shared.rules);
         match self.keep_opened(task, opened, |_| {}).await {
+            // Deleted at once: nobody can reach it, and it does nothing.
+            Ok(_) if !self.shared.sessions.contains_key(&origin.session_id) => {
+                return Err(Refusal::NoSession(origin.session_id.clone()));
+            }
             Ok((task, plan)) => self.run(task, plan),
             Err((_, refusal)) => {
                 self.shared.sessions.remove(&origin.session_id);
@@ -281,7 +229,7 @@ impl Directory {
         first: impl FnOnce(&mut State),
     ) -> Result<(Task, Plan), (Box<State>, Refusal)> {
         let Opened { drafts, how, early, upto, .. } = opened;
-        let mut plan = Plan { heard: upto.iter().map(|upto| upto.offset).max(), ..Plan::default() };
+        let mut plan = Plan { heard: upto.iter().filter_map(|upto| upto.offset).max(), ..Plan::default() };
         let before = task.state.clone();
         first(&mut task.state);
         task.state.opened(drafts, how, &env!(self.shared.rules), &mut plan);
@@ -296,15 +244,27 @@ impl Directory {
     }
 
     /// Runs a session's task to its end. `plan` is kept already.
-    fn run(&self, task: Task, plan: Plan) {
-        let (shared, id) = (Arc::clone(&self.shared), task.state.origin.session_id.clone());
+    pub(super) fn run(&self, task: Task, plan: Plan) {
+        let (shared, own) = (Arc::clone(&self.shared), task.keeper.handle.clone());
         tokio::spawn(async move {
             let parked = task.run(plan).await;
-            if let Some(mut handle) = shared.sessions.get_mut(&id) {
+            // One that is being deleted is in no list, but may come back into it if it cannot be.
+            own.park(parked);
+            if let Some(mut handle) = shared.sessions.get_mut(&own.origin.session_id) {
                 handle.wants = None;
-                handle.park(parked);
             }
         });
+    }
+
+    /// Waits until nobody else opens this conversation of this runtime. In it is what those who waited as long are told.
+    async fn turn(&self, runtime: &RuntimeId, native: &str) -> OwnedMutexGuard<Option<Refusal>> {
+        let turn = {
+            let mut turns = self.shared.opening.lock().unwrap_or_else(PoisonError::into_inner);
+            // Those that nobody holds or waits for are forgotten.
+            turns.retain(|_, turn| Arc::strong_count(turn) > 1);
+            Arc::clone(turns.entry((runtime.clone(), native.to_owned())).or_default())
+        };
+        turn.lock_owned().await
     }
 
     /// The session with this name in this runtime, if there is one.
@@ -321,7 +281,7 @@ impl Directory {
     async fn opened_elsewhere(&self, id: &RuntimeId, found: Found) {
         let Found { native, cwd, title } = found;
         let native_id = Some(native.as_str().to_owned());
-        let open = OpenSession { runtime_id: id.clone(), cwd, title, native_id };
+        let open = OpenSession { runtime_id: id.clone(), cwd, title, native_id, program: None };
         if let Err(error) = self.begin(open).await {
             tracing::warn!(runtime_id = %id, native_id = %native, %error, "a session that was found could not be opened");
         }
@@ -336,43 +296,54 @@ impl Directory {
         };
         let this = self.clone();
         tokio::spawn(async move {
+            let slots = Slots::default();
             for session in sessions {
-                if let Err(error) = this.reopen(&session).await {
-                    tracing::warn!(session_id = %session, %error, "a session could not be opened again");
-                }
+                let this = this.clone();
+                let work = async move {
+                    if let Err(error) = this.reopen(&session).await {
+                        tracing::warn!(session_id = %session, %error, "a session could not be opened again");
+                    }
+                };
+                slots.run(work).await;
             }
         });
     }
 
-    /// Opens sessions again, one after the other, as soon as their tasks have ended and their runtime is ready.
+    /// Opens sessions again, as soon as their tasks have ended and their runtime is ready.
     pub(super) fn open_again(&self, sessions: Vec<SessionId>) {
         let this = self.clone();
         sessions.iter().for_each(|session| {
             this.shared.reopening.insert(session.clone());
         });
         tokio::spawn(async move {
+            let slots = Slots::default();
             for session in sessions {
-                for _ in 0..PARKING {
-                    let ending = this
-                        .shared
-                        .sessions
-                        .get(&session)
-                        .is_some_and(|handle| handle.wants.is_some() || handle.parked_now().is_none());
-                    if !ending {
-                        break;
-                    }
-                    tokio::time::sleep(PARKED_IN).await;
-                }
-                let outcome = this.reopen(&session).await;
-                if let Err(error) = &outcome {
-                    tracing::warn!(session_id = %session, %error, "a session could not be opened again");
-                }
-                // One that was stopped under it again is opened by whoever did that.
-                if !matches!(outcome, Err(Refusal::RuntimeGone(_))) {
-                    this.shared.reopening.remove(&session);
-                }
+                let this = this.clone();
+                slots.run(async move { this.open_one_again(session).await }).await;
             }
         });
+    }
+
+    async fn open_one_again(&self, session: SessionId) {
+        for _ in 0..PARKING {
+            let ending = self
+                .shared
+                .sessions
+                .get(&session)
+                .is_some_and(|handle| handle.wants.is_some() || handle.parked_now().is_none());
+            if !ending {
+                break;
+            }
+            tokio::time::sleep(PARKED_IN).await;
+        }
+        let outcome = self.reopen(&session).await;
+        if let Err(error) = &outcome {
+            tracing::warn!(session_id = %session, %error, "a session could not be opened again");
+        }
+        // One that was stopped under it again is opened by whoever did that.
+        if !matches!(outcome, Err(Refusal::RuntimeGone(_))) {
+            self.shared.reopening.remove(&session);
+        }
     }
 
     /// Opens a session again whose runtime has been started again since: the same conversation where the runtime can,
@@ -410,17 +381,45 @@ impl Directory {
             Ok(opened) => opened,
             Err(refusal) => return Err((Box::new(state), refusal)),
         };
-        let (generation, native) = (link.info().generation, opened.native.clone());
+        let (info, native) = (link.info(), opened.native.clone());
         let (wants, wants_rx) = mpsc::channel(MAILBOX);
         let keeper = self.keeper(handle.clone(), None);
         let task = Task::new(state, keeper, link, mailbox, wants_rx, self.shared.rules);
-        let (task, plan) = self.keep_opened(task, opened, |state| state.live_again(native, generation)).await?;
+        let kept = self.keep_opened(task, opened, |state| {
+            state.live_again(native, info.generation);
+            state.belongs_to(info.instance.clone());
+        });
+        let (task, plan) = kept.await?;
         // Before the task runs: one that ends at once takes this away again.
-        if let Some(mut handle) = self.shared.sessions.get_mut(&handle.origin.session_id) {
-            handle.wants = Some(wants);
+        match self.shared.sessions.get_mut(&handle.origin.session_id) {
+            Some(mut handle) => handle.wants = Some(wants),
+            // It was deleted meanwhile: it does not come back.
+            None => return Err((Box::new(task.state), Refusal::NoSession(handle.origin.session_id.clone()))),
         }
         self.run(task, plan);
         Ok(())
+    }
+}
+
+/// Room for [`REOPEN_AT_ONCE`] sessions to be opened at a time. One that takes longer than [`REOPEN_WAIT`] goes on by itself,
+/// and makes room for the next.
+struct Slots(Arc<Semaphore>);
+
+impl Default for Slots {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(REOPEN_AT_ONCE)))
+    }
+}
+
+impl Slots {
+    /// Waits for room, and begins.
+    async fn run(&self, work: impl Future<Output = ()> + Send + 'static) {
+        let Ok(slot) = Arc::clone(&self.0).acquire_owned().await else { return };
+        let mut work = tokio::spawn(work);
+        tokio::spawn(async move {
+            let _ = tokio::time::timeout(REOPEN_WAIT, &mut work).await;
+            drop(slot);
+        });
     }
 }
 
@@ -433,7 +432,10 @@ async fn order(
     let (inlet, mut from_runtime) = Inlet::new();
     let command = Command::Open { ticket: ticket(), cwd, resume };
     let order = Order { command, inlet: inlet.clone(), generation: link.info().generation };
-    link.order(order).map_err(|_| Refusal::RuntimeGone("it takes no orders".into()))?;
+    let silence = if link.was_found() { FOUND_SILENCE } else { OPEN_SILENCE };
+    let silent = || Refusal::RuntimeSilent(silence.as_secs());
+    let room = tokio::time::timeout(silence, link.room()).await.map_err(|_| silent())?;
+    room.ok_or_else(|| Refusal::RuntimeGone("it takes no orders".into()))?.send(order);
     let (mut early, mut marks) = (Vec::new(), Vec::new());
     loop {
         let gone = |exit: Exit| {
@@ -446,6 +448,11 @@ async fn order(
             next = from_runtime.recv() => next,
             // A driver that is gone answers no order; what it said before is still heard.
             () = link.ended() => from_runtime.try_recv().ok(),
+            // Before it is ready its handshake has a time of its own.
+            () = tokio::time::sleep(silence) => match link.info().state {
+                RuntimeState::Ready => return Err(silent()),
+                _ => continue,
+            },
         };
         match next {
             Some(FromRuntime::Said(said, upto)) => {

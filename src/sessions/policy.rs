@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::Refusal;
+use super::refusal::TooRisky;
 use crate::auth::{Denied, Device, Target};
 use crate::model::{Origin, Risk, Scope};
 
@@ -51,7 +52,10 @@ pub(super) fn check(
         return Err(Denied { scope, device: device.name.clone() }.into());
     }
     match device.grant.approve_up_to.filter(|up_to| scope == Scope::Approve && *up_to < Risk::Danger) {
-        Some(up_to) => Err(Refusal::RiskTooHigh { risk: Risk::Danger, up_to }),
+        Some(up_to) => {
+            let reasons = vec!["it lets the agent go on without asking".to_owned()];
+            Err(Refusal::RiskTooHigh(Box::new(TooRisky { risk: Risk::Danger, up_to, reasons, devices: Vec::new() })))
+        }
         None => Ok(()),
     }
 }

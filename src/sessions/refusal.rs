@@ -1,10 +1,11 @@
 //! Why something that a client asked for was not done.
 
 use crate::auth::Denied;
+use crate::ledger::Over;
 use crate::model::{Receipt, RequestId, RequestState, Risk, RuntimeId, SessionId};
 
 /// Why something that a client asked for was not done. Nothing of it was.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum Refusal {
     /// No such session.
     #[error("there is no session {0}")]
@@ -31,16 +32,14 @@ pub enum Refusal {
     #[error("the request is closed: {}", closed(.0.state))]
     Closed(Box<Receipt>),
     /// What is asked is riskier than the device may answer.
-    #[error("this needs a device that may answer {}, and this one may up to {}", .risk.as_str(), .up_to.as_str())]
-    RiskTooHigh {
-        /// The request's, or danger where a yes is for always.
-        risk: Risk,
-        /// The device's.
-        up_to: Risk,
-    },
+    #[error("{0}")]
+    RiskTooHigh(Box<TooRisky>),
     /// The request is not what the client showed.
     #[error("the digest is not that of the open request: show it again before answering")]
     StaleDigest,
+    /// The request is too long to be shown unasked, and the client has not shown that it has read all of it.
+    #[error("this request is shown in part: fetch it whole by its id, and allow it with the digest of that")]
+    DigestRequired,
     /// The runtime takes no answers from here.
     #[error("this request can only be watched here: answer it where the agent runs")]
     ObserveOnly,
@@ -48,10 +47,12 @@ pub enum Refusal {
     #[error("{message}")]
     BadAnswer {
         /// Stable: `option_not_offered`, `remember_not_offered`, `reason_not_offered`, `answer_type`, `item_not_offered`, `edit_not_offered`,
-        /// `bad_edit`.
+        /// `bad_edit`, `answer_missing`, `answer_unfit`.
         code: &'static str,
         /// In words, with what would fit.
         message: String,
+        /// Which of the agent's fields it is about, if it is one.
+        field: Option<String>,
     },
     /// The runtime of the session is gone.
     #[error("the runtime of this session is gone: {0}")]
@@ -66,14 +67,30 @@ pub enum Refusal {
         /// The runtime's data.
         data: Option<Box<serde_json::value::RawValue>>,
     },
+    /// The runtime says nothing.
+    #[error("the runtime has not answered for {0} seconds: it may be busy, or hang; `plexus restart` starts it again")]
+    RuntimeSilent(u64),
     /// The queue of prompts is full.
     #[error("{0} prompts wait already: cancel one, or wait")]
     QueueFull(usize),
+    /// The prompt is too long.
+    #[error(
+        "a prompt may have {limit} bytes of content, and this one has {bytes}: attach the rest as a file that the agent reads"
+    )]
+    PromptTooLarge {
+        /// Bytes of its content.
+        bytes: usize,
+        /// Bytes that it may have.
+        limit: usize,
+    },
+    /// An account has no room for it.
+    #[error("{0}")]
+    OverLimit(Over),
     /// An idempotency key that is none.
     #[error("an idempotency key is 1 to {} visible ASCII characters", super::KEY_MAX)]
     BadKey,
-    /// The idempotency key belongs to another prompt.
-    #[error("this idempotency key was used for another prompt: give each prompt a key of its own")]
+    /// The idempotency key belongs to another prompt, or another answer.
+    #[error("this idempotency key was used for something else: give each prompt and each answer a key of its own")]
     KeyReused,
     /// A runtime with this name is attached already.
     #[error("a runtime named {0} is attached already: choose another id")]
@@ -81,12 +98,51 @@ pub enum Refusal {
     /// What was asked makes no sense; in words, with the fix.
     #[error("{0}")]
     Invalid(String),
+    /// The device may not have an agent work in this folder; in words.
+    #[error("{0}")]
+    Folder(String),
     /// The state cannot be written: no space, or the disk fails. Reading still works.
     #[error("the state cannot be written now: {0}")]
     Storage(String),
     /// The gateway is stopping.
     #[error("the gateway is stopping")]
     Stopping,
+}
+
+/// Why a device may not give an answer, and who may.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TooRisky {
+    /// The request's, or danger where a yes is for always.
+    pub risk: Risk,
+    /// The device's.
+    pub up_to: Risk,
+    /// Why the risk is what it is, in words.
+    pub reasons: Vec<String>,
+    /// Names of devices that may, as far as this one may know them.
+    pub devices: Vec<String>,
+}
+
+/// Most reasons that a refusal's words have.
+const REASONS_SAID: usize = 4;
+
+impl std::fmt::Display for TooRisky {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (risk, up_to) = (self.risk.as_str(), self.up_to.as_str());
+        write!(f, "this is {risk}")?;
+        for (n, why) in self.reasons.iter().take(REASONS_SAID).enumerate() {
+            write!(f, "{}{why}", if n == 0 { " (" } else { "; " })?;
+        }
+        f.write_str(if self.reasons.is_empty() { "" } else { ")" })?;
+        write!(
+            f,
+            ", and this device may answer up to {up_to}. Answer it on the machine that Plexus runs on (`plexus attach`, "
+        )?;
+        write!(f, "`plexus answer`), or on a device that may answer {risk}")?;
+        if !self.devices.is_empty() {
+            write!(f, ": {}", self.devices.join(", "))?;
+        }
+        Ok(())
+    }
 }
 
 fn closed(state: RequestState) -> &'static str {

@@ -1,8 +1,10 @@
-//! Questions and answers: what a request offers, which answers fit, what a receipt says. Pure.
+//! Questions and answers, one file, since an answer is judged by what was made of the question: what a request offers,
+//! which answers fit, what a receipt says. Pure.
 
 use sha2::{Digest, Sha256};
 
-use super::{Refusal, display};
+use super::refusal::TooRisky;
+use super::{Refusal, display, questions};
 use crate::dialects::{Ask, Elsewhere, Subject};
 use crate::model::{
     Answer, Choice, Decision, Editable, Offer, Receipt, Request, RequestId, RequestState, RequestType, Resolver, Risk,
@@ -23,12 +25,25 @@ const LABEL_MAX: usize = 60;
 pub(super) fn open(
     ask: &Ask,
     id: RequestId,
+    of: (SessionId, RunId, RuntimeId),
+    folder: &str,
+    generation: u64,
+    times: (Timestamp, Option<Timestamp>),
+) -> Request {
+    make(ask, id, of, folder, generation, times, 0)
+}
+
+fn make(
+    ask: &Ask,
+    id: RequestId,
     (session_id, run_id, runtime_id): (SessionId, RunId, RuntimeId),
     folder: &str,
     generation: u64,
     (now, expires_at): (Timestamp, Option<Timestamp>),
+    revision: u64,
 ) -> Request {
     let display = display::render(&ask.subject, folder, ask.danger);
+    let subject = display::about(&ask.subject, ask, &display.counts);
     let mut request = Request {
         request_id: id,
         session_id,
@@ -39,9 +54,15 @@ pub(super) fn open(
         state: RequestState::Open,
         title: display::label(&ask.title, TITLE_MAX),
         message: ask.message.clone(),
+        subject,
         display: display.text,
+        display_truncated: false,
+        display_bytes: None,
         warnings: display.warnings,
         risk: display.risk,
+        risk_reasons: display.reasons,
+        revision,
+        changed: revision > 0,
         digest: String::new(),
         options: ask.options.clone(),
         items: ask.items.clone(),
@@ -65,14 +86,35 @@ pub(super) fn open(
         opened_at: now,
         receipt: None,
     };
-    request.digest = digest(&request);
+    request.digest = digest(&request, &display.whole);
     request
 }
 
+/// The request with what is known now of what it asks: its next revision. `None` if nothing of it is other than before.
+pub(super) fn change(request: &Request, ask: &Ask, folder: &str) -> Option<Request> {
+    let at = |revision| {
+        let of = (request.session_id.clone(), request.run_id.clone(), request.runtime_id.clone());
+        let times = (request.opened_at, request.expires_at);
+        make(ask, request.request_id.clone(), of, folder, request.generation, times, revision)
+    };
+    let same = at(request.revision);
+    if same.digest == request.digest && same.risk == request.risk {
+        return None;
+    }
+    Some(at(request.revision.saturating_add(1)))
+}
+
 /// SHA-256 (hex) over what is asked and of whom: any change to it is another digest.
-fn digest(request: &Request) -> String {
-    let of = (&request.request_id, &request.session_id, &request.run_id, &request.runtime_id, request.generation);
-    let said = (request.kind, &request.title, &request.message, &request.display, &request.native);
+fn digest(request: &Request, whole: &str) -> String {
+    let of = (
+        &request.request_id,
+        &request.session_id,
+        &request.run_id,
+        &request.runtime_id,
+        request.generation,
+        request.revision,
+    );
+    let said = (whole, request.kind, &request.title, &request.message, &request.display, &request.native);
     let offered = (&request.options, &request.items, request.multi, &request.default_value, request.secret);
     let offered = (offered, &request.editable);
     // Plain values of our own, which always can be written; were one not to, the digest would still be of one kind only.
@@ -83,24 +125,70 @@ fn digest(request: &Request) -> String {
 /// Checks an answer against what the request offers.
 ///
 /// # Errors
-/// [`Refusal::RiskTooHigh`], [`Refusal::StaleDigest`], [`Refusal::BadAnswer`].
+/// [`Refusal::RiskTooHigh`], [`Refusal::StaleDigest`], [`Refusal::DigestRequired`], [`Refusal::BadAnswer`].
 pub(crate) fn judge(request: &Request, answer: &Answer, up_to: Option<Risk>) -> Result<Decision, Refusal> {
     if request.observe_only {
         return Err(Refusal::ObserveOnly);
     }
     if let Some(up_to) = up_to.filter(|up_to| request.risk > *up_to) {
-        return Err(Refusal::RiskTooHigh { risk: request.risk, up_to });
+        return Err(too_risky(request.risk, up_to, &request.risk_reasons));
     }
-    if answer.digest.as_ref().is_some_and(|digest| *digest != request.digest) {
+    let older = answer.revision.is_some_and(|revision| revision != request.revision);
+    if older || answer.digest.as_ref().is_some_and(|digest| *digest != request.digest) {
         return Err(Refusal::StaleDigest);
     }
-    let bad = |code, message: String| Err(Refusal::BadAnswer { code, message });
+    let decision = fits(request, answer, up_to)?;
+    if answer.digest.is_none() && !refuses(&decision) {
+        // Whoever says yes has read what is asked now, all of it.
+        if request.changed && answer.revision.is_none() {
+            return Err(Refusal::StaleDigest);
+        }
+        if request.is_long() {
+            return Err(Refusal::DigestRequired);
+        }
+    }
+    Ok(decision)
+}
+
+fn too_risky(risk: Risk, up_to: Risk, reasons: &[String]) -> Refusal {
+    Refusal::RiskTooHigh(Box::new(TooRisky { risk, up_to, reasons: reasons.to_vec(), devices: Vec::new() }))
+}
+
+/// Whether a decision lets the agent do nothing.
+fn refuses(decision: &Decision) -> bool {
+    match decision {
+        Decision::Option { kind, .. } => kind.rejects(),
+        Decision::Edited { .. } => false,
+        Decision::Value(value) => value.is_none(),
+        Decision::Ids(ids) => ids.is_empty(),
+        Decision::Answers(answers) => answers.is_empty(),
+        Decision::Expired | Decision::Withdrawn => true,
+    }
+}
+
+/// The decision that an answer is, if it fits what is offered.
+fn fits(request: &Request, answer: &Answer, up_to: Option<Risk>) -> Result<Decision, Refusal> {
+    let bad = |code, message: String| Err(Refusal::BadAnswer { code, message, field: None });
     let given = usize::from(answer.option_id.is_some())
         + usize::from(answer.ok.is_some())
         + usize::from(answer.value.is_some())
-        + usize::from(answer.ids.is_some());
+        + usize::from(answer.ids.is_some())
+        + usize::from(answer.answers.is_some());
     if given != 1 {
-        return bad("answer_type", format!("give exactly one of option_id, ok, value, ids; {given} were given"));
+        return bad(
+            "answer_type",
+            format!("give exactly one of option_id, ok, value, ids, answers; {given} were given"),
+        );
+    }
+    if let Some(answers) = &answer.answers {
+        return match questions::judge(request, answers)? {
+            // What a dialect asks in its own form is answered in that form.
+            questions::Said::As(plain) => {
+                let plain = Answer { reason: answer.reason.clone(), remember: answer.remember, ..plain };
+                fits(request, &plain, up_to)
+            }
+            questions::Said::Each(answers) => Ok(Decision::Answers(answers)),
+        };
     }
     if let Some(reason) = &answer.reason {
         if !request.allow_reason {
@@ -142,15 +230,15 @@ pub(crate) fn judge(request: &Request, answer: &Answer, up_to: Option<Risk>) -> 
             match offer {
                 // What is allowed always is allowed whatever its risk will be.
                 Some(Offer { kind: Choice::AllowAlways, .. }) if up_to.is_some_and(|up_to| up_to < Risk::Danger) => {
-                    let up_to = up_to.unwrap_or(Risk::Low);
-                    Err(Refusal::RiskTooHigh { risk: Risk::Danger, up_to })
+                    let why = ["it allows what comes later as well, whatever its risk".to_owned()];
+                    Err(too_risky(Risk::Danger, up_to.unwrap_or(Risk::Low), &why))
                 }
                 Some(Offer { id, kind, .. }) if changes(request, answer) => match kind {
                     Choice::AllowOnce => {
                         let text = answer.edited.clone().unwrap_or_default();
-                        let risk = edited(&text).risk;
-                        if let Some(up_to) = up_to.filter(|up_to| risk > *up_to) {
-                            return Err(Refusal::RiskTooHigh { risk, up_to });
+                        let shown = edited(&text);
+                        if let Some(up_to) = up_to.filter(|up_to| shown.risk > *up_to) {
+                            return Err(too_risky(shown.risk, up_to, &shown.reasons));
                         }
                         Ok(Decision::Edited { id: id.clone(), text, reason: answer.reason.clone() })
                     }
@@ -167,7 +255,8 @@ pub(crate) fn judge(request: &Request, answer: &Answer, up_to: Option<Risk>) -> 
             }
         }
         RequestType::Prompt => match (&answer.value, answer.ok) {
-            (Some(value), _) => Ok(Decision::Value(value.clone())),
+            (Some(Some(text)), _) => questions::typed(request, text),
+            (Some(None), _) => Ok(Decision::Value(None)),
             (None, Some(false)) => Ok(Decision::Value(None)),
             _ => bad("answer_type", "answer with value (text, or null to cancel)".into()),
         },
@@ -196,15 +285,24 @@ fn always(request: &Request, allow: bool) -> Option<&Offer> {
 }
 
 fn pick(request: &Request, ids: Vec<String>) -> Result<Decision, Refusal> {
-    let unknown = ids.iter().find(|id| !request.items.iter().any(|item| item.id == **id));
-    if let Some(id) = unknown {
-        return Err(Refusal::BadAnswer {
-            code: "item_not_offered",
-            message: format!("{id:?} is not one of the items"),
-        });
+    let offered: Vec<(&str, &str)> = request.items.iter().map(|item| (&*item.id, &*item.label)).collect();
+    let known = |id: String| {
+        questions::named(&offered, &id).map(str::to_owned).ok_or_else(|| {
+            let names: Vec<&str> = offered.iter().map(|(id, _)| *id).collect();
+            let message = format!("{id:?} is not one of the items, or of two of them: {}", names.join(", "));
+            Refusal::BadAnswer { code: "item_not_offered", message, field: None }
+        })
+    };
+    let wrong = |words: &str| Err(Refusal::BadAnswer { code: "answer_type", message: words.into(), field: None });
+    let ids: Vec<String> = ids.into_iter().map(known).collect::<Result<_, _>>()?;
+    if ids.iter().enumerate().any(|(n, id)| ids[..n].contains(id)) {
+        return wrong("an item may be picked once");
     }
     if ids.len() > 1 && !request.multi {
-        return Err(Refusal::BadAnswer { code: "answer_type", message: "one item at most may be picked".into() });
+        return wrong("one item at most may be picked");
+    }
+    if !ids.is_empty() {
+        questions::how_many(request, ids.len())?;
     }
     Ok(Decision::Ids(ids))
 }
@@ -218,6 +316,7 @@ pub(super) fn receipt(request: &Request, decision: &Decision, by: Resolver, now:
         ok: None,
         value: None,
         ids: None,
+        answers: None,
         reason: None,
         edited: None,
         edited_display: None,
@@ -250,6 +349,10 @@ pub(super) fn receipt(request: &Request, decision: &Decision, by: Resolver, now:
             receipt.ok = Some(!ids.is_empty());
             receipt.ids = Some(ids.clone());
         }
+        Decision::Answers(answers) => {
+            receipt.ok = Some(!answers.is_empty());
+            receipt.answers = Some(answers.clone());
+        }
         Decision::Expired => receipt.state = RequestState::Expired,
         Decision::Withdrawn => receipt.state = RequestState::Withdrawn,
     }
@@ -269,11 +372,11 @@ pub(super) fn elsewhere(request: &Request, elsewhere: Elsewhere, now: Timestamp)
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
-    use crate::model::Item;
+    use crate::model::{About, Item};
 
-    fn request() -> Request {
+    pub(in crate::sessions) fn request() -> Request {
         let offer = Offer { id: "yes".into(), label: "Yes".into(), kind: Choice::AllowOnce };
         Request {
             request_id: RequestId::trusted("q_1"),
@@ -285,9 +388,15 @@ mod tests {
             state: RequestState::Open,
             title: "Run?".into(),
             message: None,
+            subject: About::Unreadable,
             display: "ls".into(),
+            display_truncated: false,
+            display_bytes: None,
             warnings: vec![],
             risk: Risk::Elevated,
+            risk_reasons: vec![],
+            revision: 0,
+            changed: false,
             digest: String::new(),
             options: vec![offer],
             items: vec![],
@@ -310,12 +419,13 @@ mod tests {
 
     #[test]
     fn whatever_is_asked_otherwise_has_another_digest() {
-        let changes: [fn(&mut Request); 13] = [
+        let changes: [fn(&mut Request); 14] = [
             |r| r.request_id = RequestId::trusted("q_2"),
             |r| r.session_id = SessionId::trusted("s_2"),
             |r| r.run_id = RunId::trusted("r_2"),
             |r| r.runtime_id = RuntimeId::trusted("other"),
             |r| r.generation = 2,
+            |r| r.revision = 1,
             |r| r.kind = RequestType::Confirm,
             |r| r.title.push('!'),
             |r| r.message = Some(String::new()),
@@ -325,11 +435,11 @@ mod tests {
             |r| r.items.push(Item { id: "i".into(), label: "i".into(), detail: None }),
             |r| r.native = serde_json::value::RawValue::from_string("{}".into()).ok(),
         ];
-        let mut digests = vec![digest(&request())];
+        let mut digests = vec![digest(&request(), "")];
         for change in changes {
             let mut changed = request();
             change(&mut changed);
-            digests.push(digest(&changed));
+            digests.push(digest(&changed, ""));
         }
         let all = digests.len();
         digests.sort();
@@ -356,7 +466,7 @@ mod tests {
                 ] {
                     match judge(&request, &answer, up_to) {
                         Ok(_) => assert!(fine, "{risk:?} {up_to:?} {answer:?}"),
-                        Err(Refusal::RiskTooHigh { .. }) => assert!(!fine, "{risk:?} {up_to:?} {answer:?}"),
+                        Err(Refusal::RiskTooHigh(_)) => assert!(!fine, "{risk:?} {up_to:?} {answer:?}"),
                         Err(other) => panic!("{other}"),
                     }
                 }
@@ -372,7 +482,7 @@ mod tests {
         let editable = Some(Editable { label: "Command".into(), value: "ls".into() });
         let plain = Request { options: options.clone(), ..request() };
         let edits = Request { editable, allow_remember: true, ..plain.clone() };
-        assert_ne!(digest(&plain), digest(&edits));
+        assert_ne!(digest(&plain, ""), digest(&edits, ""));
         let answer = |option: &str, edited: &str| Answer {
             option_id: Some(option.into()),
             edited: Some(edited.into()),
@@ -391,8 +501,11 @@ mod tests {
         // Whoever may allow little cannot make much of it.
         let low =
             |text: &str| judge(&Request { risk: Risk::Low, ..edits.clone() }, &answer("yes", text), Some(Risk::Low));
-        assert!(matches!(low("rm -rf /"), Err(Refusal::RiskTooHigh { risk: Risk::Danger, .. })));
-        assert!(matches!(low("make deploy"), Err(Refusal::RiskTooHigh { risk: Risk::Elevated, .. })));
+        let risk = |text: &str| match low(text) {
+            Err(Refusal::RiskTooHigh(too)) => too.risk,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!((risk("rm -rf /"), risk("make deploy")), (Risk::Danger, Risk::Elevated));
         // What was not changed is the plain yes.
         assert!(matches!(judge(&edits, &answer("always", "ls"), None), Ok(Decision::Option { .. })));
         assert_eq!(code(&plain, &answer("yes", "ls")), "edit_not_offered");

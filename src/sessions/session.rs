@@ -1,7 +1,8 @@
 //! The task that owns a session, all of it in one file because nothing else may write its state: decide (pure), commit
 //! (the log), perform (orders, replies).
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -11,15 +12,20 @@ use dashmap::DashMap;
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
 
-use super::state::{Edit, Env, Once, Plan, Receipts, State};
+use super::answer_key::AnswerKey;
+use super::clients::Owner;
+use super::link::Room;
+use super::prompt_key::PromptKey;
+use super::state::{Asked, Edit, Env, Plan, Receipts, State};
 use super::{Accepted, Entry, Exit, FromRuntime, Inlet, Link, Log, NoOrders, Order, Refusal, Rows, Rules, index};
 use crate::dialects::{Command, Fault, Said};
+use crate::ledger::{Charge, Over};
 use crate::metrics::metrics;
 use crate::model::{
     Answer, Origin, Position, Receipt, Request, RequestId, RequestState, Resolver, Risk, RunId, RunInfo, SessionId,
     SessionInfo, Ticket, Timestamp,
 };
-use crate::store::{Mark, RequestRow, SessionRow, StoreError};
+use crate::store::{PromptChange, RequestRow, SessionRow, StoreError};
 
 /// Things that clients want of a session and that wait for its task; when it is full, they wait.
 pub(super) const MAILBOX: usize = 256;
@@ -27,6 +33,9 @@ pub(super) const MAILBOX: usize = 256;
 const COMMIT_EVENTS: usize = 2048;
 /// Events after which the session's row is written again, so that a restart reads at most this many to catch up.
 const ROW_EVERY: usize = 4096;
+/// Orders of one session that wait for room with its runtime's driver, beside those that are there; with more of them the
+/// runtime is stopped, as one that takes nothing.
+const BACKLOG: usize = 4096;
 /// How long the task waits before it tries again to keep what a runtime said, when the store fails.
 const RETRY: Duration = Duration::from_millis(250);
 
@@ -46,11 +55,13 @@ pub(super) use env;
 /// What a client wants.
 pub(super) enum Want {
     Prompt {
-        content: Vec<Box<RawValue>>,
+        content: Asked,
         by: Resolver,
-        once: Option<Once>,
+        once: Option<PromptKey>,
         /// The run whose prompt it was: it is cancelled first, and this comes next.
         again: Option<RunId>,
+        /// For its content, if it is charged to anybody and there was room.
+        charge: Option<Result<Charge, Over>>,
         reply: oneshot::Sender<Result<Accepted, Refusal>>,
     },
     Cancel {
@@ -64,7 +75,7 @@ pub(super) enum Want {
         by: Resolver,
         /// The highest risk that they may answer.
         up_to: Option<Risk>,
-        key: Option<String>,
+        key: Option<AnswerKey>,
         reply: oneshot::Sender<Result<Receipt, Refusal>>,
     },
     Call {
@@ -101,6 +112,8 @@ pub(super) struct View {
     pub(super) info: SessionInfo,
     pub(super) open: Vec<Arc<Request>>,
     pub(super) runs: Vec<RunInfo>,
+    /// The device that opened it.
+    pub(super) owner: Option<Owner>,
 }
 
 /// A session, from outside its task.
@@ -114,6 +127,8 @@ pub(super) struct Handle {
     pub(super) updated: Arc<AtomicI64>,
     /// The place of the event since which it does what it does now.
     pub(super) doing_at: Arc<AtomicU64>,
+    /// The place of its last event: what changed since a place in the log is known by it, whatever the clock did.
+    pub(super) last: Arc<AtomicU64>,
     /// The state, while there is no task that owns it.
     parked: Arc<Mutex<Option<Parked>>>,
     /// Held by whoever opens the session again: others wait for what comes of it.
@@ -138,6 +153,7 @@ impl Handle {
             view,
             updated,
             doing_at: Arc::default(),
+            last: Arc::default(),
             parked: Arc::default(),
             opening: Arc::default(),
         }
@@ -149,7 +165,7 @@ impl Handle {
     }
 
     /// The run that a session without a task was asked for under this key, if it is remembered.
-    pub(super) fn known(&self, once: &Once) -> Result<Option<Accepted>, Refusal> {
+    pub(super) fn known(&self, once: &PromptKey) -> Result<Option<Accepted>, Refusal> {
         self.parked().as_ref().map_or(Ok(None), |parked| parked.state.known(once))
     }
 
@@ -180,7 +196,7 @@ impl Handle {
 }
 
 fn view_of(state: &State) -> View {
-    View { info: state.info(), open: state.open_requests(), runs: state.runs() }
+    View { info: state.info(), open: state.open_requests(), runs: state.runs(), owner: state.owner().cloned() }
 }
 
 /// Makes an identifier: the prefix and 26 characters from 130 random bits.
@@ -218,6 +234,8 @@ pub(super) struct Keeper {
     receipts: Receipts,
     since_row: usize,
     busy_since: Option<Position>,
+    /// The prompts whose words the store has.
+    prompts: BTreeSet<RunId>,
 }
 
 impl Keeper {
@@ -228,7 +246,32 @@ impl Keeper {
         asked: Arc<DashMap<RequestId, SessionId>>,
         busy_since: Option<Position>,
     ) -> Self {
-        Self { log, handle, asked, receipts: Receipts::default(), since_row: 0, busy_since }
+        let (receipts, prompts) = (Receipts::default(), BTreeSet::new());
+        Self { log, handle, asked, receipts, since_row: 0, busy_since, prompts }
+    }
+
+    /// For a session of an earlier gateway, of which the store has what these prompts asked.
+    pub(super) fn knows(mut self, prompts: BTreeSet<RunId>) -> Self {
+        self.prompts = prompts;
+        self
+    }
+
+    /// What to write of prompts' words, and what to delete: each is written once, and deleted once it is of no use.
+    fn prompt_changes(&self, state: &State) -> (Vec<PromptChange>, BTreeSet<RunId>) {
+        let session_id = &state.origin.session_id;
+        let mut changes = Vec::new();
+        let mut now = BTreeSet::new();
+        for (run_id, asked) in state.asked_of() {
+            now.insert(run_id.clone());
+            if !self.prompts.contains(run_id) {
+                let content = Some(serde_json::to_vec(&**asked).unwrap_or_default());
+                changes.push(PromptChange { session_id: session_id.clone(), run_id: run_id.clone(), content });
+            }
+        }
+        let gone = self.prompts.iter().filter(|run_id| !now.contains(*run_id));
+        let gone = gone.map(|run_id| (session_id.clone(), run_id.clone()));
+        changes.extend(gone.map(|(session_id, run_id)| PromptChange { session_id, run_id, content: None }));
+        (changes, now)
     }
 
     /// Keeps the plan's events and rows, and shows them. The plan stays as it is, so that it can be tried again.
@@ -244,7 +287,9 @@ impl Keeper {
         let unfinished = state.unfinished();
         let busy_since = self.busy_since;
         let row = dirty.then(|| state.row());
-        let mark = plan.heard.map(|offset| Mark { generation: state.generation(), offset });
+        let prompts_now = dirty.then(|| self.prompt_changes(state));
+        let (prompts, prompts_now) = prompts_now.map_or((Vec::new(), None), |(changes, now)| (changes, Some(now)));
+        let mark = plan.heard.map(|offset| state.mark(offset));
         let epoch = self.log.epoch().clone();
         let changes: Vec<(Request, Option<String>, usize)> =
             plan.requests.iter().map(|c| (Request::clone(&c.request), c.key.clone(), c.event)).collect();
@@ -262,6 +307,7 @@ impl Keeper {
                         state: request.state,
                         body: serde_json::to_vec(&request).unwrap_or_default(),
                         answer_key,
+                        closed_at: request.receipt.as_ref().map(|receipt| receipt.at),
                     }
                 });
                 let sessions = row.map(|state| SessionRow {
@@ -275,6 +321,7 @@ impl Keeper {
                 Rows {
                     requests: requests.collect(),
                     sessions: sessions.into_iter().collect(),
+                    prompts,
                     marks: mark.map(|mark| (origin.session_id.clone(), mark)).into_iter().collect(),
                     ..Rows::default()
                 }
@@ -283,8 +330,8 @@ impl Keeper {
         let kept = {
             let (handle, asked) = (self.handle.clone(), Arc::clone(&self.asked));
             let session_id = origin.session_id.clone();
-            let at = plan.events.last().map(|event| event.at.as_millis());
-            let doing = plan.doing;
+            let at = state.updated_at().as_millis();
+            let (doing, events) = (plan.doing, plan.events.len() as u64);
             let changes: Vec<(RequestId, RequestState)> =
                 plan.requests.iter().map(|c| (c.request.request_id.clone(), c.request.state)).collect();
             move |first: Position| {
@@ -301,8 +348,9 @@ impl Keeper {
                 if let Some(event) = doing {
                     handle.doing_at.store(first.0 + event as u64, Ordering::Relaxed);
                 }
-                if let Some(at) = at {
-                    handle.updated.store(at, Ordering::Relaxed);
+                handle.updated.store(at, Ordering::Relaxed);
+                if let Some(last) = events.checked_sub(1) {
+                    handle.last.store(first.0 + last, Ordering::Relaxed);
                 }
             }
         };
@@ -316,6 +364,9 @@ impl Keeper {
         let first = self.log.commit(entry).await?;
         if dirty {
             self.since_row = 0;
+        }
+        if let Some(now) = prompts_now {
+            self.prompts = now;
         }
         self.busy_since = unfinished.then(|| busy_since.unwrap_or(first));
         for change in &plan.requests {
@@ -350,6 +401,11 @@ pub(super) struct Task {
     pub(super) wants: mpsc::Receiver<Want>,
     pub(super) rules: Rules,
     calls: HashMap<Ticket, oneshot::Sender<Result<Box<RawValue>, Refusal>>>,
+    /// Orders that wait for room, oldest first, and the wait for it.
+    backlog: VecDeque<Order>,
+    room: Option<Pin<Box<dyn Future<Output = Option<Room>> + Send>>>,
+    /// For the content of prompts that wait, and of the one that the runtime has not begun to answer.
+    charges: Vec<(RunId, Charge)>,
     died: bool,
 }
 
@@ -369,7 +425,20 @@ impl Task {
         wants: mpsc::Receiver<Want>,
         rules: Rules,
     ) -> Self {
-        Self { state, keeper, link, inlet, from_runtime, wants, rules, calls: HashMap::new(), died: false }
+        Self {
+            state,
+            keeper,
+            link,
+            inlet,
+            from_runtime,
+            wants,
+            rules,
+            calls: HashMap::new(),
+            backlog: VecDeque::new(),
+            room: None,
+            charges: Vec::new(),
+            died: false,
+        }
     }
 
     /// Runs until the runtime is gone or the session is closed; returns the state. First it does what was planned, and
@@ -384,6 +453,13 @@ impl Task {
                     None => std::future::pending().await,
                 }
             };
+            let waits = self.room.is_some();
+            let room = async {
+                match &mut self.room {
+                    Some(room) => room.await,
+                    None => std::future::pending().await,
+                }
+            };
             let next = tokio::select! {
                 // People first: a flood from the agent must not keep them waiting.
                 biased;
@@ -395,6 +471,10 @@ impl Task {
                     if let Some((_, id)) = deadline {
                         self.decide(|state, env, plan| state.expire(&id, env, plan)).await;
                     }
+                    Next::GoOn
+                }
+                room = room, if waits => {
+                    self.order_next(room);
                     Next::GoOn
                 }
                 heard = self.from_runtime.recv() => match heard {
@@ -429,7 +509,7 @@ impl Task {
                 match heard {
                     FromRuntime::Said(said, upto) => {
                         if let Some(upto) = upto {
-                            plan.heard = plan.heard.max(Some(upto.offset));
+                            plan.heard = plan.heard.max(upto.offset);
                             marks.push(upto);
                         }
                         for said in said {
@@ -468,6 +548,10 @@ impl Task {
         decide(&mut self.state, &mut env!(self.rules), &mut plan);
         let since = self.keeper.busy_since;
         while let Err(error) = self.keeper.keep(&plan, &self.state).await {
+            if matches!(*error, StoreError::Gone(_)) {
+                // The session was deleted: what is late for it is skipped, and nothing more is done for it.
+                return;
+            }
             // Nobody reads the agent meanwhile, so it waits; people are told. Nothing that was said is lost.
             let retry = tokio::time::sleep(RETRY);
             tokio::pin!(retry);
@@ -504,8 +588,15 @@ impl Task {
         Ok(outcome)
     }
 
+    /// Gives back what stands for prompts whose content is no longer held.
+    fn discharge(&mut self) {
+        let state = &self.state;
+        self.charges.retain(|(run_id, _)| state.asked_of().any(|(held, _)| held == run_id));
+    }
+
     /// Does what was decided. `since` is where the run that may have ended began.
     async fn perform(&mut self, plan: Plan, since: Option<Position>) {
+        self.discharge();
         for command in plan.orders {
             self.order(command).await;
         }
@@ -517,24 +608,70 @@ impl Task {
 
     async fn order(&mut self, command: Command) {
         let order = Order { command, inlet: self.inlet.clone(), generation: self.state.generation() };
-        if let Err(NoOrders::Full) = self.link.order(order) {
+        let order = match self.backlog.is_empty() {
+            true => match self.link.order(order) {
+                Err((NoOrders::Full, order)) => *order,
+                // A runtime that is gone is told of by its driver.
+                Ok(()) | Err((NoOrders::Gone, _)) => return,
+            },
+            false => order,
+        };
+        if self.backlog.len() >= BACKLOG {
             let mut plan = Plan::default();
             self.state.stuck(&env!(self.rules), &mut plan);
             // The stop below is what matters; an event that cannot be kept now is told by the exit that follows.
             let _ = self.keeper.keep(&plan, &self.state).await;
-            self.link.stop();
+            return self.link.stop();
+        }
+        self.backlog.push_back(order);
+        self.room.get_or_insert_with(|| Box::pin(self.link.room()));
+    }
+
+    /// There is room for the order that waits longest, or the driver is gone.
+    fn order_next(&mut self, room: Option<Room>) {
+        self.room = None;
+        let Some(room) = room else { return self.backlog.clear() };
+        if let Some(order) = self.backlog.pop_front() {
+            room.send(order);
+        }
+        // As many as there is room for by now.
+        while let Some(order) = self.backlog.pop_front() {
+            match self.link.order(order) {
+                Ok(()) => {}
+                Err((NoOrders::Full, order)) => {
+                    self.backlog.push_front(*order);
+                    self.room = Some(Box::pin(self.link.room()));
+                    return;
+                }
+                Err((NoOrders::Gone, _)) => return self.backlog.clear(),
+            }
         }
     }
 
     async fn want(&mut self, want: Want) -> Next {
         match want {
-            Want::Prompt { content, by, once, again, reply } => {
+            Want::Prompt { content, by, once, again, charge, reply } => {
+                let (charge, over) = match charge.transpose() {
+                    Ok(charge) => (charge, None),
+                    Err(over) => (None, Some(over)),
+                };
                 let outcome = self
-                    .try_decide(|state, env, plan| match again {
-                        Some(run) => state.again(&run, content, by, once, env, plan),
-                        None => state.prompt(content, by, once, env, plan),
+                    .try_decide(|state, env, plan| {
+                        if let Some(over) = over {
+                            // What was taken before needs no room.
+                            let known = once.as_ref().map_or(Ok(None), |once| state.known(once))?;
+                            return known.ok_or(Refusal::OverLimit(over));
+                        }
+                        match again {
+                            Some(run) => state.again(&run, content, by, once, env, plan),
+                            None => state.prompt(content, by, once, env, plan),
+                        }
                     })
                     .await;
+                if let (Ok(accepted), Some(charge)) = (&outcome, charge) {
+                    self.charges.push((accepted.run_id.clone(), charge));
+                    self.discharge();
+                }
                 let _ = reply.send(outcome);
             }
             Want::Cancel { run_id, by, reply } => {
@@ -544,11 +681,12 @@ impl Task {
             Want::Answer { id, answer, by, up_to, key, reply } => {
                 // A loser changes nothing: no copy of the state, no commit.
                 if !self.state.is_open(&id) {
-                    let _ = reply.send(Err(self.keeper.receipts.late(&id, key.as_deref())));
+                    let _ = reply.send(Err(self.keeper.receipts.late(&id, key.as_ref())));
                     return Next::GoOn;
                 }
-                let outcome =
-                    self.try_decide(|state, env, plan| state.answer(&id, &answer, (by, up_to), key, env, plan)).await;
+                let outcome = self
+                    .try_decide(|state, env, plan| state.answer(&id, &answer, (by, up_to), key.as_ref(), env, plan))
+                    .await;
                 let _ = reply.send(outcome.map(|receipt| {
                     let cursor = self.keeper.receipts.get(&id).and_then(|kept| kept.cursor.clone());
                     Receipt { won: true, cursor, ..receipt }
@@ -579,27 +717,37 @@ impl Task {
             }
             Want::Close { reply } => {
                 let exit = Exit { reason: Some("the session was closed".into()), stopped: true, ..Exit::default() };
-                let by = Resolver::gateway();
+                let (by, mut plan) = (Resolver::gateway(), Plan::default());
                 // A run under way is stopped first; without one there is nothing to stop.
-                let _ = self.try_decide(|state, env, plan| state.cancel(None, &by, env, plan)).await;
-                let outcome = self
-                    .try_decide(|state, env, plan| {
-                        state.gone(&exit, env, plan);
-                        Ok(())
-                    })
-                    .await;
-                let ended = outcome.is_ok();
-                let _ = reply.send(outcome);
-                if ended {
-                    self.finish();
-                    return Next::End;
+                let _ = self.state.cancel(None, &by, &mut env!(self.rules), &mut plan);
+                self.state.gone(&exit, &mut env!(self.rules), &mut plan);
+                if let Err(error) = self.keeper.keep(&plan, &self.state).await {
+                    // It ends all the same: the agent must not go on where nobody sees it.
+                    tracing::warn!(%error, session_id = %self.state.origin.session_id, "the end of a session is not kept");
                 }
+                // What was said in it is about to be deleted.
+                plan.ended.clear();
+                self.perform(plan, None).await;
+                self.finish();
+                let _ = reply.send(Ok(()));
+                return Next::End;
             }
         }
         Next::GoOn
     }
 
     fn finish(&mut self) {
+        // What was decided is told, if there is anybody to tell it to.
+        let (backlog, link) = (std::mem::take(&mut self.backlog), self.link.clone());
+        self.room = None;
+        if !backlog.is_empty() {
+            tokio::spawn(async move {
+                for order in backlog {
+                    let Some(room) = link.room().await else { return };
+                    room.send(order);
+                }
+            });
+        }
         self.wants.close();
         let why = self.state.exited().unwrap_or("the session ended").to_owned();
         while let Ok(want) = self.wants.try_recv() {
@@ -612,7 +760,10 @@ impl Task {
 }
 
 pub(super) fn storage(error: &StoreError) -> Refusal {
-    Refusal::Storage(error.to_string())
+    match error {
+        StoreError::Gone(session) => Refusal::NoSession(session.clone()),
+        error => Refusal::Storage(error.to_string()),
+    }
 }
 
 pub(super) fn refused(fault: Fault) -> Refusal {

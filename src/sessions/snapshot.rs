@@ -1,34 +1,59 @@
-//! A session folded to what a newcomer must see.
+//! One file because what goes into a fold and what comes out of it know each other: a session folded to what a newcomer must
+//! see, the newest messages and tools within a bound, and the latest of what only the latest matters of.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::model::{Cursor, Event, Kind, Request, RequestId, RunId, SessionInfo, Timestamp};
+use super::merge::text_of;
+use crate::model::{Cursor, Event, Kind, Position, Request, SessionInfo, Timestamp};
 
-/// What a newcomer must see of a session: whole messages, the latest of everything else, and the cursor at which this is exact.
-#[derive(Debug, Serialize)]
+/// Bytes of messages and tools in a snapshot, about: the newest. What comes before is read by pages, from
+/// [`Snapshot::before`] back.
+pub const WINDOW: usize = if cfg!(test) { 4 << 10 } else { 256 << 10 };
+/// Bytes of a message's text that are let go together when it is too much.
+const PIECE: usize = if cfg!(test) { 256 } else { 8 << 10 };
+/// What a message or a tool call takes beside its text, in bytes, about.
+const AROUND: usize = 160;
+/// Surfaces kept; the oldest goes when there is one more.
+const SURFACES: usize = 64;
+
+/// What a newcomer must see of a session: the newest messages and tool calls, the latest of everything else, and the cursor
+/// at which this is exact. The messages and tools are what happened from `before` on.
+#[derive(Clone, Debug, Serialize)]
 pub struct Snapshot {
     /// The session.
     pub session: SessionInfo,
     /// Everything up to here is in it; reading on after it misses nothing and repeats nothing.
     pub cursor: Cursor,
-    /// The messages, in order; the one being said has its text so far.
-    pub messages: Vec<Message>,
-    /// The tool calls, in order, each with its latest state.
-    pub tools: Vec<Tool>,
+    /// The newest messages, in order; the one being said has its text so far.
+    pub messages: Arc<Vec<Message>>,
+    /// The newest tool calls, in order, each with its latest state.
+    pub tools: Arc<Vec<Tool>>,
     /// The latest body of each kind of which only the latest matters (plan, mode, commands, usage …), by kind.
-    pub latest: BTreeMap<&'static str, Box<RawValue>>,
-    /// The requests that are open, in full.
-    pub requests: Vec<Request>,
+    pub latest: Arc<BTreeMap<&'static str, Box<RawValue>>>,
+    /// The requests that are open; what is long of them is cut.
+    #[serde(serialize_with = "briefly")]
+    pub requests: Vec<Arc<Request>>,
     /// The surfaces of the agent, latest.
-    pub surfaces: Vec<Box<RawValue>>,
+    pub surfaces: Arc<Vec<Box<RawValue>>>,
     /// Whether retention has removed what came before.
     pub trimmed: bool,
+    /// Whether there are older messages and tools than these.
+    pub truncated: bool,
+    /// Where to page back from for what is older; absent unless `truncated`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub before: Option<Cursor>,
 }
 
-/// One message, whole.
+/// Requests, what is long of them cut.
+fn briefly<S: serde::Serializer>(requests: &[Arc<Request>], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(requests.iter().map(|request| request.brief()))
+}
+
+/// One message; the first one of a snapshot that is truncated may be the end of a longer one.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Message {
     /// `user`, `agent` or `thought`.
@@ -42,6 +67,9 @@ pub struct Message {
     pub content: Vec<serde_json::Value>,
     /// Whether it is being said, or was cut off.
     pub partial: bool,
+    /// Whether it began before what the snapshot has: this is its end.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub continued: bool,
     /// When it began.
     pub at: Timestamp,
     /// The place of its first event in the log.
@@ -73,21 +101,47 @@ const LATEST: &[Kind] = &[
     Kind::RuntimeStatus,
 ];
 
-/// Folds a session's events, in order, into what a newcomer must see. Pure.
+/// Folds a session's events, in order, into what a newcomer must see. Pure, and bounded: what is older than the newest
+/// [`WINDOW`] bytes falls out.
 #[derive(Default)]
 pub(super) struct Fold {
-    messages: Vec<Message>,
-    /// The messages' own identifiers, where the agent gives them.
-    ids: Vec<Option<String>>,
-    /// The message that the next chunk may go on with.
-    current: Option<usize>,
-    tools: Vec<Tool>,
-    tool_index: BTreeMap<String, usize>,
     latest: BTreeMap<&'static str, Box<RawValue>>,
-    requests: BTreeMap<RequestId, Request>,
-    surfaces: BTreeMap<String, Box<RawValue>>,
-    /// The run under way, as far as the events tell.
-    running: Option<RunId>,
+    surfaces: BTreeMap<String, (Position, Box<RawValue>)>,
+    window: VecDeque<Piece>,
+    /// Bytes of the window, about.
+    bytes: usize,
+    /// Where the window begins, once something fell out of it.
+    start: Option<Position>,
+    /// Whether the first message of the window began before it.
+    continued: bool,
+    /// The last event that is in it.
+    pub(super) at: Position,
+    /// What was last shown of it, until the next event.
+    shown: Option<Arc<Shown>>,
+}
+
+/// What asking for a snapshot shares with everybody else who asks.
+struct Shown {
+    messages: Arc<Vec<Message>>,
+    tools: Arc<Vec<Tool>>,
+    latest: Arc<BTreeMap<&'static str, Box<RawValue>>>,
+    surfaces: Arc<Vec<Box<RawValue>>>,
+}
+
+/// Events that lie side by side in the log and go together.
+struct Piece {
+    first: Position,
+    run_id: String,
+    at: Timestamp,
+    what: What,
+    bytes: usize,
+}
+
+enum What {
+    Said { role: &'static str, id: Option<String>, text: String, block: Option<serde_json::Value> },
+    Tool { id: String, call: serde_json::Map<String, serde_json::Value> },
+    Began,
+    Ended { whole: bool },
 }
 
 /// A chunk's body, as far as the fold reads it.
@@ -107,6 +161,98 @@ struct Block<'a> {
     text: Option<std::borrow::Cow<'a, str>>,
 }
 
+/// Whose words a kind of chunk brings.
+const fn role(kind: Kind) -> Option<&'static str> {
+    match kind {
+        Kind::UserMessageChunk => Some("user"),
+        Kind::AgentMessageChunk => Some("agent"),
+        Kind::AgentThoughtChunk => Some("thought"),
+        _ => None,
+    }
+}
+
+impl Piece {
+    fn of(event: &Event) -> Option<Self> {
+        let mut bytes = AROUND;
+        let what = match event.kind {
+            Kind::ToolCall | Kind::ToolCallUpdate => {
+                let mut call: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(&event.body).ok()?;
+                call.remove("sessionUpdate");
+                let Some(serde_json::Value::String(id)) = call.remove("toolCallId") else { return None };
+                bytes += event.body.len();
+                What::Tool { id, call }
+            }
+            Kind::RunStarted => What::Began,
+            Kind::RunEnded => {
+                #[derive(Deserialize)]
+                struct Ended<'a> {
+                    #[serde(borrow)]
+                    status: std::borrow::Cow<'a, str>,
+                }
+                let ended = serde_json::from_slice::<Ended<'_>>(&event.body);
+                What::Ended { whole: ended.is_ok_and(|end| end.status == "completed") }
+            }
+            kind => {
+                let role = role(kind)?;
+                let chunk: Chunk<'_> = serde_json::from_slice(&event.body).ok()?;
+                let id = chunk.message_id.map(std::borrow::Cow::into_owned);
+                let (mut text, mut block) = (String::new(), None);
+                if let Some(content) = chunk.content {
+                    match serde_json::from_str::<Block<'_>>(content.get()) {
+                        Ok(Block { kind: Some(kind), text: Some(words) }) if kind == "text" => {
+                            text = words.into_owned()
+                        }
+                        _ => block = serde_json::from_str::<serde_json::Value>(content.get()).ok(),
+                    }
+                    bytes += if block.is_some() { content.get().len() } else { text.len() };
+                }
+                What::Said { role, id, text, block }
+            }
+        };
+        Some(Self { first: event.position, run_id: event.run_id.as_str().to_owned(), at: event.at, what, bytes })
+    }
+
+    /// Whether `next` goes on with the same message: words after anything else are another, unless the agent numbers them.
+    fn goes_on(&self, next: &Self) -> bool {
+        let (What::Said { role, id, .. }, What::Said { role: other, id: named, .. }) = (&self.what, &next.what) else {
+            return false;
+        };
+        role == other && self.run_id == next.run_id && (named.is_none() || id == named)
+    }
+
+    /// Takes in what comes right after; gives it back where it must stay a piece of its own.
+    fn join(&mut self, next: Self) -> Option<Self> {
+        let goes_on = self.goes_on(&next);
+        match (&mut self.what, next.what) {
+            (What::Said { text, block: None, .. }, What::Said { text: more, block: None, .. })
+                if goes_on && text.len() < PIECE =>
+            {
+                text.push_str(&more);
+                self.bytes += more.len();
+                None
+            }
+            (What::Tool { id, call }, What::Tool { id: same, call: update }) if *id == same => {
+                let replaced: usize = update.keys().filter_map(|name| call.get(name)).map(size).sum();
+                call.extend(update);
+                self.bytes = (self.bytes + next.bytes).saturating_sub(replaced + AROUND);
+                None
+            }
+            (_, what) => Some(Self { what, ..next }),
+        }
+    }
+}
+
+/// What a value takes as JSON, in bytes, about.
+fn size(value: &serde_json::Value) -> usize {
+    use serde_json::Value;
+    match value {
+        Value::String(text) => text.len() + 2,
+        Value::Array(all) => all.iter().map(|one| size(one) + 1).sum::<usize>() + 2,
+        Value::Object(members) => members.iter().map(|(name, one)| name.len() + size(one) + 4).sum::<usize>() + 2,
+        _ => 4,
+    }
+}
+
 impl Fold {
     /// Starts from what retention left of the events that it removed.
     pub(super) fn from_base(base: &[u8]) -> Self {
@@ -122,137 +268,286 @@ impl Fold {
 
     /// The next event.
     pub(super) fn event(&mut self, event: &Event) {
-        match event.kind {
-            Kind::UserMessageChunk => self.chunk("user", event),
-            Kind::AgentMessageChunk => self.chunk("agent", event),
-            Kind::AgentThoughtChunk => self.chunk("thought", event),
-            Kind::ToolCall | Kind::ToolCallUpdate => {
-                // Words after a tool call are another message, where the agent does not number its messages itself.
-                self.current = None;
-                self.tool(event);
-            }
-            Kind::RunStarted => {
-                self.current = None;
-                self.running = Some(event.run_id.clone());
-            }
-            Kind::RunEnded => {
-                self.current = None;
-                if self.running.as_ref() == Some(&event.run_id) {
-                    self.running = None;
-                }
-                #[derive(Deserialize)]
-                struct Ended<'a> {
-                    #[serde(borrow)]
-                    status: std::borrow::Cow<'a, str>,
-                }
-                let whole = serde_json::from_slice::<Ended<'_>>(&event.body).is_ok_and(|end| end.status == "completed");
-                let last = self.messages.iter_mut().rev().find(|message| message.role == "agent");
-                if let (false, Some(last)) = (whole, last.filter(|last| last.run_id == event.run_id.as_str())) {
-                    last.partial = true;
+        self.at = event.position;
+        self.shown = None;
+        self.take_latest(event, true);
+        let Some(piece) = Piece::of(event) else { return };
+        self.bytes += piece.bytes;
+        match self.window.back_mut() {
+            Some(last) => {
+                let before = last.bytes + piece.bytes;
+                match last.join(piece) {
+                    Some(piece) => self.window.push_back(piece),
+                    None => self.bytes = (self.bytes + last.bytes).saturating_sub(before),
                 }
             }
-            Kind::RequestOpened => {
-                if let Ok(request) = serde_json::from_slice::<Request>(&event.body) {
-                    self.requests.insert(request.request_id.clone(), request);
-                }
-            }
-            Kind::RequestResolved => {
-                #[derive(Deserialize)]
-                struct Resolved {
-                    request_id: RequestId,
-                }
-                if let Ok(resolved) = serde_json::from_slice::<Resolved>(&event.body) {
-                    self.requests.remove(&resolved.request_id);
-                }
-            }
-            Kind::SurfaceUpdated => {
-                #[derive(Deserialize)]
-                struct Surface {
-                    #[serde(alias = "surfaceId")]
-                    surface_id: String,
-                }
-                if let (Ok(surface), Some(body)) = (serde_json::from_slice::<Surface>(&event.body), raw(event)) {
-                    self.surfaces.insert(surface.surface_id, body);
-                }
-            }
-            _ => {}
+            None => self.window.push_back(piece),
         }
+        while self.bytes > WINDOW
+            && let Some(gone) = self.window.pop_front()
+        {
+            self.bytes -= gone.bytes.min(self.bytes);
+            self.continued = self.window.front().is_some_and(|first| gone.goes_on(first));
+            self.start = Some(self.window.front().map_or(event.position.next(), |first| first.first));
+        }
+    }
+
+    /// Takes note of what only the latest matters of; with `newer` unset, of what nothing newer is known of.
+    fn take_latest(&mut self, event: &Event, newer: bool) {
         if LATEST.contains(&event.kind)
             && let Some(body) = raw(event)
         {
-            self.latest.insert(event.kind.as_str(), body);
+            match self.latest.get_mut(event.kind.as_str()) {
+                None => {
+                    self.latest.insert(event.kind.as_str(), body);
+                }
+                // Which modes there are is said once; later updates name the one that is set.
+                Some(known) if event.kind == Kind::CurrentModeUpdate => {
+                    let (new, old) = if newer { (&body, &*known) } else { (&*known, &body) };
+                    let with = with_modes(new, old);
+                    match with {
+                        Some(with) => *known = with,
+                        None if newer => *known = body,
+                        None => {}
+                    }
+                }
+                Some(known) if newer => *known = body,
+                Some(_) => {}
+            }
+        }
+        if event.kind == Kind::SurfaceUpdated {
+            #[derive(Deserialize)]
+            struct Surface {
+                #[serde(alias = "surfaceId")]
+                surface_id: String,
+            }
+            let (Ok(surface), Some(body)) = (serde_json::from_slice::<Surface>(&event.body), raw(event)) else {
+                return;
+            };
+            if newer || !self.surfaces.contains_key(&surface.surface_id) {
+                self.surfaces.insert(surface.surface_id, (event.position, body));
+            }
+            if self.surfaces.len() > SURFACES
+                && let Some(oldest) = self.surfaces.iter().min_by_key(|(_, (at, _))| *at).map(|(id, _)| id.clone())
+            {
+                self.surfaces.remove(&oldest);
+            }
         }
     }
 
-    fn chunk(&mut self, role: &'static str, event: &Event) {
-        let Ok(chunk) = serde_json::from_slice::<Chunk<'_>>(&event.body) else { return };
-        let id = chunk.message_id.map(|id| id.into_owned());
-        let run_id = event.run_id.as_str();
-        let goes_on = self.current.filter(|n| {
-            let message = &self.messages[*n];
-            message.role == role && message.run_id == run_id && (id.is_none() || self.ids[*n] == id)
-        });
-        // A numbered message goes on even if something else was said in between.
-        let named = || {
-            id.as_ref()?;
-            let same = |n: &usize| self.ids[*n] == id && self.messages[*n].role == role;
-            (0..self.messages.len()).rev().take(64).find(same)
+    /// What it takes in memory, in bytes, about: what was last shown of it, too.
+    pub(super) fn weight(&self) -> usize {
+        let latest: usize = self.latest.values().map(|body| body.get().len()).sum();
+        let surfaces: usize = self.surfaces.values().map(|(_, body)| body.get().len()).sum();
+        2 * (self.bytes + latest + surfaces) + 1024
+    }
+
+    /// The snapshot, exact at `cursor`: `most` bytes of messages and tools at most, about.
+    pub(super) fn snapshot(
+        &mut self,
+        session: SessionInfo,
+        requests: Vec<Arc<Request>>,
+        cursor: Cursor,
+        trimmed: bool,
+        most: usize,
+    ) -> Snapshot {
+        let mut skip = 0;
+        let mut bytes = self.bytes;
+        while bytes > most && skip < self.window.len() {
+            bytes -= self.window[skip].bytes.min(bytes);
+            skip += 1;
+        }
+        let shown = match &self.shown {
+            Some(shown) if skip == 0 => Arc::clone(shown),
+            _ => Arc::new(self.show(skip)),
         };
-        let n = goes_on.or_else(named).unwrap_or_else(|| {
-            self.messages.push(Message {
-                role,
-                run_id: run_id.to_owned(),
-                text: String::new(),
-                content: Vec::new(),
-                partial: false,
-                at: event.at,
-                position: event.position.0,
-            });
-            self.ids.push(id);
-            self.messages.len() - 1
-        });
-        self.current = Some(n);
-        let Some(content) = chunk.content else { return };
-        match serde_json::from_str::<Block<'_>>(content.get()) {
-            Ok(Block { kind: Some(kind), text: Some(text) }) if kind == "text" => self.messages[n].text.push_str(&text),
-            _ => self.messages[n].content.extend(serde_json::from_str::<serde_json::Value>(content.get())),
+        if skip == 0 {
+            self.shown = Some(Arc::clone(&shown));
         }
-    }
-
-    fn tool(&mut self, event: &Event) {
-        let Ok(mut update) = serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(&event.body) else {
-            return;
+        let start = match skip {
+            0 => self.start,
+            _ => Some(self.window.get(skip).map_or(cursor.position.next(), |piece| piece.first)),
         };
-        update.remove("sessionUpdate");
-        let Some(serde_json::Value::String(id)) = update.remove("toolCallId") else { return };
-        let n = *self.tool_index.entry(id.clone()).or_insert_with(|| {
-            self.tools.push(Tool {
-                tool_call_id: id,
-                run_id: event.run_id.as_str().to_owned(),
-                position: event.position.0,
-                call: serde_json::Map::new(),
-            });
-            self.tools.len() - 1
-        });
-        self.tools[n].call.extend(update);
-    }
-
-    /// The snapshot, exact at `cursor`.
-    pub(super) fn snapshot(mut self, session: SessionInfo, cursor: Cursor, trimmed: bool) -> Snapshot {
-        if let (Some(running), Some(last)) = (&self.running, self.messages.last_mut()) {
-            last.partial |= last.role != "user" && last.run_id == running.as_str();
-        }
-        Snapshot {
+        let mut snapshot = Snapshot {
             session,
-            cursor,
-            messages: self.messages,
-            tools: self.tools,
-            latest: self.latest,
-            requests: self.requests.into_values().collect(),
-            surfaces: self.surfaces.into_values().collect(),
+            messages: Arc::clone(&shown.messages),
+            tools: Arc::clone(&shown.tools),
+            latest: Arc::clone(&shown.latest),
+            requests,
+            surfaces: Arc::clone(&shown.surfaces),
             trimmed,
+            truncated: start.is_some(),
+            before: start.map(|position| Cursor { epoch: cursor.epoch.clone(), position }),
+            cursor,
+        };
+        let saying = snapshot.messages.last().is_some_and(|last| {
+            let run = snapshot.session.run_id.as_ref();
+            !last.partial && last.role != "user" && run.is_some_and(|run| run.as_str() == last.run_id)
+        });
+        if saying && let Some(last) = Arc::make_mut(&mut snapshot.messages).last_mut() {
+            last.partial = true;
+        }
+        snapshot
+    }
+
+    /// Folds the window, without its first pieces.
+    fn show(&self, skip: usize) -> Shown {
+        let mut messages: Vec<Message> = Vec::new();
+        // The messages' own identifiers, where the agent gives them.
+        let mut ids: Vec<Option<&str>> = Vec::new();
+        // The message that the next chunk may go on with.
+        let mut current: Option<usize> = None;
+        let (mut tools, mut places): (Vec<Tool>, BTreeMap<&str, usize>) = (Vec::new(), BTreeMap::new());
+        for piece in self.window.iter().skip(skip) {
+            match &piece.what {
+                What::Said { role, id, text, block } => {
+                    let goes_on = current.filter(|n| {
+                        let message = &messages[*n];
+                        message.role == *role
+                            && message.run_id == piece.run_id
+                            && (id.is_none() || ids[*n] == id.as_deref())
+                    });
+                    // A numbered message goes on even if something else was said in between.
+                    let named = || {
+                        id.as_ref()?;
+                        let same = |n: &usize| ids[*n] == id.as_deref() && messages[*n].role == *role;
+                        (0..messages.len()).rev().take(64).find(same)
+                    };
+                    let n = goes_on.or_else(named).unwrap_or_else(|| {
+                        messages.push(Message {
+                            role,
+                            run_id: piece.run_id.clone(),
+                            text: String::new(),
+                            content: Vec::new(),
+                            partial: false,
+                            continued: false,
+                            at: piece.at,
+                            position: piece.first.0,
+                        });
+                        ids.push(id.as_deref());
+                        messages.len() - 1
+                    });
+                    current = Some(n);
+                    messages[n].text.push_str(text);
+                    messages[n].content.extend(block.clone());
+                }
+                What::Tool { id, call } => {
+                    // Words after a tool call are another message, where the agent does not number its messages itself.
+                    current = None;
+                    let n = *places.entry(id).or_insert_with(|| {
+                        tools.push(Tool {
+                            tool_call_id: id.clone(),
+                            run_id: piece.run_id.clone(),
+                            position: piece.first.0,
+                            call: serde_json::Map::new(),
+                        });
+                        tools.len() - 1
+                    });
+                    tools[n].call.extend(call.clone());
+                }
+                What::Began => current = None,
+                What::Ended { whole } => {
+                    current = None;
+                    let last = messages.iter_mut().rev().find(|message| message.role == "agent");
+                    if let (false, Some(last)) = (whole, last.filter(|last| last.run_id == piece.run_id)) {
+                        last.partial = true;
+                    }
+                }
+            }
+        }
+        let continued = match skip {
+            0 => self.continued,
+            _ => self.window.get(skip).is_some_and(|first| self.window[skip - 1].goes_on(first)),
+        };
+        if continued && let Some(first) = messages.first_mut() {
+            first.continued = true;
+        }
+        Shown {
+            messages: Arc::new(messages),
+            tools: Arc::new(tools),
+            latest: Arc::new(self.latest.clone()),
+            surfaces: Arc::new(self.surfaces.values().map(|(_, body)| body.clone()).collect()),
         }
     }
+}
+
+/// Makes a fold from the newest events backwards, so that it reads of a long session only what it needs.
+pub(super) struct Backwards {
+    fold: Fold,
+    /// What the window will be made of, the oldest first.
+    events: VecDeque<Arc<Event>>,
+    bytes: usize,
+    /// The window is full, and there is something before it.
+    full: bool,
+    /// Whether everything that is looked for was found.
+    pub(super) done: bool,
+}
+
+impl Backwards {
+    /// Begins at `head`.
+    pub(super) fn from(head: Position) -> Self {
+        let fold = Fold { at: head, ..Fold::default() };
+        Self { fold, events: VecDeque::new(), bytes: 0, full: false, done: false }
+    }
+
+    /// The event before all that it was given.
+    pub(super) fn event(&mut self, event: &Arc<Event>) {
+        self.fold.take_latest(event, false);
+        let shown = role(event.kind).is_some()
+            || matches!(event.kind, Kind::ToolCall | Kind::ToolCallUpdate | Kind::RunStarted | Kind::RunEnded);
+        if shown && !self.full {
+            // Enough, and never too much: what is merged takes less than this.
+            let text = role(event.kind).and_then(|_| text_of(&event.body)).map(|text| text.len());
+            self.bytes += text.unwrap_or(event.body.len() + AROUND);
+            // The first that does not fit tells where the window begins.
+            self.full = self.bytes > WINDOW + PIECE;
+            self.events.push_front(Arc::clone(event));
+        }
+        let said = |kind: &Kind| {
+            let body = self.fold.latest.get(kind.as_str());
+            // A mode without the modes that there are is looked for further back.
+            body.is_some_and(|body| {
+                *kind != Kind::CurrentModeUpdate || MODES.iter().any(|name| body.get().contains(name))
+            })
+        };
+        self.done = self.full && LATEST.iter().all(said);
+    }
+
+    /// The fold, over what retention left of the events that it removed.
+    pub(super) fn finish(mut self, base: Option<&[u8]>) -> Fold {
+        let head = self.fold.at;
+        let (latest, surfaces) = (std::mem::take(&mut self.fold.latest), std::mem::take(&mut self.fold.surfaces));
+        let mut fold = base.map_or_else(Fold::default, Fold::from_base);
+        let first = self.events.front().map(|event| event.position);
+        self.events.iter().for_each(|event| fold.event(event));
+        if self.full && fold.start.is_none() {
+            // There may be more before it, which did not have to be looked at.
+            fold.start = first;
+        }
+        fold.latest.extend(latest);
+        fold.surfaces.extend(surfaces);
+        fold.at = head;
+        fold
+    }
+}
+
+/// The members of `_meta` in which agents say which modes there are.
+const MODES: [&str; 2] = ["modes", "plexus"];
+
+/// A mode update with the modes that only an older one names; `None` where it needs none, or there are none.
+fn with_modes(newer: &RawValue, older: &RawValue) -> Option<Box<RawValue>> {
+    type Members = serde_json::Map<String, serde_json::Value>;
+    let names =
+        |body: &Members| body.get("_meta").is_some_and(|meta| MODES.iter().any(|name| meta.get(name).is_some()));
+    let mut newer: Members = serde_json::from_str(newer.get()).ok().filter(|newer| !names(newer))?;
+    let older: Members = serde_json::from_str(older.get()).ok().filter(names)?;
+    let meta = newer.entry("_meta").or_insert_with(|| serde_json::json!({}));
+    for name in MODES {
+        if let Some(said) = older.get("_meta").and_then(|meta| meta.get(name)) {
+            meta.as_object_mut()?.insert(name.into(), said.clone());
+        }
+    }
+    serde_json::value::to_raw_value(&newer).ok()
 }
 
 fn raw(event: &Event) -> Option<Box<RawValue>> {

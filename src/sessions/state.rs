@@ -1,21 +1,25 @@
 //! What a session decides. Pure: values in, a [`Plan`] out; no I/O, no clock, no randomness of its own. One file, because
 //! runs, requests and the queue decide about each other and share one state.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use sha2::{Digest, Sha256};
 
-use super::{Accepted, Ended, Exit, NewEvent, Refusal, Rules, display, requests};
+use super::answer_key::AnswerKey;
+use super::clients::Owner;
+use super::prompt_key::{Once, PromptKey};
+use super::slices::Slices;
+use super::{Accepted, Ended, Exit, NewEvent, Refusal, Rules, Start, display, link, requests};
 use crate::dialects::{Ask, AskKey, Command, Draft, Elsewhere, Opening, RunEnd, Said, ToolMark};
 use crate::model::{
-    Answer, Decision, DeviceId, Kind, NativeId, Origin, QueuedPrompt, Receipt, Request, RequestId, RequestState,
+    Answer, Answers, Decision, Kind, NativeId, Origin, QueuedPrompt, Receipt, Request, RequestId, RequestState,
     Resolver, Risk, RunId, RunInfo, RunStatus, SessionInfo, SessionState, Ticket, Timestamp,
 };
+use crate::store::Mark;
 
 /// Requests open at once in one session; one more is answered "withdrawn" at once, with an `error` event.
 const OPEN_MAX: usize = 256;
@@ -76,10 +80,48 @@ pub(super) struct Plan {
 /// A request that opened or ended.
 pub(super) struct Change {
     pub(super) request: Arc<Request>,
-    /// The idempotency key of the answer that won.
+    /// The idempotency key of the answer that won, as [`AnswerKey::row`] has it.
     pub(super) key: Option<String>,
     /// Which of the plan's events says so: its position is the receipt's cursor.
     pub(super) event: usize,
+}
+
+/// What was asked in a prompt: ACP content blocks. Large, and so shared: it is written once, in a row of its own.
+pub(super) type Asked = Arc<Vec<Box<RawValue>>>;
+
+/// Reads what was asked where rows of the first gateways have it: in the session's row.
+fn asked_in_row<'de, D: serde::Deserializer<'de>>(row: D) -> Result<Option<Asked>, D::Error> {
+    Ok(Option::<Vec<Box<RawValue>>>::deserialize(row)?.map(Arc::new))
+}
+
+/// A large part of the state: copies share it until one of them changes it.
+#[derive(Clone, Debug, Default)]
+struct Large<T>(Arc<T>);
+
+impl<T: Clone> Large<T> {
+    fn change(&mut self) -> &mut T {
+        Arc::make_mut(&mut self.0)
+    }
+}
+
+impl<T> std::ops::Deref for Large<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T: Serialize> Serialize for Large<T> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Large<T> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Self(Arc::new(T::deserialize(deserializer)?)))
+    }
 }
 
 /// What of a session is written in its row.
@@ -92,6 +134,9 @@ struct Core {
     named: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     archived: bool,
+    /// Who opened it, and alone serves the agent its files and terminals.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    owner: Option<Owner>,
     cwd: String,
     created_at: Timestamp,
     /// When a run last began.
@@ -99,6 +144,9 @@ struct Core {
     prompted_at: Option<Timestamp>,
     updated_at: Timestamp,
     generation: u64,
+    /// Names the process of the runtime that it belongs to. None in rows of the release 0.1.0, and with endpoints.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    instance: Option<String>,
     exited: Option<String>,
     /// The next number in run zero, which holds what happens between runs.
     zero_seq: u64,
@@ -107,53 +155,13 @@ struct Core {
     /// How the runtime names the questions that are open.
     #[serde(default)]
     asks: BTreeMap<RequestId, AskKey>,
-    /// What was decided in the run under way: the runtime may not have been told yet when the gateway dies. Without what
-    /// was typed into secret prompts, which is never written down.
+    /// What was decided in this start of the runtime, each for exactly one of its questions: it may not have been told yet
+    /// when the gateway dies. Without what was typed into secret prompts, which is never written down.
     #[serde(default)]
     decided: VecDeque<(AskKey, Decision)>,
     /// The runs that ended last, of those that were asked for under a key.
     #[serde(default)]
     keyed: VecDeque<Keyed>,
-}
-
-/// The key that a prompt came under. It is its device's own: another device's same words are another key.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Once {
-    key: String,
-    by: DeviceId,
-    /// Of what was asked, so that a key used for something else is noticed.
-    digest: String,
-}
-
-impl Once {
-    pub(super) fn new(key: String, by: DeviceId, content: &[Box<RawValue>]) -> Self {
-        let mut digest = Sha256::new();
-        for block in content {
-            digest.update((block.get().len() as u64).to_le_bytes());
-            digest.update(block.get());
-        }
-        let digest = digest.finalize();
-        // Against mistakes, not against enemies: a device fools only itself.
-        Self { key, by, digest: data_encoding::HEXLOWER.encode(digest.get(..8).unwrap_or_default()) }
-    }
-
-    fn key(&self) -> &str {
-        &self.key
-    }
-
-    /// Whether it is this key; an error if it is, for something else.
-    fn is(&self, known: Option<&Self>) -> Result<bool, Refusal> {
-        match known {
-            Some(known) if known.key == self.key && known.by == self.by => {
-                if known.digest == self.digest {
-                    Ok(true)
-                } else {
-                    Err(Refusal::KeyReused)
-                }
-            }
-            _ => Ok(false),
-        }
-    }
 }
 
 impl Ended {
@@ -179,16 +187,17 @@ struct Active {
     /// None for work that the gateway did not ask for.
     #[serde(default)]
     ticket: Option<Ticket>,
-    /// What was asked, until the runtime has said something of it: the gateway may die before the runtime is told.
-    #[serde(default)]
-    content: Option<Vec<Box<RawValue>>>,
+    /// What was asked, until the run is over: the gateway may die before the runtime is told, and whether it was told is
+    /// known by its dialect alone, which has the ticket or not.
+    #[serde(default, skip_serializing, deserialize_with = "asked_in_row")]
+    content: Option<Asked>,
     by: Resolver,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     once: Option<Once>,
     /// Somebody wants it to stop.
     cancelling: bool,
     /// Tool calls that are not over; true: its request was rejected.
-    tools: BTreeMap<String, bool>,
+    tools: Large<BTreeMap<String, bool>>,
     #[serde(default)]
     doing: Doing,
 }
@@ -267,7 +276,8 @@ pub(super) struct Edit {
 struct Queued {
     run_id: RunId,
     seq: u64,
-    content: Vec<Box<RawValue>>,
+    #[serde(default, skip_serializing, deserialize_with = "asked_in_row")]
+    content: Option<Asked>,
     text: String,
     by: Resolver,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -290,8 +300,14 @@ pub(super) struct State {
     open: BTreeMap<RequestId, Open>,
     /// What was answered last, by the runtime's name for the question.
     answered: VecDeque<(AskKey, Arc<Request>)>,
+    /// The prompts that the store had when its row was read.
+    recalled: BTreeSet<RunId>,
     /// Whether it is being opened another time.
     again: bool,
+    /// Whether it belongs to another process than its row says.
+    moved: bool,
+    /// The prompt of the run that an earlier gateway left.
+    inherited: Option<Ticket>,
 }
 
 #[derive(Serialize)]
@@ -316,15 +332,29 @@ impl<'a> RunBody<'a> {
     }
 }
 
-/// The text of ACP content blocks, for lists and titles.
-fn text_of(content: &[Box<RawValue>]) -> String {
+/// The text of ACP content blocks, for lists and titles: its first `most` bytes and a few more.
+fn text_of(content: &[Box<RawValue>], most: usize) -> String {
     #[derive(Deserialize)]
     struct Block<'a> {
         #[serde(borrow, default)]
-        text: Option<std::borrow::Cow<'a, str>>,
+        text: Option<&'a RawValue>,
     }
-    let texts = content.iter().filter_map(|block| serde_json::from_str::<Block<'_>>(block.get()).ok()?.text);
-    texts.collect::<Vec<_>>().join(" ")
+    let mut out = String::new();
+    for block in content {
+        let text = serde_json::from_str::<Block<'_>>(block.get()).ok().and_then(|block| block.text);
+        let Some(slices) = text.and_then(|text| Slices::of(text, most)) else { continue };
+        if !out.is_empty() {
+            out.push(' ');
+        }
+        for slice in slices {
+            out.push_str(&slice);
+            // More than is shown, by a character at least: what is cut is seen to be.
+            if out.len() >= most + 4 {
+                return out;
+            }
+        }
+    }
+    out
 }
 
 impl State {
@@ -341,11 +371,13 @@ impl State {
             title: title.map(|title| display::label(&title, TITLE_MAX)),
             named: false,
             archived: false,
+            owner: None,
             cwd,
             created_at: now,
             prompted_at: None,
             updated_at: now,
             generation,
+            instance: None,
             exited: None,
             zero_seq: 0,
             run: None,
@@ -354,7 +386,17 @@ impl State {
             decided: VecDeque::new(),
             keyed: VecDeque::new(),
         };
-        Self { zero: zero_of(&origin), origin, core, open: BTreeMap::new(), answered: VecDeque::new(), again: false }
+        Self {
+            zero: zero_of(&origin),
+            origin,
+            core,
+            open: BTreeMap::new(),
+            answered: VecDeque::new(),
+            again: false,
+            recalled: BTreeSet::new(),
+            moved: false,
+            inherited: None,
+        }
     }
 
     /// A session as its row and its open requests were found; `since` are the run and number of every event after the row.
@@ -368,13 +410,24 @@ impl State {
         let core: Core = serde_json::from_slice(row)?;
         let open = open.into_iter().map(|request| {
             let id = request.request_id.clone();
-            let key = core.asks.get(&id).cloned().unwrap_or_else(|| AskKey(String::new()));
+            let key = core.asks.get(&id).cloned().unwrap_or_else(|| AskKey::unique(""));
             let left = request.expires_at.map(|at| at.as_millis().saturating_sub(now.as_millis()).max(0));
             let left = left.map(|ms| std::time::Duration::from_millis(ms.unsigned_abs()));
             (id, Open { request: Arc::new(request), key, deadline: left.and_then(|left| mono.checked_add(left)) })
         });
         let open = open.collect();
-        let mut state = Self { zero: zero_of(&origin), origin, core, open, answered: VecDeque::new(), again: false };
+        let mut state = Self {
+            zero: zero_of(&origin),
+            origin,
+            core,
+            open,
+            answered: VecDeque::new(),
+            again: false,
+            recalled: BTreeSet::new(),
+            moved: false,
+            inherited: None,
+        };
+        state.inherited = state.core.run.as_ref().and_then(|run| run.ticket);
         for (run_id, seq) in since {
             if *run_id == state.zero {
                 state.core.zero_seq = seq + 1;
@@ -383,6 +436,33 @@ impl State {
             }
         }
         Ok(state)
+    }
+
+    /// What was asked in the prompts that wait and in the one under way: to be kept beside the row, by the name of the run.
+    pub(super) fn asked_of(&self) -> impl Iterator<Item = (&RunId, &Asked)> {
+        let run = self.core.run.iter().map(|run| (&run.run_id, run.content.as_ref()));
+        let queue = self.core.queue.iter().map(|queued| (&queued.run_id, queued.content.as_ref()));
+        run.chain(queue).filter_map(|(run_id, asked)| Some((run_id, asked?)))
+    }
+
+    /// The prompts that were kept beside the row when it was read.
+    pub(super) fn recalled(&self) -> BTreeSet<RunId> {
+        self.recalled.clone()
+    }
+
+    /// Takes back what was kept beside the row. What cannot be read was never asked.
+    pub(super) fn recall(&mut self, kept: &[(RunId, Vec<u8>)]) {
+        self.recalled = kept.iter().map(|(run_id, _)| run_id.clone()).collect();
+        let asked = |run_id: &RunId| {
+            let (_, asked) = kept.iter().find(|(kept, _)| kept == run_id)?;
+            serde_json::from_slice(asked).ok().map(Arc::new)
+        };
+        if let Some(run) = &mut self.core.run {
+            run.content = run.content.take().or_else(|| asked(&run.run_id));
+        }
+        for queued in &mut self.core.queue {
+            queued.content = queued.content.take().or_else(|| asked(&queued.run_id));
+        }
     }
 
     pub(super) fn row(&self) -> Vec<u8> {
@@ -398,6 +478,16 @@ impl State {
         self.core.native_id.as_ref()
     }
 
+    /// Who opened it, if a device did.
+    pub(super) fn owner(&self) -> Option<&Owner> {
+        self.core.owner.as_ref()
+    }
+
+    /// It was opened by this one.
+    pub(super) fn opened_by(&mut self, owner: Option<Owner>) {
+        self.core.owner = owner;
+    }
+
     pub(super) fn cwd(&self) -> &str {
         &self.core.cwd
     }
@@ -407,11 +497,29 @@ impl State {
         self.core.exited = None;
         self.core.native_id = Some(native);
         self.core.generation = generation;
+        // Another start counts its questions from the beginning: what was decided in an earlier one is nothing to it.
+        self.core.decided.clear();
         self.again = true;
     }
 
     pub(super) fn generation(&self) -> u64 {
         self.core.generation
+    }
+
+    /// It belongs to this process of its runtime.
+    pub(super) fn belongs_to(&mut self, instance: Option<String>) {
+        self.moved |= self.core.instance != instance;
+        self.core.instance = instance;
+    }
+
+    /// Which process of its runtime it belongs to.
+    pub(super) fn in_start(&self, mark: Option<Mark>) -> Start {
+        Start { instance: self.core.instance.clone(), generation: self.core.generation, mark }
+    }
+
+    /// The mark that says that its process was heard up to here.
+    pub(super) fn mark(&self, offset: u64) -> Mark {
+        Mark { generation: link::number(self.core.instance.as_deref(), self.core.generation), offset }
     }
 
     /// Whether retention must spare what is there.
@@ -451,6 +559,8 @@ impl State {
             created_at: core.created_at,
             prompted_at: core.prompted_at,
             updated_at: core.updated_at,
+            // The directory knows.
+            restartable: false,
         }
     }
 
@@ -510,6 +620,11 @@ impl State {
         }
     }
 
+    /// When something last happened in the conversation.
+    pub(super) fn updated_at(&self) -> Timestamp {
+        self.core.updated_at
+    }
+
     fn touch(&mut self, env: &Env<'_>, plan: &mut Plan) {
         self.core.updated_at = env.now;
         plan.dirty = true;
@@ -543,7 +658,10 @@ impl State {
         for draft in drafts {
             self.happened(draft, env, plan);
         }
-        self.touch(env, plan);
+        plan.dirty = true;
+        if !again {
+            self.touch(env, plan);
+        }
     }
 
     /// One thing that the runtime said.
@@ -552,17 +670,12 @@ impl State {
             // The driver says nothing after the end; a session that was closed by people wants to hear nothing.
             return;
         }
-        if let Some(run) = &mut self.core.run
-            && run.content.take().is_some()
-        {
-            // It speaks: it was told.
-            plan.dirty = true;
-        }
         match said {
             Said::Event { draft, .. } => self.happened(draft, env, plan),
             Said::Asked { ask, .. } => self.asked(*ask, env, plan),
+            Said::AskChanged { ask, .. } => self.ask_changed(&ask, env, plan),
             Said::TakenBack { key, elsewhere, .. } => {
-                let taken = self.open.iter().find(|(_, open)| open.key == key).map(|(id, _)| id.clone());
+                let taken = self.open.iter().find(|(_, open)| open.key.means(&key)).map(|(id, _)| id.clone());
                 match (taken, elsewhere) {
                     (Some(id), Some(elsewhere)) => self.answered_elsewhere(&id, elsewhere, env, plan),
                     (Some(id), None) => {
@@ -600,33 +713,39 @@ impl State {
         if self.core.exited.is_some() {
             return;
         }
-        let body = serde_json::json!({
-            "status": "reattached", "runtime_id": self.origin.runtime_id, "generation": self.core.generation,
-        });
-        self.log(Draft::new(Kind::RuntimeStatus, &body), env, plan);
-        self.touch(env, plan);
+        // One where nothing was under way has nothing to tell, and nobody has anything to see.
+        if self.core.run.is_some() || !self.open.is_empty() || std::mem::take(&mut self.moved) {
+            let body = serde_json::json!({
+                "status": "reattached", "runtime_id": self.origin.runtime_id, "generation": self.core.generation,
+            });
+            self.log(Draft::new(Kind::RuntimeStatus, &body), env, plan);
+            // Being found again is no news of the conversation.
+            plan.dirty = true;
+        }
+        self.name_again(asks);
         let lost: Vec<RequestId> =
             self.open.iter().filter(|(_, open)| !asks.contains(&open.key)).map(|(id, _)| id.clone()).collect();
         for id in lost {
             self.close(&id, RequestState::Orphaned, env, plan);
         }
         for (key, decision) in &self.core.decided {
-            let open = self.open.values().any(|open| open.key == *key);
-            if asks.contains(key) && !open {
-                plan.sync = true;
-                plan.orders.push(Command::Answer { key: key.clone(), decision: decision.clone() });
-            }
+            plan.sync = true;
+            plan.orders.push(Command::Answer { key: key.clone(), decision: decision.clone() });
         }
         let Some(native) = self.core.native_id.clone() else { return };
         match &mut self.core.run {
+            // Begun here, before this was heard: what the runtime was asked then says nothing of it.
+            Some(Active { ticket, .. }) if *ticket != self.inherited => {}
             Some(Active { ticket: Some(ticket), cancelling, content, .. }) => {
                 if !prompts.contains(ticket) {
                     let Some(content) = content.clone() else {
-                        let message = Some("the agent knows nothing of it any more".to_owned());
+                        let message =
+                            Some("the agent was never told of it, and its words are no longer kept".to_owned());
                         let end = RunEnd { status: RunStatus::Error, stop_reason: None, message, native: None };
                         self.end_run(&end, env, plan);
                         return self.start_next(env, plan);
                     };
+                    let content = Vec::clone(&content);
                     plan.orders.push(Command::Prompt { ticket: *ticket, native: native.clone(), content });
                 }
                 if *cancelling {
@@ -637,6 +756,27 @@ impl State {
             Some(_) => {}
             None => self.start_next(env, plan),
         }
+    }
+
+    /// Brings what is kept of questions in step with those that the runtime waits for now. Names that were kept without an
+    /// occurrence get it; of decisions under such a name only the last can be the one that was not heard. Decisions on
+    /// questions that the runtime does not wait for were heard, and are kept no more.
+    fn name_again(&mut self, asks: &[AskKey]) {
+        for open in self.open.values_mut().filter(|open| open.key.is_bare()) {
+            if let Some(known) = asks.iter().find(|known| open.key.means(known)) {
+                open.key.clone_from(known);
+            }
+        }
+        self.core.asks = self.open.iter().map(|(id, open)| (id.clone(), open.key.clone())).collect();
+        let mut unheard: VecDeque<(AskKey, Decision)> = VecDeque::new();
+        for (key, decision) in std::mem::take(&mut self.core.decided).into_iter().rev() {
+            let Some(known) = asks.iter().find(|known| key.means(known)) else { continue };
+            let settled = unheard.iter().any(|(key, _)| key == known) || self.open.values().any(|o| o.key == *known);
+            if !settled {
+                unheard.push_front((known.clone(), decision));
+            }
+        }
+        self.core.decided = unheard;
     }
 
     /// The questions that it knows, open or answered, and the prompt it waits for.
@@ -666,7 +806,7 @@ impl State {
             by,
             once: None,
             cancelling: false,
-            tools: BTreeMap::new(),
+            tools: Large::default(),
             doing: Doing::default(),
         });
         self.core.archived = false;
@@ -690,9 +830,9 @@ impl State {
         }
         if let (Some(ToolMark { id, over }), Some(run)) = (&draft.tool, &mut self.core.run) {
             if *over {
-                run.tools.remove(id);
+                run.tools.change().remove(id);
             } else if run.tools.len() < TOOLS_MAX && !run.tools.contains_key(id) {
-                run.tools.insert(id.clone(), false);
+                run.tools.change().insert(id.clone(), false);
             }
             plan.dirty = true;
         }
@@ -704,13 +844,15 @@ impl State {
             plan.doing = Some(plan.events.len());
             plan.dirty = true;
         }
-        self.core.updated_at = env.now;
+        if talks(draft.kind) {
+            self.core.updated_at = env.now;
+        }
         self.log(draft, env, plan);
     }
 
     fn close_tool(&mut self, id: &str, why: &str, env: &Env<'_>, plan: &mut Plan) {
         if let Some(run) = &mut self.core.run {
-            run.tools.remove(id);
+            run.tools.change().remove(id);
             run.doing.tools.retain(|(known, _)| known != id);
             plan.doing = Some(plan.events.len());
         }
@@ -734,7 +876,7 @@ impl State {
         let request =
             Arc::new(requests::open(&ask, id.clone(), of, &self.core.cwd, self.core.generation, (env.now, expires_at)));
         let native = ask.native.clone();
-        let draft = Draft { native: Some(native), ..Draft::new(Kind::RequestOpened, &*request) };
+        let draft = Draft { native: Some(native), ..Draft::new(Kind::RequestOpened, &*request.brief()) };
         let first = !self.open.values().any(|open| open.request.run_id == run_id);
         self.log(draft, env, plan);
         plan.requests.push(Change { request: Arc::clone(&request), key: None, event: plan.events.len() - 1 });
@@ -754,6 +896,19 @@ impl State {
             let body = RunBody::new(&run_id, RunStatus::AwaitingUi);
             self.log(Draft::new(Kind::RunStatus, &body), env, plan);
         }
+        self.touch(env, plan);
+    }
+
+    /// More became known of what an open question asks: it is another revision, which whoever read it reads again.
+    fn ask_changed(&mut self, ask: &Ask, env: &Env<'_>, plan: &mut Plan) {
+        let cwd = self.core.cwd.clone();
+        let Some(open) = self.open.values_mut().find(|open| open.key.means(&ask.key)) else { return };
+        let Some(changed) = requests::change(&open.request, ask, &cwd) else { return };
+        let request = Arc::new(changed);
+        open.request = Arc::clone(&request);
+        let draft = Draft::new(Kind::RequestUpdated, &*request.brief());
+        self.log_in(&request.run_id, draft, env, plan);
+        plan.requests.push(Change { request, key: None, event: plan.events.len() - 1 });
         self.touch(env, plan);
     }
 
@@ -785,8 +940,9 @@ impl State {
         }
         let body = Body { status: "exited", runtime_id: self.origin.runtime_id.as_str(), message: &why, exit };
         self.log(Draft::new(Kind::RuntimeStatus, &body), env, plan);
+        self.core.decided.clear();
         self.core.exited = Some(why);
-        self.touch(env, plan);
+        plan.dirty = true;
     }
 
     /// The runtime takes no orders any more.
@@ -796,13 +952,13 @@ impl State {
             "message": "the agent takes no input: it is being stopped",
         });
         self.log(Draft::new(Kind::RuntimeStatus, &body), env, plan);
-        self.touch(env, plan);
+        plan.dirty = true;
     }
 
     // === what clients ask ===
 
     /// The run that was asked for under this key, if it is remembered.
-    pub(super) fn known(&self, once: &Once) -> Result<Option<Accepted>, Refusal> {
+    pub(super) fn known(&self, once: &PromptKey) -> Result<Option<Accepted>, Refusal> {
         let under_way = self.core.run.iter().map(|run| (run.once.as_ref(), &run.run_id, None));
         let running = usize::from(self.core.run.is_some());
         let queued = self.core.queue.iter().enumerate();
@@ -856,9 +1012,9 @@ impl State {
     /// A prompt: starts a run, or waits for its turn. One that came before under the same key is not begun again.
     pub(super) fn prompt(
         &mut self,
-        content: Vec<Box<RawValue>>,
+        content: Asked,
         by: Resolver,
-        once: Option<Once>,
+        once: Option<PromptKey>,
         env: &mut Env<'_>,
         plan: &mut Plan,
     ) -> Result<Accepted, Refusal> {
@@ -875,9 +1031,9 @@ impl State {
     pub(super) fn again(
         &mut self,
         run_id: &RunId,
-        content: Vec<Box<RawValue>>,
+        content: Asked,
         by: Resolver,
-        once: Option<Once>,
+        once: Option<PromptKey>,
         env: &mut Env<'_>,
         plan: &mut Plan,
     ) -> Result<Accepted, Refusal> {
@@ -895,9 +1051,9 @@ impl State {
 
     fn take(
         &mut self,
-        content: Vec<Box<RawValue>>,
+        content: Asked,
         by: Resolver,
-        once: Option<Once>,
+        once: Option<PromptKey>,
         next: bool,
         env: &mut Env<'_>,
         plan: &mut Plan,
@@ -911,10 +1067,11 @@ impl State {
         // Whoever goes on with a session wants it at hand again.
         self.core.archived = false;
         let run_id = RunId::trusted((env.mint)("r_"));
-        let text = display::label(&text_of(&content), TEXT_SHOWN);
+        let text = display::label(&text_of(&content, TEXT_SHOWN), TEXT_SHOWN);
         if self.core.title.is_none() && !text.is_empty() {
             self.core.title = Some(display::label(&text, TITLE_MAX));
         }
+        let (content, once) = (Some(content), once.map(PromptKey::kept));
         let mut queued = Queued { run_id: run_id.clone(), seq: 0, content, text, by, once };
         let ahead = if next { 1 } else { self.core.queue.len() + usize::from(self.core.run.is_some()) };
         if ahead > 0 {
@@ -956,17 +1113,18 @@ impl State {
             seq: queued.seq,
             started_at: env.now,
             ticket: Some(ticket),
-            content: Some(queued.content.clone()),
+            content: queued.content.clone(),
             by: queued.by.clone(),
             once: queued.once.clone(),
             cancelling: false,
-            tools: BTreeMap::new(),
+            tools: Large::default(),
             doing: Doing::default(),
         });
         let key = queued.once.as_ref().map(Once::key);
         let body = RunBody { by: Some(&queued.by), key, ..RunBody::new(&queued.run_id, RunStatus::Running) };
         self.log(Draft::new(Kind::RunStarted, &body), env, plan);
-        for block in &queued.content {
+        let content = queued.content.as_deref().map(Vec::as_slice).unwrap_or_default();
+        for block in content {
             #[derive(Serialize)]
             struct Body<'a> {
                 #[serde(rename = "sessionUpdate")]
@@ -993,7 +1151,7 @@ impl State {
             };
             self.log(one_line(Draft::new(Kind::UserMessageChunk, &body)), env, plan);
         }
-        plan.orders.push(Command::Prompt { ticket, native, content: queued.content });
+        plan.orders.push(Command::Prompt { ticket, native, content: content.to_vec() });
         self.touch(env, plan);
     }
 
@@ -1047,18 +1205,21 @@ impl State {
         id: &RequestId,
         answer: &Answer,
         (by, up_to): (Resolver, Option<Risk>),
-        key: Option<String>,
+        key: Option<&AnswerKey>,
         env: &mut Env<'_>,
         plan: &mut Plan,
     ) -> Result<Receipt, Refusal> {
         let Some(open) = self.open.get(id) else { return Err(Refusal::NoRequest(id.clone())) };
         let decision = requests::judge(&open.request, answer, up_to)?;
+        let secret = open.request.secret;
         if let (Decision::Option { kind, .. }, Some(tool)) = (&decision, open.request.tool_call_id.clone())
             && let (true, Some(run)) = (kind.rejects(), &mut self.core.run)
-            && let Some(rejected) = run.tools.get_mut(&tool)
+            && run.tools.contains_key(&tool)
+            && let Some(rejected) = run.tools.change().get_mut(&tool)
         {
             *rejected = true;
         }
+        let key = key.map(|key| key.row(secret));
         self.resolve(id, &decision, by, key, true, env, plan).ok_or_else(|| Refusal::NoRequest(id.clone()))
     }
 
@@ -1133,7 +1294,7 @@ impl State {
 
     /// The runtime says that our answer came too late. The receipt that was given is corrected, for everybody.
     fn answer_lost(&mut self, key: &AskKey, elsewhere: Elsewhere, env: &Env<'_>, plan: &mut Plan) {
-        let Some(place) = self.answered.iter().rposition(|(known, _)| known == key) else { return };
+        let Some(place) = self.answered.iter().rposition(|(known, _)| known.means(key)) else { return };
         let Some((_, request)) = self.answered.remove(place) else { return };
         let receipt = requests::elsewhere(&request, elsewhere, env.now);
         self.resolved(&request, receipt, None, env, plan);
@@ -1172,6 +1333,8 @@ impl State {
             #[serde(skip_serializing_if = "Option::is_none")]
             ids: Option<&'a [String]>,
             #[serde(skip_serializing_if = "Option::is_none")]
+            answers: Option<&'a Answers>,
+            #[serde(skip_serializing_if = "Option::is_none")]
             reason: Option<&'a str>,
             #[serde(skip_serializing_if = "Option::is_none")]
             edited: Option<&'a str>,
@@ -1190,6 +1353,7 @@ impl State {
             ok: receipt.ok,
             value: receipt.value.as_deref(),
             ids: receipt.ids.as_deref(),
+            answers: receipt.answers.as_ref(),
             reason: receipt.reason.as_deref(),
             edited: receipt.edited.as_deref(),
             edited_display: receipt.edited_display.as_deref(),
@@ -1274,7 +1438,7 @@ impl Receipts {
     }
 
     /// What to tell somebody whose answer finds the request closed.
-    pub(super) fn late(&self, id: &RequestId, key: Option<&str>) -> Refusal {
+    pub(super) fn late(&self, id: &RequestId, key: Option<&AnswerKey>) -> Refusal {
         match self.find(id) {
             Some((receipt, won_with)) => late(receipt.clone(), won_with.as_deref(), key),
             None => Refusal::NoRequest(id.clone()),
@@ -1287,14 +1451,28 @@ impl Receipts {
 }
 
 /// What to tell somebody who answers a request that is closed.
-pub(super) fn late(receipt: Receipt, won_with: Option<&str>, key: Option<&str>) -> Refusal {
+pub(super) fn late(receipt: Receipt, won_with: Option<&str>, key: Option<&AnswerKey>) -> Refusal {
     match receipt.state {
         RequestState::Answered => {
-            let won = key.is_some() && key == won_with;
-            Refusal::AlreadyResolved(Box::new(Receipt { won, ..receipt }))
+            let won = won_with.zip(key).map_or(Ok(false), |(row, key)| key.won(row, &receipt));
+            won.map_or_else(|reused| reused, |won| Refusal::AlreadyResolved(Box::new(Receipt { won, ..receipt })))
         }
         _ => Refusal::Closed(Box::new(receipt)),
     }
+}
+
+/// Whether an event of the runtime's is a part of the conversation: not its settings, lists and counters, which it also
+/// tells when it is merely attached again.
+fn talks(kind: Kind) -> bool {
+    !matches!(
+        kind,
+        Kind::AvailableCommandsUpdate
+            | Kind::CurrentModeUpdate
+            | Kind::ConfigOptionUpdate
+            | Kind::SessionInfoUpdate
+            | Kind::UsageUpdate
+            | Kind::RuntimeStatus
+    )
 }
 
 /// The standing run that holds what happens between runs.

@@ -8,9 +8,10 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::Exit;
-use super::state::{Edit, Env, Once, Plan, Receipts, State};
+use super::prompt_key::PromptKey;
+use super::state::{Asked, Edit, Env, Plan, Receipts, State};
 use super::{Refusal, Rules};
-use crate::dialects::{Ask, AskKey, Command, Draft, Elsewhere, RunEnd, Said, Subject, ToolMark};
+use crate::dialects::{Ask, AskKey, Command, Draft, Elsewhere, Expects, RunEnd, Said, Subject, ToolMark};
 use crate::model::*;
 
 /// A session with predictable identifiers, and everything it ever logged and ordered.
@@ -29,8 +30,8 @@ fn by(name: &str) -> Resolver {
     Resolver { device_id: DeviceId::trusted(format!("d_{name}")), name: name.into() }
 }
 
-fn text(words: &str) -> Vec<Box<RawValue>> {
-    vec![serde_json::value::to_raw_value(&json!({ "type": "text", "text": words })).unwrap()]
+fn text(words: &str) -> Asked {
+    Arc::new(vec![text_block(words)])
 }
 
 impl Bench {
@@ -80,7 +81,7 @@ impl Bench {
                 Command::Cancel { ticket, .. } => format!("cancel {}", ticket.map_or(0, |ticket| ticket.0)),
                 Command::Answer { key, decision } => {
                     assert!(plan.sync, "an answer is synced before the runtime hears it");
-                    format!("answer {} {decision:?}", key.0)
+                    format!("answer {} {decision:?}", String::from(key.clone()))
                 }
                 other => format!("{other:?}"),
             });
@@ -106,7 +107,7 @@ impl Bench {
         who: &str,
     ) -> Result<(String, usize, Option<RunStatus>), Refusal> {
         let (content, by) = (text(words), by(who));
-        let once = Some(Once::new(key.into(), by.device_id.clone(), &content));
+        let once = Some(PromptKey::new(key.into(), by.device_id.clone(), Arc::clone(&content)));
         let accepted = self.step(|state, env, plan| state.prompt(content, by, once, env, plan))?;
         Ok((accepted.run_id.to_string(), accepted.ahead, accepted.ended.map(|ended| ended.status)))
     }
@@ -116,7 +117,15 @@ impl Bench {
         let row = self.state.row();
         let clocks = (Timestamp::from_millis(2000), Instant::now());
         let open = self.state.open_requests().iter().map(|open| Request::clone(open)).collect();
+        let kept = self.kept();
         self.state = State::restore(Arc::clone(&self.state.origin), &row, open, std::iter::empty(), clocks).unwrap();
+        self.state.recall(&kept);
+    }
+
+    /// What is kept beside the row.
+    fn kept(&self) -> Vec<(RunId, Vec<u8>)> {
+        let asked = self.state.asked_of();
+        asked.map(|(run_id, asked)| (run_id.clone(), serde_json::to_vec(&**asked).unwrap())).collect()
     }
 
     fn say(&mut self, said: Said) {
@@ -136,33 +145,7 @@ impl Bench {
     }
 
     fn ask(&mut self, key: &str, tool: Option<&str>) -> RequestId {
-        let offer = |id: &str, kind| Offer { id: id.into(), label: id.into(), kind };
-        let ask = Ask {
-            key: AskKey(key.into()),
-            kind: RequestType::Permission,
-            title: "Run?".into(),
-            message: None,
-            subject: Subject::Command { argv: vec!["touch x".into()], cwd: None },
-            options: vec![
-                offer("yes", Choice::AllowOnce),
-                offer("always", Choice::AllowAlways),
-                offer("no", Choice::RejectOnce),
-            ],
-            items: vec![],
-            multi: false,
-            default_value: None,
-            multiline: false,
-            secret: false,
-            danger: false,
-            allow_reason: false,
-            allow_remember: false,
-            observe_only: false,
-            editable: None,
-            tool_call_id: tool.map(Into::into),
-            first_mention: None,
-            params: RawValue::from_string("{}".into()).unwrap(),
-            native: "{}".into(),
-        };
+        let ask = asked(key, tool, "touch x");
         self.say(Said::Asked { native: None, ask: Box::new(ask) });
         let opened = self.log.iter().rev().find(|(_, _, kind, _)| *kind == Kind::RequestOpened);
         RequestId::trusted(opened.map_or("q_none", |opened| opened.3["request_id"].as_str().unwrap()))
@@ -192,6 +175,37 @@ impl Bench {
             assert_eq!(seq, expected, "{run} {kind:?}");
             *expected += 1;
         }
+    }
+}
+
+fn asked(key: &str, tool: Option<&str>, line: &str) -> Ask {
+    let offer = |id: &str, kind| Offer { id: id.into(), label: id.into(), kind };
+    Ask {
+        key: AskKey::from(key.to_owned()),
+        kind: RequestType::Permission,
+        title: "Run?".into(),
+        message: None,
+        subject: Subject::Command { argv: vec![line.into()], cwd: None },
+        options: vec![
+            offer("yes", Choice::AllowOnce),
+            offer("always", Choice::AllowAlways),
+            offer("no", Choice::RejectOnce),
+        ],
+        items: vec![],
+        multi: false,
+        default_value: None,
+        multiline: false,
+        expects: Expects::default(),
+        secret: false,
+        danger: false,
+        allow_reason: false,
+        allow_remember: false,
+        observe_only: false,
+        editable: None,
+        tool_call_id: tool.map(Into::into),
+        first_mention: None,
+        params: RawValue::from_string("{}".into()).unwrap(),
+        native: "{}".into(),
     }
 }
 
@@ -287,7 +301,7 @@ fn a_session_remembers_its_last_keys_and_no_more_words_than_it_must() {
         bench.say(Said::Ended { native: "n1".into(), ticket: Ticket(n + 1), end });
     }
     let known = |bench: &Bench, n: u64| {
-        let once = Once::new(format!("k{n}"), by("laptop").device_id, &text("x"));
+        let once = PromptKey::new(format!("k{n}"), by("laptop").device_id, text("x"));
         bench.state.known(&once).unwrap()
     };
     assert!(known(&bench, 0).is_none(), "the oldest is forgotten");
@@ -479,7 +493,7 @@ fn what_the_runtime_takes_back_is_withdrawn_and_not_answered() {
     bench.prompt("go");
     bench.ask("null", None);
     let orders = bench.orders.len();
-    bench.say(Said::TakenBack { native: None, key: AskKey("null".into()), elsewhere: None });
+    bench.say(Said::TakenBack { native: None, key: AskKey::unique("null"), elsewhere: None });
     assert_eq!(bench.orders.len(), orders);
     assert_eq!(bench.state.info().open_requests, 0);
 }
@@ -527,14 +541,15 @@ impl Bench {
         let row = self.state.row();
         let open = self.state.open_requests().iter().map(|request| Request::clone(request)).collect();
         let clocks = (Timestamp::from_millis(2000), Instant::now());
-        let origin = Arc::clone(&self.state.origin);
+        let (origin, kept) = (Arc::clone(&self.state.origin), self.kept());
         self.state = State::restore(origin, &row, open, std::iter::empty(), clocks).unwrap();
+        self.state.recall(&kept);
         self.orders.clear();
     }
 
     /// The runtime is found again; it waits for these.
     fn found(&mut self, asks: &[&str], prompts: &[u64]) -> Vec<String> {
-        let asks: Vec<AskKey> = asks.iter().map(|key| AskKey((*key).into())).collect();
+        let asks: Vec<AskKey> = asks.iter().map(|key| AskKey::from((*key).to_owned())).collect();
         let prompts: Vec<Ticket> = prompts.iter().copied().map(Ticket).collect();
         self.step(|state, env, plan| state.found(&asks, &prompts, env, plan));
         self.orders.clone()
@@ -559,15 +574,35 @@ fn a_prompt_that_the_runtime_never_heard_is_said_to_it_once() {
 }
 
 #[test]
-fn a_run_that_the_runtime_forgot_ends_and_the_next_one_begins() {
+fn a_prompt_that_came_before_the_runtime_was_heard_again_is_said_to_it_once() {
+    let mut bench = Bench::new();
+    bench.die();
+    bench.prompt("go");
+    // What was missed is told late, and makes nothing of it old.
+    bench.chunk("hi");
+    assert_eq!(bench.found(&[], &[]), ["prompt 1"], "and not twice");
+    assert_eq!(bench.state.info().state, SessionState::Running);
+    bench.assert_numbered();
+}
+
+#[test]
+fn words_of_the_runtime_do_not_mean_that_it_was_told() {
     let mut bench = Bench::new();
     bench.prompt("one");
     bench.prompt("two");
+    // About something else: a list of commands, the end of what came before.
     bench.chunk("hi");
     bench.die();
-    assert_eq!(bench.found(&[], &[]), ["prompt 2"]);
-    let ended = bench.log.iter().find(|(_, _, kind, _)| *kind == Kind::RunEnded).unwrap();
-    assert_eq!(ended.3["status"], "error");
+    assert_eq!(bench.found(&[], &[]), ["prompt 1"], "its dialect never had it");
+    // However often the gateway dies, and once it has it, never again.
+    bench.chunk("more");
+    bench.die();
+    assert_eq!(bench.found(&[], &[]), ["prompt 1"]);
+    bench.die();
+    assert!(bench.found(&[], &[1]).is_empty());
+    assert!(bench.log.iter().all(|(_, _, kind, _)| *kind != Kind::RunEnded));
+    bench.end(1, RunStatus::Completed);
+    assert_eq!(bench.orders, ["prompt 2"]);
     bench.assert_numbered();
 }
 
@@ -599,6 +634,111 @@ fn an_answer_that_the_runtime_never_heard_is_said_to_it_once() {
     // It heard it: it asks no more.
     bench.die();
     assert!(bench.found(&[], &[1]).is_empty());
+}
+
+/// The keys of the questions in a table: what the runtime names them, and which one it is under that name.
+fn nth(name: &str, n: u64) -> String {
+    AskKey::nth(name, n).into()
+}
+
+#[test]
+fn a_decision_goes_to_the_very_question_it_was_given_to_whatever_the_names() {
+    // Two questions under one name, decided one way and the other, and which of them the runtime still waits for.
+    for (first, second) in [("yes", "no"), ("no", "yes"), ("no", "no"), ("always", "no")] {
+        for (waits, told) in [(0, None), (1, Some(first)), (2, Some(second))] {
+            let mut bench = Bench::new();
+            bench.prompt("go");
+            for (n, choice) in [(1, first), (2, second)] {
+                let id = bench.ask(&nth("5", n), None);
+                bench.answer(&id, option(choice), "phone").unwrap();
+            }
+            // As often as the gateway dies before the runtime hears.
+            for _ in 0..3 {
+                bench.die();
+                let waiting = nth("5", waits);
+                let asks: Vec<&str> = if waits == 0 { vec![] } else { vec![&waiting] };
+                let orders = bench.found(&asks, &[1]);
+                let Some(told) = told else {
+                    assert!(orders.is_empty(), "{orders:?}");
+                    continue;
+                };
+                assert_eq!(orders.len(), 1, "{orders:?}");
+                let start = format!("answer {waiting} Option {{ id: {told:?}");
+                assert!(orders[0].starts_with(&start), "{first} then {second}, {waits} waits: {orders:?}");
+            }
+            bench.assert_numbered();
+        }
+    }
+}
+
+#[test]
+fn a_third_question_under_the_name_gets_no_decision_of_the_others() {
+    let mut bench = Bench::new();
+    bench.prompt("go");
+    let id = bench.ask(&nth("5", 1), None);
+    bench.answer(&id, option("yes"), "phone").unwrap();
+    let open = bench.ask(&nth("5", 2), None);
+    bench.die();
+    assert!(bench.found(&[&nth("5", 2)], &[1]).is_empty(), "people have not decided on it");
+    assert!(bench.state.is_open(&open));
+    // One that no session ever heard of.
+    bench.die();
+    assert!(bench.found(&[&nth("5", 3)], &[1]).is_empty());
+    assert!(!bench.state.is_open(&open), "the runtime waits for it no more");
+}
+
+#[test]
+fn what_was_decided_does_not_outlive_the_start_of_the_runtime_that_asked() {
+    // Within a run and outside of any.
+    for prompted in [true, false] {
+        let mut bench = Bench::new();
+        if prompted {
+            bench.prompt("go");
+        }
+        let id = bench.ask(&nth("0", 1), None);
+        bench.answer(&id, option("yes"), "phone").unwrap();
+        bench.step(|state, env, plan| state.gone(&Exit::default(), env, plan));
+        bench.state.live_again("n1".into(), 2);
+        bench.die();
+        assert!(bench.found(&[&nth("0", 1)], &[]).is_empty(), "the new start counts from the beginning");
+    }
+    // A row of an older gateway that has some left.
+    let mut bench = Bench::new();
+    let id = bench.ask("0", None);
+    bench.answer(&id, option("yes"), "phone").unwrap();
+    bench.state.live_again("n1".into(), 2);
+    bench.die();
+    assert!(bench.found(&["0"], &[]).is_empty());
+}
+
+#[test]
+fn rows_that_know_questions_by_their_names_alone_are_read_and_the_last_decision_counts() {
+    // The older gateway decided twice under one name; the dialect of this one knows which question waits.
+    for (first, second) in [("yes", "no"), ("no", "yes")] {
+        for waits in [nth("5", 7), "5".to_owned()] {
+            let mut bench = Bench::new();
+            bench.prompt("go");
+            for choice in [first, second] {
+                let id = bench.ask("5", None);
+                bench.answer(&id, option(choice), "phone").unwrap();
+            }
+            bench.die();
+            let orders = bench.found(&[&waits], &[1]);
+            assert_eq!(orders.len(), 1, "{orders:?}");
+            assert!(orders[0].starts_with(&format!("answer {waits} Option {{ id: {second:?}")), "{orders:?}");
+        }
+    }
+    // One decided, the next one open: the runtime waits for the open one.
+    let mut bench = Bench::new();
+    bench.prompt("go");
+    let id = bench.ask("5", None);
+    bench.answer(&id, option("yes"), "phone").unwrap();
+    let open = bench.ask("5", None);
+    bench.die();
+    assert!(bench.found(&[&nth("5", 2)], &[1]).is_empty());
+    bench.answer(&open, option("no"), "phone").unwrap();
+    let last = bench.orders.last().unwrap();
+    assert!(last.starts_with(&format!("answer {} Option {{ id: \"no\"", nth("5", 2))), "by its whole name: {last}");
 }
 
 #[test]
@@ -653,7 +793,7 @@ fn an_answer_given_elsewhere_closes_ours_and_corrects_one_that_came_too_late() {
     bench.prompt("go");
     let id = bench.ask("5", None);
     let elsewhere = || Elsewhere { by: "another client of OpenCode".into(), option_id: Some("no".into()) };
-    bench.say(Said::TakenBack { native: None, key: AskKey("5".into()), elsewhere: Some(elsewhere()) });
+    bench.say(Said::TakenBack { native: None, key: AskKey::unique("5"), elsewhere: Some(elsewhere()) });
     let refused = bench.answer(&id, option("yes"), "phone");
     let Err(Refusal::Closed(receipt)) = refused else { panic!("{refused:?}") };
     assert_eq!((receipt.state, receipt.ok), (RequestState::Withdrawn, Some(false)));
@@ -663,7 +803,7 @@ fn an_answer_given_elsewhere_closes_ours_and_corrects_one_that_came_too_late() {
 
     let late = bench.ask("6", None);
     assert_eq!(bench.answer(&late, option("yes"), "phone").unwrap().state, RequestState::Answered);
-    bench.say(Said::AnswerLost { native: None, key: AskKey("6".into()), elsewhere: elsewhere() });
+    bench.say(Said::AnswerLost { native: None, key: AskKey::unique("6"), elsewhere: elsewhere() });
     let resolved: Vec<_> = bench.log.iter().filter(|event| event.2 == Kind::RequestResolved).collect();
     assert_eq!(resolved.len(), 3);
     assert_eq!(resolved[2].3["request_id"], late.as_str());
@@ -761,7 +901,7 @@ fn a_prompt_sent_again_cancels_its_run_and_comes_before_what_waits() {
     bench.prompt("waits");
     let again = |bench: &mut Bench, run: &RunId, key: &str| {
         let (content, by) = (text("first"), by("phone"));
-        let once = Some(Once::new(key.into(), by.device_id.clone(), &content));
+        let once = Some(PromptKey::new(key.into(), by.device_id.clone(), Arc::clone(&content)));
         bench.step(|state, env, plan| state.again(run, content, by, once, env, plan)).unwrap()
     };
     let second = again(&mut bench, &run, "k1");
@@ -808,5 +948,166 @@ proptest::proptest! {
         answered.sort();
         answered.dedup();
         proptest::prop_assert_eq!(answered.len(), all);
+    }
+}
+
+#[test]
+fn a_question_that_changes_is_another_revision_and_is_read_again() {
+    let mut bench = Bench::new();
+    bench.prompt("go");
+    let id = bench.ask("7", None);
+    let before = Request::clone(&bench.state.open_requests()[0]);
+    assert_eq!((before.revision, before.changed), (0, false));
+    let change = |bench: &mut Bench, line: &str| {
+        let from = bench.log.len();
+        bench.say(Said::AskChanged { native: None, ask: Box::new(asked("7", None, line)) });
+        bench.kinds(from)
+    };
+    assert!(change(&mut bench, "touch x").is_empty(), "nothing is other than before");
+    assert_eq!(change(&mut bench, "rm -rf /"), ["request_updated"]);
+    let after = Request::clone(&bench.state.open_requests()[0]);
+    assert_eq!((after.revision, after.changed, after.request_id.clone()), (1, true, id.clone()));
+    assert_eq!((after.display.as_str(), after.risk, after.opened_at), ("rm -rf /", Risk::Danger, before.opened_at));
+    assert_ne!(after.digest, before.digest);
+    let told = &bench.log.last().unwrap().3;
+    assert_eq!((&told["revision"], &told["digest"]), (&json!(1), &json!(after.digest)), "the event has the whole");
+    // Whoever read it before it changed has read something else.
+    let with = |digest: Option<&String>, revision| Answer { digest: digest.cloned(), revision, ..option("yes") };
+    for stale in [with(Some(&before.digest), None), with(None, None), with(None, Some(0))] {
+        assert!(matches!(bench.answer(&id, stale.clone(), "a"), Err(Refusal::StaleDigest)), "{stale:?}");
+    }
+    // It goes on after a restart as what it became.
+    bench.restart();
+    assert!(matches!(bench.answer(&id, with(Some(&before.digest), None), "a"), Err(Refusal::StaleDigest)));
+    assert!(bench.answer(&id, with(Some(&after.digest), None), "a").is_ok());
+    assert!(change(&mut bench, "ls").is_empty(), "what is over does not change");
+    // A no needs no reading, and a surface without digests says which revision it showed.
+    for answer in [option("no"), with(None, Some(1))] {
+        let id = bench.ask("7", None);
+        change(&mut bench, "rm -rf /");
+        assert!(bench.answer(&id, answer, "a").is_ok());
+    }
+    bench.assert_numbered();
+}
+
+#[test]
+fn a_very_long_question_is_told_in_part_and_allowed_by_who_has_it_whole() {
+    let mut bench = Bench::new();
+    bench.prompt("go");
+    let line = "echo é\n".repeat(4096);
+    bench.say(Said::Asked { native: None, ask: Box::new(asked("7", None, &line)) });
+    let whole = Request::clone(&bench.state.open_requests()[0]);
+    let told = bench.log.iter().rev().find(|(_, _, kind, _)| *kind == Kind::RequestOpened).unwrap().3.clone();
+    assert_eq!(told["display_truncated"], json!(true));
+    assert_eq!(told["display_bytes"], json!(whole.display.len()));
+    assert_eq!(told["digest"], Value::Null, "who has a part has nothing to show for the whole");
+    let part = told["display"].as_str().unwrap();
+    assert!(whole.display.starts_with(part) && part.len() <= SHOWN_MAX && part.len() > SHOWN_MAX / 2);
+    let again: Request = serde_json::from_value(told.clone()).unwrap();
+    assert_eq!(again.brief().display, part, "what is cut is not cut again");
+    let id = whole.request_id.clone();
+    assert!(matches!(bench.answer(&id, option("yes"), "a"), Err(Refusal::DigestRequired)));
+    assert!(matches!(
+        bench.answer(&id, Answer { revision: Some(0), ..option("yes") }, "a"),
+        Err(Refusal::DigestRequired)
+    ));
+    let read = Answer { digest: Some(whole.digest.clone()), ..option("yes") };
+    assert!(bench.answer(&id, read, "a").is_ok());
+    // A no needs no reading.
+    bench.say(Said::Asked { native: None, ask: Box::new(asked("8", None, &line)) });
+    let id = bench.state.open_requests()[0].request_id.clone();
+    assert!(bench.answer(&id, option("no"), "a").is_ok());
+}
+
+/// A row as a gateway of schema 3 left it when it was killed: a prompt that its agent had not answered by a word, and two
+/// that waited, all with what they asked.
+const OLD_ROW: &[u8] = include_bytes!("../../tests/rows/session-schema-3.json");
+
+#[test]
+fn prompts_in_an_old_row_are_found_and_kept_beside_it_from_then_on() {
+    let mut bench = Bench::new();
+    let clocks = (Timestamp::from_millis(2000), Instant::now());
+    let origin = Arc::clone(&bench.state.origin);
+    bench.state = State::restore(origin, OLD_ROW, vec![], std::iter::empty(), clocks).unwrap();
+    bench.state.recall(&[]);
+    let asked: Vec<String> = bench.state.asked_of().map(|(_, asked)| asked[0].get().to_owned()).collect();
+    let words = ["hang", "echo second", "echo third é"];
+    assert!(asked.iter().zip(words).all(|(asked, words)| asked.contains(words)), "{asked:?}");
+    assert_eq!((asked.len(), bench.state.info().queue.len()), (3, 2));
+    // The next row has none of them, and what is beside it is enough.
+    let row = String::from_utf8(bench.state.row()).unwrap();
+    assert!(!row.contains("hang") && !row.contains("\"content\""), "{row}");
+    bench.die();
+    let again: Vec<String> = bench.state.asked_of().map(|(_, asked)| asked[0].get().to_owned()).collect();
+    assert_eq!(again, asked);
+}
+
+#[test]
+fn a_row_and_a_copy_of_the_state_cost_the_same_however_much_is_asked() {
+    let big = || vec![RawValue::from_string(format!(r#"{{"type":"text","text":"{}"}}"#, "x".repeat(2 << 20))).unwrap()];
+    let mut bench = Bench::new();
+    for _ in 0..10 {
+        bench.step(|state, env, plan| state.prompt(Arc::new(big()), by("laptop"), None, env, plan)).unwrap();
+    }
+    assert!(bench.state.row().len() < 10_000, "{} bytes", bench.state.row().len());
+    let copy = bench.state.clone();
+    assert_eq!(copy.asked_of().count(), 10);
+    let shared = bench.state.asked_of().zip(copy.asked_of()).all(|((_, one), (_, other))| Arc::ptr_eq(one, other));
+    assert!(shared, "what is asked is shared, not copied");
+    bench.chunk("the agent speaks");
+    assert_eq!(bench.state.asked_of().count(), 10, "words do not mean that it was told");
+    bench.end(1, RunStatus::Completed);
+    assert_eq!(bench.state.asked_of().count(), 9, "what is over need not be kept");
+}
+
+#[test]
+fn being_attached_again_is_no_activity_and_words_are() {
+    let mut bench = Bench::new();
+    let update = |kind: Kind| Said::Event { native: None, draft: Draft::new(kind, &json!({ "x": 1 })) };
+    let since = |bench: &Bench| bench.state.info().updated_at;
+    bench.found(&[], &[]);
+    for kind in [Kind::AvailableCommandsUpdate, Kind::CurrentModeUpdate, Kind::ConfigOptionUpdate, Kind::UsageUpdate] {
+        bench.say(update(kind));
+    }
+    bench.step(|state, env, plan| state.gone(&Exit::default(), env, plan));
+    bench.state.live_again("n1".into(), 2);
+    let drafts = vec![Draft::new(Kind::CurrentModeUpdate, &json!({}))];
+    bench.step(|state, env, plan| state.opened(drafts, crate::dialects::Opening::Resumed, env, plan));
+    assert_eq!(since(&bench), Timestamp::default());
+    bench.die();
+    bench.found(&[], &[]);
+    assert_eq!(since(&bench), Timestamp::default());
+    bench.chunk("hi");
+    assert_eq!(since(&bench), Timestamp::from_millis(1000));
+}
+
+/// The rows that the release 0.1.0 left while agents ran: see `tests/fixtures/released-0.1.0-7961eb0`.
+#[test]
+fn rows_of_the_release_0_1_0_are_gone_on_with() {
+    macro_rules! row {
+        ($name:literal) => {
+            (
+                $name,
+                &include_bytes!(concat!("../../tests/fixtures/released-0.1.0-7961eb0/session-", $name, ".json"))[..],
+            )
+        };
+    }
+    for (name, row) in [row!("demo"), row!("models"), row!("codex"), row!("codelia"), row!("keyed")] {
+        let origin = Arc::clone(&Bench::new().state.origin);
+        let clocks = (Timestamp::from_millis(0), Instant::now());
+        let restored =
+            |row: &[u8]| State::restore(Arc::clone(&origin), row, vec![], std::iter::empty(), clocks).unwrap();
+        let state = restored(row);
+        let start = state.in_start(None);
+        assert_eq!((start.instance.as_deref(), start.generation), (None, 1), "{name}");
+        assert!(state.native_id().is_some() && state.exited().is_none(), "{name}");
+        assert_eq!(state.info().state, SessionState::Running, "{name}: its run is under way");
+        let (_, prompt) = state.pending();
+        assert!(prompt.is_some(), "{name}: and its prompt known");
+        // What a later version adds is ignored.
+        let mut later: Value = serde_json::from_slice(row).unwrap();
+        later["later"] = json!({ "x": 1 });
+        later["run"]["later"] = json!(true);
+        assert_eq!(restored(later.to_string().as_bytes()).info().run_id, state.info().run_id, "{name}");
     }
 }

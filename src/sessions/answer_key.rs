@@ -1,0 +1,114 @@
+//! What makes an answer the same again.
+
+use sha2::{Digest, Sha256};
+
+use super::Refusal;
+use crate::model::{Answer, DeviceId, Receipt};
+
+/// The idempotency key that an answer came under. It is its device's own, and stands for this one answer to one request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct AnswerKey {
+    key: String,
+    by: DeviceId,
+    answer: String,
+    /// Of the answer without what was typed: that of a secret prompt is kept nowhere, nor a digest that could be guessed.
+    untyped: String,
+}
+
+/// What stands before a digest that leaves out what was typed.
+const UNTYPED: char = '-';
+
+impl AnswerKey {
+    /// `key`: visible ASCII characters.
+    pub(super) fn new(key: String, by: DeviceId, answer: &Answer) -> Self {
+        let untyped = Answer { value: answer.value.as_ref().map(|_| None), answers: None, ..answer.clone() };
+        Self { key, by, answer: digest(answer), untyped: digest(&untyped) }
+    }
+
+    /// As it is kept with the request that it answered.
+    pub(super) fn row(&self, secret: bool) -> String {
+        let Self { key, by, answer, untyped } = self;
+        if secret { format!("{key} {by} {UNTYPED}{untyped}") } else { format!("{key} {by} {answer}") }
+    }
+
+    /// Whether the answer that won, kept as `row`, is this one.
+    ///
+    /// # Errors
+    /// [`Refusal::KeyReused`]: it is another one of this device, under the same key.
+    pub(super) fn won(&self, row: &str, receipt: &Receipt) -> Result<bool, Refusal> {
+        let mut parts = row.split(' ');
+        let (key, by, answer) = (parts.next(), parts.next(), parts.next());
+        // Older gateways kept the key alone; who answered stands in the receipt.
+        let by = by.unwrap_or(receipt.resolved_by.device_id.as_str());
+        if key != Some(&self.key) || by != self.by.as_str() {
+            return Ok(false);
+        }
+        let same = answer.is_none_or(|kept| match kept.strip_prefix(UNTYPED) {
+            Some(untyped) => untyped == self.untyped,
+            None => kept == self.answer,
+        });
+        if same { Ok(true) } else { Err(Refusal::KeyReused) }
+    }
+}
+
+fn digest(answer: &Answer) -> String {
+    // Plain values of our own, which always can be written. Against mistakes, not against enemies: a device fools only itself.
+    let digest = Sha256::digest(serde_json::to_vec(answer).unwrap_or_default());
+    data_encoding::HEXLOWER.encode(digest.get(..8).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{RequestId, RequestState, Resolver, Timestamp};
+
+    fn device(id: &str) -> DeviceId {
+        DeviceId::trusted(id)
+    }
+
+    fn receipt(by: &str) -> Receipt {
+        Receipt {
+            request_id: RequestId::trusted("q_1"),
+            state: RequestState::Answered,
+            option_id: None,
+            ok: None,
+            value: None,
+            ids: None,
+            answers: None,
+            reason: None,
+            edited: None,
+            edited_display: None,
+            edited_warnings: Vec::new(),
+            resolved_by: Resolver { device_id: device(by), name: by.into() },
+            at: Timestamp::from_millis(0),
+            cursor: None,
+            won: false,
+        }
+    }
+
+    #[test]
+    fn a_key_is_of_one_device_and_one_answer() {
+        let said = |option: &str| Answer { option_id: Some(option.into()), ..Answer::default() };
+        let key = |key: &str, by: &str, option: &str| AnswerKey::new(key.into(), device(by), &said(option));
+        let row = key("k", "desk", "yes").row(false);
+        let won = |asks: AnswerKey| asks.won(&row, &receipt("desk"));
+        assert!(won(key("k", "desk", "yes")).unwrap());
+        assert!(!won(key("k", "phone", "yes")).unwrap(), "another device's");
+        assert!(!won(key("k", "phone", "no")).unwrap());
+        assert!(!won(key("l", "desk", "yes")).unwrap(), "another key");
+        assert!(matches!(won(key("k", "desk", "no")), Err(Refusal::KeyReused)));
+        // As older gateways kept it.
+        assert!(key("k", "desk", "yes").won("k", &receipt("desk")).unwrap());
+        assert!(!key("k", "phone", "yes").won("k", &receipt("desk")).unwrap());
+    }
+
+    #[test]
+    fn nothing_of_a_secret_is_kept_with_a_key() {
+        let typed = |text: &str| Answer { value: Some(Some(text.into())), ..Answer::default() };
+        let key = |text: &str| AnswerKey::new("k".into(), device("desk"), &typed(text));
+        assert_eq!(key("1234").row(true), key("5678").row(true));
+        assert_ne!(key("1234").row(false), key("5678").row(false));
+        assert!(key("5678").won(&key("1234").row(true), &receipt("desk")).unwrap());
+        assert!(key("5678").won(&key("1234").row(false), &receipt("desk")).is_err());
+    }
+}

@@ -1,0 +1,405 @@
+//! What an edit changes, as a unified diff: hunks with three lines around each change. Pure, and linear in the size of the
+//! texts: what would cost more is shown as replaced.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+
+use similar::{Algorithm, DiffOp, capture_diff_slices};
+
+/// Lines shown around a change.
+const CONTEXT: usize = 3;
+/// Most bytes of what differs, both sides together, that are compared line by line; more is shown as replaced.
+const COMPARED_MAX: usize = 4 << 20;
+/// Steps of comparison for each line of what differs; where it would take more, lines are shown as replaced.
+const STEPS: usize = 64;
+/// Most bytes of a diff that are shown; the rest is said to be cut.
+pub(super) const SHOWN_MAX: usize = 512 << 10;
+
+/// What changes.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Diff<'a> {
+    /// The hunks, in order.
+    pub(super) hunks: Vec<Hunk<'a>>,
+    pub(super) added: usize,
+    pub(super) removed: usize,
+}
+
+/// Changes that stand together: where they begin in either text (lines, from 1), and the lines.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Hunk<'a> {
+    old: (usize, usize),
+    new: (usize, usize),
+    lines: Vec<(Mark, &'a str)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mark {
+    Same,
+    Removed,
+    Added,
+}
+
+/// A run of lines that are the same in both texts, or are replaced: ranges of lines of either.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    same: bool,
+    old: (usize, usize),
+    new: (usize, usize),
+}
+
+/// Compares two texts.
+pub(super) fn diff<'a>(old: &'a str, new: &'a str) -> Diff<'a> {
+    let (head, tail) = common(old, new);
+    let (old_mid, new_mid) = (&old[head..old.len() - tail], &new[head..new.len() - tail]);
+    if old_mid.is_empty() && new_mid.is_empty() {
+        return Diff::default();
+    }
+    // Only the lines next to what differs are shown of what does not.
+    let before: Vec<&str> = last_lines(&old[..head]);
+    let after: Vec<&str> = lines(&old[old.len() - tail..]).take(CONTEXT).collect();
+    let first = bytecount(&old[..head]);
+    let (old_lines, new_lines): (Vec<&str>, Vec<&str>) = (lines(old_mid).collect(), lines(new_mid).collect());
+    let runs = if old_mid.len() + new_mid.len() > COMPARED_MAX {
+        vec![Run { same: false, old: (0, old_lines.len()), new: (0, new_lines.len()) }]
+    } else {
+        compare(&old_lines, &new_lines)
+    };
+    hunks(&runs, (&old_lines, &new_lines), (&before, &after), first)
+}
+
+/// How many bytes of whole lines are the same at the beginning and at the end; the two never overlap.
+fn common(old: &str, new: &str) -> (usize, usize) {
+    let (a, b) = (old.as_bytes(), new.as_bytes());
+    let same = a.iter().zip(b).take_while(|(a, b)| a == b).count();
+    let head = match same == a.len() && same == b.len() {
+        true => same,
+        false => a[..same].iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1),
+    };
+    let (a, b) = (&a[head..], &b[head..]);
+    let same = a.iter().rev().zip(b.iter().rev()).take_while(|(a, b)| a == b).count();
+    // From the beginning of a line on, in both: what stands before the common end must end a line there.
+    let starts = |bytes: &[u8], tail: usize| tail == bytes.len() || bytes[bytes.len() - tail - 1] == b'\n';
+    let mut tail = same;
+    while tail > 0 && !(starts(a, tail) && starts(b, tail)) {
+        tail = match a[a.len() - tail..].iter().position(|byte| *byte == b'\n') {
+            Some(end) => tail - end - 1,
+            None => 0,
+        };
+    }
+    (head, tail)
+}
+
+fn lines(text: &str) -> impl Iterator<Item = &str> {
+    text.split_inclusive('\n')
+}
+
+fn last_lines(text: &str) -> Vec<&str> {
+    let mut from = text.len();
+    for _ in 0..CONTEXT {
+        from = text[..from].strip_suffix('\n').unwrap_or(&text[..from]).rfind('\n').map_or(0, |at| at + 1);
+    }
+    lines(&text[from..]).collect()
+}
+
+fn bytecount(text: &str) -> usize {
+    memchr::memchr_iter(b'\n', text.as_bytes()).count() + usize::from(!text.is_empty() && !text.ends_with('\n'))
+}
+
+/// The runs of two lists of lines. First by lines that stand once in both, in the order that keeps the most of them; what is
+/// between those is compared in full while that is cheap.
+fn compare(old: &[&str], new: &[&str]) -> Vec<Run> {
+    let mut budget = STEPS * (old.len() + new.len() + 64);
+    let mut runs = Vec::new();
+    let (mut a, mut b) = (0, 0);
+    for (x, y) in anchors(old, new).into_iter().chain([(old.len(), new.len())]) {
+        if x < a || y < b {
+            continue;
+        }
+        gap(old, new, (a, x), (b, y), &mut budget, &mut runs);
+        if x < old.len() && y < new.len() {
+            runs.push(Run { same: true, old: (x, x + 1), new: (y, y + 1) });
+        }
+        (a, b) = (x + 1, y + 1);
+    }
+    runs
+}
+
+/// Pairs of places of lines that stand once in both texts, increasing in both.
+fn anchors(old: &[&str], new: &[&str]) -> Vec<(usize, usize)> {
+    let mut seen: HashMap<&str, (u32, usize, u32, usize)> = HashMap::with_capacity(old.len());
+    for (n, line) in old.iter().enumerate() {
+        let entry = seen.entry(line).or_default();
+        (entry.0, entry.1) = (entry.0.saturating_add(1), n);
+    }
+    for (n, line) in new.iter().enumerate() {
+        if let Some(entry) = seen.get_mut(line) {
+            (entry.2, entry.3) = (entry.2.saturating_add(1), n);
+        }
+    }
+    let mut pairs: Vec<(usize, usize)> =
+        seen.values().filter(|(a, _, b, _)| *a == 1 && *b == 1).map(|(_, x, _, y)| (*x, *y)).collect();
+    pairs.sort_unstable();
+    // The longest increasing run of the places in the new text, in n log n.
+    let mut tails: Vec<usize> = Vec::new();
+    let mut before: Vec<Option<usize>> = Vec::with_capacity(pairs.len());
+    for (n, (_, y)) in pairs.iter().enumerate() {
+        let at = tails.partition_point(|tail| pairs[*tail].1 < *y);
+        before.push(at.checked_sub(1).map(|at| tails[at]));
+        if at == tails.len() {
+            tails.push(n);
+        } else {
+            tails[at] = n;
+        }
+    }
+    let mut kept = Vec::with_capacity(tails.len());
+    let mut next = tails.last().copied();
+    while let Some(n) = next {
+        kept.push(pairs[n]);
+        next = before[n];
+    }
+    kept.reverse();
+    kept
+}
+
+fn gap(
+    old: &[&str],
+    new: &[&str],
+    (mut a, mut x): (usize, usize),
+    (mut b, mut y): (usize, usize),
+    budget: &mut usize,
+    runs: &mut Vec<Run>,
+) {
+    let head = (a, b);
+    while a < x && b < y && old[a] == new[b] {
+        (a, b) = (a + 1, b + 1);
+    }
+    if a > head.0 {
+        runs.push(Run { same: true, old: (head.0, a), new: (head.1, b) });
+    }
+    let tail = (x, y);
+    while a < x && b < y && old[x - 1] == new[y - 1] {
+        (x, y) = (x - 1, y - 1);
+    }
+    // The comparison takes at most this many steps.
+    let cost = (x - a + y - b).saturating_mul(x - a + y - b);
+    if a < x && b < y && cost <= *budget {
+        *budget -= cost;
+        for op in capture_diff_slices(Algorithm::Myers, &old[a..x], &new[b..y]) {
+            let (same, (from, to)) = (matches!(op, DiffOp::Equal { .. }), (op.old_range(), op.new_range()));
+            runs.push(Run { same, old: (a + from.start, a + from.end), new: (b + to.start, b + to.end) });
+        }
+    } else if a < x || b < y {
+        runs.push(Run { same: false, old: (a, x), new: (b, y) });
+    }
+    if x < tail.0 {
+        runs.push(Run { same: true, old: (x, tail.0), new: (y, tail.1) });
+    }
+}
+
+/// Puts runs together as hunks. `first` lines are the same before all of them, of which `before` are the last; `after` are
+/// the first of those that are the same after.
+fn hunks<'a>(
+    runs: &[Run],
+    (old, new): (&[&'a str], &[&'a str]),
+    (before, after): (&[&'a str], &[&'a str]),
+    first: usize,
+) -> Diff<'a> {
+    let mut diff = Diff::default();
+    let mut current: Option<Hunk<'a>> = None;
+    // Lines that are the same since the last change.
+    let mut same: Vec<&'a str> = before.to_vec();
+    let mut quiet = 0usize;
+    for run in runs {
+        if run.same {
+            let lines = &old[run.old.0..run.old.1];
+            if let Some(hunk) = &mut current {
+                for line in lines.iter().take(CONTEXT.saturating_sub(quiet)) {
+                    hunk.lines.push((Mark::Same, line));
+                }
+            }
+            quiet += lines.len();
+            // What a next hunk may begin with, or what lies between two that are one.
+            same.extend(lines.iter().skip(lines.len().saturating_sub(2 * CONTEXT)));
+            same.drain(..same.len().saturating_sub(2 * CONTEXT));
+            continue;
+        }
+        if current.as_ref().is_some_and(|_| quiet > 2 * CONTEXT) {
+            diff.hunks.extend(current.take());
+        }
+        let hunk = match &mut current {
+            Some(hunk) => {
+                // The lines between that the hunk does not have yet.
+                let missing = quiet.saturating_sub(CONTEXT);
+                for line in &same[same.len() - missing..] {
+                    hunk.lines.push((Mark::Same, line));
+                }
+                hunk
+            }
+            None => {
+                let lead = &same[same.len().saturating_sub(CONTEXT)..];
+                let (a, b) = (first + run.old.0 - lead.len(), first + run.new.0 - lead.len());
+                let lines = lead.iter().map(|line| (Mark::Same, *line)).collect();
+                current.insert(Hunk { old: (a + 1, 0), new: (b + 1, 0), lines })
+            }
+        };
+        (quiet, same) = (0, Vec::new());
+        hunk.lines.extend(old[run.old.0..run.old.1].iter().map(|line| (Mark::Removed, *line)));
+        hunk.lines.extend(new[run.new.0..run.new.1].iter().map(|line| (Mark::Added, *line)));
+        diff.removed += run.old.1 - run.old.0;
+        diff.added += run.new.1 - run.new.0;
+    }
+    if let Some(mut hunk) = current {
+        hunk.lines.extend(after.iter().take(CONTEXT.saturating_sub(quiet)).map(|line| (Mark::Same, *line)));
+        diff.hunks.push(hunk);
+    }
+    for hunk in &mut diff.hunks {
+        let count = |not: Mark| hunk.lines.iter().filter(|(mark, _)| *mark != not).count();
+        (hunk.old.1, hunk.new.1) = (count(Mark::Added), count(Mark::Removed));
+    }
+    diff
+}
+
+impl Diff<'_> {
+    /// Writes the hunks, each line through `escape`. True if it was cut.
+    pub(super) fn write(&self, out: &mut String, mut escape: impl FnMut(&str, &mut String)) -> bool {
+        let end = out.len() + SHOWN_MAX;
+        let (mut added, mut removed) = (0usize, 0usize);
+        for hunk in &self.hunks {
+            let at = |(start, count): (usize, usize)| (if count == 0 { start - 1 } else { start }, count);
+            let ((a, x), (b, y)) = (at(hunk.old), at(hunk.new));
+            let _ = write!(out, "\n@@ -{a},{x} +{b},{y} @@");
+            for (mark, line) in &hunk.lines {
+                let text = line.strip_suffix('\n');
+                if out.len() + line.len() > end {
+                    let (more, less) = (self.added - added, self.removed - removed);
+                    let _ = write!(out, "\n… cut here: {more} more lines come and {less} more go");
+                    return true;
+                }
+                out.push('\n');
+                out.push(match mark {
+                    Mark::Same => ' ',
+                    Mark::Removed => '-',
+                    Mark::Added => '+',
+                });
+                match mark {
+                    Mark::Same => {}
+                    Mark::Removed => removed += 1,
+                    Mark::Added => added += 1,
+                }
+                escape(text.unwrap_or(line), out);
+                if text.is_none() {
+                    out.push_str("\n\\ no line end at the end of the file");
+                }
+            }
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn shown(old: &str, new: &str) -> String {
+        let mut out = String::new();
+        diff(old, new).write(&mut out, |line, out| out.push_str(line));
+        out
+    }
+
+    /// The new text again, from the old one and what is shown.
+    fn patched(old: &str, diff: &Diff<'_>) -> String {
+        let old: Vec<&str> = lines(old).collect();
+        let (mut out, mut at) = (String::new(), 0);
+        for hunk in &diff.hunks {
+            let start = hunk.old.0 - 1;
+            out.extend(old[at..start].iter().copied());
+            at = start;
+            for (mark, line) in &hunk.lines {
+                match mark {
+                    Mark::Added => out.push_str(line),
+                    Mark::Removed | Mark::Same => {
+                        assert_eq!(old[at], *line);
+                        if *mark == Mark::Same {
+                            out.push_str(line);
+                        }
+                        at += 1;
+                    }
+                }
+            }
+        }
+        out.extend(old[at..].iter().copied());
+        out
+    }
+
+    fn numbered(range: std::ops::Range<usize>) -> String {
+        range.map(|n| format!("line {n}\n")).collect()
+    }
+
+    #[test]
+    fn one_word_of_a_long_file_is_a_few_lines() {
+        let old = numbered(1..601);
+        let new = old.replace("line 300\n", "line THREE HUNDRED\n");
+        let text = shown(&old, &new);
+        assert_eq!(
+            text,
+            "\n@@ -297,7 +297,7 @@\n line 297\n line 298\n line 299\n-line 300\n+line THREE HUNDRED\n line 301\n line 302\n line 303"
+        );
+    }
+
+    #[test]
+    fn hunks_that_touch_are_one_and_those_that_do_not_are_two() {
+        let old = numbered(1..41);
+        let near = old.replace("line 10\n", "A\n").replace("line 17\n", "B\n");
+        assert_eq!(diff(&old, &near).hunks.len(), 1);
+        let far = old.replace("line 10\n", "A\n").replace("line 18\n", "B\n");
+        assert_eq!(diff(&old, &far).hunks.len(), 2);
+        assert_eq!(patched(&old, &diff(&old, &far)), far);
+    }
+
+    #[test]
+    fn ends_without_a_line_end_are_said() {
+        assert_eq!(shown("a", "a\n"), "\n@@ -1,1 +1,1 @@\n-a\n\\ no line end at the end of the file\n+a");
+        assert_eq!(shown("", "a\n"), "\n@@ -0,0 +1,1 @@\n+a");
+        assert_eq!(shown("a\n", ""), "\n@@ -1,1 +0,0 @@\n-a");
+        assert_eq!(shown("a\n", "a\n"), "");
+    }
+
+    #[test]
+    fn a_long_diff_is_cut_and_says_how_much_is_left() {
+        let new = numbered(0..100_000);
+        let mut out = String::new();
+        assert!(diff("", &new).write(&mut out, |line, out| out.push_str(line)));
+        assert!(out.len() < SHOWN_MAX + 200);
+        let shown = out.lines().filter(|line| line.starts_with('+')).count();
+        assert!(out.ends_with(&format!("{} more lines come and 0 more go", 100_000 - shown)));
+    }
+
+    #[test]
+    fn what_would_take_long_to_compare_is_shown_as_replaced() {
+        // No line of one is in the other, or all are there many times over: both are hard for a plain comparison.
+        let old: String = (0..200_000).map(|n| format!("{}\n", n % 7)).collect();
+        let new: String = (0..200_000).map(|n| format!("{}\n", n % 5)).collect();
+        let changed = diff(&old, &new);
+        assert_eq!(patched(&old, &changed), new);
+        // A change in the midst of very much is found whatever the size.
+        let old = "x".repeat(30 << 20) + "\n" + &numbered(0..1_000_000) + "end\n";
+        let new = old.replace("line 500000\n", "here\n");
+        let changed = diff(&old, &new);
+        assert_eq!((changed.added, changed.removed, changed.hunks.len()), (1, 1, 1));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_shown_makes_the_new_text_of_the_old(old in "([abc]{0,2}\n?){0,30}", new in "([abc]{0,2}\n?){0,30}") {
+            let changed = diff(&old, &new);
+            prop_assert_eq!(patched(&old, &changed), new.clone());
+            prop_assert_eq!(changed.hunks.is_empty(), old == new);
+            for hunk in &changed.hunks {
+                let around = hunk.lines.iter().take_while(|(mark, _)| *mark == Mark::Same).count();
+                prop_assert!(around <= CONTEXT);
+            }
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Which folder a path leads to, whatever the links on its way.
+
+use std::path::{Component, Path, PathBuf};
+
+/// Whether `path` leads to `folder` or into it, by their names without links; what does not exist yet counts as where it
+/// would be made. `None` where nobody can say: it is relative, a link to what does not exist, or goes up through what does not.
+pub fn leads_into(path: &Path, folder: &Path) -> Option<bool> {
+    let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    Some(real(path)?.starts_with(folder))
+}
+
+/// The path without links, as far as it exists.
+fn real(path: &Path) -> Option<PathBuf> {
+    if !path.is_absolute() {
+        return None;
+    }
+    let mut missing = Vec::new();
+    for there in path.ancestors() {
+        if let Ok(mut real) = there.canonicalize() {
+            real.extend(missing.iter().rev());
+            return Some(real);
+        }
+        if there.is_symlink() {
+            // A link to what does not exist may lead anywhere.
+            return None;
+        }
+        // `None` for `..` and the root.
+        missing.push(there.file_name().filter(|_| there.components().next_back() != Some(Component::ParentDir))?);
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn links_dots_and_what_is_not_there_yet_are_seen_through() {
+        let dir = tempfile::tempdir().unwrap();
+        let (home, work) = (dir.path().join("home"), dir.path().join("work"));
+        std::fs::create_dir_all(home.join("deep")).unwrap();
+        std::fs::create_dir_all(&work).unwrap();
+        std::fs::write(home.join("token"), "t").unwrap();
+        symlink(&home, work.join("link")).unwrap();
+        symlink("../home/token", work.join("file")).unwrap();
+        symlink("../home/new", work.join("dangling")).unwrap();
+        symlink(dir.path(), dir.path().join("around")).unwrap();
+        for (path, leads) in [
+            ("home", Some(true)),
+            ("home/", Some(true)),
+            ("home/token", Some(true)),
+            ("home/deep/../token", Some(true)),
+            ("home/not/there/yet", Some(true)),
+            ("work/link", Some(true)),
+            ("work/link/token", Some(true)),
+            ("work/link/new", Some(true)),
+            ("work/file", Some(true)),
+            ("around/around/home/token", Some(true)),
+            ("work/../home/token", Some(true)),
+            ("work", Some(false)),
+            ("work/new", Some(false)),
+            ("homely", Some(false)),
+            ("home/..", Some(false)),
+            ("work/new/../../home/token", None),
+            ("work/dangling", None),
+        ] {
+            assert_eq!(leads_into(&dir.path().join(path), &home), leads, "{path}");
+        }
+        assert_eq!(leads_into(Path::new("home"), &home), None, "relative to what?");
+        // The folder itself may be named by a link.
+        assert_eq!(leads_into(&home.join("token"), &work.join("link")), Some(true));
+    }
+}

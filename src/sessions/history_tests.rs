@@ -1,0 +1,276 @@
+//! Pages of the past against a plain replay, for events of every sort, any limits, forwards and backwards.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+
+use super::history::PageLimit;
+use super::log::{Entry, Filter, Log, NewEvent, Rows};
+use super::merge::{Item, Place};
+use crate::ledger::{Charge, Ledger};
+use crate::model::*;
+use crate::store::{MemoryStore, ReadLimit, SessionRow};
+
+fn origin() -> Arc<Origin> {
+    Arc::new(Origin {
+        session_id: SessionId::trusted("s_1"),
+        runtime_id: RuntimeId::trusted("demo"),
+        dialect: "acp".into(),
+    })
+}
+
+/// A log with these events, each commit as long as `group`.
+async fn log_of(events: &[(Kind, String, u8)], group: usize) -> Log {
+    let log = Log::open(Arc::new(MemoryStore::new().unwrap())).unwrap();
+    let origin = origin();
+    for (n, some) in events.chunks(group.max(1)).enumerate() {
+        let events = some.iter().enumerate().map(|(m, (kind, body, run))| NewEvent {
+            run_id: RunId::trusted(format!("r_{run}")),
+            seq: (n * group.max(1) + m) as u64,
+            at: Timestamp::from_millis(1000 + (n * group.max(1) + m) as i64),
+            kind: *kind,
+            body: body.clone().into(),
+            native: None,
+        });
+        let row = SessionRow {
+            session_id: origin.session_id.clone(),
+            runtime_id: origin.runtime_id.clone(),
+            dialect: origin.dialect.to_string(),
+            state: b"{}".to_vec(),
+            as_of: Position::START,
+            spare_from: None,
+        };
+        let entry = Entry {
+            origin: Arc::clone(&origin),
+            events: events.collect(),
+            rows: Some(Box::new(move |_| Rows { sessions: vec![row], ..Rows::default() })),
+            kept: None,
+            sync: false,
+        };
+        log.commit(entry).await.unwrap();
+    }
+    log
+}
+
+fn chunk(kind: Kind, text: &str, id: Option<&str>) -> (Kind, String) {
+    let mut body = json!({ "sessionUpdate": kind.as_str(), "content": { "type": "text", "text": text } });
+    if let Some(id) = id {
+        body["messageId"] = id.into();
+    }
+    (kind, body.to_string())
+}
+
+/// What a client makes of events: messages, tool calls by their identifiers, the latest of what only the latest matters
+/// of, and everything else as it came.
+#[derive(Debug, Default, PartialEq)]
+struct Folded {
+    said: Vec<(String, String, Value, String)>,
+    tools: Vec<(String, Map<String, Value>, String)>,
+    others: Vec<(String, String)>,
+    goes_on: bool,
+}
+
+impl Folded {
+    fn take(&mut self, run: &RunId, kind: Kind, body: &[u8]) {
+        let mut body: Value = serde_json::from_slice(body).unwrap();
+        match kind {
+            Kind::UserMessageChunk | Kind::AgentMessageChunk | Kind::AgentThoughtChunk
+                if body["content"]["text"].is_string() =>
+            {
+                let Value::String(text) = body["content"]["text"].take() else { unreachable!() };
+                let one = (run.to_string(), kind.as_str().to_owned(), body);
+                match self.said.last_mut() {
+                    Some((run, name, shell, words))
+                        if self.goes_on && (&*run, &*name, &*shell) == (&one.0, &one.1, &one.2) =>
+                    {
+                        words.push_str(&text);
+                    }
+                    _ => self.said.push((one.0, one.1, one.2, text)),
+                }
+                self.goes_on = true;
+            }
+            Kind::ToolCall | Kind::ToolCallUpdate if body["toolCallId"].is_string() => {
+                self.goes_on = false;
+                let id = body["toolCallId"].as_str().unwrap().to_owned();
+                let output = body["_meta"]["terminal_output"]["data"].as_str().unwrap_or_default().to_owned();
+                if let Some(meta) = body.get_mut("_meta").and_then(Value::as_object_mut) {
+                    meta.remove("terminal_output");
+                }
+                let Value::Object(mut update) = body else { unreachable!() };
+                update.remove("sessionUpdate");
+                match self.tools.iter_mut().find(|(known, ..)| *known == id) {
+                    Some((_, call, whole)) => {
+                        call.extend(update);
+                        whole.push_str(&output);
+                    }
+                    None => self.tools.push((id, update, output)),
+                }
+            }
+            Kind::UsageUpdate => self.others.push((kind.as_str().into(), body.to_string())),
+            _ => {
+                self.goes_on = false;
+                self.others.push((kind.as_str().into(), body.to_string()));
+            }
+        }
+    }
+
+    fn of(items: &[Item]) -> Self {
+        let mut folded = Self::default();
+        items.iter().for_each(|item| folded.take(&item.first().run_id, item.first().kind, &item.body()));
+        folded
+    }
+}
+
+async fn plain(log: &Log) -> Vec<Arc<Event>> {
+    let limit = ReadLimit { events: usize::MAX, bytes: usize::MAX };
+    log.read(&Filter::all(), Position::START, limit).await.unwrap().events
+}
+
+/// Room for any page.
+fn room() -> Charge {
+    Ledger::default().connection("phone").nothing()
+}
+
+async fn forwards(log: &Log, limit: PageLimit) -> Vec<Vec<Item>> {
+    let (mut pages, mut from) = (Vec::new(), Place::before(Position(1)));
+    let filter = Filter::session(SessionId::trusted("s_1"));
+    loop {
+        let page = log.page_after(&filter, from, limit, &mut room()).await.unwrap();
+        assert!(page.to > from || page.items.is_empty());
+        from = page.to;
+        let more = page.more;
+        pages.push(page.items);
+        if !more {
+            return pages;
+        }
+    }
+}
+
+async fn backwards(log: &Log, limit: PageLimit) -> Vec<Vec<Item>> {
+    let (mut pages, mut to) = (Vec::new(), Place::after(log.head()));
+    loop {
+        let page = log.page_before(&SessionId::trusted("s_1"), to, limit, &mut room()).await.unwrap();
+        assert!(page.from < to || page.items.is_empty());
+        to = page.from;
+        let more = page.more;
+        pages.push(page.items);
+        if !more {
+            pages.reverse();
+            return pages;
+        }
+    }
+}
+
+fn any_event() -> impl Strategy<Value = (Kind, String, u8)> {
+    let text = prop_oneof![
+        4 => "[a-z ]{0,6}".prop_map(String::from),
+        2 => "\\PC{0,12}".prop_map(String::from),
+        1 => "[\"\\\\\n\u{1}é😀x]{0,60}".prop_map(String::from),
+        1 => "[a-zé😀\n]{40,200}".prop_map(String::from),
+    ];
+    let kind = prop_oneof![
+        6 => Just(Kind::AgentMessageChunk), 1 => Just(Kind::AgentThoughtChunk), 1 => Just(Kind::UserMessageChunk)
+    ];
+    let id = prop_oneof![4 => Just(None), 1 => Just(Some("m1")), 1 => Just(Some("m2"))];
+    let said = (kind, text, id).prop_map(|(kind, text, id)| chunk(kind, &text, id));
+    let tool = (0..3u8, 0..4u8, "[a-z]{0,9}", any::<bool>()).prop_map(|(id, what, text, first)| {
+        let kind = if first { Kind::ToolCall } else { Kind::ToolCallUpdate };
+        let mut body = json!({ "sessionUpdate": kind.as_str(), "toolCallId": format!("t{id}") });
+        match what {
+            0 => body["title"] = text.into(),
+            1 => body["status"] = text.into(),
+            2 => body["content"] = json!([{ "type": "content", "content": { "type": "text", "text": text } }]),
+            _ => body["_meta"] = json!({ "terminal_output": { "data": text, "terminal_id": "x" } }),
+        }
+        (kind, body.to_string())
+    });
+    let other = prop_oneof![
+        Just((Kind::UsageUpdate, json!({ "used": 1 }).to_string())),
+        Just((Kind::Plan, json!({ "entries": [] }).to_string())),
+        Just((Kind::AgentMessageChunk, json!({ "content": { "type": "image", "data": "AA" } }).to_string())),
+        Just((Kind::AgentMessageChunk, json!({ "content": 1 }).to_string())),
+        Just((Kind::AgentMessageChunk, r#"{"content":{"type":"text","text":"\ud83d"}}"#.to_owned())),
+        Just((Kind::RunEnded, json!({ "status": "completed" }).to_string())),
+    ];
+    let event = prop_oneof![8 => said, 3 => tool, 2 => other];
+    (event, prop_oneof![9 => Just(0u8), 1 => Just(1u8)]).prop_map(|((kind, body), run)| (kind, body, run))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(160))]
+    #[test]
+    fn merged_pages_in_any_direction_are_the_replay(
+        events in prop::collection::vec(any_event(), 0..60), group in 1..9usize, items in 1..7usize, bytes in 1..3000usize,
+    ) {
+        // A half of a character is no text that Rust can hold: such a chunk is compared as it is.
+        let events: Vec<_> = events
+            .into_iter()
+            .map(|(kind, body, run)| if body.contains("\\ud83d\"") { (Kind::Raw, json!({ "x": 1 }).to_string(), run) } else { (kind, body, run) })
+            .collect();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let log = log_of(&events, group).await;
+            let plain = plain(&log).await;
+            let mut whole = Folded::default();
+            plain.iter().for_each(|event| whole.take(&event.run_id, event.kind, &event.body));
+            for limit in [
+                PageLimit { items, bytes, merge: true },
+                PageLimit { items: usize::MAX, bytes: usize::MAX, merge: true },
+            ] {
+                for pages in [forwards(&log, limit).await, backwards(&log, limit).await] {
+                    assert!(pages.iter().all(|page| page.len() <= limit.items), "{limit:?}");
+                    let all: Vec<Item> = pages.concat();
+                    assert_eq!(Folded::of(&all), whole, "{limit:?}");
+                    assert!(all.windows(2).all(|two| two[0].last().position <= two[1].last().position));
+                    let cut: usize = all.iter().filter(|item| item.cut().is_some_and(|(before, _)| before > 0)).count();
+                    let counted: usize = all.iter().map(|item| item.merged().unwrap_or(1)).sum();
+                    assert_eq!(counted - cut, plain.len(), "every event is in one item");
+                }
+            }
+            let limit = PageLimit { items, bytes, merge: false };
+            for pages in [forwards(&log, limit).await, backwards(&log, limit).await] {
+                let all: Vec<Item> = pages.concat();
+                assert!(all.iter().map(Item::first).eq(plain.iter().map(|event| &**event)));
+                assert!(all.iter().all(|item| item.merged().is_none() && item.body() == item.first().body));
+            }
+        });
+    }
+}
+
+#[tokio::test]
+async fn one_message_in_many_chunks_is_one_item() {
+    let mut events: Vec<_> = (0..500)
+        .map(|n| chunk(Kind::AgentMessageChunk, &format!("{n} "), None))
+        .map(|(kind, body)| (kind, body, 1))
+        .collect();
+    // What only the latest matters of does not end it, and stands in the order of the log.
+    events.insert(250, (Kind::UsageUpdate, r#"{"used":7}"#.into(), 1));
+    events.push((Kind::RunEnded, r#"{"status":"completed"}"#.into(), 1));
+    let log = log_of(&events, 7).await;
+    let limit = PageLimit { items: 10, bytes: 1 << 20, merge: true };
+    let page = log.page_before(&SessionId::trusted("s_1"), Place::after(log.head()), limit, &mut room()).await.unwrap();
+    assert!(!page.more && page.from == Place::before(Position(1)));
+    let [usage, message, ended] = &page.items[..] else { panic!("{:?}", page.items.len()) };
+    assert_eq!((usage.first().kind, ended.first().kind), (Kind::UsageUpdate, Kind::RunEnded));
+    assert_eq!((message.first().seq, message.last().seq, message.merged()), (0, 500, Some(500)));
+    let body: Value = serde_json::from_slice(&message.body()).unwrap();
+    assert_eq!(body["content"]["text"], (0..500).map(|n| format!("{n} ")).collect::<String>());
+}
+
+#[tokio::test]
+async fn a_chunk_longer_than_a_page_comes_in_parts() {
+    let text = "aé😀\"\\\n\u{1}".repeat(60);
+    let (kind, body) = chunk(Kind::AgentMessageChunk, &text, None);
+    let log = log_of(&[(kind, body, 1)], 1).await;
+    let limit = PageLimit { items: 1, bytes: 1, merge: true };
+    for pages in [forwards(&log, limit).await, backwards(&log, limit).await] {
+        let pages: Vec<Item> = pages.concat();
+        assert!(pages.len() > 10);
+        let part = |item: &Item| serde_json::from_slice::<Value>(&item.body()).unwrap()["content"]["text"].take();
+        assert_eq!(pages.iter().map(|item| part(item).as_str().unwrap().to_owned()).collect::<String>(), text);
+        assert!(pages.iter().all(|item| item.body().len() < 200));
+        assert_eq!(pages[0].cut(), Some((0, pages.len() as u32 - 1)));
+    }
+}

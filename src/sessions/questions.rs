@@ -1,0 +1,311 @@
+//! Answers to questions, checked against what they offer before anything is forwarded. Pure.
+
+use serde_json::Value;
+
+use super::Refusal;
+use crate::model::{About, Answer, Answers, Choice, Decision, Misfit, Number, Question, Request, RequestType};
+
+/// What the answers come to.
+#[derive(Debug, PartialEq)]
+pub(super) enum Said {
+    /// The one question that the request itself is, answered in the request's own form.
+    As(Answer),
+    /// Ids of options, or words of one's own, for each question that was answered.
+    Each(Answers),
+}
+
+/// The identifier that a person means: the id, or the label, in whatever case where only one fits.
+pub(super) fn named<'a>(offered: &[(&'a str, &str)], said: &str) -> Option<&'a str> {
+    if let Some((id, _)) = offered.iter().find(|(id, _)| *id == said) {
+        return Some(id);
+    }
+    let one = |fits: &dyn Fn(&str, &str) -> bool| {
+        let mut all = offered.iter().filter(|(id, label)| fits(id, label));
+        all.next().filter(|_| all.next().is_none()).map(|(id, _)| *id)
+    };
+    let low = said.trim().to_lowercase();
+    one(&|_, label| label == said)
+        .or_else(|| one(&|id, label| id.to_lowercase() == low || label.trim().to_lowercase() == low))
+}
+
+/// Checks answers against a request's questions. No answers at all mean that there is none.
+///
+/// # Errors
+/// [`Refusal::BadAnswer`].
+pub(super) fn judge(request: &Request, answers: &Answers) -> Result<Said, Refusal> {
+    let bad = |code, message: String| Err(Refusal::BadAnswer { code, message, field: None });
+    let About::Question { questions } = &request.subject else {
+        return bad("answer_type", "this request asks no questions: answer it in another form".into());
+    };
+    if let Some(id) = answers.keys().find(|id| !questions.iter().any(|question| question.id == **id)) {
+        let ids: Vec<&str> = questions.iter().map(|question| question.id.as_str()).collect();
+        return bad("item_not_offered", format!("there is no question {id:?}; the questions are: {}", ids.join(", ")));
+    }
+    let mut said = Answers::new();
+    for question in questions.iter().filter(|_| !answers.is_empty()) {
+        let words = one(question, answers.get(&question.id).map_or(&[], Vec::as_slice))?;
+        if !words.is_empty() {
+            said.insert(question.id.clone(), words);
+        }
+    }
+    let own = matches!(questions.as_slice(), [only] if only.id == "answer");
+    if !own && request.kind == RequestType::Prompt {
+        return Ok(Said::Each(said));
+    }
+    let words = said.remove("answer").unwrap_or_default();
+    Ok(Said::As(match request.kind {
+        RequestType::Prompt => Answer { value: Some(words.into_iter().next()), ..Answer::default() },
+        RequestType::Pick => Answer { ids: Some(words), ..Answer::default() },
+        RequestType::Confirm | RequestType::Permission | RequestType::Elicitation => {
+            let no =
+                || request.options.iter().find(|offer| offer.kind == Choice::RejectOnce).map(|offer| offer.id.clone());
+            match words.into_iter().next().or_else(no) {
+                Some(id) => Answer { option_id: Some(id), ..Answer::default() },
+                None => return bad("answer_type", "this request cannot be left without an answer: choose one".into()),
+            }
+        }
+    }))
+}
+
+/// What the agent calls what a question asks for.
+fn field(question: &Question) -> String {
+    question.field.clone().unwrap_or_else(|| question.id.clone())
+}
+
+fn unfit(question: &Question, misfit: Misfit) -> Refusal {
+    let within = |what: &str| match (question.fits.least, question.fits.most) {
+        (Some(least), Some(most)) => format!("{what} from {least} to {most}"),
+        (Some(least), None) => format!("{what} of at least {least}"),
+        (None, Some(most)) => format!("{what} of at most {most}"),
+        (None, None) => what.to_owned(),
+    };
+    let number = |number| if number == Number::Integer { "a whole number" } else { "a number" };
+    let wants = match misfit {
+        Misfit::Missing | Misfit::Several => "one answer".to_owned(),
+        Misfit::NotA(sort) => within(number(sort)),
+        Misfit::Bounds { .. } => within(match question.fits.number {
+            _ if question.multiple => "a number of answers",
+            Some(sort) => number(sort),
+            None => "a text with a number of characters",
+        }),
+        Misfit::Pattern => format!("a text that matches {:?}", question.fits.pattern.as_deref().unwrap_or_default()),
+        Misfit::Form => format!("a text of the form {:?}", question.fits.format.as_deref().unwrap_or_default()),
+    };
+    let name = question.field.as_ref().or(question.header.as_ref()).unwrap_or(&question.text);
+    let message = format!("what is said to {name:?} does not fit: it has to be {wants}");
+    Refusal::BadAnswer { code: "answer_unfit", message, field: Some(field(question)) }
+}
+
+/// The question that a request itself is, in its own form.
+fn only(request: &Request) -> Option<&Question> {
+    match &request.subject {
+        About::Question { questions } => match questions.as_slice() {
+            [only] => Some(only),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Checks how many of its items were picked.
+///
+/// # Errors
+/// [`Refusal::BadAnswer`].
+pub(super) fn how_many(request: &Request, count: usize) -> Result<(), Refusal> {
+    match only(request).filter(|question| question.multiple) {
+        Some(question) => question.fits.count(count as f64).map_err(|misfit| unfit(question, misfit)),
+        None => Ok(()),
+    }
+}
+
+/// What was typed as one text: words for the one question, or, where there are several, a JSON object with what is said to each.
+///
+/// # Errors
+/// [`Refusal::BadAnswer`].
+pub(super) fn typed(request: &Request, text: &str) -> Result<Decision, Refusal> {
+    let About::Question { questions } = &request.subject else { return Ok(Decision::Value(Some(text.to_owned()))) };
+    if let [only] = questions.as_slice() {
+        let left_out = only.optional && text.trim().is_empty();
+        if only.free_text && !left_out {
+            only.fits.check(text).map_err(|misfit| unfit(only, misfit))?;
+        }
+        return Ok(Decision::Value(Some(text.to_owned())));
+    }
+    let bad = |message: String, field| Refusal::BadAnswer { code: "answer_type", message, field };
+    let Ok(Value::Object(members)) = serde_json::from_str(text) else {
+        return Err(bad(
+            "there are several questions: answer with a JSON object that has a member for each".into(),
+            None,
+        ));
+    };
+    let mut answers = Answers::new();
+    for (name, value) in members {
+        let plain = |value: &Value| match value {
+            Value::String(words) => Some(words.clone()),
+            Value::Number(_) | Value::Bool(_) => Some(value.to_string()),
+            _ => None,
+        };
+        // As it is written in JSON: a text is no number.
+        let numeric = questions.iter().any(|question| question.id == name && question.fits.number.is_some());
+        let said = match &value {
+            Value::Null => continue,
+            Value::Array(values) => values.iter().map(plain).collect(),
+            Value::String(_) if numeric => None,
+            Value::Number(_) if !numeric => None,
+            one => plain(one).map(|words| vec![words]),
+        };
+        let Some(said) = said else {
+            return Err(bad(format!("what is said to {name:?} is of no form that fits"), Some(name)));
+        };
+        let owner = questions.iter().find(|question| question.own.as_deref() == Some(&name));
+        answers.entry(owner.map_or(name, |question| question.id.clone())).or_default().extend(said);
+    }
+    if answers.is_empty() {
+        // Nothing is said to any of them, which is no "no".
+        questions.iter().try_for_each(|question| one(question, &[]).map(drop))?;
+        return Ok(Decision::Value(Some(text.to_owned())));
+    }
+    match judge(request, &answers)? {
+        Said::Each(answers) => Ok(Decision::Answers(answers)),
+        Said::As(_) => Ok(Decision::Value(Some(text.to_owned()))),
+    }
+}
+
+/// What is said to one question: ids of its options, then words of one's own.
+fn one(question: &Question, said: &[String]) -> Result<Vec<String>, Refusal> {
+    let name = || question.header.as_deref().unwrap_or(&question.text);
+    let bad = |code, message: String| Err(Refusal::BadAnswer { code, message, field: Some(field(question)) });
+    let offered: Vec<(&str, &str)> = question.options.iter().map(|option| (&*option.id, &*option.label)).collect();
+    let (mut chosen, mut own): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
+    for words in said.iter().filter(|words| !words.trim().is_empty()) {
+        match named(&offered, words) {
+            Some(id) if chosen.iter().any(|known| known == id) => {
+                return bad("answer_type", format!("{id:?} is said twice to {:?}", name()));
+            }
+            Some(id) => chosen.push(id.to_owned()),
+            None if question.free_text => own.push(words.clone()),
+            None => {
+                let labels: Vec<&str> = offered.iter().map(|(_, label)| *label).collect();
+                let what = format!(
+                    "{words:?} is no answer to {:?}, or fits two; the answers are: {}",
+                    name(),
+                    labels.join(", ")
+                );
+                return bad("item_not_offered", what);
+            }
+        }
+    }
+    match question.misfit(chosen.len(), &own) {
+        None => {}
+        Some(Misfit::Missing) => return bad("answer_missing", format!("{:?} has no answer", name())),
+        Some(Misfit::Several) => return bad("answer_type", format!("{:?} takes one answer", name())),
+        Some(misfit) => return Err(unfit(question, misfit)),
+    }
+    chosen.extend(own);
+    Ok(chosen)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Fits, Number, QuestionOption};
+
+    fn question(options: &[(&str, &str)], free_text: bool) -> Question {
+        let option =
+            |(id, label): &(&str, &str)| QuestionOption { id: (*id).into(), label: (*label).into(), description: None };
+        Question {
+            id: "q".into(),
+            text: "Which?".into(),
+            options: options.iter().map(option).collect(),
+            free_text,
+            ..Question::default()
+        }
+    }
+
+    fn said(question: &Question, words: &[&str]) -> Result<Vec<String>, &'static str> {
+        let words: Vec<String> = words.iter().map(ToString::to_string).collect();
+        one(question, &words).map_err(|refusal| match refusal {
+            Refusal::BadAnswer { code, .. } => code,
+            other => panic!("{other}"),
+        })
+    }
+
+    #[test]
+    fn an_option_is_meant_by_its_id_or_label_in_any_case_where_only_one_fits() {
+        let colours = question(&[("b", "Blue"), ("g", "Green"), ("x", "green"), ("Y", "yes"), ("y", "no")], false);
+        for (words, meant) in [
+            ("b", "b"),
+            ("Blue", "b"),
+            ("blue", "b"),
+            (" BLUE ", "b"),
+            ("Green", "g"),
+            ("green", "x"),
+            ("y", "y"),
+            ("Y", "Y"),
+        ] {
+            assert_eq!(said(&colours, &[words]), Ok(vec![meant.to_owned()]), "{words}");
+        }
+        for words in ["GREEN", "red", "blu"] {
+            assert_eq!(said(&colours, &[words]), Err("item_not_offered"), "{words}");
+        }
+        assert_eq!(said(&colours, &[]), Err("answer_missing"));
+        assert_eq!(said(&colours, &["b", "g"]), Err("answer_type"));
+        assert_eq!(said(&question(&[("b", "Blue")], true), &["red"]), Ok(vec!["red".into()]));
+    }
+
+    #[test]
+    fn words_and_numbers_and_how_many_have_to_fit() {
+        let free = |fits: Fits| Question { fits, ..question(&[], true) };
+        let within = |number, least, most| Fits { number, least, most, ..Fits::default() };
+        let whole = free(within(Some(Number::Integer), Some(1.0), Some(9.0)));
+        assert_eq!(said(&whole, &["3"]), Ok(vec!["3".into()]));
+        for words in ["0", "10", "3.5", "three", "NaN"] {
+            assert_eq!(said(&whole, &[words]), Err("answer_unfit"), "{words}");
+        }
+        assert_eq!(said(&free(within(None, Some(2.0), None)), &["a"]), Err("answer_unfit"));
+        let several = Question {
+            multiple: true,
+            fits: within(None, Some(2.0), None),
+            ..question(&[("a", "A"), ("b", "B")], false)
+        };
+        assert_eq!(said(&several, &["a"]), Err("answer_unfit"));
+        assert_eq!(said(&several, &["a", "b"]), Ok(vec!["a".into(), "b".into()]));
+        assert_eq!(said(&several, &["a", "A"]), Err("answer_type"));
+        assert_eq!(said(&Question { optional: true, ..question(&[], true) }, &[" "]), Ok(vec![]));
+    }
+
+    #[test]
+    fn one_text_for_several_questions_is_checked_like_answers_to_each() {
+        let fits = Fits { number: Some(Number::Integer), least: Some(1.0), ..Fits::default() };
+        let age = Question { id: "age".into(), fits, ..question(&[], true) };
+        let own = Some("colour_custom".into());
+        let colour = Question { id: "colour".into(), own, ..question(&[("b", "Blue"), ("g", "Green")], true) };
+        let note = Question { id: "note".into(), optional: true, ..question(&[], true) };
+        let request = Request {
+            kind: RequestType::Prompt,
+            subject: About::Question { questions: vec![age, colour, note] },
+            ..crate::sessions::requests::tests::request()
+        };
+        let of = |text: &str| match typed(&request, text) {
+            Ok(Decision::Answers(answers)) => Ok(serde_json::to_string(&answers).unwrap()),
+            Err(Refusal::BadAnswer { code, field, .. }) => Err((code, field.unwrap_or_default())),
+            other => panic!("{other:?}"),
+        };
+        let good = r#"{"age":["3"],"colour":["b"]}"#;
+        assert_eq!(of(r#"{"age":3,"colour":"blue","note":null}"#), Ok(good.to_owned()));
+        assert_eq!(of(r#"{"age":3,"colour_custom":"red"}"#), Ok(r#"{"age":["3"],"colour":["red"]}"#.to_owned()));
+        for (text, code, field) in [
+            ("three", "answer_type", ""),
+            ("[]", "answer_type", ""),
+            ("{}", "answer_missing", "age"),
+            (r#"{"age":0,"colour":"b"}"#, "answer_unfit", "age"),
+            (r#"{"age":"3","colour":"b"}"#, "answer_type", "age"),
+            (r#"{"age":3}"#, "answer_missing", "colour"),
+            (r#"{"age":3,"colour":"b","note":7}"#, "answer_type", "note"),
+            (r#"{"age":3,"colour":{"b":1}}"#, "answer_type", "colour"),
+            (r#"{"age":3,"colour":"b","more":"x"}"#, "item_not_offered", ""),
+        ] {
+            assert_eq!(of(text), Err((code, field.to_owned())), "{text}");
+        }
+    }
+}

@@ -1,0 +1,516 @@
+//! One simple command, judged by its words. One file, because a program's rules and those of what stands before it decide
+//! together. Pure.
+
+use super::paths::{acts_later, device, named, secret, stays, written};
+use super::shell::{ShellText, Verdict, within};
+use super::tables::*;
+
+/// A simple command.
+#[derive(Clone, Copy)]
+pub(super) struct Words<'a> {
+    pub(super) words: &'a [String],
+    pub(super) text: &'a ShellText<'a>,
+    /// How many shells within shells may still be read.
+    pub(super) deep: usize,
+}
+
+/// A program's own name, wherever it lies.
+pub(super) fn base(word: &str) -> &str {
+    word.rsplit('/').next().unwrap_or(word)
+}
+
+/// The same in one spelling, without the version that some have: `python3.12`.
+fn known(word: &str) -> String {
+    let name = base(word).to_ascii_lowercase();
+    let bare = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    // `.` is a program, and names of digits alone are theirs.
+    if bare.is_empty() || READERS.iter().any(|reader| reader.name == name) || FETCHERS.contains(&name.as_str()) {
+        name
+    } else {
+        bare.to_owned()
+    }
+}
+
+fn assigns(word: &str) -> Option<&str> {
+    let (name, _) = word.split_once('=')?;
+    let name = name.strip_suffix('+').unwrap_or(name);
+    let fine = !name.is_empty()
+        && !name.starts_with(|c: char| c.is_ascii_digit())
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    fine.then_some(name)
+}
+
+impl<'a> Words<'a> {
+    /// The command without the variables that stand before it.
+    fn bare(&self) -> &'a [String] {
+        let set = self.words.iter().take_while(|word| assigns(word).is_some()).count();
+        &self.words[set..]
+    }
+
+    fn rest(&self, words: &'a [String]) -> Self {
+        Self { words, ..*self }
+    }
+
+    /// Whether one of these programs runs, behind others that run it too.
+    pub(super) fn names(&self, programs: &[&str]) -> bool {
+        let words = self.bare();
+        let Some(first) = words.first() else { return false };
+        programs.contains(&known(first).as_str())
+            || (is_wrapper(first) && words.iter().skip(1).any(|word| programs.contains(&known(word).as_str())))
+            || self.inner().is_some_and(|line| {
+                line.split(|c: char| c.is_whitespace() || "|;&()`".contains(c))
+                    .any(|word| programs.contains(&base(word)))
+            })
+    }
+
+    /// Whether it runs what it reads, or what lies in the folder.
+    pub(super) fn runs(&self) -> bool {
+        let Some(first) = self.bare().first() else { return false };
+        self.names(SHELLS) || self.names(RUNNERS) || known(first) == "chmod" || first.starts_with("./")
+    }
+
+    /// The line that a shell is given to run.
+    fn inner(&self) -> Option<&'a str> {
+        let (program, rest) = self.bare().split_first()?;
+        if !SHELLS.contains(&known(program).as_str()) {
+            return None;
+        }
+        let option = |word: &String| word.starts_with('-') && !word.starts_with("--") && word.contains('c');
+        let at = rest.iter().position(option)?;
+        let after = rest[at + 1..].iter().find(|word| !word.starts_with(['-', '+']));
+        after.map(String::as_str)
+    }
+
+    /// What it would do.
+    pub(super) fn verdict(&self) -> Verdict {
+        let mut all = Verdict::low();
+        for name in self.words.iter().map_while(|word| assigns(word)) {
+            all.and(match LOADERS.contains(&name) {
+                true => Verdict::danger(format!("changes what programs load and run ({name})")),
+                false => Verdict::elevated(format!("sets a variable for what it runs ({})", named(name))),
+            });
+        }
+        let words = self.bare();
+        let Some((program, rest)) = words.split_first() else { return all };
+        // Other words come of these when it runs.
+        if program.contains(['$', '`', '*', '?', '[', '~']) && program != "[" && program != "[["
+            || (program.contains('{') && program != "{")
+            || program.starts_with('-')
+        {
+            if program.starts_with("~/") || program.starts_with("$HOME/") {
+                all.and(Verdict::elevated(format!("runs a program outside the folder ({})", named(program))));
+            } else {
+                all.and(Verdict::danger("what it runs is put together when it runs"));
+            }
+            return all;
+        }
+        if let Some(line) = self.inner() {
+            let inner = ShellText { line, ..*self.text };
+            all.and(within(&inner, self.deep.saturating_sub(1)));
+            // The words after the line are its arguments.
+            let plain = rest.len() == 2 && matches!(rest[0].as_str(), "-c" | "-lc" | "-cl" | "-ic");
+            if !plain || program.contains('/') && !program.starts_with("/bin/") && !program.starts_with("/usr/bin/") {
+                all.and(Verdict::elevated("runs a shell"));
+            }
+            return all;
+        }
+        if self.reads(program, rest) {
+            return all;
+        }
+        all.and(self.harm(program, rest));
+        if is_wrapper(program) {
+            // What a wrapper does with its words is its own affair: any of them may be what it runs.
+            for at in 0..rest.len() {
+                let inner = self.rest(&rest[at..]);
+                let found = match at {
+                    _ if rest[at].contains(char::is_whitespace) => {
+                        within(&ShellText { line: &rest[at], ..*self.text }, self.deep.saturating_sub(1))
+                    }
+                    _ if assigns(&rest[at]).is_some()
+                        || is_dangerous(&rest[at])
+                        || is_wrapper(&rest[at])
+                        || inner.inner().is_some() =>
+                    {
+                        Words { deep: self.deep.saturating_sub(1), ..inner }.shallow()
+                    }
+                    _ => inner.harm(&rest[at], &rest[at + 1..]),
+                };
+                if found.risk > all.risk {
+                    all.and(found);
+                }
+            }
+        }
+        all
+    }
+
+    /// As [`verdict`](Self::verdict), unless that would be too deep.
+    fn shallow(&self) -> Verdict {
+        if self.deep == 0 { Verdict::danger("is wrapped too deep to be read") } else { self.verdict() }
+    }
+
+    /// Whether it only reads and searches, and only inside the folder.
+    fn reads(&self, program: &str, rest: &[String]) -> bool {
+        if let [only] = rest
+            && VERSIONED.iter().any(|(known, words)| *known == program && words.contains(&only.as_str()))
+        {
+            return true;
+        }
+        let within = rest.iter().all(|word| stays(word, self.text) && !secret(word));
+        let fine = match program {
+            "git" => git_reads(rest),
+            "find" => rest.iter().all(|word| !word.starts_with('-') || FIND.contains(&word.as_str())),
+            "cd" => matches!(rest, [folder] if !folder.starts_with('-') && !folder.is_empty()),
+            // Whatever it is told is only said.
+            "echo" => true,
+            // It says things in a form; `-v` sets a variable.
+            "printf" => rest.first().is_some_and(|word| !word.starts_with('-')),
+            // With a word it changes the machine's name or clock.
+            "date" => options("date", rest) && rest.iter().all(|word| word.starts_with(['+', '-'])),
+            // One script that prints lines by their numbers.
+            "sed" => sed_prints(rest),
+            "true" | "false" | ":" => true,
+            program => options(program, rest),
+        };
+        fine && within
+    }
+
+    /// What harm it does; what is not known is elevated, and says so.
+    fn harm(&self, program: &str, rest: &[String]) -> Verdict {
+        let name = known(program);
+        let name = name.as_str();
+        let mut all = self.danger(name, rest);
+        if all.risk == crate::model::Risk::Danger {
+            return all;
+        }
+        let has = |with: &[&str]| with.is_empty() || rest.iter().any(|word| with.contains(&word.as_str()));
+        let listed = |table: &[(&str, &[&str])]| table.iter().any(|(known, with)| *known == name && has(with));
+        let shown = match rest.iter().find(|word| !word.starts_with('-')) {
+            Some(verb) if verb.len() < 20 && verb.bytes().all(|b| b.is_ascii_alphanumeric() || b"-:_".contains(&b)) => {
+                format!("{} {verb}", named(program))
+            }
+            _ => named(program),
+        };
+        let here = program.contains('/');
+        if listed(SENDS) {
+            all.and(Verdict::elevated(format!("sends to a server ({shown})")));
+        }
+        if NETWORK.contains(&name) {
+            all.and(Verdict::elevated(match sends(rest) {
+                true => format!("sends to a server ({name})"),
+                false => format!("fetches from the network ({name})"),
+            }));
+        }
+        if name == "git" && has(&["clone", "fetch", "pull", "ls-remote", "submodule"]) {
+            all.and(Verdict::elevated(format!("fetches from the network ({shown})")));
+        }
+        if listed(INSTALLS) {
+            all.and(Verdict::elevated(format!("installs packages ({shown})")));
+        }
+        if listed(RUNS_HERE) {
+            all.and(Verdict::elevated(format!("runs code from this folder ({shown})")));
+        } else if here || name.ends_with(".sh") || SHELLS.contains(&name) || RUNNERS.contains(&name) {
+            all.and(Verdict::elevated(match stays(program, self.text) {
+                true => format!("runs code from this folder ({shown})"),
+                false => format!("runs a program outside the folder ({})", named(program)),
+            }));
+        }
+        if listed(WRITES) {
+            let out = rest.iter().find(|word| !stays(word, self.text));
+            all.and(Verdict::elevated(match out {
+                Some(out) => format!("writes outside the folder ({})", named(out)),
+                None => format!("writes files in the folder ({shown})"),
+            }));
+        }
+        if all.risk > crate::model::Risk::Low {
+            return all;
+        }
+        if CHOSEN_HERE.contains(&name) {
+            return Verdict::elevated(format!("runs the version that this folder asks for ({shown})"));
+        }
+        if KEYWORDS.contains(&program) {
+            return Verdict::elevated("is a script of several parts");
+        }
+        if is_wrapper(program) {
+            return Verdict::elevated(format!("runs another command ({})", named(program)));
+        }
+        if READERS.iter().any(|reader| reader.name == name) || matches!(name, "git" | "find" | "sed" | "cd") {
+            if let Some(out) = rest.iter().find(|word| secret(word)) {
+                return Verdict::elevated(format!("reads what may be secret ({})", named(out)));
+            }
+            if let Some(out) = rest.iter().find(|word| !stays(word, self.text)) {
+                return Verdict::elevated(format!("reads outside the folder ({})", named(out)));
+            }
+            return Verdict::elevated(format!("tells {} something that may make it write or run", named(program)));
+        }
+        Verdict::elevated(format!("runs a program that is not known ({})", named(program)))
+    }
+
+    fn danger(&self, name: &str, rest: &[String]) -> Verdict {
+        let mut all = Verdict::low();
+        let has = |with: &[&str]| {
+            rest.iter()
+                .any(|word| with.contains(&word.split('=').next().unwrap_or(word)) || with.contains(&word.as_str()))
+        };
+        for (why, programs) in DANGEROUS {
+            let makes_a_filesystem = name.starts_with("mkfs") && *why == "writes to disks";
+            if !(programs.contains(&name) || makes_a_filesystem) {
+                continue;
+            }
+            let out = rest.iter().find(|word| !word.starts_with('-') && !stays(word, self.text));
+            all.and(Verdict::danger(match (*why, out) {
+                ("deletes files", Some(out)) => format!("deletes outside the folder ({name} {})", named(out)),
+                ("deletes files", None) if rest.iter().any(|word| recursive(word)) => {
+                    format!("deletes whole folders ({name})")
+                }
+                (why, _) => format!("{why} ({name})"),
+            }));
+        }
+        for (program, with, why) in DANGEROUS_WITH {
+            if *program == name && has(with) {
+                all.and(Verdict::danger(format!("{why} ({name})")));
+            }
+        }
+        match name {
+            "git" => all.and(git_harms(rest)),
+            // The whole tree, or everybody, or as its owner.
+            "chmod" => {
+                let wide = |word: &String| {
+                    matches!(word.as_str(), "-R" | "--recursive")
+                        || word.contains("+s")
+                        || word.contains("777")
+                        || word.contains("666")
+                        || (word.len() == 4 && word.starts_with(['2', '4', '6']))
+                };
+                if rest.iter().any(wide) {
+                    all.and(Verdict::danger("changes who may do what (chmod)"));
+                }
+            }
+            "mv" | "cp" | "tee" | "ln" | "install" | "touch" | "patch" | "sed" | "tar" | "unzip" | "curl" | "wget"
+            | "rsync" | "ed" | "sponge" => {
+                for word in rest {
+                    let path = word.rsplit('=').next().unwrap_or(word);
+                    // What these read they may read anywhere; the system's own folders they do not write by reading.
+                    if (acts_later(path) || device(path)) && (path.contains('/') || path.starts_with('.')) {
+                        all.and(written(path, self.text));
+                    }
+                    if path == "/dev/null" && name == "mv" {
+                        all.and(Verdict::danger("deletes files (mv)"));
+                    }
+                }
+                let runs = [
+                    "--to-command",
+                    "--checkpoint-action",
+                    "--use-compress-program",
+                    "-I",
+                    "--rsh",
+                    "--rsync-path",
+                    "--info-script",
+                    "--new-volume-script",
+                ];
+                if matches!(name, "tar" | "rsync") && has(&runs) {
+                    all.and(Verdict::danger(format!("runs another command ({name})")));
+                }
+                if name == "sed" && rest.iter().any(|word| sed_runs(word)) {
+                    all.and(Verdict::danger("runs another command (sed)"));
+                }
+            }
+            "psql" | "mysql" | "sqlite" | "sqlite3" | "mongo" | "mongosh" | "redis-cli" | "mariadb" => {
+                let words: Vec<String> = rest.iter().map(|word| word.to_ascii_lowercase()).collect();
+                let verbs = [
+                    "drop ",
+                    "delete ",
+                    "truncate ",
+                    "dropdatabase",
+                    "flushall",
+                    "flushdb",
+                    "alter ",
+                    "update ",
+                    "deletemany",
+                ];
+                if words.iter().any(|word| verbs.iter().any(|verb| word.contains(verb))) {
+                    all.and(Verdict::danger(format!("deletes from a database, or changes it ({name})")));
+                }
+            }
+            "docker" | "podman" => {
+                let root = |word: &String| {
+                    word.starts_with("/:")
+                        || word.contains("source=/,")
+                        || word.contains("docker.sock")
+                        || word == "-v/:/"
+                };
+                if rest.iter().any(root) {
+                    all.and(Verdict::danger(format!("gives a container the files of the machine ({name})")));
+                }
+            }
+            "eval" => all.and(within(&ShellText { line: &rest.join(" "), ..*self.text }, self.deep.saturating_sub(1))),
+            _ if RUNNERS.contains(&name) => {
+                let low = |word: &String| word.to_ascii_lowercase();
+                let harms = rest.iter().map(low).any(|word| {
+                    word.contains(char::is_whitespace) | word.contains('(')
+                        && HARMFUL_CODE.iter().any(|bad| word.contains(bad))
+                });
+                if harms {
+                    all.and(Verdict::danger(format!(
+                        "runs a program that deletes, writes or starts something ({name})"
+                    )));
+                }
+            }
+            _ => {}
+        }
+        all
+    }
+}
+
+fn is_wrapper(program: &str) -> bool {
+    WRAPPERS.contains(&known(program).as_str()) || WRAPPERS.contains(&base(program))
+}
+
+fn is_dangerous(word: &str) -> bool {
+    let name = known(word);
+    DANGEROUS.iter().any(|(_, programs)| programs.contains(&name.as_str()))
+}
+
+fn recursive(word: &str) -> bool {
+    word == "--recursive" || (word.starts_with('-') && !word.starts_with("--") && word.contains(['r', 'R']))
+}
+
+/// Whether a reader's options all are ones with which it reads.
+fn options(program: &str, rest: &[String]) -> bool {
+    let Some(reader) = READERS.iter().find(|reader| reader.name == program) else { return false };
+    let mut words = rest.iter();
+    while let Some(word) = words.next() {
+        if word == "--" {
+            return true;
+        }
+        if let Some(long) = word.strip_prefix("--") {
+            if !reader.long.contains(&long.split('=').next().unwrap_or(long)) {
+                return false;
+            }
+            continue;
+        }
+        let Some(cluster) = word.strip_prefix('-').filter(|cluster| !cluster.is_empty()) else { continue };
+        // `head -5`, `grep -3`.
+        if cluster.bytes().all(|byte| byte.is_ascii_digit())
+            && matches!(program, "head" | "tail" | "grep" | "diff" | "rg")
+        {
+            continue;
+        }
+        for (at, letter) in cluster.char_indices() {
+            if reader.valued.contains(letter) {
+                // The rest of it, or the next word, is its value.
+                if cluster[at + letter.len_utf8()..].is_empty() {
+                    // One that looks like an option may be one: the value of `date -I` has to stick to it.
+                    let option = |value: &String| {
+                        value.starts_with('-') && !value[1..].starts_with(|c: char| c.is_ascii_digit())
+                    };
+                    if words.next().is_some_and(option) {
+                        return false;
+                    }
+                }
+                break;
+            }
+            if !reader.flags.contains(letter) {
+                return false;
+            }
+        }
+    }
+    true
+}
+
+fn git_reads(rest: &[String]) -> bool {
+    let rest = match rest {
+        [first, rest @ ..] if first == "--no-pager" || first == "-P" => rest,
+        rest => rest,
+    };
+    let Some((verb, rest)) = rest.split_first() else { return false };
+    if let Some((_, lists)) = GIT_LISTS.iter().find(|(known, _)| known == verb) {
+        // Alone, these put something aside.
+        let alone = rest.is_empty() && matches!(verb.as_str(), "stash" | "worktree");
+        return !alone && rest.iter().all(|word| lists.contains(&word.as_str()));
+    }
+    let known = |word: &String| {
+        let name = word.split('=').next().unwrap_or(word);
+        let number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let sticks = ["-n", "-U", "-L", "-S", "-G", "-C", "-M", "-"];
+        !word.starts_with('-')
+            || GIT_OPTIONS.contains(&name)
+            || sticks.iter().any(|option| word.strip_prefix(option).is_some_and(number))
+    };
+    GIT_READS.contains(&verb.as_str()) && rest.iter().all(known)
+}
+
+fn git_harms(rest: &[String]) -> Verdict {
+    let mut all = Verdict::low();
+    let verb = rest.iter().position(|word| !word.starts_with('-')).unwrap_or(rest.len());
+    let has = |some: &[&str]| {
+        rest.iter().any(|word| {
+            some.contains(&word.as_str()) || word.split_once('=').is_some_and(|(name, _)| some.contains(&name))
+        })
+    };
+    for (name, with, why) in GIT_DESTROYS {
+        // A value of an option before the verb may stand in its place.
+        if has(&[name])
+            && (with.is_empty() || has(with))
+            && !(with.is_empty() && rest.get(verb).is_some_and(|first| first != name && !rest[0].starts_with('-')))
+        {
+            all.and(Verdict::danger(format!("{why} (git {name})")));
+        }
+    }
+    let push = has(&["push"]);
+    if push
+        && rest.iter().any(|word| {
+            word.starts_with('+') || (word.starts_with('-') && !word.starts_with("--") && word.contains('f'))
+        })
+    {
+        all.and(Verdict::danger("rewrites history on a server (git push)"));
+    }
+    if push && rest.iter().skip(1).any(|word| word.starts_with(':')) {
+        all.and(Verdict::danger("deletes from a server (git push)"));
+    }
+    // `-c alias.x=!..` runs anything, and so do many others.
+    if rest.iter().any(|word| {
+        word == "-c"
+            || word.starts_with("-c") && word.contains('=')
+            || word.starts_with("--config")
+            || word.starts_with("--exec")
+            || word.starts_with("--upload-pack")
+            || word.starts_with("--receive-pack")
+            || word.starts_with("ext::")
+    }) {
+        all.and(Verdict::danger("tells git to run something of its own (git -c)"));
+    }
+    all
+}
+
+/// Whether what a fetcher is told makes it send.
+fn sends(rest: &[String]) -> bool {
+    let long =
+        ["--data", "--form", "--upload-file", "--post", "--json", "--request=P", "--request=D", "--method", "--body"];
+    rest.iter().enumerate().any(|(at, word)| {
+        long.iter().any(|option| word.starts_with(option))
+            || (word.starts_with('-') && !word.starts_with("--") && word.contains(['d', 'F', 'T']))
+            || matches!(word.as_str(), "-X" | "--request")
+                && rest
+                    .get(at + 1)
+                    .is_some_and(|verb| !verb.eq_ignore_ascii_case("get") && !verb.eq_ignore_ascii_case("head"))
+    })
+}
+
+/// `sed -n 3,9p FILE`: prints lines, and nothing else.
+fn sed_prints(rest: &[String]) -> bool {
+    let [option, script, files @ ..] = rest else { return false };
+    let prints = script
+        .strip_suffix('p')
+        .is_some_and(|range| !range.is_empty() && range.bytes().all(|byte| byte.is_ascii_digit() || byte == b','));
+    option == "-n" && prints && files.iter().all(|file| !file.starts_with('-'))
+}
+
+/// Whether a script of sed has the command or flag that runs what is in a line, or writes to a file.
+fn sed_runs(word: &str) -> bool {
+    let flags = word.rsplit(['/', '|', '#', ',', '!']).next().unwrap_or_default();
+    let substitutes = word.starts_with('s') || word.contains(";s");
+    (substitutes && flags.len() <= 4 && flags.contains('e'))
+        || word == "e"
+        || word.starts_with("1e ")
+        || word.starts_with("e ")
+}

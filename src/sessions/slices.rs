@@ -1,0 +1,100 @@
+//! The words in a JSON string, a slice at a time: they may be as long as a line may be, and whoever looks at some of them
+//! needs no copy of all. Pure.
+
+use std::borrow::Cow;
+
+use serde_json::value::RawValue;
+
+/// A JSON string's words in slices, in order; together they are the string.
+pub(super) struct Slices<'a> {
+    rest: &'a str,
+    most: usize,
+}
+
+impl<'a> Slices<'a> {
+    /// The words of a JSON string, in slices of `most` bytes as they stand in the JSON, or a few bytes more: no
+    /// character and no escape is cut. `None` if it is no string.
+    pub(super) fn of(json: &'a RawValue, most: usize) -> Option<Self> {
+        let rest = json.get().strip_prefix('"')?.strip_suffix('"')?;
+        Some(Self { rest, most: most.max(1) })
+    }
+
+    /// Where the next slice ends.
+    fn end(&self) -> usize {
+        let bytes = self.rest.as_bytes();
+        // The first half of a pair, and an escape after it.
+        let pair = |at: usize| {
+            matches!(bytes.get(at + 2..at + 4), Some([b'd' | b'D', b'8' | b'9' | b'a' | b'b' | b'A' | b'B']))
+                && bytes.get(at + 6..at + 8) == Some(b"\\u")
+        };
+        let mut end = 0;
+        while end < self.most
+            && let Some(&byte) = bytes.get(end)
+        {
+            end += match (byte, bytes.get(end + 1)) {
+                // The two halves of a pair are one character.
+                (b'\\', Some(b'u')) if pair(end) => 12,
+                (b'\\', Some(b'u')) => 6,
+                (b'\\', _) => 2,
+                (..0x80, _) => 1,
+                (..0xe0, _) => 2,
+                (..0xf0, _) => 3,
+                _ => 4,
+            };
+        }
+        self.rest.floor_char_boundary(end)
+    }
+}
+
+impl<'a> Iterator for Slices<'a> {
+    type Item = Cow<'a, str>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (slice, rest) = self.rest.split_at(self.end());
+        self.rest = rest;
+        if slice.is_empty() {
+            return None;
+        }
+        if !slice.contains('\\') {
+            return Some(Cow::Borrowed(slice));
+        }
+        // Half a pair is no character: a slice that holds one has no words.
+        Some(Cow::Owned(serde_json::from_str(&format!("\"{slice}\"")).unwrap_or_default()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn joined(json: &str, most: usize) -> Option<String> {
+        let raw = RawValue::from_string(json.into()).unwrap();
+        let slices = Slices::of(&raw, most)?;
+        Some(slices.inspect(|slice| assert!(slice.len() <= most + 12)).collect())
+    }
+
+    proptest! {
+        #[test]
+        fn together_they_are_the_string(text in any::<String>(), most in 1..40usize, ascii in any::<bool>()) {
+            let mut json = serde_json::to_string(&text).unwrap();
+            if ascii {
+                // As writers do that escape whatever is not ASCII.
+                let units = text.encode_utf16().map(|unit| format!("\\u{unit:04X}"));
+                json = format!("\"{}\"", units.collect::<String>());
+            }
+            prop_assert_eq!(joined(&json, most), Some(text));
+        }
+    }
+
+    #[test]
+    fn what_is_no_string_has_no_words_and_half_a_pair_is_none() {
+        assert_eq!(joined("17", 9), None);
+        assert_eq!(joined("{\"a\":\"b\"}", 9), None);
+        assert_eq!(joined("\"\"", 9).as_deref(), Some(""));
+        assert_eq!(joined(r#""one \ud800 two""#, 4).as_deref(), Some("one  two"));
+    }
+}

@@ -1,0 +1,114 @@
+//! Who waits for events of which sessions: a commit wakes those that it has something for, and nobody else, however many
+//! others there are.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+use super::Filter;
+use super::log::Shared;
+use crate::model::{Event, SessionId};
+
+/// Told of events that a filter lets through; ends when it is dropped. For one who waits.
+pub struct Watch {
+    shared: Arc<Shared>,
+    filter: Filter,
+    number: u64,
+    told: Arc<Notify>,
+}
+
+impl Watch {
+    pub(super) fn new(shared: Arc<Shared>, filter: Filter) -> Self {
+        let told = Arc::new(Notify::new());
+        let number = shared.watchers.lock().insert(&filter, &told);
+        Self { shared, filter, number, told }
+    }
+
+    /// Waits until there was news since the last time, or it was [woken](Self::wake). Cancellation safe.
+    pub async fn changed(&self) {
+        self.told.notified().await;
+    }
+
+    /// Ends a wait, or the next one.
+    pub fn wake(&self) {
+        self.told.notify_one();
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.shared.watchers.lock().remove(&self.filter, self.number);
+    }
+}
+
+/// Everybody who waits.
+#[derive(Default)]
+pub(super) struct Watchers(Mutex<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    next: u64,
+    /// Those that named sessions.
+    of: HashMap<SessionId, Vec<Waiting>>,
+    /// Those that did not.
+    wide: Vec<Waiting>,
+}
+
+struct Waiting {
+    number: u64,
+    filter: Arc<Filter>,
+    told: Arc<Notify>,
+}
+
+impl Watchers {
+    /// Wakes those whom one of these events is for.
+    pub(super) fn tell(&self, events: &[Arc<Event>]) {
+        let inner = self.lock();
+        for (n, event) in events.iter().enumerate() {
+            let origin = &event.origin;
+            // Neighbours are mostly of one session, and one event wakes as well as many.
+            if n > 0 && events.get(n - 1).is_some_and(|before| Arc::ptr_eq(&before.origin, origin)) {
+                continue;
+            }
+            let of = inner.of.get(&origin.session_id).into_iter().flatten();
+            for waiting in of.chain(&inner.wide).filter(|waiting| waiting.filter.takes(origin)) {
+                waiting.told.notify_one();
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    fn insert(&mut self, filter: &Filter, told: &Arc<Notify>) -> u64 {
+        self.next += 1;
+        let number = self.next;
+        let shared = Arc::new(filter.clone());
+        let waiting = || Waiting { number, filter: Arc::clone(&shared), told: Arc::clone(told) };
+        match &filter.sessions {
+            Some(some) => some.iter().for_each(|session| self.of.entry(session.clone()).or_default().push(waiting())),
+            None => self.wide.push(waiting()),
+        }
+        number
+    }
+
+    fn remove(&mut self, filter: &Filter, number: u64) {
+        match &filter.sessions {
+            Some(some) => {
+                for session in some {
+                    if let Some(waiting) = self.of.get_mut(session) {
+                        waiting.retain(|waiting| waiting.number != number);
+                        if waiting.is_empty() {
+                            self.of.remove(session);
+                        }
+                    }
+                }
+            }
+            None => self.wide.retain(|waiting| waiting.number != number),
+        }
+    }
+}
