@@ -10,14 +10,15 @@ use bytes::Bytes;
 use tokio::time::{Instant, sleep_until};
 
 use super::Settings;
-use super::endpoint::{Fetching, Heard, Reach, Wire};
+use super::endpoint::{self, Fetching, Heard, Reach, Wire};
+use super::meter::{Answer, Meter, Room};
 use super::outgoing::Outgoing;
 use super::routes::{Routes, refusal};
 use super::sse::Told;
 use crate::dialects::{Base, Command, Dialect, Draft, Fetch, Outbox, Reply, Said, Sessions};
 use crate::model::{Connect, Decision, Kind, RuntimeInfo, RuntimeSpec, RuntimeState, Ticket};
 use crate::sessions::journal::Writer;
-use crate::sessions::{Exit, Found, FromRuntime, Inlet, LinkEnd, Order};
+use crate::sessions::{Exit, Found, FromRuntime, Inlet, Ledger, LinkEnd, Order};
 
 /// Orders that wait until the endpoint is ready; then its queue fills, and when that is full too it is stuck, and left.
 const HELD_MAX: usize = 256;
@@ -47,6 +48,10 @@ pub(super) async fn drive(
     };
     let driver = Attached {
         at,
+        meter: Meter::new(&settings.ledger, spec.id.as_str(), endpoint::READ),
+        said: Arc::default(),
+        heard: 0,
+        lent: 0,
         spec,
         reach,
         dialect,
@@ -79,6 +84,13 @@ struct Attached {
     step: Outbox,
     routes: Routes,
     out: Outgoing,
+    /// For what it said that is here and not kept yet.
+    meter: Meter,
+    /// What of that is on its way to sessions.
+    said: Arc<Ledger>,
+    /// Bytes that it said, and up to where they are on their way.
+    heard: u64,
+    lent: u64,
     /// Orders that wait until it is ready.
     held: VecDeque<Order>,
     /// Requests that wait for their turn.
@@ -112,7 +124,9 @@ enum Next {
     Order(Option<Order>),
     Due,
     Delivered,
-    Fetched(u64, Result<Reply, String>),
+    Room(Room),
+    Kept,
+    Fetched(u64, Result<(Reply, Answer), String>),
     Refused,
     Connected(Result<Wire, String>),
     Heard(Vec<Heard>),
@@ -139,8 +153,13 @@ impl Attached {
                 let (reach, id, remote) = (self.reach.clone(), fetch.id, fetch.base == Base::Remote);
                 self.fetching = Some(Box::pin(async move { (id, reach.fetch(fetch, remote).await) }));
             }
-            // While a session has no room, nothing more is taken from the endpoint; what is to be sent still is.
+            // While a session has no room, or the endpoint's account has none, nothing more is taken from it; what is to be
+            // sent still is.
             let quiet = self.out.is_empty();
+            let unkept = usize::try_from(self.heard - self.said.kept(self.heard)).unwrap_or(usize::MAX);
+            let held = if let Line::Open(wire, _) = &line { wire.held() } else { 0 };
+            let room = self.meter.room(unkept.saturating_add(held));
+            let said = Arc::clone(&self.said);
             let next = tokio::select! {
                 biased;
                 () = self.end.stop.notified() => Next::Stop,
@@ -148,7 +167,9 @@ impl Attached {
                 () = &mut timer => Next::Due,
                 () = self.out.deliver(), if !quiet => Next::Delivered,
                 (id, reply) = fetched(&mut self.fetching), if quiet => Next::Fetched(id, reply),
-                next = progress(&mut line, quiet) => next,
+                room = self.meter.wait(unkept == 0), if !room => Next::Room(room),
+                () = said.news(), if !room => Next::Kept,
+                next = progress(&mut line, quiet && room) => next,
                 () = std::future::ready(()), if !self.refused.is_empty() => Next::Refused,
             };
             match next {
@@ -173,9 +194,14 @@ impl Attached {
                         _ => {}
                     }
                 }
-                Next::Delivered => {}
+                Next::Delivered | Next::Kept => {}
+                Next::Room(room) => self.meter.take(room),
                 Next::Fetched(id, reply) => {
                     self.fetching = None;
+                    // Its charge is the meter's, once what it says is on its way.
+                    let (reply, _charge) =
+                        reply.map_or_else(|why| (Err(why), None), |(reply, charge)| (Ok(reply), Some(charge)));
+                    self.heard += reply.as_ref().map_or(0, |reply| reply.body.len() as u64);
                     self.step(|dialect, out| dialect.reply(id, reply, out));
                 }
                 Next::Refused => {
@@ -346,7 +372,10 @@ impl Attached {
         let mut lost = None;
         for heard in heard {
             match heard {
-                Heard::Told(Told::Data(frame)) => self.step_quietly(|dialect, out| dialect.feed(frame, out)),
+                Heard::Told(Told::Data(frame)) => {
+                    self.heard += frame.len() as u64;
+                    self.step_quietly(|dialect, out| dialect.feed(frame, out));
+                }
                 Heard::Told(Told::Cut { head, dropped }) => self.cut(head, dropped),
                 Heard::Lost(why) => lost = Some(why),
             }
@@ -438,14 +467,16 @@ impl Attached {
                 dialect.command(Command::Answer { key, decision: Decision::Withdrawn }, out);
             });
         }
+        let (from, to) = (self.lent, self.heard);
         for (inlet, batch) in self.routes.take() {
-            self.out.push(inlet, FromRuntime::Said(batch, None));
+            self.out.push(inlet, FromRuntime::Said(batch, Some(self.said.lend(from, to, false))));
         }
+        self.lent = to;
     }
 }
 
 /// The end of the request under way. Cancellation safe.
-async fn fetched(fetching: &mut Option<Fetching>) -> (u64, Result<Reply, String>) {
+async fn fetched(fetching: &mut Option<Fetching>) -> (u64, Result<(Reply, Answer), String>) {
     match fetching {
         Some(fetching) => fetching.await,
         None => std::future::pending().await,

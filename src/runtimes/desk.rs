@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tokio::task::{JoinSet, spawn_blocking};
@@ -15,7 +15,8 @@ use serde_json::value::RawValue;
 use super::{desk_files as files, desk_terminal as terminal};
 use crate::dialects::{Chore, Done, Undone, Work};
 use crate::model::{NativeId, RuntimeId};
-use crate::sessions::ToClients;
+use crate::sessions::{Served, ToClients};
+use files::Place;
 use terminal::{Start, Terminal};
 
 /// Chores under way at a time; one more is refused at once. Dialects have a bound of their own, below this.
@@ -31,6 +32,8 @@ pub(super) type Outcome = (u64, Result<Done, Undone>);
 pub(super) struct Desk {
     runtime: RuntimeId,
     clients: ToClients,
+    /// The gateway's own folder: no chore touches it.
+    private: Option<Arc<Path>>,
     hold_exe: PathBuf,
     env: Arc<BTreeMap<OsString, OsString>>,
     under_way: JoinSet<Outcome>,
@@ -43,16 +46,19 @@ impl Desk {
     /// A desk without anything on it. Commands run behind `hold_exe` (the `plexus` program), which ends them when the
     /// gateway dies, and see `env`: the runtime's own environment.
     ///
-    /// `clients` reaches the editors that do what is theirs to do for `runtime`'s sessions.
+    /// `clients` reaches the editors that do what is theirs to do for `runtime`'s sessions. In the folder `private`, under
+    /// whatever name, nothing is read, written or run.
     pub(super) fn new(
         hold_exe: PathBuf,
         env: BTreeMap<OsString, OsString>,
         runtime: RuntimeId,
         clients: ToClients,
+        private: Option<PathBuf>,
     ) -> Self {
         Self {
             runtime,
             clients,
+            private: private.map(Arc::from),
             hold_exe,
             env: Arc::new(env),
             under_way: JoinSet::new(),
@@ -68,14 +74,14 @@ impl Desk {
             let why = format!("{CHORES_MAX} chores are under way already");
             return self.done.push_back((id, Err(Undone::Refused(why))));
         }
-        let folder = PathBuf::from(folder);
+        let place = Place { folder: PathBuf::from(folder), private: self.private.clone() };
         match work {
             Work::Read { path, line, limit } => {
-                self.block(id, move || files::read(&folder, path.as_ref(), line, limit).map(Done::Text));
+                self.block(id, move || files::read(&place, path.as_ref(), line, limit).map(Done::Text));
             }
             Work::Write { path, before, text } => {
                 self.block(id, move || {
-                    files::write(&folder, path.as_ref(), before.as_deref(), &text).map(|()| Done::Fine)
+                    files::write(&place, path.as_ref(), before.as_deref(), &text).map(|()| Done::Fine)
                 });
             }
             Work::Run { terminal, argv, env, cwd, keep } => {
@@ -85,13 +91,22 @@ impl Desk {
                 }
                 let cwd = cwd.map(PathBuf::from);
                 let (hold, base) = (self.hold_exe.clone(), Arc::clone(&self.env));
-                let (made, started) = Terminal::start(Start { hold, base, folder, argv, env, cwd, keep });
+                let (made, started) = Terminal::start(Start { hold, base, place, argv, env, cwd, keep });
                 self.terminals.insert(terminal, made);
                 self.under_way.spawn(async move { (id, started.await) });
             }
             Work::Errand { native, method, params } => {
                 let (clients, runtime) = (self.clients.clone(), self.runtime.clone());
-                self.under_way.spawn(async move { (id, errand(&clients, &runtime, &native, method, params).await) });
+                self.under_way.spawn(async move {
+                    let allowed =
+                        spawn_blocking(move || files::names_nothing_private(&place, &params).map(|()| params));
+                    let done = match allowed.await {
+                        Ok(Ok(params)) => errand(&clients, &runtime, &native, method, params).await,
+                        Ok(Err(refused)) => Err(refused),
+                        Err(error) => Err(Undone::Refused(error.to_string())),
+                    };
+                    (id, done)
+                });
             }
             Work::Output { terminal } => {
                 let output = self.terminal(terminal).map(Terminal::output);
@@ -147,7 +162,7 @@ impl Desk {
     }
 }
 
-/// Has the session's client do something. It takes as long as that client takes; a client that leaves ends it.
+/// Has the client do something that opened the session.
 async fn errand(
     clients: &ToClients,
     runtime: &RuntimeId,
@@ -158,8 +173,10 @@ async fn errand(
     let params = RawValue::from_string(params).map_err(|error| Undone::Refused(error.to_string()))?;
     match clients.ask(runtime, native, method, params).await {
         None => Err(Undone::Nobody),
-        Some(Ok(result)) => Ok(Done::Json(result.get().to_owned())),
-        Some(Err(fault)) => Err(Undone::Fault { code: fault.code, message: fault.message }),
+        Some(Served { by, outcome }) => {
+            let outcome = outcome.map(|result| result.get().to_owned());
+            Ok(Done::Served { by, outcome: outcome.map_err(|error| (error.code, error.message)) })
+        }
     }
 }
 

@@ -1,17 +1,22 @@
-//! Text files inside a folder: whatever path an agent names, nothing outside of it is read or written.
+//! One file, because every way to a file goes by the same checks: text files inside a folder. Whatever path an agent
+//! names, nothing outside of it is read or written, nor anything of the gateway's own.
 //!
 //! The kernel itself holds to that where it can (`openat2` with `RESOLVE_BENEATH`): a link that leads out is refused even
 //! if it is put there meanwhile. Elsewhere the way is walked a step at a time and no link is followed at all.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{Read, Seek, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
-use rustix::fs::{CWD, Mode, OFlags};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::dialects::Undone;
+use crate::sessions::leads_into;
 
 /// Largest file that is read or written, in bytes; a larger one is refused.
 const FILE_MAX: u64 = 8 * 1024 * 1024;
@@ -22,13 +27,58 @@ const TRIES: usize = 8;
 /// Opened files are regular ones: opening a pipe must not wait for its other end, nor a terminal become ours.
 const CAREFUL: OFlags = OFlags::CLOEXEC.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 
+/// Where an agent's files are.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    /// The session's folder: nothing outside of it is touched.
+    pub(super) folder: PathBuf,
+    /// The gateway's own folder: nothing inside of it is touched, wherever it lies and whatever link leads there.
+    pub(super) private: Option<Arc<Path>>,
+}
+
+impl Place {
+    /// Refuses what is the gateway's own, and what may be.
+    fn spares(&self, path: &Path) -> Result<(), Undone> {
+        match &self.private {
+            Some(private) if leads_into(path, private) != Some(false) => Err(own(path)),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Refuses what an agent asks a client for where a path in it leads into the gateway's own folder. Paths of a client on
+/// another machine mean something else there; the few that are spelled so are not served.
+///
+/// # Errors
+/// [`Undone::Refused`].
+pub(super) fn names_nothing_private(place: &Place, params: &str) -> Result<(), Undone> {
+    #[derive(serde::Deserialize)]
+    struct Paths {
+        path: Option<PathBuf>,
+        cwd: Option<PathBuf>,
+    }
+    let (Some(private), Ok(paths)) = (&place.private, crate::model::object::from_str::<Paths>(params)) else {
+        return Ok(());
+    };
+    for path in [paths.path, paths.cwd].iter().flatten() {
+        if leads_into(path, private).unwrap_or_else(|| path.is_absolute()) {
+            return Err(own(path));
+        }
+    }
+    Ok(())
+}
+
+fn own(path: &Path) -> Undone {
+    refused(path, "it is in the gateway's own folder")
+}
+
 /// The text of a file: `limit` lines from line `line` (counting from 1), line ends as they are.
 ///
 /// # Errors
 /// [`Undone::Missing`] if it does not exist; [`Undone::Refused`] if it is outside of `folder`, no regular file, larger
 /// than 8 MiB, or no UTF-8.
-pub(super) fn read(folder: &Path, path: &Path, line: Option<u64>, limit: Option<u64>) -> Result<String, Undone> {
-    let file = open(folder, path, OFlags::RDONLY | CAREFUL)?;
+pub(super) fn read(place: &Place, path: &Path, line: Option<u64>, limit: Option<u64>) -> Result<String, Undone> {
+    let file = open(place, path, OFlags::RDONLY | CAREFUL)?;
     let text = text(&file, path)?;
     if line.is_none() && limit.is_none() {
         return Ok(text);
@@ -38,39 +88,118 @@ pub(super) fn read(folder: &Path, path: &Path, line: Option<u64>, limit: Option<
     Ok(lines.take(count(limit).unwrap_or(usize::MAX)).collect())
 }
 
-/// Writes a file in place, if it still holds `before` (none: if there still is none). The folder that it lies in must
-/// exist.
+/// Writes a file, if it still holds `before` (none: if there still is none). The folder that it lies in must exist. The
+/// new text is written beside the old and takes its place whole, so that a full disk or a kill leaves one or the other;
+/// only a file that has other names, or another owner, is written in place.
 ///
 /// # Errors
 /// As [`read`]; [`Undone::Refused`] too if it holds something else by now.
-pub(super) fn write(folder: &Path, path: &Path, before: Option<&str>, new: &str) -> Result<(), Undone> {
+pub(super) fn write(place: &Place, path: &Path, before: Option<&str>, new: &str) -> Result<(), Undone> {
     if new.len() as u64 > FILE_MAX {
         return Err(refused(path, &format!("more than {FILE_MAX} bytes")));
     }
     let changed = || refused(path, "it changed after it was asked about");
-    let mut file = match before {
+    let written = match before {
         Some(before) => {
-            let file = open(folder, path, OFlags::RDWR | CAREFUL)?;
+            let mut file = open(place, path, OFlags::RDWR | CAREFUL)?;
             if text(&file, path)? != before {
                 return Err(changed());
             }
-            file
+            match beside(&place.folder, &file) {
+                Some(beside) => match beside.replace(&file, new) {
+                    Ok(true) => Ok(()),
+                    Ok(false) => return Err(changed()),
+                    Err(error) => Err(error),
+                },
+                None => file.rewind().and_then(|()| file.set_len(0)).and_then(|()| file.write_all(new.as_bytes())),
+            }
         }
-        None => match open(folder, path, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | CAREFUL) {
-            Err(Undone::Refused(why)) if why.ends_with(&Errno::EXIST.to_string()) => return Err(changed()),
-            Err(Undone::Missing(_)) => return Err(refused(path, "the folder for it does not exist")),
-            opened => opened?,
-        },
+        None => {
+            let opened = open(place, path, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | CAREFUL);
+            let mut file = match opened {
+                Err(Undone::Refused(why)) if why.ends_with(&Errno::EXIST.to_string()) => return Err(changed()),
+                Err(Undone::Missing(_)) => return Err(refused(path, "the folder for it does not exist")),
+                opened => opened?,
+            };
+            let written = file.write_all(new.as_bytes());
+            if let (Err(_), Some(half)) = (&written, beside(&place.folder, &file)) {
+                // There was no such file: half of one is worse than none.
+                let _ = rustix::fs::unlinkat(&half.folder, &half.name, AtFlags::empty());
+            }
+            written
+        }
     };
-    let written = file.rewind().and_then(|()| file.set_len(0)).and_then(|()| file.write_all(new.as_bytes()));
     written.map_err(|error| refused(path, &error.to_string()))
+}
+
+/// The folder that a file lies in, and its name there.
+struct Beside {
+    folder: OwnedFd,
+    name: std::ffi::OsString,
+}
+
+/// Where an open file lies, if another can be put in its place without anything else changing: it has this one name, it
+/// is ours, and its folder can be opened beneath `root`.
+fn beside(root: &Path, file: &File) -> Option<Beside> {
+    let meta = file.metadata().ok()?;
+    let (ours, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+    if meta.nlink() != 1 || meta.uid() != ours || meta.gid() != group {
+        return None;
+    }
+    let real = real_name(file)?;
+    let way = real.parent()?.strip_prefix(root.canonicalize().ok()?).ok()?;
+    let way = if way.as_os_str().is_empty() { Path::new(".") } else { way };
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let root = rustix::fs::openat(CWD, root, flags, Mode::empty()).ok()?;
+    let folder = beneath(&root, way, flags).ok()?;
+    // A file may be written where its folder may not.
+    rustix::fs::accessat(&folder, ".", rustix::fs::Access::WRITE_OK, AtFlags::EACCESS).ok()?;
+    Some(Beside { folder, name: real.file_name()?.to_owned() })
+}
+
+impl Beside {
+    /// Puts a file with this text in the place of `old`, which keeps its name and mode; false if that is not there any
+    /// more, and then nothing is changed.
+    fn replace(&self, old: &File, text: &str) -> std::io::Result<bool> {
+        let meta = old.metadata()?;
+        let mut random = [0u8; 8];
+        getrandom::fill(&mut random).map_err(|error| std::io::Error::other(error.to_string()))?;
+        let new = format!(".plexus-{}", data_encoding::HEXLOWER.encode(&random));
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mut file = File::from(rustix::fs::openat(&self.folder, &*new, flags, Mode::RUSR | Mode::WUSR)?);
+        let mut put = || {
+            file.write_all(text.as_bytes())?;
+            file.set_permissions(meta.permissions())?;
+            file.sync_data()?;
+            let there = rustix::fs::statat(&self.folder, &*self.name, AtFlags::SYMLINK_NOFOLLOW);
+            // The types of these two fields differ between systems.
+            #[allow(clippy::unnecessary_cast)]
+            let same = there.is_ok_and(|there| (there.st_dev as u64, there.st_ino as u64) == (meta.dev(), meta.ino()));
+            if same {
+                rustix::fs::renameat(&self.folder, &*new, &self.folder, &*self.name)?;
+            }
+            Ok(same)
+        };
+        let outcome: std::io::Result<bool> = put();
+        if !matches!(outcome, Ok(true)) {
+            let _ = rustix::fs::unlinkat(&self.folder, &*new, AtFlags::empty());
+        }
+        outcome
+    }
+}
+
+/// The name of an open file without links, where the system tells.
+fn real_name(file: &File) -> Option<PathBuf> {
+    std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok().filter(|path| path.is_absolute())
 }
 
 /// A folder inside of `folder`, or that itself, by a name without links.
 ///
 /// # Errors
 /// As [`read`].
-pub(super) fn inside(folder: &Path, path: &Path) -> Result<PathBuf, Undone> {
+pub(super) fn inside(place: &Place, path: &Path) -> Result<PathBuf, Undone> {
+    let folder = &place.folder;
+    place.spares(path)?;
     let real = |path: &Path| path.canonicalize().map_err(|error| failed(path, &error));
     let (folder, found) = (real(folder)?, real(path)?);
     match found.starts_with(&folder) && found.is_dir() {
@@ -88,8 +217,10 @@ fn text(mut file: &File, path: &Path) -> Result<String, Undone> {
     String::from_utf8(bytes).map_err(|_| refused(path, "no UTF-8 text"))
 }
 
-fn open(folder: &Path, path: &Path, flags: OFlags) -> Result<File, Undone> {
+fn open(place: &Place, path: &Path, flags: OFlags) -> Result<File, Undone> {
+    let folder = &place.folder;
     let way = way(folder, path)?;
+    place.spares(path)?;
     let error = |errno: Errno| match errno {
         Errno::XDEV | Errno::LOOP => refused(path, "it leads out of the session's folder"),
         // Nobody reads a pipe that is opened for writing.
@@ -98,6 +229,10 @@ fn open(folder: &Path, path: &Path, flags: OFlags) -> Result<File, Undone> {
     };
     let root = rustix::fs::openat(CWD, folder, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
     let file = File::from(beneath(&root.map_err(error)?, &way, flags).map_err(error)?);
+    // A link may have been swapped since: what counts is what was opened.
+    if let Some(real) = real_name(&file) {
+        place.spares(&real)?;
+    }
     match file.metadata() {
         Ok(meta) if meta.is_file() => Ok(file),
         Ok(_) => Err(refused(path, "not a regular file")),
@@ -165,7 +300,7 @@ fn walk(root: &OwnedFd, way: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     Ok(at)
 }
 
-fn is_link(at: &OwnedFd, name: &std::ffi::OsStr) -> bool {
+fn is_link(at: &OwnedFd, name: &OsStr) -> bool {
     rustix::fs::readlinkat(at, name, Vec::new()).is_ok()
 }
 
@@ -187,13 +322,13 @@ mod tests {
     use super::*;
 
     /// `w/{a, sub/b, in -> sub/b, dirin -> sub, out -> ../secret, dirout -> .., abs -> SECRET, pipe}` and `secret`.
-    struct Place {
+    struct Site {
         _dir: tempfile::TempDir,
         root: PathBuf,
         secret: PathBuf,
     }
 
-    fn place() -> Place {
+    fn site() -> Site {
         let dir = tempfile::tempdir().unwrap();
         let (root, secret) = (dir.path().join("w"), dir.path().join("secret"));
         std::fs::create_dir_all(root.join("sub")).unwrap();
@@ -206,7 +341,23 @@ mod tests {
         symlink("..", root.join("dirout")).unwrap();
         symlink(&secret, root.join("abs")).unwrap();
         rustix::fs::mknodat(CWD, root.join("pipe"), rustix::fs::FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
-        Place { _dir: dir, root, secret }
+        Site { _dir: dir, root, secret }
+    }
+
+    fn in_folder(folder: &Path) -> Place {
+        Place { folder: folder.to_owned(), private: None }
+    }
+
+    fn read(folder: &Path, path: &Path, line: Option<u64>, limit: Option<u64>) -> Result<String, Undone> {
+        super::read(&in_folder(folder), path, line, limit)
+    }
+
+    fn write(folder: &Path, path: &Path, before: Option<&str>, new: &str) -> Result<(), Undone> {
+        super::write(&in_folder(folder), path, before, new)
+    }
+
+    fn inside(folder: &Path, path: &Path) -> Result<PathBuf, Undone> {
+        super::inside(&in_folder(folder), path)
     }
 
     fn why<T: std::fmt::Debug>(done: Result<T, Undone>) -> String {
@@ -218,7 +369,7 @@ mod tests {
 
     #[test]
     fn lines_are_counted_from_one_and_kept_as_they_are() {
-        let Place { root, _dir, .. } = place();
+        let Site { root, _dir, .. } = site();
         for (line, limit, text) in [
             (None, None, "one\ntwo\r\nthree"),
             (Some(2), None, "two\r\nthree"),
@@ -235,7 +386,7 @@ mod tests {
 
     #[test]
     fn no_path_leads_out_of_the_folder() {
-        let Place { root, secret, _dir } = place();
+        let Site { root, secret, _dir } = site();
         let paths = [
             secret.clone(),
             root.join("../secret"),
@@ -261,7 +412,7 @@ mod tests {
 
     #[test]
     fn links_that_stay_inside_are_followed_by_the_kernel_and_never_by_the_walk() {
-        let Place { root, _dir, .. } = place();
+        let Site { root, _dir, .. } = site();
         if cfg!(target_os = "linux") {
             assert_eq!(read(&root, &root.join("in"), None, None), Ok("b".into()));
             assert_eq!(read(&root, &root.join("dirin/b"), None, None), Ok("b".into()));
@@ -285,7 +436,7 @@ mod tests {
 
     #[test]
     fn a_link_swapped_in_while_files_are_read_never_leads_out() {
-        let Place { root, secret, _dir } = place();
+        let Site { root, secret, _dir } = site();
         let stop = std::sync::atomic::AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {
@@ -308,7 +459,7 @@ mod tests {
 
     #[test]
     fn what_is_no_text_file_is_refused_and_a_pipe_is_not_waited_for() {
-        let Place { root, _dir, .. } = place();
+        let Site { root, _dir, .. } = site();
         std::fs::write(root.join("bytes"), b"\xff").unwrap();
         File::create(root.join("large")).unwrap().set_len(FILE_MAX + 1).unwrap();
         for name in ["pipe", "sub", "bytes", "large", ""] {
@@ -322,7 +473,7 @@ mod tests {
 
     #[test]
     fn what_was_shown_is_what_is_replaced() {
-        let Place { root, _dir, .. } = place();
+        let Site { root, _dir, .. } = site();
         let path = root.join("sub/b");
         assert!(why(write(&root, &path, Some("not b"), "new")).contains("changed"));
         assert!(why(write(&root, &path, None, "new")).contains("changed"), "there is one by now");
@@ -345,7 +496,7 @@ mod tests {
 
     #[test]
     fn a_folder_that_is_reached_by_a_link_is_named_either_way() {
-        let Place { root, _dir, .. } = place();
+        let Site { root, _dir, .. } = site();
         let alias = root.with_file_name("alias");
         symlink(&root, &alias).unwrap();
         for (folder, path) in [(&alias, alias.join("a")), (&alias, root.join("a"))] {
@@ -354,5 +505,63 @@ mod tests {
         assert_eq!(inside(&alias, &root.join("sub")), Ok(root.canonicalize().unwrap().join("sub")));
         why(inside(&root, &root.join("dirout")));
         why(inside(&root, &root.join("a")));
+    }
+
+    #[test]
+    fn nothing_of_the_gateways_own_folder_is_touched_whatever_leads_there() {
+        let Site { root, _dir, .. } = site();
+        // It may lie inside of the session's folder, and be reached by links.
+        let own = root.join("own");
+        std::fs::create_dir_all(own.join("holders")).unwrap();
+        std::fs::write(own.join("token"), "secret").unwrap();
+        symlink("own", root.join("alias")).unwrap();
+        symlink("own/token", root.join("link")).unwrap();
+        symlink("own/new", root.join("dangling")).unwrap();
+        for private in [own.clone(), root.join("alias")] {
+            let place = Place { folder: root.clone(), private: Some(private.into()) };
+            for name in ["own/token", "alias/token", "link", "dangling", "own/new", "alias/new", "own/holders/new"] {
+                let path = root.join(name);
+                assert!(why(super::read(&place, &path, None, None)).contains("own folder"), "{name}");
+                assert!(why(super::write(&place, &path, Some("secret"), "mine")).contains("own folder"), "{name}");
+                assert!(why(super::write(&place, &path, None, "mine")).contains("own folder"), "{name}");
+                let params = serde_json::json!({ "path": path, "content": "mine" }).to_string();
+                assert!(why(names_nothing_private(&place, &params)).contains("own folder"), "{name}");
+            }
+            for name in ["own", "alias", "own/holders", "alias/holders"] {
+                let path = root.join(name);
+                assert!(why(super::inside(&place, &path)).contains("own folder"), "{name}");
+                let params = serde_json::json!({ "command": "ls", "cwd": path }).to_string();
+                assert!(why(names_nothing_private(&place, &params)).contains("own folder"), "{name}");
+            }
+            assert!(super::read(&place, &root.join("a"), None, None).is_ok());
+            assert_eq!(names_nothing_private(&place, r#"{"path":"C:\\file"}"#), Ok(()), "of another machine");
+        }
+        assert_eq!(std::fs::read(own.join("token")).unwrap(), b"secret");
+        assert!(!own.join("new").exists());
+    }
+
+    #[test]
+    fn the_new_text_takes_the_old_ones_place_whole() {
+        use std::os::unix::fs::MetadataExt;
+        let Site { root, _dir, .. } = site();
+        let path = root.join("sub/b");
+        // Somebody has it open: they go on with the old one, whole.
+        let mut old = File::open(&path).unwrap();
+        let before = old.metadata().unwrap().ino();
+        assert_eq!(write(&root, &root.join("in"), Some("b"), "by a link"), Ok(()));
+        let mut text = String::new();
+        old.read_to_string(&mut text).unwrap();
+        if cfg!(target_os = "linux") {
+            assert_eq!(text, "b");
+            assert_ne!(std::fs::metadata(&path).unwrap().ino(), before);
+        }
+        assert!(root.join("in").is_symlink(), "the link stays one");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "by a link");
+        // One that has two names keeps them.
+        std::fs::hard_link(&path, root.join("twin")).unwrap();
+        assert_eq!(write(&root, &path, Some("by a link"), "both"), Ok(()));
+        assert_eq!(std::fs::read_to_string(root.join("twin")).unwrap(), "both");
+        let names: Vec<_> = std::fs::read_dir(root.join("sub")).unwrap().map(|one| one.unwrap().file_name()).collect();
+        assert_eq!(names.len(), 1, "nothing is left beside it: {names:?}");
     }
 }

@@ -33,7 +33,7 @@ const LINGER: Duration = Duration::from_millis(500);
 pub(super) struct Start {
     pub(super) hold: PathBuf,
     pub(super) base: Arc<BTreeMap<OsString, OsString>>,
-    pub(super) folder: PathBuf,
+    pub(super) place: files::Place,
     pub(super) argv: Vec<String>,
     pub(super) env: Vec<(String, String)>,
     pub(super) cwd: Option<PathBuf>,
@@ -203,8 +203,8 @@ async fn run(start: Start, shared: Arc<Shared>, tell: oneshot::Sender<Result<(),
 }
 
 async fn spawn(start: Start) -> Result<(Family, pipe::Receiver), Undone> {
-    let Start { hold, base, folder, argv, env, cwd, .. } = start;
-    let cwd = spawn_blocking(move || files::inside(&folder, cwd.as_deref().unwrap_or(&folder))).await;
+    let Start { hold, base, place, argv, env, cwd, .. } = start;
+    let cwd = spawn_blocking(move || files::inside(&place, cwd.as_deref().unwrap_or(&place.folder))).await;
     let cwd = cwd.unwrap_or_else(|error| Err(Undone::Refused(error.to_string())))?;
     let refused = |error: std::io::Error| Undone::Refused(format!("it cannot be started: {error}"));
     // One pipe for both: what was written first stays first.

@@ -46,7 +46,7 @@ impl Room {
         std::fs::create_dir(dir.path().join("w")).unwrap();
         let path = std::env::var_os("PATH").unwrap();
         let env = [("PATH".into(), path), ("BASE".into(), "base".into())].into();
-        Self { desk: Desk::new(hold, env, RuntimeId::trusted("r"), ToClients::default()), dir }
+        Self { desk: Desk::new(hold, env, RuntimeId::trusted("r"), ToClients::default(), None), dir }
     }
 
     fn folder(&self) -> PathBuf {

@@ -2,15 +2,21 @@
 //!
 //! The runtime's pipes are its holder's, which outlives the gateway. So that the next gateway can go on where this one
 //! stops, at whatever instant, three things are kept in step:
-//! - With every frame for the runtime the holder is given the dialect's state, both or none ([`Held::put`]).
+//! - With every frame for the runtime the holder is given what led to it, both or none: the dialect's whole state, or the
+//!   step that was made since the state before ([`journal`](super::journal)). So a frame costs what it is, however much the
+//!   runtime's sessions know.
 //! - Sessions keep with their events how much of the output those cover ([`Upto`](crate::sessions::Upto)).
 //! - The holder forgets output only up to a state that it has, and only once all sessions have kept what came before.
 //!
-//! The next gateway feeds what the holder still has to the oldest state, and passes on what each session has not kept.
-//! What a frame was written for is known by the state that went with it, so nothing is written twice.
+//! The next gateway feeds what the holder still has to the oldest state, takes the same steps at the same places, and
+//! passes on what each session has not kept. What a frame was written for is known by what went with it, so nothing is
+//! written twice.
+//!
+//! A holder that hangs up is not a death: it is connected to again ([`rejoin`](super::rejoin)), and meanwhile orders wait.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -22,10 +28,13 @@ use tokio::time::{Instant, sleep_until};
 use super::Settings;
 use super::desk::{self, Desk};
 use super::held::wire::Welcome;
-use super::held::{Held, News};
-use super::lines::{Line, Lines, Over};
+use super::held::{Held, News, NotFound};
+use super::journal::{self, Entry, Step};
+use super::lines::{self, Line, Lines, Over};
+use super::meter::{Meter, Room};
 use super::outgoing::Outgoing;
 use super::process::{self, Stderr, Unwritten};
+use super::rejoin::{self, Rejoin, Rejoined};
 use super::routes::{Routes, refusal};
 use crate::dialects::{AskKey, Command, Dialect, Draft, Make, Outbox, Said, Sessions};
 use crate::model::{Connect, Decision, Kind, RestartPolicy, RuntimeInfo, RuntimeSpec, RuntimeState, Timestamp};
@@ -33,7 +42,7 @@ use crate::sessions::journal::{Journal, Writer};
 use crate::sessions::{Adopted, Exit, Found, FromRuntime, Inlet, Ledger, LinkEnd, Order};
 
 /// Sessions that wait to be opened while a runtime starts; more are refused.
-const OPENS_MAX: usize = 256;
+const OPENS_MAX: usize = 4096;
 
 /// How often is shown when a runtime was last heard: so old may what is shown be.
 const HEARD_EVERY: Duration = Duration::from_secs(5);
@@ -44,8 +53,12 @@ const STDERR_EVERY: Duration = Duration::from_secs(1);
 /// How long output waits at most, once it is kept, before its holder is told to forget it …
 const SETTLE_EVERY: Duration = Duration::from_millis(500);
 
-/// … and how much of it, in bytes.
+/// … and how much of it, in bytes; or as much as a whole state takes, if that is more: so states cost no more than output.
 const SETTLE_BYTES: u64 = 256 * 1024;
+
+/// How much steps may weigh until a whole state is given to the holder in their place, in bytes; or as much as such a
+/// state, if that is more: so states cost no more than steps.
+const JOURNAL_MIN: usize = 64 * 1024;
 
 /// Output that is taken from the holder while sessions have no room for what was said before, in bytes. So the end of a
 /// runtime is seen although its sessions hear nothing; with more, the holder is not listened to either.
@@ -57,6 +70,9 @@ const LEAVE_WAIT: Duration = Duration::from_secs(3);
 
 /// How much of a runtime's last words goes into its problem, in bytes.
 const WORDS_SHOWN: usize = 500;
+
+/// How often a holder that did not answer is asked again.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// When nothing is due.
 const NEVER: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -74,21 +90,32 @@ pub(super) struct Survivor {
     pub(super) held: Held,
     pub(super) welcome: Welcome,
     pub(super) generation: u64,
+    /// The sessions that belong to this very process.
     pub(super) sessions: Vec<Adopted>,
 }
 
-/// What the next gateway is left: the holder keeps it with the output it knows of. The dialect's own state follows it.
+/// What the next gateway is left: the holder keeps it with the output it knows of. The dialect's own state follows it. The
+/// next gateway may be of another version: what it does not know it ignores, what is missing has its default.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Kept {
+    /// The form of what is written; 0 is that of the release 0.1.0.
+    #[serde(default)]
+    form: u32,
     pub(super) spec: RuntimeSpec,
     pub(super) generation: u64,
+    #[serde(default)]
     ready: bool,
+    #[serde(default)]
     agent: Option<String>,
     /// The line that is being skipped: its beginning in hex, and how much of it was dropped.
+    #[serde(default)]
     over: Option<(String, u64)>,
 }
 
 impl Kept {
+    /// The form that is written; a later one is not read.
+    const FORM: u32 = 1;
+
     /// Writes it, and the dialect's state after it.
     fn write(&self, dialect: &[u8]) -> Bytes {
         // Plain values of our own: they always can be written. An empty one is no state, and says so when it is read.
@@ -104,7 +131,81 @@ impl Kept {
     pub(super) fn read(blob: &[u8]) -> Option<(Self, &[u8])> {
         let (len, rest) = blob.split_first_chunk::<4>()?;
         let (head, dialect) = rest.split_at_checked(usize::try_from(u32::from_be_bytes(*len)).ok()?)?;
-        Some((serde_json::from_slice(head).ok()?, dialect))
+        let kept: Self = serde_json::from_slice(head).ok()?;
+        (kept.form <= Self::FORM).then_some((kept, dialect))
+    }
+}
+
+/// A holder that did not answer in time, and who waits for what it holds.
+pub(super) struct Late {
+    pub(super) path: PathBuf,
+    pub(super) find: fn(&str) -> Option<Make>,
+    /// Sessions of its runtime: those that belong to the process that it holds go on, the others end.
+    pub(super) sessions: Vec<Adopted>,
+}
+
+/// Waits for a holder that did not answer in time, for as long as there is one, and says so; then drives its runtime.
+/// Until then no other is started in its place, and its sessions' orders wait.
+pub(super) async fn drive_late(late: Late, mut end: LinkEnd, settings: Arc<Settings>, leave: Arc<Notify>) {
+    let Late { path, find, sessions } = late;
+    let found = async {
+        loop {
+            match Held::find(&path).await {
+                Ok(found) => break Ok(found),
+                Err(NotFound::Silent(_)) => tokio::time::sleep(LOOK_AGAIN).await,
+                Err(NotFound::Nobody(why)) => break Err(format!("its holder is gone: {why}")),
+                Err(NotFound::Unusable(why)) => break Err(why),
+            }
+        }
+    };
+    let outcome = tokio::select! {
+        biased;
+        () = end.stop.notified() => {
+            rejoin::end_silent(&path, &settings).await;
+            Err(STOPPED.to_owned())
+        }
+        () = leave.notified() => return,
+        found = found => found.and_then(|(held, welcome)| {
+            let kept = welcome.blobs.iter().rev().find_map(|(_, blob)| Some(Kept::read(blob)?.0));
+            let known = kept.and_then(|kept| Some((find(&kept.spec.dialect)?, kept)));
+            let (make, kept) = known.ok_or("the state that an earlier gateway left of it cannot be read")?;
+            Ok((held, welcome, make, kept))
+        }),
+    };
+    let gone = |reason: &str| FromRuntime::Gone(Exit { reason: Some(reason.into()), ..Exit::default() });
+    match outcome {
+        Ok((held, welcome, make, kept)) => {
+            let whose = (held.instance().to_owned(), held.is_nameless());
+            let belongs = |session: &Adopted| session.start.belongs(&whose.0, whose.1, kept.generation);
+            let (mut sessions, others): (Vec<_>, Vec<_>) = sessions.into_iter().partition(belongs);
+            for other in others {
+                other.inlet.put(gone("its agent is gone: another process runs in its place")).await;
+            }
+            sessions.iter_mut().for_each(|session| session.heard = session.start.heard(&whose.0, whose.1));
+            end.info.send_modify(|info| {
+                let (spec, cwd) = (&kept.spec, kept.spec.cwd.to_string_lossy().into_owned());
+                *info = Arc::new(RuntimeInfo::starting(spec, cwd, kept.generation, SystemTime::now().into()));
+            });
+            let _ = end.spec.set(kept.spec.clone());
+            let found = Survivor { held, welcome, generation: kept.generation, sessions };
+            drive(kept.spec, make, end, settings, leave, Birth::Found(Box::new(found))).await;
+        }
+        Err(why) => {
+            for session in sessions {
+                session.inlet.put(gone(&why)).await;
+            }
+            end.orders.close();
+            end.info.send_modify(|info| {
+                let (state, problem, stopped) = (RuntimeState::Exited, Some(why.clone()), why == STOPPED);
+                *info = Arc::new(RuntimeInfo { state, problem, stopped, generation: 1, ..RuntimeInfo::clone(info) });
+            });
+            while let Some(order) = end.orders.recv().await {
+                if let Command::Open { ticket, .. } = order.command {
+                    let said = vec![Said::NotOpened { ticket, error: refusal(why.clone()) }];
+                    order.inlet.put(FromRuntime::Said(said, None)).await;
+                }
+            }
+        }
     }
 }
 
@@ -163,6 +264,21 @@ enum Next {
     Delivered,
     News(News),
     Done(desk::Outcome),
+    /// More may be kept than before.
+    Kept,
+    Rejoined(Rejoined),
+    /// There is room for more of what it says.
+    Room(Room),
+}
+
+/// What a step of the dialect was made for.
+enum Cause {
+    /// A line of the runtime's output.
+    Heard,
+    /// A command, as JSON; empty where it need not be written down.
+    Command(Vec<u8>),
+    /// Anything else: a wake, a chore that is done, the greeting.
+    Other,
 }
 
 /// How a start ended.
@@ -206,6 +322,11 @@ impl Driver {
         let timer = sleep_until(Instant::now() + NEVER);
         tokio::pin!(timer);
         while life.status.is_none() || !life.stash.is_empty() || !self.out.is_empty() {
+            let mut heavy = life.held.heavy();
+            if heavy {
+                self.settle(&mut life);
+                heavy = life.held.heavy();
+            }
             if self.out.is_empty()
                 && let Some(bytes) = life.stash.pop_front()
             {
@@ -222,18 +343,27 @@ impl Driver {
                 self.show(|info| info.problem.clone_from(&life.reason));
             }
             let living = life.status.is_none();
-            let hearing = living && life.stashed < STASH_MAX;
-            // What a state of yesterday knows is no ground for orders of today.
-            let caught_up = life.behind.is_none();
+            let hearing = living && life.stashed < STASH_MAX && (!heavy || life.behind.is_some());
+            // What it said and is not kept yet, and what of a line is here, is charged to it before more is read.
+            let held = life.unkept().saturating_add(life.lines.held() + life.stashed);
+            let room = life.meter.room(held);
+            let alone = life.unkept() == 0;
+            // What a state of yesterday knows is no ground for orders of today. And orders wait, in order, for a holder
+            // that is connected to again, for one that has too much to keep, and for a runtime that does not read.
+            let obeying = life.behind.is_none() && life.rejoin.is_none() && !heavy && life.held.stalled().is_none();
+            let ledger = Arc::clone(&life.ledger);
             let next = tokio::select! {
                 biased;
                 () = self.end.stop.notified(), if self.stop.is_none() => Next::Stop,
                 () = self.leave.notified(), if living && life.ending.is_none() => Next::Leave,
-                order = self.end.orders.recv(), if caught_up && self.stop != Some(UNUSED) => Next::Order(order),
+                order = self.end.orders.recv(), if obeying && self.stop != Some(UNUSED) => Next::Order(order),
                 () = &mut timer => Next::Due,
                 () = self.out.deliver(), if !self.out.is_empty() => Next::Delivered,
                 done = life.desk.next(), if living => Next::Done(done),
-                news = life.held.next(), if hearing => Next::News(news),
+                rejoined = rejoin::done(&mut life.rejoin), if living => Next::Rejoined(rejoined),
+                room = life.meter.wait(alone), if hearing && !room => Next::Room(room),
+                () = ledger.news(), if heavy || (hearing && !room) => Next::Kept,
+                news = life.held.next(), if hearing && room => Next::News(news),
             };
             match next {
                 Next::Stop => self.stop(&mut life, STOPPED),
@@ -245,8 +375,14 @@ impl Driver {
                 Next::Order(Some(order)) => self.order(&mut life, order),
                 Next::Order(None) => self.stop(&mut life, UNUSED),
                 Next::Delivered => {}
+                Next::Room(room) => life.meter.take(room),
                 Next::News(news) => self.news(&mut life, news),
-                Next::Done((id, done)) => self.step(&mut life, |dialect, out| dialect.done(id, done, out)),
+                Next::Done((id, done)) => {
+                    self.step(&mut life, Cause::Other, |dialect, out| dialect.done(id, done, out));
+                }
+                // Settled above, and the room for it is looked at again.
+                Next::Kept => {}
+                Next::Rejoined(rejoined) => self.rejoined(&mut life, rejoined),
                 Next::Due => {
                     if !self.due(&mut life) {
                         break;
@@ -271,6 +407,7 @@ impl Driver {
             info.generation = generation;
             info.problem = None;
             info.agent = None;
+            info.instance = None;
             info.stderr_tail = String::new();
         });
         let argv = match &self.spec.connect {
@@ -289,9 +426,12 @@ impl Driver {
             Life::new(generation, held, dialect, &self.spec, self.settings.as_ref(), (outlive, &self.end.journal));
         self.note(&format!("started, process {}", life.held.pid()));
         life.stderr.push(&welcome.stderr);
-        self.show(|info| info.pid = Some(life.held.pid()));
+        self.show(|info| {
+            info.pid = Some(life.held.pid());
+            info.instance = Some(life.held.instance().to_owned());
+        });
         life.handshake = Some(Instant::now() + self.settings.handshake);
-        self.step(&mut life, |dialect, out| dialect.open(out));
+        self.step(&mut life, Cause::Other, |dialect, out| dialect.open(out));
         Ok(life)
     }
 
@@ -315,10 +455,13 @@ impl Driver {
             life.routes.adopt(session);
         }
         life.replay = welcome.blobs.drain(..).collect();
+        let whole = life.replay.iter().filter(|(_, blob)| !journal::is_step(blob));
+        life.states = whole.map(|(offset, _)| *offset).filter(|offset| *offset > welcome.acked).collect();
         life.lines = Lines::at(self.settings.line_max, welcome.acked, None);
         (life.offset, life.lent, life.stated) = (welcome.acked, welcome.acked, welcome.acked);
         self.show(|info| {
             info.pid = Some(life.held.pid());
+            info.instance = Some(life.held.instance().to_owned());
             info.stderr_tail = life.stderr.tail();
         });
         if let Some(since) = welcome.full_since {
@@ -332,31 +475,10 @@ impl Driver {
     /// that the one before it did.
     fn catch_up(&mut self, life: &mut Life) {
         let Some(until) = life.behind else { return };
-        let mut state = None;
-        while life.replay.front().is_some_and(|(offset, _)| *offset <= life.offset) {
-            state = life.replay.pop_front();
-        }
-        let mut dialect = (self.make)(&self.spec);
-        match state.map(|(_, blob)| blob) {
-            None => {}
-            Some(blob)
-                if let Some((kept, saved)) = Kept::read(&blob)
-                    && dialect.restore(saved) =>
-            {
-                life.dialect = dialect;
-                if let Some((head, dropped)) = kept.over
-                    && let Ok(head) = data_encoding::HEXLOWER.decode(head.as_bytes())
-                {
-                    life.lines =
-                        Lines::at(self.settings.line_max, life.offset, Some(Over { head: head.into(), dropped }));
-                }
-                (life.agent, life.kept_ready) = (kept.agent, kept.ready);
-            }
-            Some(_) => {
-                life.replay.clear();
-                life.hopeless = true;
-                life.end("the state that an earlier gateway left of it cannot be read".into(), &self.settings);
-            }
+        if let Err(why) = self.retrace(life) {
+            life.replay.clear();
+            life.hopeless = true;
+            life.end(why.into(), &self.settings);
         }
         if !life.replay.is_empty() || life.offset < until {
             return;
@@ -377,15 +499,93 @@ impl Driver {
         let nobodys: Vec<AskKey> = asks.iter().filter(|key| !life.routes.asked(key)).cloned().collect();
         for key in nobodys {
             // Its session is gone; whoever waits for an answer gets one.
-            self.step_quietly(life, |dialect, out| {
-                dialect.command(Command::Answer { key, decision: Decision::Withdrawn }, out);
-            });
+            self.command(life, Command::Answer { key, decision: Decision::Withdrawn });
         }
         for inlet in std::mem::take(&mut life.sessions) {
             self.out.push(inlet, FromRuntime::Found { asks: asks.clone(), prompts: prompts.clone() });
         }
         // Whatever it wanted to be woken for, it is now.
-        self.step(life, |dialect, out| dialect.wake(out));
+        self.step(life, Cause::Other, |dialect, out| dialect.wake(out));
+    }
+
+    /// Takes over the newest whole state that was left by where the output was heard, and makes the steps after it that
+    /// were made by then. What they wrote was written, and what they said was said.
+    fn retrace(&self, life: &mut Life) -> Result<(), &'static str> {
+        const UNREADABLE: &str = "the state that an earlier gateway left of it cannot be read";
+        let due = life.replay.iter().take_while(|(offset, _)| *offset <= life.offset).count();
+        let whole = life.replay.range(..due).rposition(|(_, blob)| !journal::is_step(blob));
+        let made: Vec<(u64, Bytes)> = life.replay.drain(..due).skip(whole.unwrap_or(0)).collect();
+        for (_, blob) in made {
+            if !journal::is_step(&blob) {
+                let (kept, saved) = Kept::read(&blob).ok_or(UNREADABLE)?;
+                let mut dialect = (self.make)(&self.spec);
+                if !dialect.restore(saved) {
+                    return Err(UNREADABLE);
+                }
+                life.dialect = dialect;
+                if let Some((head, dropped)) = kept.over
+                    && let Ok(head) = data_encoding::HEXLOWER.decode(head.as_bytes())
+                {
+                    life.lines =
+                        Lines::at(self.settings.line_max, life.offset, Some(Over { head: head.into(), dropped }));
+                }
+                (life.agent, life.kept_ready) = (kept.agent, kept.ready);
+                continue;
+            }
+            let Step { wrote, entry } = journal::read(&blob).ok_or(UNREADABLE)?;
+            let again = match entry {
+                Entry::Heard => life.muted,
+                Entry::Command(command) => {
+                    let mut out = Outbox::default();
+                    let dialect = &mut life.dialect;
+                    let step = AssertUnwindSafe(|| dialect.command(command, &mut out));
+                    catch_unwind(step).map_err(|_| UNREADABLE)?;
+                    journal::checksum(&out.frames)
+                }
+            };
+            if again != wrote {
+                return Err(
+                    "an earlier gateway told it what this one would not have: they cannot go on with each other",
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// The connection to the holder was lost and made again, or there is nobody to connect to.
+    fn rejoined(&mut self, life: &mut Life, rejoined: Rejoined) {
+        life.rejoin = None;
+        let (mut held, welcome) = match rejoined {
+            Rejoined::Found(found) => *found,
+            Rejoined::Gone(why) => {
+                life.reason.get_or_insert(why);
+                life.status = Some((None, None));
+                return self.show(|info| info.pid = None);
+            }
+        };
+        let lost = held.take_up(&life.held, &welcome);
+        life.held = held;
+        // Those that were on their way may never have come.
+        life.states.clear();
+        self.note("connected to its holder again");
+        if life.ending.is_none() {
+            self.show(|info| info.problem = None);
+        }
+        if life.outlive && !life.broken && life.replay.is_empty() {
+            let state = life.state(&self.spec);
+            life.whole(state.len());
+            if lost.is_empty() { life.held.state(life.offset, state) } else { self.put(life, state, lost) }
+        } else if !lost.is_empty() {
+            self.put(life, Bytes::new(), lost);
+        }
+        life.settle_due = Some(Instant::now() + SETTLE_EVERY);
+        if let Some(ending) = &life.ending {
+            if ending.killed {
+                life.held.kill();
+            } else {
+                life.held.stop(self.settings.stop_stdin, self.settings.stop_term);
+            }
+        }
     }
 
     fn can_leave(&self, life: &Life) -> bool {
@@ -445,11 +645,19 @@ impl Driver {
                 let stopped = self.stop.is_some();
                 self.show(|info| {
                     info.pid = None;
+                    info.stopped = stopped;
                     if stopped {
                         // Whoever waits for the stop need not wait for what was said before it.
                         info.state = RuntimeState::Exited;
                     }
                 });
+            }
+            News::Gone(why) if life.held.is_live() => {
+                self.note(&format!("the connection to its holder was lost: {why}"));
+                let problem = format!("the connection to its holder was lost ({why}): it is made again");
+                tracing::warn!(runtime_id = %self.spec.id, %why, "the connection to a holder was lost: it is made again");
+                self.show(|info| info.problem = Some(problem));
+                life.rejoin = Some(Rejoin::start(&life.held, &self.settings));
             }
             News::Gone(why) => {
                 life.reason.get_or_insert(why);
@@ -479,7 +687,7 @@ impl Driver {
         }
         life.offset = life.lines.offset();
         self.send(life);
-        if life.offset - life.stated >= SETTLE_BYTES {
+        if life.offset - life.stated >= SETTLE_BYTES.max(life.whole as u64) {
             self.settle(life);
         }
     }
@@ -487,7 +695,7 @@ impl Driver {
     /// Gives the holder the state that goes with what was heard, and lets it forget what all sessions have kept.
     fn settle(&mut self, life: &mut Life) {
         life.settle_due = None;
-        if !life.replay.is_empty() || life.broken {
+        if !life.replay.is_empty() || life.broken || life.rejoin.is_some() {
             return;
         }
         if !life.outlive {
@@ -495,20 +703,14 @@ impl Driver {
             life.stated = life.offset;
             return;
         }
-        if life.offset > life.stated {
+        // What is needed no more first: it makes room for what is added.
+        life.acknowledge();
+        if life.offset > life.stated || (life.journal > 0 && life.held.heavy()) {
             let state = life.state(&self.spec);
+            life.whole(state.len());
             life.held.state(life.offset, state);
-            life.states.push_back(life.offset);
-            life.stated = life.offset;
         }
-        let kept = life.ledger.kept(life.offset);
-        let mut safe = None;
-        while life.states.front().is_some_and(|offset| *offset <= kept) {
-            safe = life.states.pop_front();
-        }
-        if let Some(offset) = safe {
-            life.held.ack(offset);
-        }
+        life.acknowledge();
         if !life.states.is_empty() {
             life.settle_due = Some(Instant::now() + SETTLE_EVERY);
         }
@@ -565,6 +767,7 @@ impl Driver {
         self.show(|info| {
             let again = matches!(after, After::Again(_));
             info.state = if again { RuntimeState::Restarting } else { RuntimeState::Exited };
+            info.stopped = exit.stopped;
             info.pid = None;
             info.stderr_tail.clone_from(&exit.stderr_tail);
             info.problem = Some(problem.clone());
@@ -635,7 +838,8 @@ impl Driver {
             if dead || life.ready.is_none() { self.wait_to_open(order) } else { self.open(life, order) }
         } else if order.generation == life.generation && !dead {
             life.routes.ordered(&order);
-            self.step(life, |dialect, out| dialect.command(order.command, out));
+            self.command(life, order.command);
+            self.send(life);
         }
         // Anything else was meant for a start that is over, and its session is told so.
     }
@@ -660,7 +864,18 @@ impl Driver {
             return self.refuse(order.inlet, ticket, why.into());
         }
         life.routes.ordered(&order);
-        self.step(life, |dialect, out| dialect.command(order.command, out));
+        self.command(life, order.command);
+        self.send(life);
+    }
+
+    /// Gives the dialect a command; what was said is not on its way yet.
+    fn command(&mut self, life: &mut Life, command: Command) {
+        // What somebody typed is given to the runtime and written down nowhere.
+        let typed = matches!(&command, Command::Answer { decision: Decision::Value(Some(_)), .. });
+        let steps = life.outlive && life.held.takes_steps() && !typed;
+        // Plain values of our own: they always can be written.
+        let entry = if steps { serde_json::to_vec(&command).unwrap_or_default() } else { Vec::new() };
+        self.step_quietly(life, Cause::Command(entry), |dialect, out| dialect.command(command, out));
     }
 
     fn refuse(&mut self, inlet: Inlet, ticket: crate::model::Ticket, why: String) {
@@ -680,7 +895,9 @@ impl Driver {
     fn line(&mut self, life: &mut Life, line: Line) {
         let (frame, reason) = match line {
             Line::Whole(frame) if life.broken => (frame, "the gateway failed on an earlier message".to_owned()),
-            Line::Whole(frame) => return self.step_quietly(life, |dialect, out| dialect.feed(frame, out)),
+            Line::Whole(frame) => {
+                return self.step_quietly(life, Cause::Heard, |dialect, out| dialect.feed(frame, out));
+            }
             Line::Cut { head, dropped } => {
                 let max = self.settings.line_max;
                 (head, format!("line over the limit of {max} bytes; {dropped} bytes dropped"))
@@ -691,13 +908,13 @@ impl Driver {
     }
 
     /// One step of the dialect, and all that follows from it.
-    fn step(&mut self, life: &mut Life, step: impl FnOnce(&mut dyn Dialect, &mut Outbox)) {
-        self.step_quietly(life, step);
+    fn step(&mut self, life: &mut Life, cause: Cause, step: impl FnOnce(&mut dyn Dialect, &mut Outbox)) {
+        self.step_quietly(life, cause, step);
         self.send(life);
     }
 
     /// One step of the dialect; what was said is not on its way yet.
-    fn step_quietly(&mut self, life: &mut Life, step: impl FnOnce(&mut dyn Dialect, &mut Outbox)) {
+    fn step_quietly(&mut self, life: &mut Life, cause: Cause, step: impl FnOnce(&mut dyn Dialect, &mut Outbox)) {
         // A runtime's words must not be able to end its driver, which would leave its sessions waiting for ever.
         let (dialect, out) = (&mut life.dialect, &mut life.step);
         if catch_unwind(AssertUnwindSafe(|| step(dialect.as_mut(), out))).is_err() {
@@ -709,7 +926,7 @@ impl Driver {
             let at = Instant::now() + after;
             life.wake = Some(life.wake.map_or(at, |wake| wake.min(at)));
         }
-        self.write(life);
+        self.write(life, &cause);
         let chores = std::mem::take(&mut life.step.chores);
         // What is heard again was seen to by the gateway that heard it first.
         if life.replay.is_empty() && life.ending.is_none() && life.status.is_none() {
@@ -743,24 +960,58 @@ impl Driver {
         }
     }
 
-    /// Writes what the step wants written, with the state that knows of it.
-    fn write(&mut self, life: &mut Life) {
+    /// Writes what the step wants written, with what leads to it for the next gateway.
+    fn write(&mut self, life: &mut Life, cause: &Cause) {
         let mut frames = std::mem::take(&mut life.step.frames);
-        // What is heard again was answered by the gateway that heard it first.
-        let answered = !life.replay.is_empty();
-        if frames.is_empty() || answered || life.ending.is_some() || life.status.is_some() {
+        if !life.replay.is_empty() {
+            // What is heard again was answered by the gateway that heard it first.
+            life.muted = journal::checksum(&frames);
             return;
         }
-        let frame = if frames.len() == 1 { frames.swap_remove(0) } else { frames.concat().into() };
-        let state = if life.outlive && !life.broken { life.state(&self.spec) } else { Bytes::new() };
-        match life.held.put(life.offset, state, frame) {
-            Ok(()) => {
-                if life.outlive {
-                    life.stated = life.offset;
-                    life.states.push_back(life.offset);
-                    life.settle_due.get_or_insert_with(|| Instant::now() + SETTLE_EVERY);
-                }
+        if life.ending.is_some() || life.status.is_some() {
+            return;
+        }
+        let keeps = life.outlive && !life.broken;
+        let step = match cause {
+            _ if !keeps || !life.based || !life.held.takes_steps() => None,
+            Cause::Heard => Some(journal::heard(&frames)),
+            Cause::Command(command) if !command.is_empty() => Some(journal::command(&frames, command)),
+            // What it does is known by a whole state alone.
+            Cause::Command(_) | Cause::Other => {
+                life.based = false;
+                None
             }
+        };
+        if frames.is_empty() && (matches!(cause, Cause::Heard) || step.is_none()) {
+            return;
+        }
+        let wrote = match step {
+            Some(step) if life.journal + step.len() <= life.whole.max(JOURNAL_MIN) => {
+                life.journal += step.len();
+                let frame = if frames.len() == 1 { frames.swap_remove(0) } else { frames.concat().into() };
+                life.held.step(life.offset, step, frame)
+            }
+            _ => {
+                let state = if keeps { life.state(&self.spec) } else { Bytes::new() };
+                life.whole(state.len());
+                let frame = if frames.len() == 1 { frames.swap_remove(0) } else { frames.concat().into() };
+                life.held.put(life.offset, state, frame)
+            }
+        };
+        if life.outlive {
+            life.settle_due.get_or_insert_with(|| Instant::now() + SETTLE_EVERY);
+        }
+        self.wrote(life, wrote);
+    }
+
+    fn put(&mut self, life: &mut Life, state: Bytes, frame: Bytes) {
+        let wrote = life.held.put(life.offset, state, frame);
+        self.wrote(life, wrote);
+    }
+
+    fn wrote(&mut self, life: &mut Life, wrote: Result<(), Unwritten>) {
+        match wrote {
+            Ok(()) => {}
             Err(Unwritten::Full) => life.end("it does not read its stdin".into(), &self.settings),
             Err(Unwritten::Closed) => life.doom("it closed its stdin", self.settings.linger),
         }
@@ -773,13 +1024,11 @@ impl Driver {
             self.open(life, order);
         }
         for key in life.routes.unheard() {
-            self.step_quietly(life, |dialect, out| {
-                dialect.command(Command::Answer { key, decision: Decision::Withdrawn }, out);
-            });
+            self.command(life, Command::Answer { key, decision: Decision::Withdrawn });
         }
         let (from, to) = (life.lent, life.offset);
         for (inlet, said) in life.routes.take() {
-            let upto = life.outlive.then(|| life.ledger.lend(from, to));
+            let upto = life.outlive.then(|| life.ledger.lend(from, to, true));
             self.out.push(inlet, FromRuntime::Said(said, upto));
         }
         life.lent = to;
@@ -805,7 +1054,7 @@ impl Driver {
         let passed = |at: &Option<Instant>| at.is_some_and(|at| at <= now);
         if passed(&life.wake) {
             life.wake = None;
-            self.step(life, |dialect, out| dialect.wake(out));
+            self.step(life, Cause::Other, |dialect, out| dialect.wake(out));
         }
         if passed(&life.stderr_due) {
             (life.stderr_due, life.stderr_shown) = (None, Some(now));
@@ -828,13 +1077,25 @@ impl Driver {
         if passed(&life.settle_due) {
             self.settle(life);
         }
+        if life.held.stalled().is_some_and(|since| since.elapsed() >= self.settings.stuck) {
+            let why = format!("it is stuck: it has read none of its stdin for {:?}", self.settings.stuck);
+            life.end(why, &self.settings);
+        }
         let Some(ending) = &mut life.ending else { return true };
         if ending.until > now {
             return true;
         }
         if !ending.killed {
             life.held.kill();
-            *ending = Ending { killed: true, until: now + self.settings.stop_kill };
+            *ending = Ending { killed: true, until: now + self.settings.stop_kill, ..*ending };
+            if life.rejoin.is_none() {
+                return true;
+            }
+        }
+        if !std::mem::replace(&mut ending.forced, true) {
+            // Its holder does not do it, or cannot be told to.
+            rejoin::force(life.held.processes(), &self.settings);
+            ending.until = now + self.settings.linger + 2 * self.settings.stop_kill;
             return true;
         }
         let reason = life.reason.take().unwrap_or_default();
@@ -882,6 +1143,8 @@ struct Life {
     status: Option<(Option<i32>, Option<String>)>,
     handshake: Option<Instant>,
     wake: Option<Instant>,
+    /// How long it may take none of its input.
+    stuck: Duration,
     /// When it is made to end unless it ends by itself, and why.
     doom: Option<(Instant, &'static str)>,
     stderr_due: Option<Instant>,
@@ -898,12 +1161,23 @@ struct Life {
     /// Up to where it is on its way to sessions.
     lent: u64,
     ledger: Arc<Ledger>,
-    /// Up to where the holder has a state, and all states that it has, but the one it goes back to.
+    /// Whether what the holder was given leads to the dialect's state of now, as far as lines and commands alone do.
+    based: bool,
+    /// The size of the last whole state, and of the steps since, in bytes.
+    whole: usize,
+    journal: usize,
+    /// What the last step would have written that was heard again.
+    muted: u32,
+    /// While the connection to the holder is made again.
+    rejoin: Option<Rejoin>,
+    /// Up to where the holder has a whole state, and all those that it has, but the one it goes back to.
     stated: u64,
     states: VecDeque<u64>,
     settle_due: Option<Instant>,
     /// States of an earlier gateway that are still to be taken over.
     replay: VecDeque<(u64, Bytes)>,
+    /// For what it said that is here and not kept yet.
+    meter: Meter,
     /// Up to where at least is heard again what an earlier gateway heard; `None` once it was.
     behind: Option<u64>,
     /// Sessions to be told when that is done.
@@ -915,9 +1189,16 @@ struct Ending {
     /// When to push harder ourselves.
     until: Instant,
     killed: bool,
+    /// It and its holder are ended by their numbers.
+    forced: bool,
 }
 
 impl Life {
+    /// Bytes that were passed on and are not kept yet.
+    fn unkept(&self) -> usize {
+        usize::try_from(self.offset.saturating_sub(self.ledger.kept(self.offset))).unwrap_or(usize::MAX)
+    }
+
     fn new(
         generation: u64,
         held: Held,
@@ -928,8 +1209,10 @@ impl Life {
     ) -> Self {
         held.set_write_max(settings.write_max);
         let env = process::environment(&settings.env, spec);
-        let desk = Desk::new(settings.hold_exe.clone(), env, spec.id.clone(), settings.clients.clone());
+        let private = settings.private.clone();
+        let desk = Desk::new(settings.hold_exe.clone(), env, spec.id.clone(), settings.clients.clone(), private);
         Self {
+            meter: Meter::new(&settings.ledger, spec.id.as_str(), lines::READ),
             generation,
             held,
             lines: Lines::new(settings.line_max),
@@ -949,6 +1232,7 @@ impl Life {
             status: None,
             handshake: None,
             wake: None,
+            stuck: settings.stuck,
             doom: None,
             stderr_due: None,
             stderr_shown: None,
@@ -958,6 +1242,11 @@ impl Life {
             outlive,
             offset: 0,
             lent: 0,
+            based: false,
+            whole: 0,
+            journal: 0,
+            muted: journal::checksum(&[]),
+            rejoin: None,
             ledger: Arc::default(),
             stated: 0,
             states: VecDeque::new(),
@@ -968,10 +1257,32 @@ impl Life {
         }
     }
 
+    /// The holder is given a whole state of this size, as of now.
+    fn whole(&mut self, len: usize) {
+        (self.based, self.whole, self.journal) = (true, len, 0);
+        if self.outlive {
+            self.stated = self.offset;
+            self.states.push_back(self.offset);
+        }
+    }
+
+    /// Lets the holder forget what all sessions have kept, up to a whole state that it has.
+    fn acknowledge(&mut self) {
+        let kept = self.ledger.kept(self.offset);
+        let mut safe = None;
+        while self.states.front().is_some_and(|offset| *offset <= kept) {
+            safe = self.states.pop_front();
+        }
+        if let Some(offset) = safe {
+            self.held.ack(offset);
+        }
+    }
+
     /// What the next gateway needs, as of now.
     fn state(&self, spec: &RuntimeSpec) -> Bytes {
         let over = self.lines.over();
         let kept = Kept {
+            form: Kept::FORM,
             spec: spec.clone(),
             generation: self.generation,
             ready: self.kept_ready,
@@ -989,7 +1300,9 @@ impl Life {
         let handshake = self.handshake.filter(|_| living);
         let wake = self.wake.filter(|_| living && self.behind.is_none());
         let settle = self.settle_due.filter(|_| living);
-        [doom, ending, handshake, wake, settle, self.stderr_due].into_iter().flatten().min()
+        let stuck = self.held.stalled().filter(|_| living && self.ending.is_none());
+        let stuck = stuck.map(|since| Instant::from_std(since) + self.stuck);
+        [doom, ending, handshake, wake, settle, stuck, self.stderr_due].into_iter().flatten().min()
     }
 
     /// Begins the end: stdin is closed; the holder sees to the rest.
@@ -1002,7 +1315,7 @@ impl Life {
         self.handshake = None;
         self.held.stop(settings.stop_stdin, settings.stop_term);
         let until = Instant::now() + settings.stop_stdin + settings.stop_term + settings.linger;
-        self.ending = Some(Ending { until, killed: false });
+        self.ending = Some(Ending { until, killed: false, forced: false });
     }
 
     /// Gives it a moment to end by itself.

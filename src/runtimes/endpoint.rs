@@ -1,4 +1,5 @@
-//! How endpoints are reached: WebSocket over TCP or over a Unix socket, event streams and requests over HTTP.
+//! How endpoints are reached: WebSocket over TCP or over a Unix socket, event streams and requests over HTTP. One file, because
+//! all of these share their bounds and what is said of an endpoint that does not keep to them.
 //!
 //! Endpoints of this machine only: nothing here is encrypted. No proxy is asked, no redirect followed, no name looked up,
 //! and nothing is waited for without a bound: a port may take a connection and never answer.
@@ -13,7 +14,7 @@ use bytes::{Bytes, BytesMut};
 use data_encoding::BASE64;
 use futures_util::{SinkExt as _, StreamExt as _};
 use http::{HeaderValue, header};
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
@@ -24,15 +25,21 @@ use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
 use super::Settings;
 use super::address::{Address, loopback};
+use super::meter::Answer;
 use super::process::shown;
 use super::sse::{Sse, Told};
 use crate::dialects::{Fetch, Reply};
+use crate::ledger::Ledger;
+use crate::model::RuntimeId;
 
 /// How many messages that are there already are taken at once, so that one commit keeps them …
 const BATCH: usize = 256;
 
 /// … and bytes, and one message: a session that does not read keeps 64 of these waiting.
 const BATCH_BYTES: usize = 64 * 1024;
+
+/// What is read of a connection at a time, in bytes; a message that is longer comes by several of these.
+pub(super) const READ: usize = 128 * 1024;
 
 /// How much of an answer that refuses us is shown, in bytes.
 const ANSWER_SHOWN: usize = 200;
@@ -71,12 +78,15 @@ pub(super) struct Reach {
     fetch: Duration,
     line_max: usize,
     write_max: usize,
+    ledger: Ledger,
+    runtime: RuntimeId,
 }
 
 impl Reach {
     /// # Errors
     /// In words: an address that [`Address::parse`] refuses, an HTTP client that cannot be made.
     pub(super) fn new(
+        runtime: &RuntimeId,
         at: &str,
         remote: Option<&str>,
         secret: Option<&str>,
@@ -109,6 +119,8 @@ impl Reach {
             fetch: settings.fetch,
             line_max: settings.line_max,
             write_max: settings.write_max,
+            ledger: settings.ledger.clone(),
+            runtime: runtime.clone(),
         })
     }
 
@@ -147,6 +159,8 @@ impl Reach {
         }
         let config =
             WebSocketConfig::default().max_message_size(Some(self.line_max)).max_frame_size(Some(self.line_max));
+        // The answer to the handshake is bounded by itself.
+        let stream = Metered { inner: stream, may: READ, held: 0 };
         match timeout(self.answer, client_async_with_config(request, stream, Some(config))).await {
             Ok(Ok((stream, _))) => Ok(Wire::Socket(Box::new(Socket {
                 stream,
@@ -177,15 +191,15 @@ impl Reach {
         if !sort.get(..17).is_some_and(|sort| sort.eq_ignore_ascii_case(b"text/event-stream")) {
             return Err(format!("it answered with {:?} where an event stream should be", shown(sort)));
         }
-        Ok(Wire::Events(Box::new(Events { answer, sse: Sse::new(self.line_max), told: Vec::new() })))
+        Ok(Wire::Events(Box::new(Events { answer, sse: Sse::new(self.line_max) })))
     }
 
     /// Makes a request; `remote` goes to the remote control. Ends within the bound of a fetch. Not cancellation safe:
-    /// given up, nobody knows whether it was made.
+    /// given up, nobody knows whether it was made. What comes of the reply is charged to the runtime first.
     ///
     /// # Errors
     /// Why there is no reply, in words.
-    pub(super) async fn fetch(self, fetch: Fetch, remote: bool) -> Result<Reply, String> {
+    pub(super) async fn fetch(self, fetch: Fetch, remote: bool) -> Result<(Reply, Answer), String> {
         let base = match (&self.address, &self.remote) {
             (_, Some(remote_base)) if remote => remote_base,
             (_, None) if remote => return Err("no remote is set for this runtime".into()),
@@ -211,14 +225,15 @@ impl Reach {
         let reply = async {
             let mut answer = request.send().await.map_err(|error| chain(&error))?;
             let status = answer.status().as_u16();
-            let mut body = BytesMut::new();
+            let (mut body, mut charge) = (BytesMut::new(), Answer::new(&self.ledger, self.runtime.as_str()));
             while let Some(chunk) = answer.chunk().await.map_err(|error| chain(&error))? {
                 if body.len() + chunk.len() > self.line_max {
                     return Err(format!("the reply is over the limit of {} bytes", self.line_max));
                 }
+                charge.grow(chunk.len()).await;
                 body.extend_from_slice(&chunk);
             }
-            Ok(Reply { status, body: body.freeze() })
+            Ok((Reply { status, body: body.freeze() }, charge))
         };
         match timeout(self.fetch, reply).await {
             Ok(reply) => reply,
@@ -285,12 +300,21 @@ pub(super) enum Heard {
 }
 
 impl Wire {
-    /// Sends what waits and, if `reading`, hears what is there: at least one thing. Cancellation safe: nothing is lost.
+    /// Sends what waits and, if `reading`, hears what is there: something, or nothing yet where a message that is longer
+    /// than [`READ`] is on its way. Cancellation safe: nothing is lost.
     pub(super) async fn next(&mut self, reading: bool) -> Vec<Heard> {
         match self {
             Self::Socket(socket) => std::future::poll_fn(|cx| socket.poll(cx, reading)).await,
             Self::Events(events) if reading => events.next().await,
             Self::Events(_) => std::future::pending().await,
+        }
+    }
+
+    /// Bytes that are held of a message that is not whole.
+    pub(super) fn held(&self) -> usize {
+        match self {
+            Self::Socket(socket) => socket.stream.get_ref().held,
+            Self::Events(events) => events.sse.held(),
         }
     }
 
@@ -323,9 +347,47 @@ impl Wire {
     }
 }
 
+/// A connection of which no more is read than may be, and which knows how much that was.
+struct Metered {
+    inner: Box<dyn Duplex>,
+    /// Bytes that may still be read; the last read may bring more.
+    may: usize,
+    /// Bytes that came since the last message was whole.
+    held: usize,
+}
+
+impl AsyncRead for Metered {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<std::io::Result<()>> {
+        // Whoever reads looks at `may`, and comes again.
+        if self.may == 0 {
+            return Poll::Pending;
+        }
+        let before = buf.filled().len();
+        let read = Pin::new(&mut self.inner).poll_read(cx, buf);
+        let came = buf.filled().len() - before;
+        self.may = self.may.saturating_sub(came);
+        self.held += came;
+        read
+    }
+}
+
+impl AsyncWrite for Metered {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<std::io::Result<usize>> {
+        Pin::new(&mut self.inner).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.inner).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.inner).poll_shutdown(cx)
+    }
+}
+
 /// A WebSocket. Reading and writing go on beside each other: neither waits for the other.
 pub(super) struct Socket {
-    stream: WebSocketStream<Box<dyn Duplex>>,
+    stream: WebSocketStream<Metered>,
     waiting: VecDeque<Bytes>,
     /// What waits, in bytes.
     bytes: usize,
@@ -354,11 +416,13 @@ impl Socket {
         }
         let written = self.write(cx);
         let (mut heard, mut bytes) = (Vec::new(), 0);
+        self.stream.get_mut().may = READ;
         while reading && heard.len() < BATCH && bytes < BATCH_BYTES {
             match self.stream.poll_next_unpin(cx) {
                 Poll::Pending => break,
                 Poll::Ready(Some(Ok(message @ (Message::Text(_) | Message::Binary(_))))) => {
                     let data = message.into_data();
+                    self.stream.get_mut().held = 0;
                     bytes += data.len();
                     heard.push(Heard::Told(Told::Data(data)));
                 }
@@ -369,7 +433,9 @@ impl Socket {
                     heard.push(Heard::Lost(format!("it closed the connection{why}")));
                     return Poll::Ready(heard);
                 }
-                Poll::Ready(Some(Ok(_))) => {
+                Poll::Ready(Some(Ok(other))) => {
+                    let stream = self.stream.get_mut();
+                    stream.held = stream.held.saturating_sub(other.len());
                     // The answer to a ping is sent by the next read or flush.
                     self.flushed = false;
                 }
@@ -401,7 +467,7 @@ impl Socket {
                 self.lost = Some(why);
                 Poll::Ready(heard)
             }
-            Ok(()) if heard.is_empty() => Poll::Pending,
+            Ok(()) if heard.is_empty() && (!reading || self.stream.get_ref().may > 0) => Poll::Pending,
             Ok(()) => Poll::Ready(heard),
         }
     }
@@ -438,27 +504,23 @@ impl Socket {
 pub(super) struct Events {
     answer: reqwest::Response,
     sse: Sse,
-    told: Vec<Told>,
 }
 
 impl Events {
     async fn next(&mut self) -> Vec<Heard> {
-        loop {
-            // Cancellation safe: a chunk is taken and read in one go.
-            match self.answer.chunk().await {
-                Ok(Some(chunk)) => self.sse.feed(&chunk, &mut self.told),
-                Ok(None) => return vec![Heard::Lost("its event stream ended".into())],
-                Err(error) => return vec![Heard::Lost(chain(&error))],
-            }
-            if !self.told.is_empty() {
-                return self.told.drain(..).map(Heard::Told).collect();
-            }
+        let mut told = Vec::new();
+        // Cancellation safe: a chunk is taken and read in one go.
+        match self.answer.chunk().await {
+            Ok(Some(chunk)) => self.sse.feed(&chunk, &mut told),
+            Ok(None) => return vec![Heard::Lost("its event stream ended".into())],
+            Err(error) => return vec![Heard::Lost(chain(&error))],
         }
+        told.into_iter().map(Heard::Told).collect()
     }
 }
 
 /// A request under way.
-pub(super) type Fetching = Pin<Box<dyn Future<Output = (u64, Result<Reply, String>)> + Send>>;
+pub(super) type Fetching = Pin<Box<dyn Future<Output = (u64, Result<(Reply, Answer), String>)> + Send>>;
 
 #[cfg(test)]
 mod tests {

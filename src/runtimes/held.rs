@@ -13,7 +13,7 @@ use std::io::{self, IoSlice, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use bytes::{Buf, Bytes};
 use tokio::io::AsyncReadExt;
@@ -23,7 +23,8 @@ use tokio::process::{Child, Command};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
-use self::wire::{Decoder, FromHolder, ToHolder, VERSION, Welcome};
+use self::wire::{Decoder, FromHolder, OLDEST, ToHolder, VERSION, Welcome};
+use super::identity::Process;
 use super::process::{self, Unwritten};
 use crate::model::{RuntimeId, RuntimeSpec};
 
@@ -33,8 +34,15 @@ const READY_WAIT: Duration = Duration::from_secs(30);
 /// How long a holder has to answer; one that does not is stuck in the kernel, or stopped.
 const WELCOME_WAIT: Duration = Duration::from_secs(10);
 
-/// What may wait to be sent to a holder, in bytes; with more it is stuck, and given up.
+/// What may wait to be sent to a holder, in bytes; with more the connection is given up, and made again.
 const QUEUE_MAX: usize = 2 * wire::STATE_MAX;
+
+/// State that a holder keeps beside the newest whole one, in bytes, before the gateway waits until some of it is needed
+/// no more: see [`Held::heavy`]. Far below [`wire::STATE_MAX`], so that what is written before the wait has room.
+const DEPOSITS_MAX: usize = 16 * 1024 * 1024;
+
+/// Input that waits in the gateway for a runtime that takes none, in bytes; with more the runtime is stuck.
+const GATED_MAX: usize = 64 * 1024 * 1024;
 
 /// How long what was said last still has to be sent when nobody uses the connection any more.
 const LAST_WORDS: Duration = Duration::from_secs(2);
@@ -42,6 +50,8 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 /// How much longer than it should a holder may take to stop its runtime, before it is given up: killed processes may take
 /// a while to vanish.
 const STOP_SLACK: Duration = Duration::from_secs(20);
+/// How often [`stop`] looks whether the holder is gone.
+const GONE_LOOK: Duration = Duration::from_millis(5);
 
 /// How much of a failed holder's stderr is read, in bytes.
 const REASON_MAX: u64 = 16 * 1024;
@@ -56,12 +66,26 @@ const LITTER_AGE: Duration = Duration::from_secs(60);
 pub(super) struct Held {
     path: PathBuf,
     pid: u32,
+    /// The version that the holder speaks.
+    version: u8,
+    instance: String,
+    /// The runtime and the holder, as the system knows them; none for what a holder left.
+    processes: Option<Processes>,
     decoder: Decoder,
     source: Source,
     /// Where the next output stands.
     next: u64,
+    /// What stands before this was told over an earlier connection.
+    told: u64,
     /// The last news was told.
     over: bool,
+}
+
+/// A runtime and its holder, as the system knows them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Processes {
+    pub(super) runtime: Process,
+    pub(super) holder: Option<Process>,
 }
 
 enum Source {
@@ -162,20 +186,25 @@ impl Held {
                 return Err(format!("its holder did not start it within {READY_WAIT:?}"));
             }
         }
-        Self::find(&socket).await
+        Self::find(&socket).await.map_err(|why| why.to_string())
     }
 
     /// Connects to the holder at `path`, or opens what it left there when its runtime ended. A gateway that was connected
     /// to it loses it.
     ///
     /// # Errors
-    /// In words: nobody there, not ours, another version, no answer within 10 s.
-    pub(super) async fn find(path: &Path) -> Result<(Self, Welcome), String> {
+    /// [`NotFound`].
+    pub(super) async fn find(path: &Path) -> Result<(Self, Welcome), NotFound> {
+        Self::find_within(path, WELCOME_WAIT).await
+    }
+
+    /// As [`find`](Self::find), with this long for the holder to answer.
+    pub(super) async fn find_within(path: &Path, wait: Duration) -> Result<(Self, Welcome), NotFound> {
         let left = path.with_extension("end");
         if path != left {
-            let tried = match timeout(WELCOME_WAIT, Self::connect(path)).await {
+            let tried = match timeout(wait, Self::connect(path)).await {
                 Ok(tried) => tried,
-                Err(_) => Err(format!("{} does not answer", path.display())),
+                Err(_) => Err(NotFound::Silent(format!("{} does not answer", path.display()))),
             };
             match tried {
                 Ok(found) => return Ok(found),
@@ -184,7 +213,7 @@ impl Held {
                 Err(_) => {}
             }
         }
-        let what = |why: &dyn std::fmt::Display| format!("{}: {why}", left.display());
+        let what = |why: &dyn std::fmt::Display| NotFound::Unusable(format!("{}: {why}", left.display()));
         let all = tokio::fs::read(&left).await.map_err(|why| what(&why))?;
         let mut decoder = Decoder::of(all.into());
         let welcome = match decoder.frame().and_then(|frame| frame.map(FromHolder::parse).transpose()) {
@@ -192,21 +221,40 @@ impl Held {
             Ok(_) => return Err(what(&"it does not begin as it should")),
             Err(why) => return Err(what(&why)),
         };
-        let held =
-            Self { path: left, pid: welcome.pid, decoder, source: Source::File, next: welcome.acked, over: false };
-        Ok((held, welcome))
+        Ok((Self::new(left, &welcome, decoder, Source::File, None), welcome))
     }
 
-    async fn connect(path: &Path) -> Result<(Self, Welcome), String> {
-        let what = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
-        let stream = UnixStream::connect(path).await.map_err(|why| what(&why))?;
-        let peer = stream.peer_cred().map_err(|why| what(&why))?;
+    fn new(path: PathBuf, welcome: &Welcome, decoder: Decoder, source: Source, processes: Option<Processes>) -> Self {
+        Self {
+            path,
+            pid: welcome.pid,
+            version: welcome.version,
+            instance: instance(welcome),
+            processes,
+            decoder,
+            source,
+            next: welcome.acked,
+            told: 0,
+            over: false,
+        }
+    }
+
+    async fn connect(path: &Path) -> Result<(Self, Welcome), NotFound> {
+        let what = |why: &dyn std::fmt::Display| NotFound::Unusable(format!("{}: {why}", path.display()));
+        let lost = |why: &dyn std::fmt::Display| NotFound::Silent(format!("{}: {why}", path.display()));
+        let stream = UnixStream::connect(path).await.map_err(|why| match why.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
+                NotFound::Nobody(format!("{}: {why}", path.display()))
+            }
+            _ => lost(&why),
+        })?;
+        let peer = stream.peer_cred().map_err(|why| lost(&why))?;
         if peer.uid() != rustix::process::geteuid().as_raw() {
             return Err(what(&"it belongs to somebody else"));
         }
         let (mut read, write) = stream.into_split();
         let way = Arc::new(Way::new(write));
-        way.send(&mut way.queue(), [ToHolder::Hello { version: VERSION }.to_bytes()]);
+        way.send(&mut way.queue(), [ToHolder::Hello { version: OLDEST, newest: VERSION }.to_bytes()]);
         let mut decoder = Decoder::default();
         let welcome = loop {
             match decoder.frame().and_then(|frame| frame.map(FromHolder::parse).transpose()) {
@@ -218,33 +266,50 @@ impl Held {
             }
             match read.read_buf(decoder.room()).await {
                 Ok(1..) => {}
-                Ok(0) => return Err(what(&"it hung up")),
-                Err(why) => return Err(what(&why)),
+                Ok(0) => return Err(lost(&"it hung up")),
+                Err(why) => return Err(lost(&why)),
             }
         };
         {
             let mut queue = way.queue();
             (queue.put, queue.taken) = (welcome.put, welcome.taken);
+            queue.acked = welcome.acked;
             queue.closed = welcome.stdin_closed;
+            for (offset, blob) in &welcome.blobs {
+                queue.deposits.push(*offset, blob.len(), false);
+            }
         }
         tokio::spawn(pump(Arc::clone(&way)));
-        let held = Self {
-            path: path.to_owned(),
-            pid: welcome.pid,
-            decoder,
-            source: Source::Live { read, way },
-            next: welcome.acked,
-            over: false,
-        };
-        Ok((held, welcome))
+        let holder = peer.pid().and_then(|pid| u32::try_from(pid).ok()).and_then(Process::find);
+        let processes = Process::find(welcome.pid).map(|runtime| Processes { runtime, holder });
+        Ok((Self::new(path.to_owned(), &welcome, decoder, Source::Live { read, way }, processes), welcome))
     }
 
-    /// Every holder in the folder, and everything that one left: paths for [`Self::find`], in order. A socket that nobody
-    /// listens at is removed, as is litter. Connects to nobody in a way that counts. A folder that is not there is empty.
-    pub(super) async fn all(dir: &Path) -> Vec<PathBuf> {
+    /// Who listens at `path`; `None` if nobody does, or the system does not say.
+    pub(super) async fn listener(path: &Path) -> Option<Process> {
+        let peer = UnixStream::connect(path).await.ok()?.peer_cred().ok()?;
+        let ours = peer.uid() == rustix::process::geteuid().as_raw();
+        peer.pid().filter(|_| ours).and_then(|pid| u32::try_from(pid).ok()).and_then(Process::find)
+    }
+
+    /// Goes on where `old`, a lost connection to the same holder, ended: what that told is not told again. Returns the
+    /// input that was lost with it, which is to be [put](Self::put) again with a whole state.
+    pub(super) fn take_up(&mut self, old: &Self, welcome: &Welcome) -> Bytes {
+        self.told = old.next;
+        let (Some(way), Some(was)) = (self.way(), old.way()) else { return Bytes::new() };
+        let (mut queue, was) = (way.queue(), was.queue());
+        queue.write_max = was.write_max;
+        let lost = was.unconfirmed.iter().filter(|(end, _)| *end > welcome.put);
+        lost.map(|(_, frame)| &frame[..]).collect::<Vec<_>>().concat().into()
+    }
+
+    /// Every holder in the folder, and everything that one left: the name of its runtime and a path for [`Self::find`], in
+    /// order. A socket that nobody listens at is removed, as is litter. Connects to nobody in a way that counts. A folder
+    /// that is not there is empty.
+    pub(super) async fn all(dir: &Path) -> Vec<(String, PathBuf)> {
         let dir = dir.to_owned();
         let found = tokio::task::spawn_blocking(move || look(&dir)).await;
-        found.unwrap_or_default().into_iter().map(|found| found.path).collect()
+        found.unwrap_or_default().into_iter().map(|found| (found.runtime, found.path)).collect()
     }
 
     /// Waits for news. Cancellation safe. After [`News::Exited`] or [`News::Gone`] it waits for ever.
@@ -274,9 +339,19 @@ impl Held {
                 },
             };
             if let Some(news) = news {
-                if matches!(news, News::Exited { .. } | News::Gone(_)) {
-                    self.over = true;
-                    self.close();
+                match news {
+                    News::Exited { .. } => {
+                        self.over = true;
+                        self.close();
+                    }
+                    News::Gone(_) => {
+                        self.over = true;
+                        match self.way() {
+                            Some(way) => way.queue().fail(),
+                            None => self.close(),
+                        }
+                    }
+                    _ => {}
                 }
                 return news;
             }
@@ -292,7 +367,11 @@ impl Held {
                 match offset.checked_add(bytes.len() as u64) {
                     Some(end) if right && !bytes.is_empty() => {
                         self.next = end;
-                        Some(News::Out { offset, bytes })
+                        let known = usize::try_from(self.told.saturating_sub(offset)).unwrap_or(usize::MAX);
+                        if known >= bytes.len() {
+                            return None;
+                        }
+                        Some(News::Out { offset: offset + known as u64, bytes: bytes.slice(known..) })
                     }
                     _ => Some(News::Gone(format!(
                         "its holder sent {} bytes from {offset} on, and {} comes next",
@@ -306,7 +385,7 @@ impl Held {
             FromHolder::Room => Some(News::Room),
             FromHolder::Taken { total } => {
                 if let Some(way) = self.way() {
-                    way.queue().taken = total;
+                    way.took(total);
                 }
                 None
             }
@@ -344,31 +423,96 @@ impl Held {
     }
 
     /// Gives a frame to the runtime, and with it the state that goes with having done so, which knows of the output
-    /// before `offset`. At once.
+    /// before `offset`. At once, unless more input waits than it should ([`Self::stalled`]): then once there is room, and
+    /// before what is given after it. On a connection that was lost it is kept for the next: see [`Self::take_up`].
     ///
     /// # Errors
-    /// [`Unwritten::Full`] if too much waits already (a frame of any size up to 256 MiB is fine while little waits), and
-    /// [`Unwritten::Closed`] if the runtime's stdin or the connection is closed. Then neither is done.
+    /// [`Unwritten::Full`] if 64 MiB wait (a frame of any size up to 256 MiB is fine while nothing waits), and
+    /// [`Unwritten::Closed`] if the runtime's stdin is closed. Then neither is done.
     pub(super) fn put(&self, offset: u64, state: Bytes, frame: Bytes) -> Result<(), Unwritten> {
-        let Some(way) = self.way() else { return Err(Unwritten::Closed) };
+        let head = wire::stdin_head(offset, &state, &frame);
+        self.give(offset, head, state, frame, false)
+    }
+
+    /// As [`put`](Self::put), with what is to be added to the last state that was given; for holders that
+    /// [can](Self::takes_steps). The frame may be empty.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put).
+    pub(super) fn step(&self, offset: u64, entry: Bytes, frame: Bytes) -> Result<(), Unwritten> {
+        let head = wire::step_head(offset, &entry, &frame);
+        self.give(offset, head, entry, frame, true)
+    }
+
+    fn give(&self, offset: u64, head: Option<Bytes>, state: Bytes, frame: Bytes, step: bool) -> Result<(), Unwritten> {
+        let (Some(way), Some(head)) = (self.way(), head) else { return Err(Unwritten::Closed) };
         let mut queue = way.queue();
         if queue.closed {
             return Err(Unwritten::Closed);
         }
-        if queue.put.saturating_sub(queue.taken) >= queue.write_max {
+        if queue.gated_bytes > 0 && queue.gated_bytes + frame.len() > GATED_MAX {
             return Err(Unwritten::Full);
         }
-        let Some(head) = wire::stdin_head(offset, &state, &frame) else { return Err(Unwritten::Full) };
         queue.put += frame.len() as u64;
-        way.send(&mut queue, [head, state, frame]);
+        if !frame.is_empty() {
+            let end = queue.put;
+            queue.unconfirmed.push_back((end, frame.clone()));
+        }
+        queue.deposits.push(offset, state.len(), step);
+        let acked = queue.acked;
+        queue.deposits.prune(acked);
+        let message = Message { input: frame.len(), pieces: [head, state, frame] };
+        way.pass(&mut queue, message);
         Ok(())
     }
 
-    /// Deposits state that knows of the output before `offset`. At once; lost with the connection.
+    /// Whether its holder takes [steps](Self::step).
+    pub(super) fn takes_steps(&self) -> bool {
+        self.version >= 2
+    }
+
+    /// Names the process: the holder's random name for it, or, with holders that give none, what it is known by.
+    pub(super) fn instance(&self) -> &str {
+        &self.instance
+    }
+
+    /// Whether its holder is of a release that names no instance.
+    pub(super) fn is_nameless(&self) -> bool {
+        self.version < 2
+    }
+
+    /// Since when the runtime has taken none of its input while more waits than should; `None` while there is room.
+    pub(super) fn stalled(&self) -> Option<Instant> {
+        let queue = self.way()?.queue();
+        (!queue.gated.is_empty()).then_some(queue.moved)
+    }
+
+    /// Whether the holder keeps so much state that nothing should be added to it before some is needed no more.
+    pub(super) fn heavy(&self) -> bool {
+        self.way().is_some_and(|way| way.queue().deposits.heavy())
+    }
+
+    /// The runtime and its holder; `None` for what a holder left, or if the runtime has ended.
+    pub(super) fn processes(&self) -> Option<Processes> {
+        self.processes
+    }
+
+    /// Whether somebody is at the other end; else it is what a holder left.
+    pub(super) fn is_live(&self) -> bool {
+        self.way().is_some()
+    }
+
+    /// Deposits state that knows of the output before `offset`; lost with the connection.
     pub(super) fn state(&self, offset: u64, state: Bytes) {
         let Some(way) = self.way() else { return };
         match wire::state_head(offset, &state) {
-            Some(head) => way.send(&mut way.queue(), [head, state]),
+            Some(head) => {
+                let mut queue = way.queue();
+                queue.deposits.push(offset, state.len(), false);
+                let acked = queue.acked;
+                queue.deposits.prune(acked);
+                way.pass(&mut queue, Message { input: 0, pieces: [head, state, Bytes::new()] });
+            }
             None => way.stuck.notify_one(),
         }
     }
@@ -381,7 +525,12 @@ impl Held {
             return;
         }
         queue.acked = offset;
+        queue.deposits.prune(offset);
         let ack = ToHolder::Ack { offset }.to_bytes();
+        if !queue.gated.is_empty() {
+            // The state that it goes with waits, too.
+            return way.pass(&mut queue, Message { input: 0, pieces: [ack, Bytes::new(), Bytes::new()] });
+        }
         // While the last thing that waits is an acknowledgement itself, this one stands for both.
         if queue.ack_last
             && queue.pieces.len() > 1
@@ -435,7 +584,6 @@ impl Held {
     }
 
     /// Where the holder listens, or the file it left.
-    #[cfg(test)]
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
@@ -481,9 +629,33 @@ async fn ready(child: &mut Child) -> Result<(), String> {
 /// A greeting of a version that is understood.
 fn known(welcome: Welcome) -> Result<Welcome, String> {
     match welcome.version {
-        VERSION => Ok(welcome),
-        other => Err(format!("it speaks version {other}, and this gateway {VERSION}: use the plexus that started it")),
+        OLDEST..=VERSION => Ok(welcome),
+        other => Err(format!(
+            "it speaks version {other}, and this gateway {OLDEST} to {VERSION}: use the plexus that started it"
+        )),
     }
+}
+
+/// The holder's own name for its process. Holders of the release 0.1.0 give none: it is known by its number and start.
+fn instance(welcome: &Welcome) -> String {
+    welcome.instance.clone().unwrap_or_else(|| {
+        let started = welcome.started_at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        format!("p_{}_{}", welcome.pid, started.as_millis())
+    })
+}
+
+/// Why a holder was not found.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum NotFound {
+    /// Nobody listens there: the holder is gone.
+    #[error("{0}")]
+    Nobody(String),
+    /// It did not answer in time, or the connection was lost: it may be tried again.
+    #[error("{0}")]
+    Silent(String),
+    /// It is not ours, or cannot be understood.
+    #[error("{0}")]
+    Unusable(String),
 }
 
 // === the way to the holder ===
@@ -499,6 +671,15 @@ struct Way {
 }
 
 struct Queue {
+    /// Messages that wait until the runtime has taken more of its input, and the bytes of input in them.
+    gated: VecDeque<Message>,
+    gated_bytes: usize,
+    /// When the runtime last took input, or some had to wait for the first time.
+    moved: Instant,
+    /// Input that the runtime has not taken, as far as is known: where it ends, and itself.
+    unconfirmed: VecDeque<(u64, Bytes)>,
+    /// What the holder keeps of what was given.
+    deposits: Weights,
     pieces: VecDeque<Bytes>,
     /// Their bytes.
     waiting: usize,
@@ -518,9 +699,47 @@ struct Queue {
     failed: bool,
 }
 
+/// A message, and how much input is in it, in bytes.
+struct Message {
+    pieces: [Bytes; 3],
+    input: usize,
+}
+
+/// What a holder keeps of the state that was given to it: the holder's own rules, over lengths alone.
+#[derive(Default)]
+struct Weights {
+    each: VecDeque<(u64, usize, bool)>,
+    bytes: usize,
+}
+
+impl Weights {
+    fn push(&mut self, offset: u64, len: usize, step: bool) {
+        self.each.push_back((offset, len, step));
+        self.bytes += len;
+    }
+
+    fn prune(&mut self, acked: u64) {
+        let newest = self.each.iter().rposition(|(offset, _, step)| !step && *offset <= acked);
+        for (_, len, _) in self.each.drain(..newest.unwrap_or(0)) {
+            self.bytes -= len;
+        }
+    }
+
+    /// The newest whole state does not count: there is always one.
+    fn heavy(&self) -> bool {
+        let newest = self.each.iter().rev().find(|(_, _, step)| !step).map_or(0, |(_, len, _)| *len);
+        self.bytes - newest > DEPOSITS_MAX || self.each.len() > wire::BLOBS_MAX / 2
+    }
+}
+
 impl Way {
     fn new(write: OwnedWriteHalf) -> Self {
         let queue = Queue {
+            gated: VecDeque::new(),
+            gated_bytes: 0,
+            moved: Instant::now(),
+            unconfirmed: VecDeque::new(),
+            deposits: Weights::default(),
             pieces: VecDeque::new(),
             waiting: 0,
             ack_last: false,
@@ -537,6 +756,40 @@ impl Way {
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends a message, or lets it wait: for room for its input, and for its turn.
+    fn pass(&self, queue: &mut Queue, message: Message) {
+        if queue.failed {
+            return;
+        }
+        if queue.gated.is_empty() && (message.input == 0 || queue.has_room(message.input)) {
+            return self.send(queue, message.pieces);
+        }
+        if queue.gated.is_empty() {
+            queue.moved = Instant::now();
+        }
+        queue.gated_bytes += message.input;
+        queue.gated.push_back(message);
+    }
+
+    /// The runtime has taken so much of its input.
+    fn took(&self, total: u64) {
+        let mut queue = self.queue();
+        if total > queue.taken {
+            queue.moved = Instant::now();
+        }
+        queue.taken = total;
+        while queue.unconfirmed.front().is_some_and(|(end, _)| *end <= total) {
+            queue.unconfirmed.pop_front();
+        }
+        while let Some(first) = queue.gated.front()
+            && (first.input == 0 || queue.has_room(0))
+            && let Some(message) = queue.gated.pop_front()
+        {
+            queue.gated_bytes -= message.input;
+            self.send(&mut queue, message.pieces);
+        }
     }
 
     fn send<const N: usize>(&self, queue: &mut Queue, pieces: [Bytes; N]) {
@@ -578,6 +831,12 @@ impl Way {
 }
 
 impl Queue {
+    /// Whether the holder may be given more input, beside what waits and the `new` bytes that are counted as put already.
+    fn has_room(&self, new: usize) -> bool {
+        let sent = self.put.saturating_sub(self.gated_bytes as u64 + new as u64);
+        sent.saturating_sub(self.taken) < self.write_max
+    }
+
     fn written(&mut self, mut bytes: usize) {
         self.waiting -= bytes;
         while bytes > 0
@@ -594,9 +853,10 @@ impl Queue {
 
     fn fail(&mut self) {
         self.failed = true;
-        self.closed = true;
         self.waiting = 0;
         self.pieces.clear();
+        self.gated.clear();
+        self.gated_bytes = 0;
     }
 }
 
@@ -668,7 +928,7 @@ pub fn look(dir: &Path) -> Vec<Found> {
 
 /// Stops the runtime of the holder that listens at `socket`: its stdin is closed; after `stdin` its family gets SIGTERM,
 /// after another `term` SIGKILL. For when no gateway runs: one that is connected to the holder loses it. What the runtime
-/// has said and no gateway has taken is left for the next one. Blocks until the runtime has ended.
+/// has said and no gateway has taken is left for the next one. Blocks until the runtime has ended and its holder is gone.
 ///
 /// # Errors
 /// In words: nobody there, not ours, another version, not ended 20 s after it should have.
@@ -677,7 +937,7 @@ pub fn stop(socket: &Path, stdin: Duration, term: Duration) -> Result<(), String
     let mut stream = std::os::unix::net::UnixStream::connect(socket).map_err(|why| what(&why))?;
     stream.set_read_timeout(Some(WELCOME_WAIT)).map_err(|why| what(&why))?;
     let mut said = Vec::new();
-    ToHolder::Hello { version: VERSION }.encode(&mut said);
+    ToHolder::Hello { version: OLDEST, newest: VERSION }.encode(&mut said);
     stream.write_all(&said).map_err(|why| what(&why))?;
     let (mut decoder, mut buf) = (Decoder::default(), vec![0; 64 * 1024]);
     loop {
@@ -690,8 +950,12 @@ pub fn stop(socket: &Path, stdin: Duration, term: Duration) -> Result<(), String
                     ToHolder::Stop { stdin, term }.encode(&mut said);
                     stream.write_all(&said).map_err(|why| what(&why))?;
                 }
-                // Not acknowledged, so that nothing of what came is lost.
-                FromHolder::Exited { .. } => return Ok(()),
+                // Not acknowledged, so that nothing of what came is lost: the holder writes it down and goes. A gateway that
+                // started before it is gone would take the runtime for one that runs.
+                FromHolder::Exited { .. } => {
+                    drop(stream);
+                    return gone(socket).map_err(|why| what(&why));
+                }
                 FromHolder::Bye { why } => return Err(what(&why)),
                 _ => {}
             }
@@ -704,6 +968,18 @@ pub fn stop(socket: &Path, stdin: Duration, term: Duration) -> Result<(), String
             Err(why) => return Err(what(&why)),
         }
     }
+}
+
+/// Waits until the holder that listens here has gone: its socket is the last that it removes.
+fn gone(socket: &Path) -> Result<(), &'static str> {
+    let deadline = Instant::now() + STOP_SLACK;
+    while socket.symlink_metadata().is_ok() {
+        if Instant::now() >= deadline {
+            return Err("its runtime has ended, but its holder does not go");
+        }
+        std::thread::sleep(GONE_LOOK);
+    }
+    Ok(())
 }
 
 fn looked(path: PathBuf) -> Option<Found> {
@@ -751,6 +1027,7 @@ mod tests {
     fn welcome() -> Welcome {
         Welcome {
             version: VERSION,
+            instance: Some("i_seven".into()),
             pid: 7,
             started_at: SystemTime::UNIX_EPOCH,
             acked: 10,
@@ -779,7 +1056,7 @@ mod tests {
             let found = tokio::spawn(async move { Held::find(&path).await });
             let (stream, _) = listener.accept().await.unwrap();
             let mut holder = Self { _dir: dir, stream, decoder: Decoder::default() };
-            assert_eq!(holder.hear().await, Some(ToHolder::Hello { version: VERSION }));
+            assert_eq!(holder.hear().await, Some(ToHolder::Hello { version: OLDEST, newest: VERSION }));
             holder.say(&FromHolder::Welcome(welcome.clone())).await;
             let (held, said) = found.await.unwrap().unwrap();
             assert_eq!((said, held.pid()), (welcome, 7));
@@ -857,23 +1134,72 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn input_that_piles_up_is_refused_until_it_is_taken() {
+    async fn input_that_piles_up_waits_in_order_until_some_is_taken() {
         let (mut holder, mut held) = Holder::new(welcome()).await;
         held.set_write_max(4);
         assert_eq!(held.put(10, text("a"), text("123")), Ok(()));
         assert_eq!(held.put(10, text("b"), text("any length")), Ok(()));
-        assert_eq!(held.put(10, text("c"), text("1")), Err(Unwritten::Full));
-        holder.say(&FromHolder::Taken { total: 5 + 13 - 3 }).await;
-        holder.say(&FromHolder::Room).await;
-        assert_eq!(held.next().await, News::Room);
-        assert_eq!(held.put(11, text("d"), text("1")), Ok(()));
-        for (offset, state, bytes) in [(10, "a", "123"), (10, "b", "any length"), (11, "d", "1")] {
+        assert!(held.stalled().is_none());
+        assert_eq!(held.put(10, text("c"), text("1")), Ok(()));
+        assert!(held.stalled().is_some());
+        // What comes after it waits for it.
+        held.state(11, text("later"));
+        held.ack(11);
+        assert_eq!(held.step(11, text("d"), text("2")), Ok(()));
+        for (offset, state, bytes) in [(10, "a", "123"), (10, "b", "any length")] {
             let stdin = ToHolder::Stdin { offset, state: text(state), bytes: text(bytes) };
             assert_eq!(holder.hear().await, Some(stdin));
+        }
+        holder.say(&FromHolder::Taken { total: 5 + 13 - 2 }).await;
+        holder.say(&FromHolder::Room).await;
+        assert_eq!(held.next().await, News::Room);
+        assert!(held.stalled().is_none());
+        for message in [
+            ToHolder::Stdin { offset: 10, state: text("c"), bytes: text("1") },
+            ToHolder::State { offset: 11, state: text("later") },
+            ToHolder::Ack { offset: 11 },
+            ToHolder::Step { offset: 11, entry: text("d"), bytes: text("2") },
+        ] {
+            assert_eq!(holder.hear().await, Some(message));
         }
         holder.say(&FromHolder::StdinBroken).await;
         assert_eq!(held.next().await, News::StdinBroken);
         assert_eq!(held.put(11, text("e"), text("1")), Err(Unwritten::Closed));
+    }
+
+    #[tokio::test]
+    async fn what_is_lost_with_a_connection_is_given_again_and_nothing_is_told_twice() {
+        let (mut holder, mut old) = Holder::new(welcome()).await;
+        assert_eq!(old.put(10, text("a"), text("heard ")), Ok(()));
+        assert_eq!(old.put(10, text("b"), text("lost ")), Ok(()));
+        holder.say(&FromHolder::Out { offset: 10, bytes: text("abcd") }).await;
+        assert_eq!(old.next().await, News::Out { offset: 10, bytes: text("abcd") });
+        drop(holder);
+        assert!(matches!(old.next().await, News::Gone(_)));
+        // What is given meanwhile is lost as well.
+        assert_eq!(old.put(10, text("c"), text("late")), Ok(()));
+        let again = Welcome { put: 5 + 6, ..welcome() };
+        let (mut holder, mut held) = Holder::new(again.clone()).await;
+        assert_eq!(held.take_up(&old, &again), text("lost late"));
+        holder.say(&FromHolder::Out { offset: 10, bytes: text("abc") }).await;
+        holder.say(&FromHolder::Out { offset: 13, bytes: text("def") }).await;
+        assert_eq!(held.next().await, News::Out { offset: 14, bytes: text("ef") });
+    }
+
+    #[tokio::test]
+    async fn state_that_is_needed_no_more_weighs_nothing() {
+        let (_holder, held) = Holder::new(welcome()).await;
+        let half = Bytes::from(vec![0; DEPOSITS_MAX / 2 + 1]);
+        held.state(11, half.clone());
+        held.state(12, half.clone());
+        assert!(!held.heavy(), "the newest does not count");
+        held.state(13, half.clone());
+        assert!(held.heavy());
+        held.ack(13);
+        assert!(!held.heavy());
+        assert_eq!(held.step(13, half.clone(), text("")), Ok(()));
+        assert_eq!(held.step(13, half, text("")), Ok(()));
+        assert!(held.heavy(), "steps are kept with their state");
     }
 
     #[tokio::test]
@@ -938,14 +1264,14 @@ mod tests {
         assert!(why.ends_with("ends too early"), "{why}");
         FromHolder::Exited { code: None, signal: Some(9) }.encode(&mut bytes);
         std::fs::write(&left, &bytes).unwrap();
-        assert_eq!(Held::all(dir.path()).await, std::slice::from_ref(&left));
+        assert_eq!(Held::all(dir.path()).await, [("demo".to_owned(), left.clone())]);
         let (mut held, _) = Held::find(&left).await.unwrap();
         held.next().await;
         assert_eq!(held.next().await, News::Exited { code: None, signal: Some(9) });
         assert!(left.exists());
         held.bye();
         assert!(!left.exists());
-        assert!(Held::find(&left).await.is_err_and(|why| why.contains("No such file")));
+        assert!(Held::find(&left).await.is_err_and(|why| why.to_string().contains("No such file")));
     }
 
     #[test]

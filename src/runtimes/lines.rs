@@ -8,6 +8,10 @@ pub(super) const READ: usize = 64 * 1024;
 /// A read with less room than this gets fresh memory: a read of few bytes costs as much as one of many.
 const ROOM: usize = 4 * 1024;
 
+/// A line that has become longer than this, in bytes, gets all the memory that it may come to need at once. Growing by steps
+/// copies what came, and both copies are held meanwhile; memory that nothing is written to costs nothing.
+const LONG: usize = 1024 * 1024;
+
 /// How much of a line over the limit is kept, in bytes; the rest is dropped and counted.
 pub(super) const LINE_KEPT: usize = 1024 * 1024;
 
@@ -64,6 +68,11 @@ impl Lines {
         self.offset
     }
 
+    /// Bytes that are held: of a line whose end has not come.
+    pub(super) fn held(&self) -> usize {
+        self.buf.len()
+    }
+
     /// The line that is being skipped.
     pub(super) fn over(&self) -> Option<&Over> {
         self.over.as_ref()
@@ -72,7 +81,8 @@ impl Lines {
     /// Where to read into; what was there stays.
     pub(super) fn room(&mut self) -> &mut BytesMut {
         if self.buf.capacity() - self.buf.len() < ROOM {
-            self.buf.reserve(READ);
+            let rest = if self.buf.len() > LONG { self.max.saturating_sub(self.buf.len()) } else { 0 };
+            self.buf.reserve(rest + READ);
         }
         &mut self.buf
     }
@@ -88,6 +98,10 @@ impl Lines {
             let mut line = self.buf.split_to(self.scanned + at + 1).freeze();
             self.scanned = 0;
             self.offset += line.len() as u64;
+            if line.len() > LONG && self.buf.len() <= READ {
+                // Its memory goes when it does, not with the lines after it.
+                self.buf = BytesMut::from(&self.buf[..]);
+            }
             line.truncate(line.len() - 1);
             if let Some(over) = self.over.take() {
                 return Some(Line::Cut { head: over.head, dropped: over.dropped + line.len() as u64 });
@@ -164,6 +178,24 @@ mod tests {
     fn line_ends_and_empty_lines_are_no_part_of_it() {
         let got = fed(100, &[b"a\r\n\n\r\nb c\n", b"d", b"e\n"]);
         assert_eq!(got, [whole("a"), whole("b c"), whole("de")]);
+    }
+
+    #[test]
+    fn a_long_line_is_not_moved_as_it_grows_and_leaves_its_memory_to_nobody() {
+        let max = 64 * LONG;
+        let mut lines = Lines::new(max);
+        let (mut moved, mut at) = (0, std::ptr::null());
+        while lines.held() < max {
+            lines.room().extend_from_slice(&[b'x'; READ]);
+            assert_eq!(lines.next(), None);
+            moved += usize::from(lines.held() > 3 * LONG && at != lines.buf.as_ptr());
+            at = lines.buf.as_ptr();
+        }
+        assert_eq!(moved, 0);
+        lines.room().extend_from_slice(b"\nnext");
+        assert!(matches!(lines.next(), Some(Line::Whole(line)) if line.len() == max));
+        assert!(lines.buf.capacity() < LONG, "{}", lines.buf.capacity());
+        assert_eq!(lines.finish(), Some(Line::Unfinished(Bytes::from_static(b"next"))));
     }
 
     #[test]

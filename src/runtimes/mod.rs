@@ -17,10 +17,17 @@ mod desk_tests;
 mod driver;
 mod endpoint;
 pub mod held;
+mod identity;
+mod journal;
 mod lines;
+mod meter;
 mod outgoing;
 pub mod presets;
 mod process;
+mod rejoin;
+#[cfg(test)]
+mod released_tests;
+mod remains;
 mod routes;
 mod sse;
 
@@ -34,9 +41,10 @@ use std::time::{Duration, SystemTime};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
-use self::driver::{Birth, Kept, Survivor};
+use self::driver::{Birth, Survivor};
 use self::endpoint::Reach;
-use self::held::{Held, News};
+use self::held::Held;
+use self::remains::{Remains, clear};
 use crate::dialects::{self, Dialect, Make};
 use crate::model::{Connect, RuntimeId, RuntimeInfo, RuntimeSpec};
 use crate::sessions::{Adopted, Launcher, Left, Link, LinkEnd, ToClients};
@@ -50,7 +58,7 @@ const LINE_MAX: usize = 64 * 1024 * 1024;
 /// runtime waits.
 const SPOOL_MORE: usize = 16 * 1024 * 1024;
 
-/// What may wait for a runtime's stdin, in bytes (and one frame); with more the runtime is stuck, and stopped.
+/// What may wait in a holder for a runtime's stdin, in bytes (and one frame); with more, orders wait.
 const WRITE_MAX: usize = 8 * 1024 * 1024;
 
 /// How long a runtime has to end by itself after its stdin was closed; then it gets SIGTERM.
@@ -66,6 +74,13 @@ const STOP_KILL: Duration = Duration::from_secs(5);
 /// How long is waited for the rest of the output when the process is gone, for the process when its output is, and for
 /// either when it takes no input any more. Then somebody else holds the pipe, or it hangs: it is not waited for.
 const LINGER: Duration = Duration::from_secs(1);
+
+/// How long a gateway that starts waits for the holders that it finds, all at once. They take milliseconds.
+const ANSWER_SOON: Duration = Duration::from_secs(3);
+
+/// How long a runtime may take none of its input while more waits for it than should ([`WRITE_MAX`]). Then it is stuck,
+/// and stopped. Time without progress is what counts: however much waits, a runtime that reads is left alone.
+const STUCK: Duration = Duration::from_secs(60);
 
 /// How long a handshake may take: agents need ten seconds on a busy machine, and more when they fetch something first.
 /// A runtime that takes longer is stopped.
@@ -100,6 +115,8 @@ pub struct Settings {
     pub hold_exe: PathBuf,
     /// The folder of the holders' sockets, where the next gateway finds them.
     pub holders: PathBuf,
+    /// The gateway's own folder: nothing in it is read, written or worked in for an agent.
+    pub private: Option<PathBuf>,
     /// The environment that runtimes get their allowed variables from.
     pub env: Arc<BTreeMap<OsString, OsString>>,
     /// Longest line passed on, in bytes. 64 MiB.
@@ -116,6 +133,10 @@ pub struct Settings {
     pub stop_kill: Duration,
     /// For the rest of the output, or the end of a process that shut its pipes. 1 s.
     pub linger: Duration,
+    /// For a holder to answer when a gateway starts; one that takes longer is waited for while everything else goes on. 3 s.
+    pub answer_soon: Duration,
+    /// For a runtime to take some of its input, while too much waits. 60 s.
+    pub stuck: Duration,
     /// For the handshake. 120 s.
     pub handshake: Duration,
     /// The first pause before a restart. 0.5 s.
@@ -132,6 +153,8 @@ pub struct Settings {
     pub answer: Duration,
     /// For the reply to one HTTP request. 120 s.
     pub fetch: Duration,
+    /// What agents make the gateway hold.
+    pub ledger: crate::ledger::Ledger,
     /// How runtimes reach the clients that do for agents what these ask their client.
     pub clients: ToClients,
 }
@@ -142,6 +165,7 @@ impl Settings {
         Self {
             hold_exe,
             holders,
+            private: None,
             env: Arc::new(std::env::vars_os().collect()),
             line_max: LINE_MAX,
             spool_more: SPOOL_MORE,
@@ -150,6 +174,8 @@ impl Settings {
             stop_term: STOP_TERM,
             stop_kill: STOP_KILL,
             linger: LINGER,
+            answer_soon: ANSWER_SOON,
+            stuck: STUCK,
             handshake: HANDSHAKE,
             pause_min: PAUSE_MIN,
             pause_max: PAUSE_MAX,
@@ -158,6 +184,7 @@ impl Settings {
             connect: CONNECT,
             answer: ANSWER,
             fetch: FETCH,
+            ledger: crate::ledger::Ledger::default(),
             clients: ToClients::default(),
         }
     }
@@ -172,7 +199,7 @@ impl Settings {
 pub struct Runtimes {
     settings: Arc<Settings>,
     drivers: Mutex<Drivers>,
-    left: Mutex<HashMap<RuntimeId, (RuntimeSpec, Survivor)>>,
+    left: Mutex<HashMap<usize, Remains>>,
     make: fn(&str) -> Option<Make>,
 }
 
@@ -221,7 +248,7 @@ impl Runtimes {
         self.drivers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn left_ones(&self) -> MutexGuard<'_, HashMap<RuntimeId, (RuntimeSpec, Survivor)>> {
+    fn left_ones(&self) -> MutexGuard<'_, HashMap<usize, Remains>> {
         self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -240,44 +267,6 @@ impl Runtimes {
         drivers.running.retain(|running| !running.task.is_finished());
         drivers.running.push(Running { leave, task });
         Ok(link)
-    }
-
-    /// Looks for what earlier gateways left. Holders that nothing can be made of are stopped.
-    async fn look(&self) -> Vec<Left> {
-        for path in Held::all(&self.settings.holders).await {
-            let (held, welcome) = match Held::find(&path).await {
-                Ok(found) => found,
-                Err(why) => {
-                    tracing::warn!(%why, "a holder was left alone");
-                    continue;
-                }
-            };
-            let kept = welcome.blobs.last().and_then(|(_, blob)| Some(Kept::read(blob)?.0));
-            let Some(kept) = kept.filter(|kept| (self.make)(&kept.spec.dialect).is_some()) else {
-                tracing::warn!(path = %path.display(), "a holder without a state that this version can read is stopped");
-                self.end(held);
-                continue;
-            };
-            let survivor = Survivor { held, welcome, generation: kept.generation, sessions: Vec::new() };
-            let older = self.left_ones().insert(kept.spec.id.clone(), (kept.spec, survivor));
-            if let Some((spec, older)) = older {
-                tracing::warn!(runtime_id = %spec.id, "of two runtimes with one name one is stopped");
-                self.end(older.held);
-            }
-        }
-        let left = self.left_ones();
-        left.values().map(|(spec, left)| Left { spec: spec.clone(), generation: left.generation }).collect()
-    }
-
-    /// Ends a runtime that nobody can go on with.
-    fn end(&self, mut held: Held) {
-        let (stdin, term, most) = (self.settings.stop_stdin, self.settings.stop_term, self.settings.stop());
-        tokio::spawn(async move {
-            held.stop(stdin, term);
-            let gone = async { while !matches!(held.next().await, News::Exited { .. } | News::Gone(_)) {} };
-            let _ = tokio::time::timeout(most, gone).await;
-            held.bye();
-        });
     }
 }
 
@@ -303,6 +292,10 @@ fn info(spec: &RuntimeSpec, generation: u64) -> Result<RuntimeInfo, String> {
 }
 
 impl Launcher for Runtimes {
+    fn private_folder(&self) -> Option<PathBuf> {
+        self.settings.private.clone()
+    }
+
     /// Must be called within a tokio runtime. Nothing is waited for: a program that is missing shows in [`Link::info`].
     fn launch(&self, mut spec: RuntimeSpec) -> Result<Link, String> {
         check(&spec)?;
@@ -331,15 +324,55 @@ impl Launcher for Runtimes {
         Box::pin(self.look())
     }
 
-    fn adopt(&self, id: &RuntimeId, sessions: Vec<Adopted>) -> Result<Link, String> {
-        let left = self.left_ones().remove(id);
-        let (spec, survivor) = left.ok_or_else(|| format!("there is no runtime {id} to take over"))?;
-        let make = (self.make)(&spec.dialect).ok_or_else(|| unknown_dialect(&spec.dialect))?;
-        let (info, settings) = (info(&spec, survivor.generation)?, Arc::clone(&self.settings));
-        let birth = Birth::Found(Box::new(Survivor { sessions, ..survivor }));
-        self.start(info, |end, leave| {
-            let drive = driver::drive(spec, make, end, settings, Arc::clone(&leave), birth);
-            (leave, tokio::spawn(drive))
+    fn adopt(&self, left: &Left, sessions: Vec<Adopted>) -> Result<Link, String> {
+        let gone = || format!("there is no runtime {} to take over", left.id);
+        let remains = self.left_ones().remove(&left.place).ok_or_else(gone)?;
+        let settings = Arc::clone(&self.settings);
+        match remains {
+            Remains::Survivor(survivor) => {
+                let (spec, survivor) = *survivor;
+                let make = (self.make)(&spec.dialect).ok_or_else(|| unknown_dialect(&spec.dialect))?;
+                let info = info(&spec, survivor.generation)?;
+                let birth = Birth::Found(Box::new(Survivor { sessions, ..survivor }));
+                self.start(info, |end, leave| {
+                    let drive = driver::drive(spec, make, end, settings, Arc::clone(&leave), birth);
+                    (leave, tokio::spawn(drive))
+                })
+                .map(Link::found_again)
+            }
+            Remains::Late(path) => {
+                let problem = format!(
+                    "its holder has not answered since the gateway started: it is waited for, and no other is started;                      `plexus stop {}` ends it",
+                    left.id
+                );
+                let info = RuntimeInfo::unknown(left.id.clone(), problem, SystemTime::now().into());
+                let late = driver::Late { path, find: self.make, sessions };
+                self.start(info, |end, leave| {
+                    (Arc::clone(&leave), tokio::spawn(driver::drive_late(late, end, settings, leave)))
+                })
+                .map(Link::found_again)
+            }
+            Remains::Unusable => Err(gone()),
+        }
+    }
+
+    fn dismiss(&self, left: &Left) {
+        let settings = Arc::clone(&self.settings);
+        match self.left_ones().remove(&left.place) {
+            Some(Remains::Survivor(survivor)) => self.end(survivor.1.held),
+            Some(Remains::Late(path)) => drop(tokio::spawn(async move { clear(&path, &settings).await })),
+            Some(Remains::Unusable) | None => {}
+        }
+    }
+
+    fn clear<'a>(&'a self, id: &'a RuntimeId) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+        Box::pin(async move {
+            // What was found at the start and left alone is let go of: its holder takes the next who comes.
+            for (name, path) in Held::all(&self.settings.holders).await {
+                if name == id.as_str() && path.extension().is_some_and(|end| end == "sock") {
+                    clear(&path, &self.settings).await;
+                }
+            }
         })
     }
 }
@@ -389,7 +422,7 @@ fn reach(spec: &RuntimeSpec, make: Make, settings: &Settings) -> Result<Option<E
     if let Some(secret) = &spec.secret {
         endpoint::check_secret(secret)?;
     }
-    Ok(Some((Reach::new(at, spec.remote.as_deref(), spec.secret.as_deref(), settings)?, dialect)))
+    Ok(Some((Reach::new(&spec.id, at, spec.remote.as_deref(), spec.secret.as_deref(), settings)?, dialect)))
 }
 
 /// How an address of the first of these ways begins.

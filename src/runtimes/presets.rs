@@ -170,7 +170,7 @@ const PRESETS: &[Preset] = &[
     },
     Preset {
         name: "kimi",
-        about: "Kimi Code CLI, over ACP (untested: as its documentation says)",
+        about: "Kimi Code CLI, over ACP",
         program: "kimi",
         args: &["acp"],
         // It has no method to sign in over ACP: `kimi login` beforehand.

@@ -69,7 +69,7 @@ impl Routes {
 
     /// A session that goes on from an earlier gateway: what was said up to where it has heard is not said again.
     pub(super) fn adopt(&mut self, session: Adopted) {
-        let Adopted { native, inlet, heard, asks, prompt } = session;
+        let Adopted { native, inlet, heard, asks, prompt, start: _ } = session;
         self.natives.insert(native, inlet.clone());
         self.asks.extend(asks.into_iter().map(|key| (key, inlet.clone())));
         self.tickets.extend(prompt.map(|ticket| (ticket, inlet.clone())));
@@ -91,7 +91,7 @@ impl Routes {
 
     /// Whether a session knows this question.
     pub(super) fn asked(&self, key: &AskKey) -> bool {
-        self.asks.contains_key(key)
+        self.asks.keys().any(|kept| kept.means(key))
     }
 
     /// Whether a session was opened, or is being opened.
@@ -119,6 +119,8 @@ impl Routes {
                 self.opening.remove(&ticket);
                 match self.tickets.remove(&ticket) {
                     Some(inlet) => self.put(&inlet, Said::NotOpened { ticket, error }),
+                    // Who asked was a client of an earlier gateway.
+                    None if self.adopted => {}
                     None => self.stray(format!("refused a session that nobody asked for: {}", error.message)),
                 }
                 self.settle_early();
@@ -140,10 +142,22 @@ impl Routes {
                     None => self.unheard.push(ask.key),
                 }
             }
+            Said::AskChanged { native, ask } => {
+                if let Some(inlet) = self.asks.get(&ask.key).cloned() {
+                    self.put(&inlet, Said::AskChanged { native, ask });
+                } else if self
+                    .early
+                    .iter()
+                    .any(|said| matches!(said, Said::Asked { ask: known, .. } if known.key == ask.key))
+                {
+                    self.keep(Said::AskChanged { native, ask });
+                }
+            }
             Said::TakenBack { native, key, elsewhere } => {
                 let early =
                     self.early.iter().position(|said| matches!(said, Said::Asked { ask, .. } if ask.key == key));
-                if let Some(inlet) = self.asks.remove(&key) {
+                let kept = self.asks.keys().find(|kept| kept.means(&key)).cloned();
+                if let Some(inlet) = kept.and_then(|kept| self.asks.remove(&kept)) {
                     self.put(&inlet, Said::TakenBack { native, key, elsewhere });
                 } else if early.is_some() {
                     self.keep(Said::TakenBack { native, key, elsewhere });
@@ -168,6 +182,8 @@ impl Routes {
                 let by_ticket = self.tickets.remove(&ticket);
                 match by_ticket.or_else(|| self.natives.get(&native).cloned()) {
                     Some(inlet) => self.put(&inlet, Said::Ended { native, ticket, end }),
+                    // Of a session that an earlier gateway has let go of.
+                    None if self.adopted => {}
                     None => self.stray(format!("ended work that nobody asked for, in its session {native}")),
                 }
             }
@@ -209,7 +225,11 @@ impl Routes {
     fn opened(&mut self, ticket: Ticket, native: NativeId, drafts: Vec<Draft>, how: Opening) {
         self.opening.remove(&ticket);
         let Some(inlet) = self.tickets.remove(&ticket) else {
-            return self.stray(format!("opened a session that nobody asked for: {native}"));
+            // Asked for by an earlier gateway: the session is here already, if that kept it.
+            if !self.adopted {
+                self.stray(format!("opened a session that nobody asked for: {native}"));
+            }
+            return;
         };
         if self.natives.get(&native).is_some_and(|there| !there.is_closed()) {
             let error = refusal(format!("the runtime gave the session id {native} out twice"));
@@ -316,7 +336,7 @@ fn weight(said: &Said) -> usize {
     size_of::<Said>()
         + match said {
             Said::Event { draft, .. } => draft.body.len() + draft.native.as_ref().map_or(0, Bytes::len),
-            Said::Asked { ask, .. } => ask.native.len() + ask.params.get().len(),
+            Said::Asked { ask, .. } | Said::AskChanged { ask, .. } => ask.native.len() + ask.params.get().len(),
             _ => 0,
         }
 }
@@ -420,6 +440,19 @@ mod tests {
         let chunk = |text: &str| format!("agent_message_chunk {text}");
         assert_eq!(heard(&mut routes, &a), ["opened A".into(), chunk("hello"), chunk("for A")]);
         assert_eq!(heard(&mut routes, &b), ["opened B".into(), chunk("for B")]);
+    }
+
+    #[tokio::test]
+    async fn what_an_earlier_gateway_asked_for_is_no_news_to_the_sessions_of_this_one() {
+        let (mut routes, a) = (Routes::default(), session());
+        let start = crate::sessions::Start { instance: None, generation: 1, mark: None };
+        let inlet = a.inlet.clone();
+        routes.adopt(Adopted { native: "A".into(), inlet, start, heard: 5, asks: Vec::new(), prompt: None });
+        routes.at(10);
+        opened(&mut routes, 7, "B");
+        routes.said(Said::NotOpened { ticket: Ticket(8), error: refusal("no".into()) });
+        routes.said(event(Some("A"), "mine"));
+        assert_eq!(heard(&mut routes, &a), ["agent_message_chunk mine"]);
     }
 
     #[tokio::test]

@@ -42,6 +42,11 @@ impl Sse {
         Self { max, line, line_over: 0, data, data_over: 0, has_data: false, after_cr: false, first: true }
     }
 
+    /// Bytes that are held of an event that has not ended.
+    pub(super) fn held(&self) -> usize {
+        self.line.len() + self.data.len()
+    }
+
     /// Takes what was read, and puts the events that it ends into `told`. An event that the stream's end cuts off is none
     /// (so the standard).
     pub(super) fn feed(&mut self, mut bytes: &[u8], told: &mut Vec<Told>) {

@@ -23,7 +23,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use bytes::{Buf, Bytes};
-use plexus::runtimes::held::wire::{self, Decoder, FromHolder, OUT_HEAD, STDIN_MAX, ToHolder, VERSION, Welcome};
+use plexus::runtimes::held::wire::{
+    self, Decoder, FromHolder, OLDEST, OUT_HEAD, STDIN_MAX, ToHolder, VERSION, Welcome,
+};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::Mode;
 use rustix::process::Signal;
@@ -104,6 +106,11 @@ pub(crate) fn run(orders: Orders) -> ! {
         }
         watch
     });
+    let mut random = [0; 10];
+    if let Err(why) = getrandom::fill(&mut random) {
+        cannot("no random numbers", &why);
+    }
+    let instance = format!("i_{}", data_encoding::BASE32_NOPAD.encode(&random).to_ascii_lowercase());
     let mut complaints = String::new();
     // A leader of a group (started from a shell, say) gets no session, and has a group of its own already.
     if rustix::process::getpgrp() != rustix::process::getpid()
@@ -143,6 +150,7 @@ pub(crate) fn run(orders: Orders) -> ! {
     };
     let mut keeper = Keeper {
         socket,
+        instance,
         listener,
         wake,
         term,
@@ -283,6 +291,8 @@ struct Guest {
 
 struct Keeper {
     socket: PathBuf,
+    /// Names the process that was started.
+    instance: String,
     listener: UnixListener,
     /// Readable when a signal came.
     wake: UnixStream,
@@ -546,7 +556,7 @@ impl Keeper {
         let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(at)?;
         let mut file = BufWriter::new(file);
         let mut said = Vec::new();
-        FromHolder::Welcome(self.welcome()).encode(&mut said);
+        FromHolder::Welcome(self.welcome(VERSION)).encode(&mut said);
         file.write_all(&said)?;
         for piece in self.spool.from(self.spool.acked()) {
             file.write_all(&wire::out_head(piece.offset, piece.bytes.len(), piece.crc))?;
@@ -567,9 +577,10 @@ impl Keeper {
         }
     }
 
-    fn welcome(&self) -> Welcome {
+    fn welcome(&self, version: u8) -> Welcome {
         Welcome {
-            version: VERSION,
+            version,
+            instance: (version >= 2).then(|| self.instance.clone()),
             pid: self.family.main,
             started_at: self.started_at,
             acked: self.spool.acked(),
@@ -707,15 +718,23 @@ impl Keeper {
             };
             let said = guest.decoder.frame().and_then(|frame| frame.map(ToHolder::parse).transpose());
             match (said, heard) {
-                (Ok(Some(ToHolder::Hello { version: VERSION })), _) => {
+                (Ok(Some(ToHolder::Hello { version, newest })), _) => {
+                    // Who greeted, said nothing else, and has hung up since did not wait for the answer: it is nobody. A
+                    // holder that was stopped for a while finds such before the gateway that is there now.
+                    let more = read_into(&guest.stream, &mut guest.decoder, &mut self.buf);
+                    let gone = matches!(more, Heard::End) && guest.decoder.room().is_empty();
                     let guest = self.guests.swap_remove(place);
-                    self.welcome_in(guest, now);
+                    if gone {
+                        continue;
+                    }
+                    let spoken = newest.min(VERSION);
+                    if spoken < version.max(OLDEST) || (spoken < 2 && self.deposits.has_steps()) {
+                        let why = format!("it speaks versions {OLDEST} to {VERSION}: use the plexus that started it");
+                        Gateway::new(guest, now).refuse(&why);
+                        continue;
+                    }
+                    self.welcome_in(guest, spoken, now);
                     return;
-                }
-                (Ok(Some(ToHolder::Hello { .. })), _) => {
-                    let guest = self.guests.swap_remove(place);
-                    let why = format!("it speaks version {VERSION}: use the plexus that started it");
-                    Gateway::new(guest, now).refuse(&why);
                 }
                 (Ok(None), Heard::Nothing) if now < guest.until => {}
                 (Ok(None), Heard::Something) => {}
@@ -725,7 +744,7 @@ impl Keeper {
     }
 
     /// Serves `guest` from now on.
-    fn welcome_in(&mut self, guest: Guest, now: Instant) {
+    fn welcome_in(&mut self, guest: Guest, version: u8, now: Instant) {
         // What the one before said in full is still done; the new one shall know of it.
         for _ in 0..LAST_READS {
             let Some(gateway) = &mut self.gateway else { break };
@@ -738,7 +757,7 @@ impl Keeper {
             old.refuse("another gateway has taken over");
         }
         let mut gateway = Gateway::new(guest, now);
-        FromHolder::Welcome(self.welcome()).encode(&mut gateway.news);
+        FromHolder::Welcome(self.welcome(version)).encode(&mut gateway.news);
         gateway.sent = self.spool.acked();
         gateway.err_sent = self.tail.end();
         gateway.full_told = self.full_since.is_some();
@@ -787,16 +806,21 @@ impl Keeper {
         match message {
             ToHolder::Hello { .. } => return Err("it was greeted twice"),
             ToHolder::Stdin { offset, state, bytes } => {
-                if self.put - self.taken >= STDIN_MAX as u64 {
-                    return Err("more input waits for its runtime than it keeps");
-                }
+                self.has_room()?;
                 self.deposit(offset, &state)?;
-                self.put += bytes.len() as u64;
-                if self.stdin.is_none() || self.stdin_ends {
-                    self.taken += bytes.len() as u64;
-                } else if !bytes.is_empty() {
-                    self.input.push_back(bytes);
+                self.put_input(bytes);
+            }
+            ToHolder::Step { offset, entry, bytes } => {
+                if !bytes.is_empty() {
+                    self.has_room()?;
                 }
+                if offset > self.spool.end() {
+                    return Err("state knows of output that never came");
+                }
+                if !self.deposits.add(offset, &entry) {
+                    return Err("more state was deposited than it keeps, or nothing that it could be added to");
+                }
+                self.put_input(bytes);
             }
             ToHolder::State { offset, state } => self.deposit(offset, &state)?,
             ToHolder::Ack { offset } => {
@@ -829,6 +853,22 @@ impl Keeper {
             }
         }
         Ok(())
+    }
+
+    fn has_room(&self) -> Result<(), &'static str> {
+        if self.put - self.taken >= STDIN_MAX as u64 {
+            return Err("more input waits for its runtime than it keeps");
+        }
+        Ok(())
+    }
+
+    fn put_input(&mut self, bytes: Bytes) {
+        self.put += bytes.len() as u64;
+        if self.stdin.is_none() || self.stdin_ends {
+            self.taken += bytes.len() as u64;
+        } else if !bytes.is_empty() {
+            self.input.push_back(bytes);
+        }
     }
 
     fn deposit(&mut self, offset: u64, state: &[u8]) -> Result<(), &'static str> {

@@ -136,37 +136,61 @@ impl Spool {
     }
 }
 
-/// What gateways deposit for the next one.
+/// What gateways deposit for the next one: whole states, and steps, each of which adds to what was deposited before it.
 #[derive(Default)]
 pub(super) struct Deposits {
-    blobs: VecDeque<(u64, Bytes)>,
+    blobs: VecDeque<Deposit>,
     bytes: usize,
 }
 
+struct Deposit {
+    offset: u64,
+    step: bool,
+    bytes: Bytes,
+}
+
 impl Deposits {
-    /// Keeps `state`. False if there is too much already: it is then not kept.
+    /// Keeps a whole state. False if there is too much already: it is then not kept.
     pub(super) fn put(&mut self, offset: u64, state: &[u8], acked: u64) -> bool {
         if self.blobs.len() >= BLOBS_MAX || self.bytes + state.len() > STATE_MAX {
             return false;
         }
-        // A copy, so that it does not keep the memory of all that was read with it.
-        self.blobs.push_back((offset, Bytes::copy_from_slice(state)));
-        self.bytes += state.len();
+        self.push(offset, false, state);
         self.prune(acked);
         true
     }
 
-    /// Forgets what is older than the newest that knows of no more output than `acked`.
-    pub(super) fn prune(&mut self, acked: u64) {
-        let Some(keep) = self.blobs.iter().rposition(|(offset, _)| *offset <= acked) else { return };
-        for (_, blob) in self.blobs.drain(..keep) {
-            self.bytes -= blob.len();
+    /// Keeps a step. False if there is too much already, or nothing that it could add to: it is then not kept.
+    pub(super) fn add(&mut self, offset: u64, entry: &[u8]) -> bool {
+        let fits = self.blobs.len() < BLOBS_MAX && self.bytes + entry.len() <= STATE_MAX;
+        if fits && !self.blobs.is_empty() {
+            self.push(offset, true, entry);
         }
+        fits && !self.blobs.is_empty()
+    }
+
+    fn push(&mut self, offset: u64, step: bool, bytes: &[u8]) {
+        self.bytes += bytes.len();
+        // A copy, so that it does not keep the memory of all that was read with it.
+        self.blobs.push_back(Deposit { offset, step, bytes: Bytes::copy_from_slice(bytes) });
+    }
+
+    /// Forgets what is older than the newest whole state that knows of no more output than `acked`.
+    pub(super) fn prune(&mut self, acked: u64) {
+        let newest = self.blobs.iter().rposition(|blob| !blob.step && blob.offset <= acked);
+        for blob in self.blobs.drain(..newest.unwrap_or(0)) {
+            self.bytes -= blob.bytes.len();
+        }
+    }
+
+    /// Whether there are steps, which version 1 does not know.
+    pub(super) fn has_steps(&self) -> bool {
+        self.blobs.iter().any(|blob| blob.step)
     }
 
     /// All of it, oldest first.
     pub(super) fn all(&self) -> Vec<(u64, Bytes)> {
-        self.blobs.iter().cloned().collect()
+        self.blobs.iter().map(|blob| (blob.offset, blob.bytes.clone())).collect()
     }
 }
 
@@ -288,6 +312,24 @@ mod tests {
         assert_eq!(offsets(&deposits), [20, 30]);
         assert!(deposits.put(29, b"12", 29));
         assert_eq!((offsets(&deposits), deposits.bytes), (vec![29], 2));
+    }
+
+    #[test]
+    fn steps_are_kept_as_long_as_the_state_that_they_add_to() {
+        let mut deposits = Deposits::default();
+        let all = |deposits: &Deposits| {
+            deposits.all().iter().map(|(offset, bytes)| (*offset, bytes.len())).collect::<Vec<_>>()
+        };
+        assert!(!deposits.add(0, b"1"), "nothing that it could add to");
+        assert!(deposits.put(10, b"state", 10));
+        assert!(deposits.add(10, b"1") && deposits.add(12, b"12"));
+        assert!(deposits.has_steps());
+        // However far is acknowledged: without the state the steps are worth nothing.
+        deposits.prune(12);
+        assert_eq!(all(&deposits), [(10, 5), (10, 1), (12, 2)]);
+        assert!(deposits.put(12, b"state2", 12));
+        assert!(deposits.add(12, b"123"));
+        assert_eq!((all(&deposits), deposits.bytes), (vec![(12, 6), (12, 3)], 9));
     }
 
     #[test]

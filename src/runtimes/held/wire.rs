@@ -2,8 +2,9 @@
 //! file: both directions, and the decoder that takes them apart.
 //!
 //! A message is a frame: `u32` length of the payload, `u8` kind, `u32` CRC-32 of the payload, payload. Numbers are big
-//! endian. The gateway begins with [`ToHolder::Hello`], the holder with [`FromHolder::Welcome`]; both carry [`VERSION`].
-//! A frame counts once all of it is there and its checksum is right: half a message of a peer that died is none.
+//! endian. The gateway begins with [`ToHolder::Hello`], which says which versions it speaks; the holder answers with
+//! [`FromHolder::Welcome`] in the newest that both do, from [`OLDEST`] to [`VERSION`]. Version 2 has [`ToHolder::Step`],
+//! and the holder's instance in its greeting. A frame counts once all of it is there and its checksum is right: half a message of a peer that died is none.
 //!
 //! Offsets count the bytes of the runtime's stdout from its start, and never go back.
 
@@ -11,8 +12,14 @@ use std::time::{Duration, SystemTime};
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
-/// The version of all this. Either side hangs up on another, and says so.
-pub const VERSION: u8 = 1;
+/// The newest version of all this. A peer that speaks none of ours is hung up on, and told so.
+pub const VERSION: u8 = 2;
+
+/// The oldest version that is still spoken: that of the release 0.1.0.
+pub const OLDEST: u8 = 1;
+
+/// Longest instance id in a greeting, in bytes.
+pub const INSTANCE_MAX: usize = 64;
 
 /// Longest payload, in bytes; a peer that announces a longer one is hung up on. Room for a prompt full of pictures, and
 /// for all the state that a holder keeps.
@@ -21,7 +28,8 @@ pub const FRAME_MAX: usize = 256 * 1024 * 1024;
 /// Most output in one [`FromHolder::Out`], in bytes.
 pub const RECORD_MAX: usize = 64 * 1024;
 
-/// State that a holder keeps, in bytes over all blobs; a gateway that deposits more is hung up on.
+/// State that a holder keeps, in bytes over all blobs. A gateway counts what it deposits and waits before it comes to
+/// this; one that does not is hung up on, which does the runtime no harm.
 pub const STATE_MAX: usize = 64 * 1024 * 1024;
 
 /// State that a holder keeps, in blobs; a gateway that deposits more is hung up on.
@@ -68,8 +76,10 @@ pub enum Broken {
 pub enum ToHolder {
     /// The first message: from now on this connection is the one that counts, and an older one is hung up on.
     Hello {
-        /// [`VERSION`].
+        /// The oldest version that the gateway speaks …
         version: u8,
+        /// … and the newest. One that does not say speaks one version.
+        newest: u8,
     },
     /// Bytes for the runtime's stdin, and the state that goes with having written them: both or none.
     Stdin {
@@ -78,6 +88,16 @@ pub enum ToHolder {
         /// What the next gateway needs to know; opaque.
         state: Bytes,
         /// What the runtime gets to read.
+        bytes: Bytes,
+    },
+    /// Bytes for the runtime's stdin, and what to add to the state before for having written them: both or none. What is
+    /// added is kept as long as that state is, and in its order. Version 2.
+    Step {
+        /// How much of the output the gateway had heard.
+        offset: u64,
+        /// What to add to the state; opaque.
+        entry: Bytes,
+        /// What the runtime gets to read; may be empty.
         bytes: Bytes,
     },
     /// State alone.
@@ -159,8 +179,10 @@ pub enum FromHolder {
 /// All that a holder knows but the output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Welcome {
-    /// [`VERSION`] of the holder.
+    /// The version that is spoken on this connection.
     pub version: u8,
+    /// Names the process that the holder started, and no other: random, made when it was started. `None` in version 1.
+    pub instance: Option<String>,
     /// The runtime's process id.
     pub pid: u32,
     /// When it was started, to the millisecond.
@@ -177,7 +199,8 @@ pub struct Welcome {
     pub full_since: Option<SystemTime>,
     /// Whether the runtime's stdin is closed, by whomever.
     pub stdin_closed: bool,
-    /// The state that was deposited and is still needed, oldest first: how much of the output it knows of, and itself.
+    /// The state that was deposited and is still needed, oldest first, and what was added to it: how much of the output
+    /// each knows of, and itself.
     pub blobs: Vec<(u64, Bytes)>,
     /// The end of what the runtime wrote to stderr.
     pub stderr: Bytes,
@@ -192,6 +215,7 @@ const CLOSE_STDIN: u8 = 5;
 const STOP: u8 = 6;
 const KILL: u8 = 7;
 const BYE_HOLDER: u8 = 8;
+const STEP: u8 = 9;
 const WELCOME: u8 = 0x81;
 const OUT: u8 = 0x82;
 const ERR: u8 = 0x83;
@@ -246,6 +270,15 @@ pub fn out_head(offset: u64, len: usize, crc: u32) -> [u8; OUT_HEAD] {
 /// What stands before the state and the bytes of a [`ToHolder::Stdin`], both of which follow as they are. `None` if all
 /// together are longer than [`FRAME_MAX`].
 pub fn stdin_head(offset: u64, state: &[u8], bytes: &[u8]) -> Option<Bytes> {
+    two_part_head(STDIN, offset, state, bytes)
+}
+
+/// As [`stdin_head`], for a [`ToHolder::Step`].
+pub fn step_head(offset: u64, entry: &[u8], bytes: &[u8]) -> Option<Bytes> {
+    two_part_head(STEP, offset, entry, bytes)
+}
+
+fn two_part_head(kind: u8, offset: u64, state: &[u8], bytes: &[u8]) -> Option<Bytes> {
     let len = 8 + 4 + state.len() + bytes.len();
     if len > FRAME_MAX {
         return None;
@@ -258,7 +291,7 @@ pub fn stdin_head(offset: u64, state: &[u8], bytes: &[u8]) -> Option<Bytes> {
     hasher.update(&out[HEAD..]);
     hasher.update(state);
     hasher.update(bytes);
-    out[..HEAD].copy_from_slice(&head(STDIN, len, hasher.finalize()));
+    out[..HEAD].copy_from_slice(&head(kind, len, hasher.finalize()));
     Some(out.freeze())
 }
 
@@ -278,7 +311,11 @@ impl ToHolder {
     /// Appends the message as a frame. Nothing is appended for one whose payload would be longer than [`FRAME_MAX`].
     pub fn encode(&self, out: &mut Vec<u8>) {
         match self {
-            Self::Hello { version } => frame(out, HELLO, &[*version]),
+            Self::Hello { version, newest } => frame(out, HELLO, &[*version, *newest]),
+            Self::Step { offset, entry, bytes } => {
+                let Some(head) = step_head(*offset, entry, bytes) else { return };
+                [&head, entry, bytes].iter().for_each(|part| out.extend_from_slice(part));
+            }
             Self::Stdin { offset, state, bytes } => {
                 let Some(head) = stdin_head(*offset, state, bytes) else { return };
                 [&head, state, bytes].iter().for_each(|part| out.extend_from_slice(part));
@@ -317,9 +354,14 @@ impl ToHolder {
         let message = match kind {
             HELLO => {
                 let version = from.u8()?;
+                let newest = from.u8().unwrap_or(version);
                 // What later versions add to their greeting is theirs.
                 from.rest.clear();
-                Self::Hello { version }
+                Self::Hello { version, newest }
+            }
+            STEP => {
+                let (offset, len) = (from.u64()?, from.u32()?);
+                Self::Step { offset, entry: from.bytes(len)?, bytes: from.all() }
             }
             STDIN => {
                 let (offset, len) = (from.u64()?, from.u32()?);
@@ -412,6 +454,12 @@ impl Welcome {
             payload.put_u32(u32::try_from(blob.len()).unwrap_or(u32::MAX));
             payload.put_slice(blob);
         }
+        if self.version >= 2 {
+            let instance = self.instance.as_deref().unwrap_or_default();
+            let len = instance.floor_char_boundary(INSTANCE_MAX);
+            payload.put_u8(u8::try_from(len).unwrap_or_default());
+            payload.put_slice(&instance.as_bytes()[..len]);
+        }
         payload.put_slice(&self.stderr);
         if payload.len() <= FRAME_MAX {
             frame(out, WELCOME, &payload);
@@ -420,12 +468,13 @@ impl Welcome {
 
     fn parse(mut from: Fields) -> Result<Self, Broken> {
         let version = from.u8()?;
-        if version != VERSION {
+        if !(OLDEST..=VERSION).contains(&version) {
             // Only its version can be known of it, so that somebody can say so.
             return Ok(Self::of(version));
         }
         let mut welcome = Self {
             version,
+            instance: None,
             pid: from.u32()?,
             started_at: from.time()?,
             acked: from.u64()?,
@@ -444,6 +493,12 @@ impl Welcome {
             let (offset, len) = (from.u64()?, from.u32()?);
             welcome.blobs.push((offset, from.bytes(len)?));
         }
+        if version >= 2 {
+            let len = from.u8()?;
+            let instance = from.bytes(len.into())?;
+            let instance = std::str::from_utf8(&instance).map_err(|_| from.malformed())?;
+            welcome.instance = (!instance.is_empty()).then(|| instance.to_owned());
+        }
         welcome.stderr = from.all();
         Ok(welcome)
     }
@@ -452,6 +507,7 @@ impl Welcome {
     fn of(version: u8) -> Self {
         Self {
             version,
+            instance: None,
             pid: 0,
             started_at: SystemTime::UNIX_EPOCH,
             acked: 0,
@@ -593,7 +649,8 @@ mod tests {
     fn to_holder() -> impl Strategy<Value = ToHolder> {
         let wait = || any::<u32>().prop_map(|ms| Duration::from_millis(ms.into()));
         prop_oneof![
-            any::<u8>().prop_map(|version| ToHolder::Hello { version }),
+            (any::<u8>(), any::<u8>()).prop_map(|(version, newest)| ToHolder::Hello { version, newest }),
+            (any::<u64>(), bytes(), bytes()).prop_map(|(offset, entry, bytes)| ToHolder::Step { offset, entry, bytes }),
             (any::<u64>(), bytes(), bytes()).prop_map(|(offset, state, bytes)| ToHolder::Stdin {
                 offset,
                 state,
@@ -611,9 +668,18 @@ mod tests {
     fn welcome() -> impl Strategy<Value = Welcome> {
         let numbers = (any::<u32>(), time(), any::<u64>(), any::<u64>(), any::<u64>(), any::<u64>());
         let blobs = proptest::collection::vec((any::<u64>(), bytes()), 0..4);
-        (numbers, proptest::option::of(time()), any::<bool>(), blobs, bytes()).prop_map(
-            |((pid, started_at, acked, end, put, taken), full_since, stdin_closed, blobs, stderr)| Welcome {
-                version: VERSION,
+        let version = (OLDEST..=VERSION, proptest::option::of("[a-z0-9_]{1,40}"));
+        (version, numbers, proptest::option::of(time()), any::<bool>(), blobs, bytes()).prop_map(
+            |(
+                (version, instance),
+                (pid, started_at, acked, end, put, taken),
+                full_since,
+                stdin_closed,
+                blobs,
+                stderr,
+            )| Welcome {
+                version,
+                instance: instance.filter(|_| version >= 2),
                 pid,
                 started_at,
                 acked,
@@ -744,7 +810,10 @@ mod tests {
         assert!(matches!(&got[..], [FromHolder::Welcome(Welcome { version: 9, .. })]) && broken.is_none());
         let mut stream = Vec::new();
         frame(&mut stream, HELLO, b"\x09more");
-        assert_eq!(decoded(&[&stream], ToHolder::parse), (vec![ToHolder::Hello { version: 9 }], None));
+        assert_eq!(decoded(&[&stream], ToHolder::parse), (vec![ToHolder::Hello { version: 9, newest: b'm' }], None));
+        let mut stream = Vec::new();
+        frame(&mut stream, HELLO, &[1]);
+        assert_eq!(decoded(&[&stream], ToHolder::parse), (vec![ToHolder::Hello { version: 1, newest: 1 }], None));
     }
 
     #[test]

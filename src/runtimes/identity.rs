@@ -1,0 +1,119 @@
+//! A process by its number and its start: numbers are used again, the two together are not.
+
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal};
+
+/// How often a process that was told to end is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// A process that was seen alive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Process {
+    pid: Pid,
+    /// When it started, in the system's own count.
+    start: u64,
+}
+
+impl Process {
+    /// The living process with this number. Blocks for as long as reading one small file takes (Linux), or as `ps` does.
+    pub(super) fn find(pid: u32) -> Option<Self> {
+        let pid = Pid::from_raw(i32::try_from(pid).ok()?)?;
+        Some(Self { pid, start: started(pid)? })
+    }
+
+    /// Its number.
+    pub(super) fn pid(self) -> u32 {
+        self.pid.as_raw_pid().unsigned_abs()
+    }
+
+    /// Whether it still lives. A zombie does not.
+    pub(super) fn alive(self) -> bool {
+        started(self.pid) == Some(self.start)
+    }
+
+    /// Signals it and the rest of its group, unless that is the gateway's own.
+    fn signal(self, signal: Signal) {
+        if !self.alive() {
+            return;
+        }
+        match rustix::process::getpgid(Some(self.pid)) {
+            Ok(group) if group != rustix::process::getpgrp() => {
+                let _ = rustix::process::kill_process_group(group, signal);
+            }
+            _ => {}
+        }
+        let _ = rustix::process::kill_process(self.pid, signal);
+    }
+
+    /// Asks it and its group to end, and kills them after `term`. Returns whether it is gone, at most `kill` after that.
+    pub(super) async fn end(self, term: Duration, kill: Duration) -> bool {
+        self.signal(Signal::TERM);
+        if self.gone_within(term).await {
+            return true;
+        }
+        self.signal(Signal::KILL);
+        self.gone_within(kill).await
+    }
+
+    async fn gone_within(self, wait: Duration) -> bool {
+        let gone = async {
+            while self.alive() {
+                tokio::time::sleep(LOOK_EVERY).await;
+            }
+        };
+        tokio::time::timeout(wait, gone).await.is_ok()
+    }
+}
+
+/// When the living process with this number started; `None` if there is none.
+#[cfg(target_os = "linux")]
+fn started(pid: Pid) -> Option<u64> {
+    let stat = std::fs::read(format!("/proc/{}/stat", pid.as_raw_pid())).ok()?;
+    // The name may hold anything, blanks and brackets too: count from its last bracket (proc(5)).
+    let rest = stat.iter().rposition(|byte| *byte == b')')? + 1;
+    let mut fields = std::str::from_utf8(stat.get(rest..)?).ok()?.split_ascii_whitespace();
+    let state = fields.next()?;
+    let threads: u64 = fields.nth(16)?.parse().ok()?;
+    let start = fields.nth(1)?.parse().ok()?;
+    // A zombie leader with other threads still running is not dead.
+    (!matches!(state, "Z" | "X") || threads > 1).then_some(start)
+}
+
+/// As on Linux, by asking `ps`: its words for the start stand for it.
+#[cfg(not(target_os = "linux"))]
+fn started(pid: Pid) -> Option<u64> {
+    use std::hash::{DefaultHasher, Hash, Hasher};
+    let ps = std::process::Command::new("ps")
+        .args(["-o", "stat=,lstart=", "-p", &pid.as_raw_pid().to_string()])
+        .output()
+        .ok()?;
+    let words = String::from_utf8_lossy(&ps.stdout);
+    let (state, start) = words.trim().split_once(char::is_whitespace)?;
+    let mut hasher = DefaultHasher::new();
+    start.trim().hash(&mut hasher);
+    (!state.starts_with('Z')).then(|| hasher.finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::CommandExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_process_is_known_until_it_ends_and_ends_with_its_group() {
+        let mut child = std::process::Command::new("sh")
+            .args(["-c", "trap '' TERM; sleep 1000 & wait; sleep 1000"])
+            .process_group(0)
+            .spawn()
+            .unwrap();
+        let process = Process::find(child.id()).unwrap();
+        assert_eq!((process.pid(), process.alive()), (child.id(), true));
+        assert!(!Process { start: process.start + 1, ..process }.alive(), "the same number, another start");
+        let reap = tokio::task::spawn_blocking(move || child.wait());
+        assert!(process.end(Duration::from_millis(50), Duration::from_secs(60)).await);
+        assert!(!process.alive() && Process::find(process.pid()).is_none());
+        reap.await.unwrap().unwrap();
+    }
+}

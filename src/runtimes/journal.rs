@@ -1,0 +1,121 @@
+//! Steps: what a driver gives a holder in place of a whole state, with the frames that they made it write. A dialect is a
+//! state machine without a clock, so the same steps, made from the same state at the same places in the output, lead to
+//! the same state and write the same messages. That they do is checked: a gateway that would have written others does not
+//! go on with the runtime. The same are those of one method under one identifier: how a message is worded may change from
+//! one version to the next, and the order of its members with every build.
+//!
+//! A step is four bytes that no whole state begins with, a checksum of the messages, and JSON: the command, or `null` for
+//! the line that was heard last.
+
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::dialects::Command;
+use crate::model::object;
+
+/// What a step begins with; a whole state begins with the length of its head, which is never so long.
+const MARK: [u8; 4] = [0xff; 4];
+
+/// A step that was made.
+pub(super) struct Step {
+    /// The [`checksum`] of the frames it wrote.
+    pub(super) wrote: u32,
+    pub(super) entry: Entry,
+}
+
+/// What a step was made for.
+pub(super) enum Entry {
+    /// The line of output that ends where the step stands.
+    Heard,
+    /// A command.
+    Command(Command),
+}
+
+/// Whether a blob is a step, and no whole state.
+pub(super) fn is_step(blob: &[u8]) -> bool {
+    blob.starts_with(&MARK)
+}
+
+/// The checksum of the messages that frames are: of their methods and identifiers, and of whether they refuse. A frame that
+/// is no JSON-RPC message counts byte for byte.
+pub(super) fn checksum(frames: &[Bytes]) -> u32 {
+    #[derive(Deserialize)]
+    struct Head<'a> {
+        #[serde(borrow)]
+        id: Option<&'a RawValue>,
+        #[serde(borrow)]
+        method: Option<&'a RawValue>,
+        #[serde(borrow)]
+        error: Option<&'a RawValue>,
+    }
+    let mut hasher = crc32fast::Hasher::new();
+    for frame in frames {
+        match object::from_slice::<Head<'_>>(frame) {
+            Ok(Head { id, method, error }) if id.is_some() || method.is_some() => {
+                for part in [id, method] {
+                    hasher.update(part.map_or("", RawValue::get).as_bytes());
+                    hasher.update(b"\n");
+                }
+                hasher.update(&[u8::from(error.is_some())]);
+            }
+            _ => hasher.update(frame),
+        }
+    }
+    hasher.finalize()
+}
+
+/// The step made for a line.
+pub(super) fn heard(frames: &[Bytes]) -> Bytes {
+    command(frames, b"null")
+}
+
+/// The step made for a command, given as JSON.
+pub(super) fn command(frames: &[Bytes], command: &[u8]) -> Bytes {
+    [&MARK[..], &checksum(frames).to_be_bytes(), command].concat().into()
+}
+
+/// Reads a step; `None` if it is none of this version's.
+pub(super) fn read(blob: &[u8]) -> Option<Step> {
+    let (wrote, entry) = blob.strip_prefix(&MARK)?.split_first_chunk::<4>()?;
+    let entry = match serde_json::from_slice::<Option<Command>>(entry).ok()? {
+        Some(command) => Entry::Command(command),
+        None => Entry::Heard,
+    };
+    Some(Step { wrote: u32::from_be_bytes(*wrote), entry })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_the_same_by_what_they_are_and_not_by_how_they_are_written() {
+        let of =
+            |frames: &[&str]| checksum(&frames.iter().map(|frame| Bytes::from(frame.to_string())).collect::<Vec<_>>());
+        let prompt =
+            of(&["{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"session/prompt\",\"params\":{\"a\":1,\"b\":2}}\n"]);
+        // As another build orders them, and as a later version words them.
+        assert_eq!(of(&[r#"{"id":7,"jsonrpc":"2.0","method":"session/prompt","params":{"b":2,"a":1}}"#]), prompt);
+        assert_eq!(of(&[r#"{"id":7,"method":"session/prompt","params":{"a":1,"b":2,"_meta":{}}}"#]), prompt);
+        let answer = of(&[r#"{"id":7,"result":{"outcome":{"optionId":"y","outcome":"selected"}}}"#]);
+        assert_eq!(of(&[r#"{"id":7,"result":{"outcome":{"outcome":"selected","optionId":"y"}}}"#]), answer);
+        let others = [
+            of(&[]),
+            of(&[r#"{"id":8,"method":"session/prompt","params":{"a":1,"b":2}}"#]),
+            of(&[r#"{"id":"7","method":"session/prompt","params":{"a":1,"b":2}}"#]),
+            of(&[r#"{"id":7,"method":"session/cancel","params":{"a":1,"b":2}}"#]),
+            of(&[r#"{"method":"session/prompt","params":{"a":1,"b":2}}"#]),
+            of(&[r#"{"id":7,"error":{"code":1,"message":"no"}}"#]),
+            of(&[r#"{"id":7,"method":"session/prompt"}"#, r#"{"method":"session/cancel"}"#]),
+            of(&["no message"]),
+            of(&["another"]),
+            of(&["[7]"]),
+            answer,
+            prompt,
+        ];
+        for (n, one) in others.iter().enumerate() {
+            assert!(!others[..n].contains(one), "{n}");
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! What a runtime makes the gateway hold: charged to its account before more of it is read.
+
+use crate::ledger::{Account, Charge, Exempt, Ledger};
+
+/// The charge for what one connection to a runtime has said: what of a message is here, and what is not kept yet.
+pub(super) struct Meter {
+    ledger: Ledger,
+    account: Account,
+    charge: Charge,
+    /// It goes on though there is no room.
+    exempt: Option<Exempt>,
+    /// What one read may bring, in bytes: this much is charged ahead.
+    step: usize,
+}
+
+/// Room that was waited for.
+pub(super) struct Room(Charge, Option<Exempt>);
+
+impl Meter {
+    /// For the runtime of that name. `step`: what one read may bring, in bytes.
+    pub(super) fn new(ledger: &Ledger, runtime: &str, step: usize) -> Self {
+        let account = ledger.runtime(runtime);
+        Self { ledger: ledger.clone(), charge: account.nothing(), account, exempt: None, step }
+    }
+
+    /// Whether more may be read, where `held` bytes are held now.
+    pub(super) fn room(&mut self, held: usize) -> bool {
+        if held < self.step {
+            self.exempt = None;
+        }
+        // In steps: most of what is said comes and goes within one.
+        let needed = held.saturating_add(self.step).next_multiple_of(self.step);
+        if self.exempt.is_some() && needed > self.charge.bytes() {
+            self.charge.join(self.account.force(needed - self.charge.bytes()));
+        }
+        needed == self.charge.bytes() || self.charge.resize(needed).is_ok()
+    }
+
+    /// Waits for room for one read more. `alone`: nothing that it said is on its way, so that nobody gives room back by
+    /// going on. Then it may be the one who goes on without, to the end of its message. Cancellation safe.
+    pub(super) async fn wait(&self, alone: bool) -> Room {
+        wait(&self.ledger, &self.account, self.step, alone).await
+    }
+
+    /// Takes the room that was waited for.
+    pub(super) fn take(&mut self, room: Room) {
+        self.charge.join(room.0);
+        self.exempt = room.1;
+    }
+}
+
+async fn wait(ledger: &Ledger, account: &Account, bytes: usize, alone: bool) -> Room {
+    tokio::select! {
+        biased;
+        charge = account.wait(bytes) => Room(charge, None),
+        exempt = ledger.exempt(), if alone => Room(account.force(bytes), Some(exempt)),
+    }
+}
+
+/// The charge for an answer that comes in pieces.
+pub(super) struct Answer {
+    ledger: Ledger,
+    account: Account,
+    charge: Charge,
+    exempt: Option<Exempt>,
+}
+
+impl Answer {
+    /// Of the runtime of that name.
+    pub(super) fn new(ledger: &Ledger, runtime: &str) -> Self {
+        let account = ledger.runtime(runtime);
+        Self { ledger: ledger.clone(), charge: account.nothing(), account, exempt: None }
+    }
+
+    /// Waits for room for a piece of `bytes`, or is the one that goes on without.
+    pub(super) async fn grow(&mut self, bytes: usize) {
+        if self.exempt.is_some() {
+            return self.charge.join(self.account.force(bytes));
+        }
+        let Room(charge, exempt) = wait(&self.ledger, &self.account, bytes, true).await;
+        self.charge.join(charge);
+        self.exempt = exempt;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::ledger::Limits;
+
+    const STEP: usize = 1 << 10;
+
+    fn ledger() -> Ledger {
+        Ledger::new(Limits { runtime: 8 * STEP, agents: 8 * STEP, gateway: 64 * STEP, ..Limits::default() })
+    }
+
+    #[tokio::test]
+    async fn what_is_held_is_charged_and_one_goes_on_without_room() {
+        let ledger = ledger();
+        let (mut one, mut other) = (Meter::new(&ledger, "one", STEP), Meter::new(&ledger, "other", STEP));
+        let mut third = Meter::new(&ledger, "third", STEP);
+        assert!(one.room(3 * STEP) && other.room(2 * STEP), "7 of 8 steps are charged");
+        assert!(!one.room(5 * STEP) && third.room(0), "the last one is the third's");
+        // Both are in the middle of a message, and nobody gives anything back: the one that asks first goes on.
+        let room = one.wait(true).await;
+        one.take(room);
+        assert!(one.room(9 * STEP));
+        assert_eq!(ledger.runtime("one").used(), 10 * STEP);
+        let waits = tokio::time::timeout(Duration::from_millis(50), other.wait(true)).await;
+        assert!(waits.is_err(), "only one does");
+        // Who waits for what is on its way is given room by that.
+        assert!(tokio::time::timeout(Duration::from_millis(50), other.wait(false)).await.is_err());
+        assert!(one.room(0));
+        assert_eq!(ledger.runtime("one").used(), STEP);
+        let room = other.wait(false).await;
+        other.take(room);
+        assert!(other.room(3 * STEP));
+        drop((one, other, third));
+        assert_eq!(ledger.runtime("other").used(), 0);
+    }
+
+    #[tokio::test]
+    async fn an_answer_waits_for_room_and_gives_it_back() {
+        let ledger = ledger();
+        let mut first = Answer::new(&ledger, "one");
+        first.grow(8 * STEP).await;
+        let mut second = Answer::new(&ledger, "two");
+        // It is the one that goes on without.
+        second.grow(4 * STEP).await;
+        second.grow(4 * STEP).await;
+        assert_eq!(ledger.runtime("two").used(), 8 * STEP);
+        let mut third = Answer::new(&ledger, "three");
+        assert!(tokio::time::timeout(Duration::from_millis(50), third.grow(1)).await.is_err());
+        drop((first, second));
+        third.grow(1).await;
+        assert_eq!(ledger.runtime("three").used(), 1);
+    }
+}
