@@ -13,6 +13,12 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+/// The question of this name that waits.
+fn open_under(dialect: &dyn Dialect, id: &str) -> AskKey {
+    let open = dialect.asks().into_iter().find(|key| key.id() == id);
+    open.unwrap_or_else(|| panic!("no question {id} waits"))
+}
+
 fn spec(dialect: &str, auth_method: Option<&str>) -> RuntimeSpec {
     let connect = Connect::Command(vec!["agent".into()]);
     RuntimeSpec {
@@ -165,7 +171,8 @@ fn play(name: &str, auth_method: Option<&str>) -> (String, String) {
                         Some(id) => Decision::Option { id: id.into(), kind: Choice::Other, reason: None },
                         None => Decision::Withdrawn,
                     };
-                    dialect.command(Command::Answer { key: AskKey(message["id"].to_string()), decision }, &mut out);
+                    let key = open_under(dialect.as_ref(), &message["id"].to_string());
+                    dialect.command(Command::Answer { key, decision }, &mut out);
                 }
                 other => panic!("nothing makes this: {other:?}"),
             }
@@ -222,6 +229,20 @@ fn opencode() {
 fn codex_acp() {
     let (said, text) = play("codex-acp", Some("openai-api-key"));
     assert_eq!(text, streamed("codex-acp"));
+    insta::assert_snapshot!(said);
+}
+
+#[test]
+fn vibe() {
+    let (said, text) = play("vibe", None);
+    assert_eq!(text, streamed("vibe"));
+    insta::assert_snapshot!(said);
+}
+
+#[test]
+fn kimi() {
+    let (said, text) = play("kimi", None);
+    assert_eq!(text, streamed("kimi"));
     insta::assert_snapshot!(said);
 }
 
@@ -322,7 +343,7 @@ fn play_served(name: &str) -> (String, String) {
                 } else if what.contains("/abort") {
                     Command::Cancel { ticket: Some(Ticket(ticket)), native: native.clone() }
                 } else {
-                    let key = AskKey(what.split('/').nth(2).unwrap().to_owned());
+                    let key = open_under(dialect.as_ref(), what.split('/').nth(2).unwrap());
                     let id = body["reply"].as_str().unwrap().to_owned();
                     let reason = body["message"].as_str().map(ToOwned::to_owned);
                     Command::Answer { key, decision: Decision::Option { id, kind: Choice::Other, reason } }
@@ -461,7 +482,8 @@ fn play_codex(name: &str) -> (String, String) {
                     let key = decision.as_object().and_then(|decision| decision.keys().next());
                     let id = decision.as_str().or(key.map(String::as_str)).unwrap().to_owned();
                     let decision = Decision::Option { id, kind: Choice::Other, reason: None };
-                    dialect.command(Command::Answer { key: AskKey(message["id"].to_string()), decision }, &mut out);
+                    let key = open_under(dialect.as_ref(), &message["id"].to_string());
+                    dialect.command(Command::Answer { key, decision }, &mut out);
                 }
                 other => panic!("nothing makes this: {other:?}"),
             }
@@ -627,7 +649,8 @@ fn every_frame_we_send_is_of_the_published_schema() {
             r#"{{"id":{id},"method":"elicitation/create","params":{{"mode":"form","message":"m","requestedSchema":{{}}}}}}"#
         );
         dialect.feed(Bytes::from(ask), &mut out);
-        dialect.command(Command::Answer { key: AskKey(id.into()), decision }, &mut out);
+        let key = open_under(dialect.as_ref(), id);
+        dialect.command(Command::Answer { key, decision }, &mut out);
     }
     dialect.feed(Bytes::from_static(br#"{"id":4,"method":"fs/read_text_file","params":{}}"#), &mut out);
     frames.extend(out.frames);

@@ -1,6 +1,6 @@
 //! What is done for an agent outside of its dialect: files, commands.
 
-use crate::model::NativeId;
+use crate::model::{NativeId, Resolver};
 
 /// Something to be done for an agent: ends in [`Dialect::done`](super::Dialect::done).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ pub enum Work {
         /// The terminal.
         terminal: u64,
     },
-    /// Have the client do it whose session it is: [`Done::Json`], or [`Undone::Nobody`].
+    /// Have the client do it whose session it is: [`Done::Served`], or [`Undone::Nobody`].
     Errand {
         /// The session.
         native: NativeId,
@@ -96,8 +96,13 @@ pub enum Done {
     },
     /// A command ended.
     Ended(CommandEnd),
-    /// What a client answered: JSON.
-    Json(String),
+    /// A client was asked.
+    Served {
+        /// Who.
+        by: Resolver,
+        /// Its result, as JSON, or its JSON-RPC error: the code, and in words.
+        outcome: Result<String, (i64, String)>,
+    },
 }
 
 /// How a command ended: by itself or by a signal; neither where the system cannot say.
@@ -116,13 +121,6 @@ pub enum Undone {
     Missing(String),
     /// Anything else.
     Refused(String),
-    /// The session has no client that offered to do it.
+    /// The device that opened the session is not there, may not do it, or has not offered to.
     Nobody,
-    /// The client that was asked could not: its JSON-RPC error.
-    Fault {
-        /// The code.
-        code: i64,
-        /// In words.
-        message: String,
-    },
 }

@@ -63,7 +63,9 @@ pub(super) fn read(text: &str) -> Result<Message<'_>, &'static str> {
         Some(b'[') => return Err("a batch: not supported"),
         _ => return Err("not a JSON object"),
     }
-    let Ok(envelope) = serde_json::from_str::<Envelope<'_>>(text) else { return Err("not a JSON-RPC message") };
+    let Ok(envelope) = crate::model::object::from_str::<Envelope<'_>>(text) else {
+        return Err("not a JSON-RPC message");
+    };
     match envelope {
         Envelope { id: Some(id), method: Some(Text(method)), params, .. } => {
             Ok(Message::Request { id, method, params })
@@ -109,9 +111,9 @@ impl Fault {
     }
 }
 
-/// Reads a JSON object; nothing else is one (serde alone would take an array for a struct).
+/// Reads a JSON object; nothing else is one, nor further inside.
 pub(super) fn object<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Option<T> {
-    if raw.get().starts_with('{') { serde_json::from_str(raw.get()).ok() } else { None }
+    if raw.get().starts_with('{') { crate::model::object::from_str(raw.get()).ok() } else { None }
 }
 
 /// Reads a JSON string.

@@ -1,4 +1,4 @@
-//! The protocols that runtimes speak. Bytes in, values out: a dialect does no I/O, has no clock and starts no task, so
+//! The protocols that runtimes speak, one file, since the values that they turn into refer to each other. Bytes in, values out: a dialect does no I/O, has no clock and starts no task, so
 //! that each is tested from recorded transcripts and fuzzed.
 //!
 //! A [`Dialect`] is one connection's state: it is fed the frames that a runtime sends ([`Dialect::feed`]) and the
@@ -10,9 +10,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
-use crate::model::{Decision, Editable, Item, Kind, NativeId, Offer, RequestType, RunStatus, RuntimeSpec, Ticket};
+use crate::model::{
+    Decision, Editable, Fits, Item, Kind, NativeId, Offer, Question, RequestType, RunStatus, RuntimeSpec, Ticket,
+};
 
 mod acp;
+mod ask_key;
 mod chores;
 mod codelia;
 mod codex;
@@ -24,6 +27,7 @@ mod opencode;
 mod rig;
 mod subject;
 
+pub use ask_key::AskKey;
 pub use chores::{Chore, CommandEnd, Done, Undone, Work};
 pub use fetches::{Base, Fetch, Reply};
 
@@ -163,6 +167,13 @@ pub enum Said {
         /// What.
         ask: Box<Ask>,
     },
+    /// More is known of what an open question asks: an [`Said::Asked`] with the same key came before.
+    AskChanged {
+        /// The session, if the message named one.
+        native: Option<NativeId>,
+        /// The whole question, as it stands now.
+        ask: Box<Ask>,
+    },
     /// The runtime took a question back.
     TakenBack {
         /// The session, if known.
@@ -293,10 +304,6 @@ pub struct ToolMark {
     pub over: bool,
 }
 
-/// How the runtime names a question of its own: its JSON-RPC id, opaque (integer, string, null, 1.5), as JSON text.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
-pub struct AskKey(pub String);
-
 /// A question from a runtime to people, before the gateway made a request of it.
 #[derive(Debug)]
 pub struct Ask {
@@ -321,6 +328,8 @@ pub struct Ask {
     pub default_value: Option<String>,
     /// Whether a prompt takes several lines.
     pub multiline: bool,
+    /// What is expected of a prompt or pick.
+    pub expects: Expects,
     /// Whether what is typed must not be shown.
     pub secret: bool,
     /// Whether the runtime calls it dangerous.
@@ -343,8 +352,19 @@ pub struct Ask {
     pub native: Bytes,
 }
 
+/// What is expected of the answer to a prompt or a pick, so that it can be checked before it is forwarded.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Expects {
+    /// What the agent calls what it asks for.
+    pub field: Option<String>,
+    /// Whether nothing is an answer, too.
+    pub optional: bool,
+    /// What words, or how many choices, fit.
+    pub fits: Fits,
+}
+
 /// Exactly what a question is about.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Subject {
     /// A command line, as the runtime will run it.
     Command {
@@ -355,8 +375,45 @@ pub enum Subject {
     },
     /// Changes to files: path, text before, text after.
     Edits(Vec<(String, Option<String>, String)>),
-    /// Anything else: lines of text made from what the runtime sent (for a tool: its raw input as JSON).
+    /// A change to a file of which the runtime shows the difference alone.
+    Diff {
+        /// The file.
+        path: String,
+        /// The difference, as the runtime made it.
+        diff: String,
+    },
+    /// Something is fetched.
+    Fetch {
+        /// The address.
+        url: String,
+        /// What is said besides, as JSON.
+        more: String,
+    },
+    /// A tool is called.
+    Tool {
+        /// Its name.
+        name: String,
+        /// What it is told, as JSON.
+        arguments: String,
+    },
+    /// A plan, to be carried out.
+    Plan(String),
+    /// Questions to a person, and the words around them.
+    Questions {
+        /// Them.
+        questions: Vec<Question>,
+        /// As text.
+        words: String,
+    },
+    /// Words to a person: a yes to them does nothing by itself.
     Text(String),
+    /// It cannot be told what would be done.
+    Unreadable {
+        /// Why, in words.
+        why: &'static str,
+        /// All that the runtime sent.
+        raw: String,
+    },
 }
 
 /// How a run ended.
@@ -383,8 +440,8 @@ pub struct Fault {
     pub data: Option<Box<RawValue>>,
 }
 
-/// Something the gateway wants of a runtime.
-#[derive(Debug)]
+/// Something the gateway wants of a runtime. Written down for the next gateway: its names are kept.
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub enum Command {
     /// Open a session: ends in [`Said::Opened`] or [`Said::NotOpened`].
     Open {

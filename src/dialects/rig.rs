@@ -107,7 +107,10 @@ impl Rig {
     }
 
     pub(super) fn answer(&mut self, key: &str, decision: Decision) {
-        self.tell(Command::Answer { key: AskKey(key.into()), decision });
+        // As tests write it: the runtime's name of a question that waits, or a whole key.
+        let open = self.dialect.asks().into_iter().find(|open| open.id() == key);
+        let key = open.unwrap_or_else(|| AskKey::from(key.to_owned()));
+        self.tell(Command::Answer { key, decision });
     }
 
     pub(super) fn call(&mut self, native: &str, method: &str, params: Option<&str>) {

@@ -3,22 +3,29 @@
 use std::collections::HashSet;
 
 use bytes::Bytes;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use super::super::jsonrpc::{self, object, pretty, string};
-use super::super::{Ask, AskKey, Draft, Outbox, Said, Subject, ToolMark, subject};
+use super::super::jsonrpc::{self, object, string};
+use super::super::{Ask, AskKey, Draft, Expects, Outbox, Said, Subject, ToolMark};
 use super::elicit::Wanted;
+use super::known::{SAVED_MAX, Told};
 use super::open::Wish;
 use super::serve::Run;
-use super::{ASKS_MAX, Acp, trouble};
+use super::{ASKS_MAX, Acp, reading, trouble};
 use crate::model::{Choice, Decision, Editable, Kind, NativeId, Offer, RequestType};
 
 /// A question that waits for its answer.
 #[derive(Serialize, Deserialize)]
 pub(super) enum Asked {
     /// `session/request_permission`, with the options it offers.
-    Permission { native: NativeId, options: Vec<String> },
+    Permission {
+        native: NativeId,
+        options: Vec<String>,
+        /// For when more becomes known of its tool call.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        wait: Option<Wait>,
+    },
     /// `elicitation/create`.
     Elicitation { native: Option<NativeId>, wanted: Wanted, params: Box<RawValue> },
     /// The gateway's own: how to sign in, so that a conversation can be opened.
@@ -27,6 +34,32 @@ pub(super) enum Asked {
     Write { native: NativeId, path: String, before: Option<String>, text: String },
     /// `terminal/create`.
     Run { native: NativeId, run: Run },
+}
+
+/// What a permission request said, to be read again with what its tool call says later.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Wait {
+    tool: Option<String>,
+    said: Told,
+    #[serde(serialize_with = "brief")]
+    params: Box<RawValue>,
+}
+
+/// What is saved of a question's params: all of them, or where they are long the members that are read again.
+fn brief<S: Serializer>(params: &RawValue, serializer: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize, Deserialize)]
+    struct Brief<'a> {
+        #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+        options: Option<&'a RawValue>,
+        #[serde(borrow, default, rename = "_meta", skip_serializing_if = "Option::is_none")]
+        meta: Option<&'a RawValue>,
+    }
+    if params.get().len() <= SAVED_MAX {
+        return params.serialize(serializer);
+    }
+    let Brief { options, meta } = object(params).unwrap_or(Brief { options: None, meta: None });
+    // The options were found to be short; whose meta is long has nothing in it for us.
+    Brief { options, meta: meta.filter(|meta| meta.get().len() <= SAVED_MAX) }.serialize(serializer)
 }
 
 impl Asked {
@@ -45,16 +78,16 @@ fn permitted(key: &AskKey, options: &[String], decision: &Decision) -> Bytes {
     match decision {
         Decision::Option { id, .. } if options.contains(id) => {
             let outcome = serde_json::json!({ "outcome": { "outcome": "selected", "optionId": id } });
-            jsonrpc::answer(&key.0, &outcome)
+            jsonrpc::answer(key.id(), &outcome)
         }
         // Only an agent that offered it gets this: it said that it reads the rest.
         Decision::Edited { id, text, .. } if options.contains(id) => {
             let outcome = serde_json::json!({
                 "outcome": { "outcome": "selected", "optionId": id }, "_meta": { "plexus": { "edited": text } },
             });
-            jsonrpc::answer(&key.0, &outcome)
+            jsonrpc::answer(key.id(), &outcome)
         }
-        _ => cancelled(&key.0),
+        _ => cancelled(key.id()),
     }
 }
 
@@ -76,6 +109,7 @@ pub(super) fn question(key: &AskKey, kind: RequestType, title: &str, params: &Ra
         multi: false,
         default_value: None,
         multiline: false,
+        expects: Expects::default(),
         secret: false,
         danger: false,
         allow_reason: false,
@@ -95,6 +129,13 @@ struct Permission<'a> {
     session_id: String,
     #[serde(borrow)]
     tool_call: &'a RawValue,
+    #[serde(borrow)]
+    options: Vec<&'a RawValue>,
+}
+
+/// The params of a permission request that was read before.
+#[derive(Deserialize)]
+struct Asking<'a> {
     #[serde(borrow)]
     options: Vec<&'a RawValue>,
     #[serde(borrow, rename = "_meta")]
@@ -121,48 +162,10 @@ struct PermissionOption<'a> {
     kind: Option<&'a RawValue>,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ToolCall<'a> {
-    #[serde(borrow)]
-    tool_call_id: Option<&'a RawValue>,
-    #[serde(borrow)]
-    title: Option<&'a RawValue>,
-    #[serde(borrow)]
-    kind: Option<&'a RawValue>,
-    #[serde(borrow)]
-    content: Option<&'a RawValue>,
-    #[serde(borrow)]
-    raw_input: Option<&'a RawValue>,
-}
-
-/// A content block of a tool call.
-#[derive(Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Block {
-    Diff {
-        path: String,
-        #[serde(rename = "oldText")]
-        old_text: Option<String>,
-        #[serde(rename = "newText")]
-        new_text: String,
-    },
-    Content {
-        content: Inner,
-    },
-    #[serde(other)]
-    Other,
-}
-
-#[derive(Deserialize)]
-struct Inner {
-    text: Option<String>,
-}
-
 impl Acp {
     /// Whether another question may wait under this key; if not, says why.
     pub(super) fn room(&mut self, frame: &Bytes, key: &AskKey, native: Option<&NativeId>, out: &mut Outbox) -> Room {
-        if self.asks.contains_key(key) {
+        if self.asks.keys().any(|open| open.id() == key.id()) {
             self.raw(frame, native.cloned(), "a question under the identifier of one that is still open", out);
             return Room::Taken;
         }
@@ -176,49 +179,79 @@ impl Acp {
     }
 
     pub(super) fn permission(&mut self, frame: &Bytes, id: &RawValue, params: Option<&RawValue>, out: &mut Outbox) {
-        let key = AskKey(id.get().to_owned());
+        let key = self.key(id.get());
         let read = params.and_then(|params| Some((params, object::<Permission<'_>>(params)?)));
         let parts = read.and_then(|(params, asked)| {
-            let tool: ToolCall<'_> = object(asked.tool_call)?;
-            Some((params, offers(&asked.options)?, tool, asked))
+            let said = Told::of(frame, asked.tool_call)?;
+            // They outlive the gateway with the question, whole.
+            let options: usize = asked.options.iter().map(|option| option.get().len()).sum();
+            if options > SAVED_MAX {
+                return None;
+            }
+            Some((params, offers(&asked.options)?, said, asked))
         });
-        let Some((params, options, tool, asked)) = parts else {
+        let Some((params, options, said, asked)) = parts else {
             let native = self.named(params);
             self.raw(frame, native, "a permission request that cannot be understood: answered `cancelled`", out);
-            return out.frames.push(cancelled(&key.0));
+            return out.frames.push(cancelled(key.id()));
         };
         let native = self.native(&asked.session_id);
         match self.room(frame, &key, Some(&native), out) {
             Room::Free => {}
             Room::Taken => return,
-            Room::Full => return out.frames.push(cancelled(&key.0)),
+            Room::Full => return out.frames.push(cancelled(key.id())),
         }
-        let tool_call_id = tool.tool_call_id.and_then(string).map(|id| id.into_owned());
-        let title = tool.title.and_then(string).map(|title| title.into_owned());
-        let blocks: Option<Vec<Block>> = match tool.content {
-            Some(content) => serde_json::from_str(content.get()).ok(),
-            None => Some(Vec::new()),
-        };
-        let first_mention = tool_call_id
+        let tool = reading::id_of(asked.tool_call).or_else(|| self.unnamed(&native));
+        let first_mention = tool
             .as_ref()
             .filter(|id| self.see(&native, id))
-            .map(|id| first_mention(frame, asked.tool_call, id, title.as_deref()));
-        let texts = blocks.iter().flatten().filter_map(|block| match block {
-            Block::Content { content } => content.text.as_deref(),
-            _ => None,
-        });
-        let message = Some(texts.collect::<Vec<_>>().join("\n")).filter(|text| !text.is_empty());
-        let mut ask = question(&key, RequestType::Permission, "The agent asks for permission", params, frame.clone());
-        ask.subject = about(asked.tool_call, &tool, title.as_deref(), blocks);
-        if let Some(title) = title {
-            ask.title = title;
-        }
-        (ask.message, ask.options) = (message, options);
-        ask.editable = asked.meta.and_then(object::<Meta>).map(|meta| meta.plexus.editable);
-        (ask.tool_call_id, ask.first_mention) = (tool_call_id, first_mention);
-        let options = ask.options.iter().map(|offer| offer.id.clone()).collect();
-        self.asks.insert(key, Asked::Permission { native: native.clone(), options });
+            .map(|id| first_mention(frame, asked.tool_call, id, said.title.is_some()));
+        let offered = options.iter().map(|offer| offer.id.clone()).collect();
+        let question = Wait { tool, said, params: jsonrpc::owned(params) };
+        let mut ask = self.put_together(&key, &native, &question, frame);
+        (ask.first_mention, ask.options) = (first_mention, options);
+        self.asks.insert(key, Asked::Permission { native: native.clone(), options: offered, wait: Some(question) });
         out.said.push(Said::Asked { native: Some(native), ask: Box::new(ask) });
+    }
+
+    /// The tool call that a question without an identifier is about: the plan that waits, or the only one under way.
+    fn unnamed(&self, native: &NativeId) -> Option<String> {
+        let plan = self.known.latest(native).find(|(_, told)| reading::is_plan(told, self.agent.as_deref()));
+        let mut all = self.known.latest(native);
+        let only = all.next().filter(|_| all.next().is_none());
+        plan.or(only).map(|(id, _)| id.to_owned())
+    }
+
+    /// A question as it reads with all that is known of its tool call; without its options.
+    fn put_together(&self, key: &AskKey, native: &NativeId, wait: &Wait, frame: &Bytes) -> Ask {
+        let announced = wait.tool.as_ref().and_then(|id| self.known.get(native, id));
+        let told = announced.map_or_else(|| wait.said.clone(), |announced| announced.with(&wait.said));
+        let title = told.title.as_ref().and_then(|title| Some(string(title.raw()?)?.into_owned()));
+        let title = title.unwrap_or_else(|| "The agent asks for permission".into());
+        let mut ask = question(key, RequestType::Permission, &title, &wait.params, frame.clone());
+        ask.subject = reading::about(announced, &told, self.agent.as_deref());
+        ask.message = reading::message(&told);
+        ask.editable = object::<Asking<'_>>(&wait.params)
+            .and_then(|asked| object::<Meta>(asked.meta?))
+            .map(|meta| meta.plexus.editable);
+        ask.tool_call_id.clone_from(&wait.tool);
+        ask
+    }
+
+    /// More is known of a tool call: the questions about it that are open are told as they read now.
+    pub(super) fn asks_again(&self, frame: &Bytes, native: &NativeId, tool: &str, out: &mut Outbox) {
+        let mut open: Vec<(&AskKey, &Asked)> = self.asks.iter().collect();
+        // In the same order whoever goes on with this state.
+        open.sort_unstable_by_key(|(key, _)| *key);
+        for (key, asked) in open {
+            let Asked::Permission { native: of, wait: Some(wait), .. } = asked else { continue };
+            if of != native || wait.tool.as_deref() != Some(tool) {
+                continue;
+            }
+            let options = object::<Asking<'_>>(&wait.params).and_then(|asked| offers(&asked.options));
+            let ask = Ask { options: options.unwrap_or_default(), ..self.put_together(key, native, wait, frame) };
+            out.said.push(Said::AskChanged { native: Some(native.clone()), ask: Box::new(ask) });
+        }
     }
 
     /// Somebody decided, or nobody did.
@@ -246,14 +279,15 @@ impl Acp {
             request_id: Option<&'a RawValue>,
         }
         let id = params.and_then(object::<Params<'_>>).and_then(|params| params.request_id);
-        let key = AskKey(id.map_or_else(String::new, |id| id.get().to_owned()));
-        match self.asks.get(&key).map(|asked| asked.native().cloned()) {
-            Some(native) => {
+        let id = id.map_or("", RawValue::get);
+        let open = self.asks.iter().find(|(key, _)| key.id() == id);
+        match open.map(|(key, asked)| (key.clone(), asked.native().cloned())) {
+            Some((key, native)) => {
                 // A request that was taken back still has an answer: the agent may go on waiting for it.
                 self.answer(&key, &Decision::Withdrawn, out);
                 out.said.push(Said::TakenBack { native, key, elsewhere: None });
             }
-            None if self.dropped(&key, out) => {}
+            None if self.dropped(id, out) => {}
             None => self.raw(frame, None, "a withdrawal of a question that is not open", out),
         }
     }
@@ -281,37 +315,10 @@ fn offers(options: &[&RawValue]) -> Option<Vec<Offer>> {
     (!offers.is_empty()).then_some(offers)
 }
 
-/// Exactly what the tool call will do: the command of an `execute`, the changes of a diff; where it says both, or
-/// neither, or something that cannot be read, everything it says.
-fn about(whole: &RawValue, tool: &ToolCall<'_>, title: Option<&str>, blocks: Option<Vec<Block>>) -> Subject {
-    let everything = || Subject::Text(pretty(whole.get()));
-    let Some(blocks) = blocks else { return everything() };
-    let edits: Vec<_> = blocks
-        .into_iter()
-        .filter_map(|block| match block {
-            Block::Diff { path, old_text, new_text } => Some((path, old_text, new_text)),
-            _ => None,
-        })
-        .collect();
-    let execute = tool.kind.and_then(string).as_deref() == Some("execute");
-    match (execute, tool.raw_input) {
-        (false, _) if !edits.is_empty() => Subject::Edits(edits),
-        (true, _) if !edits.is_empty() => everything(),
-        // Gemini CLI sends no input: the title is the command.
-        (true, None) => match title {
-            Some(title) => Subject::Command { argv: vec![title.to_owned()], cwd: None },
-            None => everything(),
-        },
-        (true, Some(input)) => subject::command(input).unwrap_or_else(everything),
-        (false, Some(input)) => Subject::Text(pretty(input.get())),
-        (false, None) => everything(),
-    }
-}
-
 /// The tool call of a question as the event that the agent never sent.
-fn first_mention(frame: &Bytes, tool_call: &RawValue, id: &str, title: Option<&str>) -> Draft {
+fn first_mention(frame: &Bytes, tool_call: &RawValue, id: &str, titled: bool) -> Draft {
     // ACP wants a title in a `tool_call`; an update may lack it.
-    let title = if title.is_none() { r#""title":"tool","# } else { "" };
+    let title = if titled { "" } else { r#""title":"tool","# };
     let whole = jsonrpc::owned(tool_call);
     let rest = whole.get().strip_prefix('{').unwrap_or("}");
     let body = format!(r#"{{"sessionUpdate":"tool_call",{title}{}"#, rest.trim_start());

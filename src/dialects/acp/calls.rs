@@ -166,6 +166,7 @@ impl Acp {
             let models = models.unwrap_or(&mut none);
             if options.is_some() {
                 models.options_changed(result);
+                self.lists.share(models);
             }
             // Not every agent tells what a call of ours changed, and other clients did not see the call.
             let draft = match (&sets, options) {

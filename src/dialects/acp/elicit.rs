@@ -1,4 +1,5 @@
-//! Elicitations: `elicitation/create` as a question that people can answer, and their answer as what the agent wants.
+//! Elicitations: `elicitation/create` as a question that people can answer, and their answer as what the agent wants. One file:
+//! what is asked of a field and what fits it belong together.
 //!
 //! A form of one field is a pick or a prompt; one of several is a prompt whose text is a JSON object. Text that does not
 //! fit the form is not sent: the same is asked again, and says why. Schema:
@@ -10,10 +11,12 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::super::jsonrpc::{self, Fields, object, pretty, string};
-use super::super::{Ask, AskKey, Elsewhere, Outbox, Said, Subject};
+use super::super::{Ask, AskKey, Elsewhere, Expects, Outbox, Said, Subject};
 use super::ask::{Asked, Room, question};
 use super::{Acp, Pending, trouble};
-use crate::model::{Choice, Decision, Item, NativeId, Offer, RequestType};
+use crate::model::{
+    Answers, Choice, Decision, Fits, Item, NativeId, Number, Offer, Question, QuestionOption, RequestType,
+};
 
 /// What an elicitation wants.
 #[derive(Clone, Serialize, Deserialize)]
@@ -39,11 +42,26 @@ pub(super) struct Field {
 
 #[derive(Clone, Serialize, Deserialize)]
 enum Sort {
-    Text { least: Option<u64>, most: Option<u64> },
-    Number { whole: bool, least: Option<f64>, most: Option<f64> },
+    Text {
+        least: Option<u64>,
+        most: Option<u64>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pattern: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        format: Option<String>,
+    },
+    Number {
+        whole: bool,
+        least: Option<f64>,
+        most: Option<f64>,
+    },
     Truth,
     One(Vec<Item>),
-    Several { items: Vec<Item>, least: Option<u64>, most: Option<u64> },
+    Several {
+        items: Vec<Item>,
+        least: Option<u64>,
+        most: Option<u64>,
+    },
 }
 
 #[derive(Deserialize)]
@@ -78,6 +96,8 @@ struct Property<'a> {
     default: Option<Value>,
     min_length: Option<u64>,
     max_length: Option<u64>,
+    pattern: Option<String>,
+    format: Option<String>,
     minimum: Option<f64>,
     maximum: Option<f64>,
     min_items: Option<u64>,
@@ -145,7 +165,7 @@ fn field(name: String, property: &RawValue, required: bool) -> Option<Field> {
     let p: Property<'_> = object(property)?;
     let sort = match p.sort.as_str() {
         "string" if p.values.is_some() || p.one_of.is_some() => Sort::One(items(p.values, p.one_of)?),
-        "string" => Sort::Text { least: p.min_length, most: p.max_length },
+        "string" => Sort::Text { least: p.min_length, most: p.max_length, pattern: p.pattern, format: p.format },
         "number" | "integer" => Sort::Number { whole: p.sort == "integer", least: p.minimum, most: p.maximum },
         "boolean" => Sort::Truth,
         "array" => {
@@ -176,8 +196,13 @@ impl Field {
             items.iter().map(|item| Value::from(item.id.as_str()).to_string()).collect::<Vec<_>>().join(", ")
         };
         match &self.sort {
-            Sort::Text { least: None, most: None } => "text".into(),
-            Sort::Text { least, most } => format!("text, its length{}", within(*least, *most)),
+            Sort::Text { least, most, pattern, format } => {
+                let length = within(*least, *most);
+                let length = if length.is_empty() { length } else { format!(", its length{length}") };
+                let pattern = pattern.as_ref().map(|pattern| format!(", matching {pattern}")).unwrap_or_default();
+                let form = format.as_ref().map(|form| format!(", of the form {form}")).unwrap_or_default();
+                format!("text{length}{pattern}{form}")
+            }
             Sort::Number { whole, least, most } => {
                 format!("{}{}", if *whole { "a whole number" } else { "a number" }, within(*least, *most))
             }
@@ -189,26 +214,122 @@ impl Field {
         }
     }
 
+    /// What an answer is measured by.
+    fn bounds(&self) -> Fits {
+        let number = |least: Option<u64>| least.map(|n| n as f64);
+        match &self.sort {
+            Sort::Truth | Sort::One(_) => Fits::default(),
+            Sort::Several { least, most, .. } => Fits { least: number(*least), most: number(*most), ..Fits::default() },
+            Sort::Text { least, most, pattern, format } => Fits {
+                number: None,
+                least: number(*least),
+                most: number(*most),
+                pattern: pattern.clone(),
+                format: format.clone(),
+            },
+            Sort::Number { whole, least, most } => {
+                let sort = if *whole { Number::Integer } else { Number::Number };
+                Fits { number: Some(sort), least: *least, most: *most, ..Fits::default() }
+            }
+        }
+    }
+
     fn fits(&self, value: &Value) -> bool {
         let among = |items: &[Item], value: &Value| items.iter().any(|item| value.as_str() == Some(&item.id));
-        let long = |length: usize, least: Option<u64>, most: Option<u64>| {
-            let length = length as u64;
-            least.is_none_or(|least| length >= least) && most.is_none_or(|most| length <= most)
-        };
         match &self.sort {
-            Sort::Text { least, most } => value.as_str().is_some_and(|t| long(t.chars().count(), *least, *most)),
+            Sort::Text { .. } => value.as_str().is_some_and(|text| self.bounds().check(text).is_ok()),
             Sort::Number { whole, least, most } => value.as_f64().is_some_and(|number| {
-                (!whole || value.is_i64())
+                (!whole || value.is_i64() || value.is_u64())
                     && least.is_none_or(|least| number >= least)
                     && most.is_none_or(|most| number <= most)
             }),
             Sort::Truth => value.is_boolean(),
             Sort::One(items) => among(items, value),
-            Sort::Several { items, least, most } => value.as_array().is_some_and(|values| {
+            Sort::Several { items, .. } => value.as_array().is_some_and(|values| {
                 let twice = values.iter().enumerate().any(|(n, value)| values[..n].contains(value));
-                !twice && values.iter().all(|value| among(items, value)) && long(values.len(), *least, *most)
+                let few = self.bounds().count(values.len() as f64).is_ok();
+                !twice && few && values.iter().all(|value| among(items, value))
             }),
         }
+    }
+}
+
+/// How the companion of a field is called in which words of one's own stand: claude-agent-acp's way.
+const OWN_WORDS: &str = "_custom";
+
+/// The fields as questions: a choice and the field for words of one's own beside it are one.
+fn questions(fields: &[Field], message: Option<&str>) -> Vec<Question> {
+    let chooses = |field: &Field| matches!(field.sort, Sort::One(_) | Sort::Several { .. });
+    let choice_of = |field: &Field| {
+        let name = field.name.strip_suffix(OWN_WORDS)?;
+        let text = matches!(field.sort, Sort::Text { .. });
+        fields.iter().find(|other| text && other.name == name && chooses(other))
+    };
+    let asked: Vec<&Field> = fields.iter().filter(|field| choice_of(field).is_none()).collect();
+    let option = |item: &Item| QuestionOption {
+        id: item.id.clone(),
+        label: item.label.clone(),
+        description: item.detail.clone(),
+    };
+    let truth = |id: &str, label: &str| QuestionOption { id: id.into(), label: label.into(), description: None };
+    let only = asked.len() == 1;
+    asked
+        .into_iter()
+        .map(|field| {
+            let paired = fields.iter().any(|other| choice_of(other).is_some_and(|choice| choice.name == field.name));
+            let said = field.description.as_deref().or(message.filter(|_| only));
+            let options = match &field.sort {
+                Sort::Truth => vec![truth("true", "Yes"), truth("false", "No")],
+                Sort::One(items) | Sort::Several { items, .. } => items.iter().map(option).collect(),
+                Sort::Text { .. } | Sort::Number { .. } => Vec::new(),
+            };
+            Question {
+                id: field.name.clone(),
+                header: said.and(Some(field.label().to_owned())),
+                text: said.unwrap_or(field.label()).to_owned(),
+                multiple: matches!(field.sort, Sort::Several { .. }),
+                free_text: paired || options.is_empty(),
+                // A choice with words beside it is one of the two: left out, the agent would ask again.
+                optional: !field.required && !paired,
+                options,
+                fits: field.bounds(),
+                own: paired.then(|| format!("{}{OWN_WORDS}", field.name)),
+                field: None,
+            }
+        })
+        .collect()
+}
+
+/// The content that answers to questions are. They were checked against the questions before.
+fn answered(fields: &[Field], answers: &Answers) -> Result<serde_json::Map<String, Value>, String> {
+    let mut content = serde_json::Map::new();
+    for (name, said) in answers {
+        let Some(field) = fields.iter().find(|field| field.name == *name) else {
+            return Err(format!("there is no field {name:?}"));
+        };
+        let offered = |words: &String| match &field.sort {
+            Sort::One(items) | Sort::Several { items, .. } => items.iter().any(|item| item.id == *words),
+            _ => true,
+        };
+        let (chosen, own): (Vec<&String>, Vec<&String>) = said.iter().partition(|words| offered(words));
+        if let Some(words) = own.first() {
+            content.insert(format!("{name}{OWN_WORDS}"), words.as_str().into());
+        }
+        let Some(first) = chosen.first() else { continue };
+        let value = match &field.sort {
+            Sort::Truth => Value::Bool(first.as_str() == "true"),
+            Sort::Number { .. } => serde_json::from_str(first.trim()).unwrap_or(Value::Null),
+            Sort::Several { .. } => chosen.iter().map(|words| words.as_str()).collect::<Vec<_>>().into(),
+            Sort::Text { .. } | Sort::One(_) => first.as_str().into(),
+        };
+        if !field.fits(&value) {
+            return Err(format!("{} must be {}", field.label(), field.wants()));
+        }
+        content.insert(name.clone(), value);
+    }
+    match fields.iter().find(|field| field.required && !content.contains_key(&field.name)) {
+        Some(field) => Err(format!("{} is missing", field.name)),
+        None => Ok(content),
     }
 }
 
@@ -225,9 +346,16 @@ fn filled(fields: &[Field], decision: &Decision) -> Result<Option<serde_json::Ma
             _ => one(field, ids[0].clone().into()),
         },
         ([field], Decision::Value(Some(text))) => match &field.sort {
+            // Left out, not said to be empty, where empty is no answer.
+            Sort::Number { .. } | Sort::Text { .. }
+                if !field.required && text.trim().is_empty() && !field.fits(&text.as_str().into()) =>
+            {
+                Ok(Some(serde_json::Map::new()))
+            }
             Sort::Number { .. } => one(field, serde_json::from_str(text.trim()).unwrap_or(Value::Null)),
             _ => one(field, text.clone().into()),
         },
+        (fields, Decision::Answers(answers)) if !answers.is_empty() => answered(fields, answers).map(Some),
         (fields, Decision::Value(Some(text))) => {
             let Ok(Value::Object(mut content)) = serde_json::from_str(text) else {
                 return Err("that is no JSON object".into());
@@ -258,11 +386,11 @@ pub(super) fn elicited(id: &str, action: &str) -> Bytes {
 
 impl Acp {
     pub(super) fn elicitation(&mut self, frame: &Bytes, id: &RawValue, params: Option<&RawValue>, out: &mut Outbox) {
-        let key = AskKey(id.get().to_owned());
+        let key = self.key(id.get());
         let read = params.and_then(|params| Some((params, object::<Elicitation<'_>>(params)?)));
         let Some((params, asked)) = read else {
             self.raw(frame, None, "an elicitation that cannot be understood: answered `cancel`", out);
-            return out.frames.push(elicited(&key.0, "cancel"));
+            return out.frames.push(elicited(key.id(), "cancel"));
         };
         let native = match asked.session_id.as_deref() {
             Some(session) => Some(self.native(session)),
@@ -279,19 +407,19 @@ impl Acp {
             let what = "the agent asks for what cannot be shown: answered `cancel`";
             let draft = trouble("elicitation_not_carried", what, Some(frame.clone()));
             out.said.push(Said::Event { native, draft });
-            return out.frames.push(elicited(&key.0, "cancel"));
+            return out.frames.push(elicited(key.id(), "cancel"));
         };
         if native.is_none() && self.sessions.is_empty() {
             // Nobody would see it, and the agent would wait for ever.
             let what = "the agent asks something before any session is open: answered `cancel`";
             let draft = trouble("elicitation_not_carried", what, Some(frame.clone()));
             out.said.push(Said::Event { native, draft });
-            return out.frames.push(elicited(&key.0, "cancel"));
+            return out.frames.push(elicited(key.id(), "cancel"));
         }
         match self.room(frame, &key, native.as_ref(), out) {
             Room::Free => {}
             Room::Taken => return,
-            Room::Full => return out.frames.push(elicited(&key.0, "cancel")),
+            Room::Full => return out.frames.push(elicited(key.id(), "cancel")),
         }
         let mut ask = ask(&key, &wanted, params, frame.clone());
         ask.tool_call_id = asked.tool_call_id;
@@ -320,7 +448,7 @@ impl Acp {
             (Wanted::Form(fields), decision) => match filled(fields, decision) {
                 Ok(Some(content)) => {
                     let accepted = serde_json::json!({ "action": "accept", "content": content });
-                    return out.frames.push(jsonrpc::answer(&key.0, &accepted));
+                    return out.frames.push(jsonrpc::answer(key.id(), &accepted));
                 }
                 Ok(None) => "cancel",
                 Err(why) => {
@@ -335,13 +463,13 @@ impl Acp {
             },
             (Wanted::Yes, Decision::Option { id, .. }) if id == "accept" => {
                 let accepted = serde_json::json!({ "action": "accept", "content": {} });
-                return out.frames.push(jsonrpc::answer(&key.0, &accepted));
+                return out.frames.push(jsonrpc::answer(key.id(), &accepted));
             }
             (Wanted::Page { .. }, Decision::Option { id, .. }) if id == "accept" => "accept",
             (_, Decision::Option { id, .. }) if id == "decline" => "decline",
             _ => "cancel",
         };
-        out.frames.push(elicited(&key.0, action));
+        out.frames.push(elicited(key.id(), action));
     }
 
     /// `elicitation/complete`: somebody did what the page wanted, wherever it was opened.
@@ -364,7 +492,7 @@ impl Acp {
         match open.and_then(|key| Some((self.asks.remove(&key)?, key))) {
             Some((asked, key)) => {
                 // A yes that grants nothing: the agent itself says that it is done.
-                out.frames.push(elicited(&key.0, "accept"));
+                out.frames.push(elicited(key.id(), "accept"));
                 let elsewhere = Elsewhere { by: "whoever opened the page".into(), option_id: Some("accept".into()) };
                 out.said.push(Said::TakenBack { native: asked.native().cloned(), key, elsewhere: Some(elsewhere) });
             }
@@ -404,7 +532,13 @@ fn ask(key: &AskKey, wanted: &Wanted, params: &RawValue, native: Bytes) -> Ask {
             }
         },
     };
-    ask.subject = Subject::Text(format!("{said}\n{text}").trim().to_owned());
+    let words = format!("{said}\n{text}").trim().to_owned();
+    ask.subject = match wanted {
+        Wanted::Form(fields) if fields.len() > 1 => {
+            Subject::Questions { questions: questions(fields, message.as_deref()), words }
+        }
+        _ => Subject::Text(words),
+    };
     ask.message = message;
     match wanted {
         Wanted::Form(fields) => match fields.as_slice() {
@@ -416,6 +550,8 @@ fn ask(key: &AskKey, wanted: &Wanted, params: &RawValue, native: Bytes) -> Ask {
                     Sort::Several { items, .. } => (RequestType::Pick, items.clone(), true),
                     Sort::Text { .. } | Sort::Number { .. } => (RequestType::Prompt, Vec::new(), false),
                 };
+                ask.expects =
+                    Expects { field: Some(field.name.clone()), optional: !field.required, fits: field.bounds() };
                 ask.title = field.label().to_owned();
                 let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
                 ask.default_value = field.default.as_ref().filter(|_| ask.kind == RequestType::Prompt).map(plain);

@@ -101,11 +101,44 @@ fn what_does_not_fit_is_asked_again_and_never_sent() {
         rig.answer("5", text(wrong));
         let ask = rig.ask();
         assert!(ask.title.contains("a whole number from 1") && rig.sent().is_empty(), "{}", ask.title);
-        assert_eq!((ask.key.0.as_str(), ask.default_value.as_deref()), ("5", Some(wrong)));
+        assert_eq!((ask.key.id(), ask.default_value.as_deref()), ("5", Some(wrong)));
     }
     rig.answer("5", text("3"));
     assert_eq!(rig.sent()[0]["result"]["content"], j!({ "n": 3 }));
     assert!(rig.dialect.asks().is_empty());
+}
+
+#[test]
+fn what_is_expected_of_a_field_goes_with_the_question() {
+    for (property, required, good, bad) in [
+        (j!({ "type": "string", "minLength": 2, "maxLength": 3 }), j!(["n"]), "ab", "abcd"),
+        (j!({ "type": "string", "pattern": "^v[0-9]+$" }), j!(["n"]), "v1", "1"),
+        (j!({ "type": "string", "format": "email" }), j!([]), "a@b", "a"),
+        (j!({ "type": "string", "format": "date" }), j!([]), "2026-01-31", "2026-01-32"),
+        (j!({ "type": "number", "maximum": 1.5 }), j!([]), "1.5", "1.6"),
+        (j!({ "type": "integer", "minimum": 1 }), j!([]), "1", "1.0"),
+    ] {
+        let mut rig = session();
+        rig.feed(form(j!({ "n": property }), required.clone()));
+        let expects = rig.ask().expects;
+        assert_eq!((expects.field.as_deref(), expects.optional), (Some("n"), required == j!([])), "{property}");
+        assert!(expects.fits.check(good).is_ok() && expects.fits.check(bad).is_err(), "{property}");
+        // The dialect itself holds to it.
+        rig.answer("5", text(bad));
+        assert!(rig.sent().is_empty() && !rig.dialect.asks().is_empty(), "{property}");
+        rig.answer("5", text(good));
+        assert_eq!(rig.sent()[0]["result"]["action"], "accept", "{property}");
+    }
+    let mut rig = session();
+    rig.feed(form(j!({ "n": { "type": "integer", "minimum": 1 } }), j!([])));
+    rig.ask();
+    rig.answer("5", text(" "));
+    assert_eq!(rig.sent()[0]["result"]["content"], j!({}), "left out");
+    let several = j!({ "type": "array", "minItems": 2, "items": { "enum": ["a", "b", "c"] } });
+    let mut rig = session();
+    rig.feed(form(j!({ "n": several }), j!(["n"])));
+    let fits = rig.ask().expects.fits;
+    assert!(fits.count(1.0).is_err() && fits.count(2.0).is_ok());
 }
 
 #[test]
@@ -121,7 +154,9 @@ fn a_form_of_several_fields_is_filled_in_as_json() {
     assert_eq!((ask.kind, ask.multiline), (RequestType::Prompt, true));
     let start: Value = serde_json::from_str(ask.default_value.as_deref().unwrap()).unwrap();
     assert_eq!(start, j!({ "name": null, "age": 7 }), "what cannot be shown is left out");
-    let Subject::Text(shown) = &ask.subject else { panic!() };
+    let Subject::Questions { words: shown, questions } = &ask.subject else { panic!() };
+    let wants: Vec<_> = questions.iter().map(|q| (q.id.as_str(), q.text.as_str(), q.free_text, q.optional)).collect();
+    assert_eq!(wants, [("name", "who", true, false), ("age", "age", true, true)]);
     assert!(shown.contains("\"name\" (text) name: who") && shown.contains("\"age\" (a whole number, or left out)"));
     for (wrong, why) in [
         ("", "no JSON object"),
@@ -201,7 +236,7 @@ fn a_page_that_is_done_elsewhere_closes_its_question() {
     rig.feed(complete("other"));
     assert_eq!(rig.event().kind, Kind::Raw);
     rig.feed(complete("e"));
-    assert!(matches!(rig.one(), Said::TakenBack { key, elsewhere: Some(_), .. } if key.0 == "5"));
+    assert!(matches!(rig.one(), Said::TakenBack { key, elsewhere: Some(_), .. } if key.id() == "5"));
     assert_eq!(rig.sent()[0]["result"], j!({ "action": "accept" }));
     rig.feed(complete("e"));
     assert_eq!(rig.event().kind, Kind::Raw, "kept, once answered");
@@ -227,4 +262,39 @@ fn what_is_asked_in_no_session_goes_where_it_belongs_or_nowhere() {
     rig.feed(page(0));
     assert_eq!(rig.event().kind, Kind::Error);
     assert_eq!(rig.sent()[1]["result"], j!({ "action": "cancel" }));
+}
+
+/// As claude-agent-acp puts AskUserQuestion: a choice, and beside it a field for words of one's own.
+#[test]
+fn a_choice_with_words_of_ones_own_is_one_question() {
+    let option = |label: &str| j!({ "const": label, "title": label, "description": format!("{label}!") });
+    let fields = j!({
+        "question_0": { "type": "string", "title": "Colour", "oneOf": [option("Red"), option("Blue")] },
+        "question_0_custom": { "type": "string", "title": "Other" },
+    });
+    let answers = |words: &[&str]| {
+        let words = words.iter().map(ToString::to_string).collect();
+        Decision::Answers([("question_0".to_owned(), words)].into())
+    };
+    for (said, content) in [
+        (answers(&["Blue"]), j!({ "question_0": "Blue" })),
+        (answers(&["teal"]), j!({ "question_0_custom": "teal" })),
+        (text(r#"{"question_0":"Red"}"#), j!({ "question_0": "Red" })),
+    ] {
+        let mut rig = session();
+        rig.feed(form(fields.clone(), j!([])));
+        let ask = rig.ask();
+        let Subject::Questions { questions, .. } = &ask.subject else { panic!("{:?}", ask.subject) };
+        let [question] = questions.as_slice() else { panic!("{questions:?}") };
+        assert_eq!((question.id.as_str(), question.free_text, question.optional), ("question_0", true, false));
+        let labels: Vec<_> = question.options.iter().map(|option| option.label.as_str()).collect();
+        assert_eq!(labels, ["Red", "Blue"]);
+        rig.answer("5", said);
+        assert_eq!(rig.sent()[0]["result"], j!({ "action": "accept", "content": content }));
+    }
+    let mut rig = session();
+    rig.feed(form(fields, j!([])));
+    rig.ask();
+    rig.answer("5", Decision::Answers([].into()));
+    assert_eq!(rig.sent()[0]["result"], j!({ "action": "cancel" }));
 }

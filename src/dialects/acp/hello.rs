@@ -207,7 +207,7 @@ impl Acp {
         let items: Vec<Item> =
             here.map(|m| Item { id: m.id.clone(), label: m.name.clone(), detail: m.sort.clone() }).collect();
         // Not JSON, so no request of the agent's is named like it.
-        let key = AskKey(format!("sign-in {}", wish.ticket.0));
+        let key = AskKey::unique(format!("sign-in {}", wish.ticket.0));
         if items.is_empty() || self.sessions.is_empty() || self.asks.len() >= ASKS_MAX {
             return self.not_signed_in(wish, fault, out);
         }

@@ -41,6 +41,7 @@ impl Acp {
         self.jobs.clear();
         self.terminals.clear();
         self.seen.clear();
+        self.known.clear();
         self.authenticated = false;
     }
 
@@ -77,6 +78,7 @@ impl Acp {
                 let (models, drafts) = Models::of_new_session(frame, result);
                 if let Some(session) = self.sessions.get_mut(&native) {
                     session.models = models;
+                    self.lists.share(&mut session.models);
                 }
                 self.await_quiet(&native, out);
                 let native = Some(native);

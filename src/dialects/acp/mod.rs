@@ -22,11 +22,16 @@ mod elicit_tests;
 mod hello;
 #[cfg(test)]
 mod keep_tests;
+mod known;
 mod lost;
 mod models;
 mod open;
 #[cfg(test)]
 mod open_tests;
+mod reading;
+#[cfg(test)]
+mod reading_tests;
+mod saved;
 mod serve;
 #[cfg(test)]
 mod serve_tests;
@@ -44,6 +49,7 @@ use super::{AskKey, Command, Dialect, Done, Draft, Fault, Outbox, RunEnd, Said, 
 use crate::model::{Connect, Kind, NativeId, RunStatus, RuntimeSpec, Serve, Ticket};
 use ask::Asked;
 use hello::{AUTH_REQUIRED, AuthMethod, Can};
+use known::{Known, Told};
 use models::Models;
 use open::{By, Past, Waiting, Wish};
 use serve::Job;
@@ -54,9 +60,6 @@ const REQUEST_CANCELLED: i64 = -32800;
 const ASKS_MAX: usize = 256;
 /// Tool calls under way remembered as mentioned; past it all are forgotten, and a question may mention one a second time.
 const SEEN_MAX: usize = 4096;
-
-/// What [`Acp::save`] writes is of this form; another gateway's of another form is not taken over.
-const FORM: u32 = 1;
 
 /// Makes a connection's state.
 pub(super) fn make(spec: &RuntimeSpec) -> Box<dyn Dialect> {
@@ -74,7 +77,9 @@ pub(super) fn make(spec: &RuntimeSpec) -> Box<dyn Dialect> {
         next: 0,
         pending: HashMap::new(),
         asks: HashMap::new(),
+        asked: 0,
         sessions: HashMap::new(),
+        lists: models::Lists::default(),
         past: HashMap::new(),
         waiting: Vec::new(),
         jobs: HashMap::new(),
@@ -83,6 +88,7 @@ pub(super) fn make(spec: &RuntimeSpec) -> Box<dyn Dialect> {
         next_terminal: 0,
         writable: HashSet::new(),
         seen: HashSet::new(),
+        known: Known::default(),
         last: None,
     })
 }
@@ -106,15 +112,14 @@ enum Pending {
 }
 
 /// A session that is open.
-#[derive(Serialize, Deserialize)]
 struct Session {
     cwd: String,
     models: Models,
 }
 
-/// Everything but the spec's part is saved: another gateway goes on with the same agent.
+/// Everything but the spec's part is saved: another gateway, maybe of another version, goes on with the same agent. What
+/// is not known to it is ignored, what is missing has its default.
 #[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Acp {
     #[serde(skip)]
     auth_method: Option<String>,
@@ -126,39 +131,56 @@ struct Acp {
     #[serde(skip)]
     taken_over: bool,
     phase: Phase,
+    #[serde(default)]
     authenticated: bool,
+    #[serde(default)]
     agent: Option<String>,
+    #[serde(default)]
     can: Can,
+    #[serde(default)]
     methods: Vec<AuthMethod>,
     next: u64,
+    #[serde(default)]
     pending: HashMap<u64, Pending>,
+    #[serde(default)]
     asks: HashMap<AskKey, Asked>,
-    /// What was opened.
+    /// How many requests of the agent were given a key: the next one's occurrence. Counted where a request is read, so that
+    /// it comes out the same when the agent's output is read again.
+    #[serde(default)]
+    asked: u64,
+    /// What was opened; saved beside the rest.
+    #[serde(skip)]
     sessions: HashMap<NativeId, Session>,
+    #[serde(skip)]
+    lists: models::Lists,
     /// Conversations whose past may still be replayed.
+    #[serde(default)]
     past: HashMap<NativeId, Past>,
     /// Conversations that are opened again later.
+    #[serde(default)]
     waiting: Vec<Waiting>,
     /// What is done for the agent.
+    #[serde(default)]
     jobs: HashMap<u64, Job>,
+    #[serde(default)]
     next_job: u64,
     /// The agent's terminals, and the session of each.
+    #[serde(default)]
     terminals: HashMap<u64, NativeId>,
+    #[serde(default)]
     next_terminal: u64,
     /// Sessions whose writes are all allowed.
+    #[serde(default)]
     writable: HashSet<NativeId>,
     /// Tool calls under way that were mentioned.
+    #[serde(default)]
     seen: HashSet<(NativeId, String)>,
+    /// What was said of them.
+    #[serde(default, skip_serializing_if = "Known::is_empty")]
+    known: Known,
     /// Memory shared by events in a row, no more.
     #[serde(skip)]
     last: Option<NativeId>,
-}
-
-/// A saved state.
-#[derive(Serialize, Deserialize)]
-struct Saved<S> {
-    acp: u32,
-    state: S,
 }
 
 /// `session/update` read in one pass; anything else fails to be one and is read again as a [`Message`].
@@ -216,7 +238,8 @@ impl Dialect for Acp {
         };
         let shallow = jsonrpc::shallow(&frame);
         if shallow
-            && let Ok(Update { id: None, method: Text(method), params }) = serde_json::from_str::<Update<'_>>(text)
+            && let Ok(Update { id: None, method: Text(method), params }) =
+                crate::model::object::from_str::<Update<'_>>(text)
             && method == "session/update"
         {
             return self.update(&frame, &params.session_id.0, params.update, out);
@@ -230,6 +253,10 @@ impl Dialect for Acp {
 
     fn command(&mut self, command: Command, out: &mut Outbox) {
         if self.phase != Phase::Ready {
+            if let Command::Answer { key, .. } = &command {
+                // Nobody hears it; what comes later changes no question that is closed.
+                self.asks.remove(key);
+            }
             return not_ready(command, out);
         }
         match command {
@@ -264,11 +291,11 @@ impl Dialect for Acp {
     }
 
     fn save(&self) -> Option<Vec<u8>> {
-        serde_json::to_vec(&Saved { acp: FORM, state: self }).ok()
+        saved::save(self)
     }
 
     fn restore(&mut self, saved: &[u8]) -> bool {
-        let Ok(Saved { acp: FORM, state }) = serde_json::from_slice::<Saved<Self>>(saved) else { return false };
+        let Some(state) = saved::restore(saved) else { return false };
         let (auth_method, session_meta) = (self.auth_method.take(), self.session_meta.take());
         *self = Self { auth_method, session_meta, serve: self.serve, taken_over: true, ..state };
         true
@@ -323,6 +350,12 @@ impl Acp {
         out.frames.push(jsonrpc::call(Some(&id), method, params));
     }
 
+    /// A key for a request of the agent's that was just read, unlike that of any earlier one under the same id.
+    fn key(&mut self, id: &str) -> AskKey {
+        self.asked += 1;
+        AskKey::nth(id, self.asked)
+    }
+
     /// The session with this name, sharing the memory of the last one named.
     fn native(&mut self, session: &str) -> NativeId {
         match &self.last {
@@ -367,7 +400,7 @@ impl Acp {
             return self.raw(frame, Some(native), "unknown session update", out);
         };
         let Some(replayed) = self.is_past(&native, kind) else { return };
-        let (mut tool, mut title) = (None, None);
+        let (mut tool, mut title, mut news) = (None, None, None);
         match kind {
             Kind::ToolCall | Kind::ToolCallUpdate => {
                 let Some(id) = head.tool_call_id.and_then(string) else {
@@ -375,12 +408,18 @@ impl Acp {
                 };
                 let over = matches!(head.status.and_then(string).as_deref(), Some("completed" | "failed"));
                 self.follow(&native, &id, over);
+                if over || replayed {
+                    self.known.over(&native, &id);
+                } else if let Some(said) = Told::of(frame, update) {
+                    news = Some((native.clone(), id.to_string(), said));
+                }
                 tool = Some(ToolMark { id: id.into_owned(), over });
             }
             Kind::SessionInfoUpdate => title = head.title.and_then(string).map(std::borrow::Cow::into_owned),
             Kind::ConfigOptionUpdate => {
                 if let Some(session) = self.sessions.get_mut(&native) {
                     session.models.options_changed(update);
+                    self.lists.share(&mut session.models);
                 }
             }
             _ => {}
@@ -388,6 +427,10 @@ impl Acp {
         let body = if replayed { open::marked(update) } else { jsonrpc::slice(frame, update) };
         let draft = Draft { kind, body, native: Some(frame.clone()), tool, title };
         out.said.push(Said::Event { native: Some(native), draft });
+        if let Some((native, tool, said)) = news {
+            self.known.hear(&native, &tool, said);
+            self.asks_again(frame, &native, &tool, out);
+        }
     }
 
     fn message(&mut self, frame: &Bytes, message: Message<'_>, out: &mut Outbox) {

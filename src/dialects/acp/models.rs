@@ -1,5 +1,8 @@
 //! What a session says of its modes, models and options when it opens, and the models it offers.
 
+use std::collections::HashSet;
+use std::sync::Arc;
+
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -9,14 +12,34 @@ use super::super::jsonrpc::{object, string};
 use crate::model::Kind;
 
 /// The models of one session.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Models {
-    /// Identifier and name, in the agent's order.
-    pub(super) offered: Vec<(String, String)>,
+    /// Identifier and name, in the agent's order. Sessions that are offered the same share one list: see [`Lists`].
+    pub(super) offered: Arc<[(String, String)]>,
     /// The one in use.
     pub(super) current: Option<String>,
     /// The configuration option that sets it; none where the agent has `session/set_model`.
     pub(super) option: Option<String>,
+}
+
+/// The lists of models of one agent's sessions: equal ones are kept once, however many sessions there are.
+#[derive(Debug, Default)]
+pub(super) struct Lists(HashSet<Arc<[(String, String)]>>);
+
+impl Lists {
+    /// Makes the session's list the one that an equal one is kept as.
+    pub(super) fn share(&mut self, models: &mut Models) {
+        if models.offered.is_empty() {
+            return;
+        }
+        if let Some(known) = self.0.get(&models.offered) {
+            models.offered = Arc::clone(known);
+            return;
+        }
+        // Lists that no session has any more go whenever another comes.
+        self.0.retain(|list| Arc::strong_count(list) > 1);
+        self.0.insert(Arc::clone(&models.offered));
+    }
 }
 
 #[derive(Deserialize)]
@@ -122,19 +145,19 @@ impl Models {
         let Some(model) = options.find(|option| option.category.as_deref() == Some("model")) else { return };
         self.current = model.current_value.and_then(string).map(std::borrow::Cow::into_owned);
         self.option = Some(model.id);
-        self.offered.clear();
+        let mut offered = Vec::new();
+        let mut offer = |value: Option<String>, name: Option<String>| {
+            if let Some(value) = value {
+                offered.push((value.clone(), name.unwrap_or(value)));
+            }
+        };
         for choice in model.options.iter().flatten().filter_map(|raw| object::<Choice<'_>>(raw)) {
-            self.offer(choice.value, choice.name);
+            offer(choice.value, choice.name);
             for choice in choice.options.iter().flatten().filter_map(|raw| object::<Choice<'_>>(raw)) {
-                self.offer(choice.value, choice.name);
+                offer(choice.value, choice.name);
             }
         }
-    }
-
-    fn offer(&mut self, value: Option<String>, name: Option<String>) {
-        if let Some(value) = value {
-            self.offered.push((value.clone(), name.unwrap_or(value)));
-        }
+        self.offered = offered.into();
     }
 
     /// The models as the configuration option that ACP would have.

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use super::super::jsonrpc::{self, Fields, INTERNAL, METHOD_NOT_FOUND, object};
 use super::super::{Fault, Opening, Outbox, Resume, RunEnd, Said};
 use super::models::Models;
-use super::{AUTH_REQUIRED, Acp, Pending, Session, trouble};
+use super::{AUTH_REQUIRED, Acp, Pending, trouble};
 use crate::model::{Kind, NativeId, RunStatus, Ticket};
 
 /// How often what waits is looked at. All waits are counted in ticks, and one wish to be woken is out at a time: however
@@ -176,7 +176,7 @@ impl Acp {
             return out.said.push(Said::NotOpened { ticket, error });
         };
         let (models, mut drafts) = Models::of_new_session(frame, result);
-        self.sessions.insert(native.clone(), Session { cwd, models });
+        self.hold(native.clone(), cwd, models);
         self.await_quiet(&native, out);
         if let Some(why) = instead {
             let why = format!("{why}: a new one was opened in its place, and the agent knows nothing of what was said");

@@ -330,7 +330,7 @@ fn what_waited_on_a_lost_connection_hears_of_it() {
     assert!(matches!(&said[0], Said::Ended { ticket: Ticket(7), end, .. } if end.status == RunStatus::Error));
     assert!(matches!(&said[1], Said::NotOpened { ticket: Ticket(8), error } if error.message.contains("gone")));
     assert!(matches!(&said[2], Said::Replied { ticket: Ticket(99), reply: Err(_) }));
-    assert!(matches!(&said[3], Said::TakenBack { native: Some(_), key, .. } if key.0 == "5"));
+    assert!(matches!(&said[3], Said::TakenBack { native: Some(_), key, .. } if key.id() == "5"));
     assert!(rig.dialect.asks().is_empty() && rig.dialect.prompts().is_empty());
     rig.prompt(9, "s", "hi");
     assert_eq!(rig.end().0, 9, "not sent into the void");

@@ -1,6 +1,8 @@
-//! What is done for an agent that asks its client, where the gateway is set to: files read and written (`fs/*`), commands
-//! run (`terminal/*`). The client whose session it is does it, if it offered to; else the gateway, inside the session's
-//! folder, and nothing is written or run before people allow it.
+//! One file, because each method is asked for, done and answered here: what is done for an agent that asks its client.
+//!
+//! Where the gateway is set to, files are read and written (`fs/*`), commands run (`terminal/*`). The client that opened the
+//! session does it, if it offered to; else the gateway, inside the session's folder, and nothing is written or run before
+//! people allow it.
 //!
 //! A refusal is a JSON-RPC error here: what the agent sent is no question to people, and it must learn that nothing was
 //! done. Schema: <https://agentclientprotocol.com/protocol/v1/file-system>, `…/v1/terminals`.
@@ -10,15 +12,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::super::jsonrpc::{self, INTERNAL, INVALID_PARAMS, METHOD_NOT_FOUND, object};
-use super::super::{AskKey, Chore, Done, Outbox, Said, Subject, Undone, Work};
+use super::super::{AskKey, Chore, Done, Draft, Outbox, Said, Subject, Undone, Work};
 use super::ask::{Asked, Room, question};
 use super::{Acp, REQUEST_CANCELLED};
-use crate::model::{Choice, Decision, NativeId, Offer, RequestType};
+use crate::model::{Choice, Decision, Kind, NativeId, Offer, RequestType, Resolver};
 
 /// ACP: there is no such file.
 const RESOURCE_NOT_FOUND: i64 = -32002;
 /// Requests of this sort that may be under way at a time on one connection; one more is refused.
 const JOBS_MAX: usize = 64;
+/// Bytes of a path, a command or an error that the log keeps of an errand.
+const SERVED_WORDS: usize = 1000;
 /// Terminals that an agent may have at a time on one connection; one more is refused until it releases one.
 const TERMINALS_MAX: usize = 32;
 
@@ -154,7 +158,7 @@ impl Acp {
         (id, method, params): (&RawValue, &str, Option<&RawValue>),
         out: &mut Outbox,
     ) {
-        let key = AskKey(id.get().to_owned());
+        let key = self.key(id.get());
         let native = self.named(params).filter(|native| self.sessions.contains_key(native));
         let (Some(native), Some(params)) = (native, params) else {
             let native = self.named(params);
@@ -162,7 +166,7 @@ impl Acp {
         };
         if self.jobs.len() >= JOBS_MAX {
             let why = format!("{JOBS_MAX} requests are under way already");
-            return out.frames.push(jsonrpc::refuse(&key.0, INTERNAL, &why));
+            return out.frames.push(jsonrpc::refuse(key.id(), INTERNAL, &why));
         }
         // A terminal of the gateway's own is no client's business.
         let made = method.starts_with("terminal/") && method != "terminal/create";
@@ -183,7 +187,7 @@ impl Acp {
     ) {
         self.raw(frame, native, "a request that cannot be understood: refused", out);
         let why = format!("{method}: these parameters, or this session, are not known here");
-        out.frames.push(jsonrpc::refuse(&key.0, INVALID_PARAMS, &why));
+        out.frames.push(jsonrpc::refuse(key.id(), INVALID_PARAMS, &why));
     }
 
     /// Serves a request that no client serves.
@@ -210,7 +214,7 @@ impl Acp {
             Wanted::Run(run) => self.ask_to_run(frame, key, native, run, params, out),
             Wanted::Terminal(terminal, what) => {
                 if self.terminals.get(&terminal) != Some(&native) {
-                    return out.frames.push(jsonrpc::refuse(&key.0, INVALID_PARAMS, "no such terminal"));
+                    return out.frames.push(jsonrpc::refuse(key.id(), INVALID_PARAMS, "no such terminal"));
                 }
                 let work = match (&what, method) {
                     (What::Output, _) => Work::Output { terminal },
@@ -243,11 +247,17 @@ impl Acp {
                 let frame = Bytes::copy_from_slice(params.get().as_bytes());
                 return self.serve_here(&frame, key, native, &method, &params, out);
             }
-            (What::Errand { method, .. }, Ok(Done::Json(result))) => {
-                let Ok(result) = serde_json::from_str::<serde_json::Value>(&result) else {
-                    return out.frames.push(jsonrpc::refuse(&key.0, INTERNAL, "the client's answer cannot be read"));
-                };
-                named(&method, result)
+            (What::Errand { method, params }, Ok(Done::Served { by, outcome })) => {
+                let outcome = outcome.and_then(|result| {
+                    let unreadable = |_| (INTERNAL, "the client's answer cannot be read".to_owned());
+                    Ok((result.len(), serde_json::from_str::<serde_json::Value>(&result).map_err(unreadable)?))
+                });
+                let draft = served(&method, &params, &by, &outcome);
+                out.said.push(Said::Event { native: Some(native), draft });
+                match outcome {
+                    Ok((_, result)) => named(&method, result),
+                    Err((code, why)) => return out.frames.push(jsonrpc::refuse(key.id(), code, &why)),
+                }
             }
             (What::Before(write, params), Ok(Done::Text(before))) => {
                 return self.ask_to_write(key, native, write, Some(before), &params, out);
@@ -262,7 +272,9 @@ impl Acp {
                 let status = end.map(|end| serde_json::json!({ "exitCode": end.code, "signal": end.signal }));
                 serde_json::json!({ "output": text, "truncated": cut, "exitStatus": status })
             }
-            (_, Ok(Done::Json(_))) => return out.frames.push(jsonrpc::refuse(&key.0, INTERNAL, "no such answer")),
+            (_, Ok(Done::Served { .. })) => {
+                return out.frames.push(jsonrpc::refuse(key.id(), INTERNAL, "no such answer"));
+            }
             (_, Ok(Done::Ended(end))) => serde_json::json!({ "exitCode": end.code, "signal": end.signal }),
             (what, Err(undone)) => {
                 if let What::Run(terminal) = what {
@@ -273,12 +285,11 @@ impl Acp {
                     Undone::Missing(why) => (RESOURCE_NOT_FOUND, format!("Resource not found: {why} (ENOENT)")),
                     Undone::Refused(why) => (INTERNAL, why),
                     Undone::Nobody => (INTERNAL, "nobody is there to do it".into()),
-                    Undone::Fault { code, message } => (code, message),
                 };
-                return out.frames.push(jsonrpc::refuse(&key.0, code, &why));
+                return out.frames.push(jsonrpc::refuse(key.id(), code, &why));
             }
         };
-        out.frames.push(jsonrpc::answer(&key.0, &reply));
+        out.frames.push(jsonrpc::answer(key.id(), &reply));
     }
 
     fn ask_to_write(
@@ -317,7 +328,7 @@ impl Acp {
     ) {
         if self.terminals.len() >= TERMINALS_MAX {
             let why = format!("there are {TERMINALS_MAX} terminals already: release one first");
-            return out.frames.push(jsonrpc::refuse(&key.0, INTERNAL, &why));
+            return out.frames.push(jsonrpc::refuse(key.id(), INTERNAL, &why));
         }
         let mut ask = question(&key, RequestType::Permission, &run.argv.join(" "), params, frame.clone());
         // What is set for the command decides what it does: it is shown as a part of it.
@@ -348,7 +359,7 @@ impl Acp {
         match self.room(frame, &key, Some(&native), out) {
             Room::Free => {}
             Room::Taken => return,
-            Room::Full => return out.frames.push(jsonrpc::refuse(&key.0, INTERNAL, "too many questions wait")),
+            Room::Full => return out.frames.push(jsonrpc::refuse(key.id(), INTERNAL, "too many questions wait")),
         }
         self.asks.insert(key, asked);
         out.said.push(Said::Asked { native: Some(native), ask: Box::new(ask) });
@@ -390,9 +401,10 @@ impl Acp {
     }
 
     /// The agent takes a request back that is under way; false if there is none.
-    pub(super) fn dropped(&mut self, key: &AskKey, out: &mut Outbox) -> bool {
-        let Some(id) = self.jobs.iter().find(|(_, job)| job.key == *key).map(|(id, _)| *id) else { return false };
-        if let Some(Job { native, what: What::Run(terminal), .. }) = self.jobs.remove(&id) {
+    pub(super) fn dropped(&mut self, id: &str, out: &mut Outbox) -> bool {
+        let job = self.jobs.iter().find(|(_, job)| job.key.id() == id);
+        let Some(number) = job.map(|(number, _)| *number) else { return false };
+        if let Some(Job { native, what: What::Run(terminal), .. }) = self.jobs.remove(&number) {
             // Nobody would ever release it.
             self.terminals.remove(&terminal);
             let folder = self.sessions.get(&native).map_or_else(String::new, |session| session.cwd.clone());
@@ -400,7 +412,7 @@ impl Acp {
             self.next_job += 1;
             out.chores.push(chore);
         }
-        out.frames.push(jsonrpc::refuse(&key.0, REQUEST_CANCELLED, "cancelled"));
+        out.frames.push(jsonrpc::refuse(id, REQUEST_CANCELLED, "cancelled"));
         true
     }
 
@@ -410,9 +422,58 @@ impl Acp {
         let mut jobs: Vec<_> = std::mem::take(&mut self.jobs).into_iter().collect();
         jobs.sort_unstable_by_key(|(id, _)| *id);
         for (_, job) in jobs {
-            out.frames.push(jsonrpc::refuse(&job.key.0, INTERNAL, "the gateway was started again meanwhile"));
+            out.frames.push(jsonrpc::refuse(job.key.id(), INTERNAL, "the gateway was started again meanwhile"));
         }
     }
+}
+
+/// What is kept of an errand: who was asked for what, and what came of it. Not the text of a file or a terminal itself.
+fn served(
+    method: &str,
+    params: &RawValue,
+    by: &Resolver,
+    outcome: &Result<(usize, serde_json::Value), (i64, String)>,
+) -> Draft {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Of {
+        path: Option<String>,
+        command: Option<String>,
+        args: Option<Vec<String>>,
+        terminal_id: Option<String>,
+    }
+    #[derive(Serialize)]
+    struct Body<'a> {
+        method: &'a str,
+        by: &'a Resolver,
+        status: &'static str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        path: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        command: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        terminal_id: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        bytes: Option<usize>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        code: Option<i64>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        message: Option<String>,
+    }
+    let of = object::<Of>(params).unwrap_or(Of { path: None, command: None, args: None, terminal_id: None });
+    let short = |text: String| {
+        let end = text.floor_char_boundary(SERVED_WORDS);
+        if end < text.len() { format!("{}…", &text[..end]) } else { text }
+    };
+    let command = of.command.map(|command| [vec![command], of.args.unwrap_or_default()].concat().join(" "));
+    let (bytes, failure) = match outcome {
+        Ok((bytes, _)) => (Some(*bytes), None),
+        Err((code, message)) => (None, Some((*code, short(message.clone())))),
+    };
+    let (code, message) = failure.unzip();
+    let status = if bytes.is_some() { "done" } else { "failed" };
+    let (path, command, terminal_id) = (of.path.map(short), command.map(short), of.terminal_id.map(short));
+    Draft::new(Kind::ClientServed, &Body { method, by, status, path, command, terminal_id, bytes, code, message })
 }
 
 /// The parameters as the client knows them: a terminal by the client's own name for it.
@@ -449,7 +510,7 @@ fn refused(key: &AskKey, decision: &Decision) -> Bytes {
         Decision::Withdrawn => (REQUEST_CANCELLED, "cancelled"),
         _ => (INTERNAL, "the user did not allow it"),
     };
-    jsonrpc::refuse(&key.0, code, why)
+    jsonrpc::refuse(key.id(), code, why)
 }
 
 /// Tells the agent that a method is not served.

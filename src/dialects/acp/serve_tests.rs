@@ -5,8 +5,8 @@ use bytes::Bytes;
 use serde_json::{Value, json as j};
 
 use super::super::rig::{choose, json, spec};
-use super::super::{Ask, AskKey, Chore, Command, CommandEnd, Dialect, Done, Outbox, Said, Subject, Undone, Work, find};
-use crate::model::{Choice, Decision, RuntimeSpec, Serve, Ticket};
+use super::super::{Ask, Chore, Command, CommandEnd, Dialect, Done, Outbox, Said, Subject, Undone, Work, find};
+use crate::model::{Choice, Decision, DeviceId, Kind, Resolver, RuntimeSpec, Serve, Ticket};
 
 /// A connection whose agent may have everything, with session `s` in `/w`.
 struct Bench {
@@ -16,6 +16,14 @@ struct Bench {
 
 fn fresh() -> Box<dyn Dialect> {
     find("acp").unwrap()(&RuntimeSpec { serve: Serve { fs: true, terminal: true }, ..spec("acp") })
+}
+
+fn editor() -> Resolver {
+    Resolver { device_id: DeviceId::trusted("d_editor"), name: "editor".into() }
+}
+
+fn served(json: &str) -> Done {
+    Done::Served { by: editor(), outcome: Ok(json.into()) }
 }
 
 impl Bench {
@@ -77,12 +85,24 @@ impl Bench {
     }
 
     fn answer(&mut self, key: &str, decision: Decision) {
-        self.dialect.command(Command::Answer { key: AskKey(key.into()), decision }, &mut self.out);
+        let key = self.dialect.asks().into_iter().find(|open| open.id() == key).unwrap();
+        self.dialect.command(Command::Answer { key, decision }, &mut self.out);
     }
 
     fn ask(&mut self) -> Box<Ask> {
         match self.out.said.pop() {
             Some(Said::Asked { ask, native: Some(_) }) => ask,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// What the log keeps of an errand.
+    fn kept(&mut self) -> Value {
+        match self.out.said.remove(0) {
+            Said::Event { native: Some(_), draft } => {
+                assert_eq!(draft.kind, Kind::ClientServed);
+                json(&draft.body)
+            }
             other => panic!("{other:?}"),
         }
     }
@@ -127,17 +147,26 @@ fn the_client_whose_session_it_is_comes_first_and_its_terminals_are_told_from_ou
     let (id, method, params) = bench.ask_client(3, "fs/read_text_file", j!({ "path": "/w/a", "line": 2 }));
     assert_eq!(method, "fs/read_text_file");
     assert_eq!(params, j!({ "sessionId": "s", "path": "/w/a", "line": 2 }));
-    bench.done(id, Ok(Done::Json(r#"{"content":"unsaved","_meta":{"x":1}}"#.into())));
+    bench.done(id, Ok(served(r#"{"content":"unsaved","_meta":{"x":1}}"#)));
     assert_eq!(bench.sent()["result"], j!({ "content": "unsaved", "_meta": { "x": 1 } }), "untouched");
+    let by = j!({ "device_id": "d_editor", "name": "editor" });
+    let kept = j!({ "method": "fs/read_text_file", "by": by, "status": "done", "path": "/w/a", "bytes": 37 });
+    assert_eq!(bench.kept(), kept, "who did it, and not what the file holds");
 
     let (id, ..) = bench.ask_client(4, "fs/write_text_file", j!({ "path": "/w/a", "content": "b" }));
-    bench.done(id, Err(Undone::Fault { code: -32000, message: "no".into() }));
+    bench.done(id, Ok(Done::Served { by: editor(), outcome: Err((-32000, "no".into())) }));
     assert_eq!(bench.sent()["error"], j!({ "code": -32000, "message": "no" }));
+    let kept = bench.kept();
+    assert_eq!((&kept["status"], &kept["code"], &kept["message"]), (&j!("failed"), &j!(-32000), &j!("no")));
     assert!(bench.idle(), "a client's no is a no: the gateway does not do it in its place");
 
-    let (id, ..) = bench.ask_client(5, "terminal/create", j!({ "command": "make" }));
-    bench.done(id, Ok(Done::Json(r#"{"terminalId":"term-0"}"#.into())));
+    let long = "x".repeat(10_000);
+    let (id, ..) = bench.ask_client(5, "terminal/create", j!({ "command": "make", "args": ["-j", long] }));
+    bench.done(id, Ok(served(r#"{"terminalId":"term-0"}"#)));
     assert_eq!(bench.sent()["result"], j!({ "terminalId": "client-term-0" }));
+    let kept = bench.kept();
+    let command = kept["command"].as_str().unwrap();
+    assert!(command.starts_with("make -j xx") && command.len() < 1100, "{command}");
     let (id, _, params) = bench.ask_client(6, "terminal/output", j!({ "terminalId": "client-term-0" }));
     assert_eq!(params["terminalId"], "term-0", "by the client's own name");
     bench.done(id, Err(Undone::Nobody));

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::super::jsonrpc::{self, METHOD_NOT_FOUND, object, pretty};
-use super::super::{Ask, AskKey, Outbox, Said, Subject, subject};
+use super::super::{Ask, AskKey, Expects, Outbox, Said, Subject, subject};
 use super::{ASKS_MAX, Codelia, trouble};
 use crate::model::{Choice, Decision, Item, Offer, RequestType};
 
@@ -34,26 +34,26 @@ struct Confirmed<'a> {
 
 impl Asked {
     /// The answer's frame. A decision of another sort than the question is a no.
-    pub(super) fn answer(self, key: &AskKey, decision: &Decision) -> Bytes {
+    pub(super) fn answer(self, id: &str, decision: &Decision) -> Bytes {
         match (self, decision) {
-            (Self::Confirm, Decision::Option { id, kind, reason }) => {
-                let ok = kind.allows() && matches!(id.as_str(), "allow" | "allow_always");
-                let remember = ok && id == "allow_always";
+            (Self::Confirm, Decision::Option { id: chosen, kind, reason }) => {
+                let ok = kind.allows() && matches!(chosen.as_str(), "allow" | "allow_always");
+                let remember = ok && chosen == "allow_always";
                 // No reason stops the turn, a reason lets it go on: an empty one is none.
                 let reason = reason.as_deref().filter(|reason| !reason.is_empty());
-                jsonrpc::answer(&key.0, &Confirmed { ok, remember, reason })
+                jsonrpc::answer(id, &Confirmed { ok, remember, reason })
             }
             (Self::Confirm, Decision::Expired) => {
-                jsonrpc::answer(&key.0, &Confirmed { ok: false, remember: false, reason: Some(EXPIRED) })
+                jsonrpc::answer(id, &Confirmed { ok: false, remember: false, reason: Some(EXPIRED) })
             }
-            (Self::Confirm, _) => jsonrpc::answer(&key.0, &Confirmed { ok: false, remember: false, reason: None }),
+            (Self::Confirm, _) => jsonrpc::answer(id, &Confirmed { ok: false, remember: false, reason: None }),
             (Self::Prompt, decision) => {
                 let value = if let Decision::Value(value) = decision { value.as_deref() } else { None };
-                jsonrpc::answer(&key.0, &serde_json::json!({ "value": value }))
+                jsonrpc::answer(id, &serde_json::json!({ "value": value }))
             }
             (Self::Pick, decision) => {
                 let ids = if let Decision::Ids(ids) = decision { ids.as_slice() } else { &[] };
-                jsonrpc::answer(&key.0, &serde_json::json!({ "ids": ids }))
+                jsonrpc::answer(id, &serde_json::json!({ "ids": ids }))
             }
         }
     }
@@ -61,14 +61,13 @@ impl Asked {
 
 /// The answer to a request that is not put to people.
 pub(super) fn no(id: &str, method: &str) -> Bytes {
-    let key = AskKey(id.to_owned());
     match method {
         "ui.confirm.request" => {
             let reason = Some("the gateway could not show this question: not a user decision");
             jsonrpc::answer(id, &Confirmed { ok: false, remember: false, reason })
         }
-        "ui.prompt.request" => Asked::Prompt.answer(&key, &Decision::Withdrawn),
-        "ui.pick.request" => Asked::Pick.answer(&key, &Decision::Withdrawn),
+        "ui.prompt.request" => Asked::Prompt.answer(id, &Decision::Withdrawn),
+        "ui.pick.request" => Asked::Pick.answer(id, &Decision::Withdrawn),
         "client.tool.call" => no_tool(id, None),
         _ => jsonrpc::refuse(id, METHOD_NOT_FOUND, &format!("{method}: not served here")),
     }
@@ -125,13 +124,14 @@ impl Codelia {
                 return out.frames.push(no(id.get(), method));
             }
         };
-        let key = AskKey(id.get().to_owned());
         let read = params.and_then(|params| Some((params, object::<Question>(params)?)));
         let Some((params, question)) = read else {
             self.raw(frame, "a question that cannot be understood: answered no", out);
             return out.frames.push(no(id.get(), method));
         };
-        if self.asks.contains_key(&key) {
+        self.asked += 1;
+        let key = AskKey::nth(id.get(), self.asked);
+        if self.asks.keys().any(|open| open.id() == key.id()) {
             return self.raw(frame, "a question under the identifier of one that is still open", out);
         }
         if self.asks.len() >= ASKS_MAX {
@@ -152,9 +152,20 @@ impl Codelia {
             tool_call_id.as_ref().and_then(|(tool, id)| self.transcript.first_mention(frame, tool.as_deref(), id));
         let text = question.message.clone().unwrap_or_default();
         let subject = match tool_call_id.as_ref().and_then(|(_, id)| self.transcript.arguments(id)) {
-            Some((tool, arguments)) => subject::command(arguments)
-                .filter(|_| super::events::runs_commands(tool))
-                .unwrap_or_else(|| Subject::Text(format!("{text}\n{tool} {}", pretty(arguments.get())).trim().into())),
+            Some((tool, arguments)) => match subject::tool(tool, arguments) {
+                Subject::Tool { .. } if super::events::runs_commands(tool) => {
+                    let why = "its input has no command that can be read for certain";
+                    Subject::Unreadable {
+                        why,
+                        raw: format!("{text}\n{tool} {}", pretty(arguments.get())).trim().into(),
+                    }
+                }
+                subject => subject,
+            },
+            None if confirm => {
+                let why = "the agent says it in words alone";
+                Subject::Unreadable { why, raw: format!("{}\n{text}", question.title.as_deref().unwrap_or_default()) }
+            }
             None => Subject::Text(text),
         };
         let ask = Ask {
@@ -168,6 +179,7 @@ impl Codelia {
             multi: question.multi == Some(true),
             default_value: question.default_value,
             multiline: question.multiline == Some(true),
+            expects: Expects::default(),
             secret: question.secret == Some(true),
             danger: question.danger_level.as_deref() == Some("danger"),
             allow_reason: confirm && question.allow_reason == Some(true),

@@ -312,7 +312,7 @@ pub(super) fn user_message(frame: &Bytes, raw: &RawValue) -> Option<Draft> {
     let text = match string(content) {
         Some(text) => text.into_owned(),
         None => {
-            let parts: Vec<Part> = serde_json::from_str(content.get()).ok()?;
+            let parts: Vec<Part> = crate::model::object::from_str(content.get()).ok()?;
             parts.into_iter().filter_map(|part| part.text).collect::<Vec<_>>().join("\n")
         }
     };

@@ -81,6 +81,7 @@ pub(super) fn make(_: &RuntimeSpec) -> Box<dyn Dialect> {
         next: 1,
         pending: HashMap::new(),
         asks: BTreeMap::new(),
+        asked: 0,
         session: None,
         run: None,
         early: None,
@@ -181,12 +182,18 @@ struct Replay {
 struct Codelia {
     phase: Phase,
     next: u64,
+    #[serde(default)]
     pending: HashMap<String, Pending>,
+    #[serde(default)]
     asks: BTreeMap<AskKey, Asked>,
+    /// How many questions were given a key: the next one's occurrence.
+    #[serde(default)]
+    asked: u64,
     session: Option<Session>,
     run: Option<Run>,
     early: Option<Early>,
     /// For the latest runs: name, and the number that the next event should have.
+    #[serde(default)]
     numbers: VecDeque<(String, i64)>,
     transcript: Transcript,
     /// The past is being told.
@@ -246,7 +253,7 @@ impl Dialect for Codelia {
             Command::Cancel { ticket: None, .. } => {}
             Command::Answer { key, decision } => {
                 if let Some(asked) = self.asks.remove(&key) {
-                    out.frames.push(asked.answer(&key, &decision));
+                    out.frames.push(asked.answer(key.id(), &decision));
                 }
             }
             Command::Call { ticket, method, params, notify, .. } => {
@@ -392,7 +399,7 @@ impl Codelia {
         let name = run.id.clone();
         // The session has answered every question that it knows of; one may be on its way there.
         for (key, asked) in std::mem::take(&mut self.asks) {
-            out.frames.push(asked.answer(&key, &Decision::Withdrawn));
+            out.frames.push(asked.answer(key.id(), &Decision::Withdrawn));
             out.said.push(Said::TakenBack { native: self.native(), key, elsewhere: None });
         }
         // While `run.start` is not answered the run has no name yet; the cancel goes out with the answer.

@@ -368,7 +368,11 @@ fn confirms_carry_every_decision() {
         let asked = rig.ask();
         assert_eq!(
             (asked.kind, asked.title.as_str(), &asked.subject),
-            (RequestType::Confirm, "Run?", &Subject::Text("ls".into()))
+            (
+                RequestType::Confirm,
+                "Run?",
+                &Subject::Unreadable { why: "the agent says it in words alone", raw: "Run?\nls".into() }
+            )
         );
         assert!(asked.danger && asked.allow_reason && asked.allow_remember);
         let options: Vec<_> = asked.options.iter().map(|o| (o.id.as_str(), o.label.as_str())).collect();
@@ -582,7 +586,7 @@ fn a_confirm_still_open_at_a_cancel_is_denied_before_the_cancel_goes_out() {
     let sent = rig.sent();
     assert_eq!(sent[0], j!({ "jsonrpc": "2.0", "id": "ui_1", "result": { "ok": false } }));
     assert_eq!((sent.len(), &sent[1]["method"]), (2, &j!("run.cancel")));
-    assert!(matches!(rig.one(), Said::TakenBack { key, elsewhere: None, .. } if key.0 == "\"ui_1\""));
+    assert!(matches!(rig.one(), Said::TakenBack { key, elsewhere: None, .. } if key.id() == "\"ui_1\""));
     rig.answer("\"ui_1\"", choose("allow", Choice::AllowOnce));
     assert!(rig.sent().is_empty(), "a yes that comes later does not run the command");
     rig.feed(ask("\"ui_2\"", "confirm", r#"{"run_id":"r","title":"T","message":"M"}"#));
@@ -679,7 +683,7 @@ fn arguments_that_weigh_too_much_are_forgotten_and_the_message_is_shown() {
     rig.feed(event(2, r#"{"type":"permission.ready","tool":"write","tool_call_id":"b"}"#));
     rig.said();
     rig.feed(ask("\"ui_1\"", "confirm", r#"{"title":"T","message":"M"}"#));
-    assert!(matches!(rig.ask().subject, Subject::Text(text) if text.starts_with("M\nwrite {")), "the latest is known");
+    assert!(matches!(rig.ask().subject, Subject::Tool { name, .. } if name == "write"), "the latest is known");
 }
 
 #[test]
@@ -688,9 +692,9 @@ fn identifiers_of_questions_come_back_as_they_are() {
         let mut rig = running();
         let mut frames = Vec::new();
         rig.feed(ask(id, "confirm", r#"{"title":"T","message":"M"}"#));
-        assert_eq!(rig.ask().key.0, id);
+        let key = rig.ask().key;
+        assert_eq!(key.id(), id);
         let mut out = super::super::Outbox::default();
-        let key = super::super::AskKey(id.into());
         rig.dialect.command(Command::Answer { key, decision: choose("allow", Choice::AllowOnce) }, &mut out);
         frames.append(&mut out.frames);
         let line = String::from_utf8(frames.remove(0).to_vec()).unwrap();
@@ -995,4 +999,26 @@ proptest! {
         let (a, b): (Value, Value) = (json(&next.dialect.save().unwrap()), json(&rig.dialect.save().unwrap()));
         prop_assert_eq!(a, b);
     }
+}
+
+#[test]
+fn an_id_that_is_used_again_names_another_question_over_a_restart_too() {
+    let mut rig = running();
+    rig.feed(ask("5", "confirm", r#"{"title":"T"}"#));
+    let first = rig.ask().key;
+    rig.tell(Command::Answer { key: first.clone(), decision: choose("allow", Choice::AllowOnce) });
+    rig.sent();
+    rig.feed(ask("5", "confirm", r#"{"title":"U"}"#));
+    let second = rig.ask().key;
+    assert_eq!((first.id(), second.id(), first == second), ("5", "5", false));
+    let saved = rig.dialect.save().unwrap();
+    let mut next = super::make(&spec("codelia"));
+    assert!(next.restore(&saved));
+    rig.dialect = next;
+    rig.tell(Command::Answer { key: first, decision: choose("allow", Choice::AllowOnce) });
+    assert!(rig.sent().is_empty(), "it was given to another question");
+    rig.tell(Command::Answer { key: second.clone(), decision: choose("deny", Choice::RejectOnce) });
+    assert_eq!(rig.sent()[0]["result"]["ok"], false);
+    rig.feed(ask("5", "confirm", r#"{"title":"V"}"#));
+    assert!(rig.ask().key > second, "numbers go on");
 }

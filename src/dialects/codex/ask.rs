@@ -9,10 +9,10 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::super::jsonrpc::{self, METHOD_NOT_FOUND, object, pretty};
-use super::super::{Ask, AskKey, Dialect as _, Elsewhere, Outbox, Said, Subject};
+use super::super::{Ask, AskKey, Dialect as _, Elsewhere, Expects, Outbox, Said, Subject};
 use super::items::Edit;
 use super::{Codex, OTHER, Phase, answer, text, trouble};
-use crate::model::{Choice, Decision, Item, NativeId, Offer, RequestType};
+use crate::model::{Choice, Decision, Fits, Item, NativeId, Number, Offer, RequestType};
 
 /// Questions that may wait at a time on one connection; one more is answered no at once, or left to other clients. Also the
 /// answers that are kept until the server confirms them; of more than that one may be lost with its connection.
@@ -32,8 +32,6 @@ pub(super) struct Asked {
     /// Tells one question from another under the same id: a server that started anew counts from 0 again.
     about: String,
     way: Way,
-    /// How many questions this request has put to people.
-    asked: u32,
     /// 0: it waits. Else it may be over: see [`SETTLE`](super::SETTLE).
     pub(super) stale: u8,
     /// Our answer, until the server confirms that the question is over.
@@ -304,8 +302,11 @@ fn edits_text(edits: &[Edit]) -> String {
 fn edits_subject(edits: Option<&Vec<Edit>>, grant: bool, params: &RawValue) -> Subject {
     match edits.filter(|edits| !edits.is_empty()) {
         Some(edits) if !grant => Subject::Edits(edits.clone()),
-        Some(edits) => Subject::Text(format!("{}\n{}", pretty(params.get()), edits_text(edits))),
-        None => Subject::Text(pretty(params.get())),
+        Some(edits) => Subject::Unreadable {
+            why: "it asks for the right to write in a folder besides",
+            raw: format!("{}\n{}", pretty(params.get()), edits_text(edits)),
+        },
+        None => Subject::Unreadable { why: "what changes is not known", raw: pretty(params.get()) },
     }
 }
 
@@ -318,7 +319,7 @@ fn paths(edits: Option<&Vec<Edit>>) -> String {
 impl Params<'_> {
     fn command_approval(&self, raw: &RawValue) -> Option<Question> {
         let offered: Vec<Value> = match self.available_decisions.filter(|list| list.get() != "null") {
-            Some(list) => serde_json::from_str(list.get()).ok()?,
+            Some(list) => crate::model::object::from_str(list.get()).ok()?,
             // What the protocol knows for every command.
             None => ["accept", "acceptForSession", "decline", "cancel"].map(Value::from).to_vec(),
         };
@@ -327,7 +328,7 @@ impl Params<'_> {
         let plain = runs && !given(self.network_approval_context) && !given(self.additional_permissions);
         let subject = match (&command, plain) {
             (Some(line), true) => Subject::Command { argv: vec![line.clone()], cwd: text(self.cwd) },
-            _ => Subject::Text(pretty(raw.get())),
+            _ => Subject::Unreadable { why: "it asks for more than one command", raw: pretty(raw.get()) },
         };
         let title = command.unwrap_or_else(|| "Codex asks for permission".into());
         Some(Question {
@@ -365,7 +366,7 @@ impl Params<'_> {
             kind: RequestType::Permission,
             title: "Codex asks for more permissions".into(),
             message: text(self.reason),
-            subject: Subject::Text(pretty(raw.get())),
+            subject: Subject::Unreadable { why: "it asks for rights, not for one thing", raw: pretty(raw.get()) },
             options: vec![
                 (offer("allow", "Allow for this turn", Choice::AllowOnce), granted("turn")),
                 (offer("allow_session", "Allow for this session", Choice::AllowAlways), granted("session")),
@@ -436,7 +437,7 @@ impl Params<'_> {
             label: String,
             description: Option<String>,
         }
-        let asked: Vec<Asked> = serde_json::from_str(self.questions?.get()).ok()?;
+        let asked: Vec<Asked> = crate::model::object::from_str(self.questions?.get()).ok()?;
         let field = |asked: Asked| {
             let options = asked.options.unwrap_or_default();
             let choice = |Label { label, description }| Item { id: label.clone(), label, detail: description };
@@ -679,7 +680,7 @@ impl Codex {
         raw: &RawValue,
         out: &mut Outbox,
     ) {
-        let key = AskKey(id.to_owned());
+        let key = self.key(id);
         let first_mention = match (&item, &question.tool, self.state.threads.get_mut(&native)) {
             (Some(item), Some((kind, title)), Some(thread)) => thread.items.mention(item, title, kind, frame),
             _ => None,
@@ -691,8 +692,7 @@ impl Codex {
             form => Way::Choice { options, no: question.no, form },
         };
         let fields = matches!(way, Way::Fields(_));
-        let asked =
-            Asked { native: native.clone(), turn, id: id.to_owned(), about, way, asked: 1, stale: 0, reply: None };
+        let asked = Asked { native: native.clone(), turn, id: id.to_owned(), about, way, stale: 0, reply: None };
         let ask = if fields {
             field_ask(&asked, key.clone(), raw, frame)
         } else {
@@ -710,6 +710,12 @@ impl Codex {
         let Some(ask) = ask else { return };
         self.state.asks.insert(key, asked);
         out.said.push(Said::Asked { native: Some(native), ask: Box::new(ask) });
+    }
+
+    /// A key for a question under this id, unlike that of any earlier one.
+    fn key(&mut self, id: &str) -> AskKey {
+        self.state.asked += 1;
+        AskKey::nth(id, self.state.asked)
     }
 
     /// A request that is not put to people: logged, and answered if nobody else can.
@@ -755,9 +761,8 @@ impl Codex {
                 self.forget_answers(key);
             }
             Next::Ask => {
-                let Some(mut asked) = self.state.asks.remove(key) else { return };
-                let next = AskKey(format!("{}#{}", asked.id, asked.asked));
-                asked.asked += 1;
+                let Some(asked) = self.state.asks.remove(key) else { return };
+                let next = self.key(&asked.id);
                 let Some(ask) = field_ask(&asked, next.clone(), RawValue::NULL, &Bytes::new()) else { return };
                 let native = Some(asked.native.clone());
                 self.state.asks.insert(next, asked);
@@ -811,6 +816,7 @@ fn blank(key: AskKey, params: &RawValue, frame: &Bytes) -> Ask {
         multi: false,
         default_value: None,
         multiline: false,
+        expects: Expects::default(),
         secret: false,
         danger: false,
         allow_reason: false,
@@ -843,6 +849,11 @@ fn field_ask(asked: &Asked, key: AskKey, params: &RawValue, frame: &Bytes) -> Op
         multi: chooses && field.multi,
         default_value: field.default.clone().filter(|_| !chooses),
         secret: field.secret,
+        expects: Expects {
+            field: Some(field.name.clone()),
+            optional: !field.required,
+            fits: Fits { number: (field.kind == FieldKind::Number).then_some(Number::Number), ..Fits::default() },
+        },
         ..blank(key, params, frame)
     })
 }

@@ -246,7 +246,7 @@ struct Told<'a> {
 }
 
 fn list(raw: Option<&RawValue>) -> Vec<&RawValue> {
-    raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
+    raw.and_then(|raw| crate::model::object::from_str(raw.get()).ok()).unwrap_or_default()
 }
 
 fn block(text: &str) -> Value {
@@ -266,7 +266,7 @@ fn edits(changes: &RawValue) -> Option<Vec<Edit>> {
         r#type: String,
         move_path: Option<String>,
     }
-    let changes: Vec<Change> = serde_json::from_str(changes.get()).ok()?;
+    let changes: Vec<Change> = crate::model::object::from_str(changes.get()).ok()?;
     let mut edits = Vec::new();
     for Change { path, kind, diff } in changes {
         match kind.r#type.as_str() {
@@ -316,7 +316,7 @@ fn changes(raw: &RawValue) -> (Vec<Value>, Vec<Value>) {
         path: String,
         diff: Option<String>,
     }
-    let files: Vec<Change> = serde_json::from_str(raw.get()).unwrap_or_default();
+    let files: Vec<Change> = crate::model::object::from_str(raw.get()).unwrap_or_default();
     let locations = files.iter().map(|file| serde_json::json!({ "path": file.path })).collect();
     let content = match edits(raw) {
         Some(edits) => edits
@@ -684,7 +684,7 @@ fn plan(steps: &RawValue) -> Draft {
         step: String,
         status: String,
     }
-    let steps: Vec<Step> = serde_json::from_str(steps.get()).unwrap_or_default();
+    let steps: Vec<Step> = crate::model::object::from_str(steps.get()).unwrap_or_default();
     let entry = |Step { step, status }: &Step| {
         let status = match status.as_str() {
             "inProgress" | "in_progress" => "in_progress",

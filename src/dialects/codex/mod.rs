@@ -63,9 +63,15 @@ const UNWANTED: [&str; 6] = [
 /// Who else may be at work.
 const OTHER: &str = "another client of Codex";
 
+/// What is saved is of this form; that of a later one is not read.
+const FORM: u32 = 1;
+
 /// Makes a connection's state.
 pub(super) fn make(spec: &RuntimeSpec) -> Box<dyn Dialect> {
-    Box::new(Codex { alone: matches!(spec.connect, Connect::Command(_)), state: State::default() })
+    Box::new(Codex {
+        alone: matches!(spec.connect, Connect::Command(_)),
+        state: State { form: FORM, ..State::default() },
+    })
 }
 
 struct Codex {
@@ -74,21 +80,35 @@ struct Codex {
     state: State,
 }
 
-/// What outlives the gateway.
+/// What outlives the gateway, maybe to one of another version: what is not known to it is ignored, what is missing has its
+/// default.
 #[derive(Default, Serialize, Deserialize)]
 struct State {
+    /// The form of what is written; 0 is that of the release 0.1.0.
+    #[serde(default)]
+    form: u32,
     phase: Phase,
     next: u64,
+    #[serde(default)]
     sent: BTreeMap<u64, Sent>,
+    #[serde(default)]
     asks: BTreeMap<AskKey, Asked>,
+    /// How many questions were given a key: the next one's occurrence.
+    #[serde(default)]
+    asked: u64,
+    #[serde(default)]
     threads: BTreeMap<NativeId, Thread>,
     /// Threads of helper agents, and the thread that each works for.
+    #[serde(default)]
     helpers: BTreeMap<NativeId, NativeId>,
     /// Threads of other clients that were told of, or are being looked at.
+    #[serde(default)]
     found: BTreeSet<NativeId>,
     /// Threads that started while one was being asked for: whose they are shows with its name.
+    #[serde(default)]
     unclear: Vec<(NativeId, Option<String>, Option<String>)>,
     /// Sessions that were being opened when the connection went.
+    #[serde(default)]
     reopen: Vec<(u64, Want)>,
 }
 
@@ -135,6 +155,7 @@ struct Want {
 
 /// A thread that is listened to.
 #[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
 struct Thread {
     turn: Option<Turn>,
     /// The turn that began last.
@@ -146,6 +167,7 @@ struct Thread {
 
 /// The turn under way.
 #[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
 struct Turn {
     /// Its name, once known.
     id: Option<String>,
@@ -242,7 +264,7 @@ struct TurnHead<'a> {
 
 impl<'a> TurnHead<'a> {
     fn items(&self) -> Vec<&'a RawValue> {
-        self.items.and_then(|items| serde_json::from_str(items.get()).ok()).unwrap_or_default()
+        self.items.and_then(|items| crate::model::object::from_str(items.get()).ok()).unwrap_or_default()
     }
 
     /// How it ended; `None` while it runs.
@@ -448,12 +470,12 @@ impl Dialect for Codex {
     }
 
     fn restore(&mut self, saved: &[u8]) -> bool {
-        match serde_json::from_slice(saved) {
-            Ok(state) => {
-                self.state = state;
+        match serde_json::from_slice::<State>(saved) {
+            Ok(state) if state.form <= FORM => {
+                self.state = State { form: FORM, ..state };
                 true
             }
-            Err(_) => false,
+            _ => false,
         }
     }
 

@@ -49,7 +49,9 @@ fn turns<'a>(joined: &Joined<'a>, head: &ThreadHead<'a>) -> (Vec<TurnHead<'a>>, 
             (data, next_cursor.is_some_and(|cursor| cursor.get() != "null"))
         }
         // An older server tells all of them.
-        None => (head.turns.and_then(|turns| serde_json::from_str(turns.get()).ok()).unwrap_or_default(), false),
+        None => {
+            (head.turns.and_then(|turns| crate::model::object::from_str(turns.get()).ok()).unwrap_or_default(), false)
+        }
     };
     (raw.into_iter().filter_map(object).collect(), more)
 }

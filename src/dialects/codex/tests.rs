@@ -108,7 +108,7 @@ fn kinds(said: &[Said]) -> Vec<String> {
             format!("opened {how:?} {}", drafts.iter().map(|draft| draft.kind.as_str()).collect::<Vec<_>>().join(","))
         }
         Said::TakenBack { elsewhere, .. } => format!("taken back {}", elsewhere.is_some()),
-        Said::Asked { ask, .. } => format!("asked {}", ask.key.0),
+        Said::Asked { ask, .. } => format!("asked {}", ask.key.id()),
         Said::Found { native, title, .. } => format!("found {native} {}", title.clone().unwrap_or_default()),
         other => format!("{other:?}"),
     };
@@ -365,7 +365,7 @@ fn a_command_offers_exactly_what_codex_offers() {
         assert_eq!(asked.subject, Subject::Command { argv: vec!["ls".into()], cwd: Some("/w".into()) });
         assert_eq!((asked.message.as_deref(), asked.tool_call_id.as_deref()), (Some("why"), Some("c")));
         assert!(asked.first_mention.is_some(), "no item told of it");
-        assert_eq!(rig.dialect.asks(), [AskKey("7".into())]);
+        assert_eq!(rig.dialect.asks().iter().map(AskKey::id).collect::<Vec<_>>(), ["7"]);
         rig.answer("7", decision);
         assert_eq!(rig.sent(), [j!({ "id": 7, "result": { "decision": sent } })]);
         assert!(rig.dialect.asks().is_empty());
@@ -475,9 +475,14 @@ fn a_change_to_files_shows_what_changes() {
     assert_eq!(asked.subject, Subject::Edits(vec![("/a".into(), None, "new\n".into())]));
     assert!(asked.first_mention.is_none());
     ask(&mut rig, 4, "item/fileChange/requestApproval", j!({ "itemId": "f", "grantRoot": "/" }));
-    assert!(matches!(rig.ask().subject, Subject::Text(text) if text.contains("grantRoot") && text.contains("/a")));
+    assert!(
+        matches!(rig.ask().subject, Subject::Unreadable { raw: text, .. } if text.contains("grantRoot") && text.contains("/a"))
+    );
     ask(&mut rig, 5, COMMAND, j!({ "kind": "writeStdin", "command": "y", "availableDecisions": ["accept"] }));
-    assert!(matches!(rig.ask().subject, Subject::Text(text) if text.contains("writeStdin")), "no command of its own");
+    assert!(
+        matches!(rig.ask().subject, Subject::Unreadable { raw: text, .. } if text.contains("writeStdin")),
+        "no command of its own"
+    );
 }
 
 #[test]
@@ -493,12 +498,12 @@ fn questions_are_asked_one_by_one() {
     assert_eq!((first.kind, first.items.len(), first.message.as_deref()), (RequestType::Pick, 3, Some("H: which?")));
     rig.answer("3", Decision::Ids(vec![first.items[2].id.clone()]));
     let free = rig.ask();
-    assert_eq!((free.kind, free.key.0.as_str()), (RequestType::Prompt, "3#1"));
+    assert_eq!((free.kind, free.key.id()), (RequestType::Prompt, "3"));
     assert!(rig.sent().is_empty());
-    rig.answer("3#1", Decision::Value(Some("z".into())));
+    rig.answer("3", Decision::Value(Some("z".into())));
     let second = rig.ask();
     assert_eq!((second.kind, second.secret), (RequestType::Prompt, true));
-    rig.answer("3#2", Decision::Value(Some("n".into())));
+    rig.answer("3", Decision::Value(Some("n".into())));
     let answers = j!({ "answers": { "a": { "answers": ["z"] }, "b": { "answers": ["n"] } } });
     assert_eq!(rig.sent(), [j!({ "id": 3, "result": answers })]);
 
@@ -507,8 +512,8 @@ fn questions_are_asked_one_by_one() {
     rig.answer("4", Decision::Ids(vec!["x".into()]));
     rig.ask();
     tell(&mut rig, "serverRequest/resolved", j!({ "requestId": 4 }));
-    assert!(matches!(rig.one(), Said::TakenBack { key, elsewhere: Some(_), .. } if key.0 == "4#1"));
-    rig.answer("4#1", Decision::Withdrawn);
+    assert!(matches!(rig.one(), Said::TakenBack { key, elsewhere: Some(_), .. } if key.id() == "4"));
+    rig.answer("4", Decision::Withdrawn);
     assert!(rig.sent().is_empty());
 }
 
@@ -524,15 +529,15 @@ fn a_form_is_filled_in_field_by_field() {
     assert_eq!(rig.ask().kind, RequestType::Elicitation);
     rig.answer("3", choose("accept", Choice::AllowOnce));
     assert_eq!(rig.ask().message.as_deref(), Some("How many"));
-    rig.answer("3#1", Decision::Value(Some("many".into())));
+    rig.answer("3", Decision::Value(Some("many".into())));
     assert_eq!(rig.ask().message.as_deref(), Some("How many"), "no number: asked again");
-    rig.answer("3#2", Decision::Value(Some(" 4 ".into())));
+    rig.answer("3", Decision::Value(Some(" 4 ".into())));
     assert_eq!(rig.ask().kind, RequestType::Pick);
-    rig.answer("3#3", Decision::Ids(vec!["true".into()]));
+    rig.answer("3", Decision::Ids(vec!["true".into()]));
     assert!(rig.ask().multi);
-    rig.answer("3#4", Decision::Ids(vec!["p".into(), "q".into()]));
+    rig.answer("3", Decision::Ids(vec!["p".into(), "q".into()]));
     rig.ask();
-    rig.answer("3#5", Decision::Value(Some(String::new())));
+    rig.answer("3", Decision::Value(Some(String::new())));
     let content = j!({ "n": 4, "on": true, "tags": ["p", "q"] });
     assert_eq!(rig.sent(), [j!({ "id": 3, "result": { "action": "accept", "content": content, "_meta": null } })]);
 }
@@ -947,7 +952,7 @@ fn questions_that_are_not_asked_again_after_a_loss_are_over() {
         rig.wake();
     }
     assert!(rig.said().is_empty());
-    assert_eq!(rig.dialect.asks(), [AskKey("7".into())]);
+    assert_eq!(rig.dialect.asks().iter().map(AskKey::id).collect::<Vec<_>>(), ["7"]);
 
     let mut rig = start();
     lose(&mut rig);
@@ -1104,7 +1109,8 @@ fn play(dialect: &mut dyn Dialect, step: &Move) -> String {
         }
         Move::Cancel => dialect.command(Command::Cancel { ticket: None, native }, &mut out),
         Move::Answer(id, yes) => {
-            let key = AskKey(id.to_string());
+            let open = dialect.asks().into_iter().find(|key| key.id() == id.to_string());
+            let key = open.unwrap_or_else(|| AskKey::unique(id.to_string()));
             let decision = if *yes { choose("accept", Choice::AllowOnce) } else { Decision::Expired };
             dialect.command(Command::Answer { key, decision }, &mut out);
         }
@@ -1223,4 +1229,29 @@ proptest! {
         prop_assert!(!dialect.restore(&bytes));
         prop_assert_eq!(dialect.save(), before);
     }
+}
+
+#[test]
+fn an_id_that_is_used_again_names_another_question_over_a_restart_too() {
+    let approval = |item: &str| j!({ "turnId": "u", "itemId": item, "command": "ls", "cwd": "/w" });
+    let mut rig = session();
+    prompted(&mut rig, 2);
+    ask(&mut rig, 7, "item/commandExecution/requestApproval", approval("c"));
+    let first = rig.ask().key;
+    rig.tell(Command::Answer { key: first.clone(), decision: choose("accept", Choice::AllowOnce) });
+    tell(&mut rig, "serverRequest/resolved", j!({ "requestId": 7 }));
+    rig.sent();
+    rig.said();
+    ask(&mut rig, 7, "item/commandExecution/requestApproval", approval("d"));
+    let second = rig.ask().key;
+    assert_eq!((first.id(), second.id(), first == second), ("7", "7", false));
+    let saved = rig.dialect.save().unwrap();
+    let mut next = make(&spec("codex"));
+    assert!(next.restore(&saved));
+    rig.dialect = next;
+    rig.tell(Command::Answer { key: first, decision: choose("accept", Choice::AllowOnce) });
+    assert!(rig.sent().is_empty(), "it was given to another question");
+    assert_eq!(rig.dialect.asks(), std::slice::from_ref(&second));
+    rig.tell(Command::Answer { key: second, decision: choose("cancel", Choice::RejectOnce) });
+    assert_eq!(rig.sent()[0]["result"]["decision"], "cancel");
 }

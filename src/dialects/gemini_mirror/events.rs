@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::super::jsonrpc::{self, object, pretty, string};
-use super::super::{Ask, AskKey, Draft, Subject, ToolMark, subject};
+use super::super::{Ask, AskKey, Draft, Expects, Subject, ToolMark, subject};
 use super::history::{Role, Turn};
 use crate::model::{Choice, Kind, Offer, RequestType};
 
@@ -163,7 +163,13 @@ pub(super) fn hook(data: &RawValue, frame: &Bytes) -> Draft {
 
 /// `permission_dialog`: shown, but only the person at the UI can answer it. `call` is the tool call that it must be
 /// about, as no other is under way.
-pub(super) fn dialog(dialog: &Dialog<'_>, call: Option<(&str, &Called)>, data: &RawValue, frame: &Bytes) -> Ask {
+pub(super) fn dialog(
+    dialog: &Dialog<'_>,
+    key: AskKey,
+    call: Option<(&str, &Called)>,
+    data: &RawValue,
+    frame: &Bytes,
+) -> Ask {
     let what = match dialog.sort.as_str() {
         "file_access" => "to access a file".to_owned(),
         "command_run" => "to run a command".to_owned(),
@@ -171,11 +177,17 @@ pub(super) fn dialog(dialog: &Dialog<'_>, call: Option<(&str, &Called)>, data: &
         other => format!("for permission: {other}"),
     };
     let subject = match call {
-        Some((_, Called { name, args: Some(args) })) => subject::command(args)
-            .filter(|_| sort_of(name) == "execute")
-            .unwrap_or_else(|| Subject::Text(format!("{name} {}", pretty(args.get())))),
-        Some((_, Called { name, args: None })) => Subject::Text(name.clone()),
-        None => Subject::Text(String::new()),
+        Some((_, Called { name, args: Some(args) })) => match subject::tool(name, args) {
+            Subject::Tool { .. } if sort_of(name) == "execute" => {
+                let why = "its input has no command that can be read for certain";
+                Subject::Unreadable { why, raw: format!("{name} {}", pretty(args.get())) }
+            }
+            subject => subject,
+        },
+        Some((_, Called { name, args: None })) => {
+            Subject::Unreadable { why: "the tool's input is not known", raw: name.clone() }
+        }
+        None => Subject::Unreadable { why: "it is not known which tool call it is about", raw: pretty(data.get()) },
     };
     let mut options: Vec<Offer> = Vec::with_capacity(dialog.options.len());
     for label in &dialog.options {
@@ -184,7 +196,7 @@ pub(super) fn dialog(dialog: &Dialog<'_>, call: Option<(&str, &Called)>, data: &
         }
     }
     Ask {
-        key: AskKey(dialog.id.get().to_owned()),
+        key,
         kind: RequestType::Permission,
         title: format!("The Gemini UI asks {what}"),
         message: Some("It can be answered there only.".to_owned()),
@@ -194,6 +206,7 @@ pub(super) fn dialog(dialog: &Dialog<'_>, call: Option<(&str, &Called)>, data: &
         multi: false,
         default_value: None,
         multiline: false,
+        expects: Expects::default(),
         secret: false,
         danger: false,
         allow_reason: false,

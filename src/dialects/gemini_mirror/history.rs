@@ -42,7 +42,7 @@ const PIECES_MAX: usize = 1024;
 impl Turns {
     /// Reads the reply to `GET /history`.
     pub(super) fn read(body: &[u8]) -> Option<Self> {
-        let all: Vec<Turn> = serde_json::from_slice(body).ok()?;
+        let all: Vec<Turn> = crate::model::object::from_slice(body).ok()?;
         let mut turns = Self { read: all.len(), ..Self::default() };
         all.iter().for_each(|turn| turns.add(turn.role, &turn.text));
         Some(turns)
@@ -108,6 +108,11 @@ impl Turns {
 
     /// Takes off the end of `new` what these messages tell.
     fn cut(&self, new: &mut Vec<Turn>) {
+        // White space at the end of a message that was heard before says nothing of where the rest begins.
+        if self.turns.len() > 1 && self.turns[0].role == Role::Model && self.turns[0].text.trim().is_empty() {
+            let rest = Self { turns: self.turns.iter().skip(1).cloned().collect(), ..Self::default() };
+            return rest.cut(new);
+        }
         let most = new.len().min(self.turns.len());
         let fits = |count: usize| {
             let tail = &new[new.len() - count..];
@@ -195,6 +200,7 @@ mod tests {
             ("", "u:hi|m:hello wor", "m:o |m:wor|m:ld", "u:hi|m:hell"),
             ("", "u:hi|m:hel", "m:lo", "u:hi|m:hel"),
             ("", "u:hi", "m:lo", "u:hi"),
+            ("u:hi|m:hello", "u:hi|m:hello |u:go", "m: |u:go", ""),
             // Connected again.
             ("u:hi|m:hello", "u:hi|m:hello", "", ""),
             ("u:hi|m:hel", "u:hi|m:hello", "", "m:lo"),

@@ -83,6 +83,8 @@ struct Mirror {
     run: Option<Run>,
     doubt: Option<Doubt>,
     asks: BTreeMap<AskKey, Shown>,
+    /// How many questions were given a key: the next one's occurrence.
+    asked: u64,
     calls: BTreeMap<String, Called>,
     /// The identifier of the last fetch.
     fetches: u64,
@@ -343,7 +345,7 @@ impl Mirror {
         let Some(what) = self.catching.as_ref().map(|catching| catching.what) else { return };
         let mut live = Turns::default();
         for frame in &self.held {
-            let Ok(message) = serde_json::from_slice::<Message<'_>>(frame) else { continue };
+            let Ok(message) = crate::model::object::from_slice::<Message<'_>>(frame) else { continue };
             let role = match &*message.sort {
                 "user_message" => Role::User,
                 "model_output" => Role::Model,
@@ -565,7 +567,7 @@ impl Mirror {
         if !shallow(frame) {
             return self.raw(frame.clone(), "a message that nests too deep", out);
         }
-        let Ok(Message { sort, data }) = serde_json::from_slice::<Message<'_>>(frame) else {
+        let Ok(Message { sort, data }) = crate::model::object::from_slice::<Message<'_>>(frame) else {
             return self.raw(frame.clone(), "a message that cannot be understood", out);
         };
         if let Some(doubt) = &mut self.doubt {
@@ -628,7 +630,7 @@ impl Mirror {
             "permission_dialog" => self.asked(data?, frame, out)?,
             "permission_selection" => {
                 let Selection { id, selection } = object(data?)?;
-                let key = AskKey(id.get().to_owned());
+                let key = self.asks.keys().find(|key| key.id() == id.get())?.clone();
                 let shown = self.asks.remove(&key)?;
                 let option_id = selection.filter(|selection| shown.options.contains(selection));
                 let elsewhere = Some(Elsewhere { by: SOMEBODY.into(), option_id });
@@ -664,18 +666,20 @@ impl Mirror {
 
     fn asked(&mut self, data: &RawValue, frame: &Bytes, out: &mut Outbox) -> Option<()> {
         let dialog = object::<Dialog<'_>>(data)?;
-        let key = AskKey(dialog.id.get().to_owned());
-        if self.asks.contains_key(&key) || self.asks.len() >= ASKS_MAX {
+        let id = dialog.id.get();
+        if self.asks.keys().any(|key| key.id() == id) || self.asks.len() >= ASKS_MAX {
             return None;
         }
         self.works(out);
+        self.asked += 1;
+        let key = AskKey::nth(id, self.asked);
         // Two under way: nobody can tell which it is about.
         let mut calls = self.calls.iter();
         let call = match (calls.next(), calls.next()) {
             (Some((id, called)), None) => Some((id.as_str(), called)),
             _ => None,
         };
-        let ask = events::dialog(&dialog, call, data, frame);
+        let ask = events::dialog(&dialog, key.clone(), call, data, frame);
         let options = ask.options.iter().map(|offer| offer.id.clone()).collect();
         self.asks.insert(key, Shown { options, stale: false });
         out.said.push(Said::Asked { native: Some(native()), ask: Box::new(ask) });

@@ -129,10 +129,10 @@ fn word(said: &Said) -> String {
         Said::Began { by, .. } => format!("began by {by}"),
         Said::Done { end: how, .. } => format!("done {}", end(how)),
         Said::Ended { ticket, end: how, .. } => format!("ended {} {}", ticket.0, end(how)),
-        Said::Asked { ask, .. } => format!("asked {}: {}", ask.key.0, ask.title),
+        Said::Asked { ask, .. } => format!("asked {}: {}", ask.key.id(), ask.title),
         Said::TakenBack { key, elsewhere, .. } => {
             let elsewhere = elsewhere.as_ref().unwrap();
-            format!("taken back {}: {} chose {:?}", key.0, elsewhere.by, elsewhere.option_id)
+            format!("taken back {}: {} chose {:?}", key.id(), elsewhere.by, elsewhere.option_id)
         }
         Said::Event { draft, .. } => {
             let body: Value = serde_json::from_slice(&draft.body).unwrap();
@@ -513,4 +513,19 @@ fn a_question_that_is_open_at_the_end_is_taken_back_first() {
     assert!(matches!(&said[3], Said::TakenBack { elsewhere: None, .. }) && matches!(&said[4], Said::Done { .. }));
     ui.tell("permission_selection", json!({ "id": "a", "selection": "Go" }));
     assert!(ui.words()[0].starts_with("raw: "), "it is open no more");
+}
+
+#[test]
+fn an_id_that_is_used_again_names_another_question() {
+    let mut ui = Ui::open(false);
+    let mut keys = Vec::new();
+    for selection in ["Allow", "Deny"] {
+        ui.tell("permission_dialog", json!({ "id": 5, "type": "command_run", "options": ["Allow", "Deny"] }));
+        let Some(Said::Asked { ask, .. }) = ui.said.last() else { panic!("{:?}", ui.said) };
+        keys.push(ask.key.clone());
+        ui.tell("permission_selection", json!({ "id": 5, "selection": selection }));
+        let Some(Said::TakenBack { key, .. }) = ui.said.last() else { panic!("{:?}", ui.said) };
+        assert_eq!(Some(key), keys.last(), "what was selected goes to the one that was open");
+    }
+    assert_ne!(keys[0], keys[1]);
 }

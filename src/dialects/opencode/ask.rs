@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::super::jsonrpc::{object, owned, pretty};
-use super::super::{Ask, AskKey, Base, Elsewhere, Fetch, Outbox, Reply, Said, Subject, subject};
+use super::super::{Ask, AskKey, Base, Elsewhere, Expects, Fetch, Outbox, Reply, Said, Subject, subject};
 use super::{ANOTHER, OpenCode, Pending, SOON, escape, in_folder, refused, trouble};
 use crate::model::{Choice, Decision, Item, NativeId, Offer, RequestType};
 
@@ -143,11 +143,14 @@ pub(super) fn permission(native: &Bytes, raw: &RawValue, routes: &[Route]) -> Op
     let sort = asked.permission.unwrap_or_else(|| "permission".into());
     let patterns = asked.patterns.map(strings).unwrap_or_default();
     let always = asked.always.map(strings).unwrap_or_default();
-    let command = asked.metadata.filter(|_| sort == "bash").and_then(subject::command);
-    let subject = match (command, asked.metadata.and_then(object::<Metadata>)) {
-        (Some(command), _) => command,
-        (None, Some(Metadata { filepath: Some(path), diff: Some(diff) })) => Subject::Text(format!("{path}\n{diff}")),
-        _ => Subject::Text(pretty(raw.get())),
+    let subject = match (asked.metadata.and_then(subject::input), asked.metadata.and_then(object::<Metadata>)) {
+        (Some(command @ Subject::Command { .. }), _) if sort == "bash" => command,
+        (_, Some(Metadata { filepath: Some(path), diff: Some(diff) })) => Subject::Diff { path, diff },
+        (Some(subject @ (Subject::Fetch { .. } | Subject::Edits(_))), _) => subject,
+        _ if sort == "bash" || asked.metadata.is_none_or(subject::may_run) => {
+            Subject::Unreadable { why: "it has no command that can be read for certain", raw: pretty(raw.get()) }
+        }
+        _ => Subject::Tool { name: sort.clone(), arguments: pretty(raw.get()) },
     };
     let title = asked.title.unwrap_or_else(|| match patterns.as_slice() {
         [] => sort.clone(),
@@ -170,7 +173,7 @@ pub(super) fn permission(native: &Bytes, raw: &RawValue, routes: &[Route]) -> Op
         allow_reason: routes.first() != Some(&Route::Session),
         tool_call_id: call,
         subject,
-        ..plain(AskKey(asked.id), title, native, raw)
+        ..plain(AskKey::unique(asked.id), title, native, raw)
     };
     let asks = vec![(ask, What::Permission(routes.to_vec()))];
     Some(Read { native: asked.session.as_str().into(), message, asks })
@@ -208,7 +211,7 @@ pub(super) fn questions(native: &Bytes, raw: &RawValue) -> Option<Read> {
 }
 
 fn question_key(group: &str, index: usize) -> AskKey {
-    AskKey(format!("{group}#{index}"))
+    AskKey::unique(format!("{group}#{index}"))
 }
 
 /// The labels are the identifiers: they are what OpenCode wants back, and it offers none twice.
@@ -234,6 +237,7 @@ fn plain(key: AskKey, title: String, native: &Bytes, raw: &RawValue) -> Ask {
         multi: false,
         default_value: None,
         multiline: false,
+        expects: Expects::default(),
         secret: false,
         danger: false,
         allow_reason: false,
@@ -342,7 +346,7 @@ impl OpenCode {
         let session = escape(native.as_str());
         let (path, body) = match (what.clone(), answer.clone()) {
             (What::Permission(routes), Answer::Permission { reply, message }) => {
-                let id = escape(&key.0);
+                let id = escape(key.id());
                 let mut body = serde_json::json!({ "reply": reply });
                 if let Some(message) = message {
                     body["message"] = message.into();
@@ -477,8 +481,10 @@ impl OpenCode {
 
     /// Somebody answered, says the stream.
     pub(super) fn replied(&mut self, id: &str, option: Option<String>, out: &mut Outbox) {
-        let mut keys: Vec<AskKey> = vec![AskKey(id.to_owned())];
-        keys.extend(self.asks.keys().filter(|key| key.0.strip_prefix(id).is_some_and(|r| r.starts_with('#'))).cloned());
+        let mut keys: Vec<AskKey> = vec![AskKey::unique(id)];
+        keys.extend(
+            self.asks.keys().filter(|key| key.id().strip_prefix(id).is_some_and(|r| r.starts_with('#'))).cloned(),
+        );
         for key in keys {
             let Some(asked) = self.asks.get_mut(&key) else {
                 self.bury(key);

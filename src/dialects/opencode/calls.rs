@@ -64,7 +64,7 @@ impl Models {
     /// Reads `GET /config/providers`.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // tokens: whole, not negative, far below 2^53
     pub(super) fn read(&mut self, body: &[u8]) {
-        let Ok(Providers { providers, default }) = serde_json::from_slice(body) else { return };
+        let Ok(Providers { providers, default }) = crate::model::object::from_slice(body) else { return };
         self.offered.clear();
         for Provider { id: provider, models } in providers {
             for (key, model) in models {

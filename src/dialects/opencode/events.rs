@@ -566,7 +566,7 @@ pub(super) fn plan(native: &Bytes, todos: &RawValue) -> Option<Draft> {
         status: Option<String>,
         priority: Option<String>,
     }
-    let todos: Vec<Todo> = serde_json::from_str(todos.get()).ok()?;
+    let todos: Vec<Todo> = crate::model::object::from_str(todos.get()).ok()?;
     let entries: Vec<_> = todos
         .iter()
         .map(|todo| {

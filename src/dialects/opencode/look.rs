@@ -59,14 +59,14 @@ impl OpenCode {
             Err(_) => self.look.iter_mut().for_each(|look| look.failed = true),
             Ok(_) => {}
         }
-        let health = good(&reply).and_then(|body| serde_json::from_slice::<Health>(body).ok());
+        let health = good(&reply).and_then(|body| crate::model::object::from_slice::<Health>(body).ok());
         let version = health.and_then(|health| health.version);
         self.agent = Some(version.map_or_else(|| "OpenCode".into(), |version| format!("OpenCode {version}")));
         self.looked(out);
     }
 
     pub(super) fn list(&mut self, old: bool, reply: &Result<Reply, String>, out: &mut Outbox) {
-        let list = good(reply).and_then(|body| serde_json::from_slice::<Vec<SessionInfo>>(body).ok());
+        let list = good(reply).and_then(|body| crate::model::object::from_slice::<Vec<SessionInfo>>(body).ok());
         let Some(mut list) = list else {
             if !old {
                 // Older servers list the sessions of one project only.
@@ -124,7 +124,7 @@ impl OpenCode {
         reply: &Result<Reply, String>,
         out: &mut Outbox,
     ) {
-        let list = good(reply).and_then(|body| serde_json::from_slice::<HashMap<String, Status>>(body).ok());
+        let list = good(reply).and_then(|body| crate::model::object::from_slice::<HashMap<String, Status>>(body).ok());
         let busy = list.map(|list| {
             list.into_iter().filter(|(_, status)| status.sort != "idle").map(|(id, _)| NativeId::from(id.as_str()))
         });
@@ -294,7 +294,7 @@ impl OpenCode {
     }
 
     pub(super) fn created(&mut self, ticket: Ticket, cwd: String, reply: &Result<Reply, String>, out: &mut Outbox) {
-        let info = good(reply).and_then(|body| serde_json::from_slice::<SessionInfo>(body).ok());
+        let info = good(reply).and_then(|body| crate::model::object::from_slice::<SessionInfo>(body).ok());
         let Some(info) = info else {
             let why = done(reply).err().unwrap_or_else(|| "its reply makes no sense".into());
             let error = Fault::new(INTERNAL, format!("OpenCode opened no session: {why}"));
@@ -329,7 +329,7 @@ impl OpenCode {
     pub(super) fn resumed(&mut self, native: &NativeId, reply: &Result<Reply, String>, out: &mut Outbox) {
         let Some(session) = self.sessions.get_mut(native) else { return };
         let Stage::Opening { ticket, .. } = session.stage else { return };
-        let Some(info) = good(reply).and_then(|body| serde_json::from_slice::<SessionInfo>(body).ok()) else {
+        let Some(info) = good(reply).and_then(|body| crate::model::object::from_slice::<SessionInfo>(body).ok()) else {
             self.sessions.remove(native);
             self.asks.retain(|_, asked| asked.native != *native);
             let why = done(reply).err().unwrap_or_else(|| "its reply makes no sense".into());

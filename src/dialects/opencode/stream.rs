@@ -97,7 +97,7 @@ impl OpenCode {
     /// It works no more.
     pub(super) fn idle(&mut self, native: &NativeId, frame: &Bytes, out: &mut Outbox) {
         let Some(session) = self.sessions.get_mut(native) else { return };
-        session.busy = false;
+        let worked = std::mem::take(&mut session.busy);
         if !session.live() {
             return;
         }
@@ -105,8 +105,11 @@ impl OpenCode {
         if session.prompt.as_ref().is_some_and(|prompt| !prompt.seen) || (session.prompt.is_none() && !session.began) {
             return;
         }
-        if session.aborted && session.telling.in_the_middle() {
-            // After an abort it says so at once, tidies up, and says it once more; by then another prompt could run.
+        // After an abort it says so at once, tidies up, and says it once more; by then another prompt could run.
+        let tidies = session.aborted && session.telling.in_the_middle();
+        // It says so twice, and between the two the next prompt may be told: it has not begun to work at that.
+        let twice = !worked && !session.ending && session.prompt.is_some();
+        if tidies || twice {
             session.ending = true;
             out.wake_after = Some(SOON);
             return;
@@ -168,7 +171,7 @@ impl OpenCode {
         };
         let named = object::<Properties<'_>>(properties);
         let Some((session, read)) = named.and_then(|read| Some((session_of(&read)?, read))) else {
-            if serde_json::from_str::<Named>(properties.get()).is_ok() {
+            if crate::model::object::from_str::<Named>(properties.get()).is_ok() {
                 return self.raw(frame, None, "an event that cannot be understood", out);
             }
             // Of the server itself: its plugins, its files, its terminals. No conversation is about them.

@@ -159,12 +159,13 @@ fn tell(said: &Said) -> String {
         Said::Failed { message } => format!("failed {message}"),
         Said::Opened { how, .. } => format!("opened {how:?}"),
         Said::NotOpened { error, .. } => format!("not opened: {}", error.message),
-        Said::Asked { ask, .. } => format!("asked {}", ask.key.0),
+        Said::Asked { ask, .. } => format!("asked {}", ask.key.id()),
+        Said::AskChanged { ask, .. } => format!("changed {}", ask.key.id()),
         Said::TakenBack { key, elsewhere, .. } => match elsewhere {
-            Some(e) => format!("taken back {} by {} {:?}", key.0, e.by, e.option_id),
-            None => format!("taken back {}", key.0),
+            Some(e) => format!("taken back {} by {} {:?}", key.id(), e.by, e.option_id),
+            None => format!("taken back {}", key.id()),
         },
-        Said::AnswerLost { key, elsewhere: e, .. } => format!("answer lost {} to {} {:?}", key.0, e.by, e.option_id),
+        Said::AnswerLost { key, elsewhere: e, .. } => format!("answer lost {} to {} {:?}", key.id(), e.by, e.option_id),
         Said::Began { .. } => "began".into(),
         Said::Done { end, .. } => format!("done {:?}", end.status),
         Said::Ended { ticket, end, .. } => {
@@ -255,6 +256,36 @@ fn an_idle_of_earlier_work_does_not_end_a_prompt() {
     stage.status("busy");
     stage.status("idle");
     assert_eq!(stage.told(), ["ended 7 Completed"]);
+}
+
+/// Idle is said twice. A prompt that is sent at the first may be told before the second.
+#[test]
+fn the_second_idle_of_earlier_work_does_not_end_a_prompt_that_was_told_before_it() {
+    let mut stage = Stage::at_work();
+    stage.event("session.status", json!({ "status": { "type": "idle" } }));
+    assert_eq!(stage.told(), ["ended 7 Completed"]);
+    stage.rig.prompt(8, "s", "and this");
+    stage.serve();
+    stage.user("m3", "and this");
+    stage.event("session.idle", json!({}));
+    assert!(stage.told().is_empty());
+    stage.status("busy");
+    stage.rig.wake();
+    assert!(stage.told().is_empty(), "it works");
+    stage.assistant("m4", false);
+    stage.text("m4", "t", "second", true);
+    stage.assistant("m4", true);
+    stage.status("idle");
+    assert_eq!(stage.told(), ["agent_message_chunk second", "ended 8 Completed"]);
+
+    // One that never begins to work is over all the same, a little later.
+    stage.rig.prompt(9, "s", "nothing");
+    stage.serve();
+    stage.user("m5", "nothing");
+    stage.event("session.idle", json!({}));
+    assert!(stage.told().is_empty());
+    stage.rig.wake();
+    assert_eq!(stage.told(), ["ended 9 Completed"]);
 }
 
 #[test]

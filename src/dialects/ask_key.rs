@@ -1,0 +1,93 @@
+//! Which question of a runtime's is meant.
+
+use serde::{Deserialize, Serialize};
+
+/// What stands between a name and its occurrence where a key is written down. JSON text never ends like that.
+const MARK: &str = " #";
+
+/// How a question of a runtime's is known: the runtime's own name for it, and which of the questions under that name it is.
+///
+/// Runtimes may use a name again once its question is answered, and many do: a JSON-RPC id is only unique among the
+/// requests that wait. So a dialect numbers the questions it reads ([`nth`](Self::nth)), saves the count with its state,
+/// and takes an answer only under the exact key: what was decided on one question never reaches another.
+///
+/// Written as one string, `NAME #OCCURRENCE`. A key without an occurrence is a name that its runtime gives out once
+/// ([`unique`](Self::unique)), or was written by a gateway that knew questions by their names alone.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "String", from = "String")]
+pub struct AskKey {
+    id: String,
+    occurrence: u64,
+}
+
+impl AskKey {
+    /// The question that the runtime names `id`, where it gives out each name once.
+    pub fn unique(id: impl Into<String>) -> Self {
+        Self { id: id.into(), occurrence: 0 }
+    }
+
+    /// The question that the runtime names `id`, as the `occurrence`th of the connection (from 1).
+    pub fn nth(id: impl Into<String>, occurrence: u64) -> Self {
+        Self { id: id.into(), occurrence }
+    }
+
+    /// The runtime's own name for it: its JSON-RPC id, opaque (integer, string, null, 1.5), as JSON text.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Whether this key, as a session has it, means the question that a dialect knows by `known`. A key that was written
+    /// without an occurrence means whichever question now has its name.
+    pub fn means(&self, known: &Self) -> bool {
+        self.id == known.id && (self.occurrence == known.occurrence || self.occurrence == 0)
+    }
+
+    /// Whether it was written without an occurrence.
+    pub fn is_bare(&self) -> bool {
+        self.occurrence == 0
+    }
+}
+
+impl From<AskKey> for String {
+    fn from(AskKey { id, occurrence }: AskKey) -> Self {
+        if occurrence == 0 { id } else { format!("{id}{MARK}{occurrence}") }
+    }
+}
+
+impl From<String> for AskKey {
+    fn from(text: String) -> Self {
+        let split = text.rsplit_once(MARK).and_then(|(id, number)| Some((id.len(), number.parse().ok()?)));
+        match split {
+            Some((end, occurrence)) => {
+                let mut id = text;
+                id.truncate(end);
+                Self { id, occurrence }
+            }
+            None => Self::unique(text),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_one_string_and_comes_back_as_it_was() {
+        for id in ["5", r#""a #7""#, "null", "1.5", "sign-in 9", "per_1", r#""""#] {
+            for key in [AskKey::unique(id), AskKey::nth(id, 1), AskKey::nth(id, u64::MAX)] {
+                let text = serde_json::to_string(&key).unwrap();
+                assert_eq!(serde_json::from_str::<AskKey>(&text).unwrap(), key, "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_keys_of_older_gateways_are_bare_and_mean_what_has_their_name() {
+        let old: AskKey = serde_json::from_str(r#""5""#).unwrap();
+        assert!(old.is_bare());
+        assert!(old.means(&AskKey::nth("5", 3)) && !old.means(&AskKey::nth("6", 3)));
+        assert!(AskKey::nth("5", 3).means(&AskKey::nth("5", 3)));
+        assert!(!AskKey::nth("5", 2).means(&AskKey::nth("5", 3)) && !AskKey::nth("5", 2).means(&AskKey::unique("5")));
+    }
+}
