@@ -204,6 +204,19 @@ pub struct Accepted {
     pub ahead: u64,
 }
 
+/// A page of a session's past.
+#[derive(Debug, Deserialize)]
+pub struct Past {
+    /// The events, in the order of the log; each is what [`Envelope::read`] takes.
+    pub events: Vec<Box<RawValue>>,
+    /// The cursor for the page before this one; none at the beginning.
+    pub previous: Option<String>,
+    /// The cursor for what comes after it.
+    pub next: String,
+    /// The log's end.
+    pub head: String,
+}
+
 /// A client. Cheap to clone; clones share one connection for calls. Every follower has one of its own.
 #[derive(Clone)]
 pub struct Client {
@@ -292,8 +305,28 @@ impl Client {
         #[derive(Deserialize)]
         struct List {
             sessions: Vec<SessionInfo>,
+            next: Option<String>,
         }
-        Ok(self.again::<List>("session.list", json!({})).await?.sessions)
+        let (mut all, mut known, mut cursor) = (Vec::new(), std::collections::HashSet::new(), None);
+        loop {
+            let List { sessions, next } = self.again("session.list", json!({ "cursor": cursor })).await?;
+            // What had news meanwhile comes twice.
+            all.extend(sessions.into_iter().filter(|session| known.insert(session.session_id.clone())));
+            match next {
+                Some(next) => cursor = Some(next),
+                None => return Ok(all),
+            }
+        }
+    }
+
+    /// The page of a session's past before a cursor, or with `None` its newest: with `merge`, the chunks of a message and the
+    /// updates of a tool call are one event each. Go on with [`Past::previous`].
+    ///
+    /// # Errors
+    /// As [`call`](Self::call).
+    pub async fn past(&self, session: &SessionId, before: Option<&str>, merge: bool) -> Result<Past, Error> {
+        let before = before.unwrap_or("now");
+        self.again("session.history", json!({ "session_id": session, "before": before, "merge": merge })).await
     }
 
     /// Opens a session; in the runtime's own folder unless `cwd` names one.

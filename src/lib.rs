@@ -8,6 +8,7 @@ pub mod auth;
 pub mod client;
 pub mod config;
 pub mod dialects;
+pub mod ledger;
 pub mod metrics;
 pub mod model;
 pub mod router;
@@ -28,6 +29,7 @@ use tokio::sync::watch;
 
 use crate::auth::{Admin, Auth, AuthError, Grant, Target};
 use crate::config::Config;
+use crate::ledger::Ledger;
 use crate::model::{Connect, Origin, Position, RuntimeId, RuntimeState, SessionId, Timestamp};
 use crate::router::notify::Notifier;
 use crate::router::{AppState, Authority, Hosts, Outside, Presets, Proxies, Tls, TlsError, Wish};
@@ -55,8 +57,10 @@ const GOODBYE: Duration = Duration::from_secs(2);
 /// How long the one-time code of the banner holds.
 const CODE_LIFE: Duration = Duration::from_secs(120);
 
-/// How often retention looks.
-const RETAIN_EVERY: Duration = Duration::from_secs(600);
+/// How often retention looks: what comes in meanwhile is kept beyond its limits.
+const RETAIN_EVERY: Duration = Duration::from_secs(60);
+/// When it looks first: starting is no time for tidying up, and a gateway that is restarted often has to look at all.
+const RETAIN_FIRST: Duration = Duration::from_secs(20);
 
 /// Connections at once to a port of a runtime's own; past it new ones wait until one ends.
 const PORT_CONNECTIONS: usize = 1024;
@@ -84,6 +88,9 @@ pub struct Running {
     /// The ports of runtimes that are served as a Gemini UI is, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub ports: BTreeMap<RuntimeId, RuntimePorts>,
+    /// What it answers challenges with ([`auth::Proof`]); empty for a gateway of before there were any.
+    #[serde(default)]
+    pub proof: String,
 }
 
 /// The ports of a runtime's own, on the loopback address that the gateway serves on.
@@ -204,12 +211,16 @@ impl Gateway {
         let Reached { secure, hosts, public_url } = reached(&config, &home)?;
         let tls = secure.as_ref().and_then(|(listener, _)| listener.local_addr().ok());
 
+        let ledger = Ledger::new(config.limits.clone().with_room_for(config.line_max));
         let runtimes = Arc::new(Runtimes::new(runtimes::Settings {
             line_max: config.line_max,
+            ledger: ledger.clone(),
+            private: Some(home.clone()),
             ..runtimes::Settings::new(exe.clone(), home.join(HOLDERS))
         }));
         let rules = Rules {
             expire_ms: config.expire_after.map(|after| u64::try_from(after.as_millis()).unwrap_or(u64::MAX)),
+            prompt_max: config.prompt_max,
             ..Rules::default()
         };
         let before = log.head();
@@ -231,11 +242,13 @@ impl Gateway {
             version: env!("CARGO_PKG_VERSION"),
             stop: stopping,
             limits: router::GateLimits::default(),
+            ledger,
             rooms: router::acp::Rooms::default(),
             connections: router::acp::Connections::default(),
             notifier,
             presence: router::presence::Presence::default(),
             doctor: router::doctor::Doctor::default(),
+            proof: auth::Proof::new().map_err(StartError::Auth)?,
             fans: router::fanout::Fans::over(&directory, router::fanout::STALL),
             directory,
             auth,
@@ -249,9 +262,11 @@ impl Gateway {
             tls,
             public_url,
             ports: named(&ports),
+            proof: state.proof.secret().into(),
         };
         write_private(&home.join(GATEWAY_FILE), &serde_json::to_vec_pretty(&running).unwrap_or_default())?;
-        state.directory.reach_clients(Arc::new(state.rooms.clone()));
+        state.directory.charge_to(&state.ledger);
+        state.directory.reach_clients(Arc::new(router::acp::Errands::new(state.rooms.clone(), state.auth.clone())));
         for runtime in config.runtimes {
             attach(&state.directory, runtime);
         }
@@ -291,15 +306,16 @@ impl Gateway {
         tokio::spawn(self.state.notifier.run(self.state.clone(), self.before));
         let serve =
             |listener, app, limits| tokio::spawn(router::serve(vec![listener], app, limits, self.state.stop.clone()));
-        let mut serving = vec![serve(self.listener, router::app(self.state.clone()), router::Limits::default())];
+        let limits = router::Limits::over(&self.state.ledger);
+        let mut serving = vec![serve(self.listener, router::app(self.state.clone()), limits.clone())];
         if let Some((listener, tls)) = self.secure {
             let (app, outside) = (router::app(self.state.clone()), Arc::clone(&self.state.outside));
             let trusted = move |address| outside.proxies.trusts(address);
-            let limits = router::TlsLimits::default();
+            let limits = router::TlsLimits::over(&limits);
             serving.push(tokio::spawn(router::serve_tls(listener, tls, app, limits, trusted, self.state.stop.clone())));
         }
         for (port, listener) in self.ports {
-            let limits = router::Limits { connections: PORT_CONNECTIONS, ..router::Limits::default() };
+            let limits = router::Limits { connections: PORT_CONNECTIONS, ..limits.clone() };
             serving.push(serve(listener, router::port_app(self.state.clone(), &port), limits));
         }
         shutdown.await;
@@ -397,7 +413,8 @@ fn attach(directory: &Directory, runtime: config::RuntimeConfig) {
             if !runtime.session {
                 return;
             }
-            let open = OpenSession { runtime_id: id.clone(), cwd: None, title: runtime.title, native_id: None };
+            let open =
+                OpenSession { runtime_id: id.clone(), cwd: None, title: runtime.title, native_id: None, program: None };
             match directory.begin(open).await {
                 Ok(session) => tracing::info!(runtime_id = %id, session_id = %session.session_id, "a session is open"),
                 Err(error) => tracing::error!(runtime_id = %id, %error, "the runtime opened no session"),
@@ -410,10 +427,12 @@ fn attach(directory: &Directory, runtime: config::RuntimeConfig) {
 async fn lives(directory: &Directory, id: &RuntimeId) -> bool {
     let mut changed = directory.runtimes_changed();
     loop {
-        match directory.runtime(id).map(|info| info.state) {
-            Some(RuntimeState::Ready | RuntimeState::Restarting) => return true,
-            Some(RuntimeState::Exited) | None => return false,
-            Some(RuntimeState::Starting) => {}
+        match directory.runtime(id).map(|info| (info.state, info.stopped)) {
+            Some((RuntimeState::Ready | RuntimeState::Restarting, _)) => return true,
+            // Somebody stopped it meanwhile: it is not wanted.
+            Some((RuntimeState::Exited, true)) | None => return true,
+            Some((RuntimeState::Exited, false)) => return false,
+            Some((RuntimeState::Starting, _)) => {}
         }
         if changed.changed().await.is_err() {
             return true;
@@ -422,9 +441,8 @@ async fn lives(directory: &Directory, id: &RuntimeId) -> bool {
 }
 
 async fn retain(directory: Directory, retention: Retention) {
-    let mut round = tokio::time::interval(RETAIN_EVERY);
-    // The first tick is at once; starting is no time for tidying up.
-    round.tick().await;
+    let mut round = tokio::time::interval_at(tokio::time::Instant::now() + RETAIN_FIRST, RETAIN_EVERY);
+    round.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         round.tick().await;
         match directory.retain(retention, SystemTime::now().into()).await {

@@ -6,6 +6,11 @@ use std::process::ExitCode;
 mod cli;
 mod tui;
 
+/// Gives back to the system what is freed after a burst: see docs/performance.md.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[global_allocator]
+static MEMORY: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 fn main() -> ExitCode {
     cli::main()
 }

@@ -18,8 +18,8 @@ use unicode_general_category::{GeneralCategory, get_general_category};
 use super::limiter::{Limiter, Tries};
 use super::pairing::{PairingFault, Pairings};
 use super::token::{self, Hash};
-use super::{Admin, Caller, Device, DeviceKind, Grant, Permit};
-use crate::model::{DeviceId, RuntimeId, Scope, Timestamp};
+use super::{Admin, Caller, Device, DeviceKind, Grant, Permit, Target};
+use crate::model::{DeviceId, Risk, RuntimeId, Scope, Timestamp};
 use crate::store::DeviceChange;
 
 /// Devices at most; a further one is refused until another is revoked. Every proof compares with all of them.
@@ -36,6 +36,8 @@ const CODE_BYTES: usize = 17;
 const SEEN_KEPT_EVERY: i64 = 600_000;
 /// Longest name of a device, in characters.
 const NAME_CHARS: usize = 64;
+/// Devices that a refusal names at most.
+const NAMED: usize = 5;
 /// Runtimes or sessions that a grant may name.
 const GRANT_NAMES: usize = 256;
 /// The identifier of the local administrator, whose token is the file in the state's folder.
@@ -594,6 +596,34 @@ impl Auth {
         devices.iter().find(|entry| stands(&entry.device)).map(|entry| Arc::clone(&entry.device))
     }
 
+    /// Names of devices on which more may be answered than on this one: about `target` what is of this `risk`. Told only to
+    /// a device of the owner's that sees the whole gateway: what a link or a guest's device could learn are none of its
+    /// business. At most five, those that are connected first.
+    pub fn answering(&self, asks: &Device, target: Target<'_>, risk: Risk) -> Vec<String> {
+        let whole = asks.grant.runtimes.is_none() && asks.grant.sessions.is_none();
+        if asks.kind != DeviceKind::Device || !whole || !asks.grant.scopes.contains(&Scope::Approve) {
+            return Vec::new();
+        }
+        let (devices, now) = (self.shared.devices.load(), Timestamp::from(SystemTime::now()));
+        let may = |entry: &&Entry| {
+            let Device { device_id, kind, grant, expires_at, .. } = &*entry.device;
+            *kind == DeviceKind::Device
+                && *device_id != asks.device_id
+                && expires_at.is_none_or(|at| now < at)
+                && grant.covers(Scope::Approve, target)
+                && grant.approve_up_to.is_none_or(|most| risk <= most)
+        };
+        let (here, away): (Vec<&Entry>, Vec<&Entry>) =
+            devices.iter().filter(may).partition(|entry| entry.open.load(Ordering::Relaxed) > 0);
+        let mut names: Vec<String> = Vec::new();
+        for entry in here.into_iter().chain(away) {
+            if names.len() < NAMED && !names.contains(&entry.device.name) {
+                names.push(entry.device.name.clone());
+            }
+        }
+        names
+    }
+
     /// Every device, the local administrator first.
     pub fn devices(&self, permit: &Permit<Admin>) -> Vec<DeviceView> {
         let you = &permit.device().device_id;
@@ -616,7 +646,8 @@ impl Auth {
 
 impl Entry {
     fn new(hash: Hash, device: Device) -> Self {
-        let seen = device.last_seen_at.unwrap_or(device.created_at).as_millis();
+        // The first time is written down at once: a restart soon after does not forget that it ever was there.
+        let seen = device.last_seen_at.map_or(0, Timestamp::as_millis);
         let seen_kept = Arc::new(AtomicI64::new(seen));
         Self { hash, device: Arc::new(device), seen: Arc::default(), seen_kept, open: Arc::default() }
     }

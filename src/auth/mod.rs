@@ -6,6 +6,7 @@ mod enrol;
 mod grants;
 mod limiter;
 mod pairing;
+mod proof;
 mod token;
 
 pub use devices::{Auth, AuthError, Code, DeviceView, Online, Persist, Site};
@@ -13,4 +14,5 @@ pub use enrol::{Begun, Fetched, SHARE_LIFE};
 pub use grants::{Admin, Approve, Caller, Denied, Device, DeviceKind, Grant, Permit, Prompt, Right, Target, Watch};
 pub use limiter::{FAILURE_WINDOW, FAILURES};
 pub use pairing::{Invitation, PAIRING_LIFE, PairingFault, PairingState, PairingView, Ticket, short_code};
+pub use proof::{Proof, challenge};
 pub use token::{TOKEN_FILE, csrf, read_token, same};

@@ -52,7 +52,8 @@ fn request() -> Value {
     json!({
         "request_id": REQUEST, "session_id": SESSION, "run_id": RUN, "runtime_id": "demo", "generation": 1,
         "type": "permission", "state": "open", "title": "Run touch demo.txt", "display": "touch demo.txt", "warnings": [],
-        "risk": "elevated", "digest": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+        "subject": { "type": "command", "argv": ["touch demo.txt"] }, "risk": "elevated",
+        "risk_reasons": ["writes files"], "revision": 0, "digest": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
         "options": [
             { "id": "allow_once", "label": "Allow", "kind": "allow_once" },
             { "id": "reject_once", "label": "Reject", "kind": "reject_once" },
@@ -101,7 +102,7 @@ fn methods() -> Vec<Method> {
         method("session.detach", "AttachParams", "Detached", "Ends it", of(), json!({ "detached": true })),
         method("session.history", "HistoryParams", "History", "Events, a page at a time",
             json!({ "session_id": SESSION, "limit": 100 }),
-            json!({ "events": [envelope()], "events_sent": 1, "next": "k3f9:1042", "head": "k3f9:1050" })),
+            json!({ "events": [envelope()], "events_sent": 1, "next": "k3f9:1042", "head": "k3f9:1050", "resume": "ok" })),
         method("run.start", "StartRun", "Accepted", "Prompts; queued while another run is under way",
             json!({ "session_id": SESSION, "text": "hello" }), json!({ "run_id": RUN, "queued": false, "ahead": 0 })),
         method("run.cancel", "CancelParams", "Cancelled", "Stops a run; its open requests are withdrawn first",

@@ -14,7 +14,7 @@ use super::http::{
 };
 use super::listen::stopped;
 use super::{AppState, Problem, cookies};
-use crate::auth::{Admin, AuthError, Device, Fetched, Grant, PairingState, SHARE_LIFE, csrf, short_code};
+use crate::auth::{Admin, AuthError, Device, Fetched, Grant, PairingState, SHARE_LIFE, Target, csrf, short_code};
 use crate::model::{DeviceId, Risk, RuntimeId, Scope, SessionId};
 
 /// Life of a link to a session unless the client says otherwise, in hours.
@@ -73,6 +73,12 @@ pub(super) async fn me(state: AppState, call: Call) -> Outcome {
     let mut me = identity(call.caller()?.device());
     if let Some(csrf) = &call.csrf {
         me["csrf"] = json!(csrf);
+    }
+    let device = call.caller()?.device();
+    if let Some(up_to) = device.grant.approve_up_to {
+        let riskier = [Risk::Elevated, Risk::Danger].into_iter().filter(|risk| *risk > up_to);
+        let named = riskier.map(|risk| (risk.as_str().to_owned(), state.auth.answering(device, Target::Gateway, risk)));
+        me["answered_on"] = json!(named.collect::<std::collections::BTreeMap<_, _>>());
     }
     me["gateway"] = json!({
         "version": state.version, "started_at": state.started_at, "epoch": state.epoch.as_str(), "name": machine(),

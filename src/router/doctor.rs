@@ -5,18 +5,19 @@ use std::sync::Arc;
 use axum::response::Response;
 use futures_util::future::BoxFuture;
 use http::StatusCode;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::sync::Mutex;
 
 use super::guard::Call;
-use super::http::{gateway, json};
+use super::http::{bad_query, gateway, json, parameter};
 use super::{AppState, Problem};
 use crate::auth::Admin;
+use crate::ledger::Near;
 use crate::model::RuntimeInfo;
 
 /// How bad it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// Nothing to do.
@@ -28,7 +29,7 @@ pub enum Verdict {
 }
 
 /// What was looked at, and what was found.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Check {
     /// What was looked at.
     pub name: String,
@@ -37,7 +38,7 @@ pub struct Check {
     /// What was found.
     pub detail: String,
     /// What to do.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fix: Option<String>,
 }
 
@@ -73,12 +74,36 @@ impl std::fmt::Debug for Doctor {
     }
 }
 
+/// From so many percent of its limit on an account is near it.
+const NEAR: usize = 80;
+
+/// Who makes the gateway hold nearly as much as they may.
+fn near(account: Near) -> Check {
+    let Near { class, name, used, limit } = account;
+    let whose = if name.is_empty() { String::new() } else { format!(" {name}") };
+    let class = class.as_str();
+    Check {
+        name: format!("memory {class}{whose}"),
+        state: Verdict::Warn,
+        detail: format!("{used} of {limit} bytes are in use; past the limit it waits, is refused, or is cut off"),
+        fix: Some(format!("see what it is at, or raise `{class}` in [limits]; docs/limits.md has the accounts")),
+    }
+}
+
 /// Serves what was found.
 pub(super) async fn serve(state: AppState, call: Call) -> Result<Response, Problem> {
     gateway::<Admin>(&call)?;
-    let detail = format!("version {}, since {}", state.version, state.started_at);
-    let own = Check { name: "gateway".into(), state: Verdict::Ok, detail, fix: None };
-    let mut checks = vec![own];
-    checks.extend(state.doctor.look(state.directory.runtimes()).await);
+    let accounts = state.ledger.near(NEAR).into_iter().map(near);
+    let checks = match parameter(&call, "only").as_deref() {
+        Some("memory") => accounts.collect(),
+        Some(_) => return Err(bad_query("`only` is memory".into())),
+        None => {
+            let detail = format!("version {}, since {}", state.version, state.started_at);
+            let mut checks = vec![Check { name: "gateway".into(), state: Verdict::Ok, detail, fix: None }];
+            checks.extend(accounts);
+            checks.extend(state.doctor.look(state.directory.runtimes()).await);
+            checks
+        }
+    };
     json(StatusCode::OK, &json!({ "checks": checks }))
 }

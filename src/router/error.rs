@@ -7,6 +7,7 @@ use http::{HeaderValue, StatusCode};
 use serde_json::{Map, Value};
 
 use crate::auth::{AuthError, Denied, PairingFault};
+use crate::ledger::{Class, Over};
 use crate::model::{Receipt, RequestState};
 use crate::sessions::Refusal;
 use crate::store::StoreError;
@@ -115,6 +116,17 @@ impl Problem {
     }
 }
 
+impl From<Over> for Problem {
+    /// 429 where the device itself made it so much; 503 where others did.
+    fn from(over: Over) -> Self {
+        let own = matches!(over.class, Class::Device | Class::Connection | Class::Session);
+        let status = if own { StatusCode::TOO_MANY_REQUESTS } else { StatusCode::SERVICE_UNAVAILABLE };
+        let words = format!("{over}: read what waits for you, or wait until others have");
+        let problem = Self::new(status, "over_limit", words).retry_after(1);
+        problem.with("account", over.class.as_str()).with("limit", over.limit as u64)
+    }
+}
+
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let mut response = Response::new(Body::from(self.to_json().to_string()));
@@ -206,22 +218,37 @@ impl From<Refusal> for Problem {
                 };
                 plain(StatusCode::GONE, code).with_receipt(*receipt)
             }
-            Refusal::RiskTooHigh { risk, .. } => {
-                plain(StatusCode::FORBIDDEN, "risk_too_high").with("risk", risk.as_str())
-            }
+            Refusal::RiskTooHigh(too) => plain(StatusCode::FORBIDDEN, "risk_too_high")
+                .with("risk", too.risk.as_str())
+                .with("approve_up_to", too.up_to.as_str())
+                .with("risk_reasons", too.reasons)
+                .with("devices", too.devices),
             Refusal::StaleDigest => plain(StatusCode::CONFLICT, "stale_digest"),
+            Refusal::DigestRequired => plain(StatusCode::UNPROCESSABLE_ENTITY, "digest_required"),
             Refusal::ObserveOnly => plain(StatusCode::CONFLICT, "observe_only"),
-            Refusal::BadAnswer { code, .. } => plain(StatusCode::UNPROCESSABLE_ENTITY, code),
+            Refusal::BadAnswer { code, field, .. } => {
+                let problem = plain(StatusCode::UNPROCESSABLE_ENTITY, code);
+                match field {
+                    Some(field) => problem.with("field", field),
+                    None => problem,
+                }
+            }
             Refusal::RuntimeGone(_) => plain(StatusCode::CONFLICT, "runtime_gone"),
+            Refusal::RuntimeSilent(_) => plain(StatusCode::GATEWAY_TIMEOUT, "runtime_silent"),
             Refusal::RuntimeRefused { code, data, .. } => {
                 let data = data.and_then(|data| serde_json::from_str(data.get()).ok()).unwrap_or(Value::Null);
                 plain(StatusCode::BAD_GATEWAY, "runtime_refused").with("runtime_code", code).with("runtime_data", data)
+            }
+            Refusal::OverLimit(over) => over.into(),
+            Refusal::PromptTooLarge { limit, .. } => {
+                plain(StatusCode::PAYLOAD_TOO_LARGE, "prompt_too_large").with("limit", limit as u64)
             }
             Refusal::QueueFull(_) => plain(StatusCode::TOO_MANY_REQUESTS, "queue_full"),
             Refusal::BadKey => plain(StatusCode::BAD_REQUEST, "bad_idempotency_key"),
             Refusal::KeyReused => plain(StatusCode::UNPROCESSABLE_ENTITY, "idempotency_key_reused"),
             Refusal::RuntimeExists(_) => plain(StatusCode::CONFLICT, "runtime_exists"),
             Refusal::Invalid(_) => plain(StatusCode::UNPROCESSABLE_ENTITY, "invalid"),
+            Refusal::Folder(_) => plain(StatusCode::FORBIDDEN, "folder_not_allowed"),
             Refusal::Storage(_) => plain(StatusCode::INSUFFICIENT_STORAGE, "storage"),
             Refusal::Stopping => plain(StatusCode::SERVICE_UNAVAILABLE, "stopping").retry_after(1),
         }
@@ -232,6 +259,7 @@ impl From<Refusal> for Problem {
 mod tests {
     use super::*;
     use crate::model::{DeviceId, RequestId, Resolver, Risk, RuntimeId, Scope, SessionId, Timestamp};
+    use crate::sessions::TooRisky;
 
     fn receipt(state: RequestState) -> Box<Receipt> {
         Box::new(Receipt {
@@ -241,6 +269,7 @@ mod tests {
             ok: Some(true),
             value: None,
             ids: None,
+            answers: None,
             reason: None,
             edited: None,
             edited_display: None,
@@ -255,7 +284,8 @@ mod tests {
     #[test]
     fn every_refusal_has_its_status_and_code() {
         let closed = |state| Refusal::Closed(receipt(state));
-        let bad = Refusal::BadAnswer { code: "option_not_offered", message: String::new() };
+        let bad = Refusal::BadAnswer { code: "option_not_offered", message: String::new(), field: None };
+        let too = TooRisky { risk: Risk::Danger, up_to: Risk::Low, reasons: Vec::new(), devices: Vec::new() };
         let refused = Refusal::RuntimeRefused { code: -32000, message: String::new(), data: None };
         let denied = Denied { scope: Scope::Approve, device: "x".into() };
         for (refusal, status, code) in [
@@ -270,16 +300,20 @@ mod tests {
             (closed(RequestState::Withdrawn), 410, "withdrawn"),
             (closed(RequestState::Orphaned), 410, "orphaned"),
             (Refusal::StaleDigest, 409, "stale_digest"),
-            (Refusal::RiskTooHigh { risk: Risk::Danger, up_to: Risk::Low }, 403, "risk_too_high"),
+            (Refusal::DigestRequired, 422, "digest_required"),
+            (Refusal::RiskTooHigh(Box::new(too)), 403, "risk_too_high"),
             (Refusal::ObserveOnly, 409, "observe_only"),
             (bad, 422, "option_not_offered"),
             (Refusal::RuntimeGone(String::new()), 409, "runtime_gone"),
+            (Refusal::RuntimeSilent(1), 504, "runtime_silent"),
             (refused, 502, "runtime_refused"),
             (Refusal::QueueFull(1), 429, "queue_full"),
+            (Refusal::PromptTooLarge { bytes: 2, limit: 1 }, 413, "prompt_too_large"),
             (Refusal::BadKey, 400, "bad_idempotency_key"),
             (Refusal::KeyReused, 422, "idempotency_key_reused"),
             (Refusal::RuntimeExists(RuntimeId::trusted("r")), 409, "runtime_exists"),
             (Refusal::Invalid(String::new()), 422, "invalid"),
+            (Refusal::Folder(String::new()), 403, "folder_not_allowed"),
             (Refusal::Storage(String::new()), 507, "storage"),
             (Refusal::Stopping, 503, "stopping"),
         ] {

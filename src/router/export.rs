@@ -1,4 +1,5 @@
-//! A session as a file: its events as they are, or folded to what is read. Written while it is read, a page at a time.
+//! A session as a file: its events as they are, or folded to what is read. Written while it is read, a slice at a time, and
+//! each is charged until the client has taken its last byte, so that one that does not read costs some slices.
 
 use std::sync::Arc;
 
@@ -10,15 +11,17 @@ use http::header::{CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use http::{HeaderValue, StatusCode};
 
 use super::guard::Call;
+use super::history::{room, stays, text};
 use super::http::{parameter, session_of};
 use super::{AppState, Problem, wire};
 use crate::auth::{Caller, Watch};
+use crate::ledger::{Account, Charge};
 use crate::model::{Position, SessionInfo};
 use crate::sessions::{After, Export, Filter, Format};
 use crate::store::ReadLimit;
 
 /// What is read at once.
-const PAGE: ReadLimit = ReadLimit { events: 1000, bytes: 4 << 20 };
+const SLICE: ReadLimit = ReadLimit { events: 1000, bytes: 128 << 10 };
 /// The page may do nothing, in whatever it is opened.
 const HTML_CSP: &str = "sandbox; default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
@@ -26,6 +29,9 @@ const HTML_CSP: &str = "sandbox; default-src 'none'; style-src 'unsafe-inline'; 
 struct Writing {
     state: AppState,
     caller: Caller,
+    account: Account,
+    /// For what the fold holds.
+    held: Charge,
     filter: Filter,
     /// None writes the events as they are.
     fold: Option<Export>,
@@ -45,11 +51,18 @@ impl Writing {
         if self.done {
             return Ok(None);
         }
-        if *self.state.stop.borrow() || !self.state.auth.stands(&self.caller) {
-            return Err(std::io::Error::other("the export was broken off"));
-        }
         let log = self.state.directory.log();
-        let page = log.read(&self.filter, self.next, PAGE).await.map_err(std::io::Error::other)?;
+        // What is read, and what is made of it. An event that is longer than a slice needs more: it is read again then.
+        let mut asked = 2 * SLICE.bytes;
+        let (page, room) = loop {
+            let mut room = room(&self.state, &self.caller, &self.account, asked).await?;
+            let page = log.read(&self.filter, self.next, SLICE).await.map_err(std::io::Error::other)?;
+            let bytes = 2 * page.events.iter().map(|event| event.weight()).sum::<usize>();
+            if stays(&mut room, asked, bytes) {
+                break (page, room);
+            }
+            asked = bytes;
+        };
         let events = page.events.iter().filter(|event| event.position <= self.until);
         let mut piece = Vec::new();
         match &mut self.fold {
@@ -72,7 +85,20 @@ impl Writing {
             fold.finish(&mut text);
             piece.extend_from_slice(text.as_bytes());
         }
-        Ok(Some(piece.into()))
+        drop(page);
+        let mut room = self.settle(room);
+        if room.resize(piece.len()).is_err() && piece.len() <= self.account.most() {
+            return Err(std::io::Error::other("there is no room"));
+        }
+        Ok(Some(text(piece, room)))
+    }
+
+    /// Charges what the fold holds now; what is left of this room is for the piece.
+    fn settle(&mut self, room: Charge) -> Charge {
+        let holds = self.fold.as_ref().map_or(0, Export::held);
+        self.held.join(room);
+        let all = self.held.bytes();
+        self.held.split(all.saturating_sub(holds))
     }
 }
 
@@ -87,8 +113,7 @@ pub(super) async fn serve(state: AppState, call: Call) -> Result<Response, Probl
             return Err(Problem::new(StatusCode::BAD_REQUEST, "bad_query", "`format` is one of ndjson, md, html"));
         }
     };
-    let caller = call.caller()?.clone();
-    let writing = begin(state, caller, session, format);
+    let writing = begin(state, call.caller()?.clone(), call.account.clone(), session, format);
     let pieces = stream::try_unfold(writing, async |mut writing| {
         Ok::<_, std::io::Error>(writing.piece().await?.map(|piece| (piece, writing)))
     });
@@ -107,12 +132,19 @@ pub(super) async fn serve(state: AppState, call: Call) -> Result<Response, Probl
     Ok(response)
 }
 
-fn begin(state: AppState, caller: Caller, session: Arc<SessionInfo>, format: Option<Format>) -> Writing {
+fn begin(
+    state: AppState,
+    caller: Caller,
+    account: Account,
+    session: Arc<SessionInfo>,
+    format: Option<Format>,
+) -> Writing {
     let log = state.directory.log();
     let filter = Filter::session(session.session_id.clone());
     let (until, next) = (log.head(), log.attach(&filter, &After::Oldest).after);
     let mut head = String::new();
     let fold = format.map(|format| Export::begin(format, &session, &mut head));
     let first = Some(Bytes::from(head)).filter(|head| !head.is_empty());
-    Writing { state, caller, filter, fold, next, until, first, done: false }
+    let held = account.nothing();
+    Writing { state, caller, account, held, filter, fold, next, until, first, done: false }
 }

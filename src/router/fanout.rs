@@ -8,6 +8,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::io::{ErrorKind, IoSlice};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
@@ -18,9 +19,10 @@ use tokio::time::Instant;
 
 use super::Stream;
 use super::frames::{DoingAt, Encoder, Framing, Projection, SessionView, sse_notify, ws_notify};
+use crate::ledger::{Account, Charge};
 use crate::metrics::metrics;
 use crate::model::{Cursor, Event, Position, SessionId};
-use crate::sessions::{Directory, Filter, Log};
+use crate::sessions::{Directory, Filter, Log, Watch};
 use crate::store::{ReadLimit, StoreError};
 
 /// Bytes of finished frames that a fan keeps while somebody in it is behind; who falls further behind reads the log.
@@ -160,6 +162,8 @@ impl Fans {
             return fan;
         }
         let log = self.shared.log.clone();
+        // Before the head is looked at: what comes after it is told of.
+        let news = log.watch_for(&key.filter);
         let head = log.head();
         let encoder = Encoder {
             epoch: log.epoch().clone(),
@@ -172,6 +176,8 @@ impl Fans {
             filter: key.filter.clone(),
             encoder,
             log,
+            news,
+            joined: AtomicBool::new(false),
             tail: RwLock::new(Tail { start: head, end: head, bytes: 0, batches: VecDeque::new() }),
             members: Mutex::default(),
         });
@@ -207,6 +213,10 @@ struct Core {
     filter: Filter,
     encoder: Encoder,
     log: Log,
+    /// The pump wakes for events that the fan carries: the tail of one that nothing is said to stays where it was.
+    news: Watch,
+    /// Somebody joined whose replay ends after the tail's end.
+    joined: AtomicBool,
     tail: RwLock<Tail>,
     members: Mutex<Members>,
 }
@@ -316,22 +326,21 @@ impl Core {
 }
 
 async fn pump(core: Arc<Core>) {
-    let mut head = core.log.watch();
     loop {
-        head.borrow_and_update();
+        // Looked at before the log: who joins after that wakes the pump once more.
+        let joined = core.joined.swap(false, Ordering::AcqRel);
         match core.gather().await {
-            Ok(true) => {
-                if !core.flush_all().await {
+            Ok(grown) => {
+                if (grown || joined) && !core.flush_all().await {
                     core.tail_mut().shrink_to(QUIET_TAIL);
                 }
-            }
-            Ok(false) => {
-                if head.changed().await.is_err() {
-                    return;
+                if !grown {
+                    core.news.changed().await;
                 }
             }
             Err(error) => {
                 tracing::warn!(%error, "followers wait: the log cannot be read");
+                core.joined.fetch_or(joined, Ordering::AcqRel);
                 tokio::time::sleep(STORE_RETRY).await;
             }
         }
@@ -363,21 +372,38 @@ pub struct Conn {
     transport: &'static str,
     stall: Duration,
     kick: Notify,
+    account: Account,
     state: Mutex<State>,
 }
 
 struct State {
     /// What is left of a batch that the socket took a part of.
     rest: Bytes,
+    /// For the rest of a page that was read for this connection alone; the tail's batches are everybody's.
+    page: Option<Charge>,
     /// Frames of the connection's own; always whole ones, but for what is sent already.
     out: Vec<u8>,
     sent: usize,
+    /// For them.
+    charge: Charge,
+    /// There was no room for them.
+    over: bool,
     subs: Vec<Sub>,
     /// The connection's own task writes; the pump does not.
     own: bool,
     dead: bool,
     /// When the socket last took something, or was last found with nothing to take.
     progress: Instant,
+}
+
+impl State {
+    /// Charges what has come, and gives back what is gone.
+    fn settle(&mut self) {
+        let waits = self.out.len() - self.sent;
+        if waits != self.charge.bytes() && self.charge.resize(waits).is_err() {
+            self.over = true;
+        }
+    }
 }
 
 struct Sub {
@@ -426,8 +452,8 @@ pub struct Subscribe {
 }
 
 impl Conn {
-    /// A connection that follows nothing yet.
-    pub fn new(fans: &Fans, socket: Arc<Stream>, framing: Framing) -> Arc<Self> {
+    /// A connection that follows nothing yet. What waits for its client is charged to `account`.
+    pub fn new(fans: &Fans, socket: Arc<Stream>, framing: Framing, account: Account) -> Arc<Self> {
         let transport = match framing {
             Framing::WebSocket => "ws",
             Framing::Sse => "sse",
@@ -441,14 +467,28 @@ impl Conn {
             kick: Notify::new(),
             state: Mutex::new(State {
                 rest: Bytes::new(),
+                page: None,
                 out: Vec::new(),
                 sent: 0,
                 subs: Vec::new(),
                 own: false,
                 dead: false,
+                over: false,
+                charge: account.nothing(),
                 progress: Instant::now(),
             }),
+            account,
         })
+    }
+
+    /// The connection's account.
+    pub fn account(&self) -> &Account {
+        &self.account
+    }
+
+    /// Whether more waited for its client than its account had room for: it is to be cut off, at its cursor.
+    pub fn over(&self) -> bool {
+        lock(&self.state).over
     }
 
     /// The socket.
@@ -479,7 +519,9 @@ impl Conn {
 
     /// Appends own frames (whole ones) and does not write yet.
     pub fn push(&self, frames: impl FnOnce(&mut Vec<u8>)) {
-        frames(&mut lock(&self.state).out);
+        let mut state = lock(&self.state);
+        frames(&mut state.out);
+        state.settle();
     }
 
     /// Begins to follow. `hello` (whole frames) comes first. It is cold until the own task has flushed.
@@ -488,8 +530,10 @@ impl Conn {
         let Subscribe { name, fan, answers, after, live_at, live_id } = subscribe;
         let mut state = lock(&self.state);
         state.out.extend_from_slice(hello);
+        state.settle();
         state.own = true;
         let slot = lock(&fan.core.members).of(answers).insert(Arc::clone(self));
+        let core = Arc::clone(&fan.core);
         metrics().subscribers.with_label_values(&[self.transport]).inc();
         state.subs.push(Sub {
             name,
@@ -503,6 +547,11 @@ impl Conn {
             fell: None,
         });
         drop(state);
+        if core.tail().end < live_at {
+            // Nothing was said to the fan for a while: its pump comes to where this replay ends.
+            core.joined.store(true, Ordering::Release);
+            core.news.wake();
+        }
         self.wake();
     }
 
@@ -535,7 +584,12 @@ impl Conn {
     /// What is followed, and how far each has come.
     pub fn following(&self) -> Vec<(Arc<str>, Cursor)> {
         let state = lock(&self.state);
-        state.subs.iter().map(|sub| (Arc::clone(&sub.name), self.log.cursor(sub.position))).collect()
+        let place = |sub: &Sub| match sub.live_at {
+            // Nothing was said to it since: it has everything up to the head.
+            None => self.log.level(&sub.fan.core.filter, sub.position).unwrap_or(sub.position),
+            Some(_) => sub.position,
+        };
+        state.subs.iter().map(|sub| (Arc::clone(&sub.name), self.log.cursor(place(sub)))).collect()
     }
 
     /// How many subscriptions there are.
@@ -559,6 +613,7 @@ impl Conn {
         }
         state.own = mine;
         state.dead |= flow == Flow::Dead;
+        state.settle();
         flow
     }
 
@@ -567,7 +622,7 @@ impl Conn {
             let (next, cold) = self.choose(state);
             let fan = next.map(|n| Arc::clone(&state.subs[n].fan));
             let tail = fan.as_ref().map(|fan| fan.core.tail());
-            let State { rest, out, sent, subs, progress, .. } = &mut *state;
+            let State { rest, page, out, sent, subs, progress, .. } = &mut *state;
             let mut slices = [IoSlice::new(&[]); SLICES];
             let (mut used, mut offered) = (0, 0);
             for own_bytes in [&rest[..], &out[*sent..]] {
@@ -617,6 +672,7 @@ impl Conn {
             if rest.is_empty() {
                 // An empty slice of a batch would keep the whole batch in memory.
                 *rest = Bytes::new();
+                *page = None;
             }
             let of_out = left.min(out.len() - *sent);
             *sent += of_out;
@@ -712,8 +768,8 @@ impl Conn {
         }
     }
 
-    /// Reads one page of the log for a cold subscription; the next [`flush`](Self::flush) writes it. Only the own task
-    /// calls it. Cancellation safe.
+    /// Reads one page of the log for a cold subscription; the next [`flush`](Self::flush) writes it. Waits for room in the
+    /// connection's account. Only the own task calls it. Cancellation safe.
     ///
     /// # Errors
     /// [`StoreError`]: nothing changed, it may be called again.
@@ -732,7 +788,20 @@ impl Conn {
         let Some((fan, after, upto)) = wanted else { return Ok(()) };
         let core = &fan.core;
         let limit = ReadLimit { events: BATCH_EVENTS, bytes: BATCH };
-        let page = Box::pin(core.log.read(&core.filter, after, limit)).await?;
+        let mut asked = BATCH;
+        // Room first: of many that come at once some wait, and what is read for them is bounded.
+        let mut room = self.account.wait(BATCH).await;
+        let page = loop {
+            let page = Box::pin(core.log.read(&core.filter, after, limit)).await?;
+            let bytes: usize = page.events.iter().map(|event| event.body.len() + ENVELOPE).sum();
+            if bytes <= asked || room.resize(bytes).is_ok() {
+                break page;
+            }
+            // One long event: it is read again once there is room for it.
+            drop((page, room));
+            room = self.account.wait(bytes).await;
+            asked = bytes;
+        };
         // Not past the fan's own end, lest the tail's next batch repeat something.
         let next = page.next.min(upto);
         if next <= after {
@@ -741,11 +810,12 @@ impl Conn {
         let events = &page.events[..page.events.partition_point(|event| event.position <= next)];
         let batch = Batch::encode(&core.encoder, events, after, next);
         let mut state = lock(&self.state);
-        let State { rest, subs, progress, .. } = &mut *state;
+        let State { rest, page, subs, progress, .. } = &mut *state;
         let sub = subs.iter_mut().find(|sub| Arc::ptr_eq(&sub.fan, &fan) && sub.position == after);
         if let Some(sub) = sub.filter(|_| rest.is_empty()) {
             sub.position = next;
             *rest = batch.bytes;
+            *page = Some(room);
             *progress = Instant::now();
         }
         Ok(())

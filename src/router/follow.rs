@@ -3,10 +3,8 @@
 
 use std::time::Duration;
 
-use tokio::sync::watch;
-
 use crate::model::{Cursor, Position};
-use crate::sessions::{Filter, Log, Page};
+use crate::sessions::{Filter, Log, Page, Watch};
 use crate::store::ReadLimit;
 
 /// What is read of the log in one go; it is translated and written before more is read.
@@ -21,13 +19,14 @@ pub(super) struct Follow {
     position: Position,
     /// Told of once it is read, also where no event is.
     mark: Option<Position>,
-    head: watch::Receiver<Position>,
+    news: Watch,
 }
 
 impl Follow {
     /// Begins after `after`.
     pub(super) fn new(log: &Log, filter: Filter, after: Position) -> Self {
-        Self { log: log.clone(), filter, position: after, mark: None, head: log.watch() }
+        let news = log.watch_for(&filter);
+        Self { log: log.clone(), filter, position: after, mark: None, news }
     }
 
     /// A page ends the wait once everything up to `mark` is read, though it has no events.
@@ -43,14 +42,10 @@ impl Follow {
     /// The next events; waits until there are some, or until the [mark](Self::until) is reached. Cancellation safe: nothing is skipped.
     pub(super) async fn page(&mut self) -> Page {
         loop {
-            self.head.borrow_and_update();
             if let Some(page) = self.more().await {
                 return page;
             }
-            if self.head.changed().await.is_err() {
-                // The log has ended, and so will the connection.
-                std::future::pending::<()>().await;
-            }
+            self.news.changed().await;
         }
     }
 

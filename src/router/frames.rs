@@ -89,7 +89,7 @@ impl Encoder {
     /// The messages of the UI protocol that say the same as the event, for clients that know only those.
     fn companions(&self, out: &mut Vec<u8>, event: &Event) {
         match event.kind {
-            Kind::RequestOpened => {
+            Kind::RequestOpened | Kind::RequestUpdated => {
                 if let Some(frame) = ask(&event.body) {
                     out.extend_from_slice(&frame);
                 }
@@ -126,6 +126,7 @@ impl Encoder {
                 | Kind::RunStatus
                 | Kind::RunEnded
                 | Kind::RequestOpened
+                | Kind::RequestUpdated
                 | Kind::RequestResolved
                 | Kind::SessionInfoUpdate
                 | Kind::RuntimeStatus
@@ -194,6 +195,8 @@ struct Asked<'a> {
     danger: bool,
     #[serde(default)]
     risk: Option<Risk>,
+    #[serde(default)]
+    revision: u64,
 }
 
 /// The UI protocol's request for a [`Request`](crate::model::Request) as JSON, framed. Its id is the `request_id`, its params are the request,
@@ -206,7 +209,7 @@ pub fn ask(request: &[u8]) -> Option<Vec<u8>> {
         RequestType::Pick => "ui.pick.request",
     };
     let mut json = br#"{"jsonrpc":"2.0","id":"#.to_vec();
-    put(&mut json, &asked.request_id);
+    put(&mut json, &wire::name_of(&asked.request_id, asked.revision));
     json.extend_from_slice(br#","method":""#);
     json.extend_from_slice(method.as_bytes());
     json.extend_from_slice(br#"","params":"#);
@@ -345,6 +348,7 @@ mod tests {
                 created_at: Timestamp::default(),
                 prompted_at: None,
                 updated_at: Timestamp::default(),
+                restartable: false,
             }))
         });
         Encoder {

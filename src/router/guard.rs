@@ -9,7 +9,7 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -27,6 +27,7 @@ use http::request::Parts;
 use http::{Method, StatusCode};
 use http_body_util::BodyExt as _;
 use serde::de::DeserializeOwned;
+use tower_http::compression::Predicate;
 
 use super::cookies::{self, Shown};
 use super::error::Problem;
@@ -34,7 +35,9 @@ use super::listen::ConnHandle;
 use super::outside::Outside;
 use super::peer;
 use crate::auth::{Auth, Caller, Denied};
+use crate::ledger::{Account, Charge, Charged, Ledger, Over};
 use crate::metrics::metrics;
+use crate::model::object::Objects;
 use crate::model::{RuntimeId, Scope};
 
 /// Where browsers and others open the native WebSocket.
@@ -46,8 +49,23 @@ pub const WS_PROTOCOL: &str = "plexus.v1";
 pub const WS_BEARER: &str = "plexus.bearer.";
 /// JSON deeper than this is refused: no message of ours needs it, and parsers and clients of ours need not bear it.
 pub(super) const DEPTH: usize = 64;
+/// Most that is read of the rest of a body that is refused for its length, in bytes.
+const DRAIN: usize = 64 << 20;
+/// How long that rest is read.
+const DRAIN_TIME: Duration = Duration::from_secs(2);
+
+/// Longest body of somebody without a proof, in bytes, whatever the route takes; a longer one is answered 413.
+pub const STRANGER_BODY: usize = 4 << 10;
+/// How long such a body may take.
+const STRANGER_TIME: Duration = Duration::from_secs(5);
+/// What a body's buffer grows by at least, in bytes.
+const BODY_STEP: usize = 16 << 10;
+/// An answer of fewer bytes is charged to nobody: what hyper buffers of a connection is bounded anyway.
+const SMALL: usize = 16 << 10;
+/// Answers of more bytes are compressed for clients that ask for it.
+const COMPRESSED: u64 = 1 << 10;
 /// A slow body may take [`GateLimits::body`] again for every so many bytes of it that came.
-const BODY_STRIDE: usize = 1 << 20;
+pub(super) const BODY_STRIDE: usize = 1 << 20;
 
 /// What any client may load and reach from our page: only ourselves; scripts from our files alone. The policies by which text may become
 /// markup or a script's address are named: Lit's own templates, what DOMPurify let through, the page's service worker and its worker.
@@ -89,6 +107,9 @@ pub struct Route<S: 'static> {
     pub policy: Policy,
     /// What comes with it.
     pub body: BodyRule,
+    /// Whether its answers carry a token, a code, or what stands for one. They are never compressed: who can make us say
+    /// words of theirs beside a secret would learn it from the length (BREACH).
+    pub secret: bool,
     /// What it does, for people.
     pub summary: &'static str,
     /// Does it.
@@ -108,6 +129,10 @@ pub struct Call {
     pub parts: Parts,
     /// The body, whole.
     pub body: Bytes,
+    /// The account of this request.
+    pub account: Account,
+    /// For the body. Whoever keeps what it said for longer keeps this as well.
+    pub charge: Charge,
 }
 
 impl Call {
@@ -127,25 +152,30 @@ impl Call {
         self.params.first().and_then(|(_, text)| text.parse().ok()).ok_or_else(missing)
     }
 
-    /// The body as `T`; an absent optional body as `{}`.
+    /// The body as `T`; an absent optional body as `{}`. An array is no object, here or further inside.
     ///
     /// # Errors
     /// 400 `bad_json` if it is no JSON; 422 `bad_body` if it does not fit, naming the place.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, Problem> {
         let body: &[u8] = if self.body.is_empty() { b"{}" } else { &self.body };
-        let mut parser = serde_json::Deserializer::from_slice(body);
-        let value = serde_path_to_error::deserialize(&mut parser).map_err(|error| {
-            let at = error.path().to_string();
-            let cause = error.into_inner();
-            match cause.classify() {
-                serde_json::error::Category::Data if at == "." => bad_body(&cause),
-                serde_json::error::Category::Data => bad_body(format_args!("at `{at}`: {cause}")).with("path", at),
-                _ => bad_json(&cause),
-            }
-        })?;
-        parser.end().map_err(|error| bad_json(&error))?;
-        Ok(value)
+        beside(body.len(), || parsed(body))
     }
+}
+
+/// A body as JSON.
+fn parsed<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
+    let mut parser = serde_json::Deserializer::from_slice(body);
+    let value = serde_path_to_error::deserialize(Objects(&mut parser)).map_err(|error| {
+        let at = error.path().to_string();
+        let cause = error.into_inner();
+        match cause.classify() {
+            serde_json::error::Category::Data if at == "." => bad_body(&cause),
+            serde_json::error::Category::Data => bad_body(format_args!("at `{at}`: {cause}")).with("path", at),
+            _ => bad_json(&cause),
+        }
+    })?;
+    parser.end().map_err(|error| bad_json(&error))?;
+    Ok(value)
 }
 
 fn bad_json(error: &serde_json::Error) -> Problem {
@@ -213,6 +243,8 @@ pub struct Gate {
     pub neighbours: Option<RuntimeId>,
     /// Its limits.
     pub limits: GateLimits,
+    /// Whom bodies and answers are charged to.
+    pub ledger: Ledger,
 }
 
 /// The guard's limits. The defaults are what is served with; tests use shorter times.
@@ -382,8 +414,64 @@ pub(super) async fn admit<S>(
     request: Request,
 ) -> Response {
     match check(gate, route, params, request).await {
-        Ok(call) => (route.run)(state, call).await,
+        Ok(call) => {
+            // What a public route answers with is small, or a file of the page, which is there once.
+            let account = call.caller.is_some().then(|| call.account.clone());
+            let response = (route.run)(state, call).await;
+            let mut response = match account {
+                Some(account) => charged(response, &account).await,
+                None => response,
+            };
+            if route.secret {
+                response.extensions_mut().insert(Secret);
+            }
+            response
+        }
         Err(problem) => problem.into_response(),
+    }
+}
+
+/// Marks an answer that must not be compressed.
+#[derive(Clone, Copy)]
+struct Secret;
+
+/// Whether an answer may be compressed for a client that takes it so: what is long enough to be worth it, no stream of
+/// events (each has to go out at once), nothing that is compressed already, no [`secret`](Route::secret).
+#[derive(Clone, Copy)]
+pub(super) struct Compressible;
+
+impl Predicate for Compressible {
+    fn should_compress<B: hyper::body::Body>(&self, response: &http::Response<B>) -> bool {
+        let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        let kind = kind.split(';').next().unwrap_or_default().trim();
+        let text = kind.starts_with("text/")
+            || kind.ends_with("json")
+            || kind.ends_with("xml")
+            || kind.ends_with("javascript");
+        let long = response.body().size_hint().exact().is_none_or(|size| size > COMPRESSED);
+        text && long && kind != "text/event-stream" && response.extensions().get::<Secret>().is_none()
+    }
+}
+
+/// Marks an answer whose bytes are charged already.
+#[derive(Clone, Copy)]
+pub(super) struct Counted;
+
+/// Charges an answer that is there whole, until the client has taken its last byte or its connection is gone.
+async fn charged(response: Response, account: &Account) -> Response {
+    use hyper::body::Body as _;
+    let size = response.body().size_hint().exact().and_then(|size| usize::try_from(size).ok()).unwrap_or(0);
+    if size < SMALL || response.extensions().get::<Counted>().is_some() {
+        return response;
+    }
+    let charge = match account.charge(size) {
+        Ok(charge) => charge,
+        Err(over) => return Problem::from(over).into_response(),
+    };
+    let (parts, body) = response.into_parts();
+    match body.collect().await {
+        Ok(all) => Response::from_parts(parts, Bytes::from_owner(Charged::new(all.to_bytes(), charge)).into()),
+        Err(_) => Problem::internal().into_response(),
     }
 }
 
@@ -402,12 +490,23 @@ async fn check<S>(
             None => Some(holder(gate, &parts, Scope::Watch).map_err(Problem::close)?),
         },
     };
-    let body = read_body(gate, route.body, &parts.headers, body).await.map_err(Problem::close)?;
+    let account = match &caller {
+        Some(caller) => {
+            if let Some(handle) = parts.extensions.get::<ConnHandle>() {
+                handle.stranger.proved();
+            }
+            gate.ledger.connection(caller.device().device_id.as_str())
+        }
+        None => gate.ledger.strangers().clone(),
+    };
+    let known = caller.is_some();
+    let (body, charge) =
+        read_body(gate, route.body, known, &account, &parts.headers, body).await.map_err(Problem::close)?;
     let csrf = match parts.extensions.get::<Proof>() {
         Some(Proof::Given(_, csrf)) => csrf.clone(),
         _ => None,
     };
-    Ok(Call { caller, csrf, params, parts, body })
+    Ok(Call { caller, csrf, params, parts, body, account, charge })
 }
 
 /// A device with this scope.
@@ -437,7 +536,15 @@ async fn neighbour(gate: &Gate, parts: &Parts) -> Option<Caller> {
     Some(gate.auth.neighbour(runtime))
 }
 
-async fn read_body(gate: &Gate, rule: BodyRule, headers: &HeaderMap, body: Body) -> Result<Bytes, Problem> {
+async fn read_body(
+    gate: &Gate,
+    rule: BodyRule,
+    known: bool,
+    account: &Account,
+    headers: &HeaderMap,
+    body: Body,
+) -> Result<(Bytes, Charge), Problem> {
+    let nothing = || Ok((Bytes::new(), account.nothing()));
     let bad = |detail: &str| Problem::new(StatusCode::BAD_REQUEST, "bad_request", detail);
     let chunked = headers.contains_key(TRANSFER_ENCODING);
     let length = only(headers, &CONTENT_LENGTH).map_err(|()| bad("two Content-Length"))?;
@@ -445,25 +552,28 @@ async fn read_body(gate: &Gate, rule: BodyRule, headers: &HeaderMap, body: Body)
     let length: u64 = length.map_or(Ok(0), str::parse).map_err(|_| bad("Content-Length is no number"))?;
     let empty = !chunked && length == 0;
     let limit = match rule {
-        BodyRule::Nothing if empty => return Ok(Bytes::new()),
+        BodyRule::Nothing if empty => return nothing(),
         BodyRule::Nothing => return Err(bad("this takes no body")),
-        BodyRule::Optional(_) if empty => return Ok(Bytes::new()),
+        BodyRule::Optional(_) if empty => return nothing(),
         BodyRule::Optional(limit) | BodyRule::Json(limit) => limit,
     };
+    let (limit, patience) =
+        if known { (limit, gate.limits.body) } else { (limit.min(STRANGER_BODY), gate.limits.body.min(STRANGER_TIME)) };
     check_type(headers)?;
     let too_large = || {
         let detail = format!("the body may have {limit} bytes");
         Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", detail).with("limit", limit as u64)
     };
+    let mut body = body;
     if length > limit as u64 {
+        drain(body, known);
         return Err(too_large());
     }
     let began = tokio::time::Instant::now();
-    let mut body = body;
-    let mut all = Vec::new();
+    let (mut all, mut charge) = (Vec::new(), account.nothing());
     loop {
         let strides = u32::try_from(all.len() / BODY_STRIDE).unwrap_or(u32::MAX);
-        let until = began + gate.limits.body.saturating_mul(strides.saturating_add(1));
+        let until = began + patience.saturating_mul(strides.saturating_add(1));
         let frame = tokio::time::timeout_at(until, body.frame())
             .await
             .map_err(|_| Problem::new(StatusCode::REQUEST_TIMEOUT, "too_slow", "the body took too long"))?;
@@ -471,16 +581,65 @@ async fn read_body(gate: &Gate, rule: BodyRule, headers: &HeaderMap, body: Body)
         let frame = frame.map_err(|_| bad("the body broke off"))?;
         if let Ok(data) = frame.into_data() {
             if all.len() + data.len() > limit {
+                drain(body, known);
                 return Err(too_large());
             }
+            grow(&mut all, data.len(), limit, &mut charge)?;
             all.extend_from_slice(&data);
         }
     }
-    if deeper_than(&all, DEPTH) {
+    if beside(all.len(), || deeper_than(&all, DEPTH)) {
         let detail = format!("JSON may be nested {DEPTH} deep");
         return Err(Problem::new(StatusCode::BAD_REQUEST, "too_deep", detail));
     }
-    Ok(all.into())
+    Ok((all.into(), charge))
+}
+
+/// Reads the rest of a body that is refused, beside the refusal, and keeps nothing of it: a connection that is closed while
+/// its client still writes is reset, and the client may never read why. Ends after [`DRAIN`] bytes or [`DRAIN_TIME`]; who
+/// has proved nothing is not waited for.
+fn drain(mut body: Body, known: bool) {
+    let rest = async move {
+        let mut left = DRAIN;
+        while let Some(Ok(frame)) = body.frame().await {
+            left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len));
+            if left == 0 {
+                break;
+            }
+        }
+    };
+    if known {
+        tokio::spawn(tokio::time::timeout(DRAIN_TIME, rest));
+    }
+}
+
+/// Work on more bytes than this is long: everybody else's turn would wait for it.
+const LONG: usize = 256 << 10;
+
+/// Does work on so many bytes of a client's. What is long is done beside the workers and one at a time, so that others are
+/// served meanwhile, whoever sends how many of them at once. Not for work that does such work itself.
+pub(super) fn beside<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
+    use tokio::runtime::{Handle, RuntimeFlavor};
+    static ONE: Mutex<()> = Mutex::new(());
+    let apart = bytes > LONG && Handle::try_current().is_ok_and(|on| on.runtime_flavor() == RuntimeFlavor::MultiThread);
+    if !apart {
+        return work();
+    }
+    tokio::task::block_in_place(|| {
+        let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+        work()
+    })
+}
+
+/// Makes room for `more` bytes of a body of at most `limit`, charged before it is there.
+fn grow(all: &mut Vec<u8>, more: usize, limit: usize, charge: &mut Charge) -> Result<(), Over> {
+    let needed = all.len() + more;
+    if needed > all.capacity() {
+        let capacity = needed.max(all.capacity().saturating_mul(2)).max(BODY_STEP).min(limit).max(needed);
+        charge.resize(capacity)?;
+        all.reserve_exact(capacity - all.len());
+    }
+    Ok(())
 }
 
 /// A form, or text, is what other sites can send without asking; so exactly JSON, plain.

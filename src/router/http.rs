@@ -1,6 +1,7 @@
 //! The HTTP surface: JSON in, JSON out; events by page and by long poll. One file: every handler is a few lines of the same
 //! three steps, who may, do it, say it.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,23 +17,24 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::guard::Call;
+use super::history::{self, Asked, PageEnd};
 use super::listen::stopped;
-use super::{AppState, Problem, Wish, sse, wire, ws};
+use super::{AppState, Problem, Wish, sse, ws};
 use crate::auth::{Admin, Approve, Caller, Permit, Prompt, Right, Target, Watch};
+use crate::ledger::Account;
 use crate::metrics::metrics;
 use crate::model::{
-    Answer, Connect, NativeId, Origin, Position, Request, RequestId, RequestState, RestartPolicy, RunId, RuntimeId,
-    RuntimeInfo, RuntimeSpec, Scope, Serve, SessionId, SessionInfo,
+    Answer, Connect, Cursor, NativeId, Origin, Request, RequestId, RequestState, RestartPolicy, RunId, RuntimeId,
+    RuntimeInfo, RuntimeSpec, Scope, Serve, SessionId, SessionInfo, text_block,
 };
-use crate::sessions::{After, Entry, Filter, KEY_MAX, OpenSession, Refusal, Resume, Snapshot};
-use crate::store::ReadLimit;
+use crate::sessions::{After, Entry, Filter, KEY_MAX, LISTED, OpenSession, PageLimit, Place, Refusal, Resume, WINDOW};
 
 /// Events of one page unless the client says otherwise.
 const PAGE: usize = 500;
 /// Events of one page at most; a larger wish is cut to it.
 const PAGE_MAX: usize = 5000;
-/// Bytes of events of one page, about; the next page has the rest.
-const PAGE_BYTES: usize = 8 << 20;
+/// Sessions of one listing at most; the next page has the rest.
+pub(super) const SESSIONS_MAX: usize = 1000;
 /// Longest wait of a long poll, in seconds; a longer wish is cut to it.
 const WAIT_MAX: u64 = 60;
 /// Passages that a search brings unless the client says otherwise.
@@ -41,8 +43,6 @@ const HITS: usize = 20;
 const HITS_MAX: usize = 100;
 /// Longest text to search for, in characters.
 pub(super) const QUERY_MAX: usize = 512;
-/// Content blocks of one prompt.
-const BLOCKS: usize = 256;
 /// Names tried for a runtime that comes without one: `gemini`, `gemini-2` …
 const NAMES: usize = 1000;
 /// How long the log may take to show that it takes writes.
@@ -349,10 +349,69 @@ pub(super) async fn sessions(state: AppState, call: Call) -> Outcome {
         Some("all") => None,
         Some(_) => return Err(bad_query("`archived` is one of true, false, all".into())),
     };
+    let query = Query::of(&call);
+    let limit = query.number("limit", SESSIONS_MAX)?;
+    json(StatusCode::OK, &listing(&state, caller, archived, limit, query.get("cursor"))?)
+}
+
+/// A page of the sessions that the caller may see, those with the latest news first.
+pub(super) fn listing(
+    state: &AppState,
+    caller: &Caller,
+    archived: Option<bool>,
+    limit: usize,
+    cursor: Option<&str>,
+) -> Result<Value, Problem> {
+    let from = cursor.filter(|text| !text.is_empty()).map(Listed::read).transpose()?;
+    // Before the sessions: what has news between the two comes again rather than never.
+    let began = from.as_ref().map_or_else(|| state.directory.log().head(), |from| from.began);
     let mut all = state.directory.sessions();
     all.retain(|session| archived.is_none_or(|wanted| session.archived == wanted));
     all.retain(|session| caller.sees(&session.session_id, &session.runtime_id));
-    json(StatusCode::OK, &json!({ "sessions": all }))
+    let at = |session: &SessionInfo| session.updated_at.as_millis();
+    let skip = from.map_or(0, |from| {
+        let last = (Reverse(from.at), from.id);
+        all.partition_point(|session| (Reverse(at(session)), session.session_id.clone()) <= last)
+    });
+    let mut page: Vec<_> = all[skip..].iter().take(limit.clamp(1, SESSIONS_MAX)).cloned().collect();
+    let mut list = json!({});
+    if skip + page.len() < all.len() {
+        let last = page.last().map(|last| Listed { began, at: at(last), id: last.session_id.clone() });
+        list["next"] = json!(last.map(|last| last.to_string()));
+    } else {
+        // What had news since the first page stands before all that was listed, and may have been skipped: it comes again.
+        let has_news = |session: &&Arc<SessionInfo>| state.directory.last(&session.session_id) > Some(began);
+        page.extend(all[..skip].iter().filter(has_news).cloned());
+    }
+    list["sessions"] = json!(page);
+    Ok(list)
+}
+
+/// Where a listing of sessions goes on, as text `began.at.id`.
+struct Listed {
+    /// Where the log ended when it began.
+    began: Position,
+    /// When the last session listed had its latest news.
+    at: i64,
+    /// The last session listed.
+    id: SessionId,
+}
+
+impl Listed {
+    fn read(text: &str) -> Result<Self, Problem> {
+        let bad = || bad_query("`cursor` is not one that a listing gave".into());
+        let mut parts = text.splitn(3, '.');
+        let began = parts.next().and_then(|part| part.parse().ok()).map(Position).ok_or_else(bad)?;
+        let at = parts.next().and_then(|part| part.parse().ok()).ok_or_else(bad)?;
+        let id = parts.next().and_then(|part| part.parse().ok()).ok_or_else(bad)?;
+        Ok(Self { began, at, id })
+    }
+}
+
+impl std::fmt::Display for Listed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}.{}", self.began.0, self.at, self.id)
+    }
 }
 
 /// A session to open.
@@ -375,7 +434,7 @@ pub(super) async fn open_session(state: AppState, call: Call) -> Outcome {
     let new: NewSession = call.json()?;
     let (_, permit) = runtime_for::<Prompt>(&state, call.caller()?, &new.runtime_id)?;
     let native_id = new.native_id.map(|id| id.as_str().to_owned());
-    let open = OpenSession { runtime_id: new.runtime_id, cwd: new.cwd, title: new.title, native_id };
+    let open = OpenSession { runtime_id: new.runtime_id, cwd: new.cwd, title: new.title, native_id, program: None };
     let session = state.directory.open_session(&permit, open).await?;
     created(&format!("/v1/sessions/{}", session.session_id), &*session)
 }
@@ -423,27 +482,11 @@ pub(super) async fn prompt(state: AppState, call: Call) -> Outcome {
     let key = idempotency_key(&call)?;
     let NewPrompt { text, content } = call.json()?;
     let content = match (text, content) {
-        (Some(text), None) if !text.trim().is_empty() => {
-            let block = serde_json::value::to_raw_value(&json!({ "type": "text", "text": text }));
-            vec![block.map_err(|error| Problem::invalid(error.to_string()))?]
-        }
+        (Some(text), None) if !text.trim().is_empty() => vec![text_block(&text)],
         (None, Some(content)) if !content.is_empty() => content,
         (None, None) | (Some(_), Some(_)) => return Err(Problem::invalid("give either `text` or `content`")),
         _ => return Err(Problem::invalid("the prompt is empty")),
     };
-    if content.len() > BLOCKS {
-        return Err(Problem::invalid(format!("a prompt has at most {BLOCKS} content blocks")));
-    }
-    for (n, block) in content.iter().enumerate() {
-        #[derive(Deserialize)]
-        struct Block {
-            #[serde(rename = "type")]
-            _kind: String,
-        }
-        if let Err(error) = serde_json::from_str::<Block>(block.get()) {
-            return Err(Problem::invalid(format!("`content[{n}]` is no ACP content block: {error}")));
-        }
-    }
     let accepted = state.directory.prompt_once(&permit, &session.session_id, content, key).await?;
     json(StatusCode::ACCEPTED, &accepted)
 }
@@ -466,7 +509,8 @@ pub(super) async fn cancel(state: AppState, call: Call) -> Outcome {
 
 pub(super) async fn snapshot(state: AppState, call: Call) -> Outcome {
     let (session, _) = session_of::<Watch>(&state, &call)?;
-    json(StatusCode::OK, &state.directory.snapshot(&session.session_id).await?)
+    let most = Query::of(&call).number("max_bytes", WINDOW)?;
+    json(StatusCode::OK, &state.directory.snapshot_within(&session.session_id, most).await?)
 }
 
 // === events ===
@@ -509,92 +553,141 @@ async fn follow(state: AppState, call: Call, only: Option<BTreeSet<SessionId>>) 
     let one = only.as_ref().filter(|only| only.len() == 1).and_then(|only| only.first()).cloned();
     let filter = filter_for(&caller, only);
     if wants_stream(&call) {
+        if ["before", "merge", "max_bytes"].iter().any(|name| query.get(name).is_some()) {
+            return Err(bad_query(
+                "a stream is every event as it comes: `before`, `merge` and `max_bytes` are for pages".into(),
+            ));
+        }
         let last = call.parts.headers.get("last-event-id").map(|last| last.to_str().unwrap_or("-"));
         let after = after(last.filter(|last| !last.is_empty()).or_else(|| query.get("after")))?;
         return Ok(sse::serve(state, caller, call.parts, filter, after).await);
     }
     sse::projection(call.parts.uri.query())?;
-    let after = after(query.get("after"))?;
-    let limit = ReadLimit { events: query.number("limit", PAGE)?.clamp(1, PAGE_MAX), bytes: PAGE_BYTES };
+    let asked = Asked::read(query.get("after"), query.get("before"))?;
+    let merge = merges(&query)?;
+    let bytes = query.get("max_bytes").map(|_| query.number("max_bytes", 0)).transpose()?;
+    let limit = history::limit(query.number("limit", PAGE)?.clamp(1, PAGE_MAX), bytes, merge);
     let wait = waits(&query)?;
-    page(&state, &caller, &filter, &after, limit, wait, one).await
+    match asked {
+        Asked::Before(before) => {
+            let one = one.ok_or_else(|| bad_query("`before` goes back in one session: name it".into()))?;
+            page_before(&state, &call.account, &one, before, limit).await
+        }
+        Asked::After(after, part) => {
+            let whole = merge || bytes.is_some();
+            page(state, caller, call.account, filter, &after, part, limit, whole, wait, one).await
+        }
+    }
 }
 
-/// What stands before the envelopes of a page and after them.
-#[derive(Serialize)]
-struct PageEnd {
-    next: String,
-    head: String,
-    resume: Resume,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    snapshot: Option<Snapshot>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    snapshots: Option<Vec<Snapshot>>,
+/// Whether the client wants what belongs together as one item.
+fn merges(query: &Query) -> Result<bool, Problem> {
+    match query.get("merge") {
+        None | Some("false") => Ok(false),
+        Some("true") => Ok(true),
+        Some(_) => Err(bad_query("`merge` is true or false".into())),
+    }
 }
 
-async fn page(
+/// A page read backwards. A cursor of another life of the log brings a snapshot in its place.
+async fn page_before(
     state: &AppState,
-    caller: &Caller,
-    filter: &Filter,
+    account: &Account,
+    session: &SessionId,
+    before: Option<(Cursor, u32)>,
+    limit: PageLimit,
+) -> Outcome {
+    let log = state.directory.log();
+    let (resume, to) = history::ends(log, before);
+    if resume != Resume::Ok {
+        return instead(state, &Filter::session(session.clone()), resume, Some(session)).await;
+    }
+    // What is read, and what is made of it. An event that is longer than a page needs more: it is read again then.
+    let mut asked = 2 * limit.bytes;
+    let (page, room) = loop {
+        let mut room = account.charge(asked.min(account.most()))?;
+        let page = log.page_before(session, to, limit, &mut room).await?;
+        if history::stays(&mut room, asked, page.bytes) {
+            break (page, room);
+        }
+        asked = page.bytes;
+    };
+    let text = history::json(log, &page.items, &history::back_end(log, &page))?;
+    drop(page);
+    Ok(history::whole(text, room))
+}
+
+/// What stands in the place of events that cannot be replayed.
+async fn instead(state: &AppState, filter: &Filter, resume: Resume, one: Option<&SessionId>) -> Outcome {
+    let log = state.directory.log();
+    let end = match one {
+        Some(session) => {
+            let snapshot = state.directory.snapshot(session).await?;
+            let at = snapshot.cursor.position;
+            PageEnd { snapshot: Some(snapshot), ..PageEnd::new(log, Place::after(at)) }
+        }
+        None => {
+            let many = state.directory.snapshots(filter).await?;
+            let omitted = Some(many.omitted).filter(|omitted| *omitted > 0);
+            let end = PageEnd::new(log, Place::after(many.at));
+            PageEnd { snapshots: Some(many.snapshots), omitted, ..end }
+        }
+    };
+    let end = PageEnd { resume, ..end };
+    Ok(history::response(history::json(log, &[], &end)?.into()))
+}
+
+#[allow(clippy::too_many_arguments)] // each is a part of what was asked for
+async fn page(
+    state: AppState,
+    caller: Caller,
+    account: Account,
+    filter: Filter,
     after: &After,
-    limit: ReadLimit,
+    part: u32,
+    limit: PageLimit,
+    whole: bool,
     wait: Duration,
     one: Option<SessionId>,
 ) -> Outcome {
-    let log = state.directory.log();
-    let cursor = |position: Position| log.cursor(position).to_string();
-    let (mut moved, mut revoked, mut stop) = (log.watch(), state.auth.revocations(), state.stop.clone());
-    let attach = log.attach(filter, after);
+    let log = state.directory.log().clone();
+    let (moved, mut revoked, mut stop) = (log.watch_for(&filter), state.auth.revocations(), state.stop.clone());
+    let attach = log.attach(&filter, after);
     if attach.resume != Resume::Ok {
-        let (at, mut snapshots) = match &one {
-            Some(session) => {
-                let snapshot = state.directory.snapshot(session).await?;
-                (snapshot.cursor.position, vec![snapshot])
-            }
-            None => state.directory.snapshots(filter).await?,
-        };
-        let snapshot = if one.is_some() { snapshots.pop() } else { None };
-        let snapshots = one.is_none().then_some(snapshots);
-        let end = PageEnd { next: cursor(at), head: cursor(log.head()), resume: attach.resume, snapshot, snapshots };
-        return written(Vec::new(), &end);
+        return instead(&state, &filter, attach.resume, one.as_ref()).await;
     }
-    let _counted = (!wait.is_zero()).then(|| (Polling::begin(), state.auth.online(caller)));
+    let counted = (!wait.is_zero()).then(|| (Polling::begin(), state.auth.online(&caller)));
     let until = tokio::time::Instant::now() + wait;
-    let mut next = attach.after;
-    let events = loop {
-        moved.borrow_and_update();
-        let page = log.read(filter, next, limit).await?;
-        next = page.next;
-        if !page.events.is_empty() || *stop.borrow() || tokio::time::Instant::now() >= until {
-            break page.events;
+    let mut next = history::place(attach.after, part);
+    let slice = if whole { limit } else { history::first_slice(limit.items) };
+    let mut asked = 2 * slice.bytes;
+    let (page, room) = loop {
+        // What is read, and what is made of it.
+        let mut room = account.charge(asked.min(account.most()))?;
+        let page = log.page_after(&filter, next, slice, &mut room).await?;
+        if !history::stays(&mut room, asked, page.bytes) {
+            asked = page.bytes;
+            continue;
         }
+        next = page.to;
+        if !page.items.is_empty() || *stop.borrow() || tokio::time::Instant::now() >= until {
+            break (page, room);
+        }
+        drop(room);
         tokio::select! {
-            moved = moved.changed() => if moved.is_err() { return Err(Refusal::Stopping.into()) },
-            _ = revoked.changed() => if !state.auth.stands(caller) { return Err(Problem::unauthorized()) },
+            () = moved.changed() => {}
+            _ = revoked.changed() => if !state.auth.stands(&caller) { return Err(Problem::unauthorized()) },
             () = stopped(&mut stop) => {}
             () = tokio::time::sleep_until(until) => {}
         }
     };
-    let mut text = Vec::with_capacity(events.iter().map(|event| event.body.len() + 320).sum());
-    for event in &events {
-        if !text.is_empty() {
-            text.push(b',');
-        }
-        wire::envelope(&mut text, log.epoch(), event);
+    drop(counted);
+    if whole {
+        let text = history::json(&log, &page.items, &PageEnd::new(&log, page.to))?;
+        drop(page);
+        return Ok(history::whole(text, room));
     }
-    let (next, head) = (cursor(next), cursor(log.head()));
-    written(text, &PageEnd { next, head, resume: Resume::Ok, snapshot: None, snapshots: None })
-}
-
-/// `{"events":[…],` and the page's end.
-fn written(envelopes: Vec<u8>, end: &PageEnd) -> Outcome {
-    let end = serde_json::to_string(end).map_err(|_| Problem::internal())?;
-    let mut text = Vec::with_capacity(envelopes.len() + end.len() + 16);
-    text.extend_from_slice(b"{\"events\":[");
-    text.extend_from_slice(&envelopes);
-    text.extend_from_slice(b"],");
-    text.extend_from_slice(&end.as_bytes()[1..]);
-    Ok(body(StatusCode::OK, "application/json", text))
+    history::forth(state, caller, account, filter, (page, room), limit.items)
 }
 
 /// Counts a long poll while it waits.
@@ -636,9 +729,28 @@ pub(super) async fn requests(state: AppState, call: Call) -> Outcome {
             Some(session_for::<Watch>(&state, caller, &id)?.0.session_id.clone())
         }
     };
-    let mut all = state.directory.requests(wanted, session.as_ref()).await?;
-    all.retain(|request: &Request| caller.sees(&request.session_id, &request.runtime_id));
-    json(StatusCode::OK, &json!({ "requests": all }))
+    let number = |name: &str| match query.get(name) {
+        None => Ok(None),
+        Some(text) => match text.parse::<u64>() {
+            Ok(number) => Ok(Some(number)),
+            Err(_) => Err(bad_query(format!("`{name}` is a whole number"))),
+        },
+    };
+    let limit = number("limit")?.map_or(LISTED, |limit| usize::try_from(limit).unwrap_or(LISTED));
+    let filter = visible(caller);
+    let (requests, next) =
+        state.directory.requests(&filter, wanted, session.as_ref(), number("before")?, limit).await?;
+    let mut body = json!({ "requests": requests.iter().map(Request::brief).collect::<Vec<_>>() });
+    if let Some(next) = next {
+        body["next"] = next.to_string().into();
+    }
+    json(StatusCode::OK, &body)
+}
+
+/// Everything that a caller may see.
+fn visible(caller: &Caller) -> Filter {
+    let grant = (!caller.sees_all()).then(|| Arc::new(caller.device().grant.clone()));
+    Filter { sessions: None, grant }
 }
 
 pub(super) async fn request(state: AppState, call: Call) -> Outcome {
@@ -651,7 +763,7 @@ pub(super) async fn answer(state: AppState, call: Call) -> Outcome {
     let (id, permit) = request_of::<Approve>(&state, &call).await?;
     let key = idempotency_key(&call)?;
     let answer: Answer = call.json()?;
-    json(StatusCode::OK, &state.directory.answer(&permit, &id, answer, key).await?)
+    json(StatusCode::OK, &state.answer(&permit, &id, answer, key).await?)
 }
 
 pub(super) fn idempotency_key(call: &Call) -> Result<Option<String>, Problem> {
@@ -700,8 +812,17 @@ pub(super) async fn ws(state: AppState, call: Call) -> Outcome {
     Ok(ws::serve(state, caller, call.parts).await)
 }
 
-pub(super) async fn healthz() -> Outcome {
-    Ok(body(StatusCode::OK, "text/plain; charset=utf-8", "ok\n"))
+pub(super) async fn healthz(state: AppState, call: Call) -> Outcome {
+    let text = match Query::of(&call).get("challenge") {
+        None => "ok\n".to_owned(),
+        Some(challenge) => {
+            let words = "a challenge is 32 to 128 ASCII letters and digits";
+            let proof = state.proof.answer(challenge);
+            let proof = proof.ok_or_else(|| Problem::new(StatusCode::BAD_REQUEST, "bad_challenge", words))?;
+            format!("ok {proof}\n")
+        }
+    };
+    Ok(body(StatusCode::OK, "text/plain; charset=utf-8", text))
 }
 
 /// Asks the log's writer for a commit of nothing: it shows that the writer lives and that the store takes a transaction.
@@ -724,7 +845,8 @@ pub(super) async fn readyz(state: AppState) -> Outcome {
     }
 }
 
-pub(super) async fn metrics_text(call: Call) -> Outcome {
+pub(super) async fn metrics_text(state: AppState, call: Call) -> Outcome {
     gateway::<Watch>(&call)?;
-    Ok(body(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", metrics().text()))
+    let text = metrics().text() + &state.ledger.text();
+    Ok(body(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text))
 }

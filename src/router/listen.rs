@@ -16,6 +16,7 @@
 //! **TLS** ([`tls`]) is taken off before all that: what the surfaces write to is then one end of a pair within the process.
 
 mod h2;
+pub mod strangers;
 mod stream;
 pub mod tls;
 
@@ -37,8 +38,11 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot, watch};
+use tokio::time::Sleep;
 
+use self::strangers::{Stranger, Strangers};
 pub use self::stream::Stream;
+use crate::ledger::Ledger;
 use crate::metrics::metrics;
 
 /// Connections at once; past it new ones wait in the kernel's backlog until one ends.
@@ -59,11 +63,31 @@ pub struct Limits {
     pub connections: usize,
     /// How long requests under way may take to finish once the gateway stops; then they are cut.
     pub drain: Duration,
+    /// How long a client may take nothing of a response; then its connection is cut, and what waits for it let go of.
+    pub stall: Duration,
+    /// Connections without a proof; shared by all listeners of a gateway.
+    pub strangers: Strangers,
+}
+
+/// How long a client may take nothing of a response that waits for it.
+const WRITE_STALL: Duration = Duration::from_secs(30);
+
+impl Limits {
+    /// The defaults, with the accounts of `ledger`.
+    pub fn over(ledger: &Ledger) -> Self {
+        Self {
+            head: Duration::from_secs(5),
+            connections: MAX_CONNECTIONS,
+            drain: Duration::from_secs(5),
+            stall: WRITE_STALL,
+            strangers: Strangers::new(ledger),
+        }
+    }
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { head: Duration::from_secs(5), connections: MAX_CONNECTIONS, drain: Duration::from_secs(5) }
+        Self::over(&Ledger::default())
     }
 }
 
@@ -73,6 +97,9 @@ pub struct Socket {
     stream: Arc<Stream>,
     flushed: Arc<FlushWatch>,
     slot: Arc<Slot>,
+    stall: Duration,
+    /// Runs while the client takes nothing.
+    stalled: Option<Pin<Box<Sleep>>>,
 }
 
 /// A connection's place among [`Limits::connections`]; whoever serves the connection keeps it.
@@ -105,6 +132,8 @@ pub struct ConnHandle {
     pub peer: SocketAddr,
     /// Keeps the connection counted for as long as somebody serves it.
     pub slot: Arc<Slot>,
+    /// Its place among those without a proof.
+    pub stranger: Arc<Stranger>,
 }
 
 /// hyper has written nothing of a held response yet, or there is none.
@@ -242,27 +271,34 @@ impl AsyncRead for Socket {
 
 impl Socket {
     fn poll_try<T>(
-        &self,
+        &mut self,
         cx: &mut Context<'_>,
         mut write: impl FnMut(&Stream) -> io::Result<T>,
     ) -> Poll<io::Result<T>> {
-        loop {
-            ready!(self.stream.poll_write_ready(cx))?;
+        while self.stream.poll_write_ready(cx)?.is_ready() {
             match write(&self.stream) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                outcome => return Poll::Ready(outcome),
+                outcome => {
+                    self.stalled = None;
+                    return Poll::Ready(outcome);
+                }
             }
         }
+        let stall = self.stall;
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(stall)));
+        ready!(stalled.as_mut().poll(cx));
+        metrics().stalled.inc();
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 }
 
 impl AsyncWrite for Socket {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         self.poll_try(cx, |stream| stream.try_write(buf))
     }
 
     fn poll_write_vectored(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
@@ -310,13 +346,14 @@ pub async fn serve<A: App>(listeners: Vec<TcpListener>, app: A, limits: Limits, 
     let slots = Arc::new(Semaphore::new(limits.connections));
     let mut accepting = tokio::task::JoinSet::new();
     for listener in listeners {
-        let (app, stopping, head) = (app.clone(), stop.clone(), limits.head);
+        let (app, stopping, limits) = (app.clone(), stop.clone(), limits.clone());
+        let drain = limits.drain;
         let each = move |stream: TcpStream, peer, slot| {
             // Only latency is lost if the system refuses.
             let _ = stream.set_nodelay(true);
-            connection(stream.into(), peer, Arc::new(slot), app.clone(), head, stopping.clone())
+            connection(stream.into(), peer, Arc::new(slot), app.clone(), limits.clone(), stopping.clone())
         };
-        accepting.spawn(accept(listener, limits.drain, Arc::clone(&slots), stop.clone(), each));
+        accepting.spawn(accept(listener, drain, Arc::clone(&slots), stop.clone(), each));
     }
     // Each ends by itself once told to stop; a listener that broke has said so, and the others go on.
     while accepting.join_next().await.is_some() {}
@@ -391,14 +428,18 @@ async fn connection<A: App>(
     peer: SocketAddr,
     slot: Arc<Slot>,
     app: A,
-    head: Duration,
+    limits: Limits,
     mut stop: watch::Receiver<bool>,
 ) {
-    let handle = ConnHandle { socket: Arc::new(stream), flushed: Arc::default(), peer, slot };
+    let stranger = Arc::new(limits.strangers.enter(peer.ip()));
+    let handle =
+        ConnHandle { socket: Arc::new(stream), flushed: Arc::default(), peer, slot, stranger: Arc::clone(&stranger) };
     let socket = Socket {
         stream: Arc::clone(&handle.socket),
         flushed: Arc::clone(&handle.flushed),
         slot: Arc::clone(&handle.slot),
+        stall: limits.stall,
+        stalled: None,
     };
     let service = hyper::service::service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(handle.clone());
@@ -406,7 +447,7 @@ async fn connection<A: App>(
     });
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(head)
+        .header_read_timeout(limits.head)
         .max_buf_size(BUFFER)
         .max_headers(HEADERS)
         .serve_connection(TokioIo::new(socket), service)
@@ -414,6 +455,7 @@ async fn connection<A: App>(
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
+        () = stranger.cut() => return,
         () = stopped(&mut stop) => {
             connection.as_mut().graceful_shutdown();
             connection.await

@@ -26,6 +26,7 @@ use super::guard::Call;
 use super::ws::{self, Reply, Talk};
 use super::{AppState, PortState, Problem};
 use crate::auth::{Caller, Denied, Grant, Right, Target};
+use crate::ledger::Charge;
 use crate::model::{
     Cursor, Event, Kind, Offer, Position, Request, RequestId, RunId, RuntimeId, Scope, SessionId, SessionInfo,
     SessionState,
@@ -70,7 +71,7 @@ pub(super) async fn serve(port: PortState, call: Call) -> Result<Response, Probl
     let filter = Filter { sessions: None, grant: Some(Arc::new(only)) };
     let log = state.directory.log().clone();
     let after = after(call.parts.uri.query())?;
-    let mut screen = Screen::default();
+    let mut screen = Screen { charge: Some(state.account(&caller).nothing()), ..Screen::default() };
     let position = match &after {
         None => {
             let head = log.head();
@@ -279,6 +280,8 @@ struct Screen {
     running: Option<RunId>,
     /// A person's message so far, and where it stands: it comes in pieces, and the mirror tells it whole.
     user: Option<(String, Position)>,
+    /// For that message, where somebody is charged for it.
+    charge: Option<Charge>,
     /// The ACP kinds of its tool calls.
     tools: BTreeMap<String, String>,
     /// Its questions: identifiers and labels of their options.
@@ -362,7 +365,8 @@ impl Screen {
             if self.running.take().is_some() {
                 out.say(None, "idle", &Nothing {});
             }
-            *self = Self { session: Some(event.origin.session_id.clone()), ..Self::default() };
+            let (session, charge) = (Some(event.origin.session_id.clone()), self.charge.take());
+            *self = Self { session, charge, ..Self::default() };
         }
         if event.kind != Kind::UserMessageChunk {
             self.user_done(out);
@@ -392,6 +396,14 @@ impl Screen {
                     self.dialog(&request, at, out);
                 }
             }
+            // The same dialog again, as it reads now.
+            Kind::RequestUpdated => {
+                if let Ok(request) = serde_json::from_slice::<Request>(&event.body)
+                    && self.dialogs.remove(&request.request_id).is_some()
+                {
+                    self.dialog(&request, at, out);
+                }
+            }
             Kind::RequestResolved => self.resolved(event, out),
             Kind::Hook => hook(event, out),
             _ => {}
@@ -410,7 +422,9 @@ impl Screen {
         // The gateway's own pieces are the blocks of a prompt; an agent's are pieces of one text.
         let block = chunk.meta.is_some_and(|meta| meta.get().contains("\"plexus\""));
         let piece = chunk.content.typed();
-        if self.user.as_ref().is_some_and(|(text, _)| text.len() + piece.len() > USER_MAX) {
+        let whole = self.user.as_ref().map_or(0, |(text, _)| text.len()) + piece.len();
+        let room = self.charge.as_mut().is_none_or(|charge| charge.resize(whole).is_ok());
+        if self.user.is_some() && (whole > USER_MAX || !room) {
             self.user_done(out);
         }
         match &mut self.user {
@@ -423,6 +437,11 @@ impl Screen {
             }
             None => self.user = Some((piece.into_owned(), event.position)),
         }
+        // Without room for its first piece it does not wait for the others.
+        let held = self.user.as_ref().map_or(0, |(text, _)| text.len());
+        if self.charge.as_mut().is_some_and(|charge| charge.resize(held).is_err()) {
+            self.user_done(out);
+        }
         if self.running.is_none() && event.run_id == zero_of(&event.origin) {
             self.user_done(out);
             out.say(None, "idle", &Nothing {});
@@ -433,6 +452,10 @@ impl Screen {
     fn user_done(&mut self, out: &mut Out) {
         if let Some((text, at)) = self.user.take() {
             out.say(Some(at), "user_message", &Text { text: &text });
+        }
+        if let Some(charge) = &mut self.charge {
+            // Less is never refused.
+            let _ = charge.resize(0);
         }
     }
 

@@ -12,6 +12,7 @@ pub mod fanout;
 mod follow;
 pub mod frames;
 pub mod guard;
+mod history;
 mod http;
 pub mod listen;
 mod mirror;
@@ -44,9 +45,10 @@ pub use listen::tls::{Tls, TlsError, TlsLimits, serve_tls};
 pub use listen::{ConnHandle, FlushWatch, Held, Limits, MAX_CONNECTIONS, Socket, Stream, Upgrade, serve, take_over};
 pub use outside::{Authority, Network, Outside, Proxies};
 
-use crate::auth::Auth;
-use crate::model::{Epoch, RuntimeId, RuntimeSpec, Timestamp};
-use crate::sessions::Directory;
+use crate::auth::{Approve, Auth, Caller, Device, Permit, Target};
+use crate::ledger::{Account, Ledger};
+use crate::model::{Answer, Epoch, Receipt, RequestId, RuntimeId, RuntimeSpec, Timestamp};
+use crate::sessions::{Directory, Refusal};
 
 /// What a client says beside a preset's name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -92,6 +94,8 @@ pub struct AppState {
     pub stop: watch::Receiver<bool>,
     /// The guard's limits.
     pub limits: GateLimits,
+    /// What peers make the gateway hold.
+    pub ledger: Ledger,
     /// Who is in which session by ACP.
     pub rooms: acp::Rooms,
     /// Who is told of what.
@@ -102,12 +106,46 @@ pub struct AppState {
     pub connections: acp::Connections,
     /// Who finds out what ails the gateway.
     pub doctor: doctor::Doctor,
+    /// What proves to the owner's programs that this is their gateway.
+    pub proof: crate::auth::Proof,
 }
 
 impl AppState {
     /// What a link to the gateway begins with.
     pub fn base(&self) -> &str {
         self.public_url.as_deref().unwrap_or(&self.url).trim_end_matches('/')
+    }
+
+    /// Answers a request, as [`Directory::answer`] does. Whoever may not because of its risk is told where it can be answered.
+    ///
+    /// # Errors
+    /// As [`Directory::answer`].
+    pub async fn answer(
+        &self,
+        permit: &Permit<Approve>,
+        id: &RequestId,
+        answer: Answer,
+        key: Option<String>,
+    ) -> Result<Receipt, Refusal> {
+        match self.directory.answer(permit, id, answer, key).await {
+            Err(refusal) => Err(self.told_where(permit.device(), id, refusal).await),
+            receipt => receipt,
+        }
+    }
+
+    /// The refusal with the names of the devices that may, as far as this one may know them.
+    async fn told_where(&self, device: &Device, id: &RequestId, mut refusal: Refusal) -> Refusal {
+        if let Refusal::RiskTooHigh(too) = &mut refusal
+            && let Ok(Some((session, runtime))) = self.directory.request_target(id).await
+        {
+            too.devices = self.auth.answering(device, Target::Session(&session, &runtime), too.risk);
+        }
+        refusal
+    }
+
+    /// An account for what a connection of this device's, or a request, makes the gateway hold.
+    pub fn account(&self, caller: &Caller) -> Account {
+        self.ledger.connection(caller.device().device_id.as_str())
     }
 }
 
@@ -119,6 +157,7 @@ pub fn app(state: AppState) -> axum::Router {
         outside: Arc::clone(&state.outside),
         neighbours: None,
         limits: state.limits,
+        ledger: state.ledger.clone(),
     };
     routes::build(&gate, routes::table(), &state)
 }
@@ -156,6 +195,7 @@ pub fn port_app(state: AppState, port: &Port) -> axum::Router {
         outside: Arc::clone(&state.outside),
         neighbours: port.neighbours.then(|| port.runtime.clone()),
         limits: state.limits,
+        ledger: state.ledger.clone(),
     };
     let state = PortState { app: state, runtime: port.runtime.clone() };
     routes::build(&gate, routes::port_table(port.ui, port.remote), &state)

@@ -22,13 +22,26 @@ const EVENTS: &[(&str, &str)] = &[
     ("after", "A cursor; absent or empty: from the oldest kept; `now`: only what comes"),
     ("limit", "Events at most (500, 5000 at most)"),
     ("wait", "Seconds to wait if there are none yet (0, 60 at most)"),
+    ("before", "A cursor: the newest events of one session before it; empty or `now`: the newest of all"),
+    ("merge", "true: the chunks of a message, and the updates of a tool call, come as one item (false)"),
+    (
+        "max_bytes",
+        "Bytes of events at most, about, on a page that is merged or read backwards (1 MiB, which is the most)",
+    ),
 ];
 const PAIRING: &[(&str, &str)] = &[
     ("wait", "Seconds to wait for it to be another than `known` (0, 60 at most)"),
     ("known", "What you know it to be: `waiting`, or `joined` (waiting)"),
 ];
-const ALL_EVENTS: &[(&str, &str)] =
-    &[("session", "Only this session; may be given several times"), EVENTS[0], EVENTS[1], EVENTS[2]];
+const ALL_EVENTS: &[(&str, &str)] = &[
+    ("session", "Only this session; may be given several times"),
+    EVENTS[0],
+    EVENTS[1],
+    EVENTS[2],
+    EVENTS[3],
+    EVENTS[4],
+    EVENTS[5],
+];
 
 #[rustfmt::skip] // a route a line
 fn shape(route: &Route<AppState>) -> Option<Shape> {
@@ -37,7 +50,7 @@ fn shape(route: &Route<AppState>) -> Option<Shape> {
         ("GET", "/v1/runtimes") => ("", "Runtimes", 200, &[]),
         ("POST", "/v1/runtimes") => ("StartRuntime", "Runtime", 201, &[]),
         ("GET", "/v1/runtimes/{id}") => ("", "Runtime", 200, &[]),
-        ("GET", "/v1/sessions") => ("", "Sessions", 200, &[("archived", "true: only those put away; all: those, too; false if absent")]),
+        ("GET", "/v1/sessions") => ("", "Sessions", 200, &[("archived", "true: only those put away; all: those, too; false if absent"), ("limit", "Sessions at most (1000, which is the most)"), ("cursor", "`next` of the page before")]),
         ("POST", "/v1/sessions") => ("NewSession", "Session", 201, &[]),
         ("GET", "/v1/sessions/{id}") => ("", "Session", 200, &[]),
         ("PATCH", "/v1/sessions/{id}") => ("EditSession", "Session", 200, &[]),
@@ -48,10 +61,10 @@ fn shape(route: &Route<AppState>) -> Option<Shape> {
         ("GET", "/v1/runtimes/{id}/logs") => ("", "Logs", 200, &[]),
         ("GET", "/v1/doctor") => ("", "Checks", 200, &[]),
         ("GET", "/v1/sessions/{id}/events") => ("", "Page", 200, EVENTS),
-        ("GET", "/v1/sessions/{id}/snapshot") => ("", "Snapshot", 200, &[]),
+        ("GET", "/v1/sessions/{id}/snapshot") => ("", "Snapshot", 200, &[("max_bytes", "Bytes of messages and tools at most, about (256 KiB, which is the most)")]),
         ("GET", "/v1/sessions/{id}/export") => ("", "", 200, &[("format", "ndjson (the events, one a line), md or html; ndjson if absent")]),
         ("GET", "/v1/events") => ("", "Page", 200, ALL_EVENTS),
-        ("GET", "/v1/requests") => ("", "Requests", 200, &[("state", "open, answered, expired, withdrawn, orphaned or all"), ("session", "Only this session's")]),
+        ("GET", "/v1/requests") => ("", "Requests", 200, &[("state", "open, answered, expired, withdrawn, orphaned or all"), ("session", "Only this session's"), ("limit", "So many at most, up to 1000"), ("before", "Only those before the `next` of a page")]),
         ("GET", "/v1/requests/{id}") => ("", "Request", 200, &[]),
         ("POST", "/v1/requests/{id}/answer") => ("Answer", "Receipt", 200, &[]),
         ("GET", "/v1/search") => ("", "Hits", 200, &[("q", "Words to look for"), ("limit", "Passages at most (20, 100 at most)")]),
@@ -77,7 +90,8 @@ fn shape(route: &Route<AppState>) -> Option<Shape> {
         ("DELETE", "/acp" | "/acp/{runtime_id}") => ("", "", 202, &[]),
         ("DELETE", _) => ("", "", 204, &[]),
         ("GET", super::guard::WS_PATH | "/acp" | "/acp/{runtime_id}") => ("", "", 101, &[]),
-        ("GET", "/healthz" | "/metrics" | "/openapi.json" | "/asyncapi.json" | "/ca.crt" | "/ca.mobileconfig") => ("", "", 200, &[]),
+        ("GET", "/healthz") => ("", "", 200, &[("challenge", "32 to 128 letters and digits: the answer has their HMAC-SHA256 by the secret in the gateway's own file")]),
+        ("GET", "/metrics" | "/openapi.json" | "/asyncapi.json" | "/ca.crt" | "/ca.mobileconfig") => ("", "", 200, &[]),
         _ => return None,
     };
     Some(Shape { takes, gives, status, query })
@@ -87,19 +101,28 @@ fn reference(name: &str) -> Value {
     json!({ "application/json": { "schema": { "$ref": format!("#/components/schemas/{name}") } } })
 }
 
-/// A parameter's schema, by its name.
-fn parameter_schema(name: &str) -> Value {
+/// A parameter's schema, by its name; pages of requests go back by a number, not by a cursor.
+fn parameter_schema(path: &str, name: &str) -> Value {
+    let name = if (path, name) == ("/v1/requests", "before") { "limit" } else { name };
     match name {
-        "after" => json!({ "type": "string", "pattern": format!("^(|now|{})$", CURSOR.trim_matches(['^', '$'])) }),
+        "after" | "before" => {
+            let cursor = CURSOR.trim_matches(['^', '$']);
+            json!({ "type": "string", "pattern": format!("^(|now|{cursor}(\\+[0-9]{{1,9}})?)$") })
+        }
+        "cursor" => {
+            json!({ "type": "string", "pattern": "^(-?[0-9]{1,15}\\.-?[0-9]{1,15}\\.[A-Za-z0-9_.:-]{1,128})?$" })
+        }
+        "merge" => json!({ "type": "string", "enum": ["true", "false"] }),
         "Last-Event-ID" => json!({ "type": "string" }),
         // Several may stand in one, with commas.
         "session" => json!({ "type": "string", "pattern": "^([A-Za-z0-9_.:-]{1,128})?(,([A-Za-z0-9_.:-]{1,128})?)*$" }),
-        "limit" | "wait" => json!({ "type": "integer", "minimum": 0, "maximum": u64::MAX }),
+        "limit" | "wait" | "max_bytes" => json!({ "type": "integer", "minimum": 0, "maximum": u64::MAX }),
         "state" => json!({ "type": "string", "enum": ["open", "answered", "expired", "withdrawn", "orphaned", "all"] }),
         "q" => json!({ "type": "string", "minLength": 1, "maxLength": api::QUERY_MAX, "pattern": shapes::WORDS }),
         "archived" => json!({ "type": "string", "enum": ["true", "false", "all"] }),
         "format" => json!({ "type": "string", "enum": ["ndjson", "md", "html"] }),
         "projection" => json!({ "type": "string", "enum": ["canonical", "native"] }),
+        "challenge" => json!({ "type": "string", "pattern": "^[A-Za-z0-9]{32,128}$" }),
         "known" => json!({ "type": "string", "enum": ["waiting", "joined"] }),
         "Idempotency-Key" => json!({ "type": "string", "pattern": "^[!-~]{1,128}$" }),
         // Path parameters.
@@ -107,10 +130,9 @@ fn parameter_schema(name: &str) -> Value {
     }
 }
 
-fn parameter(name: &str, place: &str, required: bool, description: &str) -> Value {
-    json!({
-        "name": name, "in": place, "required": required, "description": description, "schema": parameter_schema(name),
-    })
+fn parameter(path: &str, name: &str, place: &str, required: bool, description: &str) -> Value {
+    let schema = parameter_schema(path, name);
+    json!({ "name": name, "in": place, "required": required, "description": description, "schema": schema })
 }
 
 /// What comes of it, by media type, where it is not one JSON shape alone.
@@ -167,20 +189,22 @@ fn operation(route: &Route<AppState>, shape: &Shape) -> Value {
     }
     responses.insert("default".into(), problem);
     let mut parameters: Vec<Value> = Vec::new();
+    let of =
+        |name: &str, place: &str, required: bool, words: &str| parameter(&route.path, name, place, required, words);
     for (_, rest) in route.path.match_indices('{').map(|(at, _)| route.path.split_at(at + 1)) {
         let name = rest.split('}').next().unwrap_or_default();
-        parameters.push(parameter(name, "path", true, "Which one"));
+        parameters.push(of(name, "path", true, "Which one"));
     }
-    parameters.extend(shape.query.iter().map(|(name, words)| parameter(name, "query", *name == "q", words)));
+    parameters.extend(shape.query.iter().map(|(name, words)| of(name, "query", *name == "q", words)));
     if shape.query.iter().any(|(name, _)| *name == "after") {
         let words = "For `text/event-stream`: beside each event what the runtime itself said";
-        parameters.push(parameter("projection", "query", false, words));
-        parameters.push(parameter("Last-Event-ID", "header", false, "For `text/event-stream`: beats `after`"));
+        parameters.push(of("projection", "query", false, words));
+        parameters.push(of("Last-Event-ID", "header", false, "For `text/event-stream`: beats `after`"));
     }
     if route.path.starts_with("/acp") {
         let words = "As the response to `initialize` gave it";
-        parameters.push(parameter("Acp-Connection-Id", "header", false, words));
-        parameters.push(parameter("Acp-Session-Id", "header", false, "With what belongs to a session"));
+        parameters.push(of("Acp-Connection-Id", "header", false, words));
+        parameters.push(of("Acp-Session-Id", "header", false, "With what belongs to a session"));
     }
     let keyed = match shape.takes {
         "Answer" => Some("The same key brings the same receipt again: 1 to 128 visible ASCII characters"),
@@ -189,7 +213,7 @@ fn operation(route: &Route<AppState>, shape: &Shape) -> Value {
         _ => None,
     };
     if let Some(words) = keyed {
-        parameters.push(parameter("Idempotency-Key", "header", false, words));
+        parameters.push(of("Idempotency-Key", "header", false, words));
     }
     if route.path == super::guard::WS_PATH {
         parameters.extend(handshake());

@@ -3,18 +3,22 @@
 
 use std::sync::Arc;
 
+use axum::body::Body;
 use axum::response::Response;
+use bytes::Bytes;
 use http::StatusCode;
-use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde::Deserialize;
+use serde_json::Value;
 
 use super::guard::Call;
+use super::history::{response, room, stays, text};
 use super::http as api;
 use super::mirror::current;
-use super::{PortState, Problem};
-use crate::auth::{Permit, Prompt, Right, Target, Watch};
-use crate::model::SessionInfo;
-use crate::sessions::Refusal;
+use super::{AppState, PortState, Problem};
+use crate::auth::{Caller, Permit, Prompt, Right, Target, Watch};
+use crate::ledger::Account;
+use crate::model::{Kind, RunId, SessionId, SessionInfo, text_block};
+use crate::sessions::{Filter, Item, Log, PageLimit, Place, Refusal};
 
 fn not_ready(why: &str) -> Problem {
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, "not_ready", why).retry_after(1)
@@ -46,10 +50,8 @@ pub(super) async fn message(port: PortState, call: Call) -> Result<Response, Pro
     if message.trim().is_empty() {
         return Err(Problem::invalid("the message is empty"));
     }
-    let block = serde_json::value::to_raw_value(&json!({ "type": "text", "text": message }));
-    let block = block.map_err(|error| Problem::invalid(error.to_string()))?;
     let (session, permit) = meant::<Prompt>(&port, &call)?;
-    match port.app.directory.prompt(&permit, &session.session_id, vec![block]).await {
+    match port.app.directory.prompt(&permit, &session.session_id, vec![text_block(&message)]).await {
         Ok(accepted) => api::json(StatusCode::OK, &accepted),
         // It went in this very moment.
         Err(refusal @ Refusal::RuntimeGone(_)) => Err(not_ready(&refusal.to_string())),
@@ -57,32 +59,192 @@ pub(super) async fn message(port: PortState, call: Call) -> Result<Response, Pro
     }
 }
 
-/// One message of the history.
-#[derive(Debug, PartialEq, Serialize)]
-struct Turn<'a> {
-    role: &'static str,
-    text: &'a str,
-}
+/// What is read of the log in one go.
+const READ: PageLimit = PageLimit { items: 256, bytes: 64 << 10, merge: true };
 
 /// `GET /history?limit=N`: what people and the agent said, oldest first; the last N, or all that is kept. Thoughts, tools
-/// and what is no text are left out.
+/// and what is no text are left out. Written while it is read, so that it costs a slice, however long it is.
 ///
 /// # Errors
 /// 400 for a limit that is no whole number above 0; 503 `not_ready`.
 pub(super) async fn history(port: PortState, call: Call) -> Result<Response, Problem> {
     let limit = limit(call.parts.uri.query())?;
     let (session, _) = meant::<Watch>(&port, &call)?;
-    let snapshot = port.app.directory.snapshot(&session.session_id).await?;
-    let said = snapshot.messages.iter().filter_map(|message| {
-        let role = match message.role {
-            "user" => "user",
-            "agent" => "model",
-            _ => return None,
-        };
-        (!message.text.is_empty()).then_some(Turn { role, text: &message.text })
+    let (log, account) = (port.app.directory.log().clone(), call.account.clone());
+    let until = Place::after(log.head());
+    let at = match limit {
+        usize::MAX => Place::before(log.trimmed(&session.session_id).next()),
+        limit => last_turns(&log, &session.session_id, until, limit, &account).await?,
+    };
+    let caller = call.caller()?.clone();
+    let (filter, app) = (Filter::session(session.session_id.clone()), port.app.clone());
+    let telling = Telling { app, caller, account, filter, at, until, turns: Turns::default(), ended: false };
+    let pieces = futures_util::stream::try_unfold(telling, async |mut telling| {
+        Ok::<_, std::io::Error>(telling.piece().await?.map(|piece| (piece, telling)))
     });
-    let turns: Vec<Turn<'_>> = said.collect();
-    api::json(StatusCode::OK, &turns[turns.len().saturating_sub(limit)..])
+    Ok(response(Body::from_stream(pieces)))
+}
+
+/// Where the last `limit` turns begin.
+async fn last_turns(
+    log: &Log,
+    session: &SessionId,
+    until: Place,
+    limit: usize,
+    account: &Account,
+) -> Result<Place, Problem> {
+    let (mut to, mut turns, mut later) = (until, 0, None);
+    let mut room = account.charge(2 * READ.bytes)?;
+    loop {
+        let page = log.page_before(session, to, READ, &mut room).await?;
+        for item in page.items.iter().rev() {
+            match Spoken::of(item) {
+                Spoken::Words { turn, text } => {
+                    if later.as_ref() != Some(&turn) && !text.is_empty() {
+                        if turns == limit {
+                            return Ok(Place::after(item.last().position));
+                        }
+                        turns += 1;
+                        later = Some(turn);
+                    }
+                }
+                Spoken::Between => later = None,
+                Spoken::Aside => {}
+            }
+        }
+        if !page.more {
+            return Ok(page.from);
+        }
+        to = page.from;
+    }
+}
+
+/// Who says what in which run: what belongs to one turn has the same.
+type Turn = (&'static str, RunId, Option<String>);
+
+/// What an item of the log is in the history.
+enum Spoken {
+    /// Words of a turn.
+    Words { turn: Turn, text: String },
+    /// Words after it are another turn.
+    Between,
+    /// Nothing.
+    Aside,
+}
+
+impl Spoken {
+    fn of(item: &Item) -> Self {
+        let event = item.first();
+        let role = match event.kind {
+            Kind::UserMessageChunk => "user",
+            Kind::AgentMessageChunk => "model",
+            Kind::AgentThoughtChunk | Kind::ToolCall | Kind::ToolCallUpdate | Kind::RunStarted | Kind::RunEnded => {
+                return Self::Between;
+            }
+            _ => return Self::Aside,
+        };
+        #[derive(Deserialize)]
+        struct Chunk {
+            content: Block,
+            #[serde(rename = "messageId")]
+            message_id: Option<String>,
+        }
+        #[derive(Deserialize)]
+        struct Block {
+            #[serde(rename = "type")]
+            kind: String,
+            text: String,
+        }
+        match serde_json::from_slice::<Chunk>(&item.body()) {
+            Ok(Chunk { content, message_id }) if content.kind == "text" => {
+                Self::Words { turn: (role, event.run_id.clone(), message_id), text: content.text }
+            }
+            _ => Self::Aside,
+        }
+    }
+}
+
+/// Turns as a JSON array, piece by piece.
+#[derive(Default)]
+struct Turns {
+    /// The turn that words may go on with, and whether it is open in the array.
+    turn: Option<(Turn, bool)>,
+    begun: bool,
+}
+
+impl Turns {
+    fn take(&mut self, item: &Item, out: &mut String) {
+        match Spoken::of(item) {
+            Spoken::Words { turn, text } => {
+                if self.turn.as_ref().is_none_or(|(known, _)| *known != turn) {
+                    self.close(out);
+                    self.turn = Some((turn, false));
+                }
+                let Some(((role, ..), open)) = self.turn.as_mut().filter(|_| !text.is_empty()) else { return };
+                if !*open {
+                    *open = true;
+                    let comma = if std::mem::replace(&mut self.begun, true) { "," } else { "[" };
+                    out.push_str(&format!("{comma}{{\"role\":\"{role}\",\"text\":\""));
+                }
+                let text = Value::String(text).to_string();
+                out.push_str(&text[1..text.len() - 1]);
+            }
+            Spoken::Between => self.close(out),
+            Spoken::Aside => {}
+        }
+    }
+
+    fn close(&mut self, out: &mut String) {
+        if matches!(self.turn.take(), Some((_, true))) {
+            out.push_str("\"}");
+        }
+    }
+
+    fn end(&mut self, out: &mut String) {
+        self.close(out);
+        out.push_str(if self.begun { "]" } else { "[]" });
+    }
+}
+
+/// A history that is being written.
+struct Telling {
+    app: AppState,
+    caller: Caller,
+    account: Account,
+    filter: Filter,
+    at: Place,
+    until: Place,
+    turns: Turns,
+    ended: bool,
+}
+
+impl Telling {
+    /// The next piece; an error breaks the answer off, so that nobody takes a part for the whole.
+    async fn piece(&mut self) -> Result<Option<Bytes>, std::io::Error> {
+        if self.ended {
+            return Ok(None);
+        }
+        let log = self.app.directory.log();
+        let mut asked = 2 * READ.bytes;
+        let (page, room) = loop {
+            let mut room = room(&self.app, &self.caller, &self.account, asked).await?;
+            let page = log.page_after(&self.filter, self.at, READ, &mut room).await.map_err(std::io::Error::other)?;
+            if stays(&mut room, asked, page.bytes) {
+                break (page, room);
+            }
+            asked = page.bytes;
+        };
+        let mut out = String::new();
+        let items = page.items.iter().filter(|item| item.first().position < self.until.position);
+        items.for_each(|item| self.turns.take(item, &mut out));
+        self.at = page.to;
+        if !page.more || self.at >= self.until {
+            self.turns.end(&mut out);
+            self.ended = true;
+        }
+        drop(page);
+        Ok(Some(text(out.into(), room)))
+    }
 }
 
 fn limit(query: Option<&str>) -> Result<usize, Problem> {

@@ -12,7 +12,9 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::any;
 use futures_util::future::BoxFuture;
 use http::Method;
+use tower_http::CompressionLevel;
 use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::compression::CompressionLayer;
 
 use super::guard::{self, BodyRule, Call, Gate, Policy, Route, WS_PATH};
 use super::{
@@ -25,6 +27,9 @@ use crate::model::Scope;
 const BODY: usize = 1 << 20;
 /// Longest prompt, in bytes: prompts carry images.
 const PROMPT: usize = 16 << 20;
+
+/// Of what is made anew for each answer: most of the gain for little of the time.
+const COMPRESSION: CompressionLevel = CompressionLevel::Precise(4);
 
 const GET: Method = Method::GET;
 const POST: Method = Method::POST;
@@ -39,6 +44,8 @@ const ADMIN: Policy = Policy::Needs(Scope::Admin);
 
 const NOTHING: BodyRule = BodyRule::Nothing;
 const JSON: BodyRule = BodyRule::Json(BODY);
+/// What somebody without a proof sends.
+const PROOF: BodyRule = BodyRule::Json(guard::STRANGER_BODY);
 
 /// A line of a table. Every argument is needed: a route without a policy does not compile.
 fn route<S>(
@@ -49,7 +56,12 @@ fn route<S>(
     summary: &'static str,
     run: fn(S, Call) -> BoxFuture<'static, Response>,
 ) -> Route<S> {
-    Route { method, path: path.into(), policy, body, summary, run }
+    Route { method, path: path.into(), policy, body, secret: false, summary, run }
+}
+
+/// A line whose answers carry a token or a code.
+fn secret<S>(line: Route<S>) -> Route<S> {
+    Route { secret: true, ..line }
 }
 
 /// A handler's outcome as a response.
@@ -66,9 +78,9 @@ pub fn table() -> &'static [Route<AppState>] {
 #[rustfmt::skip] // a route a line
 fn make() -> Vec<Route<AppState>> {
     let mut all = vec![
-        route(GET, "/v1/me", WATCH, NOTHING, "Who asks", |s, c| answer(devices::me(s, c))),
+        secret(route(GET, "/v1/me", WATCH, NOTHING, "Who asks", |s, c| answer(devices::me(s, c)))),
         route(DELETE, "/v1/me", WATCH, NOTHING, "Sign out: the device that asks is removed", |s, c| answer(devices::sign_out(s, c))),
-        route(POST, "/v1/signin", WATCH, JSON, "Sign a browser in by a device's token: a cookie in its place", |s, c| answer(devices::sign_in(s, c))),
+        secret(route(POST, "/v1/signin", WATCH, JSON, "Sign a browser in by a device's token: a cookie in its place", |s, c| answer(devices::sign_in(s, c)))),
         route(GET, "/v1/runtimes", WATCH, NOTHING, "Runtimes", |s, c| answer(api::runtimes(s, c))),
         route(POST, "/v1/runtimes", ADMIN, JSON, "Start a runtime", |s, c| answer(api::start_runtime(s, c))),
         route(GET, "/v1/runtimes/{id}", WATCH, NOTHING, "One runtime", |s, c| answer(api::runtime(s, c))),
@@ -93,14 +105,14 @@ fn make() -> Vec<Route<AppState>> {
         route(POST, "/v1/requests/{id}/answer", APPROVE, JSON, "Answer a request; the first answer wins", |s, c| answer(api::answer(s, c))),
         route(GET, "/v1/search", WATCH, NOTHING, "Passages that hold every word", |s, c| answer(api::search(s, c))),
         route(GET, "/v1/devices", ADMIN, NOTHING, "Enrolled devices", |s, c| answer(devices::devices(s, c))),
-        route(POST, "/v1/devices", ADMIN, JSON, "Enrol a device", |s, c| answer(devices::enrol(s, c))),
+        secret(route(POST, "/v1/devices", ADMIN, JSON, "Enrol a device", |s, c| answer(devices::enrol(s, c)))),
         route(PATCH, "/v1/devices/{id}", ADMIN, JSON, "Rename a device, or let it answer from a notification", |s, c| answer(devices::alter(s, c))),
         route(DELETE, "/v1/devices/{id}", ADMIN, NOTHING, "Revoke a device, at once", |s, c| answer(devices::revoke(s, c))),
-        route(POST, "/v1/codes", ADMIN, JSON, "Make a one-time code that enrols a device", |s, c| answer(devices::mint_code(s, c))),
-        route(POST, "/v1/sessions/{id}/shares", ADMIN, BodyRule::Optional(BODY), "Make a link that shows one session", |s, c| answer(devices::share(s, c))),
-        route(POST, "/v1/pairings", ADMIN, JSON, "Begin a pairing: a short code for one device", |s, c| answer(devices::begin_pairing(s, c))),
-        route(GET, "/v1/pairings/{id}", ADMIN, NOTHING, "Where a pairing stands", |s, c| answer(devices::pairing(s, c))),
-        route(POST, "/v1/pairings/{id}/confirm", ADMIN, JSON, "Confirm that the device shows this number", |s, c| answer(devices::confirm(s, c))),
+        secret(route(POST, "/v1/codes", ADMIN, JSON, "Make a one-time code that enrols a device", |s, c| answer(devices::mint_code(s, c)))),
+        secret(route(POST, "/v1/sessions/{id}/shares", ADMIN, BodyRule::Optional(BODY), "Make a link that shows one session", |s, c| answer(devices::share(s, c)))),
+        secret(route(POST, "/v1/pairings", ADMIN, JSON, "Begin a pairing: a short code for one device", |s, c| answer(devices::begin_pairing(s, c)))),
+        secret(route(GET, "/v1/pairings/{id}", ADMIN, NOTHING, "Where a pairing stands", |s, c| answer(devices::pairing(s, c)))),
+        secret(route(POST, "/v1/pairings/{id}/confirm", ADMIN, JSON, "Confirm that the device shows this number", |s, c| answer(devices::confirm(s, c)))),
         route(DELETE, "/v1/pairings/{id}", ADMIN, NOTHING, "Refuse a pairing", |s, c| answer(devices::refuse(s, c))),
         route(GET, "/v1/push", WATCH, NOTHING, "What a device subscribes with, and what it chose", |s, c| answer(notify::api::show(s, c))),
         route(PUT, "/v1/push", WATCH, JSON, "Subscribe this device to notifications", |s, c| answer(notify::api::subscribe(s, c))),
@@ -117,14 +129,14 @@ fn make() -> Vec<Route<AppState>> {
         route(DELETE, "/acp", WATCH, NOTHING, "ACP over HTTP: end a connection", |s, c| answer(acp::http::delete(s, c))),
         route(DELETE, "/acp/{runtime_id}", WATCH, NOTHING, "ACP over HTTP, for one runtime: end a connection", |s, c| answer(acp::http::delete(s, c))),
         // Who has a code proves it by the code.
-        route(POST, "/v1/pair", Policy::Public, JSON, "Exchange a one-time code for a device's token or cookie", |s, c| answer(devices::pair(s, c))),
-        route(POST, "/v1/pair/look", Policy::Public, JSON, "What a short code is for", |s, c| answer(devices::look(s, c))),
+        secret(route(POST, "/v1/pair", Policy::Public, PROOF, "Exchange a one-time code for a device's token or cookie", |s, c| answer(devices::pair(s, c)))),
+        secret(route(POST, "/v1/pair/look", Policy::Public, PROOF, "What a short code is for", |s, c| answer(devices::look(s, c)))),
         // And who has joined, by the ticket.
-        route(POST, "/v1/pair/wait", Policy::Public, JSON, "What came of joining by a short code", |s, c| answer(devices::fetch(s, c))),
+        secret(route(POST, "/v1/pair/wait", Policy::Public, PROOF, "What came of joining by a short code", |s, c| answer(devices::fetch(s, c)))),
         // For whoever restarts us: they say nothing but that we are here.
-        route(GET, "/healthz", Policy::Public, NOTHING, "Whether the gateway runs", |_, _| answer(api::healthz())),
+        route(GET, "/healthz", Policy::Public, NOTHING, "Whether the gateway runs; with a challenge, the proof that it is its owner's", |s, c| answer(api::healthz(s, c))),
         route(GET, "/readyz", Policy::Public, NOTHING, "Whether the log takes writes, and where it ends", |s, _| answer(api::readyz(s))),
-        route(GET, "/metrics", WATCH, NOTHING, "Counters, for Prometheus", |_, c| answer(api::metrics_text(c))),
+        route(GET, "/metrics", WATCH, NOTHING, "Counters, for Prometheus", |s, c| answer(api::metrics_text(s, c))),
         // What a phone has to trust; every handshake shows as much.
         route(GET, "/ca.crt", Policy::Public, NOTHING, "The certificate of this gateway's own CA, if it has one", |s, _| answer(outside::certificate(s))),
         route(GET, "/ca.mobileconfig", Policy::Public, NOTHING, "The same, as a profile for iOS", |s, _| answer(outside::profile(s))),
@@ -183,6 +195,7 @@ pub fn build<S: Clone + Send + Sync + 'static>(gate: &Gate, table: &'static [Rou
         .fallback(move |request: Request| async move { guard::nowhere(&at_no_path, &request.into_parts().0) })
         .layer(from_fn_with_state(gate.clone(), guard::outer))
         .layer(CatchPanicLayer::custom(guard::panicked))
+        .layer(CompressionLayer::new().quality(COMPRESSION).compress_when(guard::Compressible))
         .layer(from_fn(guard::finish))
 }
 
@@ -213,6 +226,7 @@ mod tests {
             outside: Default::default(),
             neighbours: None,
             limits: GateLimits::default(),
+            ledger: Default::default(),
         }
     }
 
@@ -223,6 +237,7 @@ mod tests {
             path: "/{what}".into(),
             policy: Policy::Public,
             body: NOTHING,
+            secret: false,
             summary: "",
             run: |(), call| {
                 Box::pin(async move {

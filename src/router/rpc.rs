@@ -22,14 +22,16 @@ use super::error::Problem;
 use super::fanout::{Conn, FanKey, Subscribe};
 use super::frames::{Framing, Projection, ask, ws_notify, ws_text};
 use super::guard::{DEPTH, deeper_than};
+use super::history::{self, Asked, PageEnd};
 use super::presence::{Looker, Lookers, Seat};
 use super::wire;
 use super::ws::{Reply, Talk};
 use crate::auth::{Approve, Caller, Grant, Permit, Prompt, Target};
 use crate::metrics::metrics;
+use crate::model::object::{self, Objects};
 use crate::model::{
-    Answer, Cursor, Kind, Origin, Position, Request, RequestId, Risk, RunId, RunInfo, RuntimeId, RuntimeInfo, Scope,
-    SessionId, SessionInfo,
+    Answer, Answers, Cursor, Event, Kind, Origin, Position, Request, RequestId, Risk, RunId, RunInfo, RuntimeId,
+    RuntimeInfo, Scope, SessionId, SessionInfo, text_block,
 };
 use crate::sessions::{After, Attach, Filter, Log, OpenSession, Refusal, Resume, Snapshot};
 use crate::store::ReadLimit;
@@ -43,7 +45,9 @@ const HISTORY: usize = 500;
 /// Most events in one answer of `session.history`.
 const HISTORY_MAX: usize = 5000;
 /// Bytes of events in one answer of `session.history`, about.
-const HISTORY_BYTES: usize = 1 << 20;
+const HISTORY_BYTES: usize = 256 << 10;
+/// Sessions in a hello: those with the latest news. The others are listed by `GET /v1/sessions`.
+const HELLO_SESSIONS: usize = 500;
 
 /// A client's side of the protocol.
 pub(super) struct Rpc {
@@ -111,7 +115,7 @@ impl Failure {
 impl From<Problem> for Failure {
     fn from(problem: Problem) -> Self {
         let code = match problem.code {
-            "queue_full" => -32001,
+            "queue_full" | "over_limit" => -32001,
             "run_not_found" => -32002,
             "session_not_found" => -32004,
             "already_resolved" => -32010,
@@ -124,6 +128,7 @@ impl From<Problem> for Failure {
             "storage" => -32017,
             "stopping" => -32018,
             "risk_too_high" => -32019,
+            "runtime_silent" => -32020,
             "internal" => -32603,
             _ => -32602,
         };
@@ -223,7 +228,10 @@ pub(super) struct OfSession {
 /// How many at most.
 #[derive(Deserialize, ToSchema)]
 pub(super) struct Listing {
+    /// Sessions at most; 1000 at most.
     limit: Option<usize>,
+    /// `next` of the page before.
+    cursor: Option<String>,
 }
 
 /// A session to open, or with `native_id` to take up.
@@ -261,8 +269,15 @@ pub(super) struct HistoryParams {
     /// A cursor.
     #[serde(default)]
     after: Option<String>,
+    /// A cursor: the newest before it, in the order of the log; `now` or nothing in it for the newest of all.
+    before: Option<String>,
     /// At most 5000.
     limit: Option<usize>,
+    /// At most so many bytes of events, about; 256 KiB at most.
+    max_bytes: Option<usize>,
+    /// Whether what belongs together comes as one item.
+    #[serde(default)]
+    merge: bool,
 }
 
 /// What to say to the agent: `text`, ACP's `content` blocks, or the UI protocol's `input`.
@@ -273,6 +288,7 @@ pub(super) struct StartRun {
     text: Option<String>,
     #[schema(value_type = Option<Vec<super::shapes::ContentBlock>>)]
     content: Option<Vec<Box<RawValue>>>,
+    #[serde(default, deserialize_with = "object::optional")]
     input: Option<Input>,
     idempotency_key: Option<String>,
 }
@@ -342,6 +358,8 @@ pub(super) struct Said {
     #[schema(value_type = Option<String>)]
     value: Option<Option<String>>,
     ids: Option<Vec<String>>,
+    #[serde(default)]
+    answers: Option<Answers>,
     reason: Option<String>,
     remember: Option<bool>,
     edited: Option<String>,
@@ -354,8 +372,8 @@ fn given_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Optio
 
 impl From<Said> for Answer {
     fn from(said: Said) -> Self {
-        let Said { option_id, ok, value, ids, reason, remember, edited, digest } = said;
-        Self { option_id, ok, value, ids, reason, remember, edited, digest }
+        let Said { option_id, ok, value, ids, answers, reason, remember, edited, digest } = said;
+        Self { option_id, ok, value, ids, answers, reason, remember, edited, digest, revision: None }
     }
 }
 
@@ -368,10 +386,20 @@ pub(super) struct Hello<'a> {
     epoch: &'a str,
     oldest: Cursor,
     head: Cursor,
+    /// Those with the latest news, [`HELLO_SESSIONS`] at most.
     sessions: Vec<Arc<SessionInfo>>,
+    /// How many sessions are not among them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sessions_omitted: Option<usize>,
     runs: Vec<RunInfo>,
+    #[serde(serialize_with = "briefly")]
     pub(super) requests: Vec<Arc<Request>>,
     you: You<'a>,
+}
+
+/// Requests as `hello` has them: what is long is cut.
+fn briefly<S: serde::Serializer>(requests: &[Arc<Request>], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(requests.iter().map(|request| request.brief()))
 }
 
 /// Who looks at a session now.
@@ -408,17 +436,18 @@ impl<'a> Hello<'a> {
         name: Option<&'a str>,
     ) -> Self {
         let log = state.directory.log();
-        let wanted = |session: &Arc<SessionInfo>| {
-            caller.sees(&session.session_id, &session.runtime_id)
-                && filter.sessions.as_ref().is_none_or(|some| some.contains(&session.session_id))
-        };
+        let (sessions, omitted) = state.directory.newest(HELLO_SESSIONS, |origin| {
+            caller.sees(&origin.session_id, &origin.runtime_id)
+                && filter.sessions.as_ref().is_none_or(|some| some.contains(&origin.session_id))
+        });
         Self {
             session_id: name,
             resume: attach.resume,
             epoch: log.epoch().as_str(),
             oldest: log.cursor(attach.oldest),
             head: log.cursor(attach.head),
-            sessions: state.directory.sessions().into_iter().filter(wanted).collect(),
+            sessions,
+            sessions_omitted: Some(omitted).filter(|omitted| *omitted > 0),
             runs: state.directory.runs(filter),
             requests: state.directory.open_requests(filter),
             you: You::of(caller),
@@ -430,9 +459,20 @@ impl<'a> Hello<'a> {
 #[derive(Serialize)]
 pub(super) struct Snapshots<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) session_id: Option<&'a str>,
-    pub(super) cursor: Cursor,
-    pub(super) snapshots: Vec<Snapshot>,
+    session_id: Option<&'a str>,
+    cursor: Cursor,
+    snapshots: Vec<Snapshot>,
+    /// Sessions without a snapshot here, because they are too many.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    omitted: Option<usize>,
+}
+
+impl<'a> Snapshots<'a> {
+    /// Those of the sessions named, or of all.
+    pub(super) fn new(session_id: Option<&'a str>, cursor: Cursor, many: crate::sessions::Snapshots) -> Self {
+        let omitted = Some(many.omitted).filter(|omitted| *omitted > 0);
+        Self { session_id, cursor, snapshots: many.snapshots, omitted }
+    }
 }
 
 /// What the caller may see of the sessions named, or of all.
@@ -512,7 +552,7 @@ impl Talk for Rpc {
         if text.trim_start().starts_with('[') {
             return bad("null", "one message a frame: batches are not taken".into());
         }
-        let incoming: Incoming<'_> = match serde_json::from_str(text) {
+        let incoming: Incoming<'_> = match object::from_str(text) {
             Ok(incoming) => incoming,
             Err(error) => return bad("null", format!("not a JSON-RPC message: {error}")),
         };
@@ -623,18 +663,16 @@ impl Rpc {
             }
             "runtime.list" => now(result(&json!({ "runtimes": self.runtimes() }))),
             "session.list" => {
-                let wants: Listing = parse(params)?;
-                let mut sessions = self.state.directory.sessions();
-                sessions.retain(|session| self.caller.sees(&session.session_id, &session.runtime_id));
-                sessions.truncate(wants.limit.unwrap_or(usize::MAX));
-                now(result(&json!({ "sessions": sessions })))
+                let Listing { limit, cursor } = parse(params)?;
+                let most = limit.unwrap_or(super::http::SESSIONS_MAX);
+                now(result(&super::http::listing(&self.state, &self.caller, None, most, cursor.as_deref())?))
             }
             "session.new" => {
                 let SessionNew { runtime_id, cwd, title, native_id } = parse(params)?;
                 let permit = self.caller.permit::<Prompt>(Target::Runtime(&runtime_id))?;
                 let directory = self.state.directory.clone();
                 Box::pin(async move {
-                    let open = OpenSession { runtime_id, cwd, title, native_id };
+                    let open = OpenSession { runtime_id, cwd, title, native_id, program: None };
                     result(&*directory.open_session(&permit, open).await?)
                 })
             }
@@ -728,10 +766,10 @@ impl Rpc {
             ws_notify(&mut frames, "gateway.hello", &hello);
             let mut position = attach.after;
             if attach.resume != Resume::Ok {
-                let (at, snapshots) = state.directory.snapshots(&filter).await?;
-                let cursor = log.cursor(at);
-                ws_notify(&mut frames, "gateway.snapshot", &Snapshots { session_id: Some(&name), cursor, snapshots });
-                position = at;
+                let many = state.directory.snapshots(&filter).await?;
+                position = many.at;
+                let snapshots = Snapshots::new(Some(&name), log.cursor(position), many);
+                ws_notify(&mut frames, "gateway.snapshot", &snapshots);
             }
             if after != After::Oldest && !hello.requests.is_empty() {
                 still_open(log, &filter, position, &hello.requests, &mut frames).await?;
@@ -756,38 +794,59 @@ impl Rpc {
 
     fn history(&self, wants: HistoryParams) -> Result<Later, Failure> {
         let id = wants.session_id.ok_or_else(|| Failure::params("`session_id` is missing: name a session"))?;
-        let session = self.session(&id)?;
-        let after = after(wants.after.as_deref(), None)?;
+        let session = self.session(&id)?.session_id.clone();
+        let asked = Asked::read(wants.after.as_deref(), wants.before.as_deref())?;
         let log = self.state.directory.log().clone();
+        let account = self.conn.account().clone();
+        let bytes = wants.max_bytes.unwrap_or(HISTORY_BYTES).clamp(1, HISTORY_BYTES);
+        let limit = history::limit(wants.limit.unwrap_or(HISTORY).clamp(1, HISTORY_MAX), Some(bytes), wants.merge);
         Ok(Box::pin(async move {
-            let filter = Filter::session(session.session_id.clone());
-            let attach = log.attach(&filter, &after);
-            if attach.resume != Resume::Ok {
+            let lost = |resume: Resume, oldest: Position| {
                 let words = "the cursor cannot be resumed from: begin without one, or attach for a snapshot";
                 let mut failure = Failure::new(-32602, "bad_cursor", words);
-                failure.data =
-                    json!({ "code": "bad_cursor", "resume": attach.resume, "oldest": log.cursor(attach.oldest) });
-                return Err(failure);
-            }
-            let limit =
-                ReadLimit { events: wants.limit.unwrap_or(HISTORY).clamp(1, HISTORY_MAX), bytes: HISTORY_BYTES };
-            let page = log.read(&filter, attach.after, limit).await.map_err(Problem::from)?;
-            let mut json = br#"{"events":["#.to_vec();
-            for (n, event) in page.events.iter().enumerate() {
-                if n > 0 {
-                    json.push(b',');
+                failure.data = json!({ "code": "bad_cursor", "resume": resume, "oldest": log.cursor(oldest) });
+                failure
+            };
+            // Of many that are asked for at once some wait until the client has read the others. What is read, and what is
+            // made of it: an event that is longer than a page needs more, and is read again then.
+            let mut needed = 2 * HISTORY_BYTES;
+            let (page, _room, end) = loop {
+                let mut room = account.wait(needed).await;
+                let (page, end) = match asked {
+                    Asked::Before(ref before) => {
+                        let (resume, to) = history::ends(&log, before.clone());
+                        if resume != Resume::Ok {
+                            return Err(lost(resume, log.trimmed(&session)));
+                        }
+                        let page = log.page_before(&session, to, limit, &mut room).await.map_err(Problem::from)?;
+                        let end = history::back_end(&log, &page);
+                        (page, end)
+                    }
+                    Asked::After(ref after, part) => {
+                        let filter = Filter::session(session.clone());
+                        let attach = log.attach(&filter, after);
+                        if attach.resume != Resume::Ok {
+                            return Err(lost(attach.resume, attach.oldest));
+                        }
+                        let from = history::place(attach.after, part);
+                        let page = log.page_after(&filter, from, limit, &mut room).await.map_err(Problem::from)?;
+                        let end = PageEnd::new(&log, page.to);
+                        (page, end)
+                    }
+                };
+                if history::stays(&mut room, needed, page.bytes) {
+                    break (page, room, end);
                 }
-                wire::envelope(&mut json, log.epoch(), event);
+                needed = page.bytes;
+            };
+            let items = &page.items;
+            #[derive(Serialize)]
+            struct Counted<'a> {
+                events_sent: usize,
+                #[serde(flatten)]
+                end: &'a PageEnd,
             }
-            json.extend_from_slice(
-                format!(
-                    r#"],"events_sent":{},"next":"{}","head":"{}"}}"#,
-                    page.events.len(),
-                    log.cursor(page.next),
-                    log.cursor(log.head())
-                )
-                .as_bytes(),
-            );
+            let json = history::json(&log, items, &Counted { events_sent: items.len(), end: &end })?;
             let json = String::from_utf8(json).map_err(|error| Failure::new(-32603, "internal", error.to_string()))?;
             RawValue::from_string(json).map_err(|error| Failure::new(-32603, "internal", error.to_string()))
         }))
@@ -797,7 +856,7 @@ impl Rpc {
         let content = match wants {
             StartRun { content: Some(content), .. } => content,
             StartRun { text: Some(text), .. } | StartRun { input: Some(Input::Text { text }), .. } => {
-                vec![block(&json!({ "type": "text", "text": text }))?]
+                vec![text_block(&text)]
             }
             StartRun { input: Some(Input::Parts { ref parts }), .. } => {
                 parts.iter().map(|part| block(&acp_block(part)?)).collect::<Result<_, _>>()?
@@ -849,7 +908,7 @@ impl Rpc {
     /// A JSON-RPC response: an answer to one of our requests, or to nothing.
     fn answered(&self, id: &str, result: &RawValue) -> Reply {
         let request: Result<String, _> = serde_json::from_str(id);
-        let said: Result<Said, _> = serde_json::from_str(result.get());
+        let said: Result<Said, _> = object::from_str(result.get());
         let (request, said) = match (request, said) {
             (Ok(request), Ok(said)) => (request, said),
             (request, said) => {
@@ -859,7 +918,10 @@ impl Rpc {
                 return now(not_taken(&request, &Failure::params(format!("not an answer: {error}"))));
             }
         };
-        let outcome = self.answer(request.clone(), said.into(), None);
+        let (name, revision) = wire::shown_as(&request);
+        let said = Answer { revision: Some(revision), ..said.into() };
+        let request = name.to_owned();
+        let outcome = self.answer(request.clone(), said, None);
         Box::pin(async move {
             match outcome.await {
                 Ok(_) => Vec::new(),
@@ -882,16 +944,16 @@ impl Rpc {
         answer: Answer,
         key: Option<String>,
     ) -> impl Future<Output = Result<crate::model::Receipt, Failure>> + Send + 'static {
-        let (directory, caller) = (self.state.directory.clone(), self.caller.clone());
+        let (state, caller) = (self.state.clone(), self.caller.clone());
         async move {
             let missing = |id: &str| Failure::new(-32016, "request_not_found", format!("there is no request {id}"));
             let id: RequestId = request_id.parse().map_err(|_| missing("of that name"))?;
-            let target = directory.request_target(&id).await?;
+            let target = state.directory.request_target(&id).await?;
             let (session, runtime) = target
                 .filter(|(session, runtime)| caller.sees(session, runtime))
                 .ok_or_else(|| missing(id.as_str()))?;
             let permit = caller.permit::<Approve>(Target::Session(&session, &runtime))?;
-            Ok(directory.answer(&permit, &id, answer, key).await?)
+            Ok(state.answer(&permit, &id, answer, key).await?)
         }
     }
 }
@@ -930,13 +992,16 @@ async fn still_open(
     struct Opened<'a> {
         #[serde(borrow)]
         request_id: Cow<'a, str>,
+        #[serde(default)]
+        revision: u64,
     }
     let head = log.head();
     while after < head && !missing.is_empty() {
         let page = log.read(filter, after, limit).await.map_err(Problem::from)?;
-        for event in page.events.iter().filter(|event| event.kind == Kind::RequestOpened) {
-            if let Ok(Opened { request_id }) = serde_json::from_slice(&event.body) {
-                missing.retain(|request| request.request_id.as_str() != request_id);
+        let asks = |event: &&Arc<Event>| matches!(event.kind, Kind::RequestOpened | Kind::RequestUpdated);
+        for event in page.events.iter().filter(asks) {
+            if let Ok(Opened { request_id, revision }) = serde_json::from_slice(&event.body) {
+                missing.retain(|request| request.request_id.as_str() != request_id || request.revision != revision);
             }
         }
         if page.next <= after {
@@ -945,7 +1010,7 @@ async fn still_open(
         after = page.next;
     }
     for request in missing {
-        if let Some(frame) = serde_json::to_vec(request).ok().and_then(|body| ask(&body)) {
+        if let Some(frame) = serde_json::to_vec(&*request.brief()).ok().and_then(|body| ask(&body)) {
             frames.extend_from_slice(&frame);
         }
     }
@@ -968,7 +1033,7 @@ fn parse<T: DeserializeOwned>(params: Option<&RawValue>) -> Result<T, Failure> {
         return Err(Failure::params("`params` must be an object"));
     }
     let mut parser = serde_json::Deserializer::from_str(text);
-    serde_path_to_error::deserialize(&mut parser).map_err(|error| {
+    serde_path_to_error::deserialize(Objects(&mut parser)).map_err(|error| {
         let at = error.path().to_string();
         let cause = error.into_inner();
         Failure::params(if at == "." { cause.to_string() } else { format!("`{at}`: {cause}") })

@@ -37,6 +37,8 @@ shapes! {
         #[schema(required = true)]
         doing: Option<String>,
         archived: bool,
+        /// Whether it ended with its runtime, which can be started again.
+        restartable: Option<bool>,
         open_requests: u64,
         requests: Option<Vec<String>>,
         queue: Option<Vec<Queued>>,
@@ -82,6 +84,7 @@ shapes! {
         stderr_tail: Option<String>,
         outlives: Option<bool>,
         heard_at: Option<String>,
+        instance: Option<String>,
         updated_at: String,
     }
     /// A question from a runtime to people.
@@ -99,13 +102,26 @@ shapes! {
         title: String,
         /// The agent's words.
         message: Option<String>,
+        /// What it is about: an object whose `type` is `command`, `edit`, `fetch`, `tool`, `plan`, `question` or `unreadable`.
+        #[schema(value_type = Object)]
+        subject: Value,
         /// The gateway's rendering of exactly what is asked, safe to show.
         display: String,
+        /// Whether `display` or `message` is cut, `native` left out, and the `digest` with them: fetch the request by its id.
+        display_truncated: Option<bool>,
+        /// How long the whole `display` is, in bytes, where it is cut.
+        display_bytes: Option<u64>,
         warnings: Vec<String>,
         /// The gateway's judgement: `low`, `elevated` or `danger`.
         risk: String,
-        /// SHA-256 (hex) of the canonical request; send it with the answer.
-        digest: String,
+        /// Why it is judged so, in plain words.
+        risk_reasons: Vec<String>,
+        /// How often what is asked has changed since it was asked.
+        revision: u64,
+        /// Whether it has: it is to be read again, and an answer with the digest of an earlier revision is refused.
+        changed: Option<bool>,
+        /// SHA-256 (hex) of the canonical request; send it with the answer. Absent where `display` is cut.
+        digest: Option<String>,
         options: Vec<Offer>,
         items: Option<Vec<Item>>,
         multi: Option<bool>,
@@ -144,12 +160,15 @@ shapes! {
         label: String,
         detail: Option<String>,
     }
-    /// An answer: exactly one of `option_id`, `ok`, `value`, `ids`.
+    /// An answer: exactly one of `option_id`, `ok`, `value`, `ids`, `answers`.
     Answer {
         option_id: Option<String>,
         ok: Option<bool>,
         value: Option<String>,
         ids: Option<Vec<String>>,
+        /// To each of the questions of a `subject` of type `question`, by its id: ids or labels of options, or words of one's own.
+        #[schema(value_type = Option<Object>)]
+        answers: Option<Value>,
         reason: Option<String>,
         remember: Option<bool>,
         /// What is to be done in place of `editable.value`; only with a yes for this once.
@@ -164,6 +183,8 @@ shapes! {
         ok: Option<bool>,
         value: Option<String>,
         ids: Option<Vec<String>>,
+        #[schema(value_type = Option<Object>)]
+        answers: Option<Value>,
         reason: Option<String>,
         /// What was allowed in place of what was asked, exactly.
         edited: Option<String>,
@@ -197,6 +218,22 @@ shapes! {
         /// What the runtime itself said, with the projection `native`.
         #[schema(value_type = Option<Object>)]
         native: Option<Value>,
+        /// With `merge`: the number of the last event in it.
+        seq_last: Option<u64>,
+        /// With `merge`: the cursor of the first event in it; `cursor` is that of the last.
+        cursor_first: Option<String>,
+        /// With `merge`: how many events are in it, where it is of a kind that can be merged.
+        merged: Option<u64>,
+        /// With `merge`: when the last event in it was, where they are several.
+        at_last: Option<String>,
+        cut: Option<Cut>,
+    }
+    /// With `merge`: the text of the event in it is longer than a part, and this is not all of it.
+    Cut {
+        /// Parts of the first event's text that are missing before it.
+        before: u64,
+        /// Parts of the last event's text that are missing after it.
+        after: u64,
     }
     /// Where an event comes from.
     Meta {
@@ -214,17 +251,26 @@ shapes! {
         requests: Vec<Request>,
         #[schema(value_type = Vec<Object>)]
         surfaces: Vec<Value>,
+        /// Whether retention has removed what came before.
         trimmed: bool,
+        /// Whether there are older messages and tools than these, the newest.
+        truncated: bool,
+        /// Where to page back from for what is older: to be given as `before`. Absent unless `truncated`.
+        before: Option<String>,
     }
     /// A page of events. With a `resume` other than `ok`, the snapshot comes in place of what was lost; read on from `next`.
     Page {
         events: Vec<Envelope>,
+        /// With `before`: the cursor to give as `before` for the page before this one; absent at the beginning.
+        previous: Option<String>,
         next: String,
         head: String,
         /// `ok`, `gap`, `reset` or `ahead`.
         resume: String,
         snapshot: Option<Snapshot>,
         snapshots: Option<Vec<Snapshot>>,
+        /// Sessions without a snapshot here, because they are too many.
+        omitted: Option<u64>,
     }
     /// An enrolled device.
     Device {
@@ -267,6 +313,11 @@ shapes! {
         /// What a page sends as `Plexus-CSRF` with every request but GET and HEAD.
         csrf: Option<String>,
     }
+    /// Names of devices by the risk that they may answer.
+    AnsweredOn {
+        elevated: Option<Vec<String>>,
+        danger: Option<Vec<String>>,
+    }
     /// Who asks.
     Me {
         device_id: String,
@@ -278,6 +329,8 @@ shapes! {
         sessions: Option<Vec<String>>,
         /// The highest risk that it may answer: `low`, `elevated` or `danger`; any, if absent.
         approve_up_to: Option<String>,
+        /// Names of devices that may answer what this one may not, by the risk, where this one has a limit and may know them.
+        answered_on: Option<AnsweredOn>,
         /// Whether it may answer from a notification.
         lock_screen: Option<bool>,
         expires_at: Option<String>,
@@ -397,14 +450,17 @@ shapes! {
     /// All of them.
     Sessions {
         sessions: Vec<Session>,
+        /// What to give as `cursor` for the sessions after these; absent where there are none.
+        next: Option<String>,
     }
     /// All of them.
     Runtimes {
         runtimes: Vec<Runtime>,
     }
-    /// All of them.
+    /// A page of them, newest first. `next` is the `before` of the next page; absent if there is none.
     Requests {
         requests: Vec<Request>,
+        next: Option<String>,
     }
     /// All of them.
     Devices {
@@ -463,6 +519,14 @@ shapes! {
         scope: Option<String>,
         /// `risk_too_high`: which.
         risk: Option<String>,
+        /// `risk_too_high`: the highest that the device may answer.
+        approve_up_to: Option<String>,
+        /// `risk_too_high`: why the risk is what it is, in words.
+        risk_reasons: Option<Vec<String>>,
+        /// `risk_too_high`: names of devices that may answer it, as far as this one may know them.
+        devices: Option<Vec<String>>,
+        /// Of an answer that does not fit: which of the agent's fields.
+        field: Option<String>,
         /// `bad_body`: where.
         path: Option<String>,
         /// `too_large`: how many bytes there may be.
@@ -479,6 +543,8 @@ shapes! {
         ok: Option<bool>,
         value: Option<String>,
         ids: Option<Vec<String>>,
+        #[schema(value_type = Option<Object>)]
+        answers: Option<Value>,
         reason: Option<String>,
         edited: Option<String>,
         edited_display: Option<String>,
@@ -497,6 +563,8 @@ shapes! {
         content: Option<Vec<ContentBlock>>,
         /// Whether it is being said, or was cut off.
         partial: bool,
+        /// Whether it began before what the snapshot has: this is its end.
+        continued: Option<bool>,
         at: String,
         position: u64,
     }
@@ -556,6 +624,8 @@ shapes! {
         ok: Option<bool>,
         value: Option<String>,
         ids: Option<Vec<String>>,
+        #[schema(value_type = Option<Object>)]
+        answers: Option<Value>,
         reason: Option<String>,
         /// What was allowed in place of what was asked, exactly.
         edited: Option<String>,
@@ -635,8 +705,12 @@ shapes! {
     History {
         events: Vec<Envelope>,
         events_sent: u64,
+        /// With `before`: the cursor to give as `before` for the page before this one; absent at the beginning.
+        previous: Option<String>,
         next: String,
         head: String,
+        /// `ok`.
+        resume: String,
     }
     /// The answer to `run.cancel`.
     Cancelled {
@@ -651,7 +725,10 @@ shapes! {
         epoch: String,
         oldest: String,
         head: String,
+        /// Those with the latest news, 500 at most.
         sessions: Vec<Session>,
+        /// How many sessions are not among them; absent where all are.
+        sessions_omitted: Option<u64>,
         runs: Vec<RunInfo>,
         requests: Vec<Request>,
         you: You,
@@ -661,6 +738,8 @@ shapes! {
         session_id: String,
         cursor: String,
         snapshots: Vec<Snapshot>,
+        /// Sessions without a snapshot here, because they are too many: ask for theirs one by one.
+        omitted: Option<u64>,
     }
     /// Everything up to here was told; what follows is new.
     Live {
@@ -927,6 +1006,7 @@ fn more() -> Vec<(&'static str, &'static str, Value)> {
         { "required": ["ok"], "properties": { "ok": { "type": "boolean" } } },
         { "required": ["value"] },
         { "required": ["ids"], "properties": { "ids": { "type": "array" } } },
+        { "required": ["answers"], "properties": { "answers": { "type": "object" } } },
     ] });
     let prompt = json!({ "oneOf": [
         { "required": ["text"], "properties": { "text": { "type": "string", "pattern": WORDS }, "content": { "type": "null" } } },
@@ -966,6 +1046,12 @@ fn more() -> Vec<(&'static str, &'static str, Value)> {
             })
         })
         .collect();
+    // Answers to questions, by the question.
+    let answers = json!({ "additionalProperties": { "type": "array", "items": { "type": "string" } } });
+    let abouts = ["command", "edit", "fetch", "tool", "plan", "question", "unreadable"];
+    let about = json!({
+        "required": ["type"], "properties": { "type": { "type": "string", "enum": abouts } }, "additionalProperties": true,
+    });
     vec![
         ("Session", "state", json!({ "enum": ["idle", "running", "waiting", "exited"] })),
         ("Runtime", "state", json!({ "enum": ["starting", "ready", "restarting", "exited"] })),
@@ -985,6 +1071,12 @@ fn more() -> Vec<(&'static str, &'static str, Value)> {
         ("Request", "type", json!({ "enum": ["confirm", "prompt", "pick", "permission", "elicitation"] })),
         ("Request", "state", requests.clone()),
         ("Request", "digest", json!({ "pattern": "^[0-9a-f]{64}$" })),
+        ("Request", "subject", about),
+        ("Request", "risk", json!({ "enum": ["low", "elevated", "danger"] })),
+        ("Answer", "answers", answers.clone()),
+        ("Receipt", "answers", answers.clone()),
+        ("Resolution", "answers", answers.clone()),
+        ("ProblemDetails", "answers", answers),
         ("Receipt", "state", requests.clone()),
         ("Resolution", "state", requests.clone()),
         ("ProblemDetails", "state", requests),
@@ -1088,7 +1180,7 @@ fn body(kind: Kind) -> &'static str {
         Kind::ToolCall | Kind::ToolCallUpdate => "ToolCall",
         kind if kind.is_acp() => "Update",
         Kind::RunStarted | Kind::RunStatus | Kind::RunEnded => "RunBody",
-        Kind::RequestOpened => "Request",
+        Kind::RequestOpened | Kind::RequestUpdated => "Request",
         Kind::RequestResolved => "Resolution",
         Kind::RuntimeStatus => "RuntimeStatus",
         Kind::Error => "Trouble",
@@ -1200,7 +1292,7 @@ mod tests {
         });
         let mut full = bare.clone();
         full.as_object_mut().unwrap().extend(
-            json!({ "option_id": "o", "ok": true, "value": "v", "ids": [], "reason": "r", "edited": "e", "edited_display": "e", "edited_warnings": ["w"], "cursor": "e:1" })
+            json!({ "option_id": "o", "ok": true, "value": "v", "ids": [], "answers": {}, "reason": "r", "edited": "e", "edited_display": "e", "edited_warnings": ["w"], "cursor": "e:1" })
                 .as_object()
                 .unwrap()
                 .clone(),
@@ -1213,6 +1305,7 @@ mod tests {
             "state": "idle", "doing": null, "archived": false, "open_requests": 0, "created_at": at, "updated_at": at,
         });
         let mut full = bare.clone();
+        full["restartable"] = json!(true);
         full["run_id"] = json!("r");
         full["prompted_at"] = json!(at);
         full["requests"] = json!(["q"]);
@@ -1231,16 +1324,19 @@ mod tests {
         full["stderr_tail"] = json!("e");
         full["outlives"] = json!(true);
         full["heard_at"] = json!(at);
+        full["instance"] = json!("i_x");
         same("Runtime", &again::<model::RuntimeInfo>(full), &again::<model::RuntimeInfo>(bare));
 
         let bare = json!({
             "request_id": "q", "session_id": "s", "run_id": "r", "runtime_id": "g", "generation": 1, "type": "pick",
-            "state": "open", "title": "t", "display": "d", "warnings": [], "digest": "x", "options": [],
-            "allow_reason": false, "allow_remember": false, "opened_at": at, "risk": "low",
+            "state": "open", "title": "t", "display": "d", "warnings": [], "options": [],
+            "allow_reason": false, "allow_remember": false, "opened_at": at, "risk": "low", "revision": 0, "risk_reasons": [],
+            "subject": { "type": "plan" },
         });
         let mut full = bare.clone();
         full.as_object_mut().unwrap().extend(
             json!({
+                "digest": "x", "changed": true, "display_truncated": true, "display_bytes": 9,
                 "message": "m", "items": [{ "id": "i", "label": "l", "detail": "d" }], "multi": true, "default_value": "v",
                 "multiline": true, "secret": true, "danger": true, "observe_only": true, "editable": { "label": "l", "value": "v" }, "tool_call_id": "c", "expires_at": at, "receipt": receipt,
             })
@@ -1253,7 +1349,7 @@ mod tests {
         same("Request", &serde_json::to_value(request).unwrap(), &again::<model::Request>(bare));
 
         let answer = json!({
-            "option_id": "o", "ok": true, "value": "v", "ids": [], "reason": "r", "remember": true, "edited": "e", "digest": "x",
+            "option_id": "o", "ok": true, "value": "v", "ids": [], "answers": {}, "reason": "r", "remember": true, "edited": "e", "digest": "x",
         });
         same("Answer", &again::<model::Answer>(answer), &json!({}));
         let problem = super::super::Problem::not_found().to_json();

@@ -54,10 +54,10 @@ pub(super) async fn serve(state: AppState, caller: Caller, parts: Parts, filter:
     let mut position = attach.after;
     if attach.resume != Resume::Ok {
         match state.directory.snapshots(&filter).await {
-            Ok((at, snapshots)) => {
-                position = at;
-                let cursor = log.cursor(at);
-                let snapshots = Snapshots { session_id: None, cursor: cursor.clone(), snapshots };
+            Ok(many) => {
+                position = many.at;
+                let cursor = log.cursor(many.at);
+                let snapshots = Snapshots::new(None, cursor.clone(), many);
                 sse_notify(&mut frames, Some(&cursor), "snapshot", &snapshots);
             }
             Err(refusal) => return Problem::from(refusal).into_response(),
@@ -117,7 +117,7 @@ fn begin(
     let (body, held) = handle.hold();
     tokio::spawn(async move {
         let Ok(socket) = take_over(&handle).await else { return };
-        let conn = Conn::new(&state.fans, socket, Framing::Sse);
+        let conn = Conn::new(&state.fans, socket, Framing::Sse, state.account(&caller));
         let leave = Leave(Arc::clone(&conn));
         match subscribe {
             Some(subscribe) => conn.subscribe(subscribe, &first),
@@ -170,7 +170,8 @@ async fn run(state: &AppState, caller: &Caller, conn: &Conn, handle: &ConnHandle
     let mut gone = std::pin::pin!(handle.flushed.gone());
     loop {
         let flow = conn.flush(true);
-        if flow == Flow::Dead {
+        // With more waiting than there is room for, the client comes back with its cursor.
+        if flow == Flow::Dead || conn.over() {
             return false;
         }
         let wake_at = if flow == Flow::Blocked { conn.stalls_at() } else { beat_at };

@@ -1,11 +1,12 @@
-//! The page, built from `web/` into `web/dist` and embedded in the program: no path of a request ever reaches a file system.
+//! The page, built and packed from `web/` into `web/dist` and embedded in the program: no path of a request ever reaches a file system.
 
 use std::borrow::Cow;
 
 use axum::body::Body;
 use axum::response::Response;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
-use http::{HeaderValue, StatusCode};
+use bytes::Bytes;
+use http::header::{ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use rust_embed::Embed;
 
 use super::Problem;
@@ -42,23 +43,151 @@ pub(super) fn paths() -> impl Iterator<Item = Cow<'static, str>> {
     })
 }
 
-/// Serves the file at the request's path, which the router matched exactly.
+/// Where the files are whose names hold the digest of their content.
+const HASHED: &str = "assets/";
+/// How a file may be sent beside as it is, best first: the coding, and the end of the packed file's name.
+const PACKED: &[(&str, &str)] = &[("br", ".br"), ("gzip", ".gz")];
+
+/// Serves the file at the request's path, which the router matched exactly: packed as the client prefers, where the build packed it.
 pub(super) async fn file(call: Call) -> Result<Response, Problem> {
     let path = call.parts.uri.path();
     let name = if path == "/" { INDEX } else { path.trim_start_matches('/') };
-    let (file, kind) = Files::get(name).zip(content_type(name)).ok_or_else(Problem::not_found)?;
-    let tag = format!("\"{}\"", data_encoding::HEXLOWER.encode(&file.metadata.sha256_hash()));
-    let known = call.parts.headers.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes());
-    let mut response = Response::new(if known { Body::empty() } else { Body::from(file.data.into_owned()) });
-    if known {
-        *response.status_mut() = StatusCode::NOT_MODIFIED;
-    }
+    let headers = &call.parts.headers;
+    let (plain, kind) = Files::get(name).zip(content_type(name)).ok_or_else(Problem::not_found)?;
+    let digest = data_encoding::HEXLOWER.encode(&plain.metadata.sha256_hash());
+    let packed: Vec<_> = PACKED
+        .iter()
+        .filter_map(|&(coding, end)| {
+            Some((weight(headers, coding).unwrap_or(0), coding, Files::get(&format!("{name}{end}"))?))
+        })
+        .collect();
+    let varies = !packed.is_empty();
+    // As it is comes after all that is wanted as much; who does not name it takes it where nothing else is wanted.
+    let as_is = explicit_weight(headers, "identity").unwrap_or(0).max(1);
+    let wanted = packed.into_iter().filter(|(weight, ..)| *weight >= as_is);
+    let best = wanted.reduce(|best, other| if other.0 > best.0 { other } else { best });
+    let (tag, coding, file) = match best {
+        Some((_, coding, file)) => (format!("\"{digest}-{coding}\""), Some(coding), file),
+        None => (format!("\"{digest}\""), None, plain),
+    };
+    let known = knows(headers, &tag);
+    let mut response = Response::new(match file.data {
+        _ if known => Body::empty(),
+        Cow::Borrowed(bytes) => Body::from(Bytes::from_static(bytes)),
+        Cow::Owned(bytes) => Body::from(bytes),
+    });
     let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-    // Kept, but asked about each time: an updated gateway must not meet yesterday's page.
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    let keep = if name.starts_with(HASHED) {
+        // The same name is the same content for good.
+        "public, max-age=31536000, immutable"
+    } else {
+        // Kept, but asked about each time: an updated gateway must not meet yesterday's page.
+        "no-cache"
+    };
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static(keep));
+    if varies {
+        headers.insert(VARY, HeaderValue::from_static("accept-encoding"));
+    }
     if let Ok(tag) = HeaderValue::from_str(&tag) {
         headers.insert(ETAG, tag);
     }
+    if known {
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+        return Ok(response);
+    }
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    if let Some(coding) = coding {
+        headers.insert(CONTENT_ENCODING, HeaderValue::from_static(coding));
+    }
     Ok(response)
+}
+
+/// Whether the client has what `tag` names (RFC 9110, 13.1.2: weak comparison, a list, or anything at all).
+fn knows(headers: &HeaderMap, tag: &str) -> bool {
+    let lines = headers.get_all(IF_NONE_MATCH).iter().filter_map(|line| line.to_str().ok());
+    lines.flat_map(|line| line.split(',')).map(str::trim).any(|one| one == "*" || one.trim_start_matches("W/") == tag)
+}
+
+/// How much a client wants a content coding, in thousandths, as its own words say (RFC 9110, 12.5.3); `None` if it does not name it.
+fn explicit_weight(headers: &HeaderMap, coding: &str) -> Option<u16> {
+    let lines = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|line| line.to_str().ok());
+    let parts = lines.flat_map(|line| line.split(',')).map(|part| {
+        let mut members = part.split(';').map(str::trim);
+        let name = members.next().unwrap_or_default();
+        // A weight that is none is read as the least: what a client garbles, it gets as it is.
+        let weight = members.find_map(|member| member.strip_prefix("q=").or_else(|| member.strip_prefix("Q=")));
+        (name, weight.map_or(1000, thousandths))
+    });
+    parts.filter(|(name, _)| name.eq_ignore_ascii_case(coding)).map(|(_, weight)| weight).next()
+}
+
+/// The same, where `*` speaks for all that is not named.
+fn weight(headers: &HeaderMap, coding: &str) -> Option<u16> {
+    explicit_weight(headers, coding).or_else(|| explicit_weight(headers, "*"))
+}
+
+/// A `qvalue` in thousandths; 0 for what is none.
+fn thousandths(value: &str) -> u16 {
+    let (whole, rest) = value.split_once('.').unwrap_or((value, ""));
+    let fits = rest.len() <= 3 && rest.bytes().all(|digit| digit.is_ascii_digit());
+    match whole {
+        "0" if fits => format!("{rest:0<3}").parse().unwrap_or(0),
+        "1" if fits && rest.bytes().all(|digit| digit == b'0') => 1000,
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asking(accept: &str) -> HeaderMap {
+        HeaderMap::from_iter([(ACCEPT_ENCODING, HeaderValue::from_str(accept).unwrap())])
+    }
+
+    #[test]
+    fn a_coding_weighs_what_the_client_says() {
+        for (accept, br, gzip) in [
+            ("gzip, deflate, br, zstd", Some(1000), Some(1000)),
+            ("br;q=0.5, gzip;q=0.25", Some(500), Some(250)),
+            ("br ; q=0 , *;q=0.1", Some(0), Some(100)),
+            ("GZIP", None, Some(1000)),
+            ("identity", None, None),
+            ("", None, None),
+            ("br;q=2, gzip;q=x", Some(0), Some(0)),
+            ("br;q=1.000, gzip;q=0.001", Some(1000), Some(1)),
+            ("brotli, xgzip", None, None),
+        ] {
+            let headers = asking(accept);
+            assert_eq!((weight(&headers, "br"), weight(&headers, "gzip")), (br, gzip), "{accept}");
+        }
+    }
+
+    #[test]
+    fn a_tag_is_known_in_a_list_weak_or_by_anything() {
+        for (line, known) in
+            [("\"a\"", true), ("W/\"a\"", true), ("\"b\", \"a\"", true), ("*", true), ("\"a-br\"", false), ("a", false)]
+        {
+            let headers = HeaderMap::from_iter([(IF_NONE_MATCH, HeaderValue::from_str(line).unwrap())]);
+            assert_eq!(knows(&headers, "\"a\""), known, "{line}");
+        }
+    }
+
+    #[test]
+    fn every_text_of_the_page_is_packed_and_what_never_changes_is_named_by_its_content() {
+        let names: Vec<_> = Files::iter().collect();
+        let script = names.iter().filter(|name| name.starts_with(HASHED) && name.ends_with(".js")).count();
+        assert!(script >= 4, "{names:?}");
+        for name in names.iter().filter(|name| name.ends_with(".js") || name.ends_with(".css")) {
+            assert!(name.starts_with(HASHED) || name == "sw.js", "{name} has a name for good");
+            for (_, end) in PACKED {
+                let packed = Files::get(&format!("{name}{end}")).unwrap_or_else(|| panic!("{name}{end} is missing"));
+                assert!(packed.data.len() < Files::get(name).unwrap().data.len(), "{name}{end}");
+            }
+        }
+        assert!(
+            paths().all(|path| !path.ends_with(".br") && !path.ends_with(".gz")),
+            "packed files have no address of their own"
+        );
+    }
 }

@@ -2,7 +2,8 @@
 
 use std::cell::RefCell;
 
-use crate::model::{Epoch, Event, Timestamp};
+use crate::model::{Epoch, Event, Position, Timestamp};
+use crate::sessions::Item;
 
 /// What an envelope takes beside its body, in bytes, about; for reserving.
 const AROUND: usize = 256;
@@ -10,30 +11,64 @@ const AROUND: usize = 256;
 /// Appends the event as the native protocol shows it (the `params` of `agent.event`): one JSON object on one line. The body
 /// is spliced in as it is, never parsed again.
 pub fn envelope(out: &mut Vec<u8>, epoch: &Epoch, event: &Event) {
+    write(out, epoch, event, &event.body, None);
+}
+
+/// Appends an item of a page: an event's envelope, and for what can be merged the range that is in it: `seq` and
+/// `cursor_first` of the first event, `seq_last` and `cursor` of the last, `merged`, how many they are. `at_last` where they
+/// are several; `cut` where a part of a long text is given: how many parts of it are missing `before` and `after`.
+pub fn item(out: &mut Vec<u8>, epoch: &Epoch, item: &Item) {
+    write(out, epoch, item.first(), &item.body(), item.merged().map(|merged| (merged, item)));
+}
+
+fn write(out: &mut Vec<u8>, epoch: &Epoch, event: &Event, body: &[u8], merged: Option<(usize, &Item)>) {
     let mut digits = itoa::Buffer::new();
-    out.reserve(event.body.len() + AROUND);
+    out.reserve(body.len() + AROUND);
     out.extend_from_slice(b"{\"session_id\":");
     string(out, event.origin.session_id.as_str());
     out.extend_from_slice(b",\"run_id\":");
     string(out, event.run_id.as_str());
     out.extend_from_slice(b",\"seq\":");
     out.extend_from_slice(digits.format(event.seq).as_bytes());
-    out.extend_from_slice(b",\"cursor\":\"");
-    // An epoch is ASCII letters and digits: see its constructor.
-    out.extend_from_slice(epoch.as_str().as_bytes());
-    out.push(b':');
-    out.extend_from_slice(digits.format(event.position.0).as_bytes());
-    out.extend_from_slice(b"\",\"at\":\"");
+    if let Some((_, item)) = merged {
+        out.extend_from_slice(b",\"seq_last\":");
+        out.extend_from_slice(digits.format(item.last().seq).as_bytes());
+    }
+    out.extend_from_slice(b",\"cursor\":");
+    cursor(out, epoch, merged.map_or(event.position, |(_, item)| item.last().position));
+    if let Some((count, _)) = merged {
+        out.extend_from_slice(b",\"cursor_first\":");
+        cursor(out, epoch, event.position);
+        out.extend_from_slice(b",\"merged\":");
+        out.extend_from_slice(digits.format(count).as_bytes());
+    }
+    out.extend_from_slice(b",\"at\":\"");
     timestamp(out, event.at);
+    if let Some((_, item)) = merged.filter(|(count, _)| *count > 1) {
+        out.extend_from_slice(b"\",\"at_last\":\"");
+        timestamp(out, item.last().at);
+    }
     out.extend_from_slice(b"\",\"kind\":\"");
     out.extend_from_slice(event.kind.as_str().as_bytes());
     out.extend_from_slice(b"\",\"event\":");
-    out.extend_from_slice(&event.body);
+    out.extend_from_slice(body);
+    if let Some((before, after)) = merged.and_then(|(_, item)| item.cut()) {
+        out.extend_from_slice(format!(",\"cut\":{{\"before\":{before},\"after\":{after}}}").as_bytes());
+    }
     out.extend_from_slice(b",\"meta\":{\"runtime_id\":");
     string(out, event.origin.runtime_id.as_str());
     out.extend_from_slice(b",\"dialect\":");
     string(out, &event.origin.dialect);
     out.extend_from_slice(b"}}");
+}
+
+/// Appends a cursor, in quotes. An epoch is ASCII letters and digits: see its constructor.
+fn cursor(out: &mut Vec<u8>, epoch: &Epoch, position: Position) {
+    out.push(b'"');
+    out.extend_from_slice(epoch.as_str().as_bytes());
+    out.push(b':');
+    out.extend_from_slice(itoa::Buffer::new().format(position.0).as_bytes());
+    out.push(b'"');
 }
 
 /// Appends a JSON string. Identifiers need no escape, but are looked at all the same: whoever made one by mistake must not
@@ -77,6 +112,20 @@ fn timestamp(out: &mut Vec<u8>, at: Timestamp) {
         }
         out.push(b'Z');
     });
+}
+
+/// How a protocol without digests names a question: the request, and which revision of it was shown where it has changed.
+pub fn name_of(request: &str, revision: u64) -> String {
+    if revision == 0 { request.to_owned() } else { format!("{request}#{revision}") }
+}
+
+/// The request and the revision that [`name_of`] named.
+pub fn shown_as(name: &str) -> (&str, u64) {
+    match name.split_once('#') {
+        // A revision that is none can be that of no request.
+        Some((request, revision)) => (request, revision.parse().unwrap_or(u64::MAX)),
+        None => (name, 0),
+    }
 }
 
 #[cfg(test)]

@@ -28,10 +28,11 @@ use super::AppState;
 use super::error::Problem;
 use super::fanout::{Conn, Flow};
 use super::frames::{Framing, ws_ping};
-use super::guard::WS_PROTOCOL;
+use super::guard::{BODY_STRIDE, WS_PROTOCOL, beside};
 use super::listen::{Stream, Upgrade};
 use super::rpc::Rpc;
 use crate::auth::Caller;
+use crate::ledger::{Account, Charge, Over};
 use crate::metrics::metrics;
 use crate::model::{Cursor, Origin, Scope};
 
@@ -43,8 +44,14 @@ const READ_BUFFER: usize = 4 << 10;
 const IN_FLIGHT: usize = 64;
 /// Bytes of replies that wait for a client; past it nothing more is read from it until it has taken some.
 const BACKLOG: usize = 256 << 10;
-/// Messages that are read in one go before anything else gets a turn.
+/// Bytes of a message in assembly that are charged to nobody: that much an idle connection's reader may hold anyway.
+const FREE: usize = READ_BUFFER;
+/// Bytes of a client's control frame beside its payload: the shortest head, and the mask.
+const CONTROL: usize = 2 + 4;
+/// Messages that are read in one go before anything else gets a turn …
 const READ_TURN: usize = 32;
+/// … and bytes: a client that sends as fast as it is read from would else keep everybody waiting to the end of its message.
+const READ_TURN_BYTES: usize = 128 << 10;
 /// Between pings.
 const PING: Duration = Duration::from_secs(30);
 /// Pings without any sign of life after which the other end is taken for dead.
@@ -63,6 +70,7 @@ mod code {
     pub(super) const NOT_UTF8: u16 = 1007;
     pub(super) const POLICY: u16 = 1008;
     pub(super) const TOO_BIG: u16 = 1009;
+    pub(super) const TRY_LATER: u16 = 1013;
     pub(super) const REVOKED: u16 = 4001;
     pub(super) const SCOPE: u16 = 4003;
     pub(super) const NO_PROGRESS: u16 = 4008;
@@ -192,11 +200,65 @@ fn offers(headers: &HeaderMap) -> bool {
 struct Tap<'a> {
     socket: &'a Stream,
     said: Vec<u8>,
+    assembly: &'a mut Assembly,
+    /// Bytes that may be read before somebody else has a turn.
+    left: &'a mut usize,
 }
 
 impl Read for Tap<'_> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        self.socket.try_read(buf)
+        if *self.left == 0 {
+            return Err(ErrorKind::WouldBlock.into());
+        }
+        self.assembly.room(buf.len()).map_err(io::Error::other)?;
+        let read = self.socket.try_read(buf)?;
+        *self.left = self.left.saturating_sub(read);
+        self.assembly.bytes += read;
+        self.assembly.since.get_or_insert_with(Instant::now);
+        Ok(read)
+    }
+}
+
+/// What has come of a message that is not whole yet.
+struct Assembly {
+    bytes: usize,
+    /// For all but the first [`FREE`] of them.
+    charge: Charge,
+    /// When the first of them came.
+    since: Option<Instant>,
+}
+
+impl Assembly {
+    fn new(account: &Account) -> Self {
+        Self { bytes: 0, charge: account.nothing(), since: None }
+    }
+
+    /// Charges what is about to be read.
+    fn room(&mut self, more: usize) -> Result<(), Over> {
+        let needed = (self.bytes + more).saturating_sub(FREE);
+        // In steps: a message comes in many reads.
+        if needed > self.charge.bytes() { self.charge.resize(needed.next_multiple_of(FREE)) } else { Ok(()) }
+    }
+
+    /// A message is whole: what was charged for it, from now on whoever's who works on it.
+    fn whole(&mut self, account: &Account) -> Charge {
+        std::mem::replace(self, Self::new(account)).charge
+    }
+
+    /// So many of them were a control frame, which may come between the frames of a message.
+    fn without(&mut self, bytes: usize) {
+        self.bytes = self.bytes.saturating_sub(bytes);
+        if self.bytes == 0 {
+            self.since = None;
+            // Giving back always fits.
+            let _ = self.charge.resize(0);
+        }
+    }
+
+    /// When the message is given up unless it is whole by then: it has the time that a body over HTTP has.
+    fn until(&self, patience: Duration) -> Option<Instant> {
+        let strides = u32::try_from(self.bytes / BODY_STRIDE).unwrap_or(u32::MAX);
+        self.since.map(|since| since + patience.saturating_mul(strides.saturating_add(1)))
     }
 }
 
@@ -227,8 +289,11 @@ enum End {
 struct Client {
     conn: Arc<Conn>,
     context: WebSocketContext,
+    assembly: Assembly,
     /// tungstenite may hold messages that it has read already, so the socket need not become readable for them.
     more: bool,
+    /// Bytes that may be read from it in this turn.
+    left: usize,
     missed: u8,
 }
 
@@ -246,10 +311,13 @@ async fn run<T: Talk>(
         .max_write_buffer_size(usize::MAX)
         .max_message_size(Some(MESSAGE_MAX))
         .max_frame_size(Some(MESSAGE_MAX));
+    let account = state.account(&caller);
     let mut client = Client {
-        conn: Conn::new(&state.fans, socket, Framing::WebSocket),
+        assembly: Assembly::new(&account),
+        conn: Conn::new(&state.fans, socket, Framing::WebSocket, account),
         context: WebSocketContext::from_partially_read(read_ahead.into(), Role::Server, Some(config)),
         more: true,
+        left: READ_TURN_BYTES,
         missed: 0,
     };
     let leave = Leave(Arc::clone(&client.conn));
@@ -299,8 +367,16 @@ impl Client {
             if flow == Flow::Dead {
                 return End::Gone;
             }
-            let reading = flights.len() < IN_FLIGHT && self.conn.backlog() < BACKLOG;
+            if self.conn.over() {
+                return End::Ours(code::NO_PROGRESS, come_back(&talk));
+            }
+            // Neither asked nor answered: what waits for the client is bounded.
+            let takes = self.conn.backlog() < BACKLOG;
+            let reading = flights.len() < IN_FLIGHT && takes;
             let mut wake_at = ping_at;
+            if let Some(until) = self.assembly.until(state.limits.body).filter(|_| reading) {
+                wake_at = wake_at.min(until);
+            }
             if flow == Flow::Blocked {
                 wake_at = wake_at.min(self.conn.stalls_at());
             }
@@ -316,7 +392,7 @@ impl Client {
                 _ = self.conn.socket().writable(), if flow == Flow::Blocked => {}
                 () = self.conn.catch_up_or_wait(), if flow == Flow::Cold => {}
                 () = self.conn.kick() => {}
-                Some(reply) = flights.next(), if !flights.is_empty() => {
+                Some(reply) = flights.next(), if takes && !flights.is_empty() => {
                     self.conn.push(|out| out.extend_from_slice(&reply));
                 }
                 changed = revocations.changed() => {
@@ -355,6 +431,9 @@ impl Client {
                     if !talk.initialized() && now >= began + INITIALIZE {
                         return End::Ours(code::POLICY, "no `initialize` came".into());
                     }
+                    if reading && !self.more && self.assembly.until(state.limits.body).is_some_and(|until| until <= now) {
+                        return End::Ours(code::POLICY, "a message took too long".into());
+                    }
                     if now >= ping_at {
                         // Nothing is read from a client that does not take its replies, so its silence means nothing.
                         if reading && self.missed >= PINGS_MISSED {
@@ -369,8 +448,6 @@ impl Client {
                 }
             }
             if self.more
-                && flights.len() < IN_FLIGHT
-                && self.conn.backlog() < BACKLOG
                 && let Some(end) = self.listen(&mut talk, flights)
             {
                 return end;
@@ -378,20 +455,27 @@ impl Client {
         }
     }
 
-    /// Takes what has come, some messages at most.
+    /// Takes what has come, some messages at most, and none once enough replies wait for the client.
     fn listen(&mut self, talk: &mut impl Talk, flights: &mut FuturesUnordered<Reply>) -> Option<End> {
+        self.left = READ_TURN_BYTES;
         for _ in 0..READ_TURN {
-            if flights.len() >= IN_FLIGHT {
+            if flights.len() >= IN_FLIGHT || self.conn.backlog() >= BACKLOG {
                 return None;
             }
             match self.read() {
                 Ok(Message::Text(text)) => {
                     self.missed = 0;
-                    if let Some(mut reply) = talk.message(&text) {
+                    let charge = self.assembly.whole(self.conn.account());
+                    if let Some(mut reply) = beside(text.len(), || talk.message(&text)) {
                         // Begun at once, so that a client's requests take effect in the order it sent them.
                         match futures_util::FutureExt::now_or_never(&mut reply) {
                             Some(reply) => self.conn.push(|out| out.extend_from_slice(&reply)),
-                            None => flights.push(reply),
+                            None if charge.bytes() == 0 => flights.push(reply),
+                            None => flights.push(Box::pin(async move {
+                                let reply = reply.await;
+                                drop(charge);
+                                reply
+                            })),
                         }
                     }
                 }
@@ -403,9 +487,14 @@ impl Client {
                     let _ = self.read();
                     return Some(End::Theirs);
                 }
-                Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_)) => self.missed = 0,
+                Ok(Message::Ping(payload) | Message::Pong(payload)) => {
+                    self.missed = 0;
+                    self.assembly.without(CONTROL + payload.len());
+                }
+                Ok(Message::Frame(_)) => self.missed = 0,
                 Err(WsError::Io(error)) if error.kind() == ErrorKind::WouldBlock => {
-                    self.more = false;
+                    // It may have more to say, and goes on in its next turn.
+                    self.more = self.left == 0;
                     return None;
                 }
                 Err(error) => return Some(ended(error)),
@@ -415,10 +504,12 @@ impl Client {
     }
 
     fn read(&mut self) -> Result<Message, WsError> {
-        let mut tap = Tap { socket: self.conn.socket(), said: Vec::new() };
+        let mut tap =
+            Tap { socket: self.conn.socket(), said: Vec::new(), assembly: &mut self.assembly, left: &mut self.left };
         let outcome = self.context.read(&mut tap);
-        if !tap.said.is_empty() {
-            self.conn.push(|out| out.extend_from_slice(&tap.said));
+        let said = tap.said;
+        if !said.is_empty() {
+            self.conn.push(|out| out.extend_from_slice(&said));
         }
         outcome
     }
@@ -450,6 +541,7 @@ impl Client {
                         if readable.is_err() {
                             return;
                         }
+                        self.left = usize::MAX;
                         loop {
                             match self.read() {
                                 Ok(_) => {}
@@ -487,11 +579,13 @@ impl Client {
         let mut reason = reason;
         // A control frame's payload is 125 bytes, two of them the code.
         reason.truncate(reason.floor_char_boundary(123));
-        let mut tap = Tap { socket: self.conn.socket(), said: Vec::new() };
+        let mut tap =
+            Tap { socket: self.conn.socket(), said: Vec::new(), assembly: &mut self.assembly, left: &mut self.left };
         let frame = CloseFrame { code: code.into(), reason: reason.into() };
         // Its buffer takes everything; an error only says that the other end closed before.
         let _ = self.context.close(&mut tap, Some(frame));
-        self.conn.push(|out| out.extend_from_slice(&tap.said));
+        let said = tap.said;
+        self.conn.push(|out| out.extend_from_slice(&said));
     }
 }
 
@@ -508,6 +602,9 @@ fn ended(error: WsError) -> End {
         WsError::Utf8(_) => End::Broken(code::NOT_UTF8, "text must be UTF-8".into()),
         WsError::Capacity(_) => End::Broken(code::TOO_BIG, format!("a message may have {MESSAGE_MAX} bytes")),
         WsError::ConnectionClosed => End::Theirs,
+        WsError::Io(error) if error.get_ref().is_some_and(|cause| cause.is::<Over>()) => {
+            End::Broken(code::TRY_LATER, format!("over_limit: {error}"))
+        }
         _ => End::Gone,
     }
 }

@@ -16,8 +16,10 @@ use super::rooms::Guest;
 use super::shape::{self, Can, Failure, Members, Settings, raw};
 use super::shared::{Shared, full, room};
 use crate::auth::{Approve, Caller, Permit, Prompt, Target};
+use crate::model::object::{self, Objects};
 use crate::model::{
-    Kind, Position, RequestId, RunId, RuntimeId, RuntimeInfo, RuntimeState, Scope, SessionId, SessionInfo, Timestamp,
+    Answer, Kind, Position, RequestId, RunId, RuntimeId, RuntimeInfo, RuntimeState, Scope, SessionId, SessionInfo,
+    Timestamp,
 };
 use crate::router::{AppState, Problem};
 use crate::sessions::{After, Filter, OpenSession, Refusal, Resume};
@@ -161,7 +163,13 @@ impl Ctx {
         self.shared.with(|tables| full(tables))?;
         let servers = wants.mcp_servers.unwrap_or_default().len();
         Ok(Box::pin(async move {
-            let open = OpenSession { runtime_id, cwd: Some(wants.cwd), title: plexus.title, native_id: None };
+            let open = OpenSession {
+                runtime_id,
+                cwd: Some(wants.cwd),
+                title: plexus.title,
+                native_id: None,
+                program: Some(self.shared.program()),
+            };
             let session = self.state.directory.open_session(&permit, open).await?;
             let id = session.session_id.clone();
             let settings = self.settings(&id).await?;
@@ -289,7 +297,9 @@ impl Ctx {
         };
         let shared = Arc::downgrade(&self.shared);
         let client_id = Arc::clone(&self.shared.client_id);
-        self.state.rooms.enter(session, Guest { client_id, name, version, role, opened, shared })
+        let device = self.caller.device().device_id.clone();
+        let program = self.shared.program();
+        self.state.rooms.enter(session, Guest { client_id, name, version, role, device, program, opened, shared })
     }
 
     /// The client leaves a session. Returns the responses to its prompts there, whose ends it will not hear of.
@@ -505,24 +515,14 @@ impl Ctx {
 
     /// What the session is set to, as its log tells it.
     async fn settings(&self, session: &SessionId) -> Result<Settings, Failure> {
-        let log = self.state.directory.log();
-        let filter = Filter::session(session.clone());
-        let (mut settings, head, mut after) = (Settings::default(), log.head(), Position::START);
-        if log.attach(&filter, &After::Oldest).oldest > Position::START {
-            // The beginning is gone, and with it how the session was opened.
-            let snapshot = self.state.directory.snapshot(session).await?;
-            snapshot.latest.iter().for_each(|(kind, body)| settings.take(kind, body.get().as_bytes()));
-        }
-        while after < head {
-            let page = log.read(&filter, after, LOOK).await.map_err(Problem::from)?;
-            page.events.iter().for_each(|event| settings.take(event.kind.as_str(), &event.body));
-            after = page.next.max(after.next());
-        }
+        let snapshot = self.state.directory.snapshot_within(session, 0).await?;
+        let mut settings = Settings::default();
+        snapshot.latest.iter().for_each(|(kind, body)| settings.take(kind, body.get().as_bytes()));
         Ok(settings)
     }
 
     /// An answer to a question of an agent's.
-    pub(super) async fn answer(&self, id: &RequestId, result: &RawValue) -> Result<(), Failure> {
+    pub(super) async fn answer(&self, id: &RequestId, revision: u64, result: &RawValue) -> Result<(), Failure> {
         let directory = &self.state.directory;
         let missing = || Failure::from(Refusal::NoRequest(id.clone()));
         let (session, runtime) = directory.request_target(id).await?.ok_or_else(missing)?;
@@ -540,9 +540,12 @@ impl Ctx {
             None => Arc::new(directory.request(id).await?.ok_or_else(missing)?),
         };
         let Some(answer) = question::answer(&request, result).map_err(Failure::params)? else { return Ok(()) };
+        // It answers what it was shown.
+        let shown = |tables: &mut super::shared::Tables| tables.places.get(&session)?.digest_of(id, revision);
+        let answer = Answer { revision: Some(revision), digest: self.shared.with(shown), ..answer };
         // Before the end is told: what a client has answered is not taken back from it.
         self.mark(&session, id, true);
-        let outcome = directory.answer(&permit, id, answer, None).await;
+        let outcome = self.state.answer(&permit, id, answer, None).await;
         if outcome.is_err() {
             self.mark(&session, id, false);
         }
@@ -677,11 +680,11 @@ pub(super) fn session_of(params: &RawValue) -> Option<SessionId> {
     struct Of {
         session_id: SessionId,
     }
-    serde_json::from_str::<Of>(params.get()).ok().map(|of| of.session_id)
+    object::from_str::<Of>(params.get()).ok().map(|of| of.session_id)
 }
 
 fn parse_raw<'a, T: Deserialize<'a>>(params: Option<&'a RawValue>) -> Result<T, Failure> {
-    serde_json::from_str(params.map_or("{}", RawValue::get)).map_err(|error| Failure::params(error.to_string()))
+    object::from_str(params.map_or("{}", RawValue::get)).map_err(|error| Failure::params(error.to_string()))
 }
 
 pub(super) fn parse<T: DeserializeOwned>(params: Option<&RawValue>) -> Result<T, Failure> {
@@ -690,7 +693,7 @@ pub(super) fn parse<T: DeserializeOwned>(params: Option<&RawValue>) -> Result<T,
         return Err(Failure::params("`params` must be an object"));
     }
     let mut parser = serde_json::Deserializer::from_str(text);
-    serde_path_to_error::deserialize(&mut parser).map_err(|error| {
+    serde_path_to_error::deserialize(Objects(&mut parser)).map_err(|error| {
         let at = error.path().to_string();
         let cause = error.into_inner();
         Failure::params(if at == "." { cause.to_string() } else { format!("`{at}`: {cause}") })

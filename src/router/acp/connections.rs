@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use super::lanes::{Lane, Start, Stream};
 use super::{Peer, Sent};
 use crate::auth::Caller;
+use crate::ledger::Charge;
 use crate::model::{DeviceId, SessionId};
 use crate::router::ws::stopping;
 use crate::router::{AppState, Problem};
@@ -85,13 +86,20 @@ impl Connections {
             tracing::error!(%error, "no randomness for a connection's name");
             Problem::internal()
         })?;
+        let account = state.account(caller);
         let connection = Arc::new(Connection {
             id: data_encoding::BASE32_NOPAD.encode(&random).to_ascii_lowercase(),
             device: caller.device().device_id.clone(),
             name,
             idle: self.idle,
             peer: Mutex::new(Some(peer)),
-            inner: Mutex::new(Inner { lanes: BTreeMap::new(), flights: 0, streams: 0, idle_since: Instant::now() }),
+            inner: Mutex::new(Inner {
+                lanes: BTreeMap::new(),
+                flights: 0,
+                charge: account.nothing(),
+                streams: 0,
+                idle_since: Instant::now(),
+            }),
             turned: watch::Sender::new(0),
             ended: watch::Sender::new(false),
         });
@@ -219,6 +227,8 @@ pub(super) struct Inner {
     pub(super) lanes: BTreeMap<Option<SessionId>, Lane>,
     /// Messages that are being worked on.
     flights: usize,
+    /// For what the lanes keep for the client.
+    charge: Charge,
     /// Streams that are open.
     pub(super) streams: usize,
     pub(super) idle_since: Instant,
@@ -261,11 +271,11 @@ impl Connection {
     }
 
     /// Takes one message, a request or not. What comes of it is begun before this returns, so that messages are taken in
-    /// their order; what it comes to will be on a stream.
+    /// their order; what it comes to will be on a stream. `charge` is kept until then.
     ///
     /// # Errors
     /// 404 `connection_not_found` if it has ended just now; 429 `stream_not_open` if too many responses wait to be read, `busy` if too much is asked at once.
-    pub(super) fn message(self: &Arc<Self>, text: &str, is_request: bool) -> Result<(), Problem> {
+    pub(super) fn message(self: &Arc<Self>, text: &str, is_request: bool, charge: Charge) -> Result<(), Problem> {
         {
             let mut inner = self.lock();
             let waiting: usize = inner.lanes.values().map(|lane| lane.waiting.len()).sum();
@@ -285,7 +295,7 @@ impl Connection {
             inner.flights += 1;
             inner.idle_since = Instant::now();
         }
-        let flight = Flight(Arc::clone(self));
+        let flight = Flight { connection: Arc::clone(self), _charge: charge };
         let reply = self.peer().as_mut().ok_or_else(super::http::no_connection)?.message(text);
         if let Some(mut reply) = reply {
             let mut context = std::task::Context::from_waker(std::task::Waker::noop());
@@ -307,9 +317,20 @@ impl Connection {
                 let lane = if open { session } else { None };
                 inner.lanes.entry(lane).or_default().push(json);
             }
+            self.settle(&mut inner);
         }
         // Also where there is none: the client may be in another session now.
         self.turn();
+    }
+
+    /// Charges what the lanes have come to keep, and gives back what they have let go of. A connection whose client leaves
+    /// more waiting than it may ends; the client begins again, and its sessions go on from its cursors.
+    pub(super) fn settle(&self, inner: &mut Inner) {
+        let kept = inner.lanes.values().map(Lane::bytes).sum();
+        if kept != inner.charge.bytes() && inner.charge.resize(kept).is_err() {
+            tracing::debug!("a connection of ACP ends: too much waits for its client");
+            self.ended.send_replace(true);
+        }
     }
 
     /// A stream: the connection's own, or a session's; `known` says whether the client may see that session.
@@ -358,18 +379,22 @@ impl Connection {
 }
 
 /// A message that is being worked on.
-struct Flight(Arc<Connection>);
+struct Flight {
+    connection: Arc<Connection>,
+    /// For what it says.
+    _charge: Charge,
+}
 
 impl Flight {
     /// It has come to this.
     fn deliver(self, sent: Vec<Sent>) {
-        self.0.deliver(sent);
+        self.connection.deliver(sent);
     }
 }
 
 impl Drop for Flight {
     fn drop(&mut self) {
-        let mut inner = self.0.lock();
+        let mut inner = self.connection.lock();
         inner.flights -= 1;
         inner.idle_since = Instant::now();
     }

@@ -26,6 +26,7 @@ use super::connections::Connection;
 use super::lanes::Start;
 use super::{Peer, runtime_of};
 use crate::auth::Caller;
+use crate::model::object;
 use crate::model::{Cursor, Position, RequestId, SessionId};
 use crate::router::frames::sse_lines;
 use crate::router::guard::Call;
@@ -134,7 +135,7 @@ impl Head<'_> {
             #[serde(rename = "sessionId")]
             session: Option<Value>,
         }
-        let of: Of = serde_json::from_str(self.params?.get()).ok()?;
+        let of: Of = object::from_str(self.params?.get()).ok()?;
         of.session?.as_str().map(ToOwned::to_owned)
     }
 }
@@ -171,7 +172,8 @@ fn accepted() -> Response {
 /// # Errors
 /// 400 for what is no message, or not one of this place; 404 for a connection that is not, or is another's; 429 and 503 at
 /// the bounds of [`connections`](super::connections).
-pub(in crate::router) async fn post(state: AppState, call: Call) -> Result<Response, Problem> {
+pub(in crate::router) async fn post(state: AppState, mut call: Call) -> Result<Response, Problem> {
+    let charge = std::mem::replace(&mut call.charge, call.account.nothing());
     let caller = call.caller()?.clone();
     let runtime = runtime_of(&state, &caller, &call)?;
     let headers = &call.parts.headers;
@@ -182,7 +184,7 @@ pub(in crate::router) async fn post(state: AppState, call: Call) -> Result<Respo
     if text.trim_start().starts_with('[') {
         return Ok(refused(-32600, "one message a request: batches are not taken"));
     }
-    let head: Head<'_> = match serde_json::from_str(text) {
+    let head: Head<'_> = match object::from_str(text) {
         Ok(head) => head,
         Err(error) => return Ok(refused(-32600, &format!("not a JSON-RPC message: {error}"))),
     };
@@ -236,7 +238,7 @@ pub(in crate::router) async fn post(state: AppState, call: Call) -> Result<Respo
             return Err(mismatch());
         }
     }
-    connection.message(text, head.method.is_some() && head.id.is_some())?;
+    connection.message(text, head.method.is_some() && head.id.is_some(), charge)?;
     Ok(accepted())
 }
 

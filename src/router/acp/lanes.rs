@@ -52,6 +52,11 @@ impl Lane {
         Self { seats: Arc::new(tokio::sync::Mutex::new(vec![seat])), ..Self::default() }
     }
 
+    /// Bytes that it keeps for the client.
+    pub(super) fn bytes(&self) -> usize {
+        self.waiting.iter().chain(&self.written).map(|message| message.json.len()).sum()
+    }
+
     /// One more.
     pub(super) fn push(&mut self, json: Vec<u8>) {
         self.count += 1;
@@ -137,7 +142,9 @@ impl Stream {
             return None;
         }
         let mut inner = self.connection.lock();
-        inner.lanes.get_mut(&self.session).filter(|lane| lane.streams == self.number).map(look)
+        let looked = inner.lanes.get_mut(&self.session).filter(|lane| lane.streams == self.number).map(look);
+        self.connection.settle(&mut inner);
+        looked
     }
 
     /// Keeps messages that are in no log, whoever will write them.
@@ -147,6 +154,7 @@ impl Stream {
         for sent in messages {
             lane.push(sent.json);
         }
+        self.connection.settle(&mut inner);
     }
 
     /// A seat for every session that the client is in, where one stream has them all.

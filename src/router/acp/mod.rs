@@ -19,7 +19,7 @@ mod shared;
 mod tests;
 
 pub use connections::Connections;
-pub use rooms::Rooms;
+pub use rooms::{Errands, Rooms};
 pub use shape::Failure;
 
 pub(super) use peer::Peer;

@@ -15,10 +15,12 @@ use super::shape::{self, Can, Failure, raw};
 use super::shared::{Client, Shared};
 use crate::auth::Caller;
 use crate::metrics::metrics;
+use crate::model::object;
 use crate::model::{RequestId, RuntimeId, SessionId};
 use crate::router::AppState;
 use crate::router::guard::{DEPTH, deeper_than};
 use crate::router::rpc::Incoming;
+use crate::router::wire::shown_as;
 
 /// The version of ACP that is spoken.
 const PROTOCOL: u16 = 1;
@@ -82,7 +84,7 @@ impl Peer {
         if text.trim_start().starts_with('[') {
             return invalid("null", "JSON-RPC batches are not supported: one message at a time".into());
         }
-        let incoming: Incoming<'_> = match serde_json::from_str(text) {
+        let incoming: Incoming<'_> = match object::from_str(text) {
             Ok(incoming) => incoming,
             Err(error) => return invalid("null", format!("not a JSON-RPC message: {error}")),
         };
@@ -230,13 +232,14 @@ impl Peer {
         if self.ctx.shared.answer(&name, Ok(result.to_owned())) {
             return None;
         }
-        let Ok(request) = RequestId::from_str(&name) else {
+        let (name, revision) = shown_as(&name);
+        let Ok(request) = RequestId::from_str(name) else {
             stray();
             return None;
         };
         let (ctx, result) = (self.ctx.clone(), result.to_owned());
         Some(Box::pin(async move {
-            if let Err(failure) = ctx.answer(&request, &result).await {
+            if let Err(failure) = ctx.answer(&request, revision, &result).await {
                 metrics().stray_answers.inc();
                 tracing::debug!(%request, code = failure.code, message = failure.message, "an answer was not taken");
                 return ctx.not_taken(&request, &failure).await;
@@ -256,7 +259,7 @@ impl Peer {
             data: Value,
         }
         let Ok(name) = serde_json::from_str::<String>(id) else { return };
-        let own = serde_json::from_str(error.get());
+        let own = object::from_str(error.get());
         let own = own.unwrap_or(Own { code: -32603, message: "an error that is none".into(), data: Value::Null });
         let failure = Failure { code: own.code, message: own.message, data: own.data };
         if !self.ctx.shared.answer(&name, Err(failure)) {

@@ -71,6 +71,8 @@ pub(super) struct Waiting {
 pub(super) struct Asked {
     pub(super) id: RequestId,
     pub(super) at: Position,
+    /// Which revision of it, and its digest: what the client was shown whole.
+    pub(super) shown: (u64, String),
     /// The tool call that waits for it.
     pub(super) tool_call: String,
     /// Whether it was only shown: the client may not answer it.
@@ -196,6 +198,12 @@ impl Place {
         }
     }
 
+    /// The digest of the revision that the client was shown, if it was.
+    pub(super) fn digest_of(&self, id: &RequestId, revision: u64) -> Option<String> {
+        let asked = self.asked.iter().find(|asked| asked.id == *id && asked.shown.0 == revision && !asked.card);
+        asked.map(|asked| asked.shown.1.clone())
+    }
+
     /// Whether the client was asked this, and it is open still.
     pub(super) fn was_asked(&self, id: &RequestId) -> bool {
         self.asked.iter().any(|asked| asked.id == *id && asked.over.is_none())
@@ -208,6 +216,7 @@ impl Place {
         }
         let id = request.request_id.clone();
         let tool_call = request.tool_call_id.clone().unwrap_or_else(|| id.to_string());
-        self.asked.push(Asked { id, at, tool_call, card, over: None, answered: false });
+        let shown = (request.revision, request.digest.clone());
+        self.asked.push(Asked { id, at, shown, tool_call, card, over: None, answered: false });
     }
 }

@@ -5,7 +5,9 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::shape::{self, Can, Members, notification, own_update, raw};
+use crate::model::object;
 use crate::model::{Answer, Choice, Cursor, Request, RequestId, RequestState, RequestType, Resolver, SessionId};
+use crate::router::wire::name_of;
 
 /// The option by which a client that cannot answer a question says that it gives no answer.
 const NO_ANSWER: &str = "plexus:none";
@@ -24,7 +26,8 @@ pub(super) fn question(request: &Request, cursor: &Cursor, can: Can) -> Vec<u8> 
         native.get("_meta").and_then(|meta| serde_json::from_str(meta.get()).ok()).unwrap_or_default();
     let mut ours = json!({
         "request_id": request.request_id, "cursor": cursor, "title": request.title, "display": request.display,
-        "warnings": request.warnings, "risk": request.risk, "digest": request.digest,
+        "warnings": request.warnings, "risk": request.risk, "risk_reasons": request.risk_reasons, "digest": request.digest,
+        "subject": request.subject, "revision": request.revision, "changed": request.changed,
     });
     if let Some(editable) = &request.editable {
         ours["editable"] = json!(editable);
@@ -35,9 +38,13 @@ pub(super) fn question(request: &Request, cursor: &Cursor, can: Can) -> Vec<u8> 
     meta.insert("plexus".into(), ours);
     let (session, meta) = (raw(&request.session_id), raw(&meta));
     let ours: [(&str, &RawValue); 2] = [("sessionId", &session), ("_meta", &meta)];
-    let id = request.request_id.as_str();
+    let id = &*name_of(request.request_id.as_str(), request.revision);
     // The agent's own words for it, where it speaks ACP itself.
     if request.kind == RequestType::Permission && native.get("toolCall").is_some() && native.get("options").is_some() {
+        // Whoever shows only this shows all that is asked, also where the agent said it elsewhere.
+        let call = native.get("toolCall").and_then(|call| with_words(call, request));
+        let call = call.as_ref().map(|call| ("toolCall", &**call));
+        let ours: Vec<(&str, &RawValue)> = ours.into_iter().chain(call).collect();
         return shape::request(id, "session/request_permission", &native.with(&ours, &[]));
     }
     if (can.forms && native.get("requestedSchema").is_some()) || (can.pages && native.get("url").is_some()) {
@@ -64,6 +71,24 @@ pub(super) fn question(request: &Request, cursor: &Cursor, can: Can) -> Vec<u8> 
     let params = Members(Vec::new())
         .with(&[ours[0], ours[1], ("toolCall", &raw(&call)), ("options", &raw(&options(request)))], &[]);
     shape::request(id, "session/request_permission", &params)
+}
+
+/// A tool call of the agent's own with the words that it lacks; `None` if it has its own.
+fn with_words(call: &RawValue, request: &Request) -> Option<Box<RawValue>> {
+    let mut call: Map<String, Value> = serde_json::from_str(call.get()).ok()?;
+    // What says nothing is not there.
+    call.retain(|_, value| !value.is_null() && *value != json!({}) && *value != json!([]));
+    if call.contains_key("content") || call.contains_key("rawInput") {
+        return None;
+    }
+    if !call.contains_key("title") {
+        call.insert("title".into(), request.title.as_str().into());
+    }
+    if !call.contains_key("toolCallId") {
+        call.insert("toolCallId".into(), request.tool_call_id.as_deref().unwrap_or(request.request_id.as_str()).into());
+    }
+    call.insert("content".into(), json!([text(&request.display)]));
+    Some(raw(&call))
 }
 
 fn text(words: &str) -> Value {
@@ -129,8 +154,8 @@ pub(super) fn card_ended(session: &SessionId, id: &RequestId, receipt: &Resolved
 }
 
 /// Somebody else has answered, or nobody will.
-pub(super) fn retracted(id: &RequestId) -> Vec<u8> {
-    notification("$/cancel_request", &json!({ "requestId": id }))
+pub(super) fn retracted(id: &RequestId, revision: u64) -> Vec<u8> {
+    notification("$/cancel_request", &json!({ "requestId": name_of(id.as_str(), revision) }))
 }
 
 /// What the log says of a request's end.
@@ -182,7 +207,7 @@ pub(super) fn answer(request: &Request, result: &RawValue) -> Result<Option<Answ
         outcome: String,
         option_id: Option<String>,
     }
-    let said: Response = serde_json::from_str(result.get()).map_err(|error| format!("not an answer: {error}"))?;
+    let said: Response = object::from_str(result.get()).map_err(|error| format!("not an answer: {error}"))?;
     let chosen = |id: String| match (request.kind, id.as_str()) {
         (RequestType::Prompt, AS_PROPOSED) => {
             Answer { value: Some(request.default_value.clone()), ..Answer::default() }

@@ -2,15 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use serde_json::value::RawValue;
 
 use super::place::Role;
 use super::shape::{Failure, Members, raw};
 use super::shared::Shared;
-use crate::model::SessionId;
-use crate::sessions::{ClientError, Clients, Done};
+use crate::auth::{Auth, Target};
+use crate::model::object;
+use crate::model::{DeviceId, Scope, SessionId};
+use crate::sessions::{ClientError, Clients, Errand, Owner, Served};
 
 /// The clients in each session. Cheap to clone.
 #[derive(Clone, Default)]
@@ -25,7 +27,11 @@ pub(super) struct Guest {
     pub(super) name: String,
     pub(super) version: String,
     pub(super) role: Role,
-    /// Whether it opened the session: files and terminals are asked of it first.
+    /// The device that it is of.
+    pub(super) device: DeviceId,
+    /// The program that it is, by the name that it gave its connection: see [`Owner::program`].
+    pub(super) program: String,
+    /// Whether it opened the session: of its owner's clients, files and terminals are asked of it first.
     pub(super) opened: bool,
     pub(super) shared: Weak<Shared>,
 }
@@ -59,37 +65,74 @@ impl Rooms {
         (gone, stay)
     }
 
-    /// Asks what only one client can do for an agent (`fs/*`, `terminal/*`): whoever opened the session, else the first that
-    /// came, of those that said they can; `None` if none did. Waits for its response, however long it takes; dropped, the
-    /// client is told `$/cancel_request`. `params` are the agent's own, the `sessionId` aside.
-    ///
-    /// # Errors
-    /// The client's own error; -32603 if the client leaves or is asked too much.
-    pub async fn ask(
-        &self,
-        session: &SessionId,
-        method: &str,
-        params: &RawValue,
-    ) -> Option<Result<Box<RawValue>, Failure>> {
+    /// The owner's clients in a session that can do this: the one that opened it first, then the last that came.
+    fn able(&self, session: &SessionId, owner: &Owner, method: &str) -> Option<Arc<Shared>> {
         let mut guests = self.lock().get(session).cloned().unwrap_or_default();
-        guests.retain(|guest| guest.role == Role::Controller);
+        guests.retain(|guest| owner.is(&guest.device, &guest.program) && guest.role == Role::Controller);
+        guests.reverse();
         guests.sort_by_key(|guest| !guest.opened);
-        let mut able = guests.iter().filter_map(|guest| guest.shared.upgrade());
-        let owner = able.find(|shared| shared.can().does(method))?;
-        let members: Result<Members<'_>, _> = serde_json::from_str(params.get());
-        Some(match members {
-            Ok(params) => owner.ask(session, method, &params.with(&[("sessionId", &raw(session))], &[])).await,
-            Err(error) => Err(Failure::params(error.to_string())),
-        })
+        let mut there = guests.iter().filter_map(|guest| guest.shared.upgrade());
+        there.find(|shared| shared.can().does(method))
     }
 }
 
-impl Clients for Rooms {
-    fn ask(&self, session: SessionId, method: String, params: Box<RawValue>) -> BoxFuture<'static, Option<Done>> {
-        let rooms = self.clone();
-        Box::pin(async move {
-            let done = Self::ask(&rooms, &session, &method, &params).await?;
-            Some(done.map_err(|Failure { code, message, .. }| ClientError { code, message }))
-        })
+/// How long a client may take for a file, or to start, look at or end a command.
+const ERRAND_TIME: Duration = Duration::from_secs(60);
+/// How long a client may let a command run that the agent waits for; then the agent may ask again.
+const WAIT_TIME: Duration = Duration::from_secs(60 * 60);
+/// The JSON-RPC code that an agent gets when its client took longer.
+const TIMED_OUT: i64 = -32001;
+
+/// What agents ask of their client, put to the program that opened the session: never to anybody else who is there.
+/// Cheap to clone.
+#[derive(Clone)]
+pub struct Errands {
+    rooms: Rooms,
+    auth: Auth,
+    time: Duration,
+}
+
+impl Errands {
+    /// Errands to the clients in these rooms, as far as their devices may now prompt and approve.
+    pub fn new(rooms: Rooms, auth: Auth) -> Self {
+        Self { rooms, auth, time: ERRAND_TIME }
+    }
+
+    /// The same, with another bound for all but the wait for a command.
+    #[must_use]
+    pub fn within(self, time: Duration) -> Self {
+        Self { time, ..self }
+    }
+
+    async fn served(&self, errand: Errand) -> Option<Served> {
+        let Errand { session, runtime, owner, method, params } = errand;
+        // As it stands now: it may have been revoked or cut down since it came in.
+        let device = self.auth.device(&owner.device)?;
+        let target = Target::Session(&session, &runtime);
+        if ![Scope::Prompt, Scope::Approve].iter().all(|scope| device.grant.covers(*scope, target)) {
+            return None;
+        }
+        let client = self.rooms.able(&session, &owner, &method)?;
+        let time = if method == "terminal/wait_for_exit" { WAIT_TIME } else { self.time };
+        let outcome = match object::from_str::<Members<'_>>(params.get()) {
+            Ok(members) => {
+                let params = members.with(&[("sessionId", &raw(&session))], &[]);
+                let asked = client.ask(&session, &method, &params);
+                tokio::time::timeout(time, asked).await.unwrap_or_else(|_| {
+                    let words = format!("{} did not answer {method} within {} seconds", device.name, time.as_secs());
+                    Err(Failure::new(TIMED_OUT, "client_timed_out", words))
+                })
+            }
+            Err(error) => Err(Failure::params(error.to_string())),
+        };
+        let outcome = outcome.map_err(|Failure { code, message, .. }| ClientError { code, message });
+        Some(Served { by: device.resolver(), outcome })
+    }
+}
+
+impl Clients for Errands {
+    fn ask(&self, errand: Errand) -> BoxFuture<'static, Option<Served>> {
+        let this = self.clone();
+        Box::pin(async move { this.served(errand).await })
     }
 }

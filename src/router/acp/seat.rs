@@ -242,6 +242,7 @@ impl Seat {
         }
         match event.kind {
             Kind::RequestOpened => messages.extend(self.opened(event)),
+            Kind::RequestUpdated => messages.extend(self.changed(event)),
             Kind::RequestResolved => messages.extend(self.resolved(event)),
             Kind::RunEnded => messages.extend(self.ended(event)),
             _ => {}
@@ -270,6 +271,22 @@ impl Seat {
         self.ask(request, event.position)
     }
 
+    /// What was asked before is taken back, and asked as it is now.
+    fn changed(&self, event: &Event) -> Vec<Vec<u8>> {
+        let Some(id) = request_of(event) else { return Vec::new() };
+        let taken_back = self.mine(|place, can| {
+            let asked = place.asked.iter_mut().find(|asked| asked.id == id && asked.over.is_none())?;
+            asked.over = Some(event.position);
+            match asked.card {
+                true if can.events => None,
+                // A card is drawn anew in its place.
+                true => None,
+                false => Some(question::retracted(&id, asked.shown.0)),
+            }
+        });
+        taken_back.flatten().into_iter().chain(self.opened(event)).collect()
+    }
+
     fn resolved(&self, event: &Event) -> Vec<Vec<u8>> {
         let mut messages = Vec::new();
         let read = serde_json::from_slice::<question::Resolved>(&event.body).ok();
@@ -279,7 +296,7 @@ impl Seat {
             let told_ends = place.entry.told_ends;
             let Some(asked) = place.asked.iter_mut().find(|asked| asked.id == id && asked.over.is_none()) else {
                 if place.entry.resumed && event.position <= place.entry.live_at {
-                    messages.push(question::retracted(&id));
+                    messages.push(question::retracted(&id, 0));
                 }
                 return;
             };
@@ -287,7 +304,7 @@ impl Seat {
             match (asked.card, asked.answered) {
                 (true, _) if can.events => {}
                 (true, _) => messages.push(question::card_ended(&self.session, &id, &end)),
-                (false, false) => messages.push(question::retracted(&id)),
+                (false, false) => messages.push(question::retracted(&id, asked.shown.0)),
                 (false, true) => {}
             }
             if told_ends {

@@ -77,6 +77,7 @@ impl From<Problem> for Failure {
             "runtime_gone" => -32014,
             "storage" => -32017,
             "stopping" => -32018,
+            "runtime_silent" => -32020,
             "internal" => -32603,
             _ => -32602,
         };

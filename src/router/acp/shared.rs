@@ -42,6 +42,9 @@ pub(super) struct Tables {
     pub(super) over: bool,
 }
 
+/// Longest name of a program that is kept with what it opens, in characters.
+const PROGRAM_MAX: usize = 100;
+
 /// See [`Tables`].
 pub(super) struct Shared {
     /// Whose token the connection came with.
@@ -67,6 +70,13 @@ impl Shared {
     /// What the client said that it can do.
     pub(super) fn can(&self) -> Can {
         self.with(|tables| tables.client.as_ref().map(|client| client.can)).unwrap_or_default()
+    }
+
+    /// The name that the client gave itself, cut to [`PROGRAM_MAX`]; empty if it gave none.
+    pub(super) fn program(&self) -> String {
+        let name =
+            self.with(|tables| tables.client.as_ref().map(|client| client.name.chars().take(PROGRAM_MAX).collect()));
+        name.unwrap_or_default()
     }
 
     /// Told whenever a seat must look again.

@@ -28,7 +28,13 @@ fn request(kind: RequestType, native: Option<Value>) -> Request {
         state: RequestState::Open,
         title: "run it".into(),
         message: None,
+        subject: crate::model::About::Unreadable,
         display: "$ ls".into(),
+        display_truncated: false,
+        display_bytes: None,
+        risk_reasons: vec![],
+        revision: 0,
+        changed: false,
         warnings: vec!["careful".into()],
         risk: crate::model::Risk::Elevated,
         digest: "d".into(),
@@ -107,7 +113,7 @@ fn what_may_be_changed_is_shown_and_the_change_is_read() {
 #[test]
 fn an_acp_agents_own_question_passes_as_it_is_but_for_the_session() {
     let native = json!({
-        "sessionId": "the agent's own", "toolCall": { "toolCallId": "c", "x": [1, 2.50] },
+        "sessionId": "the agent's own", "toolCall": { "toolCallId": "c", "x": [1, 2.50], "rawInput": { "command": "ls" } },
         "options": [{ "optionId": "yes", "name": "Yes", "kind": "allow_once" }], "_meta": { "agent": 1 }, "more": null,
     });
     let (method, params) = asked(&request(RequestType::Permission, Some(native.clone())), Can::default());
@@ -116,6 +122,12 @@ fn an_acp_agents_own_question_passes_as_it_is_but_for_the_session() {
         assert_eq!(params[member], native[member]);
     }
     assert_eq!(params["_meta"]["agent"], 1);
+    // One that says nothing of what is asked says it here: an editor shows no more than this.
+    let blind = json!({ "sessionId": "s", "toolCall": { "toolCallId": "c", "rawInput": {} }, "options": [] });
+    let (_, params) = asked(&request(RequestType::Permission, Some(blind)), Can::default());
+    let call = &params["toolCall"];
+    assert_eq!((&call["toolCallId"], &call["title"]), (&json!("c"), &json!("run it")));
+    assert_eq!(call["content"][0]["content"]["text"], "$ ls");
 }
 
 #[test]

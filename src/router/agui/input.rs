@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::translate::is_ours;
-use crate::model::{Answer, Choice, Request, RequestState, RequestType, RunId};
+use crate::model::object;
+use crate::model::{Answer, Answers, Choice, Request, RequestState, RequestType, RunId};
 use crate::router::Problem;
 
 /// Longest identifier of a client's own, in bytes.
@@ -154,7 +155,7 @@ impl RunAgentInput {
         }
         match self.forwarded_props.get("plexus") {
             None | Some(Value::Null) => Ok(Props::default()),
-            Some(props) => serde_json::from_value(props.clone())
+            Some(props) => object::from_value(props.clone())
                 .map_err(|error| Problem::invalid(format!("`forwardedProps.plexus` does not fit: {error}"))),
         }
     }
@@ -166,9 +167,8 @@ impl RunAgentInput {
     }
 
     /// People's messages at the end of the conversation that the session does not have, oldest first.
-    pub(super) fn fresh(&self, known: &HashSet<String>) -> Vec<&Message> {
-        let fresh =
-            |message: &&Message| message.role == "user" && !is_ours(&message.id) && !known.contains(&message.id);
+    pub(super) fn fresh(&self, known: impl Fn(&str) -> bool) -> Vec<&Message> {
+        let fresh = |message: &&Message| message.role == "user" && !is_ours(&message.id) && !known(&message.id);
         let mut fresh: Vec<&Message> = self.messages.iter().rev().take_while(fresh).collect();
         fresh.reverse();
         fresh
@@ -339,6 +339,7 @@ struct Payload {
     option_id: Option<String>,
     value: Option<String>,
     ids: Option<Vec<String>>,
+    answers: Option<Answers>,
     reason: Option<String>,
     remember: Option<bool>,
     digest: Option<String>,
@@ -366,8 +367,8 @@ pub(super) fn answer(request: &Request, entry: &ResumeEntry) -> Result<Answer, P
         (Value::Object(_), _) => entry.payload.clone(),
         _ => return Err(bad(&"an object was expected")),
     };
-    let Payload { approved, option_id, value, ids, reason, remember, digest } =
-        serde_json::from_value(payload).map_err(|error| bad(&error))?;
+    let Payload { approved, option_id, value, ids, answers, reason, remember, digest } =
+        object::from_value(payload).map_err(|error| bad(&error))?;
     if let (Some(approved), Some(option)) = (approved, &option_id) {
         // Both may be said if they agree; one that says yes and no decides nothing.
         let kind = request.options.iter().find(|offer| offer.id == *option).map_or(Choice::Other, |offer| offer.kind);
@@ -376,7 +377,8 @@ pub(super) fn answer(request: &Request, entry: &ResumeEntry) -> Result<Answer, P
         }
     }
     let ok = if option_id.is_some() { None } else { approved };
-    Ok(Answer { option_id, ok, value: value.map(Some), ids, reason, remember, edited: None, digest })
+    let value = value.map(Some);
+    Ok(Answer { option_id, ok, value, ids, answers, reason, remember, digest, ..Answer::default() })
 }
 
 /// The answer for "I do not answer": a refusal, in the form that the request has for it.

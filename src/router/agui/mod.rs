@@ -12,8 +12,9 @@ mod say;
 mod tests;
 mod translate;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::{Arc, LazyLock, PoisonError};
 use std::time::Duration;
 
 use axum::response::Response;
@@ -35,21 +36,24 @@ use super::guard::Call;
 use super::http::session_of;
 use super::sse::{self, News};
 use super::{AppState, Problem};
-use crate::auth::{Approve, Caller, Prompt, Target, Watch};
+use crate::auth::{Approve, Caller, Device, Prompt, Target, Watch};
 use crate::model::{
-    Answer, Cursor, DeviceId, Kind, Position, Receipt, Request, RequestId, RequestState, Risk, RunId, SessionInfo,
+    Answer, Cursor, DeviceId, Kind, Position, Receipt, Request, RequestId, RequestState, RunId, SessionId, SessionInfo,
 };
-use crate::sessions::{After, Filter, Log, Page, Refusal, Resume, judge};
+use crate::sessions::{After, Filter, Log, Page, PageLimit, Place, Refusal, Resume, judge};
 use crate::store::ReadLimit;
 
 /// An agent that asks often asks several things at once: how long the surface waits for the rest before it ends the run
 /// with an interrupt that names all of them.
 const SETTLE: Duration = Duration::from_millis(150);
-/// Bytes of messages in a snapshot, about; the oldest are left out, and the state says `trimmed`. Clients of AG-UI break off
-/// at 10 MB.
-const SNAPSHOT: usize = 6 << 20;
+/// Bytes of messages in a snapshot, about; the oldest are left out and not read, and the state says `trimmed`. Clients of
+/// AG-UI break off at 10 MB.
+const SNAPSHOT: usize = 2 << 20;
 /// What is read of the log in one go to make a snapshot.
-const READ: ReadLimit = ReadLimit { events: 4096, bytes: 4 << 20 };
+const READ: ReadLimit = ReadLimit { events: 1024, bytes: 256 << 10 };
+/// Sessions of which it is remembered what the log knows of their clients' conversations; beyond it the one that was asked
+/// for longest ago is read again when it is asked for.
+const INDEXES: usize = 64;
 /// Prompts of one session take turns between looking whether a prompt is known and sending it; sessions share so many turns.
 const TURNS: usize = 64;
 
@@ -63,42 +67,99 @@ fn turn(session: &SessionInfo) -> &'static Mutex<()> {
     TURN.get(n).unwrap_or(&TURN[0])
 }
 
-/// What the log knows of a client's conversation.
+/// What the log knows of the conversations of a session's clients: kept for all of them, and brought up to date from the
+/// log's end with each POST.
 #[derive(Default)]
-struct Known {
-    /// The names that clients of AG-UI gave to people's messages.
-    messages: HashSet<String>,
-    /// The run that the last message started that this client sends: it was sent before.
-    mine: Option<RunId>,
+struct Index {
+    /// Everything up to here is in it.
+    upto: Position,
+    /// The names that clients of AG-UI gave to people's messages: who said each, in which run.
+    messages: HashMap<String, Vec<(DeviceId, RunId)>>,
     /// The place of each run's first event.
     first: HashMap<RunId, Position>,
     ends: HashMap<RunId, End>,
+    /// The place of each request that is open.
+    open: HashMap<RequestId, Position>,
+}
+
+impl Index {
+    fn event(&mut self, event: &crate::model::Event) {
+        #[derive(serde::Deserialize)]
+        struct Of {
+            request_id: RequestId,
+        }
+        self.first.entry(event.run_id.clone()).or_insert(event.position);
+        match event.kind {
+            Kind::UserMessageChunk => {
+                let Some(message) = translate::mark_of(&event.body).and_then(|mark| mark.message_id) else { return };
+                let by = self.messages.entry(message).or_default();
+                by.extend(said_by(&event.body).map(|device| (device, event.run_id.clone())));
+            }
+            Kind::RunEnded => {
+                self.ends.extend(translate::end_of(event).map(|end| (end.run_id.clone(), end)));
+            }
+            Kind::RequestOpened => {
+                let of = serde_json::from_slice::<Of>(&event.body);
+                self.open.extend(of.ok().map(|of| (of.request_id, event.position)));
+            }
+            Kind::RequestResolved => {
+                if let Ok(of) = serde_json::from_slice::<Of>(&event.body) {
+                    self.open.remove(&of.request_id);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+type Indexes = HashMap<(String, SessionId), (u64, Arc<Mutex<Index>>)>;
+
+/// By the log's life and the session; the number says when it was last asked for.
+static KNOWN: LazyLock<std::sync::Mutex<(u64, Indexes)>> = LazyLock::new(Default::default);
+
+/// The index of a session, which may be behind.
+fn index(log: &Log, session: &SessionInfo) -> Arc<Mutex<Index>> {
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let (asked, indexes) = &mut *known;
+    *asked += 1;
+    let now = *asked;
+    let key = (log.epoch().as_str().to_owned(), session.session_id.clone());
+    let (used, index) = indexes.entry(key).or_insert_with(|| (now, Arc::default()));
+    *used = now;
+    let index = Arc::clone(index);
+    if indexes.len() > INDEXES
+        && let Some(oldest) = indexes.iter().min_by_key(|(_, (used, _))| *used).map(|(key, _)| key.clone())
+    {
+        indexes.remove(&oldest);
+    }
+    index
+}
+
+/// What the log knows of a client's conversation.
+struct Known {
+    index: Arc<Mutex<Index>>,
+    /// The run that the last message started that this client sends: it was sent before.
+    mine: Option<RunId>,
 }
 
 impl Known {
     /// `last` is the name of the message of a person's with which the client's conversation ends.
     async fn read(log: &Log, session: &SessionInfo, device: &DeviceId, last: Option<&str>) -> Result<Self, Refusal> {
-        let mut known = Self::default();
-        each(log, session, log.head(), |event| {
-            known.first.entry(event.run_id.clone()).or_insert(event.position);
-            match event.kind {
-                Kind::UserMessageChunk => {
-                    let Some(message) = translate::mark_of(&event.body).and_then(|mark| mark.message_id) else {
-                        return;
-                    };
-                    if last == Some(&message) && said_by(&event.body).as_ref() == Some(device) {
-                        known.mine = Some(event.run_id.clone());
-                    }
-                    known.messages.insert(message);
-                }
-                Kind::RunEnded => {
-                    known.ends.extend(translate::end_of(event).map(|end| (end.run_id.clone(), end)));
-                }
-                _ => {}
-            }
-        })
-        .await?;
-        Ok(known)
+        let index = index(log, session);
+        let mine = {
+            let mut index = index.lock().await;
+            let head = log.head();
+            // Who gives up in the middle leaves what was read.
+            each(log, session, index.upto, head, |event| {
+                index.event(event);
+                index.upto = event.position;
+            })
+            .await?;
+            index.upto = index.upto.max(head);
+            let said = last.and_then(|last| index.messages.get(last)).into_iter().flatten();
+            said.rev().find(|(by, _)| by == device).map(|(_, run)| run.clone())
+        };
+        Ok(Self { index, mine })
     }
 }
 
@@ -108,15 +169,15 @@ fn said_by(body: &[u8]) -> Option<DeviceId> {
     body.pointer("/_meta/plexus/by/device_id")?.as_str()?.parse().ok()
 }
 
-/// Reads a session's log up to `to`, inclusive.
+/// Reads a session's log after `after`, up to `to`, inclusive.
 async fn each(
     log: &Log,
     session: &SessionInfo,
+    mut after: Position,
     to: Position,
     mut take: impl FnMut(&crate::model::Event),
 ) -> Result<(), Refusal> {
     let filter = Filter::session(session.session_id.clone());
-    let mut after = Position::START;
     while after < to {
         let page = log.read(&filter, after, READ).await.map_err(|error| Refusal::Storage(error.to_string()))?;
         page.events.iter().filter(|event| event.position <= to).for_each(|event| take(event));
@@ -149,7 +210,7 @@ async fn answers(
     session: &SessionInfo,
     entries: &[ResumeEntry],
     props: &Props,
-    up_to: Option<Risk>,
+    device: &Device,
 ) -> Result<Answers, Problem> {
     let mut answers = Answers::default();
     let filter = Filter::session(session.session_id.clone());
@@ -173,16 +234,21 @@ async fn answers(
             // The cancel withdraws it.
         } else if request.state == RequestState::Open {
             let answer = input::answer(&request, entry)?;
-            judge(&request, &answer, up_to)
-                .map_err(|refusal| Problem::from(refusal).with("interruptId", id.as_str()))?;
+            if let Err(refusal) = judge(&request, &answer, device.grant.approve_up_to) {
+                let refusal = state.told_where(device, &known, refusal).await;
+                return Err(Problem::from(refusal).with("interruptId", id.as_str()));
+            }
             answers.open.push((known, answer));
         } else if let Some(problem) = input::late(entry, &request) {
             return Err(problem);
-        } else if let Some(receipt) = request.receipt {
+        } else if let Some(receipt) = request.receipt.clone() {
             let place = receipt.cursor.as_ref().map(|cursor| Position(cursor.position.0.saturating_sub(1)));
             answers.before = answers.before.into_iter().chain(place).min();
             match receipt.state {
-                RequestState::Answered => answers.open.push((known, Answer::default())),
+                // Read as before: a key stands for the one answer that it came with.
+                RequestState::Answered => {
+                    answers.open.push((known, input::answer(&request, entry).unwrap_or_default()));
+                }
                 _ => answers.closed.push(receipt),
             }
         }
@@ -214,7 +280,7 @@ async fn decide(
     let mut outcomes: Vec<Value> = answers.closed.iter().map(|receipt| outcome(receipt, false)).collect();
     let mut decided = false;
     for (id, answer) in &answers.open {
-        match state.directory.answer(permit, id, answer.clone(), Some(key.to_owned())).await {
+        match state.answer(permit, id, answer.clone(), Some(key.to_owned())).await {
             Ok(receipt) => {
                 outcomes.push(outcome(&receipt, true));
                 decided = true;
@@ -275,6 +341,8 @@ pub(super) async fn run(state: AppState, call: Call) -> Result<Response, Problem
     let input: RunAgentInput = call.json()?;
     let props = input.check()?;
     let wish = wish(&call, &props)?;
+    // For what the stream begins with; what waits for the client is charged by itself.
+    let _room = call.account.charge(SNAPSHOT)?;
     let begun = act(&state, &caller, &session, &input, &props).await?;
     let (first, stream) = show(&state, &session, &input, &props, wish, begun).await?;
     Ok(sse::tell(state, caller, &call.parts, first, Box::new(stream)))
@@ -308,10 +376,15 @@ async fn act(
     let _turn = if input.last().is_some() { Some(turn(session).lock().await) } else { None };
     let before = log.head();
     let known = Known::read(log, session, device, input.last()).await?;
-    let fresh = if known.mine.is_some() { Vec::new() } else { input.fresh(&known.messages) };
+    let fresh = if known.mine.is_some() {
+        Vec::new()
+    } else {
+        let index = known.index.lock().await;
+        input.fresh(|name| index.messages.contains_key(name))
+    };
     let blocks = if fresh.is_empty() { Vec::new() } else { input::blocks(&fresh)? };
     let entries = input.resume.as_deref().unwrap_or_default();
-    let mut answers = answers(state, session, entries, props, caller.device().grant.approve_up_to).await?;
+    let mut answers = answers(state, session, entries, props, caller.device()).await?;
     // All permits before the first deed.
     let prompts =
         if blocks.is_empty() && !props.cancel.wished() { None } else { Some(caller.permit::<Prompt>(target)?) };
@@ -372,8 +445,10 @@ async fn show(
     let log = state.directory.log();
     let filter = Filter::session(session.session_id.clone());
     let upto = log.head();
-    let again =
-        known.mine.as_ref().and_then(|run| known.first.get(run)).map(|first| Position(first.0.saturating_sub(1)));
+    let again = {
+        let index = known.index.lock().await;
+        known.mine.as_ref().and_then(|run| index.first.get(run)).map(|first| Position(first.0.saturating_sub(1)))
+    };
     let wished = wish.is_some();
     let wish = wish.or_else(|| again.or(goes_on).map(|position| log.cursor(position)));
     let after = wish.map_or(After::Now, After::Cursor);
@@ -389,10 +464,12 @@ async fn show(
     let mut translator = Translator::new(&input.thread_id);
     let mut shown = Shown::default();
     shown.state.extend(beginning(session));
-    if attach.oldest > Position::START {
-        // What retention removed left its latest behind.
+    let most = PageLimit { items: usize::MAX, bytes: SNAPSHOT, merge: true };
+    let (from, older) = log.place_before(&session.session_id, Place::after(at), most).await?;
+    if older || attach.oldest > Position::START {
+        // What is not read, or was removed, left its latest behind.
         let snapshot = state.directory.snapshot(&session.session_id).await?;
-        let latest = snapshot.latest.into_iter().filter_map(|(kind, body)| Some((named(kind)?, body)));
+        let latest = snapshot.latest.iter().filter_map(|(kind, body)| Some((named(kind)?, body)));
         for (name, body) in latest {
             let mut body: Value = serde_json::from_str(body.get()).unwrap_or_default();
             if let Some(fields) = body.as_object_mut() {
@@ -402,7 +479,15 @@ async fn show(
         }
         shown.state.insert("trimmed".into(), true.into());
     }
-    each(log, session, at, |event| translator.fold(event, &mut shown)).await?;
+    let after = Position(from.position.0.saturating_sub(1));
+    if older {
+        // A run that goes on, and what is asked, stand however long ago they began.
+        for began in before_window(&known, session, from).await {
+            let before = Position(began.0.saturating_sub(1));
+            each(log, session, before, began, |event| translator.fold(event, &mut shown)).await?;
+        }
+    }
+    each(log, session, after, at, |event| translator.fold(event, &mut shown)).await?;
     // With a cursor the prompt comes in its own place.
     let fresh = if wished { Vec::new() } else { fresh };
     let mut messages = shown.messages(SNAPSHOT);
@@ -423,7 +508,10 @@ async fn show(
         say.write(&mut first, (n == last).then_some(&cursor), None);
     }
     said.iter().for_each(|say| say.write(&mut first, None, None));
-    let ended = target.as_ref().and_then(|run| known.ends.get(run)).cloned();
+    let ended = {
+        let index = known.index.lock().await;
+        target.as_ref().and_then(|run| index.ends.get(run)).cloned()
+    };
     let stream = Stream {
         log: log.clone(),
         follow: Follow::new(log, filter.clone(), at).until(upto),
@@ -437,6 +525,16 @@ async fn show(
         over: false,
     };
     Ok((first, stream))
+}
+
+/// The places, in order, where the run under way and the open requests began that are older than what is read.
+async fn before_window(known: &Known, session: &SessionInfo, from: Place) -> Vec<Position> {
+    let index = known.index.lock().await;
+    let run = session.run_id.as_ref().and_then(|run| index.first.get(run));
+    let mut places: Vec<Position> =
+        run.into_iter().chain(index.open.values()).filter(|place| **place < from.position).copied().collect();
+    places.sort_unstable();
+    places
 }
 
 /// The name in the state of a kind of which only the latest matters.

@@ -186,7 +186,13 @@ fn request(id: &str, kind: RequestType) -> Request {
         state: RequestState::Open,
         title: "rm".into(),
         message: None,
+        subject: crate::model::About::Unreadable,
         display: "rm -rf build".into(),
+        display_truncated: false,
+        display_bytes: None,
+        risk_reasons: vec![],
+        revision: 0,
+        changed: false,
         warnings: Vec::new(),
         risk: crate::model::Risk::Elevated,
         digest: "d".into(),
@@ -230,6 +236,7 @@ fn session() -> SessionInfo {
         created_at: Timestamp::from_millis(0),
         prompted_at: None,
         updated_at: Timestamp::from_millis(0),
+        restartable: false,
     }
 }
 
@@ -488,12 +495,17 @@ fn the_prompt_is_what_the_session_does_not_have() {
         { "id": "u4", "role": "user", "content": [{ "type": "text", "text": "and " }, { "type": "text", "text": "more" }] },
     ]));
     let known = HashSet::from(["u2".to_owned()]);
-    let fresh = input.fresh(&known);
+    let fresh = input.fresh(|name| known.contains(name));
     assert_eq!(fresh.iter().map(|message| message.text()).collect::<Vec<_>>(), ["new", "and more"]);
     let blocks = input::blocks(&fresh).unwrap();
     let first: Value = serde_json::from_str(blocks[0].get()).unwrap();
     assert_eq!(first, json!({ "type": "text", "text": "new", "_meta": { "plexus": { "message_id": "u3" } } }));
-    assert!(run_input(json!([{ "id": "m_7", "role": "user", "content": "x" }])).fresh(&known).is_empty(), "it is ours");
+    assert!(
+        run_input(json!([{ "id": "m_7", "role": "user", "content": "x" }]))
+            .fresh(|name| known.contains(name))
+            .is_empty(),
+        "it is ours"
+    );
     assert!(is_ours("m_12") && !is_ours("m_") && !is_ours("u1") && !is_ours("m_1x") && !is_ours("ü"));
 }
 
@@ -501,7 +513,7 @@ fn the_prompt_is_what_the_session_does_not_have() {
 fn parts_are_carried_or_refused() {
     let of = |part: Value| {
         let input = run_input(json!([{ "id": "u", "role": "user", "content": [part] }]));
-        let blocks = input::blocks(&input.fresh(&HashSet::new())).map_err(|problem| problem.code)?;
+        let blocks = input::blocks(&input.fresh(|_| false)).map_err(|problem| problem.code)?;
         Ok::<Value, &str>(serde_json::from_str(blocks[0].get()).unwrap())
     };
     let data = |mime: &str| json!({ "type": "data", "value": "QQ==", "mimeType": mime });
@@ -537,4 +549,62 @@ fn what_is_not_carried_is_named() {
     for kind in ["plan", "current_mode_update", "usage_update", "runtime_status"] {
         assert!(beginning(&session()).contains_key(named(kind).unwrap()));
     }
+}
+
+#[tokio::test]
+async fn what_the_log_knows_is_read_once_and_then_only_what_came() {
+    use crate::sessions::{Entry, Log, NewEvent, Rows};
+    use crate::store::{MemoryStore, SessionRow, Trim};
+    let log = Log::open(Arc::new(MemoryStore::new().unwrap())).unwrap();
+    let origin = Arc::new(Origin {
+        session_id: SessionId::trusted("s_known"),
+        runtime_id: RuntimeId::trusted("demo"),
+        dialect: "acp".into(),
+    });
+    let said = async |run: &str, name: &str| {
+        let body = json!({
+            "content": { "type": "text", "text": "x", "_meta": { "plexus": { "message_id": name } } },
+            "_meta": { "plexus": { "by": { "device_id": "d_1", "name": "phone" } } },
+        });
+        let event = NewEvent {
+            run_id: RunId::trusted(run),
+            seq: 0,
+            at: Timestamp::default(),
+            kind: Kind::UserMessageChunk,
+            body: body.to_string().into(),
+            native: None,
+        };
+        let row = SessionRow {
+            session_id: origin.session_id.clone(),
+            runtime_id: origin.runtime_id.clone(),
+            dialect: "acp".into(),
+            state: b"{}".to_vec(),
+            as_of: Position::START,
+            spare_from: None,
+        };
+        let rows = move |_| Rows { sessions: vec![row], ..Rows::default() };
+        let entry = Entry {
+            origin: Arc::clone(&origin),
+            events: vec![event],
+            rows: Some(Box::new(rows)),
+            kept: None,
+            sync: false,
+        };
+        log.commit(entry).await.unwrap();
+    };
+    let session = SessionInfo { session_id: origin.session_id.clone(), ..session() };
+    let device: crate::model::DeviceId = "d_1".parse().unwrap();
+    let known = async |last: &str| super::Known::read(&log, &session, &device, Some(last)).await.unwrap();
+    said("r_1", "u1").await;
+    assert_eq!(known("u1").await.mine, Some(RunId::trusted("r_1")));
+    // What was read is not read again: it is known though the log has it no more.
+    let trim = Trim { session_id: origin.session_id.clone(), through: log.head(), base: None };
+    assert_eq!(log.trim(vec![trim]).await.unwrap(), 1);
+    said("r_2", "u2").await;
+    let both = known("u2").await;
+    assert_eq!(both.mine, Some(RunId::trusted("r_2")));
+    assert_eq!(known("u1").await.mine, Some(RunId::trusted("r_1")));
+    assert_eq!(both.index.lock().await.upto, log.head());
+    let other: crate::model::DeviceId = "d_2".parse().unwrap();
+    assert!(super::Known::read(&log, &session, &other, Some("u2")).await.unwrap().mine.is_none(), "another device's");
 }

@@ -292,14 +292,14 @@ impl Translator {
             Kind::RunStarted => self.run_started(event, out),
             Kind::RunStatus => self.run_status(event, out),
             Kind::RunEnded => self.run_ended(event, out),
-            Kind::RequestOpened => self.opened(event, out),
+            Kind::RequestOpened | Kind::RequestUpdated => self.opened(event, out),
             Kind::RequestResolved => self.resolved(event, out),
             Kind::SurfaceUpdated => self.surface(event, out),
             Kind::RuntimeStatus => {
                 state("runtime", event, out);
                 custom(event, out);
             }
-            Kind::Hook | Kind::ClientJoined | Kind::ClientLeft | Kind::Error => custom(event, out),
+            Kind::Hook | Kind::ClientServed | Kind::ClientJoined | Kind::ClientLeft | Kind::Error => custom(event, out),
             Kind::Raw => raw(event, out),
         }
     }

@@ -1,4 +1,4 @@
-//! Fan-out over real sockets and a real log.
+//! Fan-out over real sockets and a real log. One file: every test drives the same few sockets and readers.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::collections::BTreeSet;
@@ -27,6 +27,11 @@ fn fans_with(stall: Duration) -> Fans {
     store.commit(&crate::store::Batch { sessions, ..Default::default() }).unwrap();
     let log = Log::open(Arc::new(store)).unwrap();
     Fans::new(log, Arc::new(|_| None), Arc::new(|_| None), stall)
+}
+
+/// Somebody with the usual limits.
+fn account() -> crate::ledger::Account {
+    crate::ledger::Ledger::default().connection("d_1")
 }
 
 fn fans() -> Fans {
@@ -141,13 +146,21 @@ fn parse(framing: Framing, bytes: &[u8]) -> Option<(String, serde_json::Value, u
     }
 }
 
-/// Reads until the event `last` came. Gives the events' numbers in order and the names of everything else with its place.
-async fn read_to(
+/// The events' numbers in order, and the names of everything else with how many events came before it.
+type Seen = (Vec<usize>, Vec<(usize, String)>);
+
+/// Reads until the event `last` came.
+async fn read_to(client: &mut TcpStream, framing: Framing, last: usize, pause: Option<Duration>) -> Seen {
+    read_until(client, framing, pause, |events, _| events.last().is_some_and(|&n| n >= last)).await
+}
+
+/// Reads until what came is `enough`.
+async fn read_until(
     client: &mut TcpStream,
     framing: Framing,
-    last: usize,
     pause: Option<Duration>,
-) -> (Vec<usize>, Vec<(usize, String)>) {
+    enough: impl Fn(&[usize], &[(usize, String)]) -> bool,
+) -> Seen {
     let (mut events, mut others, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
     let mut chunk = vec![0; 16 << 10];
     loop {
@@ -163,7 +176,7 @@ async fn read_to(
             }
         }
         bytes.drain(..at);
-        if events.last().is_some_and(|&n| n >= last) {
+        if enough(&events, &others) {
             return (events, others);
         }
         if let Some(pause) = pause {
@@ -194,24 +207,34 @@ async fn joiners(framing: Framing, joiners: usize, total: usize) {
             let mut head = fans.log().watch();
             head.wait_for(|head| *head >= at).await.unwrap();
             let (server, mut client) = pair((joiner % 3 == 0).then_some(4096)).await;
-            let conn = Conn::new(&fans, server, framing);
+            let conn = Conn::new(&fans, server, framing, account());
             // From the start, from the middle, from now on.
             let after = Position(at.0 * (joiner as u64 % 4) / 3).min(fans.log().head());
             join(&fans, &conn, key(framing), after);
             let driver = tokio::spawn(drive(Arc::clone(&conn)));
-            let (events, others) = read_to(&mut client, framing, total - 1, None).await;
+            // To one that joins after the last event was written, `live` is said behind it.
+            let (events, others) = read_until(&mut client, framing, None, |events, others| {
+                events.last() == Some(&(total - 1)) && others.iter().any(|(_, name)| name == live)
+            })
+            .await;
             assert!(events.iter().copied().eq(after.0 as usize..total), "joiner {joiner}: a gap or a repeat");
             let lives: Vec<_> = others.iter().filter(|(_, name)| name == live).collect();
             assert_eq!(lives.len(), 1, "joiner {joiner}");
             conn.leave();
             driver.abort();
+            let _ = driver.await;
         });
     }
     while let Some(done) = tasks.join_next().await {
         done.unwrap();
     }
     writer.await.unwrap();
-    assert!(lock(&fans.shared.fans).is_empty(), "a fan outlived its followers");
+    // A pump that is just writing to one that left holds the fan until it has written.
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !lock(&fans.shared.fans).is_empty() {
+        assert!(Instant::now() < deadline, "a fan outlived its followers");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -230,7 +253,7 @@ async fn live_is_said_exactly_between_replay_and_what_comes_after() {
         let fans = fans();
         append(fans.log(), "s_1", (0..700).map(|n| body(n, 300))).await;
         let (server, mut client) = pair(None).await;
-        let conn = Conn::new(&fans, server, framing);
+        let conn = Conn::new(&fans, server, framing, account());
         let fan = fans.fan(key(framing));
         let live_at = fans.log().head();
         // Later events are there before the replay begins: they belong behind `live` all the same.
@@ -250,11 +273,11 @@ async fn live_is_said_exactly_between_replay_and_what_comes_after() {
 async fn one_that_does_not_read_costs_one_batch_holds_nobody_up_and_misses_nothing() {
     let fans = fans();
     let (server, mut lazy) = pair(Some(4096)).await;
-    let conn = Conn::new(&fans, server, Framing::WebSocket);
+    let conn = Conn::new(&fans, server, Framing::WebSocket, account());
     join(&fans, &conn, key(Framing::WebSocket), Position::START);
     let driver = tokio::spawn(drive(Arc::clone(&conn)));
     let (server, mut quick) = pair(None).await;
-    let quick_conn = Conn::new(&fans, server, Framing::WebSocket);
+    let quick_conn = Conn::new(&fans, server, Framing::WebSocket, account());
     join(&fans, &quick_conn, key(Framing::WebSocket), Position::START);
     let quick_driver = tokio::spawn(drive(Arc::clone(&quick_conn)));
 
@@ -292,7 +315,7 @@ async fn one_that_does_not_read_costs_one_batch_holds_nobody_up_and_misses_nothi
 async fn a_tail_nobody_is_behind_in_is_small() {
     let fans = fans();
     let (server, mut client) = pair(None).await;
-    let conn = Conn::new(&fans, server, Framing::WebSocket);
+    let conn = Conn::new(&fans, server, Framing::WebSocket, account());
     join(&fans, &conn, key(Framing::WebSocket), Position::START);
     let driver = tokio::spawn(drive(Arc::clone(&conn)));
     for n in 0..400 {
@@ -309,7 +332,7 @@ async fn a_tail_nobody_is_behind_in_is_small() {
 async fn own_frames_never_land_inside_an_event() {
     let fans = fans();
     let (server, mut client) = pair(Some(2048)).await;
-    let conn = Conn::new(&fans, server, Framing::WebSocket);
+    let conn = Conn::new(&fans, server, Framing::WebSocket, account());
     join(&fans, &conn, key(Framing::WebSocket), Position::START);
     let driver = tokio::spawn(drive(Arc::clone(&conn)));
     let talker = {
@@ -364,7 +387,7 @@ async fn a_batch_is_cut_where_events_end() {
 async fn several_subscriptions_share_a_socket_and_each_is_whole() {
     let fans = fans();
     let (server, mut client) = pair(Some(4096)).await;
-    let conn = Conn::new(&fans, server, Framing::WebSocket);
+    let conn = Conn::new(&fans, server, Framing::WebSocket, account());
     for session in ["s_a", "s_b"] {
         let filter = Filter::session(SessionId::trusted(session));
         let fan = fans.fan(FanKey { filter, ..key(Framing::WebSocket) });
@@ -416,7 +439,7 @@ async fn several_subscriptions_share_a_socket_and_each_is_whole() {
 async fn a_socket_without_progress_is_given_up_and_one_with_some_is_not() {
     let fans = fans_with(Duration::from_millis(300));
     let (server, client) = pair(Some(2048)).await;
-    let conn = Conn::new(&fans, server, Framing::WebSocket);
+    let conn = Conn::new(&fans, server, Framing::WebSocket, account());
     join(&fans, &conn, key(Framing::WebSocket), Position::START);
     let driver = tokio::spawn(drive(Arc::clone(&conn)));
     append(fans.log(), "s_1", (0..200).map(|n| body(n, 4000))).await;
@@ -426,7 +449,7 @@ async fn a_socket_without_progress_is_given_up_and_one_with_some_is_not() {
     drop(client);
 
     let (server, mut client) = pair(Some(2048)).await;
-    let conn = Conn::new(&fans, server, Framing::WebSocket);
+    let conn = Conn::new(&fans, server, Framing::WebSocket, account());
     join(&fans, &conn, key(Framing::WebSocket), Position::START);
     let driver = tokio::spawn(drive(Arc::clone(&conn)));
     let mut first = [0; 1];
@@ -446,7 +469,7 @@ async fn a_socket_without_progress_is_given_up_and_one_with_some_is_not() {
 async fn a_client_that_hangs_up_is_noticed_by_whoever_writes() {
     let fans = fans();
     let (server, mut client) = pair(None).await;
-    let conn = Conn::new(&fans, server, Framing::Sse);
+    let conn = Conn::new(&fans, server, Framing::Sse, account());
     join(&fans, &conn, key(Framing::Sse), Position::START);
     let driver = tokio::spawn(drive(Arc::clone(&conn)));
     append(fans.log(), "s_1", [body(0, 10)]).await;
@@ -465,4 +488,64 @@ async fn a_client_that_hangs_up_is_noticed_by_whoever_writes() {
     tokio::time::timeout(Duration::from_secs(30), gone).await.unwrap();
     assert_eq!(driver.await.unwrap(), Flow::Dead);
     conn.leave();
+}
+
+#[tokio::test]
+async fn a_fan_that_nothing_is_said_to_sleeps_and_misses_nothing() {
+    for framing in [Framing::WebSocket, Framing::Sse] {
+        let fans = fans();
+        append(fans.log(), "s_a", (0..10).map(|n| body(n, 10))).await;
+        let of = |session: &str| FanKey { filter: Filter::session(SessionId::trusted(session)), ..key(framing) };
+        let subscribe = |conn: &Arc<Conn>, after| {
+            let (fan, head) = (fans.fan(of("s_a")), fans.log().head());
+            let name = "s_a".into();
+            conn.subscribe(Subscribe { name, fan, answers: false, after, live_at: head, live_id: false }, b"");
+        };
+        let (server, mut client) = pair(None).await;
+        let conn = Conn::new(&fans, server, framing, account());
+        subscribe(&conn, Position::START);
+        let driver = tokio::spawn(drive(Arc::clone(&conn)));
+        let (events, others) = read_to(&mut client, framing, 9, None).await;
+        assert!(events.into_iter().eq(0..10) && others.len() <= 1, "{others:?}");
+        // More of another session than the log's ring holds: nobody here is woken for it.
+        let asleep = fans.fan(of("s_a")).core.tail().end;
+        for n in (0..4000).step_by(100) {
+            append(fans.log(), "s_b", (n..n + 100).map(|n| body(n, 4000))).await;
+            assert_eq!(fans.fan(of("s_a")).core.tail().end, asleep);
+        }
+        let head = fans.log().head();
+        assert_eq!(conn.following()[0].1.position, head, "it has all that there is for it");
+        // Who joins now is told `live` at once, though nothing is said.
+        let (server, mut second) = pair(None).await;
+        let late = Conn::new(&fans, server, framing, account());
+        subscribe(&late, Position(5));
+        let late_driver = tokio::spawn(drive(Arc::clone(&late)));
+        let live = async {
+            loop {
+                let told = {
+                    let state = lock(&late.state);
+                    state.subs[0].live_at.is_none() && state.sent == state.out.len()
+                };
+                if told {
+                    break;
+                }
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        };
+        tokio::time::timeout(STALL, live).await.expect("live is said");
+        append(fans.log(), "s_a", (10..12).map(|n| body(n, 10))).await;
+        let (events, _) = read_to(&mut client, framing, 11, None).await;
+        assert!(events.into_iter().eq(10..12));
+        let (events, others) = read_to(&mut second, framing, 11, None).await;
+        assert!(events.into_iter().eq(5..12));
+        assert_eq!(
+            others.iter().map(|(at, _)| *at).collect::<Vec<_>>(),
+            [5],
+            "live, between replay and news: {others:?}"
+        );
+        conn.leave();
+        late.leave();
+        driver.abort();
+        late_driver.abort();
+    }
 }

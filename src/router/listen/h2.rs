@@ -28,9 +28,9 @@ const STREAMS: u32 = 64;
 /// Longest head of a request, in bytes, as RFC 9113 counts them; a longer one is answered 431.
 const HEADERS: u32 = 16 << 10;
 /// What a stream may bring before we have read it, in bytes: also how much of a prompt is on its way at once.
-const STREAM_WINDOW: u32 = 256 << 10;
+const STREAM_WINDOW: u32 = 64 << 10;
 /// The same for all streams of a connection.
-const CONNECTION_WINDOW: u32 = 1 << 20;
+const CONNECTION_WINDOW: u32 = 256 << 10;
 /// Bytes of a response that wait for one stream's client; a stream of events then waits at its cursor.
 const SEND: usize = 16 << 10;
 /// Streams that a client opened and took back before we came to them; with more the connection is ended (rapid reset).
@@ -137,7 +137,7 @@ async fn exchange<A: App>(
         Ok(pair) => pair,
         Err(error) => return Ok(no_room(&error)),
     };
-    let inside = connection(theirs.into(), from.peer, slot, app, shared.limits.http.head, shared.stop.clone());
+    let inside = connection(theirs.into(), from.peer, slot, app, shared.limits.http.clone(), shared.stop.clone());
     tokio::spawn(inside);
     let (mut sender, client) = hyper::client::conn::http1::handshake(TokioIo::new(ours)).await?;
     let client = Client(tokio::spawn(async move {

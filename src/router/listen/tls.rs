@@ -61,16 +61,23 @@ pub struct TlsLimits {
     pub stall: Duration,
 }
 
-impl Default for TlsLimits {
-    fn default() -> Self {
+impl TlsLimits {
+    /// The defaults, with what `http` shares with the other listeners.
+    pub fn over(http: &Limits) -> Self {
         Self {
-            http: Limits { connections: CONNECTIONS, ..Limits::default() },
+            http: Limits { connections: CONNECTIONS, ..http.clone() },
             per_address: 64,
             streams_per_address: 256,
             handshake: Duration::from_secs(5),
             idle: Duration::from_secs(120),
             stall: Duration::from_secs(60),
         }
+    }
+}
+
+impl Default for TlsLimits {
+    fn default() -> Self {
+        Self::over(&Limits::default())
     }
 }
 
@@ -263,8 +270,8 @@ async fn secure<A: App>(stream: TcpStream, from: Source, slot: Slot, app: A, sha
     }
     let Ok((ours, theirs)) = UnixStream::pair() else { return };
     let slot = Arc::new(slot);
-    let (head, stop) = (shared.limits.http.head, shared.stop.clone());
-    let served = connection(theirs.into(), from.peer, Arc::clone(&slot), app, head, stop);
+    let (limits, stop) = (shared.limits.http.clone(), shared.stop.clone());
+    let served = connection(theirs.into(), from.peer, Arc::clone(&slot), app, limits, stop);
     tokio::join!(served, carry(stream, ours, shared.limits.stall));
     drop(slot);
 }

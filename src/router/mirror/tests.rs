@@ -301,6 +301,21 @@ fn an_answer_is_told_in_the_words_of_the_question_and_another_end_in_its_own() {
 }
 
 #[test]
+fn a_question_that_changes_is_drawn_again_and_one_that_is_over_is_not() {
+    let mut told = Told::new();
+    told.started().event(Kind::ToolCall, &json!({ "toolCallId": "c1", "title": "ls", "kind": "execute" })).said();
+    let first = told.event(Kind::RequestOpened, &request(json!({ "display": "ls" }))).said();
+    let options = json!([{ "id": "a", "label": "Allow make install", "kind": "allow_once" }]);
+    let changed = request(json!({ "display": "make install", "revision": 1, "changed": true, "options": options }));
+    let again = told.event(Kind::RequestUpdated, &changed).said();
+    assert_eq!((again.len(), &again[0]["type"]), (1, &first[0]["type"]), "{again:?}");
+    assert_eq!(again[0]["data"]["id"], first[0]["data"]["id"]);
+    assert_eq!(again[0]["data"]["options"], json!(["Allow make install"]));
+    told.event(Kind::RequestResolved, &json!({ "request_id": "q_1", "state": "withdrawn" })).said();
+    assert!(told.event(Kind::RequestUpdated, &changed).said().is_empty());
+}
+
+#[test]
 fn the_screen_goes_where_a_run_begins_and_shows_nothing_else() {
     let mut told = Told::new();
     told.started().event(Kind::AgentMessageChunk, &chunk("a1"));
@@ -385,4 +400,22 @@ fn a_query_holds_a_cursor_and_never_a_token() {
     for bad in ["token=plx_x", "access_token=plx_x&after=", "after=x", "session=s_1"] {
         assert_eq!(after(Some(bad)).unwrap_err().status, StatusCode::BAD_REQUEST, "{bad}");
     }
+}
+
+#[test]
+fn a_message_in_pieces_is_charged_and_told_in_several_where_there_is_no_room() {
+    use crate::ledger::{Ledger, Limits};
+    let ledger = Ledger::new(Limits { connection: 8, ..Limits::default() });
+    let account = ledger.connection("d_1");
+    let mut told = Told::new();
+    told.screen.charge = Some(account.nothing());
+    let piece = |text: &str| json!({ "content": { "type": "text", "text": text } });
+    told.started().event(Kind::UserMessageChunk, &piece("12345"));
+    assert_eq!(account.used(), 5);
+    told.event(Kind::UserMessageChunk, &piece("678901")).event(Kind::UserMessageChunk, &piece("123456789"));
+    assert_eq!(account.used(), 0, "what there is no room for is told at once");
+    told.event(Kind::UserMessageChunk, &piece("12"));
+    let message = |text: &str| message("user_message", &json!({ "text": text }));
+    assert_eq!(told.said(), [message("12345"), message("678901"), message("123456789"), message("12")]);
+    assert_eq!(account.used(), 0);
 }

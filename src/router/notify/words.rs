@@ -26,6 +26,9 @@ const BRIEF: usize = 120;
 const SUM_LINES: usize = 6;
 /// Bytes of an agent's text that are looked at for secrets; what comes after is cut, and could not be shown anyway.
 const LOOKED_AT: usize = 4 * PAYLOAD_MAX;
+/// Bytes of what is said beside what is asked: the reasons, the warnings, where it can be answered, the session's title. These
+/// are kept, and what is asked is cut.
+const ASIDE: usize = 600;
 /// What stands for what is left out.
 const MASK: &str = "•••";
 /// What replaces all that was summed up.
@@ -41,6 +44,8 @@ pub(super) struct Story {
     title: String,
     /// Masked, not yet cut.
     body: String,
+    /// What is said below it, in lines; masked.
+    aside: Vec<String>,
     request: Option<Asked>,
 }
 
@@ -100,12 +105,12 @@ impl Story {
             RequestType::Pick => "asks to choose",
         };
         let danger = if request.risk == Risk::Danger { ": dangerous" } else { "" };
-        let mut body = masked(&request.display);
-        for warning in &request.warnings {
-            body.push_str("\n⚠ ");
-            body.push_str(warning);
+        let mut aside = Vec::new();
+        if request.risk > Risk::Low && !request.risk_reasons.is_empty() {
+            aside.push(format!("Why: {}", masked(&request.risk_reasons.join("; "))));
         }
-        quote(&mut body, session_title);
+        aside.extend(request.warnings.iter().map(|warning| format!("⚠ {warning}")));
+        aside.extend(quoted(session_title));
         let kinds = |wanted: fn(Choice) -> bool| request.options.iter().any(|option| wanted(option.kind));
         let yes_or_no = match request.kind {
             RequestType::Confirm => true,
@@ -118,7 +123,8 @@ impl Story {
             session_id: request.session_id.clone(),
             runtime_id: request.runtime_id.clone(),
             title: format!("{} {asks}{danger}", request.runtime_id),
-            body,
+            body: masked(&request.display),
+            aside,
             request: Some(Asked {
                 request_id: request.request_id.clone(),
                 digest: request.digest.clone(),
@@ -138,15 +144,14 @@ impl Story {
         message: Option<&str>,
         session_title: Option<&str>,
     ) -> Self {
-        let mut body = message.map(masked).unwrap_or_default();
-        quote(&mut body, session_title);
         Self {
             tag: format!("run:{run}"),
             what: if failed { What::Failed } else { What::Ended },
             title: format!("{runtime_id} {}", if failed { "failed" } else { "is done" }),
             session_id,
             runtime_id,
-            body,
+            body: message.map(masked).unwrap_or_default(),
+            aside: quoted(session_title).into_iter().collect(),
             request: None,
         }
     }
@@ -161,6 +166,7 @@ impl Story {
             runtime_id: RuntimeId::trusted("demo"),
             title: String::new(),
             body: String::new(),
+            aside: Vec::new(),
             request: None,
         }
     }
@@ -179,7 +185,13 @@ impl Story {
             What::Failed => (Urgency::Normal, TTL_END),
             What::Request | What::Ended => (Urgency::Low, TTL_END),
         };
+        let mut aside = self.aside.clone();
         if let Some(asked) = &self.request {
+            if let Some(where_to) = grant.and_then(|grant| self.elsewhere(grant, asked.risk)) {
+                // Below the reasons, before the title.
+                let reasons = aside.first().is_some_and(|line| line.starts_with("Why: "));
+                aside.insert(usize::from(reasons), where_to);
+            }
             payload["request_id"] = json!(asked.request_id);
             payload["digest"] = json!(asked.digest);
             payload["risk"] = json!(asked.risk);
@@ -191,7 +203,17 @@ impl Story {
             let left = asked.expires_at.map_or(TTL_REQUEST, |at| (at.as_millis() - now.as_millis()) / 1000);
             ttl = left.clamp(0, TTL_REQUEST);
         }
-        Message { tag: self.tag.clone(), payload: with_body(payload, &self.body), urgency, ttl }
+        Message { tag: self.tag.clone(), payload: with_body(payload, &self.body, &aside), urgency, ttl }
+    }
+
+    /// Where it can be answered, if this device may answer, but nothing of such a risk.
+    fn elsewhere(&self, grant: &Grant, risk: Risk) -> Option<String> {
+        let up_to = grant.approve_up_to.filter(|up_to| risk > *up_to)?;
+        let may = grant.covers(Scope::Approve, Target::Session(&self.session_id, &self.runtime_id));
+        may.then(|| {
+            let (risk, up_to) = (risk.as_str(), up_to.as_str());
+            format!("This device may answer up to {up_to}: answer it where Plexus runs, or on a device that may answer {risk}.")
+        })
     }
 
     /// That it is over. `end` is how it ended and who did it.
@@ -208,7 +230,7 @@ impl Story {
         let body = format!("{}: {}", self.runtime_id, self.brief());
         Message {
             tag: self.tag.clone(),
-            payload: with_body(payload, &body),
+            payload: with_body(payload, &body, &[]),
             urgency: Urgency::Normal,
             ttl: TTL_REQUEST,
         }
@@ -280,7 +302,7 @@ pub(super) fn sum(stories: &[Arc<Story>]) -> Option<Message> {
     };
     let first = stories.iter().find(|story| story.what == What::Request).or(stories.first())?;
     let payload = json!({ "kind": kind, "tag": SUM_TAG, "title": title, "session_id": first.session_id });
-    Some(Message { tag: SUM_TAG.into(), payload: with_body(payload, &lines.join("\n")), urgency, ttl })
+    Some(Message { tag: SUM_TAG.into(), payload: with_body(payload, &lines.join("\n"), &[]), urgency, ttl })
 }
 
 /// That nothing of what was summed up is asked any more.
@@ -297,14 +319,19 @@ pub(super) fn test(device: &str) -> Message {
     Message { tag: "test".into(), payload, urgency: Urgency::High, ttl: TTL_TEST }
 }
 
-/// The payload with as much of the body as fits.
-fn with_body(mut payload: Value, body: &str) -> Value {
+/// The payload with as much of the body as fits above what is said beside it.
+fn with_body(mut payload: Value, body: &str, aside: &[String]) -> Value {
+    let whole = aside.join("\n");
+    let kept = cut(&whole, ASIDE);
+    let more = if kept.len() < whole.len() { "…" } else { "" };
+    let between = if body.is_empty() || kept.is_empty() { "" } else { "\n" };
     let (mut fits, mut most) = (0, body.len().min(PAYLOAD_MAX));
     loop {
         // How long a text becomes in JSON nobody knows but JSON: the longest beginning is looked for by halves.
         let tried = (fits + most).div_ceil(2);
         let short = cut(body, tried);
-        payload["body"] = if short.len() < body.len() { format!("{short}…").into() } else { short.into() };
+        let dots = if short.len() < body.len() { "…" } else { "" };
+        payload["body"] = format!("{short}{dots}{between}{kept}{more}").into();
         match payload.to_string().len() <= PAYLOAD_MAX {
             _ if tried == 0 => return payload,
             true if tried == most => return payload,
@@ -326,16 +353,10 @@ fn name(text: &str) -> String {
     text.chars().take(NAME_CHARS).map(&mut plain).collect()
 }
 
-/// The session's title, which an agent may have given, in quotes below.
-fn quote(body: &mut String, session_title: Option<&str>) {
-    if let Some(title) = session_title.filter(|title| !title.trim().is_empty()) {
-        if !body.is_empty() {
-            body.push('\n');
-        }
-        body.push('“');
-        body.push_str(&name(&masked(title)));
-        body.push('”');
-    }
+/// The session's title, which an agent may have given, in quotes.
+fn quoted(session_title: Option<&str>) -> Option<String> {
+    let title = session_title.filter(|title| !title.trim().is_empty())?;
+    Some(format!("“{}”", name(&masked(title))))
 }
 
 /// What looks like a secret, and what to put in its place.
@@ -512,11 +533,39 @@ mod tests {
             let message = told(json!({ "display": display, "default_value": "hunter2", "secret": true }), None);
             let text = message.payload.to_string();
             assert!(text.len() <= PAYLOAD_MAX && text.len() > PAYLOAD_MAX / 2, "{}", text.len());
-            assert!(message.payload["body"].as_str().unwrap().ends_with('…'));
+            assert!(message.payload["body"].as_str().unwrap().ends_with("…\n“My work”"));
             assert!(!text.contains("hunter2"));
         }
         let warned = told(json!({ "warnings": ["has 1 invisible character(s)"], "display": "TOKEN=abc x" }), None);
         assert_eq!(warned.payload["body"], "TOKEN=••• x\n⚠ has 1 invisible character(s)\n“My work”");
+    }
+
+    #[test]
+    fn a_risk_has_its_reasons_and_a_device_that_may_not_learns_where() {
+        let risky = |more: Value| {
+            let mut all =
+                json!({ "risk": "danger", "risk_reasons": ["deletes outside the folder", "sends TOKEN=hunter2"] });
+            all.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            all
+        };
+        let body =
+            |more: Value, grant: Option<&Grant>| told(risky(more), grant).payload["body"].as_str().unwrap().to_owned();
+        let why = "Why: deletes outside the folder; sends TOKEN=•••";
+        assert_eq!(body(json!({}), None), format!("touch a.txt\n{why}\n“My work”"));
+        assert_eq!(body(json!({ "risk": "low" }), None), "touch a.txt\n“My work”");
+        let limited = Grant { approve_up_to: Some(Risk::Elevated), ..Grant::all() };
+        let place = "This device may answer up to elevated: answer it where Plexus runs, or on a device that may answer danger.";
+        assert_eq!(body(json!({}), Some(&limited)), format!("touch a.txt\n{why}\n{place}\n“My work”"));
+        assert!(!body(json!({ "risk": "elevated" }), Some(&limited)).contains("This device"));
+        let watches = Grant { scopes: vec![Scope::Watch], ..limited.clone() };
+        assert!(!body(json!({}), Some(&watches)).contains("This device"), "it answers nothing anyway");
+        // However long the rest is, the reasons are read; however many there are, it fits.
+        let long = body(json!({ "display": "x y ".repeat(50_000) }), Some(&limited));
+        assert!(long.contains(&format!("…\n{why}\n{place}\n")), "{long}");
+        let many = told(risky(json!({ "risk_reasons": vec!["\"deletes\" 漢字"; 500] })), Some(&limited)).payload;
+        assert!(
+            many.to_string().len() <= PAYLOAD_MAX && many["body"].as_str().unwrap().starts_with("touch a.txt\nWhy: ")
+        );
     }
 
     #[test]

@@ -1,0 +1,348 @@
+//! The past by pages, over HTTP and the WebSocket: plain or merged, after a cursor or before one. A page of plain events is
+//! written while it is read, a slice at a time, so that a client that does not read costs some slices; each is charged
+//! until the client has taken its last byte.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::response::Response;
+use bytes::Bytes;
+use futures_util::stream;
+use http::header::CONTENT_TYPE;
+use http::{HeaderValue, StatusCode};
+use serde::Serialize;
+
+use super::guard::Counted;
+use super::{AppState, Problem, wire, ws};
+use crate::auth::Caller;
+use crate::ledger::{Account, Charge, Charged};
+use crate::model::{Cursor, Position};
+use crate::sessions::{After, Filter, Item, Log, PageLimit, Past, Place, Resume, Snapshot};
+
+/// Bytes of events on one page after a cursor, about; the next page has the rest.
+const PAGE_BYTES: usize = 8 << 20;
+/// Bytes of items on one page that is merged, or that is read backwards, about: it is made whole before it is sent.
+pub(super) const MERGED_BYTES: usize = 1 << 20;
+/// Bytes that are read and written at once.
+const SLICE_BYTES: usize = 128 << 10;
+/// How long a page that is begun waits for room: by then those who do not read are cut off.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Which part of the past is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Asked {
+    /// What comes after a place.
+    After(After, u32),
+    /// The newest before a cursor (and part of a text), or before the end.
+    Before(Option<(Cursor, u32)>),
+}
+
+impl Asked {
+    /// Reads `after` and `before`, of which one may be given.
+    ///
+    /// # Errors
+    /// 400 `bad_cursor`; `bad_query` where both are given.
+    pub(super) fn read(after: Option<&str>, before: Option<&str>) -> Result<Self, Problem> {
+        match (after.filter(|after| !after.is_empty()), before) {
+            (Some(_), Some(_)) => Err(super::http::bad_query("give `after` or `before`, not both".into())),
+            (None, Some("" | "now")) => Ok(Self::Before(None)),
+            (None, Some(text)) => cursor(text).map(|at| Self::Before(Some(at))),
+            (None, None) => Ok(Self::After(After::Oldest, 0)),
+            (Some("now"), None) => Ok(Self::After(After::Now, 0)),
+            (Some(text), None) => {
+                let (mut at, part) = cursor(text)?;
+                if part > 0 {
+                    // Between two parts: everything before that event was read.
+                    at.position = Position(at.position.0.saturating_sub(1));
+                }
+                Ok(Self::After(After::Cursor(at), part))
+            }
+        }
+    }
+}
+
+/// A cursor, or the place before a part of a long text: `k3f9:1042+3`.
+fn cursor(text: &str) -> Result<(Cursor, u32), Problem> {
+    let part = |part: &str| part.bytes().all(|b| b.is_ascii_digit()).then(|| part.parse().ok()).flatten();
+    let (cursor, part) = match text.split_once('+').map(|(cursor, text)| (cursor, part(text))) {
+        Some((cursor, Some(part))) => (cursor, part),
+        _ => (text, 0),
+    };
+    Ok((cursor.parse().map_err(Problem::bad_cursor)?, part))
+}
+
+/// What stands after the events of a page.
+#[derive(Debug, Serialize)]
+pub(super) struct PageEnd {
+    /// To be given as `before` for the page before this one; absent at the beginning.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) previous: Option<String>,
+    /// To be given as `after` for what comes after this page.
+    pub(super) next: String,
+    pub(super) head: String,
+    pub(super) resume: Resume,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) snapshot: Option<Snapshot>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) snapshots: Option<Vec<Snapshot>>,
+    /// Sessions without a snapshot here, because they are too many.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) omitted: Option<usize>,
+}
+
+impl PageEnd {
+    /// The end of a page where nothing was lost.
+    pub(super) fn new(log: &Log, to: Place) -> Self {
+        Self {
+            previous: None,
+            next: after_text(log, to),
+            head: log.cursor(log.head()).to_string(),
+            resume: Resume::Ok,
+            snapshot: None,
+            snapshots: None,
+            omitted: None,
+        }
+    }
+}
+
+/// A place, to be given as `after`.
+fn after_text(log: &Log, place: Place) -> String {
+    match place.part {
+        0 => log.cursor(Position(place.position.0.saturating_sub(1))).to_string(),
+        part => format!("{}+{part}", log.cursor(place.position)),
+    }
+}
+
+/// A place, to be given as `before`.
+fn before_text(log: &Log, place: Place) -> String {
+    match place.part {
+        0 => log.cursor(place.position).to_string(),
+        part => format!("{}+{part}", log.cursor(place.position)),
+    }
+}
+
+/// The place to read on from after what an attach promised.
+pub(super) fn place(after: Position, part: u32) -> Place {
+    Place { position: after.next(), part }
+}
+
+/// What can be promised of the page before a cursor, and where that page ends.
+pub(super) fn ends(log: &Log, before: Option<(Cursor, u32)>) -> (Resume, Place) {
+    let end = Place::after(log.head());
+    match before {
+        None => (Resume::Ok, end),
+        Some((cursor, _)) if cursor.epoch != *log.epoch() => (Resume::Reset, end),
+        Some((cursor, _)) if cursor.position > end.position => (Resume::Ahead, end),
+        Some((cursor, part)) => (Resume::Ok, Place { position: cursor.position, part }),
+    }
+}
+
+/// How much of the past is asked for: as many items, and so many bytes, as the client says, within what is given out.
+pub(super) fn limit(items: usize, bytes: Option<usize>, merge: bool) -> PageLimit {
+    PageLimit { items, bytes: bytes.unwrap_or(MERGED_BYTES).clamp(1, MERGED_BYTES), merge }
+}
+
+/// A page as JSON: `{"events":[…],` and its end.
+pub(super) fn json(log: &Log, items: &[Item], end: &impl Serialize) -> Result<Vec<u8>, Problem> {
+    let mut text = b"{\"events\":[".to_vec();
+    envelopes(log, items, &mut text);
+    close(&mut text, end)?;
+    Ok(text)
+}
+
+fn envelopes(log: &Log, items: &[Item], text: &mut Vec<u8>) {
+    for item in items {
+        if text.last() == Some(&b'}') {
+            text.push(b',');
+        }
+        wire::item(text, log.epoch(), item);
+    }
+}
+
+fn close(text: &mut Vec<u8>, end: &impl Serialize) -> Result<(), Problem> {
+    let end = serde_json::to_string(end).map_err(|_| Problem::internal())?;
+    text.extend_from_slice(b"],");
+    text.extend_from_slice(&end.as_bytes()[1..]);
+    Ok(())
+}
+
+/// The end of a page that was read backwards.
+pub(super) fn back_end(log: &Log, page: &Past) -> PageEnd {
+    let previous = page.more.then(|| before_text(log, page.from));
+    PageEnd { previous, ..PageEnd::new(log, page.to) }
+}
+
+/// Whether a page stays that was read with room for `asked` bytes and takes `bytes`. If not, it is to be dropped, and read
+/// again once there is room for all of it, or for as much of it as anybody may have.
+pub(super) fn stays(room: &mut Charge, asked: usize, bytes: usize) -> bool {
+    bytes <= asked || bytes <= room.bytes() || room.resize(bytes).is_ok()
+}
+
+/// The text of a page that was made within this room, charged until its last byte is taken.
+pub(super) fn text(text: Vec<u8>, mut room: Charge) -> Bytes {
+    // The events of the page are gone. Of one that is larger than anybody may hold, as much is charged as there is.
+    if room.resize(text.len()).is_err() {
+        tracing::debug!(bytes = text.len(), "a page is larger than its account");
+    }
+    Bytes::from_owner(Charged::new(text, room))
+}
+
+/// Waits for room for the next piece of an answer that is written while it is read.
+///
+/// # Errors
+/// If there is none in time, or its device was revoked, or the gateway stops: the answer is broken off, so that nobody
+/// takes a part for the whole.
+pub(super) async fn room(
+    state: &AppState,
+    caller: &Caller,
+    account: &Account,
+    bytes: usize,
+) -> Result<Charge, std::io::Error> {
+    let mut stop = state.stop.clone();
+    let room = tokio::select! {
+        room = account.wait(bytes) => room,
+        () = ws::stopping(&mut stop) => return Err(std::io::Error::other("the gateway is stopping")),
+        () = tokio::time::sleep(PATIENCE) => return Err(std::io::Error::other("there is no room")),
+    };
+    if *stop.borrow() || !state.auth.stands(caller) {
+        return Err(std::io::Error::other("the answer was broken off"));
+    }
+    Ok(room)
+}
+
+/// What is left to write of a page of plain events.
+struct Writing {
+    state: AppState,
+    caller: Caller,
+    account: Account,
+    filter: Filter,
+    at: Place,
+    items: usize,
+    bytes: usize,
+    /// Whether an envelope was written, so that the next one needs a comma.
+    begun: bool,
+    done: bool,
+}
+
+impl Writing {
+    /// Writes the items of a slice, and the end of the page if nothing comes after them; whether that is so.
+    fn write(&self, page: &Past, text: &mut Vec<u8>) -> Result<bool, Problem> {
+        let (log, from) = (self.state.directory.log(), text.len());
+        for (n, item) in page.items.iter().enumerate() {
+            if self.begun || n > 0 {
+                text.push(b',');
+            }
+            wire::item(text, log.epoch(), item);
+        }
+        let done = !page.more || page.items.len() >= self.items || text.len() - from >= self.bytes;
+        if done {
+            close(text, &PageEnd::new(log, page.to))?;
+        }
+        Ok(done)
+    }
+
+    /// A slice of so many bytes goes out.
+    fn wrote(&mut self, page: &Past, bytes: usize) {
+        self.begun |= !page.items.is_empty();
+        self.at = page.to;
+        self.items = self.items.saturating_sub(page.items.len());
+        self.bytes = self.bytes.saturating_sub(bytes);
+    }
+
+    /// The next slice; an error breaks the answer off, so that nobody takes a part for the whole.
+    async fn piece(&mut self) -> Result<Option<Bytes>, std::io::Error> {
+        if self.done {
+            return Ok(None);
+        }
+        let log = self.state.directory.log().clone();
+        // What is read, and what is made of it. An event that is longer than a slice needs more: it is read again then.
+        let mut asked = 2 * SLICE_BYTES;
+        loop {
+            let mut room = room(&self.state, &self.caller, &self.account, asked).await?;
+            let limit = PageLimit { items: self.items, bytes: SLICE_BYTES.min(self.bytes), merge: false };
+            let page = log.page_after(&self.filter, self.at, limit, &mut room).await.map_err(std::io::Error::other)?;
+            if !stays(&mut room, asked, page.bytes) {
+                asked = page.bytes;
+                continue;
+            }
+            let mut written = Vec::new();
+            self.done = self.write(&page, &mut written).map_err(|_| std::io::Error::other("a page has no end"))?;
+            self.wrote(&page, written.len());
+            drop(page);
+            return Ok(Some(text(written, room)));
+        }
+    }
+}
+
+/// A page of plain events after a place, whose first slice was read within this room.
+pub(super) fn forth(
+    state: AppState,
+    caller: Caller,
+    account: Account,
+    filter: Filter,
+    (first, room): (Past, Charge),
+    items: usize,
+) -> Result<Response, Problem> {
+    let at = first.to;
+    let mut writing =
+        Writing { state, caller, account, filter, at, items, bytes: PAGE_BYTES, begun: false, done: false };
+    let mut written = b"{\"events\":[".to_vec();
+    if writing.write(&first, &mut written)? {
+        drop(first);
+        return Ok(whole(written, room));
+    }
+    writing.wrote(&first, written.len());
+    drop(first);
+    let begin = text(written, room);
+    let begin = stream::once(async move { Ok::<_, std::io::Error>(begin) });
+    let rest = stream::try_unfold(writing, async |mut writing| {
+        Ok::<_, std::io::Error>(writing.piece().await?.map(|piece| (piece, writing)))
+    });
+    Ok(response(Body::from_stream(futures_util::StreamExt::chain(begin, rest))))
+}
+
+/// How much the first slice of a page of plain events brings.
+pub(super) fn first_slice(items: usize) -> PageLimit {
+    PageLimit { items, bytes: SLICE_BYTES, merge: false }
+}
+
+/// A whole page, charged already.
+pub(super) fn whole(written: Vec<u8>, room: Charge) -> Response {
+    let mut response = response(Body::from(text(written, room)));
+    response.extensions_mut().insert(Counted);
+    response
+}
+
+/// A JSON response of this body.
+pub(super) fn response(body: Body) -> Response {
+    let mut response = Response::new(body);
+    *response.status_mut() = StatusCode::OK;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Epoch;
+
+    #[test]
+    fn a_place_in_a_long_text_is_a_cursor_with_a_part() {
+        let at = |position| Cursor { epoch: Epoch::new("k3f9").unwrap(), position: Position(position) };
+        let read = |after, before| Asked::read(after, before).map_err(|problem| problem.code);
+        assert_eq!(read(None, None), Ok(Asked::After(After::Oldest, 0)));
+        assert_eq!(read(Some(""), None), Ok(Asked::After(After::Oldest, 0)));
+        assert_eq!(read(Some("now"), None), Ok(Asked::After(After::Now, 0)));
+        assert_eq!(read(Some("k3f9:7"), None), Ok(Asked::After(After::Cursor(at(7)), 0)));
+        assert_eq!(read(Some("k3f9:7+2"), None), Ok(Asked::After(After::Cursor(at(6)), 2)));
+        assert_eq!(read(None, Some("")), Ok(Asked::Before(None)));
+        assert_eq!(read(None, Some("now")), Ok(Asked::Before(None)));
+        assert_eq!(read(None, Some("k3f9:7")), Ok(Asked::Before(Some((at(7), 0)))));
+        assert_eq!(read(None, Some("k3f9:7+2")), Ok(Asked::Before(Some((at(7), 2)))));
+        assert_eq!(read(Some("k3f9:7"), Some("k3f9:7")), Err("bad_query"));
+        for bad in ["x", "k3f9:", "k3f9:x", "k3f9:7+x", "k3f9:7+", "k3f9:7+99999999999", ":7"] {
+            assert_eq!(read(Some(bad), None), Err("bad_cursor"), "{bad}");
+            assert_eq!(read(None, Some(bad)), Err("bad_cursor"), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Connections without a proof yet. They have one small account together; when it is full, one is cut off for the newcomer:
+//! of the address with the most of them, the one that is there for longest. Who shows a token is none of them any more, a
+//! moment after it came: so many connections that only wait keep nobody out, and those of one address cut off no other's.
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+use super::BUFFER;
+use crate::ledger::{Account, Charge, Ledger};
+use crate::router::guard::STRANGER_BODY;
+
+/// What a connection without a proof may hold at most, in bytes: what hyper buffers of it, and the body of one request.
+const EACH: usize = BUFFER + STRANGER_BODY;
+
+/// All connections without a proof. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Strangers {
+    account: Account,
+    line: Arc<Mutex<Line>>,
+}
+
+/// Those who are there, the oldest first.
+#[derive(Debug, Default)]
+struct Line {
+    next: u64,
+    all: BTreeMap<u64, Place>,
+    /// How many there are of each address.
+    of: HashMap<IpAddr, usize>,
+}
+
+impl Line {
+    fn remove(&mut self, number: u64) -> Option<Place> {
+        let place = self.all.remove(&number)?;
+        if let Some(count) = self.of.get_mut(&place.address) {
+            *count -= 1;
+            if *count == 0 {
+                self.of.remove(&place.address);
+            }
+        }
+        Some(place)
+    }
+
+    /// The oldest of those whose address has the most. The newcomer counts: of as many from two addresses its own goes.
+    fn most(&self, newcomer: IpAddr) -> Option<u64> {
+        let count = |address: &IpAddr| (self.of.get(address).map_or(0, |count| *count), *address == newcomer);
+        let crowd = *self.of.keys().max_by_key(|address| count(address))?;
+        self.all.iter().find(|(_, place)| place.address == crowd).map(|(number, _)| *number)
+    }
+}
+
+#[derive(Debug)]
+struct Place {
+    address: IpAddr,
+    cut: Arc<Notify>,
+    _charge: Option<Charge>,
+}
+
+/// A connection's place among them, until it is dropped or somebody has proved who they are.
+#[derive(Debug)]
+pub struct Stranger {
+    number: u64,
+    cut: Arc<Notify>,
+    line: Arc<Mutex<Line>>,
+}
+
+impl Strangers {
+    /// None yet.
+    pub fn new(ledger: &Ledger) -> Self {
+        Self { account: ledger.strangers().clone(), line: Arc::default() }
+    }
+
+    /// A newcomer from this address. If there is no room, others are cut off until there is, or nobody is left.
+    pub(super) fn enter(&self, address: IpAddr) -> Stranger {
+        let address = network(address);
+        let mut line = lock(&self.line);
+        let charge = loop {
+            match self.account.charge(EACH) {
+                Ok(charge) => break Some(charge),
+                Err(_) => match line.most(address).and_then(|number| line.remove(number)) {
+                    // Its place is free at once; its connection ends a moment later.
+                    Some(oldest) => oldest.cut.notify_one(),
+                    None => break None,
+                },
+            }
+        };
+        let (number, cut) = (line.next, Arc::new(Notify::new()));
+        line.next += 1;
+        line.all.insert(number, Place { address, cut: Arc::clone(&cut), _charge: charge });
+        *line.of.entry(address).or_default() += 1;
+        Stranger { number, cut, line: Arc::clone(&self.line) }
+    }
+}
+
+impl Stranger {
+    /// Somebody on this connection has proved who they are.
+    pub(in crate::router) fn proved(&self) {
+        lock(&self.line).remove(self.number);
+    }
+
+    /// Waits until the connection is to be cut off. Cancellation safe.
+    pub(super) async fn cut(&self) {
+        self.cut.notified().await;
+    }
+}
+
+impl Drop for Stranger {
+    fn drop(&mut self) {
+        self.proved();
+    }
+}
+
+/// What counts as one address: whoever has one of IPv6 has its whole network of 64 bits.
+fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => IpAddr::V6((address.to_bits() >> 64 << 64).into()),
+        four => four,
+    }
+}
+
+fn lock(line: &Mutex<Line>) -> MutexGuard<'_, Line> {
+    line.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+    use crate::ledger::Limits;
+
+    const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+
+    #[test]
+    fn an_address_with_many_cuts_off_its_own_and_nobody_elses() {
+        let ledger = Ledger::new(Limits { strangers: 8 * EACH, ..Limits::default() });
+        let strangers = Strangers::new(&ledger);
+        let at = |text: &str| text.parse::<IpAddr>().unwrap();
+        let quiet = [strangers.enter(at("192.0.2.1")), strangers.enter(at("2001:db8:1::1"))];
+        let crowd: Vec<Stranger> = (0..60)
+            .map(|n| strangers.enter(if n % 2 == 0 { at("192.0.2.7") } else { at(&format!("2001:db8:2::{n:x}")) }))
+            .collect();
+        assert!(quiet.iter().all(|one| one.cut().now_or_never().is_none()), "they were here first, and are few");
+        let cut = crowd.iter().filter(|one| one.cut().now_or_never().is_some()).count();
+        assert_eq!(cut, 60 - 6);
+        // A newcomer from elsewhere takes a place of the crowd's.
+        let late = strangers.enter(at("192.0.2.2"));
+        assert!(quiet.iter().chain([&late]).all(|one| one.cut().now_or_never().is_none()));
+        drop((quiet, crowd, late));
+        assert!(lock(&strangers.line).of.is_empty());
+    }
+
+    #[test]
+    fn the_oldest_stranger_makes_room_and_whoever_proved_who_they_are_never_does() {
+        let ledger = Ledger::new(Limits { strangers: 3 * EACH, ..Limits::default() });
+        let strangers = Strangers::new(&ledger);
+        let old: Vec<Stranger> = (0..3).map(|_| strangers.enter(HERE)).collect();
+        old[0].proved();
+        let new: Vec<Stranger> = (0..2).map(|_| strangers.enter(HERE)).collect();
+        let cut: Vec<bool> = old.iter().chain(&new).map(|one| one.cut().now_or_never().is_some()).collect();
+        assert_eq!(cut, [false, true, false, false, false]);
+        assert_eq!(ledger.strangers().used(), 3 * EACH);
+        drop((old, new));
+        assert_eq!(ledger.strangers().used(), 0);
+    }
+
+    #[test]
+    fn where_others_have_all_the_room_a_stranger_still_comes_in() {
+        let ledger = Ledger::new(Limits { strangers: EACH, ..Limits::default() });
+        let _held = ledger.strangers().charge(EACH).unwrap();
+        let strangers = Strangers::new(&ledger);
+        let first = strangers.enter(HERE);
+        let _second = strangers.enter(HERE);
+        assert!(first.cut().now_or_never().is_some(), "one at a time");
+    }
+}
