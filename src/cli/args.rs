@@ -256,7 +256,7 @@ pub(crate) struct Answer {
     /// Deny it
     #[arg(long)]
     pub(crate) deny: bool,
-    /// One of the options; for a pick, as many as it takes
+    /// One of the options, by id or label; for a pick, as many as it takes; for several questions `ID=ANSWER` each
     #[arg(long, value_name = "ID")]
     pub(crate) option: Vec<String>,
     /// The text that was asked for
@@ -271,6 +271,9 @@ pub(crate) struct Answer {
     /// Allow this instead of what was asked, where the agent takes a change
     #[arg(long, value_name = "TEXT", requires = "allow", conflicts_with_all = ["remember", "deny", "option", "text"])]
     pub(crate) edit: Option<String>,
+    /// The digest of what was read, or its beginning: needed where the question changed since it was asked
+    #[arg(long, value_name = "D")]
+    pub(crate) digest: Option<String>,
     /// The receipt as JSON
     #[arg(long)]
     pub(crate) json: bool,

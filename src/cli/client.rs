@@ -181,8 +181,20 @@ impl Client {
         #[derive(Deserialize)]
         struct List {
             sessions: Vec<SessionInfo>,
+            next: Option<String>,
         }
-        Ok(self.get::<List>("/v1/sessions?archived=all", "listing the sessions").await?.sessions)
+        let mut all: Vec<SessionInfo> = Vec::new();
+        let (mut cursor, mut known) = (String::new(), std::collections::HashSet::new());
+        loop {
+            let path = format!("/v1/sessions?archived=all&cursor={cursor}");
+            let List { sessions, next } = self.get(&path, "listing the sessions").await?;
+            // What had news meanwhile comes twice.
+            all.extend(sessions.into_iter().filter(|session| known.insert(session.session_id.clone())));
+            match next {
+                Some(next) => cursor = next,
+                None => return Ok(all),
+            }
+        }
     }
 
     pub(crate) async fn runtimes(&self) -> anyhow::Result<Vec<RuntimeInfo>> {
@@ -197,9 +209,23 @@ impl Client {
         #[derive(Deserialize)]
         struct List {
             requests: Vec<Request>,
+            #[serde(default)]
+            next: Option<String>,
         }
-        let path = if all { "/v1/requests" } else { "/v1/requests?state=open" };
-        Ok(self.get::<List>(path, "listing the requests").await?.requests)
+        let doing = "listing the requests";
+        if all {
+            return Ok(self.get::<List>("/v1/requests", doing).await?.requests);
+        }
+        let mut open = Vec::new();
+        let mut path = "/v1/requests?state=open".to_owned();
+        loop {
+            let page = self.get::<List>(&path, doing).await?;
+            open.extend(page.requests);
+            match page.next {
+                Some(next) => path = format!("/v1/requests?state=open&before={next}"),
+                None => return Ok(open),
+            }
+        }
     }
 
     /// The session that a person means: an identifier, the unique beginning of one, or `last`.

@@ -3,19 +3,25 @@
 use std::io::{IsTerminal as _, Read as _, Write as _};
 use std::time::SystemTime;
 
-use plexus::model::{Request, RequestState, RequestType, Risk, SessionInfo, SessionState, Timestamp};
+use plexus::model::{
+    Answers, Choice, Question, Request, RequestState, RequestType, SessionInfo, SessionState, Timestamp,
+};
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::args;
+use super::card::{card, questions, seen, ways};
 use super::client::{Client, choose};
 use super::home::Home;
-use super::stream::{Begin, Heard, follow};
+use super::stream::{Begin, Envelope, Heard, follow};
 use super::term::{Paint, clean, line};
 use super::view::{View, outcome};
 use super::{FAILURE, Failure, NOT_PERMITTED, Outcome};
 
 /// Longest title in a listing, in characters.
 const TITLE: usize = 60;
+/// Items of one page of the past at most; what belongs together is one.
+const PAST_ITEMS: usize = 1000;
 /// Longest link shown, in characters.
 const LINK: usize = 500;
 /// Life of the one-time code that `open` makes, in seconds; the gateway's own bound is the same.
@@ -153,6 +159,7 @@ pub(crate) async fn tail(args: args::Tail) -> Outcome {
         }
     };
     let mut view = View::new(Paint::stdout(), session == "*");
+    let begin = if args.json { begin } else { past(&client, &session, begin, &mut view).await? };
     let mut heard = follow(client, session, begin);
     while let Some(next) = heard.recv().await {
         let mut out = String::new();
@@ -183,6 +190,44 @@ pub(crate) async fn tail(args: args::Tail) -> Outcome {
         }
     }
     Ok(0)
+}
+
+/// Shows what was before now, a page at a time, what belongs together as one; says after which cursor to go on. Where the
+/// log cannot go on from there, following says why.
+async fn past(client: &Client, session: &str, begin: Begin, view: &mut View) -> anyhow::Result<Begin> {
+    #[derive(serde::Deserialize)]
+    struct Page {
+        events: Vec<Box<RawValue>>,
+        next: String,
+        resume: String,
+    }
+    let mut after = match &begin {
+        Begin::Start => String::new(),
+        Begin::After(cursor) => cursor.clone(),
+        Begin::Now => return Ok(begin),
+    };
+    let of = if session == "*" { "/v1/events".to_owned() } else { format!("/v1/sessions/{session}/events") };
+    loop {
+        let query = form_urlencoded::Serializer::new(String::new())
+            .append_pair("merge", "true")
+            .append_pair("limit", &PAST_ITEMS.to_string())
+            .append_pair("after", &after)
+            .finish();
+        let page: Page = client.get(&format!("{of}?{query}"), "reading what was before").await?;
+        if page.resume != "ok" {
+            return Ok(if after.is_empty() { begin } else { Begin::After(after) });
+        }
+        let mut out = String::new();
+        let none = page.events.is_empty();
+        for envelope in page.events.into_iter().filter_map(Envelope::read) {
+            view.event(&envelope, &mut out);
+        }
+        print(&out)?;
+        if none {
+            return Ok(Begin::After(page.next));
+        }
+        after = page.next;
+    }
 }
 
 /// A prompt's text; `-` reads stdin.
@@ -299,35 +344,12 @@ pub(crate) async fn share(args: args::Share) -> Outcome {
     Ok(0)
 }
 
-/// How a request looks: who asks, what exactly, what to beware of, and the ways to answer.
-pub(crate) fn card(request: &Request, paint: Paint) -> String {
-    let mut kind = json!(request.kind).as_str().unwrap_or_default().to_owned();
-    if request.risk == Risk::Danger {
-        kind += ", danger";
-    }
-    let mut out =
-        format!("{}\n", paint.yellow(&format!("? {} asks ({kind})", line(request.runtime_id.as_str(), TITLE))));
-    let mut quoted = |text: &str| {
-        for part in clean(text).lines() {
-            out.push_str(&format!("  │ {part}\n"));
-        }
-    };
-    quoted(&request.title);
-    if request.display != request.title {
-        quoted(&request.display);
-    }
-    if let Some(message) = request.message.as_ref().filter(|message| **message != request.display) {
-        quoted(message);
-    }
-    for warning in &request.warnings {
-        out.push_str(&format!("  {}\n", paint.red(&format!("! {}", clean(warning)))));
-    }
-    out
-}
-
 pub(crate) async fn requests(args: args::Requests) -> Outcome {
     let client = Client::find().await?;
-    let requests = client.requests(args.all).await?;
+    let mut requests = client.requests(args.all).await?;
+    for request in requests.iter_mut().filter(|request| request.display_truncated) {
+        *request = whole(&client, request).await?;
+    }
     if args.json {
         print_json(&json!({ "requests": requests }))?;
         return Ok(0);
@@ -343,15 +365,8 @@ pub(crate) async fn requests(args: args::Requests) -> Outcome {
         out.push_str(&paint.bold(&format!("{}  {}  {since}", request.request_id, request.session_id)));
         out.push('\n');
         out.push_str(&card(request, paint));
-        for offer in &request.options {
-            out.push_str(&format!("  --option {}  {}\n", line(&offer.id, TITLE), line(&offer.label, TITLE)));
-        }
-        for item in &request.items {
-            out.push_str(&format!("  --option {}  {}\n", line(&item.id, TITLE), line(&item.label, TITLE)));
-        }
-        if let Some(editable) = &request.editable {
-            let label = line(&editable.label, TITLE).to_lowercase();
-            out.push_str(&format!("  --allow --edit TEXT  another {label}\n"));
+        if request.state == RequestState::Open && !request.observe_only {
+            out.push_str(&ways(request));
         }
         if let Some(receipt) = &request.receipt {
             out.push_str(&format!("  {}\n", outcome(&json!(receipt))));
@@ -359,6 +374,11 @@ pub(crate) async fn requests(args: args::Requests) -> Outcome {
     }
     print(&out)?;
     Ok(0)
+}
+
+/// All of a request of which only the beginning was told.
+pub(crate) async fn whole(client: &Client, request: &Request) -> anyhow::Result<Request> {
+    client.get(&format!("/v1/requests/{}", request.request_id), "reading the request").await
 }
 
 /// What became of an answer.
@@ -371,7 +391,9 @@ pub(crate) enum Answered {
 
 /// Sends an answer for exactly the request that was shown.
 pub(crate) async fn send_answer(client: &Client, request: &Request, mut answer: Value) -> anyhow::Result<Answered> {
-    answer["digest"] = request.digest.as_str().into();
+    if !request.digest.is_empty() {
+        answer["digest"] = request.digest.as_str().into();
+    }
     let mut key = [0u8; 16];
     getrandom::fill(&mut key).map_err(|why| Failure::plain(format!("no random numbers: {why}")))?;
     let key = data_encoding::HEXLOWER.encode(&key);
@@ -383,6 +405,56 @@ pub(crate) async fn send_answer(client: &Client, request: &Request, mut answer: 
     }
 }
 
+/// What was said to each question: `--option ID=ANSWER`, or the answer alone where there is one question.
+fn answers_to(questions: &[Question], args: &args::Answer) -> anyhow::Result<Answers> {
+    let mut answers = Answers::new();
+    let ids = || questions.iter().map(|question| question.id.as_str()).collect::<Vec<_>>().join(", ");
+    for said in args.option.iter().chain(&args.text) {
+        // An identifier may have a `=` itself: the longest that fits is meant.
+        let named = questions.iter().filter_map(|question| {
+            let words = said.strip_prefix(question.id.as_str())?.strip_prefix('=')?;
+            Some((question.id.as_str(), words))
+        });
+        let (id, words) = match (named.max_by_key(|(id, _)| id.len()), questions) {
+            (Some(named), _) => named,
+            (None, [only]) => (only.id.as_str(), said.as_str()),
+            (None, _) => {
+                return Err(Failure::plain(format!("say which question: --option ID=ANSWER, with an ID of {}", ids())));
+            }
+        };
+        answers.entry(id.to_owned()).or_default().push(words.to_owned());
+    }
+    if answers.is_empty() {
+        let how = format!("answer with --option ID=ANSWER for each of {}, or --deny", ids());
+        return Err(Failure::plain(format!("this request asks questions: {how}")));
+    }
+    let left: Vec<&str> = questions
+        .iter()
+        .filter(|question| !question.optional && !answers.contains_key(&question.id))
+        .map(|question| question.id.as_str())
+        .collect();
+    if !left.is_empty() {
+        let fix = "give --option ID=ANSWER for each; `plexus requests` shows them";
+        return Err(Failure::plain(format!("there is no answer yet to {}: {fix}", left.join(", "))));
+    }
+    Ok(answers)
+}
+
+/// Whether the one who answers has read what is asked now: what changed has to be named by its digest.
+fn was_read(request: &Request, digest: Option<&str>, no: bool) -> anyhow::Result<()> {
+    match digest {
+        Some(read) if read.len() < 8 || !request.digest.starts_with(read) => Err(Failure::plain(format!(
+            "--digest {}: the question is another one now: read it again with `plexus requests`",
+            line(read, TITLE)
+        ))),
+        None if request.changed && !no => Err(Failure::plain(format!(
+            "this question changed since it was asked: read it again with `plexus requests`, then answer with --digest {}",
+            seen(request)
+        ))),
+        _ => Ok(()),
+    }
+}
+
 pub(crate) async fn answer(args: args::Answer) -> Outcome {
     let client = Client::find().await?;
     let request: Request = match args.request.parse::<plexus::model::RequestId>() {
@@ -390,7 +462,10 @@ pub(crate) async fn answer(args: args::Answer) -> Outcome {
         Ok(id) if args.request.len() >= 28 => client.get(&format!("/v1/requests/{id}"), "answering").await?,
         _ => {
             let open = client.requests(false).await?;
-            choose(open, &args.request, |one| one.request_id.as_str(), "open request", "`plexus requests` shows them")?
+            let words = ("open request", "`plexus requests` shows them");
+            let found = choose(open, &args.request, |one| one.request_id.as_str(), words.0, words.1)?;
+            // A yes needs the digest of all of it, which `plexus requests` shows.
+            if found.display_truncated { whole(&client, &found).await? } else { found }
         }
     };
     if request.state != RequestState::Open
@@ -398,8 +473,17 @@ pub(crate) async fn answer(args: args::Answer) -> Outcome {
     {
         return lost(&json!(receipt), args.json);
     }
+    let refuses = |id: &String| {
+        let offer = request.options.iter().find(|offer| offer.id == *id);
+        offer.is_some_and(|offer| matches!(offer.kind, Choice::RejectOnce | Choice::RejectAlways))
+    };
+    let no = args.deny || args.option.first().is_some_and(refuses);
+    was_read(&request, args.digest.as_deref(), no)?;
     let mut answer = json!({});
-    if args.allow || args.deny {
+    let asked = questions(&request);
+    if !asked.is_empty() && !args.deny {
+        answer["answers"] = json!(answers_to(asked, &args)?);
+    } else if args.allow || args.deny {
         match request.kind {
             RequestType::Pick | RequestType::Prompt if args.allow => {
                 let want = if request.kind == RequestType::Pick { "--option ID" } else { "--text T" };

@@ -50,6 +50,7 @@ const TOUR: &[(&str, &str, &str)] = &[
     ("diff", "", "an edit shown as a diff"),
     ("ask", "[COMMAND]", "permission for a shell command"),
     ("ask2", "", "two permissions at once"),
+    ("form", "", "four questions in one form"),
     ("edit", "[COMMAND]", "permission for a command that may be changed first"),
     ("mode", "", "switches between the modes ask and auto"),
     ("usage", "", "tokens and cost so far"),
@@ -298,6 +299,8 @@ enum Decision {
     Option(String),
     /// One of the options, and the command that people want instead.
     Edited(String, String),
+    /// What a form was answered with: the action, and what was filled in.
+    Form(String, Value),
     Cancelled,
     Error(String),
 }
@@ -478,9 +481,11 @@ impl Agent {
             (_, Some(error)) => Decision::Error(error.to_string()),
             (result, None) => {
                 let mut result = result.unwrap_or_default();
+                let (action, content) = (result["action"].take(), result["content"].take());
                 let edited = result["_meta"]["plexus"]["edited"].take();
                 let outcome = result["outcome"].take();
                 match (outcome["outcome"].as_str(), outcome["optionId"].as_str()) {
+                    _ if action.is_string() => Decision::Form(action.as_str().unwrap_or_default().to_owned(), content),
                     (Some("selected"), Some(option)) => match edited.as_str() {
                         Some(edited) => Decision::Edited(option.to_owned(), edited.to_owned()),
                         None => Decision::Option(option.to_owned()),
@@ -581,6 +586,7 @@ impl Stage {
             ("ask", _) => self.ask(&[rest]),
             ("edit", [None, ..]) => self.may_change("touch demo.txt"),
             ("edit", _) => self.may_change(rest),
+            ("form", [None, ..]) => self.form(),
             ("ask2", [None, ..]) => self.ask(&["touch demo-1.txt", "touch demo-2.txt"]),
             ("script", _) => self.script(Path::new(rest.trim())),
             ("diff", [None, ..]) => self.diff(),
@@ -700,6 +706,52 @@ impl Stage {
         format!("call-{}", state.next_tool)
     }
 
+    /// The id of a request of ours, whose answer comes to this turn.
+    fn request_id(&self) -> u64 {
+        let mut state = lock(&self.agent.state);
+        let request = state.next_request;
+        state.next_request += 1;
+        state.asked.insert(request, Arc::clone(&self.turn));
+        request
+    }
+
+    /// Asks four questions in one form (`elicitation/create`), and says what was answered. As with [`ask`](Self::ask), a
+    /// cancel does not end the wait.
+    fn form(&self) -> Result<(), Cancelled> {
+        let titled = |value: &str, title: &str, description: &str| json!({"const": value, "title": title, "description": description});
+        let schema = json!({
+            "type": "object", "required": ["database", "title"],
+            "properties": {
+                "database": {"type": "string", "title": "Database", "description": "Which database?", "oneOf": [
+                    titled("postgres", "PostgreSQL", "a server of its own"), titled("sqlite", "SQLite", "one file"),
+                ]},
+                "extras": {"type": "array", "title": "Extras", "description": "What else is wanted?", "maxItems": 2, "items": {"anyOf": [
+                    titled("migrations", "Migrations", "the schema by steps"), titled("seed", "Seed data", "rows to begin with"),
+                    titled("backup", "Backups", "once a day"),
+                ]}},
+                "port": {"type": "integer", "title": "Port", "minimum": 1024, "maximum": 65535},
+                "title": {"type": "string", "title": "Title", "description": "What is it called?", "minLength": 1, "maxLength": 40},
+            },
+        });
+        let request = self.request_id();
+        self.send(&json!({"jsonrpc": "2.0", "id": request, "method": "elicitation/create", "params": {
+            "sessionId": self.session, "mode": "form", "message": "Before the project is set up:", "requestedSchema": schema,
+        }}));
+        let waits = |s: &mut TurnState| !s.answers.contains_key(&request);
+        let mut state =
+            self.turn.changed.wait_while(lock(&self.turn.state), waits).unwrap_or_else(PoisonError::into_inner);
+        let (decision, cancelled) = (state.answers.remove(&request), state.cancelled);
+        drop(state);
+        let said = match decision {
+            _ if cancelled => return Err(Cancelled),
+            Some(Decision::Form(action, content)) if action == "accept" => format!("The form: {content}\n"),
+            Some(Decision::Form(action, _)) => format!("No answer to the form: {action}\n"),
+            Some(Decision::Error(why)) => format!("The form could not be shown: {why}\n"),
+            _ => "That is no answer to a form.\n".to_owned(),
+        };
+        self.text(&said)
+    }
+
     /// Asks for all of `commands` at once, waits for all answers, then says what was decided.
     ///
     /// A cancel does not end the wait: ACP obliges the client to answer what is open.
@@ -720,13 +772,7 @@ impl Stage {
                 "toolCallId": tool, "title": command, "kind": "execute", "status": "pending",
                 "rawInput": {"command": command},
             });
-            let request = {
-                let mut state = lock(&self.agent.state);
-                let request = state.next_request;
-                state.next_request += 1;
-                state.asked.insert(request, Arc::clone(&self.turn));
-                request
-            };
+            let request = self.request_id();
             let mut params = json!({
                 "sessionId": self.session, "toolCall": call.clone(),
                 "options": [
@@ -769,6 +815,7 @@ impl Stage {
                 Decision::Edited(..) => (false, "not allowed, for it was changed where it may not be".to_owned()),
                 Decision::Option(id) if id == "reject_once" => (false, format!("rejected ({id})")),
                 Decision::Option(id) => (false, format!("not allowed, for there is no option {id:?}")),
+                Decision::Form(..) => (false, "not allowed, for a form was answered".to_owned()),
                 Decision::Cancelled => (false, "cancelled".to_owned()),
                 Decision::Error(why) => (false, format!("not allowed, for the client failed: {why}")),
             };

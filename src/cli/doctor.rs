@@ -96,10 +96,27 @@ async fn around(
     servers.iter().for_each(|server| checks.server(server));
     let holders = discover::holders(&home.dir().join(plexus::HOLDERS)).await;
     holders.iter().for_each(|holder| checks.holder(holder, up));
+    twins(checks, &holders);
     node(checks).await;
     let agents = discover::agents(exe, home.dir(), start).await;
     agents.iter().for_each(|agent| checks.agent(agent, exe));
     (agents, servers, holders)
+}
+
+/// Several agents under one name: all but one run unattended.
+fn twins(checks: &mut Checks, holders: &[Holder]) {
+    let running: Vec<&Holder> = holders.iter().filter(|holder| holder.state == Held::Running).collect();
+    let mut names: Vec<&str> = running.iter().map(|holder| holder.runtime_id.as_str()).collect();
+    names.dedup();
+    for name in names {
+        let of: Vec<&&Holder> = running.iter().filter(|holder| holder.runtime_id == name).collect();
+        if of.len() > 1 {
+            let pids: Vec<String> = of.iter().filter_map(|holder| Some(holder.pid?.to_string())).collect();
+            let found = format!("{} agents run under this name, in holders {}", of.len(), pids.join(", "));
+            let fix = format!("`plexus stop {name}` ends all of them; `plexus run` starts one anew");
+            checks.fail(&format!("agents of {name}"), found, fix);
+        }
+    }
 }
 
 pub(crate) async fn doctor(args: args::Doctor) -> Outcome {
@@ -248,13 +265,19 @@ async fn gateway(checks: &mut Checks, home: &Home) -> anyhow::Result<bool> {
                     "stop it and start it again to have the same version",
                 );
             }
-            let runtimes = match Client::to(home.clone(), running) {
-                Ok(client) => client.runtimes().await,
+            let asked = match Client::to(home.clone(), running) {
+                Ok(client) => match client.runtimes().await {
+                    Ok(runtimes) => Ok((runtimes, near_their_limit(&client).await)),
+                    Err(why) => Err(why),
+                },
                 Err(why) => Err(why),
             };
-            match runtimes {
-                Ok(runtimes) => {
+            match asked {
+                Ok((runtimes, near)) => {
                     checks.ok("signing in", format!("works; {} runtimes attached", runtimes.len()));
+                    near.into_iter().for_each(|over_http::Check { name, state, detail, fix }| {
+                        checks.add(&name, state, detail, fix);
+                    });
                     runtimes.iter().for_each(|runtime| attached(checks, runtime));
                 }
                 Err(why) => checks.fail("signing in", format!("{why:#}"), "is PLEXUS_HOME that of the gateway?"),
@@ -273,6 +296,19 @@ async fn gateway(checks: &mut Checks, home: &Home) -> anyhow::Result<bool> {
             Ok(false)
         }
     }
+}
+
+/// Who makes the gateway hold nearly as much as they may. A gateway that does not say so is none to complain about.
+async fn near_their_limit(client: &Client) -> Vec<over_http::Check> {
+    #[derive(serde::Deserialize)]
+    struct All {
+        checks: Vec<over_http::Check>,
+    }
+    let all = client.get::<All>("/v1/doctor?only=memory", "what is near its limit").await;
+    let mut checks = all.map(|all| all.checks).unwrap_or_default();
+    // One of an earlier version answers with everything.
+    checks.retain(|check| check.name.starts_with("memory "));
+    checks
 }
 
 /// How a runtime of the gateway's stands, and why not better.
@@ -358,6 +394,27 @@ mod tests {
             ]
         );
         assert_eq!(found(&dir.path().join("not-there"))[0].1, Verdict::Ok);
+    }
+
+    #[test]
+    fn several_agents_under_one_name_fail_with_the_fix() {
+        let holder = |name: &str, pid, state| Holder {
+            runtime_id: name.into(),
+            pid: Some(pid),
+            since: std::time::SystemTime::now().into(),
+            state,
+            path: PathBuf::new(),
+        };
+        let of = |holders: &[Holder]| {
+            let mut checks = Checks::default();
+            twins(&mut checks, holders);
+            checks.0.into_iter().map(|check| (check.check, check.verdict, check.found)).collect::<Vec<_>>()
+        };
+        let (a, ended) = (holder("a", 1, Held::Running), holder("b", 2, Held::Ended));
+        assert_eq!(of(&[a, ended, holder("b", 3, Held::Running)]), []);
+        let twins = of(&[holder("a", 1, Held::Running), holder("a", 2, Held::Running), holder("b", 3, Held::Running)]);
+        let found = "2 agents run under this name, in holders 1, 2";
+        assert_eq!(twins, [("agents of a".into(), Verdict::Fail, found.into())]);
     }
 
     #[tokio::test]

@@ -12,6 +12,9 @@ use super::{Failure, NO_GATEWAY, NOT_PERMITTED};
 /// How long the gateway may take to say that it is well. One that takes longer is told of as not answering.
 const HEALTH: Duration = Duration::from_secs(3);
 
+/// Bytes of an answer that are read for the proof in it.
+const PROOF_MAX: usize = 256;
+
 /// The state folder.
 #[derive(Clone, Debug)]
 pub(crate) struct Home {
@@ -27,6 +30,9 @@ pub(crate) struct Running {
     pub(crate) started_at: String,
     #[serde(default)]
     pub(crate) version: String,
+    /// What it proves itself by.
+    #[serde(default, skip_serializing)]
+    pub(crate) proof: String,
 }
 
 /// Whether a gateway runs.
@@ -84,7 +90,8 @@ impl Home {
         }
     }
 
-    /// Looks for the gateway: its file, its process, its answer.
+    /// Looks for the gateway: its file, its process, and its proof that it is the one that wrote the file. Every program of
+    /// ours finds it here, so none tells a token to somebody who listens in its place.
     pub(crate) async fn gateway(&self) -> anyhow::Result<State> {
         let file = self.dir.join("gateway.json");
         let text = match std::fs::read(&file) {
@@ -104,13 +111,27 @@ impl Home {
         if !alive(running.pid) {
             return Ok(State::Down(format!("process {} of {} is gone", running.pid, file.display())));
         }
-        // No token goes out before this: a stranger on the port may hear of our health check, of nothing else.
-        let http = reqwest::Client::builder().no_proxy().timeout(HEALTH).build()?;
-        match http.get(format!("{}/healthz", running.url.trim_end_matches('/'))).send().await {
-            Ok(answer) if answer.status().is_success() => Ok(State::Up(running)),
-            Ok(answer) => Ok(State::Down(format!("{} answers {}", running.url, answer.status()))),
-            Err(_) => Ok(State::Down(format!("{} does not answer", running.url))),
+        // No token goes out before this: a stranger on the port hears a challenge, and nothing else.
+        let http = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
+        let http = http.timeout(HEALTH).build()?;
+        let challenge = plexus::auth::challenge()?;
+        let asked = http.get(format!("{}/healthz?challenge={challenge}", running.url.trim_end_matches('/')));
+        let answer = match asked.send().await {
+            Ok(answer) if answer.status().is_success() => answer,
+            Ok(answer) => return Ok(State::Down(format!("{} answers {}", running.url, answer.status()))),
+            Err(_) => return Ok(State::Down(format!("{} does not answer", running.url))),
+        };
+        if running.proof.is_empty() {
+            let words = "is of a version that cannot prove that it is yours: stop it, and start this one";
+            return Ok(State::Down(format!("the gateway at {} {words}", running.url)));
         }
+        let said = begin_of(answer).await;
+        if plexus::auth::Proof::of(&running.proof)
+            .holds(&challenge, said.trim().strip_prefix("ok ").unwrap_or_default())
+        {
+            return Ok(State::Up(running));
+        }
+        Ok(State::Down(format!("something else listens at {}, where {} says it is", running.url, file.display())))
     }
 
     /// The running gateway.
@@ -123,6 +144,18 @@ impl Home {
             }
         }
     }
+}
+
+/// The beginning of an answer: a stranger's may be without end.
+async fn begin_of(mut answer: reqwest::Response) -> String {
+    let mut said = Vec::new();
+    while said.len() < PROOF_MAX
+        && let Ok(Some(more)) = answer.chunk().await
+    {
+        said.extend_from_slice(&more);
+    }
+    said.truncate(PROOF_MAX);
+    String::from_utf8_lossy(&said).into_owned()
 }
 
 fn alive(pid: u32) -> bool {

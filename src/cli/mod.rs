@@ -8,6 +8,7 @@ use clap::Parser;
 mod args;
 mod attach;
 mod bridge;
+mod card;
 mod client;
 mod commands;
 pub(crate) mod demo;
@@ -89,10 +90,11 @@ pub(crate) fn main() -> ExitCode {
     }
 }
 
-/// One worker for every two cores. An event's way is short and goes from task to task; handing it to a worker that sleeps
-/// costs more than it saves (measured in docs/performance.md), and the log's writer and the agents want cores too.
+/// One worker for every two cores, and two where there are two. An event's way is short and goes from task to task; handing it to
+/// a worker that sleeps costs more than it saves (measured in docs/performance.md), and the log's writer and the agents want
+/// cores too. With one alone, whoever gives it much to do holds everybody else up.
 fn workers() -> usize {
-    std::thread::available_parallelism().map_or(1, |cores| cores.get().div_ceil(2))
+    std::thread::available_parallelism().map_or(1, |cores| cores.get().div_ceil(2).max(cores.get().min(2)))
 }
 
 fn start(command: Command) -> Outcome {

@@ -6,13 +6,14 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io::{BufRead as _, IsTerminal as _};
 use std::time::{Duration, Instant};
 
-use plexus::model::{Choice, Request, RequestState, RequestType, RunStatus};
+use plexus::model::{Choice, Misfit, Question, QuestionOption, Request, RequestState, RequestType, RunStatus};
 use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
+use super::card::{card, how, one, questions};
 use super::client::Client;
-use super::commands::{Answered, card, print, send_answer, send_prompt};
+use super::commands::{Answered, print, send_answer, send_prompt, whole};
 use super::stream::{Begin, Envelope, Heard, follow};
 use super::term::{Paint, line};
 use super::view::{View, outcome};
@@ -53,6 +54,8 @@ struct Talk {
     /// Stdin is a terminal: somebody is there to answer.
     present: bool,
     open: VecDeque<Request>,
+    /// What was said to the first of several questions of the request that is shown.
+    said: Vec<Vec<String>>,
     shown_at: Option<Instant>,
     /// The request whose card is shown wants a secret.
     hidden: Option<Hidden>,
@@ -78,6 +81,7 @@ pub(crate) async fn talk(client: Client, session: String, first: Option<String>)
         view: View::new(paint, false),
         present,
         open: VecDeque::new(),
+        said: Vec::new(),
         shown_at: None,
         hidden: None,
         runs: Vec::new(),
@@ -223,11 +227,10 @@ impl Talk {
                 let first = self.open.front().map(|one| one.request_id.clone());
                 self.open.retain(|one| still.iter().any(|other| other.request_id == one.request_id));
                 if self.open.front().map(|one| &one.request_id) != first.as_ref() {
-                    self.shown_at = None;
-                    self.hidden = None;
+                    self.fresh();
                 }
                 for request in still {
-                    self.opened(request);
+                    self.opened(request).await;
                 }
             }
             Heard::Snapshot(snapshot) => self.view.snapshot(&snapshot, &mut self.out),
@@ -249,9 +252,9 @@ impl Talk {
     async fn event(&mut self, envelope: &Envelope) -> anyhow::Result<()> {
         let run = envelope.run_id.as_str();
         match envelope.kind.as_str() {
-            "request_opened" => {
+            "request_opened" | "request_updated" => {
                 if let Ok(request) = serde_json::from_value::<Request>(envelope.event.clone()) {
-                    self.opened(request);
+                    self.opened(request).await;
                 }
                 return Ok(());
             }
@@ -264,8 +267,7 @@ impl Talk {
                     self.note(&format!("· {}", outcome(&envelope.event)));
                 }
                 if first {
-                    self.shown_at = None;
-                    self.hidden = None;
+                    self.fresh();
                     self.show_card();
                 }
                 return Ok(());
@@ -293,12 +295,40 @@ impl Talk {
         }
     }
 
-    fn opened(&mut self, request: Request) {
-        let known = self.open.iter().any(|one| one.request_id == request.request_id);
-        if request.state != RequestState::Open || request.session_id.as_str() != self.session || known {
+    /// The request to be answered is another one, or stands differently: nothing that was typed so far is for it.
+    fn fresh(&mut self) {
+        self.shown_at = None;
+        self.hidden = None;
+        self.said.clear();
+    }
+
+    /// A request is open, or changed while it was. All of it is read before it is shown, where only its beginning came.
+    async fn opened(&mut self, mut request: Request) {
+        if request.state != RequestState::Open || request.session_id.as_str() != self.session {
             return;
         }
-        self.open.push_back(request);
+        let known = self.open.iter().position(|one| one.request_id == request.request_id);
+        if known.is_some_and(|at| self.open[at].revision >= request.revision) {
+            return;
+        }
+        if request.display_truncated {
+            match whole(&self.client, &request).await {
+                Ok(all) if all.state == RequestState::Open => request = all,
+                // Its end is told by an event of its own.
+                Ok(_) => return,
+                // What is here is shown; a yes to it is refused.
+                Err(error) => self.note(&format!("· {}", line(&format!("{error:#}"), 500))),
+            }
+        }
+        match known {
+            Some(at) => {
+                self.open[at] = request;
+                if at == 0 {
+                    self.fresh();
+                }
+            }
+            None => self.open.push_back(request),
+        }
         self.show_card();
     }
 
@@ -310,10 +340,9 @@ impl Talk {
             text.push_str(&format!("  ({} more wait behind it)\n", self.open.len() - 1));
         }
         if self.present {
-            text.push_str(&choices(request));
+            text.push_str(&choices(request, self.paint));
         } else {
-            let id = &request.request_id;
-            text.push_str(&format!("  waits: plexus answer {id} --allow | --deny | --option ID | --text T\n"));
+            text.push_str(&format!("  waits: {}\n", how(request)));
         }
         if self.present && request.secret {
             self.hidden = Hidden::new();
@@ -353,7 +382,21 @@ impl Talk {
             self.note("· that came before you could have read the request: type it again");
             return Ok(());
         }
-        let answer = match understand(&request, trimmed) {
+        let asked = questions(&request);
+        let answer = if asked.is_empty() {
+            understand(&request, trimmed)
+        } else {
+            match reply(asked, &mut self.said, trimmed) {
+                Ok(Some(answer)) => Ok(answer),
+                Ok(None) => {
+                    let next = question(asked, self.said.len(), self.paint);
+                    self.out.push_str(&next);
+                    return Ok(());
+                }
+                Err(help) => Err(help),
+            }
+        };
+        let answer = match answer {
             Ok(answer) => answer,
             Err(help) => {
                 self.note(&format!("· {help}"));
@@ -364,15 +407,98 @@ impl Talk {
             // Told by the event that follows.
             Ok(Answered::Won(_)) => {}
             Ok(Answered::Lost(receipt)) => self.note(&format!("· too late: {}", outcome(&receipt))),
-            Err(error) => self.note(&format!("· {}", line(&format!("{error:#}"), 500))),
+            Err(error) => {
+                self.note(&format!("· {}", line(&format!("{error:#}"), 500)));
+                if !std::mem::take(&mut self.said).is_empty() {
+                    let first = question(questions(&request), 0, self.paint);
+                    self.out.push_str(&first);
+                }
+            }
         }
         Ok(())
     }
 }
 
+/// The question that is to be answered next, of several, and how.
+fn question(asked: &[Question], at: usize, paint: Paint) -> String {
+    let Some(question) = asked.get(at) else { return String::new() };
+    let mut out = one(question, at, asked.len(), paint);
+    let how = match (question.options.is_empty(), question.multiple) {
+        (true, _) => "type the answer",
+        (false, false) if question.free_text => "type a number, or your own words",
+        (false, false) => "type a number",
+        (false, true) if question.free_text => "type a number, or several (1 3), or your own words",
+        (false, true) => "type a number, or several (1 3)",
+    };
+    let empty = if question.optional { "; an empty line leaves it out" } else { "" };
+    out.push_str(&format!("  {how}{empty}; - says that there is no answer\n"));
+    out
+}
+
+/// What a typed line says to the next of several questions: the whole answer once all have theirs; the error says what
+/// would fit.
+fn reply(asked: &[Question], said: &mut Vec<Vec<String>>, text: &str) -> Result<Option<Value>, String> {
+    let Some(question) = asked.get(said.len()) else { return Err("nothing is asked".into()) };
+    if text == "-" {
+        return Ok(Some(json!({ "answers": {} })));
+    }
+    let numbers: Option<Vec<usize>> =
+        text.split([' ', ',']).filter(|word| !word.is_empty()).map(|word| word.parse().ok()).collect();
+    let named = |option: &&QuestionOption| option.label.eq_ignore_ascii_case(text) || option.id == text;
+    let words: Vec<String> = match numbers.filter(|_| !question.options.is_empty() && !text.is_empty()) {
+        Some(numbers) => {
+            let option = |n: &usize| question.options.get(n.checked_sub(1)?).map(|option| option.id.clone());
+            let ids: Option<Vec<String>> = numbers.iter().map(option).collect();
+            ids.ok_or_else(|| format!("type 1 to {}", question.options.len()))?
+        }
+        None if text.is_empty() => Vec::new(),
+        None => match question.options.iter().find(named) {
+            Some(option) => vec![option.id.clone()],
+            None if question.free_text || question.options.is_empty() => vec![text.to_owned()],
+            None => return Err(format!("type 1 to {}", question.options.len())),
+        },
+    };
+    let own: Vec<String> =
+        words.iter().filter(|word| !question.options.iter().any(|option| option.id == **word)).cloned().collect();
+    match question.misfit(words.len() - own.len(), &own) {
+        None => {}
+        Some(Misfit::Missing) => return Err("this question wants an answer".into()),
+        Some(Misfit::Several) => return Err("one answer only: type one number".into()),
+        Some(Misfit::NotA(_)) => return Err("a number is asked for".into()),
+        Some(misfit @ (Misfit::Pattern | Misfit::Form)) => {
+            let fits = &question.fits;
+            let wanted = if misfit == Misfit::Pattern { &fits.pattern } else { &fits.format };
+            // As text that is safe to show.
+            return Err(format!("that does not fit {:?}", wanted.as_deref().unwrap_or_default()));
+        }
+        Some(Misfit::Bounds { least, most }) => {
+            let bound = |word: &str, n: Option<f64>| n.map(|n| format!("{word} {n}"));
+            let bounds = [bound("at least", least), bound("at most", most)].into_iter().flatten();
+            return Err(format!("that does not fit: {}", bounds.collect::<Vec<_>>().join(", ")));
+        }
+    }
+    said.push(words);
+    if said.len() < asked.len() {
+        return Ok(None);
+    }
+    let mut answers = serde_json::Map::new();
+    for (question, words) in asked.iter().zip(said.iter()).filter(|(_, words)| !words.is_empty()) {
+        answers.insert(question.id.clone(), words.clone().into());
+    }
+    Ok(Some(json!({ "answers": answers })))
+}
+
 /// The lines under a card that say how to answer.
-fn choices(request: &Request) -> String {
+fn choices(request: &Request, paint: Paint) -> String {
     let mut out = String::new();
+    let asked = questions(request);
+    if !asked.is_empty() {
+        // The card shows all of them; with one, it shows that.
+        return match asked {
+            [_] => question(asked, 0, paint).lines().last().map(|line| format!("{line}\n")).unwrap_or_default(),
+            _ => question(asked, 0, paint),
+        };
+    }
     match request.kind {
         RequestType::Prompt => out.push_str("  type the text; an empty line cancels\n"),
         RequestType::Pick => {
@@ -504,12 +630,50 @@ mod tests {
     }
 
     #[test]
+    fn several_questions_are_answered_one_after_the_other() {
+        let form = request(
+            "prompt",
+            json!({ "subject": { "type": "question", "questions": [
+                { "id": "db", "text": "Which?", "multiple": false, "free_text": true,
+                    "options": [{ "id": "pg", "label": "Postgres" }, { "id": "lite", "label": "SQLite" }] },
+                { "id": "with", "text": "With?", "multiple": true, "free_text": false, "fits": { "most": 2.0 },
+                    "options": [{ "id": "a", "label": "A" }, { "id": "b", "label": "B" }, { "id": "c", "label": "C" }] },
+                { "id": "port", "text": "Port?", "multiple": false, "free_text": true, "optional": true, "options": [],
+                    "fits": { "number": "integer", "least": 1024.0 } },
+            ] } }),
+        );
+        let asked = questions(&form);
+        let mut said = Vec::new();
+        let mut say = |text: &str| reply(asked, &mut said, text);
+        for wrong in ["3", "", "1 2"] {
+            assert!(say(wrong).is_err(), "{wrong:?}");
+        }
+        assert_eq!(say("sqlite"), Ok(None));
+        for wrong in ["x", "1 2 3", "0", ""] {
+            assert!(say(wrong).is_err(), "{wrong:?}");
+        }
+        assert_eq!(say("1, 3"), Ok(None));
+        for wrong in ["x", "80", "8080.5"] {
+            assert!(say(wrong).is_err(), "{wrong:?}");
+        }
+        let answers = json!({ "answers": { "db": ["lite"], "with": ["a", "c"] } });
+        assert_eq!(say(""), Ok(Some(answers)));
+        let mut said = vec![vec!["own words".to_owned()]];
+        assert_eq!(reply(asked, &mut said, "-"), Ok(Some(json!({ "answers": {} }))));
+        let shown = choices(&form, Paint::none());
+        assert!(shown.contains("1  Postgres") && shown.contains("question 1 of 3"), "{shown}");
+    }
+
+    #[test]
     fn a_card_lists_every_way_to_answer() {
         let options = json!([
             { "id": "x", "label": "Allow\u{1b}[2J", "kind": "allow_once" },
             { "id": "y", "label": "Deny", "kind": "reject_once" },
         ]);
         let request = request("permission", json!({ "options": options }));
-        assert_eq!(choices(&request), "  1 y  Allow\\u{1b}[2J\n  2 n  Deny\n  type a number or letter\n");
+        assert_eq!(
+            choices(&request, Paint::none()),
+            "  1 y  Allow\\u{1b}[2J\n  2 n  Deny\n  type a number or letter\n"
+        );
     }
 }

@@ -2,8 +2,10 @@
 
 use std::collections::HashMap;
 
+use plexus::model::Request;
 use serde_json::Value;
 
+use super::card::{card, how};
 use super::stream::Envelope;
 use super::term::{Cleaner, Paint, line};
 
@@ -142,10 +144,19 @@ impl View {
                 };
                 self.note(&text, out);
             }
-            "request_opened" => {
-                let (title, id) = (field("title"), field("request_id"));
-                self.note(&self.paint.yellow(&format!("? {title}")), out);
-                self.note(&self.paint.dim(&format!("  {id}: plexus answer {id} --allow | --deny")), out);
+            "request_opened" | "request_updated" => {
+                self.settle(out);
+                match serde_json::from_value::<Request>(body.clone()) {
+                    Ok(request) => {
+                        out.push_str(&card(&request, self.paint));
+                        self.note(&self.paint.dim(&format!("  {}", how(&request))), out);
+                    }
+                    Err(_) => {
+                        let (title, id) = (field("title"), field("request_id"));
+                        self.note(&self.paint.yellow(&format!("? {title}")), out);
+                        self.note(&self.paint.dim(&format!("  {id}: plexus answer {id} --allow | --deny")), out);
+                    }
+                }
             }
             "request_resolved" => {
                 let text = outcome(body);
@@ -256,7 +267,19 @@ pub(crate) fn outcome(receipt: &Value) -> String {
         Some(_) => format!(" ({})", field(&receipt["option_id"])),
         None => String::new(),
     };
+    // Where words or choices were asked for, a yes is an answer.
+    let given = ["value", "ids", "answers"].iter().any(|name| !receipt[name].is_null());
     match (receipt["state"].as_str(), receipt["ok"].as_bool()) {
+        (Some("answered"), Some(true)) if given => match receipt["answers"].as_object() {
+            Some(answers) => {
+                let said = answers.iter().map(|(id, words)| {
+                    let words = words.as_array().into_iter().flatten().filter_map(Value::as_str);
+                    format!("{id}: {}", words.collect::<Vec<_>>().join(", "))
+                });
+                format!("answered by {by}: {}", line(&said.collect::<Vec<_>>().join("; "), FIELD))
+            }
+            None => format!("answered by {by}"),
+        },
         (Some("answered"), Some(true)) => match receipt["edited_display"].as_str() {
             Some(edited) => format!("allowed by {by}{option}, changed to: {}", line(edited, FIELD)),
             None => format!("allowed by {by}{option}"),

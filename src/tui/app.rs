@@ -9,13 +9,13 @@ use ratatui::layout::Rect;
 use ratatui_textarea::{CursorMove, TextArea};
 use serde_json::{Value, json};
 
-use super::card::{Card, Did, LINGER};
+use super::card::{Card, Did, LINGER, Mode};
 use super::clean;
-use super::facts::{Ask, Device, Hit, Outcome, Risk, Runtime, Session, field, millis, position};
+use super::facts::{Ask, Device, Hit, Outcome, Risk, Runtime, Session, field, position};
 use super::help::COMMANDS;
 use super::input::{self, Key};
 use super::settings::Choice;
-use super::talk::{Pen, Talk};
+use super::talk::{PageOf, Pen, Talk};
 use super::theme::Theme;
 use super::view;
 
@@ -33,6 +33,10 @@ const COPY_MAX: usize = 74_000;
 const LINK_MAX: usize = 500;
 /// How long somebody looks after a key, where the terminal does not tell of its focus, in milliseconds.
 const LOOKING: i64 = 60_000;
+/// Sessions of one page of older ones.
+const SESSIONS_PAGE: usize = 500;
+/// Lines before the end of the list at which older sessions are read.
+const SESSIONS_AHEAD: usize = 60;
 /// Lines of a wheel's step.
 const WHEEL: i64 = 3;
 
@@ -69,10 +73,18 @@ pub(crate) enum Link {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Tag {
     Me,
+    /// A runtime that ended starts again, and what is written goes to it.
+    Again(String),
+    /// A page of older sessions, of this greeting.
+    Older(u64),
+    /// The session that is open, where it is none of the newest.
+    Session,
     Runtimes,
     Devices,
     Search(String),
     Answer(String),
+    /// All of a request of which only the beginning was told.
+    Whole(String),
     Prompt(String),
     New,
     Words(&'static str),
@@ -85,7 +97,7 @@ pub(crate) enum Tag {
 /// What is to be done outside.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Effect {
-    /// Follow this session, from its beginning; or none.
+    /// Open this session: its newest page, then what comes; or none.
     Follow(Option<String>),
     /// Call the gateway.
     Call {
@@ -101,12 +113,15 @@ pub(crate) enum Effect {
         method: &'static str,
         params: Value,
     },
-    /// Read the events after the one cursor up to the other.
+    /// Follow this session after this cursor: what came before is here.
+    Attach {
+        session: String,
+        after: Option<String>,
+    },
+    /// Read the page of the session before this cursor.
     Page {
         session: String,
-        page: usize,
-        after: String,
-        until: String,
+        before: String,
     },
     /// Write a session into a file.
     Export {
@@ -142,8 +157,11 @@ pub(crate) enum Msg {
     Ended(u64, String),
     /// An answer to a call: its status and what it says; or why there is none.
     Done(Tag, Result<(u16, Value), String>),
-    /// A page of earlier events: kind, body, cursor, at.
-    Page(u64, usize, Result<Vec<(String, Value, String, i64)>, String>),
+    /// The session that is open begins with this page and this snapshot, and goes on after the cursor; `None` where they could
+    /// not be read, and everything comes as events.
+    Opened(u64, Option<(PageOf, Value, String)>),
+    /// A page of earlier events.
+    Page(u64, Result<PageOf, String>),
     Exported(Result<String, String>),
 }
 
@@ -187,6 +205,19 @@ pub(crate) struct App {
     pub(crate) true_at: i64,
     pub(crate) me: String,
     pub(crate) sessions: BTreeMap<String, Session>,
+    /// The cursor that the sessions not listed yet come after; `None` where all are here.
+    older: Option<String>,
+    /// How many the gateway had more than it listed.
+    pub(crate) omitted: usize,
+    /// Older ones were asked for, and did not come yet, or cannot be read now.
+    reading: bool,
+    /// Counts the greetings: what was asked for before the last one is late.
+    greeting: u64,
+    /// The session that was asked for by its name.
+    sought: Option<String>,
+    /// Words that a session has to have to be listed, and whether they are being typed.
+    pub(crate) filter: TextArea<'static>,
+    pub(crate) filtering: bool,
     /// Sessions that were forgotten since the last greeting: what is still said of them is late.
     forgotten: BTreeSet<String>,
     pub(crate) asks: BTreeMap<String, (Ask, Option<Outcome>)>,
@@ -212,8 +243,12 @@ pub(crate) struct App {
     pub(crate) composer: TextArea<'static>,
     history: Option<usize>,
     draft: String,
+    /// What is written is sent once the agent of this session lives again.
+    again: Option<String>,
     drafts: HashMap<String, String>,
     pub(crate) card: Option<Card>,
+    /// What was said so far in forms that are not on the screen, each with the revision that it is of.
+    half: HashMap<String, (u64, Mode)>,
     pub(crate) over: Option<Over>,
     pub(crate) toast: Option<(String, bool, i64)>,
     interrupted: i64,
@@ -245,6 +280,13 @@ impl App {
             true_at: now,
             me: String::new(),
             sessions: BTreeMap::new(),
+            older: None,
+            omitted: 0,
+            reading: false,
+            greeting: 0,
+            sought: None,
+            filter: input::area(""),
+            filtering: false,
             forgotten: BTreeSet::new(),
             asks: BTreeMap::new(),
             live: false,
@@ -268,8 +310,10 @@ impl App {
             composer: input::area(""),
             history: None,
             draft: String::new(),
+            again: None,
             drafts: HashMap::new(),
             card: None,
+            half: HashMap::new(),
             over: None,
             toast: None,
             interrupted: i64::MIN / 2,
@@ -322,8 +366,9 @@ impl App {
             }
             Msg::Talk(..) | Msg::Ended(..) => {}
             Msg::Done(tag, outcome) => self.done(tag, outcome, &mut effects),
-            Msg::Page(of, page, events) if of == self.following => self.earlier(page, events),
-            Msg::Page(..) => {}
+            Msg::Opened(of, opening) if of == self.following => self.opened(opening, &mut effects),
+            Msg::Page(of, page) if of == self.following => self.earlier(page),
+            Msg::Opened(..) | Msg::Page(..) => {}
             Msg::Exported(Ok(path)) => self.say(&format!("written to {path}"), false),
             Msg::Exported(Err(why)) => self.say(&why, true),
         }
@@ -336,7 +381,20 @@ impl App {
         // The card that is on the screen.
         let wanted = self.wanted();
         if self.card.as_ref().map(|card| &card.id) != wanted.as_ref() {
-            self.card = wanted.and_then(|id| self.asks.get(&id)).map(|(ask, _)| Card::new(ask, self.now));
+            self.deal(wanted.as_deref());
+        }
+        if let Some(card) = self.card.as_mut().filter(|card| !card.fetching && card.over.is_none())
+            && self.asks.get(&card.id).is_some_and(|(ask, outcome)| ask.partial && outcome.is_none())
+        {
+            card.fetching = true;
+            card.read = false;
+            effects.push(Effect::Call {
+                tag: Tag::Whole(card.id.clone()),
+                method: "GET",
+                path: format!("/v1/requests/{}", card.id),
+                body: None,
+                key: false,
+            });
         }
         if let Some(card) = self.card.as_mut().filter(|card| card.over.is_none())
             && self.asks.get(&card.id).is_some_and(|(_, outcome)| outcome.is_some())
@@ -352,14 +410,21 @@ impl App {
             }
             self.card = Some(card);
         }
+        self.read_on(effects);
+        if let Some(id) = &self.again
+            && self.sessions.get(id).is_some_and(|session| session.state != "exited")
+        {
+            self.again = None;
+            self.send(effects);
+        }
         // Earlier events, where one scrolled to the first that is here.
         let pen_size = view::talk_area(self);
         if let Some(talk) = &mut self.talk
             && pen_size.height > 0
-            && let Some((page, after, until)) = talk.wants()
+            && let Some(before) = talk.wants()
         {
-            talk.fetching = Some(page);
-            effects.push(Effect::Page { session: talk.session.clone(), page, after, until });
+            talk.fetching = true;
+            effects.push(Effect::Page { session: talk.session.clone(), before });
         }
         let session = self.talk.as_ref().filter(|_| self.page == Page::Session).map(|talk| talk.session.clone());
         // A terminal that does not tell whether it is looked at is, for a while after each key.
@@ -383,6 +448,66 @@ impl App {
             self.present = present;
             effects.push(Effect::Keep(self.looked.clone()));
         }
+    }
+
+    /// Reads sessions that are not here, where they are looked for: near the end of the list, by a filter, by the palette, or
+    /// because one of them is open.
+    fn read_on(&mut self, effects: &mut Vec<Effect>) {
+        if self.link != Link::Live {
+            return;
+        }
+        if self.page == Page::Session
+            && let Some(talk) = &self.talk
+            && !self.sessions.contains_key(&talk.session)
+            && !self.forgotten.contains(&talk.session)
+            && self.sought.as_ref() != Some(&talk.session)
+        {
+            self.sought = Some(talk.session.clone());
+            effects.push(get(Tag::Session, format!("/v1/sessions/{}", talk.session)));
+        }
+        let Some(cursor) = self.older.clone().filter(|_| !self.reading) else { return };
+        let sought = match &self.over {
+            Some(Over::Palette { area, .. }) => !area.lines().concat().trim().is_empty(),
+            Some(_) => false,
+            None if self.page != Page::Sessions => false,
+            None if !self.filter_words().is_empty() => true,
+            None => {
+                let list = self.listed();
+                let chosen = self.chosen.get(&Page::Sessions);
+                let at = chosen.and_then(|id| list.iter().position(|session| session.id == *id));
+                let at = at.or(self.at.get(&Page::Sessions).copied()).unwrap_or_default();
+                at + SESSIONS_AHEAD >= list.len()
+            }
+        };
+        if sought {
+            self.reading = true;
+            let path = format!("/v1/sessions?archived=all&limit={SESSIONS_PAGE}&cursor={cursor}");
+            effects.push(get(Tag::Older(self.greeting), path));
+        }
+    }
+
+    /// The words of the filter, in small letters.
+    fn filter_words(&self) -> Vec<String> {
+        self.filter.lines().iter().flat_map(|line| line.split_whitespace()).map(str::to_lowercase).collect()
+    }
+
+    /// The sessions of the list: all, or those that the filter lets through.
+    pub(crate) fn listed(&self) -> Vec<&Session> {
+        let words = self.filter_words();
+        let mut list = self.ordered();
+        if !words.is_empty() {
+            list.retain(|session| {
+                let all =
+                    [&*session.name(), &*session.cwd, &*session.runtime, &*session.state].join(" ").to_lowercase();
+                words.iter().all(|word| all.contains(word.as_str()))
+            });
+        }
+        list
+    }
+
+    /// Whether sessions are on their way.
+    pub(crate) fn is_reading(&self) -> bool {
+        self.reading && self.older.is_some()
     }
 
     /// Which request is on the screen.
@@ -502,6 +627,10 @@ impl App {
                 let list = hello["sessions"].as_array().into_iter().flatten().filter_map(Session::read);
                 self.sessions = list.map(|session| (session.id.clone(), session)).collect();
                 self.forgotten.clear();
+                self.omitted = hello["sessions_omitted"].as_u64().and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
+                self.older = (self.omitted > 0).then(String::new);
+                self.greeting += 1;
+                (self.reading, self.sought) = (false, None);
                 let open: BTreeMap<String, Ask> = hello["requests"]
                     .as_array()
                     .into_iter()
@@ -516,8 +645,9 @@ impl App {
                         *outcome = Some(Outcome { at: self.now, ..Outcome::read(&words) });
                     }
                 }
-                for (id, ask) in open {
-                    self.asks.insert(id, (ask, None));
+                self.half.retain(|id, _| open.contains_key(id));
+                for ask in open.into_values() {
+                    self.asked(ask);
                 }
                 self.live = false;
             }
@@ -574,12 +704,20 @@ impl App {
                         if let Some(ask) = Ask::read(body)
                             && self.live
                         {
-                            self.asks.insert(ask.id.clone(), (ask, None));
+                            self.asked(ask);
+                        }
+                    }
+                    "request_updated" => {
+                        if let Some(ask) = Ask::read(body).filter(|ask| self.is_open(&ask.id)) {
+                            self.asked(ask);
                         }
                     }
                     "request_resolved" => {
                         if let Some((_, outcome)) = body["request_id"].as_str().and_then(|id| self.asks.get_mut(id)) {
                             *outcome = Some(Outcome::read(body));
+                        }
+                        if let Some(id) = body["request_id"].as_str() {
+                            self.half.remove(id);
                         }
                         self.forget();
                     }
@@ -643,17 +781,43 @@ impl App {
         }
     }
 
-    fn earlier(&mut self, page: usize, events: Result<Vec<(String, Value, String, i64)>, String>) {
+    /// What is told of an open request: the newest of it counts, and all of it rather than its beginning. One that changes
+    /// while it is on the screen has to be read again.
+    fn asked(&mut self, ask: Ask) {
+        if let Some((known, None)) = self.asks.get(&ask.id) {
+            let told_in_part_again = ask.revision == known.revision && ask.partial && !known.partial;
+            if ask.revision < known.revision || told_in_part_again {
+                return;
+            }
+            if let Some(card) = self.card.as_mut().filter(|card| card.id == ask.id && ask.revision > known.revision) {
+                *card = Card::new(&ask, self.now);
+                card.changed = true;
+            }
+        }
+        self.asks.insert(ask.id.clone(), (ask, None));
+    }
+
+    /// The session that is open begins.
+    fn opened(&mut self, opening: Option<(PageOf, Value, String)>, effects: &mut Vec<Effect>) {
+        let Some(talk) = &mut self.talk else { return };
+        let after = opening.map(|(page, snapshot, next)| {
+            talk.open(&page, &snapshot);
+            next
+        });
+        effects.push(Effect::Attach { session: talk.session.clone(), after });
+    }
+
+    fn earlier(&mut self, page: Result<PageOf, String>) {
         let area = view::talk_area(self);
         let Some(talk) = &mut self.talk else { return };
-        match events {
-            Ok(events) => {
+        match page {
+            Ok(page) => {
                 let pen =
                     Pen { theme: &self.theme, width: area.width, height: usize::from(area.height), now: self.now };
-                talk.page(page, &events, usize::from(area.height), &pen);
+                talk.page(&page, usize::from(area.height), &pen);
             }
             Err(why) => {
-                talk.fetching = None;
+                talk.fetching = false;
                 talk.look.follow = false;
                 self.say(&why, true);
             }
@@ -677,6 +841,32 @@ impl App {
             Tag::Me => {
                 if good {
                     self.me = field(&value["name"]);
+                }
+            }
+            Tag::Again(runtime) if good => self.say(&format!("{runtime} starts again; then this is sent"), false),
+            Tag::Again(_) => {
+                self.again = None;
+                self.say(&format!("not started again: {why}"), true);
+            }
+            Tag::Older(greeting) if greeting != self.greeting => {}
+            Tag::Older(_) if good => {
+                self.reading = false;
+                self.older = value["next"].as_str().map(str::to_owned);
+                for session in value["sessions"].as_array().into_iter().flatten().filter_map(Session::read) {
+                    // What is known is newer.
+                    if !self.forgotten.contains(&session.id) {
+                        self.sessions.entry(session.id.clone()).or_insert(session);
+                    }
+                }
+            }
+            // Asked for again with the next key.
+            Tag::Older(_) => {
+                self.say(&format!("older sessions could not be read: {why}"), true);
+                self.trouble.insert("sessions", why);
+            }
+            Tag::Session => {
+                if let Some(session) = Session::read(&value).filter(|_| good) {
+                    self.sessions.entry(session.id.clone()).or_insert(session);
                 }
             }
             Tag::Runtimes => {
@@ -725,6 +915,20 @@ impl App {
                     self.say(&format!("too late: {words}"), false);
                 } else if !good {
                     self.say(&format!("not answered: {why}"), true);
+                }
+            }
+            Tag::Whole(id) => {
+                let whole = Ask::read(&value).filter(|ask| good && ask.id == id && !ask.partial);
+                match whole {
+                    Some(ask) if self.is_open(&id) => {
+                        if let Some(card) = self.card.as_mut().filter(|card| card.id == id) {
+                            card.fetching = false;
+                            card.read = false;
+                        }
+                        self.asked(ask);
+                    }
+                    Some(_) => {}
+                    None => self.say(&format!("all of it could not be read: {why}"), true),
                 }
             }
             Tag::Prompt(words) => {
@@ -811,7 +1015,8 @@ impl App {
         self.composer = input::area(self.drafts.get(&id).map_or("", String::as_str));
         self.history = None;
         self.following += 1;
-        self.card = None;
+        self.again = None;
+        self.deal(None);
         self.writing = !self.asks.values().any(|(ask, outcome)| ask.session == id && outcome.is_none());
         self.talk = Some(Talk::new(&id));
         effects.push(Effect::Follow(Some(id)));
@@ -867,13 +1072,19 @@ impl App {
         if key.name() == "C-k" {
             return self.over = Some(Over::Palette { area: input::area(""), at: 0 });
         }
-        let typing = self.card.as_ref().is_some_and(Card::is_typing) && !(self.page == Page::Session && self.writing);
+        let typing =
+            self.card.as_ref().is_some_and(|card| self.asks.get(&card.id).is_some_and(|(ask, _)| card.is_typing(ask)))
+                && !(self.page == Page::Session && self.writing);
         if typing && self.card_key(key, effects) {
             return;
         }
         match self.page {
             Page::Session if self.writing => return self.writing_key(key, effects),
             Page::Search if self.query_typing => return self.query_key(key, effects),
+            Page::Sessions if self.filtering => return self.filter_key(key, effects),
+            Page::Sessions if key.name() == "Esc" && !self.filter.is_empty() => {
+                return self.filter = input::area("");
+            }
             _ => {}
         }
         if !typing && self.card_key(key, effects) {
@@ -955,8 +1166,26 @@ impl App {
         let at = if next { (at + 1) % list.len() } else { (at + list.len() - 1) % list.len() };
         self.chosen.insert(Page::Inbox, list[at].clone());
         if list[at] != id {
-            self.card = self.asks.get(&list[at]).map(|(ask, _)| Card::new(ask, self.now));
+            self.deal(Some(&list[at]));
         }
+    }
+
+    /// Puts another card on the screen, or none. What was said in a form is there again when one comes back.
+    fn deal(&mut self, id: Option<&str>) {
+        if let Some(card) = self.card.take()
+            && let Some((ask, None)) = self.asks.get(&card.id)
+            && let Some(mode) = card.draft()
+        {
+            self.half.insert(card.id.clone(), (ask.revision, mode.clone()));
+        }
+        let Some((ask, _)) = id.and_then(|id| self.asks.get(id)) else { return };
+        let mut card = Card::new(ask, self.now);
+        if let Some((revision, mode)) = self.half.remove(&ask.id)
+            && revision == ask.revision
+        {
+            card.resume(mode);
+        }
+        self.card = Some(card);
     }
 
     fn step(&mut self, page: Page, list: &[String], key: &Key) {
@@ -992,9 +1221,34 @@ impl App {
         self.step(Page::Inbox, &list, key);
     }
 
-    fn sessions_key(&mut self, key: &Key, effects: &mut Vec<Effect>) {
-        let list: Vec<String> = self.ordered().into_iter().map(|session| session.id.clone()).collect();
+    fn filter_key(&mut self, key: &Key, effects: &mut Vec<Effect>) {
         match key.name() {
+            "Esc" => {
+                self.filter = input::area("");
+                self.filtering = false;
+            }
+            "Enter" => self.filtering = false,
+            "Up" | "Down" | "PageUp" | "PageDown" | "Tab" | "S-Tab" => {
+                self.filtering = false;
+                self.key(key, effects);
+            }
+            "M-Enter" | "C-j" | "S-Enter" => {}
+            _ => {
+                input::edit(&mut self.filter, key);
+                // The first that fits, as the words grow.
+                self.at.insert(Page::Sessions, 0);
+                self.chosen.remove(&Page::Sessions);
+            }
+        }
+    }
+
+    fn sessions_key(&mut self, key: &Key, effects: &mut Vec<Effect>) {
+        let list: Vec<String> = self.listed().into_iter().map(|session| session.id.clone()).collect();
+        if self.older.is_some() && self.trouble.remove("sessions").is_some() {
+            self.reading = false;
+        }
+        match key.name() {
+            "f" => self.filtering = true,
             "Enter" | "Right" => {
                 if let Some(id) = list.get(self.index(Page::Sessions, &list)) {
                     self.open(id.clone(), effects);
@@ -1157,7 +1411,7 @@ impl App {
             "Q" => self.command("unqueue", effects),
             "E" => self.over = Some(Over::Palette { area: input::area("export "), at: 0 }),
             "{" | "}" => {
-                let list: Vec<String> = self.ordered().into_iter().map(|session| session.id.clone()).collect();
+                let list: Vec<String> = self.listed().into_iter().map(|session| session.id.clone()).collect();
                 let now =
                     self.talk.as_ref().and_then(|talk| list.iter().position(|id| *id == talk.session)).unwrap_or(0);
                 let step = if key.name() == "}" { 1 } else { list.len().saturating_sub(1) };
@@ -1227,12 +1481,26 @@ impl App {
         }
     }
 
+    /// The runtime of the open session, where that has ended and can be started again from here.
+    pub(crate) fn ended(&self) -> Option<String> {
+        let session = self.sessions.get(&self.talk.as_ref()?.session).filter(|session| session.state == "exited")?;
+        let lives = self.runtimes.iter().any(|runtime| runtime.id == session.runtime && runtime.state != "exited");
+        (!lives).then(|| session.runtime.clone())
+    }
+
     fn send(&mut self, effects: &mut Vec<Effect>) {
         let words = self.composer.lines().join("\n");
-        if words.trim().is_empty() {
-            return;
+        let blank = words.trim().is_empty();
+        if let Some(runtime) = self.ended() {
+            let path = format!("/v1/runtimes/{runtime}/restart");
+            let tag = match blank {
+                true => Tag::Say(format!("{runtime} starts again: write, and it goes on")),
+                false => Tag::Again(runtime),
+            };
+            self.again = self.talk.as_ref().filter(|_| !blank).map(|talk| talk.session.clone());
+            return effects.push(Effect::Call { tag, method: "POST", path, body: None, key: false });
         }
-        let Some(talk) = &mut self.talk else { return };
+        let Some(talk) = self.talk.as_mut().filter(|_| !blank) else { return };
         talk.now();
         let path = format!("/v1/sessions/{}/prompt", talk.session);
         effects.push(Effect::Call {
@@ -1262,7 +1530,11 @@ impl App {
             None => {}
         }
         let writing = self.page == Page::Session && self.writing;
-        if !writing && self.card.as_mut().is_some_and(|card| card.paste(&words)) {
+        if !writing
+            && let Some(card) = &mut self.card
+            && let Some((ask, None)) = self.asks.get(&card.id)
+            && card.paste(ask, &words)
+        {
             return;
         }
         match self.page {
@@ -1272,6 +1544,9 @@ impl App {
             }
             Page::Search if self.query_typing => {
                 self.query.insert_str(single);
+            }
+            Page::Sessions if self.filtering => {
+                self.filter.insert_str(single);
             }
             _ => {}
         }
@@ -1315,7 +1590,7 @@ impl App {
         if let Some(at) = view::row_at(self, row) {
             let list: Vec<String> = match self.page {
                 Page::Inbox => self.inbox(),
-                Page::Sessions => self.ordered().into_iter().map(|session| session.id.clone()).collect(),
+                Page::Sessions => self.listed().into_iter().map(|session| session.id.clone()).collect(),
                 Page::Runtimes => self.runtimes.iter().map(|one| one.id.clone()).collect(),
                 Page::Devices => self.devices.iter().map(|one| one.id.clone()).collect(),
                 _ => return,
@@ -1432,7 +1707,7 @@ impl App {
                 list.push((rank(&choice.command.to_lowercase()), choice.command, choice.what));
             }
         }
-        for session in self.ordered().into_iter().take(500) {
+        for session in self.ordered() {
             let name = session.name();
             if fits(&name) {
                 list.push((
@@ -1613,19 +1888,6 @@ fn get(tag: Tag, path: String) -> Effect {
 
 fn post(tag: Tag, path: String, body: Value) -> Effect {
     Effect::Call { tag, method: "POST", path, body: Some(body), key: false }
-}
-
-/// Events of a page as the gateway writes them.
-pub(crate) fn page_events(page: &Value, until: u64, out: &mut Vec<(String, Value, String, i64)>) -> bool {
-    for event in page["events"].as_array().into_iter().flatten() {
-        let cursor = event["cursor"].as_str().unwrap_or_default();
-        if position(cursor) > until {
-            return true;
-        }
-        let kind = event["kind"].as_str().unwrap_or_default().to_owned();
-        out.push((kind, event["event"].clone(), cursor.to_owned(), millis(&event["at"]).unwrap_or_default()));
-    }
-    page["events"].as_array().is_none_or(Vec::is_empty)
 }
 
 /// The names of those who look, without repeats.

@@ -5,7 +5,9 @@
 //! dangerous wants the word `yes`. An agent's words stand behind a bar and never in a line of ours.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
+use plexus::model::{ABOUT_MAX, Question};
 use ratatui::style::Modifier;
 use ratatui::text::{Line, Span};
 use ratatui_textarea::TextArea;
@@ -13,6 +15,7 @@ use serde_json::{Value, json};
 
 use super::clean;
 use super::facts::{Ask, Outcome, Risk, ago, span};
+use super::form::{Form, Step};
 use super::input::{self, Key};
 use super::prose::wrap;
 use super::theme::Theme;
@@ -23,8 +26,13 @@ pub(crate) const ARM: i64 = 400;
 pub(crate) const LINGER: i64 = 6_000;
 /// Lines of a card that are not what is asked, the options left out: where it is from, hint, frame, an empty one.
 const FRAME: usize = 5;
+/// The same of a form: it has no options but its own.
+const FORM_FRAME: usize = 4;
 /// Most lines of what is asked that are laid out; a longer one cannot be allowed here.
 const LINES_MAX: usize = 40_000;
+/// What is said of a question that changed on the screen.
+const CHANGED: &str = "this question changed while it was open: read it again, then press c";
+const CHANGED_TYPING: &str = "this question changed while it was open: read it again, then press Ctrl-R";
 
 /// What is being done with a card.
 #[derive(Clone, Debug)]
@@ -33,14 +41,16 @@ pub(crate) enum Mode {
     Choose,
     /// Writing why not.
     Reason(TextArea<'static>),
-    /// Typing `yes`; then this is answered.
-    Yes { typed: String, body: Value },
+    /// Typing `yes`; then this is answered. What was done before is gone back to.
+    Yes { typed: String, body: Value, back: Box<Mode> },
     /// Changing what is allowed.
     Edit(TextArea<'static>),
     /// Writing what was asked for.
     Text(TextArea<'static>),
     /// Picking.
     Pick { at: usize, picked: BTreeSet<usize> },
+    /// Answering several questions, or one with options and words.
+    Form(Form),
 }
 
 /// The state of a card.
@@ -50,8 +60,16 @@ pub(crate) struct Card {
     /// When it was first on the screen.
     pub(crate) shown: i64,
     pub(crate) scroll: usize,
+    /// The place in a form that one went to is to be on the screen.
+    follow: bool,
+    /// That place is not on the screen: below it, or above.
+    off: Option<Off>,
     /// Whether its last line was on the screen.
     pub(crate) read: bool,
+    /// Whether what is asked changed on the screen, and was not said to be read again.
+    pub(crate) changed: bool,
+    /// Whether all of it was asked for, where only its beginning is here.
+    pub(crate) fetching: bool,
     pub(crate) mode: Mode,
     pub(crate) remember: bool,
     /// The answer is on its way.
@@ -59,6 +77,13 @@ pub(crate) struct Card {
     pub(crate) problem: String,
     /// When somebody's answer was first seen here.
     pub(crate) over: Option<i64>,
+}
+
+/// Where a place is that is not on the screen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Off {
+    Above,
+    Below,
 }
 
 /// What a key did to a card.
@@ -80,11 +105,14 @@ pub(crate) struct Shape {
     /// Lines of the content on the screen.
     pub(crate) rows: usize,
     pub(crate) height: usize,
+    /// The lines of the question in a form that one is at, and of the place in it.
+    focus: Option<(Range<usize>, Range<usize>)>,
 }
 
 impl Card {
     pub(crate) fn new(ask: &Ask, now: i64) -> Self {
         let mode = match ask.kind.as_str() {
+            _ if !ask.questions.is_empty() => Mode::Form(Form::new(&ask.questions)),
             "prompt" if !ask.observe => {
                 let mut area = input::area(&ask.default);
                 if ask.secret {
@@ -99,7 +127,11 @@ impl Card {
             id: ask.id.clone(),
             shown: now,
             scroll: 0,
+            follow: false,
+            off: None,
             read: false,
+            changed: false,
+            fetching: false,
             mode,
             remember: false,
             sent: false,
@@ -109,13 +141,55 @@ impl Card {
     }
 
     /// Whether words are being typed into it.
-    pub(crate) fn is_typing(&self) -> bool {
-        !matches!(self.mode, Mode::Choose | Mode::Pick { .. })
+    pub(crate) fn is_typing(&self, ask: &Ask) -> bool {
+        match &self.mode {
+            Mode::Choose | Mode::Pick { .. } => false,
+            Mode::Form(form) => form.is_typing(&ask.questions),
+            Mode::Reason(_) | Mode::Yes { .. } | Mode::Edit(_) | Mode::Text(_) => true,
+        }
+    }
+
+    /// Whether it is a form, which wants as much room as there is.
+    pub(crate) fn is_form(&self) -> bool {
+        self.draft().is_some()
+    }
+
+    /// Gives back what was typed or chosen before.
+    pub(crate) fn resume(&mut self, mode: Mode) {
+        self.mode = mode;
+        self.follow = true;
+    }
+
+    /// What was typed or chosen, where that is to be found again after one was elsewhere.
+    pub(crate) fn draft(&self) -> Option<&Mode> {
+        match &self.mode {
+            Mode::Yes { back, .. } if matches!(**back, Mode::Form(_)) => Some(back),
+            mode @ Mode::Form(_) => Some(mode),
+            _ => None,
+        }
     }
 
     /// Lays the card out in at most so many lines.
     pub(crate) fn shape(&self, ask: &Ask, width: u16, most: usize, theme: &Theme) -> Shape {
-        let content = content(ask, usize::from(width).saturating_sub(4), theme);
+        let inner = usize::from(width).saturating_sub(4);
+        let mut content = content(ask, inner, theme);
+        let form = match &self.mode {
+            Mode::Form(form) => Some(form),
+            Mode::Yes { back, .. } => match &**back {
+                Mode::Form(form) => Some(form),
+                _ => None,
+            },
+            _ => None,
+        };
+        let mut focus = None;
+        if let Some(form) = form {
+            if !content.is_empty() {
+                content.push(Line::default());
+            }
+            let laid = form.lay(&ask.questions, inner, content.len(), theme);
+            content.extend(laid.lines);
+            focus = Some((laid.question, laid.place));
+        }
         let below = match &self.mode {
             Mode::Reason(area) | Mode::Edit(area) | Mode::Text(area) => {
                 input::rows(area, usize::from(width).saturating_sub(7)).clamp(1, 6) + 1
@@ -123,15 +197,30 @@ impl Card {
             Mode::Pick { .. } => ask.items.len().clamp(1, 8),
             _ => 0,
         };
-        let frame = FRAME + flow(&offers(self, ask), usize::from(width).saturating_sub(4)).len().max(1);
+        let frame = match form {
+            Some(_) => FORM_FRAME,
+            None => FRAME + flow(&offers(self, ask), inner).len().max(1),
+        };
         let rows = content.len().min(most.saturating_sub(frame + below).max(1));
-        Shape { rows, height: (rows + frame + below).min(most), content }
+        Shape { rows, height: (rows + frame + below).min(most), content, focus }
     }
 
     /// The card is on the screen like this.
     pub(crate) fn seen(&mut self, shape: &Shape) {
+        if let Some((question, place)) = &shape.focus {
+            if std::mem::take(&mut self.follow) {
+                // The whole question if it fits, else the place.
+                let show = if question.len() <= shape.rows { question } else { place };
+                self.scroll = self.scroll.min(show.start).max(show.end.saturating_sub(shape.rows));
+            }
+            self.off = if place.start >= self.scroll + shape.rows {
+                Some(Off::Below)
+            } else {
+                (place.end <= self.scroll).then_some(Off::Above)
+            };
+        }
         self.scroll = self.scroll.min(shape.content.len().saturating_sub(shape.rows));
-        if self.scroll + shape.rows >= shape.content.len() && shape.content.len() < LINES_MAX {
+        if self.scroll + shape.rows >= shape.content.len() && shape.content.len() < LINES_MAX && !self.fetching {
             self.read = true;
         }
     }
@@ -142,6 +231,14 @@ impl Card {
             Some("sending …")
         } else if now - self.shown < ARM {
             Some("…")
+        } else if self.fetching {
+            Some("only its beginning is here: a no is possible")
+        } else if self.changed {
+            // Letters are taken where words are typed.
+            Some(match self.mode {
+                Mode::Choose | Mode::Pick { .. } => CHANGED,
+                _ => CHANGED_TYPING,
+            })
         } else if !self.read {
             Some("read to the end to allow: PgDn")
         } else {
@@ -166,7 +263,8 @@ impl Card {
         }
         let body = self.answer(ask, body);
         if ask.risk == Risk::Danger {
-            self.mode = Mode::Yes { typed: String::new(), body };
+            let back = Box::new(std::mem::replace(&mut self.mode, Mode::Choose));
+            self.mode = Mode::Yes { typed: String::new(), body, back };
             return Did::Taken;
         }
         Did::Answer(body)
@@ -180,6 +278,7 @@ impl Card {
     /// What a no is for this question.
     fn no(ask: &Ask) -> Value {
         match ask.kind.as_str() {
+            "prompt" if !ask.questions.is_empty() => json!({ "answers": {} }),
             "prompt" => json!({ "value": null }),
             "pick" => json!({ "ids": [] }),
             _ => match ask.option("reject_once").or_else(|| ask.option("reject_always")) {
@@ -202,11 +301,17 @@ impl Card {
             return match key.name() {
                 "Esc" | "Enter" => Did::Close,
                 // A key that was meant for the question does nothing else.
-                "y" | "n" | "A" | "N" | "r" | "e" | "m" => Did::Taken,
+                "y" | "n" | "a" | "d" | "A" | "D" | "N" | "r" | "e" | "m" => Did::Taken,
                 _ => Did::Nothing,
             };
         }
         match key.name() {
+            // Said by the reader, of what is on the screen now.
+            "c" | "C-r" if self.changed && (key.name() == "C-r" || !self.is_typing(ask)) => {
+                if self.read && !self.sent && now - self.shown >= ARM {
+                    self.changed = false;
+                }
+            }
             "PageDown" => self.scroll += page.max(2) - 1,
             "PageUp" => self.scroll = self.scroll.saturating_sub(page.max(2) - 1),
             _ => return self.mode_key(key, ask, now),
@@ -215,8 +320,8 @@ impl Card {
     }
 
     fn mode_key(&mut self, key: &Key, ask: &Ask, now: i64) -> Did {
-        let mode = std::mem::replace(&mut self.mode, Mode::Choose);
-        match mode {
+        // What is not put back ends here.
+        match std::mem::replace(&mut self.mode, Mode::Choose) {
             Mode::Choose => self.choose(key, ask, now),
             Mode::Reason(mut area) => match key.name() {
                 "Esc" => Did::Taken,
@@ -234,16 +339,22 @@ impl Card {
                     Did::Taken
                 }
             },
-            Mode::Yes { mut typed, body } => {
+            Mode::Yes { mut typed, body, back } => {
                 match key.name() {
-                    "Esc" => return Did::Taken,
-                    "Enter" if typed == "yes" => return Did::Answer(body),
+                    "Esc" => {
+                        self.mode = *back;
+                        return Did::Taken;
+                    }
+                    "Enter" if typed == "yes" => {
+                        self.mode = *back;
+                        return Did::Answer(body);
+                    }
                     "Enter" => typed.clear(),
                     "Backspace" => drop(typed.pop()),
                     name if name.chars().count() == 1 && typed.len() < 8 => typed.push_str(name),
                     _ => {}
                 }
-                self.mode = Mode::Yes { typed, body };
+                self.mode = Mode::Yes { typed, body, back };
                 Did::Taken
             }
             Mode::Edit(mut area) => match key.name() {
@@ -251,11 +362,8 @@ impl Card {
                 "Enter" => {
                     let mut body = Self::yes(ask);
                     body["edited"] = area.lines().join("\n").into();
-                    let did = self.allow(ask, body, now);
-                    if did == Did::Taken && matches!(self.mode, Mode::Choose) {
-                        self.mode = Mode::Edit(area);
-                    }
-                    did
+                    self.mode = Mode::Edit(area);
+                    self.allow(ask, body, now)
                 }
                 _ => {
                     input::edit(&mut area, key);
@@ -263,38 +371,34 @@ impl Card {
                     Did::Taken
                 }
             },
-            Mode::Text(mut area) => match key.name() {
-                "Esc" | "Tab" | "S-Tab" => {
-                    self.mode = Mode::Text(area);
-                    Did::Nothing
-                }
-                // In a list of questions these go to another.
-                "Up" | "Down" if area.lines().len() == 1 => {
-                    self.mode = Mode::Text(area);
-                    Did::Nothing
-                }
-                "C-n" => self.deny(ask, Self::no(ask), now),
-                "Enter" => {
-                    let did = self.allow(ask, json!({ "value": area.lines().join("\n") }), now);
-                    if did == Did::Taken && matches!(self.mode, Mode::Choose) {
-                        self.mode = Mode::Text(area);
-                    }
-                    did
-                }
-                _ => {
-                    input::edit(&mut area, key);
-                    self.mode = Mode::Text(area);
-                    Did::Taken
-                }
-            },
-            Mode::Pick { mut at, mut picked } => {
+            Mode::Text(mut area) => {
                 let did = match key.name() {
-                    "Down" | "j" => {
-                        at = (at + 1).min(ask.items.len().saturating_sub(1));
+                    "Esc" | "Tab" | "S-Tab" => Did::Nothing,
+                    // In a list of questions these go to another.
+                    "Up" | "Down" if area.lines().len() == 1 => Did::Nothing,
+                    "C-n" => self.deny(ask, Self::no(ask), now),
+                    "Enter" => {
+                        let body = json!({ "value": area.lines().join("\n") });
+                        self.mode = Mode::Text(area);
+                        return self.allow(ask, body, now);
+                    }
+                    _ => {
+                        input::edit(&mut area, key);
                         Did::Taken
                     }
-                    "Up" | "k" => {
-                        at = at.saturating_sub(1);
+                };
+                self.mode = Mode::Text(area);
+                did
+            }
+            Mode::Pick { mut at, mut picked } => {
+                let last = ask.items.len().saturating_sub(1);
+                let did = match key.name() {
+                    "Down" | "j" if at < last => {
+                        at += 1;
+                        Did::Taken
+                    }
+                    "Up" | "k" if at > 0 => {
+                        at -= 1;
                         Did::Taken
                     }
                     " " if ask.multi => {
@@ -303,19 +407,64 @@ impl Card {
                         }
                         Did::Taken
                     }
-                    "Enter" => {
+                    "Enter" | "a" => {
                         let chosen = if ask.multi { picked.clone() } else { BTreeSet::from([at]) };
                         let ids: Vec<&str> =
                             chosen.iter().filter_map(|n| ask.items.get(*n)).map(|item| item.id.as_str()).collect();
-                        if ids.is_empty() { Did::Taken } else { self.allow(ask, json!({ "ids": ids }), now) }
+                        self.mode = Mode::Pick { at, picked };
+                        return if ids.is_empty() { Did::Taken } else { self.allow(ask, json!({ "ids": ids }), now) };
                     }
-                    "n" => self.deny(ask, Self::no(ask), now),
-                    _ => Did::Nothing,
+                    "n" | "d" => self.deny(ask, Self::no(ask), now),
+                    digit => match digit.parse::<usize>().ok().and_then(|n| n.checked_sub(1)).filter(|n| *n <= last) {
+                        Some(item) => {
+                            at = item;
+                            if ask.multi && !picked.remove(&item) {
+                                picked.insert(item);
+                            }
+                            Did::Taken
+                        }
+                        None => Did::Nothing,
+                    },
                 };
-                if matches!(self.mode, Mode::Choose) {
-                    self.mode = Mode::Pick { at, picked };
-                }
+                self.mode = Mode::Pick { at, picked };
                 did
+            }
+            Mode::Form(mut form) => {
+                // What is not on the screen is gone to before anything is chosen there.
+                match (key.name(), self.off) {
+                    ("Down", Some(Off::Below)) => {
+                        self.scroll += 1;
+                        self.mode = Mode::Form(form);
+                        return Did::Taken;
+                    }
+                    ("Up", Some(Off::Above)) => {
+                        self.scroll = self.scroll.saturating_sub(1);
+                        self.mode = Mode::Form(form);
+                        return Did::Taken;
+                    }
+                    _ => {}
+                }
+                let step = form.key(key, &ask.questions, self.off.is_some());
+                self.mode = Mode::Form(form);
+                match step {
+                    Step::Nothing if key.name() == "Up" && self.scroll > 0 => {
+                        self.scroll -= 1;
+                        Did::Taken
+                    }
+                    Step::Nothing => Did::Nothing,
+                    Step::Taken => {
+                        self.follow = true;
+                        self.problem.clear();
+                        Did::Taken
+                    }
+                    Step::Decline => self.deny(ask, Self::no(ask), now),
+                    Step::Wrong(why) => {
+                        self.follow = true;
+                        self.problem = why;
+                        Did::Taken
+                    }
+                    Step::Send(answers) => self.allow(ask, json!({ "answers": answers }), now),
+                }
             }
         }
     }
@@ -324,7 +473,13 @@ impl Card {
         if ask.observe {
             return Did::Nothing;
         }
-        let name = key.name();
+        // The page's keys for the same.
+        let name = match key.name() {
+            "a" => "y",
+            "d" => "n",
+            "D" => "r",
+            other => other,
+        };
         if let Some((option, _)) = keys(ask).iter().find(|(_, with)| with == name) {
             let option = &ask.options[*option];
             let body = json!({ "option_id": option.id });
@@ -359,8 +514,12 @@ impl Card {
     }
 
     /// Words are pasted into it.
-    pub(crate) fn paste(&mut self, words: &str) -> bool {
+    pub(crate) fn paste(&mut self, ask: &Ask, words: &str) -> bool {
         match &mut self.mode {
+            Mode::Form(form) => {
+                self.follow = true;
+                form.paste(&ask.questions, words)
+            }
             Mode::Reason(area) | Mode::Edit(area) | Mode::Text(area) => {
                 area.insert_str(words);
                 true
@@ -440,6 +599,15 @@ fn flow(all: &[(String, String, bool)], width: usize) -> Vec<Vec<usize>> {
     lines
 }
 
+/// Whether a text of the questions may have been cut by the gateway: then all of it is in `display` alone.
+fn cut(questions: &[Question]) -> bool {
+    questions.iter().any(|question| {
+        let options = question.options.iter().flat_map(|one| [Some(&one.label), one.description.as_ref()]);
+        let texts = [Some(&question.text), question.header.as_ref()].into_iter().chain(options).flatten();
+        texts.into_iter().any(|text| text.len() >= ABOUT_MAX)
+    })
+}
+
 /// What is asked, behind a bar.
 fn content(ask: &Ask, width: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut lines = Vec::new();
@@ -447,11 +615,35 @@ fn content(ask: &Ask, width: usize, theme: &Theme) -> Vec<Line<'static>> {
         let spans = [Span::styled(warning.clone(), theme.warn)];
         lines.extend(wrap(&spans, &Span::styled("⚠ ", theme.warn), &Span::raw("  "), width));
     }
+    if !ask.reasons.is_empty() {
+        let style = if ask.risk == Risk::Danger { theme.bad } else { theme.warn };
+        let spans = [Span::styled(format!("{}: {}", ask.risk.word(), ask.reasons.join("; ")), style)];
+        lines.extend(wrap(&spans, &Span::raw(""), &Span::raw("  "), width));
+    }
+    if ask.subject == "unreadable" {
+        let words = "what would happen cannot be told from this; it is shown as the agent sent it";
+        lines.extend(wrap(&[Span::styled(words, theme.bad)], &Span::styled("⚠ ", theme.bad), &Span::raw("  "), width));
+    }
+    // A command that looks like an edit is none.
+    let edit = matches!(ask.subject.as_str(), "edit" | "");
     let bar = Span::styled("│ ", if ask.risk == Risk::Danger { theme.bad } else { theme.accent });
+    if !ask.questions.is_empty() && !cut(&ask.questions) {
+        // The questions themselves are what there is to read.
+        let message = clean::text(&ask.message);
+        let asked = |question: &Question| question.text.trim() == message.trim();
+        if !message.trim().is_empty() && !ask.questions.iter().any(asked) {
+            for line in message.trim_end().split('\n') {
+                let style = theme.text.add_modifier(Modifier::BOLD);
+                lines.extend(wrap(&[Span::styled(line.to_owned(), style)], &bar, &bar, width));
+            }
+        }
+        return lines;
+    }
     for line in ask.display.trim_end_matches('\n').split('\n') {
         let style = match line.as_bytes().first() {
-            Some(b'+') => theme.added.0,
-            Some(b'-') => theme.removed.0,
+            Some(b'+') if edit => theme.added.0,
+            Some(b'-') if edit => theme.removed.0,
+            Some(b' ' | b'@' | b'\\') if ask.subject == "edit" => theme.text,
             _ => theme.text.add_modifier(Modifier::BOLD),
         };
         lines.extend(wrap(&[Span::styled(line.to_owned(), style)], &bar, &bar, width));
@@ -565,6 +757,13 @@ pub(crate) fn words(
             Some(why) => hint.push(Span::styled(why.to_owned(), theme.warn)),
             None if ask.multi => say(&mut hint, "Space picks · Enter sends · n declines"),
             None => say(&mut hint, "Enter picks · n declines"),
+        },
+        (Mode::Form(form), None) => match card.waits(now) {
+            // One that is not at its end yet reads as it answers.
+            Some(why) if card.read || card.changed || card.sent => {
+                hint.push(Span::styled(why.to_owned(), theme.warn));
+            }
+            _ => say(&mut hint, form.hint(&ask.questions)),
         },
     }
     if !card.problem.is_empty() {

@@ -59,7 +59,8 @@ pub(crate) fn text(words: &str) -> String {
                 marks = 0;
                 column += 1;
             }
-            _ if marks_others(c) && marks < MARKS_MAX && !hides(c, None) => {
+            // A mark that takes a column of its own is drawn by nobody as another counts it.
+            _ if marks_others(c) && marks < MARKS_MAX && !hides(c, None) && on_top(c) => {
                 out.push(c);
                 marks += 1;
             }
@@ -93,8 +94,12 @@ fn quarrelled(c: char) -> bool {
 /// Whether it is drawn on top of the letter before.
 fn marks_others(c: char) -> bool {
     !c.is_ascii()
-        && (matches!(get_general_category(c), Category::NonspacingMark | Category::EnclosingMark)
-            || unicode_width::UnicodeWidthChar::width(c) == Some(0))
+        && (matches!(get_general_category(c), Category::NonspacingMark | Category::EnclosingMark) || on_top(c))
+}
+
+/// Whether it takes no column.
+fn on_top(c: char) -> bool {
+    unicode_width::UnicodeWidthChar::width(c) == Some(0)
 }
 
 /// Columns that harmless words take.
@@ -256,6 +261,7 @@ mod tests {
             ("a\tb", "a   b"),
             ("\x1b[31mred\x07", "\\u{1b}[31mred\\u{7}"),
             ("a\r\nb\rc", "a\nb\\u{d}c"),
+            ("!\u{2d7f}", "!\\u{2d7f}"),
             ("x\u{202e}y\u{200b}z\u{feff}", "x\\u{202e}y\\u{200b}z\\u{feff}"),
             ("👩\u{200d}👩\u{200d}👧 a\u{200d}b", "👩👩👧 a\\u{200d}b"),
             ("❤\u{fe0f} a\u{fe0f}", "❤ a\\u{fe0f}"),

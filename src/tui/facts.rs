@@ -1,9 +1,10 @@
 //! What the gateway tells, as far as the screen shows it. Read leniently: members that a newer gateway adds are used where
 //! they are there. Every word for one line is made harmless here already.
 
+use plexus::model::Question;
 use serde_json::Value;
 
-use super::clean;
+use super::{clean, form};
 
 /// Longest title, name or label, in columns.
 const FIELD: usize = 200;
@@ -64,10 +65,20 @@ pub(crate) struct Ask {
     /// The gateway's own rendering, whole.
     pub(crate) display: String,
     pub(crate) warnings: Vec<String>,
+    /// Why the gateway judges the risk so.
+    pub(crate) reasons: Vec<String>,
+    /// What sort of thing it is about: `command`, `edit`, `unreadable` ..; empty where the gateway says none.
+    pub(crate) subject: String,
+    /// How often it changed since it was asked.
+    pub(crate) revision: u64,
+    /// Whether only its beginning is here.
+    pub(crate) partial: bool,
     pub(crate) digest: String,
     pub(crate) options: Vec<Choice>,
     pub(crate) items: Vec<Choice>,
     pub(crate) multi: bool,
+    /// Questions that are answered all at once; empty where the request itself is the question.
+    pub(crate) questions: Vec<Question>,
     pub(crate) default: String,
     pub(crate) secret: bool,
     pub(crate) risk: Risk,
@@ -119,10 +130,15 @@ impl Ask {
             message: raw(&value["message"]),
             display: clean::text(&display),
             warnings: value["warnings"].as_array().into_iter().flatten().map(field).collect(),
+            reasons: value["risk_reasons"].as_array().into_iter().flatten().map(field).collect(),
+            subject: field(&value["subject"]["type"]),
+            revision: value["revision"].as_u64().unwrap_or_default(),
+            partial: value["display_truncated"] == true,
             digest: raw(&value["digest"]),
             options: choices(&value["options"], "kind"),
             items: choices(&value["items"], "detail"),
             multi: value["multi"] == true,
+            questions: form::questions(value),
             default: raw(&value["default_value"]),
             secret: value["secret"] == true,
             risk,
@@ -150,6 +166,8 @@ pub(crate) struct Outcome {
     pub(crate) state: String,
     pub(crate) ok: Option<bool>,
     pub(crate) option: String,
+    /// Words or choices were the answer, rather than a yes.
+    pub(crate) given: bool,
     pub(crate) by: String,
     pub(crate) device: String,
     pub(crate) reason: String,
@@ -162,6 +180,7 @@ impl Outcome {
             state: field(&value["state"]),
             ok: value["ok"].as_bool(),
             option: field(&value["option_id"]),
+            given: ["value", "ids", "answers"].iter().any(|name| !value[name].is_null()),
             by: field(&value["resolved_by"]["name"]),
             device: raw(&value["resolved_by"]["device_id"]),
             reason: field(&value["reason"]),
@@ -177,6 +196,7 @@ impl Outcome {
     /// `Allowed by phone, 2 s ago`.
     pub(crate) fn words(&self, now: i64) -> String {
         let did = match (self.state.as_str(), self.ok) {
+            ("answered", Some(true)) if self.given => "Answered",
             ("answered", Some(true)) if self.option.contains("always") => "Always allowed",
             ("answered", Some(true)) => "Allowed",
             ("answered", Some(false)) => "Denied",
@@ -356,7 +376,9 @@ impl Hit {
 
 /// A cursor's place in the log; 0 if it is none.
 pub(crate) fn position(cursor: &str) -> u64 {
-    cursor.rsplit_once(':').and_then(|(_, at)| at.parse().ok()).unwrap_or_default()
+    let at = cursor.rsplit_once(':').map_or("", |(_, at)| at);
+    // A place in a long text has the part behind it.
+    at.split_once('+').map_or(at, |(at, _)| at).parse().unwrap_or_default()
 }
 
 #[cfg(test)]

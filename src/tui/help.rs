@@ -17,14 +17,25 @@ pub(crate) const KEYS: &[(&str, &[(&str, &str)])] = &[
     (
         "A request",
         &[
-            ("y", "allow once"),
+            ("y  a", "allow once"),
             ("A", "allow always, where it is offered"),
-            ("n  N", "deny; never allow"),
-            ("r", "deny, saying why"),
+            ("n  d  N", "deny; never allow"),
+            ("r  D", "deny, saying why"),
             ("e", "change it, then allow that"),
             ("m", "remember the answer"),
             ("PgDn PgUp", "read: a yes counts once the end was on the screen"),
+            ("c  Ctrl-R", "it changed while it was open: I have read it again"),
             ("[  ]", "the request before, the next one"),
+        ],
+    ),
+    (
+        "Questions with options",
+        &[
+            ("↑ ↓  1 … 9", "move; choose an option of this question"),
+            ("Enter  Space", "choose and go on; choose one more"),
+            ("Tab  S-Tab", "the next question, the one before"),
+            ("Ctrl-S", "send the answers; at the end also Enter"),
+            ("n  d  Ctrl-N", "say that there is no answer"),
         ],
     ),
     (
@@ -32,6 +43,7 @@ pub(crate) const KEYS: &[(&str, &[(&str, &str)])] = &[
         &[
             ("↑ ↓  j k", "move"),
             ("Enter", "open"),
+            ("f", "sessions: only those with these words; older ones are read"),
             ("a", "sessions: show archived ones too"),
             ("N", "sessions, runtimes: a new session"),
             ("R  x  l", "runtimes: restart, stop, log"),

@@ -24,6 +24,7 @@ mod clean;
 mod code;
 mod diff;
 mod facts;
+mod form;
 mod guard;
 mod help;
 mod input;
@@ -37,6 +38,7 @@ mod view;
 
 use app::{App, Effect, Msg};
 use guard::{Frames, Guard, Stdout};
+use talk::PageOf;
 use theme::{Depth, Theme};
 
 /// Outcomes that wait to be taken in; then those who bring them wait.
@@ -50,10 +52,10 @@ const TICK: Duration = Duration::from_millis(100);
 /// How often an answer or a prompt is tried again while the gateway is away, and how long between.
 const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(700);
-/// Events asked for at once when earlier ones are read.
-const PAGE: usize = 5000;
-/// Most events of one page that are taken; a page of blocks may be of many more.
-const PAGE_MAX: usize = 200_000;
+/// Items of one page of the past at most; what belongs together is one.
+const PAGE: usize = 500;
+/// Bytes of such a page, about.
+const PAGE_BYTES: usize = 128 << 10;
 /// The file in the state folder that says when sessions were looked at from here.
 const LOOKED: &str = "attach.json";
 /// Sessions remembered there.
@@ -234,8 +236,17 @@ impl Shell {
         for effect in effects {
             match effect {
                 Effect::Follow(session) => {
-                    let id: Option<SessionId> = session.and_then(|id| id.parse().ok());
-                    self.one = id.map(|id| (app.following(), self.client.attach(Some(&id), Begin::Start)));
+                    self.one = None;
+                    let Some(session) = session else { continue };
+                    let (client, tx, of) = (self.client.clone(), self.tx.clone(), app.following());
+                    tokio::spawn(async move {
+                        let _ = tx.send(Msg::Opened(of, opening(&client, &session).await.ok())).await;
+                    });
+                }
+                Effect::Attach { session, after } => {
+                    let begin = after.map_or(Begin::Start, Begin::After);
+                    let id: Option<SessionId> = session.parse().ok();
+                    self.one = id.map(|id| (app.following(), self.client.attach(Some(&id), begin)));
                 }
                 Effect::Call { tag, method, path, body, key } => {
                     let (client, tx) = (self.client.clone(), self.tx.clone());
@@ -252,11 +263,11 @@ impl Shell {
                         let _ = tx.send(Msg::Done(tag, outcome)).await;
                     });
                 }
-                Effect::Page { session, page, after, until } => {
+                Effect::Page { session, before } => {
                     let (client, tx, of) = (self.client.clone(), self.tx.clone(), app.following());
                     tokio::spawn(async move {
-                        let events = earlier(&client, &session, after, &until).await;
-                        let _ = tx.send(Msg::Page(of, page, events)).await;
+                        let page = past(&client, &session, &before).await;
+                        let _ = tx.send(Msg::Page(of, page.map(|page| PageOf::read(&page)))).await;
                     });
                 }
                 Effect::Export { session, format, name } => {
@@ -327,28 +338,23 @@ fn key() -> String {
     format!("attach-{}", data_encoding::HEXLOWER.encode(&random))
 }
 
-/// The events after the one cursor up to the other.
-async fn earlier(
-    client: &Client,
-    session: &str,
-    mut after: String,
-    until: &str,
-) -> Result<Vec<(String, Value, String, i64)>, String> {
-    let until = facts::position(until);
-    let mut events = Vec::new();
-    loop {
-        let query: String = form_urlencoded::byte_serialize(after.as_bytes()).collect();
-        let path = format!("/v1/sessions/{session}/events?limit={PAGE}&after={query}");
-        let (status, page) = call(client, "GET", &path, None, false).await?;
-        if status != 200 {
-            let why = page["detail"].as_str().unwrap_or("the gateway did not say why");
-            return Err(format!("earlier events: {why}"));
-        }
-        let over = app::page_events(&page, until, &mut events);
-        if over || events.len() >= PAGE_MAX {
-            return Ok(events);
-        }
-        after = page["next"].as_str().unwrap_or_default().to_owned();
+/// What a session opens with: its newest page, the snapshot, and the cursor to go on from.
+async fn opening(client: &Client, session: &str) -> Result<(PageOf, Value, String), String> {
+    let page = past(client, session, "now").await?;
+    let (status, snapshot) =
+        call(client, "GET", &format!("/v1/sessions/{session}/snapshot?max_bytes=0"), None, false).await?;
+    let next = page["next"].as_str().filter(|_| status == 200).ok_or("no page")?;
+    Ok((PageOf::read(&page), snapshot, next.to_owned()))
+}
+
+/// The page of a session before a cursor, merged.
+async fn past(client: &Client, session: &str, before: &str) -> Result<Value, String> {
+    let before: String = form_urlencoded::byte_serialize(before.as_bytes()).collect();
+    let path = format!("/v1/sessions/{session}/events?merge=true&limit={PAGE}&max_bytes={PAGE_BYTES}&before={before}");
+    let (status, page) = call(client, "GET", &path, None, false).await?;
+    match status {
+        200 => Ok(page),
+        _ => Err(format!("earlier events: {}", page["detail"].as_str().unwrap_or("the gateway did not say why"))),
     }
 }
 

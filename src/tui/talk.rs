@@ -1,8 +1,8 @@
 //! A conversation, folded from its events into blocks, and where in it one looks. One file: what a block is, how it is drawn
 //! and how one moves over it know each other. Pure.
 //!
-//! Only the newest blocks are kept ([`BLOCKS_MAX`], [`BYTES_MAX`]). What falls out leaves a cursor behind, a page each, by which
-//! it is read again when somebody scrolls there.
+//! It begins with the newest page of the past, and only the newest blocks are kept ([`BLOCKS_MAX`], [`BYTES_MAX`]). What is older is
+//! read by pages, backwards, when somebody scrolls there; one page of it is kept.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -78,8 +78,6 @@ type Drawn = (u16, bool, Rc<Vec<Line<'static>>>);
 #[derive(Debug)]
 pub(crate) struct Block {
     id: u64,
-    /// The cursor before its first event: reading on from there brings it again.
-    before: String,
     /// The place of its first event.
     position: u64,
     body: Body,
@@ -131,6 +129,54 @@ pub(crate) struct Folds {
     pub(crate) tools: bool,
 }
 
+/// A page of the past, as the gateway gives it.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct PageOf {
+    /// Its events, merged.
+    pub(crate) events: Vec<Told>,
+    /// What to give as `before` for the page before; none at the beginning.
+    pub(crate) previous: Option<String>,
+}
+
+/// An event, or several that were merged.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Told {
+    pub(crate) kind: String,
+    pub(crate) body: Value,
+    /// Of the last event in it.
+    pub(crate) cursor: String,
+    /// The place of the first event in it.
+    pub(crate) place: u64,
+    /// When the first was, and the last.
+    pub(crate) at: (i64, i64),
+}
+
+impl PageOf {
+    /// Reads the gateway's answer.
+    pub(crate) fn read(page: &Value) -> Self {
+        let events = page["events"].as_array().into_iter().flatten().map(|event| {
+            let cursor = event["cursor"].as_str().unwrap_or_default();
+            let at = millis(&event["at"]).unwrap_or_default();
+            Told {
+                kind: event["kind"].as_str().unwrap_or_default().to_owned(),
+                body: event["event"].clone(),
+                cursor: cursor.to_owned(),
+                place: position(event["cursor_first"].as_str().unwrap_or(cursor)),
+                at: (at, millis(&event["at_last"]).unwrap_or(at)),
+            }
+        });
+        Self { events: events.collect(), previous: page["previous"].as_str().map(str::to_owned) }
+    }
+}
+
+/// An older page that is looked at.
+#[derive(Debug)]
+struct Older {
+    blocks: VecDeque<Block>,
+    /// What to give as `before` for the page before it; none at the beginning.
+    previous: Option<String>,
+}
+
 /// What drawing needs to know.
 pub(crate) struct Pen<'a> {
     pub(crate) theme: &'a Theme,
@@ -144,12 +190,16 @@ pub(crate) struct Pen<'a> {
 pub(crate) struct Talk {
     pub(crate) session: String,
     blocks: VecDeque<Block>,
-    /// The cursors before the pages that fell out, oldest first.
-    pages: Vec<String>,
-    /// An older page that is looked at, and which it is.
-    older: Option<(usize, VecDeque<Block>)>,
-    /// The page that is being fetched.
-    pub(crate) fetching: Option<usize>,
+    /// What to give as `before` for what came before the first block; none at the beginning of the session.
+    previous: Option<String>,
+    /// An older page that is looked at.
+    older: Option<Older>,
+    /// Whether an older page is being fetched.
+    pub(crate) fetching: bool,
+    /// Older pages that were fetched.
+    fetched: u64,
+    /// A place that is not here, to be looked at: the page that ends with it is fetched.
+    jump: Option<u64>,
     asks: BTreeMap<String, (Ask, Option<Outcome>)>,
     tools: HashMap<String, u64>,
     next: u64,
@@ -185,9 +235,11 @@ impl Talk {
         Self {
             session: session.to_owned(),
             blocks: VecDeque::new(),
-            pages: Vec::new(),
+            previous: None,
             older: None,
-            fetching: None,
+            fetching: false,
+            fetched: 0,
+            jump: None,
             asks: BTreeMap::new(),
             tools: HashMap::new(),
             next: 1,
@@ -211,13 +263,33 @@ impl Talk {
 
     /// Blocks and bytes kept.
     #[cfg(test)]
-    pub(crate) fn kept(&self) -> (usize, usize, usize) {
-        (self.blocks.len(), self.bytes, self.pages.len())
+    pub(crate) fn kept(&self) -> (usize, usize) {
+        (self.blocks.len(), self.bytes)
     }
 
     // === events
 
-    /// Starts over from a snapshot: what came before is no longer kept.
+    /// Begins with the newest page of the past, and of a snapshot with what only the latest matters of. Events go on after it.
+    pub(crate) fn open(&mut self, page: &PageOf, snapshot: &Value) {
+        self.previous.clone_from(&page.previous);
+        self.trimmed = snapshot["trimmed"] == true;
+        let latest = snapshot["latest"].as_object().into_iter().flatten();
+        for (kind, body) in latest {
+            // Plans and what runtimes do are lines: they stand where they were said.
+            let line = matches!(kind.as_str(), "plan" | "runtime_status");
+            if !line && !page.events.iter().any(|told| told.kind == *kind) {
+                self.event(kind, body, "", 0);
+            }
+        }
+        page.events.iter().for_each(|told| self.told(told));
+        // What is asked stands there though it was asked before the page.
+        for request in snapshot["requests"].as_array().into_iter().flatten() {
+            let cursor = self.cursor.clone();
+            self.event("request_opened", request, &cursor, 0);
+        }
+    }
+
+    /// Starts over from a snapshot: of what came before, the gateway has what it keeps.
     pub(crate) fn snapshot(&mut self, value: &Value) {
         let session = self.session.clone();
         let one = value["snapshots"]
@@ -227,11 +299,11 @@ impl Talk {
             .find(|one| one["session"]["session_id"] == session.as_str());
         let Some(one) = one else { return };
         self.blocks.clear();
-        self.pages.clear();
         self.older = None;
         self.tools.clear();
         self.bytes = 0;
-        self.trimmed = true;
+        self.trimmed = one["trimmed"] == true;
+        self.previous = one["before"].as_str().map(str::to_owned);
         let cursor = value["cursor"].as_str().unwrap_or_default();
         let mut all: Vec<(u64, bool, &Value)> = Vec::new();
         for (tool, name) in [(false, "messages"), (true, "tools")] {
@@ -242,7 +314,7 @@ impl Talk {
         for (place, tool, value) in all {
             let at = millis(&value["at"]).unwrap_or_default();
             if tool {
-                self.tool(value, at, place);
+                self.tool(value, (at, at), place);
             } else {
                 let who = match value["role"].as_str() {
                     Some("user") => Who::User,
@@ -263,13 +335,21 @@ impl Talk {
 
     /// Takes the next event.
     pub(crate) fn event(&mut self, kind: &str, body: &Value, cursor: &str, at: i64) {
-        let place = position(cursor);
+        self.take(kind, body, cursor, position(cursor), (at, at));
+    }
+
+    /// Takes the next of a page.
+    fn told(&mut self, told: &Told) {
+        self.take(&told.kind, &told.body, &told.cursor, told.place, told.at);
+    }
+
+    fn take(&mut self, kind: &str, body: &Value, cursor: &str, place: u64, (at, last): (i64, i64)) {
         self.events += 1;
         match kind {
             "user_message_chunk" => self.content(Who::User, body, place),
             "agent_message_chunk" => self.content(Who::Agent, body, place),
             "agent_thought_chunk" => self.content(Who::Thought, body, place),
-            "tool_call" | "tool_call_update" => self.tool(body, at, place),
+            "tool_call" | "tool_call_update" => self.tool(body, (at, last), place),
             "plan" => self.plan(body, place),
             "run_started" => self.running = Some(at),
             "run_status" if body["cancelling"] == true => {
@@ -295,6 +375,14 @@ impl Talk {
                     while self.asks.len() > ASKS_MAX {
                         self.asks.pop_first();
                     }
+                }
+            }
+            "request_updated" => {
+                if let Some(ask) = Ask::read(body)
+                    && let Some((known, None)) = self.asks.get_mut(&ask.id)
+                    && ask.revision >= known.revision
+                {
+                    *known = ask;
                 }
             }
             "request_resolved" => {
@@ -335,8 +423,7 @@ impl Talk {
     fn push(&mut self, body: Body, place: u64) -> u64 {
         let id = self.next;
         self.next += 1;
-        let block =
-            Block { id, before: self.cursor.clone(), position: place, body, turned: false, drawn: RefCell::default() };
+        let block = Block { id, position: place, body, turned: false, drawn: RefCell::default() };
         self.bytes += block.bytes();
         self.blocks.push_back(block);
         if !self.look.follow {
@@ -348,19 +435,22 @@ impl Talk {
         id
     }
 
-    /// Lets a page of the oldest blocks fall out.
+    /// Lets the oldest blocks fall out: whole events, so that what is left begins where the page before it ends.
     fn evict(&mut self) {
-        if let Some(first) = self.blocks.front() {
-            self.pages.push(first.before.clone());
-        }
-        let many = PAGE.min(self.blocks.len().saturating_sub(1));
-        let mut gone = 0;
-        while gone < many {
+        let most = self.blocks.len().saturating_sub(1);
+        let (mut gone, mut at) = (0, None);
+        while gone < most {
+            let whole = self.blocks.front().map(|block| block.position) != at;
+            if gone >= PAGE && whole {
+                break;
+            }
             let Some(block) = self.blocks.pop_front() else { break };
             self.bytes -= block.bytes().min(self.bytes);
+            at = Some(block.position);
             gone += 1;
         }
-        let first = self.blocks.front().map_or(0, |block| block.id);
+        let Some((first, place)) = self.blocks.front().map(|block| (block.id, block.position)) else { return };
+        self.previous = self.cursor.split_once(':').map(|(epoch, _)| format!("{epoch}:{place}"));
         self.tools.retain(|_, id| *id >= first);
         // Who looks at what falls out looks at what is left.
         if !self.look.follow && self.older.is_none() && self.look.top.0 < first {
@@ -438,7 +528,7 @@ impl Talk {
         }
     }
 
-    fn tool(&mut self, body: &Value, at: i64, place: u64) {
+    fn tool(&mut self, body: &Value, (at, last): (i64, i64), place: u64) {
         let key = body["toolCallId"].as_str().unwrap_or_default().to_owned();
         let id = match self.tools.get(&key) {
             Some(id) => *id,
@@ -462,7 +552,7 @@ impl Talk {
                 }
             }
             if matches!(status.as_str(), "completed" | "failed") && *until == 0 {
-                *until = at;
+                *until = last;
             }
             if let Some(list) = body["content"].as_array() {
                 *parts = list.iter().filter_map(part).collect();
@@ -498,46 +588,48 @@ impl Talk {
 
     // === older pages
 
-    /// The page to fetch so that one can go on upward: its number, the cursor before it and the one after it.
-    pub(crate) fn wants(&self) -> Option<(usize, String, String)> {
-        if self.look.follow || self.fetching.is_some() {
+    /// What to give as `before` for the page to fetch: so that one can go on upward, or to a place that is not here.
+    pub(crate) fn wants(&mut self) -> Option<String> {
+        if self.fetching {
             return None;
         }
-        let list = self.list();
-        let first = list.front()?;
+        if let Some(place) = self.jump.take() {
+            let (epoch, _) = self.cursor.split_once(':')?;
+            return Some(format!("{epoch}:{}", place.saturating_add(1)));
+        }
+        if self.look.follow {
+            return None;
+        }
+        let first = self.list().front()?;
         if self.look.top.0 != first.id || self.look.top.1 > 0 {
             return None;
         }
-        let page = match &self.older {
-            Some((page, _)) => page.checked_sub(1)?,
-            None => self.pages.len().checked_sub(1)?,
-        };
-        let after = self.pages.get(page)?.clone();
-        Some((page, after, first.before.clone()))
+        self.older.as_ref().map_or(&self.previous, |older| &older.previous).clone()
     }
 
-    /// The older page has come: its events. One looks at its end.
-    pub(crate) fn page(&mut self, page: usize, events: &[(String, Value, String, i64)], height: usize, pen: &Pen<'_>) {
-        self.fetching = None;
+    /// The older page has come. One looks at its end.
+    pub(crate) fn page(&mut self, page: &PageOf, height: usize, pen: &Pen<'_>) {
+        self.fetching = false;
         let mut other = Self::new(&self.session);
         other.bounded = false;
-        other.cursor = self.pages.get(page).cloned().unwrap_or_default();
         // Numbers of their own, below all others.
         other.next = 0;
-        for (kind, body, cursor, at) in events {
-            other.event(kind, body, cursor, *at);
-        }
+        page.events.iter().for_each(|told| other.told(told));
         if other.blocks.is_empty() {
+            // Nothing of it is shown: what is before it may be.
+            let previous = self.older.as_mut().map_or(&mut self.previous, |older| &mut older.previous);
+            previous.clone_from(&page.previous);
             return;
         }
         for (id, known) in other.asks {
             self.asks.entry(id).or_insert(known);
         }
-        let base = u64::MAX - 1_000_000 * u64::try_from(page % 1000 + 1).unwrap_or(1);
+        self.fetched += 1;
+        let base = u64::MAX - 1_000_000 * (self.fetched % 1000 + 1);
         for block in &mut other.blocks {
             block.id += base;
         }
-        self.older = Some((page, other.blocks));
+        self.older = Some(Older { blocks: other.blocks, previous: page.previous.clone() });
         self.end(height, pen);
         self.look.follow = false;
     }
@@ -550,14 +642,14 @@ impl Talk {
     /// Back to the newest.
     pub(crate) fn now(&mut self) {
         self.older = None;
-        self.fetching = None;
+        self.fetching = false;
         self.look.follow = true;
         self.look.chosen = None;
         self.unseen = 0;
     }
 
     fn list(&self) -> &VecDeque<Block> {
-        self.older.as_ref().map_or(&self.blocks, |(_, blocks)| blocks)
+        self.older.as_ref().map_or(&self.blocks, |older| &older.blocks)
     }
 
     fn at(&self, id: u64) -> usize {
@@ -664,7 +756,11 @@ impl Talk {
     /// To the block in which this place of the log is; true if it is here.
     pub(crate) fn seek(&mut self, place: u64) -> bool {
         self.older = None;
-        let Some(at) = self.blocks.iter().rposition(|block| block.position <= place) else { return false };
+        let Some(at) = self.blocks.iter().rposition(|block| block.position <= place) else {
+            // Older than what is here: it is fetched, where the gateway has it.
+            self.jump = self.previous.as_ref().map(|_| place);
+            return self.jump.is_some();
+        };
         let id = self.blocks[at].id;
         self.look = Look { follow: false, top: (id, 0), chosen: Some(id) };
         true
@@ -709,7 +805,7 @@ impl Talk {
             .map(|id| self.at(id))
             .or_else(|| (0..list.len()).rev().take(200).find(|at| list[*at].folds() && self.visible(*at, pen)));
         let Some(at) = chosen else { return };
-        let list = self.older.as_mut().map_or(&mut self.blocks, |(_, blocks)| blocks);
+        let list = self.older.as_mut().map_or(&mut self.blocks, |older| &mut older.blocks);
         let block = &mut list[at];
         block.turned = !block.turned;
         *block.drawn.borrow_mut() = None;
@@ -719,7 +815,7 @@ impl Talk {
     /// Folds or unfolds all of a sort.
     pub(crate) fn refold(&mut self, change: impl FnOnce(&mut Folds)) {
         change(&mut self.folds);
-        for block in self.blocks.iter_mut().chain(self.older.iter_mut().flat_map(|(_, blocks)| blocks)) {
+        for block in self.blocks.iter_mut().chain(self.older.iter_mut().flat_map(|older| &mut older.blocks)) {
             block.turned = false;
             *block.drawn.borrow_mut() = None;
         }
@@ -786,11 +882,11 @@ impl Talk {
 
     /// What stands above the first line there is.
     pub(crate) fn before(&self) -> Option<&'static str> {
-        if self.fetching.is_some() {
+        if self.fetching {
             Some("reading what was before …")
         } else if self.older.is_some() {
             Some("older")
-        } else if self.trimmed {
+        } else if self.trimmed && self.previous.is_none() {
             Some("the beginning is no longer kept")
         } else {
             None
@@ -800,13 +896,14 @@ impl Talk {
     /// How far down one is, of 1.
     pub(crate) fn place(&self, pen: &Pen<'_>) -> f32 {
         let (top, _) = self.top(pen);
-        let pages = self.pages.len() * PAGE;
-        let above = match &self.older {
-            Some((page, _)) => page * PAGE + top,
-            None => pages + top,
+        // How much is before what is loaded is not known: as much again as one page.
+        let (before, above) = match &self.older {
+            Some(older) => (PAGE, top * PAGE / older.blocks.len().max(1)),
+            None if self.previous.is_some() => (PAGE, PAGE + top),
+            None => (0, top),
         };
         #[expect(clippy::cast_precision_loss, reason = "a place on a scroll bar")]
-        let place = above as f32 / (pages + self.blocks.len()).max(1) as f32;
+        let place = above as f32 / (before + self.blocks.len()).max(1) as f32;
         place
     }
 

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use super::app::{App, Effect, Link, Msg, Page, Tag};
 use super::card::{ARM, LINGER};
+use super::talk::PageOf;
 use super::theme::{Depth, Theme};
 use super::{clean, view};
 
@@ -87,6 +88,7 @@ impl Stage {
                 "Enter" => KeyCode::Enter,
                 "Esc" => KeyCode::Esc,
                 "Tab" => KeyCode::Tab,
+                "S-Tab" => KeyCode::BackTab,
                 "Up" => KeyCode::Up,
                 "Down" => KeyCode::Down,
                 "PageDown" => KeyCode::PageDown,
@@ -290,6 +292,121 @@ fn a_key_that_was_meant_for_something_else_answers_nothing() {
 }
 
 #[test]
+fn what_changes_on_the_screen_is_read_again_before_a_yes() {
+    let first = ask(
+        "q_1",
+        "s_1",
+        "make test",
+        json!({ "revision": 0, "risk": "elevated", "risk_reasons": ["runs a program"] }),
+    );
+    let second = ask("q_1", "s_1", "make deploy", json!({ "revision": 1, "changed": true, "digest": "d2" }));
+    let mut stage = Stage::new(80, 24, &sessions(), std::slice::from_ref(&first));
+    stage.open("s_1");
+    assert!(stage.screen().contains("elevated risk: runs a program"), "{}", stage.screen());
+    stage.later(ARM);
+    stage.event("s_1", "request_updated", &second);
+    assert!(stage.screen().contains("make deploy") && !stage.screen().contains("make test"), "{}", stage.screen());
+    stage.later(ARM);
+    assert!(stage.screen().contains("changed while it was open"), "{}", stage.screen());
+    stage.keys(&["y", "A"]);
+    assert_eq!(stage.answers(), Vec::<Value>::new(), "not read again");
+    // An earlier revision that comes late changes nothing.
+    stage.event("s_1", "request_updated", &first);
+    assert!(stage.screen().contains("make deploy"));
+    stage.keys(&["c", "y"]);
+    assert_eq!(stage.answers(), [json!({ "option_id": "o1", "digest": "d2" })]);
+    // A no needs no second reading.
+    let mut stage = Stage::new(80, 24, &sessions(), &[first]);
+    stage.open("s_1");
+    stage.event("s_1", "request_updated", &second);
+    stage.later(ARM);
+    stage.keys(&["n"]);
+    assert_eq!(stage.answers(), [json!({ "option_id": "o3", "digest": "d2" })]);
+}
+
+#[test]
+fn what_came_in_part_is_fetched_whole_before_a_yes_and_takes_a_no() {
+    let part = ask("q_1", "s_1", "begin", json!({ "display_truncated": true, "display_bytes": 90_000, "digest": "" }));
+    let all = ask("q_1", "s_1", "begin and end", json!({ "digest": "whole" }));
+    let fetched = |stage: &mut Stage| {
+        let effects = std::mem::take(&mut stage.effects);
+        effects
+            .iter()
+            .filter(
+                |effect| matches!(effect, Effect::Call { tag: Tag::Whole(_), path, .. } if path == "/v1/requests/q_1"),
+            )
+            .count()
+    };
+    let mut stage = Stage::new(80, 24, &sessions(), std::slice::from_ref(&part));
+    stage.open("s_1");
+    stage.later(ARM);
+    assert_eq!(fetched(&mut stage), 1, "asked for once");
+    stage.keys(&["y"]);
+    assert_eq!(stage.answers(), Vec::<Value>::new(), "only the beginning was there");
+    stage.keys(&["n"]);
+    assert_eq!(stage.answers(), [json!({ "option_id": "o3" })], "a no needs no digest");
+    let mut stage = Stage::new(80, 24, &sessions(), std::slice::from_ref(&part));
+    stage.open("s_1");
+    stage.msg(Msg::Done(Tag::Whole("q_1".into()), Ok((200, all))));
+    // Told in part again, it stays whole.
+    stage.event("s_1", "request_updated", &part);
+    assert!(stage.screen().contains("begin and end"), "{}", stage.screen());
+    stage.later(ARM);
+    stage.keys(&["y"]);
+    assert_eq!(stage.answers(), [json!({ "option_id": "o1", "digest": "whole" })]);
+}
+
+#[test]
+fn a_session_whose_agent_ended_starts_it_again_from_the_composer() {
+    let mut stage = Stage::new(80, 24, &[session("s_1", "Fix the parser", "exited", 1_000)], &[]);
+    stage.open("s_1");
+    assert!(stage.screen().contains("start demo again and go on"), "{}", stage.screen());
+    stage.effects.clear();
+    stage.keys(&["Enter"]);
+    let paths = stage.effects.iter().filter_map(|effect| match effect {
+        Effect::Call { method: "POST", path, .. } => Some(path.as_str()),
+        _ => None,
+    });
+    assert_eq!(paths.collect::<Vec<_>>(), ["/v1/runtimes/demo/restart"]);
+    // With words it starts, too, and they are sent once it lives; not before, and once.
+    let prompts = |stage: &mut Stage| {
+        let effects = std::mem::take(&mut stage.effects).into_iter();
+        effects
+            .filter(|effect| matches!(effect, Effect::Call { tag: Tag::Prompt(words), .. } if words == "go on"))
+            .count()
+    };
+    stage.effects.clear();
+    stage.words("go on");
+    stage.keys(&["Enter"]);
+    assert!(stage.effects.iter().any(|effect| matches!(effect, Effect::Call { tag: Tag::Again(_), .. })));
+    assert_eq!((prompts(&mut stage), stage.app.composer.lines().join("")), (0, "go on".to_owned()));
+    stage.msg(Msg::Done(Tag::Again("demo".into()), Ok((200, json!({})))));
+    assert_eq!(prompts(&mut stage), 0);
+    for _ in 0..2 {
+        stage.msg(Msg::Heard(Heard::Session(session("s_1", "Fix the parser", "idle", 0))));
+    }
+    assert_eq!((prompts(&mut stage), stage.app.composer.lines().join("")), (1, String::new()));
+    // Where it cannot be started, the words stay and are not sent behind one's back.
+    let mut stage = Stage::new(80, 24, &[session("s_1", "Fix the parser", "exited", 1_000)], &[]);
+    stage.open("s_1");
+    stage.words("go on");
+    stage.keys(&["Enter"]);
+    stage.msg(Msg::Done(Tag::Again("demo".into()), Ok((409, json!({ "detail": "no such program" })))));
+    assert!(stage.screen().contains("no such program") && stage.screen().contains("go on"), "{}", stage.screen());
+    stage.msg(Msg::Heard(Heard::Session(session("s_1", "Fix the parser", "idle", 0))));
+    assert_eq!(prompts(&mut stage), 0);
+}
+
+#[test]
+fn what_cannot_be_read_says_so() {
+    let opaque = json!({ "subject": { "type": "unreadable" }, "risk": "danger" });
+    let mut stage = Stage::new(80, 24, &sessions(), &[ask("q_1", "s_1", "{\"blob\":1}", opaque)]);
+    stage.open("s_1");
+    let screen = stage.screen();
+    assert!(screen.contains("cannot be told from this") && screen.contains("{\"blob\":1}"), "{screen}");
+}
+
+#[test]
 fn long_things_are_read_before_they_are_allowed() {
     let long: String = (1..=100).map(|n| format!("line {n}\n")).collect();
     let mut stage = Stage::new(80, 24, &sessions(), &[ask("q_1", "s_1", &long, json!({}))]);
@@ -370,6 +487,265 @@ fn texts_secrets_and_picks() {
         assert!(stage.screen().contains("Second"));
         stage.keys(&keys);
         assert_eq!(stage.answers(), [json!({ "ids": ids, "digest": "d1" })]);
+    }
+}
+
+/// A form: one of two, any of three or words, a number that may be left out, words.
+fn form(more: Value) -> Value {
+    let option = |id: &str, label: &str, more: &str| json!({ "id": id, "label": label, "description": more });
+    let questions = json!([
+        { "id": "db", "header": "Database", "text": "Which database?", "multiple": false, "free_text": false,
+            "options": [option("pg", "Postgres", "a server"), option("lite", "SQLite", "a file")] },
+        { "id": "with", "text": "What with it?", "multiple": true, "free_text": true,
+            "options": [option("orm", "An ORM", ""), option("mig", "Migrations", ""), option("seed", "Seed data", "")] },
+        { "id": "port", "text": "Which port?", "multiple": false, "free_text": true, "optional": true, "options": [],
+            "fits": { "number": "integer", "least": 1024.0, "most": 65535.0 } },
+        { "id": "name", "text": "What is it called?", "multiple": false, "free_text": true, "options": [] },
+    ]);
+    let mut form = ask(
+        "q_1",
+        "s_1",
+        "A JSON object with\n\"db\" (one of ..)",
+        json!({ "type": "prompt", "options": [],
+        "allow_reason": false, "message": "Before I begin:", "subject": { "type": "question", "questions": questions } }),
+    );
+    form.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    form
+}
+
+#[test]
+fn several_questions_are_answered_in_one_card_by_numbers_arrows_and_words() {
+    for (width, height) in [(80, 24), (40, 20)] {
+        let mut stage = Stage::new(width, height, &sessions(), &[form(json!({}))]);
+        stage.open("s_1");
+        stage.later(ARM);
+        let screen = stage.screen();
+        assert!(screen.contains("Before I begin:") && screen.contains("Which database?"), "{screen}");
+        assert!(screen.contains("1 ( ) Postgres") && !screen.contains("JSON"), "{screen}");
+        insta::assert_snapshot!(format!("form_{width}x{height}"), screen);
+        // Sent too early, it says what lacks and goes there.
+        stage.keys(&["Tab", "C-s"]);
+        assert_eq!(stage.answers(), Vec::<Value>::new());
+        assert!(stage.screen().contains("question 1: choose an answer"), "{}", stage.screen());
+        // Two by number; then a choice that goes on; Space and words of one's own; a number; words with a letter n.
+        stage.keys(&["2", " ", "Down", "Down", " ", "Down"]);
+        stage.words("docs no");
+        assert!(stage.screen().contains("other: docs no"), "{}", stage.screen());
+        stage.keys(&["Enter"]);
+        stage.words("80");
+        stage.keys(&["Enter"]);
+        stage.words("nina");
+        stage.keys(&["Enter", "Enter"]);
+        assert_eq!(stage.answers(), Vec::<Value>::new());
+        assert!(stage.screen().contains("question 3: 1024 to 65535"), "{}", stage.screen());
+        stage.words("80");
+        stage.keys(&["Tab", "Tab"]);
+        assert!(stage.screen().contains("Enter sends"), "{}", stage.screen());
+        stage.keys(&["Enter"]);
+        let said = json!({ "db": ["lite"], "with": ["orm", "seed", "docs no"], "port": ["8080"], "name": ["nina"] });
+        assert_eq!(stage.answers(), [json!({ "answers": said, "digest": "d1" })], "{}", stage.screen());
+    }
+}
+
+#[test]
+fn a_form_is_declined_and_half_of_it_is_not_lost_by_looking_elsewhere() {
+    let mut stage = Stage::new(80, 24, &sessions(), &[form(json!({}))]);
+    stage.open("s_1");
+    stage.later(ARM);
+    stage.keys(&["1", "3", "Tab"]);
+    stage.words("9999");
+    stage.keys(&["Esc", "1"]);
+    assert_eq!(stage.app.page, Page::Inbox);
+    stage.later(ARM);
+    let screen = stage.screen();
+    assert!(screen.contains("9999"), "{screen}");
+    // A letter that was meant for a field ends nothing.
+    stage.keys(&["S-Tab", "n", "Down", "n"]);
+    assert_eq!(stage.answers(), Vec::<Value>::new());
+    assert!(stage.screen().contains("once more: there is no answer"), "{}", stage.screen());
+    stage.keys(&["n"]);
+    assert_eq!(stage.answers(), [json!({ "answers": {}, "digest": "d1" })]);
+    // One that changed begins anew, and is read again before it is sent; also where letters are words.
+    let mut stage = Stage::new(80, 24, &sessions(), &[form(json!({}))]);
+    stage.open("s_1");
+    stage.later(ARM);
+    stage.keys(&["1", "Tab", "Tab"]);
+    stage.event("s_1", "request_updated", &form(json!({ "revision": 1, "changed": true, "digest": "d2" })));
+    stage.later(ARM);
+    stage.keys(&["1", "1", "Tab", "Tab"]);
+    stage.words("x");
+    stage.keys(&["Enter", "Enter"]);
+    assert_eq!(stage.answers(), Vec::<Value>::new());
+    assert!(stage.screen().contains("read it again, then press Ctrl-R"), "{}", stage.screen());
+    stage.keys(&["C-r", "Enter"]);
+    let said = json!({ "db": ["pg"], "with": ["orm"], "name": ["x"] });
+    assert_eq!(stage.answers(), [json!({ "answers": said, "digest": "d2" })], "{}", stage.screen());
+}
+
+#[test]
+fn a_list_longer_than_the_screen_is_reached_to_its_end() {
+    let options: Vec<Value> =
+        (0..200).map(|n| json!({ "id": format!("o{n}"), "label": format!("option {n}") })).collect();
+    let one = json!([{ "id": "which", "text": "Which of them?\u{1b}[2J", "multiple": false, "free_text": true, "options": options }]);
+    let more = json!({ "subject": { "type": "question", "questions": one } });
+    for (width, height) in [(80, 24), (40, 12)] {
+        let mut stage = Stage::new(width, height, &sessions(), &[form(more.clone())]);
+        stage.open("s_1");
+        stage.later(ARM);
+        while !stage.screen().contains("option 0") {
+            stage.keys(&["Down"]);
+        }
+        for at in 0..150 {
+            assert!(stage.screen().contains(&format!("option {at}")), "{at}: {}", stage.screen());
+            stage.keys(&["Down"]);
+        }
+        stage.keys(&[" ", "C-s"]);
+        assert_eq!(stage.answers(), Vec::<Value>::new(), "its end was not on the screen");
+        stage.keys(&["Tab", "Enter"]);
+        assert_eq!(
+            stage.answers(),
+            [json!({ "answers": { "which": ["o150"] }, "digest": "d1" })],
+            "{}",
+            stage.screen()
+        );
+    }
+}
+
+#[test]
+fn older_sessions_are_read_where_they_are_looked_for_and_every_one_is_found() {
+    let all: Vec<Value> =
+        (0..2_000).map(|n| session(&format!("s_{n:04}"), &format!("Task {n}"), "idle", n * 1_000)).collect();
+    let hello = || json!({ "sessions": all[..500], "sessions_omitted": 1_500, "requests": [] });
+    let asked = |stage: &mut Stage| {
+        let effects = std::mem::take(&mut stage.effects);
+        let paths = effects.into_iter().filter_map(|effect| match effect {
+            Effect::Call { tag: tag @ Tag::Older(_), path, .. } => Some((tag, path)),
+            _ => None,
+        });
+        paths.collect::<Vec<_>>()
+    };
+    // The gateway's page after a cursor.
+    let page = |path: &str| {
+        let from: usize = path.rsplit_once("cursor=").unwrap().1.parse().unwrap_or(0);
+        let next = (from + 500 < all.len()).then(|| (from + 500).to_string());
+        json!({ "sessions": all[from..from + 500], "next": next })
+    };
+    let mut stage = Stage::new(80, 24, &[], &[]);
+    stage.msg(Msg::Heard(Heard::Hello(hello())));
+    stage.msg(Msg::Heard(Heard::Live));
+    for _ in 0..400 {
+        stage.keys(&["Down"]);
+    }
+    assert_eq!(asked(&mut stage), [], "nothing is read that is not looked at");
+    let mut read = 0;
+    for n in 400..1_999 {
+        stage.keys(&["Down"]);
+        for (tag, path) in asked(&mut stage) {
+            read += 1;
+            stage.msg(Msg::Done(tag, Ok((200, page(&path)))));
+        }
+        assert!(stage.screen().contains(&format!("Task {}", n + 1)), "{n}: {}", stage.screen());
+    }
+    assert_eq!((read, stage.app.sessions.len()), (4, 2_000), "the page that is known, and three more");
+    // By a filter, whatever page it is on; one that fails is asked for again with the next key.
+    let mut stage = Stage::new(80, 24, &[], &[]);
+    stage.msg(Msg::Heard(Heard::Hello(hello())));
+    stage.msg(Msg::Heard(Heard::Live));
+    stage.keys(&["f"]);
+    stage.words("task 1987");
+    let (tag, _) = asked(&mut stage).pop().unwrap();
+    stage.msg(Msg::Done(tag, Err("away".into())));
+    assert_eq!(asked(&mut stage), [], "not again by itself");
+    stage.keys(&["Enter", "Up"]);
+    loop {
+        let mut pages = asked(&mut stage);
+        assert!(pages.len() < 2, "one at a time");
+        let Some((tag, path)) = pages.pop() else { break };
+        stage.msg(Msg::Done(tag, Ok((200, page(&path)))));
+    }
+    let screen = stage.screen();
+    assert!(
+        screen.contains("filter task 1987") && screen.contains("Task 1987") && !screen.contains("Task 12"),
+        "{screen}"
+    );
+    // What came late of an earlier greeting is not taken; Esc shows all again, and leaves only then.
+    stage.msg(Msg::Done(Tag::Older(1), Ok((200, json!({ "sessions": [session("s_x", "Late", "idle", 0)] })))));
+    stage.keys(&["Esc"]);
+    assert!(stage.screen().contains("Task 12") && !stage.screen().contains("Late") && !stage.app.quit);
+}
+
+#[test]
+fn fifty_questions_and_all_sessions_are_reached_at_40x20_and_nothing_is_drawn_over_another() {
+    let some: Vec<Value> =
+        (0..50).map(|n| session(&format!("s_{n:02}"), &format!("Task {n:02}"), "waiting", n)).collect();
+    let asks: Vec<Value> =
+        (0..50).map(|n| ask(&format!("q_{n:02}"), &format!("s_{n:02}"), &format!("make t{n:02}"), json!({}))).collect();
+    let mut stage = Stage::new(40, 20, &some, &asks);
+    assert!(stage.screen().contains("Task 00") && stage.screen().contains("waiting"), "{}", stage.screen());
+    stage.keys(&["1"]);
+    for left in (1..=50).rev() {
+        stage.later(LINGER + ARM);
+        stage.later(ARM);
+        let screen = stage.screen();
+        let which = screen.split("│ │ make t").nth(1).expect(&screen)[..2].to_owned();
+        assert!(screen.contains(&format!("make t{which}  ")) && screen.contains(&format!("Task {which}")), "{screen}");
+        assert!(screen.contains("Allow once") && screen.contains(&format!(" {left} ")), "{left}: {screen}");
+        stage.keys(&["n"]);
+        assert_eq!(stage.answers().len(), 1, "{screen}");
+        let over = json!({ "request_id": format!("q_{which}"), "state": "answered", "ok": false, "at": at(stage.now),
+            "resolved_by": { "device_id": "d_local", "name": "me" } });
+        stage.msg(Msg::Heard(heard(&format!("s_{which}"), 9, "request_resolved", &over, stage.now)));
+    }
+    stage.later(LINGER + ARM);
+    assert!(stage.screen().contains("Nothing waits for you"), "{}", stage.screen());
+}
+
+#[test]
+fn a_session_that_is_none_of_the_newest_is_known_when_it_is_opened() {
+    let mut stage = Stage::new(80, 24, &sessions(), &[]);
+    stage.open("s_old");
+    let paths: Vec<String> = std::mem::take(&mut stage.effects)
+        .into_iter()
+        .filter_map(|effect| match effect {
+            Effect::Call { tag: Tag::Session, path, .. } => Some(path),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(paths, ["/v1/sessions/s_old"]);
+    stage.msg(Msg::Done(Tag::Session, Ok((200, session("s_old", "Long ago", "exited", 9_000_000)))));
+    let screen = stage.screen();
+    assert!(screen.contains("Long ago") && screen.contains("start demo again"), "{screen}");
+}
+
+#[test]
+fn what_is_dangerous_is_asked_twice_and_nothing_typed_is_lost_by_a_no() {
+    let mut stage = Stage::new(80, 24, &sessions(), &[form(json!({ "risk": "danger" }))]);
+    stage.open("s_1");
+    stage.later(ARM);
+    stage.keys(&["1", "1", "Tab", "Tab"]);
+    stage.words("x");
+    stage.keys(&["Enter", "Enter"]);
+    assert!(stage.screen().contains("Type yes"), "{}", stage.screen());
+    stage.keys(&["Esc", "Enter"]);
+    stage.words("yes");
+    stage.keys(&["Enter"]);
+    assert_eq!(stage.answers().len(), 1);
+    // The same for a text and a pick.
+    let text = json!({ "type": "prompt", "options": [], "risk": "danger" });
+    let pick = json!({ "type": "pick", "options": [], "items": [{ "id": "a", "label": "First" }], "risk": "danger" });
+    for (more, words, answer) in [(text, "hello", json!({ "value": "hello" })), (pick, "", json!({ "ids": ["a"] }))] {
+        let mut stage = Stage::new(80, 24, &sessions(), &[ask("q_1", "s_1", "Say", more)]);
+        stage.open("s_1");
+        stage.later(ARM);
+        stage.words(words);
+        stage.keys(&["Enter", "Esc", "Enter"]);
+        stage.words("yes");
+        stage.keys(&["Enter"]);
+        let sent = stage.answers();
+        assert_eq!(sent.len(), 1, "{}", stage.screen());
+        for (member, value) in answer.as_object().unwrap() {
+            assert_eq!(sent[0][member], *value);
+        }
     }
 }
 
@@ -497,27 +873,36 @@ fn two_hundred_thousand_events_cost_a_window_and_what_came_before_is_read_again(
         let (kind, body) = body(n);
         stage.app.update(Msg::Talk(of, heard("s_1", n + 1, kind, &body, NOON)), NOON);
     }
-    let (blocks, bytes, pages) = stage.app.talk.as_ref().unwrap().kept();
+    let (blocks, bytes) = stage.app.talk.as_ref().unwrap().kept();
     assert!(blocks <= 3000 && bytes < 32 << 20, "{blocks} blocks, {bytes} bytes");
-    assert!(pages > 100, "{pages}");
     assert!(stage.screen().contains("word-199999"), "{}", stage.screen());
-    // To the beginning of what is here: what was before is fetched, and shown from its end.
+    // To the beginning of what is here: what was before is fetched, backwards, and shown from its end.
     stage.keys(&["Esc", "g"]);
-    let fetched = stage.effects.iter().rev().find_map(|effect| match effect {
-        Effect::Page { page, after, until, .. } => Some((*page, after.clone(), until.clone())),
-        _ => None,
-    });
-    let (page, after, until) = fetched.expect("nothing was asked for");
-    assert_eq!(page, pages - 1);
-    let (from, to) = (super::facts::position(&after), super::facts::position(&until));
-    let events: Vec<_> = (from..to)
-        .map(body)
-        .zip(from..)
-        .map(|((kind, body), n)| (kind.to_owned(), body, format!("e:{}", n + 1), NOON))
-        .collect();
-    stage.msg(Msg::Page(of, page, Ok(events)));
+    let wanted = |stage: &Stage| {
+        let effect = stage.effects.iter().rev().find_map(|effect| match effect {
+            Effect::Page { before, .. } => Some(before.clone()),
+            _ => None,
+        });
+        effect.expect("nothing was asked for")
+    };
+    let to = super::facts::position(&wanted(&stage));
+    assert!(to > 190_000, "{to}");
+    let page = |from: u64, to: u64| {
+        let told = |n: u64| {
+            let (kind, body) = body(n);
+            json!({ "kind": kind, "event": body, "cursor": format!("e:{}", n + 1), "at": "2025-11-21T09:30:00.125Z" })
+        };
+        let events: Vec<_> = (from..to - 1).map(told).collect();
+        PageOf::read(&json!({ "events": events, "previous": format!("e:{}", from + 1) }))
+    };
+    stage.msg(Msg::Page(of, Ok(page(to - 600, to))));
     let screen = stage.screen();
-    assert!(screen.contains(&format!("word-{}", to - 1)) && screen.contains("older"), "{to}: {screen}");
+    assert!(screen.contains(&format!("word-{}", (to - 2) / 4 * 4 - 1)) && screen.contains("older"), "{to}: {screen}");
+    // And from its beginning the one before it.
+    stage.keys(&["g"]);
+    assert_eq!(super::facts::position(&wanted(&stage)), to - 599);
+    stage.msg(Msg::Page(of, Ok(page(to - 1200, to - 599))));
+    assert!(stage.screen().contains("older"));
     stage.keys(&["G"]);
     assert!(stage.screen().contains("word-199999"));
 }
@@ -788,4 +1173,49 @@ fn the_manual_has_every_key_and_command() {
         let line = format!("| `{key}` | {what} |");
         assert!(manual.contains(&line), "docs/attach.md lacks {line}");
     }
+}
+
+#[test]
+fn a_session_opens_with_its_newest_page_and_what_is_older_is_fetched() {
+    let mut stage = Stage::new(80, 24, &sessions(), &[]);
+    stage.open("s_1");
+    let of = stage.app.following();
+    let said = |first: u64, last: u64, text: &str| {
+        json!({
+            "kind": "agent_message_chunk", "event": { "content": { "type": "text", "text": text } }, "cursor": format!("e:{last}"),
+            "cursor_first": format!("e:{first}"), "merged": last - first + 1, "at": "2025-11-21T09:30:00.125Z",
+        })
+    };
+    let tool = json!({
+        "kind": "tool_call", "event": { "toolCallId": "t", "title": "cargo test", "status": "completed" }, "cursor": "e:95", "cursor_first": "e:91",
+        "merged": 5, "at": "2025-11-21T09:30:00.125Z", "at_last": "2025-11-21T09:30:07.125Z",
+    });
+    let page = PageOf::read(&json!({ "events": [said(80, 90, "words of many chunks"), tool], "previous": "e:80" }));
+    let snapshot =
+        json!({ "trimmed": false, "latest": { "usage_update": { "used": 5, "size": 100 } }, "requests": [] });
+    stage.msg(Msg::Opened(of, Some((page, snapshot, "e:95".into()))));
+    assert!(stage.effects.contains(&Effect::Attach { session: "s_1".into(), after: Some("e:95".into()) }));
+    stage.msg(Msg::Talk(
+        of,
+        heard("s_1", 96, "agent_message_chunk", &json!({ "content": { "type": "text", "text": "and more" } }), NOON),
+    ));
+    let screen = stage.screen();
+    assert!(
+        screen.contains("words of many chunks") && screen.contains("cargo test") && screen.contains("and more"),
+        "{screen}"
+    );
+    assert_eq!(stage.app.talk.as_ref().unwrap().usage, Some((5, 100)), "the latest comes with the snapshot");
+    // Up: the page before.
+    stage.keys(&["Esc", "g"]);
+    assert!(stage.effects.contains(&Effect::Page { session: "s_1".into(), before: "e:80".into() }));
+    stage.msg(Msg::Page(of, Ok(PageOf::read(&json!({ "events": [said(1, 79, "the beginning")] })))));
+    assert!(stage.screen().contains("the beginning"), "{}", stage.screen());
+    // A place that is not here is fetched; where nothing could be read, everything comes as events.
+    stage.keys(&["G"]);
+    stage.effects.clear();
+    assert!(stage.app.talk.as_mut().unwrap().seek(40));
+    stage.msg(Msg::Tick);
+    assert!(stage.effects.contains(&Effect::Page { session: "s_1".into(), before: "e:41".into() }));
+    stage.msg(Msg::Opened(of, None));
+    assert!(stage.effects.contains(&Effect::Attach { session: "s_1".into(), after: None }));
 }

@@ -8,7 +8,7 @@ use ratatui::widgets::{Block, BorderType, Clear, Widget as _};
 use ratatui_textarea::TextArea;
 
 use super::app::{App, Link, Over, PAGES, Page, lookers};
-use super::card::{self, Mode};
+use super::card::{self, Card, Mode};
 use super::clean;
 use super::facts::{Risk, Session, ago, clock, span};
 use super::help::KEYS;
@@ -20,6 +20,8 @@ use super::talk::Pen;
 pub(crate) const WIDTH_MIN: u16 = 40;
 /// Lowest terminal that is drawn on, in lines.
 pub(crate) const HEIGHT_MIN: u16 = 12;
+/// Below this many columns lists leave out what is told elsewhere: agents, what a session does now.
+const NARROW: u16 = 64;
 /// Lines of the composer at most.
 const COMPOSER_MAX: usize = 8;
 
@@ -51,7 +53,7 @@ fn rows(app: &App) -> Rows {
     let below = (composer + queue).min(all.height / 2);
     let queue = below.saturating_sub(composer);
     let middle = all.height.saturating_sub(1 + below);
-    let most = most_card(middle);
+    let most = most_card(app, middle);
     let card = match (&app.card, app.page) {
         (Some(card), Page::Session) => app.asks.get(&card.id).map_or(0, |(ask, _)| {
             u16::try_from(card.shape(ask, all.width, usize::from(most), &app.theme).height).unwrap_or(most)
@@ -68,7 +70,11 @@ fn rows(app: &App) -> Rows {
     }
 }
 
-fn most_card(middle: u16) -> u16 {
+/// The most lines that a card takes of so many: what was said before it stays on the screen, but for two lines of a form.
+fn most_card(app: &App, middle: u16) -> u16 {
+    if app.card.as_ref().is_some_and(Card::is_form) {
+        return middle.saturating_sub(2).max(middle.min(9));
+    }
     (middle * 7 / 10).max(middle.min(9))
 }
 
@@ -88,7 +94,7 @@ pub(crate) fn card_area(app: &App) -> Option<Rect> {
         Page::Session => {
             let rows = rows(app);
             let middle = rows.talk.height + rows.card.height;
-            Some(Rect { height: most_card(middle), ..rows.card })
+            Some(Rect { height: most_card(app, middle), ..rows.card })
         }
         Page::Inbox => {
             let list = inbox_rows(app) + 2;
@@ -147,7 +153,7 @@ pub(crate) fn row_at(app: &App, row: u16) -> Option<usize> {
     let (shown, first) = match app.page {
         Page::Inbox => window(app.inbox().len(), app.index(Page::Inbox, &app.inbox()), usize::from(inbox_rows(app))),
         Page::Sessions => {
-            let list: Vec<String> = app.ordered().into_iter().map(|session| session.id.clone()).collect();
+            let list: Vec<String> = app.listed().into_iter().map(|session| session.id.clone()).collect();
             window(list.len(), app.index(Page::Sessions, &list), usize::from(body(app).height - 1))
         }
         Page::Runtimes => (app.runtimes.len(), 0),
@@ -249,9 +255,11 @@ impl Draw<'_> {
                 ("?", "keys"),
                 ("q", "leave"),
             ],
+            Page::Sessions if app.filtering => &[("Enter", "list"), ("Esc", "all of them")],
             Page::Sessions => &[
                 ("↑↓", "move"),
                 ("Enter", "open"),
+                ("f", "filter"),
                 ("N", "new"),
                 ("a", "archived"),
                 (":", "commands"),
@@ -312,9 +320,21 @@ impl Draw<'_> {
 
     /// A list: its heading, and the lines that fit.
     fn list(&mut self, area: Rect, heads: &str, rows: Vec<Vec<Span<'static>>>, at: usize, none: &str) {
+        self.lines(area, heads, (rows.len(), at), none, |n| rows[n].clone());
+    }
+
+    /// A list of so many lines, the one that one is on; only those that fit are made.
+    fn lines(
+        &mut self,
+        area: Rect,
+        heads: &str,
+        (many, at): (usize, usize),
+        none: &str,
+        row: impl Fn(usize) -> Vec<Span<'static>>,
+    ) {
         let theme = &self.app.theme;
         self.put(area.x, area.y, Span::styled(heads.to_owned(), theme.dim), area.width);
-        if rows.is_empty() {
+        if many == 0 {
             let lines = wrap(
                 &[Span::styled(none.to_owned(), theme.dim)],
                 &Span::raw("  "),
@@ -328,10 +348,10 @@ impl Draw<'_> {
             }
             return;
         }
-        let (shown, first) = window(rows.len(), at, usize::from(area.height.saturating_sub(1)));
-        for (n, row) in rows.into_iter().enumerate().skip(first).take(shown) {
+        let (shown, first) = window(many, at, usize::from(area.height.saturating_sub(1)));
+        for n in first..first + shown {
             let y = area.y + 1 + u16::try_from(n - first).unwrap_or(0);
-            self.put(area.x, y, row, area.width);
+            self.put(area.x, y, row(n), area.width);
             if n == at {
                 self.fill(Rect::new(area.x, y, area.width, 1), theme.selected);
             }
@@ -344,6 +364,8 @@ impl Draw<'_> {
         let all = body(app);
         let ids = app.inbox();
         let width = usize::from(all.width);
+        let narrow = all.width < NARROW;
+        let room = if narrow { width.saturating_sub(3 + 11 + 6) } else { width.saturating_sub(42) };
         let rows: Vec<Vec<Span<'static>>> = ids
             .iter()
             .filter_map(|id| app.asks.get(id))
@@ -359,11 +381,19 @@ impl Draw<'_> {
                     Some(outcome) => outcome.words(app.now),
                     None => clean::line(ask.display.split('\n').next().unwrap_or(&ask.title), 400),
                 };
-                let room = width.saturating_sub(3 + 10 + 20 + 9 + 1);
+                let asked = if outcome.is_none() { theme.text } else { theme.dim };
+                if narrow {
+                    return vec![
+                        Span::styled(format!(" {mark} "), style),
+                        cell(&words, room.saturating_sub(1), asked),
+                        cell(&session, 10, theme.dim),
+                        Span::styled(format!("{:>6}", span(app.now - ask.opened)), theme.dim),
+                    ];
+                }
                 vec![
                     Span::styled(format!(" {mark} "), style),
                     cell(&ask.runtime, 9, theme.dim),
-                    cell(&words, room, if outcome.is_none() { theme.text } else { theme.dim }),
+                    cell(&words, room.saturating_sub(1), asked),
                     cell(&session, 19, theme.dim),
                     Span::styled(format!("{:>8} ", span(app.now - ask.opened)), theme.dim),
                 ]
@@ -371,8 +401,10 @@ impl Draw<'_> {
             .collect();
         let at = app.index(Page::Inbox, &ids);
         let high = inbox_rows(app) + 1;
-        let room = width.saturating_sub(42);
-        let heads = format!("   {:<10}{:<room$}{:<20}{:>8}", "AGENT", "ASKS", "SESSION", "AGE");
+        let heads = match narrow {
+            true => format!("   {:<room$}{:<11}{:>6}", "ASKS", "SESSION", "AGE"),
+            false => format!("   {:<10}{:<room$}{:<20}{:>8}", "AGENT", "ASKS", "SESSION", "AGE"),
+        };
         let none = "Nothing waits for you. What an agent asks is shown here, on every screen at once; the first answer counts.";
         if ids.is_empty() {
             return self.list(all, "", Vec::new(), 0, none);
@@ -391,53 +423,77 @@ impl Draw<'_> {
         let app = self.app;
         let theme = &app.theme;
         let all = body(app);
-        let list = app.ordered();
+        let list = app.listed();
         let ids: Vec<String> = list.iter().map(|session| session.id.clone()).collect();
         let width = usize::from(all.width);
+        let narrow = all.width < NARROW;
         let flexible = width.saturating_sub(3 + 11 + 11 + 5 + 9);
         let title_width = (flexible * 5 / 9).max(10);
         let doing_width = flexible.saturating_sub(title_width);
-        let rows: Vec<Vec<Span<'static>>> = list
-            .iter()
-            .map(|session| {
-                let (mark, style) = state_mark(app, session);
-                let unread = app.is_unread(session);
-                let name = session.name();
-                let name_style = if unread > 0 { theme.text.add_modifier(Modifier::BOLD) } else { theme.text };
-                let doing = match (&session.state, app.doing.get(&session.id)) {
-                    (state, Some(doing)) if state == "running" => doing.clone(),
-                    _ if !session.doing.is_empty() => session.doing.clone(),
-                    (state, _) if state == "waiting" => "asks you".into(),
-                    _ if session.archived => "archived".into(),
-                    _ => String::new(),
-                };
-                let badge = match (session.open, unread) {
-                    (0, 0) => Span::raw("     "),
-                    (0, many) => Span::styled(format!("{:>4} ", format!("•{}", many.min(99))), theme.accent),
-                    (open, _) => {
-                        Span::styled(format!("{:>4} ", format!("?{open}")), theme.warn.add_modifier(Modifier::BOLD))
-                    }
-                };
-                vec![
+        let row = |session: &Session| {
+            let (mark, style) = state_mark(app, session);
+            let unread = app.is_unread(session);
+            let name = session.name();
+            let name_style = if unread > 0 { theme.text.add_modifier(Modifier::BOLD) } else { theme.text };
+            let doing = match (&session.state, app.doing.get(&session.id)) {
+                (state, Some(doing)) if state == "running" => doing.clone(),
+                _ if !session.doing.is_empty() => session.doing.clone(),
+                (state, _) if state == "waiting" => "asks you".into(),
+                _ if session.archived => "archived".into(),
+                _ => String::new(),
+            };
+            let badge = match (session.open, unread) {
+                (0, 0) => Span::raw("     "),
+                (0, many) => Span::styled(format!("{:>4} ", format!("•{}", many.min(99))), theme.accent),
+                (open, _) => {
+                    Span::styled(format!("{:>4} ", format!("?{open}")), theme.warn.add_modifier(Modifier::BOLD))
+                }
+            };
+            if narrow {
+                return vec![
                     Span::styled(format!(" {mark} "), style),
-                    cell(&name, title_width - 1, name_style),
-                    cell(&session.state, 10, style),
-                    cell(&doing, doing_width.saturating_sub(1), theme.dim),
-                    cell(&session.runtime, 10, theme.dim),
+                    cell(&name, width.saturating_sub(24), name_style),
+                    cell(&session.state, 8, style),
                     badge,
-                    Span::styled(format!("{:>8} ", span(app.now - session.updated)), theme.dim),
-                ]
-            })
-            .collect();
-        let heads = format!(
-            "   {:<title_width$}{:<11}{:<doing_width$}{:<11}{:>4}{:>9}",
-            "SESSION", "STATE", "NOW", "AGENT", "NEWS", "AGE"
-        );
+                    Span::styled(format!("{:>6}", span(app.now - session.updated)), theme.dim),
+                ];
+            }
+            vec![
+                Span::styled(format!(" {mark} "), style),
+                cell(&name, title_width - 1, name_style),
+                cell(&session.state, 10, style),
+                cell(&doing, doing_width.saturating_sub(1), theme.dim),
+                cell(&session.runtime, 10, theme.dim),
+                badge,
+                Span::styled(format!("{:>8} ", span(app.now - session.updated)), theme.dim),
+            ]
+        };
+        let heads = match narrow {
+            true => format!("   {:<1$}{2:<9}{3:>4}{4:>7}", "SESSION", width.saturating_sub(23), "STATE", "NEWS", "AGE"),
+            false => format!(
+                "   {:<title_width$}{:<11}{:<doing_width$}{:<11}{:>4}{:>9}",
+                "SESSION", "STATE", "NOW", "AGENT", "NEWS", "AGE"
+            ),
+        };
+        let filtered = !app.filter.is_empty() || app.filtering;
         let none = match app.link {
+            Link::Live if filtered && app.is_reading() => "Reading older sessions …",
+            Link::Live if filtered => "No session has these words. Esc shows all of them.",
             Link::Live => "No session yet. N opens one in an agent that is attached; `plexus run demo` attaches one.",
             _ => "Connecting …",
         };
-        self.list(all, &heads, rows, app.index(Page::Sessions, &ids), none);
+        let at = app.index(Page::Sessions, &ids);
+        self.lines(all, &heads, (list.len(), at), none, |n| row(list[n]));
+        if filtered {
+            let more = if app.is_reading() { " …" } else { "" };
+            let many = format!(" {}{more} ", list.len());
+            let wide = u16::try_from(clean::width(&many)).unwrap_or(0);
+            self.put(0, all.y, " ".repeat(width), all.width);
+            self.put(1, all.y, Span::styled("filter ", theme.accent), 8);
+            let field = Rect::new(8, all.y, all.width.saturating_sub(8 + wide), 1);
+            self.field(field, &app.filter, app.filtering);
+            self.right(all.y, vec![Span::styled(many, theme.dim)], wide);
+        }
     }
 
     fn field(&mut self, area: Rect, text: &TextArea<'static>, on: bool) {
@@ -739,9 +795,13 @@ impl Draw<'_> {
             {
                 _ if !app.writing => "i: write to the agent",
                 Some("running" | "waiting") => "write: it waits for its turn",
-                Some("exited") => "the agent is gone: a prompt starts it again, if it can be",
                 _ => "write to the agent",
             };
+            let ended = app.ended().map(|name| match app.writing {
+                true => format!("{name} has ended. Enter: start {name} again and go on"),
+                false => format!("{name} has ended. i, Enter: start {name} again and go on"),
+            });
+            let words = ended.unwrap_or_else(|| words.to_owned());
             self.put(field.x + u16::from(app.writing), field.y, Span::styled(words, theme.dim), field.width);
             if app.writing {
                 self.fill(Rect::new(field.x, field.y, 1, 1), Style::new().add_modifier(Modifier::REVERSED));

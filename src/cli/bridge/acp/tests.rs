@@ -252,6 +252,20 @@ fn a_question_is_shown_once_and_answered_once() {
 }
 
 #[test]
+fn a_question_that_changes_takes_the_old_ones_place_before_the_editor() {
+    let mut bench = Bench::in_session();
+    assert_eq!(bench.ask("q_1").len(), 1);
+    let retract = json!({"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":"q_1"}});
+    assert_eq!(bench.gateway(retract.clone()), [retract]);
+    let again = bench.ask("q_1#1");
+    assert_eq!(again[0]["id"], "q_1#1");
+    // What was said to the words before goes nowhere; what is said to these does.
+    let yes = |id: &str| json!({"jsonrpc":"2.0","id":id,"result":{"outcome":{"outcome":"selected","optionId":"y"}}});
+    assert!(bench.editor(yes("q_1")).is_empty());
+    assert_eq!(bench.editor(yes("q_1#1")), [yes("q_1#1")]);
+}
+
+#[test]
 fn what_a_gateway_asks_of_one_connection_ends_with_it() {
     let mut bench = Bench::in_session();
     let ask = json!({"jsonrpc":"2.0","id":"c_1","method":"fs/read_text_file","params":{"sessionId":"s_1","path":"/x"}});

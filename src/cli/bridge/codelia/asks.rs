@@ -93,8 +93,24 @@ impl Asks {
     /// A question opened. `live`: the past is told, it may be shown.
     pub(super) fn opened(&mut self, request: Box<Request>, live: bool, acts: &mut Vec<Act>) {
         let id = request.request_id.as_str();
-        let shown = matches!(&self.shown, Some(Shown::Question(shown, _)) if shown.request_id.as_str() == id);
-        if shown || self.waiting.iter().chain(&self.answered).any(|known| known.request_id.as_str() == id) {
+        if let Some(known) = self.waiting.iter_mut().find(|known| known.request_id.as_str() == id) {
+            if known.revision < request.revision {
+                *known = request;
+            }
+            return;
+        }
+        if let Some(Shown::Question(shown, panel)) = &self.shown
+            && shown.request_id.as_str() == id
+        {
+            if shown.revision < request.revision {
+                // A key that was meant for what stood there must not allow what stands there now.
+                let (words, panel) = (format!("{}: read it again", shown.title), *panel);
+                self.waiting.push_front(request);
+                self.word("What is asked has changed", &words, panel, acts);
+            }
+            return;
+        }
+        if self.answered.iter().any(|known| known.request_id.as_str() == id && known.revision >= request.revision) {
             return;
         }
         self.waiting.push_back(request);
@@ -118,6 +134,14 @@ impl Asks {
             if request.observe_only || none || !has {
                 acts.push(Act::Notice(format!("asked, to be answered elsewhere: {}", request.title)));
                 continue;
+            }
+            if request.display_truncated {
+                acts.push(Act::Notice(
+                    "too long to be shown here whole: it can be allowed only where all of it is read".into(),
+                ));
+            }
+            for reason in &request.risk_reasons {
+                acts.push(Act::Notice(format!("{}: {reason}", request.risk.as_str())));
             }
             if request.danger || !request.warnings.is_empty() {
                 for warning in &request.warnings {
@@ -148,9 +172,14 @@ impl Asks {
         }
         let (words, panel) = (format!("{}: {}", resolved.words(), request.title), *panel);
         acts.push(Act::Notice(words.clone()));
+        let what = if resolved.state == "answered" { "Answered elsewhere" } else { "No longer asked" };
+        self.word(what, &words, panel, acts);
+    }
+
+    /// Puts a word in the place of the panel that is shown: whatever key it gets means nothing.
+    fn word(&mut self, what: &str, words: &str, panel: Panel, acts: &mut Vec<Act>) {
         self.words += 1;
         let id = format!("plexus_word_{}", self.words);
-        let what = if resolved.state == "answered" { "Answered elsewhere" } else { "No longer asked" };
         let params = match panel {
             Panel::Confirm => json!({
                 "title": format!("{what}: {words}"), "message": "", "confirm_label": "Go on", "cancel_label": "Go on",
@@ -319,7 +348,10 @@ fn params(request: &Request, panel: Panel) -> Value {
 /// # Errors
 /// In words: it is no answer.
 fn answer(request: &Request, panel: Panel, result: &Value) -> Result<Value, String> {
-    let mut params = json!({ "request_id": request.request_id, "digest": request.digest });
+    let mut params = json!({ "request_id": request.request_id });
+    if !request.digest.is_empty() {
+        params["digest"] = request.digest.as_str().into();
+    }
     let decline = |params: &mut Value| match no(request) {
         Some(offer) => {
             params["option_id"] = offer.id.as_str().into();

@@ -210,7 +210,7 @@ impl Teller {
             }
             "run_status" => self.status(run, body, past, &mut out),
             "run_ended" => self.ended(run, body, &mut out),
-            "request_opened" => {
+            "request_opened" | "request_updated" => {
                 if let Ok(request) = serde_json::from_value::<Request>(body.clone()) {
                     self.preview(run, request.tool_call_id.as_deref(), &mut out);
                     out.push(Told::Asked(Box::new(request)));

@@ -314,6 +314,39 @@ fn answers_are_said_as_the_gateway_wants_them() {
 }
 
 #[test]
+fn a_question_that_changes_is_read_again_and_answered_with_its_new_digest() {
+    let changed = |id: &str| {
+        let mut all = request(id, "confirm", YES_NO, json!({ "revision": 1, "changed": true }));
+        (all["display"], all["digest"]) = (json!("make install"), json!("d1"));
+        all
+    };
+    let mut rig = Rig::live();
+    for id in ["q1", "q2"] {
+        rig.hear(acp("r_1", "request_opened", &request(id, "confirm", YES_NO, json!({}))));
+    }
+    rig.said();
+    // One that waits behind another is shown as it reads then.
+    rig.hear(acp("r_1", "request_updated", &changed("q2")));
+    rig.hear(acp("r_1", "request_updated", &changed("q1")));
+    // The key that was on its way was for the panel before.
+    rig.answer("q1", json!({ "ok": true }));
+    assert!(rig.calls().is_empty());
+    let last = |rig: &mut Rig| rig.said().into_iter().rfind(|said| said["method"] == "ui.confirm.request").unwrap();
+    let word = last(&mut rig);
+    assert_eq!(word["params"]["title"], "What is asked has changed: title of q1: read it again");
+    rig.answer(word["id"].as_str().unwrap(), json!({ "ok": true }));
+    assert!(rig.calls().is_empty());
+    let again = last(&mut rig);
+    assert!(again["params"]["message"].as_str().unwrap().contains("make install"), "{again}");
+    rig.answer(again["id"].as_str().unwrap(), json!({ "ok": true }));
+    let [(Why::Answer { .. }, _, params)] = &rig.calls()[..] else { panic!() };
+    assert_eq!((&params["request_id"], &params["digest"]), (&json!("q1"), &json!("d1")));
+    rig.hear(acp("r_1", "request_resolved", &resolved("q1", "answered", true)));
+    let next = last(&mut rig);
+    assert!(next["params"]["message"].as_str().unwrap().contains("make install"), "{next}");
+}
+
+#[test]
 fn a_panel_whose_question_is_over_is_replaced_and_the_next_one_waits_until_it_is_read() {
     let mut rig = Rig::live();
     for id in ["q1", "q2", "q3"] {

@@ -1,0 +1,300 @@
+//! How a request looks in a terminal of lines: `requests`, `tail` and the talk of `run`. Pure; every word of an agent is made
+//! harmless on the way, and nothing that has to be read before an answer is cut.
+
+use plexus::model::{About, Number, Question, Request, RequestType, Risk};
+use serde_json::json;
+
+use super::term::{Paint, clean, line};
+
+/// Longest name, identifier or label of ours, in characters.
+const NAME: usize = 100;
+
+/// The questions of a request that are answered all at once; none where the request itself is the question.
+pub(crate) fn questions(request: &Request) -> &[Question] {
+    match &request.subject {
+        About::Question { questions }
+            if request.kind == RequestType::Prompt && questions.iter().any(|question| question.id != "answer") =>
+        {
+            questions
+        }
+        _ => &[],
+    }
+}
+
+fn word(risk: Risk) -> &'static str {
+    match risk {
+        Risk::Low => "low risk",
+        Risk::Elevated => "elevated risk",
+        Risk::Danger => "danger",
+    }
+}
+
+/// A request: who asks, what exactly, what to beware of. The ways to answer are the caller's.
+pub(crate) fn card(request: &Request, paint: Paint) -> String {
+    let kind = json!(request.kind).as_str().unwrap_or_default().to_owned();
+    let head = format!("? {} asks ({kind}, {})", line(request.runtime_id.as_str(), NAME), word(request.risk));
+    let mut out = format!("{}\n", paint.yellow(&head));
+    if request.changed {
+        let words = "! this question changed since it was asked: read it again";
+        out.push_str(&format!("  {}\n", paint.red(words)));
+    }
+    let edit = matches!(request.subject, About::Edit { .. });
+    let mut quoted = |text: &str, diff: bool| {
+        for part in clean(text).lines() {
+            let part = match part.as_bytes().first() {
+                Some(b'+') if diff => paint.green(part),
+                Some(b'-') if diff => paint.red(part),
+                _ => part.to_owned(),
+            };
+            out.push_str(&format!("  │ {part}\n"));
+        }
+    };
+    let asked = questions(request);
+    if !asked.is_empty() || request.display.lines().next() != Some(&request.title) {
+        quoted(&request.title, false);
+    }
+    if asked.is_empty() {
+        quoted(&request.display, edit);
+    }
+    let said = |message: &&String| {
+        **message != request.display && !asked.iter().any(|question| question.text.trim() == message.trim())
+    };
+    if let Some(message) = request.message.as_ref().filter(said) {
+        quoted(message, false);
+    }
+    if !asked.is_empty() {
+        // What was cut in a question is whole in the display alone.
+        if asked.iter().any(cut) {
+            quoted(&request.display, false);
+        }
+        for (n, question) in asked.iter().enumerate() {
+            out.push_str(&one(question, n, asked.len(), paint));
+        }
+    }
+    if request.display_truncated {
+        let bytes = request.display_bytes.unwrap_or_default();
+        out.push_str(&format!("  … {bytes} bytes in all; `plexus requests` shows all of it\n"));
+    }
+    if request.subject == About::Unreadable {
+        let words = "! what would happen cannot be told from this; it is shown as the agent sent it";
+        out.push_str(&format!("  {}\n", paint.red(words)));
+    }
+    if !request.risk_reasons.is_empty() {
+        let why = format!("{}: {}", word(request.risk), request.risk_reasons.join("; "));
+        out.push_str(&format!("  {}\n", paint.yellow(&clean(&why))));
+    }
+    for warning in &request.warnings {
+        out.push_str(&format!("  {}\n", paint.red(&format!("! {}", clean(warning)))));
+    }
+    out
+}
+
+fn cut(question: &Question) -> bool {
+    let options = question.options.iter().flat_map(|one| [Some(&one.label), one.description.as_ref()]);
+    let texts = [Some(&question.text), question.header.as_ref()].into_iter().chain(options).flatten();
+    texts.into_iter().any(|text| text.len() >= plexus::model::ABOUT_MAX)
+}
+
+/// One of several questions: its name, its words, and what may be said to it, by number.
+pub(crate) fn one(question: &Question, n: usize, of: usize, paint: Paint) -> String {
+    let mut out = String::new();
+    let header = question.header.as_ref().map(|header| format!(" · {}", whole(header))).unwrap_or_default();
+    let number = if of > 1 { format!("question {} of {of}{header}", n + 1) } else { format!("question{header}") };
+    out.push_str(&format!("  {} {}\n", paint.bold(&number), paint.dim(&format!("({})", wants(question)))));
+    for part in clean(&question.text).lines() {
+        out.push_str(&format!("  │ {part}\n"));
+    }
+    for (n, option) in question.options.iter().enumerate() {
+        let more = option.description.as_deref().filter(|more| !more.is_empty());
+        let more = more.map(|more| paint.dim(&format!("  {}", whole(more)))).unwrap_or_default();
+        out.push_str(&format!("  {:>3}  {}{more}\n", n + 1, whole(&option.label)));
+    }
+    out
+}
+
+/// All of it, in one line.
+fn whole(text: &str) -> String {
+    line(text, usize::MAX)
+}
+
+/// What fits as an answer, in words.
+fn wants(question: &Question) -> String {
+    let fits = &question.fits;
+    let mut words: Vec<String> = Vec::new();
+    match (question.options.is_empty(), question.multiple, question.free_text) {
+        (true, ..) => words.push(
+            match fits.number {
+                Some(Number::Integer) => "a whole number",
+                Some(Number::Number) => "a number",
+                None => "words",
+            }
+            .into(),
+        ),
+        (false, false, false) => words.push("one of these".into()),
+        (false, true, false) => words.push("any of these".into()),
+        (false, false, true) => words.push("one of these, or words of your own".into()),
+        (false, true, true) => words.push("any of these, and words of your own".into()),
+    }
+    let sort = match (question.multiple, question.options.is_empty(), fits.number) {
+        (true, ..) => " of them",
+        (false, true, None) => " characters",
+        _ => "",
+    };
+    match (fits.least, fits.most) {
+        (None, None) => {}
+        (Some(least), None) => words.push(format!("at least {least}{sort}")),
+        (None, Some(most)) => words.push(format!("at most {most}{sort}")),
+        (Some(least), Some(most)) => words.push(format!("{least} to {most}{sort}")),
+    }
+    if question.optional {
+        words.push("may be left out".into());
+    }
+    words.join(", ")
+}
+
+/// How a request is answered by `plexus answer`, a line each.
+pub(crate) fn ways(request: &Request) -> String {
+    let mut out = String::new();
+    let mut way = |how: &str, what: &str| {
+        let what = if what.is_empty() { String::new() } else { format!("  {what}") };
+        out.push_str(&format!("  {how}{what}\n"));
+    };
+    let asked = questions(request);
+    for question in asked {
+        let id = word_of(&question.id);
+        for option in &question.options {
+            way(&format!("--option {id}={}", word_of(&option.id)), &line(&option.label, NAME));
+        }
+        if question.free_text || question.options.is_empty() {
+            way(&format!("--option {id}=WORDS"), "");
+        }
+    }
+    for (id, label) in (request.options.iter().map(|offer| (&offer.id, &offer.label)))
+        .chain(request.items.iter().map(|item| (&item.id, &item.label)))
+    {
+        way(&format!("--option {}", word_of(id)), &line(label, NAME));
+    }
+    if request.kind == RequestType::Prompt && asked.is_empty() {
+        way("--text T", "");
+    }
+    if let Some(editable) = &request.editable {
+        way("--allow --edit TEXT", &format!("another {}", line(&editable.label, NAME).to_lowercase()));
+    }
+    if request.changed {
+        way(
+            &format!("--digest {}", seen(request)),
+            "with an answer that is more than a no: it says which one was read",
+        );
+    }
+    out
+}
+
+/// The command that answers a request, in short.
+pub(crate) fn how(request: &Request) -> String {
+    let answer = match request.kind {
+        _ if !questions(request).is_empty() => "--option QUESTION=ANSWER ..",
+        RequestType::Pick => "--option ID",
+        RequestType::Prompt => "--text T",
+        RequestType::Confirm | RequestType::Permission | RequestType::Elicitation if request.options.is_empty() => {
+            "--allow"
+        }
+        RequestType::Confirm | RequestType::Permission | RequestType::Elicitation => "--allow | --option ID",
+    };
+    let read = if request.changed { format!(" --digest {}", seen(request)) } else { String::new() };
+    format!("plexus answer {} {answer}{read} | --deny", request.request_id)
+}
+
+/// What names the revision of a request that was read: the beginning of its digest.
+pub(crate) fn seen(request: &Request) -> &str {
+    request.digest.get(..12).unwrap_or(&request.digest)
+}
+
+/// A word for a shell: quoted where it has to be.
+fn word_of(id: &str) -> String {
+    let id = line(id, usize::MAX);
+    let plain = !id.is_empty() && id.chars().all(|c| c.is_ascii_alphanumeric() || "-_.,:/@%+".contains(c));
+    if plain { id } else { format!("'{}'", id.replace('\'', "'\\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    fn request(more: Value) -> Request {
+        let mut wire = json!({
+            "request_id": "q_1", "session_id": "s_1", "run_id": "r_1", "runtime_id": "demo", "generation": 1,
+            "type": "permission", "state": "open", "title": "Run it", "display": "rm -rf /", "warnings": [],
+            "digest": "0123456789abcdef", "options": [], "allow_reason": false, "allow_remember": false,
+            "opened_at": "2026-01-01T00:00:00Z",
+        });
+        wire.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        serde_json::from_value(wire).unwrap()
+    }
+
+    #[test]
+    fn a_card_says_what_to_beware_of_and_hides_nothing() {
+        let danger = request(json!({
+            "risk": "danger", "risk_reasons": ["deletes outside of the folder", "of the whole disk\u{1b}[2J"],
+            "warnings": ["the agent itself calls this dangerous"], "changed": true, "revision": 1,
+            "subject": { "type": "command", "argv": ["rm -rf /"] },
+        }));
+        let text = card(&danger, Paint::none());
+        assert_eq!(
+            text,
+            "? demo asks (permission, danger)\n  ! this question changed since it was asked: read it again\n  │ Run it\n  \
+             │ rm -rf /\n  danger: deletes outside of the folder; of the whole disk\\u{1b}[2J\n  \
+             ! the agent itself calls this dangerous\n"
+        );
+        assert!(ways(&danger).contains("--digest 0123456789ab"), "{}", ways(&danger));
+        let opaque = request(json!({ "risk": "danger", "subject": { "type": "unreadable" }, "display": "{\"x\":1}" }));
+        let text = card(&opaque, Paint::none());
+        assert!(text.contains("  │ {\"x\":1}\n") && text.contains("! what would happen cannot be told"), "{text}");
+        let edit = request(json!({
+            "risk": "elevated", "subject": { "type": "edit", "files": [{ "path": "a" }] },
+            "display": "edit a\n@@ -1 +1 @@\n-old\n+new", "display_truncated": true, "display_bytes": 90_000,
+        }));
+        let text = card(&edit, Paint::none());
+        assert!(text.contains("  │ -old\n  │ +new\n") && text.contains("… 90000 bytes in all"), "{text}");
+    }
+
+    #[test]
+    fn nothing_is_said_twice() {
+        let command = json!({ "type": "command", "argv": ["rm -rf /"] });
+        let title =
+            |display: &str| json!({ "title": "rm -rf /", "display": display, "risk": "danger", "subject": command });
+        let twice = request(title("rm -rf /\nin /home/you"));
+        assert_eq!(card(&twice, Paint::none()), "? demo asks (permission, danger)\n  │ rm -rf /\n  │ in /home/you\n");
+        let once = request(title("rm -rf /"));
+        assert_eq!(card(&once, Paint::none()), "? demo asks (permission, danger)\n  │ rm -rf /\n");
+    }
+
+    #[test]
+    fn every_question_is_shown_whole_with_its_options_and_how_it_is_answered() {
+        let long =
+            "Which of the databases that were named above is to be used, given that it has to run without a server?";
+        let form = request(json!({
+            "type": "prompt", "display": "A JSON object", "message": "Before I begin:", "subject": { "type": "question", "questions": [
+                { "id": "db", "header": "Database", "text": long, "multiple": false, "free_text": true,
+                    "options": [{ "id": "pg 16", "label": "Postgres", "description": "a server" }, { "id": "lite", "label": "SQLite" }] },
+                { "id": "port", "text": "Which port?", "multiple": false, "free_text": true, "optional": true, "options": [],
+                    "fits": { "number": "integer", "least": 1024.0, "most": 65535.0 } },
+            ] },
+        }));
+        let text = card(&form, Paint::none());
+        assert!(text.contains(&format!("  │ {long}\n")), "{text}");
+        for line in [
+            "  │ Before I begin:\n",
+            "  question 1 of 2 · Database (one of these, or words of your own)\n",
+            "    1  Postgres  a server\n",
+            "  question 2 of 2 (a whole number, 1024 to 65535, may be left out)\n",
+        ] {
+            assert!(text.contains(line), "{line}: {text}");
+        }
+        assert!(!text.contains("JSON"), "{text}");
+        let how =
+            "  --option db='pg 16'  Postgres\n  --option db=lite  SQLite\n  --option db=WORDS\n  --option port=WORDS\n";
+        assert_eq!(ways(&form), how);
+    }
+}

@@ -1,0 +1,455 @@
+//! Several questions in one card: what is chosen and typed, where one is in it, and the answer that it makes. Pure.
+//!
+//! Lines of an agent stand behind a bar or a mark, as in every card. What is sent is judged by [`Question::misfit`], as the
+//! gateway judges it.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use plexus::model::{About, Misfit, Number, Question};
+use ratatui::style::Modifier;
+use ratatui::text::{Line, Span};
+use ratatui_textarea::TextArea;
+use serde_json::{Map, Value};
+
+use super::clean;
+use super::input::{self, Key};
+use super::prose::wrap;
+use super::theme::Theme;
+
+/// Cells of a pattern that a text has to match that are shown.
+const PATTERN_SHOWN: usize = 60;
+/// Options that have a key of their own: 1 to this.
+const KEYS: usize = 9;
+
+/// The questions of a request that are answered all at once: those of a prompt that one line of text does not answer.
+pub(crate) fn questions(request: &Value) -> Vec<Question> {
+    if request["type"] != "prompt" || request["observe_only"] == true {
+        return Vec::new();
+    }
+    match serde_json::from_value(request["subject"].clone()) {
+        Ok(About::Question { questions }) if questions.iter().any(|question| question.id != "answer") => questions,
+        _ => Vec::new(),
+    }
+}
+
+/// What was said to one question so far.
+#[derive(Clone, Debug)]
+struct Said {
+    chosen: BTreeSet<usize>,
+    words: TextArea<'static>,
+    /// Whether the words count: where there are options, they are one of them.
+    own: bool,
+}
+
+impl Said {
+    fn own(&self) -> Vec<String> {
+        let words = self.words.lines().join("\n").trim().to_owned();
+        if self.own && !words.is_empty() { vec![words] } else { Vec::new() }
+    }
+}
+
+/// A place in the form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// An option of a question.
+    Option(usize, usize),
+    /// The field for words of one's own.
+    Own(usize),
+    /// The end: everything is sent.
+    Send,
+}
+
+impl Place {
+    fn question(self) -> Option<usize> {
+        match self {
+            Self::Option(question, _) | Self::Own(question) => Some(question),
+            Self::Send => None,
+        }
+    }
+}
+
+/// What a key did.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Step {
+    /// It was not for the form.
+    Nothing,
+    Taken,
+    /// Send these answers.
+    Send(Value),
+    /// Say that there is no answer.
+    Decline,
+    /// This is missing, or does not fit; the form is there now.
+    Wrong(String),
+}
+
+/// What was said to the questions of a card, and where one is.
+#[derive(Clone, Debug)]
+pub(crate) struct Form {
+    said: Vec<Said>,
+    at: usize,
+    /// A no was pressed once, where something is said already.
+    leaving: bool,
+}
+
+/// A form laid out: its lines, and where the place that one is at stands in them.
+pub(crate) struct Laid {
+    pub(crate) lines: Vec<Line<'static>>,
+    /// The lines of the question that one is at.
+    pub(crate) question: Range<usize>,
+    /// The lines of the place.
+    pub(crate) place: Range<usize>,
+}
+
+fn places(questions: &[Question]) -> Vec<Place> {
+    let mut all = Vec::new();
+    for (n, question) in questions.iter().enumerate() {
+        all.extend((0..question.options.len()).map(|option| Place::Option(n, option)));
+        if question.free_text || question.options.is_empty() {
+            all.push(Place::Own(n));
+        }
+    }
+    all.push(Place::Send);
+    all
+}
+
+impl Form {
+    pub(crate) fn new(questions: &[Question]) -> Self {
+        let said = |question: &Question| Said {
+            chosen: BTreeSet::new(),
+            words: input::area(""),
+            own: question.options.is_empty(),
+        };
+        Self { said: questions.iter().map(said).collect(), at: 0, leaving: false }
+    }
+
+    fn place(&self, questions: &[Question]) -> Place {
+        places(questions).get(self.at).copied().unwrap_or(Place::Send)
+    }
+
+    /// Whether words are being typed.
+    pub(crate) fn is_typing(&self, questions: &[Question]) -> bool {
+        matches!(self.place(questions), Place::Own(_))
+    }
+
+    /// Words are pasted; true where there is a field for them.
+    pub(crate) fn paste(&mut self, questions: &[Question], words: &str) -> bool {
+        let Place::Own(n) = self.place(questions) else { return false };
+        self.said[n].words.insert_str(words);
+        self.wrote(questions, n);
+        true
+    }
+
+    /// The words of a question changed: they are the answer, where there are any.
+    fn wrote(&mut self, questions: &[Question], n: usize) {
+        let said = &mut self.said[n];
+        let empty = said.words.lines().iter().all(|line| line.trim().is_empty());
+        said.own = !empty || questions[n].options.is_empty();
+        if !empty && !questions[n].multiple {
+            said.chosen.clear();
+        }
+    }
+
+    fn choose(&mut self, questions: &[Question], n: usize, option: usize) {
+        let (question, said) = (&questions[n], &mut self.said[n]);
+        if question.multiple {
+            if !said.chosen.remove(&option) {
+                said.chosen.insert(option);
+            }
+        } else {
+            said.chosen = BTreeSet::from([option]);
+            said.own = false;
+        }
+    }
+
+    /// To the first place of the question after this, or before it; after the last is the end.
+    fn go(&mut self, questions: &[Question], on: bool) {
+        let all = places(questions);
+        let here = self.place(questions).question();
+        self.at = if on {
+            let next = here.map(|n| n + 1).filter(|n| *n < questions.len());
+            all.iter().position(|place| place.question() == next).unwrap_or(all.len() - 1)
+        } else {
+            let before = here.map_or(questions.len().saturating_sub(1), |n| n.saturating_sub(1));
+            all.iter().position(|place| place.question() == Some(before)).unwrap_or(0)
+        };
+    }
+
+    /// Takes a key. `hidden`: the place that one is at is not on the screen, so that a choice there would be blind.
+    pub(crate) fn key(&mut self, key: &Key, questions: &[Question], hidden: bool) -> Step {
+        let all = places(questions);
+        let last = all.len() - 1;
+        let place = self.place(questions);
+        let leaving = std::mem::take(&mut self.leaving);
+        match key.name() {
+            "Tab" => self.go(questions, true),
+            "S-Tab" => self.go(questions, false),
+            "C-n" => return Step::Decline,
+            "C-s" => return self.send(questions),
+            name => match place {
+                Place::Own(n) => {
+                    let (row, rows) = (self.said[n].words.cursor().0, self.said[n].words.lines().len());
+                    match name {
+                        "Up" if row == 0 => return self.up(),
+                        "Down" if row + 1 == rows => self.at = (self.at + 1).min(last),
+                        "Enter" => self.go(questions, true),
+                        "Esc" => return Step::Nothing,
+                        _ if !input::edit(&mut self.said[n].words, key) => return Step::Nothing,
+                        _ => self.wrote(questions, n),
+                    }
+                }
+                _ => match (name, place) {
+                    ("Up" | "k", _) => return self.up(),
+                    ("Down" | "j", _) if self.at == last => return Step::Nothing,
+                    ("Down" | "j", _) => self.at += 1,
+                    ("n" | "d", _) if leaving || self.is_blank() => return Step::Decline,
+                    ("n" | "d", _) => {
+                        // Letters that were meant for a field.
+                        self.leaving = true;
+                        return Step::Wrong("once more: there is no answer to any of it".into());
+                    }
+                    ("Enter" | "a", Place::Send) => return self.send(questions),
+                    (" " | "Enter", _) if hidden => {}
+                    (digit, _) if hidden && digit.len() == 1 => {}
+                    (" ", Place::Option(n, option)) => self.choose(questions, n, option),
+                    ("Enter", Place::Option(n, option)) => {
+                        if !questions[n].multiple {
+                            self.choose(questions, n, option);
+                        }
+                        self.go(questions, true);
+                    }
+                    (digit, Place::Option(n, _)) if digit.len() == 1 => {
+                        let option = digit.parse::<usize>().ok().and_then(|digit| digit.checked_sub(1));
+                        let Some(option) = option else { return Step::Nothing };
+                        if option < questions[n].options.len() {
+                            self.choose(questions, n, option);
+                            self.at = all.iter().position(|one| *one == Place::Option(n, option)).unwrap_or(self.at);
+                            if !questions[n].multiple {
+                                self.go(questions, true);
+                            }
+                        }
+                    }
+                    _ => return Step::Nothing,
+                },
+            },
+        }
+        Step::Taken
+    }
+
+    /// Whether nothing was said yet.
+    fn is_blank(&self) -> bool {
+        self.said.iter().all(|said| said.chosen.is_empty() && said.own().is_empty())
+    }
+
+    /// A place up; at the first one the key is somebody else's.
+    fn up(&mut self) -> Step {
+        if self.at == 0 {
+            return Step::Nothing;
+        }
+        self.at -= 1;
+        Step::Taken
+    }
+
+    fn wrong(&self, questions: &[Question], n: usize) -> Option<String> {
+        let question = &questions[n];
+        let misfit = question.misfit(self.said[n].chosen.len(), &self.said[n].own())?;
+        let of = if question.multiple { " answers" } else { "" };
+        let sort = match (question.fits.number, question.multiple) {
+            (None, false) => " characters",
+            _ => of,
+        };
+        Some(match misfit {
+            Misfit::Missing if question.options.is_empty() => "type an answer".into(),
+            Misfit::Missing => "choose an answer".into(),
+            Misfit::Several => "one answer only".into(),
+            Misfit::NotA(Number::Integer) => "a whole number is asked for".into(),
+            Misfit::NotA(Number::Number) => "a number is asked for".into(),
+            Misfit::Pattern => format!(
+                "a text that matches {}",
+                clean::line(question.fits.pattern.as_deref().unwrap_or_default(), PATTERN_SHOWN)
+            ),
+            Misfit::Form => format!(
+                "a text of the form {}",
+                clean::line(question.fits.format.as_deref().unwrap_or_default(), PATTERN_SHOWN)
+            ),
+            Misfit::Bounds { least: Some(least), most: Some(most) } => format!("{least} to {most}{sort}"),
+            Misfit::Bounds { least: Some(least), .. } => format!("at least {least}{sort}"),
+            Misfit::Bounds { most, .. } => format!("at most {}{sort}", most.unwrap_or_default()),
+        })
+    }
+
+    /// The answers, or what is wrong; then one is where that is.
+    fn send(&mut self, questions: &[Question]) -> Step {
+        let mut answers = Map::new();
+        for (n, question) in questions.iter().enumerate() {
+            if let Some(why) = self.wrong(questions, n) {
+                let all = places(questions);
+                self.at = all.iter().position(|place| place.question() == Some(n)).unwrap_or(0);
+                return Step::Wrong(if questions.len() > 1 { format!("question {}: {why}", n + 1) } else { why });
+            }
+            let said = &self.said[n];
+            let chosen = said.chosen.iter().filter_map(|at| question.options.get(*at)).map(|option| option.id.clone());
+            let words: Vec<String> = chosen.chain(said.own()).collect();
+            if !words.is_empty() {
+                answers.insert(question.id.clone(), words.into());
+            }
+        }
+        if answers.is_empty() {
+            // Everything may be left out, and was: to the gateway that is no answer at all.
+            return Step::Wrong("nothing is chosen; n says that there is no answer".into());
+        }
+        Step::Send(answers.into())
+    }
+
+    /// What the keys do here, in a few words.
+    pub(crate) fn hint(&self, questions: &[Question]) -> &'static str {
+        match self.place(questions) {
+            Place::Option(n, _) if questions[n].multiple => "Space picks · Enter on · n declines",
+            Place::Option(..) => "Enter or 1-9 chooses · n declines",
+            Place::Own(_) => "Enter goes on · Ctrl-N declines",
+            Place::Send => "Enter sends · n declines",
+        }
+    }
+
+    /// Lays it out behind `before` lines.
+    pub(crate) fn lay(&self, questions: &[Question], width: usize, before: usize, theme: &Theme) -> Laid {
+        let mut lines: Vec<Line<'static>> = Vec::new();
+        let (mut question_lines, mut place_lines) = (before..before, before..before);
+        let here = self.place(questions);
+        let bar = Span::styled("│ ", theme.accent);
+        let margin = |columns: usize| Span::raw(" ".repeat(columns));
+        for (n, question) in questions.iter().enumerate() {
+            let from = lines.len();
+            if n > 0 {
+                lines.push(Line::default());
+            }
+            let mut how = Vec::new();
+            if questions.len() > 1 {
+                how.push(format!("question {} of {}", n + 1, questions.len()));
+            }
+            match (question.options.is_empty(), question.multiple) {
+                (true, _) => {}
+                (false, true) => how.push("choose any".into()),
+                (false, false) => how.push("choose one".into()),
+            }
+            if question.optional {
+                how.push("may be left out".into());
+            }
+            if let Some(fits) = bounds(question) {
+                how.push(fits);
+            }
+            if !how.is_empty() {
+                lines.extend(wrap(&[Span::styled(how.join(" · "), theme.dim)], &margin(0), &margin(0), width));
+            }
+            let flat = |words: &str| clean::text(words).replace('\n', " ");
+            let mut spans = vec![Span::styled(flat(&question.text), theme.text.add_modifier(Modifier::BOLD))];
+            if let Some(header) = question.header.as_deref().filter(|header| !header.is_empty()) {
+                spans.insert(0, Span::styled(format!("{}: ", flat(header)), theme.dim));
+            }
+            lines.extend(wrap(&spans, &bar, &bar, width));
+            let said = &self.said[n];
+            let mark = |on: bool| match (question.multiple, on) {
+                (true, true) => "[x] ",
+                (true, false) => "[ ] ",
+                (false, true) => "(•) ",
+                (false, false) => "( ) ",
+            };
+            let mut place = |at: Place, mut rows: Vec<Line<'static>>, lines: &mut Vec<Line<'static>>| {
+                if at == here {
+                    place_lines = before + lines.len()..before + lines.len() + rows.len();
+                    for row in &mut rows {
+                        let pad = width.saturating_sub(row.width());
+                        row.spans.push(Span::raw(" ".repeat(pad)));
+                        for span in &mut row.spans {
+                            span.style = span.style.patch(theme.selected);
+                        }
+                    }
+                }
+                lines.extend(rows);
+            };
+            for (at, option) in question.options.iter().enumerate() {
+                let number = if at < KEYS { format!("{} ", at + 1) } else { "  ".into() };
+                let first = Span::styled(format!("{number}{}", mark(said.chosen.contains(&at))), theme.accent);
+                let label = Span::styled(clean::text(&option.label).replace('\n', " "), theme.text);
+                let mut rows = wrap(&[label], &first, &margin(6), width);
+                if let Some(more) = option.description.as_deref().filter(|more| !more.is_empty()) {
+                    let more = Span::styled(clean::text(more).replace('\n', " "), theme.dim);
+                    rows.extend(wrap(&[more], &margin(6), &margin(6), width));
+                }
+                place(Place::Option(n, at), rows, &mut lines);
+            }
+            if question.free_text || question.options.is_empty() {
+                let first = match question.options.is_empty() {
+                    true => Span::styled("› ", theme.accent),
+                    false => Span::styled(format!("  {}other: ", mark(said.own)), theme.accent),
+                };
+                place(Place::Own(n), field(&said.words, here == Place::Own(n), &first, width, theme), &mut lines);
+            }
+            if here.question() == Some(n) {
+                question_lines = before + from..before + lines.len();
+            }
+        }
+        lines.push(Line::default());
+        let on = here == Place::Send;
+        let style = if on { theme.ok.add_modifier(Modifier::BOLD | Modifier::REVERSED) } else { theme.dim };
+        if on {
+            place_lines = before + lines.len()..before + lines.len() + 1;
+            question_lines = place_lines.clone();
+        }
+        let words = if questions.len() > 1 { " Send the answers " } else { " Send the answer " };
+        lines.push(Line::from(Span::styled(words, style)));
+        Laid { lines, question: question_lines, place: place_lines }
+    }
+}
+
+/// The lines of a field, the cursor in them where it is being typed into.
+fn field(
+    words: &TextArea<'static>,
+    on: bool,
+    first: &Span<'static>,
+    width: usize,
+    theme: &Theme,
+) -> Vec<Line<'static>> {
+    let ratatui_textarea::DataCursor(row, column) = words.cursor();
+    let next = Span::raw(" ".repeat(clean::width(&first.content)));
+    let mut rows = Vec::new();
+    for (n, line) in words.lines().iter().enumerate() {
+        let at = line.char_indices().nth(column).map_or(line.len(), |(at, _)| at);
+        let mut spans = vec![Span::styled(clean::text(line), theme.text)];
+        if on && n == row {
+            spans = vec![
+                Span::styled(clean::text(&line[..at]), theme.text),
+                Span::styled("▏", theme.accent),
+                Span::styled(clean::text(&line[at..]), theme.text),
+            ];
+        }
+        rows.extend(wrap(&spans, if n == 0 { first } else { &next }, &next, width));
+    }
+    rows
+}
+
+/// What fits, where not everything does.
+fn bounds(question: &Question) -> Option<String> {
+    let fits = &question.fits;
+    let sort = match (question.multiple, fits.number) {
+        (true, _) => " of them",
+        (false, Some(_)) => "",
+        (false, None) => " characters",
+    };
+    let number = match fits.number {
+        Some(Number::Integer) => Some("a whole number"),
+        Some(Number::Number) => Some("a number"),
+        None => None,
+    };
+    let range = match (fits.least, fits.most) {
+        (None, None) => None,
+        (Some(least), None) => Some(format!("at least {least}{sort}")),
+        (None, Some(most)) => Some(format!("at most {most}{sort}")),
+        (Some(least), Some(most)) => Some(format!("{least} to {most}{sort}")),
+    };
+    match (number, range) {
+        (Some(number), Some(range)) => Some(format!("{number}, {range}")),
+        (Some(number), None) => Some(number.into()),
+        (None, range) => range,
+    }
+}
