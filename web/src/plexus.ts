@@ -1,7 +1,7 @@
 // One file: what every part of the page may ask of the gateway, and nothing of how.
 import type { ReadonlySignal } from './lib/signal.js';
 import type {
-  Answer, Envelope, Json, Looker, Me, Phase, Receipt, Request, RunInfo, RuntimeInfo, Scope, SessionInfo, Snapshot,
+  Answer, Envelope, Json, Looker, Me, Page, Phase, Receipt, Request, RunInfo, RuntimeInfo, Scope, SessionInfo, Snapshot,
 } from './wire/types.js';
 import { gateway } from './wire/gateway.js';
 
@@ -20,9 +20,11 @@ export interface LinkState {
 export interface Batch {
   /** The session anew: forget what was shown and begin with this. Comes first, and again after a resume that was not clean. */
   snapshot?: Snapshot;
+  /** With `snapshot`: the newest of its past, merged. What is older is read from `past.previous` back. */
+  past?: Page;
   /** Set with a later `snapshot`: why what was shown before is void. */
   reset?: string;
-  /** What happened after the snapshot, each event once. */
+  /** What happened after `past`, each event once. */
   events: Envelope[];
   /** The session could not be read. `gone`: it is not there (any more). Follow again to try again. */
   trouble?: { text: string; gone: boolean };

@@ -448,7 +448,18 @@ export class Plexus {
   }
 
   sessions(): Promise<Session[]> {
-    return this.#again<{ sessions: Session[] }>('session.list', {}).then(({ sessions }) => sessions);
+    return this.#sessions();
+  }
+
+  async #sessions(): Promise<Session[]> {
+    // What had news meanwhile comes twice.
+    const all = new Map<string, Session>();
+    for (let cursor: string | undefined; ;) {
+      const page: { sessions: Session[]; next?: string } = await this.#again('session.list', cursor === undefined ? {} : { cursor });
+      for (const session of page.sessions) all.set(session.session_id, session);
+      cursor = page.next;
+      if (cursor === undefined) return [...all.values()];
+    }
   }
 
   /** Opens a session. */
@@ -466,8 +477,11 @@ export class Plexus {
     return attachment;
   }
 
-  /** Events of a session, a page at a time: go on with `after: page.next` until `events` is empty. */
-  history(session_id: string, page: { after?: Cursor; limit?: number } = {}): Promise<HistoryPage> {
+  /**
+   * Events of a session, a page at a time: go on with `after: page.next` until `events` is empty, or with `before: page.previous`
+   * until there is none. With `merge` the chunks of a message, and the updates of a tool call, are one event each.
+   */
+  history(session_id: string, page: { after?: Cursor; before?: Cursor; limit?: number; merge?: boolean; max_bytes?: number } = {}): Promise<HistoryPage> {
     return this.#again<HistoryPage>('session.history', { session_id, ...page });
   }
 

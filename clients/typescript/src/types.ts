@@ -29,6 +29,8 @@ export interface Runtime {
   problem?: string;
   stderr_tail?: string;
   outlives?: boolean;
+  /** Names the process, and no other. */
+  instance?: string;
   heard_at?: string;
   updated_at: string;
 }
@@ -47,6 +49,8 @@ export interface Session {
   queue?: { run_id: string; text: string; by: Resolver }[];
   created_at: string;
   updated_at: string;
+  /** It ended with its runtime, which can be started again: then it goes on. */
+  restartable?: boolean;
 }
 
 export interface Run {
@@ -62,6 +66,32 @@ export interface Offer {
   kind: 'allow_once' | 'allow_always' | 'reject_once' | 'reject_always' | 'other';
 }
 
+/** What a request is about, for a screen to draw; all text in it is safe to show. The words to read are in `display`. */
+export type Subject =
+  | { type: 'command'; argv?: string[]; cwd?: string }
+  | { type: 'edit'; files: { path: string; new?: boolean; added?: number; removed?: number }[]; more?: number }
+  | { type: 'fetch'; url: string }
+  | { type: 'tool'; name: string }
+  | { type: 'plan' }
+  | { type: 'question'; questions: Question[] }
+  | { type: 'unreadable' };
+
+/** A question to a person. An answer gives `options` by id or label, or words of its own where `free_text` says so. */
+export interface Question {
+  id: string;
+  header?: string;
+  text: string;
+  options: { id: string; label: string; description?: string }[];
+  multiple: boolean;
+  free_text: boolean;
+  /** It may be left without an answer. */
+  optional?: boolean;
+  /** Bounds: of a number its value, of text its characters, of choices how many. */
+  fits?: { number?: 'number' | 'integer'; least?: number; most?: number; pattern?: string; format?: string };
+  /** What the agent calls what is asked for, where `id` is the gateway's. */
+  field?: string;
+}
+
 /** A question from a runtime to people. Show `display`: it is the gateway's own rendering of exactly what is asked. */
 export interface Request {
   request_id: string;
@@ -73,9 +103,18 @@ export interface Request {
   state: RequestState;
   title: string;
   message?: string;
+  subject: Subject;
   display: string;
+  /** `display` or `message` is cut and `digest` left out: get the request by its id before it is allowed. */
+  display_truncated?: boolean;
+  display_bytes?: number;
   warnings: string[];
-  digest: string;
+  /** Why it is judged so, in plain words. */
+  risk_reasons: string[];
+  /** How often what is asked has changed since it was asked; `changed`: it has, and is to be read again. */
+  revision: number;
+  changed?: boolean;
+  digest?: string;
   options: Offer[];
   items?: { id: string; label: string; detail?: string }[];
   multi?: boolean;
@@ -96,12 +135,14 @@ export interface Request {
   receipt?: Receipt;
 }
 
-/** Exactly one of `option_id`, `ok`, `value`, `ids`. */
+/** Exactly one of `option_id`, `ok`, `value`, `ids`, `answers`. */
 export interface Answer {
   option_id?: string;
   ok?: boolean;
   value?: string | null;
   ids?: string[];
+  /** To each question of a `subject` of type `question`, by its id. */
+  answers?: Record<string, string[]>;
   reason?: string;
   remember?: boolean;
   digest?: string;
@@ -116,6 +157,7 @@ export interface Resolution {
   ok?: boolean;
   value?: string;
   ids?: string[];
+  answers?: Record<string, string[]>;
   reason?: string;
   resolved_by: Resolver;
   at: string;
@@ -200,12 +242,24 @@ export interface Bodies {
   run_status: RunBody;
   run_ended: RunBody;
   request_opened: Request;
+  request_updated: Request;
   request_resolved: Resolution;
   surface_updated: Open;
   hook: Open;
   runtime_status: RuntimeStatus;
   client_joined: Open;
   client_left: Open;
+  client_served: Open & {
+    method: string;
+    by: Resolver;
+    status: 'done' | 'failed';
+    path?: string;
+    command?: string;
+    terminal_id?: string;
+    bytes?: number;
+    code?: number;
+    message?: string;
+  };
   error: Open & { code?: string; message?: string };
   raw: Open & { reason?: string; message?: unknown; text?: string };
 }
@@ -223,6 +277,14 @@ export interface EventOf<K extends Kind> {
   event: Bodies[K];
   meta: { runtime_id: string; dialect: string };
   native?: unknown;
+  /** With `merge`: the last event's number and the first one's cursor; `seq` is the first one's, `cursor` the last one's. */
+  seq_last?: number;
+  cursor_first?: Cursor;
+  /** With `merge`: how many events are in it, and when the last was. */
+  merged?: number;
+  at_last?: string;
+  /** With `merge`: parts of a long text that are missing here. */
+  cut?: { before: number; after: number };
 }
 
 /** An event of any kind; `switch (event.kind)` narrows `event.event`. */
@@ -237,6 +299,8 @@ export interface Snapshot {
     text: string;
     content?: ContentBlock[];
     partial: boolean;
+    /** Whether it began before what the snapshot has. */
+    continued?: boolean;
     at: string;
     position: number;
   }[];
@@ -244,7 +308,11 @@ export interface Snapshot {
   latest: { [K in Kind]?: Bodies[K] };
   requests: Request[];
   surfaces: unknown[];
+  /** Whether retention has removed what came before. */
   trimmed: boolean;
+  /** Whether there are older messages and tools than these; `before` is where to page back from. */
+  truncated: boolean;
+  before?: Cursor;
 }
 
 export interface You {
@@ -300,6 +368,8 @@ export interface NewSession {
 export interface HistoryPage {
   events: Event[];
   events_sent: number;
+  /** With `before`: what to give as `before` for the page before this one; absent at the beginning. */
+  previous?: Cursor;
   next: Cursor;
   head: Cursor;
 }

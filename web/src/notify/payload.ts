@@ -42,6 +42,11 @@ const KINDS = ['request', 'ended', 'failed', 'withdrawn', 'test'];
 /** Longest text that a notification shows, in characters; systems cut at less. */
 const BODY_CHARS = 300;
 
+/** How the line of the gateway begins that has the reasons. */
+const WHY = ' Why: ';
+/** Characters that are left to what is asked, at least. */
+const ASKED_CHARS = 100;
+
 const TITLES: Record<Action, string> = { allow_once: t.allowOnce, deny: t.deny };
 
 /** Reads what came; null for what is none of ours. */
@@ -52,7 +57,13 @@ export function parsePayload(data: unknown): Payload | null {
   return { ...p, kind: p.kind, tag: p.tag, title: p.title, body: typeof p.body === 'string' ? p.body : '' };
 }
 
-const cut = (words: string): string => (words.length > BODY_CHARS ? `${words.slice(0, BODY_CHARS - 1)}…` : words);
+/** The beginning; of a question with reasons for its risk those as well, and what is asked is cut. */
+function cut(words: string, risk?: string): string {
+  if (words.length <= BODY_CHARS) return words;
+  const at = risk === 'elevated' || risk === 'danger' ? words.lastIndexOf(WHY) : -1;
+  const why = at < 0 ? '' : words.slice(at, at + BODY_CHARS - ASKED_CHARS);
+  return `${words.slice(0, BODY_CHARS - 1 - why.length)}…${why}`;
+}
 
 /**
  * The notification for a push. `shown` is what stands under the same tag now: the same question again makes no noise, another one
@@ -62,7 +73,7 @@ export function shapeOf(payload: Payload | null, shown: Kept | null): Shape {
   if (!payload) return { title: t.news, options: { ...ICONS, body: t.newsBody, tag: 'news', data: { kind: 'news' } } };
   const { kind, tag, session_id, request_id, digest, risk } = payload;
   const data: Kept = { kind, session_id, request_id, digest, risk };
-  const options: Shape['options'] = { ...ICONS, tag, body: cut(oneLine(payload.body)), data };
+  const options: Shape['options'] = { ...ICONS, tag, body: cut(oneLine(payload.body), risk), data };
   const title = oneLine(payload.title);
   if (kind === 'withdrawn') return { title, options: { ...options, silent: true, renotify: false } };
   if (kind === 'request') {

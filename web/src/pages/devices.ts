@@ -9,7 +9,7 @@ import '../notify/index.js';
 import { text } from '../text/en.js';
 import { ask, confirm } from '../ui/dialog.js';
 import { icon } from '../ui/icons.js';
-import { attempt, empty, pageStyles } from '../ui/parts.js';
+import { attempt, empty, notYet, pageStyles } from '../ui/parts.js';
 import { toast } from '../ui/say.js';
 import type { Device } from '../wire/types.js';
 import './pairing.js';
@@ -54,7 +54,8 @@ export class PlexusDevices extends PlexusElement {
   }
 
   async #read(): Promise<void> {
-    if (!plexus.may('admin')) return;
+    // Without a connection the bar says so; this list says nothing of its own.
+    if (!plexus.live.peek() || !plexus.may('admin')) return;
     try {
       this.devices = list<Device>((await plexus.http('GET', '/v1/devices'))?.devices);
       this.problem = '';
@@ -70,7 +71,7 @@ export class PlexusDevices extends PlexusElement {
     return html`<div class="page">
       <header><h1 tabindex="-1">${t.title}</h1>${admin ? html`<button class="primary" id="add" @click=${this.#onAdd}>${icon('plus')}${t.add}</button>` : nothing}</header>
       ${this.problem ? html`<p class="note danger" role="alert">${this.problem}</p>` : nothing}
-      ${!admin ? empty('lock', t.title, t.needAdmin) : this.devices === null ? html`<p class="mute">${text.common.loading}</p>` : html`
+      ${!admin ? empty('lock', t.title, t.needAdmin) : this.devices === null ? notYet() : html`
         <ul class="list">${devices.map((d) => this.#row(d))}</ul>
         <section class="section"><header><h2>${t.links}</h2></header>
           ${links.length ? html`<ul class="list">${links.map((d) => this.#row(d))}</ul>` : html`<p class="mute">${t.linksNone}</p>`}</section>`}

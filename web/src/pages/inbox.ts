@@ -6,7 +6,7 @@ import { plexus } from '../plexus.js';
 import '../request/index.js';
 import { text } from '../text/en.js';
 import { icon } from '../ui/icons.js';
-import { empty, pageStyles } from '../ui/parts.js';
+import { empty, notYet, pageStyles } from '../ui/parts.js';
 
 const t = text.shell.inbox;
 
@@ -55,7 +55,7 @@ export class PlexusInbox extends PlexusElement {
     return html`<div class="page">
       <header><h1 tabindex="-1">${t.title}</h1>${open ? html`<span class="count" id="count">${t.waits(open)}</span>` : nothing}</header>
       <h2 class="sr">${t.open}</h2><plexus-requests></plexus-requests>
-      ${open || this.#had && this.#cards() ? nothing : plexus.loaded.value ? empty('check', t.none, t.noneText) : html`<p class="mute">${plexus.live.value ? text.common.loading : ''}</p>`}
+      ${open || this.#had && this.#cards() ? nothing : plexus.loaded.value ? empty('check', t.none, t.noneText) : notYet()}
     </div>`;
   }
 

@@ -7,7 +7,7 @@ import { plexus, Refused, why } from '../plexus.js';
 import { text } from '../text/en.js';
 import { confirm } from '../ui/dialog.js';
 import { icon } from '../ui/icons.js';
-import { attempt, command, empty, pageStyles } from '../ui/parts.js';
+import { attempt, command, empty, notYet, pageStyles } from '../ui/parts.js';
 import { toast } from '../ui/say.js';
 import type { Check, RuntimeInfo } from '../wire/types.js';
 import { split } from './split.js';
@@ -57,7 +57,7 @@ export class PlexusRuntimes extends PlexusElement {
       <header><h1 tabindex="-1">${t.title}</h1>${admin ? html`<button class="primary" id="start" @click=${this.#onStart}>${icon('plus')}${t.start}</button>` : nothing}</header>
       ${admin ? nothing : html`<p class="mute">${t.needAdmin}</p>`}
       ${all.length ? html`<ul class="list">${repeat(all, (r) => r.runtime_id, (r) => this.#row(r, admin))}</ul>`
-        : plexus.loaded.value ? empty('runtimes', t.none, t.noneText, command(t.noneCommand)) : html`<p class="mute">${text.common.loading}</p>`}
+        : plexus.loaded.value ? empty('runtimes', t.none, t.noneText, command(t.noneCommand)) : notYet()}
       ${admin ? html`<section class="section"><header><h2>${t.doctor}</h2><button class="compact" id="doctor" @click=${() => void this.#doctor()}>${icon('heart')}${t.doctorRun}</button></header>
         <p class="mute">${t.doctorText}</p>${this.#checks()}</section>` : nothing}
       ${this.#dialog()}

@@ -7,7 +7,7 @@ import { oneLine } from '../lib/text.js';
 import { plexus, why } from '../plexus.js';
 import { text } from '../text/en.js';
 import { icon } from '../ui/icons.js';
-import { command, empty, pageStyles } from '../ui/parts.js';
+import { command, empty, notYet, pageStyles } from '../ui/parts.js';
 import '../ui/state.js';
 import type { SessionInfo } from '../wire/types.js';
 import { archive, menuOf, rename } from './session-actions.js';
@@ -98,15 +98,27 @@ export class PlexusSessions extends PlexusElement {
   #list(): SessionInfo[] {
     const q = this.filter.trim().toLowerCase();
     const news = plexus.news.value;
+    const at = (s: SessionInfo): number => news.get(s.session_id) ?? Date.parse(s.updated_at);
     return [...plexus.sessions.value.values()]
       .filter((s) => Boolean(s.archived) === this.archived)
       .filter((s) => !q || `${s.title ?? ''} ${s.runtime_id} ${s.cwd} ${t.state[s.state] ?? ''} ${s.doing ?? ''}`.toLowerCase().includes(q))
-      .sort((a, b) => (news.get(b.session_id) ?? Date.parse(b.updated_at)) - (news.get(a.session_id) ?? Date.parse(a.updated_at)) || (a.session_id < b.session_id ? -1 : 1));
+      .map((s) => ({ s, group: (GROUPS as readonly string[]).indexOf(s.state), at: at(s) }))
+      // By group first: one that waits is drawn, however many had news since.
+      .sort((a, b) => a.group - b.group || b.at - a.at || (a.s.session_id < b.s.session_id ? -1 : 1))
+      .map(({ s }) => s);
+  }
+
+  /** How many questions are open in each session. */
+  #open(): Map<string, number> {
+    const counts = new Map<string, number>();
+    for (const r of plexus.requests.value.values()) if (r.state === 'open') counts.set(r.session_id, (counts.get(r.session_id) ?? 0) + 1);
+    return counts;
   }
 
   override render() {
     const all = this.#list();
     const shown = all.slice(0, this.limit);
+    const open = this.#open();
     return html`<div class="page">
       <header><h1 tabindex="-1">${t.title}</h1>
         ${plexus.may('prompt') ? html`<button class="primary" id="new" @click=${this.#onNew}>${icon('plus')}${t.new}</button>` : nothing}</header>
@@ -115,30 +127,29 @@ export class PlexusSessions extends PlexusElement {
           @keydown=${(e: KeyboardEvent) => { if (e.key === 'ArrowDown' || e.key === 'Enter') { e.preventDefault(); this.renderRoot.querySelector<HTMLElement>('.row > a')?.focus(); } }}></div>
         <div class="seg" role="group" aria-label=${t.which}>${[false, true].map((a) => html`<button aria-pressed=${this.archived === a} @click=${() => { this.archived = a; }}>${a ? t.showArchived : t.showActive}</button>`)}</div>
       </div>
-      ${shown.length ? GROUPS.map((g) => this.#group(g, shown.filter((s) => s.state === g))) : this.#none()}
+      ${shown.length ? GROUPS.map((g) => this.#group(g, shown.filter((s) => s.state === g), open)) : this.#none()}
       ${all.length > shown.length ? html`<p><button @click=${() => { this.limit += STEP; }}>${text.common.more} (${all.length - shown.length})</button></p>` : nothing}
       ${this.#dialog()}<plexus-share></plexus-share>
     </div>`;
   }
 
   #none() {
-    if (!plexus.loaded.value) return html`<p class="mute">${text.common.loading}</p>`;
+    if (!plexus.loaded.value) return notYet();
     if (this.filter) return empty('search', t.noneFound, t.noneFoundText, html`<button @click=${() => { this.filter = ''; }}>${t.clear}</button>`);
     if (this.archived) return empty('archive', t.noneArchived, t.noneArchivedText);
     return empty('sessions', t.none, t.noneText, command(t.noneCommand));
   }
 
-  #group(group: string, all: SessionInfo[]) {
+  #group(group: string, all: SessionInfo[], open: ReadonlyMap<string, number>) {
     if (!all.length) return nothing;
     return html`<h2 class="group"><plexus-state .state=${group} bare></plexus-state>${t.groups[group]}<span class="n">${all.length}</span></h2>
-      <ul class="list" data-group=${group}>${repeat(all, (s) => s.session_id, (s) => this.#row(s))}</ul>`;
+      <ul class="list" data-group=${group}>${repeat(all, (s) => s.session_id, (s) => this.#row(s, open.get(s.session_id) ?? s.open_requests))}</ul>`;
   }
 
-  #row(s: SessionInfo) {
+  #row(s: SessionInfo, open: number) {
     const unread = plexus.unread.value.has(s.session_id);
     const title = oneLine(s.title) || text.common.untitled;
     const at = plexus.news.value.get(s.session_id) ?? Date.parse(s.updated_at);
-    const open = [...plexus.requests.value.values()].filter((r) => r.session_id === s.session_id && r.state === 'open').length || s.open_requests;
     const looks = plexus.lookers.value.get(s.session_id) ?? [];
     const doing = oneLine(s.doing ?? '');
     return html`<li class="row ${unread ? 'unread' : ''}">

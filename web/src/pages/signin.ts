@@ -10,19 +10,24 @@ import { icon } from '../ui/icons.js';
 import { command, pageStyles } from '../ui/parts.js';
 import { announce, toast } from '../ui/say.js';
 import { TOKEN_SHAPE } from '../wire/http.js';
-import { enterWithBearer, enterWithCookie, resume, signedOutBecause, wire } from '../wire/gateway.js';
+import { enterWithBearer, enterWithCookie, resume, signedOutBecause, whoIsHere, wire } from '../wire/gateway.js';
 import type { Scope } from '../wire/types.js';
 
 const t = text.shell.signin;
 const j = text.shell.join;
 /** How long one question whether we are let in waits at the gateway, seconds. */
 const WAIT_S = 15;
+/** When a way in that the gateway could not be asked about is tried again, ms. */
+const AGAIN_MS = 2_500;
 const CODE_SHAPE = /^[A-Za-z0-9_-]{4,256}$/;
 
 interface Wanted { kind: 'code' | 'pair' | 'share'; value: string }
 
 /** A way in that the address names; null if it names none. It is out of the address bar before anything else runs. */
 export const signinWanted = signal<Wanted | null>(take());
+
+/** The one that is under way. */
+let begun: Wanted | null = null;
 
 function take(): Wanted | null {
   const match = /^#(code|pair|share)=(.*)$/.exec(location.hash);
@@ -58,7 +63,6 @@ export class PlexusSignin extends PlexusElement {
   @state() private looked: Looked | null = null;
   @state() private number: number | null = null;
   #code = '';
-  #seen: Wanted | null = null;
   #serial = 0;
 
   static override styles = [...[PlexusElement.styles].flat(), pageStyles, css`
@@ -82,8 +86,9 @@ export class PlexusSignin extends PlexusElement {
 
   override updated(): void {
     const wanted = signinWanted.peek();
-    if (!wanted || wanted === this.#seen) return;
-    this.#seen = wanted;
+    // Once, by the element that is on the page: a code counts once.
+    if (!wanted || wanted === begun || !this.isConnected) return;
+    begun = wanted;
     queueMicrotask(() => void this.#begin(wanted));
   }
 
@@ -95,14 +100,26 @@ export class PlexusSignin extends PlexusElement {
 
   async #begin({ kind, value }: Wanted): Promise<void> {
     if (!value) return this.#fail(kind === 'share' ? text.shell.share.bad : t.badLink);
-    if (kind === 'share') return this.#share(value);
-    if (kind === 'pair') { this.#code = value; return this.#look(); }
-    return this.#pair(value);
+    const wanted = signinWanted.peek()!;
+    if (kind === 'share') return this.#share(value, wanted);
+    if (kind === 'pair') { this.#code = value; return this.#look(wanted); }
+    return this.#pair(value, wanted);
+  }
+
+  /** Whether the gateway itself has judged what was shown to it. Anything else says nothing of a code or a link: it is tried again. */
+  #judged(error: unknown): error is Refused {
+    return error instanceof Refused && error.ours && error.status < 500;
+  }
+
+  /** The gateway could not be asked: the way in is kept, and tried again by itself. */
+  #later(wanted: Wanted, error: unknown): void {
+    this.#say(t.notYet(why(error)), false);
+    setTimeout(() => { if (signinWanted.peek() === wanted && this.isConnected) void this.#begin(wanted); }, AGAIN_MS);
   }
 
   /** The way in that the address named leads nowhere. Whoever was in before stays in. */
   async #fail(words: string): Promise<void> {
-    const here = plexus.link.peek().phase !== 'signed-out' || await resume().catch(() => false);
+    const here = plexus.link.peek().phase !== 'signed-out' || resume();
     this.join = null;
     signinWanted.value = null;
     if (here) toast(words, { tone: 'danger' });
@@ -117,18 +134,23 @@ export class PlexusSignin extends PlexusElement {
     signinWanted.value = null;
   }
 
-  async #pair(code: string): Promise<void> {
+  async #pair(code: string, wanted: Wanted): Promise<void> {
     this.#say(t.busy, false);
     try {
       // A browser that is an administrator's device already needs no second one; the code expires unused.
-      if (await resume() && plexus.me.peek()?.scopes.includes('admin')) { signinWanted.value = null; return; }
+      if ((await whoIsHere())?.scopes.includes('admin')) {
+        signinWanted.value = null;
+        if (plexus.link.peek().phase === 'signed-out') resume();
+        return;
+      }
       this.#enter(await wire.json('POST', '/v1/pair', { code, name: deviceName(), cookie: true }, { anonymous: true }));
     } catch (error) {
-      await this.#fail(error instanceof Refused ? t.badCode(error.message) : t.failed(why(error)));
+      if (this.#judged(error)) await this.#fail(t.badCode(error.message));
+      else this.#later(wanted, error);
     }
   }
 
-  async #share(token: string): Promise<void> {
+  async #share(token: string, wanted: Wanted): Promise<void> {
     this.#say(text.shell.share.enter, false);
     try {
       const got = await wire.json('GET', '/v1/me', undefined, { anonymous: true, headers: { Authorization: `Bearer ${token}` } });
@@ -137,7 +159,8 @@ export class PlexusSignin extends PlexusElement {
       location.hash = only ? `#/s/${encodeURIComponent(only)}` : '#/sessions';
       signinWanted.value = null;
     } catch (error) {
-      await this.#fail(error instanceof Refused ? text.shell.share.bad : t.failed(why(error)));
+      if (this.#judged(error)) await this.#fail(text.shell.share.bad);
+      else this.#later(wanted, error);
     }
   }
 
@@ -158,21 +181,22 @@ export class PlexusSignin extends PlexusElement {
         enterWithBearer(token);
       }
     } catch (error) {
-      this.#say(error instanceof Refused && error.status === 401 ? t.unknownToken : t.failed(why(error)));
+      this.#say(this.#judged(error) && error.status === 401 ? t.unknownToken : t.failed(why(error)));
     } finally { this.busy = false; }
   }
 
   // --- joining by the code of another screen --------------------------------------------------------------------------------
 
-  async #look(): Promise<void> {
+  async #look(wanted: Wanted | null = null): Promise<void> {
     this.join = 'look';
     this.looked = null;
     this.#say('');
     try {
       this.looked = await wire.json<Looked>('POST', '/v1/pair/look', { code: this.#code }, { anonymous: true });
     } catch (error) {
+      if (wanted && !this.#judged(error)) return this.#later(wanted, error);
       this.join = 'ask';
-      this.#say(error instanceof Refused ? (error.status === 429 ? error.message : j.bad) : t.failed(why(error)));
+      this.#say(this.#judged(error) ? (error.status === 429 ? error.message : j.bad) : t.failed(why(error)));
     }
   }
 
@@ -190,7 +214,8 @@ export class PlexusSignin extends PlexusElement {
       await this.#wait(String(got.ticket), serial);
     } catch (error) {
       this.join = 'ask';
-      this.#say(error instanceof Refused ? j.bad : t.failed(why(error)));
+      this.number = null;
+      this.#say(this.#judged(error) ? j.bad : t.failed(why(error)));
     } finally { this.busy = false; }
   }
 
@@ -202,7 +227,7 @@ export class PlexusSignin extends PlexusElement {
         failures = 0;
         if (got?.csrf || got?.token) { this.#enter(got); return; }
       } catch (error) {
-        if (error instanceof Refused) { this.join = 'ask'; this.number = null; this.#say(j.refused); return; }
+        if (this.#judged(error)) { this.join = 'ask'; this.number = null; this.#say(j.refused); return; }
         failures += 1;
         if (failures > 8) throw error;
         await new Promise((resolve) => setTimeout(resolve, 1_500));
@@ -235,7 +260,7 @@ export class PlexusSignin extends PlexusElement {
     if (this.join === 'wait') return html`<div class="panel"><p class="soft">${j.number}</p><p class="number" id="number">${this.number}</p><p>${j.numberText}</p><p class="wait" role="status"><plexus-state state="running" bare></plexus-state>${j.waiting}</p></div>`;
     if (this.join === 'ask') return html`<div class="panel"><form @submit=${(e: Event) => { e.preventDefault(); this.#code = this.renderRoot.querySelector<HTMLInputElement>('#paircode')?.value.trim().toUpperCase() ?? ''; if (this.#code) void this.#look(); }}>
         <label class="field">${j.code}<input class="code" id="paircode" autocomplete="one-time-code" autocapitalize="characters" spellcheck="false" maxlength="12" placeholder="ABCD-2345" .value=${this.#code}><span class="hint mute small">${j.codeHint}</span></label>
-        <div class="actions"><button type="button" @click=${() => { this.join = null; this.#say(''); signinWanted.value = null; if (plexus.link.peek().phase === 'signed-out') void resume().catch(() => false); }}>${text.common.cancel}</button><button class="primary">${j.next}</button></div></form></div>`;
+        <div class="actions"><button type="button" @click=${() => { this.join = null; this.#say(''); signinWanted.value = null; if (plexus.link.peek().phase === 'signed-out') resume(); }}>${text.common.cancel}</button><button class="primary">${j.next}</button></div></form></div>`;
     const l = this.looked;
     if (!l) return html`<div class="panel"><p class="wait" role="status">${j.looking}</p></div>`;
     return html`<div class="panel"><div><h2>${j.what(oneLine(l.gateway?.name) || location.host)}</h2><p class="mute small">${location.host} · ${j.version(oneLine(l.gateway?.version))}</p></div>

@@ -5,6 +5,7 @@
 
 import { oneLine } from '../lib/text.js';
 import { text } from '../text/en.js';
+import { questionsOf } from './questions.js';
 import { letsGo, type Answer, type Offer, type Request } from './wire.js';
 
 const t = text.request;
@@ -48,6 +49,7 @@ const own = (id: string, verb: string, sense: Action['sense'], answer: Answer): 
 
 function unkeyed(request: Request): Action[] {
   if (request.observe_only) return [];
+  if (questionsOf(request).length) return [own('none', t.noAnswer, 'deny', { answers: {} }), own('send', t.sendAnswers, 'allow', {})];
   if (request.options.length > 0) {
     const place = (offer: Offer) => ORDER[offer.kind] ?? 2;
     return request.options

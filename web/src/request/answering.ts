@@ -22,7 +22,7 @@ export interface Reply {
 }
 
 /** Sends an answer; throws only where no reply came. */
-export type Post = (request_id: string, answer: Answer & { digest: string }, key: string) => Promise<Reply>;
+export type Post = (request_id: string, answer: Answer & { digest?: string }, key: string) => Promise<Reply>;
 
 /** 128 bits that nobody guesses; `randomUUID` is missing on pages that are not secure. */
 export function freshKey(): string {
@@ -47,14 +47,15 @@ export function meaning({ status, body }: Reply): Sent {
 /** One answer with its key. `send` may be called again after `unknown`. */
 export class Answering {
   readonly key = freshKey();
-  readonly answer: Answer & { digest: string };
+  readonly answer: Answer & { digest?: string };
 
   constructor(
     readonly request: Request,
     answer: Answer,
     private readonly post: Post,
   ) {
-    this.answer = { ...answer, digest: request.digest };
+    // What was shown in part has none; only a no goes without.
+    this.answer = request.digest ? { ...answer, digest: request.digest } : answer;
   }
 
   async send(): Promise<Sent> {

@@ -46,6 +46,13 @@ export const cardStyles = css`
   .warnings ul { margin: 2px 0 0; padding-inline-start: 1.2em; list-style: disc; }
   .warnings li { overflow-wrap: anywhere; }
 
+  .changed { border-color: var(--danger-line); background: var(--danger-wash); color: var(--danger); }
+  .changed .tool { color: inherit; font-weight: 650; text-decoration-line: underline; text-underline-offset: 2px; padding-inline: 0; }
+  .why { margin: 0; font-size: var(--t-m); color: var(--fg-soft); overflow-wrap: anywhere; }
+  .why strong { color: var(--risk); font-weight: 650; }
+  article[data-status='closed'] .why strong { color: inherit; }
+  .unreadable { margin: 0 0 6px; color: var(--danger); font-size: var(--t-m); font-weight: 600; }
+
   blockquote { margin: 0; padding: 2px 0 2px 12px; border-inline-start: 3px solid var(--info); font-size: var(--t-m); min-inline-size: 0; }
   blockquote h2 { color: var(--info); margin: 0 0 2px; }
   section.agents { border-inline-start: 3px solid var(--info); padding-inline-start: 12px; }
@@ -63,6 +70,12 @@ export const cardStyles = css`
   label.pick input { inline-size: 20px; block-size: 20px; margin: 2px 0 0; flex: none; accent-color: var(--accent); }
   label.pick small { display: block; color: var(--fg-mute); }
   label.pick span { min-inline-size: 0; overflow-wrap: anywhere; }
+  fieldset.question { padding: 10px 0 2px; border-block-start: 1px solid var(--line); }
+  fieldset.question legend { float: inline-start; inline-size: 100%; padding-block-end: 4px; }
+  fieldset.question legend + * { clear: both; }
+  fieldset.question .asked { display: block; color: var(--fg); font-size: 1rem; font-weight: 600; white-space: pre-wrap; overflow-wrap: anywhere; unicode-bidi: isolate; }
+  fieldset.question legend small { font-weight: 400; }
+  .wrong { margin: 0; min-block-size: 1.45em; font-size: var(--t-s); color: var(--danger); }
   .field { display: grid; gap: 4px; }
   .field > label { font-size: var(--t-s); font-weight: 600; color: var(--fg-mute); }
   .field .row { display: flex; gap: 8px; }

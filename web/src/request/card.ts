@@ -27,7 +27,9 @@ import './hold.js';
 import type { PlexusHold } from './hold.js';
 import { join } from './keys.js';
 import { outcomeOf } from './outcome.js';
-import { riskOf, withinLimit, type Answer, type Receipt, type Request } from './wire.js';
+import { changedBetween } from '../wire/merge.js';
+import { answersOf, choose, chooseOwn, nameOf, NOTHING, questionsOf, wrongWith, type Said } from './questions.js';
+import { riskOf, withinLimit, type Answer, type Question, type Receipt, type Request } from './wire.js';
 
 const t = text.request;
 
@@ -48,7 +50,7 @@ const RISK_ICON = { low: 'check', elevated: 'warn', danger: 'danger' } as const;
 
 type Status = 'open' | 'sending' | 'unknown' | 'closed';
 
-async function post(request_id: string, answer: Answer & { digest: string }, key: string): Promise<Reply> {
+async function post(request_id: string, answer: Answer & { digest?: string }, key: string): Promise<Reply> {
   try {
     const path = `/v1/requests/${encodeURIComponent(request_id)}/answer`;
     return { status: 200, body: await wire.json('POST', path, answer, { headers: { 'Idempotency-Key': key }, patience: PATIENCE_MS }) };
@@ -57,6 +59,9 @@ async function post(request_id: string, answer: Answer & { digest: string }, key
     throw error;
   }
 }
+
+/** Why the gateway judges it so, in its words. */
+const reasonsOf = (request: Request): string[] => (request.risk_reasons ?? []).map((reason) => oneLine(reason)).filter((reason) => reason !== '');
 
 /** `<plexus-card .request=${request}>`. `layout`: `inline` in a list, `dock` above a composer, `solo` alone on the page. */
 export class PlexusCard extends PlexusElement {
@@ -87,6 +92,10 @@ export class PlexusCard extends PlexusElement {
   #edit: string | null = null;
   #remember = false;
   #picked = new Set<string>();
+  /** What was said to each of several questions. */
+  #said = new Map<string, Said>();
+  /** Whether what is asked changed under the reader's eyes, and was not said to be read again. */
+  #changed = false;
   #value: string | null = null;
   #showSecret = false;
   #leave: () => void = () => {};
@@ -141,8 +150,9 @@ export class PlexusCard extends PlexusElement {
     const before = this.#shown;
     this.#shown = request;
     if (before && before.request_id !== request.request_id) this.#forget();
-    else if (before && before.digest !== request.digest && request.state === 'open') {
+    else if (before && request.state === 'open' && changedBetween(before, request)) {
       this.#forget();
+      this.#changed = true;
       this.#tell(t.changedSince, true);
     }
     if (this.status !== 'closed' && request.state !== 'open') this.#close(request.receipt ?? null);
@@ -162,6 +172,8 @@ export class PlexusCard extends PlexusElement {
     this.#reasonOpen = false;
     this.#remember = false;
     this.#picked.clear();
+    this.#said.clear();
+    this.#changed = false;
     this.#value = null;
     this.#word = '';
     this.#typing = false;
@@ -235,7 +247,7 @@ export class PlexusCard extends PlexusElement {
     if (request.observe_only) return t.observeOnly(oneLine(request.runtime_id) || t.runtimeUnknown);
     if (!plexus.may('approve')) return t.mayNot;
     const risk = riskOf(request);
-    if (!withinLimit(risk, me?.approve_up_to)) return t.tooRisky(this.#riskWord(me!.approve_up_to!), this.#riskWord(risk));
+    if (!withinLimit(risk, me?.approve_up_to)) return t.tooRisky(this.#riskWord(me!.approve_up_to!), this.#riskWord(risk), reasonsOf(request).join('; '), (me?.answered_on?.[risk] ?? []).map(oneLine));
     if (!plexus.live.value) return t.offline;
     return '';
   }
@@ -254,7 +266,9 @@ export class PlexusCard extends PlexusElement {
     // What is allowed always is allowed whatever its risk will be, and as it was asked.
     if (action.always && plexus.me.value?.approve_up_to && plexus.me.value.approve_up_to !== 'danger') return t.alwaysTooMuch;
     if (action.always && this.#isEdited) return t.editedOnce;
+    if (this.#now.display_truncated) return t.readFirst;
     if (!this.#read) return sizeOf(this.#now.display).long ? t.readFirst : t.seeFirst;
+    if (this.#changed) return t.changedSince;
     return '';
   }
 
@@ -302,6 +316,14 @@ export class PlexusCard extends PlexusElement {
   #answerOf(action: Action): Answer | string {
     const request = this.#now;
     const answer: Answer = { ...action.answer };
+    const questions = questionsOf(request);
+    if (questions.length) {
+      if (action.id !== 'send') return answer;
+      const found = answersOf(questions, this.#said);
+      if ('answers' in found) return { ...answer, answers: found.answers };
+      this.renderRoot.querySelector<HTMLElement>(`fieldset[data-question="${CSS.escape(found.question.id)}"] input, fieldset[data-question="${CSS.escape(found.question.id)}"] textarea`)?.focus();
+      return questions.length > 1 ? `${nameOf(found.question)}: ${found.words}` : found.words;
+    }
     if (action.id === 'send' && request.type === 'pick') {
       if (this.#picked.size === 0) return t.nothingChosen;
       answer.ids = (request.items ?? []).map((item) => item.id).filter((id) => this.#picked.has(id));
@@ -494,7 +516,8 @@ export class PlexusCard extends PlexusElement {
     const risk = riskOf(request);
     const runtime = oneLine(request.runtime_id) || t.runtimeUnknown;
     // What is asked for words or a choice is the agent's own words: they never stand as a fact of ours.
-    const words = request.type === 'prompt' || request.type === 'pick';
+    const words = request.type === 'prompt' || request.type === 'pick' || request.subject?.type === 'question';
+    const unreadable = request.subject?.type === 'unreadable';
     return html`<article
       tabindex="-1"
       aria-label=${t.card(runtime)}
@@ -504,10 +527,12 @@ export class PlexusCard extends PlexusElement {
       data-type=${request.type}
     >
       <div class="body">
-        ${this.#header(request, runtime)}
+        ${this.#header(request, runtime)} ${this.#changed && this.open ? this.#changedNote() : nothing}
         <section class=${words ? 'agents' : ''}>
-          <h2>${words ? t.agentAsks : t.exactly} <small>· ${t.exactlyHint}</small></h2>
-          <plexus-exact .display=${request.display} @read=${this.#wasRead} @opened=${this.#rearm}></plexus-exact>
+          <h2>${words ? t.agentAsks : unreadable ? t.asSent : t.exactly} <small>· ${t.exactlyHint}</small></h2>
+          ${unreadable ? html`<p class="unreadable">${t.unreadable}</p>` : nothing}
+          <plexus-exact .display=${request.display} .truncated=${request.display_truncated ?? false} .bytes=${request.display_bytes} .edit=${request.subject ? request.subject.type === 'edit' : undefined}
+            @read=${this.#wasRead} @opened=${this.#rearm} @whole=${this.#fetchWhole}></plexus-exact>
         </section>
         ${request.warnings.length
           ? html`<section class="warnings">
@@ -523,6 +548,31 @@ export class PlexusCard extends PlexusElement {
     </article>`;
   }
 
+  /** Only the beginning is here: the gateway is asked for all of it. */
+  #fetchWhole = async (event: Event): Promise<void> => {
+    const exact = event.currentTarget as PlexusExact;
+    const found = await plexus.reread(this.#now.request_id);
+    if (found && !found.display_truncated) return;
+    exact.failed();
+    this.#tell(t.notFetched, true);
+  };
+
+  #changedNote(): TemplateResult {
+    return html`<section class="warnings changed" role="alert">
+      <h2>${t.changedSince}</h2>
+      <button type="button" class="tool" data-tool="again" aria-disabled=${this.#read ? 'false' : 'true'} @click=${this.#readAgain}>${t.readAgain}</button>
+    </section>`;
+  }
+
+  /** The reader says that what is asked now was read. Counts only once all of it was seen, and after the card stood still. */
+  #readAgain = (): void => {
+    if (!this.#read) return this.#tell(t.readFirst, true);
+    if (!this.#arming.armed(performance.now())) return this.#tell(t.early, true);
+    this.#changed = false;
+    this.#tell('');
+    this.#rearm();
+  };
+
   #wasRead = (): void => {
     this.#read = true;
     if (this.#say === t.readFirst || this.#say === t.seeFirst) this.#tell('');
@@ -535,6 +585,7 @@ export class PlexusCard extends PlexusElement {
     const title = oneLine(session?.title) || t.untitled;
     const cwd = oneLine(session?.cwd);
     const lookers = plexus.lookers.value.get(request.session_id) ?? [];
+    const reasons = reasonsOf(request);
     return html`<header>
       <div class="line1">
         <span class="risk" title=${(t.riskHints as Record<string, string>)[risk] ?? ''}>${icon(RISK_ICON[risk], 14)}${(t.risks as Record<string, string>)[risk]}</span>
@@ -544,8 +595,10 @@ export class PlexusCard extends PlexusElement {
       <div class="line2">
         <a href=${plexus.href({ page: 'session', session_id: request.session_id })}>${t.session(title)}</a>
         <span>${t.folder} <code>${cwd || t.folderUnknown}</code></span>
+        ${request.changed && this.open && !this.#changed ? html`<span>${t.changedBefore}</span>` : nothing}
         ${lookers.length ? html`<span class="lookers">${t.lookers(lookers.map((one) => oneLine(one.name)).join(', '))}</span>` : nothing}
       </div>
+      ${reasons.length ? html`<p class="why"><strong>${t.why}</strong> ${reasons.join('; ')}</p>` : nothing}
     </header>`;
   }
 
@@ -587,6 +640,8 @@ export class PlexusCard extends PlexusElement {
   }
 
   #fields(request: Request): TemplateResult | typeof nothing {
+    const questions = questionsOf(request);
+    if (questions.length) return html`${questions.map((question, n) => this.#question(question, n, questions.length))}`;
     if (request.observe_only || request.options.length) return this.#edit !== null && request.editable ? this.#editor(request.editable) : nothing;
     if (request.type === 'pick') {
       return html`<fieldset>
@@ -608,6 +663,33 @@ export class PlexusCard extends PlexusElement {
     }
     if (request.type === 'prompt') return this.#prompt(request);
     return this.#edit !== null && request.editable ? this.#editor(request.editable) : nothing;
+  }
+
+  /** One question of several: its options as boxes or as one choice, and a field where words of one's own may be the answer. */
+  #question(question: Question, n: number, of: number): TemplateResult {
+    const said = this.#said.get(question.id) ?? NOTHING;
+    const say = (next: Said) => { this.#said.set(question.id, next); this.#tell(''); };
+    const kind = question.multiple ? 'checkbox' : 'radio';
+    const name = `question-${n}`;
+    const typed = (event: Event) => say({ ...said, words: (event.target as HTMLInputElement).value, own: true, chosen: question.multiple ? said.chosen : new Set() });
+    const wrong = said === NOTHING ? '' : wrongWith(question, said);
+    const header = oneLine(question.header);
+    const field = html`<input
+      class="value own" type="text" autocomplete="off" spellcheck="false" inputmode=${question.fits?.number === 'integer' ? 'numeric' : question.fits?.number ? 'decimal' : 'text'}
+      aria-label=${t.questions.ownFor(nameOf(question))} aria-describedby=${`${name}-wrong`} .value=${said.words} @input=${typed} @keydown=${this.#noEnter} />`;
+    return html`<fieldset class="question" data-question=${question.id} role=${question.multiple ? 'group' : 'radiogroup'} aria-describedby=${`${name}-wrong`}>
+      <legend>${of > 1 ? html`<small>${t.questions.of(n + 1, of)}${header ? ' · ' : ''}</small>` : nothing}${header ? html`<small><bdi>${header}</bdi></small>` : nothing}
+        <span class="asked"><bdi>${readable(question.text)}</bdi></span>
+        <small>${question.options.length ? (question.multiple ? t.chooseAny : t.chooseOne) : ''}${question.optional ? ` ${t.questions.optional}` : ''}</small></legend>
+      ${question.options.map((option) => html`<label class="pick">
+        <input type=${kind} name=${name} .checked=${said.chosen.has(option.id)} @change=${(event: Event) => say(choose(question, said, option.id, (event.target as HTMLInputElement).checked))} @keydown=${this.#noEnter} />
+        <span><bdi>${oneLine(option.label || option.id)}</bdi>${option.description ? html`<small><bdi>${oneLine(option.description)}</bdi></small>` : nothing}</span>
+      </label>`)}
+      ${!question.free_text ? nothing : question.options.length
+        ? html`<label class="pick"><input type=${kind} name=${name} .checked=${said.own} @change=${(event: Event) => say(chooseOwn(question, said, (event.target as HTMLInputElement).checked))} @keydown=${this.#noEnter} /><span>${t.questions.other}</span></label>${field}`
+        : field}
+      <p class="wrong" id=${`${name}-wrong`} role="status">${wrong}</p>
+    </fieldset>`;
   }
 
   #prompt(request: Request): TemplateResult {

@@ -12,7 +12,7 @@ const PIECE_CHARS = 2_000;
 /** Lines in one block that the browser may leave undrawn while it is out of sight. */
 const BLOCK_LINES = 100;
 
-export type LineKind = 'plain' | 'head' | 'add' | 'del' | 'where';
+export type LineKind = 'plain' | 'head' | 'hunk' | 'same' | 'add' | 'del' | 'where';
 
 /** A run of text; `mark` is one character that the gateway made visible. */
 export interface Part {
@@ -48,10 +48,22 @@ export function previewOf(display: string): string {
   return lines.length > PREVIEW_CHARS ? lines.slice(0, PREVIEW_CHARS) : lines;
 }
 
-/** Whether every line has the shape of the gateway's rendering of edits: a head, then what goes and what comes. */
+/** Whether every line has the shape of the gateway's rendering of edits: a head, then hunks of what goes, what comes and what stands around it. */
 function isEdits(lines: string[]): boolean {
   if (!/^(edit|write) ./.test(lines[0] ?? '')) return false;
-  return lines.length > 1 && lines.slice(1).every((line) => /^([-+]|edit .|write .)/.test(line));
+  return lines.length > 1 && lines.slice(1).every((line) => /^([-+ \\]|@@ |edit .|write .)/.test(line));
+}
+
+/** What a line of an edit is, by its beginning. */
+function editKind(line: string): LineKind {
+  switch (line[0]) {
+    case '+': return 'add';
+    case '-': return 'del';
+    case ' ': return 'same';
+    case '@': return 'hunk';
+    case '\\': return 'where';
+    default: return 'head';
+  }
 }
 
 const MARK = /\\u\{[0-9a-f]{1,6}\}/g;
@@ -80,14 +92,14 @@ function cutAt(text: string, from: number): number {
   return end;
 }
 
-/** The lines of a display, in blocks. */
-export function blocksOf(display: string): Line[][] {
+/** The lines of a display, in blocks. `edit`: whether it is one, where that is known; else its shape tells. Only colours depend on it. */
+export function blocksOf(display: string, edit?: boolean): Line[][] {
   const lines = display.split('\n');
-  const edits = isEdits(lines);
+  const edits = edit ?? isEdits(lines);
   const blocks: Line[][] = [[]];
   lines.forEach((line, n) => {
     let kind: LineKind = 'plain';
-    if (edits) kind = line.startsWith('+') ? 'add' : line.startsWith('-') ? 'del' : 'head';
+    if (edits) kind = editKind(line);
     else if (n > 0 && n === lines.length - 1 && line.startsWith('in ')) kind = 'where';
     let from = 0;
     do {

@@ -1,4 +1,5 @@
-// What is asked, exactly: the gateway's `display`, whole. Tells `read` once its end has been seen; a long one must be opened first.
+// What is asked, exactly: the gateway's `display`, whole. Tells `read` once its end has been seen; a long one must be opened first. Of a very
+// long one only the beginning is here: it asks for the rest (`whole`) when it is opened, and counts as read only when all of it was here.
 
 import { css, html, nothing, type PropertyValues } from 'lit';
 import { PlexusElement } from '../lib/element.js';
@@ -11,8 +12,15 @@ const line = (one: Line) =>
   html`<span class="line ${one.kind}" ?data-on=${one.goesOn}>${one.parts.map((part) => (part.mark ? html`<mark>${part.text}</mark>` : part.text))}${one.ends ? '\n' : ''}</span>`;
 
 export class PlexusExact extends PlexusElement {
-  static override properties = { display: {}, opened: { type: Boolean, reflect: true }, long: { type: Boolean, reflect: true } };
+  static override properties = { display: {}, truncated: { type: Boolean }, bytes: { type: Number }, edit: { attribute: false }, opened: { type: Boolean, reflect: true }, long: { type: Boolean, reflect: true } };
   declare display: string;
+  /** Whether `display` is only the beginning, and how long all of it is, in bytes. */
+  declare truncated: boolean;
+  declare bytes: number | undefined;
+  /** Whether it is an edit, where that is known. */
+  declare edit: boolean | undefined;
+  /** It was opened, and the rest is on its way. */
+  #wanted = false;
   declare opened: boolean;
   declare long: boolean;
   #size: Size = { lines: 0, chars: 0, long: false };
@@ -23,6 +31,7 @@ export class PlexusExact extends PlexusElement {
   constructor() {
     super();
     this.display = '';
+    this.truncated = false;
     this.opened = false;
     this.long = false;
   }
@@ -46,6 +55,7 @@ export class PlexusExact extends PlexusElement {
       .line.del { background: var(--del-bg); box-shadow: inset 3px 0 var(--danger); }
       .line.head { font-weight: 650; }
       .line.where { color: var(--fg-mute); }
+      .line.hunk { color: var(--fg-mute); background: var(--bg-raised); }
       .line[data-on]::before { content: '↪ '; color: var(--fg-mute); user-select: none; }
       mark { background: var(--warn-wash); color: var(--warn); border-radius: 3px; box-shadow: inset 0 0 0 1px var(--warn-line); font-weight: 600; }
       .cut { position: relative; }
@@ -58,14 +68,16 @@ export class PlexusExact extends PlexusElement {
   ];
 
   protected override willUpdate(changed: PropertyValues): void {
-    if (changed.has('display')) {
+    if (changed.has('display') || changed.has('truncated')) {
       this.#size = sizeOf(this.display);
-      this.long = this.#size.long;
-      this.opened = false;
+      this.long = this.#size.long || this.truncated;
+      // The rest of what was being opened has come.
+      this.opened = this.#wanted && !this.truncated;
+      if (!this.truncated) this.#wanted = false;
       this.#read = false;
     }
-    if (changed.has('display') || changed.has('opened')) {
-      this.#blocks = blocksOf(this.long && !this.opened ? previewOf(this.display) : this.display);
+    if (changed.has('display') || changed.has('truncated') || changed.has('opened') || changed.has('edit')) {
+      this.#blocks = blocksOf(this.long && !this.opened ? previewOf(this.display) : this.display, this.edit);
     }
   }
 
@@ -79,17 +91,29 @@ export class PlexusExact extends PlexusElement {
         ? this.long
           ? html`<div class="foot">${this.#read ? t.readAll : t.readOn}</div>`
           : nothing
-        : html`<button class="open" type="button" @click=${this.open}>${t.openFull(this.#size.lines, this.#size.chars)}</button>`}
+        : html`<button class="open" type="button" aria-disabled=${this.#wanted ? 'true' : nothing} @click=${this.open}>${this.#wanted ? t.fetching : this.truncated ? t.openWhole(this.bytes ?? 0) : t.openFull(this.#size.lines, this.#size.chars)}</button>`}
     </div>`;
   }
 
   /** Shows all of it. */
   open = (): void => {
-    if (!this.long || this.opened) return;
+    if (!this.long || this.opened || this.#wanted) return;
+    if (this.truncated) {
+      this.#wanted = true;
+      this.requestUpdate();
+      this.dispatchEvent(new Event('whole'));
+      return;
+    }
     this.opened = true;
     this.dispatchEvent(new Event('opened'));
     void this.updateComplete.then(() => this.renderRoot.querySelector<HTMLElement>('pre')?.focus({ preventScroll: true }));
   };
+
+  /** The rest could not be had: it can be asked for again. */
+  failed(): void {
+    this.#wanted = false;
+    this.requestUpdate();
+  }
 
   protected override updated(): void {
     const end = this.renderRoot.querySelector('.end');

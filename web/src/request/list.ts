@@ -20,6 +20,8 @@ const STAY_MS = 8_000;
 const TOUCHED_MS = 4_000;
 /** How often the list looks whether something may go, ms. */
 const SWEEP_MS = 1_000;
+/** Open questions whose cards are drawn at once; further ones by a press. Each one watches its place and draws itself anew with the clock. */
+const DRAWN = 25;
 /** How long a card takes to fade, ms; as in the card's style. */
 const FADE_MS = 260;
 
@@ -35,6 +37,11 @@ export class PlexusRequests extends PlexusElement {
   #inside = false;
   #sweep: ReturnType<typeof setInterval> | undefined;
   #unseen = new Set<string>();
+  #drawn = DRAWN;
+  /** Where further ones are drawn from, which somebody asked to see out of turn. */
+  #from = Infinity;
+  /** The cards that are drawn. */
+  #shown = new Set<string>();
   #announced = '';
   #first = true;
   #watch: IntersectionObserver | undefined;
@@ -55,6 +62,8 @@ export class PlexusRequests extends PlexusElement {
         pointer-events: auto; transform: translateY(-100%); min-block-size: 44px; padding: 8px 18px; border-radius: 999px; box-shadow: var(--shadow-2); font-weight: 600;
         background: var(--accent-solid); color: var(--on-accent); border-color: transparent; white-space: nowrap;
       }
+      .rest { margin: 14px 0 72px; text-align: center; }
+      .rest button { min-block-size: 44px; }
       .new button:hover { background: var(--accent-solid-hover); }
     `,
   ];
@@ -124,7 +133,8 @@ export class PlexusRequests extends PlexusElement {
     if (!this.#first) for (const id of added) this.#unseen.add(id);
     if (plexus.loaded.value) this.#first = false;
     this.#order = order;
-    for (const id of this.#unseen) if (!order.some((one) => one.id === id)) this.#unseen.delete(id);
+    const ordered = new Set(order.map((one) => one.id));
+    for (const id of this.#unseen) if (!ordered.has(id)) this.#unseen.delete(id);
     const newest = added.length ? shown.find((request) => request.request_id === added[added.length - 1]) : undefined;
     if (newest) {
       const title = oneLine(plexus.sessions.peek().get(newest.session_id)?.title) || t.untitled;
@@ -134,15 +144,30 @@ export class PlexusRequests extends PlexusElement {
     return order.map((one) => by.get(one.id)).filter((request) => request !== undefined);
   }
 
+  /** Those of them that are drawn: so many open ones, and what was drawn and is resolved meanwhile. What is drawn stays. */
+  #bounded(requests: Request[]): Request[] {
+    let open = 0;
+    const drawn = requests.filter((request, n) => {
+      if (request.state !== 'open') return this.#shown.has(request.request_id);
+      open += 1;
+      return open <= this.#drawn || (n >= this.#from && n < this.#from + DRAWN) || this.#shown.has(request.request_id);
+    });
+    this.#shown = new Set(drawn.map((request) => request.request_id));
+    return drawn;
+  }
+
   override render() {
     const requests = this.#wanted();
+    const drawn = this.#bounded(requests);
+    const rest = requests.filter((request) => request.state === 'open').length - drawn.filter((request) => request.state === 'open').length;
     return html`<div class="list" role="list" aria-label=${t.list}>
         ${repeat(
-          requests,
+          drawn,
           (request) => request.request_id,
           (request) => html`<plexus-card role="listitem" .request=${request} .layout=${this.layout}></plexus-card>`,
         )}
       </div>
+      ${rest > 0 ? html`<p class="rest"><button type="button" @click=${this.#more}>${t.moreCards(Math.min(DRAWN, rest), rest)}</button></p>` : nothing}
       ${this.#unseen.size && this.layout === 'inline'
         ? html`<div class="new"><button type="button" @click=${this.#toNew}>${t.newOnes(this.#unseen.size)}</button></div>`
         : nothing}
@@ -153,7 +178,21 @@ export class PlexusRequests extends PlexusElement {
     for (const card of this.#cards()) if (this.#unseen.has(card.request.request_id)) this.#watch?.observe(card);
   }
 
-  #toNew = (): void => {
+  #more = (): void => {
+    const before = this.#shown;
+    this.#drawn += DRAWN;
+    this.requestUpdate();
+    void this.updateComplete.then(() => this.#cards().find((card) => !before.has(card.request.request_id))?.focus());
+  };
+
+  #toNew = async (): Promise<void> => {
+    const at = this.#order.findIndex((one) => this.#unseen.has(one.id));
+    const id = this.#order[at]?.id;
+    if (id !== undefined && !this.#shown.has(id)) {
+      this.#from = at;
+      this.requestUpdate();
+      await this.updateComplete;
+    }
     const card = this.#cards().find((one) => this.#unseen.has(one.request.request_id));
     this.#unseen.clear();
     this.requestUpdate();

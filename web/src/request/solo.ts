@@ -28,6 +28,7 @@ export class PlexusRequest extends PlexusElement {
     css`
       :host { display: flex; flex-direction: column; gap: 12px; min-height: 0; max-inline-size: 760px; inline-size: 100%; margin-inline: auto; }
       plexus-card { max-block-size: var(--solo-height, calc(100dvh - 132px)); }
+      @media (max-width: 599px) { plexus-card { max-block-size: var(--solo-height, calc(100dvh - 186px - env(safe-area-inset-bottom))); } }
       p { padding: 32px 8px; text-align: center; color: var(--fg-mute); }
       a { display: inline-flex; align-items: center; min-block-size: 44px; }
     `,

@@ -1,8 +1,8 @@
 // What the card needs to know of a request beyond its shape. Pure.
 
-import type { Answer, Item, Offer, Receipt, Request, Resolver, Risk } from '../wire/types.js';
+import type { Answer, Item, Offer, Question, Receipt, Request, Resolver, Risk } from '../wire/types.js';
 
-export type { Answer, Item, Offer, Receipt, Request, Resolver, Risk };
+export type { Answer, Item, Offer, Question, Receipt, Request, Resolver, Risk };
 
 /** How risky a request is: the gateway's word; from a gateway that says none, what the agent itself says. */
 export const riskOf = (request: Request): Risk => request.risk ?? (request.danger ? 'danger' : 'elevated');

@@ -6,6 +6,7 @@ import { plexus, why } from '../plexus.js';
 import { oneLine } from '../render/visible.js';
 import { text as words } from '../text/en.js';
 import { icon } from '../ui/icons.js';
+import type { SessionInfo } from '../wire/types.js';
 import type { Conversation, SlashCommand } from './model.js';
 import { style } from './style.js';
 
@@ -23,7 +24,7 @@ const DRAFT = 'plexus.draft.';
 interface Shot { mime: string; data: string; url: string }
 
 export class PlexusComposer extends PlexusElement {
-  static override properties = { sessionId: {}, talk: { attribute: false }, facts: { type: Number }, trouble: { state: true }, shots: { state: true }, offered: { state: true }, chosen: { state: true } };
+  static override properties = { sessionId: {}, talk: { attribute: false }, facts: { type: Number }, trouble: { state: true }, shots: { state: true }, offered: { state: true }, chosen: { state: true }, starting: { state: true } };
   static override styles = [...[PlexusElement.styles].flat(), style, css`:host { display: block; height: auto; flex: none; background: none; }`];
   declare sessionId: string;
   declare talk: Conversation | null;
@@ -33,6 +34,8 @@ export class PlexusComposer extends PlexusElement {
   declare private shots: Shot[];
   declare private offered: SlashCommand[];
   declare private chosen: number;
+  /** The agent is being started again. */
+  declare private starting: boolean;
   #past: string[] = [];
   #at = -1;
   #loaded = '';
@@ -47,6 +50,7 @@ export class PlexusComposer extends PlexusElement {
     this.shots = [];
     this.offered = [];
     this.chosen = 0;
+    this.starting = false;
   }
 
   get #field(): HTMLTextAreaElement | null {
@@ -59,6 +63,7 @@ export class PlexusComposer extends PlexusElement {
 
   override updated(): void {
     const field = this.#field;
+    if (!field) this.#loaded = '';
     if (field && this.#loaded !== this.sessionId) {
       this.#loaded = this.sessionId;
       this.#at = -1;
@@ -218,11 +223,38 @@ export class PlexusComposer extends PlexusElement {
     return html`<span class=${`meter ${used > 85 ? 'low' : ''}`} id="context" role="img" aria-label=${`${w.context(used)}: ${tokens}`} title=${tokens}><span class="bar">${bar}</span>${w.contextLeft(100 - used)}</span>`;
   }
 
+  /** What stands in the place of the field while the agent of this session is gone; null once it takes prompts again. */
+  #ended(session: SessionInfo) {
+    const runtime = plexus.runtimes.value.get(session.runtime_id);
+    const name = oneLine(session.runtime_id);
+    const locked = (words: string) => html`<div class="locked">${icon('info')} <span>${words}</span></div>`;
+    switch (runtime?.state) {
+      // A prompt opens the session again, where it left off.
+      case 'ready': return null;
+      case 'starting': case 'restarting': return locked(w.startingAgain(name));
+      case 'exited': break;
+      default: return locked(w.exited);
+    }
+    if (session.restartable === false) return locked(w.exited);
+    if (!plexus.may('admin')) return locked(w.exitedAsk(name));
+    return html`<div class="locked ended" role="group" aria-label=${w.exitedWhy(name)}>${icon('info')} <span>${w.exitedWhy(name)}</span>
+      <button class="primary" id="start-again" ?disabled=${!plexus.live.value || this.starting} @click=${() => void this.#startAgain(session)}>${icon('play', 14)} ${w.startAgain(name)}</button></div>`;
+  }
+
+  async #startAgain(session: SessionInfo): Promise<void> {
+    this.starting = true;
+    await this.#do(plexus.http('POST', `/v1/runtimes/${encodeURIComponent(session.runtime_id)}/restart`));
+    this.starting = false;
+    await this.updateComplete;
+    this.#field?.focus();
+  }
+
   override render() {
     const session = plexus.sessions.value.get(this.sessionId);
     const prompts = plexus.may('prompt');
     if (!prompts) return html`<div class="compose"><div class="compose-inner"><div class="locked">${icon('eye')} ${w.onlyWatch}</div></div></div>`;
-    if (session?.state === 'exited') return html`<div class="compose"><div class="compose-inner"><div class="locked">${icon('info')} ${w.exited}</div></div></div>`;
+    const ended = session?.state === 'exited' ? this.#ended(session) : null;
+    if (ended) return html`<div class="compose"><div class="compose-inner">${this.trouble ? html`<p class="trouble" role="alert">${this.trouble}</p>` : nothing}${ended}</div></div>`;
     const running = session?.state === 'running' || session?.state === 'waiting';
     const queue = session?.queue ?? [];
     const talk = this.talk;

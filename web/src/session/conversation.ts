@@ -11,13 +11,13 @@ import { icon } from '../ui/icons.js';
 import '../ui/menu.js';
 import { toast } from '../ui/say.js';
 import '../ui/state.js';
-import type { Envelope, Request } from '../wire/types.js';
+import type { Request } from '../wire/types.js';
 import '../request/card.js';
 import './composer.js';
 import type { PlexusComposer } from './composer.js';
-import { HISTORY_MAX, readHistory } from './history.js';
+import { Past } from './history.js';
 import { VirtualList } from './list.js';
-import { Conversation, itemMarkdown, type Item, type Row } from './model.js';
+import { itemMarkdown, type Conversation, type Item, type Row } from './model.js';
 import { style } from './style.js';
 import { guessRow, makeRow, planList, searchable, updateRow, type Host } from './views.js';
 
@@ -27,6 +27,10 @@ const w = words.session;
 const SPOKEN = 400;
 /** How long the card of a request that somebody answered stays above the composer, ms. */
 const CARD_STAYS_MS = 15_000;
+/** Nearer to the top than this, px, older history is loaded. */
+const OLDER_PX = 1_200;
+/** After older history could not be loaded, it is not asked for again by itself for this long, ms. */
+const OLDER_AGAIN_MS = 5_000;
 /** Places marked by "find" at once. */
 const FOUND_MAX = 400;
 
@@ -47,7 +51,7 @@ export class PlexusSession extends PlexusElement {
   declare private trouble: string;
   declare private gone: boolean;
   declare private ready: boolean;
-  /** Events of the past read so far; -1 when none are being read. */
+  /** Items of the past loaded so far while much of it is loaded at once; -1 when that is not so. */
   declare private reading: number;
   declare private ended: boolean;
   declare private news: number;
@@ -60,7 +64,11 @@ export class PlexusSession extends PlexusElement {
   #unfollow: (() => void) | null = null;
   #following = '';
   #generation = 0;
-  #pending: Envelope[] | null = null;
+  #past: Past | null = null;
+  /** Older history is on its way. */
+  #loading: Promise<boolean> | null = null;
+  /** When older history could not be loaded, and what was said of that. */
+  #failed = { at: -Infinity, note: '' };
   #opened = new Map<string, boolean>();
   #selected: string | null = null;
   #target: string | null = null;
@@ -104,6 +112,8 @@ export class PlexusSession extends PlexusElement {
     this.#unfollow = null;
     this.#following = '';
     this.#generation++;
+    this.#past = null;
+    this.#loading = null;
     this.#list?.stop();
     this.#list = null;
     this.#clearFound();
@@ -142,7 +152,8 @@ export class PlexusSession extends PlexusElement {
     this.#talk = null;
     this.#opened.clear();
     this.#selected = this.#target = null;
-    this.#pending = null;
+    this.#past = null;
+    this.#loading = null;
     this.trouble = '';
     this.gone = false;
     this.ready = false;
@@ -172,27 +183,28 @@ export class PlexusSession extends PlexusElement {
     if (this.gone) {
       // A history that is still being read does not bring it back.
       this.#generation++;
-      this.#talk = this.#pending = null;
+      this.#talk = this.#past = null;
       this.reading = -1;
       this.note = '';
       this.said = w.gone;
       this.#list?.reset();
       this.#list?.later();
     }
-    if (batch.snapshot) {
+    if (batch.snapshot && batch.past) {
       this.trouble = '';
       this.gone = false;
-      this.#talk = Conversation.from(batch.snapshot);
+      this.#generation++;
+      this.#loading = null;
+      this.reading = -1;
+      this.#past = new Past(this.sessionId, batch.snapshot, batch.past);
+      this.#talk = this.#past.fold();
       this.ready = true;
       this.#list?.reset();
       this.#spoken = this.#talk.lastSaid;
-      this.#pending = null;
-      void this.#readAll(HISTORY_MAX);
     }
     const talk = this.#talk;
     if (!talk) return;
-    for (const event of batch.events) talk.apply(event);
-    if (this.#pending) this.#pending.push(...batch.events);
+    for (const event of batch.events) { this.#past?.add(event); talk.apply(event); }
     this.#changed();
   }
 
@@ -212,30 +224,89 @@ export class PlexusSession extends PlexusElement {
     this.#count();
   }
 
-  async #readAll(most: number): Promise<void> {
-    const talk = this.#talk;
-    if (!talk) return;
-    const generation = ++this.#generation;
-    const going = () => generation === this.#generation && this.isConnected;
-    this.#pending = [];
+  /** Loads older pages while `wanted` says so, and shows them: what is in sight stays. One load at a time. False if that is not to go on. */
+  #older(wanted: (past: Past) => boolean, much = false): Promise<boolean> {
+    if (this.#loading) return this.#loading;
+    const loading = this.#load(wanted, much).finally(() => {
+      // Another session's, or what was read anew, has its own.
+      if (this.#loading !== loading) return;
+      this.#loading = null;
+      if (this.finding?.q) this.#search(this.finding.q);
+    });
+    this.#loading = loading;
+    return loading;
+  }
+
+  /** Loads all that is older, also when a page of it is on its way already. True once nothing is missing. */
+  async #all(): Promise<boolean> {
+    const past = this.#past;
+    while (past && past === this.#past && past.previous !== null && await this.#older(() => true, true));
+    return past !== null && past === this.#past && past.previous === null;
+  }
+
+  /** Whether older history may be asked for by itself. */
+  #mayLoad(): boolean {
+    return !this.#loading && Boolean(this.#past?.previous) && Date.now() - this.#failed.at > OLDER_AGAIN_MS;
+  }
+
+  async #load(wanted: (past: Past) => boolean, much: boolean): Promise<boolean> {
+    const past = this.#past;
+    const generation = this.#generation;
+    const going = () => generation === this.#generation && this.isConnected && past === this.#past;
+    if (!past) return false;
+    let loaded = 0;
+    let well = true;
     try {
-      const whole = await readHistory(this.sessionId, talk.head, most, going, (n) => { if (going() && n > 5_000) this.reading = n; });
-      if (!going()) return;
-      if (whole && this.#pending) {
-        for (const event of this.#pending) whole.apply(event);
-        whole.trimmed = talk.trimmed;
-        whole.facts = talk.facts + 1;
-        this.#spoken = whole.lastSaid;
-        this.#talk = whole;
-        this.#list?.reset();
-        if (this.finding) this.#search(this.finding.q);
-        this.#changed();
+      while (going() && past.previous !== null && wanted(past)) {
+        if (much) this.reading = past.count;
+        if (await past.older()) loaded++;
+        // Frames come first.
+        await new Promise((resolve) => setTimeout(resolve, 0));
       }
     } catch (error) {
-      if (going()) this.note = why(error);
-    } finally {
-      if (generation === this.#generation) { this.reading = -1; this.#pending = null; this.requestUpdate(); }
+      well = false;
+      if (going()) this.note = (this.#failed = { at: Date.now(), note: why(error) }).note;
     }
+    if (!going()) return false;
+    this.reading = -1;
+    if (well && this.note === this.#failed.note) this.note = '';
+    if (!loaded) return well;
+    const was = this.#talk;
+    const sight = this.#blocks();
+    const talk = past.fold();
+    talk.facts = (was?.facts ?? 0) + 1;
+    // Who listens has heard it.
+    this.#spoken = talk.lastSaid;
+    this.#seenRows += talk.items.length - (was?.items.length ?? 0);
+    this.#talk = talk;
+    this.#list?.prepended((n) => (was?.rows[n] ? talk.again(was.rows[n] as Row) : { n: -1, into: 0 }));
+    this.#changed();
+    // A message that has more before it is cut into other rows: the same words are put where they were.
+    const now = this.#blocks(true);
+    for (const { text, top } of sight) {
+      const same = now.filter((block) => block.text === text).map((block) => block.top - top).sort((a, b) => Math.abs(a) - Math.abs(b));
+      if (same[0] === undefined) continue;
+      if (Math.abs(same[0]) >= 0.5) this.#list?.shift(same[0]);
+      break;
+    }
+    this.requestUpdate();
+    return well;
+  }
+
+  /** What stands in sight, or in the document at all, and where: the blocks of what was said, and rows of another kind. */
+  #blocks(all = false): { text: string; top: number }[] {
+    const list = this.#list;
+    if (!list || list.atEnd) return [];
+    const box = list.scroller.getBoundingClientRect();
+    const blocks: { text: string; top: number }[] = [];
+    for (const { el } of [...list.rows()].sort((a, b) => a.n - b.n)) {
+      const inner = el.querySelectorAll('.prose > *');
+      for (const block of inner.length ? inner : [el]) {
+        const { top, bottom } = block.getBoundingClientRect();
+        if (all || (bottom > box.top && top < box.bottom)) blocks.push({ text: block.textContent ?? '', top });
+      }
+    }
+    return blocks;
   }
 
   // --- where one is ----------------------------------------------------------------------------------------------------------
@@ -244,6 +315,10 @@ export class PlexusSession extends PlexusElement {
     const list = this.#list;
     if (!list) return;
     this.#count();
+    if (this.ready && this.#mayLoad() && list.scroller.scrollTop < OLDER_PX) {
+      let pages = 0;
+      void this.#older(() => pages++ < 1);
+    }
     if (this.finding && !this.#painting) {
       this.#painting = true;
       requestAnimationFrame(() => { this.#painting = false; this.#paintFound(); });
@@ -262,12 +337,25 @@ export class PlexusSession extends PlexusElement {
     if (this.news !== news) this.news = news;
   }
 
+  /** Loads what is older until the place is there, and goes to it. */
+  async #reach(place: number): Promise<void> {
+    const past = this.#past;
+    const far = (past: Past) => past.previous !== null && place < past.first;
+    while (past && past === this.#past && far(past) && await this.#older(far, true));
+    if (past && past === this.#past && !far(past)) { this.#toPlace = place; this.#goToPlace(); }
+  }
+
   #goToPlace(): void {
     const talk = this.#talk;
-    if (!talk || this.#toPlace === null) return;
-    const n = talk.rowAt(this.#toPlace);
-    // What a snapshot lacks comes with the history: look again then.
-    if (!talk.brief || this.#pending === null) this.#toPlace = null;
+    const place = this.#toPlace;
+    if (!talk || place === null) return;
+    this.#toPlace = null;
+    if (this.#past?.previous && place < this.#past.first) {
+      // It is in what is not loaded.
+      void this.#reach(place);
+      return;
+    }
+    const n = talk.rowAt(place);
     this.#target = talk.rows[n]?.key ?? null;
     this.#selected = this.#target;
     this.#list?.toRow(n);
@@ -339,6 +427,8 @@ export class PlexusSession extends PlexusElement {
         if (text.toLowerCase().includes(wanted)) hits.push(n);
       });
     }
+    // What is not loaded is searched when it is.
+    if (wanted && this.#mayLoad()) void this.#older(() => true, true);
     const first = this.#list?.first() ?? 0;
     const n = hits.length ? Math.max(0, hits.findIndex((hit) => hit >= first)) : -1;
     this.finding = { q, hits, n };
@@ -421,7 +511,7 @@ export class PlexusSession extends PlexusElement {
 
   // --- what one may do -------------------------------------------------------------------------------------------------------
 
-  /** The whole conversation as it is known here. */
+  /** The whole conversation, once it is loaded. */
   #markdown(): string {
     const title = oneLine(plexus.sessions.value.get(this.sessionId)?.title ?? words.common.untitled);
     return [`# ${title}`, ...(this.#talk?.items ?? []).map(itemMarkdown).filter(Boolean)].join('\n\n');
@@ -431,10 +521,12 @@ export class PlexusSession extends PlexusElement {
   readonly #onDo = (event: Event): void => {
     const what = (event as CustomEvent<string>).detail;
     if (what === 'find') this.#openFind();
-    else if (what === 'copy') this.#copyAll();
+    else if (what === 'copy') void this.#copyAll();
   };
 
-  #copyAll(): void {
+  async #copyAll(): Promise<void> {
+    // A part of it is not the whole: what is amiss is said.
+    if (this.#past && !(await this.#all())) return;
     navigator.clipboard.writeText(this.#markdown()).then(() => toast(words.common.copied, { tone: 'ok' }), () => { this.note = w.notCopied; });
   }
 
@@ -479,19 +571,19 @@ export class PlexusSession extends PlexusElement {
         ${session?.archived ? html`<span class="chip">${w.archived}</span>` : nothing}
         ${session ? html`<plexus-state id="session-state" .state=${session.state}></plexus-state>` : nothing}
         <button class="ghost icon" id="find" aria-label=${w.find} title=${w.find} @click=${() => this.#openFind()}>${icon('search')}</button>
-        ${session ? html`<plexus-menu id="menu" label=${w.menu} .items=${[...menuOf(session), { label: w.copyMarkdown, icon: 'copy' as const, separate: true, run: () => this.#copyAll() }]}></plexus-menu>` : nothing}
+        ${session ? html`<plexus-menu id="menu" label=${w.menu} .items=${[...menuOf(session), { label: w.copyMarkdown, icon: 'copy' as const, separate: true, run: () => void this.#copyAll() }]}></plexus-menu>` : nothing}
       </header>
       <div class=${`split ${stale ? 'stale' : ''}`}>
         <div class="main">
           ${this.finding ? this.#find() : nothing}
           <div class="view"><div class="scroller" tabindex="0" role="region" aria-label=${w.conversation}>
-            ${talk?.trimmed ? html`<div class="top-note">${w.earlier}</div>` : nothing}
-            ${talk?.brief && this.reading < 0 && this.#pending === null ? html`<div class="top-note">${w.brief} <button class="compact" @click=${() => { this.reading = 0; void this.#readAll(Infinity); }}>${w.loadAll}</button></div>` : nothing}
+            ${talk?.trimmed && !talk.older ? html`<div class="top-note">${w.earlier}</div>` : nothing}
+            ${talk?.older && this.reading < 0 ? html`<div class="top-note" id="older"><button class="compact" @click=${() => void this.#all()}>${w.loadAll}</button></div>` : nothing}
             ${this.reading >= 0 ? html`<div class="top-note" role="status">${w.loadingAll(this.reading)}</div>` : nothing}
             <div class="feed" role=${talk?.rows.length ? 'feed' : 'group'} aria-busy=${String(!this.ready)} aria-label=${w.conversation}></div>
           </div>
           ${this.gone || this.trouble ? html`<div class="void"><h2>${this.gone ? w.gone : w.trouble(this.trouble)}</h2>${this.gone ? html`<p><a href=${plexus.href({ page: 'sessions' })}>${w.goneTo}</a></p>` : nothing}</div>`
-            : !this.ready ? html`<div class="void">${w.loading}</div>`
+            : !this.ready ? html`<div class="void">${stale ? words.shell.stale.unknown : w.loading}</div>`
             : talk && !talk.rows.length ? html`<div class="void"><h2>${w.empty}</h2><p>${plexus.may('prompt') ? w.emptyHint : ''}</p></div>` : nothing}
           ${this.ended ? nothing : html`<button class="jump" id="jump" @click=${() => this.#list?.toEnd()}>${icon('down', 14)} ${this.news ? `${w.jump} · ${w.jumpNew(this.news)}` : w.jump}</button>`}
           </div>

@@ -135,6 +135,24 @@ export class VirtualList {
     for (const [, row] of this.mounted) row.revision = -1;
   }
 
+  /** Rows came before the others; `now` says where a row is now, and how far into that one it begins, of 1. What is in sight stays, about. */
+  prepended(now: (n: number) => { n: number; into: number }): void {
+    this.heights.clear();
+    if (this.anchor) {
+      const { n, into } = now(this.anchor.n);
+      const there = n >= 0 && n < this.source.count();
+      this.anchor = there ? { n, key: this.source.key(n), offset: this.anchor.offset + into * this.source.guess(n) } : null;
+    }
+    for (const [, row] of this.mounted) row.revision = -1;
+  }
+
+  /** Moves what is in sight up by so much, px. */
+  shift(by: number): void {
+    if (!this.anchor || this.atEnd) return;
+    this.anchor = { ...this.anchor, offset: this.anchor.offset + by };
+    this.draw();
+  }
+
   /** Draws what is in sight, before the next frame. */
   later(): void {
     if (this.due || this.stopped) return;

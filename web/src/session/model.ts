@@ -1,10 +1,10 @@
 // One file: what a session's events mean on the screen. A pure fold: O(1) an event, items in order under keys that never change.
 //
-// The key of an item is the place of its first event in the log. A snapshot gives the same items the same keys, so what was
-// painted from one can be replaced by the whole history without anything moving.
+// The key of an item is the place of its first event in the log, whether its events come one by one or merged: what was painted
+// can be replaced by a longer history without anything moving.
 
 import { Segmenter, type Segment } from '../render/segment.js';
-import { parseCursor, type Envelope, type Request, type Resolver, type Snapshot } from '../wire/types.js';
+import { parseCursor, type Envelope, type Request, type Resolver } from '../wire/types.js';
 
 /** Output of one tool kept, in characters; the oldest goes first and the card says so. */
 const OUTPUT_MAX = 4_000_000;
@@ -94,10 +94,10 @@ export class Conversation {
   options: Option[] = [];
   commands: SlashCommand[] = [];
   title = '';
-  /** Whether history before the first item is gone or not loaded. */
+  /** Whether the gateway keeps no longer what was before the first item ever. */
   trimmed = false;
-  /** Whether it was made from a snapshot, which has no marks of runs and answers. */
-  brief = false;
+  /** Whether there is history before the first item that is not loaded. */
+  older = false;
   /** Events taken. */
   count = 0;
   /** The place of the last event taken. */
@@ -116,44 +116,24 @@ export class Conversation {
   private readonly by = new Map<string, Resolver>();
   private readonly optionValues = new Map<string, string>();
 
-  /** A conversation as a snapshot has it. */
-  static from(snapshot: Snapshot): Conversation {
-    const made = new Conversation();
-    made.brief = true;
-    made.trimmed = snapshot.trimmed;
-    made.cursor = snapshot.cursor;
-    made.head = parseCursor(snapshot.cursor)?.pos ?? 0;
-    const messages = list(snapshot.messages).map((m) => ({ at: m.position as number, message: m, tool: null }));
-    const tools = list(snapshot.tools).map((t) => ({ at: t.position as number, message: null, tool: t }));
-    for (const entry of [...messages, ...tools].sort((a, b) => a.at - b.at)) {
-      if (entry.message) {
-        const m = entry.message;
-        const item = made.message(m.role, m.run_id, m.position, m.at, null, null);
-        item.partial = m.partial;
-        if (m.text) made.say(item, m.text);
-        for (const block of list(m.content)) made.block(item, block);
-        made.current = m.partial ? item : null;
-      } else if (entry.tool) {
-        const { tool_call_id, run_id, position, ...call } = entry.tool;
-        made.tool(str(tool_call_id), str(run_id), position, '', call);
-        made.current = null;
-      }
-    }
-    for (const [kind, body] of Object.entries(object(snapshot.latest))) made.latest(kind, body);
-    for (const request of list(snapshot.requests)) made.ask(request, made.head, request.opened_at, request.run_id);
-    for (const surface of list(snapshot.surfaces)) made.surface(surface, made.head, '', '');
-    return made;
+  /** Kinds of which an event came. */
+  private readonly heard = new Set<string>();
+
+  /** Takes of the `latest` of a snapshot what no event here has told. */
+  settle(latest: Record<string, any>): void {
+    for (const [kind, body] of Object.entries(object(latest))) if (!this.heard.has(kind)) this.latest(kind, body);
   }
 
-  /** The next event. */
+  /** The next event, or several that are merged. */
   apply(envelope: Envelope): void {
-    const at = parseCursor(envelope.cursor);
-    const pos = at?.pos ?? this.head + 1;
-    // The same cursor brings each event once; what comes twice after a reload is taken once.
-    if (pos <= this.head) return;
-    this.head = pos;
+    const last = parseCursor(envelope.cursor)?.pos ?? this.head + 1;
+    // The same cursor brings each event once; what comes twice after a reload is taken once. A long text comes in parts.
+    if (last < this.head || (last === this.head && !envelope.cut?.before)) return;
+    const pos = envelope.cursor_first ? parseCursor(envelope.cursor_first)?.pos ?? last : last;
+    this.head = last;
     this.cursor = envelope.cursor;
-    this.count++;
+    this.count += envelope.merged ?? 1;
+    this.heard.add(str(envelope.kind));
     const e = object(envelope.event);
     const run = str(envelope.run_id);
     const when = str(envelope.at);
@@ -232,6 +212,24 @@ export class Conversation {
     let at = low - 1;
     while (at > 0 && (this.rows[at - 1] as Row).item === (this.rows[at] as Row).item) at--;
     return Math.max(0, at);
+  }
+
+  /** Where a row of the same history, of which less was loaded, is here, and how far into that row it begins, of 1. */
+  again(row: Row): { n: number; into: number } {
+    const n = this.rowAt(row.item.key);
+    const item = this.rows[n]?.item;
+    const own = item?.key === row.item.key;
+    if (item?.type !== 'agent' || row.item.type !== 'agent') return { n: own ? n + row.part : n, into: 0 };
+    if (own) return { n: n + row.part, into: 0 };
+    // It began earlier than was known, and is cut into other parts: counted from its end, its text is the same.
+    const size = (part: Part) => (part.kind === 'text' ? part.segment.text.length : 1);
+    let left = row.item.parts.slice(row.part).reduce((sum, part) => sum + size(part), 0);
+    for (let part = item.parts.length - 1; part >= 0; part--) {
+      const long = size(item.parts[part] as Part);
+      if (left <= long) return { n: n + part, into: long ? 1 - left / long : 0 };
+      left -= long;
+    }
+    return { n, into: 0 };
   }
 
   /** The request that this id names, if it came up here. */
@@ -393,6 +391,8 @@ export class Conversation {
 
   private resolved(e: Record<string, any>, run: string, pos: number, at: string): void {
     const item = this.requests.get(str(e.request_id));
+    // It came up in what is not loaded: there it stands.
+    if (!item && this.older) return;
     if (!item) { this.push({ type: 'folded', kind: 'request_resolved', body: e, key: pos, run, at, rev: 0 }); return; }
     item.outcome = e;
     this.touch(item);

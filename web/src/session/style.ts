@@ -201,6 +201,7 @@ export const style = css`
   .offers button[aria-selected="true"] { background: var(--accent-wash); }
   .offers .name { font-weight: 600; font-family: var(--mono); font-size: var(--t-s); } .offers .desc { color: var(--fg-mute); overflow: hidden; text-overflow: ellipsis; white-space: nowrap; min-width: 0; }
   .trouble { color: var(--danger); font-size: var(--t-s); }
+  .ended { flex-wrap: wrap; color: var(--fg); }
   .locked { display: flex; align-items: center; justify-content: center; gap: 8px; color: var(--fg-mute); border: 1px solid var(--line); border-radius: var(--r-m); padding: 10px; background: var(--bg-sunken); }
   @container (min-width: 1500px) { .compose-inner { max-width: 1020px; } }
 `;

@@ -1,6 +1,6 @@
 // One file: the frame around every page. Where to go, what is known of the connection, and the keys that work everywhere.
 import { css, html, nothing } from 'lit';
-import { customElement, state } from 'lit/decorators.js';
+import { customElement } from 'lit/decorators.js';
 import { PlexusElement } from '../lib/element.js';
 import { bind, focused } from '../lib/keys.js';
 import { effect } from '../lib/signal.js';
@@ -9,7 +9,7 @@ import { nextTheme, setTheme, theme, type Theme } from '../lib/theme.js';
 import { moment } from '../lib/time.js';
 import { plexus, type Route } from '../plexus.js';
 import { text } from '../text/en.js';
-import { mishap, resume } from '../wire/gateway.js';
+import { mishap, outdated, resume } from '../wire/gateway.js';
 import { icon, type Icon } from './icons.js';
 import { announce, toast } from './say.js';
 import './dialog.js';
@@ -44,8 +44,6 @@ const RECENT = 9;
 
 @customElement('plexus-app')
 export class PlexusApp extends PlexusElement {
-  /** Whether it is known yet who we are. */
-  @state() private asked = false;
   #unbind: () => void = () => {};
   #stop: Array<() => void> = [];
   #page = '';
@@ -155,7 +153,7 @@ export class PlexusApp extends PlexusElement {
         if (live || this.#wasLive !== null) this.#wasLive = live;
       }),
     );
-    void this.#begin();
+    if (!signinWanted.peek()) resume();
   }
 
   override disconnectedCallback(): void {
@@ -164,19 +162,12 @@ export class PlexusApp extends PlexusElement {
     for (const stop of this.#stop) stop();
   }
 
-  async #begin(): Promise<void> {
-    if (!signinWanted.peek()) {
-      try { await resume(); } catch { /* the sign-in page says that the gateway is away */ }
-    }
-    this.asked = true;
-  }
-
   get #palette(): PlexusPalette | null { return this.renderRoot.querySelector('plexus-palette'); }
   get #help(): PlexusHelp | null { return this.renderRoot.querySelector('plexus-help'); }
 
   override render() {
     const out = plexus.link.value.phase === 'signed-out' || signinWanted.value !== null;
-    if (out) return html`${this.asked || signinWanted.value ? html`<plexus-signin></plexus-signin>` : nothing}<plexus-say></plexus-say>`;
+    if (out) return html`<plexus-signin></plexus-signin><plexus-say></plexus-say>`;
     const route = plexus.route.value;
     const inSession = route.page === 'session';
     const nav = plexus.me.value?.kind === 'share' ? NAV.filter(([page]) => SHARED.includes(page)) : NAV;
@@ -198,7 +189,7 @@ export class PlexusApp extends PlexusElement {
         <header class="top"><a class="brand" href="#/inbox" aria-label=${text.common.name}><img src="/icon.svg" alt=""><span class="word">${text.common.name}</span></a>
           ${this.#link()}
           <button class="ghost icon" aria-label=${t.palette} @click=${() => this.#palette?.toggle()}>${icon('search')}</button>${this.#account()}</header>
-        <div class="bars">${this.#stale()}${this.#share()}</div>
+        <div class="bars">${this.#stale()}${this.#old()}${this.#share()}</div>
         <main id="main" tabindex="-1" class=${route.page} aria-label=${t.pages[route.page]}>${this.#body(route)}</main>
         <nav class="bottom" aria-label=${t.nav}><ul>${nav.map((one) => html`<li>${this.#nav(one)}</li>`)}</ul></nav>
       </div>
@@ -264,6 +255,11 @@ export class PlexusApp extends PlexusElement {
     return html`<div class="bar stale" role="status" aria-label=${t.connection} id="stale">${icon('warn')}<span class="words"><strong>${lead}</strong>
       ${heardAt ? t.stale.trueAt(moment(heardAt)) : t.stale.never} ${phase !== 'stopped' && reason ? reason : nothing}</span>
       <button class="compact" @click=${() => plexus.retry()}>${phase === 'stopped' ? t.stale.reload : t.stale.tryNow}</button></div>`;
+  }
+
+  #old() {
+    if (!outdated.value) return nothing;
+    return html`<div class="bar share" id="outdated" role="status">${icon('restart')}<span class="words">${outdated.value === 'missing' ? t.stale.missing : t.stale.outdated}</span><button class="compact" @click=${() => location.reload()}>${t.stale.reload}</button></div>`;
   }
 
   #share() {

@@ -29,6 +29,11 @@ export function empty(mark: Icon, heading: string, body?: string | TemplateResul
   return html`<div class="empty"><span class="mark">${icon(mark, 22)}</span><h2>${heading}</h2>${body ? html`<p class="soft">${body}</p>` : nothing}${more ?? nothing}</div>`;
 }
 
+/** What stands where nothing has been read yet: it is on its way, or the gateway is away. */
+export function notYet(): TemplateResult {
+  return html`<p class="mute">${plexus.live.value || plexus.link.value.phase === 'connecting' ? text.common.loading : text.shell.stale.unknown}</p>`;
+}
+
 /** A command for a terminal, with a button that copies it. */
 export function command(words: string): TemplateResult {
   return html`<div class="command"><code>${words}</code><button class="ghost icon compact" aria-label=${text.common.copy} @click=${() => copy(words)}>${icon('copy', 14)}</button></div>`;

@@ -2,12 +2,15 @@ import { perFrame } from '../lib/frame.js';
 import type { Batch, Sink } from '../plexus.js';
 import { text } from '../text/en.js';
 import { Refused, why } from './http.js';
-import { parseCursor, type Envelope, type Snapshot } from './types.js';
+import { parseCursor, type Envelope, type Page, type Snapshot } from './types.js';
 
-/** Reads one session: its snapshot, then what comes after it from the shared connection; each event once, in order. */
+/** What a session begins with: how it stands, and the newest of its past. */
+export interface Opening { snapshot: Snapshot; past: Page }
+
+/** Reads one session: how it stands and its newest past, then what comes after that from the shared connection; each event once, in order. */
 export class Follower {
   #batch: Batch = { events: [] };
-  /** Events that came while the snapshot was on its way; null when none is. */
+  /** Events that came while the past was on its way; null when none is. */
   #held: Envelope[] | null = null;
   #loaded = false;
   #epoch = '';
@@ -24,7 +27,7 @@ export class Follower {
   constructor(
     readonly session_id: string,
     private readonly sink: Sink,
-    private readonly read: (session_id: string) => Promise<Snapshot>,
+    private readonly read: (session_id: string) => Promise<Opening>,
   ) {}
 
   stop(): void { this.#stopped = true; }
@@ -32,17 +35,17 @@ export class Follower {
   /** Whether what the sink holds goes on from what comes. */
   get loaded(): boolean { return this.#loaded; }
 
-  /** Reads the session whole and goes on from where that ends. */
+  /** Reads the session and goes on from where that ends. */
   async load(reset?: string): Promise<void> {
     const serial = ++this.#serial;
     this.#held = [];
     try {
-      const snapshot = await this.read(this.session_id);
+      const { snapshot, past } = await this.read(this.session_id);
       if (serial !== this.#serial || this.#stopped) return;
-      const at = parseCursor(snapshot.cursor);
+      const at = parseCursor(past.next);
       this.#epoch = at?.epoch ?? '';
       this.#pos = at?.pos ?? -1;
-      this.#batch = { snapshot, events: [], ...(this.#loaded ? { reset: reset ?? text.wire.hole } : {}) };
+      this.#batch = { snapshot, past, events: [], ...(this.#loaded ? { reset: reset ?? text.wire.hole } : {}) };
       this.#loaded = true;
       const held = this.#held ?? [];
       this.#held = null;
@@ -68,7 +71,7 @@ export class Follower {
   take(event: Envelope): void {
     if (this.#held) this.#held.push(event);
     else if (this.#loaded) this.#place(event);
-    // Else its snapshot is still to be read and will hold this event.
+    // Else its past is still to be read and will hold this event.
   }
 
   #place(event: Envelope): void {

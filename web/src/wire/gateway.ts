@@ -2,28 +2,37 @@
 import { batch, computed, signal } from '../lib/signal.js';
 import { list, str } from '../lib/text.js';
 import { perFrame } from '../lib/frame.js';
+import { versionIn } from '../lib/files.js';
+import { keepFiles, renewFiles, version } from '../lib/shell.js';
 import { text } from '../text/en.js';
 import { Follower } from './follow.js';
 import { Http, Refused, TOKEN_SHAPE, why } from './http.js';
-import { Link } from './link.js';
+import { Link, type Knock } from './link.js';
+import { merged } from './merge.js';
 import { href, parseRoute } from './route.js';
 import type { LinkState, Outcome, Plexus, Route } from '../plexus.js';
 import type {
-  Envelope, Looker, Me, Receipt, Request, RunInfo, RuntimeInfo, Scope, SessionInfo, Snapshot,
+  Envelope, Looker, Me, Page, Receipt, Request, RunInfo, RuntimeInfo, Scope, SessionInfo, Snapshot,
 } from './types.js';
 
 /** How long a resolved request stays in `requests`, ms. */
 const KEEP_RESOLVED_MS = 5 * 60_000;
+/** Bytes of the past that a session opens with; what is older is loaded when somebody looks there. */
+const OPENING_BYTES = 96 * 1024;
 /** How often the times of news are told, ms. */
 const NEWS_MS = 500;
+/** How long a knock may take in all, ms; long, for slow networks: others follow meanwhile. */
+const KNOCK_MS = 12_000;
+/** When lists that could not be read are asked for again, ms. */
+const AGAIN_MS = 2_000;
 /** Sessions whose marks are kept on this device; the oldest marks go first. */
 const MAX_MARKS = 2_000;
 const TOKEN_KEY = 'plexus.token';
 const MARKS_KEY = 'plexus.seen';
 /** Set while this browser has a cookie of ours: no script can see the cookie, and asking without one is a refusal in everybody's log. */
 const HERE_KEY = 'plexus.here';
-/** What is no news to people: who looks, and numbers that follow from other news. */
-const NO_NEWS = new Set(['client_joined', 'client_left', 'usage_update', 'available_commands_update', 'config_option_update', 'hook', 'surface_updated']);
+/** What is no news to people: who looks, numbers that follow from other news, and that a runtime came or went: a session is attached again with every start. */
+const NO_NEWS = new Set(['runtime_status', 'client_joined', 'client_left', 'usage_update', 'available_commands_update', 'config_option_update', 'hook', 'surface_updated']);
 
 const msOf = (at: unknown): number => (typeof at === 'string' ? Date.parse(at) : NaN);
 
@@ -58,6 +67,9 @@ const route = signal<Route>(parseRoute(location.hash));
 export const signedOutBecause = signal('');
 /** Things that went wrong and belong nowhere else. */
 export const mishap = signal<{ text: string; at: number } | null>(null);
+/** Whether this page has to be loaded again: the gateway serves another version of it, or a file of it is missing. */
+export const outdated = signal<'' | 'updated' | 'missing'>('');
+window.addEventListener('vite:preloadError', () => { outdated.value ||= 'missing'; });
 
 // --- news and marks ---------------------------------------------------------------------------------------------------------
 
@@ -136,9 +148,8 @@ function takeRuntime(r: RuntimeInfo): void {
 function takeRequest(r: Request): void {
   if (typeof r?.request_id !== 'string') return;
   const known = requests.get(r.request_id);
-  // Resolved is for good: an older page must not open it again.
-  if (known && known.state !== 'open' && (r.state ?? 'open') === 'open') return;
-  requests.set(r.request_id, { ...known, ...r, state: r.state ?? 'open' });
+  const next = merged(known, { ...r, state: r.state ?? 'open' });
+  if (next) requests.set(r.request_id, next);
 }
 
 function takeResolved(p: Partial<Receipt> & { request_id?: unknown }): void {
@@ -155,6 +166,7 @@ const followers = new Set<Follower>();
 function takeEvent(e: Envelope): void {
   if (!NO_NEWS.has(e.kind)) heardOf(e.session_id, msOf(e.at));
   if (e.kind === 'request_opened') takeRequest({ session_id: e.session_id, run_id: e.run_id, runtime_id: e.meta?.runtime_id, ...e.event });
+  else if (e.kind === 'request_updated') takeRequest({ session_id: e.session_id, run_id: e.run_id, runtime_id: e.meta?.runtime_id, ...(e.event?.request ?? e.event) });
   else if (e.kind === 'request_resolved') takeResolved(e.event?.receipt ?? e.event ?? {});
   for (const follower of followers) if (follower.session_id === e.session_id) follower.take(e);
   for (const hear of listeners) {
@@ -177,15 +189,22 @@ function takeState(p: any): void {
   }
 }
 
+/** Every session, page by page. */
+async function readSessions(): Promise<{ sessions: SessionInfo[] }> {
+  const all: SessionInfo[] = [];
+  for (let cursor = ''; ;) {
+    const page = await http.json('GET', `/v1/sessions?archived=all&cursor=${encodeURIComponent(cursor)}`);
+    all.push(...list<SessionInfo>(page?.sessions));
+    cursor = str(page?.next);
+    if (!cursor) return { sessions: all };
+  }
+}
+
 async function readLists(): Promise<void> {
   const before = new Set(sessions.keys());
   try {
     const [all, programs] = await Promise.all([
-      http.json('GET', '/v1/sessions?archived=all').catch((error: unknown) => {
-        // A gateway that knows no archive takes no such parameter.
-        if (error instanceof Refused && error.status === 400) return http.json('GET', '/v1/sessions');
-        throw error;
-      }),
+      readSessions(),
       http.json('GET', '/v1/runtimes').catch((error: unknown) => {
         // Who sees one session only need not see its runtime.
         if (error instanceof Refused) return null;
@@ -203,17 +222,46 @@ async function readLists(): Promise<void> {
       loaded.value = true;
     });
   } catch (error) {
-    if (error instanceof Refused) mishap.value = { text: error.message, at: Date.now() };
-    // Else the line is down, which is said already; the next hello reads them again.
+    if (error instanceof Refused && error.ours) mishap.value = { text: error.message, at: Date.now() };
+    // Else the line is down, which is said already, and the next hello reads them again; or only this call failed.
+    setTimeout(() => { if (!loaded.peek() && socket.phase === 'live') void readLists(); }, AGAIN_MS);
   }
+}
+
+/** Compares this page's files with the gateway's: one that was updated serves others, and this page may not understand it. */
+async function readVersion(): Promise<void> {
+  try {
+    const response = await fetch('/', { cache: 'no-cache', credentials: 'same-origin', redirect: 'error' });
+    const there = response.ok ? versionIn(await response.text()) : '';
+    if (version && there && version !== there) outdated.value = 'updated';
+    await (outdated.peek() ? renewFiles() : keepFiles());
+  } catch { /* the next hello asks again */ }
 }
 
 async function readMe(): Promise<void> {
   try {
     const got = await http.json<Me>('GET', '/v1/me');
-    http.credentials = { ...http.credentials, csrf: got?.csrf ?? http.credentials.csrf };
-    me.value = got;
+    takeMe(got);
   } catch { /* hello has told the most of it */ }
+}
+
+function takeMe(got: Me): void {
+  http.credentials = { ...http.credentials, csrf: got.csrf ?? http.credentials.csrf };
+  me.value = got;
+}
+
+/** Whether the gateway is there and still knows us. Only its own 401 says that it does not. */
+async function knock(): Promise<Knock> {
+  try {
+    const got = await http.json<Me>('GET', '/v1/me', undefined, { patience: KNOCK_MS });
+    if (typeof got?.device_id !== 'string') return { is: 'away', why: text.wire.onTheWay(200) };
+    takeMe(got);
+    return { is: 'there' };
+  } catch (error) {
+    if (!(error instanceof Refused)) return { is: 'away', why: '' };
+    if (error.ours && error.status === 401) return { is: 'out' };
+    return { is: 'away', why: why(error) };
+  }
 }
 
 function hello(p: any): void {
@@ -225,6 +273,7 @@ function hello(p: any): void {
   takeState(p);
   void readMe();
   void readLists();
+  void readVersion();
   for (const follower of followers) if (fresh || !follower.loaded) void follower.load(p.resume === 'reset' ? text.wire.otherHistory : text.wire.hole);
   lastPresence = '';
   tellPresence();
@@ -269,7 +318,7 @@ const socket = new Link({
   notice,
   junk(what) { mishap.value = { text: what, at: Date.now() }; },
   revoked() { signOut(text.wire.revoked); },
-  refusedHandshake() { http.fetch('/v1/me').catch(() => {}); },
+  knock,
   bearer: () => http.credentials.bearer,
   skew: () => http.skew,
 });
@@ -351,20 +400,24 @@ export function signOut(reason: string): void {
   });
 }
 
-/** What the page was left with: a token in this tab, or a cookie. False if neither is good. */
-export async function resume(): Promise<boolean> {
+/** Goes on with what this browser was left with, a token in this tab or a cookie; false if there is neither. Whether the gateway still takes it, it says. */
+export function resume(): boolean {
   let kept: string | null = null;
   try { kept = sessionStorage.getItem(TOKEN_KEY); } catch { /* storage is off */ }
   if (kept && TOKEN_SHAPE.test(kept)) { enterWithBearer(kept); return true; }
-  try { if (localStorage.getItem(HERE_KEY) === null) return false; } catch { /* it is asked, then */ }
+  try { if (localStorage.getItem(HERE_KEY) === null) return false; } catch { return false; }
+  enterWithCookie(null);
+  return true;
+}
+
+/** The device that this browser's cookie is, if it is one. Throws where the gateway cannot be asked. */
+export async function whoIsHere(): Promise<Me | null> {
+  try { if (localStorage.getItem(HERE_KEY) === null) return null; } catch { /* it is asked, then */ }
   try {
     const got = await http.json<Me>('GET', '/v1/me', undefined, { anonymous: true });
-    if (!got?.csrf) return false;
-    enterWithCookie(got.csrf);
-    me.value = got;
-    return true;
+    return got?.csrf ? got : null;
   } catch (error) {
-    if (error instanceof Refused) return false;
+    if (error instanceof Refused && error.ours && error.status === 401) return null;
     throw error;
   }
 }
@@ -392,7 +445,7 @@ async function answer(request: Request, given: object): Promise<Outcome> {
   const headers = { 'Idempotency-Key': crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}` };
   for (let attempt = 0; ; attempt += 1) {
     try {
-      const receipt = await http.json<Receipt>('POST', path, { ...given, digest: request.digest }, { headers });
+      const receipt = await http.json<Receipt>('POST', path, { ...given, ...(request.digest ? { digest: request.digest } : {}) }, { headers });
       takeResolved(receipt);
       return receipt.won === false ? { kind: 'late', receipt } : { kind: 'won', receipt };
     } catch (error) {
@@ -431,11 +484,15 @@ export const gateway: Plexus = {
     return !scopes || scopes.includes(scope) || scopes.includes('admin');
   },
   follow(session_id, sink) {
-    const read = (id: string) => http.json<Snapshot>('GET', `/v1/sessions/${encodeURIComponent(id)}/snapshot`);
     const follower = new Follower(session_id, sink, async (id) => {
-      const snapshot = await read(id);
+      const path = `/v1/sessions/${encodeURIComponent(id)}`;
+      // The snapshot is for what only the latest matters of: what was said comes with the page, with marks of runs and answers.
+      const [snapshot, past] = await Promise.all([
+        http.json<Snapshot>('GET', `${path}/snapshot?max_bytes=0`),
+        http.json<Page>('GET', `${path}/events?before=now&merge=true&limit=1000&max_bytes=${OPENING_BYTES}`),
+      ]);
       if (snapshot?.session) takeSession(snapshot.session);
-      return snapshot;
+      return { snapshot, past };
     });
     followers.add(follower);
     // Before hello the snapshot could end before the live part begins; hello loads it then.

@@ -17,6 +17,8 @@ export class Refused extends Error {
     readonly problem: { [name: string]: any },
     /** The JSON-RPC code; 0 over HTTP. */
     readonly rpc = 0,
+    /** Whether the gateway itself refused; what a proxy or a portal on the way answers says nothing of the gateway. */
+    readonly ours = true,
   ) {
     super(oneLine(problem['detail'] || problem['message'] || problem['title'] || text.wire.refused(status)));
     this.code = oneLine(problem['code'] ?? '');
@@ -25,7 +27,7 @@ export class Refused extends Error {
 
 /** What to tell people of a call that failed. */
 export function why(error: unknown): string {
-  if (error instanceof Refused) return error.message;
+  if (error instanceof Refused) return error.ours ? error.message : text.wire.onTheWay(error.status);
   if (error instanceof Error && error.name === 'TimeoutError') return text.wire.timeout;
   return text.wire.unreachable;
 }
@@ -63,10 +65,12 @@ export class Http {
     // The header counts whole seconds: a small difference is no skew.
     if (!Number.isNaN(date)) this.skew = Math.abs(date - Date.now()) > 3_000 ? date - Date.now() : 0;
     if (!response.ok) {
-      let problem: any = {};
-      try { problem = JSON.parse(await response.text()) ?? {}; } catch { /* no problem in it: the status alone speaks */ }
-      if (response.status === 401 && !init.anonymous) this.onUnauthorized();
-      throw new Refused(response.status, typeof problem === 'object' ? problem : {});
+      let problem: any = null;
+      try { problem = JSON.parse(await response.text()); } catch { /* no problem in it: the status alone speaks */ }
+      if (typeof problem !== 'object' || problem === null || Array.isArray(problem)) problem = {};
+      const ours = (response.headers.get('Content-Type') ?? '').startsWith('application/problem+json') && typeof problem.code === 'string';
+      if (response.status === 401 && ours && !init.anonymous) this.onUnauthorized();
+      throw new Refused(response.status, problem, 0, ours);
     }
     return response;
   }
@@ -74,6 +78,6 @@ export class Http {
   async json<T = any>(method: string, path: string, body?: unknown, more: { headers?: Record<string, string>; anonymous?: boolean; patience?: number } = {}): Promise<T> {
     const response = await this.fetch(path, { method, body, ...more });
     const got = await response.text();
-    try { return (got ? JSON.parse(got) : null) as T; } catch { throw new Refused(response.status, { detail: text.wire.notJson }); }
+    try { return (got ? JSON.parse(got) : null) as T; } catch { throw new Refused(response.status, { detail: text.wire.notJson }, 0, false); }
   }
 }

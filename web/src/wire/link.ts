@@ -9,8 +9,14 @@ const QUIET_MS = 25_000;
 const SIGN_MS = 8_000;
 /** How often the silence is looked at, ms. */
 const LOOK_MS = 5_000;
-/** Waits between attempts to come back, ms; the last one repeats. */
-const BACKOFF_MS = [300, 1_000, 2_000, 4_000, 8_000, 15_000];
+/** Waits between attempts to come back, ms; the last one repeats, so that a gateway that is back is noticed within seconds. */
+const BACKOFF_MS = [300, 1_000, 2_000, 2_500];
+/** How long a knock is waited for, ms: the first, and further ones. One that is answered later counts all the same. */
+const KNOCK_MS = [4_000, 2_000];
+/** How long a handshake may take, ms: as the first thing after a loss, and once the gateway has answered a knock. */
+const HANDSHAKE_MS = [4_000, 20_000];
+/** Between attempts while nobody sees the page, ms. */
+const HIDDEN_MS = 15_000;
 /** The gateway's close codes after which we do not come back as we are. */
 const REVOKED = 4001;
 const SCOPE = 4003;
@@ -24,11 +30,14 @@ export interface LinkEvents {
   /** A message that is not what it should be. */
   junk(text: string): void;
   revoked(): void;
-  /** A handshake was refused: the reason is not told to scripts, an HTTP call finds it out. */
-  refusedHandshake(): void;
+  /** Asks over HTTP who we are there, for why a handshake failed is not told to scripts. */
+  knock(): Promise<Knock>;
   bearer(): string | null;
   skew(): number;
 }
+
+/** What a knock found: the gateway; nothing, or something that is not the gateway (and why, in words); or that we are signed out. */
+export type Knock = { is: 'there' } | { is: 'away'; why: string } | { is: 'out' };
 
 interface Waiting { resolve: (value: any) => void; reject: (error: unknown) => void; timer: ReturnType<typeof setTimeout> }
 
@@ -40,6 +49,9 @@ export class Link {
   reason = '';
   #wanted = false;
   #attempt = 0;
+  /** Whether the gateway is asked over HTTP before the next handshake. Browsers slow down an origin whose handshakes fail, and say nothing of why. */
+  #knockFirst = true;
+  #knocks = 0;
   #socket: WebSocket | null = null;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #sign: ReturnType<typeof setTimeout> | undefined;
@@ -71,12 +83,14 @@ export class Link {
     this.#attempt = 0;
     this.heardAt = 0;
     this.reason = '';
+    this.#knockFirst = true;
     this.#set('connecting');
-    this.#connect();
+    void this.#come();
   }
 
   stop(phase: Phase): void {
     this.#wanted = false;
+    this.#knocks += 1;
     clearTimeout(this.#timer);
     this.#drop();
     this.#set(phase);
@@ -86,7 +100,7 @@ export class Link {
   retry(): void {
     if (!this.#wanted) return;
     this.#attempt = 0;
-    this.#connect();
+    void this.#come();
   }
 
   call(method: string, params: unknown): Promise<any> {
@@ -126,6 +140,40 @@ export class Link {
     this.#waiting.clear();
   }
 
+  /** One attempt to come in. */
+  async #come(): Promise<void> {
+    clearTimeout(this.#timer);
+    if (!this.#wanted) return;
+    if (this.#knockFirst) {
+      const turn = ++this.#knocks;
+      this.#drop();
+      const asked = this.on.knock();
+      void asked.then((found) => {
+        // Later than it was waited for, on a slow network or past something that hung: still an answer.
+        if (found.is === 'there' && this.#wanted && this.phase === 'offline' && !this.#socket) this.#connect();
+      });
+      const late = new Promise<Knock>((resolve) => setTimeout(() => resolve({ is: 'away', why: '' }), KNOCK_MS[this.#attempt ? 1 : 0]));
+      const found = await Promise.race([asked, late]);
+      // Stopped, asked again, or in by an earlier knock, meanwhile.
+      if (turn !== this.#knocks || !this.#wanted || this.#socket || found.is === 'out') return;
+      if (found.is === 'away') {
+        this.reason = found.why;
+        this.#set('offline');
+        this.#later();
+        return;
+      }
+      if (this.phase === 'offline') this.#set(this.heardAt ? 'reconnecting' : 'connecting');
+    }
+    this.#connect();
+  }
+
+  #later(): void {
+    const wait = document.hidden ? HIDDEN_MS : (BACKOFF_MS[Math.min(this.#attempt, BACKOFF_MS.length - 1)] ?? 0) * (0.8 + Math.random() * 0.4);
+    this.#attempt += 1;
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => void this.#come(), wait);
+  }
+
   #connect(): void {
     clearTimeout(this.#timer);
     if (!this.#wanted) return;
@@ -138,7 +186,7 @@ export class Link {
     this.#socket = socket;
     let opened = false;
     // A handshake that hangs is a failed one.
-    this.#sign = setTimeout(() => this.#lost(opened), CALL_MS);
+    this.#sign = setTimeout(() => this.#lost(opened), HANDSHAKE_MS[this.#knockFirst ? 1 : 0]);
     socket.onopen = () => {
       opened = true;
       this.#greet().catch((error: unknown) => this.#refused(error, socket));
@@ -179,11 +227,10 @@ export class Link {
   #lost(opened: boolean): void {
     this.#drop();
     if (!this.#wanted) return;
-    // A refused handshake looks like any other failure from here; an HTTP call tells a bad sign-in from a gateway that is away.
-    if (!opened) this.on.refusedHandshake();
-    const wait = (BACKOFF_MS[Math.min(this.#attempt, BACKOFF_MS.length - 1)] ?? 0) * (0.75 + Math.random() / 2);
-    this.#attempt += 1;
-    this.#timer = setTimeout(() => this.#connect(), wait);
+    // The gateway answered a knock, and yet no WebSocket came of it: something on the way does not let it through.
+    if (!opened && this.#knockFirst) this.reason = text.wire.noSocket;
+    this.#knockFirst = !opened;
+    this.#later();
     this.#set(navigator.onLine ? (this.heardAt ? 'reconnecting' : 'connecting') : 'offline');
   }
 
@@ -191,6 +238,7 @@ export class Link {
     this.phase = phase;
     if (phase === 'live') {
       this.#attempt = 0;
+      this.#knockFirst = false;
       this.reason = '';
     }
     this.on.phase(phase, this.reason);

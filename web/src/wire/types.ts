@@ -33,6 +33,8 @@ export interface SessionInfo {
   updated_at: Time;
   /** Put away: not in the list unless asked for. */
   archived?: boolean;
+  /** It ended with its runtime, which can be started again. */
+  restartable?: boolean;
   /** What it does now, in words: a tool's title, "thinking"; null when nothing. The agent's words: show as text only. */
   doing?: string | null;
 }
@@ -53,6 +55,8 @@ export interface RuntimeInfo {
   problem?: string;
   stderr_tail?: string;
   outlives?: boolean;
+  /** Names the process, and no other. */
+  instance?: string;
   heard_at?: Time;
   updated_at: Time;
 }
@@ -63,6 +67,32 @@ export type Choice = 'allow_once' | 'allow_always' | 'reject_once' | 'reject_alw
 
 export interface Offer { id: string; label: string; kind: Choice | string }
 export interface Item { id: string; label: string; detail?: string }
+
+/** What a request is about, for a screen to draw; all text in it is safe to show. The words to read are in `display`. */
+export type Subject =
+  | { type: 'command'; argv?: string[]; cwd?: string }
+  | { type: 'edit'; files: { path: string; new?: boolean; added?: number; removed?: number }[]; more?: number }
+  | { type: 'fetch'; url: string }
+  | { type: 'tool'; name: string }
+  | { type: 'plan' }
+  | { type: 'question'; questions: Question[] }
+  | { type: 'unreadable' };
+
+/** A question to a person. An answer gives `options` by id or label, or words of its own where `free_text` says so. */
+export interface Question {
+  id: string;
+  header?: string;
+  text: string;
+  options: { id: string; label: string; description?: string }[];
+  multiple: boolean;
+  free_text: boolean;
+  /** It may be left without an answer. */
+  optional?: boolean;
+  /** Bounds: of a number its value, of text its characters, of choices how many. */
+  fits?: { number?: 'number' | 'integer'; least?: number; most?: number; pattern?: string; format?: string };
+  /** What the agent calls what is asked for, where `id` is the gateway's. */
+  field?: string;
+}
 
 /** A question of an agent. `title`, `message`, labels are the agent's words; `display` is the gateway's own, safe rendering. */
 export interface Request {
@@ -75,8 +105,17 @@ export interface Request {
   state: RequestState;
   title: string;
   message?: string;
+  subject?: Subject;
   display: string;
+  /** `display` or `message` is cut and `digest` left out: get the request by its id before it is allowed. */
+  display_truncated?: boolean;
+  display_bytes?: number;
   warnings: string[];
+  /** Why it is judged so, in plain words. */
+  risk_reasons?: string[];
+  /** How often what is asked has changed since it was asked; `changed`: it has, and is to be read again. */
+  revision?: number;
+  changed?: boolean;
   digest: string;
   /** The gateway's own judgement; absent from older gateways. */
   risk?: Risk;
@@ -99,12 +138,13 @@ export interface Request {
   receipt?: Receipt;
 }
 
-/** Exactly one of `option_id`, `ok`, `value`, `ids`. The digest is added by `plexus.answer`. */
+/** Exactly one of `option_id`, `ok`, `value`, `ids`, `answers`. The digest is added by `plexus.answer`. */
 export interface Answer {
   option_id?: string;
   ok?: boolean;
   value?: string | null;
   ids?: string[];
+  answers?: Record<string, string[]>;
   reason?: string;
   remember?: boolean;
   edited?: string;
@@ -117,6 +157,7 @@ export interface Receipt {
   ok?: boolean;
   value?: string;
   ids?: string[];
+  answers?: Record<string, string[]>;
   reason?: string;
   resolved_by: Resolver;
   at: Time;
@@ -136,6 +177,24 @@ export interface Envelope {
   /** The canonical body: ACP's `update` for ACP's kinds. Everything in it may be hostile. */
   event: any;
   meta: { runtime_id: string; dialect: string };
+  /** On merged pages: the number and the cursor of the first event are in `seq` and `cursor_first`, the last one's in `seq_last` and `cursor`. */
+  seq_last?: number;
+  cursor_first?: Cursor;
+  /** On merged pages: how many events are in it. */
+  merged?: number;
+  at_last?: Time;
+  /** On merged pages: parts of a long text that are missing here. */
+  cut?: { before: number; after: number };
+}
+
+/** A page of the past. */
+export interface Page {
+  events: Envelope[];
+  /** With `before`: what to give as `before` for the page before this one; absent at the beginning. */
+  previous?: string;
+  next: string;
+  head: Cursor;
+  resume: 'ok' | 'gap' | 'reset' | 'ahead';
 }
 
 export interface SnapshotMessage {
@@ -166,6 +225,9 @@ export interface Snapshot {
   requests: Request[];
   surfaces: any[];
   trimmed: boolean;
+  /** Whether there are older messages and tools than these; `before` is where to page back from. */
+  truncated: boolean;
+  before?: Cursor;
 }
 
 export interface GatewayInfo { version: string; started_at: Time; epoch: string; name?: string; public_url?: string }
@@ -177,6 +239,8 @@ export interface Me {
   runtimes?: string[];
   sessions?: string[];
   approve_up_to?: Risk;
+  /** Names of devices that may answer what this one may not, by the risk. */
+  answered_on?: Partial<Record<Risk, string[]>>;
   lock_screen?: boolean;
   kind?: 'device' | 'share' | 'local';
   expires_at?: Time;

@@ -1,0 +1,74 @@
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { defineConfig } from 'vite';
+
+// What is built must be the same on every machine: no time, no path of this one. A file whose name holds the digest of its content never
+// changes, so browsers keep it for good; the rest (the page itself, its icons, the service worker) has fixed names.
+//
+// Two builds make `dist`: the page, then (`--mode sw`) the service worker, alone and whole because not every browser loads modules in
+// one. The second knows every file of the first by its digest. `pack.mjs` compresses what both made.
+
+const DIST = 'dist';
+const hashed = { entryFileNames: 'assets/[name]-[hash].js', chunkFileNames: 'assets/[name]-[hash].js', assetFileNames: 'assets/[name]-[hash][extname]' };
+/** Libraries, which change seldom, in a file of their own. */
+const LIBRARIES = /node_modules\/(?:@?lit|@preact|dompurify|marked|diff)/;
+/** Stands in the page where the version goes; as long as a version is. */
+const PLACE = '__PLEXUS_FILES__';
+/** Public files that the shell does not need to draw itself. */
+const APART = ['icon-180.png', 'icon-512.png', 'icon-maskable-512.png', 'icon-badge.png'];
+
+const sha256 = (bytes) => createHash('sha256').update(bytes).digest('hex');
+
+/** Writes into the page which version it is: a digest of itself, of every name (which holds a digest) and of the public files. */
+function version() {
+  return {
+    name: 'plexus-version',
+    enforce: 'post',
+    generateBundle(_, bundle) {
+      const page = bundle['index.html'];
+      if (!page || page.type !== 'asset') throw new Error('no index.html was built');
+      const fixed = readdirSync('public').sort().map((name) => `${name} ${sha256(readFileSync(join('public', name)))}`);
+      const text = String(page.source);
+      if (!text.includes(PLACE)) throw new Error(`index.html lacks ${PLACE}`);
+      page.source = text.replace(PLACE, sha256([text, ...Object.keys(bundle).sort(), ...fixed].join('\n')).slice(0, PLACE.length));
+    },
+  };
+}
+
+/** What the service worker keeps: the version, and each file of the shell with its digest. */
+function manifest() {
+  const names = readdirSync(DIST, { recursive: true, withFileTypes: true })
+    .filter((one) => one.isFile())
+    .map((one) => join(one.parentPath, one.name).slice(DIST.length + 1))
+    .filter((name) => !/\.(?:br|gz)$/.test(name) && name !== 'sw.js' && !APART.includes(name))
+    .sort();
+  const found = /name="plexus-files" content="([0-9a-f]+)"/.exec(readFileSync(join(DIST, 'index.html'), 'utf8'));
+  if (!found?.[1]) throw new Error('the page does not say its version: build it first');
+  return { version: found[1], files: names.map((name) => [name === 'index.html' ? '/' : `/${name}`, sha256(readFileSync(join(DIST, name)))]) };
+}
+
+export default defineConfig(({ mode }) => ({
+  base: '/',
+  publicDir: mode === 'sw' ? false : 'public',
+  plugins: mode === 'sw' ? [] : [version()],
+  define: mode === 'sw' ? { __MANIFEST__: JSON.stringify(manifest()) } : {},
+  worker: { format: 'es', rolldownOptions: { output: hashed } },
+  build: {
+    outDir: DIST,
+    emptyOutDir: false,
+    target: ['chrome123', 'firefox121', 'safari17.5'],
+    modulePreload: { polyfill: false },
+    sourcemap: false,
+    assetsInlineLimit: 0,
+    cssCodeSplit: false,
+    reportCompressedSize: false,
+    rolldownOptions: {
+      checks: { pluginTimings: false },
+      input: mode === 'sw' ? { sw: 'src/sw.ts' } : { index: 'index.html' },
+      output: mode === 'sw'
+        ? { entryFileNames: '[name].js', format: 'iife' }
+        : { ...hashed, format: 'es', codeSplitting: { groups: [{ name: 'libraries', test: LIBRARIES }] } },
+    },
+  },
+}));
