@@ -16,6 +16,10 @@ test *ARGS:
 bench *ARGS:
     cargo bench --locked --bench gateway -- {{ARGS}}
 
+# Everything at once against the release binary, for MINUTES: kills, deletes, retention, steps of the clock.
+soak MINUTES="30":
+    ./scripts/soak {{MINUTES}}
+
 # The page's bundle, from its source.
 web:
     ./scripts/web build

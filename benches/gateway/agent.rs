@@ -3,7 +3,7 @@
 //! A prompt hands it over to the bench (`prompted`); then commands, a line each, until `end`:
 //! `stream N BYTES` writes N chunks as fast as the pipe takes them; `step N BYTES` writes one chunk for each byte that
 //! comes, and says when (`at NANOS`); `ask N` asks for permission once for each byte that comes and says how long the
-//! answer took (`took NANOS`).
+//! answer took (`took NANOS`); `tool BYTES` and `edit BYTES` write one long tool call.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -119,14 +119,21 @@ pub(crate) fn run(control: &Path, prompted: bool) -> Result<()> {
                 "agentCapabilities": { "loadSession": false, "promptCapabilities": {} } }),
             "session/new" => {
                 sessions += 1;
-                json!({ "sessionId": format!("bench-{sessions}") })
+                let mut result = json!({ "sessionId": format!("bench-{sessions}") });
+                if message["params"]["cwd"].as_str().is_some_and(|cwd| cwd.ends_with("many-models")) {
+                    result["models"] = models();
+                }
+                result
             }
             "session/prompt" => {
                 message["params"]["sessionId"]
                     .as_str()
                     .context("a prompt names its session")?
                     .clone_into(&mut agent.session);
-                if !agent.obey()? {
+                // One of many that are sent at once: it is answered without the bench's word.
+                if message["params"]["prompt"][0]["text"] == "at once" {
+                    write_line(&agent.chunk(64))?;
+                } else if !agent.obey()? {
                     return Ok(());
                 }
                 json!({ "stopReason": "end_turn" })
@@ -146,6 +153,12 @@ struct Agent {
     control: BufReader<UnixStream>,
     session: String,
     asked: u64,
+}
+
+/// 300 models, as agents that serve many list them.
+fn models() -> Value {
+    let model = |n: usize| json!({ "modelId": format!("vendor/model-{n}"), "name": format!("Model {n}"), "description": "Fast, and good at long tasks. ".repeat(4) });
+    json!({ "currentModelId": "vendor/model-0", "availableModels": (0..300).map(model).collect::<Vec<_>>() })
 }
 
 /// One write for one line, newline included.
@@ -169,6 +182,8 @@ impl Agent {
             match words[..] {
                 ["stream", count, bytes] => self.stream(count.parse()?, bytes.parse()?)?,
                 ["step", count, bytes] => self.step(count.parse()?, bytes.parse()?)?,
+                ["tool", bytes] => self.tool(bytes.parse()?, false)?,
+                ["edit", bytes] => self.tool(bytes.parse()?, true)?,
                 ["ask", count] => self.ask(count.parse()?)?,
                 ["end"] => return Ok(true),
                 _ => bail!("the bench said {command:?}"),
@@ -202,6 +217,23 @@ impl Agent {
             out.write_all(line.as_bytes())?;
         }
         Ok(())
+    }
+
+    /// A tool call with so many bytes of output, or with an edit of so many lines' bytes.
+    fn tool(&self, bytes: usize, edit: bool) -> Result<()> {
+        let line = "the quick brown fox jumps over the lazy dog\n";
+        let text = line.repeat(bytes / line.len());
+        let content = if edit {
+            // One line of many is another one.
+            let new = text.replacen("fox", "cat", 1);
+            json!({ "type": "diff", "path": "/a.txt", "oldText": text, "newText": new })
+        } else {
+            json!({ "type": "content", "content": { "type": "text", "text": text } })
+        };
+        let update = json!({ "sessionUpdate": "tool_call", "toolCallId": "call-1", "title": "work", "kind": "edit",
+            "status": "completed", "content": [content] });
+        let params = json!({ "sessionId": self.session, "update": update });
+        write_line(&json!({ "jsonrpc": "2.0", "method": "session/update", "params": params }).to_string())
     }
 
     fn step(&mut self, count: usize, bytes: usize) -> Result<()> {

@@ -178,6 +178,11 @@ impl Client {
         let kind = &digits[end + kind_at + KIND.len()..];
         let wanted = if let Look::Kind(kind) = look { kind } else { CHUNK };
         if !kind.starts_with(wanted.as_bytes()) || kind.get(wanted.len()) != Some(&b'"') {
+            // Another kind may stand between two chunks: that the agent was held back, in a run that is long.
+            let seq = std::str::from_utf8(&digits[..end])?.parse().ok();
+            if look == Look::Chunks && self.last_seq.is_some() && seq == self.last_seq.map(|last| last + 1) {
+                self.last_seq = seq;
+            }
             return Ok(());
         }
         if look == Look::Chunks {

@@ -115,7 +115,15 @@ impl Gateway {
         self.dir.path().join("home")
     }
 
-    fn call(&self, method: &str, path: &str, body: &Value) -> Result<Value> {
+    /// Asks for a page of text.
+    pub(crate) fn text(&self, path: &str) -> Result<String> {
+        let (status, text) = exchange(self.addr, "GET", path, &self.token, None)?;
+        ensure!(status == 200, "{path}: {status} {text}");
+        Ok(text)
+    }
+
+    /// Asks for something to be done.
+    pub(crate) fn call(&self, method: &str, path: &str, body: &Value) -> Result<Value> {
         let (status, answer) = exchange(self.addr, method, path, &self.token, Some(&body.to_string()))?;
         ensure!((200..300).contains(&status), "{method} {path}: {status} {answer}; {}", self.stderr());
         Ok(serde_json::from_str(&answer)?)
@@ -223,9 +231,22 @@ fn exchange(addr: SocketAddr, method: &str, path: &str, token: &str, body: Optio
     let mut read = BufReader::new(&socket);
     let head = header(&mut read)?;
     let status = head.split(' ').nth(1).context("no status")?.parse()?;
-    let mut body = String::new();
-    read.read_to_string(&mut body)?;
-    Ok((status, body))
+    let mut body = Vec::new();
+    if head.to_ascii_lowercase().contains("\r\ntransfer-encoding: chunked\r\n") {
+        loop {
+            let mut size = String::new();
+            read.read_line(&mut size)?;
+            let size = u64::from_str_radix(size.trim(), 16).context("a chunk's size")?;
+            (&mut read).take(size).read_to_end(&mut body)?;
+            read.read_line(&mut String::new())?;
+            if size == 0 {
+                break;
+            }
+        }
+    } else {
+        read.read_to_end(&mut body)?;
+    }
+    Ok((status, String::from_utf8(body)?))
 }
 
 /// Bytes of all files in a directory.

@@ -6,6 +6,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, clippy::print_stderr)]
 
 #[cfg(target_os = "linux")]
+mod abuse;
+#[cfg(target_os = "linux")]
 mod agent;
 #[cfg(target_os = "linux")]
 mod approval;
@@ -17,6 +19,8 @@ mod fan;
 mod floor;
 #[cfg(target_os = "linux")]
 mod gateway;
+#[cfg(target_os = "linux")]
+mod growth;
 #[cfg(target_os = "linux")]
 mod memory;
 #[cfg(target_os = "linux")]

@@ -78,6 +78,22 @@ pub(crate) fn own_memory(pid: u32) -> Result<u64> {
     Ok(line.trim().trim_end_matches("kB").trim().parse::<u64>()? << 10)
 }
 
+/// Bytes of memory that the process has in RAM now.
+pub(crate) fn memory(pid: u32) -> Result<u64> {
+    status(pid, "VmRSS:")
+}
+
+/// The most that it ever had.
+pub(crate) fn peak_memory(pid: u32) -> Result<u64> {
+    status(pid, "VmHWM:")
+}
+
+fn status(pid: u32, name: &str) -> Result<u64> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name)).context("the process's status")?;
+    Ok(line.trim().trim_end_matches("kB").trim().parse::<u64>()? << 10)
+}
+
 /// Lets this process, and those it starts, hold `files` files open.
 pub(crate) fn raise_file_limit(files: u64) -> Result<()> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

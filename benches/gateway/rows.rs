@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 use super::clients::Wire;
 use super::fan::Regime;
 use super::table::{Row, markdown, write};
-use super::{agent, approval, fan, floor, memory, process, start, store};
+use super::{abuse, agent, approval, fan, floor, growth, memory, process, start, store};
 
 /// How much of everything.
 #[derive(Clone, Copy, Debug)]
@@ -43,6 +43,12 @@ fn all() -> Vec<(String, Measure)> {
     all.push(("approval-watched".into(), Box::new(approval::approval_watched)));
     all.push(("memory-idle".into(), Box::new(memory::idle)));
     all.push(("memory-sleeper".into(), Box::new(memory::sleeper)));
+    all.push(("abuse".into(), Box::new(abuse::abuse)));
+    all.push(("growth-text".into(), Box::new(growth::text)));
+    all.push(("growth-sessions".into(), Box::new(growth::sessions)));
+    all.push(("growth-prompts".into(), Box::new(growth::prompts)));
+    all.push(("growth-stored".into(), Box::new(growth::stored)));
+    all.push(("growth-replay".into(), Box::new(store::replay_of_many)));
     all.push(("store".into(), Box::new(store::store)));
     all.push(("start".into(), Box::new(start::start)));
     all

@@ -192,6 +192,34 @@ pub(crate) fn store(size: Size) -> Result<Vec<Row>> {
     ])
 }
 
+/// The cold replay of many sessions, beside that of one session with as many events.
+pub(crate) fn replay_of_many(size: Size) -> Result<Vec<Row>> {
+    let (many, each) = (size.scale(1000, 10), 100);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let mut all: [Vec<f64>; 2] = Default::default();
+    for _ in 0..ROUNDS {
+        for (n, (sessions, each)) in [(1, many * each), (many, each)].into_iter().enumerate() {
+            let dir = scratch()?;
+            let open = || -> Result<Log> {
+                let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&dir.path().join("home"), Durability::Process)?);
+                Ok(Log::open(store)?)
+            };
+            let log = open()?;
+            runtime.block_on(append(&log, sessions, each, ENTRY))?;
+            drop(log);
+            let log = reopened(&open)?;
+            let began = Instant::now();
+            let count = replay(&log, &Filter::all())?;
+            all[n].push(began.elapsed().as_secs_f64() * 1e3);
+            ensure!(count == sessions * each, "{count} of {} came back", sessions * each);
+        }
+    }
+    eprintln!("    rounds: {all:.1?}");
+    let [one, many_took] = all.map(|mut rounds| median(&mut rounds));
+    let name = format!("cold replay of {many} sessions of {each} events, beside one of {}", many * each);
+    Ok(vec![Row { name, unit: "ms", floor: Some(one), plexus: many_took, target: Target::Times(2.0) }])
+}
+
 /// The writer of the log before may still be closing its store.
 fn reopened(open: &impl Fn() -> Result<Log>) -> Result<Log> {
     let deadline = Instant::now() + std::time::Duration::from_secs(30);
