@@ -299,7 +299,7 @@ fn anything_else_gets_the_tour() {
     for prompt in ["hello", "", "stream of words", "crash course on Rust", "stream 1 2 3", "hang on"] {
         let said = text(&agent.play(&session, prompt));
         for name in [
-            "stream", "echo", "think", "plan", "diff", "ask", "ask2", "edit", "mode", "usage", "sleep", "hang",
+            "stream", "echo", "think", "plan", "diff", "ask", "ask2", "form", "edit", "mode", "usage", "sleep", "hang",
             "flood", "line", "script", "junk", "stderr", "crash",
         ] {
             assert!(said.contains(&format!("- `{name}")), "{prompt}: no {name} in {said}");

@@ -3,8 +3,13 @@
 
 mod common;
 
+use std::time::Duration;
+
 use common::front::{Front, LONG};
 use futures_util::{SinkExt as _, StreamExt as _};
+use plexus::model::{DeviceId, SessionId};
+use plexus::router::acp::Errands;
+use plexus::sessions::{Clients as _, Errand, Owner, Served};
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
@@ -226,47 +231,200 @@ async fn the_bearer_comes_in_a_header_or_a_subprotocol_and_scopes_count() {
     assert_eq!(front.send("GET", "/acp", &[], "").await.status, 401);
 }
 
+/// Errands for the agent of one session.
+struct Agent {
+    errands: Errands,
+    session: SessionId,
+    owner: Owner,
+}
+
+impl Agent {
+    fn ask(&self, method: &str) -> tokio::task::JoinHandle<Option<Served>> {
+        let params = to_raw_value(&json!({ "sessionId": "the agent's own", "path": "/x" })).unwrap();
+        let errand = Errand {
+            session: self.session.clone(),
+            runtime: "fake".parse().unwrap(),
+            owner: self.owner.clone(),
+            method: method.to_owned(),
+            params,
+        };
+        tokio::spawn(self.errands.ask(errand))
+    }
+}
+
+/// A device with these scopes, and its token.
+async fn device(front: &Front, scopes: &[&str]) -> (DeviceId, String) {
+    let reply = front.admin("POST", "/v1/devices", json!({ "name": "test", "scopes": scopes })).await;
+    assert_eq!(reply.status, 201, "{reply:?}");
+    let body = reply.json();
+    (body["device_id"].as_str().unwrap().parse().unwrap(), body["token"].as_str().unwrap().to_owned())
+}
+
+async fn editor(front: &Front, token: &str) -> Client {
+    editor_of("an editor", front, token).await
+}
+
+/// The same, of a name.
+async fn editor_of(name: &str, front: &Front, token: &str) -> Client {
+    let mut client = Client::over(front, "/acp", ("authorization", format!("Bearer {token}"))).await;
+    let can = json!({ "fs": { "readTextFile": true, "writeTextFile": true }, "terminal": true });
+    client
+        .call(
+            "initialize",
+            json!({ "protocolVersion": 1, "clientCapabilities": can, "clientInfo": { "name": name, "version": "1" } }),
+        )
+        .await;
+    client
+}
+
+/// Who opened a session in the editor of [`editor`].
+fn in_editor(device: &DeviceId) -> Owner {
+    Owner { device: device.clone(), program: Some("an editor".into()) }
+}
+
+const ASKED: [&str; 7] = [
+    "fs/read_text_file",
+    "fs/write_text_file",
+    "terminal/create",
+    "terminal/output",
+    "terminal/wait_for_exit",
+    "terminal/kill",
+    "terminal/release",
+];
+
 #[tokio::test]
-async fn what_only_one_client_can_do_is_asked_of_the_one_that_opened_the_session() {
+async fn an_agent_is_served_by_the_device_that_opened_the_session_and_by_nobody_else() {
     let front = Front::new().await;
     front.session("fake").await;
-    let files = json!({ "fs": { "readTextFile": true } });
-    let mut owner = Client::hello(&front, files.clone()).await;
-    let new = owner.call("session/new", json!({ "cwd": "/", "mcpServers": [] })).await;
-    let session: plexus::model::SessionId = new["result"]["sessionId"].as_str().unwrap().parse().unwrap();
-    let mut other = Client::hello(&front, files).await;
-    other.call("session/attach", json!({ "sessionId": session })).await;
-    let rooms = front.state.rooms.clone();
-    let params = to_raw_value(&json!({ "sessionId": "the agent's own", "path": "/x" })).unwrap();
-    let ask = |method: &'static str| {
-        let (rooms, session, params) = (rooms.clone(), session.clone(), params.clone());
-        tokio::spawn(async move { rooms.ask(&session, method, &params).await })
-    };
-    let asked = ask("fs/read_text_file");
-    let question = owner.find(|message| message["method"] == "fs/read_text_file").await;
-    assert_eq!(question["params"], json!({ "sessionId": session, "path": "/x" }));
-    owner.say(&json!({ "jsonrpc": "2.0", "id": question["id"], "result": { "content": "hi" } })).await;
-    assert_eq!(asked.await.unwrap().unwrap().unwrap().get(), r#"{"content":"hi"}"#);
+    let (owner, token) = device(&front, &["watch", "prompt", "approve"]).await;
+    let mut desk = editor(&front, &token).await;
+    let new = desk.call("session/new", json!({ "cwd": "/", "mcpServers": [] })).await;
+    let session: SessionId = new["result"]["sessionId"].as_str().unwrap().parse().unwrap();
+    let errands = Errands::new(front.state.rooms.clone(), front.state.auth.clone());
+    let agent = Agent { errands, session: session.clone(), owner: in_editor(&owner) };
+    // Others come in, say that they can, and call themselves controllers: a link that reads, one that may only prompt,
+    // another machine's editor, this machine's administrator.
+    let mut others = Vec::new();
+    for scopes in [vec!["watch"], vec!["watch", "prompt"], vec!["watch", "prompt", "approve"]] {
+        others.push(editor(&front, &device(&front, &scopes).await.1).await);
+    }
+    others.push(editor(&front, &front.admin).await);
+    for other in &mut others {
+        let attached = other.call("session/attach", json!({ "sessionId": session, "role": "controller" })).await;
+        assert!(attached["result"].is_object(), "{attached}");
+    }
+    for method in ASKED {
+        let asked = agent.ask(method);
+        let question = desk.find(|message| message["method"] == method).await;
+        assert_eq!(question["params"], json!({ "sessionId": session, "path": "/x" }));
+        desk.say(&json!({ "jsonrpc": "2.0", "id": question["id"], "result": { "it": method } })).await;
+        let served = asked.await.unwrap().unwrap();
+        assert_eq!(served.by.device_id, owner);
+        assert_eq!(served.outcome.unwrap().get(), json!({ "it": method }).to_string());
+    }
     // Its error is the agent's error.
-    let asked = ask("fs/read_text_file");
-    let question = owner.find(|message| message["method"] == "fs/read_text_file").await;
-    owner.say(&json!({ "jsonrpc": "2.0", "id": question["id"], "error": { "code": -32002, "message": "no" } })).await;
-    assert_eq!(asked.await.unwrap().unwrap().unwrap_err().code, -32002);
-    // Nobody offers terminals.
-    assert!(ask("terminal/create").await.unwrap().is_none());
+    let asked = agent.ask("fs/read_text_file");
+    let question = desk.find(|message| message["method"] == "fs/read_text_file").await;
+    desk.say(&json!({ "jsonrpc": "2.0", "id": question["id"], "error": { "code": -32002, "message": "no" } })).await;
+    assert_eq!(asked.await.unwrap().unwrap().outcome.unwrap_err().code, -32002);
     // Who does not want the answer any more takes the question back.
-    let asked = ask("fs/read_text_file");
-    let question = owner.find(|message| message["method"] == "fs/read_text_file").await;
+    let asked = agent.ask("fs/read_text_file");
+    let question = desk.find(|message| message["method"] == "fs/read_text_file").await;
     asked.abort();
-    let back = owner.find(|message| message["method"] == "$/cancel_request").await;
+    let back = desk.find(|message| message["method"] == "$/cancel_request").await;
     assert_eq!(back["params"]["requestId"], question["id"]);
-    // The owner leaves: what it was asked has no answer, and the other one is asked from now on.
-    let asked = ask("fs/read_text_file");
-    owner.find(|message| message["method"] == "fs/read_text_file").await;
-    drop(owner);
-    assert_eq!(asked.await.unwrap().unwrap().unwrap_err().code, -32603);
-    let asked = ask("fs/read_text_file");
-    let question = other.find(|message| message["method"] == "fs/read_text_file").await;
-    other.say(&json!({ "jsonrpc": "2.0", "id": question["id"], "result": {} })).await;
-    asked.await.unwrap().unwrap().unwrap();
+    // One that is silent is not waited for without end.
+    let patience = Duration::from_millis(50);
+    let hasty =
+        Agent { errands: agent.errands.clone().within(patience), session: session.clone(), owner: in_editor(&owner) };
+    let error = hasty.ask("fs/read_text_file").await.unwrap().unwrap().outcome.unwrap_err();
+    assert_eq!(error.code, -32001, "{error:?}");
+    assert!(error.message.contains("did not answer"), "{error:?}");
+    // The owner leaves: what it was asked has no answer, and nobody else is asked.
+    desk.find(|message| message["method"] == "$/cancel_request").await;
+    let asked = agent.ask("fs/read_text_file");
+    desk.find(|message| message["method"] == "fs/read_text_file").await;
+    drop(desk);
+    assert_eq!(asked.await.unwrap().unwrap().outcome.unwrap_err().code, -32603);
+    for method in ASKED {
+        assert!(agent.ask(method).await.unwrap().is_none(), "{method}");
+    }
+    // It comes back, by whatever way: it is its session again.
+    let mut desk = editor(&front, &token).await;
+    desk.call("session/load", json!({ "sessionId": session, "cwd": "/", "mcpServers": [] })).await;
+    let asked = agent.ask("fs/read_text_file");
+    let question = desk.find(|message| message["method"] == "fs/read_text_file").await;
+    desk.say(&json!({ "jsonrpc": "2.0", "id": question["id"], "result": {} })).await;
+    assert!(asked.await.unwrap().unwrap().outcome.is_ok());
+    // Unless it only looks on.
+    desk.call("session/attach", json!({ "sessionId": session, "role": "observer" })).await;
+    assert!(agent.ask("fs/read_text_file").await.unwrap().is_none());
+    desk.call("session/attach", json!({ "sessionId": session, "role": "controller" })).await;
+    // What it may do now counts, not what it might when it came in.
+    assert_eq!(front.admin("DELETE", &format!("/v1/devices/{owner}"), Value::Null).await.status, 204);
+    assert!(agent.ask("fs/read_text_file").await.unwrap().is_none());
+    for other in &mut others {
+        other.say(&json!({ "jsonrpc": "2.0", "id": "last", "method": "session/list", "params": {} })).await;
+        loop {
+            let heard = other.hear().await;
+            assert!(!heard["method"].as_str().is_some_and(|method| ASKED.contains(&method)), "{heard}");
+            if heard["id"] == "last" {
+                break;
+            }
+        }
+    }
+}
+
+/// All programs of this machine are one device. Each is known by the name that it gave its connection.
+#[tokio::test]
+async fn of_two_editors_on_this_machine_the_one_that_opened_the_session_serves_its_agent() {
+    let front = Front::new().await;
+    front.session("fake").await;
+    let mut zed = editor_of("zed", &front, &front.admin).await;
+    let new = zed.call("session/new", json!({ "cwd": "/", "mcpServers": [] })).await;
+    let session: SessionId = new["result"]["sessionId"].as_str().unwrap().parse().unwrap();
+    let me = front.admin("GET", "/v1/me", Value::Null).await.json();
+    let device: DeviceId = me["device_id"].as_str().unwrap().parse().unwrap();
+    let agent = Agent {
+        errands: Errands::new(front.state.rooms.clone(), front.state.auth.clone()),
+        session: session.clone(),
+        owner: Owner { device, program: Some("zed".into()) },
+    };
+    let mut other = editor_of("helix", &front, &front.admin).await;
+    other.call("session/load", json!({ "sessionId": session, "cwd": "/", "mcpServers": [] })).await;
+    // A name that is given with a session only is no program's own.
+    let posing = json!({ "sessionId": session, "role": "controller", "clientInfo": { "name": "zed", "version": "1" } });
+    other.call("session/attach", posing).await;
+    let asked = agent.ask("fs/read_text_file");
+    let question = zed.find(|message| message["method"] == "fs/read_text_file").await;
+    zed.say(&json!({ "jsonrpc": "2.0", "id": question["id"], "result": { "content": "zed's" } })).await;
+    assert_eq!(asked.await.unwrap().unwrap().outcome.unwrap().get(), r#"{"content":"zed's"}"#);
+    // It is cut: the other is asked neither then nor when it comes in again.
+    zed.call("session/detach", json!({ "sessionId": session })).await;
+    drop(zed);
+    assert!(agent.ask("fs/read_text_file").await.unwrap().is_none());
+    other.call("session/load", json!({ "sessionId": session, "cwd": "/", "mcpServers": [] })).await;
+    assert!(agent.ask("fs/read_text_file").await.unwrap().is_none());
+    // It comes back.
+    let mut zed = editor_of("zed", &front, &front.admin).await;
+    zed.call("session/load", json!({ "sessionId": session, "cwd": "/", "mcpServers": [] })).await;
+    let asked = agent.ask("fs/read_text_file");
+    let question = zed.find(|message| message["method"] == "fs/read_text_file").await;
+    zed.say(&json!({ "jsonrpc": "2.0", "id": question["id"], "result": { "content": "zed's" } })).await;
+    assert!(asked.await.unwrap().unwrap().outcome.is_ok());
+}
+
+#[tokio::test]
+async fn a_device_that_may_not_approve_serves_no_agent_even_in_its_own_session() {
+    let front = Front::new().await;
+    front.session("fake").await;
+    let (owner, token) = device(&front, &["watch", "prompt"]).await;
+    let mut phone = editor(&front, &token).await;
+    let new = phone.call("session/new", json!({ "cwd": "/", "mcpServers": [] })).await;
+    let session: SessionId = new["result"]["sessionId"].as_str().unwrap().parse().unwrap();
+    let errands = Errands::new(front.state.rooms.clone(), front.state.auth.clone());
+    let agent = Agent { errands, session, owner: in_editor(&owner) };
+    for method in ASKED {
+        assert!(agent.ask(method).await.unwrap().is_none(), "{method}");
+    }
 }

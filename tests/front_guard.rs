@@ -386,7 +386,7 @@ async fn a_body_too_long_is_refused_before_it_is_read() {
     let endless = head("/v1/sessions", "transfer-encoding: chunked") + &chunk.repeat(3);
     let reply = front.raw(endless.as_bytes()).await;
     assert!(reply.is_empty() || parse(&reply).status == 413, "counted while it comes: {reply}");
-    let fitting = json!({ "text": "x".repeat(15 * MIB) });
+    let fitting = json!({ "text": "x".repeat(7 * MIB) });
     let session = front.session("fake").await;
     assert_eq!(front.admin("POST", &format!("/v1/sessions/{session}/prompt"), fitting).await.status, 202);
 }

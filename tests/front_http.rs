@@ -3,7 +3,12 @@
 
 mod common;
 
+use std::sync::Arc;
+
 use common::front::{self, Front, LONG};
+use plexus::model::Origin;
+use plexus::sessions::{Entry, Rows};
+use plexus::store::RequestRow;
 use serde_json::{Value, json};
 
 async fn prompt(front: &Front, session: &str, text: &str) -> Value {
@@ -319,6 +324,58 @@ async fn the_gateway_says_how_it_is_and_what_it_can() {
 }
 
 #[tokio::test]
+async fn the_pages_files_come_packed_as_the_client_asks_and_are_kept_for_good_by_their_names() {
+    let front = Front::new().await;
+    let get = async |method: &str, path: &str, more: &[(&str, &str)]| {
+        let reply = front.send(method, path, more, "").await;
+        let header = |name: &str| reply.header(name).unwrap_or("").to_owned();
+        let (coding, kept, tag) = (header("content-encoding"), header("cache-control"), header("etag"));
+        (reply.status, coding, kept, tag, header("vary"), header("content-length"))
+    };
+    let page = front.send("GET", "/", &[], "").await;
+    assert_eq!((page.header("cache-control"), page.header("vary")), (Some("no-cache"), Some("accept-encoding")));
+    let script =
+        page.body.split('"').find(|part| part.starts_with("/assets/index-")).expect("the page names its script");
+    let script = script.to_owned();
+    let kept = "public, max-age=31536000, immutable";
+
+    // Each form has its own tag, its own length, and says so to whoever caches it; HEAD says the same.
+    let mut tags = std::collections::HashSet::new();
+    for (accept, coding) in [
+        ("gzip, deflate, br", "br"),
+        ("gzip", "gzip"),
+        ("identity", ""),
+        ("br;q=0.2, gzip", "gzip"),
+        ("br;q=0, gzip;q=0", ""),
+    ] {
+        let asked = [("accept-encoding", accept)];
+        let got = get("GET", &script, &asked).await;
+        assert_eq!(
+            (got.0, got.1.as_str(), got.2.as_str(), got.4.as_str()),
+            (200, coding, kept, "accept-encoding"),
+            "{accept}"
+        );
+        let head = get("HEAD", &script, &asked).await;
+        assert_eq!(head, got, "{accept}");
+        tags.insert((coding, got.3.clone()));
+        let known = get("GET", &script, &[asked[0], ("if-none-match", &format!("\"other\", W/{}", got.3))]).await;
+        assert_eq!(
+            (known.0, known.1.as_str(), known.2.as_str(), &known.3, known.4.as_str()),
+            (304, "", kept, &got.3, "accept-encoding")
+        );
+        let other = get("GET", &script, &[asked[0], ("if-none-match", "\"other\"")]).await;
+        assert_eq!(other, got);
+    }
+    assert_eq!(tags.len(), 3, "a form, a tag: {tags:?}");
+    // A packed file is no page of its own, and a script of another version is not there.
+    for path in [format!("{script}.br"), format!("{script}.gz"), "/assets/index-AAAAAAAA.js".into()] {
+        let gone = front.admin("GET", &path, Value::Null).await;
+        assert_eq!((gone.status, gone.header("cache-control")), (404, Some("no-store")), "{path}");
+    }
+    front.stop.send(true).unwrap();
+}
+
+#[tokio::test]
 async fn a_session_is_named_and_put_away_also_when_its_runtime_is_gone() {
     let front = Front::new().await;
     let (session, other) = (front.session("fake").await, front.session("fake").await);
@@ -426,6 +483,9 @@ async fn a_run_is_begun_again_with_the_same_words() {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
     assert_eq!(asked(&last).await, asked(&waiting).await, "the last run's words");
+    // By name as well, though its first event says that it waited.
+    let named = restart(json!({ "run_id": waiting }), "").await;
+    assert_eq!(named.status, 202, "{named:?}");
     assert_eq!(restart(json!({ "run_id": "r_nothing" }), "").await.code(), "run_not_found");
     let zero = format!("r_0_{}", session.trim_start_matches("s_"));
     assert_eq!(restart(json!({ "run_id": zero }), "").await.code(), "prompt_not_kept");
@@ -524,4 +584,332 @@ async fn a_forgotten_session_is_no_more() {
     for path in [path.clone(), format!("{path}/events"), format!("{path}/snapshot")] {
         assert_eq!(front.admin("GET", &path, Value::Null).await.code(), "session_not_found", "{path}");
     }
+}
+
+#[tokio::test]
+async fn deleting_sessions_fails_nobody_else_and_none_comes_back() {
+    let front = Arc::new(Front::new().await);
+    let stays = front.session("fake").await;
+    let mut gone = Vec::new();
+    for n in 0..12 {
+        let session = front.session("fake").await;
+        prompt(&front, &session, if n % 2 == 0 { "hang" } else { "some words to be found" }).await;
+        gone.push(session);
+    }
+    let log = front.state.directory.log().clone();
+    // Everything at once: deletions, prompts in what is deleted, and work in a session that stays.
+    let mut all = tokio::task::JoinSet::new();
+    for session in gone.clone() {
+        for deletes in [true, false] {
+            let (front, path) = (Arc::clone(&front), format!("/v1/sessions/{session}"));
+            all.spawn(async move {
+                if deletes {
+                    assert_eq!(front.admin("DELETE", &path, Value::Null).await.status, 204);
+                    return;
+                }
+                for _ in 0..10 {
+                    let path = format!("{path}/prompt");
+                    let reply = front.admin("POST", &path, json!({ "text": "hang" })).await;
+                    assert!(matches!(reply.status, 200..=299 | 404 | 409), "{reply:?}");
+                }
+            });
+        }
+    }
+    for n in 0..60 {
+        let path = format!("/v1/sessions/{stays}/prompt");
+        let reply = front.admin("POST", &path, json!({ "text": format!("word{n}") })).await;
+        assert!(reply.status < 300 || reply.code() == "queue_full", "{reply:?}");
+    }
+    while let Some(done) = all.join_next().await {
+        done.unwrap();
+    }
+    for session in &gone {
+        let path = format!("/v1/sessions/{session}");
+        assert_eq!(front.admin("GET", &path, Value::Null).await.code(), "session_not_found");
+        let prompted = front.admin("POST", &format!("{path}/prompt"), json!({ "text": "hi" })).await;
+        assert_eq!(prompted.code(), "session_not_found");
+    }
+    let listed = front.admin("GET", "/v1/sessions", Value::Null).await.json();
+    assert_eq!(listed["sessions"].as_array().unwrap().len(), 1);
+    // What the next gateway finds.
+    let kept = log.store().sessions().unwrap();
+    assert_eq!(kept.iter().map(|entry| entry.row.session_id.as_str()).collect::<Vec<_>>(), [stays.as_str()]);
+    assert!(log.store().search("found", 9).unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn requests_are_listed_for_whom_they_are_before_the_list_is_cut() {
+    let front = Front::new().await;
+    let (mine, other) = (front.session("mine").await, front.session("other").await);
+    for session in [&mine, &other] {
+        prompt(&front, session, "ask").await;
+        front.open_request(session).await;
+    }
+    // More of the other session's than any page has, all of them newer.
+    let log = front.state.directory.log();
+    let id = front.open_request(&other).await["request_id"].as_str().unwrap().to_owned();
+    let like = log.store().request(&id.parse().unwrap()).unwrap().unwrap();
+    let rows: Vec<_> = (0..2500)
+        .map(|n| {
+            let copy = format!("q_{n:026}");
+            let body = String::from_utf8(like.body.clone()).unwrap().replace(&id, &copy);
+            RequestRow { request_id: copy.parse().unwrap(), body: body.into_bytes(), ..like.clone() }
+        })
+        .collect();
+    let origin =
+        Origin { session_id: other.parse().unwrap(), runtime_id: "other".parse().unwrap(), dialect: "acp".into() };
+    let rows = move |_| Rows { requests: rows, ..Rows::default() };
+    let entry =
+        Entry { origin: Arc::new(origin), events: Vec::new(), rows: Some(Box::new(rows)), kept: None, sync: false };
+    log.commit(entry).await.unwrap();
+
+    let phone = front.token(json!({ "scopes": ["watch", "approve"], "sessions": [mine] })).await;
+    let seen = front.call(&phone, "GET", "/v1/requests", Value::Null).await.json();
+    assert_eq!(seen["requests"].as_array().unwrap().len(), 1, "{seen}");
+    assert_eq!((&seen["requests"][0]["session_id"], &seen["next"]), (&json!(mine), &Value::Null));
+
+    let (mut path, mut all) = ("/v1/requests?state=open".to_owned(), Vec::new());
+    loop {
+        let page = front.admin("GET", &path, Value::Null).await.json();
+        let some = page["requests"].as_array().unwrap();
+        assert!((1..=1000).contains(&some.len()));
+        all.extend(some.iter().map(|request| request["request_id"].as_str().unwrap().to_owned()));
+        let Some(next) = page["next"].as_str() else { break };
+        path = format!("/v1/requests?state=open&before={next}");
+    }
+    assert_eq!((all.len(), all.iter().collect::<std::collections::BTreeSet<_>>().len()), (2502, 2502));
+    let few = front.admin("GET", "/v1/requests?limit=3", Value::Null).await.json();
+    assert_eq!((few["requests"].as_array().unwrap().len(), few["next"].is_string()), (3, true));
+    for bad in ["limit=x", "before=-1", "before=k:1"] {
+        assert_eq!(front.admin("GET", &format!("/v1/requests?{bad}"), Value::Null).await.status, 400, "{bad}");
+    }
+}
+
+#[tokio::test]
+async fn a_key_of_an_answer_is_of_one_device_and_one_answer() {
+    let front = Front::new().await;
+    let session = front.session("fake").await;
+    let grant = json!({ "scopes": ["watch", "approve"] });
+    let (desk, phone) = (front.token(grant.clone()).await, front.token(grant).await);
+    let answer = async |token: &str, request: &Value, option: &str, key: &str| {
+        let bearer = format!("Bearer {token}");
+        let headers =
+            [("authorization", bearer.as_str()), ("content-type", "application/json"), ("idempotency-key", key)];
+        let path = format!("/v1/requests/{}/answer", request["request_id"].as_str().unwrap());
+        front.send("POST", &path, &headers, &json!({ "option_id": option }).to_string()).await
+    };
+    for (mine, theirs) in [("allow_once", "reject_once"), ("reject_once", "allow_once")] {
+        let run = prompt(&front, &session, "ask").await["run_id"].clone();
+        let request = front.open_request(&session).await;
+        let option = |kind: &str| {
+            let options = request["options"].as_array().unwrap();
+            options.iter().find(|option| option["kind"] == kind).unwrap()["id"].as_str().unwrap().to_owned()
+        };
+        let (mine, theirs) = (option(mine), option(theirs));
+        let won = answer(&desk, &request, &mine, "key").await;
+        assert_eq!((won.status, &won.json()["won"]), (200, &json!(true)), "{won:?}");
+        let again = answer(&desk, &request, &mine, "key").await;
+        assert_eq!((again.status, again.json()), (200, won.json()), "the same once more");
+        for said in [&mine, &theirs] {
+            let lost = answer(&phone, &request, said, "key").await;
+            assert_eq!((lost.status, lost.code().as_str()), (409, "already_resolved"), "{lost:?}");
+            assert_eq!((&lost.json()["won"], &lost.json()["option_id"]), (&json!(false), &json!(mine)), "{lost:?}");
+        }
+        let other = answer(&desk, &request, &theirs, "key").await;
+        assert_eq!((other.status, other.code().as_str()), (422, "idempotency_key_reused"), "{other:?}");
+        let late = answer(&desk, &request, &mine, "another").await;
+        assert_eq!((late.status, &late.json()["won"]), (409, &json!(false)), "{late:?}");
+        for key in ["two words", &"k".repeat(129)] {
+            assert_eq!(answer(&desk, &request, &mine, key).await.code(), "bad_idempotency_key", "{key:?}");
+        }
+        while front.admin("GET", &format!("/v1/sessions/{session}"), Value::Null).await.json()["run_id"] == run {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_folder_outside_of_the_runtimes_own_needs_an_administrator() {
+    let front = Front::new().await;
+    let (dir, own) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    std::fs::create_dir(own.path().join("inside")).unwrap();
+    std::os::unix::fs::symlink(dir.path(), own.path().join("out")).unwrap();
+    let spec = json!({ "id": "narrow", "dialect": "acp", "command": ["fake"], "cwd": own.path() });
+    assert_eq!(front.admin("POST", "/v1/runtimes", spec).await.status, 201);
+    let prompter = front.token(json!({ "scopes": ["watch", "prompt", "approve"] })).await;
+    let open = async |token: &str, cwd: Value| {
+        front.call(token, "POST", "/v1/sessions", json!({ "runtime_id": "narrow", "cwd": cwd })).await
+    };
+    for cwd in [json!(own.path()), json!(own.path().join("inside"))] {
+        assert_eq!(open(&prompter, cwd.clone()).await.status, 201, "{cwd}");
+    }
+    for cwd in [
+        json!("/"),
+        json!("/etc"),
+        json!(dir.path()),
+        json!(own.path().join("out")),
+        json!(own.path().join("inside/../..")),
+        json!(own.path().join("none/../..")),
+    ] {
+        let refused = open(&prompter, cwd.clone()).await;
+        assert_eq!((refused.status, refused.code().as_str()), (403, "folder_not_allowed"), "{cwd} {refused:?}");
+    }
+    assert_eq!(open(&front.admin, json!(dir.path())).await.status, 201);
+}
+
+/// Reads a session backwards, page by page, until nothing is before.
+async fn back(front: &Front, path: &str, query: &str) -> Vec<Value> {
+    let (mut pages, mut before) = (Vec::new(), String::from("now"));
+    loop {
+        let page =
+            front.admin("GET", &format!("{path}?before={}{query}", before.replace('+', "%2B")), Value::Null).await;
+        assert_eq!(page.status, 200, "{page:?}");
+        let page = page.json();
+        let Value::Array(events) = page["events"].clone() else { panic!("{page}") };
+        pages.push(events);
+        match page["previous"].as_str() {
+            Some(previous) => previous.clone_into(&mut before),
+            None => break,
+        }
+        assert!(pages.len() < 2000, "it does not end");
+    }
+    pages.into_iter().rev().flatten().collect()
+}
+
+#[tokio::test]
+async fn a_session_is_read_backwards_and_merged() {
+    let front = Front::new().await;
+    let session = front.session("fake").await;
+    let path = format!("/v1/sessions/{session}/events");
+    let mut after = String::new();
+    // The last is longer than a part of a text.
+    let long = "ab\u{e9}\n\"\u{1f600}".repeat(60_000);
+    for words in ["hello there", "again", &long] {
+        prompt(&front, &session, words).await;
+        (_, after) = follow(&front, &path, after, "run_ended").await;
+    }
+    let (plain, _) = follow(&front, &path, String::new(), "run_ended").await;
+    let plain = {
+        let page = front.admin("GET", &format!("{path}?limit=5000"), Value::Null).await.json();
+        assert!(page["events"].as_array().unwrap().len() >= plain.len());
+        page["events"].as_array().unwrap().clone()
+    };
+    for limit in [1, 3, 500] {
+        assert_eq!(back(&front, &path, &format!("&limit={limit}")).await, plain, "{limit}");
+    }
+    for query in ["&merge=true&limit=1", "&merge=true&max_bytes=1", "&merge=true"] {
+        let items = back(&front, &path, query).await;
+        assert_eq!(text(&items), text(&plain), "{query}");
+        let last = |items: &[Value]| items.last().unwrap()["cursor"].clone();
+        assert_eq!(last(&items), last(&plain), "{query}");
+    }
+    let items = back(&front, &path, "&merge=true").await;
+    let said: Vec<_> = items.iter().filter(|item| item["kind"] == "agent_message_chunk").collect();
+    let first = said[0];
+    assert_eq!((&first["merged"], &first["event"]["content"]["text"]), (&json!(2), &json!("hello there")));
+    assert_eq!(first["seq_last"].as_u64().unwrap(), first["seq"].as_u64().unwrap() + 1);
+    let chunks: Vec<_> = plain.iter().filter(|event| event["kind"] == "agent_message_chunk").take(2).collect();
+    assert_eq!((&first["cursor_first"], &first["cursor"]), (&chunks[0]["cursor"], &chunks[1]["cursor"]));
+    assert_eq!((&first["at"], &first["at_last"]), (&chunks[0]["at"], &chunks[1]["at"]));
+    // Forwards, and from the middle of the long text.
+    let (mut forth, mut next) = (Vec::new(), String::new());
+    loop {
+        let query = format!("{path}?merge=true&max_bytes=70000&after={}", next.replace('+', "%2B"));
+        let page = front.admin("GET", &query, Value::Null).await;
+        assert!(page.body.len() < 400_000, "{}", page.body.len());
+        let page = page.json();
+        let events = page["events"].as_array().unwrap();
+        if events.is_empty() {
+            break;
+        }
+        forth.extend(events.iter().cloned());
+        page["next"].as_str().unwrap().clone_into(&mut next);
+    }
+    assert_eq!(text(&forth), text(&plain));
+    assert!(forth.iter().any(|item| item["cut"]["after"].as_u64() > Some(0)), "the long one is cut");
+}
+
+#[tokio::test]
+async fn what_goes_back_is_one_session_and_no_stream() {
+    let front = Front::new().await;
+    let session = front.session("fake").await;
+    let path = format!("/v1/sessions/{session}/events");
+    for query in [
+        "/v1/events?before=now".to_owned(),
+        format!("{path}?before=now&after=now"),
+        format!("{path}?merge=yes"),
+        format!("{path}?max_bytes=x"),
+    ] {
+        let reply = front.admin("GET", &query, Value::Null).await;
+        assert_eq!((reply.status, reply.code()), (400, "bad_query".into()), "{query}");
+    }
+    for bad in ["x", "k3f9:1%2Bx", "k3f9:1%2B"] {
+        let reply = front.admin("GET", &format!("{path}?before={bad}"), Value::Null).await;
+        assert_eq!((reply.status, reply.code()), (400, "bad_cursor".into()), "{bad}");
+    }
+    let page = front.admin("GET", &format!("{path}?before=another:5"), Value::Null).await.json();
+    assert_eq!((&page["resume"], &page["snapshot"]["session"]["session_id"]), (&json!("reset"), &json!(session)));
+    let page = front.admin("GET", &format!("/v1/events?before=now&session={session}"), Value::Null).await;
+    assert_eq!(page.status, 200);
+}
+
+#[tokio::test]
+async fn sessions_are_listed_by_pages_and_none_is_missed() {
+    let front = Front::new().await;
+    let mut made = Vec::new();
+    for _ in 0..7 {
+        made.push(front.session("fake").await);
+    }
+    let whole = front.admin("GET", "/v1/sessions", Value::Null).await.json();
+    assert_eq!((whole["sessions"].as_array().unwrap().len(), whole.get("next")), (7, None));
+    let (mut listed, mut cursor) = (Vec::new(), String::new());
+    for page in 0.. {
+        let list = front.admin("GET", &format!("/v1/sessions?limit=2&cursor={cursor}"), Value::Null).await.json();
+        listed.extend(
+            list["sessions"].as_array().unwrap().iter().map(|one| one["session_id"].as_str().unwrap().to_owned()),
+        );
+        if page == 1 {
+            // One that is not listed yet has news, and stands before those that are.
+            let late = made.iter().find(|id| !listed.contains(id)).unwrap();
+            prompt(&front, late, "news").await;
+            follow(&front, &format!("/v1/sessions/{late}/events"), String::new(), "run_ended").await;
+        }
+        match list["next"].as_str() {
+            Some(next) => next.clone_into(&mut cursor),
+            None => break,
+        }
+    }
+    assert!(made.iter().all(|id| listed.contains(id)), "{made:?} {listed:?}");
+    let (newest, omitted) = front.state.directory.newest(2, |_| true);
+    assert_eq!((newest.len(), omitted), (2, 5));
+    let refused = front.admin("GET", "/v1/sessions?cursor=x", Value::Null).await;
+    assert_eq!((refused.status, refused.code()), (400, "bad_query".into()));
+}
+
+#[tokio::test]
+async fn what_does_not_fit_a_field_is_refused_before_the_agent_hears_of_it() {
+    let front = Front::new().await;
+    let session = front.session("fake").await;
+    let prompt = json!({ "text": "ask field" });
+    assert_eq!(front.admin("POST", &format!("/v1/sessions/{session}/prompt"), prompt).await.status, 202);
+    let request = front.open_request(&session).await;
+    let question = &request["subject"]["questions"][0];
+    let fits = json!({ "number": "integer", "least": 1.0, "most": 9.0 });
+    assert_eq!((&question["id"], &question["field"], &question["fits"]), (&json!("answer"), &json!("count"), &fits));
+    let path = format!("/v1/requests/{}/answer", request["request_id"].as_str().unwrap());
+    for (answer, code) in [
+        (json!({ "value": "many" }), "answer_unfit"),
+        (json!({ "value": "0" }), "answer_unfit"),
+        (json!({ "value": "3.5" }), "answer_unfit"),
+        (json!({ "value": "" }), "answer_unfit"),
+        (json!({ "answers": { "answer": ["10"] } }), "answer_unfit"),
+        (json!({ "answers": { "answer": [" "] } }), "answer_missing"),
+    ] {
+        let reply = front.admin("POST", &path, answer.clone()).await;
+        assert_eq!((reply.status, reply.code().as_str()), (422, code), "{answer}");
+        assert_eq!(reply.json()["field"], "count", "{answer}");
+    }
+    assert_eq!(front.open_request(&session).await["request_id"], request["request_id"], "it is asked still");
+    let reply = front.admin("POST", &path, json!({ "value": "7" })).await;
+    assert_eq!((reply.status, &reply.json()["value"]), (200, &json!("7")));
 }

@@ -83,6 +83,15 @@ async fn nobody_answers_above_their_level_on_any_surface() {
         assert_eq!((reply.status, reply.code().as_str()), (403, "risk_too_high"));
         assert_eq!(reply.json()["risk"], "danger");
     }
+    // It reads why, and where.
+    let told = front.call(&token, "POST", &format!("/v1/requests/{id}/answer"), json!({ "ok": true })).await.json();
+    assert_eq!((&told["approve_up_to"], &told["devices"]), (&json!("low"), &json!([])), "{told}");
+    assert_eq!(told["risk_reasons"], request["risk_reasons"]);
+    let why = request["risk_reasons"][0].as_str().unwrap();
+    let said = format!(
+        "this is danger ({why}), and this device may answer up to low. Answer it on the machine that Plexus runs on"
+    );
+    assert!(told["detail"].as_str().unwrap().starts_with(&said), "{told}");
     // The native WebSocket: by method, and by a response.
     let mut ws = socket(&front, "/v1/ws", &[("authorization", &bearer)]).await;
     let can = json!({ "supports_confirm": true });
@@ -94,9 +103,11 @@ async fn nobody_answers_above_their_level_on_any_surface() {
     say(&mut ws, json!({ "jsonrpc": "2.0", "id": 3, "method": "ui.request.answer", "params": answer })).await;
     let reply = hear(&mut ws, |message| message["id"] == 3).await;
     assert_eq!((&reply["error"]["code"], &reply["error"]["data"]["code"]), (&json!(-32019), &json!("risk_too_high")));
+    assert!(reply["error"]["message"].as_str().unwrap().starts_with(&said), "{reply}");
     say(&mut ws, json!({ "jsonrpc": "2.0", "id": id, "result": { "ok": true } })).await;
     let told = hear(&mut ws, |message| message["method"] == "gateway.error").await;
     assert_eq!(told["params"]["error"]["data"]["code"], "risk_too_high");
+    assert!(told["params"]["error"]["message"].as_str().unwrap().starts_with(&said), "{told}");
     // What says in advance that nothing is asked.
     let params = json!({ "session_id": session, "mode_id": "yolo" });
     say(&mut ws, json!({ "jsonrpc": "2.0", "id": 4, "method": "session.set_mode", "params": params })).await;
@@ -112,14 +123,16 @@ async fn nobody_answers_above_their_level_on_any_surface() {
     say(&mut acp, json!({ "jsonrpc": "2.0", "id": asked["id"], "result": outcome })).await;
     let told = hear(&mut acp, |message| message["method"] == "_plexus/answer_refused").await;
     assert_eq!(told["params"]["error"]["data"]["code"], "risk_too_high", "{told}");
+    assert!(told["params"]["error"]["message"].as_str().unwrap().starts_with(&said), "{told}");
     // AG-UI.
-    let resume = json!([{ "interruptId": id, "status": "resolved", "payload": { "option_id": "yes" } }]);
+    let resume = json!([{ "interruptId": id, "status": "resolved", "payload": { "optionId": "yes" } }]);
     let body = json!({
         "threadId": session, "runId": "r", "state": {}, "messages": [], "tools": [], "context": [], "forwardedProps": {},
         "resume": resume,
     });
     let reply = front.call(&token, "POST", &format!("/ag-ui/{session}"), body).await;
-    assert!(reply.status >= 400 || reply.body.contains("risk_too_high"), "{reply:?}");
+    assert_eq!((reply.status, reply.code().as_str()), (403, "risk_too_high"), "{reply:?}");
+    assert!(reply.json()["detail"].as_str().unwrap().starts_with(&said), "{reply:?}");
     assert!(open().await, "it waits for somebody who may");
     let reply = front.admin("POST", &format!("/v1/requests/{id}/answer"), json!({ "option_id": "no" })).await;
     assert_eq!(reply.status, 200, "{reply:?}");
@@ -235,5 +248,49 @@ async fn whatever_a_device_has_open_ends_with_it() {
         let mut rest = Vec::new();
         let end = tokio::time::timeout(LONG, stream.read_to_end(&mut rest)).await;
         assert!(end.is_ok(), "it stays open: {}", String::from_utf8_lossy(&rest));
+    }
+}
+
+#[tokio::test]
+async fn who_may_not_answer_reads_where_it_can_be_answered() {
+    let front = Front::new().await;
+    let session = front.session("fake").await;
+    let device = async |name: &str, more: Value| {
+        let mut grant = json!({ "name": name, "scopes": ["watch", "approve"] });
+        grant.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let reply = front.admin("POST", "/v1/devices", grant).await;
+        assert_eq!(reply.status, 201, "{reply:?}");
+        reply.json()["token"].as_str().unwrap().to_owned()
+    };
+    let phone = device("phone", json!({ "approve_up_to": "elevated" })).await;
+    let watch = device("watch", json!({ "approve_up_to": "low" })).await;
+    let guest = device("guest", json!({ "approve_up_to": "elevated", "sessions": [session] })).await;
+    device("laptop", json!({})).await;
+    device("tablet", json!({ "scopes": ["watch"] })).await;
+    device("other", json!({ "runtimes": ["another"] })).await;
+
+    let me = async |token: &str| front.call(token, "GET", "/v1/me", Value::Null).await.json();
+    assert_eq!(me(&phone).await["answered_on"], json!({ "danger": ["laptop"] }), "before it is asked");
+    assert_eq!(me(&watch).await["answered_on"], json!({ "elevated": ["phone", "laptop"], "danger": ["laptop"] }));
+    assert_eq!(
+        me(&guest).await["answered_on"],
+        json!({ "danger": [] }),
+        "whose devices there are is not told to guests"
+    );
+
+    let request = ask(&front, &session, "unreadable").await;
+    assert_eq!((&request["risk"], &request["subject"]["type"]), (&json!("danger"), &json!("unreadable")), "{request}");
+    let path = format!("/v1/requests/{}/answer", request["request_id"].as_str().unwrap());
+    for (token, devices) in [(&phone, json!(["laptop"])), (&watch, json!(["laptop"])), (&guest, json!([]))] {
+        let reply = front.call(token, "POST", &path, json!({ "option_id": "no" })).await;
+        assert_eq!((reply.status, reply.code().as_str()), (403, "risk_too_high"));
+        let told = reply.json();
+        assert_eq!(told["devices"], devices, "{told}");
+        let detail = told["detail"].as_str().unwrap();
+        assert!(
+            detail.contains("Plexus cannot tell what this would do: the agent sends no input of the tool"),
+            "{detail}"
+        );
+        assert_eq!(detail.ends_with("on a device that may answer danger: laptop"), devices != json!([]), "{detail}");
     }
 }

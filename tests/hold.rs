@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use plexus::runtimes::held::wire::{self, Decoder, FromHolder, ToHolder, VERSION, Welcome};
+use plexus::runtimes::held::wire::{self, Decoder, FromHolder, OLDEST, ToHolder, VERSION, Welcome};
 use plexus::runtimes::held::{look, stop};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -109,7 +109,7 @@ impl Client {
         let stream = UnixStream::connect(socket).unwrap();
         stream.set_read_timeout(Some(LOST)).unwrap();
         let mut client = Self { stream, decoder: Decoder::default() };
-        client.say(&ToHolder::Hello { version: VERSION });
+        client.say(&ToHolder::Hello { version: OLDEST, newest: VERSION });
         match client.next() {
             Some(FromHolder::Welcome(welcome)) => (client, welcome),
             other => panic!("no welcome but {other:?}"),
@@ -409,7 +409,7 @@ fn what_goes_against_the_rules_is_hung_up_on_and_the_runtime_lives_on() {
         (vec![0, 0, 0, 0, 99, 0, 0, 0, 0], "a message of unknown kind 99"),
         (ToHolder::Ack { offset: 5 }.to_bytes().to_vec(), "output was acknowledged that never came"),
         (state(5).to_vec(), "state knows of output that never came"),
-        (ToHolder::Hello { version: VERSION }.to_bytes().to_vec(), "it was greeted twice"),
+        (ToHolder::Hello { version: OLDEST, newest: VERSION }.to_bytes().to_vec(), "it was greeted twice"),
         ([ToHolder::State { offset: 0, state: big }.to_bytes(), state(0)].concat(), "more state was deposited"),
     ];
     for (bytes, why) in table {
@@ -439,10 +439,10 @@ fn what_goes_against_the_rules_is_hung_up_on_and_the_runtime_lives_on() {
 fn another_version_is_told_so() {
     let rig = Rig::sh("cat");
     let mut stream = UnixStream::connect(&rig.socket).unwrap();
-    stream.write_all(&ToHolder::Hello { version: VERSION + 1 }.to_bytes()).unwrap();
+    stream.write_all(&ToHolder::Hello { version: VERSION + 1, newest: VERSION + 2 }.to_bytes()).unwrap();
     let mut client = Client { stream, decoder: Decoder::default() };
     let Some(FromHolder::Bye { why }) = client.next() else { panic!() };
-    assert!(why.contains("speaks version 1"), "{why}");
+    assert!(why.contains("speaks versions 1 to 2"), "{why}");
     assert!(client.next().is_none());
 }
 

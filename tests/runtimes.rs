@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use plexus::dialects::{
-    Ask, AskKey, Command, Dialect, Draft, Fault, Make, Opening, Outbox, RunEnd, Said, Sessions, Subject,
+    Ask, AskKey, Command, Dialect, Draft, Expects, Fault, Make, Opening, Outbox, RunEnd, Said, Sessions, Subject,
 };
+use plexus::ledger::{Class, Ledger, Limits};
 use plexus::model::{
     Connect, Kind, NativeId, RequestType, RestartPolicy, RunStatus, RuntimeId, RuntimeInfo, RuntimeSpec, RuntimeState,
     Ticket,
@@ -80,7 +81,7 @@ impl Dialect for Words {
             Command::Open { ticket, .. } => format!("open {}\n", ticket.0),
             Command::Prompt { ticket, .. } => format!("prompt {}\n", ticket.0),
             Command::Cancel { ticket, .. } => format!("cancel {}\n", ticket.map_or(0, |ticket| ticket.0)),
-            Command::Answer { key, decision } => format!("answer {} {decision:?}\n", key.0),
+            Command::Answer { key, decision } => format!("answer {} {decision:?}\n", key.id()),
             Command::Call { ticket, method, .. } => format!("call {} {method}\n", ticket.0),
         };
         out.frames.push(frame.into());
@@ -97,7 +98,7 @@ impl Dialect for Words {
 
 fn ask(key: &str) -> Ask {
     Ask {
-        key: AskKey(key.into()),
+        key: AskKey::unique(key),
         kind: RequestType::Confirm,
         title: String::new(),
         message: None,
@@ -107,6 +108,7 @@ fn ask(key: &str) -> Ask {
         multi: false,
         default_value: None,
         multiline: false,
+        expects: Expects::default(),
         secret: false,
         danger: false,
         allow_reason: false,
@@ -216,7 +218,7 @@ fn word(said: &Said) -> String {
         Said::Opened { native, .. } => format!("<opened {native}>"),
         Said::NotOpened { error: Fault { message, .. }, .. } => format!("<not opened: {message}>"),
         Said::Ended { ticket, .. } => format!("<ended {}>", ticket.0),
-        Said::Asked { ask, .. } => format!("<asked {}>", ask.key.0),
+        Said::Asked { ask, .. } => format!("<asked {}>", ask.key.id()),
         Said::Event { draft, .. } if draft.kind == Kind::Raw => {
             let body: serde_json::Value = serde_json::from_slice(&draft.body).unwrap();
             format!("<raw {}>", body["reason"].as_str().unwrap())
@@ -347,6 +349,32 @@ async fn a_huge_line_is_cut_and_the_stream_goes_on() {
 }
 
 #[tokio::test]
+async fn agents_in_the_middle_of_long_lines_wait_for_room_and_not_for_each_other_for_ever() {
+    const LONG: usize = 3_000_000;
+    let ledger = Ledger::new(Limits { agents: 2 << 20, runtime: 2 << 20, ..Limits::default() });
+    let house = house(|settings| settings.ledger = ledger.clone());
+    let script = hello(&format!("head -c {LONG} /dev/zero | tr '\\0' x; echo; echo after"));
+    let links = ["one", "two", "three"].map(|id| {
+        let spec = RuntimeSpec { id: RuntimeId::trusted(id), ..sh(&script) };
+        house.runtimes.launch(spec).unwrap()
+    });
+    let sessions: Vec<Session> = links.iter().map(|link| Session::open(link, 1)).collect();
+    for mut session in sessions {
+        let (heard, exit) = session.all().await;
+        let lengths: Vec<usize> = heard.iter().map(String::len).collect();
+        assert_eq!((lengths, exit.code), (vec!["<opened A>".len(), LONG, "after".len()], Some(0)));
+    }
+    let agents = || ledger.sums()[Class::Agents as usize].used;
+    let given_back = async {
+        while agents() > 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(SOON, given_back).await.expect("what they said is still charged");
+    assert!(ledger.sums()[Class::Agents as usize].refusals + ledger.sums()[Class::Runtime as usize].refusals > 0);
+}
+
+#[tokio::test]
 async fn dying_in_the_middle_of_a_line_is_told() {
     let house = house(|_| {});
     let link = house.runtimes.launch(sh(&hello("printf 'whole\\nhal'; kill -9 $$"))).unwrap();
@@ -473,24 +501,143 @@ async fn a_session_that_does_not_read_holds_the_runtime_back_and_loses_nothing()
     assert!(heard.iter().any(|line| line == "<error held_back>"), "people are told why it stood still");
 }
 
+fn noted(method: &str) -> Command {
+    Command::Call { ticket: Ticket(9), native: None, method: method.into(), params: None, notify: true }
+}
+
+async fn give(link: &Link, inlet: &Inlet, command: Command) {
+    let order = Order { command, inlet: inlet.clone(), generation: link.info().generation };
+    link.room().await.unwrap().send(order);
+}
+
 #[tokio::test]
-async fn one_that_does_not_read_its_stdin_is_stopped_and_says_why() {
-    let house = house(|settings| settings.write_max = 100_000);
+async fn one_that_reads_none_of_its_stdin_for_long_is_stopped_and_says_why() {
+    let house = house(|settings| {
+        settings.write_max = 100_000;
+        settings.stuck = Duration::from_millis(300);
+    });
     let link = house.runtimes.launch(sh(&hello("exec sleep 1000"))).unwrap();
     let mut session = Session::open(&link, 1);
     session.until("<opened A>").await;
-    let method = "x".repeat(1000);
-    let full = async {
-        while link.info().problem.is_none() {
-            let command =
-                Command::Call { ticket: Ticket(9), native: None, method: method.clone(), params: None, notify: true };
-            let _ = link.order(Order { command, inlet: session.inlet.clone(), generation: 1 });
-            tokio::task::yield_now().await;
+    let (inlet, to) = (session.inlet.clone(), link.clone());
+    let flood = tokio::spawn(async move {
+        let method = "x".repeat(1000);
+        for _ in 0..1000 {
+            give(&to, &inlet, noted(&method)).await;
         }
-    };
-    tokio::time::timeout(SOON, full).await.unwrap();
+    });
     let (_, exit) = session.all().await;
-    assert_eq!((exit.reason.as_deref(), exit.stopped), (Some("it does not read its stdin"), false));
+    let why = "it is stuck: it has read none of its stdin for 300ms";
+    assert_eq!((exit.reason.as_deref(), exit.stopped), (Some(why), false));
+    flood.abort();
+}
+
+#[tokio::test]
+async fn a_burst_of_orders_waits_in_order_for_a_slow_reader() {
+    let house = house(|settings| settings.write_max = 5_000);
+    // It reads nothing at first, and then slowly.
+    let script = "import sys,time\nr=sys.stdin.readline\nr(); print('ready'); r(); print('opened 1 A', flush=True)\n\
+        time.sleep(1)\nn=0\nfor line in sys.stdin:\n print('for A '+line.split()[2], flush=True)\n n+=1\n n%100 or time.sleep(.01)";
+    let link = house.runtimes.launch(python(script)).unwrap();
+    let mut session = Session::open(&link, 1);
+    session.until("<opened A>").await;
+    let (inlet, to) = (session.inlet.clone(), link.clone());
+    let flood = tokio::spawn(async move {
+        for n in 0..3000 {
+            give(&to, &inlet, noted(&n.to_string())).await;
+        }
+    });
+    let heard = session.until("for A 2999").await;
+    let numbers: Vec<usize> = heard.iter().filter_map(|line| line.strip_prefix("for A ")?.parse().ok()).collect();
+    assert_eq!(numbers, (0..3000).collect::<Vec<_>>());
+    flood.await.unwrap();
+    assert_eq!(link.info().state, RuntimeState::Ready);
+}
+
+/// The only holder of a house: where it listens.
+fn socket_in(house: &House) -> std::path::PathBuf {
+    let found = plexus::runtimes::held::look(&house._dir.path().join("holders"));
+    assert_eq!(found.len(), 1, "{found:?}");
+    found[0].path.clone()
+}
+
+#[tokio::test]
+async fn a_holder_that_hangs_up_is_no_death_and_nothing_is_lost_or_repeated() {
+    use std::io::{Read, Write};
+    let house = house(|_| ());
+    let echo = "for line in sys.stdin:\n print('for A '+line.split()[2], flush=True)";
+    let script =
+        format!("import sys\nr=sys.stdin.readline\nr(); print('ready'); r(); print('opened 1 A', flush=True)\n{echo}");
+    let link = house.runtimes.launch(python(&script)).unwrap();
+    let mut session = Session::open(&link, 1);
+    session.until("<opened A>").await;
+    let (pid, instance) = (link.info().pid, link.info().instance.clone());
+    assert!(instance.as_deref().is_some_and(|instance| instance.starts_with("i_")));
+    let (inlet, to) = (session.inlet.clone(), link.clone());
+    let flood = tokio::spawn(async move {
+        for n in 0..2000 {
+            give(&to, &inlet, noted(&n.to_string())).await;
+            if n % 50 == 0 {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        }
+    });
+    let socket = socket_in(&house);
+    for _ in 0..10 {
+        // Somebody who takes over, and is gone again: the holder hangs up on the driver.
+        let socket = socket.clone();
+        let thief = tokio::task::spawn_blocking(move || {
+            let mut stream = std::os::unix::net::UnixStream::connect(socket).unwrap();
+            let hello = plexus::runtimes::held::wire::ToHolder::Hello { version: 1, newest: 2 };
+            stream.write_all(&hello.to_bytes()).unwrap();
+            let _ = stream.read(&mut [0; 64]).unwrap();
+        });
+        thief.await.unwrap();
+        tokio::time::sleep(Duration::from_millis(40)).await;
+    }
+    let heard = session.until("for A 1999").await;
+    let numbers: Vec<usize> = heard.iter().filter_map(|line| line.strip_prefix("for A ")?.parse().ok()).collect();
+    assert_eq!(numbers, (0..2000).collect::<Vec<_>>());
+    flood.await.unwrap();
+    let info = known(&link, |info| info.problem.is_none()).await;
+    assert_eq!((info.state, info.pid, &info.instance), (RuntimeState::Ready, pid, &instance));
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_stop_ends_the_runtime_where_its_holder_does_nothing_any_more() {
+    let house = house(|settings| settings.stop_kill = Duration::from_millis(300));
+    let link = house.runtimes.launch(sh(&hello("exec sleep 1000"))).unwrap();
+    let mut session = Session::open(&link, 1);
+    session.until("<opened A>").await;
+    let pid = link.info().pid.unwrap();
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let holder: i32 = stat.rsplit(") ").next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
+    let holder = rustix::process::Pid::from_raw(holder).unwrap();
+    rustix::process::kill_process(holder, rustix::process::Signal::STOP).unwrap();
+    link.stop();
+    let (_, exit) = session.all().await;
+    assert!(exit.stopped);
+    dies(pid).await;
+    ended(&link).await;
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_runtime_whose_holder_was_killed_does_not_live_on_unattended() {
+    let house = house(|_| ());
+    // It minds neither SIGTERM nor the end of its pipes.
+    let link = house.runtimes.launch(sh(&hello("trap '' TERM; while :; do sleep 1; done"))).unwrap();
+    let mut session = Session::open(&link, 1);
+    session.until("<opened A>").await;
+    let pid = link.info().pid.unwrap();
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let holder: i32 = stat.rsplit(") ").next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
+    let holder = rustix::process::Pid::from_raw(holder).unwrap();
+    rustix::process::kill_process(holder, rustix::process::Signal::KILL).unwrap();
+    let (_, exit) = session.all().await;
+    assert!(exit.reason.as_deref().is_some_and(|why| why.starts_with("its holder is gone")), "{exit:?}");
+    dies(pid).await;
 }
 
 #[tokio::test]
@@ -720,7 +867,8 @@ async fn a_stop_ends_a_family_that_ignores_it_and_has_scattered() {
     let link = house.runtimes.launch(RuntimeSpec { cwd: dir.path().into(), ..sh(stubborn) }).unwrap();
     let pids = || std::fs::read_to_string(dir.path().join("pids")).unwrap_or_default();
     let both = async {
-        while pids().lines().count() < 2 {
+        // It may write before its holder has said which process it is.
+        while pids().lines().count() < 2 || link.info().pid.is_none() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };

@@ -18,7 +18,7 @@ const TO_DISK: &str = "pwrite64,pwritev,fdatasync,fsync";
 /// What goes to sockets, pipes and sleeping threads.
 const TO_PEERS: &str = "write,writev,sendto,sendmsg";
 /// Writes of one answer, at most; more would mean that the end was never reached.
-const WRITES: u32 = 40;
+const WRITES: u32 = 80;
 
 /// Lines of `strace` that are kept; it says that it has attached in the first few.
 const LINES: usize = 64;

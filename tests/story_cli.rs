@@ -365,6 +365,254 @@ fn a_day_with_the_commands() {
     assert_eq!(code(&done(&home, &["ls"])), 69);
 }
 
+/// Between a client and the gateway: counts the bytes that the gateway sends.
+fn relay(home: &Path) -> (std::sync::Arc<std::sync::atomic::AtomicUsize>, String) {
+    let file = std::fs::read_to_string(home.join("gateway.json")).unwrap();
+    let url = serde_json::from_str::<Value>(&file).unwrap()["url"].as_str().unwrap().to_owned();
+    let to = url.strip_prefix("http://").unwrap().trim_end_matches('/').to_owned();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let here = format!("http://{}", listener.local_addr().unwrap());
+    let moved = std::sync::Arc::<std::sync::atomic::AtomicUsize>::default();
+    let count = std::sync::Arc::clone(&moved);
+    std::thread::spawn(move || {
+        for client in listener.incoming().map_while(Result::ok) {
+            let Ok(server) = std::net::TcpStream::connect(&to) else { return };
+            let (mut from, mut into) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+            // The gateway answers to its own name alone.
+            let (mine, its) = (client.local_addr().unwrap().to_string(), to.clone());
+            std::thread::spawn(move || {
+                let mut bytes = vec![0; 64 << 10];
+                while let Ok(many @ 1..) = from.read(&mut bytes) {
+                    let name = bytes[..many].windows(mine.len()).position(|part| part == mine.as_bytes());
+                    let sent = match name {
+                        Some(at) => [&bytes[..at], its.as_bytes(), &bytes[at + mine.len()..many]].concat(),
+                        None => bytes[..many].to_vec(),
+                    };
+                    if into.write_all(&sent).is_err() {
+                        break;
+                    }
+                }
+                let _ = into.shutdown(std::net::Shutdown::Write);
+            });
+            let (count, mut server, mut client) = (std::sync::Arc::clone(&count), server, client);
+            std::thread::spawn(move || {
+                let mut bytes = vec![0; 64 << 10];
+                while let Ok(many @ 1..) = server.read(&mut bytes) {
+                    count.fetch_add(many, std::sync::atomic::Ordering::SeqCst);
+                    if client.write_all(&bytes[..many]).is_err() {
+                        break;
+                    }
+                }
+                let _ = client.shutdown(std::net::Shutdown::Both);
+            });
+        }
+    });
+    std::fs::write(home.join("gateway.json"), file.replace(&url, &here)).unwrap();
+    (moved, file)
+}
+
+#[test]
+fn a_reader_of_a_long_session_gets_its_messages_whole_and_few_bytes() {
+    let gateway = Gateway::start();
+    let home = gateway.home();
+    gateway.session().unwrap();
+    fine(&home, &["prompt", "last", "flood 20000 ;; ask", "--json"]);
+    open_request(&home);
+    let (moved, file) = relay(&home);
+    let bytes = || moved.swap(0, std::sync::atomic::Ordering::SeqCst);
+    let read = fine(&home, &["tail", "last", "--no-follow"]);
+    let merged = bytes();
+    let plain = fine(&home, &["tail", "last", "--no-follow", "--json"]);
+    let events = bytes();
+    std::fs::write(home.join("gateway.json"), file).unwrap();
+    let said: String = plain
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap())
+        .filter(|event| event["kind"] == "agent_message_chunk")
+        .map(|event| event["event"]["content"]["text"].as_str().unwrap().to_owned())
+        .collect();
+    assert!(said.len() >= 20_000 * 12 && read.contains(said.trim_end()), "{} of {}", read.len(), said.len());
+    assert!(read.contains("│ touch demo.txt"), "what came after it is there, too");
+    println!("{} bytes of text: {merged} bytes merged, {events} by events", said.len());
+    assert!(merged < said.len() * 2 && merged * 5 < events, "{merged} bytes for {}, {events} by events", said.len());
+    // From a cursor within it, and of all sessions, the same.
+    let half = serde_json::from_str::<Value>(plain.lines().nth(10_000).unwrap()).unwrap();
+    let rest = fine(&home, &["tail", "last", "--no-follow", "--after", half["cursor"].as_str().unwrap()]);
+    assert!(read.ends_with(&rest) && rest.len() > 100_000, "{} of {}", rest.len(), read.len());
+    assert!(fine(&home, &["tail", "--no-follow"]).contains(said.trim_end()));
+    let other = done(&home, &["tail", "last", "--no-follow", "--after", "zzzz:5"]);
+    assert!(err(&other).contains("not of this log") && out(&other).contains("chunk-20000"), "{}", err(&other));
+}
+
+/// The open request that is not this one.
+fn another(home: &Path, before: &Value) -> Value {
+    until("another request opens", || {
+        json(home, &["requests", "--json"])["requests"].get(0).filter(|open| **open != *before).cloned()
+    })
+}
+
+#[test]
+fn a_form_is_shown_with_its_options_and_answered_question_by_question() {
+    let gateway = Gateway::start();
+    let home = gateway.home();
+    gateway.session().unwrap();
+    let tail = Talking::start(plexus(&home, &["tail", "last"]));
+    fine(&home, &["prompt", "last", "form"]);
+    let form = open_request(&home);
+    let id = form["request_id"].as_str().unwrap();
+    let shown = fine(&home, &["requests"]);
+    for words in [
+        "  │ Before the project is set up:\n",
+        "  question 1 of 4 · Database (one of these)\n  │ Which database?\n    1  PostgreSQL  a server of its own\n",
+        "  question 2 of 4 · Extras (any of these, at most 2 of them, may be left out)\n",
+        "(a whole number, 1024 to 65535, may be left out)\n",
+        "  --option database=sqlite  SQLite\n",
+        "  --option title=WORDS\n",
+    ] {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+    assert!(!shown.contains("JSON"), "{shown}");
+    tail.line("Which database?");
+    tail.line(&format!("plexus answer {id} --option QUESTION=ANSWER .. | --deny"));
+
+    let answer = |said: &[&str]| {
+        let said = said.iter().flat_map(|said| ["--option", *said]);
+        let args: Vec<&str> = ["answer", id].into_iter().chain(said).collect();
+        done(&home, &args)
+    };
+    for (said, why) in [
+        (&["sqlite"][..], "say which question: --option ID=ANSWER, with an ID of database, extras, port, title"),
+        (&["database=sqlite"], "there is no answer yet to title: give --option ID=ANSWER"),
+        (&["database=oracle", "title=x"], "\"oracle\" is no answer to \"Database\""),
+        (&["database=sqlite", "database=postgres", "title=x"], "\"Database\" takes one answer"),
+        (
+            &["database=sqlite", "extras=seed", "extras=backup", "extras=migrations", "title=x"],
+            "a number of answers of at most 2",
+        ),
+        (&["database=sqlite", "port=80", "title=x"], "has to be a whole number from 1024 to 65535"),
+        (&["database=sqlite", "port=many", "title=x"], "has to be a whole number from 1024 to 65535"),
+        (&["database=sqlite", "title="], "\"Title\" has no answer"),
+    ] {
+        let refused = answer(said);
+        assert_eq!(code(&refused), 1, "{said:?}: {}", out(&refused));
+        assert!(err(&refused).contains(why), "{said:?}: {}", err(&refused));
+    }
+    for (args, why) in [
+        (&["answer", id, "--allow"][..], "this request asks questions: answer with --option ID=ANSWER for each of"),
+        (&["answer", id, "--text", "sqlite"], "say which question"),
+        (&["answer", id, "--deny", "--digest", "00000000"], "read it again"),
+    ] {
+        let refused = done(&home, args);
+        assert_eq!(code(&refused), 1, "{args:?}: {}", out(&refused));
+        assert!(err(&refused).contains(why), "{args:?}: {}", err(&refused));
+    }
+    // By id or by label, several of one question, words with an equals sign; what may be left out is.
+    let answered = answer(&["database=SQLite", "extras=seed", "extras=backup", "title=a=b"]);
+    assert_eq!((code(&answered), err(&answered)), (0, String::new()), "{}", out(&answered));
+    assert!(out(&answered).starts_with("your answer counts: answered by"), "{}", out(&answered));
+    let said = tail.line("The form:");
+    let content: Value = serde_json::from_str(said.split_once("The form: ").unwrap().1).unwrap();
+    assert_eq!(content, serde_json::json!({ "database": "sqlite", "extras": ["seed", "backup"], "title": "a=b" }));
+    tail.line("done");
+
+    // No is an answer, too.
+    fine(&home, &["prompt", "last", "form"]);
+    let second = another(&home, &form);
+    fine(&home, &["answer", second["request_id"].as_str().unwrap(), "--deny"]);
+    tail.line("No answer to the form: cancel");
+}
+
+#[test]
+fn a_long_request_is_read_whole_and_its_reasons_stand_in_every_card() {
+    let gateway = Gateway::start();
+    let home = gateway.home();
+    gateway.session().unwrap();
+    let tail = Talking::start(plexus(&home, &["tail", "last"]));
+    // Longer than what lists and greetings carry of a request.
+    let words: Vec<String> = (0..4_000).map(|n| format!("file-{n}")).collect();
+    let command = format!("rm -rf {}", words.join(" "));
+    fine(&home, &["prompt", "last", &format!("ask {command}")]);
+    let request = open_request(&home);
+    assert!(request["display"].as_str().unwrap().ends_with("file-3999"), "whole in the list of `requests`");
+    let listed = fine(&home, &["requests"]);
+    let reasons = request["risk_reasons"].as_array().unwrap();
+    assert!(!reasons.is_empty(), "{request}");
+    let reason = reasons[0].as_str().unwrap();
+    assert!(listed.contains("file-3999") && listed.contains(reason), "{listed}");
+    tail.line(reason);
+    let id = request["request_id"].as_str().unwrap();
+    assert!(fine(&home, &["answer", &id[..12], "--allow"]).starts_with("your answer counts: allowed by"));
+    tail.line("done");
+}
+
+/// Listens where a gateway was, is well, and keeps what it is told.
+fn impostor(address: &str, answer: &'static str) -> mpsc::Receiver<String> {
+    let listener = until("the port is free", || std::net::TcpListener::bind(address).ok());
+    let (told, heard) = mpsc::sync_channel(LINES);
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { return };
+            let mut said = [0; 4096];
+            let Ok(read) = stream.read(&mut said) else { continue };
+            if told.send(String::from_utf8_lossy(&said[..read]).into_owned()).is_err() {
+                return;
+            }
+            let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", answer.len());
+            let _ = stream.write_all(format!("{head}{answer}").as_bytes());
+        }
+    });
+    heard
+}
+
+#[test]
+fn whoever_listens_in_the_gateways_place_gets_no_token() {
+    for answer in ["ok\n", "ok 0000000000000000000000000000000000000000000000000000000000000000\n", ""] {
+        let mut gateway = Gateway::start();
+        let home = gateway.home();
+        fine(&home, &["ls"]);
+        gateway.serve.child.kill().unwrap();
+        gateway.serve.child.wait().unwrap();
+        // An unclean end leaves the file; its process number is soon somebody else's, and so is its port.
+        let file = home.join("gateway.json");
+        let mut running: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+        running["pid"] = std::process::id().into();
+        std::fs::write(&file, running.to_string()).unwrap();
+        let address = running["url"].as_str().unwrap().trim_start_matches("http://").trim_end_matches('/').to_owned();
+        let heard = impostor(&address, answer);
+        let token = std::fs::read_to_string(home.join("token")).unwrap();
+        for args in [
+            &["ls"][..],
+            &["tail"],
+            &["prompt", "last", "x"],
+            &["requests"],
+            &["open"],
+            &["pair"],
+            &["devices"],
+            &["bridge", "acp"],
+            &["bridge", "codelia"],
+            &["attach"],
+            &["doctor"],
+        ] {
+            // A bridge goes on looking for the gateway: what it says until it is ended counts.
+            let mut command = plexus(&home, args);
+            command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+            let mut child = command.spawn().unwrap();
+            let asked = heard.recv_timeout(PATIENCE);
+            assert!(asked.is_ok() || args[0] == "attach", "{args:?} looked for the gateway");
+            if matches!(args[0], "bridge" | "attach") {
+                let _ = child.kill();
+            }
+            let status = child.wait().unwrap();
+            // The doctor says what it found, whatever that is.
+            assert!(!status.success() || args[0] == "doctor", "{args:?}");
+            for said in asked.into_iter().chain(heard.try_iter()) {
+                assert!(said.starts_with("GET /healthz?challenge="), "{args:?}: {said}");
+                assert!(!said.contains(token.trim()) && !said.to_lowercase().contains("authorization"), "{said}");
+            }
+        }
+    }
+}
+
 #[test]
 fn who_may_not_is_told_so() {
     let gateway = Gateway::start();
@@ -387,6 +635,14 @@ fn who_may_not_is_told_so() {
     let answer = post(file["url"].as_str().unwrap(), "/v1/devices", token.trim(), body);
     std::fs::write(other.join("token"), answer["token"].as_str().unwrap()).unwrap();
     fine(&other, &["ls"]);
+    // A file of a version that says nothing to prove it by.
+    let mut old = file.clone();
+    old.as_object_mut().unwrap().remove("proof");
+    std::fs::write(other.join("gateway.json"), old.to_string()).unwrap();
+    let output = done(&other, &["ls"]);
+    assert_eq!(code(&output), 69);
+    assert!(err(&output).contains("cannot prove that it is yours"), "{}", err(&output));
+    std::fs::write(other.join("gateway.json"), file.to_string()).unwrap();
     fine(&other, &["tail", "--no-follow"]);
     for args in
         [&["prompt", "last", "echo x"][..], &["cancel", "last"], &["share", "last"], &["stop", "demo"], &["open"]]

@@ -200,6 +200,11 @@ async fn one_runtime_floods_another_dies_in_mid_line_the_third_does_not_notice()
     }
     let (status, problem) = gateway.post(&format!("/v1/sessions/{dying}/prompt"), json!({ "text": "x" })).await;
     assert_eq!((status, &problem["code"]), (409, &json!("runtime_gone")), "{problem}");
+    // Its runtime can be started again, and everybody is told so.
+    let told = problem["detail"].as_str().unwrap();
+    assert!(told.contains("start it again"), "{problem}");
+    let (_, snapshot) = gateway.get(&format!("/v1/sessions/{dying}/snapshot")).await;
+    assert_eq!(snapshot["session"]["restartable"], true, "{snapshot}");
     let events = gateway.until_ended(&flooding, &flood).await;
     assert_whole(&events);
     assert!(events.iter().filter(|event| event["kind"] == "agent_message_chunk").count() >= 300_000);
@@ -238,4 +243,14 @@ async fn junk_from_an_agent_is_kept_and_shown() {
     assert!(raw.iter().any(|event| event["event"]["text"].is_string()), "what is no JSON is kept as text");
     assert!(raw.iter().any(|event| event["event"]["message"]["method"].is_string()), "unknown methods are kept whole");
     assert_whole(&events);
+}
+
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[tokio::test]
+async fn a_gateway_at_rest_gives_memory_back_by_itself() {
+    let gateway = Gateway::demo().await;
+    let all = std::fs::read_dir(format!("/proc/{}/task", gateway.pid())).unwrap();
+    let names = all.map(|thread| std::fs::read_to_string(thread.unwrap().path().join("comm")).unwrap());
+    let names: Vec<String> = names.collect();
+    assert!(names.iter().any(|name| name.starts_with("jemalloc")), "{names:?}");
 }

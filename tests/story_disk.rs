@@ -15,7 +15,7 @@ use common::gateway::{Gateway, PATIENCE, assert_whole, demo, said};
 use serde_json::{Value, json};
 
 /// The size of the disk, in bytes.
-const DISK: usize = 16 << 20;
+const DISK: usize = 24 << 20;
 /// What the ballast leaves at first: room for the beginning of the flood, not for all of it.
 const SPARE: usize = 1 << 20;
 /// Chunks of the flood; kept, they take some megabytes.

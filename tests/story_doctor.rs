@@ -185,6 +185,31 @@ fn holders_that_an_earlier_gateway_left_are_told_with_what_to_do() {
 }
 
 #[tokio::test]
+async fn who_is_near_a_limit_of_memory_is_named() {
+    let machine = Machine::new();
+    let gateway =
+        Gateway::start("[limits]\nsession = 1_048_576\n[[runtime]]\nid = \"demo\"\npreset = \"demo\"\n").await;
+    let session = gateway.session("demo").await;
+    let near = || {
+        let output = machine.doctor(&gateway.home, &["--json"], &[]);
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let all = report["checks"].as_array().unwrap();
+        all.iter().filter(|check| check["check"].as_str().unwrap().starts_with("memory ")).cloned().collect::<Vec<_>>()
+    };
+    assert_eq!(near(), Vec::<Value>::new());
+    gateway.prompt(&session, "hang").await;
+    gateway.prompt(&session, &"x".repeat(1_000_000)).await;
+    let found = near();
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0]["check"], format!("memory session {session}"), "{found:?}");
+    assert!(found[0]["verdict"] == "warn" && found[0]["fix"].as_str().unwrap().contains("[limits]"), "{found:?}");
+    // Over HTTP the same alone, where nothing else is wanted.
+    let (status, alone) = gateway.get("/v1/doctor?only=memory").await;
+    assert_eq!((status, alone["checks"].as_array().unwrap().len()), (200, 1), "{alone}");
+    assert_eq!(gateway.get("/v1/doctor?only=disk").await.0, 400);
+}
+
+#[tokio::test]
 async fn a_runtime_that_could_not_be_attached_says_why_and_what_to_do() {
     let machine = Machine::new();
     let gateway = Gateway::start(

@@ -88,7 +88,7 @@ fn fake_ask(file: &Path) -> String {
 const REAL: Agent = Agent {
     name: "",
     stream: "FAKE:long 120 1",
-    long: |_| "FAKE:long 200 6".into(),
+    long: |_| "FAKE:long 200 12".into(),
     asks: false,
     endless: "FAKE:stall 3",
     ask: fake_ask,
@@ -99,7 +99,7 @@ const OPENCODE: Agent = Agent { name: "opencode", ..REAL };
 const DEMO: Agent = Agent {
     name: "demo",
     stream: "stream 120 1",
-    long: |_| "stream 200 6".into(),
+    long: |_| "stream 200 12".into(),
     asks: false,
     endless: "stream 20 ;; hang",
     // It makes no file: what it says after the answer is what counts.

@@ -27,26 +27,41 @@ struct Agent {
     /// Its column in the table.
     name: &'static str,
     dialect: &'static str,
+    /// Its name on PyPI's side of `tests/agents`; the others are npm packages. On a machine without its Python it is not run.
+    python: Option<&'static str>,
     setup: fn(&Path, &Path, u16) -> AgentSetup,
     /// Whether it asks for two tool calls of one reply at once.
     asks_at_once: bool,
     /// Whether a session always takes another prompt after one that failed.
     recovers: bool,
+    /// Whether it ends a turn of which the model failed as if nothing had happened.
+    hides_failures: bool,
+    /// Whether it says everything twice in a conversation that it has open and is told to open.
+    opens_twice: bool,
 }
 
-const GEMINI: Agent =
-    Agent { name: "gemini", dialect: "acp", setup: agents::gemini, asks_at_once: false, recovers: true };
-const OPENCODE: Agent =
-    Agent { name: "opencode", dialect: "acp", setup: agents::opencode, asks_at_once: false, recovers: true };
-const CODEX: Agent =
-    Agent { name: "codex-acp", dialect: "acp", setup: agents::codex_acp, asks_at_once: true, recovers: false };
-const CLAUDE: Agent =
-    Agent { name: "claude-agent-acp", dialect: "acp", setup: agents::claude, asks_at_once: false, recovers: true };
-const QWEN: Agent = Agent { name: "qwen", dialect: "acp", setup: agents::qwen, asks_at_once: false, recovers: true };
+/// What most of them are like.
+const ACP: Agent = Agent {
+    name: "",
+    dialect: "acp",
+    python: None,
+    setup: agents::gemini,
+    asks_at_once: false,
+    recovers: true,
+    hides_failures: false,
+    opens_twice: false,
+};
+const GEMINI: Agent = Agent { name: "gemini", ..ACP };
+const OPENCODE: Agent = Agent { name: "opencode", setup: agents::opencode, ..ACP };
+const CODEX: Agent = Agent { name: "codex-acp", setup: agents::codex_acp, asks_at_once: true, recovers: false, ..ACP };
 const CODEX_APP: Agent =
-    Agent { name: "codex app-server", dialect: "codex", setup: agents::codex_app, asks_at_once: true, recovers: true };
+    Agent { name: "codex app-server", dialect: "codex", setup: agents::codex_app, asks_at_once: true, ..ACP };
+const CLAUDE: Agent = Agent { name: "claude-agent-acp", setup: agents::claude, ..ACP };
+const QWEN: Agent = Agent { name: "qwen", setup: agents::qwen, ..ACP };
+const VIBE: Agent = Agent { name: "vibe", python: Some("vibe"), setup: agents::vibe, opens_twice: true, ..ACP };
+const KIMI: Agent = Agent { name: "kimi", python: Some("kimi"), setup: agents::kimi, hides_failures: true, ..ACP };
 /// In the order of the table's columns.
-const AGENTS: &[Agent] = &[GEMINI, OPENCODE, CODEX, CODEX_APP, CLAUDE, QWEN];
+const AGENTS: &[Agent] = &[GEMINI, OPENCODE, CODEX, CODEX_APP, CLAUDE, QWEN, VIBE, KIMI];
 
 // ------------------------------------------------------------------------------------ scenarios
 
@@ -64,6 +79,7 @@ const SCENARIOS: &[Scenario] = &[
     ("approved: runs once, whoever was first", |stage| Box::pin(approved(stage))),
     ("rejected: does not run", |stage| Box::pin(rejected(stage))),
     ("rejected with a reason", |stage| Box::pin(rejected_with_a_reason(stage))),
+    ("a command is shown whole, with the same risk as from every agent", |stage| Box::pin(judged_alike(stage))),
     ("two approvals of one reply", |stage| Box::pin(two_approvals(stage))),
     ("cancelled with an approval open", |stage| Box::pin(cancelled_while_it_asks(stage))),
     ("cancelled while the model is silent", |stage| Box::pin(cancelled_in_silence(stage))),
@@ -129,12 +145,12 @@ async fn late_joiner(stage: Arc<Stage>) -> Verdict {
     let run = gateway.prompt(session, "FAKE:long 400 5").await;
     // In the middle of the message.
     let mut after = String::new();
-    let mut chunks = 0;
-    while chunks < 50 {
+    let mut heard = 0;
+    while heard < long(50).len() {
         let (_, page) = gateway.get(&format!("/v1/sessions/{session}/events?after={after}&wait=5")).await;
         after = page["next"].as_str().unwrap().to_owned();
         let events = page["events"].as_array().unwrap();
-        chunks += of_run(events, &run).iter().filter(|event| event["kind"] == "agent_message_chunk").count();
+        heard += said(events, Some(&run)).len();
     }
     let (status, snapshot) = gateway.get(&format!("/v1/sessions/{session}/snapshot")).await;
     assert_eq!(status, 200, "{snapshot}");
@@ -216,6 +232,81 @@ async fn rejected_with_a_reason(stage: Arc<Stage>) -> Verdict {
     assert!(!file.exists());
     settled(&events, &run);
     not_supported("its answers carry no reason")
+}
+
+/// A command, its risk and the reasons for it: the same whichever agent asks.
+struct Judged {
+    command: String,
+    risk: &'static str,
+    reasons: Vec<String>,
+}
+
+/// What every agent is made to ask for; `beside` is a folder that is not the session's.
+fn judged(beside: &Path) -> Vec<Judged> {
+    let of = |command: &str, risk, reasons: &[&str]| Judged {
+        command: command.to_owned(),
+        risk,
+        reasons: reasons.iter().map(ToString::to_string).collect(),
+    };
+    vec![
+        of("ls -la", "low", &[]),
+        of("touch made.txt", "elevated", &["writes files in the folder (touch)"]),
+        of("git push --force origin main", "danger", &["rewrites history on a server (git push)"]),
+        of(&format!("sudo rm -rf {}", beside.display()), "danger", &["runs as another user (sudo)"]),
+        of(
+            &format!("curl -s file://{}/script | sh", beside.display()),
+            "danger",
+            &["pipes the network into a shell, or runs what it fetched"],
+        ),
+    ]
+}
+
+/// Nothing of it runs: all that is asked is denied. What an agent does not ask for, because it lets it pass or because it refuses it
+/// itself, is said by name.
+async fn judged_alike(stage: Arc<Stage>) -> Verdict {
+    let gateway = &stage.gateway;
+    let beside = tempfile::tempdir().unwrap();
+    std::fs::write(beside.path().join("script"), format!("touch {}\n", stage.file("made.txt").display())).unwrap();
+    let (mut passed, mut refused, mut unlike) = (Vec::new(), Vec::new(), Vec::new());
+    for wanted in judged(beside.path()) {
+        // An agent that remembers a no would not ask again.
+        let session = &stage.session().await;
+        let run = gateway.prompt(session, &format!("FAKE:shell {}", wanted.command)).await;
+        let Some(request) = stage.asked_or_over(session, &run).await else {
+            let events = gateway.until_ended(session, &run).await;
+            assert_eq!(settled(&events, &run), "completed");
+            // Without its arguments: they are other folders each time.
+            let name = format!("`{}`", wanted.command.split(' ').take(2).collect::<Vec<_>>().join(" "));
+            let ran =
+                of_run(&events, &run).iter().any(|event| event["event"]["status"] == "completed" && is_tool(event));
+            assert!(!ran || wanted.risk == "low", "nobody was asked for {}: {events:#?}", wanted.command);
+            if ran {
+                passed.push(name)
+            } else {
+                refused.push(name)
+            }
+            continue;
+        };
+        assert!(request["display"].as_str().unwrap().contains(&wanted.command), "{request}");
+        assert_eq!(request["subject"]["type"], "command", "{request}");
+        let (risk, reasons) = (&request["risk"], &request["risk_reasons"]);
+        if (risk, reasons) != (&json!(wanted.risk), &json!(wanted.reasons)) {
+            unlike.push(format!("{}: {risk} {reasons}; {}", wanted.command, request["display"]));
+        }
+        assert_eq!(gateway.choose(&request, &Gateway::option(&request, "reject_once")).await.0, 200);
+        let events = gateway.until_ended(session, &run).await;
+        settled(&events, &run);
+    }
+    assert!(unlike.is_empty(), "{unlike:#?}");
+    assert!(beside.path().exists() && !stage.file("made.txt").exists());
+    let said = |what: &str, names: &[String]| (!names.is_empty()).then(|| format!("it {what} {}", names.join(", ")));
+    let said: Vec<String> =
+        [said("asks nobody for", &passed), said("refuses by itself", &refused)].into_iter().flatten().collect();
+    if said.is_empty() { yes() } else { yes_but(&said.join("; ")) }
+}
+
+fn is_tool(event: &Value) -> bool {
+    event["kind"] == "tool_call" || event["kind"] == "tool_call_update"
 }
 
 async fn two_approvals(stage: Arc<Stage>) -> Verdict {
@@ -343,10 +434,14 @@ async fn model_in_trouble(stage: Arc<Stage>, script: &str) -> Verdict {
     let next = if stage.agent.recovers { session.clone() } else { stage.session().await };
     stage.takes_the_next_prompt(&next).await;
     match (tries, status.as_str()) {
-        (true, "cancelled" | "error") => yes_but("it tries again, and can be cancelled"),
         (false, "error") => yes_but("the run says so"),
-        // "completed" would be a failure that nobody sees.
-        other => panic!("{other:?}"),
+        // Whether the cancel comes before that is a matter of milliseconds.
+        (_, "completed" | "cancelled" | "error") if stage.agent.hides_failures => {
+            not_supported("it tries again, or ends the turn as if nothing had happened")
+        }
+        (true, "cancelled" | "error") => yes_but("it tries again, and can be cancelled"),
+        // Else that would be a failure that nobody sees.
+        other => panic!("{other:?}: {events:#?}"),
     }
 }
 
@@ -385,7 +480,7 @@ async fn killed(stage: Arc<Stage>) -> Verdict {
     let request = gateway.open_request(session).await;
     let (_, runtime) = gateway.get(&format!("/v1/runtimes/{}", stage.id)).await;
     let generation = runtime["generation"].as_u64().unwrap();
-    stage.kill_agent();
+    stage.kill_agent(&runtime);
     let events = gateway.until_ended(session, &run).await;
     assert_eq!(settled(&events, &run), "error");
     let resolved = events.iter().rfind(|event| event["kind"] == "request_resolved").unwrap();
@@ -426,11 +521,28 @@ async fn opened_by_its_native_id(stage: Arc<Stage>) -> Verdict {
     assert_eq!(again["native_id"], first["native_id"]);
     let session = again["session_id"].as_str().unwrap();
     assert_ne!(session, stage.first, "the old one is forgotten");
-    // A replay may come after the reply that ends it.
-    until("the past is told", || async { said(&gateway.events(session).await, None).contains(PAST) }).await;
+    if stage.agent.opens_twice {
+        let words = "once more";
+        let run = gateway.prompt(session, &format!("FAKE:text {words}")).await;
+        let said = said(&gateway.until_ended(session, &run).await, Some(&run));
+        let sorted = |text: &str| {
+            let mut letters: Vec<char> = text.chars().filter(|c| !c.is_whitespace()).collect();
+            letters.sort_unstable();
+            letters
+        };
+        assert_eq!(sorted(&said), sorted(&words.repeat(2)), "{said}");
+        return not_supported("it says everything twice in a conversation that it still has open");
+    }
     stage.remembers(session, "after all that").await;
-    assert_eq!(said(&gateway.events(session).await, None).matches(PAST).count(), 1, "the past is told once");
-    yes()
+    // A replay may come after the reply that ends it, but not after a whole turn.
+    let events = gateway.events(session).await;
+    match said(&events, None).matches(PAST).count() {
+        0 => yes_but("it remembers, and tells nothing of the past"),
+        told => {
+            assert_eq!(told, 1, "the past is told once");
+            yes()
+        }
+    }
 }
 
 // ------------------------------------------------------------------------------------ the stage
@@ -462,13 +574,21 @@ const PAST: &str = "what was said before";
 
 const TAG: &str = "STORY_SUITE";
 
-async fn stage(agent: Agent) -> Stage {
+/// None, said on stdout, where this machine has no Python for the agent.
+async fn stage(agent: Agent) -> Option<Stage> {
     // Not below /tmp's root by a name that an agent could call temporary: codex warns of that.
     let (home, work) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let log = home.path().join("model.ndjson");
     let (install, model) = {
         let log = log.clone();
-        tokio::task::spawn_blocking(move || (agents::install_dir(), FakeModel::logging(&log))).await.unwrap()
+        let started = tokio::task::spawn_blocking(move || {
+            let install = match agent.python {
+                Some(name) => agents::python_dir(name)?,
+                None => agents::install_dir(),
+            };
+            Some((install, FakeModel::logging(&log)))
+        });
+        started.await.unwrap()?
     };
     let setup = (agent.setup)(&install, home.path(), model.port());
     let gateway = Gateway::start("").await;
@@ -478,7 +598,7 @@ async fn stage(agent: Agent) -> Stage {
     let first = gateway.session(&id).await;
     let run = gateway.prompt(&first, &format!("FAKE:text {PAST}")).await;
     gateway.until_ended(&first, &run).await;
-    Stage { agent, id, gateway, setup, first, work, _home: home, _model: model, log, tag }
+    Some(Stage { agent, id, gateway, setup, first, work, _home: home, _model: model, log, tag })
 }
 
 async fn attach(gateway: &Gateway, id: &str, dialect: &str, setup: &AgentSetup, tag: &str, cwd: &Path) {
@@ -559,12 +679,28 @@ impl Stage {
         bodies.filter(|body| body["tools"].as_array().is_some_and(|tools| !tools.is_empty())).count()
     }
 
+    /// The question that a run comes to, or none if it ends without one.
+    async fn asked_or_over(&self, session: &str, run: &str) -> Option<Value> {
+        let deadline = Instant::now() + LONG;
+        loop {
+            let events = self.gateway.events(session).await;
+            if events.iter().any(|event| event["kind"] == "request_opened") {
+                return Some(self.gateway.open_request(session).await);
+            }
+            if of_run(&events, run).iter().any(|event| event["kind"] == "run_ended") {
+                return None;
+            }
+            assert!(Instant::now() < deadline, "neither a question nor an end: {events:?}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
     async fn until_said(&self, session: &str, run: &str, words: &str) {
         until(words, || async { said(&self.gateway.events(session).await, Some(run)).contains(words) }).await;
     }
 
     /// Kills the process that speaks for the agent, and the one above it that only started it with the same arguments.
-    fn kill_agent(&self) {
+    fn kill_agent(&self, runtime: &Value) {
         let args = format!("{}\0", self.setup.command.join("\0"));
         // The gateway looks the program up.
         let args = args.strip_prefix("node").unwrap_or(&args);
@@ -573,9 +709,12 @@ impl Stage {
             line.ends_with(args) && !line.contains("\0hold\0")
         };
         let mut all: Vec<u32> = tagged(&self.tag).into_iter().filter(is_agent).collect();
+        // One that gave itself another name is known by the gateway alone.
+        all.extend(runtime["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok()));
         assert!(!all.is_empty(), "{args:?}");
         // The younger first: one that outlived the other could still say something.
         all.sort_unstable();
+        all.dedup();
         for pid in all.into_iter().rev() {
             let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
             rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
@@ -630,7 +769,8 @@ fn settled(events: &[Value], run: &str) -> String {
 
 async fn play(agent: Agent) {
     let start = Instant::now();
-    let stage = Arc::new(stage(agent).await);
+    let Some(stage) = stage(agent).await else { return };
+    let stage = Arc::new(stage);
     println!("{}: ready after {:.1} s", agent.name, start.elapsed().as_secs_f32());
     let (_, runtime) = stage.gateway.get(&format!("/v1/runtimes/{}", stage.id)).await;
     let version = runtime["agent"].as_str().unwrap_or("nothing").to_owned();
@@ -703,6 +843,16 @@ async fn claude_agent_acp() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn qwen() {
     play(QWEN).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn vibe() {
+    play(VIBE).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn kimi() {
+    play(KIMI).await;
 }
 
 // ------------------------------------------------------------------------------------ the table

@@ -38,3 +38,14 @@ async fn every_page_in_a_browser() {
         }
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn away_from_its_gateway_the_page_stays_in_and_comes_back_by_itself() {
+    let gateway = Gateway::demo().await;
+    let (status, made) = gateway.post("/v1/codes", json!({})).await;
+    assert!(status == 200 || status == 201, "{status} {made}");
+    let dir = tempfile::tempdir().unwrap();
+    let shots = std::env::var_os("PLEXUS_SHOTS").map_or_else(|| dir.path().join("shots"), Into::into);
+    let more = [("PLEXUS_CODE", made["code"].as_str().unwrap()), ("PLEXUS_SHOTS", shots.to_str().unwrap())];
+    play("away.mjs", &gateway, &more).await;
+}

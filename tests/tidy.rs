@@ -14,26 +14,28 @@ use std::path::{Path, PathBuf};
 const FLOORS: &[(&str, &[&str])] = &[
     ("model", &[]),
     ("metrics", &[]),
+    // Whoever holds what a peer can make grow asks it first.
+    ("ledger", &[]),
     // For programs outside: it speaks to a gateway, and is no part of one.
     ("client", &["model"]),
     ("dialects", &["model"]),
     ("store", &["model", "metrics"]),
     // Devices, pairings and tokens outlive a restart: auth keeps them in the store.
     ("auth", &["model", "store", "metrics"]),
-    ("sessions", &["model", "dialects", "store", "auth", "metrics"]),
+    ("sessions", &["model", "dialects", "store", "auth", "metrics", "ledger"]),
     // The back door gets its own spec from the roof; it never reads the config.
-    ("runtimes", &["model", "dialects", "sessions", "metrics"]),
+    ("runtimes", &["model", "dialects", "sessions", "metrics", "ledger"]),
     // The front door reads the log from the store (reads only) and never sees a dialect or a runtime.
-    ("router", &["model", "store", "auth", "sessions", "metrics"]),
-    ("config", &["model", "dialects", "store", "auth", "sessions", "runtimes", "router", "metrics"]),
-    ("lib", &["model", "dialects", "store", "auth", "sessions", "runtimes", "router", "config", "metrics"]),
+    ("router", &["model", "store", "auth", "sessions", "metrics", "ledger"]),
+    ("config", &["model", "dialects", "store", "auth", "sessions", "runtimes", "router", "metrics", "ledger"]),
+    ("lib", &["model", "dialects", "store", "auth", "sessions", "runtimes", "router", "config", "metrics", "ledger"]),
     ("main", ROOF),
     ("cli", ROOF),
     ("tui", ROOF),
 ];
 const ROOF: &[&str] = &[
-    "model", "client", "dialects", "store", "auth", "sessions", "runtimes", "router", "config", "metrics", "lib",
-    "main", "cli", "tui",
+    "model", "client", "dialects", "store", "auth", "sessions", "runtimes", "router", "config", "metrics", "ledger",
+    "lib", "main", "cli", "tui",
 ];
 /// The floors of the binary crate: there `crate::` is the binary's root and `plexus::` the library's.
 const BINARY: &[&str] = &["main", "cli", "tui"];
@@ -63,7 +65,7 @@ const BANNED: &[(&str, &[&str], &str)] = &[
     (
         "anyhow",
         &[
-            "model", "metrics", "client", "dialects", "store", "auth", "sessions", "runtimes", "router",
+            "model", "metrics", "ledger", "client", "dialects", "store", "auth", "sessions", "runtimes", "router",
             "config", "lib",
         ],
         "the library's errors are typed; anyhow is for the program alone",

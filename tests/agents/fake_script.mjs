@@ -101,35 +101,42 @@ export function reply({ steps, round, last }) {
 
 // How each agent names its tools. The first name that the request declares is used.
 const ASK = { sandbox_permissions: 'require_escalated', justification: 'The script asks to run this.' };
-const WHY = { description: 'Run a scripted command' };
+const takes = (tool, name) => Boolean(tool?.parameters?.properties?.[name]);
+// Vibe takes no argument that it did not declare.
+const why = (tool) => (tool?.parameters?.additionalProperties === false && !takes(tool, 'description') ? {} : { description: 'Run a scripted command' });
+const file = (tool, path) => (takes(tool, 'path') ? { path } : { file_path: path });
 // Codex raises an approval only if the model itself asks to leave the sandbox; otherwise the command just runs inside it.
 const codexAsk = (tool) => (tool?.parameters?.properties?.sandbox_permissions ? ASK : {});
 const patch = ({ path, content }) => `*** Begin Patch\n*** Add File: ${path}\n${content.trimEnd().split('\n').map((l) => `+${l}`).join('\n')}\n*** End Patch\n`;
 const TOOLS = {
   shell: [
-    ['run_shell_command', (c) => ({ command: c.command, ...WHY })],
+    ['run_shell_command', (c, tool) => ({ command: c.command, ...why(tool) })],
     ['exec_command', (c, tool) => ({ cmd: c.command, login: false, ...codexAsk(tool) })],
     ['shell_command', (c, tool) => ({ command: c.command, ...codexAsk(tool) })],
     ['shell', (c, tool) => ({ command: ['bash', '-lc', c.command], ...codexAsk(tool) })],
     ['local_shell', (c) => ({ command: ['bash', '-lc', c.command] })],
-    ['Bash', (c) => ({ command: c.command, ...WHY })],
-    ['bash', (c) => ({ command: c.command, ...WHY })],
+    ['Bash', (c, tool) => ({ command: c.command, ...why(tool) })],
+    ['bash', (c, tool) => ({ command: c.command, ...why(tool) })],
+    ['Shell', (c) => ({ command: c.command })],
   ],
   write: [
-    ['write_file', (c) => ({ file_path: c.path, content: c.content })],
+    ['write_file', (c, tool) => ({ ...file(tool, c.path), content: c.content })],
     ['Write', (c) => ({ file_path: c.path, content: c.content })],
     ['write', (c) => ({ filePath: c.path, content: c.content })],
+    ['WriteFile', (c) => ({ path: c.path, content: c.content })],
     ['apply_patch', (c) => ({ input: patch(c) })],
   ],
   edit: [
     ['replace', (c) => ({ file_path: c.path, old_string: c.from, new_string: c.to, instruction: 'scripted edit' })],
     ['Edit', (c) => ({ file_path: c.path, old_string: c.from, new_string: c.to })],
-    ['edit', (c) => ({ filePath: c.path, oldString: c.from, newString: c.to })],
+    ['edit', (c, tool) => (takes(tool, 'file_path') ? { file_path: c.path, old_string: c.from, new_string: c.to } : { filePath: c.path, oldString: c.from, newString: c.to })],
+    ['StrReplaceFile', (c) => ({ path: c.path, edit: { old: c.from, new: c.to } })],
   ],
   read: [
-    ['read_file', (c) => ({ file_path: c.path })],
+    ['read_file', (c, tool) => file(tool, c.path)],
     ['Read', (c) => ({ file_path: c.path })],
     ['read', (c) => ({ filePath: c.path })],
+    ['ReadFile', (c) => ({ path: c.path })],
   ],
 };
 

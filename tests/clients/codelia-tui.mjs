@@ -173,6 +173,8 @@ async function player() {
     };
     /** Closes the word on a question that somebody else answered, if one stands. */
     const dismiss = async () => {
+        // That it was answered is told a line before its word is.
+        await look('the word on a question that is over', () => !panel || panel.word || !over.has(panel.id));
         while (panel?.word) {
             const { id } = panel;
             await look('the word on an answered question', shown);

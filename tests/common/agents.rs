@@ -56,6 +56,103 @@ pub fn browser_dir() -> PathBuf {
     DIR.get_or_init(|| install(&["tests/web"])).clone()
 }
 
+/// The venv with an agent of PyPI (`vibe`, `kimi`), installed if the cache does not hold it yet; `None`, said on stdout, where this machine has
+/// no Python for it.
+///
+/// # Panics
+/// When the install fails; the script's own words are on stderr.
+pub fn python_dir(agent: &str) -> Option<PathBuf> {
+    let out = Command::new("sh")
+        .arg(agents_source().join("python/install.sh"))
+        .arg(agent)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .expect("sh starts");
+    if out.status.code() == Some(3) {
+        eprintln!("NOT RUN: {agent} needs Python 3.13, which this machine does not have");
+        return None;
+    }
+    assert!(out.status.success(), "tests/agents/python/install.sh failed; see above");
+    let stdout = String::from_utf8(out.stdout).expect("the venv is UTF-8");
+    Some(PathBuf::from(stdout.lines().last().expect("install.sh prints the venv")))
+}
+
+/// Mistral Vibe. Writes `.vibe/config.toml` into `home_dir`.
+pub fn vibe(venv: &Path, home_dir: &Path, model_port: u16) -> AgentSetup {
+    let config = format!(
+        r#"active_model = "fake"
+default_agent = "ask"
+enable_telemetry = false
+enable_update_checks = false
+enable_auto_update = false
+
+[[providers]]
+name = "fake"
+api_base = "{}/v1"
+api_key_env_var = "FAKE_KEY"
+api_style = "openai"
+backend = "generic"
+
+[[models]]
+name = "fake-model"
+provider = "fake"
+alias = "fake"
+"#,
+        base_url(model_port)
+    );
+    write(home_dir, ".vibe/config.toml", &config);
+    AgentSetup {
+        command: vec![text(&venv.join("bin/python")), text(&venv.join("bin/vibe-acp"))],
+        env: vec![
+            var("HOME", text(home_dir)),
+            var("VIBE_HOME", text(&home_dir.join(".vibe"))),
+            var("FAKE_KEY", "fake-key"),
+        ],
+        auth_method: None,
+        session_meta: None,
+    }
+}
+
+/// Kimi. Writes `.kimi/config.toml` into `home_dir`, and what a sign-in would leave: over ACP no session opens without,
+/// whichever provider is used.
+pub fn kimi(venv: &Path, home_dir: &Path, model_port: u16) -> AgentSetup {
+    let base = base_url(model_port);
+    let config = format!(
+        r#"default_model = "fake"
+telemetry = false
+
+[models.fake]
+provider = "fake"
+model = "fake-model"
+max_context_size = 200000
+
+[providers.fake]
+type = "openai_legacy"
+base_url = "{base}/v1"
+api_key = "fake-key"
+"#
+    );
+    write(home_dir, ".kimi/config.toml", &config);
+    let signed_in = json!({
+        "access_token": "fake", "refresh_token": "fake", "expires_at": 4_102_444_800_u64, "scope": "",
+        "token_type": "Bearer", "expires_in": 3600,
+    });
+    write(home_dir, ".kimi/credentials/kimi-code.json", &signed_in.to_string());
+    AgentSetup {
+        command: vec![text(&venv.join("bin/python")), text(&venv.join("bin/kimi")), "acp".to_owned()],
+        env: vec![
+            var("HOME", text(home_dir)),
+            var("KIMI_CLI_NO_AUTO_UPDATE", "1"),
+            // Nothing of a sign-in goes out.
+            var("KIMI_CODE_OAUTH_HOST", base),
+        ],
+        auth_method: None,
+        session_meta: None,
+    }
+}
+
 /// Runs `install.sh` and returns the directory it closes with.
 fn install(of: &[&str]) -> PathBuf {
     let out = Command::new("sh")

@@ -434,7 +434,7 @@ impl Bench {
             assert_eq!(self.sent.len(), 1, "{}: one answer to {key:?} ({before} waited)", self.name);
             // White space between tokens is nothing that was said.
             let bare = |text: &str| text.replace([' ', '\r', '\t'], "");
-            let named = format!("\"id\":{}", bare(&key.0));
+            let named = format!("\"id\":{}", bare(key.id()));
             assert!(bare(&self.sent[0]).contains(&named), "{}: the identifier comes back: {}", self.name, self.sent[0]);
             assert!(!self.sent[0].contains("\"error\":{\"code\""), "{}: an error is no answer", self.name);
         }
@@ -530,6 +530,10 @@ impl Bench {
                 ask.first_mention.iter().for_each(|draft| self.event(draft));
                 let twice = self.open.insert(ask.key.clone(), !ask.observe_only);
                 assert!(twice.is_none(), "{name}: {:?} is asked while it is open", ask.key);
+            }
+            Said::AskChanged { ask, .. } => {
+                assert!(ask.first_mention.is_none(), "{name}: a tool call is mentioned twice");
+                assert!(self.open.contains_key(&ask.key), "{name}: {:?} changes and is not open", ask.key);
             }
             Said::TakenBack { key, .. } | Said::AnswerLost { key, .. } => {
                 self.open.remove(&key);

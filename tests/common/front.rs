@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plexus::auth::{Auth, Persist, read_token};
-use plexus::dialects::{Ask, AskKey, Command, Draft, Opening, RunEnd, Said, Subject};
+use plexus::dialects::{Ask, AskKey, Command, Draft, Expects, Opening, RunEnd, Said, Subject};
+use plexus::ledger::Ledger;
 use plexus::model::{
-    Choice, Epoch, Kind, NativeId, Offer, Origin, RequestType, RunStatus, RuntimeInfo, RuntimeSpec, RuntimeState,
-    SessionId, Timestamp,
+    Choice, Epoch, Fits, Kind, NativeId, Number, Offer, Origin, RequestType, RunStatus, RuntimeInfo, RuntimeSpec,
+    RuntimeState, SessionId, Timestamp,
 };
 use plexus::router::acp::Connections;
 use plexus::router::fanout::{Fans, STALL};
@@ -26,7 +27,10 @@ use tokio::sync::watch;
 /// A wait that only a failure uses up.
 pub const LONG: Duration = Duration::from_secs(20);
 
-/// Obeys its prompt: `ask` asks, perhaps for a command, `hang` never ends, anything else is said back in two pieces.
+/// Obeys its prompt: `ask` asks, perhaps for a command, `hang` never ends, anything else is said back in two pieces. What it asks
+/// is another command from the call `tool.ask {"command"}` on; `unreadable` is no command that could be
+/// read, `field` a form of one field, `long N` and `edit N` a
+/// command and a change of N bytes.
 struct Fake;
 
 impl Launcher for Fake {
@@ -65,10 +69,11 @@ async fn obey(mut end: LinkEnd) {
                 let text = block["text"].as_str().unwrap_or("?").to_owned();
                 match text.as_str() {
                     ask if ask == "ask" || ask.starts_with("ask ") => {
-                        let key = AskKey(asked.len().to_string());
+                        let key = AskKey::unique(asked.len().to_string());
                         asked.insert(key.clone(), (native.clone(), ticket));
                         let line = ask.strip_prefix("ask ").unwrap_or("ls");
-                        vec![Said::Asked { native: Some(native), ask: Box::new(question(key, line)) }]
+                        let ask = if line == "field" { field(key) } else { question(key, line) };
+                        vec![Said::Asked { native: Some(native), ask: Box::new(ask) }]
                     }
                     "hang" => {
                         hung.insert(ticket, native);
@@ -96,6 +101,17 @@ async fn obey(mut end: LinkEnd) {
                 Some((native, ticket)) => vec![ended(native, ticket, RunStatus::Completed)],
                 None => Vec::new(),
             },
+            Command::Call { ticket, method, params: Some(params), .. } if method == "tool.ask" => {
+                let params: Value = serde_json::from_str(params.get()).unwrap();
+                let line = params["command"].as_str().unwrap();
+                let change = |(key, (native, _)): (&AskKey, &(NativeId, _))| Said::AskChanged {
+                    native: Some(native.clone()),
+                    ask: Box::new(question(key.clone(), line)),
+                };
+                let mut said: Vec<Said> = asked.iter().map(change).collect();
+                said.push(Said::Replied { ticket, reply: Ok(params_of(&json!({}))) });
+                said
+            }
             Command::Call { .. } => Vec::new(),
         };
         order.inlet.put(FromRuntime::Said(said, None)).await;
@@ -106,6 +122,23 @@ async fn obey(mut end: LinkEnd) {
     end.info.send_modify(|info| *info = Arc::new(RuntimeInfo { state: RuntimeState::Exited, ..(**info).clone() }));
 }
 
+fn params_of(value: &Value) -> Box<serde_json::value::RawValue> {
+    serde_json::value::to_raw_value(value).unwrap()
+}
+
+/// The one field of a form: how many, from 1 to 9.
+fn field(key: AskKey) -> Ask {
+    let fits = Fits { number: Some(Number::Integer), least: Some(1.0), most: Some(9.0), ..Fits::default() };
+    Ask {
+        kind: RequestType::Prompt,
+        title: "How many?".into(),
+        subject: Subject::Text("How many?".into()),
+        options: Vec::new(),
+        expects: Expects { field: Some("count".into()), optional: false, fits },
+        ..question(key, "")
+    }
+}
+
 fn question(key: AskKey, line: &str) -> Ask {
     let offer = |id: &str, kind| Offer { id: id.into(), label: id.into(), kind };
     Ask {
@@ -113,12 +146,26 @@ fn question(key: AskKey, line: &str) -> Ask {
         kind: RequestType::Permission,
         title: "run it".into(),
         message: None,
-        subject: Subject::Command { argv: vec![line.into()], cwd: None },
+        subject: match line {
+            // Its end is what harms.
+            long if long.starts_with("long ") => {
+                let words = "echo a\n".repeat(long[5..].parse::<usize>().unwrap() / 7);
+                Subject::Command { argv: vec![format!("{words}sudo rm -rf /srv")], cwd: None }
+            }
+            edit if edit.starts_with("edit ") => {
+                let lines = |one: &str| one.repeat(edit[5..].parse::<usize>().unwrap() / 2 / 8);
+                let old = format!("{}end", lines("line 00\n"));
+                Subject::Edits(vec![("/w/a.txt".into(), Some(old), format!("{}END", lines("line 01\n")))])
+            }
+            "unreadable" => Subject::Unreadable { why: "the agent sends no input of the tool", raw: "{}".into() },
+            line => Subject::Command { argv: vec![line.into()], cwd: None },
+        },
         options: vec![offer("yes", Choice::AllowOnce), offer("no", Choice::RejectOnce)],
         items: Vec::new(),
         multi: false,
         default_value: None,
         multiline: false,
+        expects: Expects::default(),
         secret: false,
         danger: false,
         allow_reason: false,
@@ -171,7 +218,22 @@ pub struct Reply {
 impl Reply {
     /// The body as JSON.
     pub fn json(&self) -> Value {
-        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+        let whole = match self.header("transfer-encoding") {
+            Some("chunked") => self.unchunked(),
+            _ => self.body.clone(),
+        };
+        serde_json::from_str(&whole).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// The pieces of a chunked body, without the lengths that stand between them.
+    fn unchunked(&self) -> String {
+        let (mut rest, mut text) = (self.body.as_str(), String::new());
+        while let Some((length, more)) = rest.split_once("\r\n") {
+            let length = usize::from_str_radix(length, 16).unwrap();
+            text += &more[..length];
+            rest = &more[length + 2..];
+        }
+        text
     }
 
     /// The problem's code.
@@ -200,8 +262,19 @@ impl Front {
         Self::lasting(limits, gate, stall, Connections::default()).await
     }
 
+    /// A front door whose peers may hold so much.
+    pub async fn holding(accounts: plexus::ledger::Limits) -> Self {
+        let ledger = Ledger::new(accounts);
+        let limits = Limits { drain: Duration::from_millis(500), stall: STALL, ..Limits::over(&ledger) };
+        Self::all(limits, GateLimits::default(), STALL, Connections::default(), ledger).await
+    }
+
     /// As [`patient`](Self::patient), with its connections of ACP.
     pub async fn lasting(limits: Limits, gate: GateLimits, stall: Duration, connections: Connections) -> Self {
+        Self::all(limits, gate, stall, connections, Ledger::default()).await
+    }
+
+    async fn all(limits: Limits, gate: GateLimits, stall: Duration, connections: Connections, ledger: Ledger) -> Self {
         let home = tempfile::tempdir().unwrap();
         for name in [outside::CA_CERT, outside::CA_PROFILE] {
             std::fs::write(home.path().join(name), "public").unwrap();
@@ -233,12 +306,15 @@ impl Front {
             version: "0.0.0",
             stop: stopped.clone(),
             limits: gate,
+            ledger,
             rooms: plexus::router::acp::Rooms::default(),
             notifier,
             presence: plexus::router::presence::Presence::default(),
             connections,
             doctor: plexus::router::doctor::Doctor::default(),
+            proof: plexus::auth::Proof::new().unwrap(),
         };
+        state.directory.charge_to(&state.ledger);
         let served = tokio::spawn(serve(vec![listener], app(state.clone()), limits, stopped));
         let admin = read_token(home.path()).unwrap();
         Self { address, state, admin, stop, served, _home: home }

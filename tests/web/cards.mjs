@@ -201,6 +201,13 @@ const stories = {
       await armed(cardOf(page, first.request_id));
       await armed(cardOf(page, second.request_id));
     }
+    // What was answered goes after a while, unless somebody is at the list: the stories before have left theirs, and this one is at it.
+    for (const page of [desk, phone]) {
+      await page.mouse.move(0, 0);
+      await page.evaluate(() => window['deep'](':focus')?.blur());
+      await page.locator('article[data-status="closed"]').first().waitFor({ state: 'detached' });
+      await answerOf(cardOf(page, second.request_id), 'deny').evaluate((button) => button.focus({ preventScroll: true }));
+    }
     const all = () => Promise.all([desk, phone].flatMap((page) => [first, second].map((one) => box(cardOf(page, one.request_id)))));
     const button = await answerOf(cardOf(phone, first.request_id), 'allow').boundingBox();
     const before = await all();
@@ -406,6 +413,52 @@ const stories = {
     const context = await browser.newContext(DESK);
     const careful = await enter(context, { grant: { scopes: ['watch', 'approve'], approve_up_to: 'low' } });
     await note(cardOf(careful, asked.request_id), 'may answer up to “low risk”; this is “danger”');
+    await context.close();
+    // On a phone, before anything is pressed: why, and on which device.
+    const pocket = await browser.newContext(PHONE);
+    const phone = await enter(pocket, { grant: { scopes: ['watch', 'approve'], approve_up_to: 'elevated' } });
+    const card = cardOf(phone, asked.request_id);
+    await note(card, `this is “danger” (${asked.risk_reasons.join('; ')})`);
+    await note(card, 'on a device that may answer “danger”: ');
+    const said = await card.locator('[role="status"]', { hasText: 'may answer' }).textContent();
+    const { devices } = (await api('GET', '/v1/devices')).body;
+    const may = devices.filter((one) => one.kind === 'device' && one.scopes.includes('approve') && !one.approve_up_to).map((one) => one.name);
+    assert.ok(may.some((name) => said.includes(name)), said);
+    const allows = card.locator('[data-key="a"]');
+    assert.ok(await allows.evaluateAll((all) => all.every((one) => one.getAttribute('aria-disabled') === 'true')), 'nothing here allows it');
+    const [wide, inner] = await phone.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
+    assert.ok(wide <= inner, `${wide} > ${inner}`);
+    await shoot(phone, 'card-too-risky-phone');
+    await pocket.close();
+    await clear();
+  },
+
+  async 'what is too long to come unasked is fetched from the gateway and read to its end'() {
+    const asked = await ask(`ask ${'echo a word; '.repeat(20_000)}touch the-end.txt`);
+    assert.equal(asked.display_truncated, true);
+    const context = await browser.newContext(PHONE);
+    const phone = await enter(context, { hash: `#/r/${asked.request_id}` });
+    const card = cardOf(phone, asked.request_id);
+    await card.waitFor();
+    await press(card, 'allow');
+    await stillOpen(asked.request_id);
+    await card.locator('button.open').click();
+    const exact = card.locator('plexus-exact[opened] pre');
+    await exact.waitFor();
+    await press(card, 'allow');
+    await stillOpen(asked.request_id);
+    await exact.evaluate(async (pre) => {
+      while (pre.scrollTop + pre.clientHeight < pre.scrollHeight - 1) {
+        pre.scrollTop = pre.scrollHeight;
+        await new Promise(requestAnimationFrame);
+      }
+    });
+    assert.ok((await exact.textContent()).endsWith('touch the-end.txt'), 'its end is what was asked');
+    await card.locator('.foot').scrollIntoViewIfNeeded();
+    await card.locator('.foot', { hasText: 'Read to its end' }).waitFor();
+    await armed(card);
+    await press(card, 'allow');
+    await until('it is answered', async () => (await request(asked.request_id)).state === 'answered');
     await context.close();
     await clear();
   },

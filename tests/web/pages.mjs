@@ -281,6 +281,25 @@ try {
     await judge(page, 'doctor');
   }
 
+  // --- a session whose agent died -------------------------------------------------------------------------------------------------------
+  const { connect } = (await api('GET', '/v1/runtimes')).runtimes.find((one) => one.runtime_id === 'demo');
+  await api('POST', '/v1/runtimes', { id: 'mortal', dialect: 'acp', command: connect.command, cwd: '/', restart: 'never' });
+  const mortal = await api('POST', '/v1/sessions', { runtime_id: 'mortal', title: 'It will die' });
+  await visit(page, `#/s/${mortal.session_id}`);
+  await page.locator('plexus-session #prompt').fill('echo before-the-end');
+  await page.keyboard.press('Enter');
+  await said(page, 'before-the-end');
+  await api('POST', `/v1/sessions/${mortal.session_id}/prompt`, { text: 'crash' });
+  const again = page.locator('plexus-session #start-again', { hasText: 'Start mortal again and go on' });
+  await again.waitFor();
+  await judge(page, 'session-ended');
+  await again.click();
+  await page.locator('plexus-session #prompt').fill('echo it-goes-on');
+  await page.keyboard.press('Enter');
+  await said(page, 'it-goes-on');
+  await page.locator('plexus-session #session-state[state="idle"]').waitFor();
+  ok('a session whose agent died is gone on with: the agent is started again in the place of the field, and prompted at once');
+
   // --- the palette and the keys ---------------------------------------------------------------------------------------------------------
   await page.keyboard.press('Control+k');
   await page.locator('plexus-palette input').waitFor();

@@ -221,7 +221,67 @@ try {
   await twin.close();
   ok('who joins in the middle sees the same; who may only watch is told so');
 
-  // --- the runtime goes
+  // --- a session of 50,000 chunks opens with little on the wire, and what is older comes when somebody looks there
+  const chunks = await newSession();
+  for (let n = 0; n < 5; n++) {
+    const updates = [says(`The beginning of part ${n}.\n\n`)];
+    for (let c = 1; c < 10_000; c++) updates.push(goesOn(c % 50 ? `word ${n}.${c} ` : `\n\nparagraph ${n}.${c} `));
+    await play(chunks, script(updates), 120_000);
+  }
+  const long = await page.context().newPage();
+  let wire = 0;
+  const count = await long.context().newCDPSession(long);
+  await count.send('Network.enable');
+  /** @type {Set<string>} */
+  const files = new Set();
+  count.on('Network.requestWillBeSent', ({ requestId, request }) => { if (!new URL(request.url).pathname.startsWith('/v1/')) files.add(requestId); });
+  count.on('Network.dataReceived', ({ requestId, dataLength }) => { if (!files.has(requestId)) wire += dataLength; });
+  count.on('Network.webSocketFrameReceived', ({ response }) => { wire += response.payloadData.length; });
+  await long.goto(`${base}/#/s/${chunks}`);
+  await long.locator('plexus-session .feed[aria-busy="false"] .row').first().waitFor();
+  await settled(long);
+  const view = long.locator('plexus-session');
+  await view.locator('.prose').filter({ hasText: 'word 4.9999' }).first().waitFor();
+  assert.ok(wire > 10_000 && wire < 300 * 1024, `a session of 50,000 chunks opened with ${wire} bytes`);
+  console.log(`ok 50,000 chunks: opened with ${Math.round(wire / 1024)} KiB`);
+  // Up: what is in sight stays while older history comes in above it.
+  let asked = 0;
+  let open = () => {};
+  const gate = new Promise((resolve) => { open = () => resolve(null); });
+  await long.route(/\/events\?.*before=/, async (route) => { asked++; await gate; await route.continue(); });
+  for (let n = 0; n < 400 && !asked; n++) {
+    await view.locator('.scroller').evaluate((el) => { el.scrollTop = Math.max(1, el.scrollTop - el.clientHeight); });
+    await settled(long);
+  }
+  assert.equal(asked, 1, 'older history is asked for when somebody comes near');
+  const sight = () => view.locator('.scroller').evaluate((el) => {
+    const box = el.getBoundingClientRect();
+    const blocks = [...el.querySelectorAll('.prose > *')].map((block) => ({ box: block.getBoundingClientRect(), text: block.textContent }));
+    return blocks.filter((block) => block.box.bottom > box.top + 5 && block.box.top < box.bottom - 5).map((block) => ({ top: block.box.top - box.top, text: block.text }));
+  });
+  const height = () => view.locator('.scroller').evaluate((el) => el.scrollHeight);
+  const [sees, high] = [await sight(), await height()];
+  assert.ok(sees.length > 0);
+  open();
+  for (let n = 0; (await height()) <= high + 1_000; n++) { assert.ok(n < 400, 'older history comes in'); await new Promise((resolve) => setTimeout(resolve, 50)); }
+  await settled(long);
+  const still = await sight();
+  // Rows may begin at other paragraphs now: the space between two may differ by a little, words and order may not.
+  const kept = sees.filter((block) => block.top >= 0 && block.top < 600).map((block) => [block.text, still.filter((now) => now.text === block.text && Math.abs(now.top - block.top) < 8).length]);
+  assert.ok(kept.length >= 3 && kept.every(([, found]) => found === 1), `what is in sight stays while older history comes in above it: ${JSON.stringify([sees, still])}`);
+  await long.unrouteAll({ behavior: 'wait' });
+  // Find looks through all of it, and a link to something old opens there.
+  await view.locator('#find').click();
+  await view.locator('.find input').fill('word 0.77 ');
+  await view.locator('.find .count').filter({ hasText: '1' }).waitFor({ timeout: 60_000 });
+  assert.equal(await view.locator('#older').count(), 0, 'all of it was loaded');
+  const first = (await api('GET', `/v1/sessions/${chunks}/events?limit=40&merge=true`)).events.find((e) => e.kind === 'agent_message_chunk');
+  await show(long, chunks, `/at/${String(first.cursor_first).split(':')[1]}`);
+  await view.locator('.row.target').filter({ hasText: 'The beginning of part 0.' }).waitFor({ timeout: 60_000 });
+  await long.close();
+  ok('a long session opens with its newest page; scrolling, finding and links bring what is older');
+
+  // --- the runtime goes: last, as no session begins with it any more
   await prompt(session, 'crash');
   await root.locator('.row.line.runtime .note, .row.line.end.bad').first().waitFor();
   ok('a crash is said');

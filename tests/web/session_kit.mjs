@@ -30,6 +30,8 @@ export async function play(session, text, patience = PATIENCE_MS) {
   }
 }
 
+/** What loading all of a long session may take, ms. */
+const WHOLE_MS = 120_000;
 let files = 0;
 /** A file of updates that the demo agent plays; what to prompt. */
 export function script(updates) {
@@ -62,8 +64,21 @@ export async function show(page, session, at = '') {
   await settled(page);
 }
 
+/** Loads all that is older than what a session opens with. */
+export async function whole(page) {
+  const more = page.locator('plexus-session #older button');
+  const status = page.locator('plexus-session .top-note[role="status"]');
+  while (await more.count() || await status.count()) {
+    // While it loads, how far that is stands in the button's place.
+    if (!(await status.count())) await more.click({ timeout: 1_000 }).catch(() => {});
+    await status.waitFor({ state: 'detached', timeout: WHOLE_MS });
+    await settled(page);
+  }
+}
+
 /** Scrolls through all of it, a window at a time, and does `work` at each stop. The number of stops. */
 export async function through(page, work, least = 0) {
+  await whole(page);
   await page.locator('plexus-session .scroller').evaluate((el) => { el.scrollTop = 0; });
   await settled(page);
   for (let stops = 1; ; stops++) {

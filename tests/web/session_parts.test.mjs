@@ -1,4 +1,5 @@
-// The pure parts of the session view: the fold of events, Markdown in parts, terminal output, visible characters. No browser.
+// The pure parts of the page: the fold of events, Markdown in parts, terminal output, visible characters, and what is decided about requests. No
+// browser.
 //
 //   PLEXUS_WEB   the folder web/, with its node_modules
 //
@@ -18,10 +19,10 @@ const ok = (/** @type {string} */ what) => console.log(`ok ${what}`);
 try {
   const entry = join(dir, 'entry.ts');
   const from = (/** @type {string} */ file) => JSON.stringify(join(web, 'src', file));
-  writeFileSync(entry, `export * from ${from('session/model.ts')}; export * from ${from('render/ansi.ts')}; export * from ${from('render/segment.ts')}; export * from ${from('render/visible.ts')};`);
+  writeFileSync(entry, `export * from ${from('session/model.ts')}; export * from ${from('render/ansi.ts')}; export * from ${from('render/segment.ts')}; export * from ${from('render/visible.ts')}; export * from ${from('request/display.ts')}; export * from ${from('request/questions.ts')}; export * from ${from('wire/merge.ts')};`);
   const build = await rolldown({ input: entry, logLevel: 'silent' });
   await build.write({ file: join(dir, 'parts.mjs') });
-  const { Conversation, itemMarkdown, Ansi, ansiLines, Segmenter, segments, visible, readable, oneLine, cut } = await import(pathToFileURL(join(dir, 'parts.mjs')).href);
+  const { Conversation, itemMarkdown, Ansi, ansiLines, Segmenter, segments, visible, readable, oneLine, cut, blocksOf, sizeOf, answersOf, choose, chooseOwn, wrongWith, questionsOf, NOTHING, merged, changedBetween } = await import(pathToFileURL(join(dir, 'parts.mjs')).href);
 
   // --- characters
   for (const c of DECEPTIVE) {
@@ -35,6 +36,59 @@ try {
   assert.equal(readable('a\u202eb'), 'a\\u{202e}b');
   assert.equal(cut('a😀b', 2), 'a');
   ok(`${DECEPTIVE.length} deceptive code points are shown as what they are`);
+
+  {
+    // --- what is asked: nothing of it is lost in drawing, and only colours depend on what it is
+    const hunk = 'edit src/a.rs\n@@ -1,3 +1,3 @@\n one\n-two\n+2\n\\ no line end at the end of the file\nwrite b\n@@ -0,0 +1,1 @@\n+x';
+    const drawn = (/** @type {string} */ display, /** @type {boolean | undefined} */ edit) => blocksOf(display, edit).flat();
+    assert.deepEqual(drawn(hunk, true).map((/** @type {any} */ line) => line.kind), ['head', 'hunk', 'same', 'del', 'add', 'where', 'head', 'hunk', 'add']);
+    assert.deepEqual(drawn(hunk, undefined).map((/** @type {any} */ line) => line.kind), drawn(hunk, true).map((/** @type {any} */ line) => line.kind));
+    assert.ok(drawn(hunk, false).every((/** @type {any} */ line) => line.kind === 'plain'), 'a command that looks like an edit is none');
+    const mixed = `edit a\n+${'x'.repeat(5_000)}\n${'-y\\u{202e}\n'.repeat(300)} end`;
+    for (const edit of [true, false, undefined]) {
+      assert.equal(drawn(mixed, edit).map((/** @type {any} */ line) => line.parts.map((/** @type {any} */ part) => part.text).join('') + (line.ends ? '\n' : '')).join(''), mixed);
+    }
+    const word = `edit big.txt\n@@ -297,7 +297,7 @@\n ${['a', 'b', 'c'].join('\n ')}\n-old\n+new\n ${['d', 'e', 'f'].join('\n ')}`;
+    assert.equal(sizeOf(word).long, false, 'one word in a long file is short');
+    ok('an edit is drawn by its lines, whole, and nothing else is drawn as one');
+
+    // --- what is told of a request in any order
+    const asked = { request_id: 'r', state: 'open', revision: 0, display: 'a', digest: 'd0', warnings: [], options: [] };
+    assert.equal(merged({ ...asked, state: 'answered' }, asked), null, 'resolved is for good');
+    const second = merged(asked, { ...asked, revision: 1, changed: true, display: 'b', digest: 'd1' });
+    assert.deepEqual([second.display, second.digest, changedBetween(asked, second)], ['b', 'd1', true]);
+    assert.equal(merged(second, asked), null, 'an earlier revision comes too late');
+    const part = { ...asked, display: 'beginning', display_truncated: true, display_bytes: 99_999, digest: undefined };
+    const first = merged(undefined, part);
+    const all = merged(first, { ...asked, display: 'all of it', digest: 'd0' });
+    assert.deepEqual([all.display, all.digest, all.display_truncated, all.display_bytes], ['all of it', 'd0', undefined, undefined]);
+    assert.equal(changedBetween(first, all), false, 'the rest of the same is no change');
+    assert.deepEqual([merged(all, part).display, merged(all, part).digest], ['all of it', 'd0'], 'told in part again, it stays whole');
+    const later = merged(all, { ...part, revision: 1 });
+    assert.deepEqual([later.display, later.digest, later.display_truncated], ['beginning', '', true], 'the whole of before is none of now');
+    ok('of what is told of a request in any order, the newest and the whole counts');
+
+    // --- questions
+    const colour = { id: 'c', text: 'Which?', options: [{ id: '1', label: 'red' }, { id: '2', label: 'blue' }], multiple: false, free_text: true };
+    const many = { id: '__proto__', text: 'Which ones?', options: [{ id: 'x', label: 'x' }, { id: 'y', label: 'y' }, { id: 'z', label: 'z' }], multiple: true, free_text: false, optional: true, fits: { least: 2 } };
+    const age = { id: 'n', text: 'How many?', options: [], multiple: false, free_text: true, fits: { number: 'integer', least: 1, most: 9 } };
+    const say = (/** @type {any[]} */ ...pairs) => answersOf([colour, many, age], new Map(pairs));
+    const red = choose(colour, NOTHING, '1', true);
+    assert.deepEqual(say().question, colour);
+    assert.equal(say(['c', red]).question, age, 'what may be left out was');
+    assert.equal(wrongWith(many, choose(many, NOTHING, 'y', true)) === '', false, 'one of two');
+    assert.deepEqual([...choose(colour, red, '2', true).chosen], ['2'], 'one at most');
+    assert.deepEqual([...chooseOwn(colour, red, true).chosen], [], 'own words are a choice');
+    assert.notEqual(wrongWith(colour, { ...NOTHING, own: true, words: ' ' }), '');
+    for (const [words, fits] of [['5', true], ['0', false], ['10', false], ['1.5', false], ['x', false], ['', false]]) assert.equal(wrongWith(age, { ...NOTHING, own: true, words }) === '', fits, String(words));
+    const both = choose(many, choose(many, NOTHING, 'z', true), 'x', true);
+    const given = say(['c', { ...NOTHING, own: true, words: ' teal ' }], ['__proto__', both], ['n', { ...NOTHING, own: true, words: '3' }]).answers;
+    assert.deepEqual(Object.entries(given), [['c', ['teal']], ['__proto__', ['x', 'z']], ['n', ['3']]]);
+    assert.equal(JSON.stringify(given), '{"c":["teal"],"__proto__":["x","z"],"n":["3"]}');
+    assert.equal(questionsOf({ type: 'pick', subject: { type: 'question', questions: [{ ...colour, id: 'answer' }] } }).length, 0, 'a pick is its own question');
+    assert.equal(questionsOf({ type: 'elicitation', subject: { type: 'question', questions: [colour, age] } }).length, 2);
+    ok('questions are answered all at once, in their order, with what fits');
+  }
 
   // --- terminal output
   const flat = (/** @type {any[]} */ lines) => lines.map((line) => line.map((/** @type {any} */ run) => run.text).join(''));
@@ -122,16 +176,17 @@ try {
   assert.ok(itemMarkdown(talk.items[3]).includes('Edit'));
   ok('the fold: order, merging, marks, unknown kinds, repeats');
 
-  // A snapshot gives the same items the same keys.
-  const brief = Conversation.from({
-    session: {}, cursor: `e:${pos}`, trimmed: false, surfaces: [], requests: [], latest: {},
-    messages: [{ role: 'user', run_id: 'r1', text: 'hello', partial: false, at: '', position: 2 }, { role: 'agent', run_id: 'r1', text: 'I do it.', partial: false, at: '', position: 5 }, { role: 'agent', run_id: 'r1', text: 'Done.', partial: false, at: '', position: 11 }],
-    tools: [{ tool_call_id: 't', run_id: 'r1', position: 7, title: 'Edit', status: 'completed' }],
-  });
-  const keys = new Set(talk.rows.map((/** @type {any} */ r) => r.key));
-  assert.ok(brief.rows.every((/** @type {any} */ r) => keys.has(r.key)));
-  brief.apply(event('agent_message_chunk', { content: { type: 'text', text: 'more' } }, 'r2'));
-  assert.equal(brief.items.at(-1).text, 'more');
+  // Merged pages, loaded backwards, fold to the same items under the same keys; what only the latest matters of comes from the snapshot.
+  const same = new Conversation();
+  for (const e of [{ cursor: 'e:1', run_id: 'r', at: '', kind: 'agent_message_chunk', event: { content: { type: 'text', text: 'Hello ' } } }, { cursor: 'e:2', run_id: 'r', at: '', kind: 'agent_message_chunk', event: { content: { type: 'text', text: 'you' } } }]) same.apply(e);
+  const one = new Conversation();
+  one.apply({ cursor: 'e:2', cursor_first: 'e:1', merged: 2, run_id: 'r', at: '', kind: 'agent_message_chunk', event: { content: { type: 'text', text: 'Hello you' } } });
+  one.settle({ usage_update: { used: 1, size: 2 } });
+  assert.deepEqual(one.rows.map((/** @type {any} */ r) => [r.key, r.item.text]), same.rows.map((/** @type {any} */ r) => [r.key, r.item.text]));
+  assert.deepEqual([one.head, one.count, one.usage.size], [2, 2, 2]);
+  // A long text comes in parts of one event.
+  for (const [before, text] of [[0, ' and'], [1, ' all']]) one.apply({ cursor: 'e:3', cursor_first: 'e:3', merged: 1, cut: { before, after: 1 - before }, run_id: 'r', at: '', kind: 'agent_message_chunk', event: { content: { type: 'text', text } } });
+  assert.equal(one.items[0].text, 'Hello you and all');
 
   // Hostile bodies: nothing throws, everything is shown somehow.
   const odd = [null, 1, 'x', [], {}, { content: null }, { content: [] }, { content: { type: 'text', text: 5 } }, { toolCallId: {}, content: 7 }, { entries: 'x' }, { entries: [null, 1] }, { availableCommands: [null, { name: {} }] }, { configOptions: [null, { options: [null, { options: [null] }] }] }, { currentModeId: [], _meta: { modes: { availableModes: [null] } } }, { __proto__: null, constructor: 1 }, { request_id: null }, { cost: { amount: 'x' } }];

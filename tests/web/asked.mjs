@@ -1,0 +1,256 @@
+// Questions of every sort in the cards of a real browser: edits as diffs, what cannot be read, what changed while it was open, what is too long
+// to come unasked, forms, and many at once. The gateway is the real one; the questions are put on its WebSocket on the way, so that each is
+// exactly what the protocol says it may be, and what is answered is seen as it is sent.
+//
+//   PLEXUS_URL, PLEXUS_CODE, PLEXUS_TOKEN   the gateway, a one-time code, the administrator's token
+//   PLEXUS_SHOTS                            a directory for pictures; none are taken if not set
+//   and what kit.mjs reads
+//
+// Prints a line `ok ...` for each thing that holds; the first one that does not ends it with exit code 1.
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { axe, DESK, everywhere, fits, launch, live, need, ok, PHONE, signIn, visit, watch } from './kit.mjs';
+
+const base = need('PLEXUS_URL').replace(/\/$/, '');
+const token = need('PLEXUS_TOKEN');
+const shots = process.env.PLEXUS_SHOTS;
+/** How long a card takes to be armed, and to notice that it moved, ms; as in web/src/request/arming.ts, and some more. */
+const ARMED_MS = 600;
+
+async function api(method, path, body) {
+  const response = await fetch(base + path, { method, headers: { Authorization: `Bearer ${token}`, ...(body ? { 'Content-Type': 'application/json' } : {}) }, body: body ? JSON.stringify(body) : undefined });
+  const text = await response.text();
+  assert.ok(response.ok, `${method} ${path}: ${response.status} ${text}`);
+  return text ? JSON.parse(text) : null;
+}
+
+const kit = await launch({ shots });
+let failed = false;
+let page;
+try {
+  const { session_id } = await api('POST', '/v1/sessions', { runtime_id: 'demo', title: 'Asked' });
+  const context = await kit.context({ viewport: PHONE });
+  page = await context.newPage();
+  const seen = watch(page);
+  /** @type {(message: object) => void} */ let put = () => {};
+  await page.routeWebSocket(/\/v1\/ws/, (socket) => {
+    const server = socket.connectToServer();
+    socket.onMessage((message) => server.send(message));
+    server.onMessage((message) => socket.send(message));
+    put = (message) => socket.send(JSON.stringify(message));
+  });
+  /** @type {Array<{id: string, body: any}>} */ const answers = [];
+  /** @type {Map<string, any>} */ const wholes = new Map();
+  let fetched = 0;
+  await page.route(/\/v1\/requests\/[^/]+(\/answer)?$/, async (route) => {
+    const [, id, answer] = /requests\/([^/]+)(\/answer)?$/.exec(route.request().url()) ?? [];
+    if (answer) {
+      const body = route.request().postDataJSON();
+      answers.push({ id, body });
+      const receipt = { request_id: id, state: 'answered', ok: true, ...body, resolved_by: { device_id: 'd_x', name: 'Me' }, at: new Date().toISOString(), won: true };
+      await route.fulfill({ json: receipt });
+    } else {
+      fetched += 1;
+      const whole = wholes.get(id);
+      await route.fulfill(whole ? { json: whole } : { status: 503, contentType: 'text/html', body: 'away' });
+    }
+  });
+  await signIn(page, base, need('PLEXUS_CODE'));
+
+  let serial = 0;
+  const ALLOW = [{ id: 'allow_once', label: 'Yes', kind: 'allow_once' }, { id: 'reject_once', label: 'No', kind: 'reject_once' }];
+  const request = (more) => ({
+    request_id: `r_asked_${serial++}`, session_id, run_id: 'r_1', runtime_id: 'demo', type: 'permission', state: 'open', title: 'A question', display: 'true', warnings: [], risk: 'elevated',
+    risk_reasons: [], revision: 0, digest: 'd0', options: ALLOW, allow_reason: false, allow_remember: false, opened_at: new Date().toISOString(), ...more,
+  });
+  const tell = (kind, body) => put({ jsonrpc: '2.0', method: 'agent.event', params: { session_id, run_id: 'r_1', seq: 0, at: new Date().toISOString(), kind, event: body, meta: { runtime_id: 'demo', dialect: 'acp' } } });
+  const cardOf = (one) => page.locator(`article[data-request="${one.request_id}"]`);
+  /** Opens a question on a page of its own. */
+  async function ask(more) {
+    const one = request(more);
+    tell('request_opened', one);
+    await visit(page, `#/r/${one.request_id}`);
+    await cardOf(one).waitFor();
+    return one;
+  }
+  const allow = (one) => cardOf(one).locator('button.answer[data-key="a"]');
+  const deny = (one) => cardOf(one).locator('button.answer[data-key="d"]');
+  const pressed = async (button) => { await page.waitForTimeout(ARMED_MS); await button.click({ force: true }); };
+  async function judge(name) {
+    await everywhere(page, async ({ width, theme }) => {
+      if (shots) await page.screenshot({ path: join(shots, `${name}-${width}-${theme}.png`) });
+      await axe(page, `${name} at ${width}, ${theme}`);
+    });
+    await fits(page, PHONE.width, PHONE.height, name);
+    await page.setViewportSize(PHONE);
+  }
+
+  // --- an edit of one word in 600 lines ----------------------------------------------------------------------------------------------------
+  const lines = ['line 297', 'line 298', 'line 299'];
+  const display = ['edit src/deep/in/a/folder/names.txt', '@@ -297,7 +297,7 @@', ...lines.map((one) => ` ${one}`), '-the old word', '+the new word', ' line 301', ' line 302', ' line 303'].join('\n');
+  const edit = await ask({ title: 'Edit names.txt', display, subject: { type: 'edit', files: [{ path: 'src/deep/in/a/folder/names.txt', added: 1, removed: 1 }] }, risk_reasons: ['changes a file outside the folder'] });
+  const box = cardOf(edit);
+  assert.deepEqual(await box.locator('plexus-exact .line').evaluateAll((all) => all.map((one) => one.className.replace('line ', ''))), ['head', 'hunk', 'same', 'same', 'same', 'del', 'add', 'same', 'same', 'same']);
+  assert.equal(await box.locator('plexus-exact pre').evaluate((pre) => [...pre.querySelectorAll('.line')].map((one) => one.textContent).join('')), display);
+  await box.locator('.why', { hasText: 'changes a file outside the folder' }).waitFor();
+  // All that has to be read and all that can be pressed is on the phone at once.
+  const inSight = await page.evaluate(() => {
+    const deep = (root, selector) => { for (const el of root.querySelectorAll('*')) { if (el.matches(selector)) return el; const found = el.shadowRoot && deep(el.shadowRoot, selector); if (found) return found; } return null; };
+    const article = deep(document, 'article');
+    const [head, last] = [deep(article.getRootNode(), 'header'), deep(article.getRootNode(), '.answers')];
+    const body = deep(article.getRootNode(), '.body');
+    return { top: head.getBoundingClientRect().top >= 0, end: last.getBoundingClientRect().bottom <= innerHeight, exact: body.scrollTop === 0 && deep(article.getRootNode(), 'plexus-exact').getBoundingClientRect().bottom <= last.getBoundingClientRect().top };
+  });
+  assert.deepEqual(inSight, { top: true, end: true, exact: true });
+  await judge('asked-edit');
+  await pressed(allow(edit));
+  await box.and(page.locator('[data-status="closed"]')).waitFor();
+  assert.deepEqual(answers.at(-1), { id: edit.request_id, body: { option_id: 'allow_once', digest: 'd0' } });
+  ok('an edit is a diff, with the reasons of its risk, and one word in 600 lines is read on a phone without scrolling');
+
+  // --- what cannot be read ---------------------------------------------------------------------------------------------------------------
+  const opaque = await ask({ title: 'Do it', display: '{"blob":"\\u{202e}AAECAw=="}', subject: { type: 'unreadable' }, risk: 'danger', risk_reasons: ['cannot be read'] });
+  await cardOf(opaque).locator('.unreadable', { hasText: 'cannot tell from this what would happen' }).waitFor();
+  await cardOf(opaque).locator('h2', { hasText: 'What the agent sent' }).waitFor();
+  await cardOf(opaque).locator('plexus-exact', { hasText: '{"blob":"\\u{202e}AAECAw=="}' }).waitFor();
+  await judge('asked-unreadable');
+  ok('what cannot be read says so, and is shown as it was sent');
+
+  // --- it changes while it is open ---------------------------------------------------------------------------------------------------------
+  const first = await ask({ display: 'make test', subject: { type: 'command', argv: ['make test'] } });
+  await page.waitForTimeout(ARMED_MS);
+  assert.equal(await allow(first).getAttribute('aria-disabled'), 'false');
+  tell('request_updated', { ...first, display: 'make deploy', subject: { type: 'command', argv: ['make deploy'] }, revision: 1, changed: true, digest: 'd1' });
+  const note = cardOf(first).locator('.changed', { hasText: 'This question changed while it was open. Read it again.' });
+  await note.waitFor();
+  await cardOf(first).locator('plexus-exact', { hasText: 'make deploy' }).waitFor();
+  const before = answers.length;
+  await pressed(allow(first));
+  await page.waitForTimeout(ARMED_MS);
+  assert.equal(answers.length, before, 'a yes was given to what was not read');
+  assert.equal(await allow(first).getAttribute('aria-disabled'), 'true');
+  await judge('asked-changed');
+  // An earlier revision that comes late changes nothing.
+  tell('request_updated', first);
+  await pressed(note.locator('button'));
+  await note.waitFor({ state: 'detached' });
+  await cardOf(first).locator('plexus-exact', { hasText: 'make deploy' }).waitFor();
+  await pressed(allow(first));
+  await cardOf(first).and(page.locator('[data-status="closed"]')).waitFor();
+  assert.deepEqual(answers.at(-1), { id: first.request_id, body: { option_id: 'allow_once', digest: 'd1' } });
+  const no = await ask({ display: 'make test' });
+  tell('request_updated', { ...no, display: 'make deploy', revision: 1, changed: true, digest: 'd1' });
+  await cardOf(no).locator('.changed').waitFor();
+  await pressed(deny(no));
+  await cardOf(no).and(page.locator('[data-status="closed"]')).waitFor();
+  ok('what changed while it was open says so, takes a no, and takes a yes only once it was read again, to what it is now');
+
+  // --- too long to come unasked ----------------------------------------------------------------------------------------------------------
+  const all = `begin\n${Array.from({ length: 2_000 }, (_, n) => `echo step ${n}`).join('\n')}\nrm -rf the-end`;
+  const part = { display: all.slice(0, 16_000), display_truncated: true, display_bytes: all.length, digest: undefined, subject: { type: 'command', argv: [] } };
+  const long = await ask(part);
+  await pressed(allow(long));
+  assert.equal(await allow(long).getAttribute('aria-disabled'), 'true');
+  // It cannot be had at first; a no is possible meanwhile, which is tried with another one.
+  await cardOf(long).locator('button.open', { hasText: all.length.toLocaleString('en') }).click();
+  await cardOf(long).locator('.say', { hasText: 'could not be fetched' }).waitFor();
+  const other = await ask({ ...part });
+  await pressed(deny(other));
+  await cardOf(other).and(page.locator('[data-status="closed"]')).waitFor();
+  assert.deepEqual(answers.at(-1)?.body, { option_id: 'reject_once' });
+  await visit(page, `#/r/${long.request_id}`);
+  wholes.set(long.request_id, { ...long, display: all, display_truncated: undefined, display_bytes: undefined, digest: 'd-whole' });
+  const asked = fetched;
+  await cardOf(long).locator('button.open').click();
+  await cardOf(long).locator('plexus-exact[opened]').waitFor();
+  assert.equal(fetched, asked + 1);
+  assert.equal(await allow(long).getAttribute('aria-disabled'), 'true', 'its end was not seen');
+  await judge('asked-long');
+  await cardOf(long).locator('plexus-exact pre').evaluate(async (pre) => { while (pre.scrollTop + pre.clientHeight < pre.scrollHeight - 1) { pre.scrollTop = pre.scrollHeight; await new Promise(requestAnimationFrame); } });
+  await cardOf(long).locator('.foot').scrollIntoViewIfNeeded();
+  await cardOf(long).locator('.foot', { hasText: 'Read to its end' }).waitFor();
+  await pressed(allow(long));
+  await cardOf(long).and(page.locator('[data-status="closed"]')).waitFor();
+  assert.deepEqual(answers.at(-1), { id: long.request_id, body: { option_id: 'allow_once', digest: 'd-whole' } });
+  ok('what is too long to come unasked is fetched whole and read to its end before a yes, and takes a no at once');
+
+  // --- a form, by keyboard ---------------------------------------------------------------------------------------------------------------
+  const questions = [
+    { id: 'colour', header: 'Colour', text: 'Which colour shall the button have?', options: [{ id: '1', label: 'Red', description: 'As it was' }, { id: '2', label: 'Blue' }], multiple: false, free_text: true },
+    { id: 'targets', text: 'Where shall it be tried?', options: [{ id: 'a', label: 'Chrome' }, { id: 'b', label: 'Firefox' }, { id: 'c', label: 'Safari' }], multiple: true, free_text: false },
+    { id: 'count', header: 'How many', text: 'How many users?', options: [], multiple: false, free_text: true, fits: { number: 'integer', least: 1, most: 100 } },
+  ];
+  const form = await ask({ type: 'elicitation', title: 'Some questions', display: questions.map((one) => one.text).join('\n'), subject: { type: 'question', questions }, options: [], risk: 'low' });
+  const at = cardOf(form);
+  await pressed(allow(form));
+  await at.locator('.say', { hasText: 'Colour: Choose an answer.' }).waitFor();
+  const focused = () => page.evaluate(() => { let one = document.activeElement; while (one?.shadowRoot?.activeElement) one = one.shadowRoot.activeElement; return one?.closest('fieldset')?.dataset['question']; });
+  assert.equal(await focused(), 'colour', 'the question that lacks an answer has the focus');
+  assert.equal(await page.getByRole('radiogroup', { name: /Which colour shall the button have/ }).count(), 1);
+  await page.getByRole('radio', { name: 'Other, in your own words' }).focus();
+  await page.keyboard.press('Space');
+  await page.keyboard.press('Tab');
+  await page.keyboard.type('teal');
+  await page.getByRole('checkbox', { name: 'Safari' }).focus();
+  await page.keyboard.press('Space');
+  await page.getByRole('checkbox', { name: 'Chrome' }).focus();
+  await page.keyboard.press('Space');
+  await page.getByRole('textbox', { name: 'Your own words for: How many' }).fill('1000');
+  await at.locator('.wrong', { hasText: 'At most 100.' }).waitFor();
+  await judge('asked-form');
+  await page.getByRole('textbox', { name: 'Your own words for: How many' }).fill('12');
+  await allow(form).scrollIntoViewIfNeeded();
+  await pressed(allow(form));
+  await at.and(page.locator('[data-status="closed"]')).waitFor();
+  assert.deepEqual(answers.at(-1), { id: form.request_id, body: { answers: { colour: ['teal'], targets: ['a', 'c'], count: ['12'] }, digest: 'd0' } });
+  const unanswered = await ask({ type: 'elicitation', title: 'Some questions', display: 'q', subject: { type: 'question', questions }, options: [] });
+  await pressed(deny(unanswered));
+  await cardOf(unanswered).and(page.locator('[data-status="closed"]')).waitFor();
+  assert.deepEqual(answers.at(-1)?.body, { answers: {}, digest: 'd0' });
+  ok('a form is questions with options and fields of one’s own, by keyboard and for a screen reader');
+
+  // --- what was answered and lingers hides no new question --------------------------------------------------------------------------------
+  await visit(page, '#/inbox');
+  for (let n = 0; n < 40; n++) {
+    const one = request({ display: `make ${n}`, risk: 'low' });
+    tell('request_opened', one);
+    await cardOf(one).waitFor({ state: 'attached' });
+    // Somebody's finger is on the list all the while, so that nothing leaves it.
+    await page.locator('plexus-requests').dispatchEvent('pointermove', { pointerType: 'mouse' });
+    tell('request_resolved', { request_id: one.request_id, state: 'answered', ok: true, resolved_by: { device_id: 'd_x', name: 'Me' }, at: new Date().toISOString() });
+    await cardOf(one).and(page.locator('[data-status="closed"]')).waitFor({ state: 'attached' });
+  }
+  ok('a new question is drawn however many answered ones linger above it');
+
+  // --- many at once: a list draws some, and the rest when asked to ---------------------------------------------------------------------------
+  await visit(page, '#/sessions');
+  for (let n = 0; n < 1_000; n++) tell('request_opened', request({ display: `make target-${n}`, risk: 'low' }));
+  const drawn = () => page.locator('plexus-requests plexus-card').count();
+  await page.locator('.nav .count', { hasText: /^1,?00\d$/ }).first().waitFor({ state: 'attached' });
+  await visit(page, '#/inbox');
+  await page.locator('plexus-requests .rest button').waitFor();
+  const some = await drawn();
+  assert.ok(some < 100, `${some} of a thousand cards are drawn at once`);
+  tell('request_opened', request({ display: 'one more' }));
+  await page.locator('plexus-requests .new button').waitFor();
+  assert.equal(await drawn(), some, 'one more question draws no more cards');
+  await page.locator('plexus-requests .rest button').evaluate((button) => button.click());
+  await page.waitForFunction((before) => {
+    const cards = document.querySelector('plexus-app')?.shadowRoot?.querySelector('plexus-inbox')?.shadowRoot?.querySelector('plexus-requests')?.shadowRoot?.querySelectorAll('plexus-card');
+    return (cards?.length ?? 0) > before;
+  }, some);
+  assert.ok(await drawn() <= some + 30);
+  await judge('asked-many');
+  ok('of a thousand open questions some are drawn, and more when asked for');
+
+  const known = /503|Failed to load resource/;
+  assert.deepEqual(seen.complaints.filter((one) => !known.test(one)), []);
+  await page.setViewportSize(DESK);
+} catch (error) {
+  failed = true;
+  console.error('not ok\n', error);
+  if (shots && page) await page.screenshot({ path: join(shots, 'failure.png') }).catch(() => {});
+} finally {
+  await kit.close();
+}
+process.exit(failed ? 1 : 0);
