@@ -24,8 +24,8 @@ use crate::auth::{Admin, Approve, Caller, Permit, Prompt, Right, Target, Watch};
 use crate::ledger::Account;
 use crate::metrics::metrics;
 use crate::model::{
-    Answer, Connect, Cursor, NativeId, Origin, Request, RequestId, RequestState, RestartPolicy, RunId, RuntimeId,
-    RuntimeInfo, RuntimeSpec, Scope, Serve, SessionId, SessionInfo, text_block,
+    Answer, Connect, Cursor, NativeId, Origin, Position, Request, RequestId, RequestState, RestartPolicy, RunId,
+    RuntimeId, RuntimeInfo, RuntimeSpec, Scope, Serve, SessionId, SessionInfo, text_block,
 };
 use crate::sessions::{After, Entry, Filter, KEY_MAX, LISTED, OpenSession, PageLimit, Place, Refusal, Resume, WINDOW};
 
