@@ -301,6 +301,16 @@ pub(super) fn runs_commands(tool: &str) -> bool {
     sort_of(tool) == "execute"
 }
 
+/// Whether an agent event says that the turn is complete.
+pub(super) fn is_final(raw: &RawValue) -> bool {
+    #[derive(Deserialize)]
+    struct Sort<'a> {
+        #[serde(borrow, rename = "type")]
+        sort: std::borrow::Cow<'a, str>,
+    }
+    object::<Sort<'_>>(raw).is_some_and(|event| event.sort == "final")
+}
+
 /// What the user said, in a replay of the past: text, or parts of which some are text.
 pub(super) fn user_message(frame: &Bytes, raw: &RawValue) -> Option<Draft> {
     #[derive(Deserialize)]

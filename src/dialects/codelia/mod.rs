@@ -17,6 +17,8 @@
 //!   answered no before the cancel goes out.
 //! - Picks (approval mode, onboarding) may come before `run.start` is answered and hold the answer back for as long as
 //!   people take: nothing here has a time limit but the second try of a busy start.
+//! - `run.status` is optional: `final` completes a turn, and a cancel that was taken may be the last that is heard of a run.
+//!   A run of which nothing more is heard then is over (`quiet`): none stays under way for ever.
 //! - A tool of a client's (`client.tool.call`) that nobody answers holds up the run and its cancel. Tools come with
 //!   `run.start`, and the gateway declares none, so a call is answered "no such tool" at once. To carry them, a prompt
 //!   would have to bring its client's tools along, the call go to that client alone, and the answer be made here when
@@ -60,6 +62,14 @@ const SESSION_LOAD_FAILED: i64 = -32005;
 const BUSY_WAIT: Duration = Duration::from_millis(50);
 /// How often: half a second in all; then the prompt ends in an error.
 const BUSY_TRIES: u32 = 10;
+/// A while of silence, counted where the end of a run has to be told from it.
+const QUIET: Duration = Duration::from_millis(250);
+/// How many of them after `final` are its end, with a runtime that never told a status …
+const QUIET_AFTER_FINAL: u32 = 8;
+/// … and with one that does, which is late.
+const QUIET_BEFORE_STATUS: u32 = 120;
+/// How many of them after a cancel are its end.
+const QUIET_AFTER_CANCEL: u32 = 40;
 /// Runs whose event numbers are checked; an older one is forgotten, and a repeat of its events is taken for news.
 const RUNS_MAX: usize = 16;
 /// Questions that may wait at a time; one more is answered no at once, and logged.
@@ -85,6 +95,7 @@ pub(super) fn make(_: &RuntimeSpec) -> Box<dyn Dialect> {
         session: None,
         run: None,
         early: None,
+        tells: false,
         numbers: VecDeque::new(),
         transcript: Transcript::default(),
         replay: None,
@@ -105,6 +116,8 @@ enum Phase {
 enum Pending {
     Initialize,
     Start,
+    /// The start of a run that was cancelled, and of which nothing was heard for long: should it begin, it is stopped.
+    Late,
     Cancel {
         run_id: String,
     },
@@ -154,6 +167,27 @@ struct Run {
     tries: u32,
     /// Whether `run.start` is still to be sent: at the next wake, or when the replay of the past is over.
     waits: bool,
+    /// The run that said its `final`.
+    #[serde(default)]
+    last_words: Option<String>,
+    /// Whether the runtime is to stop it, and has not refused to.
+    #[serde(default)]
+    stopping: bool,
+    /// How many whiles ago something was heard of it.
+    #[serde(default)]
+    quiet: u32,
+}
+
+impl Run {
+    fn new(ticket: Ticket, input: Box<RawValue>) -> Self {
+        let (id, last_words) = (None, None);
+        Self { ticket, input, id, cancel: false, tries: 0, waits: false, last_words, stopping: false, quiet: 0 }
+    }
+
+    /// Whether it said that it is complete.
+    fn complete(&self) -> bool {
+        self.id.is_some() && self.id == self.last_words
+    }
 }
 
 /// A run that ended before `run.start` was answered.
@@ -192,6 +226,9 @@ struct Codelia {
     session: Option<Session>,
     run: Option<Run>,
     early: Option<Early>,
+    /// Whether the runtime tells `run.status`.
+    #[serde(default)]
+    tells: bool,
     /// For the latest runs: name, and the number that the next event should have.
     #[serde(default)]
     numbers: VecDeque<(String, i64)>,
@@ -209,6 +246,11 @@ struct AgentEvent<'a> {
     seq: Option<i64>,
     #[serde(borrow)]
     event: &'a RawValue,
+}
+
+#[derive(Deserialize)]
+struct Started {
+    run_id: String,
 }
 
 #[derive(Deserialize)]
@@ -253,6 +295,7 @@ impl Dialect for Codelia {
             Command::Cancel { ticket: None, .. } => {}
             Command::Answer { key, decision } => {
                 if let Some(asked) = self.asks.remove(&key) {
+                    self.heard();
                     out.frames.push(asked.answer(key.id(), &decision));
                 }
             }
@@ -267,7 +310,10 @@ impl Dialect for Codelia {
         self.armed = false;
         if self.run.as_ref().is_some_and(|run| run.waits) {
             self.start(out);
+        } else {
+            self.listen(out);
         }
+        self.arm(out);
     }
 
     fn save(&self) -> Option<Vec<u8>> {
@@ -337,13 +383,54 @@ impl Codelia {
         self.event(Draft { body, native: Some(frame.clone()), ..draft }, out);
     }
 
-    /// Asks to be woken for a start that waits, unless that was asked for already.
+    /// Asks to be woken for a start that waits or for an end that may not be told, unless that was asked for already.
     fn arm(&mut self, out: &mut Outbox) {
-        let waits = self.run.as_ref().is_some_and(|run| run.waits) && self.replay.is_none();
-        if waits && !self.armed {
+        let after = match &self.run {
+            Some(run) if run.waits && self.replay.is_none() => BUSY_WAIT,
+            Some(run) if self.ends(run) => QUIET,
+            _ => return,
+        };
+        if !self.armed {
             self.armed = true;
-            out.wake_after = Some(out.wake_after.map_or(BUSY_WAIT, |other| other.min(BUSY_WAIT)));
+            out.wake_after = Some(out.wake_after.map_or(after, |other| other.min(after)));
         }
+    }
+
+    /// Whether silence is the run's end: it said its `final` or was cancelled, and asks nothing.
+    fn ends(&self, run: &Run) -> bool {
+        !run.waits && (run.complete() || run.stopping) && self.asks.is_empty()
+    }
+
+    /// Something was heard of the run.
+    fn heard(&mut self) {
+        if let Some(run) = &mut self.run {
+            run.quiet = 0;
+        }
+    }
+
+    /// A while passed. A run that ended as far as anybody can know ends here.
+    fn listen(&mut self, out: &mut Outbox) {
+        if !self.run.as_ref().is_some_and(|run| self.ends(run)) {
+            return;
+        }
+        let tells = self.tells;
+        let Some(run) = &mut self.run else { return };
+        run.quiet += 1;
+        let (most, status) = match (run.complete(), tells) {
+            (true, true) => (QUIET_BEFORE_STATUS, RunStatus::Completed),
+            (true, false) => (QUIET_AFTER_FINAL, RunStatus::Completed),
+            (false, _) => (QUIET_AFTER_CANCEL, RunStatus::Cancelled),
+        };
+        if run.quiet < most {
+            return;
+        }
+        let named = run.id.is_some();
+        for pending in self.pending.values_mut().filter(|pending| !named && matches!(pending, Pending::Start)) {
+            *pending = Pending::Late;
+        }
+        let silent = "the runtime was told to stop, and said nothing more of it";
+        let message = (status == RunStatus::Cancelled).then(|| silent.to_owned());
+        self.finish(end(status, message, None), out);
     }
 
     fn prompt(&mut self, ticket: Ticket, native: NativeId, content: &[Box<RawValue>], out: &mut Outbox) {
@@ -355,7 +442,7 @@ impl Codelia {
         let input = problem.map_or_else(|| events::input(content), Err);
         match input {
             Ok(input) => {
-                self.run = Some(Run { ticket, input, id: None, cancel: false, tries: 0, waits: false });
+                self.run = Some(Run::new(ticket, input));
                 self.early = None;
                 if self.replay.is_none() {
                     self.transcript = Transcript::default();
@@ -396,6 +483,7 @@ impl Codelia {
             // The runtime never took it.
             return self.finish(end(RunStatus::Cancelled, None, None), out);
         }
+        (run.stopping, run.quiet) = (true, 0);
         let name = run.id.clone();
         // The session has answered every question that it knows of; one may be on its way there.
         for (key, asked) in std::mem::take(&mut self.asks) {
@@ -528,11 +616,25 @@ impl Codelia {
                 self.event(trouble("runtime_gap", &message, Some(frame)), out);
             }
         }
+        if let Some(run) = &mut self.run {
+            // Before `run.start` is answered the run has no name: it is seen then whether this was said of it.
+            let of = event.run_id.as_ref().or(run.id.as_ref());
+            if run.id.is_none() || of == run.id.as_ref() {
+                run.quiet = 0;
+                if events::is_final(event.event) {
+                    run.last_words = of.cloned();
+                }
+            }
+        }
         let draft = self.transcript.read(frame, event.event, event.run_id.as_deref());
         self.event(draft, out);
     }
 
     fn status(&mut self, frame: &Bytes, params: Option<&RawValue>, status: Status, out: &mut Outbox) {
+        self.tells = true;
+        if self.run.as_ref().is_some_and(|run| run.id.as_ref() == Some(&status.run_id)) {
+            self.heard();
+        }
         // Running, awaiting_ui: the gateway knows by itself; kept as the runtime said it.
         let Some(ended) = over(&status.status) else { return self.hook(frame, "run.status", params, out) };
         match &self.run {
@@ -557,6 +659,8 @@ impl Codelia {
             }
             (Pending::Start, Ok(result)) => self.started(frame, result, out),
             (Pending::Start, Err(fault)) => self.not_started(frame, fault, out),
+            (Pending::Late, Ok(result)) => self.too_late(frame, result, out),
+            (Pending::Late, Err(_)) => {}
             (Pending::Cancel { run_id }, Ok(result)) => self.cancelled(frame, &run_id, result, out),
             (Pending::Cancel { run_id }, Err(fault)) => {
                 let ours = self.run.as_ref().is_some_and(|run| run.id.as_ref() == Some(&run_id));
@@ -566,6 +670,7 @@ impl Codelia {
                         self.finish(end(RunStatus::Cancelled, Some(fault.message), Some(frame.clone())), out);
                     }
                 } else {
+                    self.goes_on(ours);
                     let message = format!("the runtime refused to cancel run {run_id}: {}", fault.message);
                     self.event(trouble("cancel_refused", &message, Some(frame)), out);
                 }
@@ -595,13 +700,29 @@ impl Codelia {
         let Some(Cancelled { ok, status }) = object(result).filter(|_| ours) else { return };
         match (status.as_deref().map(over), ok) {
             (Some(Some(ended)), _) => self.finish(end(ended, None, Some(frame.clone())), out),
-            // It had ended before.
-            (None, Some(false)) => self.finish(end(RunStatus::Cancelled, None, Some(frame.clone())), out),
+            // It had completed before: no other reason is known to the protocol.
+            (None, Some(false)) => self.finish(end(RunStatus::Completed, None, Some(frame.clone())), out),
             (Some(None), Some(false)) => {
+                self.goes_on(ours);
                 let message = format!("the runtime did not cancel run {run_id}");
                 self.event(trouble("cancel_refused", &message, Some(frame)), out);
             }
-            _ => {}
+            _ => self.heard(),
+        }
+    }
+
+    /// The runtime does not stop its run: silence of it is no end.
+    fn goes_on(&mut self, ours: bool) {
+        if let Some(run) = self.run.as_mut().filter(|_| ours) {
+            run.stopping = false;
+        }
+    }
+
+    /// A run begins that was taken for cancelled.
+    fn too_late(&mut self, frame: &Bytes, result: &RawValue, out: &mut Outbox) {
+        match object::<Started>(result) {
+            Some(Started { run_id }) => self.send_cancel(run_id, out),
+            None => self.raw(frame, "the start of a run without a name", out),
         }
     }
 
@@ -635,10 +756,6 @@ impl Codelia {
     }
 
     fn started(&mut self, frame: &Bytes, result: &RawValue, out: &mut Outbox) {
-        #[derive(Deserialize)]
-        struct Started {
-            run_id: String,
-        }
         let Some(Started { run_id }) = object(result) else {
             let message = Some("the runtime started a run without a name".to_owned());
             return self.finish(end(RunStatus::Error, message, Some(frame.clone())), out);

@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use serde_json::{Value, json as j};
 
 use super::super::rig::{Rig, choose, json, raw, spec};
-use super::super::{Command, DEPTH_MAX, Draft, Opening, Resume, Said, Sessions, Subject};
-use super::{ASKS_MAX, BUSY_TRIES, CALLS_MAX, SESSION};
+use super::super::{Command, DEPTH_MAX, Draft, Opening, Resume, RunEnd, Said, Sessions, Subject};
+use super::{ASKS_MAX, BUSY_TRIES, CALLS_MAX, QUIET_AFTER_CANCEL, QUIET_AFTER_FINAL, SESSION};
 use crate::model::{Choice, Decision, Kind, RequestType, RunStatus, Ticket};
 
 const HELLO: &str = r#"{"jsonrpc":"2.0","id":"1","result":{"protocol_version":"0","server":{"name":"codelia-runtime","version":"0.1.0"}}}"#;
@@ -629,7 +629,7 @@ fn a_cancel_of_a_run_that_is_over_ends_it() {
     for (result, ended) in [
         (r#"{"ok":true}"#, None),
         (r#"{"ok":true,"status":"running"}"#, None),
-        (r#"{"ok":false}"#, Some(RunStatus::Cancelled)),
+        (r#"{"ok":false}"#, Some(RunStatus::Completed)),
         (r#"{"ok":false,"status":"completed"}"#, Some(RunStatus::Completed)),
         (r#"{"ok":true,"status":"cancelled"}"#, Some(RunStatus::Cancelled)),
     ] {
@@ -645,6 +645,118 @@ fn a_cancel_of_a_run_that_is_over_ends_it() {
     rig.cancel(7, SESSION);
     rig.feed(r#"{"id":"3","result":{"ok":false,"status":"running"}}"#);
     assert_eq!(rig.event().kind, Kind::Error);
+}
+
+/// As many whiles pass as there are wakes for; how many.
+fn silence(rig: &mut Rig) -> u32 {
+    let mut whiles = 0;
+    while std::mem::take(&mut rig.wakes) > 0 {
+        assert_eq!(rig.wakes, 0);
+        rig.wake();
+        whiles += 1;
+        assert!(whiles < 1000, "for ever");
+    }
+    whiles
+}
+
+#[test]
+fn a_run_whose_status_is_never_told_is_complete_with_its_final() {
+    for early in [false, true] {
+        let mut rig = session();
+        rig.prompt(7, SESSION, "hi");
+        let (begun, last) =
+            (r#"{"id":"2","result":{"run_id":"r"}}"#, event(0, r#"{"type":"final","content":"hello"}"#));
+        for frame in if early { [last.as_str(), begun] } else { [begun, last.as_str()] } {
+            rig.feed(frame.to_owned());
+        }
+        assert!(matches!(rig.one(), Said::Event { .. }), "a status may still come");
+        assert_eq!(silence(&mut rig), QUIET_AFTER_FINAL);
+        let (ticket, end) = rig.end();
+        assert_eq!((ticket, end.status, end.message), (7, RunStatus::Completed, None));
+        assert_eq!(rig.wakes, 0);
+        // The next one is not ended by what was said of the last.
+        rig.prompt(8, SESSION, "and");
+        rig.feed(event(1, r#"{"type":"final","content":"hello"}"#));
+        rig.feed(r#"{"id":"3","result":{"run_id":"next"}}"#);
+        rig.said();
+        assert_eq!((silence(&mut rig), rig.said().len()), (0, 0));
+    }
+}
+
+#[test]
+fn a_run_is_not_over_while_it_asks_or_while_its_status_may_come() {
+    let mut rig = running();
+    rig.feed(ask("\"ui_1\"", "confirm", r#"{"run_id":"r","title":"T","message":"M"}"#));
+    rig.feed(event(0, r#"{"type":"final","content":"hello"}"#));
+    rig.said();
+    assert_eq!(silence(&mut rig), 0, "it waits for people");
+    rig.answer("\"ui_1\"", choose("allow", Choice::AllowOnce));
+    assert_eq!(silence(&mut rig), QUIET_AFTER_FINAL);
+    assert_eq!(rig.end().1.status, RunStatus::Completed);
+    let mut rig = running();
+    rig.feed(status("r", "running"));
+    rig.feed(event(0, r#"{"type":"final","content":"hello"}"#));
+    rig.said();
+    for _ in 0..QUIET_AFTER_FINAL {
+        rig.wake();
+    }
+    assert!(rig.said().is_empty(), "one that tells its status is given more time");
+    rig.feed(status("r", "error"));
+    assert_eq!(rig.end().1.status, RunStatus::Error, "and has the last word");
+}
+
+#[test]
+fn a_cancel_that_nothing_follows_ends_the_run() {
+    for reply in [None, Some(r#"{"ok":true}"#), Some(r#"{"ok":true,"status":"running"}"#)] {
+        let mut rig = running();
+        rig.cancel(7, SESSION);
+        if let Some(reply) = reply {
+            rig.feed(format!(r#"{{"id":"3","result":{reply}}}"#));
+        }
+        assert!(rig.said().is_empty(), "the end may be told");
+        assert_eq!(silence(&mut rig), QUIET_AFTER_CANCEL);
+        let (ticket, end) = rig.end();
+        assert_eq!((ticket, end.status), (7, RunStatus::Cancelled), "{reply:?}");
+    }
+    // One that refused goes on, however quiet it is.
+    for refused in [r#""result":{"ok":false,"status":"running"}"#, r#""error":{"code":-32000,"message":"boom"}"#] {
+        let mut rig = running();
+        rig.cancel(7, SESSION);
+        rig.feed(format!(r#"{{"id":"3",{refused}}}"#));
+        rig.said();
+        silence(&mut rig);
+        assert!(rig.said().is_empty(), "{refused}");
+    }
+}
+
+#[test]
+fn a_start_that_is_answered_long_after_its_cancel_is_stopped_and_is_not_the_next_run() {
+    let mut rig = session();
+    rig.prompt(7, SESSION, "hi");
+    rig.cancel(7, SESSION);
+    silence(&mut rig);
+    assert_eq!(rig.end().1.status, RunStatus::Cancelled);
+    rig.prompt(8, SESSION, "and");
+    rig.sent();
+    rig.feed(r#"{"id":"2","result":{"run_id":"old"}}"#);
+    let sent = rig.sent();
+    assert_eq!((&sent[0]["method"], &sent[0]["params"]), (&j!("run.cancel"), &j!({ "run_id": "old" })));
+    rig.feed(r#"{"id":"3","result":{"run_id":"new"}}"#);
+    rig.feed(status("old", "cancelled"));
+    assert_eq!(rig.event().kind, Kind::Hook);
+    rig.feed(status("new", "completed"));
+    assert_eq!(
+        rig.end(),
+        (
+            8,
+            RunEnd {
+                status: RunStatus::Completed,
+                stop_reason: None,
+                message: Some("m".into()),
+                native: Some(Bytes::from(status("new", "completed")))
+            }
+        )
+    );
 }
 
 #[test]
