@@ -487,9 +487,13 @@ impl Driver {
         if life.kept_ready {
             life.ready = Some(Instant::now());
             let agent = life.agent.clone();
+            // One that has ended is never ready: it is there to tell of its end, and who wants it running starts another.
+            let lives = life.held.processes().is_some();
             self.show(|info| {
-                info.state = RuntimeState::Ready;
                 info.agent = agent;
+                if lives {
+                    info.state = RuntimeState::Ready;
+                }
             });
         } else {
             life.handshake = Some(Instant::now() + self.settings.handshake);

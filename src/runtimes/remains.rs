@@ -38,9 +38,10 @@ impl Runtimes {
                             held.bye();
                             continue;
                         }
-                        None if welcome.blobs.is_empty() => {
-                            // Its gateway died before it had said anything to it.
-                            tracing::warn!(path = %path.display(), "a runtime that was never spoken with is ended");
+                        None if welcome.blobs.iter().all(|(_, blob)| blob.is_empty()) => {
+                            // Its gateway died before it had said anything to it, or was to be outlived by nothing and its
+                            // holder has not noticed yet: without a state nobody can go on with it.
+                            tracing::warn!(path = %path.display(), "a runtime that no gateway can go on with is ended");
                             self.end(held);
                             continue;
                         }
