@@ -372,6 +372,33 @@ async fn the_first_answer_wins_and_everybody_learns_who() {
     assert_eq!(late.notice("gateway.error").await["error"]["data"]["code"], "request_not_found");
 }
 
+/// In the seed's words: an error of -32003 says that the user cancelled, and `reason` and `remember` are wishes.
+#[tokio::test]
+async fn a_user_who_cancelled_said_no_and_what_was_not_offered_is_no_part_of_an_answer() {
+    let front = Front::new().await;
+    let session = front.session("fake").await;
+    let mut ws = Ws::ready(&front, &front.admin).await;
+    ws.call("session.attach", json!({ "session_id": session })).await.unwrap();
+    for (said, allowed) in [
+        (json!({ "error": { "code": -32003, "message": "user cancelled" } }), false),
+        (json!({ "result": { "ok": false, "remember": true, "reason": "no" } }), false),
+        (json!({ "result": { "ok": true, "reason": "yes" } }), true),
+    ] {
+        ws.call("run.start", json!({ "session_id": session, "text": "ask" })).await.unwrap();
+        let id = ws.find(|message| message["method"] == "ui.confirm.request").await["id"].clone();
+        // Any other error leaves it open, and is said to be none.
+        let other = json!({ "jsonrpc": "2.0", "id": id, "error": { "code": -32601, "message": "method not found" } });
+        ws.text(&other.to_string()).await;
+        assert_eq!(ws.notice("gateway.error").await["request_id"], id);
+        let mut answer = json!({ "jsonrpc": "2.0", "id": id });
+        answer.as_object_mut().unwrap().extend(said.as_object().unwrap().clone());
+        ws.text(&answer.to_string()).await;
+        let resolved = ws.notice("ui.request.resolved").await;
+        assert_eq!((&resolved["state"], &resolved["ok"]), (&json!("answered"), &json!(allowed)), "{said}");
+        ws.events_to("run_ended").await;
+    }
+}
+
 #[tokio::test]
 async fn a_device_does_what_it_was_granted() {
     let front = Front::new().await;

@@ -31,6 +31,9 @@ pub use ask_key::AskKey;
 pub use chores::{Chore, CommandEnd, Done, Undone, Work};
 pub use fetches::{Base, Fetch, Reply};
 
+/// The code of [`Said::NotOpened`] where the one session of a runtime is there already.
+pub const ONE_SESSION: i64 = -32021;
+
 /// Deepest nesting of a message that is passed on; a deeper one is kept as `raw` text.
 pub const DEPTH_MAX: usize = 128;
 

@@ -346,6 +346,10 @@ pub struct Answer {
     /// The digest of what the client showed; a stale one is refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
+    /// Whether `reason` and `remember` count only where they were offered, as in the UI protocol; else they make it no
+    /// answer. Never on the wire.
+    #[serde(skip)]
+    pub as_offered: bool,
     /// The revision that a surface showed, where its protocol carries no digest; never on the wire.
     #[serde(skip)]
     pub revision: Option<u64>,

@@ -38,6 +38,8 @@ use crate::store::ReadLimit;
 
 /// The version of the UI protocol that is spoken.
 const PROTOCOL: &str = "0";
+/// The UI protocol's error for "the user cancelled".
+const USER_CANCELLED: i64 = -32003;
 /// Sessions that one connection may follow by name; `*` follows all.
 const ATTACHES: usize = 256;
 /// Events in one answer of `session.history`, unless the client wants fewer.
@@ -373,7 +375,7 @@ fn given_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Optio
 impl From<Said> for Answer {
     fn from(said: Said) -> Self {
         let Said { option_id, ok, value, ids, answers, reason, remember, edited, digest } = said;
-        Self { option_id, ok, value, ids, answers, reason, remember, edited, digest, revision: None }
+        Self { option_id, ok, value, ids, answers, reason, remember, edited, digest, ..Self::default() }
     }
 }
 
@@ -564,11 +566,7 @@ impl Talk for Rpc {
         let Some(method) = incoming.method else {
             return match (&id, incoming.result, incoming.error) {
                 (Some(id), Some(result), None) => Some(self.answered(id, result)),
-                (Some(id), None, Some(error)) => {
-                    // An error is no answer: the request stays open, for this client and the others.
-                    tracing::debug!(id, error = error.get(), "a client answered with an error");
-                    None
-                }
+                (Some(id), None, Some(error)) => Some(self.cancelled(id, error)),
                 _ => bad(named, "neither a request nor a response: `method` is missing".into()),
             };
         };
@@ -905,6 +903,27 @@ impl Rpc {
         Ok(Box::pin(async move { Ok(directory.call(&permit, &id, method, params, notify).await?) }))
     }
 
+    /// A JSON-RPC error in place of an answer. "The user cancelled" is a no, in every sort of question; any other is none:
+    /// the request stays open, for this client and the others.
+    fn cancelled(&self, id: &str, error: &RawValue) -> Reply {
+        #[derive(Deserialize)]
+        struct Fault {
+            code: i64,
+        }
+        if matches!(object::from_str(error.get()), Ok(Fault { code: USER_CANCELLED })) {
+            return match to_raw_value(&json!({ "ok": false })) {
+                Ok(no) => self.answered(id, &no),
+                Err(_) => now(Vec::new()),
+            };
+        }
+        metrics().stray_answers.inc();
+        tracing::debug!(id, error = error.get(), "a client answered with an error");
+        let asked = serde_json::from_str::<String>(id).ok();
+        let Some(request) = asked.filter(|name| name.starts_with("q_")) else { return now(Vec::new()) };
+        let words = format!("an error is no answer, but for {USER_CANCELLED}: the request stays open");
+        now(not_taken(wire::shown_as(&request).0, &Failure::new(-32602, "answer_type", words)))
+    }
+
     /// A JSON-RPC response: an answer to one of our requests, or to nothing.
     fn answered(&self, id: &str, result: &RawValue) -> Reply {
         let request: Result<String, _> = serde_json::from_str(id);
@@ -919,7 +938,7 @@ impl Rpc {
             }
         };
         let (name, revision) = wire::shown_as(&request);
-        let said = Answer { revision: Some(revision), ..said.into() };
+        let said = Answer { revision: Some(revision), as_offered: true, ..said.into() };
         let request = name.to_owned();
         let outcome = self.answer(request.clone(), said, None);
         Box::pin(async move {

@@ -190,7 +190,8 @@ fn fits(request: &Request, answer: &Answer, up_to: Option<Risk>) -> Result<Decis
             questions::Said::Each(answers) => Ok(Decision::Answers(answers)),
         };
     }
-    if let Some(reason) = &answer.reason {
+    let reason = answer.reason.clone().filter(|_| request.allow_reason || !answer.as_offered);
+    if let Some(reason) = &reason {
         if !request.allow_reason {
             return bad("reason_not_offered", "this runtime cannot be told a reason: answer without one".into());
         }
@@ -206,7 +207,12 @@ fn fits(request: &Request, answer: &Answer, up_to: Option<Risk>) -> Result<Decis
             return bad("bad_edit", format!("an edit has 1 to {EDIT_MAX} bytes, not only white space"));
         }
     }
-    let remember = answer.remember == Some(true);
+    let mut remember = answer.remember == Some(true);
+    if answer.as_offered
+        && let Some(ok) = answer.ok
+    {
+        remember &= request.allow_remember && always(request, ok).is_some();
+    }
     if remember && !request.allow_remember {
         return bad("remember_not_offered", "this runtime cannot remember a choice: answer without `remember`".into());
     }
@@ -223,7 +229,9 @@ fn fits(request: &Request, answer: &Answer, up_to: Option<Risk>) -> Result<Decis
                 (None, Some(ok)) if remember => always(request, ok),
                 (None, Some(ok)) => {
                     let kind = if ok { Choice::AllowOnce } else { Choice::RejectOnce };
-                    request.options.iter().find(|offer| offer.kind == kind)
+                    let once = request.options.iter().find(|offer| offer.kind == kind);
+                    // A no is a no, where the only one is for good.
+                    once.or_else(|| always(request, ok).filter(|_| answer.as_offered && !ok))
                 }
                 (None, None) => return bad("answer_type", "answer with option_id or ok".into()),
             };
@@ -240,14 +248,12 @@ fn fits(request: &Request, answer: &Answer, up_to: Option<Risk>) -> Result<Decis
                         if let Some(up_to) = up_to.filter(|up_to| shown.risk > *up_to) {
                             return Err(too_risky(shown.risk, up_to, &shown.reasons));
                         }
-                        Ok(Decision::Edited { id: id.clone(), text, reason: answer.reason.clone() })
+                        Ok(Decision::Edited { id: id.clone(), text, reason })
                     }
                     // What "always" would mean of something else, nobody was told.
                     _ => bad("bad_edit", "an edit goes with a yes for this once: leave it out, or allow once".into()),
                 },
-                Some(Offer { id, kind, .. }) => {
-                    Ok(Decision::Option { id: id.clone(), kind: *kind, reason: answer.reason.clone() })
-                }
+                Some(Offer { id, kind, .. }) => Ok(Decision::Option { id: id.clone(), kind: *kind, reason }),
                 None => {
                     let offered: Vec<&str> = request.options.iter().map(|offer| offer.id.as_str()).collect();
                     bad("option_not_offered", format!("not offered; the options are: {}", offered.join(", ")))
@@ -516,6 +522,45 @@ pub(super) mod tests {
         }
         let remembered = Answer { ok: Some(true), option_id: None, remember: Some(true), ..answer("", "x") };
         assert_eq!(code(&edits, &remembered), "bad_edit");
+    }
+
+    #[test]
+    fn of_an_answer_of_the_ui_protocol_counts_what_was_offered() {
+        let offers = [
+            ("yes", Choice::AllowOnce),
+            ("always", Choice::AllowAlways),
+            ("no", Choice::RejectOnce),
+            ("never", Choice::RejectAlways),
+        ];
+        let offer = |&(id, kind): &(&str, Choice)| Offer { id: id.into(), label: id.into(), kind };
+        let all = Request { options: offers.iter().map(offer).collect(), allow_remember: true, ..request() };
+        let few = Request { options: offers[..3].iter().map(offer).collect(), ..all.clone() };
+        let once =
+            Request { options: vec![offer(&offers[0]), offer(&offers[2])], allow_remember: false, ..all.clone() };
+        let hard =
+            Request { options: vec![offer(&offers[0]), offer(&offers[3])], allow_remember: false, ..all.clone() };
+        for (request, ok, chosen) in [
+            (&all, true, "always"),
+            (&all, false, "never"),
+            (&few, true, "always"),
+            (&few, false, "no"),
+            (&once, true, "yes"),
+            (&once, false, "no"),
+            (&hard, false, "never"),
+        ] {
+            let said = Answer {
+                ok: Some(ok),
+                remember: Some(true),
+                reason: Some("so".into()),
+                as_offered: true,
+                ..Answer::default()
+            };
+            match judge(request, &said, None).unwrap() {
+                Decision::Option { id, reason, .. } => assert_eq!((id.as_str(), reason), (chosen, None)),
+                other => panic!("{other:?}"),
+            }
+            assert!(judge(request, &Answer { as_offered: false, ..said }, None).is_err(), "others are told");
+        }
     }
 
     #[test]

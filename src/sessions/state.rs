@@ -870,8 +870,11 @@ impl State {
         }
         let run_id = self.core.run.as_ref().map_or_else(|| self.zero.clone(), |run| run.run_id.clone());
         let id = RequestId::trusted((env.mint)("q_"));
-        let expires_at = env.rules.expire_ms.map(|ms| env.now.plus_millis(i64::try_from(ms).unwrap_or(i64::MAX)));
-        let deadline = env.rules.expire_ms.and_then(|ms| env.mono.checked_add(std::time::Duration::from_millis(ms)));
+        // What can only be answered elsewhere ends there alone: told otherwise here, what was chosen there would be lost.
+        let ours = !ask.observe_only;
+        let expire_ms = env.rules.expire_ms.filter(|_| ours);
+        let expires_at = expire_ms.map(|ms| env.now.plus_millis(i64::try_from(ms).unwrap_or(i64::MAX)));
+        let deadline = expire_ms.and_then(|ms| env.mono.checked_add(std::time::Duration::from_millis(ms)));
         let of = (self.origin.session_id.clone(), run_id.clone(), self.origin.runtime_id.clone());
         let request =
             Arc::new(requests::open(&ask, id.clone(), of, &self.core.cwd, self.core.generation, (env.now, expires_at)));
@@ -889,7 +892,7 @@ impl State {
             let body = serde_json::json!({ "code": "too_many_requests", "message": message, "request_id": id });
             self.log(Draft::new(Kind::Error, &body), env, plan);
         }
-        if full || cancelling {
+        if full || (cancelling && ours) {
             // A run that is being cancelled asks nothing any more; left unanswered, some agents would never end.
             self.resolve(&id, &Decision::Withdrawn, Resolver::gateway(), None, true, env, plan);
         } else if first && run_id != self.zero {
@@ -1165,7 +1168,7 @@ impl State {
     }
 
     /// Stops the run under way, or one that waits. Every open request of the run is withdrawn first: some agents hang
-    /// on an unanswered one, and one would run the command.
+    /// on an unanswered one, and one would run the command. What is only seen here stays open until its own side ends it.
     pub(super) fn cancel(
         &mut self,
         run_id: Option<&RunId>,
@@ -1191,7 +1194,8 @@ impl State {
         let (run_id, ticket) = (run.run_id.clone(), run.ticket);
         let body = RunBody { by: Some(by), cancelling: true, ..RunBody::new(&run_id, RunStatus::Running) };
         self.log(Draft::new(Kind::RunStatus, &body), env, plan);
-        for id in self.open.keys().cloned().collect::<Vec<_>>() {
+        let ours = self.open.iter().filter(|(_, open)| !open.request.observe_only);
+        for id in ours.map(|(id, _)| id.clone()).collect::<Vec<_>>() {
             self.resolve(&id, &Decision::Withdrawn, by.clone(), None, true, env, plan);
         }
         plan.orders.push(Command::Cancel { ticket, native });
@@ -1384,11 +1388,12 @@ impl State {
         for id in dangling {
             self.close_tool(&id, why, env, plan);
         }
-        // Agents differ in how they call the end of a run that was cancelled; people cancelled it.
-        let status = if cancelling && end.status != RunStatus::Error { RunStatus::Cancelled } else { end.status };
+        // The last word is the runtime's own: people may have wanted it to stop, and it did not.
+        let status = end.status;
         let body = RunBody {
             stop_reason: end.stop_reason.as_deref(),
             message: end.message.as_deref(),
+            cancelling,
             ..RunBody::new(&run_id, status)
         };
         let draft = Draft { native: end.native.clone(), ..Draft::new(Kind::RunEnded, &body) };

@@ -418,8 +418,40 @@ fn cancel_withdraws_what_is_open_before_the_runtime_hears_of_it() {
     let from = bench.log.len();
     bench.end(1, RunStatus::Completed);
     assert_eq!(bench.kinds(from), ["tool_call_update", "run_ended"], "the dangling card is closed");
-    assert_eq!(bench.log.last().unwrap().3["status"], "cancelled");
+    let last = &bench.log.last().unwrap().3;
+    assert_eq!((&last["status"], &last["cancelling"]), (&json!("completed"), &json!(true)), "its own last word");
     bench.assert_numbered();
+}
+
+#[test]
+fn what_is_only_seen_here_stays_open_over_a_cancel_and_what_was_chosen_there_is_told() {
+    let mut bench = Bench::new();
+    bench.expire_ms = Some(1000);
+    bench.prompt("go");
+    bench.ask("5", None);
+    let mut ask = asked("6", None, "touch x");
+    ask.observe_only = true;
+    bench.say(Said::Asked { native: None, ask: Box::new(ask) });
+    let seen = RequestId::trusted(
+        bench.log.iter().rfind(|(_, _, kind, _)| *kind == Kind::RequestOpened).unwrap().3["request_id"]
+            .as_str()
+            .unwrap(),
+    );
+    bench.step(|state, env, plan| state.cancel(None, &by("phone"), env, plan)).unwrap();
+    assert!(bench.state.is_open(&seen) && bench.state.info().open_requests == 1);
+    assert_eq!(bench.state.deadline(), None, "nor does it end by itself");
+    let orders: Vec<_> = bench.orders.iter().filter(|order| order.starts_with("answer")).collect();
+    assert_eq!(orders, ["answer 5 Withdrawn"]);
+    let elsewhere = Some(Elsewhere { by: "the UI".into(), option_id: Some("yes".into()) });
+    let key = AskKey::from("6".to_owned());
+    bench.say(Said::TakenBack { native: None, key, elsewhere });
+    let receipt = bench.receipts.get(&seen).unwrap();
+    assert_eq!(
+        (receipt.option_id.as_deref(), receipt.ok, &*receipt.resolved_by.name),
+        (Some("yes"), Some(true), "the UI")
+    );
+    bench.end(1, RunStatus::Cancelled);
+    assert_eq!(bench.log.last().unwrap().3["status"], "cancelled");
 }
 
 #[test]

@@ -38,7 +38,7 @@ impl Asked {
         match (self, decision) {
             (Self::Confirm, Decision::Option { id: chosen, kind, reason }) => {
                 let ok = kind.allows() && matches!(chosen.as_str(), "allow" | "allow_always");
-                let remember = ok && chosen == "allow_always";
+                let remember = ok && chosen == "allow_always" || kind.rejects() && chosen == "deny_always";
                 // No reason stops the turn, a reason lets it go on: an empty one is none.
                 let reason = reason.as_deref().filter(|reason| !reason.is_empty());
                 jsonrpc::answer(id, &Confirmed { ok, remember, reason })
@@ -204,6 +204,9 @@ fn offers(question: &Question, allow_remember: bool) -> Vec<Offer> {
     if allow_remember {
         offers.push(offer("allow_always", format!("{yes}, and remember it for this project"), Choice::AllowAlways));
     }
-    offers.push(offer("deny", no, Choice::RejectOnce));
+    offers.push(offer("deny", no.clone(), Choice::RejectOnce));
+    if allow_remember {
+        offers.push(offer("deny_always", format!("{no}, and remember it for this project"), Choice::RejectAlways));
+    }
     offers
 }

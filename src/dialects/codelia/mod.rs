@@ -163,6 +163,9 @@ struct Run {
     id: Option<String>,
     /// Somebody wants it stopped.
     cancel: bool,
+    /// And wanted it before the runtime had named it: for people it never began.
+    #[serde(default)]
+    unnamed: bool,
     /// How often `run.start` was refused as busy.
     tries: u32,
     /// Whether `run.start` is still to be sent: at the next wake, or when the replay of the past is over.
@@ -181,7 +184,18 @@ struct Run {
 impl Run {
     fn new(ticket: Ticket, input: Box<RawValue>) -> Self {
         let (id, last_words) = (None, None);
-        Self { ticket, input, id, cancel: false, tries: 0, waits: false, last_words, stopping: false, quiet: 0 }
+        Self {
+            ticket,
+            input,
+            id,
+            cancel: false,
+            unnamed: false,
+            tries: 0,
+            waits: false,
+            last_words,
+            stopping: false,
+            quiet: 0,
+        }
     }
 
     /// Whether it said that it is complete.
@@ -470,9 +484,12 @@ impl Codelia {
         self.request(Pending::Start, "run.start", &params, out);
     }
 
-    fn finish(&mut self, end: RunEnd, out: &mut Outbox) {
+    fn finish(&mut self, mut end: RunEnd, out: &mut Outbox) {
         let (Some(run), Some(native)) = (self.run.take(), self.native()) else { return };
         self.transcript.ready = None;
+        if run.unnamed && end.status == RunStatus::Completed {
+            end.status = RunStatus::Cancelled;
+        }
         out.said.push(Said::Ended { native, ticket: run.ticket, end });
     }
 
@@ -484,6 +501,7 @@ impl Codelia {
             return self.finish(end(RunStatus::Cancelled, None, None), out);
         }
         (run.stopping, run.quiet) = (true, 0);
+        run.unnamed |= run.id.is_none();
         let name = run.id.clone();
         // The session has answered every question that it knows of; one may be on its way there.
         for (key, asked) in std::mem::take(&mut self.asks) {

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::super::jsonrpc::{INTERNAL, object};
-use super::super::{Draft, Fault, Opening, Outbox, Resume, Said};
+use super::super::{Draft, Fault, ONE_SESSION, Opening, Outbox, Resume, Said};
 use super::events::{self, Transcript};
 use super::{AgentEvent, Codelia, Pending, Phase, Replay, SESSION, SESSION_NOT_FOUND, Session, trouble};
 use crate::model::{NativeId, Ticket};
@@ -50,14 +50,14 @@ impl Codelia {
             .values()
             .any(|pending| matches!(pending, Pending::Find { ticket: Some(_), .. } | Pending::History { .. }));
         let problem = if self.phase != Phase::Ready {
-            Some("the runtime is not ready")
+            Some((INTERNAL, "the runtime is not ready"))
         } else if self.session.is_some() || opening {
-            Some("a Codelia process has one session: start another runtime for another")
+            Some((ONE_SESSION, "a Codelia process has one session: start another runtime for another"))
         } else {
             None
         };
         match (problem, resume) {
-            (Some(problem), _) => out.said.push(not_opened(ticket, INTERNAL, problem)),
+            (Some((code, problem)), _) => out.said.push(not_opened(ticket, code, problem)),
             (None, None) => self.opened(ticket, NativeId::from(SESSION), cwd, None, Vec::new(), out),
             // It ended with its process: the runtime never said its name.
             (None, Some(Resume { native, known: true })) if native.as_str() == SESSION => {

@@ -355,6 +355,8 @@ fn confirms_carry_every_decision() {
         (choose("allow", Choice::AllowOnce), j!({ "ok": true })),
         (choose("allow_always", Choice::AllowAlways), j!({ "ok": true, "remember": true })),
         (choose("deny", Choice::RejectOnce), j!({ "ok": false })),
+        (choose("deny_always", Choice::RejectAlways), j!({ "ok": false, "remember": true })),
+        (choose("deny_always", Choice::AllowAlways), j!({ "ok": false })),
         (reason("deny", Choice::RejectOnce, "use rm -i"), j!({ "ok": false, "reason": "use rm -i" })),
         (reason("deny", Choice::RejectOnce, ""), j!({ "ok": false })),
         (choose("deny", Choice::AllowOnce), j!({ "ok": false })),
@@ -378,7 +380,12 @@ fn confirms_carry_every_decision() {
         let options: Vec<_> = asked.options.iter().map(|o| (o.id.as_str(), o.label.as_str())).collect();
         assert_eq!(
             options,
-            [("allow", "Run"), ("allow_always", "Run, and remember it for this project"), ("deny", "Cancel")]
+            [
+                ("allow", "Run"),
+                ("allow_always", "Run, and remember it for this project"),
+                ("deny", "Cancel"),
+                ("deny_always", "Cancel, and remember it for this project"),
+            ]
         );
         rig.answer("\"ui_1\"", decision.clone());
         assert_eq!(rig.sent(), [j!({ "jsonrpc": "2.0", "id": "ui_1", "result": result })], "{decision:?}");
@@ -620,7 +627,9 @@ fn a_pick_without_a_run_may_hold_back_the_start_for_as_long_as_people_take() {
         rig.feed(r#"{"id":"2","result":{"run_id":"r"}}"#);
         assert_eq!(rig.sent().len(), usize::from(cancelled), "the cancel goes out as soon as the run has a name");
         rig.feed(status("r", "completed"));
-        assert_eq!(rig.end().0, 7);
+        let (ticket, end) = rig.end();
+        let expected = if cancelled { RunStatus::Cancelled } else { RunStatus::Completed };
+        assert_eq!((ticket, end.status), (7, expected));
     }
 }
 

@@ -292,9 +292,11 @@ pub(super) fn end_of(event: &Event, epoch: &Epoch) -> Result<Box<RawValue>, Fail
         status: RunStatus,
         stop_reason: Option<String>,
         message: Option<String>,
+        #[serde(default)]
+        cancelling: bool,
     }
     let end = serde_json::from_slice(&event.body);
-    let end = end.unwrap_or(End { status: RunStatus::Error, stop_reason: None, message: None });
+    let end = end.unwrap_or(End { status: RunStatus::Error, stop_reason: None, message: None, cancelling: false });
     let reason = match (end.status, end.stop_reason.as_deref()) {
         (RunStatus::Cancelled, _) => "cancelled",
         (RunStatus::Error, _) => {
@@ -307,6 +309,8 @@ pub(super) fn end_of(event: &Event, epoch: &Epoch) -> Result<Box<RawValue>, Fail
         (_, Some("max_turn_requests")) => "max_turn_requests",
         (_, Some("refusal")) => "refusal",
         (_, Some("cancelled")) => "cancelled",
+        // ACP's word to whoever cancelled, whatever the agent made of it; `_meta` and the log have that.
+        _ if end.cancelling => "cancelled",
         _ => "end_turn",
     };
     let cursor = Cursor { epoch: epoch.clone(), position: event.position };

@@ -248,6 +248,7 @@ fn every_end_of_a_run_has_a_reason_of_acps_or_is_the_agents_own_error() {
         (r#"{"status":"completed","stop_reason":"something new"}"#, "end_turn"),
         (r#"{"status":"completed"}"#, "end_turn"),
         (r#"{"status":"cancelled","stop_reason":"end_turn"}"#, "cancelled"),
+        (r#"{"status":"completed","stop_reason":"end_turn","cancelling":true}"#, "cancelled"),
     ] {
         let ended = shape::prompt_ended("1.5", &event(Kind::RunEnded, body, None), &epoch);
         let message: Value = serde_json::from_slice(&ended).unwrap();

@@ -235,6 +235,21 @@ impl Asks {
         self.next(acts);
     }
 
+    /// The terminal UI did not show a question, or could not: it is none of its own any more, and holds up no other.
+    pub(super) fn not_shown(&mut self, id: &str, why: &str, acts: &mut Vec<Act>) {
+        match self.shown.take() {
+            Some(Shown::Question(request, _)) if request.request_id.as_str() == id => {
+                acts.push(Act::Notice(format!("asked, to be answered elsewhere ({why}): {}", request.title)));
+            }
+            Some(Shown::Word(word)) if word == id => {}
+            other => {
+                self.shown = other;
+                return;
+            }
+        }
+        self.next(acts);
+    }
+
     /// The gateway took the answer.
     pub(super) fn taken(&mut self, id: &str) {
         self.answered.retain(|request| request.request_id.as_str() != id);
@@ -273,7 +288,11 @@ fn no(request: &Request) -> Option<&Offer> {
 
 /// The one option that means "always"; several would be told apart by nothing.
 fn always(request: &Request) -> Option<&Offer> {
-    let mut all = request.options.iter().filter(|offer| offer.kind == Choice::AllowAlways);
+    for_good(request, Choice::AllowAlways)
+}
+
+fn for_good(request: &Request, kind: Choice) -> Option<&Offer> {
+    let mut all = request.options.iter().filter(|offer| offer.kind == kind);
     all.next().filter(|_| all.next().is_none() && request.allow_remember)
 }
 
@@ -363,9 +382,12 @@ fn answer(request: &Request, panel: Panel, result: &Value) -> Result<Value, Stri
         Panel::Confirm => {
             let (yes, remember) = (result["ok"] == true, result["remember"] == true);
             if yes {
-                let offer = if remember { always(request) } else { first(request, Choice::AllowOnce) };
-                let offer = offer.ok_or_else(|| "this choice cannot be remembered".to_owned())?;
+                // What was not offered to be remembered is not.
+                let offer = always(request).filter(|_| remember).or_else(|| first(request, Choice::AllowOnce));
+                let offer = offer.ok_or_else(|| "this question has no \"yes\"".to_owned())?;
                 params["option_id"] = offer.id.as_str().into();
+            } else if let Some(never) = for_good(request, Choice::RejectAlways).filter(|_| remember) {
+                params["option_id"] = never.id.as_str().into();
             } else {
                 decline(&mut params)?;
             }

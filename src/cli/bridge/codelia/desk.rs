@@ -22,7 +22,12 @@ const LIST_MAX: usize = 50;
 /// Runs whose events are numbered here at a time; an older one would be numbered from 0 again.
 const NUMBERS_MAX: usize = 64;
 
+const INVALID_REQUEST: i64 = -32600;
 const METHOD_NOT_FOUND: i64 = -32601;
+/// The terminal UI's user wants no part in it.
+const USER_CANCELLED: i64 = -32003;
+/// The one session of the runtime is there already.
+const ONE_SESSION: i64 = plexus::dialects::ONE_SESSION;
 const INVALID_PARAMS: i64 = -32602;
 const INTERNAL: i64 = -32603;
 
@@ -46,6 +51,13 @@ pub(super) enum Why {
     },
     Open {
         start: Start,
+        runtime: String,
+    },
+    /// The sessions, to find the one that a runtime of one has; `error`: why it has no other.
+    Join {
+        start: Start,
+        runtime: String,
+        error: Value,
     },
     Start {
         id: Value,
@@ -134,6 +146,8 @@ pub(super) struct Desk {
     numbers: BTreeMap<String, u64>,
     order: VecDeque<String>,
     away: bool,
+    /// It said `initialize`.
+    greeted: bool,
 }
 
 #[derive(Deserialize)]
@@ -182,6 +196,7 @@ impl Desk {
             numbers: BTreeMap::new(),
             order: VecDeque::new(),
             away: false,
+            greeted: false,
         }
     }
 
@@ -201,14 +216,29 @@ impl Desk {
     pub(super) fn line(&mut self, line: &str, out: &mut Vec<Order>) {
         let Ok(FromUi { id, method, params, result, error }) = serde_json::from_str::<FromUi<'_>>(line) else { return };
         let Some(method) = method else {
-            if let (Some(Value::String(id)), None, Some(result)) = (id, error, result) {
-                let result = serde_json::from_str(result.get()).unwrap_or_default();
-                let mut acts = Vec::new();
-                self.asks.said(&id, &result, &mut acts);
-                self.act(acts, out);
+            let Some(Value::String(id)) = id else { return };
+            let mut acts = Vec::new();
+            match (error, result) {
+                (None, Some(result)) => {
+                    self.asks.said(&id, &serde_json::from_str(result.get()).unwrap_or_default(), &mut acts);
+                }
+                // A no in every sort of question.
+                (Some(error), _) if error["code"] == USER_CANCELLED => self.asks.said(&id, &Value::Null, &mut acts),
+                (Some(error), _) => {
+                    let why = error["message"].as_str().unwrap_or("it answered with an error");
+                    self.asks.not_shown(&id, why, &mut acts);
+                }
+                (None, None) => {}
+            }
+            return self.act(acts, out);
+        };
+        if !self.greeted && method != "initialize" {
+            // Before it nobody knows what the terminal UI can show.
+            if let Some(id) = id {
+                out.push(refuse(&id, INVALID_REQUEST, "say `initialize` first"));
             }
             return;
-        };
+        }
         let params = params.filter(Value::is_object).unwrap_or_else(|| json!({}));
         match id {
             Some(id) => self.request(id, &method, params, out),
@@ -321,6 +351,7 @@ impl Desk {
     }
 
     fn hello(&mut self, id: &Value, params: &Value, out: &mut Vec<Order>) {
+        self.greeted = true;
         let panels = Panels::deserialize(&params["ui_capabilities"]).unwrap_or_default();
         self.asks.has(panels);
         // What the agent behind it has, as far as is known; what a session cannot do is then said, not hidden.
@@ -391,11 +422,17 @@ impl Desk {
     fn open(&mut self, start: Start, runtime: &str, out: &mut Vec<Order>) {
         let params = json!({ "runtime_id": runtime, "cwd": self.aim.cwd });
         out.push(Order::Call {
-            why: Box::new(Why::Open { start }),
+            why: Box::new(Why::Open { start, runtime: runtime.to_owned() }),
             method: "session.new".into(),
             params,
             again: false,
         });
+    }
+
+    /// Goes on with a prompt in this session, once its past is told.
+    fn join(&mut self, start: Start, session: String, out: &mut Vec<Order>) {
+        self.follow(session, None, PAST_MAX, RUNS_MAX, out);
+        self.later.push(start);
     }
 
     fn follow(&mut self, id: String, history: Option<Value>, most: usize, runs: usize, out: &mut Vec<Order>) {
@@ -638,17 +675,27 @@ impl Desk {
                     }
                 }
             }
-            (Why::Open { start }, Ok(result)) => {
+            (Why::Open { start, .. }, Ok(result)) => {
                 self.opening = false;
                 match result["session_id"].as_str() {
-                    Some(session) => {
-                        self.follow(session.to_owned(), None, PAST_MAX, RUNS_MAX, out);
-                        self.later.push(start);
-                    }
+                    Some(session) => self.join(start, session.to_owned(), out),
                     None => out.push(refuse(&start.id, INTERNAL, "the gateway opened a session without a name")),
                 }
             }
-            (Why::Runtimes { start } | Why::Open { start }, Err(error)) => {
+            (Why::Open { start, runtime }, Err(error)) if error["code"] == ONE_SESSION => {
+                let (why, params) = (Why::Join { start, runtime, error }, json!({}));
+                out.push(Order::Call { why: Box::new(why), method: "session.list".into(), params, again: true });
+            }
+            (Why::Join { start, runtime, error }, Ok(result)) => {
+                self.opening = false;
+                let all = result["sessions"].as_array().into_iter().flatten();
+                let mut alive = all.filter(|one| one["runtime_id"] == runtime.as_str() && one["state"] != "exited");
+                match alive.next().and_then(|one| one["session_id"].as_str()) {
+                    Some(session) => self.join(start, session.to_owned(), out),
+                    None => out.push(fail(&start.id, &error)),
+                }
+            }
+            (Why::Runtimes { start } | Why::Open { start, .. } | Why::Join { start, .. }, Err(error)) => {
                 self.opening = false;
                 out.push(fail(&start.id, &error));
             }

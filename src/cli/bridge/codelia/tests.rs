@@ -347,6 +347,94 @@ fn a_question_that_changes_is_read_again_and_answered_with_its_new_digest() {
 }
 
 #[test]
+fn nothing_is_answered_or_shown_before_initialize() {
+    let aim = Aim {
+        session: Some(("s_1".into(), "a".into(), "acp".into())),
+        runtime: None,
+        dialect: None,
+        cwd: "/here".into(),
+        notice: None,
+        key: "k".into(),
+    };
+    let mut rig = Rig { desk: Desk::new(aim), orders: Vec::new() };
+    for method in ["run.start", "session.list", "session.history", "model.list"] {
+        rig.line(&json!({ "id": "1", "method": method, "params": { "session_id": "s_1" } }));
+        let said = rig.said();
+        assert_eq!((said.len(), &said[0]["error"]["code"]), (1, &json!(-32600)), "{method}");
+    }
+    rig.line(&json!({ "method": "ui.context.update", "params": {} }));
+    assert!(rig.orders.is_empty());
+    rig.line(&json!({ "id": "2", "method": "initialize", "params": { "protocol_version": "0" } }));
+    assert_eq!(rig.said()[0]["result"]["protocol_version"], "0");
+}
+
+#[test]
+fn an_error_in_place_of_an_answer_is_a_no_or_none_and_the_next_question_is_shown() {
+    let cancelled = json!({ "code": -32003, "message": "user cancelled" });
+    let mut rig = Rig::live();
+    let items = json!({ "items": [{ "id": "i", "label": "I" }] });
+    for (id, kind, options, more) in
+        [("q1", "confirm", YES_NO, json!({})), ("q2", "prompt", &[][..], json!({})), ("q3", "pick", &[][..], items)]
+    {
+        rig.hear(acp("r_1", "request_opened", &request(id, kind, options, more)));
+    }
+    for (id, member, value) in [("q1", "option_id", json!("n")), ("q2", "value", json!(null)), ("q3", "ids", json!([]))]
+    {
+        assert_eq!(rig.desk.shows(), Some(id));
+        rig.line(&json!({ "id": id, "error": cancelled }));
+        let [(Why::Answer { .. }, _, params)] = &rig.calls()[..] else { panic!("{id}") };
+        assert_eq!((&params["request_id"], &params[member]), (&json!(id), &value));
+    }
+    // What it cannot show waits for others, and no further question waits for it.
+    for id in ["q4", "q5"] {
+        rig.hear(acp("r_1", "request_opened", &request(id, "confirm", YES_NO, json!({}))));
+    }
+    rig.line(&json!({ "id": "q4", "error": { "code": -32601, "message": "method not found" } }));
+    assert!(rig.calls().is_empty() && rig.desk.shows() == Some("q5"));
+}
+
+#[test]
+fn remember_counts_where_it_was_offered_for_a_no_as_well() {
+    let never = &[("y", "allow_once"), ("a", "allow_always"), ("n", "reject_once"), ("x", "reject_always")][..];
+    let remembers = json!({ "allow_remember": true });
+    for (options, more, ok, chosen) in [
+        (never, remembers.clone(), false, "x"),
+        (never, remembers, true, "a"),
+        (YES_NO, json!({}), false, "n"),
+        (YES_NO, json!({}), true, "y"),
+    ] {
+        let mut rig = Rig::live();
+        rig.hear(acp("r_1", "request_opened", &request("q1", "confirm", options, more)));
+        rig.answer("q1", json!({ "ok": ok, "remember": true, "reason": "so" }));
+        let [(Why::Answer { .. }, _, params)] = &rig.calls()[..] else { panic!() };
+        assert_eq!((&params["option_id"], &params["reason"]), (&json!(chosen), &json!(null)), "{ok}");
+    }
+}
+
+#[test]
+fn the_first_prompt_joins_the_one_session_of_a_runtime_that_has_no_other() {
+    let mut rig = Rig::bare();
+    rig.line(&json!({ "id": "1", "method": "run.start", "params": { "input": { "type": "text", "text": "hi" } } }));
+    let (why, _, _) = rig.calls().remove(0);
+    rig.called(why, Ok(json!({ "runtimes": [{ "runtime_id": "ui", "state": "ready" }] })));
+    let (why, method, _) = rig.calls().remove(0);
+    assert_eq!(method, "session.new");
+    let full = json!({ "code": -32021, "message": "one session" });
+    rig.called(why.clone(), Err(NoReply::Refused(full.clone())));
+    let (join, method, _) = rig.calls().remove(0);
+    assert_eq!(method, "session.list");
+    let session =
+        |id: &str, runtime: &str, state: &str| json!({ "session_id": id, "runtime_id": runtime, "state": state });
+    let list = json!({ "sessions": [session("s_1", "other", "idle"), session("s_2", "ui", "exited"), session("s_3", "ui", "idle")] });
+    rig.called(join, Ok(list));
+    assert!(rig.orders.iter().any(|order| matches!(order, Order::Follow(session) if session == "s_3")));
+    rig.orders.clear();
+    rig.hear(Heard::Live);
+    let (_, method, params) = rig.calls().remove(0);
+    assert_eq!((method.as_str(), &params["session_id"]), ("run.start", &json!("s_3")));
+}
+
+#[test]
 fn a_panel_whose_question_is_over_is_replaced_and_the_next_one_waits_until_it_is_read() {
     let mut rig = Rig::live();
     for id in ["q1", "q2", "q3"] {
