@@ -493,7 +493,7 @@ async fn a_device_with_a_part_of_the_gateway_sees_and_does_no_more() {
             ("GET", "/metrics", Value::Null),
             ("GET", "/v1/devices", Value::Null),
             ("POST", "/v1/devices", json!({ "name": "x", "scopes": ["admin"] })),
-            ("POST", "/v1/codes", json!({})),
+            ("POST", "/v1/codes", json!({ "scopes": ["watch", "prompt", "approve", "admin"] })),
             ("POST", "/v1/runtimes", json!({ "preset": "fake" })),
         ] {
             assert_eq!(call(method, path, body).await.status, 403, "{what}: {method} {path} is the whole gateway's");
@@ -538,12 +538,26 @@ async fn who_may_only_watch_answers_nothing_however_it_is_put() {
     }
 }
 
+#[tokio::test]
+async fn a_code_says_what_it_is_good_for() {
+    let front = Front::new().await;
+    for body in [json!({}), json!({ "ttl": 60 }), json!({ "scopes": null }), json!({ "scopes": [] })] {
+        let refused = front.admin("POST", "/v1/codes", body.clone()).await;
+        assert_eq!((refused.status / 100, refused.json()["code"].is_string()), (4, false), "{body}: {refused:?}");
+    }
+    assert_eq!(front.admin("POST", "/v1/codes", json!({ "scopes": ["watch"] })).await.status, 201);
+}
+
 /// Who comes, with which headers, and what of it.
 type Table<'a, T> = &'a [(&'a str, &'a [(&'a str, &'a str)], T)];
 
 /// A page that signed in by a one-time code: what it sends as `Cookie`, and its CSRF value.
 async fn page(front: &Front, origin: &str) -> (String, String) {
-    let code = front.admin("POST", "/v1/codes", json!({})).await.json()["code"].clone();
+    let code = front
+        .admin("POST", "/v1/codes", json!({ "scopes": ["watch", "prompt", "approve", "admin"] }))
+        .await
+        .json()["code"]
+        .clone();
     let body = json!({ "code": code, "name": "page", "cookie": true }).to_string();
     let headers = [("content-type", "application/json"), ("origin", origin)];
     let reply = front.send("POST", "/v1/pair", &headers, &body).await;
@@ -677,7 +691,11 @@ async fn a_cookie_is_made_for_pages_alone() {
     let front = Front::new().await;
     let own = format!("http://{}", front.address);
     let json = ("content-type", "application/json");
-    let code = front.admin("POST", "/v1/codes", json!({})).await.json()["code"].clone();
+    let code = front
+        .admin("POST", "/v1/codes", json!({ "scopes": ["watch", "prompt", "approve", "admin"] }))
+        .await
+        .json()["code"]
+        .clone();
     let body = json!({ "code": code, "name": "page", "cookie": true }).to_string();
     let reply = front.send("POST", "/v1/pair", &[json], &body).await;
     assert_eq!((reply.status, reply.code().as_str()), (422, "invalid"), "no page asks");
@@ -709,7 +727,7 @@ async fn a_browser_is_one_device_however_often_it_is_opened() {
         assert_eq!(used.status, 401, "the code is used up");
         reply
     };
-    let same = again(json!({}), &cookie).await;
+    let same = again(json!({ "scopes": ["watch", "prompt", "approve", "admin"] }), &cookie).await;
     assert_eq!((same.status, &same.json()["device_id"], &same.json()["csrf"]), (200, &before, &json!(csrf)));
     assert!(same.header("set-cookie").is_none(), "it keeps its cookie");
     assert_eq!(devices().await.as_array().unwrap().len(), 2);
@@ -722,7 +740,7 @@ async fn a_browser_is_one_device_however_often_it_is_opened() {
     assert_eq!((me(&cookie).await, me(&new).await), (401, 200));
     assert_eq!(devices().await.as_array().unwrap().len(), 2);
     // A cookie that is nobody's is in nobody's way.
-    assert_eq!(again(json!({}), &cookie).await.status, 200);
+    assert_eq!(again(json!({ "scopes": ["watch", "prompt", "approve", "admin"] }), &cookie).await.status, 200);
     assert_eq!(devices().await.as_array().unwrap().len(), 3);
 }
 

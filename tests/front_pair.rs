@@ -204,7 +204,11 @@ async fn a_link_shows_one_session_until_its_time_is_over() {
 async fn whatever_a_device_has_open_ends_with_it() {
     let front = Front::new().await;
     let own = format!("http://{}", front.address);
-    let code = front.admin("POST", "/v1/codes", json!({})).await.json()["code"].clone();
+    let code = front
+        .admin("POST", "/v1/codes", json!({ "scopes": ["watch", "prompt", "approve", "admin"] }))
+        .await
+        .json()["code"]
+        .clone();
     let body = json!({ "code": code, "name": "page", "cookie": true }).to_string();
     let headers = [("content-type", "application/json"), ("origin", own.as_str())];
     let paired = front.send("POST", "/v1/pair", &headers, &body).await;

@@ -158,6 +158,36 @@ fn open_request(home: &Path) -> Value {
 }
 
 #[test]
+fn the_browser_is_given_a_private_page_and_nothing_secret() {
+    let dir = tempfile::tempdir().unwrap();
+    let (bin, told) = (dir.path().join("bin"), dir.path().join("told"));
+    std::fs::create_dir(&bin).unwrap();
+    // What a browser is started with, and what it finds there.
+    let script = format!(
+        "#!/bin/sh\n{{ echo \"$0 $*\"; env; }} > '{0}.part'\ncp \"${{1#file://}}\" '{0}.page'\nmv '{0}.part' '{0}'\n",
+        told.display()
+    );
+    for name in ["xdg-open", "open"] {
+        std::fs::write(bin.join(name), &script).unwrap();
+        std::fs::set_permissions(bin.join(name), std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let home = dir.path().join("home");
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let mut command = plexus(&home, &["serve", "--listen", "127.0.0.1:0", "--open"]);
+    command.env("PATH", path).env("DISPLAY", ":0").stderr(Stdio::null()).current_dir(dir.path());
+    let serve = Talking::start(command);
+    let link = serve.line("/#code=");
+    let (_, code) = link.split_once("#code=").unwrap();
+    let code = code.trim();
+    let seen = until("the browser is started", || std::fs::read_to_string(&told).ok());
+    assert!(!seen.contains(code), "{seen}");
+    let token = std::fs::read_to_string(home.join("token")).unwrap();
+    assert!(!seen.contains(token.trim()), "{seen}");
+    let page = std::fs::read_to_string(format!("{}.page", told.display())).unwrap();
+    assert!(page.contains(&format!("/#code={code}")), "{page}");
+}
+
+#[test]
 fn what_is_wrong_has_its_exit_code_and_its_fix() {
     let dir = tempfile::tempdir().unwrap();
     let home = dir.path().join("home");

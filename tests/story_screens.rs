@@ -91,7 +91,7 @@ async fn story(killed: bool) {
         format!("[push]\nafter = \"1s\"\ncontact = \"mailto:me@example.org\"\nservices = [\"{}\"]\n", push.url);
     let mut gateway = Gateway::start(&config).await;
     keep_port(&gateway);
-    let (status, made) = gateway.post("/v1/codes", json!({})).await;
+    let (status, made) = gateway.post("/v1/codes", json!({ "scopes": ["watch", "prompt", "approve", "admin"] })).await;
     assert!(status == 200 || status == 201, "{made}");
     let link = format!("{}/#code={}", gateway.url, made["code"].as_str().unwrap());
     browser.open("desk", &link, DESK, json!({ "script": LOOKING })).await;

@@ -10,7 +10,7 @@ use serde_json::json;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_page_in_a_browser() {
     let gateway = Gateway::demo().await;
-    let (status, made) = gateway.post("/v1/codes", json!({})).await;
+    let (status, made) = gateway.post("/v1/codes", json!({ "scopes": ["watch", "prompt", "approve", "admin"] })).await;
     assert!(status == 200 || status == 201, "{status} {made}");
     let dir = tempfile::tempdir().unwrap();
     let shots = std::env::var_os("PLEXUS_SHOTS").map_or_else(|| dir.path().join("shots"), Into::into);
@@ -42,7 +42,7 @@ async fn every_page_in_a_browser() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn away_from_its_gateway_the_page_stays_in_and_comes_back_by_itself() {
     let gateway = Gateway::demo().await;
-    let (status, made) = gateway.post("/v1/codes", json!({})).await;
+    let (status, made) = gateway.post("/v1/codes", json!({ "scopes": ["watch", "prompt", "approve", "admin"] })).await;
     assert!(status == 200 || status == 201, "{status} {made}");
     let dir = tempfile::tempdir().unwrap();
     let shots = std::env::var_os("PLEXUS_SHOTS").map_or_else(|| dir.path().join("shots"), Into::into);

@@ -38,7 +38,8 @@ async fn a_push_is_shown_replaced_and_opens_its_card() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_sort_of_question_is_read_whole_before_a_yes() {
     let gateway = Gateway::demo().await;
-    let (status, made) = gateway.post("/v1/codes", serde_json::json!({})).await;
+    let (status, made) =
+        gateway.post("/v1/codes", serde_json::json!({ "scopes": ["watch", "prompt", "approve", "admin"] })).await;
     assert!(status == 200 || status == 201, "{status} {made}");
     let dir = tempfile::tempdir().unwrap();
     let shots = std::env::var_os("PLEXUS_SHOTS").map_or_else(|| dir.path().join("shots"), Into::into);

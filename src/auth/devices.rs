@@ -18,7 +18,7 @@ use unicode_general_category::{GeneralCategory, get_general_category};
 use super::limiter::{Limiter, Tries};
 use super::pairing::{PairingFault, Pairings};
 use super::token::{self, Hash};
-use super::{Admin, Caller, Device, DeviceKind, Grant, Permit, Target};
+use super::{Admin, Caller, Device, DeviceKind, Grant, Permit, Target, local};
 use crate::model::{DeviceId, Risk, RuntimeId, Scope, Timestamp};
 use crate::store::DeviceChange;
 
@@ -105,8 +105,10 @@ pub struct Auth {
 }
 
 pub(super) struct Shared {
-    devices: ArcSwap<Vec<Entry>>,
-    codes: Mutex<Vec<Waiting>>,
+    /// The state's folder.
+    pub(super) home: PathBuf,
+    pub(super) devices: ArcSwap<Vec<Entry>>,
+    pub(super) codes: Mutex<Vec<Waiting>>,
     pub(super) pairings: Mutex<Pairings>,
     /// Told of each change to a pairing.
     pub(super) paired: watch::Sender<u64>,
@@ -119,15 +121,15 @@ pub(super) struct Shared {
 }
 
 #[derive(Clone)]
-struct Entry {
+pub(super) struct Entry {
     hash: Hash,
-    device: Arc<Device>,
+    pub(super) device: Arc<Device>,
     /// Milliseconds since the epoch; 0 is never.
-    seen: Arc<AtomicI64>,
+    pub(super) seen: Arc<AtomicI64>,
     /// The same, as it was last written down.
     seen_kept: Arc<AtomicI64>,
     /// What it has open: streams, sockets, waits.
-    open: Arc<AtomicUsize>,
+    pub(super) open: Arc<AtomicUsize>,
 }
 
 /// Something that a device has open; it is online while there is one.
@@ -142,10 +144,12 @@ impl Drop for Online {
     }
 }
 
-struct Waiting {
+pub(super) struct Waiting {
     hash: Hash,
     grant: Grant,
     until: Instant,
+    /// Whether this user made it on this machine, for a browser of theirs.
+    local: bool,
 }
 
 /// Where a cookie comes from.
@@ -165,11 +169,12 @@ pub(super) struct New {
     pub(super) origin: Option<String>,
     pub(super) parent: Option<DeviceId>,
     pub(super) expires_at: Option<Timestamp>,
+    pub(super) local: bool,
 }
 
 impl New {
     pub(super) fn plain(name: String, grant: Grant) -> Self {
-        Self { name, kind: DeviceKind::Device, grant, origin: None, parent: None, expires_at: None }
+        Self { name, kind: DeviceKind::Device, grant, origin: None, parent: None, expires_at: None, local: false }
     }
 }
 
@@ -218,6 +223,7 @@ impl Auth {
     /// [`AuthError::BadRow`] if a row is damaged: guessing who may do what is worse than not starting.
     pub fn open(home: &Path, rows: &[Vec<u8>], persist: Persist) -> Result<Self, AuthError> {
         let local = token::open(home)?;
+        local::clear(home);
         let mut devices = vec![Entry::new(
             local.hash,
             Device {
@@ -229,6 +235,7 @@ impl Auth {
                 origin: None,
                 parent: None,
                 expires_at: None,
+                local: false,
                 last_seen_at: None,
                 token_sha256: HEXLOWER.encode(&local.hash),
             },
@@ -245,6 +252,7 @@ impl Auth {
         devices.retain(|entry| entry.device.parent.as_ref().is_none_or(|parent| ids.contains(parent)));
         let auth = Self {
             shared: Arc::new(Shared {
+                home: home.into(),
                 devices: ArcSwap::from_pointee(devices),
                 codes: Mutex::default(),
                 pairings: Mutex::default(),
@@ -281,7 +289,7 @@ impl Auth {
         let hash = token::hash(bearer);
         let hashes = devices.iter().map(|entry| &entry.hash);
         let now = Timestamp::from(SystemTime::now());
-        let fits = |entry: &&Entry| entry.device.expires_at.is_none_or(|at| now < at) && fits(&entry.device);
+        let fits = |entry: &&Entry| entry.ends().is_none_or(|at| now < at) && fits(&entry.device);
         let entry = devices.get(find(hashes, &hash)?).filter(fits)?;
         self.seen(entry, now.as_millis());
         Some(Caller::proven(Arc::clone(&entry.device)))
@@ -340,6 +348,7 @@ impl Auth {
             origin: None,
             parent: None,
             expires_at: None,
+            local: false,
             last_seen_at: None,
             token_sha256: String::new(),
         }))
@@ -363,16 +372,18 @@ impl Auth {
     ///
     /// # Errors
     /// [`AuthError::Invalid`] if the grant makes no sense; [`AuthError::Random`].
-    pub fn mint_code(&self, _permit: &Permit<Admin>, grant: Grant, life: Duration) -> Result<Code, AuthError> {
+    pub fn mint_code(&self, permit: &Permit<Admin>, grant: Grant, life: Duration) -> Result<Code, AuthError> {
         let (grant, life) = (sane(grant)?, life.min(CODE_LIFE));
         let code = token::random_text::<CODE_BYTES>()?;
-        let now = Instant::now();
+        let (hash, now) = (token::hash(&code), Instant::now());
         let mut codes = lock(&self.shared.codes);
         codes.retain(|waiting| waiting.until > now);
         if codes.len() >= CODES {
-            codes.remove(0);
+            self.shared.used(&codes.remove(0).hash);
         }
-        codes.push(Waiting { hash: token::hash(&code), grant, until: now + life });
+        let local = permit.device().device_id.as_str() == LOCAL;
+        codes.push(Waiting { hash, grant, until: now + life, local });
+        self.shared.unused_later(hash, life);
         let millis = i64::try_from(life.as_millis()).unwrap_or(i64::MAX);
         Ok(Code { code, expires_at: Timestamp::from(SystemTime::now()).plus_millis(millis) })
     }
@@ -389,6 +400,7 @@ impl Auth {
             && device.parent.is_none();
         if same {
             codes.remove(found);
+            self.shared.used(&hash);
         }
         same
     }
@@ -412,10 +424,16 @@ impl Auth {
             let found = find(codes.iter().map(|waiting| &waiting.hash), &hash).ok_or(AuthError::BadCode)?;
             codes.remove(found)
         };
+        self.shared.used(&hash);
         if waiting.until <= Instant::now() {
             return Err(AuthError::BadCode);
         }
-        self.put(New { origin, ..New::plain(name, waiting.grant) }).await
+        // The plain listener serves this machine alone; a browser that came over TLS may be anywhere.
+        let local = waiting.local && origin.as_deref().is_some_and(|origin| origin.starts_with("http://"));
+        if local {
+            self.make_room().await;
+        }
+        self.put(New { origin, local, ..New::plain(name, waiting.grant) }).await
     }
 
     /// Signs a browser in by a device's token: another device, of the same grant, which lasts as long as that one.
@@ -433,8 +451,12 @@ impl Auth {
             return Err(AuthError::Share("open it in each browser that is to have it"));
         }
         let parent = Some(device.device_id.clone()).filter(|id| id.as_str() != LOCAL);
+        let local = device.local || (device.kind == DeviceKind::Local && origin.starts_with("http://"));
+        if local {
+            self.make_room().await;
+        }
         let (origin, expires_at) = (Some(origin), device.expires_at);
-        self.put(New { origin, parent, expires_at, ..New::plain(sane_name(name)?, device.grant.clone()) }).await
+        self.put(New { origin, parent, expires_at, local, ..New::plain(sane_name(name)?, device.grant.clone()) }).await
     }
 
     /// Enrols a device and gives its token, which is kept nowhere.
@@ -455,7 +477,7 @@ impl Auth {
         if self.shared.devices.load().len() > DEVICES {
             return Err(AuthError::Invalid(format!("{DEVICES} devices are enrolled: revoke one first")));
         }
-        let New { name, kind, grant, origin, parent, expires_at } = new;
+        let New { name, kind, grant, origin, parent, expires_at, local } = new;
         if let Some(by) = &parent {
             let all = self.shared.devices.load();
             if !all.iter().any(|entry| entry.device.device_id == *by) {
@@ -478,6 +500,7 @@ impl Auth {
             origin,
             parent,
             expires_at,
+            local,
             last_seen_at: None,
             token_sha256: HEXLOWER.encode(&hash),
         };
@@ -661,7 +684,7 @@ impl Entry {
             created_at: self.device.created_at,
             kind: self.device.kind,
             last_seen_at: (seen != 0).then(|| Timestamp::from_millis(seen)).or(self.device.last_seen_at),
-            expires_at: self.device.expires_at,
+            expires_at: self.ends(),
             online: self.open.load(Ordering::Relaxed) > 0,
             you: self.device.device_id == *you,
             local: self.device.device_id.as_str() == LOCAL,

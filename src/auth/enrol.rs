@@ -194,10 +194,12 @@ impl Auth {
 
     /// Removes a device when its time is over, so that what it has open is closed then.
     pub(super) fn expire_later(&self, device: &Device) {
-        let Some(at) = device.expires_at else { return };
+        if device.expires_at.is_none() && !device.local {
+            return;
+        }
         // Without a runtime nothing is open that could be closed; its token dies all the same.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        runtime.spawn(expire(Arc::downgrade(&self.shared), device.device_id.clone(), at));
+        runtime.spawn(expire(Arc::downgrade(&self.shared), device.device_id.clone()));
     }
 }
 
@@ -217,14 +219,14 @@ async fn unfetched(shared: Weak<Shared>, pairing: String) {
     }
 }
 
-async fn expire(shared: Weak<Shared>, device: DeviceId, at: Timestamp) {
+async fn expire(shared: Weak<Shared>, device: DeviceId) {
     loop {
+        // One that is used lasts longer by it.
+        let at = shared.upgrade().and_then(|shared| Auth { shared }.ends(&device));
+        let Some(at) = at else { return };
         let left = at.as_millis() - Timestamp::from(SystemTime::now()).as_millis();
         let Ok(left @ 1..) = u64::try_from(left) else { break };
         tokio::time::sleep(Duration::from_millis(left).min(LOOK_EVERY)).await;
-        if shared.strong_count() == 0 {
-            return;
-        }
     }
     let Some(auth) = shared.upgrade().map(|shared| Auth { shared }) else { return };
     match auth.remove(&device).await {

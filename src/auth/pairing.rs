@@ -395,6 +395,7 @@ mod tests {
             origin: None,
             parent: None,
             expires_at: None,
+            local: false,
             last_seen_at: None,
             token_sha256: String::new(),
         })

@@ -4,8 +4,9 @@ use std::io::{IsTerminal as _, Read as _, Write as _};
 use std::time::SystemTime;
 
 use plexus::model::{
-    Answers, Choice, Question, Request, RequestState, RequestType, SessionInfo, SessionState, Timestamp,
+    Answers, Choice, Question, Request, RequestState, RequestType, Scope, SessionInfo, SessionState, Timestamp,
 };
+use reqwest::Url;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -571,26 +572,33 @@ fn flat(text: &str) -> String {
     line(text, usize::MAX)
 }
 
-/// Opens the browser; false if there is none to open.
-pub(crate) fn browse(url: &str) -> bool {
+/// Opens the browser at `url`, signed in by `code`; false if there is none to open. What a program is started with is for
+/// every user to see, so the browser is given the name of a private page, and the code stands in that.
+pub(crate) fn browse(home: &Home, url: &str, code: &str) -> bool {
     let display = cfg!(target_os = "macos")
         || ["DISPLAY", "WAYLAND_DISPLAY", "BROWSER"]
             .iter()
             .any(|name| std::env::var_os(name).is_some_and(|v| !v.is_empty()));
-    display && opener::open_browser(url).is_ok()
+    if !display {
+        return false;
+    }
+    let page = plexus::auth::redirect(home.dir(), url, code).ok().and_then(|page| Url::from_file_path(page).ok());
+    page.is_some_and(|page| opener::open_browser(page.as_str()).is_ok())
 }
 
 pub(crate) async fn open(args: args::Open) -> Outcome {
     let client = Client::find().await?;
-    let code = client.post("/v1/codes", &json!({ "ttl": CODE_SECONDS }), "making a one-time code").await?;
+    let wanted = json!({ "scopes": Scope::ALL, "ttl": CODE_SECONDS });
+    let code = client.post("/v1/codes", &wanted, "making a one-time code").await?;
     let Some(code) = code["code"].as_str() else {
         return Err(Failure::new(NOT_PERMITTED, "making a one-time code: the gateway gave none").into());
     };
-    let url = format!("{}/#code={}", client.url(), line(code, TITLE));
-    if !args.print && std::io::stdout().is_terminal() && browse(&url) {
-        print(&format!("opened {} in the browser\n", client.url()))?;
+    let code = line(code, TITLE);
+    if !args.print && std::io::stdout().is_terminal() && browse(&Home::find()?, client.url(), &code) {
+        let url = client.url();
+        print(&format!("opened {url} in the browser; if nothing comes up: plexus open --print\n"))?;
     } else {
-        print(&format!("{url}\n"))?;
+        print(&format!("{}/#code={code}\n", client.url()))?;
     }
     Ok(0)
 }

@@ -81,7 +81,7 @@ pub(crate) async fn serve(args: Serve) -> Outcome {
     if let Some(why) = served_own.then(|| tls::ends_soon(&home)).flatten() {
         tracing::warn!("{why}");
     }
-    if args.open && !commands::browse(&url) {
+    if args.open && !commands::browse(&home, &gateway.url(), &gateway.admin_code()) {
         tracing::warn!("no browser could be opened: open the printed address yourself");
     }
     let (first, second) = (stopping()?, stopping()?);

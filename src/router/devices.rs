@@ -203,9 +203,9 @@ pub(super) async fn revoke(state: AppState, call: Call) -> Outcome {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewCode {
-    /// What it may do; everything that the one who asks may, if absent.
-    #[schema(value_type = Option<Vec<String>>)]
-    scopes: Option<Vec<Scope>>,
+    /// What it may do: `watch`, `prompt`, `approve`, `admin`.
+    #[schema(value_type = Vec<String>)]
+    scopes: Vec<Scope>,
     /// Only with these runtimes.
     #[schema(value_type = Option<Vec<String>>)]
     runtimes: Option<Vec<RuntimeId>>,
@@ -226,7 +226,6 @@ pub(super) struct NewCode {
 pub(super) async fn mint_code(state: AppState, call: Call) -> Outcome {
     let permit = gateway::<Admin>(&call)?;
     let NewCode { scopes, runtimes, sessions, approve_up_to, lock_screen, ttl } = call.json()?;
-    let scopes = scopes.unwrap_or_else(|| permit.device().grant.scopes.clone());
     let life = Duration::from_secs(ttl.unwrap_or(CODE_SECONDS));
     let grant = Grant { scopes, runtimes, sessions, approve_up_to, lock_screen };
     let code = state.auth.mint_code(&permit, grant, life)?;

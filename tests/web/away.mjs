@@ -67,7 +67,7 @@ try {
   door.turn('502');
   const second = await kit.context();
   const early = await second.newPage();
-  const { code } = await api('POST', '/v1/codes', {});
+  const { code } = await api('POST', '/v1/codes', { scopes: ['watch', 'prompt', 'approve', 'admin'] });
   door.turn('through');
   await early.goto(`${door.base}/`);
   await early.locator('plexus-signin h1').waitFor();

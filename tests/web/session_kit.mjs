@@ -51,7 +51,7 @@ export async function start(more = {}) {
   const context = await kit.context(more);
   const page = await context.newPage();
   const seen = watch(page);
-  const { code } = await api('POST', '/v1/codes', {});
+  const { code } = await api('POST', '/v1/codes', { scopes: ['watch', 'prompt', 'approve', 'admin'] });
   await signIn(page, base, code);
   return { kit, context, page, seen, close: () => kit.close() };
 }
