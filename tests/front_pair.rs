@@ -160,6 +160,13 @@ async fn a_link_shows_one_session_until_its_time_is_over() {
     assert_eq!(share["url"], format!("http://{}/#share={token}", front.address));
     let me = front.call(token, "GET", "/v1/me", Value::Null).await.json();
     assert_eq!((&me["kind"], &me["scopes"], &me["sessions"]), (&json!("share"), &json!(["watch"]), &json!([shown])));
+    assert_eq!(me["gateway"]["name"], "Plexus", "nothing of the machine");
+    let seen = front.call(token, "GET", "/v1/runtimes", Value::Null).await.json()["runtimes"].clone();
+    assert_eq!((seen.as_array().unwrap().len(), &seen[0]["runtime_id"]), (1, &json!("one")));
+    assert_eq!((&seen[0]["connect"], &seen[0]["cwd"]), (&json!({ "command": [] }), &json!("")));
+    for hidden in ["pid", "instance", "problem", "stderr_tail"] {
+        assert!(seen[0].get(hidden).is_none(), "{hidden}: {seen}");
+    }
     assert_eq!(me["expires_at"], share["expires_at"]);
     for (method, path, body, status) in [
         ("GET", format!("/v1/sessions/{shown}"), Value::Null, 200),

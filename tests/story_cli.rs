@@ -187,6 +187,72 @@ fn the_browser_is_given_a_private_page_and_nothing_secret() {
     assert!(page.contains(&format!("/#code={code}")), "{page}");
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn what_the_gateway_was_started_with_open_reaches_no_program_of_its() {
+    let dir = tempfile::tempdir().unwrap();
+    let (secret, told) = (dir.path().join("open-before"), dir.path().join("told"));
+    std::fs::write(&secret, "secret").unwrap();
+    let (home, config) = (dir.path().join("home"), dir.path().join("plexus.toml"));
+    // The agent tells of its own descriptors and of its holder's.
+    let look = format!("ls -l /proc/self/fd/ /proc/$PPID/fd/ > '{0}.part'; mv '{0}.part' '{0}'", told.display());
+    let command = format!("{look}; exec '{PLEXUS}' agent demo");
+    let text = format!(
+        "listen = \"127.0.0.1:0\"\n[[runtime]]\nid = \"demo\"\ndialect = \"acp\"\ncommand = [\"sh\", \"-c\", {command:?}]\n\
+         cwd = {:?}\nsession = true\n",
+        dir.path().display().to_string()
+    );
+    std::fs::write(&config, text).unwrap();
+    let line = format!("exec 9<'{}'; exec '{PLEXUS}' serve -c '{}'", secret.display(), config.display());
+    let mut command = Command::new("sh");
+    command.args(["-c", &line]).env("PLEXUS_HOME", &home).env_remove("PLEXUS_LOG");
+    command.stdin(Stdio::null()).stderr(Stdio::null()).current_dir(dir.path());
+    let mut serve = Talking::start(command);
+    serve.line("/#code=");
+    let seen = until("the agent has looked", || std::fs::read_to_string(&told).ok());
+    assert!(seen.lines().filter(|line| line.contains("->")).count() >= 6, "{seen}");
+    assert!(!seen.contains("open-before"), "{seen}");
+    fine(&home, &["stop", "demo"]);
+    serve.signal(rustix::process::Signal::TERM);
+    assert_eq!(serve.end(), 0);
+}
+
+#[test]
+fn nothing_that_hides_is_printed_raw_in_any_form_unless_it_was_asked_for() {
+    let gateway = Gateway::start();
+    let home = gateway.home();
+    let evil = "a\u{9b}31mb\u{202e}c\u{200b}d\u{2066}e\u{1b}[2Jf\u{e0041}g";
+    fine(&home, &["prompt", "last", &format!("echo {evil}"), "--wait"]);
+    done(&home, &["rename", "last", &format!("t{evil}")]);
+    let _ = plexus(&home, &["prompt", "last", &format!("ask {evil}")]).output().unwrap();
+    open_request(&home);
+    for args in [
+        &["tail", "last", "--json", "--no-follow"][..],
+        &["tail", "last", "--no-follow"],
+        &["ls", "--json"],
+        &["ls"],
+        &["requests", "--json"],
+        &["requests"],
+        &["export", "last"],
+        &["export", "last", "--format", "md"],
+        &["export", "last", "--format", "html"],
+    ] {
+        let text = fine(&home, args);
+        for c in evil.chars().filter(|c| !c.is_ascii_graphic()) {
+            assert!(!text.contains(c), "{args:?}: {c:?} in {text}");
+        }
+    }
+    // As JSON it means the same, and a pipe that asks for bytes gets them.
+    for args in [&["tail", "last", "--json", "--no-follow"][..], &["export", "last"]] {
+        let values =
+            |text: &str| -> Vec<Value> { text.lines().map(|line| serde_json::from_str(line).unwrap()).collect() };
+        let plain = fine(&home, args);
+        let raw = fine(&home, &[args, &["--raw"]].concat());
+        assert!(raw.contains('\u{202e}') && raw.contains('\u{9b}'), "{args:?}: {raw}");
+        assert_eq!(values(&plain), values(&raw), "{args:?}");
+    }
+}
+
 #[test]
 fn what_is_wrong_has_its_exit_code_and_its_fix() {
     let dir = tempfile::tempdir().unwrap();

@@ -16,6 +16,9 @@ State is in $PLEXUS_HOME (default: the platform's data folder, plexus/).";
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
+    /// Into a pipe or a file: JSON and exports byte for byte, with whatever agents put into them
+    #[arg(long, global = true)]
+    pub(crate) raw: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -428,6 +431,8 @@ mod tests {
             "tail",
             "tail last --json --after k3f9:12",
             "tail --no-follow",
+            "tail --json --raw",
+            "export last --raw",
             "attach",
             "attach last --mouse",
             "prompt last hi",

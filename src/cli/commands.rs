@@ -15,7 +15,7 @@ use super::card::{card, questions, seen, ways};
 use super::client::{Client, choose};
 use super::home::Home;
 use super::stream::{Begin, Envelope, Heard, follow};
-use super::term::{Paint, clean, line};
+use super::term::{Harmless, Paint, clean, line};
 use super::view::{View, outcome};
 use super::{FAILURE, Failure, NOT_PERMITTED, Outcome};
 
@@ -32,9 +32,17 @@ const PROMPT_MAX: u64 = 16 << 20;
 
 /// Writes a value as pretty JSON.
 pub(crate) fn print_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
+    print_as_json(&serde_json::to_vec_pretty(value).map_err(std::io::Error::from)?)
+}
+
+/// Writes JSON, and a line's end: nothing in it reaches the terminal raw, and it means the same.
+pub(crate) fn print_as_json(json: &[u8]) -> anyhow::Result<()> {
+    let (mut harmless, mut bytes) = (Harmless::json(), Vec::with_capacity(json.len() + 1));
+    harmless.push(json, &mut bytes);
+    harmless.finish(&mut bytes);
+    bytes.push(b'\n');
     let mut out = std::io::stdout().lock();
-    serde_json::to_writer_pretty(&mut out, value).map_err(std::io::Error::from)?;
-    writeln!(out)?;
+    out.write_all(&bytes)?;
     Ok(out.flush()?)
 }
 
@@ -166,8 +174,7 @@ pub(crate) async fn tail(args: args::Tail) -> Outcome {
         let mut out = String::new();
         match next? {
             Heard::Event(envelope) if args.json => {
-                out.push_str(envelope.raw.get());
-                out.push('\n');
+                print_as_json(envelope.raw.get().as_bytes())?;
             }
             Heard::Event(envelope) => view.event(&envelope, &mut out),
             Heard::Hello(hello) => match hello["resume"].as_str() {
@@ -279,8 +286,7 @@ pub(crate) async fn prompt(args: args::Prompt) -> Outcome {
             Heard::Live if run.is_none() => run = Some(send_prompt(&client, &session, &text).await?),
             Heard::Event(envelope) if run.as_deref() == Some(&envelope.run_id) => {
                 if args.json {
-                    out.push_str(envelope.raw.get());
-                    out.push('\n');
+                    print_as_json(envelope.raw.get().as_bytes())?;
                 } else {
                     view.event(&envelope, &mut out);
                 }

@@ -4,16 +4,18 @@ use std::io::Write as _;
 
 use super::args::{self, Format};
 use super::client::Client;
+use super::term::Harmless;
 use super::{Failure, Outcome};
 
 pub(crate) async fn export(args: args::Export) -> Outcome {
     let client = Client::find().await?;
     let session = client.session(&args.session).await?.session_id;
-    let format = match args.format {
-        Format::Ndjson => "ndjson",
-        Format::Md => "md",
-        Format::Html => "html",
+    let (format, mut harmless) = match args.format {
+        Format::Ndjson => ("ndjson", Harmless::json()),
+        Format::Md => ("md", Harmless::text()),
+        Format::Html => ("html", Harmless::text()),
     };
+    let mut bytes = Vec::new();
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     let written = |why: std::io::Error| match why.kind() {
         std::io::ErrorKind::BrokenPipe => anyhow::Error::from(why),
@@ -24,8 +26,13 @@ pub(crate) async fn export(args: args::Export) -> Outcome {
     while let Some(piece) = pieces.chunk().await.map_err(|_| {
         Failure::plain("exporting the session: the gateway broke it off; what was written is not the whole, try again")
     })? {
-        out.write_all(&piece).map_err(written)?;
+        bytes.clear();
+        harmless.push(&piece, &mut bytes);
+        out.write_all(&bytes).map_err(written)?;
     }
+    bytes.clear();
+    harmless.finish(&mut bytes);
+    out.write_all(&bytes).map_err(written)?;
     out.flush().map_err(written)?;
     Ok(0)
 }

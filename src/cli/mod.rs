@@ -72,7 +72,11 @@ pub(crate) type Outcome = anyhow::Result<u8>;
 
 /// The whole program.
 pub(crate) fn main() -> ExitCode {
-    let command = Cli::parse().command;
+    // Whatever we were started with open is not for our children: agents, holders, terminals, a browser. What we open
+    // ourselves is closed for them anyway.
+    close_fds::set_fds_cloexec(3, &[]);
+    let Cli { command, raw } = Cli::parse();
+    term::raw(raw);
     // These two are programs of their own: no threads yet, no runtime.
     match command {
         Command::Agent(Agent::Demo) => match demo::run() {

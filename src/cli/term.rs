@@ -1,8 +1,52 @@
 //! What goes to a terminal: text of agents made harmless, and colour where it is wanted.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(crate) use plexus::model::text::{Cleaner, clean, line};
+
+/// Whether agents' bytes go out as they are.
+static RAW: AtomicBool = AtomicBool::new(false);
+
+/// Says that stdout is to have agents' bytes as they are. Not on a terminal: nobody reads there what they cannot see.
+pub(crate) fn raw(wanted: bool) {
+    let terminal = std::io::stdout().is_terminal();
+    if wanted && terminal {
+        let _ = writeln!(std::io::stderr(), "plexus: --raw is for a pipe or a file: on a terminal it does nothing");
+    }
+    RAW.store(wanted && !terminal, Ordering::Relaxed);
+}
+
+/// What agents said, on its way to stdout in the form it came in: nothing in it hides, or changes how the rest is drawn.
+pub(crate) struct Harmless(Option<Cleaner>);
+
+impl Harmless {
+    /// JSON: what would hide is written as `\uXXXX`, and means the same.
+    pub(crate) fn json() -> Self {
+        Self((!RAW.load(Ordering::Relaxed)).then(Cleaner::json))
+    }
+
+    /// Text: what would hide is shown as `\u{XXXX}`.
+    pub(crate) fn text() -> Self {
+        Self((!RAW.load(Ordering::Relaxed)).then(Cleaner::default))
+    }
+
+    /// The next bytes.
+    pub(crate) fn push(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
+        let Some(cleaner) = &mut self.0 else { return out.extend_from_slice(bytes) };
+        let mut text = String::with_capacity(bytes.len());
+        cleaner.push(bytes, &mut text);
+        out.extend_from_slice(text.as_bytes());
+    }
+
+    /// The last.
+    pub(crate) fn finish(&mut self, out: &mut Vec<u8>) {
+        let Some(cleaner) = &mut self.0 else { return };
+        let mut text = String::new();
+        cleaner.finish(&mut text);
+        out.extend_from_slice(text.as_bytes());
+    }
+}
 
 /// Colours, or none.
 #[derive(Clone, Copy, Debug)]

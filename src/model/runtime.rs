@@ -218,6 +218,24 @@ impl RuntimeInfo {
         }
     }
 
+    /// The same for who may see some of its sessions and nothing of the machine: no command, folder, process or words of
+    /// the program's own.
+    #[must_use]
+    pub fn from_outside(&self) -> Self {
+        Self {
+            connect: match self.connect {
+                Connect::Command(_) => Connect::Command(Vec::new()),
+                Connect::Endpoint(_) => Connect::Endpoint(String::new()),
+            },
+            cwd: String::new(),
+            pid: None,
+            instance: None,
+            problem: None,
+            stderr_tail: String::new(),
+            ..self.clone()
+        }
+    }
+
     /// Whether it runs and this gateway does not speak with it: only stopping it is possible.
     pub fn unattended(&self) -> bool {
         self.state == RuntimeState::Exited && self.generation == 0

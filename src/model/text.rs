@@ -15,9 +15,15 @@ const CARRY_MAX: usize = 3;
 pub struct Cleaner {
     carry: Vec<u8>,
     before: Option<char>,
+    json: bool,
 }
 
 impl Cleaner {
+    /// For finished JSON: what would hide is escaped as JSON does, so that the value stays the same.
+    pub fn json() -> Self {
+        Self { json: true, ..Self::default() }
+    }
+
     /// Takes the next bytes and appends what may be shown. A character cut in two waits for its rest.
     pub fn push(&mut self, bytes: &[u8], out: &mut String) {
         let joined;
@@ -59,7 +65,8 @@ impl Cleaner {
 
     fn bytes(&mut self, bytes: &[u8], out: &mut String) {
         for byte in bytes {
-            let _ = write!(out, "\\x{{{byte:02x}}}");
+            // JSON has no bytes that are no text.
+            let _ = if self.json { write!(out, "\\ufffd") } else { write!(out, "\\x{{{byte:02x}}}") };
         }
         self.before = None;
     }
@@ -68,6 +75,13 @@ impl Cleaner {
         for c in text.chars() {
             if c == '\n' || c == '\t' || !hides(c, self.before) {
                 out.push(c);
+            } else if self.json && c == '\r' {
+                // Between values: a string has none.
+                out.push(' ');
+            } else if self.json {
+                for unit in c.encode_utf16(&mut [0; 2]) {
+                    let _ = write!(out, "\\u{unit:04x}");
+                }
             } else {
                 let _ = write!(out, "\\u{{{:x}}}", u32::from(c));
             }
@@ -194,6 +208,26 @@ mod tests {
             assert_eq!(clean(text), shown);
         }
         assert_eq!(cleaned(&[b"\xff\xe2\x82"]), "\\x{ff}\\x{e2}\\x{82}");
+    }
+
+    #[test]
+    fn json_is_the_same_value_and_hides_nothing_wherever_it_is_cut() {
+        for text in CORPUS {
+            let value = serde_json::json!({ "said": String::from_utf8_lossy(text), "n": [1, 2] });
+            let json = format!("{}\r\n", serde_json::to_string_pretty(&value).unwrap());
+            for at in 0..=json.len() {
+                let (mut cleaner, mut out) = (Cleaner::json(), String::new());
+                cleaner.push(&json.as_bytes()[..at], &mut out);
+                cleaner.push(&json.as_bytes()[at..], &mut out);
+                cleaner.finish(&mut out);
+                assert_eq!(serde_json::from_str::<serde_json::Value>(&out).unwrap(), value, "{out}");
+                let mut before = None;
+                for c in out.chars() {
+                    assert!(c == '\n' || c == '\t' || !hides(c, before), "{c:?} in {out}");
+                    before = Some(c);
+                }
+            }
+        }
     }
 
     #[test]

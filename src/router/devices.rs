@@ -80,8 +80,10 @@ pub(super) async fn me(state: AppState, call: Call) -> Outcome {
         let named = riskier.map(|risk| (risk.as_str().to_owned(), state.auth.answering(device, Target::Gateway, risk)));
         me["answered_on"] = json!(named.collect::<std::collections::BTreeMap<_, _>>());
     }
+    // Whoever has a link to a session learns nothing of the machine.
+    let name = if device.grant.sessions.is_some() { "Plexus".to_owned() } else { machine() };
     me["gateway"] = json!({
-        "version": state.version, "started_at": state.started_at, "epoch": state.epoch.as_str(), "name": machine(),
+        "version": state.version, "started_at": state.started_at, "epoch": state.epoch.as_str(), "name": name,
     });
     if let Some(url) = &state.public_url {
         me["gateway"]["public_url"] = json!(url);

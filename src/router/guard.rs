@@ -273,7 +273,9 @@ enum Proof {
 
 /// The checks of every request, whatever its route: Host, Origin and Sec-Fetch-Site, bearer or cookie.
 pub(super) async fn outer(State(gate): State<Gate>, mut request: Request, next: Next) -> Response {
-    if let Err(problem) = check_host(&gate.hosts, &request).and_then(|()| check_origin(&gate.hosts, &request)) {
+    let coding = check_coding(request.headers());
+    let known = coding.and_then(|()| check_host(&gate.hosts, &request));
+    if let Err(problem) = known.and_then(|()| check_origin(&gate.hosts, &request)) {
         return problem.close().into_response();
     }
     let proof = prove(&gate.auth, &request);
@@ -290,6 +292,25 @@ pub(super) fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Opti
         (None, _) => Ok(None),
         (Some(one), None) => one.to_str().map(Some).map_err(|_| ()),
         (Some(_), Some(_)) => Err(()),
+    }
+}
+
+/// Bodies come as they are, or in chunks: of any other coding we would read something else than was sent (RFC 9112, 6.1).
+fn check_coding(headers: &HeaderMap) -> Result<(), Problem> {
+    let codings = || headers.get_all(TRANSFER_ENCODING).iter();
+    let words = codings().flat_map(|value| value.as_bytes().split(|byte| *byte == b',')).map(<[u8]>::trim_ascii);
+    let words: Vec<&[u8]> = words.filter(|word| !word.is_empty()).collect();
+    match words.as_slice() {
+        [] if codings().next().is_none() => Ok(()),
+        [one] if one.eq_ignore_ascii_case(b"chunked") => Ok(()),
+        some if some.iter().all(|one| one.eq_ignore_ascii_case(b"chunked")) => {
+            Err(Problem::new(StatusCode::BAD_REQUEST, "bad_request", "a body is in chunks once, or not at all"))
+        }
+        _ => Err(Problem::new(
+            StatusCode::NOT_IMPLEMENTED,
+            "transfer_coding",
+            "of transfer codings this takes `chunked` alone",
+        )),
     }
 }
 

@@ -214,7 +214,10 @@ pub(super) async fn runtimes(state: AppState, call: Call) -> Outcome {
         grant.runtimes.as_ref().is_none_or(|some| some.contains(id))
             && of_sessions.as_ref().is_none_or(|some| some.contains(id))
     };
-    let all: Vec<_> = state.directory.runtimes().into_iter().filter(|runtime| sees(&runtime.runtime_id)).collect();
+    let mut all: Vec<_> = state.directory.runtimes().into_iter().filter(|runtime| sees(&runtime.runtime_id)).collect();
+    if of_sessions.is_some() {
+        all.iter_mut().for_each(|runtime| *runtime = Arc::new(runtime.from_outside()));
+    }
     json(StatusCode::OK, &json!({ "runtimes": all }))
 }
 

@@ -342,7 +342,10 @@ fn quoted(text: &str, out: &mut String) {
             (None, Some(mark)) if run >= 3 && !(mark == b'`' && rest.contains('`')) => fence = Some((mark, run)),
             (None, _) => {
                 for (n, c) in text.char_indices() {
-                    if c == '<' || (c == '!' && text[n..].starts_with("![")) {
+                    let begins = c == '<' || (c == '!' && text[n..].starts_with("!["));
+                    // After a link's words: its target, or, where it is defined apart, the mark before that.
+                    let leads = matches!(c, '(' | ':') && text[..n].ends_with(']') && !leads_to_a_page(&text[n + 1..]);
+                    if begins || leads {
                         out.push('\\');
                     }
                     out.push(c);
@@ -354,6 +357,16 @@ fn quoted(text: &str, out: &mut String) {
         out.push_str(text);
         out.push('\n');
     }
+}
+
+/// Whether what follows is surely the address of a page, a mail, or a file beside this one: a scheme of another sort runs
+/// in whoever opens the link, and escapes and entities can hide one.
+fn leads_to_a_page(rest: &str) -> bool {
+    let rest = rest.trim_start_matches([' ', '\t']);
+    let target = rest.split([' ', '\t', ')']).next().unwrap_or_default();
+    let begins = |scheme: &str| target.get(..scheme.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(scheme));
+    let beside = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '/' | '_' | '-' | '#' | '+');
+    ["https://", "http://", "mailto:"].into_iter().any(begins) || (!target.is_empty() && target.chars().all(beside))
 }
 
 /// Words that may hold anything, as a Markdown block that they cannot leave.
@@ -562,6 +575,25 @@ mod tests {
             quote("```rust\nVec<T>\n```\nVec<T> ![x](http://e)"),
             "> ```rust\n> Vec<T>\n> ```\n> Vec\\<T> \\![x](http://e)\n"
         );
+        for (link, kept) in [
+            ("[x](javascript:alert(1))", false),
+            ("[x]( JaVaScRiPt:alert(1))", false),
+            ("[x](&#106;avascript:alert(1))", false),
+            ("[x](java\\script:alert(1))", false),
+            ("[x](data:text/html,x)", false),
+            ("[x](vbscript:x)", false),
+            ("[x](", false),
+            ("[x]: javascript:alert(1)", false),
+            ("[x]:", false),
+            ("[x](https://e.example/a?b=c&d)", true),
+            ("[x](HTTP://e.example)", true),
+            ("[x](src/main.rs#L3)", true),
+            ("[x]: https://e.example", true),
+            ("[x](mailto:a@e.example)", true),
+        ] {
+            let shown = if kept { link.to_owned() } else { link.replace("](", "]\\(").replace("]:", "]\\:") };
+            assert_eq!(quote(link), format!("> {shown}\n"));
+        }
         for open in ["``` a`b", " ```", "- ```", "1. a\n   ```", "    ```", "> ```", "``", "\t```"] {
             let out = quote(&format!("{open}\n<img src=x>"));
             assert!(out.ends_with("> \\<img src=x>\n"), "{open:?}: {out}");

@@ -394,9 +394,12 @@ fn keep(dir: &Path, looked: &BTreeMap<String, i64>) {
     let mut newest: Vec<_> = looked.iter().collect();
     newest.sort_by_key(|(_, at)| std::cmp::Reverse(**at));
     let some: BTreeMap<_, _> = newest.into_iter().take(LOOKED_MAX).collect();
+    use std::io::Write as _;
+    use std::os::unix::fs::OpenOptionsExt as _;
     let Ok(text) = serde_json::to_vec(&some) else { return };
     let part = dir.join(format!("{LOOKED}.{}", std::process::id()));
-    if std::fs::write(&part, text).is_ok() && std::fs::rename(&part, dir.join(LOOKED)).is_err() {
+    let made = std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&part);
+    if made.and_then(|mut file| file.write_all(&text)).is_ok() && std::fs::rename(&part, dir.join(LOOKED)).is_err() {
         let _ = std::fs::remove_file(&part);
     }
 }

@@ -1219,3 +1219,15 @@ fn a_session_opens_with_its_newest_page_and_what_is_older_is_fetched() {
     stage.msg(Msg::Opened(of, None));
     assert!(stage.effects.contains(&Effect::Attach { session: "s_1".into(), after: None }));
 }
+
+#[test]
+fn what_was_looked_at_is_kept_for_its_owner_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join(super::LOOKED);
+    std::fs::write(&file, "{}").unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o666)).unwrap();
+    super::keep(dir.path(), &BTreeMap::from([("s_1".to_owned(), 1)]));
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), r#"{"s_1":1}"#);
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+}
