@@ -723,7 +723,7 @@ async fn a_restart_is_another_generation_that_old_orders_do_not_reach() {
     let mut new = Session::open(&link, 2);
     new.until("<opened A>").await;
     assert_eq!(link.info().generation, 2);
-    let stale = Command::Cancel { ticket: Some(Ticket(5)), native: "A".into() };
+    let stale = Command::Cancel { ticket: Some(Ticket(5)), native: "A".into(), reason: None };
     old.order(&link, stale, 1);
     new.call(&link, "end");
     assert_eq!(new.until("call 99 end").await, ["call 99 end"]);

@@ -164,7 +164,7 @@ fn play(name: &str, auth_method: Option<&str>) -> (String, String) {
                 }
                 Some("session/cancel") => {
                     let native = native.clone().unwrap();
-                    dialect.command(Command::Cancel { ticket: Some(Ticket(ticket)), native }, &mut out);
+                    dialect.command(Command::Cancel { ticket: Some(Ticket(ticket)), native, reason: None }, &mut out);
                 }
                 None => {
                     let decision = match message["result"]["outcome"]["optionId"].as_str() {
@@ -341,7 +341,7 @@ fn play_served(name: &str) -> (String, String) {
                     let content = serde_json::from_str(&body["parts"].to_string()).unwrap();
                     Command::Prompt { ticket: Ticket(ticket), native: native.clone(), content }
                 } else if what.contains("/abort") {
-                    Command::Cancel { ticket: Some(Ticket(ticket)), native: native.clone() }
+                    Command::Cancel { ticket: Some(Ticket(ticket)), native: native.clone(), reason: None }
                 } else {
                     let key = open_under(dialect.as_ref(), what.split('/').nth(2).unwrap());
                     let id = body["reply"].as_str().unwrap().to_owned();
@@ -475,7 +475,7 @@ fn play_codex(name: &str) -> (String, String) {
                 }
                 Some("turn/interrupt") => {
                     let native = native.clone().unwrap();
-                    dialect.command(Command::Cancel { ticket: Some(Ticket(ticket)), native }, &mut out);
+                    dialect.command(Command::Cancel { ticket: Some(Ticket(ticket)), native, reason: None }, &mut out);
                 }
                 None => {
                     let decision = &message["result"]["decision"];
@@ -639,7 +639,7 @@ fn every_frame_we_send_is_of_the_published_schema() {
     };
     dialect.command(call("session/set_mode", r#"{"modeId":"m"}"#), &mut out);
     dialect.command(call("session/set_config_option", r#"{"configId":"c","value":"v"}"#), &mut out);
-    dialect.command(Command::Cancel { ticket: Some(Ticket(2)), native: native.clone() }, &mut out);
+    dialect.command(Command::Cancel { ticket: Some(Ticket(2)), native: native.clone(), reason: None }, &mut out);
     for (id, decision) in [
         ("1", Decision::Option { id: "accept".into(), kind: Choice::AllowOnce, reason: None }),
         ("2", Decision::Option { id: "decline".into(), kind: Choice::RejectOnce, reason: None }),

@@ -470,6 +470,9 @@ pub enum Command {
         ticket: Option<Ticket>,
         /// The session.
         native: NativeId,
+        /// Why, in the words of whoever wants it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
     },
     /// Answer a question. Given once at most for a key; a key that is not open is ignored.
     Answer {

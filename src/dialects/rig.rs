@@ -103,7 +103,7 @@ impl Rig {
     }
 
     pub(super) fn cancel(&mut self, ticket: u64, native: &str) {
-        self.tell(Command::Cancel { ticket: Some(Ticket(ticket)), native: native.into() });
+        self.tell(Command::Cancel { ticket: Some(Ticket(ticket)), native: native.into(), reason: None });
     }
 
     pub(super) fn answer(&mut self, key: &str, decision: Decision) {

@@ -501,12 +501,14 @@ pub(super) struct CancelRun {
     /// The run.
     #[schema(value_type = Option<String>)]
     run_id: Option<RunId>,
+    /// Why, for people and for runtimes that take a reason.
+    reason: Option<String>,
 }
 
 pub(super) async fn cancel(state: AppState, call: Call) -> Outcome {
     let (session, permit) = session_of::<Prompt>(&state, &call)?;
-    let CancelRun { run_id } = call.json()?;
-    let run = state.directory.cancel(&permit, &session.session_id, run_id).await?;
+    let CancelRun { run_id, reason } = call.json()?;
+    let run = state.directory.cancel_because(&permit, &session.session_id, run_id, reason).await?;
     json(StatusCode::ACCEPTED, &json!({ "run_id": run }))
 }
 

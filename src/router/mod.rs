@@ -3,6 +3,7 @@
 pub mod acp;
 mod agui;
 mod asyncapi;
+mod context;
 mod cookies;
 mod devices;
 pub mod doctor;

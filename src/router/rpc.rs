@@ -18,6 +18,7 @@ use tokio::sync::watch;
 use utoipa::ToSchema;
 
 use super::AppState;
+use super::context;
 use super::error::Problem;
 use super::fanout::{Conn, FanKey, Subscribe};
 use super::frames::{Framing, Projection, ask, ws_notify, ws_text};
@@ -293,6 +294,12 @@ pub(super) struct StartRun {
     #[serde(default, deserialize_with = "object::optional")]
     input: Option<Input>,
     idempotency_key: Option<String>,
+    /// Where the user works: the UI protocol's `UiContextSnapshot`.
+    #[schema(value_type = Option<Object>)]
+    ui_context: Option<Box<RawValue>>,
+    /// For the runtime, as it is.
+    #[schema(value_type = Option<Object>)]
+    meta: Option<Box<RawValue>>,
 }
 
 /// The UI protocol's way to say it.
@@ -319,6 +326,8 @@ pub(super) struct CancelParams {
     run_id: Option<RunId>,
     #[schema(value_type = Option<String>)]
     session_id: Option<SessionId>,
+    /// Why, for people and for runtimes that take a reason.
+    reason: Option<String>,
 }
 
 /// What the client's screen shows, and whether somebody looks at it.
@@ -851,6 +860,8 @@ impl Rpc {
     }
 
     fn start(&self, wants: StartRun) -> Result<Later, Failure> {
+        let (ui_context, meta) = (wants.ui_context.as_deref(), wants.meta.as_deref());
+        let around = context::Around::read(ui_context, meta).map_err(Failure::params)?;
         let content = match wants {
             StartRun { content: Some(content), .. } => content,
             StartRun { text: Some(text), .. } | StartRun { input: Some(Input::Text { text }), .. } => {
@@ -864,6 +875,7 @@ impl Rpc {
         if content.is_empty() {
             return Err(Failure::params("nothing to say: the content is empty"));
         }
+        let content = around.onto(content);
         let (id, permit) = self.prompting(wants.session_id)?;
         let (directory, key) = (self.state.directory.clone(), wants.idempotency_key);
         Ok(Box::pin(async move { result(&directory.prompt_once(&permit, &id, content, key).await?) }))
@@ -882,7 +894,7 @@ impl Rpc {
         let (id, permit) = self.prompting(id)?;
         let directory = self.state.directory.clone();
         Ok(Box::pin(async move {
-            let run_id = directory.cancel(&permit, &id, wants.run_id).await?;
+            let run_id = directory.cancel_because(&permit, &id, wants.run_id, wants.reason).await?;
             result(&json!({ "ok": true, "run_id": run_id }))
         }))
     }
@@ -899,7 +911,7 @@ impl Rpc {
             _ => failure,
         })?;
         let (directory, method) = (self.state.directory.clone(), method.to_owned());
-        let params = params.map(ToOwned::to_owned);
+        let params = params.map(context::without_our_names);
         Ok(Box::pin(async move { Ok(directory.call(&permit, &id, method, params, notify).await?) }))
     }
 

@@ -631,8 +631,22 @@ impl Directory {
         id: &SessionId,
         run_id: Option<RunId>,
     ) -> Result<RunId, Refusal> {
+        self.cancel_because(permit, id, run_id, None).await
+    }
+
+    /// As [`cancel`](Self::cancel), with a reason for people and for runtimes that take one.
+    ///
+    /// # Errors
+    /// As [`cancel`](Self::cancel).
+    pub async fn cancel_because(
+        &self,
+        permit: &Permit<Prompt>,
+        id: &SessionId,
+        run_id: Option<RunId>,
+        reason: Option<String>,
+    ) -> Result<RunId, Refusal> {
         let by = permit.device().resolver();
-        ask(&self.wants(id)?, |reply| Want::Cancel { run_id, by, reply }).await
+        ask(&self.wants(id)?, |reply| Want::Cancel { run_id, by, reason, reply }).await
     }
 
     /// Calls a method of the session's runtime. With `notify` no reply is waited for, and `null` returned. Methods that

@@ -67,6 +67,7 @@ pub(super) enum Want {
     Cancel {
         run_id: Option<RunId>,
         by: Resolver,
+        reason: Option<String>,
         reply: oneshot::Sender<Result<RunId, Refusal>>,
     },
     Answer {
@@ -674,8 +675,9 @@ impl Task {
                 }
                 let _ = reply.send(outcome);
             }
-            Want::Cancel { run_id, by, reply } => {
-                let outcome = self.try_decide(|state, env, plan| state.cancel(run_id.as_ref(), &by, env, plan)).await;
+            Want::Cancel { run_id, by, reason, reply } => {
+                let why = (&by, reason.as_deref());
+                let outcome = self.try_decide(|state, env, plan| state.cancel(run_id.as_ref(), why, env, plan)).await;
                 let _ = reply.send(outcome);
             }
             Want::Answer { id, answer, by, up_to, key, reply } => {
@@ -719,7 +721,7 @@ impl Task {
                 let exit = Exit { reason: Some("the session was closed".into()), stopped: true, ..Exit::default() };
                 let (by, mut plan) = (Resolver::gateway(), Plan::default());
                 // A run under way is stopped first; without one there is nothing to stop.
-                let _ = self.state.cancel(None, &by, &mut env!(self.rules), &mut plan);
+                let _ = self.state.cancel(None, (&by, None), &mut env!(self.rules), &mut plan);
                 self.state.gone(&exit, &mut env!(self.rules), &mut plan);
                 if let Err(error) = self.keeper.keep(&plan, &self.state).await {
                     // It ends all the same: the agent must not go on where nobody sees it.

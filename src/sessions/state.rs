@@ -39,6 +39,8 @@ const KEYED_WORDS: usize = 500;
 const TOOLS_MAX: usize = 4096;
 /// Tools that run at once whose titles are known, for what a session does now; further ones go unnamed.
 const DOING_MAX: usize = 32;
+/// Bytes of the reason for a cancel.
+const REASON_MAX: usize = 1000;
 /// Bytes of a title that a person gives; the door refuses longer ones before it comes to this.
 const NAME_MAX: usize = 1000;
 
@@ -750,7 +752,7 @@ impl State {
                 }
                 if *cancelling {
                     // Said twice it does no harm, unsaid it would.
-                    plan.orders.push(Command::Cancel { ticket: Some(*ticket), native });
+                    plan.orders.push(Command::Cancel { ticket: Some(*ticket), native, reason: None });
                 }
             }
             Some(_) => {}
@@ -1047,7 +1049,7 @@ impl State {
         }
         let under_way = self.core.run.as_ref().filter(|run| run.run_id == *run_id).map(|run| run.cancelling);
         if under_way == Some(false) {
-            self.cancel(Some(run_id), &by, env, plan)?;
+            self.cancel(Some(run_id), (&by, None), env, plan)?;
         }
         self.take(content, by, once, under_way.is_some(), env, plan)
     }
@@ -1172,7 +1174,7 @@ impl State {
     pub(super) fn cancel(
         &mut self,
         run_id: Option<&RunId>,
-        by: &Resolver,
+        (by, reason): (&Resolver, Option<&str>),
         env: &mut Env<'_>,
         plan: &mut Plan,
     ) -> Result<RunId, Refusal> {
@@ -1192,13 +1194,15 @@ impl State {
         let (Some(run), Some(native)) = (active, self.core.native_id.clone()) else { return Err(Refusal::NoRun) };
         run.cancelling = true;
         let (run_id, ticket) = (run.run_id.clone(), run.ticket);
-        let body = RunBody { by: Some(by), cancelling: true, ..RunBody::new(&run_id, RunStatus::Running) };
+        let reason = reason.map(|reason| display::label(reason, REASON_MAX));
+        let message = reason.as_deref();
+        let body = RunBody { by: Some(by), cancelling: true, message, ..RunBody::new(&run_id, RunStatus::Running) };
         self.log(Draft::new(Kind::RunStatus, &body), env, plan);
         let ours = self.open.iter().filter(|(_, open)| !open.request.observe_only);
         for id in ours.map(|(id, _)| id.clone()).collect::<Vec<_>>() {
             self.resolve(&id, &Decision::Withdrawn, by.clone(), None, true, env, plan);
         }
-        plan.orders.push(Command::Cancel { ticket, native });
+        plan.orders.push(Command::Cancel { ticket, native, reason });
         self.touch(env, plan);
         Ok(run_id)
     }

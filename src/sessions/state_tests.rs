@@ -262,7 +262,7 @@ fn a_prompt_under_a_key_is_run_once() {
         // Ended, running, cancelled before it began.
         bench.end(1, RunStatus::Completed);
         let run = RunId::trusted(third.as_str());
-        bench.step(|state, env, plan| state.cancel(Some(&run), &by("phone"), env, plan)).unwrap();
+        bench.step(|state, env, plan| state.cancel(Some(&run), (&by("phone"), None), env, plan)).unwrap();
         assert_eq!(again(&mut bench, "k1"), (first.clone(), 0, Some(RunStatus::Completed)));
         assert_eq!(again(&mut bench, "k2"), (second.clone(), 0, None));
         assert_eq!(again(&mut bench, "k3"), (third.clone(), 0, Some(RunStatus::Cancelled)));
@@ -328,7 +328,7 @@ fn one_prompt_at_a_time_the_others_wait_their_turn() {
     assert_eq!(ahead, 2);
     assert_eq!(bench.orders, ["prompt 1"], "the agent hears of one only");
     assert_eq!(bench.state.info().queue.len(), 2);
-    bench.step(|state, env, plan| state.cancel(Some(&two), &by("phone"), env, plan)).unwrap();
+    bench.step(|state, env, plan| state.cancel(Some(&two), (&by("phone"), None), env, plan)).unwrap();
     bench.end(1, RunStatus::Completed);
     assert_eq!(bench.orders, ["prompt 1", "prompt 2"]);
     assert_eq!(bench.state.info().run_id, Some(three));
@@ -406,7 +406,7 @@ fn cancel_withdraws_what_is_open_before_the_runtime_hears_of_it() {
     bench.prompt("go");
     let id = bench.ask("\"uuid\"", Some("t1"));
     bench.tool("t1", "pending");
-    bench.step(|state, env, plan| state.cancel(None, &by("phone"), env, plan)).unwrap();
+    bench.step(|state, env, plan| state.cancel(None, (&by("phone"), None), env, plan)).unwrap();
     assert_eq!(bench.orders, ["prompt 1", "answer \"uuid\" Withdrawn", "cancel 1"]);
     match bench.answer(&id, option("yes"), "laptop") {
         Err(Refusal::Closed(receipt)) => assert_eq!(receipt.state, RequestState::Withdrawn),
@@ -437,7 +437,7 @@ fn what_is_only_seen_here_stays_open_over_a_cancel_and_what_was_chosen_there_is_
             .as_str()
             .unwrap(),
     );
-    bench.step(|state, env, plan| state.cancel(None, &by("phone"), env, plan)).unwrap();
+    bench.step(|state, env, plan| state.cancel(None, (&by("phone"), None), env, plan)).unwrap();
     assert!(bench.state.is_open(&seen) && bench.state.info().open_requests == 1);
     assert_eq!(bench.state.deadline(), None, "nor does it end by itself");
     let orders: Vec<_> = bench.orders.iter().filter(|order| order.starts_with("answer")).collect();
@@ -778,7 +778,7 @@ fn a_question_that_is_gone_is_orphaned_and_a_cancel_is_said_again() {
     let mut bench = Bench::new();
     bench.prompt("go");
     let id = bench.ask("5", None);
-    bench.step(|state, env, plan| state.cancel(None, &by("phone"), env, plan)).unwrap();
+    bench.step(|state, env, plan| state.cancel(None, (&by("phone"), None), env, plan)).unwrap();
     let other = bench.ask("6", None);
     assert!(!bench.state.is_open(&id) && !bench.state.is_open(&other), "a run that is cancelled asks nothing");
     bench.die();
@@ -814,7 +814,7 @@ fn work_begun_elsewhere_is_a_run_and_prompts_wait_for_it() {
     bench.end(1, RunStatus::Completed);
     // Others' work can be stopped too.
     bench.say(Said::Began { native: "n1".into(), by: "another client of Codex".into() });
-    bench.step(|state, env, plan| state.cancel(None, &by("phone"), env, plan)).unwrap();
+    bench.step(|state, env, plan| state.cancel(None, (&by("phone"), None), env, plan)).unwrap();
     assert_eq!(bench.orders, ["prompt 1", "cancel 0"]);
     bench.assert_numbered();
 }
@@ -965,7 +965,7 @@ proptest::proptest! {
                 2 => asked.push(bench.ask(&n.to_string(), Some("t"))),
                 3 => { if let Some(id) = asked.last().cloned() { let _ = bench.answer(&id, option("yes"), "a"); } }
                 4 => { if let Some(id) = asked.first().cloned() { let _ = bench.answer(&id, option("no"), "b"); } }
-                5 => { let _ = bench.step(|state, env, plan| state.cancel(None, &by("a"), env, plan)); }
+                5 => { let _ = bench.step(|state, env, plan| state.cancel(None, (&by("a"), None), env, plan)); }
                 6 => { let ticket = bench.tickets; bench.end(ticket, RunStatus::Completed); }
                 7 => bench.tool("t", if n % 2 == 0 { "pending" } else { "completed" }),
                 _ => { if n % 7 == 0 { bench.step(|state, env, plan| state.gone(&Exit::default(), env, plan)); } }

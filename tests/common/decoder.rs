@@ -360,7 +360,7 @@ impl Bench {
             }
             Op::Cancel => {
                 let ticket = self.prompts.last().copied();
-                self.command(Command::Cancel { ticket, native });
+                self.command(Command::Cancel { ticket, native, reason: None });
             }
             Op::Answer(n, sort) => self.answer(*n, *sort),
             Op::Call(n) => self.call(*n, native),

@@ -92,7 +92,7 @@ async fn obey(mut end: LinkEnd) {
                     }
                 }
             }
-            Command::Cancel { ticket, native } => {
+            Command::Cancel { ticket, native, .. } => {
                 let Some(ticket) = ticket else { continue };
                 hung.remove(&ticket);
                 vec![ended(native, ticket, RunStatus::Cancelled)]

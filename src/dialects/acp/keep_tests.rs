@@ -48,7 +48,7 @@ fn perform(dialect: &mut dyn Dialect, step: Step, out: &mut Outbox) {
             let content = vec![raw(r#"{"type":"text","text":"hi"}"#)];
             dialect.command(Command::Prompt { ticket: Ticket(ticket), native: native(n), content }, out);
         }
-        Step::Cancel(n) => dialect.command(Command::Cancel { ticket: None, native: native(n) }, out),
+        Step::Cancel(n) => dialect.command(Command::Cancel { ticket: None, native: native(n), reason: None }, out),
         Step::Answer(n, decision) => {
             let open = dialect.asks().into_iter().find(|key| key.id() == n.to_string());
             let key = open.unwrap_or_else(|| AskKey::unique(n.to_string()));

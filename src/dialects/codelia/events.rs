@@ -343,11 +343,96 @@ pub(super) fn usage(frame: &Bytes, params: &RawValue) -> Option<Draft> {
     Some(Draft { native: Some(frame.clone()), ..Draft::new(Kind::UsageUpdate, &body) })
 }
 
-/// The `input` of `run.start` for some ACP content blocks.
+/// An event with what the runtime said beside it, in `_meta.codelia`.
+pub(super) fn with_meta(draft: Draft, meta: Option<&RawValue>) -> Draft {
+    let Some(meta) = meta.filter(|meta| meta.get().starts_with('{')) else { return draft };
+    let read =
+        |json: &[u8]| serde_json::from_slice::<serde_json::Value>(json).ok().filter(serde_json::Value::is_object);
+    let (Some(mut body), Some(meta)) = (read(&draft.body), read(meta.get().as_bytes())) else { return draft };
+    if !body["_meta"].is_object() {
+        body["_meta"] = serde_json::json!({});
+    }
+    if !body["_meta"]["codelia"].is_object() {
+        body["_meta"]["codelia"] = serde_json::json!({});
+    }
+    body["_meta"]["codelia"]["meta"] = meta;
+    Draft { body: body.to_string().into(), ..draft }
+}
+
+/// What a client of this protocol said around a prompt.
+#[derive(Default, Serialize, Deserialize)]
+pub(super) struct Around {
+    #[serde(default)]
+    ui_context: Option<Box<RawValue>>,
+    #[serde(default)]
+    pub(super) meta: Option<Box<RawValue>>,
+}
+
+impl Around {
+    /// The `ui_context` of `run.start`: what the client said, in the session's folder unless it said where.
+    pub(super) fn context(&self, cwd: &str) -> Box<RawValue> {
+        #[derive(Deserialize)]
+        struct Where {
+            cwd: Option<String>,
+        }
+        let own = to_raw(&serde_json::json!({ "cwd": cwd }));
+        let Some(said) = &self.ui_context else { return own };
+        if !matches!(object(said), Some(Where { cwd: None })) {
+            return said.clone();
+        }
+        let rest = said.get().trim_start_matches('{').trim_start();
+        let comma = if rest.starts_with('}') { "" } else { "," };
+        let own = own.get().trim_end_matches('}');
+        RawValue::from_string(format!("{own}{comma}{rest}")).unwrap_or_else(|_| said.clone())
+    }
+}
+
+/// What the gateway put into the `_meta` of a content block.
+#[derive(Deserialize)]
+struct Marked {
+    #[serde(default, rename = "_meta")]
+    meta: Option<Marks>,
+}
+
+#[derive(Deserialize)]
+struct Marks {
+    #[serde(default)]
+    plexus: Option<Mark>,
+}
+
+#[derive(Deserialize)]
+struct Mark {
+    #[serde(default)]
+    ui_context: Option<Box<RawValue>>,
+    #[serde(default)]
+    meta: Option<Box<RawValue>>,
+    #[serde(default)]
+    of: Option<String>,
+}
+
+/// The `input` of `run.start` for some ACP content blocks, and what was said around them.
 ///
 /// # Errors
 /// In words, what cannot be carried.
-pub(super) fn input(content: &[Box<RawValue>]) -> Result<Box<RawValue>, String> {
+pub(super) fn input(content: &[Box<RawValue>]) -> Result<(Box<RawValue>, Around), String> {
+    let mut around = Around::default();
+    let mut said = Vec::with_capacity(content.len());
+    for block in content {
+        let mark = object::<Marked>(block).and_then(|marked| marked.meta).and_then(|meta| meta.plexus);
+        match mark {
+            // Other agents get it so; here it is in the context.
+            Some(Mark { of: Some(of), .. }) if of == "ui_context" => continue,
+            Some(Mark { ui_context, meta, .. }) if around.ui_context.is_none() && around.meta.is_none() => {
+                around = Around { ui_context, meta };
+            }
+            _ => {}
+        }
+        said.push(block);
+    }
+    Ok((words(&said)?, around))
+}
+
+fn words(content: &[&Box<RawValue>]) -> Result<Box<RawValue>, String> {
     #[derive(Deserialize)]
     #[serde(tag = "type", rename_all = "snake_case")]
     enum Content {

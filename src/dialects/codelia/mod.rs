@@ -166,6 +166,12 @@ struct Run {
     /// And wanted it before the runtime had named it: for people it never began.
     #[serde(default)]
     unnamed: bool,
+    /// Why.
+    #[serde(default)]
+    reason: Option<String>,
+    /// What its client said around the prompt.
+    #[serde(default)]
+    around: events::Around,
     /// How often `run.start` was refused as busy.
     tries: u32,
     /// Whether `run.start` is still to be sent: at the next wake, or when the replay of the past is over.
@@ -182,17 +188,18 @@ struct Run {
 }
 
 impl Run {
-    fn new(ticket: Ticket, input: Box<RawValue>) -> Self {
-        let (id, last_words) = (None, None);
+    fn new(ticket: Ticket, (input, around): (Box<RawValue>, events::Around)) -> Self {
         Self {
             ticket,
             input,
-            id,
+            id: None,
             cancel: false,
             unnamed: false,
+            reason: None,
+            around,
             tries: 0,
             waits: false,
-            last_words,
+            last_words: None,
             stopping: false,
             quiet: 0,
         }
@@ -260,6 +267,8 @@ struct AgentEvent<'a> {
     seq: Option<i64>,
     #[serde(borrow)]
     event: &'a RawValue,
+    #[serde(borrow, default)]
+    meta: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -304,7 +313,7 @@ impl Dialect for Codelia {
         match command {
             Command::Open { ticket, cwd, resume } => self.open_session(ticket, cwd, resume, out),
             Command::Prompt { ticket, native, content } => self.prompt(ticket, native, &content, out),
-            Command::Cancel { ticket: Some(ticket), .. } => self.cancel(ticket, out),
+            Command::Cancel { ticket: Some(ticket), reason, .. } => self.cancel(ticket, reason, out),
             // Only the gateway starts work here.
             Command::Cancel { ticket: None, .. } => {}
             Command::Answer { key, decision } => {
@@ -478,8 +487,9 @@ impl Codelia {
         if run.waits {
             return;
         }
-        let context = jsonrpc::to_raw(&serde_json::json!({ "cwd": session.cwd }));
-        let params = RunStart { input: &run.input, session_id: session.load.as_deref(), ui_context: &context };
+        let context = run.around.context(&session.cwd);
+        let (session_id, meta) = (session.load.as_deref(), run.around.meta.as_deref());
+        let params = RunStart { input: &run.input, session_id, ui_context: &context, meta };
         let params = jsonrpc::to_raw(&params);
         self.request(Pending::Start, "run.start", &params, out);
     }
@@ -493,7 +503,7 @@ impl Codelia {
         out.said.push(Said::Ended { native, ticket: run.ticket, end });
     }
 
-    fn cancel(&mut self, ticket: Ticket, out: &mut Outbox) {
+    fn cancel(&mut self, ticket: Ticket, reason: Option<String>, out: &mut Outbox) {
         let Some(run) = self.run.as_mut().filter(|run| run.ticket == ticket) else { return };
         run.cancel = true;
         if run.waits {
@@ -502,6 +512,7 @@ impl Codelia {
         }
         (run.stopping, run.quiet) = (true, 0);
         run.unnamed |= run.id.is_none();
+        run.reason = reason;
         let name = run.id.clone();
         // The session has answered every question that it knows of; one may be on its way there.
         for (key, asked) in std::mem::take(&mut self.asks) {
@@ -515,7 +526,10 @@ impl Codelia {
     }
 
     fn send_cancel(&mut self, run_id: String, out: &mut Outbox) {
-        let params = serde_json::json!({ "run_id": run_id });
+        let mut params = serde_json::json!({ "run_id": run_id });
+        if let Some(reason) = self.run.as_ref().and_then(|run| run.reason.as_deref()) {
+            params["reason"] = reason.into();
+        }
         self.request(Pending::Cancel { run_id }, "run.cancel", &params, out);
     }
 
@@ -645,7 +659,7 @@ impl Codelia {
             }
         }
         let draft = self.transcript.read(frame, event.event, event.run_id.as_deref());
-        self.event(draft, out);
+        self.event(events::with_meta(draft, event.meta), out);
     }
 
     fn status(&mut self, frame: &Bytes, params: Option<&RawValue>, status: Status, out: &mut Outbox) {
@@ -846,4 +860,6 @@ struct RunStart<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     session_id: Option<&'a str>,
     ui_context: &'a RawValue,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    meta: Option<&'a RawValue>,
 }

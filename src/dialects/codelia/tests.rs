@@ -129,6 +129,32 @@ fn a_prompt_is_text_or_parts() {
 }
 
 #[test]
+fn what_is_said_around_a_prompt_and_beside_an_event_is_carried() {
+    let mut rig = session();
+    let ui = r#"{"active_file":{"path":"a.rs"},"extensions":{"n":1.50}}"#;
+    let text = raw(&format!(
+        r#"{{"type":"text","text":"hi","_meta":{{"plexus":{{"ui_context":{ui},"meta":{{"trace":7}}}}}}}}"#
+    ));
+    let link =
+        raw(r#"{"type":"resource_link","uri":"file:///w/a.rs","name":"a.rs","_meta":{"plexus":{"of":"ui_context"}}}"#);
+    rig.tell(Command::Prompt { ticket: Ticket(7), native: SESSION.into(), content: vec![text, link] });
+    let params = rig.sent().remove(0)["params"].clone();
+    assert_eq!(params["input"], j!({ "type": "text", "text": "hi" }), "the context is not said twice");
+    assert_eq!(
+        params["ui_context"],
+        j!({ "cwd": "/w", "active_file": { "path": "a.rs" }, "extensions": { "n": 1.5 } })
+    );
+    assert_eq!(params["meta"], j!({ "trace": 7 }));
+    rig.feed(r#"{"id":"2","result":{"run_id":"r"}}"#);
+    rig.feed(r#"{"method":"agent.event","params":{"run_id":"r","seq":0,"event":{"type":"text","content":"x"},"meta":{"m":1}}}"#);
+    let body = json(&rig.event().body);
+    assert_eq!((&body["content"]["text"], &body["_meta"]["codelia"]["meta"]), (&j!("x"), &j!({ "m": 1 })));
+    let reason = Some("changed my mind".to_owned());
+    rig.tell(Command::Cancel { ticket: Some(Ticket(7)), native: SESSION.into(), reason });
+    assert_eq!(rig.sent()[0]["params"], j!({ "run_id": "r", "reason": "changed my mind" }));
+}
+
+#[test]
 fn run_status_ends_the_run_and_no_final_is_waited_for() {
     for (word, ended) in
         [("completed", RunStatus::Completed), ("error", RunStatus::Error), ("cancelled", RunStatus::Cancelled)]

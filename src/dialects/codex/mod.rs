@@ -403,7 +403,7 @@ impl Dialect for Codex {
     fn command(&mut self, command: Command, out: &mut Outbox) {
         match command {
             Command::Answer { key, decision } => self.answered(&key, &decision, out),
-            Command::Cancel { ticket, native } => self.cancel(ticket, &native, out),
+            Command::Cancel { ticket, native, .. } => self.cancel(ticket, &native, out),
             command if self.state.phase != Phase::Ready => not_ready(command, out),
             Command::Open { ticket, cwd, resume } => {
                 let resume = resume.map(|resume| (resume.native, resume.known));

@@ -713,7 +713,7 @@ fn other_clients_turns_are_told() {
         j!({ "type": "userMessage", "id": "m", "clientId": null, "content": [{ "type": "text", "text": "yo" }] }),
     );
     assert_eq!(words(&rig.said(), Kind::UserMessageChunk), "yo");
-    rig.tell(Command::Cancel { ticket: None, native: "t".into() });
+    rig.tell(Command::Cancel { ticket: None, native: "t".into(), reason: None });
     assert_eq!(rig.sent()[0]["params"]["turnId"], "u");
     end_turn(&mut rig, "interrupted");
     assert_eq!(kinds(&rig.said()), ["done Cancelled"]);
@@ -1107,7 +1107,7 @@ fn play(dialect: &mut dyn Dialect, step: &Move) -> String {
             let content = vec![raw(r#"{"type":"text","text":"hi"}"#)];
             dialect.command(Command::Prompt { ticket: Ticket(5), native, content }, &mut out);
         }
-        Move::Cancel => dialect.command(Command::Cancel { ticket: None, native }, &mut out),
+        Move::Cancel => dialect.command(Command::Cancel { ticket: None, native, reason: None }, &mut out),
         Move::Answer(id, yes) => {
             let open = dialect.asks().into_iter().find(|key| key.id() == id.to_string());
             let key = open.unwrap_or_else(|| AskKey::unique(id.to_string()));

@@ -73,7 +73,7 @@ impl Ui {
     }
 
     fn cancel(&mut self, ticket: Option<u64>) {
-        let command = Command::Cancel { ticket: ticket.map(Ticket), native: "ui".into() };
+        let command = Command::Cancel { ticket: ticket.map(Ticket), native: "ui".into(), reason: None };
         self.step(|dialect, out| dialect.command(command, out));
     }
 

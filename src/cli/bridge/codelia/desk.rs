@@ -94,6 +94,8 @@ pub(super) enum Why {
 pub(super) struct Start {
     id: Value,
     input: Value,
+    /// What is said around it: `ui_context` and `meta`.
+    around: [Value; 2],
 }
 
 /// The session that is followed.
@@ -264,7 +266,8 @@ impl Desk {
             "run.start" => self.start(id, params, out),
             "run.cancel" => match &self.session {
                 Some(session) => {
-                    let params = json!({ "session_id": session.id, "run_id": params["run_id"] });
+                    let reason = &params["reason"];
+                    let params = json!({ "session_id": session.id, "run_id": params["run_id"], "reason": reason });
                     out.push(Order::Call {
                         why: Box::new(Why::Cancel { id }),
                         method: method.into(),
@@ -381,7 +384,8 @@ impl Desk {
             let words = "compaction is the agent's own: the gateway cannot ask for it";
             return out.push(refuse(&id, METHOD_NOT_FOUND, words));
         }
-        let start = Start { id, input: params["input"].clone() };
+        let around = [params["ui_context"].clone(), params["meta"].clone()];
+        let start = Start { id, input: params["input"].clone(), around };
         if let Some(wanted) = params["session_id"].as_str()
             && self.session.as_ref().is_none_or(|session| session.id != wanted)
         {
@@ -394,7 +398,12 @@ impl Desk {
                 self.started += 1;
                 // Under its key a prompt is run once, however often it is sent.
                 let key = format!("codelia-{}-{}", self.aim.key, self.started);
-                let params = json!({ "session_id": session.id, "input": start.input, "idempotency_key": key });
+                let mut params = json!({ "session_id": session.id, "input": start.input, "idempotency_key": key });
+                for (name, value) in ["ui_context", "meta"].into_iter().zip(start.around) {
+                    if !value.is_null() {
+                        params[name] = value;
+                    }
+                }
                 let why = Why::Start { id: start.id };
                 out.push(Order::Call { why: Box::new(why), method: "run.start".into(), params, again: true });
             }
@@ -530,7 +539,7 @@ impl Desk {
     /// The past is told.
     fn live(&mut self, out: &mut Vec<Order>) {
         // Nothing that is drawn, but in its debug view.
-        let here = Told::Event { run: String::new(), event: r#"{"type":"plexus.live"}"#.into() };
+        let here = Told::Event { run: String::new(), event: r#"{"type":"plexus.live"}"#.into(), meta: None };
         let Some(mut past) = self.past.take() else { return self.say(here, out) };
         let run = self.teller.now().map(|(run, status)| (run.to_owned(), status));
         // Whoever joins in the middle of a message sees what there is of it.
@@ -555,7 +564,8 @@ impl Desk {
         self.asks.next(&mut acts);
         self.act(acts, out);
         for start in std::mem::take(&mut self.later) {
-            self.start(start.id, json!({ "input": start.input }), out);
+            let [ui_context, meta] = start.around;
+            self.start(start.id, json!({ "input": start.input, "ui_context": ui_context, "meta": meta }), out);
         }
     }
 
@@ -597,7 +607,7 @@ impl Desk {
                 Act::Show(text) => {
                     let run = self.teller.now().map_or(String::new(), |(run, _)| run.to_owned());
                     let event = json!({ "type": "reasoning", "content": text }).to_string();
-                    self.say(Told::Event { run, event }, out);
+                    self.say(Told::Event { run, event, meta: None }, out);
                 }
             }
         }
@@ -614,7 +624,7 @@ impl Desk {
 
     fn say(&mut self, told: Told, out: &mut Vec<Order>) {
         match told {
-            Told::Event { run, event } => {
+            Told::Event { run, event, meta } => {
                 if !self.numbers.contains_key(&run) {
                     if self.order.len() >= NUMBERS_MAX
                         && let Some(oldest) = self.order.pop_front()
@@ -626,8 +636,9 @@ impl Desk {
                 let next = self.numbers.entry(run.clone()).or_default();
                 let (run, seq) = (json!(run), *next);
                 *next += 1;
+                let meta = meta.map_or_else(String::new, |meta| format!(r#","meta":{meta}"#));
                 out.push(Order::Say(format!(
-                    r#"{{"jsonrpc":"2.0","method":"agent.event","params":{{"run_id":{run},"seq":{seq},"event":{event}}}}}"#
+                    r#"{{"jsonrpc":"2.0","method":"agent.event","params":{{"run_id":{run},"seq":{seq},"event":{event}{meta}}}}}"#
                 )));
             }
             Told::Status { run, status: word, message } => out.push(status(&run, word, message.as_deref())),

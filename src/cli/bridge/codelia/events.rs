@@ -34,8 +34,8 @@ const CONTEXT: usize = 3;
 /// One thing to tell the terminal UI.
 #[derive(Debug)]
 pub(super) enum Told {
-    /// The `event` of an `agent.event`, as JSON.
-    Event { run: String, event: String },
+    /// The `event` of an `agent.event`, as JSON, and the runtime's own `meta`.
+    Event { run: String, event: String, meta: Option<String> },
     /// A `run.status`.
     Status { run: String, status: &'static str, message: Option<String> },
     /// Another notification: method and params, as JSON.
@@ -285,6 +285,8 @@ impl Teller {
         struct Params<'a> {
             #[serde(borrow)]
             event: Option<&'a RawValue>,
+            #[serde(borrow, default)]
+            meta: Option<&'a RawValue>,
         }
         #[derive(Deserialize)]
         struct Seen {
@@ -307,7 +309,8 @@ impl Teller {
                         _ => {}
                     }
                 }
-                out.push(Told::Event { run: run.to_owned(), event: raw.get().to_owned() });
+                let meta = params.meta.map(|meta| meta.get().to_owned());
+                out.push(Told::Event { run: run.to_owned(), event: raw.get().to_owned(), meta });
                 true
             }
             ("run.diagnostics", _) => {
@@ -610,7 +613,7 @@ pub(super) fn unified(path: &str, old: &str, new: &str) -> String {
 }
 
 fn event(run: &str, event: &Value, out: &mut Vec<Told>) {
-    out.push(Told::Event { run: run.to_owned(), event: event.to_string() });
+    out.push(Told::Event { run: run.to_owned(), event: event.to_string(), meta: None });
 }
 
 /// The text of an ACP content block; what is none is named.

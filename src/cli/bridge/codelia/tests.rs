@@ -198,7 +198,7 @@ fn a_runtimes_own_events_are_passed_as_they_are_and_its_final_is_the_only_one() 
     ] {
         let native = format!(r#"{{"method":"agent.event","params":{{"run_id":"7","seq":3,"event":{own}}}}}"#);
         let told = teller.hear(&envelope("codelia", "r_1", "hook", &json!({}), Some(&native)), false);
-        let [Told::Event { run, event }] = &told[..] else { panic!("{told:?}") };
+        let [Told::Event { run, event, .. }] = &told[..] else { panic!("{told:?}") };
         assert_eq!((run.as_str(), event.as_str()), ("r_1", own));
         finals += usize::from(own.contains("final"));
     }
@@ -344,6 +344,22 @@ fn a_question_that_changes_is_read_again_and_answered_with_its_new_digest() {
     rig.hear(acp("r_1", "request_resolved", &resolved("q1", "answered", true)));
     let next = last(&mut rig);
     assert!(next["params"]["message"].as_str().unwrap().contains("make install"), "{next}");
+}
+
+#[test]
+fn what_is_said_around_a_prompt_an_event_and_a_cancel_is_carried() {
+    let mut rig = Rig::live();
+    let (around, meta) = (json!({ "active_file": { "path": "a.rs" } }), json!({ "trace": 7 }));
+    let start = json!({ "input": { "type": "text", "text": "hi" }, "ui_context": around, "meta": meta });
+    rig.line(&json!({ "id": "1", "method": "run.start", "params": start }));
+    let (_, _, params) = rig.calls().remove(0);
+    assert_eq!((&params["ui_context"], &params["meta"]), (&around, &meta));
+    rig.line(&json!({ "id": "2", "method": "run.cancel", "params": { "run_id": "r_1", "reason": "enough" } }));
+    let (_, _, params) = rig.calls().remove(0);
+    assert_eq!((&params["run_id"], &params["reason"]), (&json!("r_1"), &json!("enough")));
+    let native = r#"{"method":"agent.event","params":{"run_id":"7","seq":3,"event":{"type":"text","content":"x"},"meta":{"m":1}}}"#;
+    rig.hear(Heard::Event(Box::new(envelope("codelia", "r_1", "agent_message_chunk", &json!({}), Some(native)))));
+    assert_eq!(rig.said()[0]["params"]["meta"], json!({ "m": 1 }));
 }
 
 #[test]
