@@ -755,6 +755,16 @@ async fn a_folder_outside_of_the_runtimes_own_needs_an_administrator() {
         assert_eq!((refused.status, refused.code().as_str()), (403, "folder_not_allowed"), "{cwd} {refused:?}");
     }
     assert_eq!(open(&front.admin, json!(dir.path())).await.status, 201);
+    // Nobody works where nothing can be worked in.
+    std::fs::write(own.path().join("file"), "x").unwrap();
+    for token in [&prompter, &front.admin] {
+        for cwd in [own.path().join("none"), own.path().join("file"), own.path().join("file/below")] {
+            let refused = open(token, json!(cwd)).await;
+            assert_eq!((refused.status, refused.code().as_str()), (422, "invalid"), "{cwd:?} {refused:?}");
+        }
+        let refused = open(token, json!(format!("{}/a\0b", own.path().display()))).await;
+        assert!(matches!(refused.status, 403 | 422), "{refused:?}");
+    }
 }
 
 /// Reads a session backwards, page by page, until nothing is before.

@@ -90,6 +90,21 @@ fn agents_that_are_there_come_with_their_version_and_the_others_with_how_to_get_
 }
 
 #[test]
+fn the_configured_port_is_the_one_that_is_checked() {
+    let machine = Machine::new();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let config = machine.at("home").join("plexus.toml");
+    std::fs::write(&config, format!("listen = \"{address}\"\n")).unwrap();
+    let found = |args: &[&str]| check(&machine.report(args, &[]), "port").clone();
+    let port = found(&["-c", config.to_str().unwrap()]);
+    assert!(port["verdict"] == "fail" && port["found"].as_str().unwrap().contains(&address), "{port}");
+    drop(taken);
+    let port = found(&["-c", config.to_str().unwrap()]);
+    assert_eq!((&port["verdict"], &port["found"]), (&json!("ok"), &json!(format!("{address} is free"))));
+}
+
+#[test]
 fn asked_to_it_starts_them_says_how_it_went_and_leaves_nobody_behind() {
     let machine = Machine::new();
     machine.program("gemini", "echo 'no key' >&2; exit 41");

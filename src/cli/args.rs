@@ -129,11 +129,16 @@ pub(crate) struct Serve {
     pub(crate) detach: bool,
 }
 
+/// What `run` may be told to start, from the one table of them.
+fn known_agents() -> String {
+    let names: Vec<&str> = plexus::runtimes::presets::presets().iter().map(|preset| preset.name).collect();
+    format!("A known agent: {}", names.join(", "))
+}
+
 #[derive(Debug, Args)]
 #[command(override_usage = "plexus run PRESET [OPTIONS]\n       plexus run --dialect D [OPTIONS] -- CMD [ARGS]...")]
 pub(crate) struct Run {
-    /// A known agent: gemini, opencode, claude, codex, codelia, demo
-    #[arg(required_unless_present = "cmd", conflicts_with_all = ["cmd", "dialect"])]
+    #[arg(help = known_agents(), required_unless_present = "cmd", conflicts_with_all = ["cmd", "dialect"])]
     pub(crate) preset: Option<String>,
     /// The protocol that CMD speaks: acp or codelia
     #[arg(long, value_name = "D", requires = "cmd", required_unless_present = "preset")]
@@ -406,6 +411,15 @@ mod tests {
     #[test]
     fn the_command_line_is_sound() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_help_of_run_names_every_preset() {
+        let help = Cli::command().find_subcommand_mut("run").unwrap().render_help().to_string();
+        let words: Vec<&str> = help.split([' ', ',', '\n']).collect();
+        for preset in plexus::runtimes::presets::presets() {
+            assert!(words.contains(&preset.name), "{}: {help}", preset.name);
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! `plexus doctor`: what works, what does not, and the fix.
 
+use std::net::SocketAddr;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -124,7 +125,10 @@ pub(crate) async fn doctor(args: args::Doctor) -> Outcome {
     let home = Home::find()?;
     let exe = this_program()?;
     modes(&mut checks, home.dir());
-    let up = gateway(&mut checks, &home).await?;
+    // The port that the next gateway will want: the configured one.
+    let configured = discover::config(args.config.clone(), home.dir(), &exe);
+    let listen = configured.ok().flatten().map_or(LISTEN, |(_, config)| config.listen);
+    let up = gateway(&mut checks, &home, listen).await?;
     let (agents, servers, holders) = around(&mut checks, &home, &exe, args.config, up, args.start).await;
     let failed = checks.0.iter().any(|check| check.verdict == Verdict::Fail);
     if args.json {
@@ -251,7 +255,7 @@ fn modes(checks: &mut Checks, dir: &Path) {
 }
 
 /// Whether one runs.
-async fn gateway(checks: &mut Checks, home: &Home) -> anyhow::Result<bool> {
+async fn gateway(checks: &mut Checks, home: &Home, listen: SocketAddr) -> anyhow::Result<bool> {
     match home.gateway().await? {
         State::Up(running) => {
             let own = env!("CARGO_PKG_VERSION");
@@ -286,11 +290,11 @@ async fn gateway(checks: &mut Checks, home: &Home) -> anyhow::Result<bool> {
         }
         State::Down(why) => {
             checks.warn("gateway", format!("not running: {why}"), "start it with `plexus serve`");
-            match tokio::net::TcpListener::bind(LISTEN).await {
-                Ok(_) => checks.ok("port", format!("{LISTEN} is free")),
+            match tokio::net::TcpListener::bind(listen).await {
+                Ok(_) => checks.ok("port", format!("{listen} is free")),
                 Err(why) => {
                     let fix = "stop what uses it, or start with `plexus serve --listen 127.0.0.1:0`";
-                    checks.fail("port", format!("{LISTEN} cannot be listened on: {why}"), fix);
+                    checks.fail("port", format!("{listen} cannot be listened on: {why}"), fix);
                 }
             }
             Ok(false)

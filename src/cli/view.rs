@@ -36,6 +36,8 @@ pub(crate) struct View {
     /// Names the session where it changes; for several at once.
     many: bool,
     session: String,
+    /// Whether it was told that not everything is understood.
+    odd: bool,
 }
 
 impl View {
@@ -50,6 +52,7 @@ impl View {
             diffs: Vec::new(),
             many,
             session: String::new(),
+            odd: false,
         }
     }
 
@@ -182,10 +185,14 @@ impl View {
             }
             // Of interest to a program, not to a reader: commands offered, options, tokens.
             "available_commands_update" | "config_option_update" | "usage_update" | "session_info_update" => {}
-            other => {
-                let text = line(&format!("· {other} {body}"), FIELD);
-                self.note(&self.paint.dim(&text), out);
+            // Whole, it is for whoever looks into the protocol; a reader is told once that there is some.
+            "raw" if self.odd => {}
+            "raw" => {
+                self.odd = true;
+                let text = "· the agent says more than is understood here: `plexus tail --json` has it";
+                self.note(&self.paint.dim(text), out);
             }
+            other => self.note(&self.paint.dim(&line(&format!("· {other}"), FIELD)), out),
         }
     }
 
@@ -206,7 +213,7 @@ impl View {
         let known = self.tools.get(&key).cloned();
         let (old_title, old_status) = known.clone().unwrap_or_default();
         let title = body["title"].as_str().map_or(old_title, |title| line(title, FIELD));
-        let status = body["status"].as_str().map_or_else(|| old_status.clone(), |status| line(status, FIELD));
+        let status = status_of(body).map_or_else(|| old_status.clone(), |status| line(status, FIELD));
         if self.tools.len() < TOOLS || known.is_some() {
             self.tools.insert(key, (title.clone(), status.clone()));
         }
@@ -248,6 +255,12 @@ impl View {
             self.note(&text, out);
         }
     }
+}
+
+/// The status of a tool call that an event tells. An agent that never told its end is not told to have failed.
+fn status_of(body: &Value) -> Option<&str> {
+    let status = body["status"].as_str()?;
+    Some(if body["_meta"]["plexus"]["synthesized"] == true { "not_reported" } else { status })
 }
 
 fn mark(status: &str) -> &'static str {
@@ -361,6 +374,20 @@ mod tests {
             (evil, json!({})),
         ]);
         assert!(!text.contains(['\u{1b}', '\u{7}', '\u{202e}', '\r']), "{text:?}");
+    }
+
+    #[test]
+    fn a_tool_call_without_an_end_is_not_told_to_have_failed() {
+        let end = json!({ "toolCallId": "c", "status": "failed", "_meta": { "plexus": { "synthesized": true, "reason": "x" } } });
+        let begin = json!({ "toolCallId": "c", "title": "ls", "status": "pending" });
+        assert_eq!(shown(&[("tool_call", begin), ("tool_call_update", end)]), "○ ls\n○ ls (not reported)\n");
+    }
+
+    #[test]
+    fn what_is_not_understood_is_told_once_and_in_words() {
+        let text = shown(&[("raw", json!({ "a": 1 })), ("raw", json!({ "b": 2 })), ("odd", json!({ "c": 3 }))]);
+        assert_eq!(text.lines().count(), 2, "{text}");
+        assert!(!text.contains('{'), "{text}");
     }
 
     #[test]

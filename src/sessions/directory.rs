@@ -21,7 +21,7 @@ use crate::auth::{Admin, Approve, Permit, Prompt, Target};
 use crate::ledger::Ledger;
 use crate::metrics::metrics;
 use crate::model::{
-    Answer, NativeId, Origin, Position, Receipt, Request, RequestId, RequestState, RunId, RunInfo, RunStatus,
+    Answer, Connect, NativeId, Origin, Position, Receipt, Request, RequestId, RequestState, RunId, RunInfo, RunStatus,
     RuntimeId, RuntimeInfo, RuntimeSpec, RuntimeState, Scope, SessionId, SessionInfo, Timestamp,
 };
 use crate::store::{Hit, ReadLimit, RequestQuery, StoreError, Trim};
@@ -413,6 +413,7 @@ impl Directory {
     /// [`Refusal::Invalid`].
     pub async fn open_session(&self, permit: &Permit<Prompt>, open: OpenSession) -> Result<Arc<SessionInfo>, Refusal> {
         self.may_work_in(permit, &open)?;
+        self.is_a_folder(&open).await?;
         let owner = Owner { device: permit.device().device_id.clone(), program: open.program.clone() };
         self.begin_for(open, Some(owner)).await
     }
@@ -431,6 +432,29 @@ impl Directory {
         }
         let own = &runtime.cwd;
         Err(Refusal::Folder(format!("{cwd} is outside of the runtime's folder {own}: that needs an administrator")))
+    }
+
+    /// Whether the folder that is named can be one. That it is there is known of programs alone, which run here: an endpoint
+    /// may live in a container with folders of its own.
+    async fn is_a_folder(&self, open: &OpenSession) -> Result<(), Refusal> {
+        let Some(cwd) = &open.cwd else { return Ok(()) };
+        if cwd.contains('\0') {
+            return Err(Refusal::Invalid("cwd has a NUL character: no folder's name has one".into()));
+        }
+        let here = self.runtime(&open.runtime_id).is_some_and(|info| matches!(info.connect, Connect::Command(_)));
+        // What is too long or no whole path is refused in its own words.
+        if !here || cwd.len() > super::opening::CWD_MAX || !cwd.starts_with('/') {
+            return Ok(());
+        }
+        let folder = std::path::PathBuf::from(cwd);
+        // Folders may lie on slow disks.
+        let found =
+            tokio::task::spawn_blocking(move || std::fs::metadata(folder)).await.map_err(|_| Refusal::Stopping)?;
+        match found {
+            Ok(found) if found.is_dir() => Ok(()),
+            Ok(_) => Err(Refusal::Invalid(format!("cwd is no folder: {cwd:?}"))),
+            Err(why) => Err(Refusal::Invalid(format!("cwd {cwd:?} cannot be worked in: {why}"))),
+        }
     }
 
     /// Ends a session and forgets it, bytes and all. From the first moment nobody can reach it; once it is marked in the

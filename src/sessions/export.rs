@@ -221,7 +221,8 @@ impl Export {
             new.clone_into(title);
         }
         if let Some(new) = body["status"].as_str() {
-            new.clone_into(status);
+            let synthesized = body["_meta"]["plexus"]["synthesized"] == true;
+            if synthesized { "not reported" } else { new }.clone_into(status);
             *over = matches!(new, "completed" | "failed");
         }
         if let Some(parts) = body["content"].as_array() {
@@ -609,6 +610,15 @@ mod tests {
             let end = fenced.lines().next().unwrap();
             assert_eq!(fenced.lines().filter(|line| line.starts_with(end)).count(), 2, "{fenced}");
         }
+    }
+
+    #[test]
+    fn a_tool_call_without_an_end_is_not_reported() {
+        let mut end = tool("c", "failed", "");
+        end["_meta"] = json!({ "plexus": { "synthesized": true, "reason": "x" } });
+        let events = [(Kind::ToolCall, tool("c", "pending", "")), (Kind::ToolCallUpdate, end)];
+        let text = export(Format::Markdown, "T", &events);
+        assert!(text.contains("(not reported)") && !text.contains("failed"), "{text}");
     }
 
     #[test]

@@ -17,7 +17,7 @@ use crate::metrics::metrics;
 use crate::model::{NativeId, Origin, Resolver, RuntimeId, RuntimeState, SessionId, SessionInfo};
 
 /// Longest folder of a session, in bytes: what systems have room for in a path.
-const CWD_MAX: usize = 4096;
+pub(super) const CWD_MAX: usize = 4096;
 /// Longest name of a runtime's own for a session, in bytes.
 const NATIVE_MAX: usize = 1024;
 /// How long a runtime may say nothing at all of a session that it is to open; then whoever wants it is told. What it says

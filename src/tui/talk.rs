@@ -551,7 +551,11 @@ impl Talk {
                     *value = field(&body[name]);
                 }
             }
-            if matches!(status.as_str(), "completed" | "failed") && *until == 0 {
+            if body["_meta"]["plexus"]["synthesized"] == true {
+                // The agent never told its end: that is no failure.
+                "not reported".clone_into(status);
+            }
+            if matches!(status.as_str(), "completed" | "failed" | "not reported") && *until == 0 {
                 *until = last;
             }
             if let Some(list) = body["content"].as_array() {
@@ -970,6 +974,7 @@ impl Talk {
                 };
                 let took = match (*until, *from) {
                     (0, from) if from > 0 && status == "in_progress" && self.running.is_some() => span(pen.now - from),
+                    _ if status == "not reported" => "not reported".to_owned(),
                     (until, from) if from > 0 && until - from >= 1000 => span(until - from),
                     _ => String::new(),
                 };

@@ -1231,3 +1231,18 @@ fn what_was_looked_at_is_kept_for_its_owner_alone() {
     assert_eq!(std::fs::read_to_string(&file).unwrap(), r#"{"s_1":1}"#);
     assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
 }
+
+#[test]
+fn a_tool_call_without_an_end_is_not_reported() {
+    let mut stage = Stage::new(80, 24, &[session("s_1", "Parser", "running", 0)], &[]);
+    stage.open("s_1");
+    stage.event("s_1", "run_started", &json!({ "run_id": "r_1" }));
+    stage.event("s_1", "tool_call", &json!({ "toolCallId": "t", "title": "psql --version", "status": "in_progress" }));
+    stage.event(
+        "s_1",
+        "tool_call_update",
+        &json!({ "toolCallId": "t", "status": "failed", "_meta": { "plexus": { "synthesized": true, "reason": "x" } } }),
+    );
+    let screen = stage.screen();
+    assert!(screen.contains("not reported") && !screen.contains('✘'), "{screen}");
+}

@@ -74,7 +74,7 @@ const list = (v: unknown): any[] => (Array.isArray(v) ? v : []);
 const object = (v: unknown): Record<string, any> => (v && typeof v === 'object' && !Array.isArray(v) ? (v as Record<string, any>) : {});
 
 /** Whether a tool call of this status gets no more news. */
-export const finished = (status: unknown) => status === 'completed' || status === 'failed' || status === 'cancelled';
+export const finished = (status: unknown) => ['completed', 'failed', 'cancelled', 'not_reported'].includes(String(status));
 
 /** A session's events, folded. */
 export class Conversation {
@@ -361,6 +361,8 @@ export class Conversation {
       this.tools.set(id, item);
     }
     Object.assign(item.call, call);
+    // The gateway closed it, because its agent never did: that is no failure.
+    if (call._meta?.plexus?.synthesized === true) item.call.status = 'not_reported';
     // Some agents bring a terminal's output beside the call, piece by piece.
     const data = call._meta?.terminal_output?.data;
     if (typeof data === 'string') {

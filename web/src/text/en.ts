@@ -366,7 +366,7 @@ export const text = {
     outputOf: (title: string) => `Output of ${title}`,
     untitledTool: 'Tool call',
     lines: (n: number) => many(n, 'line'),
-    tool: { pending: 'waiting', in_progress: 'running', completed: 'done', failed: 'failed', cancelled: 'cancelled' } as Record<string, string>,
+    tool: { pending: 'waiting', in_progress: 'running', completed: 'done', failed: 'failed', cancelled: 'cancelled', not_reported: 'end not reported' } as Record<string, string>,
     kinds: {
       read: 'Read', edit: 'Edit', delete: 'Delete', move: 'Move', search: 'Search', execute: 'Run', think: 'Think', fetch: 'Fetch', switch_mode: 'Mode', other: 'Tool',
     } as Record<string, string>,
