@@ -102,6 +102,12 @@ fn everything() -> Value {
     json!({ "scopes": ["watch", "prompt", "approve"] })
 }
 
+/// Minutes that a clock is ahead of UTC which shows noon.
+fn noon() -> i64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    12 * 60 - i64::try_from(now.as_secs() / 60 % (24 * 60)).unwrap()
+}
+
 async fn look(ws: &mut Ws, session: Option<&str>, focused: bool) {
     ws.call("presence.update", json!({ "session_id": session, "focused": focused })).await.unwrap();
 }
@@ -247,7 +253,7 @@ async fn secrets_stay_at_home() {
     let gateway = Gateway::start(&service.config("")).await;
     let _phone = Phone::new(&gateway, &service, everything()).await;
     let session = gateway.session("demo").await;
-    let command = "OPENAI_API_KEY=hunter2 curl -H 'Authorization: Bearer hunter2' https://me:hunter2@example.org/ghp_hunter2hunter2";
+    let command = "OPENAI_API_KEY=hunter2 curl -H 'Authorization: Bearer hunter2' https://me:hunter2@example.org/ghp_hunter2hunter2; mysql -phunter2; sshpass -p hunter2 ssh x; echo hunter2 | sudo -S id";
     gateway.prompt(&session, &format!("ask {command}")).await;
     let request = gateway.open_request(&session).await;
     assert!(request["display"].as_str().unwrap().contains("hunter2"), "who decides sees all of it: {request}");
@@ -263,10 +269,7 @@ async fn quiet_hours_are_silent() {
     let gateway = Gateway::start(&service.config("")).await;
     let phone = Phone::new(&gateway, &service, everything()).await;
     // Hours that last all day but the minute before midnight in a place where it is noon: whenever this runs, it is quiet.
-    let minutes =
-        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs() / 60 % (24 * 60);
-    let offset = 12 * 60 - i64::try_from(minutes).unwrap();
-    let quiet = json!({ "quiet": { "from": "00:00", "to": "23:59", "offset_minutes": offset } });
+    let quiet = json!({ "quiet": { "from": "00:00", "to": "23:59", "offset_minutes": noon() } });
     assert_eq!(phone.call(&gateway, "PATCH", "/v1/push/settings", quiet.clone()).await.0, 200);
     let session = gateway.session("demo").await;
     gateway.prompt(&session, "ask2").await;
@@ -285,10 +288,69 @@ async fn quiet_hours_are_silent() {
     for hours in [
         json!({ "from": "7", "to": "8", "offset_minutes": 0 }),
         json!({ "from": "07:00", "to": "07:00", "offset_minutes": 0 }),
+        json!({ "from": "22:00", "to": "07:00", "offset_minutes": 0, "zone": "Nowhere/Atall" }),
     ] {
         let (status, problem) = phone.call(&gateway, "PATCH", "/v1/push/settings", json!({ "quiet": hours })).await;
         assert_eq!((status, &problem["code"]), (422, &json!("invalid")));
     }
+}
+
+#[tokio::test]
+async fn a_subscription_is_of_the_device_that_put_it_last() {
+    let service = Service::start();
+    let gateway = Gateway::start(&service.config("")).await;
+    // One browser that was paired twice: its subscription is one.
+    let first = Phone::new(&gateway, &service, everything()).await;
+    let second = Phone::new(&gateway, &service, everything()).await;
+    let subscription = service.subscription().await;
+    for phone in [&first, &second] {
+        assert_eq!(phone.call(&gateway, "PUT", "/v1/push", subscribe(&subscription)).await.0, 200);
+    }
+    let view = first.call(&gateway, "GET", "/v1/push", Value::Null).await.1;
+    assert_eq!((&view["subscribed"], &view["lapsed"]), (&json!(false), &json!(false)));
+    let session = gateway.session("demo").await;
+    gateway.prompt(&session, "ask").await;
+    assert_eq!(service.next().await["id"], subscription["id"]);
+    service.silent().await;
+    // The quiet of the one that has it holds.
+    let quiet = json!({ "quiet": { "from": "00:00", "to": "23:59", "offset_minutes": noon() } });
+    assert_eq!(second.call(&gateway, "PATCH", "/v1/push/settings", quiet).await.0, 200);
+    let session = gateway.session("demo").await;
+    gateway.prompt(&session, "ask").await;
+    gateway.open_request(&session).await;
+    service.silent().await;
+}
+
+#[tokio::test]
+async fn when_the_key_is_lost_every_subscription_lapses_and_is_made_anew() {
+    let service = Service::start();
+    let mut gateway = Gateway::start(&service.config("")).await;
+    let phone = Phone::new(&gateway, &service, everything()).await;
+    let refused = Phone::new(&gateway, &service, everything()).await;
+    let off = Phone::new(&gateway, &service, everything()).await;
+    assert_eq!(off.call(&gateway, "DELETE", "/v1/push", Value::Null).await.0, 204);
+    let state = async |gateway: &Gateway, phone: &Phone| {
+        let view = phone.call(gateway, "GET", "/v1/push", Value::Null).await.1;
+        (view["subscribed"] == true, view["lapsed"] == true)
+    };
+    // A service that knows our key no more will not know it tomorrow.
+    service.plan(&format!("/push/{}", refused.subscription), json!({ "status": 403 })).await;
+    let (status, problem) = refused.call(&gateway, "POST", "/v1/push/test", Value::Null).await;
+    assert_eq!((status, &problem["code"]), (502, &json!("push_failed")));
+    assert_eq!(service.next().await["status"], 403);
+    assert_eq!(state(&gateway, &refused).await, (false, true));
+    gateway.stop().await;
+    std::fs::remove_file(gateway.home.join("push.key")).unwrap();
+    gateway.again().await;
+    let deadline = Instant::now() + PATIENCE;
+    while state(&gateway, &phone).await != (false, true) {
+        assert!(Instant::now() < deadline, "still subscribed to a key that is gone");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(state(&gateway, &off).await, (false, false), "who wanted none is not asked to want one");
+    let subscription = service.subscription().await;
+    assert_eq!(phone.call(&gateway, "PUT", "/v1/push", subscribe(&subscription)).await.0, 200);
+    assert_eq!(state(&gateway, &phone).await, (true, false));
 }
 
 #[tokio::test]

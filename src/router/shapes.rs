@@ -403,6 +403,8 @@ shapes! {
         /// The `applicationServerKey`, in base64url.
         public_key: String,
         subscribed: bool,
+        /// It was subscribed, and that came to nothing without its wish: it may subscribe anew by itself.
+        lapsed: bool,
         settings: PushSettings,
     }
     /// What a device is told.
@@ -418,6 +420,7 @@ shapes! {
         from: String,
         to: String,
         offset_minutes: i64,
+        zone: Option<String>,
     }
     /// A notification was taken.
     PushTried {
@@ -1146,6 +1149,7 @@ fn more() -> Vec<(&'static str, &'static str, Value)> {
         ("Subscribe", "endpoint", json!({ "minLength": 1, "maxLength": 1024 })),
         ("QuietHours", "from", json!({ "pattern": CLOCK })),
         ("QuietHours", "to", json!({ "pattern": CLOCK })),
+        ("QuietHours", "zone", json!({ "minLength": 1, "maxLength": 64 })),
         ("QuietHours", "offset_minutes", json!({ "minimum": -840, "maximum": 840 })),
         ("NewDevice", "name", name.clone()),
         ("NewName", "name", name.clone()),

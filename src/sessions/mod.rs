@@ -54,6 +54,7 @@ pub use merge::{Item, Place};
 pub use prompts::PROMPT_MAX;
 pub use refusal::{Refusal, TooRisky};
 pub(crate) use requests::judge;
+pub(crate) use risk::masked;
 pub use snapshot::{Message, Snapshot, Tool, WINDOW};
 pub use state::zero_of;
 pub use watching::Watch;

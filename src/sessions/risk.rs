@@ -5,6 +5,7 @@
 //! answer and how; it never answers.
 
 mod paths;
+mod secrets;
 mod shell;
 mod tables;
 mod words;
@@ -15,6 +16,7 @@ mod cases;
 use crate::dialects::Subject;
 use crate::model::Risk;
 use paths::{acts_later, inside, named};
+pub(crate) use secrets::masked;
 pub(crate) use shell::{ShellText, Verdict, classify};
 use words::Words;
 

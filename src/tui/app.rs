@@ -31,8 +31,9 @@ const CLOSED_MAX: usize = 200;
 const COPY_MAX: usize = 74_000;
 /// Longest link shown, in characters.
 const LINK_MAX: usize = 500;
-/// How long somebody looks after a key, where the terminal does not tell of its focus, in milliseconds.
-const LOOKING: i64 = 60_000;
+/// How long somebody looks after a key, a click or the window's coming to the front, in milliseconds: a terminal that stays in
+/// front of an empty chair is looked at by nobody.
+const LOOKING: i64 = 120_000;
 /// Sessions of one page of older ones.
 const SESSIONS_PAGE: usize = 500;
 /// Lines before the end of the list at which older sessions are read.
@@ -343,7 +344,7 @@ impl App {
     /// Takes in what happens; says what is to be done.
     pub(crate) fn update(&mut self, msg: Msg, now: i64) -> Vec<Effect> {
         self.now = now;
-        if matches!(msg, Msg::Key(_) | Msg::Paste(_) | Msg::Mouse(_)) {
+        if matches!(msg, Msg::Key(_) | Msg::Paste(_) | Msg::Mouse(_) | Msg::Focus(true)) {
             self.touched = now;
         }
         let mut effects = Vec::new();
@@ -427,8 +428,9 @@ impl App {
             effects.push(Effect::Page { session: talk.session.clone(), before });
         }
         let session = self.talk.as_ref().filter(|_| self.page == Page::Session).map(|talk| talk.session.clone());
-        // A terminal that does not tell whether it is looked at is, for a while after each key.
-        let focused = self.focused.unwrap_or(self.now - self.touched < LOOKING);
+        // A clock that was set back says nothing of how long it is.
+        let touched = (0..LOOKING).contains(&(self.now - self.touched));
+        let focused = touched && self.focused.unwrap_or(true);
         if let (Some(id), Some(talk)) = (&session, &self.talk)
             && talk.live
             && focused

@@ -1246,3 +1246,25 @@ fn a_tool_call_without_an_end_is_not_reported() {
     let screen = stage.screen();
     assert!(screen.contains("not reported") && !screen.contains('✘'), "{screen}");
 }
+
+#[test]
+fn a_terminal_that_nobody_touches_for_two_minutes_is_looked_at_by_nobody() {
+    let mut stage = Stage::new(80, 24, &[session("s_1", "one", "idle", 0)], &[]);
+    let last = |stage: &Stage| {
+        let told = stage.effects.iter().rev().find_map(|effect| match effect {
+            Effect::Presence(_, focused) => Some(*focused),
+            _ => None,
+        });
+        told.expect("presence is told")
+    };
+    stage.msg(Msg::Focus(true));
+    stage.later(119_000);
+    assert!(last(&stage));
+    stage.later(1_000);
+    assert!(!last(&stage), "in front of an empty chair");
+    stage.keys(&["j"]);
+    assert!(last(&stage));
+    stage.msg(Msg::Focus(false));
+    stage.later(0);
+    assert!(!last(&stage));
+}

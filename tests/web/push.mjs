@@ -217,6 +217,11 @@ const stories = {
     const kept = () => page.evaluate(() => fetch('/v1/push').then((response) => response.json()));
     const on = await kept();
     assert.deepEqual([on.subscribed, on.settings.ends, on.settings.quiet.from], [true, false, '22:00']);
+    assert.equal(on.settings.quiet.zone, (await page.evaluate(() => Intl.DateTimeFormat().resolvedOptions().timeZone)).includes('/') ? await page.evaluate(() => Intl.DateTimeFormat().resolvedOptions().timeZone) : undefined);
+    // The browser lost it while the gateway has it: the next look makes it anew, without a press.
+    await page.evaluate(async () => { const worker = await navigator.serviceWorker.ready; await (await worker.pushManager.getSubscription()).unsubscribe(); });
+    await page.evaluate(() => document.dispatchEvent(new Event('visibilitychange')));
+    await until('a subscription', () => page.evaluate(async () => Boolean(await (await navigator.serviceWorker.ready).pushManager.getSubscription())));
     await panel.locator('[data-do="off"]').click();
     await panel.locator('[data-do="on"]').waitFor();
     assert.equal((await kept()).subscribed, false);

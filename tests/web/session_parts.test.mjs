@@ -19,10 +19,23 @@ const ok = (/** @type {string} */ what) => console.log(`ok ${what}`);
 try {
   const entry = join(dir, 'entry.ts');
   const from = (/** @type {string} */ file) => JSON.stringify(join(web, 'src', file));
-  writeFileSync(entry, `export * from ${from('session/model.ts')}; export * from ${from('render/ansi.ts')}; export * from ${from('render/segment.ts')}; export * from ${from('render/visible.ts')}; export * from ${from('request/display.ts')}; export * from ${from('request/questions.ts')}; export * from ${from('wire/merge.ts')};`);
+  writeFileSync(entry, `export * from ${from('session/model.ts')}; export * from ${from('render/ansi.ts')}; export * from ${from('render/segment.ts')}; export * from ${from('render/visible.ts')}; export * from ${from('request/display.ts')}; export * from ${from('request/questions.ts')}; export * from ${from('wire/merge.ts')}; export * from ${from('lib/attention.ts')};`);
   const build = await rolldown({ input: entry, logLevel: 'silent' });
   await build.write({ file: join(dir, 'parts.mjs') });
-  const { Conversation, itemMarkdown, Ansi, ansiLines, Segmenter, segments, visible, readable, oneLine, cut, blocksOf, sizeOf, answersOf, choose, chooseOwn, wrongWith, questionsOf, NOTHING, merged, changedBetween } = await import(pathToFileURL(join(dir, 'parts.mjs')).href);
+  const { Conversation, itemMarkdown, Ansi, ansiLines, Segmenter, segments, visible, readable, oneLine, cut, blocksOf, sizeOf, answersOf, choose, chooseOwn, wrongWith, questionsOf, NOTHING, merged, changedBetween, Attention, LOOKING_MS } = await import(pathToFileURL(join(dir, 'parts.mjs')).href);
+
+  {
+    let now = 1_000;
+    const attention = new Attention(() => now);
+    assert.ok(attention.here && !attention.touch());
+    now += LOOKING_MS - 1;
+    assert.ok(attention.here);
+    now += 1;
+    assert.ok(!attention.here, 'nobody touched anything for two minutes');
+    assert.ok(attention.touch() && attention.here, 'and that somebody does is news');
+    assert.equal(LOOKING_MS, 120_000);
+    ok('a page that nobody touches is looked at by nobody');
+  }
 
   // --- characters
   for (const c of DECEPTIVE) {

@@ -7,6 +7,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
+use super::engine::disowned;
 use super::post::{Goal, Outcome};
 use super::seal::{AUTH, POINT};
 use super::{Hours, Notifier, Row, Subscription, Way, place_of, words};
@@ -62,6 +63,9 @@ pub(in crate::router) struct QuietHours {
     to: String,
     /// Minutes that the device's clock is ahead of UTC: `-new Date().getTimezoneOffset()`.
     offset_minutes: i16,
+    /// The device's time zone, by its IANA name (`Intl.DateTimeFormat().resolvedOptions().timeZone`): with it the hours are the
+    /// same on its clock all year, and `offset_minutes` does not count.
+    zone: Option<String>,
 }
 
 /// Nothing needs to be said to try it.
@@ -84,6 +88,7 @@ fn view(notifier: &Notifier, row: &Row) -> Value {
     json!({
         "public_key": notifier.shared.keys.public,
         "subscribed": row.subscription.is_some(),
+        "lapsed": row.lapsed,
         "settings": row.chosen,
     })
 }
@@ -109,7 +114,9 @@ pub(in crate::router) async fn subscribe(state: AppState, call: Call) -> Outcome
         Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "push_endpoint", format!("the subscription's endpoint {why}"))
     };
     Goal::of_client(&endpoint, &notifier.shared.settings.services).map_err(refused)?;
-    let subscription = Subscription { endpoint, p256dh, auth };
+    let key = Some(notifier.shared.keys.public.clone());
+    let subscription = Subscription { endpoint, p256dh, auth, key };
+    notifier.claim(&place, &subscription.endpoint).await.map_err(storage)?;
     let keys = subscription.keys().filter(|(theirs, auth)| theirs.len() == POINT && auth.len() == AUTH);
     // Sealing something shows whether the key is a point of the curve.
     let usable = keys.is_some_and(|(theirs, auth)| notifier.shared.keys.seal(&theirs, &auth, b"{}").is_some());
@@ -121,8 +128,7 @@ pub(in crate::router) async fn subscribe(state: AppState, call: Call) -> Outcome
     let change = |row: &mut Row| {
         if row.subscription.as_ref() != Some(&subscription) {
             // Another subscription was told of nothing.
-            row.told.clear();
-            row.summed.clear();
+            row.leave();
             row.subscription = Some(subscription);
         }
     };
@@ -131,26 +137,21 @@ pub(in crate::router) async fn subscribe(state: AppState, call: Call) -> Outcome
 }
 
 pub(in crate::router) async fn unsubscribe(state: AppState, call: Call) -> Outcomes {
-    let change = |row: &mut Row| {
-        row.subscription = None;
-        row.told.clear();
-        row.summed.clear();
-    };
-    state.notifier.change(&mine(&call)?, change).await.map_err(storage)?;
+    state.notifier.change(&mine(&call)?, Row::leave).await.map_err(storage)?;
     no_content()
 }
 
 pub(in crate::router) async fn choose(state: AppState, call: Call) -> Outcomes {
     let place = mine(&call)?;
     let PushChoice { requests, ends, failures, quiet } = call.json()?;
-    let quiet =
-        quiet.map(|quiet| quiet.map(|QuietHours { from, to, offset_minutes }| Hours { from, to, offset_minutes }));
+    let hours = |QuietHours { from, to, offset_minutes, zone }| Hours { from, to, offset_minutes, zone };
+    let quiet = quiet.map(|quiet| quiet.map(hours));
     if let Some(Some(hours)) = &quiet
         && hours.read().is_none()
     {
         return Err(Problem::invalid(
             "`quiet` is two different times of day, such as \"22:00\" and \"07:00\", and the minutes that your clock is \
-             ahead of UTC",
+             ahead of UTC, or the name of its time zone, such as \"Europe/Berlin\"",
         ));
     }
     let change = |row: &mut Row| {
@@ -178,7 +179,7 @@ pub(in crate::router) async fn test(state: AppState, call: Call) -> Outcomes {
     let way = Way::Push(subscription.clone());
     let now = Timestamp::from(std::time::SystemTime::now());
     let failed = |words: String| Err(Problem::new(StatusCode::BAD_GATEWAY, "push_failed", words));
-    match state.notifier.send(&way, &message, now).await {
+    match disowned(&way, state.notifier.send(&way, &message, now).await) {
         Outcome::Taken(status) => answer(StatusCode::OK, &json!({ "status": status })),
         Outcome::Gone(_) => {
             state.notifier.gone(&place, &subscription).await.map_err(storage)?;

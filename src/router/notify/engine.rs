@@ -2,8 +2,8 @@
 //! a task of its own, one a place at a time.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::sync::{Arc, LazyLock};
+use std::time::{Duration, Instant, SystemTime};
 
 use serde::Deserialize;
 use tokio::task::JoinSet;
@@ -95,10 +95,14 @@ pub(super) async fn run(notifier: Notifier, state: AppState, from: Position) {
         notifier,
         state,
     };
+    if let Err(error) = engine.notifier.settle().await {
+        tracing::warn!(error, "subscriptions to an earlier key are still there");
+    }
     engine.places().await;
     engine.begin().await;
     loop {
         let now = millis_now();
+        engine.desk.clock(wall().as_millis(), now);
         engine.tick(now);
         engine.forget_known().await;
         let wait = engine
@@ -124,8 +128,14 @@ pub(super) async fn run(notifier: Notifier, state: AppState, from: Position) {
     }
 }
 
+/// What waits are measured by: time that has passed, however the clock is set meanwhile.
 fn millis_now() -> Millis {
-    Timestamp::from(SystemTime::now()).as_millis()
+    static BEGUN: LazyLock<Instant> = LazyLock::new(Instant::now);
+    Millis::try_from(BEGUN.elapsed().as_millis()).unwrap_or(Millis::MAX)
+}
+
+fn wall() -> Timestamp {
+    SystemTime::now().into()
 }
 
 /// The requests among these.
@@ -141,6 +151,14 @@ fn count(way: &Way, outcome: &str) {
         Way::Ntfy(_) => "ntfy",
     };
     metrics().notifications.with_label_values(&[kind, outcome]).inc();
+}
+
+/// A push service that does not take our key for a subscription (401, 403) never will: the subscription is of no use.
+pub(super) fn disowned(way: &Way, outcome: Outcome) -> Outcome {
+    match (way, outcome) {
+        (Way::Push(_), Outcome::Refused(status @ (401 | 403))) => Outcome::Gone(status),
+        _ => outcome,
+    }
 }
 
 impl Engine {
@@ -287,7 +305,7 @@ impl Engine {
     }
 
     fn perform(&mut self, acts: Vec<Act>, end: &End) {
-        let now = Timestamp::from_millis(millis_now());
+        let now = wall();
         for act in acts {
             let (place, message, withdraws, tells) = match act {
                 Act::Tell { place, story } => {
@@ -339,7 +357,7 @@ impl Engine {
             let (notifier, way, message) = (self.notifier.clone(), reach.way.clone(), letter.message.clone());
             let name = name.clone();
             self.flights.spawn(async move {
-                let outcome = notifier.send(&way, &message, Timestamp::from_millis(now)).await;
+                let outcome = notifier.send(&way, &message, wall()).await;
                 (name, way, outcome)
             });
         }
@@ -364,6 +382,7 @@ impl Engine {
     async fn landed(&mut self, place: &str, way: &Way, outcome: Outcome) {
         // The place may have been subscribed anew meanwhile: then this was another's.
         let Some(reach) = self.reaches.get_mut(place).filter(|reach| reach.way == *way) else { return };
+        let outcome = disowned(way, outcome);
         let kept = match reach.lane.landed(outcome, self.give_up, millis_now()) {
             Landed::There(letter) => {
                 let kept = self.notifier.change(place, |row| {
@@ -414,9 +433,7 @@ impl Notifier {
     pub(super) async fn gone(&self, place: &str, subscription: &super::Subscription) -> Result<(), String> {
         self.change(place, |row| {
             if row.subscription.as_ref() == Some(subscription) {
-                row.subscription = None;
-                row.told.clear();
-                row.summed.clear();
+                row.lapse();
             }
         })
         .await

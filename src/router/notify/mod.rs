@@ -1,5 +1,6 @@
-//! Notifications: Web Push to devices, webhooks and ntfy to the owner's own channels. It follows the log like any subscriber, hears
-//! who looks, asks the `rule` what to send, and sends it; nobody waits for it, whatever the services do.
+//! Notifications to devices and to the owner's own channels. One file: what is kept of each place, and how each is sent to.
+//! It follows the log like any subscriber, hears who looks, asks the `rule` what to send, and sends it; nobody waits for it,
+//! whatever the services do.
 //!
 //! What was told is kept beside each place's subscription, once the service took it: after a restart nothing is told twice, and
 //! what is over can still be taken back. (Killed between the service's yes and our note of it, a notification may come twice; the
@@ -21,6 +22,7 @@ use std::time::Duration;
 
 use data_encoding::{BASE64URL_NOPAD, HEXLOWER};
 use http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use jiff::tz::{Offset, TimeZone};
 use ring::hmac;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -117,6 +119,9 @@ struct Subscription {
     endpoint: String,
     p256dh: String,
     auth: String,
+    /// Our key that it was made for, its public half; rows of earlier releases do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    key: Option<String>,
 }
 
 /// Quiet hours as a device says them.
@@ -125,6 +130,9 @@ struct Hours {
     from: String,
     to: String,
     offset_minutes: i16,
+    /// Its owner's time zone, by its IANA name; rows of earlier releases have the offset alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    zone: Option<String>,
 }
 
 impl Hours {
@@ -141,7 +149,11 @@ impl Hours {
         };
         let (from, to) = (minutes(&self.from)?, minutes(&self.to)?);
         let fits = from != to && (-14 * 60..=14 * 60).contains(&self.offset_minutes);
-        fits.then_some(Quiet { from, to, offset: self.offset_minutes })
+        let zone = match &self.zone {
+            Some(name) => TimeZone::get(name).ok()?,
+            None => TimeZone::fixed(Offset::from_seconds(i32::from(self.offset_minutes) * 60).ok()?),
+        };
+        fits.then_some(Quiet { from, to, zone })
     }
 }
 
@@ -158,6 +170,9 @@ struct Chosen {
 struct Row {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     subscription: Option<Subscription>,
+    /// It was subscribed, and that came to nothing without its wish: its page subscribes anew at its next visit.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    lapsed: bool,
     #[serde(default)]
     chosen: Chosen,
     /// The tags of what it was told and was not taken back.
@@ -169,6 +184,20 @@ struct Row {
 }
 
 impl Row {
+    /// Its subscription is of no use any more.
+    fn lapse(&mut self) {
+        self.leave();
+        self.lapsed = true;
+    }
+
+    /// It has no subscription, and was told of nothing.
+    fn leave(&mut self) {
+        self.subscription = None;
+        self.lapsed = false;
+        self.told.clear();
+        self.summed.clear();
+    }
+
     /// What has this tag is over, and was taken back.
     fn forget(&mut self, tag: &str) {
         if tag == words::SUM_TAG {
@@ -260,6 +289,43 @@ impl Notifier {
         self.rows().insert(name.to_owned(), new);
         self.shared.changed.send_modify(|count| *count = count.wrapping_add(1));
         Ok(())
+    }
+
+    /// A browser's subscription is of the device that subscribed last: whoever had it before has none.
+    async fn claim(&self, name: &str, endpoint: &str) -> Result<(), String> {
+        for other in self.with(|row, subscription| row != name && subscription.endpoint == endpoint) {
+            self.change(&other, Row::leave).await?;
+        }
+        Ok(())
+    }
+
+    /// Lets go of what another key made, or two devices have; and notes whose the rest is.
+    async fn settle(&self) -> Result<(), String> {
+        let (ours, made) = (&self.shared.keys.public, self.shared.keys.made);
+        let strange = |subscription: &Subscription| subscription.key.as_ref().map_or(made, |key| key != ours);
+        for name in self.with(|_, subscription| strange(subscription)) {
+            tracing::info!(place = name, "a subscription is to a key that is gone: its page subscribes anew");
+            self.change(&name, Row::lapse).await?;
+        }
+        let mut seen = BTreeSet::new();
+        for name in self.with(|_, _| true) {
+            let Some(subscription) = self.row(&name).subscription else { continue };
+            if seen.insert(subscription.endpoint) {
+                self.change(&name, |row| row.subscription.iter_mut().for_each(|one| one.key = Some(ours.clone())))
+                    .await?;
+            } else {
+                // Which of them subscribed last is not known: the page of either asks for it again.
+                self.change(&name, Row::lapse).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The places with such a subscription.
+    fn with(&self, wanted: impl Fn(&str, &Subscription) -> bool) -> Vec<String> {
+        let rows = self.rows();
+        let some = rows.iter().filter(|(name, row)| row.subscription.as_ref().is_some_and(|one| wanted(name, one)));
+        some.map(|(name, _)| name.clone()).collect()
     }
 
     /// Forgets a place.
@@ -417,8 +483,17 @@ mod tests {
 
     #[test]
     fn hours_are_two_times_of_day_that_differ() {
-        let hours = |from: &str, to: &str, offset_minutes| Hours { from: from.into(), to: to.into(), offset_minutes };
-        assert_eq!(hours("22:00", "07:30", 120).read(), Some(Quiet { from: 1320, to: 450, offset: 120 }));
+        let hours = |from: &str, to: &str, offset_minutes| Hours {
+            from: from.into(),
+            to: to.into(),
+            offset_minutes,
+            zone: None,
+        };
+        let zone = TimeZone::fixed(Offset::from_seconds(7200).unwrap());
+        assert_eq!(hours("22:00", "07:30", 120).read(), Some(Quiet { from: 1320, to: 450, zone }));
+        let named = |zone: &str| Hours { zone: Some(zone.into()), ..hours("22:00", "07:30", 120) }.read();
+        assert_eq!(named("Europe/Berlin").unwrap().zone.iana_name(), Some("Europe/Berlin"));
+        assert!(named("Nowhere/Atall").is_none() && named("../../etc/passwd").is_none() && named("").is_none());
         for bad in [
             hours("22:00", "22:00", 0),
             hours("24:00", "07:00", 0),

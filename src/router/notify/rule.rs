@@ -6,17 +6,17 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
 use super::words::Story;
 use crate::auth::{Grant, Target};
 use crate::model::{DeviceId, Scope};
 
-/// Milliseconds since the epoch.
+/// Milliseconds: of waiting since the gateway began, which no change of the clock shortens or prolongs, except where it says `wall`.
 pub(super) type Millis = i64;
 
 const MINUTE: Millis = 60_000;
-const DAY: Millis = 24 * 60 * MINUTE;
 /// What waits to be told at once; past it nothing more is taken in, so that a flood of questions costs bounded memory. They
 /// are in every inbox all the same.
 const ITEMS: usize = 1024;
@@ -64,29 +64,32 @@ impl Wants {
 }
 
 /// Hours in which a device is not to be disturbed, on the clock of its owner.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Quiet {
     /// Minutes after midnight.
     pub(super) from: u16,
     /// Minutes after midnight; before `from` it is the next day's.
     pub(super) to: u16,
-    /// Minutes that the owner's clock is ahead of UTC.
-    pub(super) offset: i16,
+    /// Where its owner is: what the clock shows there, in summer and in winter.
+    pub(super) zone: TimeZone,
 }
 
 impl Quiet {
-    fn minutes_left(self, now: Millis) -> Option<i64> {
-        let local = (now + i64::from(self.offset) * MINUTE).rem_euclid(DAY) / MINUTE;
-        let (from, to) = (i64::from(self.from), i64::from(self.to));
+    /// When the quiet that reigns at this time of day, in milliseconds since the epoch, ends.
+    fn ends(&self, wall: Millis) -> Option<Millis> {
+        let now = jiff::Timestamp::from_millisecond(wall).ok()?.to_zoned(self.zone.clone()).datetime();
+        let minute = |at: jiff::civil::Time| i64::from(at.hour()) * 60 + i64::from(at.minute());
+        let (local, from, to) = (minute(now.time()), i64::from(self.from), i64::from(self.to));
         let within = if from <= to { (from..to).contains(&local) } else { local >= from || local < to };
-        within.then(|| (to - local).rem_euclid(DAY / MINUTE))
-    }
-
-    /// When the quiet that reigns now ends.
-    fn ends(self, now: Millis) -> Option<Millis> {
-        let left = self.minutes_left(now)?;
-        let begun = (now + i64::from(self.offset) * MINUTE).rem_euclid(MINUTE);
-        Some(now - begun + left * MINUTE)
+        if !within {
+            return None;
+        }
+        let day = if local < to { now.date() } else { now.date().tomorrow().ok()? };
+        let end = day.at(i8::try_from(self.to / 60).ok()?, i8::try_from(self.to % 60).ok()?, 0, 0);
+        let end = self.zone.to_ambiguous_timestamp(end);
+        // An hour that comes twice ends at its first end, unless that is over; one that is left out ends where it would be.
+        let first = end.clone().compatible().ok()?.as_millisecond();
+        Some(if first > wall { first } else { end.later().ok()?.as_millisecond().max(wall + 1) })
     }
 }
 
@@ -142,6 +145,8 @@ pub(super) enum Act {
 /// The rule's desk.
 pub(super) struct Desk {
     after: Millis,
+    /// How far the clock on the wall is ahead of ours. Only quiet hours ask for it.
+    ahead: Millis,
     items: BTreeMap<String, Item>,
     places: BTreeMap<String, Place>,
     looks: Vec<Look>,
@@ -156,12 +161,23 @@ impl Desk {
     pub(super) fn new(after: Millis) -> Self {
         Self {
             after,
+            ahead: 0,
             items: BTreeMap::new(),
             places: BTreeMap::new(),
             looks: Vec::new(),
             told: BTreeMap::new(),
             sums: BTreeMap::new(),
         }
+    }
+
+    /// What time it is on the wall when it is `now` here.
+    pub(super) fn clock(&mut self, wall: Millis, now: Millis) {
+        self.ahead = wall - now;
+    }
+
+    /// When a place's quiet ends, if it is quiet there.
+    fn quiet_until(&self, place: &Place, now: Millis) -> Option<Millis> {
+        Some(place.quiet.as_ref()?.ends(now + self.ahead)? - self.ahead)
     }
 
     /// There is news.
@@ -261,6 +277,8 @@ impl Desk {
     pub(super) fn tick(&mut self, now: Millis) -> Vec<Act> {
         self.seen(now);
         let mut acts = Vec::new();
+        let quiet = self.places.iter().filter(|(_, place)| self.quiet_until(place, now).is_some());
+        let quiet: BTreeSet<String> = quiet.map(|(name, _)| name.clone()).collect();
         for (name, place) in &self.places {
             let mut due = Vec::new();
             let mut held = false;
@@ -283,7 +301,7 @@ impl Desk {
             while told.front().is_some_and(|at| *at + MINUTE <= now) {
                 told.pop_front();
             }
-            let wait = place.quiet.is_some_and(|quiet| quiet.minutes_left(now).is_some()) || told.len() >= PER_MINUTE;
+            let wait = quiet.contains(name) || told.len() >= PER_MINUTE;
             let sum = due.len() > 1 && (held || due.len() > AT_ONCE || told.len() + due.len() > PER_MINUTE);
             let stage = match (wait, sum) {
                 (true, _) => Stage::Held,
@@ -329,7 +347,7 @@ impl Desk {
                     Stage::Waiting(_) if self.looks.iter().any(|look| counts(look, place, &item.story)) => continue,
                     Stage::Waiting(since) => *since + self.after,
                     Stage::Held => {
-                        let quiet = place.quiet.and_then(|quiet| quiet.ends(now));
+                        let quiet = self.quiet_until(place, now);
                         let pace = self.told.get(name).and_then(|told| told.front()).map(|at| *at + MINUTE);
                         quiet.or(pace).unwrap_or(now)
                     }
@@ -378,6 +396,10 @@ mod tests {
     const AFTER: Millis = 20_000;
     /// 2026-01-31T12:00:00Z.
     const NOON: Millis = 1_769_860_800_000;
+
+    fn ahead(minutes: i32) -> TimeZone {
+        TimeZone::fixed(jiff::tz::Offset::from_seconds(minutes * 60).unwrap())
+    }
 
     fn grant(scopes: &[Scope], sessions: Option<&str>) -> Grant {
         let sessions = sessions.map(|id| vec![SessionId::trusted(id)]);
@@ -574,8 +596,8 @@ mod tests {
     #[test]
     fn quiet_hours_are_the_owners_and_end_with_one_notification() {
         // At noon UTC it is 22:30 there, and 30 minutes are gone of the quiet that lasts until 7:00.
-        let quiet = Some(Quiet { from: 22 * 60, to: 7 * 60, offset: 630 });
-        let mut fixture = Fixture::with(Place { quiet, ..device("d_phone", Grant::all()) });
+        let quiet = Some(Quiet { from: 22 * 60, to: 7 * 60, zone: ahead(630) });
+        let mut fixture = Fixture::with(Place { quiet: quiet.clone(), ..device("d_phone", Grant::all()) });
         fixture.open(What::Request, "1", 0);
         fixture.open(What::Request, "2", 0);
         fixture.open(What::Request, "3", 0);
@@ -591,7 +613,7 @@ mod tests {
         assert_eq!(fixture.close("2", "d_desk"), ["phone not sum"]);
 
         // If but one thing is left, it is told as it is.
-        let mut fixture = Fixture::with(Place { quiet, ..device("d_phone", Grant::all()) });
+        let mut fixture = Fixture::with(Place { quiet: quiet.clone(), ..device("d_phone", Grant::all()) });
         fixture.open(What::Request, "1", 0);
         assert_eq!(fixture.tick(AFTER), NONE);
         assert_eq!(fixture.tick(end), ["phone request:1"]);
@@ -600,22 +622,63 @@ mod tests {
     #[test]
     fn the_clock_of_quiet_hours() {
         let at = |hour: i64, minute: i64| NOON - 12 * 60 * MINUTE + (hour * 60 + minute) * MINUTE;
-        let night = Quiet { from: 22 * 60, to: 7 * 60, offset: 0 };
-        let day = Quiet { from: 9 * 60, to: 17 * 60, offset: -60 };
+        let night = Quiet { from: 22 * 60, to: 7 * 60, zone: ahead(0) };
+        let day = Quiet { from: 9 * 60, to: 17 * 60, zone: ahead(-60) };
         for (quiet, now, end) in [
-            (night, at(22, 0), Some(at(31, 0))),
-            (night, at(23, 59), Some(at(31, 0))),
-            (night, at(0, 0), Some(at(7, 0))),
-            (night, at(6, 59), Some(at(7, 0))),
-            (night, at(7, 0), None),
-            (night, at(21, 59), None),
-            (day, at(9, 59), None),
-            (day, at(10, 0) + 59_999, Some(at(18, 0))),
-            (day, at(17, 59), Some(at(18, 0))),
-            (day, at(18, 0), None),
+            (&night, at(22, 0), Some(at(31, 0))),
+            (&night, at(23, 59), Some(at(31, 0))),
+            (&night, at(0, 0), Some(at(7, 0))),
+            (&night, at(6, 59), Some(at(7, 0))),
+            (&night, at(7, 0), None),
+            (&night, at(21, 59), None),
+            (&day, at(9, 59), None),
+            (&day, at(10, 0) + 59_999, Some(at(18, 0))),
+            (&day, at(17, 59), Some(at(18, 0))),
+            (&day, at(18, 0), None),
         ] {
             assert_eq!(quiet.ends(now), end, "{quiet:?} at {}", (now - at(0, 0)) / MINUTE);
         }
+    }
+
+    #[test]
+    fn quiet_hours_are_the_same_on_the_clock_of_their_place_in_summer_and_in_winter() {
+        let zone = TimeZone::get("Europe/Berlin").unwrap();
+        let at = |text: &str| text.parse::<jiff::Timestamp>().unwrap().as_millisecond();
+        let night = Quiet { from: 22 * 60, to: 7 * 60, zone: zone.clone() };
+        for (now, end) in [
+            ("2026-01-15T05:59:00Z", Some("2026-01-15T06:00:00Z")),
+            ("2026-01-15T06:00:00Z", None),
+            ("2026-07-15T04:59:00Z", Some("2026-07-15T05:00:00Z")),
+            ("2026-07-15T05:00:00Z", None),
+            // The nights in which the clock is set: an hour shorter, an hour longer.
+            ("2026-03-28T21:30:00Z", Some("2026-03-29T05:00:00Z")),
+            ("2026-10-24T20:30:00Z", Some("2026-10-25T06:00:00Z")),
+        ] {
+            assert_eq!(night.ends(at(now)), end.map(at), "{now}");
+        }
+        // An end in the hour that comes twice, and in the one that is left out.
+        let short = Quiet { from: 60, to: 150, zone };
+        assert_eq!(short.ends(at("2026-10-25T00:20:00Z")), Some(at("2026-10-25T00:30:00Z")));
+        assert_eq!(short.ends(at("2026-10-25T01:20:00Z")), Some(at("2026-10-25T01:30:00Z")));
+        assert_eq!(short.ends(at("2026-03-29T00:50:00Z")), Some(at("2026-03-29T01:30:00Z")));
+    }
+
+    #[test]
+    fn a_clock_that_is_set_shortens_and_prolongs_no_wait_and_quiet_follows_the_wall() {
+        let mut fixture = Fixture::new();
+        fixture.open(What::Request, "1", 0);
+        fixture.desk.clock(NOON - 60 * MINUTE, NOON);
+        assert_eq!(fixture.next(0), Some(AFTER));
+        assert_eq!(fixture.tick(AFTER), ["phone request:1"]);
+        let quiet = Some(Quiet { from: 11 * 60, to: 13 * 60, zone: ahead(0) });
+        let mut fixture = Fixture::with(Place { quiet, ..device("d_phone", Grant::all()) });
+        fixture.open(What::Request, "1", 0);
+        fixture.tick(AFTER);
+        assert_eq!(fixture.next(AFTER), Some(60 * MINUTE));
+        fixture.desk.clock(NOON - 60 * MINUTE, NOON);
+        assert_eq!(fixture.next(AFTER), Some(120 * MINUTE), "on the wall it is eleven, and quiet until one");
+        assert_eq!(fixture.tick(60 * MINUTE), NONE);
+        assert_eq!(fixture.tick(120 * MINUTE), ["phone request:1"]);
     }
 
     #[test]

@@ -38,6 +38,8 @@ pub(super) struct Keys {
     random: SystemRandom,
     /// The public half, as browsers take it (`applicationServerKey`).
     pub(super) public: String,
+    /// Whether it is new: what was subscribed before was so to another.
+    pub(super) made: bool,
 }
 
 impl Keys {
@@ -48,6 +50,7 @@ impl Keys {
     pub(super) fn open(home: &Path) -> Result<Self, String> {
         let path = home.join(KEY_FILE);
         let random = SystemRandom::new();
+        let mut made_now = false;
         let bytes = match std::fs::read(&path) {
             Ok(bytes) if bytes.len() <= KEY_FILE_MAX => bytes,
             Ok(_) => return Err(format!("{} is no key of ours: move it away and start again", path.display())),
@@ -56,6 +59,7 @@ impl Keys {
                 let made = made.map_err(|_| "the system gives no random numbers".to_owned())?;
                 write(&path, made.as_ref())
                     .map_err(|error| format!("{} cannot be written: {error}", path.display()))?;
+                made_now = true;
                 made.as_ref().to_vec()
             }
             Err(error) => return Err(format!("{} cannot be read: {error}", path.display())),
@@ -64,7 +68,7 @@ impl Keys {
             format!("{} is damaged: remove it, start again, and let every device subscribe anew", path.display())
         })?;
         let public = BASE64URL_NOPAD.encode(pair.public_key().as_ref());
-        Ok(Self { pair, random, public })
+        Ok(Self { pair, random, public, made: made_now })
     }
 
     /// The `Authorization` for a push service: that it is us, for this origin, for a while.

@@ -1,12 +1,11 @@
-//! What a notification says. One file: the words, what is left out of them, and the samples that must not get through.
+//! What a notification says.
 //!
 //! Pure. The words around are the gateway's; what an agent said stands in the body, safe to show, cut to
 //! fit, and with whatever looks like a secret left out: a notification lies on a lock screen, and in the hands of a push service's
 //! metadata or a webhook's log.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
-use regex::Regex;
 use serde_json::{Value, json};
 
 use super::rule::What;
@@ -15,6 +14,7 @@ use crate::model::text::hides;
 use crate::model::{
     Choice, Request, RequestId, RequestState, RequestType, Risk, RuntimeId, Scope, SessionId, Timestamp,
 };
+use crate::sessions::masked;
 
 /// Longest payload, in bytes of JSON; the body is cut to fit. Sealed and filled up it stays below what services take.
 pub(super) const PAYLOAD_MAX: usize = 2048;
@@ -24,13 +24,9 @@ const NAME_CHARS: usize = 60;
 const BRIEF: usize = 120;
 /// Lines of a summary; the others are counted.
 const SUM_LINES: usize = 6;
-/// Bytes of an agent's text that are looked at for secrets; what comes after is cut, and could not be shown anyway.
-const LOOKED_AT: usize = 4 * PAYLOAD_MAX;
 /// Bytes of what is said beside what is asked: the reasons, the warnings, where it can be answered, the session's title. These
 /// are kept, and what is asked is cut.
 const ASIDE: usize = 600;
-/// What stands for what is left out.
-const MASK: &str = "•••";
 /// What replaces all that was summed up.
 pub(super) const SUM_TAG: &str = "summary";
 
@@ -359,125 +355,9 @@ fn quoted(session_title: Option<&str>) -> Option<String> {
     Some(format!("“{}”", name(&masked(title))))
 }
 
-/// What looks like a secret, and what to put in its place.
-static SECRETS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
-    let named =
-        r"[\w.-]*(?:key|token|secret|passw(?:or)?d|passwd|pwd|passphrase|credential|cookie|auth|signature)[\w.-]*";
-    let value = r#"(?:"(?:[^"\\]|\\.)*"|'[^']*'|\\"(?:[^\\]|\\[^"])*\\"|[^\s"'&;,|)\\]+)"#;
-    [
-        // A whole private key, or its beginning.
-        (r"-----BEGIN [A-Z ]*PRIVATE KEY[A-Z ]*-----(?s:.)*?(?:-----END [A-Z ]*-----|\z)".to_owned(), "•••"),
-        // `Authorization: Bearer x`, `-H "X-Api-Key: x"`, whatever stands after to the end of the header.
-        (r#"(?i)\b((?:proxy-)?authorization\s*[:=]\s*)[^"'\n]+"#.to_owned(), "$1•••"),
-        (r"(?i)\b(bearer|basic|token)\s+[\w.~+/=-]{8,}".to_owned(), "$1 •••"),
-        // NAME=value, "name": "value", --name value, --name=value.
-        (format!(r#"(?i)((?:^|[\s"'`;&|,?{{(\[\\-]){named}\\?["']?\s*(?:=|:)\s*){value}"#), "$1•••"),
-        (format!(r"(?i)(--?{named}\s+){value}"), "$1•••"),
-        // `user:password@host`, and curl's -u.
-        (r"(?i)([a-z][a-z0-9+.-]*://[^\s/:@]*:)[^\s/@]+@".to_owned(), "$1•••@"),
-        (r"(\s(?:-u|--user)[\s=]+[^\s:]+:)\S+".to_owned(), "$1•••"),
-        // What their makers gave a face.
-        (
-            r"\b(sk-|sk_live_|sk_test_|rk_live_|pk_live_|ghp_|gho_|ghu_|ghs_|ghr_|github_pat_|glpat-|xox[abposr]-|npm_|hf_|pypi-|plx_|dop_v1_|AKIA|ASIA|AIza|ya29\.|eyJ)[\w.~+/=-]{6,}"
-                .to_owned(),
-            "$1•••",
-        ),
-        // Long hexadecimal numbers.
-        (r"\b(?:0x)?[0-9a-fA-F]{32,}\b".to_owned(), "•••"),
-    ]
-    .into_iter()
-    .filter_map(|(pattern, mask)| Some((Regex::new(&pattern).ok()?, mask)))
-    .collect()
-});
-
-/// Where long runs without a space are looked for.
-static RUNS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"[A-Za-z0-9+_=-]{24,}").ok());
-
-/// The text without what looks like a secret. It leaves out too much rather than too little.
-pub(super) fn masked(text: &str) -> String {
-    let mut text = cut(text, LOOKED_AT).to_owned();
-    for (pattern, mask) in SECRETS.iter() {
-        text = pattern.replace_all(&text, *mask).into_owned();
-    }
-    match &*RUNS {
-        Some(runs) => runs
-            .replace_all(&text, |found: &regex::Captures<'_>| {
-                if is_random(&found[0]) { MASK } else { &found[0] }.to_owned()
-            })
-            .into_owned(),
-        None => MASK.into(),
-    }
-}
-
-/// Whether a long run of letters is more likely a key than a name: letters of both cases and digits, mixed.
-fn is_random(run: &str) -> bool {
-    let class = |c: char| match c {
-        'a'..='z' => 0,
-        'A'..='Z' => 1,
-        '0'..='9' => 2,
-        _ => 3,
-    };
-    let classes: Vec<u8> = run.chars().map(class).collect();
-    let has = |class| classes.contains(&class);
-    let turns = classes.windows(2).filter(|pair| pair[0] != pair[1]).count();
-    has(0) && has(1) && has(2) && turns * 4 >= run.len()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_looks_like_a_secret_is_left_out() {
-        assert_eq!(SECRETS.len(), 9, "every pattern is one");
-        let key = "Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6cXV4MTIzNDU2";
-        for (text, secret) in [
-            ("OPENAI_API_KEY=sk-abc123def456 npm start", "abc123def456"),
-            ("export AWS_SECRET_ACCESS_KEY='wJalrXUtnFEMI/K7MDENG'", "wJalr"),
-            ("env DB_PASSWORD=\"hunter 2\" ./run", "hunter"),
-            ("PGPASSWORD=hunter2 psql", "hunter2"),
-            ("curl -H \"Authorization: Bearer abc.def-ghi\" https://x", "abc.def"),
-            ("curl -H 'authorization: Basic dXNlcjpwYXNz'", "dXNlcjpwYXNz"),
-            ("curl -H 'X-Api-Key: 12345' https://x", "12345"),
-            ("argv[2] \"X-Auth-Token: hunter2\"", "hunter2"),
-            ("argv[3] \"{\\\"password\\\": \\\"hunter2\\\"}\"", "hunter2"),
-            ("{\"api_key\": \"hunter2\", \"model\": \"x\"}", "hunter2"),
-            ("password: hunter2", "hunter2"),
-            ("login --password hunter2 --user me", "hunter2"),
-            ("login --token=hunter2", "hunter2"),
-            ("git clone https://me:hunter2@example.org/x.git", "hunter2"),
-            ("curl -u me:hunter2 https://x", "hunter2"),
-            ("https://x/?access_token=hunter2&b=1", "hunter2"),
-            ("echo ghp_16C7e42F292c6912E7710c838347Ae178B4a", "16C7e42F"),
-            ("echo AKIAIOSFODNN7EXAMPLE", "IOSFODNN7"),
-            ("jwt eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abc", "hbGciOiJ"),
-            ("echo plx_abcdefghijklmnop", "abcdefghij"),
-            ("key 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b", "9f86d081"),
-            ("-----BEGIN RSA PRIVATE KEY-----\nMIIEow\nabc\n-----END RSA PRIVATE KEY-----", "MIIEow"),
-            ("-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNza", "b3BlbnNza"),
-            (&format!("echo {key} | base64 -d"), key),
-        ] {
-            let shown = masked(text);
-            assert!(!shown.contains(secret) && shown.contains(MASK), "{text} -> {shown}");
-        }
-    }
-
-    #[test]
-    fn what_is_asked_stays_readable() {
-        for text in [
-            "touch demo.txt && ls -la /usr/local/share/applications/default",
-            "cargo test --locked --test story_notifications_and_what_they_say",
-            "RUST_LOG=debug NODE_ENV=production npm run build",
-            "git commit -m 'count tokens' src/tokenizer.rs",
-            "rm -rf node_modules/.cache/babel-loader-and-other-things-2024",
-            "edit src/AuthenticationControllerTest.java\n-a\n+b",
-            "kubectl get pods --namespace production-cluster-eu-west-1",
-            "https://example.org/a/b?page=2",
-        ] {
-            assert_eq!(masked(text), text);
-        }
-        assert_eq!(masked("A_TOKEN=x ls -l"), "A_TOKEN=••• ls -l", "only the value");
-    }
 
     fn request(more: Value) -> Request {
         let mut all = json!({

@@ -992,3 +992,16 @@ pub(super) const HARMFUL_CODE: &[&str] = &[
     "| getline",
     "|&",
 ];
+
+/// Programs (as a pattern) that take a secret on their command line, by which flags, and whether the value may stand apart from the
+/// flag: `mysql -p app` asks for a password, and `app` is none. What masks secrets reads this.
+pub(super) const TAKE_PASSWORDS: &[(&str, &str, bool)] = &[
+    (r"mysql\w*|mariadb[\w-]*|7z\w*", "-p", false),
+    (r"sshpass|docker|podman|mongo\w*|zip|cmdkey", "-p|-P", true),
+    (r"sqlcmd|unzip|rar|unrar|bcp", "-P|-hp", true),
+    ("redis-cli|valkey-cli", "-a", true),
+    (r"ldap\w+", "-w", true),
+    ("keytool", "-storepass|-keypass", true),
+];
+/// Programs (as a pattern) that read a secret from their input.
+pub(super) const READ_PASSWORDS: &str = r"sudo\s[^|;&\n]*-[A-Za-z]*S\b|su\b|chpasswd|passwd|cryptsetup|[^|;&\n]*--(?:password-stdin|stdin|with-token|passphrase-fd)";

@@ -1,6 +1,9 @@
 // What runs beside the pages: badges, the sound, and what the background part asks of an open page.
 
+import { effect } from '../lib/signal.js';
+import { plexus } from '../plexus.js';
 import { startBadges } from './badge.js';
+import { look } from './push.js';
 import { startSound } from './sound.js';
 import { tray } from './tray.js';
 
@@ -21,6 +24,13 @@ export function startNotify(): void {
   // What this page shows needs no notification any more.
   document.addEventListener('visibilitychange', () => void tidy());
   void tidy();
+  // A subscription that came to nothing is made anew at the next visit.
+  let looked = false;
+  effect(() => {
+    if (looked || !plexus.me.value) return;
+    looked = true;
+    void look();
+  });
 }
 
 /** Takes away notifications of questions that the reader is now looking at. */

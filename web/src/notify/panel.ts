@@ -10,6 +10,11 @@ import { play, setSound, sound } from './sound.js';
 
 const t = text.notify;
 const QUIET = { from: '22:00', to: '07:00' };
+/** The reader's time zone, by its name, where the browser tells one. */
+const zone = (): { zone?: string } => {
+  const name = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  return name?.includes('/') ? { zone: name } : {};
+};
 
 export class PlexusNotifications extends PlexusElement {
   static override properties = { busy: { state: true }, say: { state: true }, bad: { state: true } };
@@ -139,7 +144,7 @@ export class PlexusNotifications extends PlexusElement {
     const quiet = settings.quiet ?? null;
     const save = (one: Settings) => void this.#do(() => change(one), t.saved);
     const times = (one: Partial<{ from: string; to: string }>) =>
-      save({ quiet: { from: quiet?.from ?? QUIET.from, to: quiet?.to ?? QUIET.to, ...one, offset_minutes: -new Date().getTimezoneOffset() } });
+      save({ quiet: { from: quiet?.from ?? QUIET.from, to: quiet?.to ?? QUIET.to, ...one, offset_minutes: -new Date().getTimezoneOffset(), ...zone() } });
     const time = (name: 'from' | 'to', label: string) =>
       html`<label>${label}<input type="time" name=${name} .value=${quiet?.[name] ?? QUIET[name]} @change=${(event: Event) => { const { value } = event.target as HTMLInputElement; if (value) times({ [name]: value }); }} /></label>`;
     return html`<fieldset>

@@ -13,7 +13,7 @@ export interface Settings {
   requests?: boolean;
   ends?: boolean;
   failures?: boolean;
-  quiet?: { from: string; to: string; offset_minutes: number } | null;
+  quiet?: { from: string; to: string; offset_minutes: number; zone?: string } | null;
 }
 
 /** What the panel shows. `blocked`: in the browser; `unable`: never here; `off`/`on`: as chosen. */
@@ -29,6 +29,8 @@ export const push = signal<PushState>({ is: 'unknown', words: '', settings: {} }
 interface Told {
   public_key: string;
   subscribed: boolean;
+  /** It came to nothing without this device's wish. */
+  lapsed?: boolean;
   settings?: Settings;
 }
 
@@ -77,28 +79,30 @@ export async function look(): Promise<void> {
   if (missing) push.value = { is: 'unable', words: missing, settings };
   else if (Notification.permission === 'denied') push.value = { is: 'blocked', words: t.blocked, settings };
   else {
-    const here = await (await navigator.serviceWorker.getRegistration())?.pushManager?.getSubscription().catch(() => null);
-    const ours = Boolean(here) && same(here?.options.applicationServerKey, bytesOf(told.public_key));
+    const of = async () => {
+      const here = await (await navigator.serviceWorker.getRegistration())?.pushManager?.getSubscription().catch(() => null);
+      return Boolean(here) && same(here?.options.applicationServerKey, bytesOf(told.public_key));
+    };
+    let ours = await of();
+    // What was wanted and came to nothing by itself is made anew by itself: the gateway's key is another one, the push service
+    // or the browser forgot.
+    if (Notification.permission === 'granted' && (told.lapsed || (told.subscribed && !ours)) && (await made(told.public_key, true)) === '') {
+      told = { ...told, subscribed: true };
+      ours = await of();
+    }
     push.value = { is: ours && told.subscribed ? 'on' : 'off', words: ours && !told.subscribed ? t.elsewhere : '', settings };
   }
 }
 
-/** Turns it on: asks the browser, subscribes, tells the gateway. Returns why not; empty if it is on. Needs a press of a button. */
-export async function subscribe(): Promise<string> {
-  const permission = await Notification.requestPermission();
-  if (permission === 'denied') {
-    push.value = { ...push.peek(), is: 'blocked', words: t.blocked };
-    return t.blocked;
-  }
-  if (permission !== 'granted') return t.dismissed;
+/** Subscribes and tells the gateway; `anew`: what there is, is of no use. Returns why not; empty if it is done. */
+async function made(public_key: string, anew: boolean): Promise<string> {
   const worker = await registration();
   if (!worker) return t.noWorker;
   try {
-    const { public_key } = await plexus.http<Told>('GET', '/v1/push');
-    const key = bytesOf(public_key);
+    const key = bytesOf(public_key || (await plexus.http<Told>('GET', '/v1/push')).public_key);
     let subscription = await worker.pushManager.getSubscription();
     // A subscription to another gateway's key would never be heard of.
-    if (subscription && !same(subscription.options.applicationServerKey, key)) {
+    if (subscription && (anew || !same(subscription.options.applicationServerKey, key))) {
       await subscription.unsubscribe();
       subscription = null;
     }
@@ -109,6 +113,19 @@ export async function subscribe(): Promise<string> {
     if (error instanceof Refused) return t.failed(why(error));
     return t.subscribeFailed(error instanceof Error ? error.message : String(error));
   }
+  return '';
+}
+
+/** Turns it on: asks the browser, subscribes, tells the gateway. Returns why not; empty if it is on. Needs a press of a button. */
+export async function subscribe(): Promise<string> {
+  const permission = await Notification.requestPermission();
+  if (permission === 'denied') {
+    push.value = { ...push.peek(), is: 'blocked', words: t.blocked };
+    return t.blocked;
+  }
+  if (permission !== 'granted') return t.dismissed;
+  const trouble = await made('', false);
+  if (trouble) return trouble;
   await look();
   return '';
 }

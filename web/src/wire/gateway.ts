@@ -1,4 +1,5 @@
 // One file: what the page knows of its gateway, as signals. The connection feeds it, the pages read it.
+import { Attention } from '../lib/attention.js';
 import { batch, computed, signal } from '../lib/signal.js';
 import { list, str } from '../lib/text.js';
 import { perFrame } from '../lib/frame.js';
@@ -337,12 +338,13 @@ setInterval(() => {
 
 // --- presence: a focused screen, never a mere socket ------------------------------------------------------------------------
 
+const attention = new Attention();
 let lastPresence = '';
 let presenceKnown = true;
 function tellPresence(): void {
   if (!presenceKnown || socket.phase === 'signed-out') return;
   const at = route.peek();
-  const focused = !document.hidden && document.hasFocus();
+  const focused = !document.hidden && document.hasFocus() && attention.here;
   const params = { session_id: at.page === 'session' ? at.session_id : null, focused };
   const key = JSON.stringify(params);
   if (key === lastPresence) return;
@@ -352,6 +354,10 @@ function tellPresence(): void {
     else lastPresence = '';
   });
 }
+for (const what of ['pointerdown', 'pointermove', 'keydown', 'wheel', 'touchstart', 'focus', 'pageshow']) {
+  window.addEventListener(what, () => { if (attention.touch()) tellPresence(); }, { capture: true, passive: true });
+}
+setInterval(tellPresence, 5_000);
 for (const what of ['focus', 'blur', 'pageshow', 'pagehide']) window.addEventListener(what, tellPresence);
 document.addEventListener('visibilitychange', tellPresence);
 window.addEventListener('hashchange', () => {
