@@ -837,6 +837,67 @@ fn run_starts_what_is_missing_and_follows() {
     until("nobody is left", || (code(&done(&home, &["ls"])) == 69).then_some(()));
 }
 
+#[test]
+fn run_gives_an_agent_the_variables_it_is_told_to_and_shows_why_a_prompt_failed() {
+    let dir = tempfile::tempdir().unwrap();
+    let home = dir.path().join("home");
+    std::fs::create_dir(&home).unwrap();
+    std::fs::write(home.join("plexus.toml"), "listen = \"127.0.0.1:0\"\n").unwrap();
+    // It signs in by the way that it is told, and says what is wrong on stderr alone.
+    let agent = dir.path().join("agent.sh");
+    let script = r#"#!/bin/sh
+read hello; echo '{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"authMethods":[{"id":"by-key","name":"Key"}]}}'
+read auth; case $auth in *authenticate*by-key*) ;; *) exit 9 ;; esac
+echo '{"jsonrpc":"2.0","id":1,"result":null}'
+read new; echo '{"jsonrpc":"2.0","id":2,"result":{"sessionId":"s"}}'
+read prompt; echo "got $GIVEN and $FAMILY_ONE, ${KEPT_BACK-nothing else}; of the key ${#STRANGE_KEY} characters: $STRANGE_KEY" >&2
+echo '{"jsonrpc":"2.0","id":3,"error":{"code":-32603,"message":"Internal error"}}'
+read rest
+"#;
+    std::fs::write(&agent, script).unwrap();
+    std::fs::set_permissions(&agent, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let agent = agent.to_str().unwrap();
+    let guard = Detached(home.clone());
+    let shell = |args: &[&str]| {
+        let mut command = plexus(&home, args);
+        command.env("FAMILY_ONE", "two").env("KEPT_BACK", "no").env("STRANGE_KEY", "sk-abc123def456ghi");
+        command.current_dir(dir.path()).output().unwrap()
+    };
+    let args = ["run", "--dialect", "acp", "--id", "stranger", "--auth-method", "by-key", "--env", "GIVEN=one"];
+    let args = [&args[..], &["--env", "STRANGE_KEY", "--pass-env", "FAMILY_*", "--prompt", "hi", "--", agent]].concat();
+    let output = shell(&args);
+    let said = format!("{}{}", out(&output), err(&output));
+    assert_eq!(code(&output), 1, "{said}");
+    for words in ["Internal error; it wrote: got one and two, nothing else; of the key 18 characters: sk-"] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    assert!(!said.contains("abc123def456"), "{said}");
+    // What it was given stands in no listing and in no process list.
+    let token = std::fs::read_to_string(home.join("token")).unwrap();
+    let file: Value = serde_json::from_slice(&std::fs::read(home.join("gateway.json")).unwrap()).unwrap();
+    let url = format!("{}/v1/runtimes", file["url"].as_str().unwrap().trim_end_matches('/'));
+    let bearer = format!("Authorization: Bearer {}", token.trim());
+    let listed = out(&Command::new("curl").args(["-s", "-H", &bearer, &url]).output().unwrap());
+    assert!(
+        listed.contains("stranger") && !listed.contains("STRANGE_KEY") && !listed.contains("abc123def456"),
+        "{listed}"
+    );
+    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        assert!(!String::from_utf8_lossy(&line).contains("abc123def456"), "{:?}", entry.path());
+    }
+    for (wrong, words) in [
+        (["--env", "NOT_SET_ANYWHERE"], "not set in this shell"),
+        (["--env", "=x"], "without a name"),
+        (["--pass-env", "A=B"], "not a variable's name"),
+    ] {
+        let output = shell(&[&["run", "demo"][..], &wrong[..]].concat());
+        assert!(code(&output) == 2 && err(&output).contains(words), "{wrong:?}: {}", err(&output));
+    }
+    drop(guard);
+    until("nobody is left", || (code(&done(&home, &["ls"])) == 69).then_some(()));
+}
+
 /// Ends the gateway that `run` started.
 struct Detached(PathBuf);
 

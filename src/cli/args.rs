@@ -155,6 +155,15 @@ pub(crate) struct Run {
     /// The session's title
     #[arg(long)]
     pub(crate) title: Option<String>,
+    /// A variable for the agent: with a value, or with the one that it has in this shell (best for keys); repeatable
+    #[arg(long, value_name = "NAME[=VALUE]")]
+    pub(crate) env: Vec<String>,
+    /// A variable of this shell that the agent gets if it is set; NAME* is a family; repeatable
+    #[arg(long, value_name = "NAME")]
+    pub(crate) pass_env: Vec<String>,
+    /// How the agent is signed in, of the ways that it offers
+    #[arg(long, value_name = "ID")]
+    pub(crate) auth_method: Option<String>,
     /// The program and its arguments
     #[arg(last = true, value_name = "CMD")]
     pub(crate) cmd: Vec<String>,

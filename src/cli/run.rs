@@ -50,6 +50,43 @@ fn variables(patterns: &[String]) -> impl Iterator<Item = (String, String)> {
     )
 }
 
+/// What the agent gets of this shell, and what was said on the command line.
+fn set_environment(spec: &mut RuntimeSpec, args: &args::Run) -> Result<(), Failure> {
+    for name in &args.pass_env {
+        let stem = name.strip_suffix('*').unwrap_or(name);
+        if stem.is_empty() || stem.contains(['=', '*', '\0']) {
+            return Err(Failure::new(USAGE, format!("--pass-env {}: not a variable's name", line(name, 80))));
+        }
+        spec.pass_env.push(name.clone());
+    }
+    // Keys are in this shell, not necessarily in the one that started the gateway.
+    let own: Vec<_> = variables(&spec.pass_env).collect();
+    for (name, value) in own {
+        spec.env.entry(name).or_insert(value);
+    }
+    for given in &args.env {
+        let (name, value) = match given.split_once('=') {
+            Some((name, value)) => (name, Some(value.to_owned())),
+            None => (given.as_str(), std::env::var(given).ok()),
+        };
+        let name_shown = line(name, 80);
+        match value {
+            _ if name.is_empty() || name.contains('\0') => {
+                return Err(Failure::new(USAGE, "--env: a variable without a name; give NAME=VALUE or NAME"));
+            }
+            Some(value) => drop(spec.env.insert(name.to_owned(), value)),
+            None => {
+                let fix = format!("export it first, or give --env {name_shown}=VALUE");
+                return Err(Failure::new(USAGE, format!("--env {name_shown}: not set in this shell; {fix}")));
+            }
+        }
+    }
+    if let Some(method) = &args.auth_method {
+        spec.auth_method = Some(method.clone());
+    }
+    Ok(())
+}
+
 fn spec_of(args: &args::Run) -> anyhow::Result<RuntimeSpec> {
     let cwd = match &args.cwd {
         Some(dir) => dir
@@ -59,23 +96,27 @@ fn spec_of(args: &args::Run) -> anyhow::Result<RuntimeSpec> {
     };
     let mut spec = match &args.preset {
         Some(name) => {
-            let mut spec = presets::preset(name, &this_program()?, |var| std::env::var(var).ok()).map_err(|why| {
+            let spec = presets::preset(name, &this_program()?, |var| std::env::var(var).ok()).map_err(|why| {
                 let fix = "or run any other agent with `plexus run --dialect acp -- CMD`";
                 Failure::new(USAGE, format!("{why}; {fix}"))
             })?;
-            // Keys are in this shell, not necessarily in the one that started the gateway.
-            let own: Vec<_> = variables(&spec.pass_env).collect();
-            for (name, value) in own {
-                spec.env.entry(name).or_insert(value);
-            }
             spec
         }
         None => {
             let dialect = args.dialect.as_deref().unwrap_or_default();
-            RuntimeSpec::new(RuntimeId::trusted("runtime"), dialect, Connect::Command(args.cmd.clone()), cwd.clone())
+            let connect = Connect::Command(args.cmd.clone());
+            let program = args.cmd.first().map_or("", String::as_str);
+            // A known agent, started by hand, has the keys that it has as a preset.
+            let (pass_env, auth_method) = presets::keys_of(program, |var| std::env::var(var).ok());
+            RuntimeSpec {
+                pass_env,
+                auth_method,
+                ..RuntimeSpec::new(RuntimeId::trusted("runtime"), dialect, connect, cwd.clone())
+            }
         }
     };
     spec.cwd = cwd;
+    set_environment(&mut spec, args)?;
     if plexus::dialects::find(&spec.dialect).is_none() {
         let known: Vec<&str> = plexus::dialects::TABLE.iter().map(|(name, _)| *name).collect();
         return Err(

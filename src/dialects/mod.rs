@@ -19,6 +19,7 @@ mod ask_key;
 mod chores;
 mod codelia;
 mod codex;
+mod fault;
 mod fetches;
 mod gemini_mirror;
 mod jsonrpc;
@@ -29,6 +30,7 @@ mod subject;
 
 pub use ask_key::AskKey;
 pub use chores::{Chore, CommandEnd, Done, Undone, Work};
+pub use fault::says_nothing;
 pub use fetches::{Base, Fetch, Reply};
 
 /// The code of [`Said::NotOpened`] where the one session of a runtime is there already.

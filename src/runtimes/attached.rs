@@ -11,6 +11,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::Settings;
 use super::endpoint::{self, Fetching, Heard, Reach, Wire};
+use super::failure;
 use super::meter::{Answer, Meter, Room};
 use super::outgoing::Outgoing;
 use super::routes::{Routes, refusal};
@@ -411,7 +412,10 @@ impl Attached {
             let at = Instant::now() + after;
             self.wake = Some(self.wake.map_or(at, |wake| wake.min(at)));
         }
-        for said in std::mem::take(&mut self.step.said) {
+        for mut said in std::mem::take(&mut self.step.said) {
+            if let Some(words) = failure::tell(&mut said, String::new) {
+                self.end.journal.add(SystemTime::now().into(), Writer::Gateway, &words);
+            }
             match said {
                 Said::Ready { agent } => self.got_ready(agent),
                 Said::Failed { message } => self.over = Some((message, false)),

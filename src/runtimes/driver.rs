@@ -27,6 +27,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::Settings;
 use super::desk::{self, Desk};
+use super::failure;
 use super::held::wire::Welcome;
 use super::held::{Held, News, NotFound};
 use super::journal::{self, Entry, Step};
@@ -874,6 +875,9 @@ impl Driver {
 
     /// Gives the dialect a command; what was said is not on its way yet.
     fn command(&mut self, life: &mut Life, command: Command) {
+        if matches!(command, Command::Open { .. } | Command::Prompt { .. }) {
+            life.stderr.mark();
+        }
         // What somebody typed is given to the runtime and written down nowhere.
         let typed = matches!(&command, Command::Answer { decision: Decision::Value(Some(_)), .. });
         let steps = life.outlive && life.held.takes_steps() && !typed;
@@ -936,7 +940,11 @@ impl Driver {
         if life.replay.is_empty() && life.ending.is_none() && life.status.is_none() {
             chores.into_iter().for_each(|chore| life.desk.start(chore));
         }
-        for said in std::mem::take(&mut life.step.said) {
+        for mut said in std::mem::take(&mut life.step.said) {
+            let words = failure::tell(&mut said, || life.stderr.since());
+            if let Some(words) = words.filter(|_| life.replay.is_empty()) {
+                self.note(&words);
+            }
             match said {
                 Said::Ready { agent } => {
                     life.ready.get_or_insert_with(Instant::now);

@@ -16,6 +16,7 @@ mod desk_terminal;
 mod desk_tests;
 mod driver;
 mod endpoint;
+mod failure;
 pub mod held;
 mod identity;
 mod journal;

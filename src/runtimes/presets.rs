@@ -170,11 +170,11 @@ const PRESETS: &[Preset] = &[
     },
     Preset {
         name: "kimi",
-        about: "Kimi Code CLI, over ACP",
+        about: "Kimi CLI 1.51.0, over ACP (1.52 is a stub without it)",
         program: "kimi",
         args: &["acp"],
-        // It has no method to sign in over ACP: `kimi login` beforehand.
-        install: Some("uv tool install --python 3.13 kimi-cli"),
+        // It has no method to sign in over ACP: `kimi login` beforehand. Version 1.52.0, the last, only says where to go.
+        install: Some("uv tool install --python 3.13 kimi-cli==1.51.0 (1.52 has no ACP)"),
         pass_env: &["KIMI_*"],
         ..NONE
     },
@@ -252,6 +252,17 @@ pub fn preset(name: &str, exe: &Path, env: impl Fn(&str) -> Option<String>) -> R
     })
 }
 
+/// What a program gets of a shell's environment where a preset knows it, and how it signs in then: `env` as for [`preset`].
+pub fn keys_of(program: &str, env: impl Fn(&str) -> Option<String>) -> (Vec<String>, Option<String>) {
+    let name = Path::new(program).file_name().and_then(|name| name.to_str()).unwrap_or(program);
+    let known = PRESETS.iter().find(|preset| preset.program == name && preset.install.is_some());
+    let set = |name: &str| env(name).is_some_and(|value| !value.is_empty());
+    known.map_or((Vec::new(), None), |preset| {
+        let method = preset.auth.iter().find(|(name, _)| set(name)).map(|(_, method)| (*method).to_owned());
+        (preset.pass_env.iter().map(|&name| name.to_owned()).collect(), method)
+    })
+}
+
 /// How to install `program`, if a preset knows.
 pub(super) fn install_of(program: &str) -> Option<&'static str> {
     PRESETS.iter().find(|preset| preset.program == program).and_then(|preset| preset.install)
@@ -302,6 +313,14 @@ mod tests {
         assert_eq!(made("qwen", &[("OPENAI_API_KEY", "k")]).auth_method.as_deref(), Some("openai"));
         assert_eq!(made("cursor", &[("CURSOR_AUTH_TOKEN", "t")]).auth_method.as_deref(), Some("cursor_login"));
         assert_eq!(made("kimi", &[("KIMI_API_KEY", "k")]).auth_method, None);
+        let kimi = presets().iter().find(|preset| preset.name == "kimi").unwrap();
+        assert!(kimi.install.unwrap().contains("kimi-cli==1.51.0") && kimi.about.contains("1.52 is a stub"));
+        let (keys, method) = keys_of("/opt/bin/gemini", |name| (name == "GEMINI_API_KEY").then(|| "k".into()));
+        assert_eq!(
+            (keys.as_slice(), method.as_deref()),
+            (&["GEMINI_*".into(), "GOOGLE_*".into()][..], Some("gemini-api-key"))
+        );
+        assert_eq!(keys_of("/opt/bin/another", |_| Some("k".into())), (Vec::new(), None));
     }
 
     #[test]

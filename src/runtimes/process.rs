@@ -151,11 +151,13 @@ pub(super) struct Stderr {
     /// The line that has no end yet.
     line: Vec<u8>,
     journal: Journal,
+    /// How much of the text was there when the runtime was last asked for something.
+    seen: usize,
 }
 
 impl Stderr {
     pub(super) fn new(journal: Journal) -> Self {
-        Self { text: VecDeque::new(), line: Vec::new(), journal }
+        Self { text: VecDeque::new(), line: Vec::new(), journal, seen: 0 }
     }
 
     /// More of it.
@@ -163,6 +165,7 @@ impl Stderr {
         self.text.extend(more);
         let old = self.text.len().saturating_sub(STDERR_KEPT);
         self.text.drain(..old);
+        self.seen = self.seen.saturating_sub(old);
         for piece in more.split_inclusive(|byte| *byte == b'\n') {
             for part in piece.chunks(STDERR_LINE) {
                 self.line.extend_from_slice(part);
@@ -188,7 +191,20 @@ impl Stderr {
 
     /// The last few lines, fit to be shown.
     pub(super) fn tail(&self) -> String {
-        let skipped = self.text.len().saturating_sub(STDERR_SHOWN);
+        self.from(self.text.len().saturating_sub(STDERR_SHOWN))
+    }
+
+    /// The runtime is asked for something: what it writes from now on may be about that.
+    pub(super) fn mark(&mut self) {
+        self.seen = self.text.len();
+    }
+
+    /// What was written since the last [`mark`](Self::mark), of it the last few lines, fit to be shown.
+    pub(super) fn since(&self) -> String {
+        self.from(self.seen.max(self.text.len().saturating_sub(STDERR_SHOWN)))
+    }
+
+    fn from(&self, skipped: usize) -> String {
         let tail: Vec<u8> = self.text.iter().skip(skipped).copied().collect();
         // Not from the middle of a character.
         let torn = tail.iter().take(3).take_while(|byte| skipped > 0 && **byte & 0xc0 == 0x80).count();

@@ -377,11 +377,12 @@ impl Keeper {
                 Some(parent) if ready.parent || parent.fd.is_none() => parent.gone(),
                 _ => false,
             };
-            if ready.stdout {
-                self.read_stdout();
-            }
+            // What it wrote of an error stands before the error.
             if ready.stderr {
                 self.read_stderr();
+            }
+            if ready.stdout {
+                self.read_stdout();
             }
             if ready.stdin {
                 self.feed();

@@ -62,7 +62,7 @@ impl Acp {
             Ok(Step::Reply(_)) if notify => {}
             Ok(Step::Reply(reply)) => out.said.push(Said::Replied { ticket, reply: Ok(reply) }),
             Err(fault) if notify => {
-                let draft = trouble("call_refused", &format!("{method} was not sent: {}", fault.message), None);
+                let draft = trouble("call_refused", &format!("{method} was not sent: {}", fault.words()), None);
                 out.said.push(Said::Event { native, draft });
             }
             Err(fault) => out.said.push(Said::Replied { ticket, reply: Err(fault) }),

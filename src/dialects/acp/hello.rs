@@ -15,6 +15,8 @@ use crate::model::{Decision, Item, RequestType};
 const VERSION: u64 = 1;
 /// ACP: the agent wants `authenticate` first.
 pub(super) const AUTH_REQUIRED: i64 = -32000;
+/// Variables that are named to a person, for one way to sign in.
+const VARIABLES_MAX: usize = 8;
 
 /// A way to sign in.
 #[derive(Serialize, Deserialize)]
@@ -24,6 +26,32 @@ pub(super) struct AuthMethod {
     /// `env_var`, `terminal`; none for the plain sort.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none", default)]
     sort: Option<String>,
+    /// The variables of the environment that it is about.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    vars: Vec<Variable>,
+}
+
+/// A variable, as ACP names it.
+#[derive(Serialize, Deserialize)]
+struct Variable {
+    name: String,
+}
+
+/// The variables that a method names, in `vars` or in its words (`Requires OPENAI_API_KEY`).
+fn variables(vars: Option<&RawValue>, words: &[Option<&str>]) -> Vec<Variable> {
+    let listed = vars.and_then(|raw| serde_json::from_str::<Vec<Variable>>(raw.get()).ok()).unwrap_or_default();
+    if !listed.is_empty() {
+        return listed.into_iter().take(VARIABLES_MAX).collect();
+    }
+    let is_name = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+    let mut found: Vec<String> = Vec::new();
+    for word in words.iter().flatten().flat_map(|words| words.split(|c| !is_name(c))) {
+        let named = word.contains('_') && word.starts_with(|c: char| c.is_ascii_uppercase()) && word.len() > 4;
+        if named && !found.iter().any(|one| one == word) {
+            found.push(word.to_owned());
+        }
+    }
+    found.into_iter().take(VARIABLES_MAX).map(|name| Variable { name }).collect()
 }
 
 impl AuthMethod {
@@ -117,16 +145,19 @@ impl Acp {
             version: Option<String>,
         }
         #[derive(Deserialize)]
-        struct Method {
+        struct Method<'a> {
             id: String,
             name: Option<String>,
+            description: Option<String>,
             #[serde(rename = "type")]
             sort: Option<String>,
+            #[serde(borrow)]
+            vars: Option<&'a RawValue>,
         }
         let result = match reply {
             Ok(result) => result,
             Err(fault) => {
-                return self.fail(format!("the agent refused the handshake: {} ({})", fault.message, fault.code), out);
+                return self.fail(format!("the agent refused the handshake: {} ({})", fault.words(), fault.code), out);
             }
         };
         let Some(hello) = object::<Hello<'_>>(result) else {
@@ -145,8 +176,13 @@ impl Acp {
         self.methods = methods
             .into_iter()
             .flatten()
-            .filter_map(object::<Method>)
-            .map(|m| AuthMethod { name: m.name.unwrap_or_else(|| m.id.clone()), id: m.id, sort: m.sort })
+            .filter_map(object::<Method<'_>>)
+            .map(|m| AuthMethod {
+                vars: variables(m.vars, &[m.name.as_deref(), m.description.as_deref()]),
+                name: m.name.unwrap_or_else(|| m.id.clone()),
+                id: m.id,
+                sort: m.sort,
+            })
             .collect();
         // A method that the agent does not list is not tried: an agent that is signed in already may list none. If it
         // does want a sign-in, opening a session says so, and names the methods.
@@ -185,10 +221,10 @@ impl Acp {
             (None, Err(fault)) => {
                 let method = self.auth_method.clone().unwrap_or_default();
                 let offered = self.offered();
-                self.fail(format!("the agent refused to sign in by `{method}`: {}. {offered}", fault.message), out);
+                self.fail(format!("the agent refused to sign in by `{method}`: {}. {offered}", fault.words()), out);
             }
             (Some(wish), Err(fault)) => {
-                let message = format!("signing in failed: {}. {}", fault.message, self.offered());
+                let message = format!("signing in failed: {}. {}", fault.words(), self.offered());
                 out.said.push(Said::NotOpened { ticket: wish.ticket, error: Fault { message, ..fault } });
             }
         }
@@ -213,8 +249,8 @@ impl Acp {
         }
         let params = jsonrpc::to_raw(&serde_json::json!({ "authMethods": self.methods }));
         let mut ask = question(&key, RequestType::Pick, "The agent wants a sign-in", &params, frame.clone());
-        ask.subject = Subject::Text(format!("{}\nTo open a session in {}", fault.message, wish.cwd));
-        (ask.message, ask.items) = (Some(fault.message), items);
+        ask.subject = Subject::Text(format!("{}\nTo open a session in {}", fault.words(), wish.cwd));
+        (ask.message, ask.items) = (Some(fault.words()), items);
         self.asks.insert(key, Asked::SignIn(wish));
         out.said.push(Said::Asked { native: None, ask: Box::new(ask) });
     }
@@ -229,7 +265,7 @@ impl Acp {
     }
 
     fn not_signed_in(&mut self, wish: Wish, fault: Fault, out: &mut Outbox) {
-        let message = format!("the agent wants a sign-in: {}. {}", fault.message, self.offered());
+        let message = format!("the agent wants a sign-in: {}. {}", fault.words(), self.offered());
         let data = fault.data.unwrap_or_else(|| jsonrpc::to_raw(&serde_json::json!({ "authMethods": self.methods })));
         let error = Fault { code: fault.code, message, data: Some(data) };
         out.said.push(Said::NotOpened { ticket: wish.ticket, error });
@@ -243,13 +279,27 @@ impl Acp {
     /// The ways to sign in that the agent offers, for a person to read.
     pub(super) fn offered(&self) -> String {
         if self.methods.is_empty() {
-            return "The agent offers no way to sign in: start it once in a terminal and sign in there.".into();
+            return "The agent offers no way to sign in here: pass it its key (`plexus run .. --pass-env NAME`, or \
+                    `pass_env` in the configuration), or sign in with its own command in a terminal."
+                .into();
         }
         let named = |m: &AuthMethod| match m.sort.as_deref() {
             Some("terminal") => format!("`{}` ({}, in a terminal)", m.id, m.name),
             _ => format!("`{}` ({})", m.id, m.name),
         };
         let list: Vec<String> = self.methods.iter().map(named).collect();
-        format!("Set `auth_method` of the runtime to one of: {}.", list.join(", "))
+        let mut vars: Vec<&str> = Vec::new();
+        for var in self.methods.iter().flat_map(|method| &method.vars) {
+            if !vars.contains(&var.name.as_str()) {
+                vars.push(&var.name);
+            }
+        }
+        let fix = match vars.first() {
+            Some(first) => {
+                format!(" It reads {}: set one and pass it on with `--pass-env {first}` (`pass_env`).", vars.join(", "))
+            }
+            None => " Or sign in once with the agent's own command, in a terminal.".into(),
+        };
+        format!("Choose with `--auth-method` (`auth_method` of the runtime) one of: {}.{fix}", list.join(", "))
     }
 }

@@ -91,7 +91,7 @@ impl Acp {
     fn not_rejoined(&mut self, native: NativeId, fault: &Fault, out: &mut Outbox) {
         self.past.remove(&native);
         self.sessions.remove(&native);
-        let why = format!("after the connection was lost, the agent did not open this again: {}", fault.message);
+        let why = format!("after the connection was lost, the agent did not open this again: {}", fault.words());
         let draft = trouble("session_lost", &why, None);
         out.said.push(Said::Event { native: Some(native), draft });
     }

@@ -16,6 +16,7 @@
 
 mod ask;
 mod calls;
+mod echo;
 mod elicit;
 #[cfg(test)]
 mod elicit_tests;
@@ -89,6 +90,7 @@ pub(super) fn make(spec: &RuntimeSpec) -> Box<dyn Dialect> {
         writable: HashSet::new(),
         seen: HashSet::new(),
         known: Known::default(),
+        echoes: echo::Echoes::default(),
         last: None,
     })
 }
@@ -178,6 +180,9 @@ struct Acp {
     /// What was said of them.
     #[serde(default, skip_serializing_if = "Known::is_empty")]
     known: Known,
+    /// Prompts that may be told back.
+    #[serde(default, skip_serializing_if = "echo::Echoes::is_empty")]
+    echoes: echo::Echoes,
     /// Memory shared by events in a row, no more.
     #[serde(skip)]
     last: Option<NativeId>,
@@ -339,7 +344,7 @@ fn trouble(code: &str, message: &str, frame: Option<Bytes>) -> Draft {
 
 /// A run that ended in an error.
 fn failed(fault: Fault, native: Option<Bytes>) -> RunEnd {
-    RunEnd { status: RunStatus::Error, stop_reason: None, message: Some(fault.message), native }
+    RunEnd { status: RunStatus::Error, stop_reason: None, message: Some(fault.words()), native }
 }
 
 impl Acp {
@@ -400,6 +405,9 @@ impl Acp {
             return self.raw(frame, Some(native), "unknown session update", out);
         };
         let Some(replayed) = self.is_past(&native, kind) else { return };
+        if kind == Kind::UserMessageChunk && !replayed && self.echoes.repeats(&native, update) {
+            return;
+        }
         let (mut tool, mut title, mut news) = (None, None, None);
         match kind {
             Kind::ToolCall | Kind::ToolCallUpdate => {
@@ -492,14 +500,17 @@ impl Acp {
             (Pending::Rejoin { native }, reply) => self.rejoined(frame, native, reply, out),
             (Pending::Open { wish, by }, Err(fault)) => self.not_opened(frame, wish, by, fault, out),
             (Pending::Prompt { ticket, native }, Ok(result)) => {
+                self.echoes.over(&native);
                 self.seen.retain(|(session, _)| *session != native);
                 let end = ended(result, frame);
                 out.said.push(Said::Ended { native, ticket, end });
             }
             (Pending::Prompt { ticket, native }, Err(mut fault)) => {
+                self.echoes.over(&native);
                 self.seen.retain(|(session, _)| *session != native);
                 if fault.code == AUTH_REQUIRED {
-                    fault.message = format!("the agent wants a sign-in: {}. {}", fault.message, self.offered());
+                    let message = format!("the agent wants a sign-in: {}. {}", fault.words(), self.offered());
+                    fault = Fault::new(fault.code, message);
                 }
                 let cancelled = fault.code == REQUEST_CANCELLED;
                 let mut end = failed(fault, Some(frame.clone()));

@@ -213,14 +213,14 @@ impl Acp {
     fn lost(&mut self, mut wish: Wish, fault: Fault, out: &mut Outbox) {
         match wish.resume.take() {
             Some(Resume { known: true, .. }) => {
-                wish.instead = Some(format!("the agent could not open the conversation again ({})", fault.message));
+                wish.instead = Some(format!("the agent could not open the conversation again ({})", fault.words()));
                 self.open_by(By::New, wish, out);
             }
             Some(Resume { native, known: false }) => {
-                let message = format!("the conversation {native} cannot be opened: {}", fault.message);
+                let message = format!("the conversation {native} cannot be opened: {}", fault.words());
                 out.said.push(Said::NotOpened { ticket: wish.ticket, error: Fault { message, ..fault } });
             }
-            None => out.said.push(Said::NotOpened { ticket: wish.ticket, error: fault }),
+            None => out.said.push(Said::NotOpened { ticket: wish.ticket, error: fault.in_words() }),
         }
     }
 
@@ -252,6 +252,7 @@ impl Acp {
             }
             self.past.remove(&native);
         }
+        self.echoes.prompted(&native, &content);
         let pending = Pending::Prompt { ticket, native: native.clone() };
         self.request(pending, "session/prompt", &Params { session_id: &native, prompt: &content }, out);
     }

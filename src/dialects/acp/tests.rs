@@ -391,6 +391,68 @@ fn stop_reasons_and_errors_end_a_run() {
 }
 
 #[test]
+fn what_an_errors_data_tells_is_in_the_runs_last_word() {
+    let mut rig = session();
+    rig.prompt(7, "s", "hi");
+    rig.feed(r#"{"id":2,"error":{"code":-32603,"message":"Internal error","data":{"details":"Missing environment variable: X"}}}"#);
+    assert_eq!(rig.end().1.message.as_deref(), Some("Internal error: Missing environment variable: X"));
+    let mut rig = ready();
+    rig.open(1);
+    rig.feed(r#"{"id":1,"error":{"code":-32603,"message":"Internal error","data":"Error code: 400"}}"#);
+    assert!(matches!(rig.one(), Said::NotOpened { error, .. } if error.message == "Internal error: Error code: 400"));
+}
+
+#[test]
+fn a_prompt_that_is_told_back_is_told_once() {
+    let chunk = |text: &str| {
+        update(&j!({ "sessionUpdate": "user_message_chunk", "content": { "type": "text", "text": text } }).to_string())
+    };
+    for pieces in [&["hi there"][..], &["hi", " there"], &["hi there\n"], &["hi ", "there"]] {
+        let mut rig = session();
+        rig.prompt(7, "s", "hi there");
+        for piece in pieces {
+            rig.feed(chunk(piece));
+        }
+        assert!(rig.said().is_empty(), "{pieces:?}");
+        rig.feed(chunk("hi there"));
+        assert_eq!(rig.event().kind, Kind::UserMessageChunk, "once");
+    }
+    // What is no echo is told, and an echo is one only while the prompt is worked on.
+    let mut rig = session();
+    rig.prompt(7, "s", "hi there");
+    rig.feed(chunk("something else"));
+    assert_eq!(rig.event().kind, Kind::UserMessageChunk);
+    rig.feed(r#"{"id":2,"result":{"stopReason":"end_turn"}}"#);
+    rig.end();
+    rig.prompt(8, "s", "again");
+    rig.feed(r#"{"id":3,"result":{"stopReason":"end_turn"}}"#);
+    rig.end();
+    rig.feed(chunk("again"));
+    assert_eq!(rig.event().kind, Kind::UserMessageChunk);
+}
+
+#[test]
+fn a_refused_sign_in_names_the_variables_and_the_ways_to_pass_them() {
+    let mut rig = Rig::new(&spec("acp"));
+    rig.feed(hello_with(j!([
+        { "id": "key", "name": "Use a key", "description": "Requires setting the `OPENAI_API_KEY` environment variable" },
+        { "id": "env", "name": "E", "type": "env_var", "vars": [{ "name": "OTHER_KEY" }] },
+        { "id": "env2", "name": "F", "type": "env_var", "vars": [{ "name": "OTHER_KEY" }] },
+    ])));
+    rig.said();
+    rig.open(1);
+    rig.feed(r#"{"id":1,"error":{"code":-32000,"message":"Authentication required","data":"no key was found"}}"#);
+    let Said::NotOpened { error, .. } = rig.one() else { panic!() };
+    for part in ["no key was found", "`key` (Use a key)", "OPENAI_API_KEY, OTHER_KEY", "--pass-env OPENAI_API_KEY"] {
+        assert!(error.message.contains(part), "{part}: {}", error.message);
+    }
+    let mut rig = session();
+    rig.prompt(7, "s", "hi");
+    rig.feed(r#"{"id":2,"error":{"code":-32000,"message":"Authentication required"}}"#);
+    assert!(rig.end().1.message.is_some_and(|message| message.contains("--pass-env NAME")));
+}
+
+#[test]
 fn cancel_is_a_notification() {
     let mut rig = session();
     rig.cancel(7, "s");

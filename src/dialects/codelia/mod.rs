@@ -554,7 +554,7 @@ impl Codelia {
         };
         match problem {
             Some(fault) if notify => {
-                let message = format!("{method} was not sent: {}", fault.message);
+                let message = format!("{method} was not sent: {}", fault.words());
                 self.event(trouble("call_refused", &message, None), out);
             }
             Some(fault) => out.said.push(Said::Replied { ticket, reply: Err(fault) }),
@@ -687,7 +687,7 @@ impl Codelia {
         match (pending, reply) {
             (Pending::Initialize, Ok(result)) => self.initialized(result, out),
             (Pending::Initialize, Err(fault)) => {
-                self.fail(format!("the runtime refused the handshake: {} ({})", fault.message, fault.code), out);
+                self.fail(format!("the runtime refused the handshake: {} ({})", fault.words(), fault.code), out);
             }
             (Pending::Start, Ok(result)) => self.started(frame, result, out),
             (Pending::Start, Err(fault)) => self.not_started(frame, fault, out),
@@ -699,11 +699,11 @@ impl Codelia {
                 if fault.code == RUN_NOT_FOUND {
                     // It is over there. If that was not said yet, it will not be.
                     if ours {
-                        self.finish(end(RunStatus::Cancelled, Some(fault.message), Some(frame.clone())), out);
+                        self.finish(end(RunStatus::Cancelled, Some(fault.words()), Some(frame.clone())), out);
                     }
                 } else {
                     self.goes_on(ours);
-                    let message = format!("the runtime refused to cancel run {run_id}: {}", fault.message);
+                    let message = format!("the runtime refused to cancel run {run_id}: {}", fault.words());
                     self.event(trouble("cancel_refused", &message, Some(frame)), out);
                 }
             }
@@ -821,7 +821,7 @@ impl Codelia {
         if matches!(fault.code, SESSION_NOT_FOUND | SESSION_LOAD_FAILED) && self.start_anew(frame, &fault, out) {
             return;
         }
-        let message = Some(fault.message);
+        let message = Some(fault.words());
         self.finish(end(RunStatus::Error, message, Some(frame.clone())), out);
     }
 }

@@ -168,7 +168,7 @@ impl Codelia {
             }
             Ok(_) => {}
             Err(fault) => {
-                let message = format!("the runtime does not tell what was said before: {}", fault.message);
+                let message = format!("the runtime does not tell what was said before: {}", fault.words());
                 self.past(trouble("history_failed", &message, Some(frame)), out);
             }
         }
@@ -190,7 +190,7 @@ impl Codelia {
         let Some(lost) = session.load.take() else { return false };
         let message = format!(
             "the runtime cannot go on with conversation {lost} ({}): it knows nothing of what was said before",
-            fault.message
+            fault.words()
         );
         self.event(trouble("conversation_lost", &message, Some(frame)), out);
         self.start(out);

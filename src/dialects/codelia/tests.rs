@@ -72,7 +72,7 @@ fn handshakes_that_fail_say_why() {
     for (reply, part) in [
         (r#"{"id":"1","result":{"protocol_version":"1"}}"#, "protocol 1"),
         (r#"{"id":"1","result":{}}"#, "not of the UI protocol"),
-        (r#"{"id":"1","error":{"code":-32000,"message":"boom"}}"#, "boom"),
+        (r#"{"id":"1","error":{"code":-32000,"message":"boom","data":{"error":"no key"}}}"#, "boom: no key"),
     ] {
         let mut rig = Rig::new(&spec("codelia"));
         rig.feed(reply);

@@ -101,7 +101,7 @@ impl Codex {
                 self.request(Pending::Call { ticket: ticket.0, sort }, &method, &params, out);
             }
             Err(fault) if notify => {
-                let draft = trouble("call_refused", &format!("{method} was not sent: {}", fault.message), None);
+                let draft = trouble("call_refused", &format!("{method} was not sent: {}", fault.words()), None);
                 out.said.push(Said::Event { native, draft });
             }
             Err(fault) => out.said.push(Said::Replied { ticket, reply: Err(fault) }),

@@ -28,6 +28,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::fault::{self, says_nothing};
 use super::jsonrpc::{self, INTERNAL, Message, object, string};
 use super::{AskKey, Command, Dialect, Draft, Fault, Outbox, RunEnd, Said};
 use crate::model::{Connect, Kind, NativeId, RunStatus, RuntimeSpec, Ticket};
@@ -329,12 +330,13 @@ fn error_message(error: &RawValue) -> Option<String> {
         message: Option<&'a RawValue>,
         #[serde(borrow)]
         additional_details: Option<&'a RawValue>,
+        #[serde(borrow)]
+        codex_error_info: Option<&'a RawValue>,
     }
-    let TurnError { message, additional_details } = object(error)?;
-    match (text(message)?, text(additional_details).filter(|details| !details.is_empty())) {
-        (message, Some(details)) => Some(format!("{message}: {details}")),
-        (message, None) => Some(message),
-    }
+    let TurnError { message, additional_details, codex_error_info } = object(error)?;
+    let words = fault::told(&text(message)?, additional_details);
+    // Which sort of error it is, where the words do not say.
+    Some(if says_nothing(&words) { fault::told(&words, codex_error_info) } else { words })
 }
 
 /// A request (`id` given) or a notification: Codex's have no `jsonrpc` member.
@@ -578,7 +580,7 @@ impl Codex {
             (Pending::Initialize, Ok(result)) => self.initialized(result, out),
             (Pending::Initialize, Err(fault)) => {
                 self.state.phase = Phase::Failed;
-                let message = format!("Codex refused the handshake: {} ({})", fault.message, fault.code);
+                let message = format!("Codex refused the handshake: {} ({})", fault.words(), fault.code);
                 out.said.push(Said::Failed { message });
             }
             (Pending::Loaded, Ok(result)) => self.loaded(result, out),
@@ -614,7 +616,7 @@ impl Codex {
                 // It ended by itself meanwhile, unless it is still there.
                 let thread = self.state.threads.get(&native);
                 if thread.and_then(|thread| thread.turn.as_ref()).is_some_and(|now| now.id.as_deref() == Some(&turn)) {
-                    let message = format!("Codex did not stop the turn: {}", fault.message);
+                    let message = format!("Codex did not stop the turn: {}", fault.words());
                     self.event(&native, trouble("cancel_refused", &message, Some(frame)), out);
                 }
             }
@@ -748,7 +750,7 @@ impl Codex {
         out.said.push(Said::Ended {
             native: native.clone(),
             ticket: Ticket(ticket),
-            end: failed(fault.message, Some(frame)),
+            end: failed(fault.words(), Some(frame)),
         });
         if tell {
             out.said.push(Said::Began { native, by: OTHER.into() });

@@ -274,7 +274,7 @@ impl Codex {
 
     /// A thread could not be joined again.
     pub(super) fn not_rejoined(&mut self, frame: &Bytes, native: &NativeId, fault: &Fault, out: &mut Outbox) {
-        let message = format!("Codex does not open this conversation again: {}", fault.message);
+        let message = format!("Codex does not open this conversation again: {}", fault.words());
         self.event(native, trouble("not_resumed", &message, Some(frame)), out);
         self.give_up(native, &message, out);
         let keys: Vec<_> =

@@ -128,9 +128,10 @@ fn says_hello_and_wants_to_be_told_what_a_question_offers() {
     assert_eq!(first["params"]["capabilities"]["experimentalApi"], true);
     rig.feed(HELLO);
     assert_eq!(rig.sent(), [j!({ "method": "initialized" })]);
-    for (reply, part) in
-        [(r#"{"id":0,"error":{"code":-1,"message":"boom"}}"#, "boom"), (r#"{"id":0,"result":{}}"#, "not a Codex")]
-    {
+    for (reply, part) in [
+        (r#"{"id":0,"error":{"code":-1,"message":"boom","data":"no key"}}"#, "boom: no key"),
+        (r#"{"id":0,"result":{}}"#, "not a Codex"),
+    ] {
         let mut rig = Rig::new(&spec("codex"));
         rig.feed(reply);
         assert!(matches!(rig.one(), Said::Failed { message } if message.contains(part)));

@@ -209,7 +209,7 @@ impl OpenCode {
         };
         match reply {
             Err(fault) if notify => {
-                let draft = trouble("call_refused", &format!("{method} was not sent: {}", fault.message), None);
+                let draft = trouble("call_refused", &format!("{method} was not sent: {}", fault.words()), None);
                 match native {
                     Some(native) => self.say(&native.clone(), Said::Event { native: Some(native), draft }, out),
                     None => out.said.push(Said::Event { native: None, draft }),

@@ -12,6 +12,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::super::fault;
 use super::super::jsonrpc::{object, owned, string};
 use super::super::{Draft, ToolMark};
 use super::trouble;
@@ -619,5 +620,6 @@ pub(super) fn words(error: &RawValue) -> (String, String) {
     let name = error.name.or(error.tag).unwrap_or_default();
     let inner = error.data.and_then(object::<Data<'_>>).and_then(|data| string(data.message?).map(Cow::into_owned));
     let words = inner.or(error.message).filter(|words| !words.is_empty()).unwrap_or_else(|| name.clone());
+    let words = fault::told(&words, error.data);
     (name, words)
 }

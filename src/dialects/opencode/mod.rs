@@ -28,6 +28,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::fault;
 use super::jsonrpc::{self, INTERNAL, object};
 use super::{AskKey, Command, Dialect, Draft, Fault, Outbox, Reply, RunEnd, Said};
 use crate::model::{Kind, NativeId, RunStatus, RuntimeSpec, Ticket};
@@ -557,7 +558,8 @@ fn refused(reply: &Reply) -> String {
     }
     let json = std::str::from_utf8(&reply.body).ok().and_then(|text| serde_json::from_str::<&RawValue>(text).ok());
     let words = json.map(|json| events::words(json).1).filter(|words| !words.is_empty());
-    words.unwrap_or_else(|| format!("HTTP {}", reply.status))
+    let body = || fault::joined(&format!("HTTP {}", reply.status), &String::from_utf8_lossy(&reply.body));
+    words.unwrap_or_else(body)
 }
 
 /// How much of the queue's bound something takes.

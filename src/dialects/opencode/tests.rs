@@ -474,9 +474,13 @@ fn a_cancel_ends_when_the_server_has_tidied_up() {
 fn an_error_of_the_run_is_its_end() {
     let mut stage = Stage::at_work();
     stage.event("session.status", json!({ "status": { "type": "retry", "attempt": 1, "message": "busy", "next": 5 } }));
-    stage.event("session.error", json!({ "error": { "name": "APIError", "data": { "message": "no credit" } } }));
+    stage.event(
+        "session.error",
+        json!({ "error": { "name": "APIError", "data": { "message": "Bad Request", "statusCode": 400,
+            "responseBody": "{\"error\":{\"message\":\"no credit\"}}" } } }),
+    );
     stage.status("idle");
-    assert_eq!(stage.told(), ["error retry", "ended 7 Error no credit"]);
+    assert_eq!(stage.told(), ["error retry", "ended 7 Error Bad Request: no credit"]);
     stage.replies.insert(
         "POST /session/s/prompt_async".into(),
         (404, r#"{"name":"NotFoundError","data":{"message":"gone"}}"#.into()),

@@ -1,0 +1,155 @@
+//! What a runtime says of its failures on its way to people: what looks like a secret is left out, and an error that says nothing
+//! is told with what the program wrote to stderr meanwhile. One place for every dialect.
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::dialects::{Fault, Said, says_nothing};
+use crate::model::{Kind, RunStatus};
+use crate::sessions::masked;
+
+/// Bytes of stderr that go with an error.
+const STDERR_TOLD: usize = 600;
+
+/// Makes a failure fit to be told; its words, for the journal, if it is one. `stderr` is what the program wrote since it was
+/// asked for something.
+pub(super) fn tell(said: &mut Said, stderr: impl Fn() -> String) -> Option<String> {
+    match said {
+        Said::Failed { message } => {
+            *message = explained(message, stderr);
+            Some(format!("it cannot be used: {message}"))
+        }
+        Said::NotOpened { error, .. } => {
+            error.message = explained(&error.message, stderr);
+            hide(error);
+            Some(format!("a session was not opened: {}", error.message))
+        }
+        Said::Ended { end, .. } | Said::Done { end, .. } if end.status == RunStatus::Error => {
+            let message = explained(end.message.as_deref().unwrap_or_default(), stderr);
+            let words = format!("a prompt failed: {message}");
+            end.message = Some(message);
+            Some(words)
+        }
+        Said::Event { draft, .. } if draft.kind == Kind::Error => {
+            let mut body: Value = serde_json::from_slice(&draft.body).ok()?;
+            if conceal(&mut body) {
+                draft.body = body.to_string().into();
+            }
+            body.get("message").and_then(Value::as_str).map(str::to_owned)
+        }
+        _ => None,
+    }
+}
+
+/// The words of a failure; where they say nothing, with what was written to stderr.
+fn explained(message: &str, stderr: impl Fn() -> String) -> String {
+    if !says_nothing(message) {
+        return masked(message);
+    }
+    let wrote = stderr();
+    let wrote = wrote.trim();
+    let from = (0..wrote.len()).find(|at| wrote.len() - at <= STDERR_TOLD && wrote.is_char_boundary(*at));
+    let message = if message.trim().is_empty() { "it failed and did not say why" } else { message };
+    match from.map(|from| &wrote[from..]) {
+        None | Some("") => masked(message),
+        Some(wrote) => masked(&format!("{}; it wrote: {wrote}", message.trim_end_matches('.'))),
+    }
+}
+
+/// Takes secrets out of what comes with an error.
+fn hide(error: &mut Fault) {
+    let Some(mut data) = error.data.as_ref().and_then(|data| serde_json::from_str::<Value>(data.get()).ok()) else {
+        return;
+    };
+    if conceal(&mut data) {
+        error.data = RawValue::from_string(data.to_string()).ok();
+    }
+}
+
+/// Takes secrets out of every text; whether there was any.
+fn conceal(value: &mut Value) -> bool {
+    match value {
+        Value::String(text) => {
+            let shown = masked(text);
+            let found = shown != *text;
+            *text = shown;
+            found
+        }
+        Value::Array(items) => items.iter_mut().fold(false, |found, item| conceal(item) | found),
+        Value::Object(members) => members.iter_mut().fold(false, |found, (name, value)| {
+            let told = value.as_str().map(|text| format!("{name}={text}"));
+            match told {
+                // A name that says so: `{"api_key": "x"}`.
+                Some(told) if !masked(&told).ends_with(&told[name.len()..]) => {
+                    *value = Value::String(masked(&told)[name.len() + 1..].to_owned());
+                    true
+                }
+                _ => conceal(value) | found,
+            }
+        }),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dialects::{Draft, RunEnd};
+    use crate::model::Ticket;
+
+    fn ended(message: &str) -> Said {
+        let end =
+            RunEnd { status: RunStatus::Error, stop_reason: None, message: Some(message.to_owned()), native: None };
+        Said::Ended { native: "s".into(), ticket: Ticket(1), end }
+    }
+
+    fn message(said: &Said) -> &str {
+        match said {
+            Said::Ended { end, .. } => end.message.as_deref().unwrap_or_default(),
+            Said::NotOpened { error, .. } => &error.message,
+            Said::Failed { message } => message,
+            _ => "",
+        }
+    }
+
+    #[test]
+    fn an_error_that_says_nothing_is_told_with_what_was_written_meanwhile() {
+        let mut said = ended("Internal error");
+        let words = tell(&mut said, || "warming up\nError: no credit, OPENAI_API_KEY=sk-abc123def456\n".into());
+        assert!(message(&said).starts_with("Internal error; it wrote: warming up\nError: no credit"), "{said:?}");
+        assert!(!format!("{said:?} {words:?}").contains("abc123def456"));
+        assert!(words.is_some_and(|words| words.starts_with("a prompt failed: Internal error; it wrote")));
+        let mut said = ended("no credit");
+        tell(&mut said, || unreachable!("it said why"));
+        assert_eq!(message(&said), "no credit");
+        let mut said = ended("");
+        tell(&mut said, || "ü".repeat(4000));
+        assert!(message(&said).starts_with("it failed and did not say why; it wrote: ü") && message(&said).len() < 700);
+    }
+
+    #[test]
+    fn no_failure_of_any_sort_tells_a_secret() {
+        let data = r#"{"authMethods":[{"id":"x"}],"body":"{\"api_key\":\"hunter2\"}","api_key":"hunter2","n":1}"#;
+        let data = Some(RawValue::from_string(data.to_owned()).unwrap());
+        let error = Fault { code: -1, message: "password: hunter2".into(), data };
+        let body = serde_json::json!({ "code": "x", "message": "curl -H 'Authorization: Bearer hunter2'" });
+        for mut said in [
+            Said::NotOpened { ticket: Ticket(1), error },
+            Said::Failed { message: "login --token=hunter2".into() },
+            ended("https://me:hunter2@example.org/ refused"),
+            Said::Event { native: None, draft: Draft::new(Kind::Error, &body) },
+        ] {
+            let words = tell(&mut said, String::new);
+            let told = match &said {
+                Said::NotOpened { error, .. } => error.data.as_ref().map(|data| data.get().to_owned()),
+                Said::Event { draft, .. } => String::from_utf8(draft.body.to_vec()).ok(),
+                _ => None,
+            };
+            let all = format!("{said:?} {words:?} {told:?}");
+            assert!(!all.contains("hunter2") && words.is_some(), "{all}");
+            if let Said::NotOpened { error, .. } = said {
+                assert!(error.data.is_some_and(|data| data.get().contains(r#"[{"id":"x"}]"#)));
+            }
+        }
+    }
+}
