@@ -399,6 +399,143 @@ async fn a_user_who_cancelled_said_no_and_what_was_not_offered_is_no_part_of_an_
     }
 }
 
+/// Whether a message is one of the UI protocol's, with no member that its specification does not have.
+fn assert_letter(message: &Value) {
+    let words: &[&str] = match message["method"].as_str() {
+        None => return,
+        Some("agent.event") => &["run_id", "seq", "event", "meta"],
+        Some("run.status") => &["run_id", "status", "message"],
+        Some("run.context") => &["run_id", "context_left_percent"],
+        Some("ui.confirm.request") => &[
+            "run_id",
+            "title",
+            "message",
+            "confirm_label",
+            "cancel_label",
+            "danger_level",
+            "allow_remember",
+            "allow_reason",
+        ],
+        Some("ui.prompt.request") => &["run_id", "title", "message", "default_value", "multiline", "secret"],
+        Some("ui.pick.request") => &["run_id", "title", "items", "multi"],
+        Some(other) => panic!("{other} is no method of the protocol: {message}"),
+    };
+    for member in message["params"].as_object().unwrap().keys() {
+        assert!(words.contains(&member.as_str()), "{member}: {message}");
+    }
+    if let Some(status) = message["params"].get("status") {
+        let all = ["running", "awaiting_ui", "completed", "error", "cancelled"];
+        assert!(all.contains(&status.as_str().unwrap()), "{message}");
+    }
+}
+
+/// What a run says, to its end: its AgentEvents, numbered from 0.
+async fn told(ws: &mut Ws, run: &Value) -> (Vec<Value>, Value) {
+    let ended = |message: &Value| {
+        let status = message["params"]["status"].as_str();
+        message["method"] == "run.status"
+            && message["params"]["run_id"] == *run
+            && matches!(status, Some("completed" | "error" | "cancelled"))
+    };
+    let end = ws.find(ended).await["params"]["status"].clone();
+    let kept = std::mem::take(&mut ws.kept);
+    kept.iter().for_each(assert_letter);
+    let events =
+        kept.iter().filter(|message| message["method"] == "agent.event" && message["params"]["run_id"] == *run);
+    let events: Vec<Value> = events.map(|message| message["params"].clone()).collect();
+    assert!(events.iter().enumerate().all(|(n, event)| event["seq"] == n), "{events:?}");
+    (events.into_iter().map(|event| event["event"].clone()).collect(), end)
+}
+
+#[tokio::test]
+async fn a_client_that_says_ui_protocol_0_gets_it_to_the_letter() {
+    let front = Front::new().await;
+    // Another session of the same runtime: none of the client's.
+    front.session("fake").await;
+    let mut ws = Ws::open(&front, &front.admin).await;
+    let params = json!({ "protocol_version": "0", "client": { "name": "seed", "version": "0" }, "ui_protocol": "0" });
+    let hello = ws.call("initialize", params).await.unwrap();
+    let members: Vec<&str> = hello.as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(
+        (members, &hello["protocol_version"]),
+        (vec!["protocol_version", "server", "server_capabilities"], &json!("0"))
+    );
+
+    let input =
+        |text: &str| json!({ "input": { "type": "text", "text": text }, "ui_context": { "cwd": "/" }, "meta": {} });
+    let first = ws.call("run.start", input("hello there")).await.unwrap();
+    assert_eq!(first.as_object().unwrap().len(), 1);
+    let first = first["run_id"].clone();
+    let (events, end) = told(&mut ws, &first).await;
+    let text: String =
+        events.iter().filter(|event| event["type"] == "text").map(|event| event["content"].as_str().unwrap()).collect();
+    let last = events.last().unwrap();
+    assert_eq!((text.as_str(), &end), ("hello there", &json!("completed")));
+    assert_eq!((&last["type"], &last["content"]), (&json!("final"), &json!("hello there")));
+
+    // Cancelling what is over, what nobody knows, and what is under way.
+    let over = ws.call("run.cancel", json!({ "run_id": first })).await.unwrap();
+    assert_eq!(over, json!({ "ok": false, "status": "completed" }));
+    assert_eq!(ws.call("run.cancel", json!({ "run_id": "r_nothing" })).await.unwrap_err()["code"], -32002);
+    let hangs = ws.call("run.start", input("hang")).await.unwrap()["run_id"].clone();
+    let cancelled = ws.call("run.cancel", json!({ "run_id": hangs, "reason": "enough" })).await.unwrap();
+    assert_eq!(cancelled, json!({ "ok": true, "status": "running" }));
+    assert_eq!(told(&mut ws, &hangs).await.1, "cancelled");
+
+    // Asked, and answered by a response.
+    let asks = ws.call("run.start", input("ask")).await.unwrap()["run_id"].clone();
+    let asked = ws.find(|message| message["method"] == "ui.confirm.request").await;
+    assert_letter(&asked);
+    assert!(
+        asked["id"].is_string()
+            && asked["params"]["confirm_label"].is_string()
+            && asked["params"]["cancel_label"].is_string()
+    );
+    ws.text(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": { "ok": true } }).to_string()).await;
+    assert_eq!(told(&mut ws, &asks).await.1, "completed");
+
+    let listed = ws.call("session.list", json!({})).await.unwrap();
+    let one = &listed["sessions"][0];
+    assert_eq!((&one["last_user_message"], one["updated_at"].is_string()), (&json!("ask"), true), "{listed}");
+    assert!(ws.call("session.list", json!({ "limit": 0 })).await.unwrap()["sessions"].as_array().unwrap().is_empty());
+
+    // Another client: the past is told before the reply, as much of it as is wanted.
+    let session = one["session_id"].clone();
+    let mut other = Ws::open(&front, &front.admin).await;
+    other.call("initialize", json!({ "protocol_version": "0", "ui_protocol": "0" })).await.unwrap();
+    for (wants, runs, truncated) in
+        [(json!({}), 3, false), (json!({ "max_runs": 1 }), 1, true), (json!({ "max_events": 1 }), 1, true)]
+    {
+        let mut params = wants.clone();
+        params["session_id"] = session.clone();
+        let past = other.call("session.history", params).await.unwrap();
+        assert_eq!((&past["runs"], &past["truncated"]), (&json!(runs), &json!(truncated)), "{wants}: {past}");
+        let told = std::mem::take(&mut other.kept);
+        told.iter().for_each(assert_letter);
+        assert_eq!(
+            told.iter().filter(|message| message["method"] == "agent.event").count(),
+            past["events_sent"].as_u64().unwrap() as usize
+        );
+        assert!(told.iter().all(|message| message["method"] == "agent.event"), "{told:?}");
+    }
+    // And from then on what happens, to both.
+    let next = ws.call("run.start", input("once more")).await.unwrap()["run_id"].clone();
+    for client in [&mut ws, &mut other] {
+        assert_eq!(told(client, &next).await.1, "completed");
+    }
+    for method in ["session.attach", "runtime.list", "ui.request.answer"] {
+        assert_eq!(ws.call(method, json!({ "session_id": session })).await.unwrap_err()["code"], -32601, "{method}");
+    }
+    assert_eq!(
+        ws.call("run.start", json!({ "session_id": "s_none", "input": { "type": "text", "text": "x" } }))
+            .await
+            .unwrap_err()["code"],
+        -32004
+    );
+    let mut new = Ws::open(&front, &front.admin).await;
+    assert_eq!(new.call("initialize", json!({ "ui_protocol": "9" })).await.unwrap_err()["code"], -32602);
+}
+
 #[tokio::test]
 async fn a_device_does_what_it_was_granted() {
     let front = Front::new().await;

@@ -27,6 +27,7 @@ pub mod routes;
 mod rpc;
 mod shapes;
 mod sse;
+mod ui;
 mod upkeep;
 mod web;
 pub mod wire;

@@ -25,14 +25,15 @@ use super::frames::{Framing, Projection, ask, ws_notify, ws_text};
 use super::guard::{DEPTH, deeper_than};
 use super::history::{self, Asked, PageEnd};
 use super::presence::{Looker, Lookers, Seat};
+use super::ui::{Shows, Ui};
 use super::wire;
 use super::ws::{Reply, Talk};
 use crate::auth::{Approve, Caller, Grant, Permit, Prompt, Target};
 use crate::metrics::metrics;
 use crate::model::object::{self, Objects};
 use crate::model::{
-    Answer, Answers, Cursor, Event, Kind, Origin, Position, Request, RequestId, Risk, RunId, RunInfo, RuntimeId,
-    RuntimeInfo, Scope, SessionId, SessionInfo, text_block,
+    Answer, Answers, Cursor, Event, Kind, Origin, Position, Request, RequestId, Risk, RunId, RunInfo, RunStatus,
+    RuntimeId, RuntimeInfo, Scope, SessionId, SessionInfo, text_block,
 };
 use crate::sessions::{After, Attach, Filter, Log, OpenSession, Refusal, Resume, Snapshot};
 use crate::store::ReadLimit;
@@ -69,6 +70,8 @@ pub(super) struct Rpc {
     looked: Lookers,
     /// Set when the client follows something else than before.
     follows: Arc<AtomicBool>,
+    /// The client speaks the UI protocol to the letter.
+    ui: Option<Box<Ui>>,
 }
 
 /// One message, as it came.
@@ -95,14 +98,14 @@ fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawVa
 
 /// A JSON-RPC error.
 #[derive(Debug, Serialize)]
-struct Failure {
+pub(super) struct Failure {
     code: i64,
     message: String,
     data: Value,
 }
 
 impl Failure {
-    fn new(code: i64, name: &str, message: impl Into<String>) -> Self {
+    pub(super) fn new(code: i64, name: &str, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), data: json!({ "code": name }) }
     }
 
@@ -159,7 +162,7 @@ impl From<crate::auth::Denied> for Failure {
     }
 }
 
-type Outcome = Result<Box<RawValue>, Failure>;
+pub(super) type Outcome = Result<Box<RawValue>, Failure>;
 type Later = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 
 fn result(value: &impl Serialize) -> Outcome {
@@ -167,7 +170,7 @@ fn result(value: &impl Serialize) -> Outcome {
 }
 
 /// A response as a frame.
-fn response(id: &str, outcome: &Outcome) -> Vec<u8> {
+pub(super) fn response(id: &str, outcome: &Outcome) -> Vec<u8> {
     let mut json = Vec::with_capacity(128);
     json.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
     json.extend_from_slice(id.as_bytes());
@@ -196,6 +199,31 @@ fn now<T: Send + 'static>(value: T) -> Pin<Box<dyn Future<Output = T> + Send>> {
 pub(super) struct Initialize {
     #[serde(default)]
     ui_capabilities: Capabilities,
+    /// `0`: this connection speaks the UI protocol of that version to the letter, and nothing else.
+    ui_protocol: Option<String>,
+}
+
+/// The same, of a client of the UI protocol.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct UiInitialize {
+    #[serde(deserialize_with = "object::only")]
+    ui_capabilities: Shows,
+}
+
+/// `session.history` of the UI protocol.
+#[derive(Deserialize)]
+struct UiHistory {
+    session_id: SessionId,
+    max_runs: Option<usize>,
+    max_events: Option<usize>,
+}
+
+/// `run.cancel` of the UI protocol.
+#[derive(Deserialize)]
+struct UiCancel {
+    run_id: RunId,
+    reason: Option<String>,
 }
 
 /// What the client can show.
@@ -506,6 +534,9 @@ impl Talk for Rpc {
 
     /// Tells the client of every runtime that stands differently, or is there no more.
     fn runtimes_changed(&mut self) {
+        if self.ui.is_some() {
+            return;
+        }
         let runtimes = self.runtimes();
         for runtime in &runtimes {
             if !self.runtimes.iter().any(|known| Arc::ptr_eq(known, runtime)) {
@@ -522,7 +553,7 @@ impl Talk for Rpc {
     }
 
     fn forgotten(&mut self, session: &Origin) {
-        if self.caller.sees(&session.session_id, &session.runtime_id) {
+        if self.ui.is_none() && self.caller.sees(&session.session_id, &session.runtime_id) {
             let gone = json!({ "session_id": session.session_id });
             self.conn.push(|out| ws_notify(out, "session.deleted", &gone));
         }
@@ -531,6 +562,9 @@ impl Talk for Rpc {
     /// Who looks at the sessions that the client follows. A client that does not read is told of the last state alone.
     fn news(&mut self) -> BoxFuture<'_, Option<Vec<u8>>> {
         Box::pin(async move {
+            if let Some(ui) = &mut self.ui {
+                return Some(ui.news().await);
+            }
             loop {
                 // Both are taken note of: either may bring news.
                 let follows = self.follows.swap(false, Ordering::AcqRel);
@@ -574,11 +608,15 @@ impl Talk for Rpc {
         }
         let Some(method) = incoming.method else {
             return match (&id, incoming.result, incoming.error) {
+                (Some(id), Some(result), None) if self.ui.is_some() => Some(self.ui_answered(id, result)),
                 (Some(id), Some(result), None) => Some(self.answered(id, result)),
                 (Some(id), None, Some(error)) => Some(self.cancelled(id, error)),
                 _ => bad(named, "neither a request nor a response: `method` is missing".into()),
             };
         };
+        if self.ui.is_some() && method != "initialize" {
+            return self.ui_call(id, &method, incoming.params);
+        }
         let outcome = self.call(&method, incoming.params, id.is_none());
         Some(Box::pin(async move {
             let outcome = outcome.await;
@@ -613,6 +651,7 @@ impl Rpc {
             looks,
             looked: Lookers::new(),
             follows: Arc::default(),
+            ui: None,
         }
     }
 
@@ -654,6 +693,14 @@ impl Rpc {
         Ok(match method {
             "initialize" => {
                 let wants: Initialize = parse(params)?;
+                match wants.ui_protocol.as_deref() {
+                    None => {}
+                    Some(PROTOCOL) => return self.ui_begins(params),
+                    Some(other) => {
+                        let words = format!("UI protocol {other:?} is not spoken here: {PROTOCOL:?} is");
+                        return Err(Failure::params(words));
+                    }
+                }
                 self.client = Some(wants.ui_capabilities.supports_confirm);
                 self.runtimes = self.runtimes();
                 now(result(&json!({
@@ -735,7 +782,9 @@ impl Rpc {
             [(name, _)] => SessionId::from_str(name).ok(),
             _ => None,
         };
-        let id = id.or_else(only).ok_or_else(|| Failure::params("`session_id` is missing: name a session"))?;
+        let ui = || self.ui.as_ref().and_then(|ui| ui.session().cloned());
+        let id =
+            id.or_else(ui).or_else(only).ok_or_else(|| Failure::params("`session_id` is missing: name a session"))?;
         let session = self.session(&id)?;
         let permit = self.caller.permit::<Prompt>(Target::Session(&id, &session.runtime_id))?;
         Ok((id, permit))
@@ -859,7 +908,16 @@ impl Rpc {
         }))
     }
 
-    fn start(&self, wants: StartRun) -> Result<Later, Failure> {
+    fn start(&self, mut wants: StartRun) -> Result<Later, Failure> {
+        let (session, key) = (wants.session_id.take(), wants.idempotency_key.take());
+        let content = Self::content(wants)?;
+        let (id, permit) = self.prompting(session)?;
+        let directory = self.state.directory.clone();
+        Ok(Box::pin(async move { result(&directory.prompt_once(&permit, &id, content, key).await?) }))
+    }
+
+    /// What a prompt says to the agent.
+    fn content(wants: StartRun) -> Result<Vec<Box<RawValue>>, Failure> {
         let (ui_context, meta) = (wants.ui_context.as_deref(), wants.meta.as_deref());
         let around = context::Around::read(ui_context, meta).map_err(Failure::params)?;
         let content = match wants {
@@ -875,10 +933,123 @@ impl Rpc {
         if content.is_empty() {
             return Err(Failure::params("nothing to say: the content is empty"));
         }
-        let content = around.onto(content);
-        let (id, permit) = self.prompting(wants.session_id)?;
-        let (directory, key) = (self.state.directory.clone(), wants.idempotency_key);
-        Ok(Box::pin(async move { result(&directory.prompt_once(&permit, &id, content, key).await?) }))
+        Ok(around.onto(content))
+    }
+
+    // === the UI protocol to the letter ===
+
+    fn ui_begins(&mut self, params: Option<&RawValue>) -> Result<Later, Failure> {
+        if self.client.is_some() && self.ui.is_none() {
+            return Err(Failure::new(-32600, "invalid_request", "this connection speaks the native protocol already"));
+        }
+        let wants: UiInitialize = parse(params)?;
+        self.client = Some(false);
+        let account = self.conn.account().clone();
+        self.ui = Some(Box::new(Ui::new(self.state.clone(), self.caller.clone(), account, wants.ui_capabilities)));
+        Ok(now(result(&json!({
+            "protocol_version": PROTOCOL,
+            "server": { "name": "plexus", "version": self.state.version },
+            "server_capabilities": {
+                "supports_run_cancel": true,
+                "supports_ui_requests": true,
+                "supports_mcp_list": true,
+                "supports_skills_list": true,
+            },
+        }))))
+    }
+
+    /// A request or notification of the UI protocol.
+    fn ui_call(&mut self, id: Option<String>, method: &str, params: Option<&RawValue>) -> Option<Reply> {
+        let Some(id) = id else {
+            // The only notification that a client may send.
+            let passed = self.pass_on(method, params, true).ok().filter(|_| method == "ui.context.update")?;
+            return Some(Box::pin(async move {
+                let _ = passed.await;
+                Vec::new()
+            }));
+        };
+        match self.ui_request(&id, method, params) {
+            Ok(later) => later.map(|later| -> Reply { Box::pin(async move { response(&id, &later.await) }) }),
+            Err(failure) => Some(now(response(&id, &Err(failure)))),
+        }
+    }
+
+    /// The reply to a request; none where it comes with what is told.
+    fn ui_request(&mut self, id: &str, method: &str, params: Option<&RawValue>) -> Result<Option<Later>, Failure> {
+        let Some(ui) = &mut self.ui else { return Err(Failure::no_method(method)) };
+        match method {
+            "run.start" => {
+                let mut wants: StartRun = parse(params)?;
+                let session = wants.session_id.take();
+                ui.start(id.to_owned(), session, Self::content(wants)?)?;
+                return Ok(None);
+            }
+            "session.history" => {
+                let UiHistory { session_id, max_runs, max_events } = parse(params)?;
+                ui.history(id.to_owned(), session_id, max_runs, max_events)?;
+                return Ok(None);
+            }
+            _ => {}
+        }
+        Ok(Some(match method {
+            "session.list" => {
+                let Listing { limit, .. } = parse(params)?;
+                Box::pin(ui.list(limit))
+            }
+            "run.cancel" => {
+                let UiCancel { run_id, reason } = parse(params)?;
+                self.ui_cancel(run_id, reason)?
+            }
+            "model.list" if ui.session().is_none() => now(result(&json!({ "provider": "plexus", "models": [] }))),
+            own if own.starts_with("session.") || own.starts_with("runtime.") || own.starts_with("presence.") => {
+                return Err(Failure::no_method(own));
+            }
+            "run.restart" | "ui.request.answer" => return Err(Failure::no_method(method)),
+            other => self.pass_on(other, params, false)?,
+        }))
+    }
+
+    /// Best effort, and as often as one likes.
+    fn ui_cancel(&self, run: RunId, reason: Option<String>) -> Result<Later, Failure> {
+        let known =
+            self.state.directory.runs(&filter(&self.caller, None)).into_iter().find(|known| known.run_id == run);
+        let Some(known) = known else {
+            let ended = self.ui.as_ref().and_then(|ui| ui.ended(&run));
+            let status = ended.ok_or_else(|| Failure::from(Refusal::NoRun))?;
+            return Ok(now(result(&json!({ "ok": false, "status": status }))));
+        };
+        let status = if known.status == RunStatus::Queued { RunStatus::Cancelled } else { RunStatus::Running };
+        let (id, permit) = self.prompting(Some(known.session_id))?;
+        let directory = self.state.directory.clone();
+        Ok(Box::pin(async move {
+            match directory.cancel_because(&permit, &id, Some(run), reason).await {
+                Ok(_) => result(&json!({ "ok": true, "status": status })),
+                // It ended in this very moment.
+                Err(Refusal::NoRun) => result(&json!({ "ok": false })),
+                Err(refusal) => Err(refusal.into()),
+            }
+        }))
+    }
+
+    /// An answer. What became of it nobody says: the protocol has no word for it.
+    fn ui_answered(&self, id: &str, said: &RawValue) -> Reply {
+        #[derive(Deserialize)]
+        struct Chosen {
+            ids: Vec<String>,
+        }
+        let asked: String = serde_json::from_str(id).unwrap_or_default();
+        let chosen = match object::from_str(said.get()) {
+            Ok(Chosen { ids }) if self.ui.as_ref().is_some_and(|ui| ui.as_options(&asked)) => match ids.first() {
+                Some(option) => to_raw_value(&json!({ "option_id": option })).ok(),
+                None => to_raw_value(&json!({ "ok": false })).ok(),
+            },
+            _ => None,
+        };
+        let reply = self.answered(id, chosen.as_deref().unwrap_or(said));
+        Box::pin(async move {
+            reply.await;
+            Vec::new()
+        })
     }
 
     fn cancel(&self, wants: CancelParams) -> Result<Later, Failure> {
@@ -924,13 +1095,14 @@ impl Rpc {
         }
         if matches!(object::from_str(error.get()), Ok(Fault { code: USER_CANCELLED })) {
             return match to_raw_value(&json!({ "ok": false })) {
+                Ok(no) if self.ui.is_some() => self.ui_answered(id, &no),
                 Ok(no) => self.answered(id, &no),
                 Err(_) => now(Vec::new()),
             };
         }
         metrics().stray_answers.inc();
         tracing::debug!(id, error = error.get(), "a client answered with an error");
-        let asked = serde_json::from_str::<String>(id).ok();
+        let asked = serde_json::from_str::<String>(id).ok().filter(|_| self.ui.is_none());
         let Some(request) = asked.filter(|name| name.starts_with("q_")) else { return now(Vec::new()) };
         let words = format!("an error is no answer, but for {USER_CANCELLED}: the request stays open");
         now(not_taken(wire::shown_as(&request).0, &Failure::new(-32602, "answer_type", words)))

@@ -1,0 +1,664 @@
+//! The UI protocol to the letter, for clients of `/v1/ws` that say `ui_protocol: "0"` in `initialize`: one session at a time,
+//! events as AgentEvents, nothing that is not in that protocol. One file: what is told, and what is asked for meanwhile, go
+//! out in one order.
+//!
+//! The session is the one that the client last prompted, or whose history it wanted; its first `run.start` without one opens
+//! a session in the first runtime that is ready, or joins the one of a runtime that carries no other.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+
+use super::follow::Follow;
+use super::frames::{ws_notify, ws_text};
+use super::rpc::{Failure, response};
+use super::wire;
+use super::{AppState, Problem};
+use crate::auth::{Caller, Prompt, Target};
+use crate::ledger::Account;
+use crate::model::{
+    Choice, Event, Kind, Offer, Position, Request, RequestId, RequestType, Risk, RunId, RunStatus, RuntimeState,
+    SessionId, SessionInfo, SessionState,
+};
+use crate::sessions::{Filter, Item, OpenSession, PageLimit, Place, Refusal, zero_of};
+
+/// Sessions in a list, unless the client wants fewer.
+const LIST: usize = 50;
+/// Most of them.
+const LIST_MAX: usize = 1000;
+/// Runs of a history, unless the client wants others.
+const RUNS: usize = 20;
+/// Events of a history, unless the client wants others …
+const EVENTS: usize = 1500;
+/// … most of them, and bytes.
+const EVENTS_MAX: usize = 5000;
+const HISTORY_BYTES: usize = 1 << 20;
+/// What is read of the log in one go, backwards.
+const BACK: PageLimit = PageLimit { items: 256, bytes: 256 << 10, merge: false };
+/// How far back a list looks for what a person said last.
+const LAST: PageLimit = PageLimit { items: 64, bytes: 64 << 10, merge: true };
+/// Bytes of it that are told.
+const WORDS: usize = 200;
+/// Runs whose numbers and ends are remembered.
+const KNOWN: usize = 64;
+/// Tool calls whose names are remembered.
+const TOOLS: usize = 256;
+/// Bytes of an answer that `final` repeats; of a longer one it has the last.
+const FINAL: usize = 1 << 20;
+/// Requests that wait for their turn.
+const WAITING: usize = 256;
+/// A runtime's refusal: the one session that it carries is there already.
+const ONE_SESSION: i64 = -32021;
+
+/// What the client can show; what it does not mention it can.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(default)]
+pub(super) struct Shows {
+    supports_confirm: bool,
+    supports_prompt: bool,
+    supports_pick: bool,
+}
+
+impl Default for Shows {
+    fn default() -> Self {
+        Self { supports_confirm: true, supports_prompt: true, supports_pick: true }
+    }
+}
+
+/// What is asked for, in its order.
+enum Order {
+    Start { id: String, session: Option<SessionId>, content: Vec<Box<RawValue>> },
+    History { id: String, session: SessionId, runs: usize, events: usize },
+}
+
+/// What came of it.
+enum Done {
+    Started { id: String, outcome: Result<Begun, Failure> },
+    Told { id: String, session: SessionId, outcome: Result<Past, Failure> },
+}
+
+/// A prompt that was taken: where, and what stood there before it.
+struct Begun {
+    session: SessionId,
+    run: RunId,
+    at: Position,
+    open: Vec<Arc<Request>>,
+}
+
+/// The latest events of a session.
+struct Past {
+    items: Vec<Item>,
+    runs: usize,
+    truncated: bool,
+    at: Position,
+    open: Vec<Arc<Request>>,
+}
+
+/// A client of the UI protocol.
+pub(super) struct Ui {
+    state: AppState,
+    caller: Caller,
+    account: Account,
+    session: Option<SessionId>,
+    follow: Option<Follow>,
+    orders: VecDeque<Order>,
+    doing: Option<JoinHandle<Done>>,
+    teller: Teller,
+}
+
+impl Ui {
+    pub(super) fn new(state: AppState, caller: Caller, account: Account, shows: Shows) -> Self {
+        let teller = Teller { shows, ..Teller::default() };
+        Self { state, caller, account, session: None, follow: None, orders: VecDeque::new(), doing: None, teller }
+    }
+
+    /// The session that the client is in.
+    pub(super) fn session(&self) -> Option<&SessionId> {
+        self.session.as_ref()
+    }
+
+    /// How a run that the client was told of ended, if it did.
+    pub(super) fn ended(&self, run: &RunId) -> Option<RunStatus> {
+        self.teller.runs.iter().find(|known| known.id == *run).and_then(|known| known.ended)
+    }
+
+    /// Whether the request was asked as a choice among its options, for a yes and a no are not enough.
+    pub(super) fn as_options(&self, request: &str) -> bool {
+        self.teller.options.contains(wire::shown_as(request).0)
+    }
+
+    /// Takes a prompt; its reply comes with what is told.
+    ///
+    /// # Errors
+    /// Too many requests wait.
+    pub(super) fn start(
+        &mut self,
+        id: String,
+        session: Option<SessionId>,
+        content: Vec<Box<RawValue>>,
+    ) -> Result<(), Failure> {
+        self.take(Order::Start { id, session, content })
+    }
+
+    /// Tells the past of a session, and from then on what happens in it.
+    ///
+    /// # Errors
+    /// Too many requests wait.
+    pub(super) fn history(
+        &mut self,
+        id: String,
+        session: SessionId,
+        runs: Option<usize>,
+        events: Option<usize>,
+    ) -> Result<(), Failure> {
+        let runs = runs.unwrap_or(RUNS).clamp(1, EVENTS_MAX);
+        let events = events.unwrap_or(EVENTS).clamp(1, EVENTS_MAX);
+        self.take(Order::History { id, session, runs, events })
+    }
+
+    fn take(&mut self, order: Order) -> Result<(), Failure> {
+        if self.orders.len() >= WAITING {
+            return Err(Failure::new(-32001, "queue_full", "too many requests wait already"));
+        }
+        self.orders.push_back(order);
+        Ok(())
+    }
+
+    /// The next frames. Cancellation safe: what is done is done in a task of its own, and heard of once.
+    pub(super) async fn news(&mut self) -> Vec<u8> {
+        let mut out = Vec::new();
+        loop {
+            if let Some(doing) = &mut self.doing {
+                let done = doing.await;
+                self.doing = None;
+                if let Ok(done) = done {
+                    self.done(done, &mut out);
+                }
+            } else if let Some(order) = self.orders.pop_front() {
+                let asker =
+                    Asker { state: self.state.clone(), caller: self.caller.clone(), account: self.account.clone() };
+                self.doing = Some(tokio::spawn(asker.perform(order, self.session.clone())));
+            } else if let Some(follow) = &mut self.follow {
+                let page = follow.page().await;
+                page.events.iter().for_each(|event| self.teller.event(event, false, &mut out));
+            } else {
+                std::future::pending::<()>().await;
+            }
+            if !out.is_empty() {
+                return out;
+            }
+        }
+    }
+
+    fn done(&mut self, done: Done, out: &mut Vec<u8>) {
+        match done {
+            Done::Started { id, outcome } => {
+                let reply = outcome.map(|begun| {
+                    self.teller.own(&begun.run);
+                    let joined = self.session.as_ref() != Some(&begun.session);
+                    (json!({ "run_id": begun.run }), joined.then_some(begun))
+                });
+                match reply {
+                    Ok((result, joined)) => {
+                        say(&id, Ok(&result), out);
+                        if let Some(Begun { session, at, open, .. }) = joined {
+                            self.begin(session, at, &open, out);
+                        }
+                    }
+                    Err(failure) => say(&id, Err(failure), out),
+                }
+            }
+            Done::Told { id, session, outcome } => match outcome {
+                Ok(past) => {
+                    let before = self.teller.told;
+                    past.items.iter().for_each(|item| self.teller.event(item.first(), true, out));
+                    let sent = self.teller.told - before;
+                    let result = json!({ "runs": past.runs, "events_sent": sent, "truncated": past.truncated });
+                    say(&id, Ok(&result), out);
+                    self.begin(session, past.at, &past.open, out);
+                }
+                Err(failure) => say(&id, Err(failure), out),
+            },
+        }
+    }
+
+    /// Follows a session from here.
+    fn begin(&mut self, session: SessionId, at: Position, open: &[Arc<Request>], out: &mut Vec<u8>) {
+        for request in open {
+            self.teller.ask(request, out);
+        }
+        self.follow = Some(Follow::new(self.state.directory.log(), Filter::session(session.clone()), at));
+        self.session = Some(session);
+    }
+
+    /// The sessions that the client may see, the latest first.
+    pub(super) fn list(
+        &self,
+        limit: Option<usize>,
+    ) -> impl Future<Output = Result<Box<RawValue>, Failure>> + Send + 'static {
+        let asker = Asker { state: self.state.clone(), caller: self.caller.clone(), account: self.account.clone() };
+        let limit = limit.unwrap_or(LIST).min(LIST_MAX);
+        async move { asker.list(limit).await }
+    }
+}
+
+/// Does what a client asks for.
+struct Asker {
+    state: AppState,
+    caller: Caller,
+    account: Account,
+}
+
+impl Asker {
+    async fn perform(self, order: Order, current: Option<SessionId>) -> Done {
+        match order {
+            Order::Start { id, session, content } => {
+                Done::Started { id, outcome: self.start(session.or(current), content).await }
+            }
+            Order::History { id, session, runs, events } => {
+                let outcome = self.history(&session, runs, events).await;
+                Done::Told { id, session, outcome }
+            }
+        }
+    }
+
+    fn session(&self, id: &SessionId) -> Result<Arc<SessionInfo>, Failure> {
+        let session = self.state.directory.session(id);
+        let session = session.filter(|session| self.caller.sees(&session.session_id, &session.runtime_id));
+        session.ok_or_else(|| Refusal::NoSession(id.clone()).into())
+    }
+
+    async fn start(&self, session: Option<SessionId>, content: Vec<Box<RawValue>>) -> Result<Begun, Failure> {
+        let session = match session {
+            Some(id) => self.session(&id)?,
+            None => self.open().await?,
+        };
+        let id = session.session_id.clone();
+        let permit = self.caller.permit::<Prompt>(Target::Session(&id, &session.runtime_id))?;
+        let at = self.state.directory.log().head();
+        let open = self.state.directory.open_requests(&Filter::session(id.clone()));
+        let accepted = self.state.directory.prompt(&permit, &id, content).await?;
+        Ok(Begun { session: id, run: accepted.run_id, at, open })
+    }
+
+    /// A session in the first runtime that is ready, or the one that it has where it carries no other.
+    async fn open(&self) -> Result<Arc<SessionInfo>, Failure> {
+        let mut all = self.state.directory.runtimes();
+        all.retain(|runtime| self.caller.permit::<Prompt>(Target::Runtime(&runtime.runtime_id)).is_ok());
+        let ready = all.iter().find(|runtime| runtime.state == RuntimeState::Ready).or_else(|| all.first());
+        let words = "the gateway has no agent that this device may prompt: attach one with `plexus run`";
+        let runtime_id = ready.map(|runtime| runtime.runtime_id.clone());
+        let runtime_id = runtime_id.ok_or_else(|| Failure::new(-32015, "runtime_not_found", words))?;
+        let permit = self.caller.permit::<Prompt>(Target::Runtime(&runtime_id))?;
+        let open =
+            OpenSession { runtime_id: runtime_id.clone(), cwd: None, title: None, native_id: None, program: None };
+        match self.state.directory.open_session(&permit, open).await {
+            Ok(session) => Ok(session),
+            Err(refusal @ Refusal::RuntimeRefused { code: ONE_SESSION, .. }) => {
+                let mut there = self.state.directory.sessions();
+                there.retain(|one| {
+                    one.runtime_id == runtime_id
+                        && one.state != SessionState::Exited
+                        && self.caller.sees(&one.session_id, &one.runtime_id)
+                });
+                there.into_iter().max_by_key(|one| one.updated_at).ok_or_else(|| refusal.into())
+            }
+            Err(refusal) => Err(refusal.into()),
+        }
+    }
+
+    /// The latest events of a session: as many runs and events as are wanted, read from the end.
+    async fn history(&self, id: &SessionId, runs: usize, events: usize) -> Result<Past, Failure> {
+        let session = self.session(id)?;
+        let log = self.state.directory.log();
+        let (at, open) = (log.head(), self.state.directory.open_requests(&Filter::session(session.session_id.clone())));
+        let mut room = self.account.wait(HISTORY_BYTES).await;
+        let (mut to, mut named) = (Place::after(at), BTreeSet::new());
+        let (mut items, mut told, mut bytes, mut truncated) = (Vec::new(), 0, 0, false);
+        'back: loop {
+            let page = log.page_before(id, to, BACK, &mut room).await.map_err(Problem::from)?;
+            for item in page.items.into_iter().rev() {
+                let event = item.first();
+                let new = event.run_id != zero_of(&event.origin) && !named.contains(&event.run_id);
+                told += usize::from(is_told(event.kind));
+                bytes += event.weight();
+                if told > events || bytes > HISTORY_BYTES || (new && named.len() == runs) {
+                    truncated = true;
+                    break 'back;
+                }
+                if new {
+                    named.insert(event.run_id.clone());
+                }
+                items.push(item);
+            }
+            if !page.more {
+                break;
+            }
+            to = page.from;
+        }
+        items.reverse();
+        Ok(Past { items, runs: named.len(), truncated, at, open })
+    }
+
+    async fn list(&self, limit: usize) -> Result<Box<RawValue>, Failure> {
+        let mut all = self.state.directory.sessions();
+        all.retain(|session| self.caller.sees(&session.session_id, &session.runtime_id));
+        all.sort_by_key(|session| std::cmp::Reverse(session.updated_at));
+        all.truncate(limit);
+        let mut rows = Vec::with_capacity(all.len());
+        for session in all {
+            let mut row = json!({ "session_id": session.session_id, "updated_at": session.updated_at });
+            if let Some(run) = &session.run_id {
+                row["run_id"] = run.as_str().into();
+            }
+            if let Some(words) = self.said_last(&session.session_id).await.or_else(|| session.title.clone()) {
+                row["last_user_message"] = words.into();
+            }
+            rows.push(row);
+        }
+        serde_json::value::to_raw_value(&json!({ "sessions": rows }))
+            .map_err(|error| Failure::new(-32603, "internal", error.to_string()))
+    }
+
+    /// What a person said last, where that is not long ago.
+    async fn said_last(&self, id: &SessionId) -> Option<String> {
+        let log = self.state.directory.log();
+        let mut room = self.account.wait(2 * LAST.bytes).await;
+        let page = log.page_before(id, Place::after(log.head()), LAST, &mut room).await.ok()?;
+        let item = page.items.iter().rfind(|item| item.first().kind == Kind::UserMessageChunk)?;
+        let mut words = text_of(&serde_json::from_slice::<Value>(&item.body()).ok()?["content"]);
+        words.truncate(words.floor_char_boundary(WORDS));
+        Some(words)
+    }
+}
+
+/// Whether a kind is told as an AgentEvent, mostly.
+fn is_told(kind: Kind) -> bool {
+    matches!(
+        kind,
+        Kind::UserMessageChunk
+            | Kind::AgentMessageChunk
+            | Kind::AgentThoughtChunk
+            | Kind::ToolCall
+            | Kind::ToolCallUpdate
+            | Kind::RunEnded
+    )
+}
+
+fn say(id: &str, outcome: Result<&Value, Failure>, out: &mut Vec<u8>) {
+    let outcome = outcome.and_then(|result| {
+        serde_json::value::to_raw_value(result).map_err(|error| Failure::new(-32603, "internal", error.to_string()))
+    });
+    out.extend_from_slice(&response(id, &outcome));
+}
+
+fn text_of(content: &Value) -> String {
+    match (content["text"].as_str(), content["uri"].as_str(), content["type"].as_str()) {
+        (Some(text), ..) => text.to_owned(),
+        (None, Some(uri), _) => uri.to_owned(),
+        (None, None, sort) => format!("[{}]", sort.unwrap_or("content")),
+    }
+}
+
+/// A run that was told of.
+struct Known {
+    id: RunId,
+    /// The number of its next event.
+    next: u64,
+    /// The client's own prompt began it.
+    own: bool,
+    /// What was said in it since the last tool call.
+    text: String,
+    /// Its `final` was told.
+    complete: bool,
+    ended: Option<RunStatus>,
+}
+
+/// Events of the log in the words of the UI protocol.
+#[derive(Default)]
+struct Teller {
+    shows: Shows,
+    runs: VecDeque<Known>,
+    /// Tool calls: what they are called.
+    tools: BTreeMap<String, String>,
+    /// Questions that were asked, each revision once.
+    asked: BTreeSet<(RequestId, u64)>,
+    /// Those of them that are a choice among options.
+    options: BTreeSet<String>,
+    /// AgentEvents told.
+    told: usize,
+}
+
+#[derive(Serialize)]
+struct Status<'a> {
+    run_id: &'a RunId,
+    status: RunStatus,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<&'a str>,
+}
+
+impl Teller {
+    fn run(&mut self, id: &RunId) -> &mut Known {
+        let place = self.runs.iter().position(|known| known.id == *id).unwrap_or_else(|| {
+            if self.runs.len() >= KNOWN {
+                self.runs.pop_front();
+            }
+            let id = id.clone();
+            self.runs.push_back(Known { id, next: 0, own: false, text: String::new(), complete: false, ended: None });
+            self.runs.len() - 1
+        });
+        &mut self.runs[place]
+    }
+
+    fn own(&mut self, run: &RunId) {
+        self.run(run).own = true;
+    }
+
+    /// An AgentEvent.
+    fn tell(&mut self, run_id: &RunId, event: &RawValue, meta: Option<&RawValue>, out: &mut Vec<u8>) {
+        #[derive(Serialize)]
+        struct Params<'a> {
+            run_id: &'a RunId,
+            seq: u64,
+            event: &'a RawValue,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            meta: Option<&'a RawValue>,
+        }
+        let run = self.run(run_id);
+        let seq = run.next;
+        run.next += 1;
+        self.told += 1;
+        ws_notify(out, "agent.event", &Params { run_id, seq, event, meta });
+    }
+
+    fn say(&mut self, event: &Event, told: &Value, out: &mut Vec<u8>) {
+        let mut told = told.clone();
+        told["timestamp"] = event.at.as_millis().into();
+        if let Ok(raw) = serde_json::value::to_raw_value(&told) {
+            self.tell(&event.run_id, &raw, None, out);
+        }
+    }
+
+    /// What an event of the log means; `past`: it is told as history, without how things stood at the time.
+    fn event(&mut self, event: &Event, past: bool, out: &mut Vec<u8>) {
+        if &*event.origin.dialect == "codelia" && self.verbatim(event, out) {
+            return;
+        }
+        let body: Value = serde_json::from_slice(&event.body).unwrap_or_default();
+        match event.kind {
+            Kind::AgentMessageChunk => {
+                let content = text_of(&body["content"]);
+                let run = self.run(&event.run_id);
+                if run.text.len() + content.len() <= FINAL {
+                    run.text.push_str(&content);
+                }
+                self.say(event, &json!({ "type": "text", "content": content }), out);
+            }
+            Kind::AgentThoughtChunk => {
+                self.say(event, &json!({ "type": "reasoning", "content": text_of(&body["content"]) }), out);
+            }
+            Kind::UserMessageChunk if past || !self.run(&event.run_id).own => {
+                let said = json!({ "type": "hidden_user_message", "content": text_of(&body["content"]) });
+                self.say(event, &said, out);
+            }
+            Kind::ToolCall | Kind::ToolCallUpdate => self.tool(event, &body, out),
+            Kind::RunStarted => self.status(event, RunStatus::Running, None, past, out),
+            Kind::RunStatus => match body["status"].as_str() {
+                Some("awaiting_ui") => self.status(event, RunStatus::AwaitingUi, None, past, out),
+                Some("running") => self.status(event, RunStatus::Running, None, past, out),
+                _ => {}
+            },
+            Kind::RunEnded => {
+                let status = serde_json::from_value(body["status"].clone()).unwrap_or(RunStatus::Error);
+                let run = self.run(&event.run_id);
+                run.ended = Some(status);
+                let (complete, text) = (std::mem::replace(&mut run.complete, true), std::mem::take(&mut run.text));
+                if status == RunStatus::Completed && !complete {
+                    self.say(event, &json!({ "type": "final", "content": text }), out);
+                }
+                self.status(event, status, body["message"].as_str(), past, out);
+            }
+            Kind::UsageUpdate if !past => {
+                if let Some(left) = left(&body) {
+                    let params = json!({ "run_id": event.run_id, "context_left_percent": left });
+                    ws_notify(out, "run.context", &params);
+                }
+            }
+            Kind::RequestOpened | Kind::RequestUpdated if !past => {
+                if let Ok(request) = serde_json::from_slice::<Request>(&event.body) {
+                    self.ask(&request, out);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn status(&self, event: &Event, status: RunStatus, message: Option<&str>, past: bool, out: &mut Vec<u8>) {
+        if !past {
+            ws_notify(out, "run.status", &Status { run_id: &event.run_id, status, message });
+        }
+    }
+
+    /// Passes on what a runtime of this very protocol said.
+    fn verbatim(&mut self, event: &Event, out: &mut Vec<u8>) -> bool {
+        #[derive(Deserialize)]
+        struct Native<'a> {
+            method: String,
+            #[serde(borrow)]
+            params: Params<'a>,
+        }
+        #[derive(Deserialize)]
+        struct Params<'a> {
+            #[serde(borrow)]
+            event: &'a RawValue,
+            #[serde(borrow, default)]
+            meta: Option<&'a RawValue>,
+        }
+        let native = event.native.as_deref().and_then(|native| serde_json::from_slice::<Native<'_>>(native).ok());
+        let Some(Native { params, .. }) = native.filter(|native| native.method == "agent.event") else { return false };
+        let sort: Value = serde_json::from_str(params.event.get()).unwrap_or_default();
+        if sort["type"] == "final" {
+            self.run(&event.run_id).complete = true;
+        }
+        self.tell(&event.run_id, params.event, params.meta, out);
+        true
+    }
+
+    fn tool(&mut self, event: &Event, body: &Value, out: &mut Vec<u8>) {
+        let Some(id) = body["toolCallId"].as_str() else { return };
+        self.run(&event.run_id).text.clear();
+        if !self.tools.contains_key(id) {
+            if self.tools.len() >= TOOLS {
+                self.tools.pop_first();
+            }
+            let name = body["title"].as_str().or(body["kind"].as_str()).unwrap_or("tool").to_owned();
+            self.tools.insert(id.to_owned(), name.clone());
+            let args = if body["rawInput"].is_null() { json!({}) } else { body["rawInput"].clone() };
+            self.say(event, &json!({ "type": "tool_call", "tool": name, "args": args, "tool_call_id": id }), out);
+        }
+        let status = body["status"].as_str();
+        if matches!(status, Some("completed" | "failed"))
+            && let Some(name) = self.tools.remove(id)
+        {
+            let parts = body["content"].as_array().into_iter().flatten();
+            let texts: Vec<String> =
+                parts.filter(|part| part["type"] == "content").map(|part| text_of(&part["content"])).collect();
+            let result = match (texts.is_empty(), &body["rawOutput"]) {
+                (true, Value::String(text)) => text.clone(),
+                (true, Value::Null) => String::new(),
+                (true, raw) => raw.to_string(),
+                (false, _) => texts.join("\n"),
+            };
+            let over = json!({
+                "type": "tool_result", "tool": name, "result": result, "is_error": status == Some("failed"),
+                "tool_call_id": id,
+            });
+            self.say(event, &over, out);
+        }
+    }
+
+    /// A question, once, in the protocol's own words.
+    fn ask(&mut self, request: &Request, out: &mut Vec<u8>) {
+        let offer = |kind| request.options.iter().find(|offer: &&Offer| offer.kind == kind);
+        let no = offer(Choice::RejectOnce).or_else(|| offer(Choice::RejectAlways));
+        let words = [request.display.as_str(), request.message.as_deref().unwrap_or_default()];
+        let message = words.into_iter().find(|words| !words.trim().is_empty()).unwrap_or_default();
+        let items = |options: &[Offer]| -> Vec<Value> {
+            options.iter().map(|offer| json!({ "id": offer.id, "label": offer.label })).collect()
+        };
+        let danger = request.danger || request.risk == Risk::Danger;
+        let (method, shown, mut params) = match (request.kind, offer(Choice::AllowOnce), no) {
+            (RequestType::Prompt, ..) => (
+                "ui.prompt.request",
+                self.shows.supports_prompt,
+                json!({ "message": message, "multiline": request.multiline, "secret": request.secret }),
+            ),
+            (RequestType::Pick, ..) => {
+                ("ui.pick.request", self.shows.supports_pick, json!({ "items": request.items, "multi": request.multi }))
+            }
+            (_, Some(yes), Some(no)) => (
+                "ui.confirm.request",
+                self.shows.supports_confirm,
+                json!({
+                    "message": message, "confirm_label": yes.label, "cancel_label": no.label,
+                    "danger_level": if danger { "danger" } else { "normal" },
+                    "allow_remember": request.allow_remember, "allow_reason": request.allow_reason,
+                }),
+            ),
+            _ => (
+                "ui.pick.request",
+                self.shows.supports_pick,
+                json!({ "items": items(&request.options), "multi": false }),
+            ),
+        };
+        let options = method == "ui.pick.request" && request.kind != RequestType::Pick;
+        let once = self.asked.insert((request.request_id.clone(), request.revision));
+        if !once || !shown || request.observe_only || (options && request.options.is_empty()) {
+            return;
+        }
+        if options {
+            self.options.insert(request.request_id.as_str().to_owned());
+        }
+        params["run_id"] = request.run_id.as_str().into();
+        params["title"] = request.title.as_str().into();
+        if let Some(text) = &request.default_value {
+            params["default_value"] = text.as_str().into();
+        }
+        let id = wire::name_of(request.request_id.as_str(), request.revision);
+        let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+        ws_text(out, message.to_string().as_bytes());
+    }
+}
+
+/// How much of the context is left, in whole percent.
+fn left(body: &Value) -> Option<u64> {
+    if let Some(percent) = body["contextLeftPercent"].as_f64() {
+        return Some(percent.clamp(0.0, 100.0) as u64);
+    }
+    let (used, size) = (body["used"].as_u64()?, body["size"].as_u64().filter(|size| *size > 0)?);
+    Some(100 - used.min(size).saturating_mul(100) / size)
+}
