@@ -96,6 +96,8 @@ pub struct Address {
     pub url: String,
     /// The token of an enrolled device.
     pub token: String,
+    /// Which program this is, for people to read: the gateway names it beside what it does on this machine.
+    pub program: Option<String>,
 }
 
 /// Finds the gateway; asked again before every connection, for one that was started again may listen elsewhere.
@@ -255,7 +257,7 @@ struct Line {
 impl Client {
     /// A client of the gateway at `url` (`http://host:port`). Nothing is connected yet.
     pub fn new(url: &str, token: &str) -> Self {
-        let address = Address { url: url.to_owned(), token: token.to_owned() };
+        let address = Address { url: url.to_owned(), token: token.to_owned(), program: None };
         Self::locating(Arc::new(move || {
             let address = address.clone();
             Box::pin(async move { Ok(address) })
@@ -429,6 +431,9 @@ impl Client {
         let method = reqwest::Method::from_bytes(method.as_bytes()).map_err(bad)?;
         let url = format!("{}{path}", address.url.trim_end_matches('/'));
         let mut request = client.request(method, url).bearer_auth(&address.token);
+        if let Some(program) = &address.program {
+            request = request.header("Plexus-Program", program);
+        }
         if let Some(body) = body {
             request = request.json(body);
         }
@@ -745,6 +750,9 @@ async fn connect(address: &Address) -> Result<Socket, Error> {
         let token = format!("Bearer {}", address.token);
         let token = token.parse().map_err(|_| Error::Refused("the token is damaged".into()))?;
         request.headers_mut().insert("authorization", token);
+        if let Some(program) = address.program.as_ref().and_then(|program| program.parse().ok()) {
+            request.headers_mut().insert("plexus-program", program);
+        }
         let socket = TcpStream::connect(authority).await.map_err(lost)?;
         socket.set_nodelay(true).map_err(lost)?;
         let config = WebSocketConfig::default().max_message_size(Some(MESSAGE_MAX)).max_frame_size(Some(MESSAGE_MAX));

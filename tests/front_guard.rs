@@ -558,6 +558,25 @@ async fn who_may_only_watch_answers_nothing_however_it_is_put() {
 }
 
 #[tokio::test]
+async fn programs_of_this_machine_are_told_apart_and_nobody_else_takes_a_name() {
+    let front = Front::new().await;
+    let phone = front.token(json!({ "scopes": ["watch"] })).await;
+    let name = async |token: &str, program: &str| {
+        let bearer = format!("Bearer {token}");
+        let headers = [("authorization", bearer.as_str()), ("plexus-program", program)];
+        let me = front.send("GET", "/v1/me", &headers, "").await.json();
+        me["name"].as_str().unwrap().to_owned()
+    };
+    let own = name(&phone, "").await;
+    assert_eq!(name(&front.admin, "plexus answer").await, "plexus answer (local)");
+    assert_eq!(name(&front.admin, "").await, "this machine");
+    assert_eq!(name(&front.admin, &"x".repeat(80)).await, "this machine");
+    assert_eq!(name(&phone, "plexus answer").await, own, "a device has the name that its owner gave it");
+    let listed = front.admin("GET", "/v1/devices", Value::Null).await.json();
+    assert_eq!(listed["devices"][0]["name"], "this machine", "it is one device all the same");
+}
+
+#[tokio::test]
 async fn a_code_says_what_it_is_good_for() {
     let front = Front::new().await;
     for body in [json!({}), json!({ "ttl": 60 }), json!({ "scopes": null }), json!({ "scopes": [] })] {

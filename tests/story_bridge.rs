@@ -255,7 +255,7 @@ async fn an_editor_does_through_the_bridge_what_it_does_with_an_agent() {
     player.prompt("ask").await;
     player.until("asked").await;
     player.answer(true).await;
-    assert_eq!(player.until("resolved").await["by"], "this machine");
+    assert_eq!(player.until("resolved").await["by"], "player (local)");
     player.until("ended").await;
     player.prompt("ask").await;
     let asked = player.until("asked").await;

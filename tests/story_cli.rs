@@ -253,6 +253,57 @@ fn nothing_that_hides_is_printed_raw_in_any_form_unless_it_was_asked_for() {
     }
 }
 
+/// Runs an agent that is a script of this name, from a folder of its own on PATH.
+fn run_script(gateway: &Gateway, name: &str, preset: &str, script: &str) -> Output {
+    let bin = gateway.dir.path().join("bin");
+    std::fs::create_dir_all(&bin).unwrap();
+    std::fs::write(bin.join(name), script).unwrap();
+    std::fs::set_permissions(bin.join(name), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    plexus(&gateway.home(), &["run", preset]).env("PATH", path).current_dir(gateway.dir.path()).output().unwrap()
+}
+
+fn runtimes(gateway: &Gateway) -> Vec<String> {
+    let listed = json(&gateway.home(), &["ls", "--json"]);
+    let all = listed["runtimes"].as_array().unwrap().iter();
+    all.map(|one| one["runtime_id"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn an_agent_that_does_not_start_leaves_nothing_and_takes_no_name() {
+    let gateway = Gateway::start();
+    for _ in 0..2 {
+        let output = run_script(&gateway, "opencode", "opencode", "#!/bin/sh\necho 'no key' >&2\nexit 3\n");
+        assert_eq!(code(&output), 1, "{}", out(&output));
+        assert!(out(&output).contains("starting opencode …"), "{}", out(&output));
+        assert!(err(&output).contains("no key"), "{}", err(&output));
+        assert_eq!(runtimes(&gateway), ["demo"]);
+    }
+}
+
+#[test]
+fn codex_is_started_once_however_often_it_is_run() {
+    let gateway = Gateway::start();
+    let script = r#"#!/usr/bin/env python3
+import json, sys
+for line in sys.stdin:
+    call = json.loads(line)
+    if "id" in call and "method" in call:
+        results = {
+            "initialize": {"userAgent": "plexus/0.169.0 (x)"},
+            "thread/start": {"thread": {"id": "s%s" % call["id"], "cwd": "/"}, "model": "m"},
+            "model/list": {"data": []},
+        }
+        print(json.dumps({"id": call["id"], "result": results.get(call["method"], {})}), flush=True)
+"#;
+    for words in ["ready in", "attached already"] {
+        let output = run_script(&gateway, "codex", "codex-app", script);
+        assert!(out(&output).contains(words), "{}{}", out(&output), err(&output));
+        assert_eq!(runtimes(&gateway).iter().filter(|id| id.starts_with("codex-app")).count(), 1);
+    }
+    fine(&gateway.home(), &["stop", "codex-app"]);
+}
+
 #[test]
 fn what_is_wrong_has_its_exit_code_and_its_fix() {
     let dir = tempfile::tempdir().unwrap();
@@ -345,7 +396,10 @@ fn a_day_with_the_commands() {
     let wrong = done(&home, &["answer", id, "--option", "nonesuch"]);
     assert_eq!(code(&wrong), 1);
     assert!(err(&wrong).contains("not offered"), "{}", err(&wrong));
-    assert!(fine(&home, &["answer", &id[..10], "--allow"]).starts_with("your answer counts: allowed by"));
+    assert!(
+        fine(&home, &["answer", &id[..10], "--allow"])
+            .starts_with("your answer counts: allowed by plexus answer (local)")
+    );
     let late = done(&home, &["answer", id, "--deny"]);
     assert_eq!(code(&late), 1);
     assert!(out(&late).starts_with("too late: allowed by"), "{}", out(&late));

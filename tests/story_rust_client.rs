@@ -77,7 +77,7 @@ async fn it_prompts_answers_and_hears_who_won() {
 async fn it_comes_back_to_a_gateway_that_was_killed_and_misses_nothing() {
     let mut gateway = Gateway::demo().await;
     let session: SessionId = gateway.session("demo").await.parse().unwrap();
-    let place = Arc::new(Mutex::new(Address { url: gateway.url.clone(), token: gateway.token.clone() }));
+    let place = Arc::new(Mutex::new(Address { url: gateway.url.clone(), token: gateway.token.clone(), program: None }));
     let known = Arc::clone(&place);
     let client = Client::locating(Arc::new(move || {
         let address = known.lock().unwrap().clone();
@@ -93,7 +93,7 @@ async fn it_comes_back_to_a_gateway_that_was_killed_and_misses_nothing() {
     }
     gateway.kill();
     gateway.again().await;
-    *place.lock().unwrap() = Address { url: gateway.url.clone(), token: gateway.token.clone() };
+    *place.lock().unwrap() = Address { url: gateway.url.clone(), token: gateway.token.clone(), program: None };
     let mut lost = false;
     loop {
         match next(&mut follow).await {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::devices::sane_name;
 use crate::model::{DeviceId, Resolver, Risk, RuntimeId, Scope, SessionId, Timestamp};
 
 /// What a device was granted.
@@ -141,6 +142,19 @@ impl Caller {
     /// The device.
     pub fn device(&self) -> &Arc<Device> {
         &self.device
+    }
+
+    /// The same, known by the program through which it acts. All programs of this user on this machine have one token, so
+    /// each says which one it is; whoever else has a name keeps it.
+    #[must_use]
+    pub fn through(&self, program: &str) -> Self {
+        let name = sane_name(&format!("{} (local)", program.trim()));
+        match name {
+            Ok(name) if self.device.kind == DeviceKind::Local && !program.trim().is_empty() => {
+                Self { device: Arc::new(Device { name, ..(*self.device).clone() }) }
+            }
+            _ => self.clone(),
+        }
     }
 
     /// Checks the grant and makes the permit.

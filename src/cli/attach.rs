@@ -33,7 +33,7 @@ pub(crate) async fn attach(args: args::Attach) -> Outcome {
         Box::pin(async move {
             let running = home.running().await.map_err(|why| Error::Unreached(why.to_string()))?;
             let token = home.token().map_err(|why| Error::Refused(why.to_string()))?;
-            Ok(Address { url: running.url, token })
+            Ok(Address { url: running.url, token, program: Some("attach".into()) })
         })
     }));
     match tui::run(client, session, args.mouse, &dir).await? {

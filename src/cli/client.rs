@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use plexus::model::{Request, RuntimeInfo, SessionInfo};
+use reqwest::header::HeaderName;
 use reqwest::{Method, StatusCode};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::home::{Home, Running};
+use super::term::line;
 use super::{FAILURE, Failure, NO_GATEWAY, NOT_PERMITTED};
 
 /// How long an answer may take. Starting an agent is the slowest thing asked for; seconds, a minute when loaded.
@@ -65,6 +67,12 @@ impl Refused {
     }
 }
 
+/// Which of our programs this is: `plexus answer`, `plexus attach`. What comes after the command is nobody's business.
+pub(crate) fn program() -> String {
+    let command = std::env::args().skip(1).find(|word| !word.starts_with('-')).unwrap_or_default();
+    format!("plexus {}", line(&command, 20)).trim_end().to_owned()
+}
+
 impl Client {
     /// Finds the running gateway and signs in.
     pub(crate) async fn find() -> anyhow::Result<Self> {
@@ -74,7 +82,9 @@ impl Client {
     }
 
     pub(crate) fn to(home: Home, running: Running) -> anyhow::Result<Self> {
+        let named = program().parse().map(|name| (HeaderName::from_static("plexus-program"), name));
         let http = reqwest::Client::builder()
+            .default_headers(named.into_iter().collect())
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())
             .connect_timeout(CONNECT)

@@ -222,8 +222,8 @@ async fn attach(
     preset: Option<&str>,
 ) -> anyhow::Result<RuntimeInfo> {
     let name = id.as_ref().map(ToString::to_string).or_else(|| preset.map(str::to_owned));
-    // One process of an ACP agent carries any number of sessions; of Codelia, one.
-    if spec.dialect == "acp"
+    // One process of these carries any number of sessions, so that a second one would only be left over; of Codelia, one.
+    if matches!(spec.dialect.as_str(), "acp" | "codex")
         && let Some(name) = &name
         && let Some(there) = client.runtimes().await?.into_iter().find(|one| {
             one.runtime_id.as_str() == name && one.state == RuntimeState::Ready && one.connect == spec.connect
@@ -248,11 +248,20 @@ async fn attach(
     let taken = client.runtimes().await?;
     match &id {
         Some(id) => wanted["id"] = json!(id),
-        // A name of its own where the preset's is taken: gemini, gemini-2 ...
+        // A name of its own where the preset's is taken: gemini, gemini-2 ... One that has ended and was the very same is
+        // no other: it is started again.
         None => {
             if let Some(preset) = preset {
+                let other = |one: &RuntimeInfo| {
+                    let cwd = spec.cwd.display().to_string();
+                    one.state != RuntimeState::Exited
+                        || one.unattended()
+                        || one.connect != spec.connect
+                        || one.cwd != cwd
+                };
                 let free = std::iter::once(preset.to_owned()).chain((2..).map(|n| format!("{preset}-{n}")));
-                let mut free = free.filter(|name| !taken.iter().any(|one| one.runtime_id.as_str() == name));
+                let mut free =
+                    free.filter(|name| !taken.iter().any(|one| one.runtime_id.as_str() == name && other(one)));
                 wanted["id"] = json!(free.next());
             }
         }
@@ -275,6 +284,7 @@ async fn attach(
     let runtime_id = began["runtime_id"].as_str().unwrap_or_default().to_owned();
     loop {
         let there = client.runtimes().await?.into_iter().find(|one| one.runtime_id.as_str() == runtime_id);
+        let ended = there.as_ref().is_some_and(|one| one.state == RuntimeState::Exited);
         let problem = match there {
             Some(runtime) if runtime.state == RuntimeState::Ready => {
                 let agent =
@@ -297,6 +307,10 @@ async fn attach(
             }
         };
         print("failed\n")?;
+        // What never was ready is of no use to anybody: it does not stay in the list.
+        if ended && !taken.iter().any(|one| one.runtime_id.as_str() == runtime_id) {
+            let _ = client.delete(&format!("/v1/runtimes/{runtime_id}"), "forgetting the agent").await;
+        }
         return Err(Failure::plain(format!("{shown} did not start: {problem}")));
     }
 }

@@ -291,6 +291,9 @@ pub(super) async fn connect(client: &Client, path: &str) -> Result<WebSocketStre
     let token =
         format!("Bearer {}", client.token()).parse().context("the token file is damaged").map_err(Connect::Failed)?;
     request.headers_mut().insert("authorization", token);
+    if let Ok(program) = super::client::program().parse() {
+        request.headers_mut().insert("plexus-program", program);
+    }
     let socket = TcpStream::connect(authority).await.map_err(lost)?;
     socket.set_nodelay(true).map_err(lost)?;
     let config = WebSocketConfig::default().max_message_size(Some(MESSAGE_MAX)).max_frame_size(Some(MESSAGE_MAX));

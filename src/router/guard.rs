@@ -260,6 +260,9 @@ impl Default for GateLimits {
     }
 }
 
+/// The header by which a program of this machine's own user says which one it is, for people to read.
+const PROGRAM_HEADER: &str = "plexus-program";
+
 /// What became of the bearer or the cookie, for [`admit`].
 #[derive(Clone)]
 enum Proof {
@@ -376,8 +379,16 @@ fn prove(auth: &Auth, request: &Request) -> Proof {
         _ => None,
     };
     match token.and_then(|token| auth.check(token)) {
-        Some(caller) => Proof::Given(caller, None),
+        Some(caller) => Proof::Given(acting(caller, headers), None),
         None => Proof::Wrong,
+    }
+}
+
+/// The caller, by the program that it says it is.
+fn acting(caller: Caller, headers: &HeaderMap) -> Caller {
+    match only(headers, &HeaderName::from_static(PROGRAM_HEADER)) {
+        Ok(Some(program)) => caller.through(program),
+        _ => caller,
     }
 }
 

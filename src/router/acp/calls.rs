@@ -96,6 +96,11 @@ impl Ctx {
         all
     }
 
+    /// The caller, by the name that the program gave itself: an editor behind a bridge is that editor.
+    fn acts(&self) -> Caller {
+        self.caller.through(&self.shared.program())
+    }
+
     /// A session in which this client may act.
     fn acting(&self, id: &SessionId) -> Result<Permit<Prompt>, Failure> {
         let session = self.session(id)?;
@@ -103,7 +108,7 @@ impl Ctx {
         if role == Some(Role::Observer) {
             return Err(observer());
         }
-        Ok(self.caller.permit::<Prompt>(Target::Session(id, &session.runtime_id))?)
+        Ok(self.acts().permit::<Prompt>(Target::Session(id, &session.runtime_id))?)
     }
 
     fn list(&self, wants: &ListSessions) -> Result<Value, Failure> {
@@ -533,7 +538,7 @@ impl Ctx {
         if role == Some(Role::Observer) {
             return Err(observer());
         }
-        let permit = self.caller.permit::<Approve>(Target::Session(&session, &runtime))?;
+        let permit = self.acts().permit::<Approve>(Target::Session(&session, &runtime))?;
         let open = directory.open_requests(&Filter::session(session.clone()));
         let request = match open.iter().find(|request| request.request_id == *id) {
             Some(request) => Arc::clone(request),
