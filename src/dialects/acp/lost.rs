@@ -19,6 +19,7 @@ impl Acp {
         let not_opened = |ticket| Said::NotOpened { ticket, error: fault() };
         let ended = |native, ticket: Ticket| Said::Ended { native, ticket, end: failed(fault(), None) };
         self.phase = Phase::Hello;
+        self.echoes.clear();
         let mut pending: Vec<_> = std::mem::take(&mut self.pending).into_iter().collect();
         pending.sort_unstable_by_key(|(id, _)| *id);
         out.said.extend(pending.into_iter().filter_map(|(_, pending)| match pending {

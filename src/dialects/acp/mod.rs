@@ -90,7 +90,7 @@ pub(super) fn make(spec: &RuntimeSpec) -> Box<dyn Dialect> {
         writable: HashSet::new(),
         seen: HashSet::new(),
         known: Known::default(),
-        echoes: echo::Echoes::default(),
+        echoes: HashMap::new(),
         last: None,
     })
 }
@@ -180,9 +180,9 @@ struct Acp {
     /// What was said of them.
     #[serde(default, skip_serializing_if = "Known::is_empty")]
     known: Known,
-    /// Prompts that may be told back.
-    #[serde(default, skip_serializing_if = "echo::Echoes::is_empty")]
-    echoes: echo::Echoes,
+    /// What the prompts under way said, which may be told back.
+    #[serde(default, skip_serializing_if = "HashMap::is_empty")]
+    echoes: HashMap<NativeId, echo::Echo>,
     /// Memory shared by events in a row, no more.
     #[serde(skip)]
     last: Option<NativeId>,
@@ -405,9 +405,6 @@ impl Acp {
             return self.raw(frame, Some(native), "unknown session update", out);
         };
         let Some(replayed) = self.is_past(&native, kind) else { return };
-        if kind == Kind::UserMessageChunk && !replayed && self.echoes.repeats(&native, update) {
-            return;
-        }
         let (mut tool, mut title, mut news) = (None, None, None);
         match kind {
             Kind::ToolCall | Kind::ToolCallUpdate => {
@@ -432,7 +429,14 @@ impl Acp {
             }
             _ => {}
         }
-        let body = if replayed { open::marked(update) } else { jsonrpc::slice(frame, update) };
+        let body = match kind {
+            _ if replayed => open::marked(update),
+            Kind::UserMessageChunk => match self.heard_again(frame, &native, update) {
+                Some(body) => body,
+                None => return,
+            },
+            _ => jsonrpc::slice(frame, update),
+        };
         let draft = Draft { kind, body, native: Some(frame.clone()), tool, title };
         out.said.push(Said::Event { native: Some(native), draft });
         if let Some((native, tool, said)) = news {
@@ -500,13 +504,13 @@ impl Acp {
             (Pending::Rejoin { native }, reply) => self.rejoined(frame, native, reply, out),
             (Pending::Open { wish, by }, Err(fault)) => self.not_opened(frame, wish, by, fault, out),
             (Pending::Prompt { ticket, native }, Ok(result)) => {
-                self.echoes.over(&native);
+                self.echoes.remove(&native);
                 self.seen.retain(|(session, _)| *session != native);
                 let end = ended(result, frame);
                 out.said.push(Said::Ended { native, ticket, end });
             }
             (Pending::Prompt { ticket, native }, Err(mut fault)) => {
-                self.echoes.over(&native);
+                self.echoes.remove(&native);
                 self.seen.retain(|(session, _)| *session != native);
                 if fault.code == AUTH_REQUIRED {
                     let message = format!("the agent wants a sign-in: {}. {}", fault.words(), self.offered());

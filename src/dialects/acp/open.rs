@@ -252,7 +252,7 @@ impl Acp {
             }
             self.past.remove(&native);
         }
-        self.echoes.prompted(&native, &content);
+        self.expect_echo(ticket, &native, &content);
         let pending = Pending::Prompt { ticket, native: native.clone() };
         self.request(pending, "session/prompt", &Params { session_id: &native, prompt: &content }, out);
     }
@@ -319,6 +319,6 @@ pub(super) fn marked(update: &RawValue) -> Bytes {
     String::from(Box::<str>::from(jsonrpc::owned(&body))).into()
 }
 
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     serde_json::to_string(text).unwrap_or_default()
 }
