@@ -13,7 +13,7 @@ use super::answer_key::AnswerKey;
 use super::clients::Owner;
 use super::folds::Folds;
 use super::prompt_key::PromptKey;
-use super::session::{Handle, Want, storage};
+use super::session::{Handle, Rank, Want, storage};
 use super::snapshot::{Fold, WINDOW};
 use super::state::{self, Edit};
 use super::{Clients, Filter, Launcher, Link, Log, Refusal, Snapshot, leads_into, policy, prompts};
@@ -212,8 +212,14 @@ impl Directory {
 
     /// Every session, the one with the latest news first.
     pub fn sessions(&self) -> Vec<Arc<SessionInfo>> {
-        let mut all: Vec<_> = self.shared.sessions.iter().map(|handle| Arc::new(self.shown(&handle))).collect();
-        all.sort_by(|a, b| b.updated_at.cmp(&a.updated_at).then_with(|| a.session_id.cmp(&b.session_id)));
+        self.ranked().into_iter().map(|(_, session)| session).collect()
+    }
+
+    /// The same, with what they are ordered by: then by their identifier.
+    pub fn ranked(&self) -> Vec<(Rank, Arc<SessionInfo>)> {
+        let handles = self.shared.sessions.iter();
+        let mut all: Vec<_> = handles.map(|handle| (handle.rank(), Arc::new(self.shown(&handle)))).collect();
+        all.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.session_id.cmp(&b.1.session_id)));
         all
     }
 
@@ -227,9 +233,8 @@ impl Directory {
     /// look at each session, and a copy of those alone that come.
     pub fn newest(&self, most: usize, wanted: impl Fn(&Origin) -> bool) -> (Vec<Arc<SessionInfo>>, usize) {
         let wanted = self.shared.sessions.iter().filter(|handle| wanted(&handle.origin));
-        let at = |handle: &Handle| handle.updated.load(std::sync::atomic::Ordering::Relaxed);
-        let mut all: Vec<(i64, SessionId)> =
-            wanted.map(|handle| (at(&handle), handle.origin.session_id.clone())).collect();
+        let mut all: Vec<(Rank, SessionId)> =
+            wanted.map(|handle| (handle.rank(), handle.origin.session_id.clone())).collect();
         all.sort_unstable_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
         let omitted = all.len().saturating_sub(most);
         (all.iter().take(most).filter_map(|(_, id)| self.session(id)).collect(), omitted)
@@ -867,7 +872,7 @@ impl Directory {
     pub async fn snapshots(&self, filter: &Filter) -> Result<Snapshots, Refusal> {
         let log = &self.shared.log;
         let mut handles: Vec<Handle> = self.seen(filter).collect();
-        handles.sort_by_key(|handle| std::cmp::Reverse(handle.info().updated_at));
+        handles.sort_by_cached_key(|handle| std::cmp::Reverse(handle.rank()));
         let omitted = handles.len().saturating_sub(SNAPSHOTS);
         handles.truncate(SNAPSHOTS);
         let most = WINDOW.min(SNAPSHOTS_BYTES / handles.len().max(1));

@@ -308,6 +308,37 @@ async fn what_waits_is_written_once_however_much_its_session_does() {
     assert!(log.store().prompts(&origin.session_id).unwrap().is_empty());
 }
 
+/// Sessions that speak one after the other, while the clock is set back in between.
+#[tokio::test]
+async fn the_newest_is_who_spoke_last_however_the_clock_was_set() {
+    use super::session::{Handle, Keeper, env};
+    use super::state::{Env, Plan};
+
+    const HOUR: i64 = 3_600_000;
+    let log = Log::open(Arc::new(MemoryStore::new().unwrap())).unwrap();
+    let mut ranks = Vec::new();
+    for (name, at) in [("s_1", 5 * HOUR), ("s_2", 4 * HOUR)] {
+        let origin = Arc::new(Origin {
+            session_id: SessionId::trusted(name),
+            runtime_id: RuntimeId::trusted("demo"),
+            dialect: "acp".into(),
+        });
+        let mut state = State::new(origin, Some("n".into()), "/".into(), None, 1, Timestamp::default());
+        let handle = Handle::of(&state, None);
+        let mut keeper = Keeper::new(log.clone(), handle.clone(), Arc::default(), None);
+        let before = handle.rank();
+        let mut plan = Plan::default();
+        let now = Timestamp::from_millis(at);
+        let by = Resolver::gateway();
+        state.prompt(Arc::new(Vec::new()), by, None, &mut Env { now, ..env!(Rules::default()) }, &mut plan).unwrap();
+        keeper.keep(&plan, &state).await.unwrap();
+        assert!(handle.rank() > before);
+        assert_eq!(handle.info().updated_at, Timestamp::from_millis(at), "what is shown is what the clock said");
+        ranks.push(handle.rank());
+    }
+    assert!(ranks[1] > ranks[0], "{ranks:?}");
+}
+
 #[tokio::test]
 async fn what_one_session_shows_reads_that_session_alone() {
     let store = Counting::over(MemoryStore::new().unwrap());

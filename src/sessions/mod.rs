@@ -55,6 +55,7 @@ pub use prompts::PROMPT_MAX;
 pub use refusal::{Refusal, TooRisky};
 pub(crate) use requests::judge;
 pub(crate) use risk::masked;
+pub use session::Rank;
 pub use snapshot::{Message, Snapshot, Tool, WINDOW};
 pub use state::zero_of;
 pub use watching::Watch;

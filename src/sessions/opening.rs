@@ -203,6 +203,7 @@ impl Directory {
         state.opened_by(owner);
         let (wants, wants_rx) = mpsc::channel(MAILBOX);
         let handle = Handle::of(&state, Some(wants));
+        handle.news.store(self.shared.log.head().0 + 1, std::sync::atomic::Ordering::Relaxed);
         // In the list before its first event can be seen.
         self.shared.sessions.insert(origin.session_id.clone(), handle.clone());
         let keeper = self.keeper(handle.clone(), None);

@@ -117,6 +117,9 @@ pub(super) struct View {
     pub(super) owner: Option<Owner>,
 }
 
+/// How new a session's news is; compared with another's.
+pub type Rank = (u64, i64);
+
 /// A session, from outside its task.
 #[derive(Clone)]
 pub(super) struct Handle {
@@ -130,6 +133,8 @@ pub(super) struct Handle {
     pub(super) doing_at: Arc<AtomicU64>,
     /// The place of its last event: what changed since a place in the log is known by it, whatever the clock did.
     pub(super) last: Arc<AtomicU64>,
+    /// The place where it last had news since this gateway began, 0 if it had none: what is newest is known by it.
+    pub(super) news: Arc<AtomicU64>,
     /// The state, while there is no task that owns it.
     parked: Arc<Mutex<Option<Parked>>>,
     /// Held by whoever opens the session again: others wait for what comes of it.
@@ -155,6 +160,7 @@ impl Handle {
             updated,
             doing_at: Arc::default(),
             last: Arc::default(),
+            news: Arc::default(),
             parked: Arc::default(),
             opening: Arc::default(),
         }
@@ -187,6 +193,11 @@ impl Handle {
 
     fn parked(&self) -> MutexGuard<'_, Option<Parked>> {
         self.parked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How new its news is: by its place in the log, and by the clock only for what is from before this gateway began.
+    pub(super) fn rank(&self) -> Rank {
+        (self.news.load(Ordering::Relaxed), self.updated.load(Ordering::Relaxed))
     }
 
     pub(super) fn info(&self) -> SessionInfo {
@@ -349,7 +360,9 @@ impl Keeper {
                 if let Some(event) = doing {
                     handle.doing_at.store(first.0 + event as u64, Ordering::Relaxed);
                 }
-                handle.updated.store(at, Ordering::Relaxed);
+                if handle.updated.swap(at, Ordering::Relaxed) != at {
+                    handle.news.store(first.0 + 1, Ordering::Relaxed);
+                }
                 if let Some(last) = events.checked_sub(1) {
                     handle.last.store(first.0 + last, Ordering::Relaxed);
                 }

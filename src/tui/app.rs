@@ -1879,7 +1879,7 @@ impl App {
     pub(crate) fn is_unread(&self, session: &Session) -> usize {
         match self.unread.get(&session.id) {
             Some(many) => *many,
-            None => usize::from(self.looked.get(&session.id).is_some_and(|at| *at < session.updated)),
+            None => usize::from(self.looked.get(&session.id).is_some_and(|at| *at != session.updated)),
         }
     }
 }

@@ -22,7 +22,7 @@ try {
   writeFileSync(entry, `export * from ${from('session/model.ts')}; export * from ${from('render/ansi.ts')}; export * from ${from('render/segment.ts')}; export * from ${from('render/visible.ts')}; export * from ${from('request/display.ts')}; export * from ${from('request/questions.ts')}; export * from ${from('wire/merge.ts')}; export * from ${from('lib/attention.ts')};`);
   const build = await rolldown({ input: entry, logLevel: 'silent' });
   await build.write({ file: join(dir, 'parts.mjs') });
-  const { Conversation, itemMarkdown, Ansi, ansiLines, Segmenter, segments, visible, readable, oneLine, cut, blocksOf, sizeOf, answersOf, choose, chooseOwn, wrongWith, questionsOf, NOTHING, merged, changedBetween, Attention, LOOKING_MS } = await import(pathToFileURL(join(dir, 'parts.mjs')).href);
+  const { Conversation, itemMarkdown, Ansi, ansiLines, Segmenter, segments, visible, readable, oneLine, cut, blocksOf, sizeOf, answersOf, choose, chooseOwn, wrongWith, questionsOf, NOTHING, merged, changedBetween, Attention, LOOKING_MS, counts, placed } = await import(pathToFileURL(join(dir, 'parts.mjs')).href);
 
   {
     let now = 1_000;
@@ -36,6 +36,12 @@ try {
     assert.equal(LOOKING_MS, 120_000);
     ok('a page that nobody touches is looked at by nobody');
   }
+
+  assert.ok(!counts(false, 5, 4) && counts(false, 5, 5) && counts(false, undefined, 4), 'a page of a listing undoes nothing');
+  assert.ok(counts(true, 5, 4), 'what is told in order counts, though the clock was set back');
+  assert.equal(placed(4, 5), 6);
+  assert.equal(placed(7, 5), 7);
+  ok('a clock that is set back hides no update');
 
   // --- characters
   for (const c of DECEPTIVE) {

@@ -9,7 +9,7 @@ import { text } from '../text/en.js';
 import { Follower } from './follow.js';
 import { Http, Refused, TOKEN_SHAPE, why } from './http.js';
 import { Link, type Knock } from './link.js';
-import { merged } from './merge.js';
+import { merged, counts, placed } from './merge.js';
 import { href, parseRoute } from './route.js';
 import type { LinkState, Outcome, Plexus, Route } from '../plexus.js';
 import type {
@@ -132,13 +132,14 @@ function dropSession(id: string): void {
   for (const follower of followers) if (follower.session_id === id) follower.gone();
 }
 
-function takeSession(s: SessionInfo): void {
+function takeSession(s: SessionInfo, live = false): void {
   if (typeof s?.session_id !== 'string' || forgotten.has(s.session_id)) return;
   const old = sessions.get(s.session_id);
-  // A page fetched before an update must not undo it.
-  if (old && msOf(s.updated_at) < msOf(old.updated_at)) return;
+  const at = msOf(s.updated_at);
+  if (!counts(live, old && msOf(old.updated_at), at)) return;
   sessions.set(s.session_id, { ...old, ...s });
-  heardOf(s.session_id, msOf(s.updated_at));
+  const back = live && old !== undefined && at < msOf(old.updated_at);
+  heardOf(s.session_id, back ? placed(at, Math.max(0, ...newsAt.values())) : at);
   if (!old && loaded.peek()) keepMarks(new Map(marks.peek()).set(s.session_id, marks.peek().get(s.session_id) ?? 0));
 }
 
@@ -285,7 +286,7 @@ function notice(method: string, p: any): void {
     case 'gateway.hello': hello(p); break;
     case 'gateway.snapshot': takeState(p); break;
     case 'agent.event': takeEvent(p as Envelope); break;
-    case 'session.updated': if (p.session) takeSession(p.session); break;
+    case 'session.updated': if (p.session) takeSession(p.session, true); break;
     case 'session.deleted': dropSession(str(p.session_id)); break;
     case 'runtime.updated': if (p.runtime) takeRuntime(p.runtime); break;
     case 'runtime.removed': runtimes.delete(str(p.runtime_id)); break;

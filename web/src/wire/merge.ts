@@ -27,3 +27,10 @@ export function merged(known: Request | undefined, told: Request): Request | nul
 /** Whether what is asked is another thing than before: not merely more of the same words. */
 export const changedBetween = (before: Request, now: Request): boolean =>
   (before.revision ?? 0) !== (now.revision ?? 0) || (Boolean(before.digest) && Boolean(now.digest) && before.digest !== now.digest);
+
+/** Whether what is told of a session counts: a page of a listing that was fetched before an update must not undo it, while what the
+ *  connection tells comes in its order, whatever the gateway's clock did. */
+export const counts = (live: boolean, old: number | undefined, told: number): boolean => live || old === undefined || !(told < old);
+
+/** When news that came just now is placed: never before what was there already, if the clock was set back. */
+export const placed = (at: number, newest: number): number => (at > newest ? at : newest + 1);
