@@ -10,8 +10,8 @@ use rustix::process::Signal;
 
 use super::presets;
 use crate::model::RuntimeSpec;
-use crate::sessions::Journal;
 use crate::sessions::journal::Writer;
+use crate::sessions::{Journal, masked};
 
 /// How much of what a runtime writes to stderr is kept, in bytes; older text is forgotten.
 const STDERR_KEPT: usize = 64 * 1024;
@@ -185,7 +185,11 @@ impl Stderr {
         let line = std::mem::take(&mut self.line);
         let line = line.strip_suffix(b"\n").unwrap_or(&line);
         if !line.is_empty() {
-            self.journal.add(SystemTime::now().into(), Writer::Runtime, shown(line).trim_end_matches("\\r"));
+            self.journal.add(
+                SystemTime::now().into(),
+                Writer::Runtime,
+                masked(shown(line).trim_end_matches("\\r")).as_str(),
+            );
         }
     }
 
@@ -208,7 +212,7 @@ impl Stderr {
         let tail: Vec<u8> = self.text.iter().skip(skipped).copied().collect();
         // Not from the middle of a character.
         let torn = tail.iter().take(3).take_while(|byte| skipped > 0 && **byte & 0xc0 == 0x80).count();
-        shown(&tail[torn..])
+        masked(&shown(&tail[torn..]))
     }
 }
 
@@ -259,6 +263,15 @@ mod tests {
         assert_eq!(missing, "`gemini` is not on PATH: npm install -g @google/gemini-cli");
         assert_eq!(find("./etc/passwd", None, Path::new("/")).unwrap_err(), "/./etc/passwd is not executable");
         assert_eq!(find("/no/such", None, Path::new("/")).unwrap_err(), "/no/such does not exist");
+    }
+
+    #[test]
+    fn no_secret_on_stderr_is_shown_or_written_down() {
+        let journal = Journal::default();
+        let mut stderr = Stderr::new(journal.clone());
+        stderr.push(b"calling with OPENAI_API_KEY=sk-abc123def456ghi\n");
+        let kept = format!("{} {} {:?}", stderr.tail(), stderr.since(), journal.lines());
+        assert!(kept.contains("calling with") && !kept.contains("abc123def456"), "{kept}");
     }
 
     #[test]
