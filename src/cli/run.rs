@@ -95,13 +95,10 @@ fn spec_of(args: &args::Run) -> anyhow::Result<RuntimeSpec> {
         None => std::env::current_dir().context("the current folder")?,
     };
     let mut spec = match &args.preset {
-        Some(name) => {
-            let spec = presets::preset(name, &this_program()?, |var| std::env::var(var).ok()).map_err(|why| {
-                let fix = "or run any other agent with `plexus run --dialect acp -- CMD`";
-                Failure::new(USAGE, format!("{why}; {fix}"))
-            })?;
-            spec
-        }
+        Some(name) => presets::preset(name, &this_program()?, |var| std::env::var(var).ok()).map_err(|why| {
+            let fix = "or run any other agent with `plexus run --dialect acp -- CMD`";
+            Failure::new(USAGE, format!("{why}; {fix}"))
+        })?,
         None => {
             let dialect = args.dialect.as_deref().unwrap_or_default();
             let connect = Connect::Command(args.cmd.clone());

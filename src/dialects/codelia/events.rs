@@ -416,7 +416,7 @@ struct Mark {
 /// In words, what cannot be carried.
 pub(super) fn input(content: &[Box<RawValue>]) -> Result<(Box<RawValue>, Around), String> {
     let mut around = Around::default();
-    let mut said = Vec::with_capacity(content.len());
+    let mut said: Vec<&RawValue> = Vec::with_capacity(content.len());
     for block in content {
         let mark = object::<Marked>(block).and_then(|marked| marked.meta).and_then(|meta| meta.plexus);
         match mark {
@@ -432,7 +432,7 @@ pub(super) fn input(content: &[Box<RawValue>]) -> Result<(Box<RawValue>, Around)
     Ok((words(&said)?, around))
 }
 
-fn words(content: &[&Box<RawValue>]) -> Result<Box<RawValue>, String> {
+fn words(content: &[&RawValue]) -> Result<Box<RawValue>, String> {
     #[derive(Deserialize)]
     #[serde(tag = "type", rename_all = "snake_case")]
     enum Content {

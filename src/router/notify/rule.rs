@@ -88,7 +88,7 @@ impl Quiet {
         let end = day.at(i8::try_from(self.to / 60).ok()?, i8::try_from(self.to % 60).ok()?, 0, 0);
         let end = self.zone.to_ambiguous_timestamp(end);
         // An hour that comes twice ends at its first end, unless that is over; one that is left out ends where it would be.
-        let first = end.clone().compatible().ok()?.as_millisecond();
+        let first = end.compatible().ok()?.as_millisecond();
         Some(if first > wall { first } else { end.later().ok()?.as_millisecond().max(wall + 1) })
     }
 }
