@@ -15,6 +15,16 @@ pub struct Fetch {
     pub path: String,
     /// JSON to send.
     pub body: Option<Bytes>,
+    /// Whether it carries what somebody decided, an answer or a cancel: it overtakes reads, and is sent before the
+    /// connection is left.
+    pub decides: bool,
+}
+
+impl Fetch {
+    /// Whether it changes nothing there, so that it may be made once more.
+    pub fn reads(&self) -> bool {
+        self.method == "GET"
+    }
 }
 
 /// Which of a runtime's two addresses.

@@ -7,12 +7,15 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
 use tokio::time::{Instant, sleep_until};
 
 use super::Settings;
 use super::endpoint::{self, Fetching, Heard, Reach, Wire};
 use super::failure;
 use super::meter::{Answer, Meter, Room};
+use super::offers::{Offers, too_many};
 use super::outgoing::Outgoing;
 use super::routes::{Routes, refusal};
 use super::sse::Told;
@@ -26,6 +29,9 @@ const HELD_MAX: usize = 256;
 
 /// Requests that wait for their turn; one more fails at once.
 const FETCHES_MAX: usize = 1024;
+
+/// Answers and cancels that are on their way at once; more wait for their turn.
+const DECIDING_MAX: usize = 16;
 
 /// When nothing is due.
 const NEVER: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -61,9 +67,13 @@ pub(super) async fn drive(
         step: Outbox::default(),
         routes: Routes::default(),
         out: Outgoing::default(),
+        offers: Offers::default(),
         held: VecDeque::new(),
         fetches: VecDeque::new(),
         fetching: None,
+        reading: None,
+        overtaken: false,
+        deciding: FuturesUnordered::new(),
         refused: VecDeque::new(),
         wake: None,
         ready: false,
@@ -92,11 +102,19 @@ struct Attached {
     /// Bytes that it said, and up to where they are on their way.
     heard: u64,
     lent: u64,
+    /// Conversations that were found there and wait to be opened here.
+    offers: Offers,
     /// Orders that wait until it is ready.
     held: VecDeque<Order>,
     /// Requests that wait for their turn.
     fetches: VecDeque<Fetch>,
     fetching: Option<Fetching>,
+    /// The request under way, if it only reads …
+    reading: Option<Fetch>,
+    /// … and whether a decision left after it began: what it reads may be of before, and it is made once more.
+    overtaken: bool,
+    /// Answers and cancels on their way.
+    deciding: FuturesUnordered<Fetching>,
     /// Requests that there was no room for.
     refused: VecDeque<u64>,
     wake: Option<Instant>,
@@ -125,9 +143,11 @@ enum Next {
     Order(Option<Order>),
     Due,
     Delivered,
+    Offered,
     Room(Room),
     Kept,
     Fetched(u64, Result<(Reply, Answer), String>),
+    Decided(u64, Result<(Reply, Answer), String>),
     Refused,
     Connected(Result<Wire, String>),
     Heard(Vec<Heard>),
@@ -148,12 +168,7 @@ impl Attached {
             if timer.deadline() != due {
                 timer.as_mut().reset(due);
             }
-            if self.fetching.is_none()
-                && let Some(fetch) = self.fetches.pop_front()
-            {
-                let (reach, id, remote) = (self.reach.clone(), fetch.id, fetch.base == Base::Remote);
-                self.fetching = Some(Box::pin(async move { (id, reach.fetch(fetch, remote).await) }));
-            }
+            self.fetch_next();
             // While a session has no room, or the endpoint's account has none, nothing more is taken from it; what is to be
             // sent still is.
             let quiet = self.out.is_empty();
@@ -166,8 +181,10 @@ impl Attached {
                 () = self.end.stop.notified() => Next::Stop,
                 order = self.end.orders.recv(), if self.held.len() < HELD_MAX => Next::Order(order),
                 () = &mut timer => Next::Due,
+                Some((id, reply)) = self.deciding.next() => Next::Decided(id, reply),
                 () = self.out.deliver(), if !quiet => Next::Delivered,
                 (id, reply) = fetched(&mut self.fetching), if quiet => Next::Fetched(id, reply),
+                () = self.offers.offer(&self.end.found), if !self.offers.is_empty() => Next::Offered,
                 room = self.meter.wait(unkept == 0), if !room => Next::Room(room),
                 () = said.news(), if !room => Next::Kept,
                 next = progress(&mut line, quiet && room) => next,
@@ -195,16 +212,16 @@ impl Attached {
                         _ => {}
                     }
                 }
-                Next::Delivered | Next::Kept => {}
+                Next::Delivered | Next::Offered | Next::Kept => {}
                 Next::Room(room) => self.meter.take(room),
                 Next::Fetched(id, reply) => {
                     self.fetching = None;
-                    // Its charge is the meter's, once what it says is on its way.
-                    let (reply, _charge) =
-                        reply.map_or_else(|why| (Err(why), None), |(reply, charge)| (Ok(reply), Some(charge)));
-                    self.heard += reply.as_ref().map_or(0, |reply| reply.body.len() as u64);
-                    self.step(|dialect, out| dialect.reply(id, reply, out));
+                    match self.reading.take() {
+                        Some(read) if self.overtaken && reply.is_ok() => self.fetches.push_front(read),
+                        _ => self.replied(id, reply),
+                    }
                 }
+                Next::Decided(id, reply) => self.replied(id, reply),
                 Next::Refused => {
                     if let Some(id) = self.refused.pop_front() {
                         let why = format!("{FETCHES_MAX} requests wait already");
@@ -231,6 +248,70 @@ impl Attached {
         Line::Connecting(Box::pin(self.reach.clone().connect(self.dialect.events_path())))
     }
 
+    // === requests ===
+
+    /// Sends the requests whose turn it is. They go one after the other, but an answer or a cancel waits for no read: it
+    /// overtakes those before it, and the one under way.
+    fn fetch_next(&mut self) {
+        let acting = self.fetching.is_some() && self.reading.is_none();
+        while !acting
+            && self.deciding.len() < DECIDING_MAX
+            && let Some(place) = self.fetches.iter().position(|fetch| !fetch.reads())
+            && self.fetches[place].decides
+            && let Some(fetch) = self.fetches.remove(place)
+        {
+            self.overtaken |= self.reading.is_some();
+            self.deciding.push(self.begin(fetch));
+        }
+        if self.fetching.is_none()
+            && self.deciding.is_empty()
+            && let Some(fetch) = self.fetches.pop_front()
+        {
+            (self.reading, self.overtaken) = (fetch.reads().then(|| fetch.clone()), false);
+            self.fetching = Some(self.begin(fetch));
+        }
+    }
+
+    fn begin(&self, fetch: Fetch) -> Fetching {
+        let (reach, id, remote) = (self.reach.clone(), fetch.id, fetch.base == Base::Remote);
+        Box::pin(async move { (id, reach.fetch(fetch, remote).await) })
+    }
+
+    fn replied(&mut self, id: u64, reply: Result<(Reply, Answer), String>) {
+        // Its charge is the meter's, once what it says is on its way.
+        let (reply, _charge) = reply.map_or_else(|why| (Err(why), None), |(reply, charge)| (Ok(reply), Some(charge)));
+        self.heard += reply.as_ref().map_or(0, |reply| reply.body.len() as u64);
+        self.step(|dialect, out| dialect.reply(id, reply, out));
+    }
+
+    /// Sends what was decided before the endpoint is left: its receipts say that it was.
+    async fn decide(&mut self, line: &mut Line) {
+        for order in std::mem::take(&mut self.held) {
+            match order.command {
+                Command::Answer { .. } | Command::Cancel { .. } if self.ready => {
+                    self.step_quietly(|dialect, out| dialect.command(order.command, out));
+                }
+                _ => self.held.push_back(order),
+            }
+        }
+        self.transmit(line);
+        for fetch in std::mem::take(&mut self.fetches) {
+            if fetch.decides {
+                self.deciding.push(self.begin(fetch));
+            }
+        }
+        let all = async {
+            while let Some((id, reply)) = self.deciding.next().await {
+                if let Err(why) = reply {
+                    tracing::warn!(runtime_id = %self.spec.id, request = id, %why, "a decision may not have arrived");
+                }
+            }
+        };
+        if tokio::time::timeout(self.settings.decided, all).await.is_err() {
+            tracing::warn!(runtime_id = %self.spec.id, "decisions may not have arrived: the endpoint does not answer");
+        }
+    }
+
     /// Hands over what is to be sent. Without a connection it goes nowhere: the dialect knows, and says it all again.
     fn transmit(&mut self, line: &mut Line) {
         for frame in std::mem::take(&mut self.step.frames) {
@@ -241,8 +322,15 @@ impl Attached {
     }
 
     /// The end of the driver: everybody is told, and what is on its way delivered.
-    async fn leave(mut self, line: Line) {
+    async fn leave(mut self, mut line: Line) {
         let (why, stopped) = self.over.take().unwrap_or_else(|| (STOPPED.into(), true));
+        self.end.orders.close();
+        while let Some(order) = self.end.orders.recv().await {
+            self.held.push_back(order);
+        }
+        if stopped || why == UNUSED {
+            self.decide(&mut line).await;
+        }
         self.show(|info| {
             info.state = RuntimeState::Exited;
             info.problem = Some(why.clone());
@@ -254,10 +342,6 @@ impl Attached {
         for inlet in sessions {
             let exit = Exit { reason: Some(why.clone()), stopped, ..Exit::default() };
             self.out.push(inlet, FromRuntime::Gone(exit));
-        }
-        self.end.orders.close();
-        while let Some(order) = self.end.orders.recv().await {
-            self.held.push_back(order);
         }
         for order in std::mem::take(&mut self.held) {
             if let Command::Open { ticket, .. } = order.command {
@@ -451,12 +535,8 @@ impl Attached {
         if self.routes.knows(&found.native) {
             return;
         }
-        if let Err(refused) = self.end.found.try_send(found) {
-            let native = refused.into_inner().native;
-            self.show(|info| {
-                info.problem =
-                    Some(format!("it has more conversations than can be opened at once; {native} is not shown"));
-            });
+        if !self.offers.push(found) {
+            self.show(|info| info.problem = Some(too_many()));
         }
     }
 

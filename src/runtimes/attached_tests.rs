@@ -50,9 +50,10 @@ impl Dialect for Words {
                 out.fetches.push(Fetch {
                     id: id.parse().unwrap(),
                     base: if base == "remote" { Base::Remote } else { Base::Connect },
-                    method: if method == "POST" { "POST" } else { "GET" },
+                    method: if method == "GET" { "GET" } else { "POST" },
                     path: path.into(),
                     body: (method == "POST").then(|| "{\"a\":1}".into()),
+                    decides: method == "DECIDE",
                 });
                 return;
             }
@@ -65,7 +66,11 @@ impl Dialect for Words {
             Command::Open { ticket, .. } => format!("open {}\n", ticket.0),
             Command::Prompt { ticket, .. } => format!("prompt {}\n", ticket.0),
             Command::Call { method, .. } => format!("call {method}\n"),
-            Command::Cancel { .. } | Command::Answer { .. } => return,
+            Command::Cancel { .. } => {
+                let (base, path) = (Base::Connect, "/cancel".into());
+                return out.fetches.push(Fetch { id: 99, base, method: "POST", path, body: None, decides: true });
+            }
+            Command::Answer { .. } => return,
         };
         out.frames.push(frame.into());
     }
@@ -426,10 +431,18 @@ async fn found_conversations_are_told_once_they_are_not_open() {
     let told = found.try_recv().unwrap();
     assert_eq!((told.native.as_str(), told.cwd.as_deref()), ("B", Some("/f")));
     assert!(found.try_recv().is_err());
-    for n in 0..=crate::sessions::FOUND {
+    // Each comes, however many there are.
+    let all = 3 * crate::sessions::FOUND;
+    for n in 0..all {
         peer.say(&format!("found N{n}")).await;
     }
-    problem(&link, "N256 is not shown").await;
+    peer.say("done").await;
+    session.until("done").await;
+    for n in 0..all {
+        let told = tokio::time::timeout(SOON, found.recv()).await.unwrap().unwrap();
+        assert_eq!(told.native.as_str(), format!("N{n}"));
+    }
+    assert!(link.info().problem.is_none(), "{:?}", link.info().problem);
 }
 
 #[tokio::test]
@@ -567,6 +580,83 @@ async fn an_event_stream_is_heard_and_requests_are_made_in_order() {
     events.stream().await;
     events.say("data: ready\n\n").await;
     session.until("<attached>").await;
+}
+
+/// An endpoint of events that is ready, with session A open: the link, the session and the stream.
+async fn ready_to_fetch(listener: &TcpListener, door: &Runtimes) -> (Link, Session, Http) {
+    let link = door.launch(spec(&format!("http://{}", listener.local_addr().unwrap()))).unwrap();
+    let mut session = Session::open(&link, 1);
+    let mut events = request(listener).await;
+    events.stream().await;
+    events.say("data: ready\n\n").await;
+    state(&link, RuntimeState::Ready).await;
+    events.say("data: opened 1 A\n\n").await;
+    session.until("<opened A>").await;
+    (link, session, events)
+}
+
+#[tokio::test]
+async fn a_decision_waits_for_no_read_and_what_it_overtook_is_read_again() {
+    let (listener, _) = listener().await;
+    let door = door(|_| {});
+    let (_link, mut session, mut events) = ready_to_fetch(&listener, &door).await;
+    events.say("data: fetch 1 connect GET /slow\n\n").await;
+    let slow = request(&listener).await;
+    events.say("data: fetch 2 connect GET /more\n\ndata: fetch 3 connect DECIDE /answer\n\n").await;
+    let answer = request(&listener).await;
+    assert!(answer.head.starts_with("POST /answer "), "{}", answer.head);
+    answer.reply(200, "taken").await;
+    assert_eq!(session.until("reply 3").await, ["reply 3 200 taken"]);
+    // What it would tell may be of before the answer.
+    slow.reply(200, "old").await;
+    let again = request(&listener).await;
+    assert!(again.head.starts_with("GET /slow "), "{}", again.head);
+    again.reply(200, "new").await;
+    request(&listener).await.reply(200, "more").await;
+    assert_eq!(session.until("reply 2").await, ["reply 1 200 new", "reply 2 200 more"]);
+    // What changes something is overtaken by nothing.
+    events.say("data: fetch 4 connect POST /prompt\n\ndata: fetch 5 connect DECIDE /cancel\n\n").await;
+    let prompt = request(&listener).await;
+    assert!(prompt.head.starts_with("POST /prompt "), "{}", prompt.head);
+    prompt.reply(200, "").await;
+    let cancel = request(&listener).await;
+    assert!(cancel.head.starts_with("POST /cancel "), "{}", cancel.head);
+    cancel.reply(200, "").await;
+    session.until("reply 5").await;
+}
+
+#[tokio::test]
+async fn what_was_decided_leaves_before_the_endpoint_is_left() {
+    let (listener, _) = listener().await;
+    let door = door(|_| {});
+    let (link, mut session, mut events) = ready_to_fetch(&listener, &door).await;
+    events.say("data: fetch 1 connect POST /hangs\n\ndata: fetch 2 connect DECIDE /waits\n\n").await;
+    let hangs = request(&listener).await;
+    // Ordered and stopped in one breath: the stop is seen first.
+    session.order(&link, Command::Cancel { native: "A".into(), ticket: None, reason: None });
+    link.stop();
+    let mut left = vec![request(&listener).await, request(&listener).await];
+    left.sort_by(|a, b| a.head.cmp(&b.head));
+    assert!(left[0].head.starts_with("POST /cancel ") && left[1].head.starts_with("POST /waits "));
+    for one in left {
+        one.reply(200, "").await;
+    }
+    assert!(session.end().await.stopped);
+    drop(hangs);
+}
+
+#[tokio::test]
+async fn a_read_of_which_nothing_comes_is_given_up_soon() {
+    let (listener, _) = listener().await;
+    let door = door(|settings| settings.read = Duration::from_millis(100));
+    let (_link, mut session, mut events) = ready_to_fetch(&listener, &door).await;
+    events.say("data: fetch 1 connect GET /a\n\ndata: fetch 2 connect GET /b\n\n").await;
+    let silent = request(&listener).await;
+    let mut torn = request(&listener).await;
+    torn.say("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf").await;
+    let heard = session.until("no reply 2").await;
+    assert_eq!(heard, ["no reply 1: no reply within 100ms", "no reply 2: no reply within 100ms"]);
+    drop((silent, torn));
 }
 
 #[tokio::test]

@@ -33,6 +33,7 @@ use super::held::{Held, News, NotFound};
 use super::journal::{self, Entry, Step};
 use super::lines::{self, Line, Lines, Over};
 use super::meter::{Meter, Room};
+use super::offers::{Offers, too_many};
 use super::outgoing::Outgoing;
 use super::process::{self, Stderr, Unwritten};
 use super::rejoin::{self, Rejoin, Rejoined};
@@ -360,6 +361,7 @@ impl Driver {
                 order = self.end.orders.recv(), if obeying && self.stop != Some(UNUSED) => Next::Order(order),
                 () = &mut timer => Next::Due,
                 () = self.out.deliver(), if !self.out.is_empty() => Next::Delivered,
+                () = life.offers.offer(&self.end.found), if !life.offers.is_empty() => Next::Delivered,
                 done = life.desk.next(), if living => Next::Done(done),
                 rejoined = rejoin::done(&mut life.rejoin), if living => Next::Rejoined(rejoined),
                 room = life.meter.wait(alone), if hearing && !room => Next::Room(room),
@@ -963,8 +965,8 @@ impl Driver {
                     life.end(message, &self.settings);
                 }
                 Said::Found { native, cwd, title } => {
-                    if self.end.found.try_send(Found { native, cwd, title }).is_err() {
-                        self.show(|info| info.problem = Some("it has more sessions than could be opened here".into()));
+                    if !life.offers.push(Found { native, cwd, title }) {
+                        self.show(|info| info.problem = Some(too_many()));
                     }
                 }
                 said => life.routes.said(said),
@@ -1136,6 +1138,8 @@ struct Life {
     lines: Lines,
     dialect: Box<dyn Dialect>,
     desk: Desk,
+    /// Conversations that it has and that wait to be opened here.
+    offers: Offers,
     step: Outbox,
     stderr: Stderr,
     routes: Routes,
@@ -1230,6 +1234,7 @@ impl Life {
             lines: Lines::new(settings.line_max),
             dialect,
             desk,
+            offers: Offers::default(),
             step: Outbox::default(),
             stderr: Stderr::new(journal.clone()),
             routes: Routes::default(),

@@ -76,6 +76,7 @@ pub(super) struct Reach {
     connect: Duration,
     answer: Duration,
     fetch: Duration,
+    read: Duration,
     line_max: usize,
     write_max: usize,
     ledger: Ledger,
@@ -117,6 +118,7 @@ impl Reach {
             connect: settings.connect,
             answer: settings.answer,
             fetch: settings.fetch,
+            read: settings.read,
             line_max: settings.line_max,
             write_max: settings.write_max,
             ledger: settings.ledger.clone(),
@@ -206,6 +208,8 @@ impl Reach {
             (Address::Http(base), _) => base,
             (other, _) => return Err(format!("a {} endpoint takes no HTTP requests", other.scheme())),
         };
+        // What is read may be asked for again, so it is not waited for where nothing comes.
+        let silence = if fetch.reads() { self.read.min(self.fetch) } else { self.fetch };
         let method = reqwest::Method::from_bytes(fetch.method.as_bytes()).map_err(|error| error.to_string())?;
         let mut request = self.http.request(method, format!("{base}{}", fetch.path));
         request = request.header(header::ACCEPT, "application/json");
@@ -223,10 +227,14 @@ impl Reach {
             (false, _) => self.signed(request),
         };
         let reply = async {
-            let mut answer = request.send().await.map_err(|error| chain(&error))?;
+            let silent = |_| format!("no reply within {silence:?}");
+            let sent = timeout(silence, request.send()).await.map_err(silent)?;
+            let mut answer = sent.map_err(|error| chain(&error))?;
             let status = answer.status().as_u16();
             let (mut body, mut charge) = (BytesMut::new(), Answer::new(&self.ledger, self.runtime.as_str()));
-            while let Some(chunk) = answer.chunk().await.map_err(|error| chain(&error))? {
+            while let Some(chunk) =
+                timeout(silence, answer.chunk()).await.map_err(silent)?.map_err(|error| chain(&error))?
+            {
                 if body.len() + chunk.len() > self.line_max {
                     return Err(format!("the reply is over the limit of {} bytes", self.line_max));
                 }

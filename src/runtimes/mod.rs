@@ -22,6 +22,7 @@ mod identity;
 mod journal;
 mod lines;
 mod meter;
+mod offers;
 mod outgoing;
 pub mod presets;
 mod process;
@@ -109,6 +110,12 @@ const ANSWER: Duration = Duration::from_secs(10);
 /// a reply: dialects ask for it and hear of it in events.
 const FETCH: Duration = Duration::from_secs(120);
 
+/// How long an endpoint may say nothing of a reply that changes nothing there: behind it others wait.
+const READ: Duration = Duration::from_secs(20);
+
+/// How long what was decided may take to leave when an endpoint is left.
+const DECIDED: Duration = Duration::from_secs(5);
+
 /// What the back door needs to know, and how patient it is. The defaults are for use, the fields for tests.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -154,6 +161,10 @@ pub struct Settings {
     pub answer: Duration,
     /// For the reply to one HTTP request. 120 s.
     pub fetch: Duration,
+    /// For the next piece of a reply to a `GET`. 20 s.
+    pub read: Duration,
+    /// For answers and cancels to leave when an endpoint is left. 5 s.
+    pub decided: Duration,
     /// What agents make the gateway hold.
     pub ledger: crate::ledger::Ledger,
     /// How runtimes reach the clients that do for agents what these ask their client.
@@ -185,6 +196,8 @@ impl Settings {
             connect: CONNECT,
             answer: ANSWER,
             fetch: FETCH,
+            read: READ,
+            decided: DECIDED,
             ledger: crate::ledger::Ledger::default(),
             clients: ToClients::default(),
         }

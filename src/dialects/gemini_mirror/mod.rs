@@ -310,7 +310,8 @@ impl Mirror {
 
     fn fetch(&mut self, method: &'static str, path: &str, body: Option<Bytes>, out: &mut Outbox) -> u64 {
         self.fetches += 1;
-        out.fetches.push(Fetch { id: self.fetches, base: Base::Remote, method, path: path.to_owned(), body });
+        let (id, path) = (self.fetches, path.to_owned());
+        out.fetches.push(Fetch { id, base: Base::Remote, method, path, body, decides: false });
         self.fetches
     }
 

@@ -30,7 +30,7 @@ use serde_json::value::RawValue;
 
 use super::fault;
 use super::jsonrpc::{self, INTERNAL, object};
-use super::{AskKey, Command, Dialect, Draft, Fault, Outbox, Reply, RunEnd, Said};
+use super::{AskKey, Command, Dialect, Draft, Fault, Fetch, Outbox, Reply, RunEnd, Said};
 use crate::model::{Kind, NativeId, RunStatus, RuntimeSpec, Ticket};
 use ask::Asked;
 use calls::Models;
@@ -578,8 +578,10 @@ impl OpenCode {
     }
 
     fn post(&mut self, pending: Pending, path: String, body: &serde_json::Value, out: &mut Outbox) {
+        let decides = matches!(pending, Pending::Answer { .. } | Pending::Abort { .. });
         let id = self.pend(pending);
-        out.fetches.push(ask::fetch(id, "POST", path, Some(body.to_string().into())));
+        let fetch = ask::fetch(id, "POST", path, Some(body.to_string().into()));
+        out.fetches.push(Fetch { decides, ..fetch });
     }
 
     fn pend(&mut self, pending: Pending) -> u64 {

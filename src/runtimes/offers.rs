@@ -1,0 +1,86 @@
+//! Conversations that a runtime has and nobody has opened: offered one after the other to whoever opens them, none left out.
+
+use std::collections::{HashSet, VecDeque};
+
+use tokio::sync::mpsc;
+
+use crate::model::NativeId;
+use crate::sessions::Found;
+
+/// Conversations of one runtime that wait to be opened. Beyond this the runtime's further ones are not shown, and that is said.
+pub(super) const OFFERS_MAX: usize = 16 * 1024;
+
+/// What is said where there are more.
+pub(super) fn too_many() -> String {
+    format!("it has more than {OFFERS_MAX} conversations that are not open here: the others are not shown")
+}
+
+/// What waits to be opened, in the order in which it was found.
+#[derive(Default)]
+pub(super) struct Offers {
+    waiting: VecDeque<Found>,
+    names: HashSet<NativeId>,
+}
+
+impl Offers {
+    /// Takes one up, unless it waits already; false if there are too many.
+    pub(super) fn push(&mut self, found: Found) -> bool {
+        if self.names.contains(&found.native) {
+            return true;
+        }
+        if self.waiting.len() >= OFFERS_MAX {
+            return false;
+        }
+        self.names.insert(found.native.clone());
+        self.waiting.push_back(found);
+        true
+    }
+
+    /// Whether none waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Hands the next one over when there is room. Cancellation safe. Waits for ever if none waits.
+    pub(super) async fn offer(&mut self, to: &mpsc::Sender<Found>) {
+        if self.waiting.is_empty() {
+            std::future::pending::<()>().await;
+        }
+        let Ok(room) = to.reserve().await else {
+            // Nobody opens them any more.
+            self.waiting.clear();
+            return self.names.clear();
+        };
+        if let Some(found) = self.waiting.pop_front() {
+            self.names.remove(&found.native);
+            room.send(found);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(n: usize) -> Found {
+        Found { native: format!("N{n}").as_str().into(), cwd: None, title: None }
+    }
+
+    #[tokio::test]
+    async fn none_is_left_out_or_offered_twice_and_too_many_are_refused() {
+        let (to, mut at) = mpsc::channel(2);
+        let mut offers = Offers::default();
+        for n in (0..OFFERS_MAX).chain(0..5) {
+            assert!(offers.push(found(n)), "{n}");
+        }
+        assert!(!offers.push(found(OFFERS_MAX)));
+        for n in 0..OFFERS_MAX {
+            offers.offer(&to).await;
+            assert_eq!(at.recv().await.unwrap().native.as_str(), format!("N{n}"));
+        }
+        assert!(offers.is_empty() && offers.push(found(0)));
+        drop(at);
+        offers.offer(&to).await;
+        assert!(offers.is_empty());
+    }
+}
