@@ -186,7 +186,8 @@ async fn one_runtime_floods_another_dies_in_mid_line_the_third_does_not_notice()
     watching.until_ended(&crash).await;
     let crash = gateway.prompt(&dying, "ask ;; crash").await;
     let request = gateway.open_request(&dying).await;
-    gateway.choose(&request, &Gateway::option(&request, "allow_once")).await;
+    let (status, receipt) = gateway.choose(&request, &Gateway::option(&request, "allow_once")).await;
+    assert_eq!(status, 200, "{receipt}");
     let events = watching.until_ended(&crash).await;
     let end = events.last().unwrap();
     assert_eq!(end["event"]["status"], "error", "{end}");

@@ -83,9 +83,13 @@ impl Stage {
 }
 
 /// How the run ended.
-fn status<'e>(events: &'e [Value], run: &str) -> &'e str {
+fn ended<'e>(events: &'e [Value], run: &str) -> &'e Value {
     let end = events.iter().find(|event| event["kind"] == "run_ended" && event["run_id"] == run);
-    end.unwrap()["event"]["status"].as_str().unwrap()
+    &end.unwrap()["event"]
+}
+
+fn status<'e>(events: &'e [Value], run: &str) -> &'e str {
+    ended(events, run)["status"].as_str().unwrap()
 }
 
 #[tokio::test]
@@ -136,7 +140,9 @@ async fn a_cancel_with_the_confirm_open_does_not_run_the_command_and_the_next_pr
     let (code, body) = stage.gateway.post(&format!("/v1/sessions/{}/cancel", stage.session), json!({})).await;
     assert!(code == 200 || code == 202, "{code} {body}");
     let events = stage.until_ended(&run).await;
-    assert_eq!(status(&events, &run), "cancelled");
+    // What it ended as is the runtime's own word: the no to its question ended the turn. That it was to be cancelled is told too.
+    assert_eq!(status(&events, &run), "completed");
+    assert_eq!(ended(&events, &run)["cancelling"], true);
     let (code, late) = stage.gateway.choose(&request, "allow").await;
     assert_eq!((code, &late["state"]), (410, &json!("withdrawn")), "{late}");
     // Queued behind it: it meets the moments in which the runtime is still busy.

@@ -110,7 +110,7 @@ fn parameter_schema(path: &str, name: &str) -> Value {
             json!({ "type": "string", "pattern": format!("^(|now|{cursor}(\\+[0-9]{{1,9}})?)$") })
         }
         "cursor" => {
-            json!({ "type": "string", "pattern": "^(-?[0-9]{1,15}\\.-?[0-9]{1,15}\\.[A-Za-z0-9_.:-]{1,128})?$" })
+            json!({ "type": "string", "pattern": "^([0-9]{1,15}\\.[0-9]{1,15}\\.-?[0-9]{1,15}\\.[A-Za-z0-9_.:-]{1,128})?$" })
         }
         "merge" => json!({ "type": "string", "enum": ["true", "false"] }),
         "Last-Event-ID" => json!({ "type": "string" }),
