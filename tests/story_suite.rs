@@ -440,6 +440,10 @@ async fn model_in_trouble(stage: Arc<Stage>, script: &str) -> Verdict {
             not_supported("it tries again, or ends the turn as if nothing had happened")
         }
         (true, "cancelled" | "error") => yes_but("it tries again, and can be cancelled"),
+        // What the agent says of a turn that it was told to cancel; that it was is told beside.
+        (true, "completed") if of_run(&events, &run).iter().any(|event| event["event"]["cancelling"] == true) => {
+            yes_but("it tries again, and can be cancelled")
+        }
         // Else that would be a failure that nobody sees.
         other => panic!("{other:?}: {events:#?}"),
     }
