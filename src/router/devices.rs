@@ -32,10 +32,11 @@ fn whole<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
     if let Some(whole) = number.as_u64() {
         return Ok(Some(whole));
     }
-    // Beyond this a float is none of our numbers, whatever its fraction.
-    let small = |float: &f64| float.fract() == 0.0 && (0.0..f64::from(u32::MAX)).contains(float);
-    let text = number.as_f64().filter(small).map(|float| format!("{float:.0}"));
-    match text.and_then(|text| text.parse().ok()) {
+    // One that is larger than any number of ours is the largest: what is asked for is cut to what there is, or refused by
+    // its own bounds.
+    let whole = |float: &f64| float.fract() == 0.0 && *float >= 0.0;
+    let text = number.as_f64().filter(whole).map(|float| format!("{float:.0}"));
+    match text.map(|text| text.parse().unwrap_or(u64::MAX)) {
         Some(whole) => Ok(Some(whole)),
         None => Err(D::Error::custom(format_args!("{number} is no whole number from 0 up"))),
     }
