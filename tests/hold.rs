@@ -324,12 +324,14 @@ fn it_is_a_session_of_its_own_and_a_terminals_signals_do_not_end_it() {
 #[test]
 fn ends_are_told_as_they_were() {
     for code in [0, 1, 126, 255] {
-        let (mut client, _) = Rig::sh(&format!("exit {code}")).join();
+        let rig = Rig::sh(&format!("exit {code}"));
+        let (mut client, _) = rig.join();
         let end = client.rest(0);
         assert_eq!((end.code, end.signal), (Some(code), None));
     }
     for (name, number) in [("TERM", 15), ("KILL", 9), ("HUP", 1), ("SEGV", 11), ("PIPE", 13)] {
-        let (mut client, _) = Rig::sh(&format!("ulimit -c 0; kill -{name} $$; sleep 1000")).join();
+        let rig = Rig::sh(&format!("ulimit -c 0; kill -{name} $$; sleep 1000"));
+        let (mut client, _) = rig.join();
         let end = client.rest(0);
         assert_eq!((end.code, end.signal), (None, Some(number)), "{name}");
     }

@@ -1,5 +1,7 @@
-//! The task that owns the connection to an endpoint: connects, connects again when the connection is lost, for as long as
-//! somebody wants it. The endpoint is another's: it is never started, stopped or waited for.
+//! The task that owns the connection to an endpoint. One file: every arm of its one loop changes the same state.
+//!
+//! It connects, and connects again when the connection is lost, for as long as somebody wants it. The endpoint is
+//! another's: it is never started, stopped or waited for.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
