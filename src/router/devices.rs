@@ -32,11 +32,9 @@ fn whole<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
     if let Some(whole) = number.as_u64() {
         return Ok(Some(whole));
     }
-    // One that is larger than any number of ours is the largest: what is asked for is cut to what there is, or refused by
-    // its own bounds.
     let whole = |float: &f64| float.fract() == 0.0 && *float >= 0.0;
     let text = number.as_f64().filter(whole).map(|float| format!("{float:.0}"));
-    match text.map(|text| text.parse().unwrap_or(u64::MAX)) {
+    match text.and_then(|text| text.parse().ok()) {
         Some(whole) => Ok(Some(whole)),
         None => Err(D::Error::custom(format_args!("{number} is no whole number from 0 up"))),
     }
