@@ -10,9 +10,12 @@ use crate::sessions::Found;
 /// Conversations of one runtime that wait to be opened. Beyond this the runtime's further ones are not shown, and that is said.
 pub(super) const OFFERS_MAX: usize = 16 * 1024;
 
+/// Bytes of their names, folders and titles at most, which are the runtime's own words: beyond this it is the same.
+const OFFERS_BYTES_MAX: usize = 4 * 1024 * 1024;
+
 /// What is said where there are more.
 pub(super) fn too_many() -> String {
-    format!("it has more than {OFFERS_MAX} conversations that are not open here: the others are not shown")
+    "it has more conversations that are not open here than can wait to be opened: the others are not shown".into()
 }
 
 /// What waits to be opened, in the order in which it was found.
@@ -20,6 +23,13 @@ pub(super) fn too_many() -> String {
 pub(super) struct Offers {
     waiting: VecDeque<Found>,
     names: HashSet<NativeId>,
+    bytes: usize,
+}
+
+/// What one takes of [`OFFERS_BYTES_MAX`]; its name is kept twice.
+fn size(found: &Found) -> usize {
+    let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+    2 * found.native.as_str().len() + text(&found.cwd) + text(&found.title)
 }
 
 impl Offers {
@@ -28,9 +38,11 @@ impl Offers {
         if self.names.contains(&found.native) {
             return true;
         }
-        if self.waiting.len() >= OFFERS_MAX {
+        let bytes = self.bytes.saturating_add(size(&found));
+        if self.waiting.len() >= OFFERS_MAX || bytes > OFFERS_BYTES_MAX {
             return false;
         }
+        self.bytes = bytes;
         self.names.insert(found.native.clone());
         self.waiting.push_back(found);
         true
@@ -48,11 +60,11 @@ impl Offers {
         }
         let Ok(room) = to.reserve().await else {
             // Nobody opens them any more.
-            self.waiting.clear();
-            return self.names.clear();
+            return *self = Self::default();
         };
         if let Some(found) = self.waiting.pop_front() {
             self.names.remove(&found.native);
+            self.bytes -= size(&found);
             room.send(found);
         }
     }
@@ -82,5 +94,17 @@ mod tests {
         drop(at);
         offers.offer(&to).await;
         assert!(offers.is_empty());
+    }
+
+    #[tokio::test]
+    async fn what_waits_is_bounded_in_bytes_too() {
+        let (to, mut at) = mpsc::channel(1);
+        let mut offers = Offers::default();
+        let long = |n| Found { title: Some("t".repeat(OFFERS_BYTES_MAX / 2)), ..found(n) };
+        assert!(offers.push(long(0)) && !offers.push(long(1)), "names count as well");
+        assert!(offers.push(found(2)));
+        offers.offer(&to).await;
+        assert_eq!(at.recv().await.unwrap().native.as_str(), "N0");
+        assert!(offers.push(long(3)), "what was handed over makes room");
     }
 }
