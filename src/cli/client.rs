@@ -186,7 +186,7 @@ impl Client {
         Ok(())
     }
 
-    /// All of them, those that were put away, too.
+    /// Every session, archived ones too; the one with the latest news first, as the gateway orders them.
     pub(crate) async fn sessions(&self) -> anyhow::Result<Vec<SessionInfo>> {
         #[derive(Deserialize)]
         struct List {
@@ -242,8 +242,10 @@ impl Client {
     pub(crate) async fn session(&self, meant: &str) -> anyhow::Result<SessionInfo> {
         let sessions = self.sessions().await?;
         if meant == "last" {
-            let last = sessions.into_iter().max_by_key(|session| (session.updated_at, session.created_at));
-            return last.ok_or_else(|| Failure::plain("there is no session yet: start one with `plexus run demo`"));
+            return sessions
+                .into_iter()
+                .next()
+                .ok_or_else(|| Failure::plain("there is no session yet: start one with `plexus run demo`"));
         }
         choose(sessions, meant, |session| session.session_id.as_str(), "session", "`plexus ls` shows them")
     }

@@ -104,7 +104,6 @@ pub(crate) async fn ls(args: args::Ls) -> Outcome {
     let mut sessions = client.sessions().await?;
     sessions.retain(|session| session.archived == args.archived);
     let runtimes = client.runtimes().await?;
-    sessions.sort_by_key(|session| std::cmp::Reverse(session.updated_at));
     if args.json {
         print_json(&json!({ "sessions": sessions, "runtimes": runtimes }))?;
         return Ok(0);

@@ -895,7 +895,8 @@ impl Directory {
             let mut fold = fold.map_err(|error| storage(&error))?;
             snapshots.extend(fold.fold().map(|fold| self.snapshot_of(fold, handle, most)));
         }
-        snapshots.sort_by_key(|snapshot| std::cmp::Reverse(snapshot.session.updated_at));
+        let rank = |snapshot: &Snapshot| self.shared.sessions.get(&snapshot.session.session_id).map(|one| one.rank());
+        snapshots.sort_by_cached_key(|snapshot| std::cmp::Reverse(rank(snapshot)));
         Ok(Snapshots { at, snapshots, omitted })
     }
 

@@ -221,6 +221,8 @@ pub(crate) struct App {
     pub(crate) filtering: bool,
     /// Sessions that were forgotten since the last greeting: what is still said of them is late.
     forgotten: BTreeSet<String>,
+    /// The lowest and the highest place of the sessions that are known.
+    places: Option<(i64, i64)>,
     pub(crate) asks: BTreeMap<String, (Ask, Option<Outcome>)>,
     live: bool,
     pub(crate) doing: HashMap<String, String>,
@@ -289,6 +291,7 @@ impl App {
             filter: input::area(""),
             filtering: false,
             forgotten: BTreeSet::new(),
+            places: None,
             asks: BTreeMap::new(),
             live: false,
             doing: HashMap::new(),
@@ -578,7 +581,7 @@ impl App {
             "exited" => 3,
             _ => 2,
         };
-        list.sort_by(|a, b| (rank(a), -a.updated, &a.id).cmp(&(rank(b), -b.updated, &b.id)));
+        list.sort_by(|a, b| (rank(a), -a.place, &a.id).cmp(&(rank(b), -b.place, &b.id)));
         list
     }
 
@@ -623,11 +626,33 @@ impl App {
 
     // === what the gateway says
 
+    /// Takes a session of a listing, whose order is newest first: it comes after all that are known.
+    fn take_listed(&mut self, mut session: Session) {
+        let (oldest, newest) = self.places.unwrap_or((i64::MAX, i64::MIN));
+        session.place = session.updated.min(oldest.saturating_sub(1));
+        self.places = Some((session.place, newest.max(session.place)));
+        self.sessions.insert(session.id.clone(), session);
+    }
+
+    /// Takes what a session is now: where it has news, it comes before all that are known.
+    fn take_updated(&mut self, mut session: Session) {
+        let (oldest, newest) = self.places.unwrap_or((i64::MAX, i64::MIN));
+        session.place = match self.sessions.get(&session.id) {
+            Some(known) if known.updated == session.updated => known.place,
+            _ => session.updated.max(newest.saturating_add(1)),
+        };
+        self.places = Some((oldest.min(session.place), newest.max(session.place)));
+        self.sessions.insert(session.id.clone(), session);
+    }
+
     fn heard(&mut self, heard: &Heard) {
         match heard {
             Heard::Hello(hello) => {
-                let list = hello["sessions"].as_array().into_iter().flatten().filter_map(Session::read);
-                self.sessions = list.map(|session| (session.id.clone(), session)).collect();
+                self.sessions.clear();
+                self.places = None;
+                for session in hello["sessions"].as_array().into_iter().flatten().filter_map(Session::read) {
+                    self.take_listed(session);
+                }
                 self.forgotten.clear();
                 self.omitted = hello["sessions_omitted"].as_u64().and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
                 self.older = (self.omitted > 0).then(String::new);
@@ -672,7 +697,7 @@ impl App {
                     if session.state == "idle" || session.state == "exited" {
                         self.doing.remove(&session.id);
                     }
-                    self.sessions.insert(session.id.clone(), session);
+                    self.take_updated(session);
                 }
             }
             Heard::Runtime(value) => {
@@ -856,8 +881,8 @@ impl App {
                 self.older = value["next"].as_str().map(str::to_owned);
                 for session in value["sessions"].as_array().into_iter().flatten().filter_map(Session::read) {
                     // What is known is newer.
-                    if !self.forgotten.contains(&session.id) {
-                        self.sessions.entry(session.id.clone()).or_insert(session);
+                    if !self.forgotten.contains(&session.id) && !self.sessions.contains_key(&session.id) {
+                        self.take_listed(session);
                     }
                 }
             }
@@ -867,8 +892,10 @@ impl App {
                 self.trouble.insert("sessions", why);
             }
             Tag::Session => {
-                if let Some(session) = Session::read(&value).filter(|_| good) {
-                    self.sessions.entry(session.id.clone()).or_insert(session);
+                if let Some(session) = Session::read(&value).filter(|_| good)
+                    && !self.sessions.contains_key(&session.id)
+                {
+                    self.take_listed(session);
                 }
             }
             Tag::Runtimes => {
@@ -949,7 +976,7 @@ impl App {
             Tag::New => {
                 if let Some(id) = value["session_id"].as_str().filter(|_| good) {
                     if let Some(session) = Session::read(&value) {
-                        self.sessions.insert(session.id.clone(), session);
+                        self.take_updated(session);
                     }
                     self.open(id.to_owned(), effects);
                 } else {

@@ -255,6 +255,8 @@ pub(crate) struct Session {
     pub(crate) queue: Vec<(String, String, String)>,
     pub(crate) archived: bool,
     pub(crate) updated: i64,
+    /// Its place in lists: higher is newer. `updated` says when, by a clock that may have been set back since.
+    pub(crate) place: i64,
 }
 
 impl Session {
@@ -273,6 +275,7 @@ impl Session {
             queue: queue.map(|one| (raw(&one["run_id"]), field(&one["text"]), field(&one["by"]["name"]))).collect(),
             archived: value["archived"] == true,
             updated: millis(&value["updated_at"]).unwrap_or_default(),
+            place: 0,
         })
     }
 

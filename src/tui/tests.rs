@@ -357,6 +357,20 @@ fn what_came_in_part_is_fetched_whole_before_a_yes_and_takes_a_no() {
 }
 
 #[test]
+fn sessions_are_in_the_order_of_their_news_however_the_clock_was_set() {
+    const HOUR: i64 = 3_600_000;
+    // The gateway lists the newest first; the second one spoke before the clock was set back.
+    let list = [session("s_1", "one", "idle", 2 * HOUR), session("s_2", "two", "idle", HOUR)];
+    let mut stage = Stage::new(100, 30, &list, &[]);
+    let order = |stage: &Stage| stage.app.ordered().iter().map(|one| one.id.clone()).collect::<Vec<_>>();
+    assert_eq!(order(&stage), ["s_1", "s_2"]);
+    stage.msg(Msg::Heard(Heard::Session(session("s_2", "two", "idle", 3 * HOUR))));
+    assert_eq!(order(&stage), ["s_2", "s_1"], "what is said now is news");
+    stage.msg(Msg::Heard(Heard::Session(session("s_1", "renamed", "idle", 2 * HOUR))));
+    assert_eq!(order(&stage), ["s_2", "s_1"], "what changes without news stays where it is");
+}
+
+#[test]
 fn a_session_whose_agent_ended_starts_it_again_from_the_composer() {
     let mut stage = Stage::new(80, 24, &[session("s_1", "Fix the parser", "exited", 1_000)], &[]);
     stage.open("s_1");
