@@ -296,6 +296,12 @@ struct ThreadHead<'a> {
     #[serde(borrow)]
     parent_thread_id: Option<&'a RawValue>,
     #[serde(borrow)]
+    attached_to_thread_id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    source: Option<&'a RawValue>,
+    #[serde(borrow)]
+    ephemeral: Option<&'a RawValue>,
+    #[serde(borrow)]
     status: Option<&'a RawValue>,
     #[serde(borrow)]
     turns: Option<&'a RawValue>,
@@ -313,6 +319,18 @@ impl ThreadHead<'_> {
     fn title(&self) -> Option<String> {
         let preview = || Some(text(self.preview)?.lines().next()?.chars().take(TITLE_MAX).collect::<String>());
         self.name().or_else(preview).filter(|title| !title.is_empty())
+    }
+
+    /// The thread that it works for, where it is a helper agent's.
+    fn parent(&self) -> Option<String> {
+        text(self.parent_thread_id).or_else(|| text(self.attached_to_thread_id))
+    }
+
+    /// Whether no client can ever join it: it is never written down (Codex's terminal UI has each conversation named in
+    /// such a thread), or it is one of Codex's own helpers that names no thread it works for.
+    fn hidden(&self) -> bool {
+        let helper = self.source.is_some_and(|source| source.get().contains("\"subAgent\""));
+        helper || self.ephemeral.is_some_and(|ephemeral| ephemeral.get() == "true")
     }
 }
 
@@ -880,6 +898,10 @@ impl Codex {
         if self.helper(&head) || self.state.threads.contains_key(native) {
             return;
         }
+        if head.hidden() {
+            // It stays among those that were told of, so that nobody asks about it again.
+            return;
+        }
         // A thread in which nothing was said yet cannot be joined: it is looked at again when it is at work.
         let active = head.status.is_some_and(|status| status.get().contains("\"active\""));
         if head.title().is_none() && !active {
@@ -892,7 +914,7 @@ impl Codex {
     /// Whether the thread is a helper agent's: what it does is told in the thread that it works for, and its questions
     /// are asked there.
     fn helper(&mut self, head: &ThreadHead<'_>) -> bool {
-        let Some(parent) = text(head.parent_thread_id) else { return false };
+        let Some(parent) = head.parent() else { return false };
         if self.state.helpers.len() >= HELPERS_MAX {
             self.state.helpers.clear();
         }
@@ -902,7 +924,14 @@ impl Codex {
 
     fn thread_started(&mut self, head: &ThreadHead<'_>, out: &mut Outbox) {
         let native = NativeId::from(head.id.as_str());
-        if self.state.threads.contains_key(&native) || self.helper(head) || head.title().is_none() {
+        if self.state.threads.contains_key(&native) || self.helper(head) {
+            return;
+        }
+        if head.hidden() {
+            self.new_to_us(&native);
+            return;
+        }
+        if head.title().is_none() {
             return;
         }
         let opening = |sent: &Sent| matches!(&sent.pending, Pending::Open { want: Want { resume: None, .. }, .. });

@@ -738,6 +738,44 @@ fn other_clients_turns_are_told() {
 }
 
 #[test]
+fn threads_that_nobody_can_join_are_not_told_of() {
+    let hidden = |id: &str| {
+        let mut thread = thread(id);
+        thread["preview"] = "name this conversation".into();
+        thread["status"] = active(j!([]));
+        match id {
+            // What the terminal UI of Codex 0.169 starts to have a conversation named.
+            "ephemeral" => thread["ephemeral"] = true.into(),
+            _ => thread["source"] = j!({ "subAgent": "review" }),
+        }
+        thread
+    };
+    for id in ["ephemeral", "review"] {
+        let mut rig = hello(&remote());
+        rig.sent();
+        rig.feed(j!({ "method": "thread/started", "params": { "thread": hidden(id) } }).to_string());
+        let status = j!({ "threadId": id, "status": { "type": "active", "activeFlags": [] } });
+        rig.feed(j!({ "method": "thread/status/changed", "params": status }).to_string());
+        assert!(rig.said().is_empty() && rig.sent().is_empty(), "{id}: heard from its beginning");
+
+        let mut rig = hello(&remote());
+        rig.sent();
+        reply(&mut rig, 1, j!({ "data": [id], "nextCursor": null }));
+        reply(&mut rig, 2, j!({ "thread": hidden(id) }));
+        rig.sent();
+        rig.feed(j!({ "method": "thread/status/changed", "params": status }).to_string());
+        assert!(rig.said().is_empty() && rig.sent().is_empty(), "{id}: found in the list");
+    }
+    // A helper of a helper, or one that is attached to a thread, works for that.
+    let mut rig = session();
+    let mut helper = hidden("review");
+    helper["attachedToThreadId"] = "t".into();
+    rig.feed(j!({ "method": "thread/started", "params": { "thread": helper } }).to_string());
+    rig.feed(j!({ "id": 1, "method": COMMAND, "params": { "threadId": "review", "command": "ls" } }).to_string());
+    assert!(matches!(rig.one(), Said::Asked { native: Some(native), .. } if native.as_str() == "t"));
+}
+
+#[test]
 fn threads_of_others_are_found_once() {
     let mut rig = hello(&remote());
     rig.sent();

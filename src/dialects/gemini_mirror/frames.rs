@@ -1,6 +1,8 @@
 //! Cuts what a Gemini UI sends into its messages: JSON, each followed by a NUL byte, however they lie in WebSocket messages.
+//! A WebSocket message that is whole JSON by itself needs no NUL.
 
 use bytes::{Bytes, BytesMut};
+use serde_json::value::RawValue;
 
 /// Longest message that is passed on whole, in bytes.
 pub(super) const FRAME_MAX: usize = 16 * 1024 * 1024;
@@ -28,6 +30,13 @@ impl Frames {
     /// Takes one WebSocket message and gives the messages that it ends.
     pub(super) fn feed(&mut self, mut bytes: Bytes) -> Vec<Frame> {
         let mut frames = Vec::new();
+        // Nothing of an unfinished message stands before it, so it cannot be the end of one; nor can it be the beginning of
+        // one, because nothing may follow a whole object but white space and the NUL.
+        let alone = self.rest.trim_ascii().is_empty() && self.dropped == 0 && bytes.len() <= FRAME_MAX;
+        if alone && object(&bytes) {
+            self.rest.clear();
+            return vec![Frame::Whole(bytes)];
+        }
         while let Some(at) = memchr::memchr(0, &bytes) {
             let piece = bytes.split_to(at);
             bytes = bytes.slice(1..);
@@ -65,6 +74,12 @@ impl Frames {
     }
 }
 
+/// Whether the bytes are one whole JSON object.
+fn object(bytes: &[u8]) -> bool {
+    let text = bytes.trim_ascii();
+    text.first() == Some(&b'{') && text.last() == Some(&b'}') && serde_json::from_slice::<&RawValue>(text).is_ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -92,6 +107,21 @@ mod tests {
         }
         let bytes: Vec<&[u8]> = stream.chunks(1).collect();
         assert_eq!(all(&bytes).0, expected);
+    }
+
+    #[test]
+    fn a_message_that_is_whole_json_needs_no_nul() {
+        let told = |pieces: &[&[u8]]| all(pieces);
+        assert_eq!(told(&[b"{\"a\":1}", b" {\"b\":2}\n"]), (vec!["{\"a\":1}".into(), " {\"b\":2}\n".into()], None));
+        // With and without, in any order; a NUL that comes by itself ends nothing.
+        assert_eq!(told(&[b"{}", b"\0", b"{\"c\":3}\0", b"{}"]).0, ["{}", "{\"c\":3}", "{}"]);
+        assert_eq!(told(&[b"\n", b"{}"]).0, ["{}"]);
+        // What lies inside of a message that is cut is no message, whole as it may look.
+        assert_eq!(told(&[b"{\"a\":", b"{\"b\":2}", b"}\0"]).0, ["{\"a\":{\"b\":2}}"]);
+        // Neither is what is no object, or not all of one.
+        assert_eq!(told(&[b"1", b"2\0"]).0, ["12"]);
+        assert_eq!(told(&[b"{\"a\":\"}", b"\"}\0"]).0, ["{\"a\":\"}\"}"]);
+        assert_eq!(told(&[b"{}{}"]).0, Vec::<String>::new());
     }
 
     #[test]
