@@ -11,7 +11,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::args;
 use super::client::{Client, choose};
-use super::commands::{age, print, print_json, table};
+use super::commands::{age, print, print_as_json, print_json, table};
 use super::term::{Paint, line};
 use super::{FAILURE, Failure, Outcome};
 
@@ -37,7 +37,7 @@ fn picture(url: &str) -> Option<String> {
 
 /// One line of JSON, out at once: a script waits for it.
 fn say(value: &Value) -> anyhow::Result<()> {
-    print(&format!("{value}\n"))
+    print_as_json(&serde_json::to_vec(value)?)
 }
 
 /// Shows a code, waits for the device that uses it, and asks whether both show the same number.

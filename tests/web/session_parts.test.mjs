@@ -19,10 +19,10 @@ const ok = (/** @type {string} */ what) => console.log(`ok ${what}`);
 try {
   const entry = join(dir, 'entry.ts');
   const from = (/** @type {string} */ file) => JSON.stringify(join(web, 'src', file));
-  writeFileSync(entry, `export * from ${from('session/model.ts')}; export * from ${from('render/ansi.ts')}; export * from ${from('render/segment.ts')}; export * from ${from('render/visible.ts')}; export * from ${from('request/display.ts')}; export * from ${from('request/questions.ts')}; export * from ${from('wire/merge.ts')}; export * from ${from('lib/attention.ts')};`);
+  writeFileSync(entry, `export * from ${from('session/model.ts')}; export * from ${from('render/ansi.ts')}; export * from ${from('render/segment.ts')}; export * from ${from('render/visible.ts')}; export * from ${from('request/display.ts')}; export * from ${from('request/questions.ts')}; export * from ${from('wire/merge.ts')}; export * from ${from('lib/attention.ts')}; export * from ${from('lib/time.ts')};`);
   const build = await rolldown({ input: entry, logLevel: 'silent' });
   await build.write({ file: join(dir, 'parts.mjs') });
-  const { Conversation, itemMarkdown, Ansi, ansiLines, Segmenter, segments, visible, readable, oneLine, cut, blocksOf, sizeOf, answersOf, choose, chooseOwn, wrongWith, questionsOf, NOTHING, merged, changedBetween, Attention, LOOKING_MS, counts, placed } = await import(pathToFileURL(join(dir, 'parts.mjs')).href);
+  const { Conversation, itemMarkdown, Ansi, ansiLines, Segmenter, segments, visible, readable, oneLine, cut, blocksOf, sizeOf, answersOf, choose, chooseOwn, wrongWith, questionsOf, NOTHING, merged, changedBetween, Attention, LOOKING_MS, counts, placed, skewFrom } = await import(pathToFileURL(join(dir, 'parts.mjs')).href);
 
   {
     let now = 1_000;
@@ -42,6 +42,15 @@ try {
   assert.equal(placed(4, 5), 6);
   assert.equal(placed(7, 5), 7);
   ok('a clock that is set back hides no update');
+
+  assert.equal(skewFrom(0, 10_000, 10_200, 30_400), 0, 'a reply that took twenty seconds says nothing of a clock');
+  assert.equal(skewFrom(0, 10_000, 9_500, 9_600), 0, 'the header counts whole seconds');
+  const hour = 3_600_000;
+  const behind = skewFrom(0, hour, 0, 200);
+  assert.ok(Math.abs(behind - hour) < 1_000, String(behind));
+  assert.equal(skewFrom(behind, 2 * hour, hour, hour + 20_000), behind, 'a slow reply that fits changes nothing');
+  assert.equal(skewFrom(behind, hour, hour, hour + 100), 0, 'a clock that was set right is right');
+  ok('a slow reply is no clock that is wrong');
 
   // --- characters
   for (const c of DECEPTIVE) {

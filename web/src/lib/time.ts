@@ -25,3 +25,17 @@ export function moment(at: number): string {
     ? d.toLocaleTimeString('en', { hour: '2-digit', minute: '2-digit', second: '2-digit', hour12: false })
     : d.toLocaleString('en', { month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit', hour12: false });
 }
+
+/** Two clocks that differ by less are taken for equal, ms. */
+const SKEW_MIN_MS = 3_000;
+
+/**
+ * How far this clock is behind another one, ms, from a reply that the other dated (in whole seconds, HTTP's `Date`) at some moment between
+ * `sent` and `received`. A reply that took long tells little: what was `known` stays where it may still be true.
+ */
+export function skewFrom(known: number, date: number, sent: number, received: number): number {
+  const least = date - received - SKEW_MIN_MS;
+  const most = date + 1_000 - sent + SKEW_MIN_MS;
+  for (const skew of [known, 0]) if (skew >= least && skew <= most) return skew;
+  return Math.round((least + most) / 2);
+}

@@ -1,4 +1,5 @@
 import { oneLine } from '../lib/text.js';
+import { skewFrom } from '../lib/time.js';
 import { text } from '../text/en.js';
 
 /** How long a call may take, ms. */
@@ -37,7 +38,7 @@ export interface Credentials { bearer: string | null; csrf: string | null }
 
 export class Http {
   credentials: Credentials = { bearer: null, csrf: null };
-  /** How far this clock is behind the gateway's, ms; from the Date header. */
+  /** How far this clock is behind the gateway's, ms; from the Date header, see {@link skewFrom}. */
   skew = 0;
   /** Called when the gateway no longer knows us. */
   onUnauthorized: () => void = () => {};
@@ -51,6 +52,7 @@ export class Http {
       else if (csrf && method !== 'GET' && method !== 'HEAD') headers['Plexus-CSRF'] = csrf;
     }
     if (init.body !== undefined) headers['Content-Type'] = 'application/json';
+    const sent = Date.now();
     const response = await fetch(path, {
       method,
       headers,
@@ -62,8 +64,7 @@ export class Http {
       signal: init.signal ?? AbortSignal.timeout(init.patience ?? CALL_MS),
     });
     const date = Date.parse(response.headers.get('Date') ?? '');
-    // The header counts whole seconds: a small difference is no skew.
-    if (!Number.isNaN(date)) this.skew = Math.abs(date - Date.now()) > 3_000 ? date - Date.now() : 0;
+    if (!Number.isNaN(date)) this.skew = skewFrom(this.skew, date, sent, Date.now());
     if (!response.ok) {
       let problem: any = null;
       try { problem = JSON.parse(await response.text()); } catch { /* no problem in it: the status alone speaks */ }
