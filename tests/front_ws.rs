@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use common::front::{self, Front, LONG};
+use common::letter::assert_letter;
 use plexus::router::{GateLimits, Limits};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -396,36 +397,6 @@ async fn a_user_who_cancelled_said_no_and_what_was_not_offered_is_no_part_of_an_
         let resolved = ws.notice("ui.request.resolved").await;
         assert_eq!((&resolved["state"], &resolved["ok"]), (&json!("answered"), &json!(allowed)), "{said}");
         ws.events_to("run_ended").await;
-    }
-}
-
-/// Whether a message is one of the UI protocol's, with no member that its specification does not have.
-fn assert_letter(message: &Value) {
-    let words: &[&str] = match message["method"].as_str() {
-        None => return,
-        Some("agent.event") => &["run_id", "seq", "event", "meta"],
-        Some("run.status") => &["run_id", "status", "message"],
-        Some("run.context") => &["run_id", "context_left_percent"],
-        Some("ui.confirm.request") => &[
-            "run_id",
-            "title",
-            "message",
-            "confirm_label",
-            "cancel_label",
-            "danger_level",
-            "allow_remember",
-            "allow_reason",
-        ],
-        Some("ui.prompt.request") => &["run_id", "title", "message", "default_value", "multiline", "secret"],
-        Some("ui.pick.request") => &["run_id", "title", "items", "multi"],
-        Some(other) => panic!("{other} is no method of the protocol: {message}"),
-    };
-    for member in message["params"].as_object().unwrap().keys() {
-        assert!(words.contains(&member.as_str()), "{member}: {message}");
-    }
-    if let Some(status) = message["params"].get("status") {
-        let all = ["running", "awaiting_ui", "completed", "error", "cancelled"];
-        assert!(all.contains(&status.as_str().unwrap()), "{message}");
     }
 }
 

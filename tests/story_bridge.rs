@@ -14,6 +14,7 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 use common::cast::Player;
 use common::gateway::{Gateway, PATIENCE, assert_whole, exe, held_runtime, said};
+use common::letter::assert_letter;
 
 /// The demo agent, which outlives its gateways.
 fn held() -> String {
@@ -515,4 +516,141 @@ async fn acpx_takes_the_bridge_for_its_agent() {
     let events = gateway.events(&session).await;
     assert_whole(&events);
     assert_eq!((count(&events, "run_started"), count(&events, "run_ended")), (5, 5));
+}
+
+// === clients of the UI protocol ===
+
+/// A client that knows the UI protocol's specification and nothing of Plexus, whose runtime is a bridge: NDJSON, ids that are
+/// text, and no member or method that is not in it.
+struct Ui {
+    _child: Child,
+    stdin: ChildStdin,
+    lines: Lines<BufReader<ChildStdout>>,
+    next: u64,
+    told: Vec<Value>,
+}
+
+impl Ui {
+    async fn open(gateway: &Gateway) -> Self {
+        let mut child = Command::new(exe())
+            .args(["bridge", "codelia"])
+            .env("PLEXUS_HOME", &gateway.home)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let (stdin, stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let mut ui = Self { _child: child, stdin, lines: BufReader::new(stdout).lines(), next: 0, told: Vec::new() };
+        let shows = json!({ "supports_confirm": true, "supports_prompt": true, "supports_pick": true });
+        let client = json!({ "name": "ui", "version": "1" });
+        let hello = json!({ "protocol_version": "0", "client": client, "ui_capabilities": shows });
+        assert_eq!(ui.call("initialize", hello).await["result"]["protocol_version"], "0");
+        ui
+    }
+
+    async fn say(&mut self, message: Value) {
+        self.stdin.write_all(format!("{message}\n").as_bytes()).await.unwrap();
+        self.stdin.flush().await.unwrap();
+    }
+
+    /// The first that fits of what comes now; the rest, and it, is kept in `told`.
+    async fn until(&mut self, fits: impl Fn(&Value) -> bool) -> Value {
+        loop {
+            let line = tokio::time::timeout(PATIENCE, self.lines.next_line()).await;
+            let line = line.unwrap_or_else(|_| panic!("nothing came; before: {:?}", self.told)).unwrap();
+            let message: Value = serde_json::from_str(&line.expect("the bridge ended")).unwrap();
+            assert_eq!(message["jsonrpc"], "2.0");
+            assert_letter(&message);
+            self.told.push(message.clone());
+            if fits(&message) {
+                return message;
+            }
+        }
+    }
+
+    async fn call(&mut self, method: &str, params: Value) -> Value {
+        self.next += 1;
+        let id = self.next.to_string();
+        self.say(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })).await;
+        self.until(|message| message["id"] == *id && message.get("method").is_none()).await
+    }
+
+    async fn prompt(&mut self, text: &str) -> String {
+        let started = self.call("run.start", json!({ "input": { "type": "text", "text": text } })).await;
+        assert_eq!(started["result"].as_object().map(|result| result.len()), Some(1), "{started}");
+        started["result"]["run_id"].as_str().unwrap().to_owned()
+    }
+
+    async fn ended(&mut self, run: &str) -> Value {
+        let over = ["completed", "error", "cancelled"];
+        let ended = |message: &Value| {
+            message["method"] == "run.status"
+                && message["params"]["run_id"] == *run
+                && over.iter().any(|word| message["params"]["status"] == *word)
+        };
+        if let Some(told) = self.told.iter().find(|message| ended(message)) {
+            return told["params"]["status"].clone();
+        }
+        self.until(ended).await["params"]["status"].clone()
+    }
+
+    /// The AgentEvents told so far, taken.
+    fn events(&mut self) -> Vec<Value> {
+        let told = std::mem::take(&mut self.told);
+        told.into_iter().filter(|message| message["method"] == "agent.event").map(|mut m| m["params"].take()).collect()
+    }
+}
+
+#[tokio::test]
+async fn a_client_of_the_ui_protocol_gets_it_to_the_letter_from_the_bridge() {
+    let gateway = Gateway::demo().await;
+    let mut ui = Ui::open(&gateway).await;
+    let first = ui.prompt("think ;; stream 3").await;
+    assert_eq!(ui.ended(&first).await, "completed");
+    let events = ui.events();
+    assert!(events.iter().enumerate().all(|(n, event)| event["seq"] == n && event["run_id"] == *first), "{events:?}");
+    assert_eq!(events.last().unwrap()["event"]["type"], "final");
+    // Cancelling what is over, what nobody knows, and what is under way.
+    let over = ui.call("run.cancel", json!({ "run_id": first })).await;
+    assert_eq!(over["result"], json!({ "ok": false, "status": "completed" }));
+    assert_eq!(ui.call("run.cancel", json!({ "run_id": "r_nothing" })).await["error"]["code"], -32002);
+    let hangs = ui.prompt("hang").await;
+    let cancelled = ui.call("run.cancel", json!({ "run_id": hangs, "reason": "enough" })).await;
+    assert_eq!(cancelled["result"], json!({ "ok": true, "status": "running" }));
+    assert_eq!(ui.ended(&hangs).await, "cancelled");
+    // Asked, and answered by a response.
+    let asks = ui.prompt("ask ;; diff").await;
+    let asked = ui.until(|message| message["method"] == "ui.confirm.request").await;
+    assert!(asked["id"].is_string(), "{asked}");
+    ui.say(json!({ "jsonrpc": "2.0", "id": asked["id"], "result": { "ok": true } })).await;
+    assert_eq!(ui.ended(&asks).await, "completed");
+    for n in 0..3 {
+        let run = ui.prompt(&format!("echo number {n}")).await;
+        assert_eq!(ui.ended(&run).await, "completed");
+    }
+
+    let listed = ui.call("session.list", json!({})).await;
+    let sessions = listed["result"]["sessions"].as_array().unwrap();
+    assert_eq!((listed["result"].as_object().unwrap().len(), sessions.len()), (1, 1), "{listed}");
+    let known = ["session_id", "updated_at", "run_id", "message_count", "last_user_message"];
+    assert!(sessions[0].as_object().unwrap().keys().all(|member| known.contains(&member.as_str())), "{listed}");
+    let session = sessions[0]["session_id"].clone();
+
+    // Another client: the past is told before the reply, as much of it as is wanted, and read from its end.
+    let mut other = Ui::open(&gateway).await;
+    for (wants, runs, truncated) in
+        [(json!({}), 6, false), (json!({ "max_runs": 2 }), 2, true), (json!({ "max_events": 1 }), 1, true)]
+    {
+        let mut params = wants.clone();
+        params["session_id"] = session.clone();
+        other.told.clear();
+        let past = other.call("session.history", params).await["result"].clone();
+        let events = other.events();
+        let of = events.iter().map(|event| event["run_id"].to_string()).collect::<std::collections::BTreeSet<_>>();
+        assert_eq!((&past["runs"], of.len(), &past["truncated"]), (&json!(runs), runs, &json!(truncated)), "{wants}");
+        assert_eq!(past["events_sent"], events.len(), "{wants}: {past}");
+        assert_eq!(events.last().unwrap()["event"]["content"], "number 2", "{wants}: the latest are told");
+    }
 }

@@ -190,7 +190,7 @@ pub(crate) async fn tail(args: args::Tail) -> Outcome {
                 return Ok(0);
             }
             Heard::Lost(why) => remark(&format!("the connection is lost ({why}); coming back")),
-            Heard::Snapshot(_) | Heard::Live | Heard::Session(_) => {}
+            Heard::Snapshot(_) | Heard::Older | Heard::Live | Heard::Session(_) => {}
         }
         if !out.is_empty() {
             print(&out)?;
@@ -211,7 +211,7 @@ async fn past(client: &Client, session: &str, begin: Begin, view: &mut View) -> 
     let mut after = match &begin {
         Begin::Start => String::new(),
         Begin::After(cursor) => cursor.clone(),
-        Begin::Now => return Ok(begin),
+        Begin::Now | Begin::Latest { .. } => return Ok(begin),
     };
     let of = if session == "*" { "/v1/events".to_owned() } else { format!("/v1/sessions/{session}/events") };
     loop {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use futures_util::{SinkExt as _, StreamExt as _};
+use plexus::model::Cursor;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -27,6 +28,10 @@ pub(super) const BACKOFF: Duration = Duration::from_millis(200);
 pub(super) const BACKOFF_MAX: Duration = Duration::from_secs(5);
 /// What was heard and not yet taken, in messages; then the socket is not read, and the gateway waits.
 const AHEAD: usize = 256;
+/// Items of a page, where the latest of a session is looked for …
+const LATEST_PAGE: usize = 500;
+/// … and bytes that are read for that; a run that is longer is told from somewhere in it.
+const LATEST_BYTES: usize = 8 << 20;
 /// Close codes after which coming back is no use: the token was revoked, or may not do this.
 pub(super) const DO_NOT_COME_BACK: [u16; 2] = [4001, 4003];
 
@@ -39,6 +44,8 @@ pub(crate) enum Begin {
     Now,
     /// After this cursor.
     After(String),
+    /// With the latest runs: so many of them, or as many as have so many items (chunks of a message are one).
+    Latest { runs: usize, items: usize },
 }
 
 /// An event, as far as the commands read it, and its text as it came.
@@ -92,6 +99,8 @@ pub(crate) enum Heard {
     Hello(Value),
     /// What replaces the events that are no longer kept.
     Snapshot(Value),
+    /// There is more before what is told, and it was not asked for.
+    Older,
     /// An event.
     Event(Box<Envelope>),
     /// Everything from before is told; what follows is new.
@@ -188,9 +197,20 @@ impl Follower {
             Ok(Err(Connect::Failed(error))) => return Err(error.into()),
             Err(_) => return Ok("the gateway does not answer".into()),
         };
+        if let Begin::Latest { runs, items } = self.begin {
+            match latest(&self.client, &self.session, runs, items).await {
+                Ok(Some(after)) => {
+                    self.begin = Begin::After(after);
+                    self.tx.send(Ok(Heard::Older)).await.map_err(|_| Stop::Nobody)?;
+                }
+                Ok(None) => self.begin = Begin::Start,
+                Err(NoReply::Refused(error)) => return Err(following(&error)),
+                Err(NoReply::NotSent(why) | NoReply::Lost(why)) => return Ok(why),
+            }
+        }
         let mut attach = json!({ "session_id": self.session, "projection": self.projection });
         match &self.begin {
-            Begin::Start => attach["from"] = "start".into(),
+            Begin::Start | Begin::Latest { .. } => attach["from"] = "start".into(),
             Begin::Now => attach["from"] = "now".into(),
             Begin::After(cursor) => attach["after"] = cursor.as_str().into(),
         }
@@ -235,9 +255,11 @@ impl Follower {
     fn understand(&mut self, rpc: Rpc) -> Result<Option<Heard>, Stop> {
         let Some(method) = rpc.method.as_deref() else {
             if let Some(error) = rpc.error {
+                if rpc.id != Some(json!("1")) {
+                    return Err(following(&error));
+                }
                 let words = error["message"].as_str().unwrap_or("the gateway refused");
-                let what = if rpc.id == Some(json!("1")) { "saying hello" } else { "following" };
-                return Err(Stop::Failed(Failure::plain(format!("{what}: {words}"))));
+                return Err(Stop::Failed(Failure::plain(format!("saying hello: {words}"))));
             }
             return Ok(None);
         };
@@ -271,6 +293,51 @@ impl Follower {
             self.begin = Begin::After(cursor.into());
         }
     }
+}
+
+/// The session cannot be followed.
+fn following(error: &Value) -> Stop {
+    let words = error["message"].as_str().unwrap_or("the gateway refused");
+    Stop::Failed(Failure::plain(format!("following: {words}")))
+}
+
+/// After which cursor the latest of a session begins, read from its end a page at a time; `None`: with its first event. It
+/// begins with a run, unless that has more than [`LATEST_BYTES`].
+async fn latest(client: &Client, session: &str, runs: usize, items: usize) -> Result<Option<String>, NoReply> {
+    let (mut before, mut begun, mut seen, mut bytes) = ("now".to_owned(), 0, 0, 0);
+    loop {
+        let params = json!({ "session_id": session, "before": before, "limit": LATEST_PAGE, "merge": true });
+        let reply = call(client, "session.history", &params).await?;
+        bytes += reply.get().len();
+        let page: Value = serde_json::from_str(reply.get()).unwrap_or_default();
+        let events = page["events"].as_array().map(Vec::as_slice).unwrap_or_default();
+        for event in events.iter().rev() {
+            // Kinds that are told as one event each, or as more.
+            let told = ["user_message_chunk", "agent_message_chunk", "agent_thought_chunk", "tool_call"];
+            seen += usize::from(told.iter().any(|kind| event["kind"] == *kind));
+            if event["kind"] != "run_started" {
+                continue;
+            }
+            begun += 1;
+            if begun >= runs.max(1) || seen >= items {
+                // What stands before it, if anything does, belongs to older runs.
+                return Ok(event["cursor"].as_str().and_then(just_before));
+            }
+        }
+        let Some(previous) = page["previous"].as_str() else { return Ok(None) };
+        if bytes >= LATEST_BYTES {
+            return Ok(just_before(previous));
+        }
+        previous.clone_into(&mut before);
+    }
+}
+
+/// The cursor after which the event at this one is the first, or the event that a part of this name is of.
+fn just_before(cursor: &str) -> Option<String> {
+    let cursor = cursor.split_once('+').map_or(cursor, |(cursor, _)| cursor);
+    let mut cursor: Cursor = cursor.parse().ok()?;
+    cursor.position.0 = cursor.position.0.checked_sub(1)?;
+    Some(cursor.to_string())
 }
 
 /// Why there is no connection.

@@ -244,6 +244,8 @@ impl Talk {
                     self.gone = self.live;
                 }
             }
+            // Only who asks for the latest is told of what is older.
+            Heard::Older => {}
             Heard::Event(envelope) => self.event(&envelope).await?,
         }
         Ok(())

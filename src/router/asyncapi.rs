@@ -106,7 +106,7 @@ fn methods() -> Vec<Method> {
         method("run.start", "StartRun", "Accepted", "Prompts; queued while another run is under way",
             json!({ "session_id": SESSION, "text": "hello" }), json!({ "run_id": RUN, "queued": false, "ahead": 0 })),
         method("run.cancel", "CancelParams", "Cancelled", "Stops a run; its open requests are withdrawn first",
-            json!({ "session_id": SESSION }), json!({ "ok": true, "run_id": RUN })),
+            json!({ "session_id": SESSION }), json!({ "ok": true, "run_id": RUN, "status": "running" })),
         method("run.restart", "RestartParams", "Accepted", "Sends the prompt of a run once more: of the one under way, which is cancelled first, of the one named, or of the last",
             json!({ "session_id": SESSION }), json!({ "run_id": RUN, "queued": true, "ahead": 1 })),
         method("ui.request.answer", "AnswerParams", "Receipt", "Answers a request; the first answer wins, a later one is error -32010 with the winner's receipt in `data`",

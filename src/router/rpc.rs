@@ -1064,9 +1064,13 @@ impl Rpc {
         };
         let (id, permit) = self.prompting(id)?;
         let directory = self.state.directory.clone();
+        let waiting = directory.runs(&Filter::session(id.clone()));
         Ok(Box::pin(async move {
             let run_id = directory.cancel_because(&permit, &id, wants.run_id, wants.reason).await?;
-            result(&json!({ "ok": true, "run_id": run_id }))
+            // One that waits is over with this; one under way ends when its runtime says so.
+            let queued = waiting.iter().any(|run| run.run_id == run_id && run.status == RunStatus::Queued);
+            let status = if queued { RunStatus::Cancelled } else { RunStatus::Running };
+            result(&json!({ "ok": true, "run_id": run_id, "status": status }))
         }))
     }
 

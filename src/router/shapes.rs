@@ -719,6 +719,8 @@ shapes! {
     Cancelled {
         ok: bool,
         run_id: String,
+        /// `running`, of a run that ends when its runtime says so; `cancelled`, of one that waited, and is over.
+        status: String,
     }
     /// The first thing that every attach hears.
     Hello {

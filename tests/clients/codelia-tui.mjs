@@ -5,7 +5,8 @@
 // before it is told to cancel, that a prompt stands in the composer before Enter. Keys: `y`, `n`, Enter, Esc, Ctrl+C.
 // From the lines between the terminal UI and the bridge (this file stands between them, too): `text`, byte for byte; `user`,
 // `asked`, `resolved` and `ended`. The protocol has no end of a question: `resolved` is read from an event that the bridge
-// tells and the terminal UI draws in its debug view only (`plexus.request_resolved`), `ready` likewise (`plexus.live`).
+// tells who says `supports_gateway_events`, as this file does in the terminal UI's name (`plexus.request_resolved`), `ready`
+// likewise (`plexus.live`); the terminal UI draws them in its debug view only.
 // Runs of the past show their end as `final` if they completed, else not at all; the end is the protocol's word for it
 // (completed, cancelled, error), for it has no stop reason. Questions come one at a time: one that waits behind another is
 // `asked` when it is shown. `drop` cuts the connections of the bridge, which go through a door of this player's.
@@ -33,7 +34,9 @@ function between() {
     const tell = (from, line) => told.write(`${JSON.stringify({ from, line })}\n`);
     createInterface({ input: process.stdin }).on('line', (line) => {
         tell('ui', line);
-        bridge.stdin.write(`${line}\n`);
+        const message = JSON.parse(line);
+        if (message.method === 'initialize') message.params.ui_capabilities.supports_gateway_events = true;
+        bridge.stdin.write(`${message.method === 'initialize' ? JSON.stringify(message) : line}\n`);
     });
     createInterface({ input: bridge.stdout }).on('line', (line) => {
         tell('bridge', line);

@@ -7,6 +7,7 @@ pub mod browser;
 pub mod cast;
 pub mod front;
 pub mod gateway;
+pub mod letter;
 pub mod push_service;
 pub mod secure;
 pub mod terminal;

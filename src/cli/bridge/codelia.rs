@@ -116,8 +116,13 @@ impl Bridging {
                     said.push_str(&line);
                     said.push('\n');
                 }
-                Order::Follow(session) => {
-                    self.session = Some(follow_native(self.client.clone(), session, Begin::Start));
+                Order::Log(line) => {
+                    // Standard output is the protocol's alone.
+                    let _ = std::io::stderr().write_all(clean(&format!("{line}\n")).as_bytes());
+                }
+                Order::Follow { session, runs, events } => {
+                    let begin = Begin::Latest { runs, items: events };
+                    self.session = Some(follow_native(self.client.clone(), session, begin));
                 }
                 Order::Call { why, method, params, again } => {
                     let client = self.client.clone();

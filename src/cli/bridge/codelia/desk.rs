@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::asks::{Act, Asks, Panels};
-use super::events::{Teller, Told};
+use super::events::{Extras, Teller, Told};
 use crate::cli::stream::{Heard, NoReply};
 
 /// The version of the UI protocol that is spoken.
@@ -22,6 +22,8 @@ const LIST_MAX: usize = 50;
 /// Runs whose events are numbered here at a time; an older one would be numbered from 0 again.
 const NUMBERS_MAX: usize = 64;
 
+/// There is no such run.
+const RUN_NOT_FOUND: i64 = -32002;
 const INVALID_REQUEST: i64 = -32600;
 const METHOD_NOT_FOUND: i64 = -32601;
 /// The terminal UI's user wants no part in it.
@@ -36,8 +38,10 @@ const INTERNAL: i64 = -32603;
 pub(super) enum Order {
     /// A line for the terminal UI, without its end.
     Say(String),
-    /// Follow this session from its beginning; nothing else any more.
-    Follow(String),
+    /// Follow this session, with as many of its latest runs and events as are wanted; nothing else any more.
+    Follow { session: String, runs: usize, events: usize },
+    /// A line for those who read the logs.
+    Log(String),
     /// Call the gateway; the outcome comes back with `why`. `again`: it may be sent twice.
     Call { why: Box<Why>, method: String, params: Value, again: bool },
 }
@@ -64,6 +68,7 @@ pub(super) enum Why {
     },
     Cancel {
         id: Value,
+        run: String,
     },
     List {
         id: Value,
@@ -150,6 +155,7 @@ pub(super) struct Desk {
     away: bool,
     /// It said `initialize`.
     greeted: bool,
+    extras: Extras,
 }
 
 #[derive(Deserialize)]
@@ -199,6 +205,7 @@ impl Desk {
             order: VecDeque::new(),
             away: false,
             greeted: false,
+            extras: Extras::default(),
         }
     }
 
@@ -264,23 +271,20 @@ impl Desk {
         match method {
             "initialize" => self.hello(&id, &params, out),
             "run.start" => self.start(id, params, out),
-            "run.cancel" => match &self.session {
-                Some(session) => {
+            "run.cancel" => match (&self.session, params["run_id"].as_str()) {
+                (_, None) => out.push(refuse(&id, INVALID_PARAMS, "run.cancel wants {\"run_id\": ..}")),
+                (Some(session), Some(run)) => {
                     let reason = &params["reason"];
-                    let params = json!({ "session_id": session.id, "run_id": params["run_id"], "reason": reason });
-                    out.push(Order::Call {
-                        why: Box::new(Why::Cancel { id }),
-                        method: method.into(),
-                        params,
-                        again: true,
-                    });
+                    let params = json!({ "session_id": session.id, "run_id": run, "reason": reason });
+                    let why = Why::Cancel { id, run: run.to_owned() };
+                    out.push(Order::Call { why: Box::new(why), method: method.into(), params, again: true });
                 }
-                None => out.push(refuse(&id, -32002, "run not found: no session is open")),
+                (None, Some(_)) => out.push(refuse(&id, RUN_NOT_FOUND, "run not found: no session is open")),
             },
             "session.list" => {
                 let limit =
                     params["limit"].as_u64().map_or(LIST_MAX, |limit| usize::try_from(limit).unwrap_or(LIST_MAX));
-                let here = params["scope"] != "all";
+                let here = params["scope"] == "current_workspace";
                 let why = Why::List { id, limit, here };
                 out.push(Order::Call { why: Box::new(why), method: method.into(), params: json!({}), again: true });
             }
@@ -357,6 +361,8 @@ impl Desk {
         self.greeted = true;
         let panels = Panels::deserialize(&params["ui_capabilities"]).unwrap_or_default();
         self.asks.has(panels);
+        self.extras = Extras::deserialize(&params["ui_capabilities"]).unwrap_or_default();
+        self.teller.extras(self.extras);
         // What the agent behind it has, as far as is known; what a session cannot do is then said, not hidden.
         let own = self.aim.dialect.as_deref() == Some("codelia");
         let result = json!({
@@ -452,7 +458,7 @@ impl Desk {
         self.teller.forget();
         self.past = Some(Past { told: VecDeque::new(), id: history, events: 0, most, runs, truncated: false });
         self.session = Some(Session { id: id.clone(), dialect: String::new(), runtime: String::new() });
-        out.push(Order::Follow(id));
+        out.push(Order::Follow { session: id, runs, events: most });
     }
 
     // === the gateway says something ===
@@ -488,6 +494,11 @@ impl Desk {
                 if !std::mem::replace(&mut self.away, true) {
                     let why = if why.is_empty() { String::new() } else { format!(" ({why})") };
                     self.notice(&format!("the gateway does not answer{why}: this goes on when it is back"), out);
+                }
+            }
+            Heard::Older => {
+                if let Some(past) = &mut self.past {
+                    past.truncated = true;
                 }
             }
             Heard::Snapshot(_) | Heard::Session(_) => {}
@@ -538,9 +549,7 @@ impl Desk {
 
     /// The past is told.
     fn live(&mut self, out: &mut Vec<Order>) {
-        // Nothing that is drawn, but in its debug view.
-        let here = Told::Event { run: String::new(), event: r#"{"type":"plexus.live"}"#.into(), meta: None };
-        let Some(mut past) = self.past.take() else { return self.say(here, out) };
+        let Some(mut past) = self.past.take() else { return self.here(out) };
         let run = self.teller.now().map(|(run, status)| (run.to_owned(), status));
         // Whoever joins in the middle of a message sees what there is of it.
         let mut rest = Vec::new();
@@ -553,7 +562,7 @@ impl Desk {
         for told in past.told {
             self.say(told, out);
         }
-        self.say(here, out);
+        self.here(out);
         if let Some(id) = &past.id {
             out.push(reply(id, &json!({ "runs": runs, "events_sent": events, "truncated": truncated })));
         }
@@ -566,6 +575,13 @@ impl Desk {
         for start in std::mem::take(&mut self.later) {
             let [ui_context, meta] = start.around;
             self.start(start.id, json!({ "input": start.input, "ui_context": ui_context, "meta": meta }), out);
+        }
+    }
+
+    /// All of the past is told.
+    fn here(&mut self, out: &mut Vec<Order>) {
+        if self.extras.gateway {
+            self.say(Told::Event { run: String::new(), event: r#"{"type":"plexus.live"}"#.into(), meta: None }, out);
         }
     }
 
@@ -645,6 +661,7 @@ impl Desk {
             Told::Notify { method, params } => {
                 out.push(Order::Say(format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#)));
             }
+            Told::Log(text) => out.push(Order::Log(text)),
             Told::Asked(_) | Told::Resolved(_) => {}
         }
     }
@@ -710,7 +727,21 @@ impl Desk {
                 self.opening = false;
                 out.push(fail(&start.id, &error));
             }
-            (Why::Cancel { id }, Ok(_)) => out.push(reply(&id, &json!({ "ok": true }))),
+            (Why::Cancel { id, .. }, Ok(result)) => {
+                let mut said = json!({ "ok": true });
+                if let Some(status) = result["status"].as_str() {
+                    said["status"] = status.into();
+                }
+                out.push(reply(&id, &said));
+            }
+            // It ended before the cancel came: how, if that was told already.
+            (Why::Cancel { id, run }, Err(error)) if error["code"] == RUN_NOT_FOUND => {
+                match (self.teller.end_of(&run), self.teller.now()) {
+                    (Some(status), _) => out.push(reply(&id, &json!({ "ok": false, "status": status }))),
+                    (None, Some((now, _))) if now == run => out.push(reply(&id, &json!({ "ok": false }))),
+                    (None, _) => out.push(fail(&id, &error)),
+                }
+            }
             (Why::List { id, limit, here }, Ok(result)) => out.push(reply(&id, &self.list(&result, limit, here))),
             (Why::Answer { request }, Ok(_)) => self.asks.taken(&request),
             (Why::Answer { request }, Err(error)) => {
@@ -748,7 +779,7 @@ impl Desk {
             (Why::Pass { id }, _) if id.is_null() => {}
             (Why::Pass { id }, Ok(result)) => out.push(reply(&id, &result)),
             (
-                Why::Cancel { id } | Why::List { id, .. } | Why::Models { id } | Why::Set { id } | Why::Pass { id },
+                Why::Cancel { id, .. } | Why::List { id, .. } | Why::Models { id } | Why::Set { id } | Why::Pass { id },
                 Err(error),
             ) => out.push(fail(&id, &error)),
         }
@@ -780,16 +811,23 @@ impl Desk {
             let asks = if session.open_requests > 0 { " (asks)" } else { "" };
             let title = session.title.as_deref().unwrap_or("untitled");
             let mut row = json!({
-                "session_id": session.session_id, "updated_at": session.updated_at, "workspace_root": session.cwd,
+                "session_id": session.session_id, "updated_at": session.updated_at,
                 "last_user_message": format!("{}{asks}: {title}", session.runtime_id),
             });
+            if self.extras.terminal {
+                row["workspace_root"] = session.cwd.into();
+            }
             if let Some(run) = session.run_id {
                 row["run_id"] = run.into();
             }
             row
         };
         let rows: Vec<Value> = listed.into_iter().map(row).collect();
-        json!({ "sessions": rows, "current_workspace_root": self.aim.cwd })
+        let mut list = json!({ "sessions": rows });
+        if self.extras.terminal {
+            list["current_workspace_root"] = self.aim.cwd.as_str().into();
+        }
+        list
     }
 }
 
@@ -799,7 +837,7 @@ impl Past {
             match &told {
                 Told::Event { .. } => self.events += 1,
                 // How a run stood then is nothing to show now.
-                Told::Status { .. } => continue,
+                Told::Status { .. } | Told::Log(_) => continue,
                 _ => {}
             }
             self.told.push_back(told);

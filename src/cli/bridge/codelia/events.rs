@@ -18,6 +18,8 @@ use crate::cli::stream::Envelope;
 
 /// Runs remembered as this client's own; an older one's prompt would be shown as somebody else's.
 const OWN_MAX: usize = 256;
+/// Runs whose end is remembered, for those who cancel one too late; of an older one it is said that there is none.
+const ENDS_MAX: usize = 256;
 /// A paragraph is told up to its last sentence once it has this many bytes.
 const SENTENCES: usize = 800;
 /// Text that has no end in sight (a block of code) is told in pieces of about this many bytes.
@@ -38,6 +40,8 @@ pub(super) enum Told {
     Event { run: String, event: String, meta: Option<String> },
     /// A `run.status`.
     Status { run: String, status: &'static str, message: Option<String> },
+    /// A line for those who read the logs.
+    Log(String),
     /// Another notification: method and params, as JSON.
     Notify { method: &'static str, params: String },
     /// A question opened.
@@ -107,10 +111,25 @@ struct Tool {
     diffs: Vec<(String, Option<String>, String)>,
 }
 
+/// Events that the protocol's specification does not have, and a client says of itself that it can use.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+pub(super) struct Extras {
+    /// Codelia's later ones, as its terminal UI does: what a question is about to change (`permission.*`), what a run cost
+    /// (`run.diagnostics`), and lines of the gateway's own among the calls of tools.
+    #[serde(default, rename = "supports_permission_preflight_events")]
+    pub(super) terminal: bool,
+    /// The gateway's own kinds, as `plexus.KIND`.
+    #[serde(default, rename = "supports_gateway_events")]
+    pub(super) gateway: bool,
+}
+
 /// Tells a session's events.
 #[derive(Default)]
 pub(super) struct Teller {
+    extras: Extras,
     own: VecDeque<String>,
+    /// Runs that ended, and how.
+    ends: VecDeque<(String, &'static str)>,
     run: Option<String>,
     awaiting: bool,
     piece: Piece,
@@ -129,6 +148,16 @@ impl Teller {
         self.own.push_back(run.to_owned());
     }
 
+    /// What is told beyond the specification.
+    pub(super) fn extras(&mut self, extras: Extras) {
+        self.extras = extras;
+    }
+
+    /// How a run ended that was told of.
+    pub(super) fn end_of(&self, run: &str) -> Option<&'static str> {
+        self.ends.iter().find(|(known, _)| known == run).map(|(_, end)| *end)
+    }
+
     /// The run that was told of is over, in a way that is not known here.
     pub(super) fn lose_run(&mut self, out: &mut Vec<Told>) {
         if let Some(run) = self.run.clone() {
@@ -140,8 +169,8 @@ impl Teller {
 
     /// Another session is followed from now on.
     pub(super) fn forget(&mut self) {
-        let own = std::mem::take(&mut self.own);
-        *self = Self { own, ..Self::default() };
+        let (own, ends) = (std::mem::take(&mut self.own), std::mem::take(&mut self.ends));
+        *self = Self { extras: self.extras, own, ends, ..Self::default() };
     }
 
     fn is_own(&self, run: &str) -> bool {
@@ -158,6 +187,14 @@ impl Teller {
     pub(super) fn notice(&mut self, text: &str, out: &mut Vec<Told>) {
         let run = self.run.clone().unwrap_or_default();
         self.flush(&run, out);
+        if !self.extras.terminal {
+            // The specification has a message with a run's status, and the log for all else.
+            out.push(match self.now() {
+                Some((run, status)) => Told::Status { run: run.to_owned(), status, message: Some(text.to_owned()) },
+                None => Told::Log(text.to_owned()),
+            });
+            return;
+        }
         for line in text.lines().filter(|line| !line.trim().is_empty()) {
             let mut rest = line;
             while !rest.is_empty() {
@@ -179,6 +216,10 @@ impl Teller {
             return out;
         }
         let body = &heard.event;
+        // Of a long run that is told from somewhere in it the beginning was not heard.
+        if past && self.run.is_none() && is_said(&heard.kind) {
+            self.begin(run);
+        }
         match heard.kind.as_str() {
             "agent_message_chunk" | "agent_thought_chunk" => {
                 self.chunk(run, heard.kind == "agent_thought_chunk", body, &mut out);
@@ -217,7 +258,7 @@ impl Teller {
                 }
             }
             "request_resolved" => {
-                if !past {
+                if !past && self.extras.gateway {
                     event(run, &json!({ "type": "plexus.request_resolved", "event": body }), &mut out);
                 }
                 if let Ok(resolved) = Resolved::deserialize(body) {
@@ -242,8 +283,9 @@ impl Teller {
                     self.notice(&format!("mode: {mode}"), &mut out);
                 }
             }
-            // It shows kinds that it does not know in its debug view, by name.
-            kind if !past => event(run, &json!({ "type": format!("plexus.{kind}"), "event": body }), &mut out),
+            kind if !past && self.extras.gateway => {
+                event(run, &json!({ "type": format!("plexus.{kind}"), "event": body }), &mut out)
+            }
             _ => {}
         }
         out
@@ -315,7 +357,7 @@ impl Teller {
             }
             ("run.diagnostics", _) => {
                 let whole: Result<Value, _> = serde_json::from_str(native.get());
-                if let Ok(mut whole) = whole {
+                if let Some(mut whole) = whole.ok().filter(|_| self.extras.terminal) {
                     whole["params"]["run_id"] = heard.run_id.as_str().into();
                     out.push(Told::Notify { method: "run.diagnostics", params: whole["params"].to_string() });
                 }
@@ -378,6 +420,9 @@ impl Teller {
     /// What a tool call would change, before the question about it.
     fn preview(&mut self, run: &str, id: Option<&str>, out: &mut Vec<Told>) {
         let Some((id, tool)) = id.and_then(|id| Some((id, self.tools.get(id)?))) else { return };
+        if !self.extras.terminal {
+            return;
+        }
         let (diff, truncated) = tool.diff();
         if diff.is_empty() && !truncated {
             return;
@@ -446,6 +491,10 @@ impl Teller {
         let failed = || "the agent gave no reason".to_owned();
         let message = if status == "error" { message.or_else(|| Some(failed())) } else { message };
         out.push(Told::Status { run: run.into(), status, message });
+        if self.ends.len() >= ENDS_MAX {
+            self.ends.pop_front();
+        }
+        self.ends.push_back((run.to_owned(), status));
         if current {
             self.run = None;
             self.tools.clear();
@@ -610,6 +659,11 @@ pub(super) fn unified(path: &str, old: &str, new: &str) -> String {
     put('+', &new[same..new_end]);
     put(' ', &old[old_end..old_end + after]);
     diff
+}
+
+/// Whether only runs bring events of this kind.
+fn is_said(kind: &str) -> bool {
+    matches!(kind, "agent_message_chunk" | "agent_thought_chunk" | "tool_call" | "tool_call_update")
 }
 
 fn event(run: &str, event: &Value, out: &mut Vec<Told>) {

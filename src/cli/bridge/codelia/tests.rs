@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::desk::{Aim, Desk, Order, Why};
-use super::events::{Teller, Told, unified};
+use super::events::{Extras, Teller, Told, unified};
 use crate::cli::stream::{Envelope, Heard, NoReply};
 
 fn envelope(dialect: &str, run: &str, kind: &str, event: &Value, native: Option<&str>) -> Envelope {
@@ -59,7 +59,10 @@ impl Rig {
         let aim =
             Aim { session: None, runtime: None, dialect: None, cwd: "/here".into(), notice: None, key: "k".into() };
         let mut rig = Self { desk: Desk::new(aim), orders: Vec::new() };
-        let panels = json!({ "supports_confirm": true, "supports_prompt": true, "supports_pick": true });
+        let panels = json!({
+            "supports_confirm": true, "supports_prompt": true, "supports_pick": true,
+            "supports_permission_preflight_events": true, "supports_gateway_events": true,
+        });
         rig.line(&json!({ "id": "0", "method": "initialize", "params": { "ui_capabilities": panels } }));
         rig.said();
         rig
@@ -126,6 +129,7 @@ impl Rig {
 #[test]
 fn every_kind_is_told_in_the_words_of_the_terminal_ui() {
     let mut teller = Teller::default();
+    teller.extras(Extras { terminal: true, gateway: true });
     let mut told = |kind: &str, event: Value| -> Vec<Value> {
         let told = teller.hear(&envelope("acp", "r_1", kind, &event, None), false);
         told.into_iter()
@@ -135,7 +139,7 @@ fn every_kind_is_told_in_the_words_of_the_terminal_ui() {
                 Told::Notify { method, params } => {
                     Some(json!({ "notify": method, "params": serde_json::from_str::<Value>(&params).unwrap() }))
                 }
-                Told::Asked(_) | Told::Resolved(_) => None,
+                Told::Log(_) | Told::Asked(_) | Told::Resolved(_) => None,
             })
             .collect()
     };
@@ -363,6 +367,87 @@ fn what_is_said_around_a_prompt_an_event_and_a_cancel_is_carried() {
 }
 
 #[test]
+fn a_client_of_the_specification_hears_its_words_and_no_others() {
+    let mut rig = Rig::bare();
+    let ui = json!({ "supports_confirm": true, "supports_markdown": true });
+    rig.line(
+        &json!({ "id": "0", "method": "initialize", "params": { "protocol_version": "0", "ui_capabilities": ui } }),
+    );
+    rig.line(&json!({ "id": "h", "method": "session.history", "params": { "session_id": "s_1" } }));
+    rig.hear(Heard::Live);
+    rig.said();
+    rig.hear(acp("r_1", "run_started", &json!({ "by": { "name": "phone" } })));
+    for kind in plexus::model::Kind::ALL {
+        let body = json!({
+            "message": "words", "status": "attached", "toolCallId": "t", "kind": "edit", "rawInput": { "path": "a" },
+            "content": [{ "type": "diff", "path": "a", "oldText": "1", "newText": "2" }], "currentModeId": "ask",
+        });
+        if !kind.as_str().starts_with("run_") {
+            rig.hear(acp("r_1", kind.as_str(), &body));
+        }
+    }
+    let more = json!({ "tool_call_id": "t" });
+    rig.hear(acp("r_1", "request_opened", &request("q", "permission", YES_NO, more)));
+    rig.hear(acp("r_1", "request_resolved", &resolved("q", "answered", true)));
+    let diagnostics = r#"{"method":"run.diagnostics","params":{"run_id":"7","usage":{}}}"#;
+    rig.hear(Heard::Event(Box::new(envelope("codelia", "r_1", "raw", &json!({}), Some(diagnostics)))));
+    rig.hear(acp("r_1", "run_ended", &json!({ "status": "completed" })));
+    let said = rig.said();
+    let mut notes = 0;
+    for message in &said {
+        let event = &message["params"]["event"];
+        match message["method"].as_str() {
+            Some("agent.event") => {
+                let known = ["text", "reasoning", "final", "hidden_user_message", "tool_call", "tool_result"];
+                assert!(known.contains(&event["type"].as_str().unwrap()), "{message}");
+                let call = event["type"] == "tool_call" || event["type"] == "tool_result";
+                assert!(!call || (event["tool_call_id"].is_string() && event["tool"] != "plexus"), "{message}");
+            }
+            Some("run.status") => notes += usize::from(message["params"]["message"].is_string()),
+            Some("run.context" | "ui.confirm.request") => {}
+            other => panic!("{other:?} is none of its methods: {message}"),
+        }
+    }
+    assert!(notes >= 2, "what the gateway has to say stands with the run's status: {said:?}");
+    // Between runs there is no word for it.
+    rig.orders.clear();
+    rig.hear(acp("", "runtime_status", &json!({ "status": "exited", "message": "bye" })));
+    assert!(matches!(&rig.orders[..], [Order::Log(line)] if line.contains("bye")), "{:?}", rig.orders);
+}
+
+#[test]
+fn a_cancel_says_how_the_run_stands() {
+    let mut rig = Rig::live();
+    let cancel = |rig: &mut Rig, run: &str| {
+        rig.line(&json!({ "id": "c", "method": "run.cancel", "params": { "run_id": run } }));
+        let (why, method, _) = rig.calls().remove(0);
+        assert_eq!(method, "run.cancel");
+        why
+    };
+    let none = || Err(NoReply::Refused(json!({ "code": -32002, "message": "run not found" })));
+    for (run, ending) in [("r_1", "completed"), ("r_2", "cancelled"), ("r_3", "error")] {
+        rig.hear(acp(run, "run_started", &json!({})));
+        let why = cancel(&mut rig, run);
+        rig.said();
+        rig.called(why, Ok(json!({ "ok": true, "run_id": run, "status": "running" })));
+        assert_eq!(rig.said()[0]["result"], json!({ "ok": true, "status": "running" }));
+        let why = cancel(&mut rig, run);
+        rig.called(why, none());
+        assert_eq!(rig.said()[0]["result"], json!({ "ok": false }), "it ends in this very moment");
+        rig.hear(acp(run, "run_ended", &json!({ "status": ending })));
+        rig.said();
+        let why = cancel(&mut rig, run);
+        rig.called(why, none());
+        assert_eq!(rig.said()[0]["result"], json!({ "ok": false, "status": ending }));
+    }
+    let why = cancel(&mut rig, "r_unheard_of");
+    rig.called(why, none());
+    assert_eq!(rig.said()[0]["error"]["code"], -32002);
+    rig.line(&json!({ "id": "c", "method": "run.cancel", "params": {} }));
+    assert_eq!(rig.said()[0]["error"]["code"], -32602);
+}
+
+#[test]
 fn nothing_is_answered_or_shown_before_initialize() {
     let aim = Aim {
         session: Some(("s_1".into(), "a".into(), "acp".into())),
@@ -443,7 +528,7 @@ fn the_first_prompt_joins_the_one_session_of_a_runtime_that_has_no_other() {
         |id: &str, runtime: &str, state: &str| json!({ "session_id": id, "runtime_id": runtime, "state": state });
     let list = json!({ "sessions": [session("s_1", "other", "idle"), session("s_2", "ui", "exited"), session("s_3", "ui", "idle")] });
     rig.called(join, Ok(list));
-    assert!(rig.orders.iter().any(|order| matches!(order, Order::Follow(session) if session == "s_3")));
+    assert!(rig.orders.iter().any(|order| matches!(order, Order::Follow { session, .. } if session == "s_3")));
     rig.orders.clear();
     rig.hear(Heard::Live);
     let (_, method, params) = rig.calls().remove(0);
@@ -529,7 +614,7 @@ fn the_first_prompt_opens_a_session_and_its_own_words_are_not_told_back() {
     let (why, _, params) = rig.calls().remove(0);
     assert_eq!(params, json!({ "runtime_id": "y", "cwd": "/here" }));
     rig.called(why, Ok(json!({ "session_id": "s_1" })));
-    assert!(matches!(&rig.orders[..], [Order::Follow(session)] if session == "s_1"));
+    assert!(matches!(&rig.orders[..], [Order::Follow { session, .. }] if session == "s_1"));
     rig.orders.clear();
     rig.hear(Heard::Live);
     let (why, method, params) = rig.calls().remove(0);
