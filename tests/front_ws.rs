@@ -419,6 +419,36 @@ async fn told(ws: &mut Ws, run: &Value) -> (Vec<Value>, Value) {
 }
 
 #[tokio::test]
+async fn what_the_server_can_is_what_a_runtime_that_the_client_sees_can() {
+    let front = Front::new().await;
+    let mine = front.session("fake").await;
+    let of_mine = front.token(json!({ "scopes": ["watch"], "runtimes": ["fake"] })).await;
+    let can = async |token: &str, letter: bool| {
+        let mut params = json!({ "protocol_version": "0" });
+        if letter {
+            params["ui_protocol"] = json!("0");
+        }
+        let mut ws = Ws::open(&front, token).await;
+        ws.call("initialize", params).await.unwrap()["server_capabilities"].clone()
+    };
+    let lists = |there: bool| {
+        json!({
+            "supports_run_cancel": true, "supports_ui_requests": true, "supports_mcp_list": there, "supports_skills_list": false,
+        })
+    };
+    assert_eq!((can(&front.admin, false).await, can(&front.admin, true).await), (lists(false), lists(false)), "{mine}");
+    front.session("lister").await;
+    assert_eq!((can(&front.admin, false).await, can(&front.admin, true).await), (lists(true), lists(true)));
+    assert_eq!(can(&of_mine, true).await, lists(false));
+    let body = front.admin("GET", "/v1/runtimes", Value::Null).await.json();
+    let of = |id: &str| {
+        let runtimes = body["runtimes"].as_array().unwrap();
+        runtimes.iter().find(|one| one["runtime_id"] == id).unwrap()["capabilities"].clone()
+    };
+    assert_eq!((of("fake"), of("lister")), (json!(["cancel", "requests"]), json!(["cancel", "requests", "mcp_list"])));
+}
+
+#[tokio::test]
 async fn a_client_that_says_ui_protocol_0_gets_it_to_the_letter() {
     let front = Front::new().await;
     // Another session of the same runtime: none of the client's.

@@ -13,8 +13,8 @@ use plexus::dialects::{
 };
 use plexus::ledger::{Class, Ledger, Limits};
 use plexus::model::{
-    Connect, Kind, NativeId, RequestType, RestartPolicy, RunStatus, RuntimeId, RuntimeInfo, RuntimeSpec, RuntimeState,
-    Ticket,
+    Capabilities, Connect, Kind, NativeId, RequestType, RestartPolicy, RunStatus, RuntimeId, RuntimeInfo, RuntimeSpec,
+    RuntimeState, Ticket,
 };
 use plexus::runtimes::{Runtimes, Settings};
 use plexus::sessions::{Exit, FromRuntime, Inlet, Launcher as _, Link, Order};
@@ -42,6 +42,10 @@ struct Words(Sessions);
 impl Dialect for Words {
     fn open(&mut self, out: &mut Outbox) {
         out.frames.push("hello\n".into());
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::default()
     }
 
     fn feed(&mut self, frame: Bytes, out: &mut Outbox) {

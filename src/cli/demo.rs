@@ -385,6 +385,7 @@ impl Agent {
                         "loadSession": true,
                         "promptCapabilities": {"image": false, "audio": false, "embeddedContext": true},
                         "sessionCapabilities": {"list": {}},
+                        "_meta": {"plexus": {"edits": true}},
                     },
                     "agentInfo": {"name": "plexus-demo", "title": "Plexus demo agent", "version": env!("CARGO_PKG_VERSION")},
                     "authMethods": [],

@@ -322,7 +322,10 @@ fn attached(checks: &mut Checks, runtime: &RuntimeInfo) {
     match (runtime.state, &runtime.connect) {
         (RuntimeState::Ready, _) => {
             let agent = runtime.agent.clone().unwrap_or_else(|| runtime.dialect.clone());
-            checks.ok(&name, format!("ready: {agent}"));
+            let can: Vec<&str> =
+                runtime.capabilities.iter().flat_map(|can| can.iter()).map(|one| one.as_str()).collect();
+            let can = if can.is_empty() { String::new() } else { format!("; it can: {}", can.join(", ")) };
+            checks.ok(&name, format!("ready: {agent}{can}"));
         }
         (RuntimeState::Starting | RuntimeState::Restarting, Connect::Endpoint(at)) => {
             checks.warn(&name, format!("{at} is not attached yet: {why}"), "start it there; the gateway tries again");

@@ -11,7 +11,8 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use crate::model::{
-    Decision, Editable, Fits, Item, Kind, NativeId, Offer, Question, RequestType, RunStatus, RuntimeSpec, Ticket,
+    Capabilities, Decision, Editable, Fits, Item, Kind, NativeId, Offer, Question, RequestType, RunStatus, RuntimeSpec,
+    Ticket,
 };
 
 mod acp;
@@ -91,6 +92,10 @@ pub trait Dialect: Send {
     fn prompts(&self) -> Vec<Ticket> {
         Vec::new()
     }
+
+    /// What the runtime can do through this dialect, as far as it said so. Asked for once it is ready, and again when it has
+    /// opened a session.
+    fn capabilities(&self) -> Capabilities;
 
     /// How its runtimes are reached: `command` for programs, and the schemes of endpoints (`ws`, `unix`, `http`).
     fn reached_by(&self) -> &'static [&'static str] {

@@ -1,6 +1,7 @@
 //! The nouns. Plain values that every floor above shares: no I/O, no tasks, no clock but the one passed in.
 
 mod about;
+mod capability;
 mod content;
 mod event;
 mod ids;
@@ -12,6 +13,7 @@ pub mod text;
 mod time;
 
 pub use about::{ABOUT_FILES, ABOUT_MAX, About, Fits, Misfit, Number, Question, QuestionOption, Touched};
+pub use capability::{Capabilities, Capability, server_capabilities};
 pub use content::text_block;
 pub use event::{Event, Kind, Origin};
 pub use ids::{

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::{RuntimeId, Timestamp};
+use super::{Capabilities, RuntimeId, Timestamp};
 
 /// How to reach a runtime.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -148,6 +148,9 @@ pub struct RuntimeInfo {
     /// The agent's own name and version, once it said them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
+    /// What it can do, once it said so; more may come with its first session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capabilities: Option<Capabilities>,
     /// The process, while it lives.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
@@ -185,6 +188,7 @@ impl RuntimeInfo {
             connect: spec.connect.clone(),
             cwd,
             agent: None,
+            capabilities: None,
             pid: None,
             generation,
             instance: None,
@@ -206,6 +210,7 @@ impl RuntimeInfo {
             connect: Connect::Command(Vec::new()),
             cwd: String::new(),
             agent: None,
+            capabilities: None,
             pid: None,
             generation: 0,
             instance: None,

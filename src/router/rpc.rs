@@ -13,7 +13,7 @@ use futures_util::future::BoxFuture;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 use utoipa::ToSchema;
 
@@ -32,8 +32,8 @@ use crate::auth::{Approve, Caller, Grant, Permit, Prompt, Target};
 use crate::metrics::metrics;
 use crate::model::object::{self, Objects};
 use crate::model::{
-    Answer, Answers, Cursor, Event, Kind, Origin, Position, Request, RequestId, Risk, RunId, RunInfo, RunStatus,
-    RuntimeId, RuntimeInfo, Scope, SessionId, SessionInfo, text_block,
+    Answer, Answers, Capability, Cursor, Event, Kind, Origin, Position, Request, RequestId, Risk, RunId, RunInfo,
+    RunStatus, RuntimeId, RuntimeInfo, Scope, SessionId, SessionInfo, server_capabilities, text_block,
 };
 use crate::sessions::{After, Attach, Filter, Log, OpenSession, Refusal, Resume, Snapshot};
 use crate::store::ReadLimit;
@@ -662,6 +662,12 @@ impl Rpc {
         all
     }
 
+    /// What a client of the UI protocol can have of the runtimes that it may come to talk to.
+    fn server_capabilities(&self) -> Map<String, Value> {
+        let of = [Capability::Cancel, Capability::Requests, Capability::McpList, Capability::SkillsList];
+        server_capabilities(self.runtimes().iter().map(|runtime| runtime.capabilities.as_ref()), &of)
+    }
+
     /// `presence.changed` for every session that the client follows, may see, and was told otherwise of.
     fn lookers(&mut self) -> Vec<u8> {
         let following = self.conn.following();
@@ -706,12 +712,7 @@ impl Rpc {
                 now(result(&json!({
                     "protocol_version": PROTOCOL,
                     "server": { "name": "plexus", "version": self.state.version },
-                    "server_capabilities": {
-                        "supports_run_cancel": true,
-                        "supports_ui_requests": true,
-                        "supports_mcp_list": true,
-                        "supports_skills_list": true,
-                    },
+                    "server_capabilities": self.server_capabilities(),
                     "you": You::of(&self.caller),
                 })))
             }
@@ -949,12 +950,7 @@ impl Rpc {
         Ok(now(result(&json!({
             "protocol_version": PROTOCOL,
             "server": { "name": "plexus", "version": self.state.version },
-            "server_capabilities": {
-                "supports_run_cancel": true,
-                "supports_ui_requests": true,
-                "supports_mcp_list": true,
-                "supports_skills_list": true,
-            },
+            "server_capabilities": self.server_capabilities(),
         }))))
     }
 

@@ -7,7 +7,7 @@ use utoipa::{OpenApi, ToSchema};
 
 use super::notify::api as notify;
 use super::{agui, devices, http as api, rpc};
-use crate::model::Kind;
+use crate::model::{Capability, Kind};
 use crate::sessions::TITLE_MAX;
 
 macro_rules! shapes {
@@ -78,6 +78,8 @@ shapes! {
         connect: Value,
         cwd: String,
         agent: Option<String>,
+        /// What it can do, once it said so.
+        capabilities: Option<Vec<String>>,
         pid: Option<u32>,
         generation: u64,
         problem: Option<String>,
@@ -1051,6 +1053,7 @@ fn more() -> Vec<(&'static str, &'static str, Value)> {
             })
         })
         .collect();
+    let capabilities: Vec<&str> = Capability::ALL.iter().map(|one| one.as_str()).collect();
     // Answers to questions, by the question.
     let answers = json!({ "additionalProperties": { "type": "array", "items": { "type": "string" } } });
     let abouts = ["command", "edit", "fetch", "tool", "plan", "question", "unreadable"];
@@ -1071,6 +1074,7 @@ fn more() -> Vec<(&'static str, &'static str, Value)> {
             { "type": "object", "required": ["endpoint"], "properties": { "endpoint": { "type": "string" } } },
         ] }),
         ),
+        ("Runtime", "capabilities", json!({ "items": { "type": "string", "enum": capabilities } })),
         ("Check", "state", json!({ "enum": ["ok", "warn", "fail"] })),
         ("LogLine", "by", json!({ "enum": ["runtime", "gateway"] })),
         ("Request", "type", json!({ "enum": ["confirm", "prompt", "pick", "permission", "elicitation"] })),
@@ -1325,6 +1329,7 @@ mod tests {
         });
         let mut full = bare.clone();
         full["agent"] = json!("a 1");
+        full["capabilities"] = json!(["load"]);
         full["pid"] = json!(1);
         full["problem"] = json!("p");
         full["stderr_tail"] = json!("e");

@@ -22,7 +22,7 @@ use super::outgoing::Outgoing;
 use super::routes::{Routes, refusal};
 use super::sse::Told;
 use crate::dialects::{Base, Command, Dialect, Draft, Fetch, Outbox, Reply, Said, Sessions};
-use crate::model::{Connect, Decision, Kind, RuntimeInfo, RuntimeSpec, RuntimeState, Ticket};
+use crate::model::{Capabilities, Connect, Decision, Kind, RuntimeInfo, RuntimeSpec, RuntimeState, Ticket};
 use crate::sessions::journal::Writer;
 use crate::sessions::{Exit, Found, FromRuntime, Inlet, Ledger, LinkEnd, Order};
 
@@ -390,6 +390,13 @@ impl Attached {
         Line::Resting(Instant::now() + pause)
     }
 
+    /// Shows what it can do, where that is news.
+    fn show_capabilities(&self, now: Capabilities) {
+        if self.end.info.borrow().capabilities.as_ref() != Some(&now) {
+            self.show(|info| info.capabilities = Some(now));
+        }
+    }
+
     /// Shows how the endpoint stands.
     fn show(&self, change: impl FnOnce(&mut RuntimeInfo)) {
         let mut info = RuntimeInfo::clone(&self.end.info.borrow());
@@ -506,7 +513,14 @@ impl Attached {
                 Said::Ready { agent } => self.got_ready(agent),
                 Said::Failed { message } => self.over = Some((message, false)),
                 Said::Found { native, cwd, title } => self.found(Found { native, cwd, title }),
-                said => self.routes.said(said),
+                said => {
+                    let opened = matches!(said, Said::Opened { .. });
+                    self.routes.said(said);
+                    if opened {
+                        // Some agents say only then what there is to choose from.
+                        self.show_capabilities(self.dialect.capabilities());
+                    }
+                }
             }
         }
         for fetch in std::mem::take(&mut self.step.fetches) {
@@ -524,9 +538,11 @@ impl Attached {
         if !std::mem::replace(&mut self.ready, true) && std::mem::replace(&mut self.was_ready, true) {
             self.tell("attached", None);
         }
+        let capabilities = self.dialect.capabilities();
         self.show(|info| {
             info.state = RuntimeState::Ready;
             info.problem = None;
+            info.capabilities = Some(capabilities);
             if agent.is_some() {
                 info.agent = agent;
             }

@@ -13,7 +13,7 @@ use tokio_tungstenite::{WebSocketStream, accept_async, accept_hdr_async};
 
 use super::*;
 use crate::dialects::{Base, Command, Draft, Fetch, Opening, Outbox, Reply, RunEnd, Said, Sessions};
-use crate::model::{Kind, RunStatus, RuntimeId, RuntimeState, Ticket};
+use crate::model::{Capabilities, Kind, RunStatus, RuntimeId, RuntimeState, Ticket};
 use crate::sessions::{Exit, FromRuntime, Inlet, Order};
 
 /// A condition that is waited for holds long before this, or never.
@@ -24,6 +24,10 @@ struct Words(Sessions);
 impl Dialect for Words {
     fn open(&mut self, out: &mut Outbox) {
         out.frames.push("hello\n".into());
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::default()
     }
 
     fn feed(&mut self, frame: Bytes, out: &mut Outbox) {

@@ -39,7 +39,9 @@ use super::process::{self, Stderr, Unwritten};
 use super::rejoin::{self, Rejoin, Rejoined};
 use super::routes::{Routes, refusal};
 use crate::dialects::{AskKey, Command, Dialect, Draft, Make, Outbox, Said, Sessions};
-use crate::model::{Connect, Decision, Kind, RestartPolicy, RuntimeInfo, RuntimeSpec, RuntimeState, Timestamp};
+use crate::model::{
+    Capabilities, Connect, Decision, Kind, RestartPolicy, RuntimeInfo, RuntimeSpec, RuntimeState, Timestamp,
+};
 use crate::sessions::journal::{Journal, Writer};
 use crate::sessions::{Adopted, Exit, Found, FromRuntime, Inlet, Ledger, LinkEnd, Order};
 
@@ -410,6 +412,7 @@ impl Driver {
             info.generation = generation;
             info.problem = None;
             info.agent = None;
+            info.capabilities = None;
             info.instance = None;
             info.stderr_tail = String::new();
         });
@@ -489,11 +492,12 @@ impl Driver {
         life.behind = None;
         if life.kept_ready {
             life.ready = Some(Instant::now());
-            let agent = life.agent.clone();
+            let (agent, capabilities) = (life.agent.clone(), life.dialect.capabilities());
             // One that has ended is never ready: it is there to tell of its end, and who wants it running starts another.
             let lives = life.held.processes().is_some();
             self.show(|info| {
                 info.agent = agent;
+                info.capabilities = Some(capabilities);
                 if lives {
                     info.state = RuntimeState::Ready;
                 }
@@ -953,9 +957,11 @@ impl Driver {
                     life.handshake = None;
                     (life.kept_ready, life.agent) = (true, agent.clone());
                     if life.ending.is_none() && life.status.is_none() {
+                        let capabilities = life.dialect.capabilities();
                         self.show(|info| {
                             info.state = RuntimeState::Ready;
                             info.agent = agent;
+                            info.capabilities = Some(capabilities);
                         });
                     }
                 }
@@ -969,7 +975,14 @@ impl Driver {
                         self.show(|info| info.problem = Some(too_many()));
                     }
                 }
-                said => life.routes.said(said),
+                said => {
+                    let opened = matches!(said, Said::Opened { .. });
+                    life.routes.said(said);
+                    if opened && life.replay.is_empty() {
+                        // Some agents say only then what there is to choose from.
+                        self.show_capabilities(life.dialect.capabilities());
+                    }
+                }
             }
         }
     }
@@ -1115,6 +1128,13 @@ impl Driver {
         let reason = life.reason.take().unwrap_or_default();
         life.reason = Some(format!("{reason}; it was killed and the kernel did not let it go"));
         false
+    }
+
+    /// Shows what it can do, where that is news.
+    fn show_capabilities(&self, now: Capabilities) {
+        if self.end.info.borrow().capabilities.as_ref() != Some(&now) {
+            self.show(|info| info.capabilities = Some(now));
+        }
     }
 
     /// Shows how the runtime stands.

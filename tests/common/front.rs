@@ -10,8 +10,8 @@ use plexus::auth::{Auth, Persist, read_token};
 use plexus::dialects::{Ask, AskKey, Command, Draft, Expects, Opening, RunEnd, Said, Subject};
 use plexus::ledger::Ledger;
 use plexus::model::{
-    Choice, Epoch, Fits, Kind, NativeId, Number, Offer, Origin, RequestType, RunStatus, RuntimeInfo, RuntimeSpec,
-    RuntimeState, SessionId, Timestamp,
+    Capabilities, Capability, Choice, Epoch, Fits, Kind, NativeId, Number, Offer, Origin, RequestType, RunStatus,
+    RuntimeInfo, RuntimeSpec, RuntimeState, SessionId, Timestamp,
 };
 use plexus::router::acp::Connections;
 use plexus::router::fanout::{Fans, STALL};
@@ -36,7 +36,10 @@ struct Fake;
 impl Launcher for Fake {
     fn launch(&self, spec: RuntimeSpec) -> Result<Link, String> {
         let info = RuntimeInfo::starting(&spec, spec.cwd.display().to_string(), 1, Timestamp::default());
-        let info = RuntimeInfo { state: RuntimeState::Ready, agent: Some("fake 1".into()), ..info };
+        // The one called `lister` has lists as well.
+        let lists = Capabilities::default().with(Capability::McpList, info.runtime_id.as_str() == "lister");
+        let capabilities = Some(lists.with(Capability::Cancel, true).with(Capability::Requests, true));
+        let info = RuntimeInfo { state: RuntimeState::Ready, agent: Some("fake 1".into()), capabilities, ..info };
         let (link, end) = Link::new(info);
         tokio::spawn(obey(end));
         Ok(link)

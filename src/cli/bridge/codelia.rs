@@ -177,17 +177,18 @@ async fn aim(client: &Client, args: Bridge) -> anyhow::Result<Aim> {
     let mut random = [0; 10];
     getrandom::fill(&mut random).map_err(|why| Failure::plain(format!("the system gives no random bytes: {why}")))?;
     let key = data_encoding::BASE32_NOPAD.encode(&random).to_lowercase();
-    let mut aim = Aim { session: None, runtime: None, dialect: None, cwd: cwd.display().to_string(), notice, key };
+    let mut aim = Aim { session: None, runtime: None, capabilities: None, cwd: cwd.display().to_string(), notice, key };
     let runtimes = client.runtimes().await?;
-    let names = || runtimes.iter().map(|one| (one.runtime_id.to_string(), one.dialect.clone())).collect::<Vec<_>>();
-    aim.dialect = runtimes.first().map(|runtime| runtime.dialect.clone());
+    let names = || runtimes.iter().map(|one| one.runtime_id.to_string()).collect::<Vec<_>>();
+    let of = |id: &str| runtimes.iter().find(|one| one.runtime_id.as_str() == id)?.capabilities.clone();
+    aim.capabilities = runtimes.first().and_then(|runtime| runtime.capabilities.clone());
     if let Some(meant) = &args.runtime {
-        let (name, dialect) = choose(names(), meant, |(name, _)| name, "runtime", "`plexus ls` shows them")?;
-        (aim.runtime, aim.dialect) = (Some(name), Some(dialect));
+        let name = choose(names(), meant, |name| name, "runtime", "`plexus ls` shows them")?;
+        (aim.capabilities, aim.runtime) = (of(&name), Some(name));
     }
     if let Some(meant) = &args.session {
         let info = client.session(meant).await?;
-        aim.dialect = Some(info.dialect.clone());
+        aim.capabilities = of(info.runtime_id.as_str());
         aim.session = Some((info.session_id.to_string(), info.runtime_id.to_string(), info.dialect));
     }
     Ok(aim)

@@ -9,7 +9,7 @@ use super::super::{AskKey, Fault, Outbox, Said, Subject};
 use super::ask::{Asked, question};
 use super::open::Wish;
 use super::{ASKS_MAX, Acp, Pending, Phase};
-use crate::model::{Decision, Item, RequestType};
+use crate::model::{Capabilities, Capability, Decision, Item, RequestType};
 
 /// The version of the protocol that is spoken here.
 const VERSION: u64 = 1;
@@ -63,6 +63,7 @@ impl AuthMethod {
 
 /// What the agent says that it can do.
 #[derive(Clone, Copy, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub(super) struct Can {
     /// `session/load`: opens a conversation again and replays its past.
     pub(super) load: bool,
@@ -78,6 +79,22 @@ pub(super) struct Can {
     pub(super) delete: bool,
     /// `logout`.
     pub(super) logout: bool,
+    /// Images in a prompt.
+    image: bool,
+    /// Audio in a prompt.
+    audio: bool,
+    /// Files' text in a prompt.
+    embedded_context: bool,
+    /// MCP servers by HTTP …
+    mcp_http: bool,
+    /// … and by server-sent events.
+    mcp_sse: bool,
+    /// Changed commands: see [`ask`](super::ask).
+    edits: bool,
+    /// Modes to choose from: seen with a session.
+    pub(super) modes: bool,
+    /// Models to choose from: seen with a session.
+    pub(super) models: bool,
 }
 
 impl Can {
@@ -91,6 +108,12 @@ impl Can {
             session_capabilities: Option<&'a RawValue>,
             #[serde(borrow)]
             auth: Option<&'a RawValue>,
+            #[serde(borrow)]
+            prompt_capabilities: Option<&'a RawValue>,
+            #[serde(borrow)]
+            mcp_capabilities: Option<&'a RawValue>,
+            #[serde(borrow, rename = "_meta")]
+            meta: Option<&'a RawValue>,
         }
         // Objects in the schema (`{}`), booleans in some agents.
         let has =
@@ -100,6 +123,8 @@ impl Can {
             raw.and_then(object).unwrap_or(Fields(Vec::new()))
         }
         let (session, auth) = (members(agent.session_capabilities), members(agent.auth));
+        let (prompt, mcp) = (members(agent.prompt_capabilities), members(agent.mcp_capabilities));
+        let ours = members(members(agent.meta).get("plexus"));
         Self {
             load: has(agent.load_session),
             resume: has(session.get("resume")),
@@ -108,7 +133,43 @@ impl Can {
             close: has(session.get("close")),
             delete: has(session.get("delete")),
             logout: has(auth.get("logout")),
+            image: has(prompt.get("image")),
+            audio: has(prompt.get("audio")),
+            embedded_context: has(prompt.get("embeddedContext")),
+            mcp_http: has(mcp.get("http")),
+            mcp_sse: has(mcp.get("sse")),
+            edits: has(ours.get("edits")),
+            modes: false,
+            models: false,
         }
+    }
+
+    /// The same in the gateway's words. Every agent that speaks ACP can be cancelled and may ask; none takes a reason.
+    pub(super) fn capabilities(self) -> Capabilities {
+        let Self { load, resume, list, fork, close, delete, logout, image, audio, embedded_context, .. } = self;
+        let Self { mcp_http, mcp_sse, edits, modes, models, .. } = self;
+        [
+            (Capability::Load, load),
+            (Capability::Resume, resume),
+            (Capability::List, list),
+            (Capability::Fork, fork),
+            (Capability::Close, close),
+            (Capability::Delete, delete),
+            (Capability::Logout, logout),
+            (Capability::Cancel, true),
+            (Capability::Requests, true),
+            (Capability::Edits, edits),
+            (Capability::Modes, modes),
+            (Capability::Models, models),
+            (Capability::Images, image),
+            (Capability::Audio, audio),
+            (Capability::EmbeddedContext, embedded_context),
+            (Capability::McpHttp, mcp_http),
+            (Capability::McpSse, mcp_sse),
+        ]
+        .into_iter()
+        .filter_map(|(one, there)| there.then_some(one))
+        .collect()
     }
 }
 

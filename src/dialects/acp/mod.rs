@@ -47,7 +47,7 @@ use serde_json::value::RawValue;
 
 use super::jsonrpc::{self, INTERNAL, Message, Text, object, string};
 use super::{AskKey, Command, Dialect, Done, Draft, Fault, Outbox, RunEnd, Said, ToolMark, Undone};
-use crate::model::{Connect, Kind, NativeId, RunStatus, RuntimeSpec, Serve, Ticket};
+use crate::model::{Capabilities, Connect, Kind, NativeId, RunStatus, RuntimeSpec, Serve, Ticket};
 use ask::Asked;
 use hello::{AUTH_REQUIRED, AuthMethod, Can};
 use known::{Known, Told};
@@ -304,6 +304,10 @@ impl Dialect for Acp {
         let (auth_method, session_meta) = (self.auth_method.take(), self.session_meta.take());
         *self = Self { auth_method, session_meta, serve: self.serve, taken_over: true, ..state };
         true
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.can.capabilities()
     }
 
     fn asks(&self) -> Vec<AskKey> {

@@ -20,6 +20,8 @@ pub(super) struct Models {
     pub(super) current: Option<String>,
     /// The configuration option that sets it; none where the agent has `session/set_model`.
     pub(super) option: Option<String>,
+    /// Whether there are modes as well; told once, and kept in what the agent can.
+    pub(super) modes: bool,
 }
 
 /// The lists of models of one agent's sessions: equal ones are kept once, however many sessions there are.
@@ -114,6 +116,7 @@ impl Models {
         if let Some((modes, state)) = new.modes.and_then(|modes| Some((modes, object::<ModeState<'_>>(modes)?))) {
             let meta = Meta { modes };
             let body = Mode { session_update: "current_mode_update", current_mode_id: state.current_mode_id, meta };
+            models.modes = true;
             drafts.push(draft(Kind::CurrentModeUpdate, &body, frame));
         }
         if let Some(state) = new.models.and_then(object::<ModelState>) {
@@ -141,8 +144,12 @@ impl Models {
 
     fn options_are(&mut self, options: &RawValue) {
         let Ok(options) = serde_json::from_str::<Vec<&RawValue>>(options.get()) else { return };
-        let mut options = options.into_iter().filter_map(object::<ConfigOption<'_>>);
-        let Some(model) = options.find(|option| option.category.as_deref() == Some("model")) else { return };
+        let mut options: Vec<_> = options.into_iter().filter_map(object::<ConfigOption<'_>>).collect();
+        let of = |wanted: &str, options: &[ConfigOption<'_>]| {
+            options.iter().position(|option| option.category.as_deref() == Some(wanted))
+        };
+        self.modes |= of("mode", &options).is_some();
+        let Some(model) = of("model", &options).map(|at| options.swap_remove(at)) else { return };
         self.current = model.current_value.and_then(string).map(std::borrow::Cow::into_owned);
         self.option = Some(model.id);
         let mut offered = Vec::new();

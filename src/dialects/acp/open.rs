@@ -176,6 +176,8 @@ impl Acp {
             return out.said.push(Said::NotOpened { ticket, error });
         };
         let (models, mut drafts) = Models::of_new_session(frame, result);
+        self.can.modes |= models.modes;
+        self.can.models |= !models.offered.is_empty();
         self.hold(native.clone(), cwd, models);
         self.await_quiet(&native, out);
         if let Some(why) = instead {

@@ -366,3 +366,33 @@ fn what_was_open_is_opened_again_on_the_next_connection() {
         assert_eq!(rig.said().len(), usize::from(method == "session/resume"));
     }
 }
+
+fn can(rig: &Rig) -> Vec<&'static str> {
+    rig.dialect.capabilities().iter().map(crate::model::Capability::as_str).collect()
+}
+
+#[test]
+fn what_an_agent_can_is_what_it_says_and_what_its_sessions_have() {
+    let said = j!({
+        "loadSession": true, "sessionCapabilities": { "list": {}, "fork": false }, "auth": { "logout": {} },
+        "promptCapabilities": { "image": true, "audio": false, "embeddedContext": true },
+        "mcpCapabilities": { "http": true }, "_meta": { "plexus": { "edits": true } },
+    });
+    let mut rig = ready("a", said);
+    let known = ["load", "list", "logout", "cancel", "requests", "edits", "images", "embedded_context", "mcp_http"];
+    assert_eq!(can(&rig), known);
+    assert_eq!(can(&ready("a", j!({}))), ["cancel", "requests"]);
+    // Modes and models come with a session, and stay known over a restart of the gateway.
+    rig.open(1);
+    let id = rig.sent()[0]["id"].clone();
+    let result = j!({
+        "sessionId": "n1", "modes": { "currentModeId": "ask", "availableModes": [] },
+        "models": { "currentModelId": "m", "availableModels": [{ "modelId": "m" }] },
+    });
+    rig.feed(j!({ "id": id, "result": result }).to_string());
+    assert!(can(&rig).contains(&"modes") && can(&rig).contains(&"models"));
+    let saved = rig.dialect.save().unwrap();
+    let mut next = ready("a", j!({}));
+    assert!(next.dialect.restore(&saved));
+    assert_eq!(can(&next), can(&rig));
+}

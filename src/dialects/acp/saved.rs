@@ -108,12 +108,12 @@ pub(super) fn restore(saved: &[u8]) -> Option<Acp> {
     }
     for (native, FoundSession { cwd, current, option, list }) in sessions {
         let offered = list.and_then(|list| lists.get(list)).cloned().unwrap_or_default();
-        state.hold(native, cwd, Models { offered, current, option });
+        state.hold(native, cwd, Models { offered, current, option, modes: false });
     }
     if acp == 1 {
         let old: FoundOld = serde_json::from_slice(saved).ok()?;
         for (native, OldSession { cwd, models: OldModels { offered, current, option } }) in old.state.sessions {
-            state.hold(native, cwd, Models { offered, current, option });
+            state.hold(native, cwd, Models { offered, current, option, modes: false });
         }
     }
     Some(state)

@@ -40,7 +40,7 @@ use serde_json::value::RawValue;
 
 use super::jsonrpc::{self, INTERNAL, INVALID_PARAMS, METHOD_NOT_FOUND, Message, object, string};
 use super::{AskKey, Command, Dialect, Draft, Fault, Outbox, RunEnd, Said, Sessions};
-use crate::model::{Decision, Kind, NativeId, RunStatus, RuntimeSpec, Ticket};
+use crate::model::{Capabilities, Capability, Decision, Kind, NativeId, RunStatus, RuntimeSpec, Ticket};
 use ask::Asked;
 use events::Transcript;
 
@@ -88,6 +88,7 @@ const OWNED: [(&str, &str); 4] = [
 pub(super) fn make(_: &RuntimeSpec) -> Box<dyn Dialect> {
     Box::new(Codelia {
         phase: Phase::Hello,
+        can: None,
         next: 1,
         pending: HashMap::new(),
         asks: BTreeMap::new(),
@@ -236,6 +237,9 @@ struct Replay {
 #[derive(Serialize, Deserialize)]
 struct Codelia {
     phase: Phase,
+    /// What the runtime says that it can do; none where it said nothing of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    can: Option<Capabilities>,
     next: u64,
     #[serde(default)]
     pending: HashMap<String, Pending>,
@@ -291,6 +295,8 @@ impl Dialect for Codelia {
             "ui_capabilities": {
                 "supports_confirm": true, "supports_prompt": true, "supports_pick": true,
                 "supports_permission_preflight_events": true,
+                // The page and the terminal UI show Markdown, and no pictures of an agent's.
+                "supports_markdown": true, "supports_images": false,
             },
         });
         self.request(Pending::Initialize, "initialize", &params, out);
@@ -347,6 +353,13 @@ impl Dialect for Codelia {
         saved::restore(saved).map(|state| *self = state).is_some()
     }
 
+    fn capabilities(&self) -> Capabilities {
+        // What the protocol itself has, and what the runtime says of the rest.
+        let usual = [Capability::Load, Capability::List, Capability::Reasons, Capability::Models, Capability::Images];
+        let said = Capability::ALL.iter().copied().filter(|one| self.says(*one));
+        usual.into_iter().chain(said).collect()
+    }
+
     fn asks(&self) -> Vec<AskKey> {
         self.asks.keys().cloned().collect()
     }
@@ -376,6 +389,14 @@ fn trouble(code: &str, message: &str, frame: Option<&Bytes>) -> Draft {
 }
 
 impl Codelia {
+    /// Whether the runtime says that it can. One of before `server_capabilities` can be cancelled, and asks.
+    fn says(&self, one: Capability) -> bool {
+        match &self.can {
+            Some(can) => can.has(one),
+            None => matches!(one, Capability::Cancel | Capability::Requests),
+        }
+    }
+
     fn request(&mut self, pending: Pending, method: &str, params: &impl serde::Serialize, out: &mut Outbox) {
         let id = self.next.to_string();
         self.next += 1;
@@ -768,6 +789,7 @@ impl Codelia {
         struct Hello {
             protocol_version: String,
             server: Option<Server>,
+            server_capabilities: Option<BTreeMap<String, serde_json::Value>>,
         }
         #[derive(Deserialize)]
         struct Server {
@@ -777,6 +799,11 @@ impl Codelia {
         match object::<Hello>(result) {
             Some(hello) if hello.protocol_version == VERSION => {
                 self.phase = Phase::Ready;
+                self.can = hello.server_capabilities.map(|said| {
+                    let known = Capability::ALL.iter().copied();
+                    let there = |one: &Capability| said.get(one.ui_name()?).map(|can| *can == true);
+                    known.filter(|one| there(one) == Some(true)).collect()
+                });
                 let agent = hello.server.map(|server| format!("{} {}", server.name, server.version));
                 out.said.push(Said::Ready { agent });
             }

@@ -8,7 +8,7 @@ use serde_json::{Value, json as j};
 use super::super::rig::{Rig, choose, json, raw, spec};
 use super::super::{Command, DEPTH_MAX, Draft, Opening, Resume, RunEnd, Said, Sessions, Subject};
 use super::{ASKS_MAX, BUSY_TRIES, CALLS_MAX, QUIET_AFTER_CANCEL, QUIET_AFTER_FINAL, SESSION};
-use crate::model::{Choice, Decision, Kind, RequestType, RunStatus, Ticket};
+use crate::model::{Capability, Choice, Decision, Kind, RequestType, RunStatus, Ticket};
 
 const HELLO: &str = r#"{"jsonrpc":"2.0","id":"1","result":{"protocol_version":"0","server":{"name":"codelia-runtime","version":"0.1.0"}}}"#;
 
@@ -64,7 +64,34 @@ fn initializes_once_with_every_capability_it_has() {
     for able in ["supports_confirm", "supports_prompt", "supports_pick", "supports_permission_preflight_events"] {
         assert_eq!(params["ui_capabilities"][able], true, "{able}");
     }
+    assert_eq!(
+        (&params["ui_capabilities"]["supports_markdown"], &params["ui_capabilities"]["supports_images"]),
+        (&j!(true), &j!(false))
+    );
     assert_eq!(rig.dialect.sessions(), Sessions::One);
+}
+
+#[test]
+fn what_the_runtime_can_is_what_it_says() {
+    let can = |more: Value| {
+        let mut rig = Rig::new(&spec("codelia"));
+        let mut result = j!({ "protocol_version": "0" });
+        if !more.is_null() {
+            result["server_capabilities"] = more;
+        }
+        rig.feed(j!({ "id": "1", "result": result }).to_string());
+        assert!(matches!(rig.one(), Said::Ready { .. }));
+        let saved = rig.dialect.save().unwrap();
+        let mut next = Rig::new(&spec("codelia"));
+        assert!(next.dialect.restore(&saved));
+        assert_eq!(next.dialect.capabilities(), rig.dialect.capabilities());
+        let own = |one: &Capability| one.ui_name().is_some();
+        rig.dialect.capabilities().iter().filter(own).map(Capability::as_str).collect::<Vec<_>>()
+    };
+    assert_eq!(can(Value::Null), ["cancel", "requests"]);
+    let said = j!({ "supports_run_cancel": false, "supports_mcp_list": true, "supports_theme_set": "yes", "supports_more": true });
+    assert_eq!(can(said), ["mcp_list"]);
+    assert_eq!(can(j!({ "supports_run_cancel": true, "supports_shell_exec": true })), ["cancel", "shell_exec"]);
 }
 
 #[test]

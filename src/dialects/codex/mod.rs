@@ -31,7 +31,7 @@ use serde_json::value::RawValue;
 use super::fault::{self, says_nothing};
 use super::jsonrpc::{self, INTERNAL, Message, object, string};
 use super::{AskKey, Command, Dialect, Draft, Fault, Outbox, RunEnd, Said};
-use crate::model::{Connect, Kind, NativeId, RunStatus, RuntimeSpec, Ticket};
+use crate::model::{Capabilities, Capability, Connect, Kind, NativeId, RunStatus, RuntimeSpec, Ticket};
 use ask::Asked;
 use items::Items;
 
@@ -501,6 +501,12 @@ impl Dialect for Codex {
 
     fn reached_by(&self) -> &'static [&'static str] {
         &["command", "ws", "unix"]
+    }
+
+    /// The server does not say: this is what its protocol has.
+    fn capabilities(&self) -> Capabilities {
+        let all = [Capability::Load, Capability::List, Capability::Cancel, Capability::Requests, Capability::Models];
+        all.into_iter().chain([Capability::Images, Capability::Audio]).collect()
     }
 
     fn asks(&self) -> Vec<AskKey> {

@@ -19,7 +19,7 @@ use super::{
     AskKey, Base, Command, Dialect, Draft, Elsewhere, Fault, Fetch, Opening, Outbox, Reply, Resume, RunEnd, Said,
     Sessions,
 };
-use crate::model::{Kind, NativeId, RunStatus, RuntimeSpec, Ticket};
+use crate::model::{Capabilities, Capability, Kind, NativeId, RunStatus, RuntimeSpec, Ticket};
 
 mod events;
 mod frames;
@@ -151,6 +151,11 @@ impl Dialect for Mirror {
             let what = self.catching.as_ref().map_or(Missing::Meanwhile, |catching| catching.what);
             self.catch_up(what, out);
         }
+    }
+
+    /// Questions are answered at the UI alone.
+    fn capabilities(&self) -> Capabilities {
+        [Capability::Cancel].into_iter().collect()
     }
 
     fn lost(&mut self, _why: &str, out: &mut Outbox) {

@@ -31,7 +31,7 @@ use serde_json::value::RawValue;
 use super::fault;
 use super::jsonrpc::{self, INTERNAL, object};
 use super::{AskKey, Command, Dialect, Draft, Fault, Fetch, Outbox, Reply, RunEnd, Said};
-use crate::model::{Kind, NativeId, RunStatus, RuntimeSpec, Ticket};
+use crate::model::{Capabilities, Capability, Kind, NativeId, RunStatus, RuntimeSpec, Ticket};
 use ask::Asked;
 use calls::Models;
 use events::Telling;
@@ -491,6 +491,12 @@ impl Dialect for OpenCode {
 
     fn reached_by(&self) -> &'static [&'static str] {
         &["http"]
+    }
+
+    /// The server does not say: this is what its routes have.
+    fn capabilities(&self) -> Capabilities {
+        let all = [Capability::Load, Capability::List, Capability::Cancel, Capability::Requests, Capability::Reasons];
+        all.into_iter().chain([Capability::Models, Capability::Images, Capability::Audio]).collect()
     }
 
     fn asks(&self) -> Vec<AskKey> {

@@ -50,6 +50,8 @@ export interface RuntimeInfo {
   connect: { command: string[] } | { endpoint: string };
   cwd: string;
   agent?: string;
+  /** What it can do, once it said so: `load`, `list`, `models` ..; more may come with its first session. */
+  capabilities?: string[];
   pid?: number;
   generation: number;
   problem?: string;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use plexus::model::Request;
+use plexus::model::{Capabilities, Capability, Request, server_capabilities};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -127,8 +127,8 @@ pub(super) struct Aim {
     pub(super) session: Option<(String, String, String)>,
     /// Where new sessions are opened.
     pub(super) runtime: Option<String>,
-    /// The dialect of what will be talked to, as far as is known: its methods are offered.
-    pub(super) dialect: Option<String>,
+    /// What the runtime that will be talked to can do, as far as is known: that is offered.
+    pub(super) capabilities: Option<Capabilities>,
     pub(super) cwd: String,
     /// Said once the terminal UI is there.
     pub(super) notice: Option<String>,
@@ -364,16 +364,13 @@ impl Desk {
         self.extras = Extras::deserialize(&params["ui_capabilities"]).unwrap_or_default();
         self.teller.extras(self.extras);
         // What the agent behind it has, as far as is known; what a session cannot do is then said, not hidden.
-        let own = self.aim.dialect.as_deref() == Some("codelia");
+        let mut can = server_capabilities([self.aim.capabilities.as_ref()], Capability::ALL);
+        // The bridge itself tells which tool call a question is about.
+        can.extend(Capability::PermissionPreflight.ui_name().map(|name| (name.to_owned(), true.into())));
         let result = json!({
             "protocol_version": VERSION,
             "server": { "name": "plexus", "version": env!("CARGO_PKG_VERSION") },
-            "server_capabilities": {
-                "supports_run_cancel": true, "supports_ui_requests": true, "supports_permission_preflight_events": true,
-                "supports_mcp_list": own, "supports_skills_list": own, "supports_context_inspect": own,
-                "supports_run_diagnostics": own, "supports_shell_exec": own, "supports_shell_tasks": own,
-                "supports_shell_detach": own, "supports_tasks": own, "supports_tool_call": own, "supports_theme_set": own,
-            },
+            "server_capabilities": can,
         });
         out.push(reply(id, &result));
         if let Some(notice) = self.aim.notice.take() {

@@ -1,5 +1,6 @@
 //! The translation, both ways, as tables and as a property: one file, for both need the same desk and the same events.
 
+use plexus::model::{Capabilities, Capability};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -56,8 +57,14 @@ struct Rig {
 
 impl Rig {
     fn bare() -> Self {
-        let aim =
-            Aim { session: None, runtime: None, dialect: None, cwd: "/here".into(), notice: None, key: "k".into() };
+        let aim = Aim {
+            session: None,
+            runtime: None,
+            capabilities: None,
+            cwd: "/here".into(),
+            notice: None,
+            key: "k".into(),
+        };
         let mut rig = Self { desk: Desk::new(aim), orders: Vec::new() };
         let panels = json!({
             "supports_confirm": true, "supports_prompt": true, "supports_pick": true,
@@ -448,11 +455,30 @@ fn a_cancel_says_how_the_run_stands() {
 }
 
 #[test]
+fn what_the_server_can_is_what_the_runtime_can() {
+    let hello = |capabilities: Option<Capabilities>| {
+        let aim =
+            Aim { session: None, runtime: None, capabilities, cwd: "/here".into(), notice: None, key: "k".into() };
+        let mut rig = Rig { desk: Desk::new(aim), orders: Vec::new() };
+        rig.line(&json!({ "id": "1", "method": "initialize", "params": {} }));
+        let said = rig.said()[0]["result"]["server_capabilities"].clone();
+        let can = said.as_object().unwrap().iter().filter(|(_, can)| **can == true).map(|(name, _)| name.clone());
+        (said.as_object().unwrap().len(), can.collect::<std::collections::BTreeSet<_>>())
+    };
+    let own = "supports_permission_preflight_events";
+    let set = |names: &[&str]| names.iter().map(ToString::to_string).collect();
+    assert_eq!(hello(None), (13, set(&[own, "supports_run_cancel", "supports_ui_requests"])));
+    assert_eq!(hello(Some(Capabilities::default())), (13, set(&[own])));
+    let can = Capabilities::default().with(Capability::ShellExec, true).with(Capability::Load, true);
+    assert_eq!(hello(Some(can)), (13, set(&[own, "supports_shell_exec"])));
+}
+
+#[test]
 fn nothing_is_answered_or_shown_before_initialize() {
     let aim = Aim {
         session: Some(("s_1".into(), "a".into(), "acp".into())),
         runtime: None,
-        dialect: None,
+        capabilities: None,
         cwd: "/here".into(),
         notice: None,
         key: "k".into(),

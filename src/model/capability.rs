@@ -1,0 +1,180 @@
+//! What a runtime can do, as far as it says so.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+macro_rules! capabilities {
+    ($($(#[$doc:meta])* $name:ident = $word:literal $(, ui $ui:literal)?;)*) => {
+        /// One thing that some runtimes can do.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Capability {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl Capability {
+            /// All of them, in the order to show them.
+            pub const ALL: &[Self] = &[$(Self::$name),*];
+
+            /// Its name on the wire.
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$name => $word,)*
+                }
+            }
+
+            /// Its name among the `server_capabilities` of the UI protocol, where it has one.
+            pub fn ui_name(self) -> Option<&'static str> {
+                match self {
+                    $(Self::$name => None$(.or(Some($ui)))?,)*
+                }
+            }
+        }
+    };
+}
+
+capabilities! {
+    /// Opens an old conversation again and tells its past.
+    Load = "load";
+    /// Opens an old conversation again without its past.
+    Resume = "resume";
+    /// Lists its conversations.
+    List = "list";
+    /// Makes a copy of a conversation, to go on differently.
+    Fork = "fork";
+    /// Closes a conversation.
+    Close = "close";
+    /// Deletes a conversation.
+    Delete = "delete";
+    /// Signs out.
+    Logout = "logout";
+    /// Stops a run.
+    Cancel = "cancel", ui "supports_run_cancel";
+    /// Asks people, and takes their answers.
+    Requests = "requests", ui "supports_ui_requests";
+    /// Takes a reason with an answer.
+    Reasons = "reasons";
+    /// Takes a changed form of what it asks to do.
+    Edits = "edits";
+    /// Has modes to choose from. Agents that speak ACP say it with their first session.
+    Modes = "modes";
+    /// Has models to choose from. Agents that speak ACP say it with their first session.
+    Models = "models";
+    /// Takes images in a prompt.
+    Images = "images";
+    /// Takes audio in a prompt.
+    Audio = "audio";
+    /// Takes files' text in a prompt.
+    EmbeddedContext = "embedded_context";
+    /// Connects to MCP servers that a client names by HTTP.
+    McpHttp = "mcp_http";
+    /// Connects to MCP servers that a client names by server-sent events.
+    McpSse = "mcp_sse";
+    /// Tells its MCP servers by `mcp.list`.
+    McpList = "mcp_list", ui "supports_mcp_list";
+    /// Tells its skills by `skills.list`.
+    SkillsList = "skills_list", ui "supports_skills_list";
+    /// Says which tool call a question is about, before it asks.
+    PermissionPreflight = "permission_preflight_events", ui "supports_permission_preflight_events";
+    /// Shows what the model is told: `context.inspect`.
+    ContextInspect = "context_inspect", ui "supports_context_inspect";
+    /// Tells how a run used its context.
+    RunDiagnostics = "run_diagnostics", ui "supports_run_diagnostics";
+    /// Runs a shell command: `shell.exec`.
+    ShellExec = "shell_exec", ui "supports_shell_exec";
+    /// Runs shell commands in the background: `shell.start` and its like.
+    ShellTasks = "shell_tasks", ui "supports_shell_tasks";
+    /// Sends a shell command that runs to the background: `shell.detach`.
+    ShellDetach = "shell_detach", ui "supports_shell_detach";
+    /// Has background tasks: `task.*`.
+    Tasks = "tasks", ui "supports_tasks";
+    /// Calls one of its tools: `tool.call`.
+    ToolCall = "tool_call", ui "supports_tool_call";
+    /// Sets a theme: `theme.set`.
+    ThemeSet = "theme_set", ui "supports_theme_set";
+}
+
+/// What a runtime can do: on the wire a list of names. Names that a later version added are left out when it is read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Capabilities(BTreeSet<Capability>);
+
+impl Capabilities {
+    /// Whether this is among them.
+    pub fn has(&self, one: Capability) -> bool {
+        self.0.contains(&one)
+    }
+
+    /// Adds one if it is there.
+    #[must_use]
+    pub fn with(mut self, one: Capability, there: bool) -> Self {
+        if there {
+            self.0.insert(one);
+        }
+        self
+    }
+
+    /// In the order to show them.
+    pub fn iter(&self) -> impl Iterator<Item = Capability> {
+        self.0.iter().copied()
+    }
+}
+
+impl FromIterator<Capability> for Capabilities {
+    fn from_iter<I: IntoIterator<Item = Capability>>(all: I) -> Self {
+        Self(all.into_iter().collect())
+    }
+}
+
+impl Serialize for Capabilities {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(self.iter().map(Capability::as_str))
+    }
+}
+
+impl<'de> Deserialize<'de> for Capabilities {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let names = Vec::<String>::deserialize(from)?;
+        Ok(Capability::ALL.iter().copied().filter(|one| names.iter().any(|name| name == one.as_str())).collect())
+    }
+}
+
+/// The `server_capabilities` of the UI protocol for a client that may come to talk to any of these runtimes: what at least
+/// one of them can. One that has not said yet is taken to do what every runtime is expected to: to be cancelled, and to ask.
+pub fn server_capabilities<'a>(
+    runtimes: impl IntoIterator<Item = Option<&'a Capabilities>>,
+    of: &[Capability],
+) -> serde_json::Map<String, serde_json::Value> {
+    let runtimes: Vec<_> = runtimes.into_iter().collect();
+    let usual = |one| matches!(one, Capability::Cancel | Capability::Requests);
+    let can = |one| {
+        (runtimes.is_empty() && usual(one))
+            || runtimes.iter().any(|said| said.map_or_else(|| usual(one), |said| said.has(one)))
+    };
+    of.iter().filter_map(|one| Some((one.ui_name()?.to_owned(), can(*one).into()))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_unknown_ones_are_left_out() {
+        let names: BTreeSet<_> = Capability::ALL.iter().map(|one| one.as_str()).collect();
+        assert_eq!(names.len(), Capability::ALL.len());
+        let some: Capabilities = serde_json::from_str(r#"["models","levitation","load"]"#).unwrap();
+        assert_eq!(serde_json::to_string(&some).unwrap(), r#"["load","models"]"#);
+    }
+
+    #[test]
+    fn a_client_of_several_runtimes_is_told_what_one_of_them_can() {
+        let of = [Capability::Cancel, Capability::McpList];
+        let told = |runtimes: &[Option<&Capabilities>]| {
+            let told = server_capabilities(runtimes.iter().copied(), &of);
+            (told["supports_run_cancel"] == true, told["supports_mcp_list"] == true)
+        };
+        let (none, lists) = (Capabilities::default(), Capabilities::default().with(Capability::McpList, true));
+        assert_eq!((told(&[]), told(&[None])), ((true, false), (true, false)));
+        assert_eq!(told(&[Some(&none)]), (false, false));
+        assert_eq!(told(&[Some(&none), Some(&lists)]), (false, true));
+    }
+}
