@@ -498,6 +498,12 @@ async fn a_client_that_says_ui_protocol_0_gets_it_to_the_letter() {
     let listed = ws.call("session.list", json!({})).await.unwrap();
     let one = &listed["sessions"][0];
     assert_eq!((&one["last_user_message"], one["updated_at"].is_string()), (&json!("ask"), true), "{listed}");
+    // Three prompts, and the answer to the first: the two others came to nothing that was said.
+    assert_eq!(one["message_count"], 4, "{listed}");
+    let known = ["session_id", "updated_at", "run_id", "message_count", "last_user_message"];
+    for row in listed["sessions"].as_array().unwrap() {
+        assert!(row.as_object().unwrap().keys().all(|member| known.contains(&member.as_str())), "{row}");
+    }
     assert!(ws.call("session.list", json!({ "limit": 0 })).await.unwrap()["sessions"].as_array().unwrap().is_empty());
 
     // Another client: the past is told before the reply, as much of it as is wanted.
@@ -535,6 +541,39 @@ async fn a_client_that_says_ui_protocol_0_gets_it_to_the_letter() {
     );
     let mut new = Ws::open(&front, &front.admin).await;
     assert_eq!(new.call("initialize", json!({ "ui_protocol": "9" })).await.unwrap_err()["code"], -32602);
+}
+
+#[tokio::test]
+async fn of_the_ui_protocol_context_is_whole_percents_and_what_the_ui_shows_reaches_the_runtime() {
+    let front = Front::new().await;
+    front.session("fake").await;
+    let mut ws = Ws::open(&front, &front.admin).await;
+    ws.call("initialize", json!({ "protocol_version": "0", "ui_protocol": "0" })).await.unwrap();
+    let input = |text: &str| json!({ "input": { "type": "text", "text": text } });
+    let run = ws.call("run.start", input("context 61.7 0 100 -3 1e9 0.4")).await.unwrap()["run_id"].clone();
+    let over = |message: &Value| message["params"]["run_id"] == run && message["params"]["status"] == "completed";
+    ws.find(over).await;
+    let left_told = ws.kept.iter().filter(|message| message["method"] == "run.context");
+    let contexts: Vec<Value> = left_told.map(|message| message["params"].clone()).collect();
+    let left: Vec<u64> = contexts.iter().map(|params| params["context_left_percent"].as_u64().unwrap()).collect();
+    assert_eq!(left, [61, 0, 100, 0, 100, 0], "{contexts:?}");
+    ws.kept.iter().for_each(assert_letter);
+    ws.kept.clear();
+
+    // A notification, on to the runtime as it is, with what the specification does not know.
+    let shown = json!({
+        "cwd": "/w", "active_file": { "path": "a.rs", "language_id": "rust" },
+        "selection": { "path": "a.rs", "range": { "start": { "line": 0, "column": 1 }, "end": { "line": 2, "column": 3 } } },
+        "extensions": { "x": [1.50] }, "new": null,
+    });
+    ws.text(&json!({ "jsonrpc": "2.0", "method": "ui.context.update", "params": shown }).to_string()).await;
+    // A call behind it on the same way has come when its reply has.
+    let left = ws.call("tool.left", json!({})).await.unwrap_err();
+    assert_eq!((&left["code"], &left["message"]), (&json!(-32003), &json!("the runtime refused: user cancelled")));
+    let run = ws.call("run.start", input("calls")).await.unwrap()["run_id"].clone();
+    let (events, _) = told(&mut ws, &run).await;
+    let calls: Value = serde_json::from_str(events.last().unwrap()["content"].as_str().unwrap()).unwrap();
+    assert_eq!(calls, json!([{ "method": "ui.context.update", "params": shown }]));
 }
 
 #[tokio::test]

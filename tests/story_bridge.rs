@@ -636,6 +636,11 @@ async fn a_client_of_the_ui_protocol_gets_it_to_the_letter_from_the_bridge() {
     assert_eq!((listed["result"].as_object().unwrap().len(), sessions.len()), (1, 1), "{listed}");
     let known = ["session_id", "updated_at", "run_id", "message_count", "last_user_message"];
     assert!(sessions[0].as_object().unwrap().keys().all(|member| known.contains(&member.as_str())), "{listed}");
+    assert_eq!(sessions[0]["last_user_message"], "echo number 2", "{listed}");
+    let count = sessions[0]["message_count"].as_u64().unwrap();
+    assert!(count >= 10, "six prompts, five answers and more: {listed}");
+    let none = ui.call("session.list", json!({ "limit": 0 })).await;
+    assert_eq!(none["result"], json!({ "sessions": [] }));
     let session = sessions[0]["session_id"].clone();
 
     // Another client: the past is told before the reply, as much of it as is wanted, and read from its end.

@@ -131,6 +131,12 @@ pub struct SessionInfo {
     pub prompted_at: Option<Timestamp>,
     /// When something last happened in the conversation: not, that its runtime went or came back.
     pub updated_at: Timestamp,
+    /// How many messages were exchanged, of people and of the agent; absent of sessions from before they were counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message_count: Option<u64>,
+    /// The beginning of what a person said last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_user_message: Option<String>,
     /// Whether it ended with its runtime, which can be started again: then it goes on.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub restartable: bool,

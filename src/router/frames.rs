@@ -348,6 +348,8 @@ mod tests {
                 created_at: Timestamp::default(),
                 prompted_at: None,
                 updated_at: Timestamp::default(),
+                message_count: None,
+                last_user_message: None,
                 restartable: false,
             }))
         });

@@ -990,7 +990,7 @@ impl Rpc {
         Ok(Some(match method {
             "session.list" => {
                 let Listing { limit, .. } = parse(params)?;
-                Box::pin(ui.list(limit))
+                now(ui.list(limit))
             }
             "run.cancel" => {
                 let UiCancel { run_id, reason } = parse(params)?;

@@ -46,6 +46,10 @@ shapes! {
         /// When a run last began.
         prompted_at: Option<String>,
         updated_at: String,
+        /// How many messages were exchanged, of people and of the agent.
+        message_count: Option<u64>,
+        /// The beginning of what a person said last.
+        last_user_message: Option<String>,
     }
     /// A JSON-RPC message of ACP: a request, a notification or a response.
     AcpMessage {
@@ -1318,6 +1322,8 @@ mod tests {
         full["restartable"] = json!(true);
         full["run_id"] = json!("r");
         full["prompted_at"] = json!(at);
+        full["message_count"] = json!(2);
+        full["last_user_message"] = json!("m");
         full["requests"] = json!(["q"]);
         full["queue"] = json!([{ "run_id": "r", "text": "t", "by": { "device_id": "d", "name": "n" } }]);
         same("Session", &again::<model::SessionInfo>(full.clone()), &again::<model::SessionInfo>(bare));

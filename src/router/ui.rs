@@ -39,10 +39,6 @@ const EVENTS_MAX: usize = 5000;
 const HISTORY_BYTES: usize = 1 << 20;
 /// What is read of the log in one go, backwards.
 const BACK: PageLimit = PageLimit { items: 256, bytes: 256 << 10, merge: false };
-/// How far back a list looks for what a person said last.
-const LAST: PageLimit = PageLimit { items: 64, bytes: 64 << 10, merge: true };
-/// Bytes of it that are told.
-const WORDS: usize = 200;
 /// Runs whose numbers and ends are remembered.
 const KNOWN: usize = 64;
 /// Tool calls whose names are remembered.
@@ -235,14 +231,13 @@ impl Ui {
         self.session = Some(session);
     }
 
-    /// The sessions that the client may see, the latest first.
-    pub(super) fn list(
-        &self,
-        limit: Option<usize>,
-    ) -> impl Future<Output = Result<Box<RawValue>, Failure>> + Send + 'static {
+    /// The sessions that the client may see.
+    ///
+    /// # Errors
+    /// They cannot be written.
+    pub(super) fn list(&self, limit: Option<usize>) -> Result<Box<RawValue>, Failure> {
         let asker = Asker { state: self.state.clone(), caller: self.caller.clone(), account: self.account.clone() };
-        let limit = limit.unwrap_or(LIST).min(LIST_MAX);
-        async move { asker.list(limit).await }
+        asker.list(limit.unwrap_or(LIST).min(LIST_MAX))
     }
 }
 
@@ -344,35 +339,26 @@ impl Asker {
         Ok(Past { items, runs: named.len(), truncated, at, open })
     }
 
-    async fn list(&self, limit: usize) -> Result<Box<RawValue>, Failure> {
-        let mut all = self.state.directory.sessions();
-        all.retain(|session| self.caller.sees(&session.session_id, &session.runtime_id));
-        all.sort_by_key(|session| std::cmp::Reverse(session.updated_at));
-        all.truncate(limit);
-        let mut rows = Vec::with_capacity(all.len());
-        for session in all {
+    /// The sessions that the client may see, the latest news first.
+    fn list(&self, limit: usize) -> Result<Box<RawValue>, Failure> {
+        let mut all = self.state.directory.ranked();
+        all.retain(|(_, session)| self.caller.sees(&session.session_id, &session.runtime_id));
+        let row = |session: &SessionInfo| {
             let mut row = json!({ "session_id": session.session_id, "updated_at": session.updated_at });
             if let Some(run) = &session.run_id {
                 row["run_id"] = run.as_str().into();
             }
-            if let Some(words) = self.said_last(&session.session_id).await.or_else(|| session.title.clone()) {
-                row["last_user_message"] = words.into();
+            if let Some(count) = session.message_count {
+                row["message_count"] = count.into();
             }
-            rows.push(row);
-        }
+            if let Some(words) = &session.last_user_message {
+                row["last_user_message"] = words.as_str().into();
+            }
+            row
+        };
+        let rows: Vec<Value> = all.iter().take(limit).map(|(_, session)| row(session)).collect();
         serde_json::value::to_raw_value(&json!({ "sessions": rows }))
             .map_err(|error| Failure::new(-32603, "internal", error.to_string()))
-    }
-
-    /// What a person said last, where that is not long ago.
-    async fn said_last(&self, id: &SessionId) -> Option<String> {
-        let log = self.state.directory.log();
-        let mut room = self.account.wait(2 * LAST.bytes).await;
-        let page = log.page_before(id, Place::after(log.head()), LAST, &mut room).await.ok()?;
-        let item = page.items.iter().rfind(|item| item.first().kind == Kind::UserMessageChunk)?;
-        let mut words = text_of(&serde_json::from_slice::<Value>(&item.body()).ok()?["content"]);
-        words.truncate(words.floor_char_boundary(WORDS));
-        Some(words)
     }
 }
 

@@ -145,6 +145,9 @@ struct Core {
     #[serde(default)]
     prompted_at: Option<Timestamp>,
     updated_at: Timestamp,
+    /// What was said, counted; none in rows of gateways that did not count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    messages: Option<Messages>,
     generation: u64,
     /// Names the process of the runtime that it belongs to. None in rows of the release 0.1.0, and with endpoints.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -164,6 +167,43 @@ struct Core {
     /// The runs that ended last, of those that were asked for under a key.
     #[serde(default)]
     keyed: VecDeque<Keyed>,
+}
+
+/// The messages of a session, for lists: counted as they are kept, so that no list reads a log.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Messages {
+    count: u64,
+    /// The beginning of what a person said last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    last: Option<String>,
+    /// Whose message is not over: in which run, and whether a person's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    of: Option<(RunId, bool)>,
+}
+
+impl Messages {
+    /// Counts what an event brings; whether anything is different. The agent's words between two calls of tools are one message.
+    fn hear(&mut self, run_id: &RunId, kind: Kind, body: &[u8]) -> bool {
+        let person = match kind {
+            Kind::UserMessageChunk => true,
+            Kind::AgentMessageChunk => false,
+            Kind::ToolCall => return self.of.take().is_some(),
+            _ => return false,
+        };
+        let more = self.of.as_ref().is_some_and(|(run, who)| run == run_id && *who == person);
+        if !more {
+            self.count += 1;
+            self.of = Some((run_id.clone(), person));
+        }
+        if !person {
+            return !more;
+        }
+        let known = self.last.take().filter(|_| more).unwrap_or_default();
+        let room = TEXT_SHOWN.saturating_sub(known.len());
+        let said = if room > 0 { display::label(&text_of_body(body, room), room) } else { String::new() };
+        self.last = Some(known + &said).filter(|said| !said.is_empty());
+        true
+    }
 }
 
 impl Ended {
@@ -335,12 +375,32 @@ impl<'a> RunBody<'a> {
 }
 
 /// The text of ACP content blocks, for lists and titles: its first `most` bytes and a few more.
-fn text_of(content: &[Box<RawValue>], most: usize) -> String {
+/// The beginning of the text of a message's event.
+fn text_of_body(body: &[u8], most: usize) -> String {
     #[derive(Deserialize)]
-    struct Block<'a> {
-        #[serde(borrow, default)]
-        text: Option<&'a RawValue>,
+    struct Body<'a> {
+        #[serde(borrow)]
+        content: Block<'a>,
     }
+    let text = serde_json::from_slice::<Body<'_>>(body).ok().and_then(|body| body.content.text);
+    let mut out = String::new();
+    for slice in text.and_then(|text| Slices::of(text, most)).into_iter().flatten() {
+        out.push_str(&slice);
+        // More than is shown, by a character at least: what is cut is seen to be.
+        if out.len() >= most + 4 {
+            break;
+        }
+    }
+    out
+}
+
+#[derive(Deserialize)]
+struct Block<'a> {
+    #[serde(borrow, default)]
+    text: Option<&'a RawValue>,
+}
+
+fn text_of(content: &[Box<RawValue>], most: usize) -> String {
     let mut out = String::new();
     for block in content {
         let text = serde_json::from_str::<Block<'_>>(block.get()).ok().and_then(|block| block.text);
@@ -378,6 +438,7 @@ impl State {
             created_at: now,
             prompted_at: None,
             updated_at: now,
+            messages: Some(Messages::default()),
             generation,
             instance: None,
             exited: None,
@@ -561,6 +622,8 @@ impl State {
             created_at: core.created_at,
             prompted_at: core.prompted_at,
             updated_at: core.updated_at,
+            message_count: core.messages.as_ref().map(|messages| messages.count),
+            last_user_message: core.messages.as_ref().and_then(|messages| messages.last.clone()),
             // The directory knows.
             restartable: false,
         }
@@ -600,6 +663,9 @@ impl State {
             Some(run) => (run.run_id.clone(), &mut run.seq),
             None => (self.zero.clone(), &mut self.core.zero_seq),
         };
+        if let Some(messages) = &mut self.core.messages {
+            plan.dirty |= messages.hear(&run_id, draft.kind, &draft.body);
+        }
         plan.events.push(NewEvent {
             run_id,
             seq: *seq,

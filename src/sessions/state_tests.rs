@@ -544,6 +544,43 @@ fn two_requests_at_once_are_two() {
 }
 
 #[test]
+fn messages_are_counted_with_the_row_and_what_was_said_last_is_known() {
+    let mut bench = Bench::new();
+    let counted = |bench: &Bench| (bench.state.info().message_count, bench.state.info().last_user_message);
+    assert_eq!(counted(&bench), (Some(0), None));
+    bench.prompt("first");
+    assert_eq!(counted(&bench), (Some(1), Some("first".into())));
+    bench.chunk("a");
+    let row = bench.state.row();
+    // The row of the commit that begins a message has it; what follows is no other.
+    let of = |row: &[u8]| serde_json::from_slice::<Value>(row).unwrap()["messages"].clone();
+    for more in ["b", "c"] {
+        bench.chunk(more);
+        assert_eq!(of(&bench.state.row()), of(&row));
+    }
+    assert_eq!(counted(&bench), (Some(2), Some("first".into())));
+    let clocks = (Timestamp::from_millis(1000), Instant::now());
+    let again = State::restore(Arc::clone(&bench.state.origin), &row, vec![], std::iter::empty(), clocks).unwrap();
+    assert_eq!((again.info().message_count, again.info().last_user_message), counted(&bench));
+    // The agent's words after a tool are another message, and of a long prompt the beginning is known.
+    let call = json!({ "sessionUpdate": "tool_call", "toolCallId": "t" });
+    bench.say(Said::Event { native: None, draft: Draft::new(Kind::ToolCall, &call) });
+    bench.chunk("d");
+    assert_eq!(counted(&bench).0, Some(3));
+    bench.end(1, RunStatus::Completed);
+    bench.prompt(&"é".repeat(1000));
+    let (count, last) = counted(&bench);
+    assert!(
+        count == Some(4) && last.is_some_and(|last| last.len() < 250 && last.starts_with("éé") && last.ends_with('…'))
+    );
+    let mut old: Value = serde_json::from_slice(&row).unwrap();
+    assert!(old.as_object_mut().unwrap().remove("messages").is_some());
+    let old = serde_json::to_vec(&old).unwrap();
+    let older = State::restore(Arc::clone(&bench.state.origin), &old, vec![], std::iter::empty(), clocks).unwrap();
+    assert_eq!((older.info().message_count, older.info().last_user_message), (None, None), "nobody counted");
+}
+
+#[test]
 fn the_row_restores_the_state_and_the_numbers_go_on() {
     let mut bench = Bench::new();
     let (run, _) = bench.prompt("go");

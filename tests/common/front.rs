@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plexus::auth::{Auth, Persist, read_token};
-use plexus::dialects::{Ask, AskKey, Command, Draft, Expects, Opening, RunEnd, Said, Subject};
+use plexus::dialects::{Ask, AskKey, Command, Draft, Expects, Fault, Opening, RunEnd, Said, Subject};
 use plexus::ledger::Ledger;
 use plexus::model::{
     Capabilities, Capability, Choice, Epoch, Fits, Kind, NativeId, Number, Offer, Origin, RequestType, RunStatus,
@@ -30,7 +30,7 @@ pub const LONG: Duration = Duration::from_secs(20);
 /// Obeys its prompt: `ask` asks, perhaps for a command, `hang` never ends, anything else is said back in two pieces. What it asks
 /// is another command from the call `tool.ask {"command"}` on; `unreadable` is no command that could be
 /// read, `field` a form of one field, `long N` and `edit N` a
-/// command and a change of N bytes.
+/// command and a change of N bytes. `context N ..` tells how much context is left, `calls` says back what was called since.
 struct Fake;
 
 impl Launcher for Fake {
@@ -50,6 +50,7 @@ async fn obey(mut end: LinkEnd) {
     let mut inlets: HashMap<NativeId, Inlet> = HashMap::new();
     let mut asked = HashMap::new();
     let mut hung = HashMap::new();
+    let mut called: Vec<Value> = Vec::new();
     let ended = |native, ticket, status| Said::Ended {
         native,
         ticket,
@@ -81,6 +82,22 @@ async fn obey(mut end: LinkEnd) {
                     "hang" => {
                         hung.insert(ticket, native);
                         Vec::new()
+                    }
+                    context if context.starts_with("context ") => {
+                        let left = context.split(' ').skip(1).map(|left| {
+                            let left: Value = serde_json::from_str(left).unwrap();
+                            let body = json!({ "sessionUpdate": "usage_update", "contextLeftPercent": left });
+                            Said::Event { native: Some(native.clone()), draft: Draft::new(Kind::UsageUpdate, &body) }
+                        });
+                        left.chain([ended(native.clone(), ticket, RunStatus::Completed)]).collect()
+                    }
+                    "calls" => {
+                        let text = Value::from(std::mem::take(&mut called)).to_string();
+                        let content = json!({ "type": "text", "text": text });
+                        let body = json!({ "sessionUpdate": "agent_message_chunk", "content": content });
+                        let draft = Draft::new(Kind::AgentMessageChunk, &body);
+                        let said = Said::Event { native: Some(native.clone()), draft };
+                        vec![said, ended(native.clone(), ticket, RunStatus::Completed)]
                     }
                     _ => {
                         let (first, second) = text.split_at(text.len() / 2);
@@ -115,7 +132,16 @@ async fn obey(mut end: LinkEnd) {
                 said.push(Said::Replied { ticket, reply: Ok(params_of(&json!({}))) });
                 said
             }
-            Command::Call { .. } => Vec::new(),
+            // As a runtime whose user left what the call had opened.
+            Command::Call { ticket, method, .. } if method == "tool.left" => {
+                let fault = Fault { code: -32003, message: "user cancelled".into(), data: None };
+                vec![Said::Replied { ticket, reply: Err(fault) }]
+            }
+            Command::Call { method, params, .. } => {
+                let params = params.map(|params| serde_json::from_str::<Value>(params.get()).unwrap());
+                called.push(json!({ "method": method, "params": params }));
+                Vec::new()
+            }
         };
         order.inlet.put(FromRuntime::Said(said, None)).await;
     }

@@ -236,6 +236,8 @@ fn session() -> SessionInfo {
         created_at: Timestamp::from_millis(0),
         prompted_at: None,
         updated_at: Timestamp::from_millis(0),
+        message_count: None,
+        last_user_message: None,
         restartable: false,
     }
 }

@@ -187,6 +187,8 @@ struct Listed {
     #[serde(default)]
     run_id: Option<String>,
     updated_at: String,
+    message_count: Option<u64>,
+    last_user_message: Option<String>,
 }
 
 impl Desk {
@@ -802,17 +804,20 @@ impl Desk {
         let all = result["sessions"].as_array().into_iter().flatten();
         let mut listed: Vec<Listed> = all.filter_map(|one| Listed::deserialize(one).ok()).collect();
         listed.retain(|session| !here || session.cwd == self.aim.cwd);
-        listed.sort_by(|a, b| b.updated_at.cmp(&a.updated_at));
         listed.truncate(limit);
         let row = |session: Listed| {
-            let asks = if session.open_requests > 0 { " (asks)" } else { "" };
-            let title = session.title.as_deref().unwrap_or("untitled");
-            let mut row = json!({
-                "session_id": session.session_id, "updated_at": session.updated_at,
-                "last_user_message": format!("{}{asks}: {title}", session.runtime_id),
-            });
+            let mut row = json!({ "session_id": session.session_id, "updated_at": session.updated_at });
+            if let Some(count) = session.message_count {
+                row["message_count"] = count.into();
+            }
             if self.extras.terminal {
+                // It has one line for a session, and this member fills it.
+                let asks = if session.open_requests > 0 { " (asks)" } else { "" };
+                let title = session.title.as_deref().unwrap_or("untitled");
+                row["last_user_message"] = format!("{}{asks}: {title}", session.runtime_id).into();
                 row["workspace_root"] = session.cwd.into();
+            } else if let Some(words) = session.last_user_message {
+                row["last_user_message"] = words.into();
             }
             if let Some(run) = session.run_id {
                 row["run_id"] = run.into();

@@ -691,7 +691,7 @@ fn models_and_sessions_are_listed_as_it_reads_them() {
         assert_eq!(rig.said()[0]["result"]["source"], "session");
     }
     let session = |id: &str, cwd: &str, at: &str| json!({ "session_id": id, "runtime_id": "a", "title": "t", "cwd": cwd, "updated_at": at, "open_requests": 1 });
-    let all = json!({ "sessions": [session("s_1", "/here", "1"), session("s_2", "/there", "2"), session("s_3", "/here", "3")] });
+    let all = json!({ "sessions": [session("s_3", "/here", "3"), session("s_2", "/there", "2"), session("s_1", "/here", "1")] });
     for (scope, ids) in [("all", vec!["s_3", "s_2"]), ("current_workspace", vec!["s_3", "s_1"])] {
         rig.line(&json!({ "id": "3", "method": "session.list", "params": { "scope": scope, "limit": 2 } }));
         let (why, ..) = rig.calls().remove(0);
