@@ -33,11 +33,11 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio::sync::{Mutex, mpsc};
-use tokio_tungstenite::WebSocketStream;
 use tungstenite::Message;
 use tungstenite::client::IntoClientRequest as _;
 use tungstenite::protocol::WebSocketConfig;
 
+use crate::liveness::{Counted, Patience, Socket};
 use crate::model::{
     Answer, Receipt, Request, RequestId, RunId, RuntimeId, RuntimeInfo, SessionId, SessionInfo, Timestamp,
 };
@@ -56,8 +56,6 @@ const CALL: Duration = Duration::from_secs(180);
 const AHEAD: usize = 256;
 /// Close codes after which coming back is no use: the token was revoked, or may not do this.
 const DO_NOT_COME_BACK: [u16; 2] = [4001, 4003];
-
-type Socket = WebSocketStream<TcpStream>;
 
 /// Why something was not done.
 #[derive(Debug, thiserror::Error)]
@@ -225,6 +223,7 @@ pub struct Client {
     locate: Locate,
     line: Arc<Mutex<Option<Line>>>,
     http: Arc<OnceLock<reqwest::Client>>,
+    patience: Patience,
 }
 
 /// What the gateway answered over HTTP: a success, or a problem.
@@ -266,7 +265,13 @@ impl Client {
 
     /// A client of the gateway that `locate` finds.
     pub fn locating(locate: Locate) -> Self {
-        Self { locate, line: Arc::default(), http: Arc::default() }
+        Self { locate, line: Arc::default(), http: Arc::default(), patience: Patience::default() }
+    }
+
+    /// The same, which gives up sooner or later on a gateway that says nothing.
+    #[must_use]
+    pub fn patient(self, patience: Patience) -> Self {
+        Self { patience, ..self }
     }
 
     /// Follows a session, or all (`None`), in a task of its own until the [`Follow`] is dropped.
@@ -282,7 +287,8 @@ impl Client {
     fn follow(&self, session: Option<&SessionId>, begin: Begin, projection: &'static str) -> Follow {
         let session = session.map_or_else(|| "*".to_owned(), ToString::to_string);
         let (tx, rx) = mpsc::channel(AHEAD);
-        let follower = Follower { locate: Arc::clone(&self.locate), session, begin, projection, tx, pause: BACKOFF };
+        let (locate, patience) = (Arc::clone(&self.locate), self.patience);
+        let follower = Follower { locate, session, begin, projection, tx, pause: BACKOFF, patience };
         tokio::spawn(follower.run());
         Follow { rx }
     }
@@ -389,7 +395,7 @@ impl Client {
             Some(line) => line,
             None => {
                 let address = (self.locate)().await?;
-                let mut line = Line { socket: connect(&address).await?, next: 0 };
+                let mut line = Line { socket: connect(&address, self.patience).await?, next: 0 };
                 line.ask("initialize", &hello()).await.map_err(|error| match error {
                     Error::Lost(why) => Error::Unreached(why),
                     error => error,
@@ -478,7 +484,8 @@ impl Line {
         let id = json!(self.next);
         let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
         let lost = |why: tungstenite::Error| Error::Lost(why.to_string());
-        self.socket.send(Message::text(message.to_string())).await.map_err(lost)?;
+        let sent = tokio::time::timeout(PATIENCE, self.socket.send(Message::text(message.to_string()))).await;
+        sent.map_err(|_| Error::Lost("the gateway takes nothing any more".into()))?.map_err(lost)?;
         loop {
             let text = match self.socket.next().await {
                 Some(Ok(Message::Text(text))) => text,
@@ -571,6 +578,7 @@ struct Follower {
     projection: &'static str,
     tx: mpsc::Sender<Result<Heard, Error>>,
     pause: Duration,
+    patience: Patience,
 }
 
 /// Why there is no coming back.
@@ -628,7 +636,7 @@ impl Follower {
 
     /// One connection's life; says why it was lost.
     async fn once(&mut self, address: &Address) -> Result<String, Stop> {
-        let mut ws = match connect(address).await {
+        let mut ws = match connect(address, self.patience).await {
             Ok(ws) => ws,
             Err(Error::Unreached(why)) => return Ok(why),
             Err(error) => return Err(error.into()),
@@ -649,7 +657,7 @@ impl Follower {
             let next = tokio::select! {
                 next = ws.next() => next,
                 () = self.tx.closed() => {
-                    let _ = tokio::time::timeout(Duration::from_secs(1), ws.close(None)).await;
+                    let _ = tokio::time::timeout(Duration::from_secs(1), ws.close()).await;
                     return Err(Stop::Nobody);
                 }
             };
@@ -741,7 +749,7 @@ fn closed(frame: Option<&tungstenite::protocol::CloseFrame>) -> Error {
 }
 
 /// Connects, with the token in the handshake.
-async fn connect(address: &Address) -> Result<Socket, Error> {
+async fn connect(address: &Address, patience: Patience) -> Result<Socket, Error> {
     let dial = async {
         let lost = |why: std::io::Error| Error::Unreached(why.to_string());
         let bad = || Error::Address(address.url.clone());
@@ -756,8 +764,8 @@ async fn connect(address: &Address) -> Result<Socket, Error> {
         let socket = TcpStream::connect(authority).await.map_err(lost)?;
         socket.set_nodelay(true).map_err(lost)?;
         let config = WebSocketConfig::default().max_message_size(Some(MESSAGE_MAX)).max_frame_size(Some(MESSAGE_MAX));
-        match tokio_tungstenite::client_async_with_config(request, socket, Some(config)).await {
-            Ok((ws, _)) => Ok(ws),
+        match tokio_tungstenite::client_async_with_config(request, Counted::new(socket), Some(config)).await {
+            Ok((stream, _)) => Ok(Socket::new(stream, patience)),
             Err(tungstenite::Error::Http(answer)) if matches!(answer.status().as_u16(), 401 | 403) => {
                 Err(Error::Refused(format!("the gateway answered {}", answer.status())))
             }

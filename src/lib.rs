@@ -9,6 +9,7 @@ pub mod client;
 pub mod config;
 pub mod dialects;
 pub mod ledger;
+pub mod liveness;
 pub mod metrics;
 pub mod model;
 pub mod router;

@@ -6,9 +6,11 @@ mod common;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use common::gateway::{Gateway, PATIENCE, exe, said};
 use plexus::client::{Address, Begin, Client, Error, Follow, Heard, Requests};
+use plexus::liveness::Patience;
 use plexus::model::{Answer, RequestId, RequestState, SessionId};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 
@@ -133,4 +135,37 @@ async fn the_example_shows_what_happens() {
     }
     assert!(out.contains(&format!("{session} agent_message_chunk seen")), "{out:?}");
     assert!(out.iter().any(|line| line.starts_with(&format!("{session} request_resolved"))), "{out:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_gateway_that_is_stopped_is_lost_and_found_again() {
+    let gateway = Gateway::demo().await;
+    let session: SessionId = gateway.session("demo").await.parse().unwrap();
+    let patience = Patience { quiet: Duration::from_millis(100), answer: Duration::from_secs(2) };
+    let client = Client::new(&gateway.url, &gateway.token).patient(patience);
+    let mut follow = client.attach(Some(&session), Begin::Now);
+    while !matches!(next(&mut follow).await, Heard::Live) {}
+    // It is silent, and lives.
+    assert!(tokio::time::timeout(5 * patience.quiet, follow.next()).await.is_err());
+    client.sessions().await.unwrap();
+    let signal = |name: &str| {
+        assert!(Command::new("kill").args([name, &gateway.pid().to_string()]).status().unwrap().success());
+    };
+    signal("-STOP");
+    let asked = client.call::<serde_json::Value>("session.list", serde_json::json!({}));
+    let asked = tokio::time::timeout(PATIENCE, asked).await;
+    let lost = next(&mut follow).await;
+    signal("-CONT");
+    assert!(matches!(lost, Heard::Lost(_)), "{lost:?}");
+    assert!(matches!(asked.expect("a call is not waited for without end"), Err(Error::Lost(_))));
+    while !matches!(next(&mut follow).await, Heard::Live) {}
+    let run = client.prompt(&session, "echo again").await.unwrap().run_id;
+    loop {
+        if let Heard::Event(event) = next(&mut follow).await
+            && event.kind == "run_ended"
+        {
+            assert_eq!(event.run_id, run.as_str());
+            break;
+        }
+    }
 }

@@ -16,15 +16,16 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("metrics", &[]),
     // Whoever holds what a peer can make grow asks it first.
     ("ledger", &[]),
+    ("liveness", &[]),
     // For programs outside: it speaks to a gateway, and is no part of one.
-    ("client", &["model"]),
+    ("client", &["model", "liveness"]),
     ("dialects", &["model"]),
     ("store", &["model", "metrics"]),
     // Devices, pairings and tokens outlive a restart: auth keeps them in the store.
     ("auth", &["model", "store", "metrics"]),
     ("sessions", &["model", "dialects", "store", "auth", "metrics", "ledger"]),
     // The back door gets its own spec from the roof; it never reads the config.
-    ("runtimes", &["model", "dialects", "sessions", "metrics", "ledger"]),
+    ("runtimes", &["model", "dialects", "sessions", "metrics", "ledger", "liveness"]),
     // The front door reads the log from the store (reads only) and never sees a dialect or a runtime.
     ("router", &["model", "store", "auth", "sessions", "metrics", "ledger"]),
     ("config", &["model", "dialects", "store", "auth", "sessions", "runtimes", "router", "metrics", "ledger"]),
@@ -35,7 +36,7 @@ const FLOORS: &[(&str, &[&str])] = &[
 ];
 const ROOF: &[&str] = &[
     "model", "client", "dialects", "store", "auth", "sessions", "runtimes", "router", "config", "metrics", "ledger",
-    "lib", "main", "cli", "tui",
+    "liveness", "lib", "main", "cli", "tui",
 ];
 /// The floors of the binary crate: there `crate::` is the binary's root and `plexus::` the library's.
 const BINARY: &[&str] = &["main", "cli", "tui"];

@@ -10,10 +10,11 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
-use tokio_tungstenite::WebSocketStream;
 use tungstenite::client::IntoClientRequest as _;
 use tungstenite::protocol::WebSocketConfig;
 use tungstenite::{Error, Message};
+
+use plexus::liveness::{Counted, Patience, Socket};
 
 use super::client::Client;
 use super::{Failure, NOT_PERMITTED};
@@ -227,7 +228,7 @@ impl Follower {
             let next = tokio::select! {
                 next = ws.next() => next,
                 () = self.tx.closed() => {
-                    let _ = tokio::time::timeout(Duration::from_secs(1), ws.close(None)).await;
+                    let _ = tokio::time::timeout(Duration::from_secs(1), ws.close()).await;
                     return Err(Stop::Nobody);
                 }
             };
@@ -349,7 +350,7 @@ pub(super) enum Connect {
 }
 
 /// A WebSocket to the gateway, as the local administrator.
-pub(super) async fn connect(client: &Client, path: &str) -> Result<WebSocketStream<TcpStream>, Connect> {
+pub(super) async fn connect(client: &Client, path: &str) -> Result<Socket, Connect> {
     let lost = |why: std::io::Error| Connect::Lost(why.to_string());
     let authority = client.url().strip_prefix("http://").context("the gateway's address is no http:// address");
     let authority = authority.map_err(Connect::Failed)?;
@@ -364,8 +365,8 @@ pub(super) async fn connect(client: &Client, path: &str) -> Result<WebSocketStre
     let socket = TcpStream::connect(authority).await.map_err(lost)?;
     socket.set_nodelay(true).map_err(lost)?;
     let config = WebSocketConfig::default().max_message_size(Some(MESSAGE_MAX)).max_frame_size(Some(MESSAGE_MAX));
-    match tokio_tungstenite::client_async_with_config(request, socket, Some(config)).await {
-        Ok((ws, _)) => Ok(ws),
+    match tokio_tungstenite::client_async_with_config(request, Counted::new(socket), Some(config)).await {
+        Ok((ws, _)) => Ok(Socket::new(ws, Patience::default())),
         Err(Error::Http(answer)) if matches!(answer.status().as_u16(), 401 | 403) => {
             let message = format!("connecting: the gateway answered {}; is PLEXUS_HOME right?", answer.status());
             Err(Connect::Failed(Failure::new(NOT_PERMITTED, message).into()))
@@ -427,7 +428,7 @@ pub(crate) async fn call(client: &Client, method: &str, params: &Value) -> Resul
             Reply { error: Some(error), .. } => return Err(NoReply::Refused(error)),
             Reply { id: Some(id), result, .. } if id == "2" => {
                 // Nobody waits for the goodbye.
-                let _ = tokio::time::timeout(Duration::from_millis(100), ws.close(None)).await;
+                let _ = tokio::time::timeout(Duration::from_millis(100), ws.close()).await;
                 return Ok(result.unwrap_or_else(|| RawValue::NULL.to_owned()));
             }
             Reply { .. } => {}

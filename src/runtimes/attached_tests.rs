@@ -13,6 +13,7 @@ use tokio_tungstenite::{WebSocketStream, accept_async, accept_hdr_async};
 
 use super::*;
 use crate::dialects::{Base, Command, Draft, Fetch, Opening, Outbox, Reply, RunEnd, Said, Sessions};
+use crate::liveness::Patience;
 use crate::model::{Capabilities, Kind, RunStatus, RuntimeId, RuntimeState, Ticket};
 use crate::sessions::{Exit, FromRuntime, Inlet, Order};
 
@@ -357,6 +358,119 @@ async fn what_never_answers_is_given_up_and_tried_again() {
     let mut second = accept(&listener).await;
     second.greet().await;
     state(&link, RuntimeState::Ready).await;
+}
+
+/// An endpoint that greets, opens session A and answers pings, until it is stopped: then it holds the connection, and reads
+/// and says nothing.
+fn lively(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    open: bool,
+) -> (tokio::sync::oneshot::Sender<()>, tokio::task::JoinHandle<()>) {
+    let (stop, stopped) = tokio::sync::oneshot::channel();
+    let task = tokio::spawn(async move {
+        let mut peer = Peer(accept_async(stream).await.unwrap());
+        if open {
+            peer.greet_and_open().await;
+        } else {
+            peer.greet().await;
+        }
+        tokio::select! {
+            _ = stopped => {}
+            heard = peer.hear() => panic!("{heard}"),
+        }
+        std::future::pending::<()>().await;
+    });
+    (stop, task)
+}
+
+/// Short, but long enough for a busy machine to answer.
+fn impatient(settings: &mut Settings) {
+    settings.patience = Patience { quiet: Duration::from_millis(100), answer: Duration::from_secs(2) };
+}
+
+#[tokio::test]
+async fn a_stopped_endpoint_is_not_ready_and_is_again_when_it_goes_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.sock");
+    let (tcp, at) = listener().await;
+    let unix = UnixListener::bind(&path).unwrap();
+    let door = door(impatient);
+    for url in [format!("ws://{at}/"), format!("unix:{}", path.display())] {
+        let link = door.launch(RuntimeSpec { id: RuntimeId::trusted(&url[..2]), ..spec(&url) }).unwrap();
+        let mut session = Session::open(&link, 1);
+        let accepted = async || {
+            let stream: Box<dyn endpoint::Duplex> = match url.starts_with("unix") {
+                true => Box::new(unix.accept().await.unwrap().0) as _,
+                false => Box::new(tcp.accept().await.unwrap().0) as _,
+            };
+            stream
+        };
+        let (stop, first) = lively(tokio::time::timeout(SOON, accepted()).await.unwrap(), true);
+        session.until("<opened A>").await;
+        // It says nothing, and answers: it stays.
+        tokio::time::sleep(5 * Duration::from_millis(100)).await;
+        assert_eq!(link.info().state, RuntimeState::Ready);
+        stop.send(()).unwrap();
+        problem(&link, "it says nothing any more").await;
+        let (_stop, second) = lively(tokio::time::timeout(SOON, accepted()).await.unwrap(), false);
+        state(&link, RuntimeState::Ready).await;
+        session.until("<attached>").await;
+        link.stop();
+        session.end().await;
+        first.abort();
+        second.abort();
+    }
+}
+
+#[tokio::test]
+async fn a_stopped_event_stream_is_lost_and_one_whose_server_lives_is_not() {
+    let (listener, at) = listener().await;
+    let door = door(|settings| {
+        impatient(settings);
+        settings.silence = Duration::from_secs(600);
+    });
+    let link = door.launch(spec(&format!("http://{at}"))).unwrap();
+    let mut first = request(&listener).await;
+    first.stream().await;
+    first.say("data: ready\n\n").await;
+    state(&link, RuntimeState::Ready).await;
+    // Another request is answered: the server lives.
+    for _ in 0..3 {
+        request(&listener).await.stream().await;
+    }
+    assert_eq!(link.info().state, RuntimeState::Ready);
+    // One is not.
+    let unanswered = request(&listener).await;
+    problem(&link, "it says nothing any more").await;
+    drop(unanswered);
+    let mut second = request(&listener).await;
+    second.stream().await;
+    second.say("data: ready\n\n").await;
+    state(&link, RuntimeState::Ready).await;
+    drop(first);
+    link.stop();
+    state(&link, RuntimeState::Exited).await;
+}
+
+#[tokio::test]
+async fn an_event_stream_that_is_cut_while_its_server_lives_is_lost() {
+    let (listener, at) = listener().await;
+    let door = door(|settings| {
+        impatient(settings);
+        settings.silence = Duration::from_millis(200);
+    });
+    let link = door.launch(spec(&format!("http://{at}"))).unwrap();
+    let mut first = request(&listener).await;
+    first.stream().await;
+    first.say("data: ready\n\n").await;
+    let lives = tokio::spawn(async move {
+        loop {
+            request(&listener).await.stream().await;
+        }
+    });
+    problem(&link, "its event stream has been silent for 200ms").await;
+    drop(first);
+    lives.abort();
 }
 
 #[tokio::test]

@@ -16,7 +16,7 @@ use futures_util::{SinkExt as _, StreamExt as _};
 use http::{HeaderValue, header};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::tungstenite::error::CapacityError;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
@@ -30,6 +30,7 @@ use super::process::shown;
 use super::sse::{Sse, Told};
 use crate::dialects::{Fetch, Reply};
 use crate::ledger::Ledger;
+use crate::liveness::{Patience, Silence, Watch};
 use crate::model::RuntimeId;
 
 /// How many messages that are there already are taken at once, so that one commit keeps them …
@@ -77,6 +78,8 @@ pub(super) struct Reach {
     answer: Duration,
     fetch: Duration,
     read: Duration,
+    patience: Patience,
+    silence: Duration,
     line_max: usize,
     write_max: usize,
     ledger: Ledger,
@@ -119,6 +122,8 @@ impl Reach {
             answer: settings.answer,
             fetch: settings.fetch,
             read: settings.read,
+            patience: settings.patience,
+            silence: settings.silence,
             line_max: settings.line_max,
             write_max: settings.write_max,
             ledger: settings.ledger.clone(),
@@ -162,7 +167,7 @@ impl Reach {
         let config =
             WebSocketConfig::default().max_message_size(Some(self.line_max)).max_frame_size(Some(self.line_max));
         // The answer to the handshake is bounded by itself.
-        let stream = Metered { inner: stream, may: READ, held: 0 };
+        let stream = Metered { inner: stream, may: READ, held: 0, came: 0 };
         match timeout(self.answer, client_async_with_config(request, stream, Some(config))).await {
             Ok(Ok((stream, _))) => Ok(Wire::Socket(Box::new(Socket {
                 stream,
@@ -172,6 +177,9 @@ impl Reach {
                 line_max: self.line_max,
                 flushed: true,
                 lost: None,
+                watch: Watch::new(self.patience),
+                came: 0,
+                ping: false,
             }))),
             Ok(Err(WsError::Http(answer))) => Err(refused(answer.status().as_u16(), answer.body().as_deref())),
             Ok(Err(error)) => Err(error.to_string()),
@@ -193,7 +201,10 @@ impl Reach {
         if !sort.get(..17).is_some_and(|sort| sort.eq_ignore_ascii_case(b"text/event-stream")) {
             return Err(format!("it answered with {:?} where an event stream should be", shown(sort)));
         }
-        Ok(Wire::Events(Box::new(Events { answer, sse: Sse::new(self.line_max) })))
+        let (watch, last) = (Watch::new(self.patience), Instant::now());
+        let again = self.signed(self.http.get(url).header(header::ACCEPT, "text/event-stream"));
+        let (sse, silence) = (Sse::new(self.line_max), self.silence);
+        Ok(Wire::Events(Box::new(Events { answer, sse, watch, last, silence, again, probe: None })))
     }
 
     /// Makes a request; `remote` goes to the remote control. Ends within the bound of a fetch. Not cancellation safe:
@@ -314,7 +325,10 @@ impl Wire {
         match self {
             Self::Socket(socket) => std::future::poll_fn(|cx| socket.poll(cx, reading)).await,
             Self::Events(events) if reading => events.next().await,
-            Self::Events(_) => std::future::pending().await,
+            Self::Events(events) => {
+                events.pause();
+                std::future::pending().await
+            }
         }
     }
 
@@ -362,6 +376,8 @@ struct Metered {
     may: usize,
     /// Bytes that came since the last message was whole.
     held: usize,
+    /// Bytes that came at all.
+    came: u64,
 }
 
 impl AsyncRead for Metered {
@@ -375,6 +391,7 @@ impl AsyncRead for Metered {
         let came = buf.filled().len() - before;
         self.may = self.may.saturating_sub(came);
         self.held += came;
+        self.came += came as u64;
         read
     }
 }
@@ -403,6 +420,11 @@ pub(super) struct Socket {
     line_max: usize,
     flushed: bool,
     lost: Option<String>,
+    watch: Watch,
+    /// Bytes that had come when that was looked at last.
+    came: u64,
+    /// It is to be asked whether it lives.
+    ping: bool,
 }
 
 impl Socket {
@@ -468,6 +490,10 @@ impl Socket {
                 }
             }
         }
+        if let Some(silence) = self.watched(cx, reading) {
+            heard.push(Heard::Lost(silence));
+            return Poll::Ready(heard);
+        }
         match written {
             // What it said last comes first: the reason for a broken pipe may stand in it.
             Err(why) if heard.is_empty() => Poll::Ready(vec![Heard::Lost(why)]),
@@ -478,6 +504,27 @@ impl Socket {
             Ok(()) if heard.is_empty() && (!reading || self.stream.get_ref().may > 0) => Poll::Pending,
             Ok(()) => Poll::Ready(heard),
         }
+    }
+
+    /// Sees to it that the other side lives; why it is taken for lost.
+    fn watched(&mut self, cx: &mut Context<'_>, reading: bool) -> Option<String> {
+        if !reading {
+            self.watch.pause();
+            return None;
+        }
+        let came = self.stream.get_ref().came;
+        if std::mem::replace(&mut self.came, came) != came {
+            self.watch.heard();
+        }
+        while let Poll::Ready(silence) = self.watch.poll(cx) {
+            match silence {
+                Silence::Ask => self.ping = true,
+                Silence::Dead => return Some(self.watch.words()),
+            }
+            // Where it cannot be written now, it does not take what it is sent either.
+            self.write(cx).err().map(|why| self.lost.get_or_insert(why));
+        }
+        None
     }
 
     /// Writes what can be written now.
@@ -497,6 +544,15 @@ impl Socket {
             };
             self.stream.start_send_unpin(message).map_err(|error| error.to_string())?;
         }
+        if self.ping {
+            match self.stream.poll_ready_unpin(cx) {
+                Poll::Pending => return Ok(()),
+                Poll::Ready(Err(error)) => return Err(error.to_string()),
+                Poll::Ready(Ok(())) => {}
+            }
+            (self.ping, self.flushed) = (false, false);
+            self.stream.start_send_unpin(Message::Ping(Bytes::new())).map_err(|error| error.to_string())?;
+        }
         if !self.flushed {
             match self.stream.poll_flush_unpin(cx) {
                 Poll::Pending => {}
@@ -512,18 +568,69 @@ impl Socket {
 pub(super) struct Events {
     answer: reqwest::Response,
     sse: Sse,
+    watch: Watch,
+    /// When something came last, or could have.
+    last: Instant,
+    silence: Duration,
+    /// The request that it is the answer to: another one is answered too, if its server lives.
+    again: reqwest::RequestBuilder,
+    probe: Option<Probe>,
 }
+
+/// Whether a request is answered, with whatever.
+type Probe = Pin<Box<dyn Future<Output = bool> + Send>>;
 
 impl Events {
     async fn next(&mut self) -> Vec<Heard> {
         let mut told = Vec::new();
-        // Cancellation safe: a chunk is taken and read in one go.
-        match self.answer.chunk().await {
-            Ok(Some(chunk)) => self.sse.feed(&chunk, &mut told),
-            Ok(None) => return vec![Heard::Lost("its event stream ended".into())],
-            Err(error) => return vec![Heard::Lost(chain(&error))],
+        loop {
+            let (watch, probe) = (&mut self.watch, &mut self.probe);
+            // Cancellation safe: a chunk is taken and read in one go.
+            tokio::select! {
+                biased;
+                chunk = self.answer.chunk() => match chunk {
+                    Ok(Some(chunk)) => {
+                        self.watch.heard();
+                        self.last = Instant::now();
+                        self.sse.feed(&chunk, &mut told);
+                        return told.into_iter().map(Heard::Told).collect();
+                    }
+                    Ok(None) => return vec![Heard::Lost("its event stream ended".into())],
+                    Err(error) => return vec![Heard::Lost(chain(&error))],
+                },
+                lives = probed(probe) => {
+                    self.probe = None;
+                    if lives && self.last.elapsed() < self.silence {
+                        self.watch.heard();
+                    }
+                }
+                silence = std::future::poll_fn(|cx| watch.poll(cx)) => match silence {
+                    // Its first words are enough; the rest of it is never read.
+                    Silence::Ask => {
+                        let asked = self.again.try_clone().map(|again| async move { again.send().await.is_ok() });
+                        self.probe = asked.map(|asked| Box::pin(asked) as Probe);
+                    }
+                    Silence::Dead if self.last.elapsed() >= self.silence => {
+                        return vec![Heard::Lost(format!("its event stream has been silent for {:?}", self.silence))];
+                    }
+                    Silence::Dead => return vec![Heard::Lost(self.watch.words())],
+                },
+            }
         }
-        told.into_iter().map(Heard::Told).collect()
+    }
+
+    /// It is not read: that it says nothing is no silence.
+    fn pause(&mut self) {
+        self.watch.pause();
+        (self.last, self.probe) = (Instant::now(), None);
+    }
+}
+
+/// The end of a probe, if one is under way. Cancellation safe.
+async fn probed(probe: &mut Option<Probe>) -> bool {
+    match probe {
+        Some(probe) => probe.await,
+        None => std::future::pending().await,
     }
 }
 

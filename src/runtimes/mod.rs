@@ -48,6 +48,7 @@ use self::endpoint::Reach;
 use self::held::Held;
 use self::remains::{Remains, clear};
 use crate::dialects::{self, Dialect, Make};
+use crate::liveness::Patience;
 use crate::model::{Connect, RuntimeId, RuntimeInfo, RuntimeSpec};
 use crate::sessions::{Adopted, Launcher, Left, Link, LinkEnd, ToClients};
 
@@ -76,6 +77,9 @@ const STOP_KILL: Duration = Duration::from_secs(5);
 /// How long is waited for the rest of the output when the process is gone, for the process when its output is, and for
 /// either when it takes no input any more. Then somebody else holds the pipe, or it hangs: it is not waited for.
 const LINGER: Duration = Duration::from_secs(1);
+
+/// How long an event stream may be silent whose server lives: OpenCode sends a heartbeat every 10 seconds.
+const SILENCE: Duration = Duration::from_secs(45);
 
 /// How long a gateway that starts waits for the holders that it finds, all at once. They take milliseconds.
 const ANSWER_SOON: Duration = Duration::from_secs(3);
@@ -163,6 +167,11 @@ pub struct Settings {
     pub fetch: Duration,
     /// For the next piece of a reply to a `GET`. 20 s.
     pub read: Duration,
+    /// How long an endpoint may say nothing before it is asked whether it lives, and how long it may take to answer. 5 s each.
+    pub patience: Patience,
+    /// How long an endpoint's event stream may be silent where the endpoint itself lives: that sends something every ten
+    /// seconds, so the stream is cut. 45 s.
+    pub silence: Duration,
     /// For answers and cancels to leave when an endpoint is left. 5 s.
     pub decided: Duration,
     /// What agents make the gateway hold.
@@ -197,6 +206,8 @@ impl Settings {
             answer: ANSWER,
             fetch: FETCH,
             read: READ,
+            patience: Patience::default(),
+            silence: SILENCE,
             decided: DECIDED,
             ledger: crate::ledger::Ledger::default(),
             clients: ToClients::default(),

@@ -7,11 +7,11 @@ use std::time::Duration;
 use futures_util::stream::SplitSink;
 use futures_util::{SinkExt as _, StreamExt as _};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
-use tokio::net::TcpStream;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
-use tokio_tungstenite::WebSocketStream;
 use tungstenite::Message;
+
+use plexus::liveness::Socket;
 
 use super::super::client::{Client, choose};
 use super::super::stream::{BACKOFF, BACKOFF_MAX, Connect, DO_NOT_COME_BACK, PATIENCE, connect};
@@ -37,8 +37,6 @@ const AHEAD: usize = 64;
 const BACKLOG: usize = 64;
 /// How long a goodbye to the gateway may take.
 const GOODBYE: Duration = Duration::from_secs(1);
-
-type Socket = WebSocketStream<TcpStream>;
 
 /// What the editor sent.
 #[derive(Debug, PartialEq, Eq)]
