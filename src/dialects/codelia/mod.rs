@@ -186,6 +186,9 @@ struct Run {
     /// How many whiles ago something was heard of it.
     #[serde(default)]
     quiet: u32,
+    /// Whether a numbered event was heard of it.
+    #[serde(default)]
+    counted: bool,
 }
 
 impl Run {
@@ -203,6 +206,7 @@ impl Run {
             last_words: None,
             stopping: false,
             quiet: 0,
+            counted: false,
         }
     }
 
@@ -656,6 +660,12 @@ impl Codelia {
                 self.numbers.push_back((run_id.clone(), 0));
                 self.numbers.len() - 1
             });
+            let own = self.run.as_mut().filter(|run| run.id.as_ref().is_none_or(|id| id == run_id));
+            let first = own.is_some_and(|run| !std::mem::replace(&mut run.counted, true));
+            if first && seq == 0 {
+                // The runtime gave an earlier run's name to this one: it counts anew, or its end would pass for a repeat.
+                self.numbers[at].1 = 0;
+            }
             let expected = self.numbers[at].1;
             if seq < expected {
                 // Said before, and in the log: a repeat must not be told twice.

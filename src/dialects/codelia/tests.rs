@@ -746,6 +746,28 @@ fn a_run_whose_status_is_never_told_is_complete_with_its_final() {
 }
 
 #[test]
+fn a_name_that_is_given_to_two_runs_ends_both() {
+    for early in [false, true] {
+        let mut rig = session();
+        for (ticket, call) in [(7, 2), (8, 3), (9, 4)] {
+            rig.prompt(ticket, SESSION, "hi");
+            let begun = format!(r#"{{"id":"{call}","result":{{"run_id":"r"}}}}"#);
+            let text = event(0, r#"{"type":"text","content":"a"}"#);
+            let last = event(1, r#"{"type":"final","content":"hello"}"#);
+            let frames = if early { [text.clone(), last, begun] } else { [begun, text.clone(), last] };
+            for frame in frames {
+                rig.feed(frame);
+            }
+            assert_eq!(rig.said().len(), 2, "each run's words are told");
+            rig.feed(text);
+            assert!(rig.said().is_empty(), "a repeat is not");
+            assert_eq!(silence(&mut rig), QUIET_AFTER_FINAL);
+            assert_eq!(rig.end().0, ticket);
+        }
+    }
+}
+
+#[test]
 fn a_run_is_not_over_while_it_asks_or_while_its_status_may_come() {
     let mut rig = running();
     rig.feed(ask("\"ui_1\"", "confirm", r#"{"run_id":"r","title":"T","message":"M"}"#));
