@@ -391,6 +391,7 @@ fn admin_code(auth: &Auth, home: &Path) -> Result<String, StartError> {
 /// Starts a configured runtime, and its session if it wants one. What goes wrong is shown, and does not stop the others.
 fn attach(directory: &Directory, runtime: config::RuntimeConfig) {
     let id = runtime.spec.id.clone();
+    let endpoint = matches!(runtime.spec.connect, Connect::Endpoint(_));
     if let Connect::Command(command) = &runtime.spec.connect {
         tracing::info!(runtime_id = %id, program = command.first().map_or("", String::as_str), "starting a runtime");
     }
@@ -413,6 +414,17 @@ fn attach(directory: &Directory, runtime: config::RuntimeConfig) {
             }
             if !runtime.session {
                 return;
+            }
+            // An endpoint has its conversations still: another one with each start of the gateway is nobody's wish.
+            if endpoint && let Some(outcome) = directory.open_last(&id).await {
+                return match outcome {
+                    Ok(session) => {
+                        tracing::info!(runtime_id = %id, session_id = %session, "the session of before is open");
+                    }
+                    Err(error) => {
+                        tracing::error!(runtime_id = %id, %error, "the session of before could not be opened")
+                    }
+                };
             }
             let open =
                 OpenSession { runtime_id: id.clone(), cwd: None, title: runtime.title, native_id: None, program: None };

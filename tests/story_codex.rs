@@ -280,6 +280,88 @@ async fn thread_of(gateway: &Gateway, session: &str) -> String {
     info["native_id"].as_str().unwrap_or_else(|| panic!("{info}")).to_owned()
 }
 
+/// The session that the configuration opens.
+async fn opened(gateway: &Gateway) -> String {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let (_, sessions) = gateway.get("/v1/sessions").await;
+        if let Some(session) = sessions["sessions"].get(0) {
+            return session["session_id"].as_str().unwrap().to_owned();
+        }
+        assert!(Instant::now() < deadline, "{sessions}");
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+}
+
+/// Waits until the other client has heard the end of a turn that it did not begin.
+async fn turn_over(peer: &mut Peer) {
+    peer.until("turn/completed").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_codex_does_while_the_gateway_is_away_is_told_once() {
+    let stage = stage().await;
+    let server = Server::start(&stage, "ws://127.0.0.1:0");
+    // Opened by the configuration: once, however often the gateway starts.
+    let reach = format!("connect = {}\nsession = true", json!(server.url));
+    let mut gateway = Gateway::start(&config(&stage, &reach)).await;
+    let session = &opened(&gateway).await;
+    let first = gateway.prompt(session, "FAKE:text first").await;
+    gateway.until_ended(session, &first).await;
+    let thread = thread_of(&gateway, session).await;
+    let mut peer = Peer::connect(&server.url).await;
+    peer.call("thread/resume", json!({ "threadId": thread, "excludeTurns": true })).await;
+    for (round, killed) in [(0, true), (1, false)] {
+        // Our own run goes on without the gateway, and somebody else's comes and goes.
+        let run = gateway.prompt(session, "FAKE:long 150 10").await;
+        until(&gateway, session, |events| !said(events, Some(&run)).is_empty()).await;
+        if killed {
+            gateway.kill();
+        } else {
+            assert!(gateway.stop().await.success());
+        }
+        turn_over(&mut peer).await;
+        let words = format!("theirs-{round}");
+        let input = json!([{ "type": "text", "text": format!("FAKE:text {words}"), "text_elements": [] }]);
+        peer.call("turn/start", json!({ "threadId": thread, "input": input })).await;
+        turn_over(&mut peer).await;
+        gateway.again().await;
+        let events = gateway.until_ended(session, &run).await;
+        assert_eq!((end(&events, &run).as_str(), said(&events, Some(&run))), ("completed", long(150)));
+        let events = until(&gateway, session, |events| said(events, None).contains(&words)).await;
+        assert_eq!(said(&events, None).matches(&words).count(), 1, "once");
+        assert_eq!(said(&events, None).matches("first").count(), 1, "once");
+        assert!(!events.iter().any(|event| event["event"]["code"] == "gap"), "all of it: {events:#?}");
+
+        // A question waits, and is the same one.
+        let file = stage.work.path().join(format!("asked-{round}"));
+        let run = gateway.prompt(session, &format!("FAKE:shell touch {}", file.display())).await;
+        let request = gateway.open_request(session).await;
+        if killed {
+            gateway.kill();
+        } else {
+            assert!(gateway.stop().await.success());
+        }
+        gateway.again().await;
+        let deadline = Instant::now() + PATIENCE;
+        while gateway.get(&format!("/v1/sessions/{session}")).await.1["state"] != "waiting" {
+            assert!(Instant::now() < deadline, "{:?}", gateway.get(&format!("/v1/sessions/{session}")).await);
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+        assert_eq!(gateway.open_request(session).await["request_id"], request["request_id"]);
+        let (status, receipt) = gateway.choose(&request, &Gateway::option(&request, "allow_once")).await;
+        assert_eq!(status, 200, "{receipt}");
+        let events = gateway.until_ended(session, &run).await;
+        assert_eq!(end(&events, &run), "completed");
+        assert!(file.exists());
+        assert_whole(&events);
+        turn_over(&mut peer).await;
+    }
+    let (_, sessions) = gateway.get("/v1/sessions").await;
+    assert_eq!(sessions["sessions"].as_array().unwrap().len(), 1, "one session, whoever opened it: {sessions}");
+    assert!(gateway.stop().await.success());
+}
+
 const APPROVAL: &str = "item/commandExecution/requestApproval";
 
 async fn their_answer_is_told_as_theirs(gateway: &Gateway, session: &str, peer: &mut Peer, work: &Path) {

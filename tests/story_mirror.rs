@@ -310,6 +310,30 @@ async fn a_lost_connection_is_filled_in_without_repeats() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_that_the_configuration_opens_is_the_same_after_every_start() {
+    let mut ui = Ui::start().await;
+    let mut gateway = Gateway::start(&format!("{}session = true\n", ui.config())).await;
+    let session = found(&gateway).await;
+    ui.types("said once").await;
+    once(&gateway, &session, |events| ended(events) == 1).await;
+    for round in 0..4 {
+        if round % 2 == 0 {
+            assert!(gateway.stop().await.success());
+        } else {
+            gateway.kill();
+        }
+        gateway.again().await;
+        assert_eq!(found(&gateway).await, session, "found once");
+        ui.types(&format!("and then {round}")).await;
+        let events = once(&gateway, &session, |events| ended(events) == 2 + round).await;
+        assert_eq!(said(&events, None).matches("said once").count(), 1, "nothing is copied");
+        let (_, body) = gateway.get("/v1/sessions").await;
+        assert_eq!(body["sessions"].as_array().unwrap().len(), 1, "{body}");
+    }
+    assert!(gateway.stop().await.success());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_gateway_that_is_started_again_finds_the_same_session_and_the_ui_lives() {
     let mut ui = Ui::start().await;
     let (mut gateway, session) = ui.watched().await;

@@ -378,7 +378,7 @@ fn read_late(native: NativeId, messages: &str) -> String {
                 return text;
             }
             let mut out = Outbox::default();
-            let resume = Some(plexus::dialects::Resume { native: native.clone(), known: false });
+            let resume = Some(plexus::dialects::Resume::new(native.clone(), false));
             dialect.command(Command::Open { ticket: Ticket(1), cwd: "/home/user/project".into(), resume }, &mut out);
             requests.extend(out.fetches);
             continue;

@@ -235,6 +235,14 @@ pub enum Said {
         /// How it ended.
         end: RunEnd,
     },
+    /// How far a session of an endpoint was told, after all that this step said of it: kept with that, in one commit. It
+    /// comes back with [`Resume::carried`] when the session is opened again, in this gateway or the next.
+    Checkpoint {
+        /// The session.
+        native: NativeId,
+        /// What the dialect needs to tell the rest once: its own words, bounded by it.
+        state: String,
+    },
     /// The reply to a [`Command::Call`].
     Replied {
         /// The call.
@@ -511,6 +519,27 @@ pub struct Resume {
     /// Whether the log has what was said in it: then the runtime's replay of it is left out, and if the runtime cannot
     /// open it again a new one is opened in its place. Else the replay becomes events, and there is no new one.
     pub known: bool,
+    /// Where an earlier connection to the endpoint left off, if the log has that: then what came after it is told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub carried: Option<Box<Carried>>,
+}
+
+impl Resume {
+    /// A conversation of which nothing was carried over.
+    pub fn new(native: NativeId, known: bool) -> Self {
+        Self { native, known, carried: None }
+    }
+}
+
+/// What of a session of an endpoint lives on while no gateway is connected to it.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Carried {
+    /// The last [`Said::Checkpoint`].
+    pub checkpoint: String,
+    /// The prompt that the session still waits for: the endpoint may have taken it or not.
+    pub prompt: Option<Ticket>,
+    /// The questions that the session has: open, or decided and maybe not heard.
+    pub asks: Vec<AskKey>,
 }
 
 /// Makes a connection's state.

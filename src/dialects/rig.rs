@@ -16,6 +16,8 @@ pub(super) struct Rig {
     pub(super) sent: Vec<Value>,
     pub(super) fetches: VecDeque<Fetch>,
     pub(super) wakes: usize,
+    /// The last checkpoint.
+    pub(super) checkpoint: Option<String>,
 }
 
 pub(super) fn spec(dialect: &str) -> RuntimeSpec {
@@ -37,7 +39,8 @@ pub(super) fn choose(id: &str, kind: Choice) -> Decision {
 impl Rig {
     pub(super) fn new(spec: &RuntimeSpec) -> Self {
         let dialect = find(&spec.dialect).unwrap()(spec);
-        let mut rig = Self { dialect, said: Vec::new(), sent: Vec::new(), fetches: VecDeque::new(), wakes: 0 };
+        let mut rig =
+            Self { dialect, said: Vec::new(), sent: Vec::new(), fetches: VecDeque::new(), wakes: 0, checkpoint: None };
         rig.step(|dialect, out| dialect.open(out));
         rig
     }
@@ -56,7 +59,12 @@ impl Rig {
                 assert!(!draft.body.iter().any(|b| matches!(b, b'\r' | b'\n')), "one line: {draft:?}");
             }
         }
-        self.said.extend(out.said);
+        for said in out.said {
+            match said {
+                Said::Checkpoint { state, .. } => self.checkpoint = Some(state),
+                said => self.said.push(said),
+            }
+        }
         self.fetches.extend(out.fetches);
         self.wakes += usize::from(out.wake_after.is_some());
     }

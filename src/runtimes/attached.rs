@@ -11,6 +11,7 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
+use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
 use super::Settings;
@@ -38,7 +39,9 @@ const DECIDING_MAX: usize = 16;
 /// When nothing is due.
 const NEVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// Why it is left for good: somebody said so …
+/// Why it is left: the gateway stops, and connects to it again when it is back …
+const AWAY: &str = "the gateway stopped; this goes on where it is, and here when the gateway is back";
+/// … or for good: somebody said so …
 const STOPPED: &str = "it was stopped";
 /// … or nobody can want anything of it any more.
 const UNUSED: &str = "nobody uses it any more";
@@ -50,6 +53,7 @@ pub(super) async fn drive(
     dialect: Box<dyn Dialect>,
     end: LinkEnd,
     settings: Arc<Settings>,
+    leave: Arc<Notify>,
 ) {
     let at = match &spec.connect {
         Connect::Endpoint(at) => at.clone(),
@@ -66,6 +70,7 @@ pub(super) async fn drive(
         dialect,
         end,
         settings,
+        leave,
         step: Outbox::default(),
         routes: Routes::default(),
         out: Outgoing::default(),
@@ -94,6 +99,8 @@ struct Attached {
     dialect: Box<dyn Dialect>,
     end: LinkEnd,
     settings: Arc<Settings>,
+    /// Told when the gateway stops.
+    leave: Arc<Notify>,
     step: Outbox,
     routes: Routes,
     out: Outgoing,
@@ -141,6 +148,7 @@ enum Line {
 
 /// What happened next.
 enum Next {
+    Leave,
     Stop,
     Order(Option<Order>),
     Due,
@@ -180,6 +188,7 @@ impl Attached {
             let said = Arc::clone(&self.said);
             let next = tokio::select! {
                 biased;
+                () = self.leave.notified() => Next::Leave,
                 () = self.end.stop.notified() => Next::Stop,
                 order = self.end.orders.recv(), if self.held.len() < HELD_MAX => Next::Order(order),
                 () = &mut timer => Next::Due,
@@ -193,6 +202,7 @@ impl Attached {
                 () = std::future::ready(()), if !self.refused.is_empty() => Next::Refused,
             };
             match next {
+                Next::Leave => self.over = Some((AWAY.into(), true)),
                 Next::Stop => self.over = Some((STOPPED.into(), true)),
                 Next::Order(None) => self.over = Some((UNUSED.into(), true)),
                 Next::Order(Some(order)) => {
@@ -342,7 +352,7 @@ impl Attached {
             self.refuse(inlet, ticket, why.clone());
         }
         for inlet in sessions {
-            let exit = Exit { reason: Some(why.clone()), stopped, ..Exit::default() };
+            let exit = Exit { reason: Some(why.clone()), stopped, left: why == AWAY, ..Exit::default() };
             self.out.push(inlet, FromRuntime::Gone(exit));
         }
         for order in std::mem::take(&mut self.held) {

@@ -740,7 +740,8 @@ impl Driver {
             let words = life.routes.last_words()?;
             Some(format!("it said: {}", process::shown(&words[..words.len().min(WORDS_SHOWN)])))
         });
-        let exit = Exit { code, signal, stderr_tail: life.stderr.tail(), reason, stopped: self.stop.is_some() };
+        let exit =
+            Exit { code, signal, stderr_tail: life.stderr.tail(), reason, stopped: self.stop.is_some(), left: false };
         let healthy = life.ready.is_some_and(|at| at.elapsed() >= self.settings.healthy);
         Death { exit, routes: life.routes, unborn: false, hopeless: life.hopeless, healthy }
     }

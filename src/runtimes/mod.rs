@@ -331,8 +331,8 @@ impl Launcher for Runtimes {
         self.start(info, |end, leave| match attached {
             // Left is let go: an endpoint has its own life.
             Some((reach, dialect)) => {
-                let stop = Arc::clone(&end.stop);
-                (stop, tokio::spawn(attached::drive(spec, reach, dialect, end, settings)))
+                let drive = attached::drive(spec, reach, dialect, end, settings, Arc::clone(&leave));
+                (leave, tokio::spawn(drive))
             }
             None => {
                 let drive = driver::drive(spec, make, end, settings, Arc::clone(&leave), Birth::New);

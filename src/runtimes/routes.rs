@@ -174,6 +174,12 @@ impl Routes {
                 Some(inlet) => self.put(&inlet, Said::Began { native, by }),
                 None => self.keep(Said::Began { native, by }),
             },
+            Said::Checkpoint { native, state } => {
+                // One of a session that is not open speaks of what nobody has.
+                if let Some(inlet) = self.natives.get(&native).cloned() {
+                    self.put(&inlet, Said::Checkpoint { native, state });
+                }
+            }
             Said::Done { native, end } => match self.natives.get(&native).cloned() {
                 Some(inlet) => self.put(&inlet, Said::Done { native, end }),
                 None => self.keep(Said::Done { native, end }),

@@ -362,6 +362,7 @@ impl Directory {
                 self.shared.sessions.get(session).is_none_or(|handle| handle.origin.runtime_id == *id)
             };
             self.shared.reopening.retain(|session| !of(session));
+            self.abandon("the endpoint was left: how this ended is not known here", |of| of == id).await;
         }
         self.shared.changed.send_modify(|count| *count += 1);
         Ok(())

@@ -119,6 +119,9 @@ pub struct Exit {
     pub reason: Option<String>,
     /// Whether it was asked to stop.
     pub stopped: bool,
+    /// Whether only the gateway goes: the runtime is an endpoint, which goes on, and the next gateway connects to it again.
+    #[serde(skip)]
+    pub left: bool,
 }
 
 impl Inlet {

@@ -30,6 +30,10 @@ const REOPEN_AT_ONCE: usize = 8;
 /// How long one of them may keep the others waiting; it is opened all the same, whenever the runtime answers.
 const REOPEN_WAIT: Duration = Duration::from_secs(10);
 
+/// How long after a gateway's start an endpoint may not be attached at all before the runs of its sessions that were under
+/// way are given up.
+const UNATTACHED_WAIT: Duration = Duration::from_secs(60);
+
 /// What a runtime said while it opened a session.
 struct Opened {
     native: NativeId,
@@ -45,18 +49,60 @@ impl Directory {
     pub(super) async fn park(&self, mut state: State, why: &str) {
         let handle = Handle::of(&state, None);
         if state.exited().is_none() {
-            let exit = Exit { reason: Some(why.into()), stopped: false, ..Exit::default() };
+            let left = state.carried().is_some();
+            let exit = Exit { reason: Some(why.into()), left, ..Exit::default() };
             let mut plan = Plan::default();
             state.gone(&exit, &mut env!(self.shared.rules), &mut plan);
-            let mut keeper = self.keeper(handle.clone(), None).knows(state.recalled());
+            let mut keeper = self.keeper(handle.clone(), state.spared).knows(state.recalled());
             if let Err(error) = keeper.keep(&plan, &state).await {
                 // Reading goes on with a full disk; the next start tries again.
                 tracing::error!(session_id = %state.origin.session_id, %error, "cannot write down that a session ended");
             }
         }
+        for request in state.open_requests() {
+            self.shared.asked.insert(request.request_id.clone(), request.session_id.clone());
+        }
         let id = state.origin.session_id.clone();
         handle.park(Parked { state, died: false });
         self.shared.sessions.insert(id, handle);
+    }
+
+    /// The sessions without a task in which something is under way all the same, in an endpoint.
+    fn pending(&self, takes: impl Fn(&RuntimeId) -> bool) -> Vec<SessionId> {
+        let handles = self.shared.sessions.iter();
+        let pends = |handle: &Handle| handle.parked_now().is_some_and(|parked| parked.state.pends());
+        let of = handles.filter(|handle| takes(&handle.origin.runtime_id) && pends(handle));
+        of.map(|handle| handle.origin.session_id.clone()).collect()
+    }
+
+    /// Gives up what these sessions wait for, unless they live again.
+    pub(super) async fn abandon(&self, why: &str, takes: impl Fn(&RuntimeId) -> bool) {
+        for id in self.pending(takes) {
+            let Some(handle) = self.shared.sessions.get(&id).map(|handle| handle.clone()) else { continue };
+            let _opening = handle.opening.lock().await;
+            let Some(Parked { mut state, died }) = handle.unpark() else { continue };
+            self.void(&handle, &mut state, why).await;
+            handle.park(Parked { state, died });
+        }
+    }
+
+    async fn void(&self, handle: &Handle, state: &mut State, why: &str) {
+        let mut plan = Plan::default();
+        state.abandon(why, &mut env!(self.shared.rules), &mut plan);
+        let mut keeper = self.keeper(handle.clone(), state.spared).knows(state.recalled());
+        if let Err(error) = keeper.keep(&plan, state).await {
+            tracing::error!(session_id = %state.origin.session_id, %error, "cannot write down that a run ended");
+        }
+    }
+
+    /// Sees to it that no run waits for ever for an endpoint that nobody connects to any more.
+    pub(super) fn abandon_unattached(&self) {
+        let this = self.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(UNATTACHED_WAIT).await;
+            let why = "the endpoint that this ran in is not attached any more: how it ended is not known here";
+            this.abandon(why, |id| !this.shared.runtimes.contains_key(id)).await;
+        });
     }
 
     /// Changes a session that has no task.
@@ -66,7 +112,8 @@ impl Directory {
         let opening = Arc::clone(&handle.opening).lock_owned().await;
         let gone = || Refusal::RuntimeGone("the session has just ended".into());
         let Parked { mut state, died } = handle.parked_now().ok_or_else(gone)?;
-        let (mut keeper, by) = (self.keeper(handle.clone(), None), by.clone());
+        let keeper = self.keeper(handle.clone(), state.spared).knows(state.recalled());
+        let (mut keeper, by) = (keeper, by.clone());
         let rules = self.shared.rules;
         // Not cut short by a client that leaves: what is kept must be what is parked.
         let work = tokio::spawn(async move {
@@ -99,6 +146,8 @@ impl Directory {
                 }
             });
         }
+        // What went on in an endpoint while no gateway was there is heard as soon as it can be.
+        self.open_again(self.pending(|of| *of == id));
         tokio::spawn(async move {
             let (mut ready, mut state) = (info.borrow_and_update().generation, RuntimeState::Starting);
             loop {
@@ -189,7 +238,7 @@ impl Directory {
         cwd: String,
         owner: Option<Owner>,
     ) -> Result<Arc<SessionInfo>, Refusal> {
-        let resume = open.native_id.map(|native| Resume { native: native.as_str().into(), known: false });
+        let resume = open.native_id.map(|native| Resume::new(native.as_str().into(), false));
         let (opened, mailbox) = order(&link, cwd.clone(), resume).await?;
         let info = link.info();
         let origin = Arc::new(Origin {
@@ -233,10 +282,11 @@ impl Directory {
         let mut plan = Plan { heard: upto.iter().filter_map(|upto| upto.offset).max(), ..Plan::default() };
         let before = task.state.clone();
         first(&mut task.state);
-        task.state.opened(drafts, how, &env!(self.shared.rules), &mut plan);
+        task.state.opened(drafts, how, &mut env!(self.shared.rules), &mut plan);
         for said in early {
             task.state.said(said, &mut env!(self.shared.rules), &mut plan);
         }
+        task.state.goes_on(&mut env!(self.shared.rules), &mut plan);
         if let Err(error) = task.keeper.keep(&plan, &task.state).await {
             return Err((Box::new(before), storage(&error)));
         }
@@ -376,15 +426,31 @@ impl Directory {
         work.await.map_err(|_| Refusal::Stopping)?
     }
 
-    async fn reopen_with(&self, handle: &Handle, link: Link, state: State) -> Result<(), (Box<State>, Refusal)> {
-        let resume = state.native_id().map(|native| Resume { native: native.clone(), known: true });
+    /// Opens the session of a runtime again that had news last; `None` if there is none.
+    pub async fn open_last(&self, runtime: &RuntimeId) -> Option<Result<SessionId, Refusal>> {
+        let last = {
+            let of = self.shared.sessions.iter().filter(|handle| handle.origin.runtime_id == *runtime);
+            of.max_by_key(|handle| handle.rank()).map(|handle| handle.origin.session_id.clone())
+        };
+        let last = last?;
+        Some(self.reopen(&last).await.map(|()| last))
+    }
+
+    async fn reopen_with(&self, handle: &Handle, link: Link, mut state: State) -> Result<(), (Box<State>, Refusal)> {
+        let carried = state.carried().map(Box::new);
+        let resume = state.native_id().map(|native| Resume { native: native.clone(), known: true, carried });
         let (opened, mailbox) = match order(&link, state.cwd().to_owned(), resume).await {
             Ok(opened) => opened,
-            Err(refusal) => return Err((Box::new(state), refusal)),
+            Err(refusal) => {
+                if matches!(refusal, Refusal::RuntimeRefused { .. }) {
+                    self.void(handle, &mut state, &refusal.to_string()).await;
+                }
+                return Err((Box::new(state), refusal));
+            }
         };
         let (info, native) = (link.info(), opened.native.clone());
         let (wants, wants_rx) = mpsc::channel(MAILBOX);
-        let keeper = self.keeper(handle.clone(), None);
+        let keeper = self.keeper(handle.clone(), state.spared).knows(state.recalled());
         let task = Task::new(state, keeper, link, mailbox, wants_rx, self.shared.rules);
         let kept = self.keep_opened(task, opened, |state| {
             state.live_again(native, info.generation);

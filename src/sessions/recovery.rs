@@ -56,6 +56,7 @@ impl Directory {
                 handle.last.fetch_max(entry.last.0, std::sync::atomic::Ordering::Relaxed);
             }
         }
+        self.abandon_unattached();
         Ok(())
     }
 
@@ -143,6 +144,7 @@ impl Directory {
         let clocks = (now(), std::time::Instant::now());
         match State::restore(Arc::clone(&origin), &row.state, open, since, clocks) {
             Ok(mut state) => {
+                state.spared = row.spare_from;
                 state.recall(&log.store().prompts(&origin.session_id)?);
                 Ok(Some(state))
             }

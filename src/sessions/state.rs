@@ -14,10 +14,10 @@ use super::clients::Owner;
 use super::prompt_key::{Once, PromptKey};
 use super::slices::Slices;
 use super::{Accepted, Ended, Exit, NewEvent, Refusal, Rules, Start, display, link, requests};
-use crate::dialects::{Ask, AskKey, Command, Draft, Elsewhere, Opening, RunEnd, Said, ToolMark};
+use crate::dialects::{Ask, AskKey, Carried, Command, Draft, Elsewhere, Opening, RunEnd, Said, ToolMark};
 use crate::model::{
-    Answer, Answers, Decision, Kind, NativeId, Origin, QueuedPrompt, Receipt, Request, RequestId, RequestState,
-    Resolver, Risk, RunId, RunInfo, RunStatus, SessionInfo, SessionState, Ticket, Timestamp,
+    Answer, Answers, Decision, Kind, NativeId, Origin, Position, QueuedPrompt, Receipt, Request, RequestId,
+    RequestState, Resolver, Risk, RunId, RunInfo, RunStatus, SessionInfo, SessionState, Ticket, Timestamp,
 };
 use crate::store::Mark;
 
@@ -167,6 +167,9 @@ struct Core {
     /// The runs that ended last, of those that were asked for under a key.
     #[serde(default)]
     keyed: VecDeque<Keyed>,
+    /// How far it was told what its endpoint has: see [`Said::Checkpoint`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    checkpoint: Option<String>,
 }
 
 /// The messages of a session, for lists: counted as they are kept, so that no list reads a log.
@@ -350,6 +353,8 @@ pub(super) struct State {
     moved: bool,
     /// The prompt of the run that an earlier gateway left.
     inherited: Option<Ticket>,
+    /// Where the first event is that its unfinished run or open requests need, as an earlier gateway left them.
+    pub(super) spared: Option<Position>,
 }
 
 #[derive(Serialize)]
@@ -448,6 +453,7 @@ impl State {
             asks: BTreeMap::new(),
             decided: VecDeque::new(),
             keyed: VecDeque::new(),
+            checkpoint: None,
         };
         Self {
             zero: zero_of(&origin),
@@ -459,6 +465,7 @@ impl State {
             recalled: BTreeSet::new(),
             moved: false,
             inherited: None,
+            spared: None,
         }
     }
 
@@ -489,6 +496,7 @@ impl State {
             recalled: BTreeSet::new(),
             moved: false,
             inherited: None,
+            spared: None,
         };
         state.inherited = state.core.run.as_ref().and_then(|run| run.ticket);
         for (run_id, seq) in since {
@@ -560,9 +568,17 @@ impl State {
         self.core.exited = None;
         self.core.native_id = Some(native);
         self.core.generation = generation;
-        // Another start counts its questions from the beginning: what was decided in an earlier one is nothing to it.
-        self.core.decided.clear();
+        if self.core.checkpoint.is_none() {
+            // Another start counts its questions from the beginning: what was decided in an earlier one is nothing to it.
+            self.core.decided.clear();
+        }
         self.again = true;
+    }
+
+    /// What of it goes on in its endpoint while no gateway is there.
+    pub(super) fn carried(&self) -> Option<Carried> {
+        let (asks, prompt) = self.pending();
+        self.core.checkpoint.clone().map(|checkpoint| Carried { checkpoint, prompt, asks })
     }
 
     pub(super) fn generation(&self) -> u64 {
@@ -701,7 +717,7 @@ impl State {
     // === what the runtime says ===
 
     /// The session was opened: its first events.
-    pub(super) fn opened(&mut self, drafts: Vec<Draft>, how: Opening, env: &Env<'_>, plan: &mut Plan) {
+    pub(super) fn opened(&mut self, drafts: Vec<Draft>, how: Opening, env: &mut Env<'_>, plan: &mut Plan) {
         #[derive(Serialize)]
         struct Body<'a> {
             status: &'static str,
@@ -723,12 +739,34 @@ impl State {
         };
         let draft = Draft::new(Kind::RuntimeStatus, &body);
         self.log(draft, env, plan);
+        if again && how == Opening::New {
+            let why = "the agent could not go on with its conversation";
+            self.void(RunStatus::Error, why, env, plan);
+            self.core.checkpoint = None;
+        }
         for draft in drafts {
             self.happened(draft, env, plan);
         }
         plan.dirty = true;
         if !again {
             self.touch(env, plan);
+        }
+    }
+
+    /// A session that went on in its endpoint is here again, and heard what it missed: what was decided here and may not
+    /// have arrived is said again, and what waited begins.
+    pub(super) fn goes_on(&mut self, env: &mut Env<'_>, plan: &mut Plan) {
+        for (key, decision) in &self.core.decided {
+            plan.sync = true;
+            plan.orders.push(Command::Answer { key: key.clone(), decision: decision.clone() });
+        }
+        match (&self.core.run, self.core.native_id.clone()) {
+            (Some(Active { ticket, cancelling: true, .. }), Some(native)) => {
+                // Said twice it does no harm, unsaid it would.
+                plan.orders.push(Command::Cancel { ticket: *ticket, native, reason: None });
+            }
+            (Some(_), _) => {}
+            (None, _) => self.start_next(env, plan),
         }
     }
 
@@ -751,6 +789,10 @@ impl State {
                     }
                     (None, _) => {}
                 }
+            }
+            Said::Checkpoint { state, .. } => {
+                self.core.checkpoint = Some(state);
+                plan.dirty = true;
             }
             Said::AnswerLost { key, elsewhere, .. } => self.answer_lost(&key, elsewhere, env, plan),
             Said::Began { by, .. } => self.began(by, env, plan),
@@ -993,13 +1035,9 @@ impl State {
             (_, Some(signal)) => format!("the agent was killed by {signal}"),
             _ => "the agent is gone".into(),
         });
-        for id in self.open.keys().cloned().collect::<Vec<_>>() {
-            self.close(&id, RequestState::Orphaned, env, plan);
-        }
-        let status = if exit.stopped { RunStatus::Cancelled } else { RunStatus::Error };
-        self.end_run(&RunEnd { status, stop_reason: None, message: Some(why.clone()), native: None }, env, plan);
-        while let Some(queued) = self.core.queue.pop_front() {
-            self.end_queued(queued, RunStatus::Error, Some(&why), env, plan);
+        if !exit.left || self.core.checkpoint.is_none() {
+            let status = if exit.stopped { RunStatus::Cancelled } else { RunStatus::Error };
+            self.void(status, &why, env, plan);
         }
         #[derive(Serialize)]
         struct Body<'a> {
@@ -1011,9 +1049,33 @@ impl State {
         }
         let body = Body { status: "exited", runtime_id: self.origin.runtime_id.as_str(), message: &why, exit };
         self.log(Draft::new(Kind::RuntimeStatus, &body), env, plan);
-        self.core.decided.clear();
         self.core.exited = Some(why);
         plan.dirty = true;
+    }
+
+    /// Nothing can come of what is under way, asked or queued.
+    fn void(&mut self, status: RunStatus, why: &str, env: &mut Env<'_>, plan: &mut Plan) {
+        for id in self.open.keys().cloned().collect::<Vec<_>>() {
+            self.close(&id, RequestState::Orphaned, env, plan);
+        }
+        self.end_run(&RunEnd { status, stop_reason: None, message: Some(why.to_owned()), native: None }, env, plan);
+        while let Some(queued) = self.core.queue.pop_front() {
+            self.end_queued(queued, RunStatus::Error, Some(why), env, plan);
+        }
+        self.core.decided.clear();
+        plan.dirty = true;
+    }
+
+    /// A session that was to go on in its endpoint cannot: nobody connects to that any more, or it refuses.
+    pub(super) fn abandon(&mut self, why: &str, env: &mut Env<'_>, plan: &mut Plan) {
+        if self.core.exited.is_some() && self.pends() {
+            self.void(RunStatus::Error, why, env, plan);
+        }
+    }
+
+    /// Whether something of it is under way, asked or queued.
+    pub(super) fn pends(&self) -> bool {
+        self.unfinished() || !self.core.queue.is_empty()
     }
 
     /// The runtime takes no orders any more.

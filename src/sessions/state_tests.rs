@@ -11,7 +11,7 @@ use super::Exit;
 use super::prompt_key::PromptKey;
 use super::state::{Asked, Edit, Env, Plan, Receipts, State};
 use super::{Refusal, Rules};
-use crate::dialects::{Ask, AskKey, Command, Draft, Elsewhere, Expects, RunEnd, Said, Subject, ToolMark};
+use crate::dialects::{Ask, AskKey, Command, Draft, Elsewhere, Expects, Opening, RunEnd, Said, Subject, ToolMark};
 use crate::model::*;
 
 /// A session with predictable identifiers, and everything it ever logged and ordered.
@@ -503,6 +503,79 @@ fn a_runtimes_death_orphans_its_requests_and_ends_everything() {
     }
     let refused = bench.step(|state, env, plan| state.prompt(text("x"), by("laptop"), None, env, plan));
     assert!(matches!(refused, Err(Refusal::RuntimeGone(_))));
+    bench.assert_numbered();
+}
+
+/// As a gateway that starts finds it.
+fn found_again(bench: &mut Bench) {
+    let (row, origin) = (bench.state.row(), Arc::clone(&bench.state.origin));
+    let open = bench.state.open_requests().iter().map(|request| Request::clone(request)).collect();
+    let prompts: Vec<(RunId, Vec<u8>)> =
+        bench.state.asked_of().map(|(run, asked)| (run.clone(), serde_json::to_vec(&**asked).unwrap())).collect();
+    let clocks = (Timestamp::default(), Instant::now());
+    bench.state = State::restore(origin, &row, open, std::iter::empty(), clocks).unwrap();
+    bench.state.recall(&prompts);
+}
+
+#[test]
+fn what_goes_on_in_an_endpoint_while_no_gateway_is_there_goes_on_here_when_one_is() {
+    let mut bench = Bench::new();
+    bench.prompt("go");
+    bench.prompt("waits");
+    bench.tool("t1", "pending");
+    let open = bench.ask("0", None);
+    let decided = bench.ask("1", None);
+    bench.answer(&decided, option("yes"), "phone").unwrap();
+    bench.say(Said::Checkpoint { native: "n1".into(), state: "so far".into() });
+    let from = bench.log.len();
+    let exit = Exit { left: true, stopped: true, ..Exit::default() };
+    bench.step(|state, env, plan| state.gone(&exit, env, plan));
+    assert_eq!(bench.kinds(from), ["runtime_status"], "nothing ends but the connection");
+    assert_eq!(bench.state.info().state, SessionState::Exited);
+    found_again(&mut bench);
+    let carried = bench.state.carried().unwrap();
+    assert_eq!((carried.checkpoint.as_str(), carried.prompt), ("so far", Some(Ticket(1))));
+    let asks: Vec<_> = carried.asks.iter().map(AskKey::id).collect();
+    assert_eq!(asks, ["0", "1"], "open, and decided and maybe not heard");
+    // It is back.
+    let (from, orders) = (bench.log.len(), bench.orders.len());
+    bench.step(|state, env, plan| {
+        state.live_again("n1".into(), 1);
+        state.opened(Vec::new(), Opening::Resumed, env, plan);
+        state.goes_on(env, plan);
+    });
+    assert_eq!(bench.kinds(from), ["runtime_status"]);
+    assert_eq!(bench.orders.len(), orders + 1);
+    assert!(bench.orders[orders].starts_with("answer 1 "), "{}", bench.orders[orders]);
+    bench.answer(&open, option("yes"), "phone").unwrap();
+    bench.tool("t1", "completed");
+    let from = bench.log.len();
+    bench.end(1, RunStatus::Completed);
+    assert_eq!(bench.log[from].3["status"], "completed", "its end is the runtime's own");
+    assert_eq!(bench.orders.last().unwrap(), "prompt 2", "what waited begins");
+    bench.assert_numbered();
+
+    // Nobody connects to it any more: nothing waits for ever.
+    bench.step(|state, env, plan| state.gone(&exit, env, plan));
+    found_again(&mut bench);
+    assert!(bench.state.pends());
+    bench.step(|state, env, plan| state.abandon("not attached", env, plan));
+    assert!(!bench.state.pends());
+    let ended = bench.log.last().unwrap();
+    assert_eq!(
+        (ended.2, &ended.3["status"], &ended.3["message"]),
+        (Kind::RunEnded, &json!("error"), &json!("not attached"))
+    );
+    // Nor does it where the endpoint has another conversation in its place.
+    bench.step(|state, env, plan| {
+        state.live_again("n1".into(), 1);
+        state.opened(Vec::new(), Opening::Resumed, env, plan);
+        state.prompt(text("more"), by("laptop"), None, env, plan).unwrap();
+        state.gone(&exit, env, plan);
+        state.live_again("n2".into(), 1);
+        state.opened(Vec::new(), Opening::New, env, plan);
+    });
+    assert!(!bench.state.pends() && bench.state.carried().is_none());
     bench.assert_numbered();
 }
 

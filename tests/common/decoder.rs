@@ -349,7 +349,7 @@ impl Bench {
                 let ticket = self.ticket();
                 self.opens.insert(ticket);
                 let native = manners(&self.name).map_or("s", |manners| manners.session).into();
-                let resume = Some(Resume { native, known: *known });
+                let resume = Some(Resume::new(native, *known));
                 self.command(Command::Open { ticket, cwd: "/w".into(), resume });
             }
             Op::Prompt => {
@@ -545,7 +545,7 @@ impl Bench {
                 assert!(self.calls.remove(&ticket), "{name}: replied twice, or to nobody");
             }
             Said::Found { native, .. } => self.natives.push(native),
-            Said::Began { .. } | Said::Done { .. } => {}
+            Said::Began { .. } | Said::Done { .. } | Said::Checkpoint { .. } => {}
         }
     }
 

@@ -41,7 +41,7 @@ fn perform(dialect: &mut dyn Dialect, step: Step, out: &mut Outbox) {
     match step {
         Step::Hear(line) => dialect.feed(Bytes::from(line), out),
         Step::Open(ticket, resume) => {
-            let resume = resume.map(|(n, known)| Resume { native: native(n), known });
+            let resume = resume.map(|(n, known)| Resume::new(native(n), known));
             dialect.command(Command::Open { ticket: Ticket(ticket), cwd: "/w".into(), resume }, out);
         }
         Step::Prompt(ticket, n) => {

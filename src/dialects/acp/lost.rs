@@ -61,7 +61,7 @@ impl Acp {
                 }
             };
             let cwd = self.sessions.get(&native).map_or_else(String::new, |session| session.cwd.clone());
-            let resume = Some(Resume { native: native.clone(), known: true });
+            let resume = Some(Resume::new(native.clone(), true));
             self.send_open(Pending::Rejoin { native }, by, (&cwd, resume.as_ref()), out);
         }
     }

@@ -99,7 +99,7 @@ fn repeats(kind: Kind) -> bool {
 impl Acp {
     /// Opens a conversation in the way that the agent has.
     pub(super) fn open_session(&mut self, wish: Wish, out: &mut Outbox) {
-        let Some(Resume { native, known }) = wish.resume.clone() else { return self.open_by(By::New, wish, out) };
+        let Some(Resume { native, known, .. }) = wish.resume.clone() else { return self.open_by(By::New, wish, out) };
         let at_work = |pending: &Pending| matches!(pending, Pending::Prompt { native: at, .. } if *at == native);
         if self.pending.values().any(at_work) {
             // An agent that loads a conversation at work disposes of it.
@@ -159,7 +159,7 @@ impl Acp {
             meta: Option<&'a RawValue>,
         }
         let meta = self.session_meta.clone();
-        if let (By::Load, Some(Resume { native, known })) = (by, resume.cloned()) {
+        if let (By::Load, Some(Resume { native, known, .. })) = (by, resume.cloned()) {
             self.past.insert(native, Past { known, held: None, quiet: None });
         }
         let session_id = resume.map(|resume| &resume.native);
@@ -218,7 +218,7 @@ impl Acp {
                 wish.instead = Some(format!("the agent could not open the conversation again ({})", fault.words()));
                 self.open_by(By::New, wish, out);
             }
-            Some(Resume { native, known: false }) => {
+            Some(Resume { native, known: false, .. }) => {
                 let message = format!("the conversation {native} cannot be opened: {}", fault.words());
                 out.said.push(Said::NotOpened { ticket: wish.ticket, error: Fault { message, ..fault } });
             }

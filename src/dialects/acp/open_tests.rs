@@ -21,7 +21,7 @@ fn ready_with(spec: &RuntimeSpec, agent: &str, can: Value) -> Rig {
 }
 
 fn open(rig: &mut Rig, known: bool) {
-    let resume = Some(Resume { native: "s".into(), known });
+    let resume = Some(Resume::new("s".into(), known));
     rig.tell(Command::Open { ticket: Ticket(1), cwd: "/w".into(), resume });
 }
 

@@ -60,10 +60,10 @@ impl Codelia {
             (Some((code, problem)), _) => out.said.push(not_opened(ticket, code, problem)),
             (None, None) => self.opened(ticket, NativeId::from(SESSION), cwd, None, Vec::new(), out),
             // It ended with its process: the runtime never said its name.
-            (None, Some(Resume { native, known: true })) if native.as_str() == SESSION => {
+            (None, Some(Resume { native, known: true, .. })) if native.as_str() == SESSION => {
                 self.opened(ticket, native, cwd, None, Vec::new(), out);
             }
-            (None, Some(Resume { native, known })) => {
+            (None, Some(Resume { native, known, .. })) => {
                 let params = serde_json::json!({ "scope": "all", "limit": LISTED });
                 let find = Pending::Find { ticket: Some(ticket), native, known, cwd };
                 self.request(find, "session.list", &params, out);

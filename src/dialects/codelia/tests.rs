@@ -899,7 +899,7 @@ fn identifiers_of_questions_come_back_as_they_are() {
 }
 
 fn resume(rig: &mut Rig, native: &str, known: bool) {
-    let resume = Some(Resume { native: native.into(), known });
+    let resume = Some(Resume::new(native.into(), known));
     rig.tell(Command::Open { ticket: Ticket(1), cwd: "/w".into(), resume });
 }
 

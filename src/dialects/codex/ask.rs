@@ -23,7 +23,7 @@ const HELPERS_DEEP: usize = 8;
 const SOMETHING_ELSE: &str = "plexus:something-else";
 
 /// A question that waits for its answer, or whose answer was not confirmed yet.
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Asked {
     pub(super) native: NativeId,
     pub(super) turn: Option<String>,
@@ -39,7 +39,7 @@ pub(super) struct Asked {
 }
 
 /// How it is answered.
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 enum Way {
     /// By one of these options: identifier and answer. With a form, `accept` goes on to its fields.
     Choice { options: Vec<(String, Value)>, no: Value, form: Option<Form> },
@@ -47,7 +47,7 @@ enum Way {
     Fields(Form),
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 struct Form {
     sort: Sort,
     title: String,
@@ -64,7 +64,7 @@ enum Sort {
     Elicitation,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 struct Field {
     name: String,
     text: String,
@@ -150,6 +150,12 @@ impl Form {
 }
 
 impl Asked {
+    /// Whether what people say to it is never written down.
+    pub(super) fn secret(&self) -> bool {
+        let (Way::Fields(form) | Way::Choice { form: Some(form), .. }) = &self.way else { return false };
+        form.fields.iter().any(|field| field.secret)
+    }
+
     fn take(&mut self, decision: &Decision) -> Next {
         match &mut self.way {
             Way::Choice { options, no, form } => {

@@ -74,16 +74,22 @@ pub(super) struct Items(BTreeMap<String, Item>);
 
 /// How much of an item was shown.
 #[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
 struct Item {
     /// Whether all of it was.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     done: bool,
     /// Whether it is a tool call, which may end after its turn.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     tool: bool,
     /// Whether some of it may have been missed.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     torn: bool,
     /// Its texts.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     texts: BTreeMap<String, Shown>,
     /// The changes that it makes to files.
+    #[serde(skip_serializing_if = "Option::is_none")]
     edits: Option<Vec<Edit>>,
 }
 
@@ -121,6 +127,11 @@ const FNV: u64 = 0xcbf2_9ce4_8422_2325;
 
 fn fnv(hash: u64, text: &str) -> u64 {
     text.bytes().fold(hash, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3))
+}
+
+/// A short form of a name.
+pub(super) fn hash(name: &str) -> u64 {
+    fnv(FNV, name)
 }
 
 impl Shown {
@@ -426,6 +437,25 @@ impl Items {
     /// Whether anything was heard of the item.
     pub(super) fn knows(&self, id: &str) -> bool {
         self.0.contains_key(id)
+    }
+
+    /// What is needed to tell the rest of them, and no more: of what was held back is known that it was not shown.
+    pub(super) fn brief(&self) -> Self {
+        let shown = |shown: &Shown| Shown { held: None, ..*shown };
+        let brief = |item: &Item| match item.done {
+            true => Item { done: true, ..Item::default() },
+            false => Item {
+                tool: item.tool,
+                texts: item.texts.iter().map(|(name, text)| (name.clone(), shown(text))).collect(),
+                ..Item::default()
+            },
+        };
+        Self(self.0.iter().map(|(id, item)| (id.clone(), brief(item))).collect())
+    }
+
+    /// Whether the item was told of, and not to its end.
+    pub(super) fn goes_on(&self, id: &str) -> bool {
+        self.0.get(id).is_some_and(|item| !item.done)
     }
 
     /// The changes that an item makes to files, where known.

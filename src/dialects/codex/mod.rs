@@ -16,12 +16,13 @@
 
 mod ask;
 mod calls;
+mod checkpoint;
 mod items;
 mod rejoin;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -30,7 +31,7 @@ use serde_json::value::RawValue;
 
 use super::fault::{self, says_nothing};
 use super::jsonrpc::{self, INTERNAL, Message, object, string};
-use super::{AskKey, Command, Dialect, Draft, Fault, Outbox, RunEnd, Said};
+use super::{AskKey, Carried, Command, Dialect, Draft, Fault, Outbox, Resume, RunEnd, Said};
 use crate::model::{Capabilities, Capability, Connect, Kind, NativeId, RunStatus, RuntimeSpec, Ticket};
 use ask::Asked;
 use items::Items;
@@ -50,6 +51,8 @@ const UNSURE: u8 = u8::MAX;
 const FOUND_MAX: usize = 4096;
 /// Threads of helper agents that are remembered; past it all are forgotten, and their questions go to whoever is at work.
 const HELPERS_MAX: usize = 1024;
+/// Turns of a thread that are remembered as told of: more than are asked for at a time, so that a known one is among them.
+const TOLD_MAX: usize = 128;
 /// Longest title made of a prompt, in characters; the rest is left out.
 const TITLE_MAX: usize = 80;
 /// Notifications that are not wanted: they repeat what items say, or change with every turn and say nothing of it.
@@ -152,6 +155,9 @@ struct Want {
     cwd: String,
     /// The thread to resume, and whether the log knows it.
     resume: Option<(NativeId, bool)>,
+    /// Where an earlier connection left off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    carried: Option<Box<Carried>>,
 }
 
 /// A thread that is listened to.
@@ -159,15 +165,37 @@ struct Want {
 #[serde(default)]
 struct Thread {
     turn: Option<Turn>,
-    /// The turn that began last.
-    last: Option<String>,
+    /// The turns that were told of, oldest first, the last maybe not to its end: a hash of each one's name.
+    told: VecDeque<u64>,
     model: Option<String>,
     provider: Option<String>,
     items: Items,
+    /// Which of the items of the turn under way were told is not known: see [`checkpoint`].
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    partial: bool,
+}
+
+impl Thread {
+    /// Whether anything was told of the turn.
+    fn knows(&self, turn: &str) -> bool {
+        self.told.contains(&items::hash(turn))
+    }
+
+    /// The turn is being told of.
+    fn tells(&mut self, turn: &str) {
+        if self.knows(turn) {
+            return;
+        }
+        self.partial = false;
+        self.told.push_back(items::hash(turn));
+        if self.told.len() > TOLD_MAX {
+            self.told.pop_front();
+        }
+    }
 }
 
 /// The turn under way.
-#[derive(Default, Serialize, Deserialize)]
+#[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Turn {
     /// Its name, once known.
@@ -412,32 +440,44 @@ impl Dialect for Codex {
             return;
         }
         let Ok(text) = std::str::from_utf8(&frame) else { return self.raw(&frame, None, "not UTF-8", out) };
+        let from = out.said.len();
         match jsonrpc::read(text) {
             Err(reason) => self.raw(&frame, None, reason, out),
             Ok(message) if jsonrpc::shallow(&frame) => self.message(&frame, message, out),
             Ok(message) => self.too_deep(&frame, message, out),
         }
+        self.checkpoints(from, None, out);
         self.nudge(out);
     }
 
     fn command(&mut self, command: Command, out: &mut Outbox) {
+        let from = out.said.len();
+        let changed = match &command {
+            Command::Answer { key, .. } => self.state.asks.get(key).map(|asked| asked.native.clone()),
+            Command::Prompt { native, .. } | Command::Cancel { native, .. } => Some(native.clone()),
+            Command::Open { .. } | Command::Call { .. } => None,
+        };
         match command {
             Command::Answer { key, decision } => self.answered(&key, &decision, out),
             Command::Cancel { ticket, native, .. } => self.cancel(ticket, &native, out),
             command if self.state.phase != Phase::Ready => not_ready(command, out),
-            Command::Open { ticket, cwd, resume } => {
-                let resume = resume.map(|resume| (resume.native, resume.known));
-                self.open_session(ticket.0, Want { cwd, resume }, out);
+            Command::Open { ticket, cwd, resume: Some(Resume { native, known, carried }) } => {
+                self.open_session(ticket.0, Want { cwd, resume: Some((native, known)), carried }, out);
+            }
+            Command::Open { ticket, cwd, resume: None } => {
+                self.open_session(ticket.0, Want { cwd, resume: None, carried: None }, out);
             }
             Command::Prompt { ticket, native, content } => self.prompt(ticket, native, &content, out),
             Command::Call { ticket, native, method, params, notify } => {
                 self.call(ticket, native, &method, params.as_deref(), notify, out);
             }
         }
+        self.checkpoints(from, changed, out);
         self.nudge(out);
     }
 
     fn wake(&mut self, out: &mut Outbox) {
+        let from = out.said.len();
         for sent in self.state.sent.values_mut().filter(|sent| sent.waits) {
             sent.waits = false;
             out.frames.push(sent.frame.clone().into());
@@ -456,6 +496,7 @@ impl Dialect for Codex {
         for key in over {
             self.over(&key, None, out);
         }
+        self.checkpoints(from, None, out);
         self.nudge(out);
     }
 
@@ -619,9 +660,9 @@ impl Codex {
                 self.opened(frame, ticket, want, result, out);
                 self.clarify(out);
             }
-            (Pending::Open { ticket, want: Want { cwd, resume: Some((_, true)) } }, Err(_)) => {
+            (Pending::Open { ticket, want: Want { cwd, resume: Some((_, true)), .. } }, Err(_)) => {
                 // What was said in it is in the log; Codex goes on with a new one.
-                self.open_session(ticket, Want { cwd, resume: None }, out);
+                self.open_session(ticket, Want { cwd, resume: None, carried: None }, out);
             }
             (Pending::Open { ticket, want }, Err(error)) => {
                 if let Some((native, _)) = want.resume {
@@ -747,11 +788,9 @@ impl Codex {
             return self.turn_refused(frame, native.clone(), ticket, fault, out);
         };
         let early = turn.early.take().filter(|(early, _)| *early == id);
-        if turn.id.as_deref() != Some(&id) {
-            turn.id = Some(id.clone());
-            thread.last = Some(id);
-        }
         let cancel = turn.cancel;
+        turn.id = Some(id.clone());
+        thread.tells(&id);
         match early {
             Some((_, end)) => self.finish(native, end, out),
             None if cancel => self.interrupt(native, out),
@@ -785,7 +824,7 @@ impl Codex {
     fn turn_started(&mut self, native: &NativeId, id: String, out: &mut Outbox) {
         let Some(thread) = self.state.threads.get_mut(native) else { return };
         thread.items.next_turn();
-        thread.last = Some(id.clone());
+        thread.tells(&id);
         match &mut thread.turn {
             Some(turn) if turn.id.as_deref() == Some(&id) => {}
             // Ours, most likely; the answer to `turn/start` says it.
@@ -803,7 +842,7 @@ impl Codex {
     /// A turn of another client's is under way.
     fn foreign(&mut self, native: &NativeId, id: String, out: &mut Outbox) {
         let Some(thread) = self.state.threads.get_mut(native) else { return };
-        thread.last = Some(id.clone());
+        thread.tells(&id);
         thread.turn = Some(Turn { id: Some(id), began: true, ..Turn::default() });
         out.said.push(Said::Began { native: native.clone(), by: OTHER.into() });
     }

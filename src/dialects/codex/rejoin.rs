@@ -90,6 +90,30 @@ fn told(thread: &mut Thread, turn: &TurnHead<'_>, over: bool, mine: Option<&str>
     drafts
 }
 
+/// What became known since of the items of a turn that is over.
+fn told_on(thread: &mut Thread, turn: &TurnHead<'_>) -> Vec<Draft> {
+    #[derive(Deserialize)]
+    struct Named {
+        id: String,
+    }
+    let mut drafts = Vec::new();
+    for item in turn.items() {
+        if object::<Named>(item).is_some_and(|named| thread.items.goes_on(&named.id)) && whole(item, false) {
+            let bytes = Bytes::copy_from_slice(item.get().as_bytes());
+            drafts.extend(thread.items.read(item, true, None, &mut true, &bytes).unwrap_or_default());
+        }
+    }
+    drafts
+}
+
+/// The turns that were told of last and that the server does not know any more, but for the one under way.
+fn gone(thread: &Thread, turns: &[TurnHead<'_>]) -> Vec<u64> {
+    let there: Vec<u64> = turns.iter().map(|turn| items::hash(&turn.id)).collect();
+    let now = thread.turn.as_ref().and_then(|turn| turn.id.as_deref()).map(items::hash);
+    let last = thread.told.iter().rev().skip_while(|told| Some(**told) == now);
+    last.copied().take_while(|told| !there.contains(told)).collect()
+}
+
 impl Codex {
     /// Asks for a thread and its newest turns.
     pub(super) fn resume(&mut self, pending: Pending, native: &NativeId, out: &mut Outbox) {
@@ -108,24 +132,31 @@ impl Codex {
             return out.said.push(Said::NotOpened { ticket, error });
         };
         let native = NativeId::from(head.id.as_str());
-        let mut thread = Thread {
-            model: super::text(joined.model),
-            provider: super::text(joined.model_provider),
-            ..Thread::default()
-        };
         let (turns, more) = turns(&joined, &head);
         let known = want.resume.as_ref().is_some_and(|(_, known)| *known);
+        let carried = want.carried.as_ref().and_then(|carried| self.restored(&native, carried));
+        let goes_on = carried.is_some();
+        let (thread, said) = carried.unwrap_or_default();
+        let mut thread = Thread {
+            model: super::text(joined.model).or(thread.model),
+            provider: super::text(joined.model_provider).or(thread.provider),
+            ..thread
+        };
         let mut drafts = Vec::new();
         if let Some(name) = head.name() {
             drafts.push(Draft { native: Some(frame.clone()), ..items::titled(Some(name)) });
         }
-        if more && !known {
+        if !goes_on && known && !turns.is_empty() {
+            let message = "what was said in this conversation while no gateway was connected to Codex is not told: how \
+                           far it was told before is not known";
+            drafts.push(trouble("gap", message, None));
+        } else if !goes_on && more {
             let message = format!("older turns of this conversation are not told: only the last {TURNS_MAX} are");
             drafts.push(trouble("gap", &message, None));
         }
         let mut running = None;
-        for turn in &turns {
-            thread.last = Some(turn.id.clone());
+        for turn in turns.iter().filter(|_| !goes_on) {
+            thread.tells(&turn.id);
             let Some(end) = turn.end(None) else {
                 running = Some(turn);
                 continue;
@@ -160,6 +191,10 @@ impl Codex {
         for draft in present {
             self.event(&native, draft, out);
         }
+        if goes_on {
+            out.said.extend(said);
+            self.catch_up(&native, &head, &turns, more, out);
+        }
     }
 
     /// A thread is listened to again: what was missed is told.
@@ -170,27 +205,47 @@ impl Codex {
             let fault = Fault::new(INTERNAL, "Codex's reply cannot be understood");
             return self.not_rejoined(frame, native, &fault, out);
         };
-        let Some(thread) = self.state.threads.get(native) else { return };
         let (turns, more) = turns(&joined, &head);
-        let last = thread.last.clone();
-        let start = turns.iter().position(|turn| Some(&turn.id) == last.as_ref());
-        if start.is_none() && more {
+        self.catch_up(native, &head, &turns, more, out);
+    }
+
+    /// Tells what happened while nobody listened: of the turns what was not told of them, once.
+    fn catch_up(
+        &mut self,
+        native: &NativeId,
+        head: &ThreadHead<'_>,
+        turns: &[TurnHead<'_>],
+        more: bool,
+        out: &mut Outbox,
+    ) {
+        let Some(thread) = self.state.threads.get_mut(native) else { return };
+        let known = turns.iter().any(|turn| thread.knows(&turn.id));
+        if more && !known && !thread.told.is_empty() {
             let message =
                 "more happened while the gateway was not connected than Codex tells of: some of it is missing";
             self.event(native, trouble("gap", message, None), out);
+        } else if let gone @ [_, ..] = gone(thread, turns).as_slice() {
+            thread.told.retain(|told| !gone.contains(told));
+            let gone = gone.len();
+            let message = format!(
+                "the conversation was taken back while the gateway was not connected: Codex does not know the last \
+                 {gone} of the turns that are shown before this any more"
+            );
+            self.event(native, trouble("taken_back", &message, None), out);
         }
-        for turn in turns.iter().skip(start.unwrap_or_default()) {
+        for turn in turns {
             self.missed(native, turn, out);
         }
         // A prompt that Codex never took, or a turn that it does not remember.
-        let thread = self.state.threads.get(native);
-        let lost = thread
-            .and_then(|thread| thread.turn.as_ref())
-            .is_some_and(|now| now.id.is_none() || !turns.iter().any(|turn| now.id.as_deref() == Some(&turn.id)));
-        if lost {
-            self.give_up(native, "the connection to Codex was lost before it took the prompt", out);
+        let now = self.state.threads.get(native).and_then(|thread| thread.turn.as_ref());
+        match now.map(|now| now.id.as_deref()) {
+            Some(None) => self.give_up(native, "the connection to Codex was lost before it took the prompt", out),
+            Some(Some(id)) if turns.iter().all(|turn| turn.id != id) => {
+                self.give_up(native, "Codex does not remember this turn, and so not how it ended", out);
+            }
+            _ => {}
         }
-        self.settle_asks(native, &head, out);
+        self.settle_asks(native, head, out);
         let turn = self.state.threads.get(native).and_then(|thread| thread.turn.as_ref());
         if turn.is_some_and(|turn| turn.cancel) {
             self.interrupt(native, out);
@@ -211,8 +266,11 @@ impl Codex {
                 thread.items.next_turn();
             }
         } else if !same {
-            if thread.last.as_deref() == Some(&turn.id) {
-                // It was over, and told, before.
+            if thread.knows(&turn.id) {
+                // It was over, and told, before; of its tools some may have ended since.
+                for draft in told_on(thread, turn) {
+                    self.event(native, draft, out);
+                }
                 return;
             }
             if thread.turn.as_ref().is_some_and(|now| now.id.is_some()) {
@@ -225,9 +283,18 @@ impl Codex {
             // No answer to `turn/start` will come any more.
             now.starting = false;
         }
-        thread.last = Some(turn.id.clone());
+        thread.tells(&turn.id);
         let mine = thread.turn.as_ref().and_then(|turn| turn.ticket).map(mark);
-        for draft in told(thread, turn, end.is_some(), mine.as_deref()) {
+        let drafts = match std::mem::take(&mut thread.partial) {
+            true => {
+                let _ = told(thread, turn, end.is_some(), mine.as_deref());
+                let message = "more happened in this turn than is remembered of it: what Codex did while the gateway was \
+                               not connected is missing";
+                vec![trouble("gap", message, None)]
+            }
+            false => told(thread, turn, end.is_some(), mine.as_deref()),
+        };
+        for draft in drafts {
             self.event(native, draft, out);
         }
         if let Some(end) = end {

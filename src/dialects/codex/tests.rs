@@ -674,7 +674,7 @@ fn joined(turns: Value, known: bool) -> Rig {
 }
 
 fn resume(rig: &mut Rig, known: bool) {
-    let resume = Some(Resume { native: "t".into(), known });
+    let resume = Some(Resume::new("t".into(), known));
     rig.tell(Command::Open { ticket: Ticket(1), cwd: "/w".into(), resume });
     let sent = rig.sent();
     assert_eq!((&sent[0]["method"], &sent[0]["params"]["threadId"]), (&j!("thread/resume"), &j!("t")));
@@ -810,7 +810,7 @@ fn threads_of_others_are_found_once() {
         young["status"] = active(j!([]));
         reply(&mut rig, id, j!({ "thread": young }));
         assert_eq!(kinds(&rig.said()), ["found n "]);
-        let resume = Some(Resume { native: "n".into(), known: false });
+        let resume = Some(Resume::new("n".into(), false));
         rig.tell(Command::Open { ticket: Ticket(9), cwd: "/w".into(), resume });
         let error = j!({ "code": -32600, "message": "no rollout found" });
         rig.feed(j!({ "id": id + 1, "error": error }).to_string());
@@ -862,8 +862,9 @@ fn the_past_is_told_only_to_a_log_that_lacks_it() {
             "tool_call"
         ]
     );
+    // Kept by a gateway that wrote no checkpoints: what it did not hear is missing, and said to be.
     let mut rig2 = joined(turns(), true);
-    assert_eq!(kinds(&rig2.said()), ["opened Resumed ", "began", "tool_call"]);
+    assert_eq!(kinds(&rig2.said()), ["opened Resumed error", "began", "tool_call"]);
     for rig in [&mut rig, &mut rig2] {
         item(rig, "completed", shell("completed"));
         item(rig, "completed", message("b", "early"));
@@ -962,6 +963,202 @@ fn a_prompt_on_its_way_when_the_connection_went_is_looked_for() {
         assert_eq!(kinds(&rig.said()).join(" "), expected, "{turns}");
         assert_eq!(rig.dialect.prompts().len(), usize::from(expected.is_empty()));
     }
+}
+
+/// Another gateway opens thread `t` again, which now has these turns, newest first; `prompt` and the questions are what the
+/// session waits for.
+fn carried(rig: &Rig, prompt: Option<u64>, asks: &[AskKey], status: Value, turns: Value, more: bool) -> Rig {
+    let state = rig.checkpoint.clone().unwrap();
+    let carried = Carried { checkpoint: state, prompt: prompt.map(Ticket), asks: asks.to_vec() };
+    let mut next = hello(&remote());
+    next.sent();
+    let resume = Resume { carried: Some(Box::new(carried)), ..Resume::new("t".into(), true) };
+    next.tell(Command::Open { ticket: Ticket(1), cwd: "/w".into(), resume: Some(resume) });
+    next.sent();
+    let mut head = thread("t");
+    head["status"] = status;
+    let page = j!({ "data": turns, "nextCursor": if more { j!("older") } else { Value::Null } });
+    reply(&mut next, 2, j!({ "thread": head, "initialTurnsPage": page }));
+    assert!(matches!(next.said.remove(0), Said::Opened { how: Opening::Resumed, .. }));
+    next
+}
+
+fn idle() -> Value {
+    j!({ "type": "idle" })
+}
+
+#[test]
+fn what_happened_while_the_gateway_was_away_is_told_once() {
+    let mut rig = shared();
+    prompted(&mut rig, 3);
+    item(&mut rig, "started", message("a", ""));
+    delta(&mut rig, "a", "one ");
+    item(&mut rig, "started", shell("inProgress"));
+    rig.said();
+    let ours = |status: &str, end: &str| {
+        let mut tool = shell(end);
+        tool["exitCode"] = 0.into();
+        turn("u", status, j!([message("a", "one two"), tool, message("b", "three")]))
+    };
+    // Cut anywhere: what the first gateway told and what the second tells is the whole, once.
+    let other = || turn("v", "completed", j!([message("c", "theirs")]));
+    let mut next = carried(&rig, Some(5), &[], idle(), j!([other(), ours("completed", "completed")]), false);
+    let said = next.said();
+    assert_eq!(words(&said, Kind::AgentMessageChunk), "twothreetheirs");
+    assert_eq!(
+        kinds(&said),
+        [
+            "agent_message_chunk",
+            "tool_call_update",
+            "agent_message_chunk",
+            "ended 5 Completed",
+            "began",
+            "agent_message_chunk",
+            "done Completed"
+        ]
+    );
+    let again = carried(&next, None, &[], idle(), j!([other(), ours("completed", "completed")]), false);
+    assert!(again.said.is_empty(), "all is told: {:?}", kinds(&again.said));
+    // It still runs: it goes on as the same run, under the same prompt.
+    let mut next = carried(&rig, Some(5), &[], active(j!([])), j!([turn("u", "inProgress", j!([]))]), false);
+    assert!(next.said().is_empty() && next.dialect.prompts() == [Ticket(5)]);
+    item(&mut next, "completed", message("a", "one two"));
+    item(&mut next, "completed", shell("completed"));
+    end_turn(&mut next, "interrupted");
+    let said = next.said();
+    assert_eq!(words(&said, Kind::AgentMessageChunk), "two");
+    assert_eq!(kinds(&said), ["agent_message_chunk", "tool_call_update", "ended 5 Cancelled"]);
+    // Its session was closed over it meanwhile: it is a run of its own, and the prompt is nobody's.
+    let next = carried(&rig, None, &[], idle(), j!([ours("completed", "completed")]), false);
+    let said = kinds(&next.said);
+    assert_eq!((said.first().unwrap().as_str(), said.last().unwrap().as_str()), ("began", "done Completed"));
+}
+
+#[test]
+fn a_prompt_that_the_gateway_died_over_is_looked_for() {
+    let user = |client: &str| j!({ "type": "userMessage", "id": "m", "clientId": client, "content": [] });
+    for (turns, expected) in [
+        (
+            j!([turn("u", "completed", j!([user("plexus-5"), message("a", "x")]))]),
+            "agent_message_chunk ended 5 Completed",
+        ),
+        (j!([turn("u", "inProgress", j!([user("plexus-5")]))]), ""),
+        (j!([]), "ended 5 Error"),
+        (j!([turn("w", "completed", j!([]))]), "began done Completed ended 5 Error"),
+    ] {
+        // Whether the checkpoint knows of the prompt or not.
+        let before = shared();
+        let mut after = shared();
+        after.prompt(5, "t", "hi");
+        for rig in [&before, &after] {
+            let next = carried(rig, Some(5), &[], idle(), turns.clone(), false);
+            assert_eq!(kinds(&next.said).join(" "), expected, "{turns}");
+            assert_eq!(next.dialect.prompts().len(), usize::from(expected.is_empty()));
+        }
+    }
+}
+
+#[test]
+fn turns_that_were_taken_back_are_said_to_be_and_the_others_are_not_told_again() {
+    let all = |ids: &[&str]| {
+        let turns = ids.iter().rev().map(|id| turn(id, "completed", j!([message(&format!("m-{id}"), id)])));
+        Value::Array(turns.collect())
+    };
+    let mut rig = joined(all(&["a", "b", "c", "d"]), false);
+    rig.said();
+    // The connection was lost: there, and in another gateway.
+    lose(&mut rig);
+    back(&mut rig, 3, idle(), all(&["a", "b", "e"]));
+    let said = rig.said();
+    assert_eq!(kinds(&said), ["taken_back", "began", "agent_message_chunk", "done Completed"]);
+    assert_eq!(words(&said, Kind::AgentMessageChunk), "e");
+    let Said::Event { draft, .. } = &said[0] else { panic!("{said:?}") };
+    assert!(json(&draft.body)["message"].as_str().unwrap().contains("last 2 of the turns"));
+    let next = carried(&rig, None, &[], idle(), all(&["a"]), false);
+    assert_eq!(kinds(&next.said), ["taken_back"]);
+    let next = carried(&next, None, &[], idle(), all(&["a", "f"]), false);
+    assert_eq!(words(&next.said, Kind::AgentMessageChunk), "f");
+    // Compacted, it has a turn more; the others are there.
+    let next = carried(&next, None, &[], idle(), all(&["a", "f", "g"]), false);
+    assert_eq!(words(&next.said, Kind::AgentMessageChunk), "g");
+    // More than the server tells at a time: what is between is missing, and said to be.
+    let next = carried(&next, None, &[], idle(), all(&["x", "y"]), true);
+    assert_eq!(kinds(&next.said)[0], "gap");
+    assert_eq!(words(&next.said, Kind::AgentMessageChunk), "xy");
+}
+
+#[test]
+fn a_conversation_longer_than_is_remembered_is_not_told_again() {
+    let mut rig = shared();
+    let ids: Vec<String> = (0..TOLD_MAX + 50).map(|n| format!("turn-{n}")).collect();
+    let done = |id: &String| turn(id, "completed", j!([message(&format!("m-{id}"), id)]));
+    for id in &ids {
+        tell(&mut rig, "turn/started", j!({ "turn": turn(id, "inProgress", j!([])) }));
+        item(&mut rig, "completed", message(&format!("m-{id}"), id));
+        tell(&mut rig, "turn/completed", j!({ "turn": done(id) }));
+    }
+    rig.said();
+    let newest: Vec<Value> = ids.iter().rev().take(100).map(done).collect();
+    let next = carried(&rig, None, &[], idle(), Value::Array(newest), true);
+    assert!(next.said.is_empty(), "{:?}", kinds(&next.said));
+}
+
+#[test]
+fn what_does_not_fit_into_a_checkpoint_is_a_gap() {
+    let mut rig = shared();
+    prompted(&mut rig, 3);
+    for n in 0..2000 {
+        delta(&mut rig, &format!("an item with a name that is rather long, number {n}"), "x");
+    }
+    rig.said();
+    assert!(rig.checkpoint.as_ref().unwrap().len() < 16 * 1024);
+    let whole = turn("u", "completed", j!([message("m", "much")]));
+    let next = carried(&rig, Some(5), &[], idle(), j!([whole]), false);
+    assert_eq!(kinds(&next.said), ["gap", "ended 5 Completed"]);
+}
+
+#[test]
+fn questions_and_answers_outlive_the_gateway() {
+    let start = || {
+        let mut rig = shared();
+        prompted(&mut rig, 3);
+        for id in [7, 8] {
+            ask(&mut rig, id, COMMAND, command());
+            rig.ask();
+        }
+        rig
+    };
+    let waiting = || active(j!(["waitingOnApproval"]));
+    let running = || j!([turn("u", "inProgress", j!([]))]);
+    let mut rig = start();
+    let keys = rig.dialect.asks();
+    rig.answer("8", choose("accept", Choice::AllowOnce));
+    rig.sent();
+    // One is open, one was answered and the answer may not have arrived.
+    let mut next = carried(&rig, Some(5), &keys, waiting(), running(), false);
+    assert!(next.said().is_empty());
+    ask(&mut next, 7, COMMAND, command());
+    assert!(next.said().is_empty() && next.sent().is_empty(), "it is the same question");
+    ask(&mut next, 8, COMMAND, command());
+    assert_eq!(next.sent()[0]["result"]["decision"], "accept", "it is answered as it was");
+    // A new one is another question, whatever came before.
+    ask(&mut next, 9, COMMAND, j!({ "turnId": "u", "itemId": "z", "command": "ls", "cwd": "/w" }));
+    let key = next.ask().key;
+    assert!(keys.iter().all(|known| *known != key && !known.means(&key)));
+    // Answered before its new gateway heard it again.
+    let mut next = carried(&start(), Some(5), &keys, waiting(), running(), false);
+    next.tell(Command::Answer { key: keys[0].clone(), decision: choose("accept", Choice::AllowOnce) });
+    assert!(next.sent().is_empty());
+    ask(&mut next, 7, COMMAND, command());
+    assert_eq!(next.sent()[0]["result"]["decision"], "accept");
+    // Over meanwhile; and one that the session has and the checkpoint has not.
+    let next = carried(&start(), Some(5), &keys, active(j!([])), running(), false);
+    assert_eq!(kinds(&next.said), ["taken back true", "taken back true"]);
+    let strange = [AskKey::nth("99", 99)];
+    let mut next = carried(&start(), Some(5), &strange, waiting(), running(), false);
+    assert_eq!(kinds(&next.said()), ["taken back false"]);
+    ask(&mut next, 7, COMMAND, command());
+    assert_eq!(next.ask().key.id(), "7", "the session has not got it: it is asked again");
 }
 
 #[test]
@@ -1139,7 +1336,7 @@ fn play(dialect: &mut dyn Dialect, step: &Move) -> String {
     match step {
         Move::Feed(frame) => dialect.feed(Bytes::from(frame.clone()), &mut out),
         Move::Open(known) => {
-            let resume = Some(Resume { native, known: *known });
+            let resume = Some(Resume::new(native, *known));
             dialect.command(Command::Open { ticket: Ticket(1), cwd: "/w".into(), resume }, &mut out);
         }
         Move::Prompt => {

@@ -53,7 +53,7 @@ impl Ui {
     }
 
     fn resume(&mut self, known: bool) {
-        let resume = Some(Resume { native: "ui".into(), known });
+        let resume = Some(Resume::new("ui".into(), known));
         self.step(|dialect, out| dialect.command(Command::Open { ticket: Ticket(1), cwd: "/".into(), resume }, out));
     }
 
@@ -466,7 +466,7 @@ fn a_session_that_is_known_is_not_told_its_past_again() {
     ui.history(past);
     assert_eq!(ui.words(), [""; 0]);
     let mut other = Ui::new(true);
-    let resume = Some(Resume { native: "x".into(), known: false });
+    let resume = Some(Resume::new("x".into(), false));
     other.step(|dialect, out| dialect.command(Command::Open { ticket: Ticket(1), cwd: "/".into(), resume }, out));
     assert_eq!(other.words(), ["not opened: the Gemini UI has one conversation, named \"ui\"; there is no \"x\""]);
 }

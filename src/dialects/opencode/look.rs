@@ -309,7 +309,7 @@ impl OpenCode {
     }
 
     pub(super) fn resume(&mut self, ticket: Ticket, cwd: &str, resume: Resume, out: &mut Outbox) {
-        let Resume { native, known } = resume;
+        let Resume { native, known, .. } = resume;
         if self
             .sessions
             .get(&native)

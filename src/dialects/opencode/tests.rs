@@ -157,6 +157,7 @@ fn tell(said: &Said) -> String {
         }
         Said::Ready { .. } => "ready".into(),
         Said::Failed { message } => format!("failed {message}"),
+        Said::Checkpoint { native, .. } => format!("checkpoint {native}"),
         Said::Opened { how, .. } => format!("opened {how:?}"),
         Said::NotOpened { error, .. } => format!("not opened: {}", error.message),
         Said::Asked { ask, .. } => format!("asked {}", ask.key.id()),
@@ -177,7 +178,7 @@ fn tell(said: &Said) -> String {
 }
 
 fn resume(stage: &mut Stage, known: bool) {
-    let resume = Some(Resume { native: "s".into(), known });
+    let resume = Some(Resume::new("s".into(), known));
     stage.rig.tell(Command::Open { ticket: Ticket(1), cwd: "/w".into(), resume });
 }
 
