@@ -1,6 +1,7 @@
 //! The heart. One task owns a session: its loop is decide (pure), commit (the log), perform (effects).
 
 mod answer_key;
+mod away;
 mod clients;
 mod diff;
 mod directory;

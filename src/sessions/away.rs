@@ -1,0 +1,52 @@
+//! Sessions in which something is under way in an endpoint while no gateway is connected to it.
+
+use std::time::Duration;
+
+use super::Directory;
+use super::session::{Handle, Parked, env};
+use super::state::{Plan, State};
+use crate::model::{RuntimeId, SessionId};
+
+/// How long after a gateway's start an endpoint may not be attached at all before the runs of its sessions that were under
+/// way are given up.
+const UNATTACHED_WAIT: Duration = Duration::from_secs(60);
+
+impl Directory {
+    /// The sessions without a task in which something is under way all the same, in an endpoint.
+    pub(super) fn pending(&self, takes: impl Fn(&RuntimeId) -> bool) -> Vec<SessionId> {
+        let handles = self.shared.sessions.iter();
+        let pends = |handle: &Handle| handle.parked_now().is_some_and(|parked| parked.state.pends());
+        let of = handles.filter(|handle| takes(&handle.origin.runtime_id) && pends(handle));
+        of.map(|handle| handle.origin.session_id.clone()).collect()
+    }
+
+    /// Gives up what these sessions wait for, unless they live again.
+    pub(super) async fn abandon(&self, why: &str, takes: impl Fn(&RuntimeId) -> bool) {
+        for id in self.pending(takes) {
+            let Some(handle) = self.shared.sessions.get(&id).map(|handle| handle.clone()) else { continue };
+            let _opening = handle.opening.lock().await;
+            let Some(Parked { mut state, died }) = handle.unpark() else { continue };
+            self.void(&handle, &mut state, why).await;
+            handle.park(Parked { state, died });
+        }
+    }
+
+    pub(super) async fn void(&self, handle: &Handle, state: &mut State, why: &str) {
+        let mut plan = Plan::default();
+        state.abandon(why, &mut env!(self.shared.rules), &mut plan);
+        let mut keeper = self.keeper(handle.clone(), state.spared).knows(state.recalled());
+        if let Err(error) = keeper.keep(&plan, state).await {
+            tracing::error!(session_id = %state.origin.session_id, %error, "cannot write down that a run ended");
+        }
+    }
+
+    /// Sees to it that no run waits for ever for an endpoint that nobody connects to any more.
+    pub(super) fn abandon_unattached(&self) {
+        let this = self.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(UNATTACHED_WAIT).await;
+            let why = "the endpoint that this ran in is not attached any more: how it ended is not known here";
+            this.abandon(why, |id| !this.shared.runtimes.contains_key(id)).await;
+        });
+    }
+}
