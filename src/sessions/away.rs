@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::Directory;
 use super::session::{Handle, Parked, env};
 use super::state::{Plan, State};
+use super::{Directory, Refusal};
 use crate::model::{RuntimeId, SessionId};
 
 /// How long after a gateway's start an endpoint may not be attached at all before the runs of its sessions that were under
@@ -48,5 +48,15 @@ impl Directory {
             let why = "the endpoint that this ran in is not attached any more: how it ended is not known here";
             this.abandon(why, |id| !this.shared.runtimes.contains_key(id)).await;
         });
+    }
+
+    /// Opens the session of a runtime again that had news last; `None` if there is none.
+    pub async fn open_last(&self, runtime: &RuntimeId) -> Option<Result<SessionId, Refusal>> {
+        let last = {
+            let of = self.shared.sessions.iter().filter(|handle| handle.origin.runtime_id == *runtime);
+            of.max_by_key(|handle| handle.rank()).map(|handle| handle.origin.session_id.clone())
+        };
+        let last = last?;
+        Some(self.reopen(&last).await.map(|()| last))
     }
 }

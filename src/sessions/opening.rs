@@ -384,16 +384,6 @@ impl Directory {
         work.await.map_err(|_| Refusal::Stopping)?
     }
 
-    /// Opens the session of a runtime again that had news last; `None` if there is none.
-    pub async fn open_last(&self, runtime: &RuntimeId) -> Option<Result<SessionId, Refusal>> {
-        let last = {
-            let of = self.shared.sessions.iter().filter(|handle| handle.origin.runtime_id == *runtime);
-            of.max_by_key(|handle| handle.rank()).map(|handle| handle.origin.session_id.clone())
-        };
-        let last = last?;
-        Some(self.reopen(&last).await.map(|()| last))
-    }
-
     async fn reopen_with(&self, handle: &Handle, link: Link, mut state: State) -> Result<(), (Box<State>, Refusal)> {
         let carried = state.carried().map(Box::new);
         let resume = state.native_id().map(|native| Resume { native: native.clone(), known: true, carried });
