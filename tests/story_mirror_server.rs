@@ -600,3 +600,54 @@ async fn a_port_that_is_taken_is_said_to_be() {
     let gateway = Gateway::start(&demo()).await;
     assert_eq!(ports(&gateway), (0, 0));
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_prompt_that_waits_is_told_at_once_and_only_then_and_a_deleted_runtime_says_goodbye() {
+    let gateway = Gateway::start(&served("")).await;
+    let session = gateway.session("demo").await;
+    let port = ports(&gateway).0;
+    let mut screen = Screen::open(&gateway, "").await;
+    let user = |text: &str| json!({ "type": "user_message", "data": { "text": text } });
+    assert_eq!(post(&gateway, "hang").await.1["queued"], false);
+    assert_eq!(screen.next().await, user("hang"));
+    for text in ["echo the second", "echo the third"] {
+        assert_eq!(post(&gateway, text).await.1["queued"], true);
+        // The one that is under way goes on, and this one is there.
+        loop {
+            let message = screen.next().await;
+            assert_ne!(message["type"], "idle", "{message}");
+            if message["type"] == "user_message" {
+                assert_eq!(message, user(text));
+                break;
+            }
+        }
+    }
+    let said = |turns: &Value| -> Vec<String> {
+        let turns = turns.as_array().unwrap().iter().filter(|turn| turn["role"] == "user");
+        turns.map(|turn| turn["text"].as_str().unwrap().to_owned()).collect()
+    };
+    let all = ["hang", "echo the second", "echo the third"];
+    assert_eq!(said(&history(&gateway, "").await.1), all);
+    for limit in 1..=2 {
+        let (_, turns) = history(&gateway, &format!("?limit={limit}")).await;
+        assert_eq!(
+            (said(&turns), turns.as_array().unwrap().len()),
+            (all[3 - limit..].iter().map(|one| (*one).to_owned()).collect(), limit)
+        );
+    }
+    gateway.post(&format!("/v1/sessions/{session}/cancel"), json!({})).await;
+    let mut told = Vec::new();
+    for _ in all {
+        told.extend(screen.until_idle().await);
+    }
+    assert!(told.iter().all(|message| message["type"] != "user_message"), "told once: {told:?}");
+    assert_eq!(output(&told).matches("the second").count(), 1, "{told:?}");
+    assert_eq!(said(&history(&gateway, "").await.1), all);
+
+    let (status, _) = gateway.delete("/v1/runtimes/demo").await;
+    assert!(status < 300, "{status}");
+    assert_eq!(screen.closed().await, 1001);
+    let bearer = format!("Bearer {}", gateway.token);
+    let refused = Screen::try_open(port, "", &[("authorization", &bearer)]).await;
+    assert_eq!(refused.map(|_| ()).unwrap_err(), 503);
+}

@@ -11,7 +11,7 @@
 //! begins after a cursor, and then messages carry theirs as a third member, `cursor`.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use axum::response::Response;
@@ -31,13 +31,15 @@ use crate::model::{
     Cursor, Event, Kind, Offer, Position, Request, RequestId, RunId, RuntimeId, Scope, SessionId, SessionInfo,
     SessionState,
 };
-use crate::sessions::{After, Filter, Resume, zero_of};
+use crate::sessions::{After, Directory, Filter, Resume, zero_of};
 use crate::store::ReadLimit;
 
 /// Questions whose options are remembered for the answers; of further ones the answer is told by the option's identifier.
 const DIALOGS: usize = 256;
 /// Tool calls of one run that are remembered for the questions about them.
 const TOOLS: usize = 256;
+/// Prompts that wait and were told; a further one is told when it begins.
+const TOLD: usize = 256;
 /// Pieces of a person's message that are waited for, in bytes; a longer one is told in several messages.
 const USER_MAX: usize = 32 << 20;
 
@@ -62,6 +64,11 @@ pub(super) fn current<S: Right>(state: &AppState, runtime: &RuntimeId, caller: &
 pub(super) async fn serve(port: PortState, call: Call) -> Result<Response, Problem> {
     let caller = call.caller()?.clone();
     let PortState { app: state, runtime } = port;
+    if state.directory.runtime(&runtime).is_none() {
+        let words =
+            "the runtime of this port was deleted, and nothing is to be seen here until there is one of its name";
+        return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "not_ready", words).retry_after(1));
+    }
     let grant = &caller.device().grant;
     if grant.runtimes.as_ref().is_some_and(|some| !some.contains(&runtime)) {
         return Err(Denied { scope: Scope::Watch, device: caller.device().name.clone() }.into());
@@ -108,7 +115,8 @@ pub(super) async fn serve(port: PortState, call: Call) -> Result<Response, Probl
     };
     let follow = Follow::new(&log, filter, position);
     let out = Out { frames: Vec::new(), cursors: after.is_some().then(|| log.cursor(position)) };
-    Ok(ws::upgrade(state, caller, call.parts, move |_| Mirror { follow, screen, out }))
+    let directory = state.directory.clone();
+    Ok(ws::upgrade(state, caller, call.parts, move |_| Mirror { directory, runtime, follow, screen, out }))
 }
 
 /// Where the client wants to begin, if it says so. Nothing else has a place in the query.
@@ -131,6 +139,8 @@ fn after(query: Option<&str>) -> Result<Option<After>, Problem> {
 
 /// A client of the mirror.
 struct Mirror {
+    directory: Directory,
+    runtime: RuntimeId,
     follow: Follow,
     screen: Screen,
     out: Out,
@@ -144,6 +154,10 @@ impl Talk for Mirror {
 
     fn initialized(&self) -> bool {
         true
+    }
+
+    fn over(&self) -> Option<&'static str> {
+        self.directory.runtime(&self.runtime).is_none().then_some("the runtime was deleted")
     }
 
     fn news(&mut self) -> BoxFuture<'_, Option<Vec<u8>>> {
@@ -160,7 +174,12 @@ impl Talk for Mirror {
                     return Some(std::mem::take(&mut self.out.frames));
                 };
                 match page {
-                    Some(page) => page.events.iter().for_each(|event| self.screen.event(event, &mut self.out)),
+                    Some(page) => {
+                        for event in &page.events {
+                            self.screen.event(event, &mut self.out);
+                            self.waits(event);
+                        }
+                    }
                     None => self.screen.user_done(&mut self.out),
                 }
             }
@@ -170,6 +189,27 @@ impl Talk for Mirror {
     fn cursor(&self) -> Option<Cursor> {
         Some(self.follow.cursor())
     }
+}
+
+impl Mirror {
+    /// A prompt that waits for its turn is on the screen at once. A client that comes back with its cursor is told in the order
+    /// of the log alone, or it would be told twice.
+    fn waits(&mut self, event: &Event) {
+        if event.kind != Kind::RunStatus || self.out.cursors.is_some() || !self.screen.shows(event) {
+            return;
+        }
+        // One that has begun meanwhile is told where it did.
+        let waiting = self.directory.waiting(&event.origin.session_id);
+        if let Some((_, asked)) = waiting.iter().find(|(run, _)| *run == event.run_id) {
+            self.screen.early(&event.run_id, &typed(asked), &mut self.out);
+        }
+    }
+}
+
+/// A prompt as a person at a Gemini UI would have typed it.
+pub(super) fn typed(asked: &[Box<RawValue>]) -> String {
+    let blocks = asked.iter().filter_map(|block| serde_json::from_str::<Block<'_>>(block.get()).ok());
+    blocks.map(Block::typed).collect::<Vec<_>>().join("\n")
 }
 
 /// What was told and not yet taken: whole frames.
@@ -288,6 +328,8 @@ struct Screen {
     dialogs: BTreeMap<RequestId, Vec<(String, String)>>,
     /// Questions that a newcomer has not been shown.
     waiting: Vec<Arc<Request>>,
+    /// Runs whose prompt was told while it waited.
+    told: BTreeSet<RunId>,
 }
 
 /// A chunk's body, as far as the mirror reads it.
@@ -347,6 +389,18 @@ impl Screen {
         }
     }
 
+    /// Whether this is of the session that is shown.
+    fn shows(&self, event: &Event) -> bool {
+        self.session.as_ref() == Some(&event.origin.session_id)
+    }
+
+    /// Tells a prompt that waits for its turn, once.
+    fn early(&mut self, run: &RunId, text: &str, out: &mut Out) {
+        if self.told.len() < TOLD && self.told.insert(run.clone()) {
+            out.say(None, "user_message", &Text { text });
+        }
+    }
+
     /// What a client that comes back saw last.
     fn seen(&mut self, event: &Event) {
         self.session = Some(event.origin.session_id.clone());
@@ -374,6 +428,7 @@ impl Screen {
         let at = Some(event.position);
         match event.kind {
             Kind::RunStarted => self.running = Some(event.run_id.clone()),
+            Kind::UserMessageChunk if self.told.contains(&event.run_id) => {}
             Kind::UserMessageChunk => self.user(event, out),
             Kind::AgentMessageChunk => {
                 let chunk = serde_json::from_slice::<Chunk<'_>>(&event.body).ok();
@@ -383,8 +438,12 @@ impl Screen {
                 }
             }
             Kind::ToolCall | Kind::ToolCallUpdate => self.tool(event, out),
-            // One that was cancelled in the queue was never on the screen.
-            Kind::RunEnded if self.running.as_ref() == Some(&event.run_id) => {
+            // One that was cancelled in the queue never kept the screen busy.
+            Kind::RunEnded if self.running.as_ref() != Some(&event.run_id) => {
+                self.told.remove(&event.run_id);
+            }
+            Kind::RunEnded => {
+                self.told.remove(&event.run_id);
                 self.running = None;
                 self.tools.clear();
                 out.say(at, "idle", &Nothing {});
@@ -582,7 +641,8 @@ fn sort_of<'a>(request: &'a Request, tools: &BTreeMap<String, String>) -> Cow<'a
     }
 }
 
-/// `hook`: as a Gemini UI told it, or in its shape.
+/// `hook`: as a Gemini UI told it, or in its shape where the agent names a hook of its own that begins or ends. What else the
+/// gateway keeps as a doing of the agent's has no word in this protocol.
 fn hook(event: &Event, out: &mut Out) {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -595,13 +655,38 @@ fn hook(event: &Event, out: &mut Out) {
         success: Option<bool>,
         #[serde(rename = "type", borrow, default)]
         sort: Option<Cow<'a, str>>,
+        #[serde(borrow, default)]
+        params: Option<Params<'a>>,
+    }
+    #[derive(Deserialize)]
+    struct Params<'a> {
+        #[serde(borrow, default)]
+        run: Option<Run<'a>>,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Run<'a> {
+        #[serde(borrow, default)]
+        event_name: Option<Cow<'a, str>>,
+        #[serde(borrow, default)]
+        status: Option<Cow<'a, str>>,
     }
     let Ok(told) = serde_json::from_slice::<Told<'_>>(&event.body) else { return };
-    let name = told.hook_name.or(told.sort).unwrap_or("hook".into());
-    let ends = ["end", "completed", "finished"].iter().any(|word| name.ends_with(word));
-    let event_name = told.event_name.unwrap_or(if ends { "hook_end" } else { "hook_start" }.into());
-    let data = Hook { hook_name: &name, event_name: &event_name, success: told.success };
-    out.say(Some(event.position), "hook", &data);
+    let (name, event_name, failed) = match (told.hook_name, told.event_name, told.sort.as_deref()) {
+        (Some(name), Some(event_name), _) => (name, event_name, false),
+        (None, None, Some(sort)) => {
+            let Some(("hook", moment)) = sort.split_once('/') else { return };
+            let run = told.params.and_then(|params| params.run);
+            let failed = run.as_ref().and_then(|run| run.status.as_deref()).is_some_and(|status| status != "completed");
+            let ends = matches!(moment, "completed" | "ended" | "finished" | "end");
+            let name = run.and_then(|run| run.event_name).unwrap_or_else(|| sort.to_owned().into());
+            (name, if ends { "hook_end" } else { "hook_start" }.into(), failed)
+        }
+        _ => return,
+    };
+    // An end says how it ended, and nothing else does.
+    let success = (event_name == "hook_end").then(|| told.success.unwrap_or(!failed));
+    out.say(Some(event.position), "hook", &Hook { hook_name: &name, event_name: &event_name, success });
 }
 
 #[cfg(test)]

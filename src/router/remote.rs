@@ -1,6 +1,7 @@
 //! The remote control of a Gemini UI (`GEMINI_CLI_REMOTE_PORT`) as a server, for any runtime: `POST /message` and
 //! `GET /history` of its current session.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use axum::body::Body;
@@ -9,11 +10,12 @@ use bytes::Bytes;
 use http::StatusCode;
 use serde::Deserialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::guard::Call;
 use super::history::{response, room, stays, text};
 use super::http as api;
-use super::mirror::current;
+use super::mirror::{current, typed};
 use super::{AppState, PortState, Problem};
 use crate::auth::{Caller, Permit, Prompt, Right, Target, Watch};
 use crate::ledger::Account;
@@ -71,14 +73,18 @@ pub(super) async fn history(port: PortState, call: Call) -> Result<Response, Pro
     let limit = limit(call.parts.uri.query())?;
     let (session, _) = meant::<Watch>(&port, &call)?;
     let (log, account) = (port.app.directory.log().clone(), call.account.clone());
+    // Before the log: what begins between the two is found in both, and told once.
+    let mut waiting: VecDeque<_> = port.app.directory.waiting(&session.session_id).into();
+    waiting.drain(..waiting.len().saturating_sub(limit));
     let until = Place::after(log.head());
     let at = match limit {
+        limit if limit == waiting.len() => until,
         usize::MAX => Place::before(log.trimmed(&session.session_id).next()),
-        limit => last_turns(&log, &session.session_id, until, limit, &account).await?,
+        limit => last_turns(&log, &session.session_id, until, limit - waiting.len(), &account).await?,
     };
     let caller = call.caller()?.clone();
     let (filter, app) = (Filter::session(session.session_id.clone()), port.app.clone());
-    let telling = Telling { app, caller, account, filter, at, until, turns: Turns::default(), ended: false };
+    let telling = Telling { app, caller, account, filter, at, until, turns: Turns::default(), waiting, ended: false };
     let pieces = futures_util::stream::try_unfold(telling, async |mut telling| {
         Ok::<_, std::io::Error>(telling.piece().await?.map(|piece| (piece, telling)))
     });
@@ -194,6 +200,13 @@ impl Turns {
         }
     }
 
+    /// A turn of its own, whole.
+    fn said(&mut self, role: &str, text: &str, out: &mut String) {
+        self.close(out);
+        let comma = if std::mem::replace(&mut self.begun, true) { "," } else { "[" };
+        out.push_str(&format!("{comma}{{\"role\":\"{role}\",\"text\":{}}}", Value::from(text)));
+    }
+
     fn close(&mut self, out: &mut String) {
         if matches!(self.turn.take(), Some((_, true))) {
             out.push_str("\"}");
@@ -215,6 +228,9 @@ struct Telling {
     at: Place,
     until: Place,
     turns: Turns,
+    /// Prompts that wait for their turn: the last messages.
+    waiting: VecDeque<(RunId, Arc<Vec<Box<RawValue>>>)>,
+    /// The log is told.
     ended: bool,
 }
 
@@ -222,7 +238,7 @@ impl Telling {
     /// The next piece; an error breaks the answer off, so that nobody takes a part for the whole.
     async fn piece(&mut self) -> Result<Option<Bytes>, std::io::Error> {
         if self.ended {
-            return Ok(None);
+            return self.next_waiting().await;
         }
         let log = self.app.directory.log();
         let mut asked = 2 * READ.bytes;
@@ -236,13 +252,33 @@ impl Telling {
         };
         let mut out = String::new();
         let items = page.items.iter().filter(|item| item.first().position < self.until.position);
-        items.for_each(|item| self.turns.take(item, &mut out));
+        for item in items {
+            // It begins in what is told: it waits no more.
+            self.waiting.retain(|(run, _)| *run != item.first().run_id || item.first().kind != Kind::UserMessageChunk);
+            self.turns.take(item, &mut out);
+        }
         self.at = page.to;
         if !page.more || self.at >= self.until {
-            self.turns.end(&mut out);
+            self.turns.close(&mut out);
             self.ended = true;
+            if self.waiting.is_empty() {
+                self.turns.end(&mut out);
+            }
         }
         drop(page);
+        Ok(Some(text(out.into(), room)))
+    }
+
+    /// The next of the prompts that wait, and the end of the array behind the last.
+    async fn next_waiting(&mut self) -> Result<Option<Bytes>, std::io::Error> {
+        let Some((_, asked)) = self.waiting.pop_front() else { return Ok(None) };
+        let bytes = asked.iter().map(|block| block.get().len()).sum::<usize>();
+        let room = room(&self.app, &self.caller, &self.account, 2 * bytes).await?;
+        let mut out = String::new();
+        self.turns.said("user", &typed(&asked), &mut out);
+        if self.waiting.is_empty() {
+            self.turns.end(&mut out);
+        }
         Ok(Some(text(out.into(), room)))
     }
 }

@@ -92,6 +92,11 @@ pub(super) trait Talk: Send {
     /// Some runtime stands differently.
     fn runtimes_changed(&mut self) {}
 
+    /// Why there is nothing more to talk about, if there is not: the connection is closed as going away.
+    fn over(&self) -> Option<&'static str> {
+        None
+    }
+
     /// A session was forgotten.
     fn forgotten(&mut self, _session: &Origin) {}
 
@@ -369,6 +374,9 @@ impl Client {
             }
             if self.conn.over() {
                 return End::Ours(code::NO_PROGRESS, come_back(&talk));
+            }
+            if let Some(why) = talk.over() {
+                return End::Ours(code::GOING_AWAY, why.into());
             }
             // Neither asked nor answered: what waits for the client is bounded.
             let takes = self.conn.backlog() < BACKLOG;

@@ -302,6 +302,11 @@ impl Directory {
         self.seen(filter).flat_map(|handle| handle.view.load().runs.clone()).collect()
     }
 
+    /// What the prompts that wait in a session ask, as content blocks, the next one first.
+    pub fn waiting(&self, id: &SessionId) -> Vec<(RunId, Arc<Vec<Box<RawValue>>>)> {
+        self.shared.sessions.get(id).map(|handle| handle.view.load().waiting.clone()).unwrap_or_default()
+    }
+
     fn seen(&self, filter: &Filter) -> impl Iterator<Item = Handle> {
         let sessions = &self.shared.sessions;
         let handles: Vec<Handle> = match &filter.sessions {

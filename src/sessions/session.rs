@@ -115,6 +115,8 @@ pub(super) struct View {
     pub(super) runs: Vec<RunInfo>,
     /// The device that opened it.
     pub(super) owner: Option<Owner>,
+    /// What the prompts that wait ask.
+    pub(super) waiting: Vec<(RunId, Asked)>,
 }
 
 /// How new a session's news is; compared with another's.
@@ -208,7 +210,13 @@ impl Handle {
 }
 
 fn view_of(state: &State) -> View {
-    View { info: state.info(), open: state.open_requests(), runs: state.runs(), owner: state.owner().cloned() }
+    View {
+        info: state.info(),
+        open: state.open_requests(),
+        runs: state.runs(),
+        owner: state.owner().cloned(),
+        waiting: state.waiting(),
+    }
 }
 
 /// Makes an identifier: the prefix and 26 characters from 130 random bits.

@@ -516,6 +516,12 @@ impl State {
         run.chain(queue).filter_map(|(run_id, asked)| Some((run_id, asked?)))
     }
 
+    /// What the prompts that wait ask, the next one first.
+    pub(super) fn waiting(&self) -> Vec<(RunId, Asked)> {
+        let asked = |queued: &Queued| Some((queued.run_id.clone(), queued.content.clone()?));
+        self.core.queue.iter().filter_map(asked).collect()
+    }
+
     /// The prompts that were kept beside the row when it was read.
     pub(super) fn recalled(&self) -> BTreeSet<RunId> {
         self.recalled.clone()

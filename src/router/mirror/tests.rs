@@ -186,8 +186,27 @@ fn every_kind_has_its_message_or_none() {
         (
             Kind::Hook,
             json!({ "type": "hook/completed", "params": {} }),
-            vec![message("hook", &json!({ "hookName": "hook/completed", "eventName": "hook_end" }))],
+            vec![message("hook", &json!({ "hookName": "hook/completed", "eventName": "hook_end", "success": true }))],
         ),
+        (
+            Kind::Hook,
+            json!({ "type": "hook/started", "params": { "run": { "eventName": "preToolUse", "status": "running" } } }),
+            vec![message("hook", &json!({ "hookName": "preToolUse", "eventName": "hook_start" }))],
+        ),
+        (
+            Kind::Hook,
+            json!({ "type": "hook/completed", "params": { "run": { "eventName": "preToolUse", "status": "failed" } } }),
+            vec![message("hook", &json!({ "hookName": "preToolUse", "eventName": "hook_end", "success": false }))],
+        ),
+        (
+            Kind::Hook,
+            json!({ "hookName": "h", "eventName": "hook_start", "success": true }),
+            vec![message("hook", &json!({ "hookName": "h", "eventName": "hook_start" }))],
+        ),
+        // What else a runtime does is no hook.
+        (Kind::Hook, json!({ "type": "run.status", "params": {} }), vec![]),
+        (Kind::Hook, json!({ "type": "final", "content": "x" }), vec![]),
+        (Kind::Hook, json!({ "type": "thread/goal/cleared" }), vec![]),
         (Kind::Plan, json!({ "entries": [] }), vec![]),
         (Kind::UsageUpdate, json!({}), vec![]),
         (Kind::CurrentModeUpdate, json!({}), vec![]),
