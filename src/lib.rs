@@ -360,7 +360,8 @@ fn persist(log: &Log) -> auth::Persist {
         let (log, origin) = (log.clone(), Arc::clone(&origin));
         Box::pin(async move {
             let rows = move |_| Rows { devices: vec![change], ..Rows::default() };
-            let entry = Entry { origin, events: Vec::new(), rows: Some(Box::new(rows)), kept: None, sync: true };
+            let entry =
+                Entry { origin, events: Vec::new(), rows: Some(Box::new(rows)), kept: None, heard: None, sync: true };
             log.commit(entry).await.map(drop).map_err(|error| error.to_string())
         })
     })

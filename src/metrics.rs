@@ -1,19 +1,151 @@
-//! Counters and gauges, all of them here. A leaf: every floor may count, none may read but `/metrics`.
+//! Counters, gauges and histograms, all of them here. A leaf: every floor may count, none may read but `/metrics`.
+//!
+//! What is counted for each event, each write and each byte is an atomic of its own. What has labels is looked up where a
+//! thing begins (a subscription, a session's task), not for each event.
 
-use std::sync::LazyLock;
+use std::collections::BTreeSet;
+use std::sync::{LazyLock, Mutex, PoisonError};
+use std::time::Instant;
 
+use prometheus::core::Collector;
 use prometheus::{
-    Encoder, Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder,
+    Encoder, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
+    TextEncoder,
 };
 
-/// Everything that is counted.
+/// Runtimes that have a label of their own; the ones after that share [`OTHERS`], however many names people think of.
+pub const RUNTIMES_MAX: usize = 64;
+/// The label of all further runtimes.
+pub const OTHERS: &str = "(others)";
+
+/// How somebody follows the log, each with its label in `plexus_subscribers`. A surface cannot follow without naming one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subscriber {
+    /// `/v1/ws`, in the gateway's own words.
+    WebSocket,
+    /// `/v1/ws`, in those of the UI protocol.
+    Ui,
+    /// `/v1/events` and the like, as a stream.
+    Sse,
+    /// The same, as a long poll that waits.
+    Poll,
+    /// `/acp`, and so `plexus bridge acp`.
+    Acp,
+    /// `/ag-ui`.
+    AgUi,
+    /// A runtime served as a Gemini UI is.
+    Mirror,
+    /// The gateway's own notifications.
+    Notifications,
+}
+
+impl Subscriber {
+    /// Every way there is.
+    pub const ALL: [Self; 8] =
+        [Self::WebSocket, Self::Ui, Self::Sse, Self::Poll, Self::Acp, Self::AgUi, Self::Mirror, Self::Notifications];
+
+    /// Its label.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::WebSocket => "ws",
+            Self::Ui => "ui",
+            Self::Sse => "sse",
+            Self::Poll => "poll",
+            Self::Acp => "acp",
+            Self::AgUi => "ag-ui",
+            Self::Mirror => "mirror",
+            Self::Notifications => "notifications",
+        }
+    }
+
+    /// Counts one, for as long as what is returned lives.
+    pub fn count(self) -> Subscribed {
+        let gauge = metrics().subscribers.with_label_values(&[self.as_str()]);
+        gauge.inc();
+        Subscribed(gauge)
+    }
+}
+
+/// A subscription that is counted until it is dropped.
+#[derive(Debug)]
+pub struct Subscribed(IntGauge);
+
+impl Drop for Subscribed {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+/// What `docs/metrics.md` says of a metric.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Family {
+    /// Its name.
+    pub name: String,
+    /// `counter`, `gauge` or `histogram`.
+    pub kind: &'static str,
+    /// The names of its labels.
+    pub labels: Vec<String>,
+    /// What it says.
+    pub help: String,
+}
+
+/// Makes metrics and registers them. The names are constants of this crate: a wrong or a doubled one fails the first test that runs.
+#[derive(Default)]
+struct Maker {
+    registry: Registry,
+    families: Vec<Family>,
+}
+
+impl Maker {
+    #[allow(clippy::expect_used, reason = "the names and labels are constants")]
+    fn add<C: Collector + Clone + 'static>(&mut self, kind: &'static str, made: prometheus::Result<C>) -> C {
+        let metric = made.expect("a well-formed metric");
+        for desc in metric.desc() {
+            let labels = desc.variable_labels.clone();
+            self.families.push(Family { name: desc.fq_name.clone(), kind, labels, help: desc.help.clone() });
+        }
+        self.registry.register(Box::new(metric.clone())).expect("a metric of its own name");
+        metric
+    }
+
+    fn counter(&mut self, name: &str, help: &str) -> IntCounter {
+        self.add("counter", IntCounter::new(name, help))
+    }
+
+    fn counters(&mut self, name: &str, help: &str, labels: &[&str]) -> IntCounterVec {
+        self.add("counter", IntCounterVec::new(Opts::new(name, help), labels))
+    }
+
+    fn gauge(&mut self, name: &str, help: &str) -> IntGauge {
+        self.add("gauge", IntGauge::new(name, help))
+    }
+
+    fn gauges(&mut self, name: &str, help: &str, labels: &[&str]) -> IntGaugeVec {
+        self.add("gauge", IntGaugeVec::new(Opts::new(name, help), labels))
+    }
+
+    fn histogram(&mut self, name: &str, help: &str, buckets: &[f64]) -> Histogram {
+        self.add("histogram", Histogram::with_opts(HistogramOpts::new(name, help).buckets(buckets.to_vec())))
+    }
+
+    fn histograms(&mut self, name: &str, help: &str, labels: &[&str], buckets: &[f64]) -> HistogramVec {
+        self.add("histogram", HistogramVec::new(HistogramOpts::new(name, help).buckets(buckets.to_vec()), labels))
+    }
+}
+
+/// Everything that is counted while it happens.
 pub struct Metrics {
     registry: Registry,
+    families: Vec<Family>,
+    /// The runtimes that have a label of their own.
+    runtimes: Mutex<BTreeSet<String>>,
     /// Events kept.
     pub events: IntCounter,
     /// Bytes of events kept.
     pub event_bytes: IntCounter,
-    /// Live subscribers, by transport: `ws`, `sse`, `poll`.
+    /// Events of each runtime's sessions.
+    pub runtime_events: IntCounterVec,
+    /// Live subscribers: see [`Subscriber`].
     pub subscribers: IntGaugeVec,
     /// Subscribers that read from the store because they fell behind the hot tail.
     pub lagging: IntGauge,
@@ -21,6 +153,12 @@ pub struct Metrics {
     pub stalled: IntCounter,
     /// Attaches by verdict: `ok`, `gap`, `reset`, `ahead`.
     pub attaches: IntCounterVec,
+    /// Seconds from hearing of an event to its last socket.
+    pub delivery: Histogram,
+    /// Seconds from an answer's coming to its handing to the runtime.
+    pub answer_delivery: HistogramVec,
+    /// Seconds from a prompt's handing to the runtime to the first it says.
+    pub first_chunk: HistogramVec,
     /// Seconds from a request's opening to its end.
     pub request_wait: Histogram,
     /// Requests that ended, by state.
@@ -35,16 +173,18 @@ pub struct Metrics {
     pub store_group: Histogram,
     /// Commits that failed.
     pub store_failures: IntCounter,
-    /// Requests over HTTP, by status class.
+    /// Requests over HTTP.
     pub http: IntCounterVec,
+    /// Seconds until a request over HTTP had the head of its response.
+    pub http_duration: HistogramVec,
     /// Attempts to notify, by the way (`push`, `webhook`, `ntfy`) and how it went.
     pub notifications: IntCounterVec,
     /// Notifications that wait to be sent.
     pub notifications_waiting: IntGauge,
     /// Open connections.
     pub connections: IntGauge,
-    /// Runtimes by state.
-    pub runtime_exits: IntCounter,
+    /// Runtimes that exited.
+    pub runtime_exits: IntCounterVec,
 }
 
 /// The one set of them.
@@ -55,84 +195,169 @@ pub fn metrics() -> &'static Metrics {
 
 impl Metrics {
     fn new() -> Self {
-        let registry = Registry::new();
-        macro_rules! made {
-            ($metric:expr) => {{
-                // The names are constants of this file: a wrong or a doubled one fails the first test that runs.
-                #[allow(clippy::expect_used)]
-                let metric = $metric.expect("a well-formed metric");
-                #[allow(clippy::expect_used)]
-                registry.register(Box::new(metric.clone())).expect("a metric of its own name");
-                metric
-            }};
-        }
-        let seconds = |name: &str, help: &str, buckets: &[f64]| {
-            Histogram::with_opts(HistogramOpts::new(name, help).buckets(buckets.to_vec()))
-        };
         let commits = [20e-6, 50e-6, 100e-6, 200e-6, 500e-6, 1e-3, 2e-3, 5e-3, 10e-3, 50e-3, 0.25, 1.0];
         let waits = [0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0, 7200.0, 28800.0];
-        Self {
-            events: made!(IntCounter::new("plexus_events_total", "Events kept")),
-            event_bytes: made!(IntCounter::new("plexus_event_bytes_total", "Bytes of events kept")),
-            subscribers: made!(IntGaugeVec::new(
-                Opts::new("plexus_subscribers", "Live subscribers by transport"),
-                &["transport"]
-            )),
-            lagging: made!(IntGauge::new("plexus_subscribers_lagging", "Subscribers that read from the store")),
-            stalled: made!(IntCounter::new(
-                "plexus_clients_stalled_total",
-                "Clients closed because they made no progress"
-            )),
-            attaches: made!(IntCounterVec::new(
-                Opts::new(
-                    "plexus_attaches_total",
-                    "Attaches by verdict (gap, reset and ahead are the ones that lost something)"
-                ),
-                &["resume"]
-            )),
-            request_wait: made!(seconds("plexus_request_wait_seconds", "From a request's opening to its end", &waits)),
-            requests: made!(IntCounterVec::new(
-                Opts::new("plexus_requests_total", "Requests that ended, by state"),
-                &["state"]
-            )),
-            double_answers: made!(IntCounter::new("plexus_double_answers_total", "Answers after somebody else's")),
-            stray_answers: made!(IntCounter::new(
+        let quick = [100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 0.1, 0.25, 1.0, 5.0];
+        let models = [0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0];
+        let pages = [1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0];
+        let mut make = Maker::default();
+        let build = make.gauges("plexus_build_info", "1, with what runs", &["version", "os", "arch"]);
+        build.with_label_values(&[env!("CARGO_PKG_VERSION"), std::env::consts::OS, std::env::consts::ARCH]).set(1);
+        let all = Self {
+            events: make.counter("plexus_events_total", "Events kept"),
+            event_bytes: make.counter("plexus_event_bytes_total", "Bytes of events kept"),
+            runtime_events: make.counters(
+                "plexus_runtime_events_total",
+                "Events kept of a runtime's sessions",
+                &["runtime"],
+            ),
+            subscribers: make.gauges("plexus_subscribers", "Who follows the log, by the surface", &["transport"]),
+            lagging: make.gauge("plexus_subscribers_lagging", "Subscribers that read from the store"),
+            stalled: make.counter("plexus_clients_stalled_total", "Clients closed because they made no progress"),
+            attaches: make.counters(
+                "plexus_attaches_total",
+                "Attaches by verdict (gap, reset and ahead are the ones that lost something)",
+                &["resume"],
+            ),
+            delivery: make.histogram(
+                "plexus_event_delivery_seconds",
+                "From hearing of an event until the last socket that takes it was written to: of each round of writing, \
+                 the event that waited longest",
+                &quick,
+            ),
+            answer_delivery: make.histograms(
+                "plexus_answer_delivery_seconds",
+                "From an answer's coming, through its commit, until it was handed to the agent's stdin or endpoint",
+                &["runtime"],
+                &quick,
+            ),
+            first_chunk: make.histograms(
+                "plexus_prompt_first_chunk_seconds",
+                "From handing a prompt to the agent until the first message, thought or tool call of it",
+                &["runtime"],
+                &models,
+            ),
+            request_wait: make.histogram(
+                "plexus_request_wait_seconds",
+                "From a request's opening to its end",
+                &waits,
+            ),
+            requests: make.counters("plexus_requests_total", "Requests that ended, by state", &["state"]),
+            double_answers: make.counter("plexus_double_answers_total", "Answers after somebody else's"),
+            stray_answers: make.counter(
                 "plexus_stray_answers_total",
-                "Responses of clients to nothing that was asked, or that were not taken"
-            )),
-            store_commit: made!(seconds("plexus_store_commit_seconds", "One group commit", &commits)),
-            store_group: made!(seconds(
+                "Responses of clients to nothing that was asked, or that were not taken",
+            ),
+            store_commit: make.histogram("plexus_store_commit_seconds", "One group commit", &commits),
+            store_group: make.histogram(
                 "plexus_store_group_events",
                 "Events in one group commit",
-                &[1.0, 2.0, 4.0, 16.0, 64.0, 256.0, 1024.0, 4096.0]
-            )),
-            store_failures: made!(IntCounter::new("plexus_store_failures_total", "Commits that failed")),
-            http: made!(IntCounterVec::new(
-                Opts::new("plexus_http_requests_total", "HTTP requests by status class"),
-                &["class"]
-            )),
-            notifications: made!(IntCounterVec::new(
-                Opts::new(
-                    "plexus_notifications_total",
-                    "Attempts to notify, by way and outcome (sent; again: it will be repeated; refused, given_up, gone, dropped: it will not)"
-                ),
-                &["way", "outcome"]
-            )),
-            notifications_waiting: made!(IntGauge::new(
-                "plexus_notifications_waiting",
-                "Notifications that wait to be sent"
-            )),
-            connections: made!(IntGauge::new("plexus_connections", "Open connections")),
-            runtime_exits: made!(IntCounter::new("plexus_runtime_exits_total", "Runtimes that exited")),
-            registry,
+                &[1.0, 2.0, 4.0, 16.0, 64.0, 256.0, 1024.0, 4096.0],
+            ),
+            store_failures: make.counter("plexus_store_failures_total", "Commits that failed"),
+            http: make.counters(
+                "plexus_http_requests_total",
+                "HTTP requests by route (its pattern, never the path) and status class",
+                &["method", "route", "class"],
+            ),
+            http_duration: make.histograms(
+                "plexus_http_request_duration_seconds",
+                "Until an HTTP request had the head of its response; long polls wait in it",
+                &["route"],
+                &pages,
+            ),
+            notifications: make.counters(
+                "plexus_notifications_total",
+                "Attempts to notify, by way and outcome (sent; again: it will be repeated; refused, given_up, gone, dropped: it will not)",
+                &["way", "outcome"],
+            ),
+            notifications_waiting: make.gauge("plexus_notifications_waiting", "Notifications that wait to be sent"),
+            connections: make.gauge("plexus_connections", "Open connections"),
+            runtime_exits: make.counters("plexus_runtime_exits_total", "Runtimes that exited", &["runtime"]),
+            runtimes: Mutex::default(),
+            registry: make.registry,
+            families: make.families,
+        };
+        // What nobody follows by yet is 0, not absent.
+        for way in Subscriber::ALL {
+            all.subscribers.with_label_values(&[way.as_str()]).set(0);
         }
+        #[cfg(target_os = "linux")]
+        {
+            let process = prometheus::process_collector::ProcessCollector::for_self();
+            // The names are the library's own and of nobody else.
+            let _ = all.registry.register(Box::new(process));
+        }
+        all
+    }
+
+    /// The label of a runtime: its name, or [`OTHERS`] when there are [`RUNTIMES_MAX`] names already.
+    pub fn runtime_label<'a>(&self, runtime: &'a str) -> &'a str {
+        let mut known = self.runtimes.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.contains(runtime) || known.len() < RUNTIMES_MAX && known.insert(runtime.to_owned()) {
+            return runtime;
+        }
+        OTHERS
+    }
+
+    /// What there is of them, by name; `process_*` are the library's and not among them.
+    pub fn families(&self) -> Vec<Family> {
+        let mut all = self.families.clone();
+        all.extend(Standing::default().make.families);
+        all.sort();
+        all
+    }
+
+    /// An answer that came at that time was handed to its runtime.
+    pub fn answered(&self, runtime: &str, came: Instant) {
+        let label = self.runtime_label(runtime);
+        self.answer_delivery.with_label_values(&[label]).observe(came.elapsed().as_secs_f64());
     }
 
     /// All of them in Prometheus' text format.
     pub fn text(&self) -> String {
-        let mut text = Vec::new();
-        // Writing to memory cannot fail; an empty page would show if it did.
-        let _ = TextEncoder::new().encode(&self.registry.gather(), &mut text);
-        String::from_utf8(text).unwrap_or_default()
+        text_of(&self.registry)
+    }
+}
+
+fn text_of(registry: &Registry) -> String {
+    let mut text = Vec::new();
+    // Writing to memory cannot fail; an empty page would show if it did.
+    let _ = TextEncoder::new().encode(&registry.gather(), &mut text);
+    String::from_utf8(text).unwrap_or_default()
+}
+
+/// How things stand at the moment when they are asked for. Counted anew each time, so that nothing can be out of step.
+pub struct Standing {
+    make: Maker,
+    /// Runtimes, by state.
+    pub runtimes: IntGaugeVec,
+    /// Sessions, by runtime and state.
+    pub sessions: IntGaugeVec,
+    /// Runs that are not over, by runtime and status.
+    pub runs: IntGaugeVec,
+    /// Requests that wait for people, by runtime and risk.
+    pub requests: IntGaugeVec,
+}
+
+impl Default for Standing {
+    fn default() -> Self {
+        let mut make = Maker::default();
+        let runtimes = make.gauges("plexus_runtimes", "Runtimes by state", &["state"]);
+        let sessions = make.gauges("plexus_sessions", "Sessions by runtime and state", &["runtime", "state"]);
+        let runs = make.gauges("plexus_runs", "Runs that are not over, by runtime and status", &["runtime", "status"]);
+        let requests = make.gauges(
+            "plexus_requests_open",
+            "Requests that wait for people, by runtime and risk",
+            &["runtime", "risk"],
+        );
+        Self { make, runtimes, sessions, runs, requests }
+    }
+}
+
+impl Standing {
+    /// All of them in Prometheus' text format.
+    pub fn text(&self) -> String {
+        text_of(&self.make.registry)
     }
 }

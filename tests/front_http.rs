@@ -659,8 +659,14 @@ async fn requests_are_listed_for_whom_they_are_before_the_list_is_cut() {
     let origin =
         Origin { session_id: other.parse().unwrap(), runtime_id: "other".parse().unwrap(), dialect: "acp".into() };
     let rows = move |_| Rows { requests: rows, ..Rows::default() };
-    let entry =
-        Entry { origin: Arc::new(origin), events: Vec::new(), rows: Some(Box::new(rows)), kept: None, sync: false };
+    let entry = Entry {
+        origin: Arc::new(origin),
+        events: Vec::new(),
+        rows: Some(Box::new(rows)),
+        kept: None,
+        heard: None,
+        sync: false,
+    };
     log.commit(entry).await.unwrap();
 
     let phone = front.token(json!({ "scopes": ["watch", "approve"], "sessions": [mine] })).await;

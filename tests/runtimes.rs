@@ -165,7 +165,7 @@ impl Session {
     }
 
     fn order(&self, link: &Link, command: Command, generation: u64) {
-        link.order(Order { command, inlet: self.inlet.clone(), generation }).unwrap();
+        link.order(Order { command, inlet: self.inlet.clone(), generation, pressed: None }).unwrap();
     }
 
     fn call(&self, link: &Link, method: &str) {
@@ -510,7 +510,7 @@ fn noted(method: &str) -> Command {
 }
 
 async fn give(link: &Link, inlet: &Inlet, command: Command) {
-    let order = Order { command, inlet: inlet.clone(), generation: link.info().generation };
+    let order = Order { command, inlet: inlet.clone(), generation: link.info().generation, pressed: None };
     link.room().await.unwrap().send(order);
 }
 

@@ -53,6 +53,9 @@ pub enum Risk {
 }
 
 impl Risk {
+    /// Every risk there is, the least first.
+    pub const ALL: [Self; 3] = [Self::Low, Self::Elevated, Self::Danger];
+
     /// Requests from before there was a judgement: the worst is assumed.
     const fn unjudged() -> Self {
         Self::Danger

@@ -132,6 +132,21 @@ pub enum RuntimeState {
     Exited,
 }
 
+impl RuntimeState {
+    /// Every state there is.
+    pub const ALL: [Self; 4] = [Self::Starting, Self::Ready, Self::Restarting, Self::Exited];
+
+    /// The name on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Starting => "starting",
+            Self::Ready => "ready",
+            Self::Restarting => "restarting",
+            Self::Exited => "exited",
+        }
+    }
+}
+
 /// A runtime as clients see it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RuntimeInfo {

@@ -48,6 +48,21 @@ pub enum SessionState {
     Exited,
 }
 
+impl SessionState {
+    /// Every state there is.
+    pub const ALL: [Self; 4] = [Self::Idle, Self::Running, Self::Waiting, Self::Exited];
+
+    /// The name on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Idle => "idle",
+            Self::Running => "running",
+            Self::Waiting => "waiting",
+            Self::Exited => "exited",
+        }
+    }
+}
+
 /// Where a run stands (the UI protocol's `run.status`, and `queued`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -64,6 +79,23 @@ pub enum RunStatus {
     Error,
     /// Over, because somebody cancelled it.
     Cancelled,
+}
+
+impl RunStatus {
+    /// Those of a run that is not over.
+    pub const UNFINISHED: [Self; 3] = [Self::Queued, Self::Running, Self::AwaitingUi];
+
+    /// The name on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Running => "running",
+            Self::AwaitingUi => "awaiting_ui",
+            Self::Completed => "completed",
+            Self::Error => "error",
+            Self::Cancelled => "cancelled",
+        }
+    }
 }
 
 /// A run as clients see it.

@@ -20,7 +20,7 @@ use tokio::time::Instant;
 use super::Stream;
 use super::frames::{DoingAt, Encoder, Framing, Projection, SessionView, sse_notify, ws_notify};
 use crate::ledger::{Account, Charge};
-use crate::metrics::metrics;
+use crate::metrics::{Subscribed, Subscriber, metrics};
 use crate::model::{Cursor, Event, Position, SessionId};
 use crate::sessions::{Directory, Filter, Log, Watch};
 use crate::store::{ReadLimit, StoreError};
@@ -269,10 +269,11 @@ impl Core {
         self.tail.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Encodes what the log has after the tail's end, up to [`GATHER`]. Returns whether the tail grew.
-    async fn gather(&self) -> Result<bool, StoreError> {
+    /// Encodes what the log has after the tail's end, up to [`GATHER`]. Returns whether the tail grew, and when the gateway
+    /// heard of the first of it.
+    async fn gather(&self) -> Result<(bool, Option<std::time::Instant>), StoreError> {
         let limit = ReadLimit { events: BATCH_EVENTS, bytes: BATCH };
-        let mut gathered = 0;
+        let (mut gathered, mut heard) = (0, None);
         let mut end = self.tail().end;
         while gathered < GATHER {
             let page = match self.log.read_hot(&self.filter, end, limit) {
@@ -286,6 +287,7 @@ impl Core {
             end = page.next;
             let mut tail = self.tail_mut();
             tail.end = end;
+            heard = heard.or(page.heard);
             if let Some(batch) = batch {
                 gathered += batch.bytes.len();
                 tail.bytes += batch.bytes.len();
@@ -293,7 +295,7 @@ impl Core {
                 tail.shrink_to(HOT_TAIL);
             }
         }
-        Ok(gathered > 0)
+        Ok((gathered > 0, heard))
     }
 
     /// Writes to everybody whose socket takes it, those who may answer first. Returns whether somebody in the tail is behind.
@@ -330,9 +332,12 @@ async fn pump(core: Arc<Core>) {
         // Looked at before the log: who joins after that wakes the pump once more.
         let joined = core.joined.swap(false, Ordering::AcqRel);
         match core.gather().await {
-            Ok(grown) => {
+            Ok((grown, heard)) => {
                 if (grown || joined) && !core.flush_all().await {
                     core.tail_mut().shrink_to(QUIET_TAIL);
+                }
+                if let Some(heard) = heard {
+                    metrics().delivery.observe(heard.elapsed().as_secs_f64());
                 }
                 if !grown {
                     core.news.changed().await;
@@ -368,8 +373,8 @@ pub struct Conn {
     socket: Arc<Stream>,
     log: Log,
     framing: Framing,
-    /// The label in the metrics.
-    transport: &'static str,
+    /// As what its subscriptions are counted.
+    transport: Subscriber,
     stall: Duration,
     kick: Notify,
     account: Account,
@@ -420,6 +425,7 @@ struct Sub {
     /// Reads the log; if it followed before, how far it was behind when it fell out of the tail.
     cold: bool,
     fell: Option<u64>,
+    _counted: Subscribed,
 }
 
 #[derive(Serialize)]
@@ -455,8 +461,8 @@ impl Conn {
     /// A connection that follows nothing yet. What waits for its client is charged to `account`.
     pub fn new(fans: &Fans, socket: Arc<Stream>, framing: Framing, account: Account) -> Arc<Self> {
         let transport = match framing {
-            Framing::WebSocket => "ws",
-            Framing::Sse => "sse",
+            Framing::WebSocket => Subscriber::WebSocket,
+            Framing::Sse => Subscriber::Sse,
         };
         Arc::new(Self {
             socket,
@@ -534,7 +540,6 @@ impl Conn {
         state.own = true;
         let slot = lock(&fan.core.members).of(answers).insert(Arc::clone(self));
         let core = Arc::clone(&fan.core);
-        metrics().subscribers.with_label_values(&[self.transport]).inc();
         state.subs.push(Sub {
             name,
             fan,
@@ -545,6 +550,7 @@ impl Conn {
             live_id,
             cold: false,
             fell: None,
+            _counted: self.transport.count(),
         });
         drop(state);
         if core.tail().end < live_at {
@@ -575,7 +581,6 @@ impl Conn {
 
     fn part(&self, sub: &Sub) {
         lock(&sub.fan.core.members).of(sub.answers).remove(sub.slot);
-        metrics().subscribers.with_label_values(&[self.transport]).dec();
         if sub.fell.is_some() {
             metrics().lagging.dec();
         }

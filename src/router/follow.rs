@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use crate::metrics::{Subscribed, Subscriber};
 use crate::model::{Cursor, Position};
 use crate::sessions::{Filter, Log, Page, Watch};
 use crate::store::ReadLimit;
@@ -20,13 +21,14 @@ pub(super) struct Follow {
     /// Told of once it is read, also where no event is.
     mark: Option<Position>,
     news: Watch,
+    _counted: Subscribed,
 }
 
 impl Follow {
-    /// Begins after `after`.
-    pub(super) fn new(log: &Log, filter: Filter, after: Position) -> Self {
+    /// Begins after `after`; counted as a subscriber of that kind while it lives.
+    pub(super) fn new(log: &Log, filter: Filter, after: Position, kind: Subscriber) -> Self {
         let news = log.watch_for(&filter);
-        Self { log: log.clone(), filter, position: after, mark: None, news }
+        Self { log: log.clone(), filter, position: after, mark: None, news, _counted: kind.count() }
     }
 
     /// A page ends the wait once everything up to `mark` is read, though it has no events.

@@ -736,8 +736,20 @@ pub(super) async fn finish(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     let status = response.status();
     let class = ["1xx", "2xx", "3xx", "4xx", "5xx"].get(usize::from(status.as_u16() / 100).wrapping_sub(1)).copied();
-    metrics().http.with_label_values(&[class.unwrap_or("other")]).inc();
     let route = route.as_ref().map_or("(none)", MatchedPath::as_str);
+    // A method is any word that a client makes up.
+    let verb = match &method {
+        known if *known == Method::GET => "GET",
+        known if *known == Method::POST => "POST",
+        known if *known == Method::PUT => "PUT",
+        known if *known == Method::PATCH => "PATCH",
+        known if *known == Method::DELETE => "DELETE",
+        known if *known == Method::HEAD => "HEAD",
+        known if *known == Method::OPTIONS => "OPTIONS",
+        _ => "other",
+    };
+    metrics().http.with_label_values(&[verb, route, class.unwrap_or("other")]).inc();
+    metrics().http_duration.with_label_values(&[route]).observe(began.elapsed().as_secs_f64());
     tracing::debug!(%method, route, status = status.as_u16(), micros = began.elapsed().as_micros() as u64, "request");
     let headers = response.headers_mut();
     for (name, value) in [

@@ -22,10 +22,11 @@ use super::listen::stopped;
 use super::{AppState, Problem, Wish, sse, ws};
 use crate::auth::{Admin, Approve, Caller, Permit, Prompt, Right, Target, Watch};
 use crate::ledger::Account;
-use crate::metrics::metrics;
+use crate::metrics::{OTHERS, Standing, Subscriber, metrics};
 use crate::model::{
-    Answer, Connect, Cursor, NativeId, Origin, Position, Request, RequestId, RequestState, RestartPolicy, RunId,
-    RuntimeId, RuntimeInfo, RuntimeSpec, Scope, Serve, SessionId, SessionInfo, text_block,
+    Answer, Connect, Cursor, NativeId, Origin, Position, Request, RequestId, RequestState, RestartPolicy, Risk, RunId,
+    RunStatus, RuntimeId, RuntimeInfo, RuntimeSpec, RuntimeState, Scope, Serve, SessionId, SessionInfo, SessionState,
+    text_block,
 };
 use crate::sessions::{
     After, Entry, Filter, KEY_MAX, LISTED, OpenSession, PageLimit, Place, Rank, Refusal, Resume, WINDOW,
@@ -664,7 +665,7 @@ async fn page(
     if attach.resume != Resume::Ok {
         return instead(&state, &filter, attach.resume, one.as_ref()).await;
     }
-    let counted = (!wait.is_zero()).then(|| (Polling::begin(), state.auth.online(&caller)));
+    let counted = (!wait.is_zero()).then(|| (Subscriber::Poll.count(), state.auth.online(&caller)));
     let until = tokio::time::Instant::now() + wait;
     let mut next = history::place(attach.after, part);
     let slice = if whole { limit } else { history::first_slice(limit.items) };
@@ -696,22 +697,6 @@ async fn page(
         return Ok(history::whole(text, room));
     }
     history::forth(state, caller, account, filter, (page, room), limit.items)
-}
-
-/// Counts a long poll while it waits.
-struct Polling;
-
-impl Polling {
-    fn begin() -> Self {
-        metrics().subscribers.with_label_values(&["poll"]).inc();
-        Self
-    }
-}
-
-impl Drop for Polling {
-    fn drop(&mut self) {
-        metrics().subscribers.with_label_values(&["poll"]).dec();
-    }
 }
 
 // === requests ===
@@ -841,7 +826,7 @@ pub(super) async fn readyz(state: AppState) -> Outcome {
         runtime_id: RuntimeId::trusted("none"),
         dialect: "none".into(),
     });
-    let nothing = Entry { origin, events: Vec::new(), rows: None, kept: None, sync: false };
+    let nothing = Entry { origin, events: Vec::new(), rows: None, kept: None, heard: None, sync: false };
     let not_ready = |detail: String| Problem::new(StatusCode::SERVICE_UNAVAILABLE, "not_ready", detail);
     if *state.stop.borrow() {
         return Err(Refusal::Stopping.into());
@@ -855,6 +840,44 @@ pub(super) async fn readyz(state: AppState) -> Outcome {
 
 pub(super) async fn metrics_text(state: AppState, call: Call) -> Outcome {
     gateway::<Watch>(&call)?;
-    let text = metrics().text() + &state.ledger.text();
+    let text = metrics().text() + &standing(&state).text() + &state.ledger.text();
     Ok(body(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text))
+}
+
+/// How things stand now.
+fn standing(state: &AppState) -> Standing {
+    let (standing, all) = (Standing::default(), metrics());
+    for word in RuntimeState::ALL.map(RuntimeState::as_str) {
+        standing.runtimes.with_label_values(&[word]).set(0);
+    }
+    for runtime in state.directory.runtimes() {
+        standing.runtimes.with_label_values(&[runtime.state.as_str()]).inc();
+        // Of a runtime that is there, none is 0 and not absent.
+        let label = all.runtime_label(runtime.runtime_id.as_str());
+        for word in SessionState::ALL.map(SessionState::as_str) {
+            standing.sessions.with_label_values(&[label, word]).set(0);
+        }
+        for word in RunStatus::UNFINISHED.map(RunStatus::as_str) {
+            standing.runs.with_label_values(&[label, word]).set(0);
+        }
+        for word in Risk::ALL.map(Risk::as_str) {
+            standing.requests.with_label_values(&[label, word]).set(0);
+        }
+    }
+    let mut runtime_of = BTreeMap::new();
+    for session in state.directory.sessions() {
+        let label = all.runtime_label(session.runtime_id.as_str());
+        standing.sessions.with_label_values(&[label, session.state.as_str()]).inc();
+        if session.run_id.is_some() || session.open_requests > 0 || !session.queue.is_empty() {
+            runtime_of.insert(session.session_id.clone(), Arc::clone(&session));
+        }
+    }
+    let label = |id: &SessionId| runtime_of.get(id).map_or(OTHERS, |one| all.runtime_label(one.runtime_id.as_str()));
+    for run in state.directory.runs(&Filter::all()) {
+        standing.runs.with_label_values(&[label(&run.session_id), run.status.as_str()]).inc();
+    }
+    for request in state.directory.open_requests(&Filter::all()) {
+        standing.requests.with_label_values(&[label(&request.session_id), request.risk.as_str()]).inc();
+    }
+    standing
 }

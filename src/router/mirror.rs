@@ -27,6 +27,7 @@ use super::ws::{self, Reply, Talk};
 use super::{AppState, PortState, Problem};
 use crate::auth::{Caller, Denied, Grant, Right, Target};
 use crate::ledger::Charge;
+use crate::metrics::Subscriber;
 use crate::model::{
     Cursor, Event, Kind, Offer, Position, Request, RequestId, RunId, RuntimeId, Scope, SessionId, SessionInfo,
     SessionState,
@@ -113,7 +114,7 @@ pub(super) async fn serve(port: PortState, call: Call) -> Result<Response, Probl
             attach.after
         }
     };
-    let follow = Follow::new(&log, filter, position);
+    let follow = Follow::new(&log, filter, position, Subscriber::Mirror);
     let out = Out { frames: Vec::new(), cursors: after.is_some().then(|| log.cursor(position)) };
     let directory = state.directory.clone();
     Ok(ws::upgrade(state, caller, call.parts, move |_| Mirror { directory, runtime, follow, screen, out }))

@@ -20,6 +20,7 @@ use super::wire;
 use super::{AppState, Problem};
 use crate::auth::{Caller, Prompt, Target};
 use crate::ledger::Account;
+use crate::metrics::Subscriber;
 use crate::model::{
     Choice, Event, Kind, Offer, Position, Request, RequestId, RequestType, Risk, RunId, RunStatus, RuntimeState,
     SessionId, SessionInfo, SessionState,
@@ -227,7 +228,8 @@ impl Ui {
         for request in open {
             self.teller.ask(request, out);
         }
-        self.follow = Some(Follow::new(self.state.directory.log(), Filter::session(session.clone()), at));
+        self.follow =
+            Some(Follow::new(self.state.directory.log(), Filter::session(session.clone()), at, Subscriber::Ui));
         self.session = Some(session);
     }
 

@@ -23,6 +23,7 @@ use super::outgoing::Outgoing;
 use super::routes::{Routes, refusal};
 use super::sse::Told;
 use crate::dialects::{Base, Command, Dialect, Draft, Fetch, Outbox, Reply, Said, Sessions};
+use crate::metrics::metrics;
 use crate::model::{Capabilities, Connect, Decision, Kind, RuntimeInfo, RuntimeSpec, RuntimeState, Ticket};
 use crate::sessions::journal::Writer;
 use crate::sessions::{Exit, Found, FromRuntime, Inlet, Ledger, LinkEnd, Order};
@@ -463,6 +464,9 @@ impl Attached {
         }
         self.routes.ordered(&order);
         self.step_quietly(|dialect, out| dialect.command(order.command, out));
+        if let Some(came) = order.pressed {
+            metrics().answered(self.spec.id.as_str(), came);
+        }
     }
 
     fn refuse(&mut self, inlet: Inlet, ticket: Ticket, why: String) {

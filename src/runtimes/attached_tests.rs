@@ -142,7 +142,7 @@ impl Session {
     }
 
     fn order(&self, link: &Link, command: Command) {
-        link.order(Order { command, inlet: self.inlet.clone(), generation: 1 }).unwrap();
+        link.order(Order { command, inlet: self.inlet.clone(), generation: 1, pressed: None }).unwrap();
     }
 
     fn prompt(&self, link: &Link, ticket: u64) {

@@ -39,6 +39,7 @@ use super::process::{self, Stderr, Unwritten};
 use super::rejoin::{self, Rejoin, Rejoined};
 use super::routes::{Routes, refusal};
 use crate::dialects::{AskKey, Command, Dialect, Draft, Make, Outbox, Said, Sessions};
+use crate::metrics::metrics;
 use crate::model::{
     Capabilities, Connect, Decision, Kind, RestartPolicy, RuntimeInfo, RuntimeSpec, RuntimeState, Timestamp,
 };
@@ -851,6 +852,9 @@ impl Driver {
         } else if order.generation == life.generation && !dead {
             life.routes.ordered(&order);
             self.command(life, order.command);
+            if let Some(came) = order.pressed {
+                metrics().answered(self.spec.id.as_str(), came);
+            }
             self.send(life);
         }
         // Anything else was meant for a start that is over, and its session is told so.
@@ -1056,8 +1060,11 @@ impl Driver {
         }
         let (from, to) = (life.lent, life.offset);
         for (inlet, said) in life.routes.take() {
-            let upto = life.outlive.then(|| life.ledger.lend(from, to, true));
-            self.out.push(inlet, FromRuntime::Said(said, upto));
+            let upto = match life.outlive {
+                true => life.ledger.lend(from, to, true),
+                false => Arc::<Ledger>::default().lend(from, to, false),
+            };
+            self.out.push(inlet, FromRuntime::Said(said, Some(upto)));
         }
         life.lent = to;
         if life.offset > life.stated {

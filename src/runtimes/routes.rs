@@ -367,7 +367,7 @@ mod tests {
 
     fn open(routes: &mut Routes, session: &Session, ticket: u64) {
         let command = Command::Open { ticket: Ticket(ticket), cwd: "/".into(), resume: None };
-        routes.ordered(&Order { command, inlet: session.inlet.clone(), generation: 1 });
+        routes.ordered(&Order { command, inlet: session.inlet.clone(), generation: 1, pressed: None });
     }
 
     fn opened(routes: &mut Routes, ticket: u64, native: &str) {

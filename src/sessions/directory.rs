@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Instant;
 
 use dashmap::DashMap;
 use serde::{Deserialize, Serialize};
@@ -746,7 +747,8 @@ impl Directory {
             Some(wants) => {
                 let (id, key) = (id.clone(), key.clone());
                 let answer = Box::new(answer);
-                ask(&wants, |reply| Want::Answer { id, answer, by, up_to, key, reply }).await
+                let at = Instant::now();
+                ask(&wants, |reply| Want::Answer { id, answer, by, up_to, key, at, reply }).await
             }
             None => Err(Refusal::NoRequest(id.clone())),
         };

@@ -82,7 +82,8 @@ async fn log_with(words: &[&str], at: Timestamp) -> (Log, Arc<Origin>) {
         spare_from: None,
     };
     let rows = move |_| Rows { sessions: vec![row], ..Rows::default() };
-    let entry = Entry { origin: Arc::clone(&origin), events, rows: Some(Box::new(rows)), kept: None, sync: false };
+    let entry =
+        Entry { origin: Arc::clone(&origin), events, rows: Some(Box::new(rows)), kept: None, heard: None, sync: false };
     log.commit(entry).await.unwrap();
     (log, origin)
 }
@@ -357,7 +358,8 @@ async fn what_one_session_shows_reads_that_session_alone() {
             spare_from: None,
         };
         let rows = move |_| Rows { sessions: vec![row], ..Rows::default() };
-        let entry = Entry { origin, events: Vec::new(), rows: Some(Box::new(rows)), kept: None, sync: false };
+        let entry =
+            Entry { origin, events: Vec::new(), rows: Some(Box::new(rows)), kept: None, heard: None, sync: false };
         log.commit(entry).await.unwrap();
     }
     let directory = Directory::open(log, Arc::new(Nobody), Rules::default()).await.unwrap();
@@ -527,15 +529,21 @@ async fn what_a_run_was_asked_costs_what_came_since_it_began() {
         spare_from: None,
     };
     let rows = move |_| Rows { sessions: vec![row], ..Rows::default() };
-    let entry =
-        Entry { origin: Arc::clone(&origin), events: Vec::new(), rows: Some(Box::new(rows)), kept: None, sync: false };
+    let entry = Entry {
+        origin: Arc::clone(&origin),
+        events: Vec::new(),
+        rows: Some(Box::new(rows)),
+        kept: None,
+        heard: None,
+        sync: false,
+    };
     log.commit(entry).await.unwrap();
     for events in
         [asked("r_1", "the first"), queued, said("r_1", 50_000), asked("r_2", "the second"), never, said("r_2", 500)]
     {
         for events in events.chunks(5_000) {
             let (origin, events) = (Arc::clone(&origin), events.to_vec());
-            log.commit(Entry { origin, events, rows: None, kept: None, sync: false }).await.unwrap();
+            log.commit(Entry { origin, events, rows: None, kept: None, heard: None, sync: false }).await.unwrap();
         }
     }
     let before = || store.events.swap(0, std::sync::atomic::Ordering::SeqCst);

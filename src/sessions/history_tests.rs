@@ -47,6 +47,7 @@ async fn log_of(events: &[(Kind, String, u8)], group: usize) -> Log {
             events: events.collect(),
             rows: Some(Box::new(move |_| Rows { sessions: vec![row], ..Rows::default() })),
             kept: None,
+            heard: None,
             sync: false,
         };
         log.commit(entry).await.unwrap();

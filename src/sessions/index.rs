@@ -126,7 +126,8 @@ impl Passages {
         }
         let rows = move |_| Rows { texts, ..Rows::default() };
         let origin = Arc::clone(&self.origin);
-        let entry = Entry { origin, events: Vec::new(), rows: Some(Box::new(rows)), kept: None, sync: false };
+        let entry =
+            Entry { origin, events: Vec::new(), rows: Some(Box::new(rows)), kept: None, heard: None, sync: false };
         self.log.commit(entry).await.map(drop)
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Instant;
 
 use sha2::{Digest, Sha256};
 use tokio::sync::{Notify, mpsc, watch};
@@ -54,6 +55,8 @@ pub struct Upto {
     /// Bytes of output, from the runtime's start: what was said by then is in this batch or an earlier one. Absent where
     /// nobody keeps that output for a gateway that comes after this one.
     pub offset: Option<u64>,
+    /// When the driver had understood it.
+    pub heard: Instant,
     from: u64,
     ledger: Arc<Ledger>,
 }
@@ -84,7 +87,7 @@ impl Ledger {
     /// A batch that goes from one offset to another is on its way. `held`: a holder keeps what was said until this is.
     pub fn lend(self: &Arc<Self>, from: u64, offset: u64, held: bool) -> Upto {
         *self.lent().entry(from).or_default() += 1;
-        Upto { offset: held.then_some(offset), from, ledger: Arc::clone(self) }
+        Upto { offset: held.then_some(offset), heard: Instant::now(), from, ledger: Arc::clone(self) }
     }
 
     /// Up to where everything is kept, of what was heard up to `heard`.
@@ -157,6 +160,8 @@ pub struct Order {
     pub inlet: Inlet,
     /// Which start of the runtime it is meant for; a later one ignores it.
     pub generation: u64,
+    /// When the answer came that it passes on.
+    pub pressed: Option<Instant>,
 }
 
 /// The gateway's end of a runtime's driver.

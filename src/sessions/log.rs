@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, RwLock};
+use std::time::Instant;
 
 use bytes::Bytes;
 use dashmap::DashMap;
@@ -61,6 +62,16 @@ struct Ring {
     first: Position,
     events: VecDeque<Option<Arc<Event>>>,
     bytes: usize,
+    /// When each group of what runtimes said was heard of, by the last position of it.
+    heard: VecDeque<(Position, Instant)>,
+}
+
+impl Ring {
+    /// When the group with this position was heard of.
+    fn heard_of(&self, position: Position) -> Option<Instant> {
+        let at = self.heard.partition_point(|(last, _)| *last < position);
+        self.heard.get(at).map(|(_, heard)| *heard)
+    }
 }
 
 /// An event that has no position yet.
@@ -111,6 +122,8 @@ pub struct Entry {
     /// Runs once the entry is kept and before any reader can see it, told the same position: what readers may ask for
     /// next to an event (the session's view) is then never older than the event. On the writer thread: short, unblocking.
     pub kept: Option<Box<dyn FnOnce(Position) + Send>>,
+    /// When the gateway heard of the first of it, where a runtime said it: how long it then takes to every client is measured.
+    pub heard: Option<Instant>,
     /// Whether it must be on disk before the commit returns.
     pub sync: bool,
 }
@@ -181,6 +194,8 @@ pub struct Page {
     pub events: Vec<Arc<Event>>,
     /// Read on after this: everything up to it that the filter lets through is in `events`, or was before them.
     pub next: Position,
+    /// When the gateway heard of the first of them, if that is not long ago.
+    pub heard: Option<Instant>,
 }
 
 impl Filter {
@@ -327,16 +342,20 @@ impl Log {
         let ring = self.shared.ring.read().unwrap_or_else(std::sync::PoisonError::into_inner);
         if ring.events.is_empty() {
             // Nothing was committed since the start: hot only for who has everything.
-            return (after >= self.head()).then_some(Page { events: Vec::new(), next: after });
+            return (after >= self.head()).then_some(Page { events: Vec::new(), next: after, heard: None });
         }
         let first = ring.first;
         if after.next() < first {
             drop(ring);
             // It may have all there is for it nevertheless.
-            return self.level(filter, after).map(|head| Page { events: Vec::new(), next: head.max(after) });
+            return self.level(filter, after).map(|head| Page {
+                events: Vec::new(),
+                next: head.max(after),
+                heard: None,
+            });
         }
         let from = usize::try_from(after.0 + 1 - first.0).unwrap_or(usize::MAX).min(ring.events.len());
-        let mut page = Page { events: Vec::new(), next: after };
+        let mut page = Page { events: Vec::new(), next: after, heard: None };
         let mut bytes = 0;
         for (n, event) in ring.events.range(from..).enumerate() {
             if let Some(event) = event.as_ref().filter(|event| filter.takes(&event.origin)) {
@@ -344,6 +363,9 @@ impl Log {
                     return Some(page);
                 }
                 bytes += event.weight();
+                if page.events.is_empty() {
+                    page.heard = ring.heard_of(event.position);
+                }
                 page.events.push(Arc::clone(event));
             }
             page.next = Position(first.0 + (from + n) as u64);
@@ -485,7 +507,7 @@ impl Shared {
             events.truncate(fits);
             next = events.last().map_or(after, |event| event.position);
         }
-        Ok(Page { events, next })
+        Ok(Page { events, next, heard: None })
     }
 
     fn read_across(&self, filter: &Filter, after: Position, limit: ReadLimit) -> Result<Page, StoreError> {
@@ -499,7 +521,7 @@ impl Shared {
         // The store may be a commit ahead of what is shown.
         let next = next.min(head).max(after);
         events.retain(|event| event.position <= next);
-        Ok(Page { events, next })
+        Ok(Page { events, next, heard: None })
     }
 
     fn read_session(
@@ -565,7 +587,7 @@ impl Shared {
     }
 
     /// Shows events that are kept, in the order of their positions. A position that is missing among them was refused.
-    pub(super) fn show(&self, events: &[Arc<Event>]) {
+    pub(super) fn show(&self, events: &[Arc<Event>], heard: Option<Instant>) {
         let Some(last) = events.last() else { return };
         for event in events {
             self.marks
@@ -593,6 +615,12 @@ impl Shared {
                 ring.first = ring.first.next();
                 ring.bytes -= old.map_or(0, |old| old.weight());
             }
+        }
+        if let Some(heard) = heard {
+            ring.heard.push_back((last.position, heard));
+        }
+        while ring.heard.front().is_some_and(|(last, _)| *last < ring.first) {
+            ring.heard.pop_front();
         }
         drop(ring);
         self.head.send_replace(last.position);

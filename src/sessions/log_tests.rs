@@ -44,6 +44,7 @@ fn entry(origin: &Arc<Origin>, seq: u64, count: u64, bytes: usize) -> Entry {
         events: events.collect(),
         rows: Some(Box::new(move |_| Rows { sessions: vec![row], ..Rows::default() })),
         kept: None,
+        heard: None,
         sync: false,
     }
 }
@@ -247,7 +248,14 @@ async fn what_is_late_for_a_deleted_session_harms_nobody_else() {
                     };
                     let rows = move |_| Rows { texts: vec![text], ..Rows::default() };
                     let origin = Arc::clone(&gone);
-                    Some(Entry { origin, events: Vec::new(), rows: Some(Box::new(rows)), kept: None, sync: false })
+                    Some(Entry {
+                        origin,
+                        events: Vec::new(),
+                        rows: Some(Box::new(rows)),
+                        kept: None,
+                        heard: None,
+                        sync: false,
+                    })
                 }
                 // With its row, as a session writes it.
                 1 => Some(entry(&gone, n, 1, 10)),

@@ -115,7 +115,8 @@ impl Directory {
                 }
                 let now = info.borrow_and_update().clone();
                 if now.state == RuntimeState::Exited && state != RuntimeState::Exited {
-                    metrics().runtime_exits.inc();
+                    let label = metrics().runtime_label(id.as_str());
+                    metrics().runtime_exits.with_label_values(&[label]).inc();
                 }
                 state = now.state;
                 if now.state == RuntimeState::Ready && now.generation != ready {
@@ -446,7 +447,7 @@ async fn order(
 ) -> Result<(Opened, (Inlet, mpsc::Receiver<FromRuntime>)), Refusal> {
     let (inlet, mut from_runtime) = Inlet::new();
     let command = Command::Open { ticket: ticket(), cwd, resume };
-    let order = Order { command, inlet: inlet.clone(), generation: link.info().generation };
+    let order = Order { command, inlet: inlet.clone(), generation: link.info().generation, pressed: None };
     let silence = if link.was_found() { FOUND_SILENCE } else { OPEN_SILENCE };
     let silent = || Refusal::RuntimeSilent(silence.as_secs());
     let room = tokio::time::timeout(silence, link.room()).await.map_err(|_| silent())?;

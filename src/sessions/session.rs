@@ -5,10 +5,11 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use arc_swap::ArcSwap;
 use dashmap::DashMap;
+use prometheus::{Histogram, IntCounter};
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
 
@@ -22,8 +23,8 @@ use crate::dialects::{Command, Fault, Said};
 use crate::ledger::{Charge, Over};
 use crate::metrics::metrics;
 use crate::model::{
-    Answer, Origin, Position, Receipt, Request, RequestId, RequestState, Resolver, Risk, RunId, RunInfo, SessionId,
-    SessionInfo, Ticket, Timestamp,
+    Answer, Kind, Origin, Position, Receipt, Request, RequestId, RequestState, Resolver, Risk, RunId, RunInfo,
+    SessionId, SessionInfo, Ticket, Timestamp,
 };
 use crate::store::{PromptChange, RequestRow, SessionRow, StoreError};
 
@@ -77,6 +78,8 @@ pub(super) enum Want {
         /// The highest risk that they may answer.
         up_to: Option<Risk>,
         key: Option<AnswerKey>,
+        /// When it came.
+        at: Instant,
         reply: oneshot::Sender<Result<Receipt, Refusal>>,
     },
     Call {
@@ -256,6 +259,43 @@ pub(super) struct Keeper {
     busy_since: Option<Position>,
     /// The prompts whose words the store has.
     prompts: BTreeSet<RunId>,
+    counts: Counts,
+}
+
+/// What is counted of a session under its runtime's name.
+struct Counts {
+    events: IntCounter,
+    first_chunk: Histogram,
+    /// When the runtime was last given a prompt of which it has said nothing yet.
+    prompted: Option<Instant>,
+}
+
+impl Counts {
+    fn of(runtime: &str) -> Self {
+        let label = [metrics().runtime_label(runtime)];
+        Self {
+            events: metrics().runtime_events.with_label_values(&label),
+            first_chunk: metrics().first_chunk.with_label_values(&label),
+            prompted: None,
+        }
+    }
+
+    fn kept(&mut self, plan: &Plan) {
+        self.events.inc_by(plan.events.len() as u64);
+        if let Some(prompted) = self.prompted {
+            let says = |kind| matches!(kind, Kind::AgentMessageChunk | Kind::AgentThoughtChunk | Kind::ToolCall);
+            if plan.events.iter().any(|event| says(event.kind)) {
+                let heard = plan.heard_at.unwrap_or_else(Instant::now);
+                self.first_chunk.observe(heard.saturating_duration_since(prompted).as_secs_f64());
+                self.prompted = None;
+            } else if !plan.ended.is_empty() {
+                self.prompted = None;
+            }
+        }
+        if plan.orders.iter().any(|order| matches!(order, Command::Prompt { .. })) {
+            self.prompted = Some(Instant::now());
+        }
+    }
 }
 
 impl Keeper {
@@ -267,7 +307,8 @@ impl Keeper {
         busy_since: Option<Position>,
     ) -> Self {
         let (receipts, prompts) = (Receipts::default(), BTreeSet::new());
-        Self { log, handle, asked, receipts, since_row: 0, busy_since, prompts }
+        let counts = Counts::of(handle.origin.runtime_id.as_str());
+        Self { log, handle, asked, receipts, since_row: 0, busy_since, prompts, counts }
     }
 
     /// For a session of an earlier gateway, of which the store has what these prompts asked.
@@ -381,9 +422,11 @@ impl Keeper {
             events: plan.events.clone(),
             rows: Some(Box::new(rows)),
             kept: Some(Box::new(kept)),
+            heard: plan.heard_at,
             sync: plan.sync,
         };
         let first = self.log.commit(entry).await?;
+        self.counts.kept(plan);
         if dirty {
             self.since_row = 0;
         }
@@ -429,6 +472,8 @@ pub(super) struct Task {
     /// For the content of prompts that wait, and of the one that the runtime has not begun to answer.
     charges: Vec<(RunId, Charge)>,
     died: bool,
+    /// When the answer came that is being decided on.
+    pressed: Option<Instant>,
 }
 
 /// Whether the task goes on.
@@ -460,6 +505,7 @@ impl Task {
             room: None,
             charges: Vec::new(),
             died: false,
+            pressed: None,
         }
     }
 
@@ -532,6 +578,7 @@ impl Task {
                     FromRuntime::Said(said, upto) => {
                         if let Some(upto) = upto {
                             plan.heard = plan.heard.max(upto.offset);
+                            plan.heard_at = plan.heard_at.into_iter().chain([upto.heard]).min();
                             marks.push(upto);
                         }
                         for said in said {
@@ -629,7 +676,8 @@ impl Task {
     }
 
     async fn order(&mut self, command: Command) {
-        let order = Order { command, inlet: self.inlet.clone(), generation: self.state.generation() };
+        let pressed = self.pressed.filter(|_| matches!(command, Command::Answer { .. }));
+        let order = Order { command, inlet: self.inlet.clone(), generation: self.state.generation(), pressed };
         let order = match self.backlog.is_empty() {
             true => match self.link.order(order) {
                 Err((NoOrders::Full, order)) => *order,
@@ -701,15 +749,17 @@ impl Task {
                 let outcome = self.try_decide(|state, env, plan| state.cancel(run_id.as_ref(), why, env, plan)).await;
                 let _ = reply.send(outcome);
             }
-            Want::Answer { id, answer, by, up_to, key, reply } => {
+            Want::Answer { id, answer, by, up_to, key, at, reply } => {
                 // A loser changes nothing: no copy of the state, no commit.
                 if !self.state.is_open(&id) {
                     let _ = reply.send(Err(self.keeper.receipts.late(&id, key.as_ref())));
                     return Next::GoOn;
                 }
+                self.pressed = Some(at);
                 let outcome = self
                     .try_decide(|state, env, plan| state.answer(&id, &answer, (by, up_to), key.as_ref(), env, plan))
                     .await;
+                self.pressed = None;
                 let _ = reply.send(outcome.map(|receipt| {
                     let cursor = self.keeper.receipts.get(&id).and_then(|kept| kept.cursor.clone());
                     Receipt { won: true, cursor, ..receipt }

@@ -77,6 +77,8 @@ pub(super) struct Plan {
     pub(super) dirty: bool,
     /// How far the runtime was heard, where that is to be kept.
     pub(super) heard: Option<u64>,
+    /// When the first of it was heard.
+    pub(super) heard_at: Option<Instant>,
 }
 
 /// A request that opened or ended.

@@ -35,6 +35,7 @@ pub(super) enum Job {
 struct Piece {
     first: Position,
     kept: Option<Box<dyn FnOnce(Position) + Send>>,
+    heard: Option<Instant>,
     done: Done<Position>,
 }
 
@@ -198,7 +199,7 @@ impl Writer {
                 prompts,
                 sync: entry.sync,
             }));
-            pieces.push(Piece { first, kept: entry.kept, done });
+            pieces.push(Piece { first, kept: entry.kept, heard: entry.heard, done });
         }
         if pieces.is_empty() {
             return;
@@ -251,14 +252,15 @@ impl Writer {
         metrics().events.inc_by(events.len() as u64);
         metrics().event_bytes.inc_by(events.iter().map(|event| event.body.len() as u64 + 64).sum());
         metrics().store_group.observe(events.len() as f64);
+        let heard = pieces.iter().filter_map(|piece| piece.heard).min();
         let mut waiting = Vec::with_capacity(pieces.len());
-        for Piece { first, kept, done } in pieces {
+        for Piece { first, kept, done, .. } in pieces {
             if let Some(kept) = kept {
                 kept(first);
             }
             waiting.push((done, first));
         }
-        self.shared.show(events);
+        self.shared.show(events, heard);
         for (done, first) in waiting {
             let _ = done.send(Ok(first));
         }

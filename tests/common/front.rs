@@ -219,7 +219,8 @@ fn persist(log: Log) -> Persist {
                 dialect: "none".into(),
             });
             let rows = move |_| Rows { devices: vec![change], ..Rows::default() };
-            let entry = Entry { origin, events: Vec::new(), rows: Some(Box::new(rows)), kept: None, sync: true };
+            let entry =
+                Entry { origin, events: Vec::new(), rows: Some(Box::new(rows)), kept: None, heard: None, sync: true };
             log.commit(entry).await.map(|_| ()).map_err(|error| error.to_string())
         })
     })

@@ -13,6 +13,7 @@ use super::place::{Place, Role};
 use super::question;
 use super::shape::{self, Can};
 use super::shared::Shared;
+use crate::metrics::Subscriber;
 use crate::model::{Cursor, Event, Kind, Position, Request, RequestId, SessionId};
 use crate::router::AppState;
 use crate::router::follow::Follow;
@@ -120,7 +121,7 @@ impl Seat {
         };
         if self.follow.as_ref().is_none_or(|(driven, _)| *driven != generation) {
             let filter = Filter::session(self.session.clone());
-            let follow = Follow::new(self.state.directory.log(), filter, position).until(live_at);
+            let follow = Follow::new(self.state.directory.log(), filter, position, Subscriber::Acp).until(live_at);
             self.follow = Some((generation, follow));
             self.page.clear();
             self.read_to = position;

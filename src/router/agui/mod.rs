@@ -37,6 +37,7 @@ use super::http::session_of;
 use super::sse::{self, News};
 use super::{AppState, Problem};
 use crate::auth::{Approve, Caller, Device, Prompt, Target, Watch};
+use crate::metrics::Subscriber;
 use crate::model::{
     Answer, Cursor, DeviceId, Kind, Position, Receipt, Request, RequestId, RequestState, RunId, SessionId, SessionInfo,
 };
@@ -514,7 +515,7 @@ async fn show(
     };
     let stream = Stream {
         log: log.clone(),
-        follow: Follow::new(log, filter.clone(), at).until(upto),
+        follow: Follow::new(log, filter.clone(), at, Subscriber::AgUi).until(upto),
         filter,
         translator,
         target,
@@ -607,7 +608,7 @@ impl Stream {
                 // It may be answered already, further on in the log.
                 self.upto = self.upto.max(self.log.head());
                 let read = self.follow.cursor().position;
-                self.follow = Follow::new(&self.log, self.filter.clone(), read).until(self.upto);
+                self.follow = Follow::new(&self.log, self.filter.clone(), read, Subscriber::AgUi).until(self.upto);
                 self.interrupt_at = None;
             }
             let ended = self.translator.ended().filter(|_| event.kind == Kind::RunEnded).cloned();

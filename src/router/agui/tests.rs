@@ -590,6 +590,7 @@ async fn what_the_log_knows_is_read_once_and_then_only_what_came() {
             events: vec![event],
             rows: Some(Box::new(rows)),
             kept: None,
+            heard: None,
             sync: false,
         };
         log.commit(entry).await.unwrap();

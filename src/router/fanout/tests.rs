@@ -62,7 +62,9 @@ async fn append(log: &Log, session: &str, bodies: impl IntoIterator<Item = Strin
             native: None,
         })
         .collect();
-    log.commit(Entry { origin: origin(session), events, rows: None, kept: None, sync: false }).await.unwrap();
+    log.commit(Entry { origin: origin(session), events, rows: None, kept: None, heard: None, sync: false })
+        .await
+        .unwrap();
 }
 
 fn body(n: usize, size: usize) -> String {

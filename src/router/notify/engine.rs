@@ -14,7 +14,7 @@ use super::rule::{Act, Desk, Look, Millis, Place, What};
 use super::words::{End, Message, SUM_TAG, Story, sum, sum_withdrawn};
 use super::{Hours, Notifier, Row, TOLD, Way, channel};
 use crate::auth::Auth;
-use crate::metrics::metrics;
+use crate::metrics::{Subscriber, metrics};
 use crate::model::{
     DeviceId, Event, Kind, Position, Receipt, Request, RequestId, RequestState, RunStatus, SessionId, Timestamp,
 };
@@ -81,7 +81,7 @@ pub(super) async fn run(notifier: Notifier, state: AppState, from: Position) {
     let mut stop = state.stop.clone();
     let settings = &notifier.shared.settings;
     let millis = |span: Duration| Millis::try_from(span.as_millis()).unwrap_or(Millis::MAX);
-    let mut follow = Follow::new(state.directory.log(), Filter::all(), from);
+    let mut follow = Follow::new(state.directory.log(), Filter::all(), from, Subscriber::Notifications);
     let (mut looks, mut changed) = (state.presence.changes(), notifier.shared.changed.subscribe());
     let mut revoked = state.auth.revocations();
     let mut engine = Engine {

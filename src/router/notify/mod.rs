@@ -342,7 +342,8 @@ impl Notifier {
         let change = PushChange { name: name.to_owned(), body };
         let rows = move |_| Rows { pushes: vec![change], ..Rows::default() };
         let origin = Arc::clone(&self.shared.origin);
-        let entry = Entry { origin, events: Vec::new(), rows: Some(Box::new(rows)), kept: None, sync: false };
+        let entry =
+            Entry { origin, events: Vec::new(), rows: Some(Box::new(rows)), kept: None, heard: None, sync: false };
         self.shared.log.commit(entry).await.map(drop).map_err(|error| error.to_string())
     }
 
