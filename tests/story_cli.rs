@@ -856,6 +856,15 @@ fn run_starts_what_is_missing_and_follows() {
         said.contains("demo is attached already") && said.contains("> echo a") && said.contains("b\n· done"),
         "{said}"
     );
+
+    // What it starts with cannot be changed any more.
+    let output = plexus(&home, &["run", "demo", "--env", "A=b"]).current_dir(dir.path()).output().unwrap();
+    assert_eq!(code(&output), 2, "{}", out(&output));
+    assert!(
+        err(&output).contains("--env: demo runs already") && err(&output).contains("--id OTHER"),
+        "{}",
+        err(&output)
+    );
     assert_eq!(json(&home, &["ls", "--json"])["sessions"].as_array().unwrap().len(), 2);
 
     // Somebody else answers: the one who follows is told.

@@ -87,6 +87,16 @@ fn set_environment(spec: &mut RuntimeSpec, args: &args::Run) -> Result<(), Failu
     Ok(())
 }
 
+/// An option that changes what the agent starts with, if one was given.
+fn own_environment(args: &args::Run) -> Option<&'static str> {
+    let given = [
+        ("--env", !args.env.is_empty()),
+        ("--pass-env", !args.pass_env.is_empty()),
+        ("--auth-method", args.auth_method.is_some()),
+    ];
+    given.into_iter().find_map(|(option, given)| given.then_some(option))
+}
+
 fn spec_of(args: &args::Run) -> anyhow::Result<RuntimeSpec> {
     let cwd = match &args.cwd {
         Some(dir) => dir
@@ -148,7 +158,7 @@ pub(crate) async fn run(args: args::Run) -> Outcome {
     };
     let client = gateway().await?;
     let paint = Paint::stdout();
-    let runtime = attach(&client, &spec, id, args.preset.as_deref()).await?;
+    let runtime = attach(&client, &spec, id, args.preset.as_deref(), own_environment(&args)).await?;
     let mut wanted = json!({ "runtime_id": runtime.runtime_id, "cwd": spec.cwd });
     if let Some(title) = &args.title {
         wanted["title"] = title.as_str().into();
@@ -217,6 +227,7 @@ async fn attach(
     spec: &RuntimeSpec,
     id: Option<RuntimeId>,
     preset: Option<&str>,
+    own: Option<&str>,
 ) -> anyhow::Result<RuntimeInfo> {
     let name = id.as_ref().map(ToString::to_string).or_else(|| preset.map(str::to_owned));
     // One process of these carries any number of sessions, so that a second one would only be left over; of Codelia, one.
@@ -226,6 +237,11 @@ async fn attach(
             one.runtime_id.as_str() == name && one.state == RuntimeState::Ready && one.connect == spec.connect
         })
     {
+        if let Some(option) = own {
+            let why = format!("{option}: {name} runs already, and an agent is given its environment when it starts");
+            let fix = format!("give --id OTHER to start another one, or stop it first: plexus stop {name}");
+            return Err(Failure::new(USAGE, format!("{why}; {fix}")).into());
+        }
         print(&format!("{name} is attached already\n"))?;
         return Ok(there);
     }

@@ -65,6 +65,17 @@ pub trait Dialect: Send {
         "/"
     }
 
+    /// What is read from an `http://` endpoint that has no such event stream, to find out what it is instead: paths.
+    fn probes(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// What an endpoint without the event stream is, and what to do, by what came of each of [`probes`](Self::probes);
+    /// `None` where that is not known.
+    fn mistaken(&self, _probed: &[Result<Reply, String>]) -> Option<&'static str> {
+        None
+    }
+
     /// What came of a [`Fetch`]: once for each.
     fn reply(&mut self, _id: u64, _reply: Result<Reply, String>, _out: &mut Outbox) {}
 

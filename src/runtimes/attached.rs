@@ -140,11 +140,22 @@ struct Attached {
 
 /// The connection.
 enum Line {
-    Connecting(std::pin::Pin<Box<dyn Future<Output = Result<Wire, String>> + Send>>),
+    Connecting(std::pin::Pin<Box<dyn Future<Output = Result<Wire, Unreached>> + Send>>),
     /// It is there; the handshake is over by then, if not yet.
     Open(Wire, Option<Instant>),
     /// It is tried again at this time.
     Resting(Instant),
+}
+
+/// Why there is no connection, and what the dialect wanted to know of what is there instead.
+struct Unreached {
+    why: String,
+    probed: Vec<Result<Reply, String>>,
+}
+
+/// A request that looks at what is there.
+fn probe(path: &str) -> Fetch {
+    Fetch { id: 0, base: Base::Connect, method: "GET", path: path.into(), body: None, decides: false }
 }
 
 /// What happened next.
@@ -160,7 +171,7 @@ enum Next {
     Fetched(u64, Result<(Reply, Answer), String>),
     Decided(u64, Result<(Reply, Answer), String>),
     Refused,
-    Connected(Result<Wire, String>),
+    Connected(Result<Wire, Unreached>),
     Heard(Vec<Heard>),
 }
 
@@ -245,7 +256,10 @@ impl Attached {
                     line = Line::Open(wire, Some(Instant::now() + self.settings.handshake));
                     self.step(|dialect, out| dialect.open(out));
                 }
-                Next::Connected(Err(why)) => line = self.unreached(&why),
+                Next::Connected(Err(Unreached { why, probed })) => {
+                    let what = if probed.is_empty() { None } else { self.dialect.mistaken(&probed) };
+                    line = self.unreached(what.unwrap_or(&why));
+                }
                 Next::Heard(heard) => {
                     if let Some(why) = self.hear(heard) {
                         line = self.lost(&why);
@@ -258,7 +272,18 @@ impl Attached {
     }
 
     fn dial(&self) -> Line {
-        Line::Connecting(Box::pin(self.reach.clone().connect(self.dialect.events_path())))
+        let (reach, events, probes) = (self.reach.clone(), self.dialect.events_path(), self.dialect.probes());
+        Line::Connecting(Box::pin(async move {
+            let why = match reach.clone().connect(events).await {
+                Ok(wire) => return Ok(wire),
+                Err(why) => why,
+            };
+            let mut probed = Vec::with_capacity(probes.len());
+            for path in probes {
+                probed.push(reach.clone().fetch(probe(path), false).await.map(|(reply, _charge)| reply));
+            }
+            Err(Unreached { why, probed })
+        }))
     }
 
     // === requests ===

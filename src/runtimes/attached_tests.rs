@@ -700,6 +700,27 @@ async fn an_event_stream_is_heard_and_requests_are_made_in_order() {
     session.until("<attached>").await;
 }
 
+#[tokio::test]
+async fn a_server_of_the_next_generation_is_called_by_its_name() {
+    let (listener, at) = listener().await;
+    let door = door(|_| {});
+    let at = Connect::Endpoint(format!("http://{at}"));
+    let link = door.launch(RuntimeSpec::new(RuntimeId::trusted("t"), "opencode", at, "/")).unwrap();
+    for (path, body) in [
+        ("/global/event", "<!doctype html>"),
+        ("/global/health", "<!doctype html>"),
+        ("/api/health", "{\"healthy\":true}"),
+    ] {
+        let asked = request(&listener).await;
+        assert!(asked.head.starts_with(&format!("GET {path} ")), "{}", asked.head);
+        asked.reply(200, body).await;
+    }
+    let info = problem(&link, "this is OpenCode 2, ").await;
+    assert_eq!(info.state, RuntimeState::Starting);
+    // It may be exchanged for one that is understood.
+    assert!(request(&listener).await.head.starts_with("GET /global/event "));
+}
+
 /// An endpoint of events that is ready, with session A open: the link, the session and the stream.
 async fn ready_to_fetch(listener: &TcpListener, door: &Runtimes) -> (Link, Session, Http) {
     let link = door.launch(spec(&format!("http://{}", listener.local_addr().unwrap()))).unwrap();

@@ -330,6 +330,7 @@ impl OpenCode {
             (&answer, self.sessions.get_mut(&asked.native))
         {
             session.spread = Some((*spread).to_owned());
+            session.withdrawn |= matches!(decision, Decision::Withdrawn);
         }
         asked.answer = Some(answer);
         self.send_answer(key, 0, out);
@@ -431,7 +432,12 @@ impl OpenCode {
         let elsewhere = Elsewhere { by: by.into(), option_id: asked.replied.flatten() };
         let (native, key) = (Some(asked.native.clone()), key.clone());
         let said = match asked.answer {
-            Some(_) => Said::AnswerLost { native, key, elsewhere },
+            Some(_) => {
+                if let Some(session) = self.sessions.get_mut(&asked.native) {
+                    session.withdrawn = false;
+                }
+                Said::AnswerLost { native, key, elsewhere }
+            }
             None => Said::TakenBack { native, key, elsewhere: Some(elsewhere) },
         };
         self.say(&asked.native, said, out);

@@ -1,7 +1,7 @@
 //! What is read: all there is after each connection, and a session that is opened. One file: each step is the next one's
 //! premise.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use bytes::Bytes;
 use serde::Deserialize;
@@ -13,10 +13,38 @@ use super::ask::{self, Route};
 use super::events::{Info, PartIn};
 use super::stream::{is_ours, titled};
 use super::{
-    AGAIN, ANOTHER, FOLDERS_MAX, LIST_MAX, Look, MESSAGES_READ, MessageIn, OpenCode, Pending, Phase, Session,
-    SessionInfo, Stage, Status, done, escape, good, in_folder, trouble,
+    AGAIN, ANOTHER, FOLDERS_MAX, LIST_MAX, LIST_PAGE, Look, MESSAGES_READ, MessageIn, OpenCode, Page, Pending, Phase,
+    Session, SessionInfo, Stage, Status, done, escape, good, in_folder, trouble,
 };
 use crate::model::{NativeId, Ticket};
+
+impl Look {
+    /// Takes in a page of the list, the sessions that were used last first; the page to be asked for next, if there is one.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // milliseconds: whole, not negative, below 2^53
+    fn list(&mut self, page: Page, list: Vec<SessionInfo>) -> Option<Page> {
+        let (count, before) = (list.len(), self.titles.len());
+        let oldest = list.last().map(|info| info.updated().max(0.0) as u64);
+        let mut folders: HashSet<String> = self.recent.iter().cloned().collect();
+        for info in list {
+            if self.titles.len() >= LIST_MAX {
+                return None;
+            }
+            if let Some(folder) = info.directory.clone().filter(|folder| folders.insert(folder.clone())) {
+                self.recent.push(folder);
+            }
+            self.titles.insert(info.id.as_str().into(), (info.directory, info.title));
+        }
+        match page {
+            Page::Recent { before: at, limit } if count >= limit => match self.titles.len() > before {
+                // Those of the same millisecond may stand on either side of the page's end.
+                true => Some(Page::Recent { before: Some(oldest? + 1), limit }),
+                // All of one millisecond, or a server that knows no pages: a longer one has more.
+                false => Some(Page::Recent { before: at, limit: limit * 2 }),
+            },
+            _ => None,
+        }
+    }
+}
 
 impl OpenCode {
     /// Reads everything: who it is, what is busy, what is asked; then the messages of the sessions that are open.
@@ -31,7 +59,7 @@ impl OpenCode {
         self.get(Pending::Health, "/global/health".into(), out);
         let providers = in_folder("/config/providers", Some(&self.folder.clone()));
         self.get(Pending::Providers, providers, out);
-        self.get(Pending::List { old: false }, format!("/experimental/session?limit={LIST_MAX}"), out);
+        self.list_page(Page::Recent { before: None, limit: LIST_PAGE }, out);
     }
 
     /// Something may have gone by: look again, soon.
@@ -65,41 +93,60 @@ impl OpenCode {
         self.looked(out);
     }
 
-    pub(super) fn list(&mut self, old: bool, reply: &Result<Reply, String>, out: &mut Outbox) {
+    fn list_page(&mut self, page: Page, out: &mut Outbox) {
+        let path = match page {
+            Page::Recent { before: None, limit } => format!("/experimental/session?limit={limit}"),
+            Page::Recent { before: Some(before), limit } => {
+                format!("/experimental/session?limit={limit}&cursor={before}")
+            }
+            // Older servers list the sessions of one project only.
+            Page::Old => "/session".into(),
+        };
+        self.get(Pending::List { page }, path, out);
+    }
+
+    pub(super) fn list(&mut self, page: Page, reply: &Result<Reply, String>, out: &mut Outbox) {
         let list = good(reply).and_then(|body| crate::model::object::from_slice::<Vec<SessionInfo>>(body).ok());
         let Some(mut list) = list else {
-            if !old {
-                // Older servers list the sessions of one project only.
-                return self.get(Pending::List { old: true }, "/session".into(), out);
+            if matches!(page, Page::Recent { before: None, .. }) {
+                return self.list_page(Page::Old, out);
             }
             self.look.iter_mut().for_each(|look| look.failed = true);
             return self.looked(out);
         };
-        let updated = |info: &SessionInfo| info.time.as_ref().and_then(|time| time.updated).unwrap_or_default();
-        list.sort_by(|a, b| updated(b).total_cmp(&updated(a)));
+        list.sort_by(|a, b| b.updated().total_cmp(&a.updated()));
+        let next = self.look.as_mut().and_then(|look| look.list(page, list));
+        match next {
+            Some(page) => self.list_page(page, out),
+            None => self.listed(out),
+        }
+    }
+
+    /// All sessions are listed: each folder is looked into.
+    fn listed(&mut self, out: &mut Outbox) {
+        let Some(look) = &mut self.look else { return };
         // None: the folder that OpenCode was started in.
         let mut folders: Vec<Option<String>> = vec![None, Some(self.folder.clone())];
-        let mut add = |folder: Option<String>| {
-            if folder.is_some() && !folders.contains(&folder) {
-                folders.push(folder);
-                return true;
-            }
-            false
-        };
-        for session in self.sessions.values() {
-            add(session.folder.clone());
+        let mut seen: HashSet<String> = HashSet::from([self.folder.clone()]);
+        let open = self.sessions.values().filter_map(|session| session.folder.clone());
+        folders.extend(open.filter(|folder| seen.insert(folder.clone())).map(Some));
+        let recent: Vec<String> =
+            std::mem::take(&mut look.recent).into_iter().filter(|folder| seen.insert(folder.clone())).collect();
+        let mut more = Vec::new();
+        if look.titles.len() >= LIST_MAX {
+            more.push(format!("more than {LIST_MAX} sessions"));
         }
-        let mut more = FOLDERS_MAX;
-        for info in &list {
-            if more > 0 && add(info.directory.clone()) {
-                more -= 1;
-            }
+        if recent.len() > FOLDERS_MAX {
+            more.push(format!("sessions in more than {FOLDERS_MAX} folders"));
         }
-        let Some(look) = &mut self.look else { return };
-        look.titles = list.into_iter().map(|info| (info.id.as_str().into(), (info.directory, info.title))).collect();
+        folders.extend(recent.into_iter().take(FOLDERS_MAX).map(Some));
         look.waiting += 3 * folders.len();
         for folder in folders {
             self.read_folder(&folder, None, out);
+        }
+        if !more.is_empty() {
+            let what = format!("OpenCode has {}: the oldest are seen when they next do something", more.join(" and "));
+            out.said.push(Said::Event { native: None, draft: trouble("not_all", &what, None) });
         }
         self.looked(out);
     }

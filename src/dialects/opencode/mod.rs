@@ -36,13 +36,19 @@ use ask::Asked;
 use calls::Models;
 use events::Telling;
 
+/// What is said of a server of the next generation, which has none of the routes that are used here.
+const SUCCESSOR: &str = "this is OpenCode 2, whose interface is another one and not spoken here: attach the server of OpenCode 1 \
+     (`npm install -g opencode-ai@1`, then `opencode serve`)";
 /// Who did what the gateway did not.
 const ANOTHER: &str = "another client of OpenCode";
-/// Sessions that the list is asked for; a busy one that is older is found when it next says something.
-const LIST_MAX: usize = 100;
-/// Folders that are looked into for busy sessions besides those of the sessions that are open here; OpenCode starts
-/// something up for each. In another folder, a session is found when it next says something.
-const FOLDERS_MAX: usize = 8;
+/// Sessions that one page of the list is asked for.
+const LIST_PAGE: usize = 100;
+/// Sessions that are listed at most. There being more is said; one of those is found when it next says something.
+const LIST_MAX: usize = 16 * 1024;
+/// Folders that are looked into for busy sessions and questions, besides those of the sessions that are open here, the ones
+/// used last first: OpenCode starts something up for each. There being more is said; in those a session is found when it
+/// next says something.
+const FOLDERS_MAX: usize = 256;
 /// Messages of a session that are read; of a longer one the end is told, and that there is more.
 const MESSAGES_READ: usize = 500;
 /// Sessions known at a time; past it those that are not open here are forgotten, until they say something again.
@@ -90,9 +96,9 @@ enum Phase {
 enum Pending {
     Health,
     Providers,
-    /// The list of sessions; whether it is that of the older route.
+    /// A page of the list of sessions.
     List {
-        old: bool,
+        page: Page,
     },
     /// What is busy in a folder; `only` for a session that is being opened.
     Status {
@@ -134,6 +140,15 @@ enum Pending {
     },
 }
 
+/// Which part of the list of sessions.
+#[derive(Clone, Copy)]
+enum Page {
+    /// Of so many sessions, the ones that were used last before this time, in milliseconds.
+    Recent { before: Option<u64>, limit: usize },
+    /// All that the older route has.
+    Old,
+}
+
 /// A look at all there is, after a connection.
 #[derive(Default)]
 struct Look {
@@ -146,6 +161,8 @@ struct Look {
     /// Sessions whose status the stream told meanwhile: it knows better.
     told: HashSet<NativeId>,
     titles: HashMap<NativeId, (Option<String>, Option<String>)>,
+    /// The folders of the sessions that are listed, the ones used last first.
+    recent: Vec<String>,
     /// Questions, in their order.
     asks: Vec<(ask::Read, Bytes)>,
     failed: bool,
@@ -203,6 +220,8 @@ struct Session {
     words: Vec<Draft>,
     /// People stopped the work here.
     cancelled: bool,
+    /// A question of the work was withdrawn, which OpenCode takes for a no, and ends its turn.
+    withdrawn: bool,
     /// OpenCode says that it was aborted.
     aborted: bool,
     error: Option<String>,
@@ -241,6 +260,7 @@ impl Session {
             prompt: None,
             words: Vec::new(),
             cancelled: false,
+            withdrawn: false,
             aborted: false,
             error: None,
             ending: false,
@@ -319,6 +339,13 @@ struct SessionInfo {
     directory: Option<String>,
     title: Option<String>,
     time: Option<SessionTime>,
+}
+
+impl SessionInfo {
+    /// When it was last used, in milliseconds.
+    fn updated(&self) -> f64 {
+        self.time.as_ref().and_then(|time| time.updated).unwrap_or_default()
+    }
 }
 
 #[derive(Deserialize)]
@@ -455,6 +482,16 @@ impl Dialect for OpenCode {
         "/global/event"
     }
 
+    fn probes(&self) -> &'static [&'static str] {
+        &["/global/health", "/api/health"]
+    }
+
+    fn mistaken(&self, probed: &[Result<Reply, String>]) -> Option<&'static str> {
+        let [health, next] = probed else { return None };
+        // OpenCode 1 has both routes, or neither; one that is not there is answered by the web page.
+        (health.is_ok() && good(health).is_none() && good(next).is_some()).then_some(SUCCESSOR)
+    }
+
     fn reply(&mut self, id: u64, reply: Result<Reply, String>, out: &mut Outbox) {
         let Some(pending) = self.pending.remove(&id) else { return };
         match pending {
@@ -465,7 +502,7 @@ impl Dialect for OpenCode {
                 }
                 self.looked(out);
             }
-            Pending::List { old } => self.list(old, &reply, out),
+            Pending::List { page } => self.list(page, &reply, out),
             Pending::Status { folder, only } => self.status_read(folder, only, &reply, out),
             Pending::Permissions { folder, only } => self.asks_read(folder, only, &reply, false, out),
             Pending::Questions { folder, only } => self.asks_read(folder, only, &reply, true, out),

@@ -28,7 +28,8 @@ impl OpenCode {
             body["model"] = serde_json::json!({ "providerID": provider, "modelID": model });
         }
         session.prompt = Some(Prompt { ticket, text, seen: false, taken: false });
-        (session.cancelled, session.aborted, session.error, session.spread) = (false, false, None, None);
+        (session.cancelled, session.withdrawn, session.aborted) = (false, false, false);
+        (session.error, session.spread) = (None, None);
         let path = format!("/session/{}/prompt_async", escape(native.as_str()));
         let path = in_folder(&path, session.folder.as_deref());
         self.post(Pending::Prompt { native, ticket }, path, &body, out);
@@ -74,7 +75,7 @@ impl OpenCode {
         }
         if session.prompt.is_none() && !session.began {
             session.began = true;
-            (session.aborted, session.error, session.spread) = (false, None, None);
+            (session.withdrawn, session.aborted, session.error, session.spread) = (false, false, None, None);
             if fresh {
                 session.cancelled = false;
             }
@@ -121,7 +122,10 @@ impl OpenCode {
     pub(super) fn late(&mut self, native: &NativeId, out: &mut Outbox) {
         let Some(session) = self.sessions.get_mut(native).filter(|session| session.live()) else { return };
         let unheard = session.prompt.as_ref().is_some_and(|prompt| prompt.taken && !prompt.seen);
-        if session.ending || (session.cancelled && unheard && !session.busy) {
+        // It took the prompt, was told to stop, and never began: that is its whole answer to the cancel.
+        let never_began = session.cancelled && unheard && !session.busy;
+        session.aborted |= never_began;
+        if session.ending || never_began {
             return self.end(native, None, out);
         }
         if !session.busy {
@@ -137,11 +141,14 @@ impl OpenCode {
         self.take_back(open, out);
         let Some(session) = self.sessions.get_mut(native) else { return };
         session.ending = false;
-        let (cancelled, aborted) = (std::mem::take(&mut session.cancelled), std::mem::take(&mut session.aborted));
+        // Its last word is OpenCode's own: that people asked to stop it stands beside that, and may have come too late. A
+        // question that was withdrawn for the cancel is how the cancel came to it.
+        let stopped = std::mem::take(&mut session.cancelled) & std::mem::take(&mut session.withdrawn);
+        let aborted = std::mem::take(&mut session.aborted) || stopped;
         let error = session.error.take();
         let (status, stop_reason) = match &error {
             Some(_) => (RunStatus::Error, None),
-            None if cancelled || aborted => (RunStatus::Cancelled, Some("cancelled".to_owned())),
+            None if aborted => (RunStatus::Cancelled, Some("cancelled".to_owned())),
             None => (RunStatus::Completed, Some(events::stop_reason(session.telling.finish()).to_owned())),
         };
         let end = RunEnd { status, stop_reason, message: error, native: frame.cloned() };

@@ -472,6 +472,102 @@ fn a_cancel_ends_when_the_server_has_tidied_up() {
 }
 
 #[test]
+fn a_cancel_that_came_too_late_leaves_the_run_its_own_end() {
+    let mut stage = Stage::at_work();
+    stage.rig.cancel(7, "s");
+    stage.serve();
+    stage.assistant("m2", true);
+    stage.status("idle");
+    assert_eq!(stage.told(), ["ended 7 Completed"]);
+}
+
+#[test]
+fn a_turn_that_ends_over_the_question_that_its_cancel_withdrew_is_cancelled() {
+    let mut stage = Stage::at_work();
+    stage.permission("per_1");
+    stage.set("POST /permission/per_1/reply", 200, json!(true));
+    stage.rig.said();
+    stage.rig.answer("per_1", Decision::Withdrawn);
+    stage.rig.cancel(7, "s");
+    stage.serve();
+    stage.assistant("m2", true);
+    stage.status("idle");
+    assert_eq!(stage.told(), ["ended 7 Cancelled"]);
+}
+
+#[test]
+fn a_prompt_that_was_stopped_before_it_began_is_cancelled() {
+    let mut stage = Stage::open();
+    stage.rig.prompt(7, "s", "do it");
+    stage.serve();
+    stage.rig.cancel(7, "s");
+    stage.serve();
+    stage.rig.wake();
+    assert_eq!(stage.told(), ["ended 7 Cancelled"]);
+}
+
+/// Lists `all` as a server does that holds to pages, or one that has none.
+fn list_pages(stage: &mut Stage, all: &[Value], pages: bool) {
+    while let Some(fetch) = stage.rig.fetches.pop_front() {
+        let Some(query) = fetch.path.strip_prefix("/experimental/session?limit=") else {
+            stage.serve_one(&fetch);
+            continue;
+        };
+        let (limit, before) = query.split_once("&cursor=").unwrap_or((query, "9999999"));
+        let (limit, before): (usize, u64) = (limit.parse().unwrap(), before.parse().unwrap());
+        let fits = |info: &&Value| !pages || info["time"]["updated"].as_u64().unwrap() < before;
+        let page: Vec<&Value> = all.iter().filter(fits).take(limit).collect();
+        stage.set("GET /experimental/session", 200, json!(page));
+        stage.serve_one(&fetch);
+    }
+}
+
+#[test]
+fn every_session_is_listed_and_every_folder_looked_into() {
+    for pages in [true, false] {
+        let mut stage = Stage::new();
+        // Most are of one millisecond, so that pages end in the middle of it.
+        let all: Vec<Value> = (0..730)
+            .map(|n| {
+                json!({ "id": format!("s{n}"), "directory": format!("/w{}", n % 40), "title": format!("T{n}"),
+                    "time": { "updated": if n < 300 { 5000 - n } else { 7 } } })
+            })
+            .collect();
+        // A question in the last of them.
+        stage.set("GET /session/status", 200, json!({ "s729": { "type": "busy" } }));
+        list_pages(&mut stage, &all, pages);
+        assert_eq!(stage.told(), ["ready", "found s729 T729"]);
+        for n in 0..40 {
+            let path = format!("GET /question?directory=%2Fw{n}");
+            assert_eq!(stage.made.iter().filter(|(made, _)| *made == path).count(), 1, "{path}");
+        }
+    }
+}
+
+#[test]
+fn more_folders_than_are_looked_into_are_said_to_be_there() {
+    let mut stage = Stage::new();
+    let all: Vec<Value> = (0..super::FOLDERS_MAX + 1)
+        .map(|n| json!({ "id": format!("s{n}"), "directory": format!("/w{n}"), "time": { "updated": 5000 - n } }))
+        .collect();
+    list_pages(&mut stage, &all, true);
+    assert_eq!(stage.told(), ["error not_all", "ready"]);
+    assert!(!stage.made.iter().any(|(made, _)| made.ends_with(&format!("%2Fw{}", super::FOLDERS_MAX))));
+}
+
+#[test]
+fn the_next_generation_is_called_by_its_name() {
+    let stage = Stage::new();
+    let page = || Ok(super::Reply { status: 200, body: PAGE.into() });
+    let json = || Ok(super::Reply { status: 200, body: "{\"healthy\":true}".into() });
+    let words = |health, next| stage.rig.dialect.mistaken(&[health, next]);
+    assert!(words(page(), json()).unwrap().starts_with("this is OpenCode 2, "));
+    assert_eq!(words(json(), json()), None, "OpenCode 1 has both");
+    assert_eq!(words(page(), page()), None, "or neither");
+    assert_eq!(words(Err("refused".into()), json()), None);
+}
+
+#[test]
 fn an_error_of_the_run_is_its_end() {
     let mut stage = Stage::at_work();
     stage.event("session.status", json!({ "status": { "type": "retry", "attempt": 1, "message": "busy", "next": 5 } }));
