@@ -446,8 +446,8 @@ async fn a_changed_certificate_is_taken_and_a_bad_one_is_not() {
     changes(second).await;
 }
 
-/// A certificate that the CA in this folder signs, whatever its name.
-fn signed(folder: &Path, name: &str) -> (rustls::pki_types::CertificateDer<'static>, rcgen::KeyPair) {
+/// A certificate that the CA in this folder signs, whatever its name, and however long it holds.
+fn signed(folder: &Path, name: &str, until: Option<(i32, u8, u8)>) -> (rcgen::Certificate, rcgen::KeyPair) {
     let ca = rcgen::KeyPair::from_pem(&std::fs::read_to_string(folder.join("ca.key")).unwrap()).unwrap();
     let mut like = rcgen::CertificateParams::default();
     like.distinguished_name = rcgen::DistinguishedName::new();
@@ -458,12 +458,75 @@ fn signed(folder: &Path, name: &str) -> (rustls::pki_types::CertificateDer<'stat
     let mut params = rcgen::CertificateParams::new([name.to_owned()]).unwrap();
     params.distinguished_name = rcgen::DistinguishedName::new();
     params.use_authority_key_identifier_extension = true;
-    (params.signed_by(&key, &issuer).unwrap().der().clone(), key)
+    if let Some((year, month, day)) = until {
+        params.not_after = rcgen::date_time_ymd(year, month, day);
+    }
+    (params.signed_by(&key, &issuer).unwrap(), key)
+}
+
+/// A folder as `plexus tls init` makes it, whose certificate ends in so many days.
+fn ending_in(days: i64, home: &Path) -> Vec<u8> {
+    assert!(plexus(home, &["tls", "init", "--name", "localhost", "--name", "127.0.0.1"]).status.success());
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+    let end = jiff::Timestamp::from_second(i64::try_from(now).unwrap() + days * 86_400).unwrap();
+    let end = end.to_zoned(jiff::tz::TimeZone::UTC).date();
+    let until = (end.year().into(), end.month().unsigned_abs(), end.day().unsigned_abs());
+    let (cert, key) = signed(&home.join("tls"), "localhost", Some(until));
+    std::fs::write(home.join("tls/server.crt"), cert.pem()).unwrap();
+    std::fs::write(home.join("tls/server.key"), key.serialize_pem()).unwrap();
+    cert.der().to_vec()
+}
+
+/// Waits until the gateway has logged these words.
+async fn logged(gateway: &Gateway, words: &str) {
+    let deadline = Instant::now() + PATIENCE;
+    while !gateway.stderr().contains(words) {
+        assert!(Instant::now() < deadline, "no {words:?} in {}", gateway.stderr());
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_certificate_that_ends_soon_is_made_anew_by_itself() {
+    let dir = tempfile::tempdir().unwrap();
+    let old = ending_in(20, &dir.path().join("home"));
+    let gateway = Gateway::start_in(dir, TLS).await;
+    logged(&gateway, "made another until").await;
+    let client = Client::of(&gateway);
+    let deadline = Instant::now() + PATIENCE;
+    while shown(&client).await == old {
+        assert!(Instant::now() < deadline, "the next certificate is not served");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    // Who trusts the CA takes it.
+    assert_eq!(client.http2().await.ask("GET", "/healthz", &[], None).await.0, 200);
+}
+
+#[tokio::test]
+async fn somebody_elses_certificate_that_ends_soon_is_warned_of() {
+    let dir = tempfile::tempdir().unwrap();
+    let other = dir.path().join("other");
+    let old = ending_in(10, &other);
+    let config = format!(
+        "{TLS}cert = {:?}\nkey = {:?}\n",
+        other.join("tls/server.crt").display().to_string(),
+        other.join("tls/server.key").display().to_string()
+    );
+    let gateway = Gateway::start_in(dir, &config).await;
+    logged(&gateway, "put the next one in its place").await;
+    let file = gateway.home.with_file_name("plexus.toml").display().to_string();
+    let told = plexus(&gateway.home, &["doctor", "-c", &file]);
+    let told = String::from_utf8_lossy(&told.stdout).into_owned() + &String::from_utf8_lossy(&told.stderr);
+    assert!(told.contains("put the next one in its place"), "{told}");
+    let address = running(&gateway)["tls"].as_str().unwrap().parse().unwrap();
+    let client = Client::new(&other.join("tls/ca.crt"), address, &gateway.token);
+    assert_eq!(shown(&client).await, old, "it is not ours to change");
 }
 
 /// Whether a client that trusts the CA takes what it signed for this name.
 async fn trusted(folder: &Path, name: &'static str) -> Result<(), String> {
-    let (cert, key) = signed(folder, name);
+    let (cert, key) = signed(folder, name, None);
+    let cert = cert.der().clone();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let server = rustls::ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
     let key = rustls::pki_types::PrivatePkcs8KeyDer::from(key.serialize_der()).into();

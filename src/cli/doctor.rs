@@ -17,6 +17,7 @@ use super::home::{Home, State};
 use super::run::which;
 use super::serve::this_program;
 use super::term::{Paint, line};
+use super::tls::Served;
 use super::{FAILURE, Outcome};
 
 /// Less room than this on the state's disk is a failure, in bytes.
@@ -92,6 +93,9 @@ async fn around(
     room(checks, home.dir());
     let config = discover::config(file, home.dir(), exe);
     configuration(checks, &config);
+    if let Ok(Some((_, config))) = &config {
+        certificate(checks, config, home);
+    }
     let with = start.then_some((exe, home.dir()));
     let servers = discover::servers(config.ok().flatten(), |name| std::env::var(name).ok(), with).await;
     servers.iter().for_each(|server| checks.server(server));
@@ -212,6 +216,15 @@ fn configuration(checks: &mut Checks, config: &Result<Option<(PathBuf, Config)>,
         }
         Ok(None) => checks.ok("configuration", "none: the defaults hold"),
         Err(why) => checks.fail("configuration", why, "mend it: `plexus serve` refuses it as it is"),
+    }
+}
+
+/// Whether what is served with by TLS ends soon.
+fn certificate(checks: &mut Checks, config: &Config, home: &Home) {
+    let Some(served) = config.tls.as_ref().map(|tls| Served::of(tls, home)) else { return };
+    match served.ends_soon(jiff::Timestamp::now()) {
+        Some((what, fix)) => checks.warn("certificate", what, fix),
+        None => checks.ok("certificate", "does not end soon"),
     }
 }
 

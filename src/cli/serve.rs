@@ -65,7 +65,7 @@ pub(crate) async fn serve(args: Serve) -> Outcome {
             config::parse_listen(listen).map_err(|why| Failure::new(BAD_CONFIG, format!("--listen: {why}")))?;
     }
     let runtimes: Vec<String> = config.runtimes.iter().map(|runtime| runtime.spec.id.to_string()).collect();
-    let served_own = config.tls.as_ref().is_some_and(|tls| tls.files.is_none());
+    let served = config.tls.as_ref().map(|tls| tls::Served::of(tls, &home));
     let doctor = super::doctor::for_gateway(home.clone(), exe.clone(), file.clone());
     let gateway = match Gateway::start(config, home.dir().to_owned(), exe).await {
         Ok(gateway) => gateway.with_doctor(doctor),
@@ -78,9 +78,12 @@ pub(crate) async fn serve(args: Serve) -> Outcome {
     };
     let url = format!("{}/#code={}", gateway.url().trim_end_matches('/'), gateway.admin_code());
     banner(&url, &gateway, file.as_deref(), &home, &runtimes)?;
-    if let Some(why) = served_own.then(|| tls::ends_soon(&home)).flatten() {
-        tracing::warn!("{why}");
-    }
+    let certificate = async {
+        match served {
+            Some(served) => served.keep().await,
+            None => std::future::pending().await,
+        }
+    };
     if args.open && !commands::browse(&home, &gateway.url(), &gateway.admin_code()) {
         tracing::warn!("no browser could be opened: open the printed address yourself");
     }
@@ -101,6 +104,7 @@ pub(crate) async fn serve(args: Serve) -> Outcome {
             left_behind(&home);
             Ok(0)
         }
+        never = certificate => match never {},
         () = end => {
             tracing::warn!("stopped at once");
             Ok(FAILURE)

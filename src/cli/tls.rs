@@ -1,15 +1,18 @@
 //! `plexus tls`: a private CA that can sign for this gateway's names alone, and the certificate it signs.
 
+use std::convert::Infallible;
 use std::io::Write as _;
 use std::net::IpAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::Context as _;
 use data_encoding::{BASE64, HEXUPPER};
 use jiff::civil::Date;
 use jiff::{Timestamp, ToSpan as _, Zoned, tz::TimeZone};
-use plexus::router::Authority;
+use plexus::config;
 use plexus::router::outside::{CA_CERT, CA_PROFILE};
+use plexus::router::{Authority, certificate_end};
 use plexus::{TLS_FILES, TLS_FOLDER};
 use rcgen::{
     BasicConstraints, CertificateParams, CidrSubnet, DistinguishedName, DnType, ExtendedKeyUsagePurpose,
@@ -29,8 +32,12 @@ const CA_KEY: &str = "ca.key";
 const CA_DAYS: i32 = 3650;
 /// How long the server's certificate holds, in days: phones refuse those of more than 398, or 825 of a private CA.
 const SERVER_DAYS: i32 = 397;
-/// A certificate that ends within so many seconds is warned of: 30 days.
-const SOON: i64 = 30 * 86_400;
+/// The gateway's own certificate is renewed when it ends within so many seconds: 30 days.
+const RENEWED_BEFORE: i64 = 30 * 86_400;
+/// Somebody else's is warned of when it ends within so many: 14 days, for what renews it does so earlier.
+const WARNED_BEFORE: i64 = 14 * 86_400;
+/// How often a running gateway looks when its own certificate ends; somebody else's once a day. Short, for a machine that sleeps counts none of its sleep.
+const LOOK: Duration = Duration::from_secs(3600);
 /// How long a DNS name may be, in bytes, and one part of it.
 const NAME_MAX: (usize, usize) = (253, 63);
 /// The port in what is printed; another works as well.
@@ -89,28 +96,83 @@ fn init(args: &TlsInit) -> Outcome {
 }
 
 fn renew() -> Outcome {
-    let home = Home::find()?;
-    let folder = home.dir().join(TLS_FOLDER);
-    let Some(authority) = Authority::read(&folder) else {
-        let fix = "`plexus tls init` makes one";
-        return Err(Failure::plain(format!("there is no CA in {}: {fix}", folder.display())));
-    };
-    let key = folder.join(CA_KEY);
-    let pem = std::fs::read_to_string(&key).with_context(|| format!("cannot read {}", key.display()))?;
-    let pair = KeyPair::from_pem(&pem).with_context(|| format!("{} is no key", key.display()))?;
-    let authority = sign(&folder, &authority.title, &authority.names, &pair)?;
+    let authority = renewed(&Home::find()?.dir().join(TLS_FOLDER))?;
     let mut out = std::io::stdout().lock();
     writeln!(out, "a new certificate for {}, until {}", authority.names.join(", "), day(authority.server_until))?;
     writeln!(out, "a running gateway takes it within seconds; phones need nothing")?;
     Ok(0)
 }
 
-/// What `serve` warns of: the certificate that `plexus tls init` made ends soon.
-pub(crate) fn ends_soon(home: &Home) -> Option<String> {
-    let authority = Authority::read(&home.dir().join(TLS_FOLDER))?;
-    let left = authority.server_until - Timestamp::now().as_second();
-    (left < SOON)
-        .then(|| format!("the certificate ends on {}: `plexus tls renew` makes another", day(authority.server_until)))
+/// Makes another certificate for the same names with the CA in this folder.
+fn renewed(folder: &Path) -> anyhow::Result<Authority> {
+    let Some(authority) = Authority::read(folder) else {
+        let fix = "`plexus tls init` makes one";
+        return Err(Failure::plain(format!("there is no CA in {}: {fix}", folder.display())));
+    };
+    let key = folder.join(CA_KEY);
+    let pem = std::fs::read_to_string(&key).with_context(|| format!("cannot read {}", key.display()))?;
+    let pair = KeyPair::from_pem(&pem).with_context(|| format!("{} is no key", key.display()))?;
+    sign(folder, &authority.title, &authority.names, &pair)
+}
+
+/// The certificate that a gateway serves with.
+#[derive(Clone, Debug)]
+pub(crate) enum Served {
+    /// What `plexus tls init` made, in this folder.
+    Own(PathBuf),
+    /// The owner's, in this file.
+    Theirs(PathBuf),
+}
+
+impl Served {
+    /// The one that this configuration names.
+    pub(crate) fn of(config: &config::Tls, home: &Home) -> Self {
+        match &config.files {
+            None => Self::Own(home.dir().join(TLS_FOLDER)),
+            Some((cert, _)) => Self::Theirs(cert.clone()),
+        }
+    }
+
+    /// Whether it ends soon: when, and what to do. The gateway renews its own, and the running one says whether it could.
+    pub(crate) fn ends_soon(&self, now: Timestamp) -> Option<(String, &'static str)> {
+        let (cert, before, fix) = match self {
+            Self::Own(folder) => (folder.join(TLS_FILES[0]), RENEWED_BEFORE, "`plexus tls renew` makes another"),
+            Self::Theirs(cert) => (
+                cert.clone(),
+                WARNED_BEFORE,
+                "put the next one in its place: a running gateway takes it within seconds",
+            ),
+        };
+        // A file that cannot be read is the listener's affair, which says so.
+        let until = certificate_end(&cert).ok()?;
+        let left = until - now.as_second();
+        let ends = if left > 0 { "ends" } else { "ended" };
+        (left < before).then(|| (format!("{} {ends} on {}", cert.display(), day(until)), fix))
+    }
+
+    /// Keeps the gateway's own certificate from ending, and warns of somebody else's, for as long as it is polled.
+    /// Nothing is lost if it is dropped.
+    pub(crate) async fn keep(self) -> Infallible {
+        loop {
+            if let Some((what, fix)) = self.ends_soon(Timestamp::now()) {
+                match &self {
+                    Self::Own(folder) => match renewed(folder) {
+                        Ok(authority) => tracing::info!(
+                            "{what}: made another until {}; phones need nothing",
+                            day(authority.server_until)
+                        ),
+                        Err(why) => tracing::error!("{what}, and no other could be made: {why:#}; {fix}"),
+                    },
+                    Self::Theirs(_) => tracing::warn!("{what}: {fix}"),
+                }
+            }
+            tokio::time::sleep(match &self {
+                Self::Own(_) => LOOK,
+                Self::Theirs(_) => 24 * LOOK,
+            })
+            .await;
+        }
+    }
 }
 
 /// A key and a certificate for the server, signed by the CA.
@@ -325,7 +387,7 @@ fn tell(home: &Home, authority: &Authority, der: &[u8]) -> anyhow::Result<()> {
     writeln!(out, "  CA           {}", folder.join(CA_CERT).display())?;
     writeln!(out, "  calls itself {}", authority.title)?;
     writeln!(out, "  SHA-256      {}", print.join(":"))?;
-    writeln!(out, "  certificate  until {}; `plexus tls renew` makes the next one", day(authority.server_until))?;
+    writeln!(out, "  certificate  until {}; the gateway makes the next one in time", day(authority.server_until))?;
     writeln!(out)?;
     writeln!(out, "1. In {} (or the file after -c), then start `plexus serve` again:", config.display())?;
     writeln!(out, "     [tls]")?;

@@ -43,7 +43,7 @@ use tokio::sync::watch;
 pub use cookies::CSRF_HEADER;
 pub use error::Problem;
 pub use guard::{BodyRule, Call, Gate, GateLimits, Hosts, Policy, Route};
-pub use listen::tls::{Tls, TlsError, TlsLimits, serve_tls};
+pub use listen::tls::{Tls, TlsError, TlsLimits, certificate_end, serve_tls};
 pub use listen::{ConnHandle, FlushWatch, Held, Limits, MAX_CONNECTIONS, Socket, Stream, Upgrade, serve, take_over};
 pub use outside::{Authority, Network, Outside, Proxies};
 

@@ -23,6 +23,8 @@ use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::sync::{Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
+use x509_parser::certificate::X509Certificate;
+use x509_parser::prelude::FromDer as _;
 
 use super::{App, Limits, Slot, accept, connection, h2, stopped};
 
@@ -185,15 +187,39 @@ async fn stamp(cert: &Path, key: &Path) -> [Stamp; 2] {
     [tokio::fs::metadata(cert).await.ok().map(of), tokio::fs::metadata(key).await.ok().map(of)]
 }
 
-fn load(cert: &Path, key: &Path, provider: &CryptoProvider) -> Result<CertifiedKey, TlsError> {
-    let read = |path: &Path| std::fs::read(path).map_err(|error| TlsError::Read { path: path.into(), error });
-    let bad = |path: &Path, what: String| TlsError::Bad { path: path.into(), what };
+/// When the certificate in this file ends, in seconds since 1970: the first one, if it is a chain.
+///
+/// # Errors
+/// [`TlsError`].
+pub fn certificate_end(cert: &Path) -> Result<i64, TlsError> {
+    let chain = chain(cert)?;
+    match X509Certificate::from_der(&chain[0]) {
+        Ok((_, first)) => Ok(first.validity().not_after.timestamp()),
+        Err(error) => {
+            Err(TlsError::Bad { path: cert.into(), what: format!("the first certificate cannot be read: {error}") })
+        }
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
+    std::fs::read(path).map_err(|error| TlsError::Read { path: path.into(), error })
+}
+
+/// The certificates of a file in PEM, at least one.
+fn chain(cert: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let bad = |what: String| TlsError::Bad { path: cert.into(), what };
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&read(cert)?).collect();
-    let chain = chain.map_err(|error| bad(cert, format!("no certificate in PEM: {error}")))?;
-    let Some(first) = chain.first() else {
-        return Err(bad(cert, "holds no certificate: it must be PEM, the gateway's own first".into()));
-    };
-    if let Err(error) = webpki::EndEntityCert::try_from(first) {
+    let chain = chain.map_err(|error| bad(format!("no certificate in PEM: {error}")))?;
+    if chain.is_empty() {
+        return Err(bad("holds no certificate: it must be PEM, the gateway's own first".into()));
+    }
+    Ok(chain)
+}
+
+fn load(cert: &Path, key: &Path, provider: &CryptoProvider) -> Result<CertifiedKey, TlsError> {
+    let bad = |path: &Path, what: String| TlsError::Bad { path: path.into(), what };
+    let chain = chain(cert)?;
+    if let Err(error) = webpki::EndEntityCert::try_from(&chain[0]) {
         return Err(bad(cert, format!("the first certificate cannot be read: {error}")));
     }
     let secret = PrivateKeyDer::from_pem_slice(&read(key)?)
