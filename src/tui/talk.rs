@@ -37,6 +37,8 @@ const DIFF_FOLDED: usize = 14;
 const USER_FOLDED: usize = 40;
 /// Bytes of a tool's output or input that are laid out, its end.
 const OUTPUT_MAX: usize = 1 << 20;
+/// Characters of the name of a message that tell it from another.
+const ID_MAX: usize = 128;
 /// Prompts remembered for the composer.
 const PROMPTS_MAX: usize = 200;
 /// Requests remembered with what became of them.
@@ -221,6 +223,8 @@ pub(crate) struct Talk {
     pub(crate) commands: Vec<(String, String)>,
     /// What people asked for, oldest first.
     pub(crate) prompts: VecDeque<String>,
+    /// The agent's name of the message that was told last, if it names them; none where that is not known.
+    message: Option<Option<String>>,
     /// Where to look once it is there.
     pub(crate) sought: Option<u64>,
     /// Whether the beginning is kept no longer.
@@ -254,6 +258,7 @@ impl Talk {
             settings: Settings::default(),
             commands: Vec::new(),
             prompts: VecDeque::new(),
+            message: None,
             sought: None,
             trimmed: false,
             unseen: 0,
@@ -303,6 +308,7 @@ impl Talk {
         self.tools.clear();
         self.bytes = 0;
         self.trimmed = one["trimmed"] == true;
+        self.message = None;
         self.previous = one["before"].as_str().map(str::to_owned);
         let cursor = value["cursor"].as_str().unwrap_or_default();
         let mut all: Vec<(u64, bool, &Value)> = Vec::new();
@@ -462,8 +468,22 @@ impl Talk {
         self.push(Body::Note { bad, words }, place);
     }
 
+    /// As everywhere: words after words of the same side go on with them, unless the agent names their message differently.
     fn content(&mut self, who: Who, body: &Value, place: u64) {
         let content = &body["content"];
+        let id = body["messageId"].as_str().map(|id| id.chars().take(ID_MAX).collect::<String>());
+        let another = id.is_some() && self.message.as_ref().is_some_and(|last| *last != id);
+        let same_side =
+            matches!(&self.blocks.back(), Some(Block { body: Body::Said { who: last, .. }, .. }) if *last == who);
+        if another && same_side {
+            self.push(Body::Said { who, words: String::new(), continued: false }, place);
+            if who == Who::User {
+                self.prompts.push_back(String::new());
+            }
+        }
+        if id.is_some() || !same_side {
+            self.message = Some(id);
+        }
         match (content["type"].as_str(), content["text"].as_str()) {
             (Some("text") | None, Some(words)) => self.said(who, words, place),
             (kind, _) => {

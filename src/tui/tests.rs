@@ -1031,6 +1031,26 @@ fn assert_ours(bytes: &[u8], of: &[u8]) {
 }
 
 #[test]
+fn words_of_another_message_are_another_block() {
+    let mut stage = Stage::new(80, 24, &[session("s_1", "A", "running", 0)], &[]);
+    stage.open("s_1");
+    let mut say = |id: Option<&str>, words: &str| {
+        let mut chunk = json!({ "content": { "type": "text", "text": words } });
+        if let Some(id) = id {
+            chunk["messageId"] = json!(id);
+        }
+        stage.event("s_1", "user_message_chunk", &chunk);
+    };
+    say(Some("m1"), "make ");
+    say(Some("m1"), "clean");
+    say(Some("m2"), "make ");
+    say(None, "test");
+    let screen = stage.screen();
+    assert!(screen.contains("make clean") && screen.contains("make test"), "{screen}");
+    assert!(!screen.contains("make cleanmake"), "{screen}");
+}
+
+#[test]
 fn nothing_that_an_agent_sends_reaches_the_terminal_as_a_sequence_wherever_it_is_cut() {
     let corpus = corpus();
     assert!(corpus.len() >= 200, "{}", corpus.len());
