@@ -773,6 +773,24 @@ async fn who_waits_for_a_session_learns_why_there_is_none() {
 }
 
 #[tokio::test]
+async fn a_program_that_is_known_to_have_become_a_stub_is_named_with_the_fix() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let (house, dir) = (house(|_| {}), tempfile::tempdir().unwrap());
+    let stub = dir.path().join("kimi");
+    std::fs::write(&stub, "#!/bin/sh\necho 'kimi-cli is archived' >&2; exit 1\n").unwrap();
+    std::fs::set_permissions(&stub, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let mut spec = sh("");
+    spec.connect = Connect::Command(vec![stub.display().to_string(), "acp".into()]);
+    let link = house.runtimes.launch(spec).unwrap();
+    ended(&link).await;
+    let problem = link.info().problem.clone().unwrap();
+    assert!(
+        problem.contains("kimi-cli 1.52 and later have no ACP") && problem.contains("kimi-cli==1.51.0"),
+        "{problem}"
+    );
+}
+
+#[tokio::test]
 async fn a_failed_handshake_is_not_tried_again() {
     let house = house(|_| {});
     let mut spec = sh("read hello; echo failed; cat");

@@ -35,6 +35,7 @@ use super::lines::{self, Line, Lines, Over};
 use super::meter::{Meter, Room};
 use super::offers::{Offers, too_many};
 use super::outgoing::Outgoing;
+use super::presets;
 use super::process::{self, Stderr, Unwritten};
 use super::rejoin::{self, Rejoin, Rejoined};
 use super::routes::{Routes, refusal};
@@ -741,6 +742,15 @@ impl Driver {
             let words = life.routes.last_words()?;
             Some(format!("it said: {}", process::shown(&words[..words.len().min(WORDS_SHOWN)])))
         });
+        let early = life.ready.is_none() && self.stop.is_none();
+        let known = match &self.spec.connect {
+            Connect::Command(argv) if early => argv.first().and_then(|program| presets::ended_early(program)),
+            _ => None,
+        };
+        let reason = match (reason, known) {
+            (Some(reason), Some(known)) => Some(format!("{reason}; {known}")),
+            (reason, known) => reason.or_else(|| known.map(str::to_owned)),
+        };
         let exit =
             Exit { code, signal, stderr_tail: life.stderr.tail(), reason, stopped: self.stop.is_some(), left: false };
         let healthy = life.ready.is_some_and(|at| at.elapsed() >= self.settings.healthy);

@@ -22,6 +22,8 @@ pub struct Preset {
     pub args: &'static [&'static str],
     /// How to install the program; nothing for `demo`.
     pub install: Option<&'static str>,
+    /// What to think of where it ends before it said anything of use.
+    ended: Option<&'static str>,
     /// What to ask the program for its version; empty if it cannot say.
     pub version_args: &'static [&'static str],
     /// Variables it gets from the gateway's environment besides the usual ones. A name ending in `*` stands for all that
@@ -43,6 +45,7 @@ const NONE: Preset = Preset {
     program: "",
     args: &[],
     install: None,
+    ended: None,
     version_args: &["--version"],
     pass_env: &[],
     env: &[],
@@ -98,10 +101,12 @@ const PRESETS: &[Preset] = &[
         name: "codex",
         about: "Codex, over ACP by codex-acp",
         program: "codex-acp",
-        install: Some("npm install -g @zed-industries/codex-acp"),
+        install: Some("npm install -g @agentclientprotocol/codex-acp"),
         version_args: &[],
         pass_env: &["OPENAI_*", "CODEX_*"],
-        auth: &[("CODEX_API_KEY", "codex-api-key"), ("OPENAI_API_KEY", "openai-api-key")],
+        // Its own first mode lets a model judge what needs no asking; this one asks people.
+        env: &[("INITIAL_AGENT_MODE", "workspace-write")],
+        auth: &[("CODEX_API_KEY", "api-key"), ("OPENAI_API_KEY", "api-key")],
         ..NONE
     },
     Preset {
@@ -151,7 +156,7 @@ const PRESETS: &[Preset] = &[
     },
     Preset {
         name: "copilot",
-        about: "GitHub Copilot CLI, over ACP (untested: as its documentation says)",
+        about: "GitHub Copilot CLI, over ACP",
         program: "copilot",
         args: &["--acp"],
         install: Some("npm install -g @github/copilot"),
@@ -175,6 +180,10 @@ const PRESETS: &[Preset] = &[
         args: &["acp"],
         // It has no method to sign in over ACP: `kimi login` beforehand. Version 1.52.0, the last, only says where to go.
         install: Some("uv tool install --python 3.13 kimi-cli==1.51.0 (1.52 has no ACP)"),
+        ended: Some(
+            "kimi-cli 1.52 and later have no ACP (`kimi --version`): \
+             uv tool install --force --python 3.13 kimi-cli==1.51.0",
+        ),
         pass_env: &["KIMI_*"],
         ..NONE
     },
@@ -268,6 +277,12 @@ pub(super) fn install_of(program: &str) -> Option<&'static str> {
     PRESETS.iter().find(|preset| preset.program == program).and_then(|preset| preset.install)
 }
 
+/// What to think of where `program` ended before it was ready, if a preset knows.
+pub(super) fn ended_early(program: &str) -> Option<&'static str> {
+    let name = Path::new(program).file_name().and_then(|name| name.to_str()).unwrap_or(program);
+    PRESETS.iter().find(|preset| preset.program == name).and_then(|preset| preset.ended)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -307,13 +322,14 @@ mod tests {
         assert_eq!(made("gemini", &[]).auth_method, None);
         assert_eq!(made("gemini", &[("GEMINI_API_KEY", "")]).auth_method, None);
         assert_eq!(made("gemini", &[("GEMINI_API_KEY", "k")]).auth_method.as_deref(), Some("gemini-api-key"));
-        assert_eq!(made("codex", &[("OPENAI_API_KEY", "k")]).auth_method.as_deref(), Some("openai-api-key"));
+        assert_eq!(made("codex", &[("OPENAI_API_KEY", "k")]).auth_method.as_deref(), Some("api-key"));
         let both = [("OPENAI_API_KEY", "k"), ("CODEX_API_KEY", "k")];
-        assert_eq!(made("codex", &both).auth_method.as_deref(), Some("codex-api-key"));
+        assert_eq!(made("codex", &both).auth_method.as_deref(), Some("api-key"));
         assert_eq!(made("qwen", &[("OPENAI_API_KEY", "k")]).auth_method.as_deref(), Some("openai"));
         assert_eq!(made("cursor", &[("CURSOR_AUTH_TOKEN", "t")]).auth_method.as_deref(), Some("cursor_login"));
         assert_eq!(made("kimi", &[("KIMI_API_KEY", "k")]).auth_method, None);
         let kimi = presets().iter().find(|preset| preset.name == "kimi").unwrap();
+        assert!(ended_early("/opt/bin/kimi").unwrap().contains("kimi-cli==1.51.0") && ended_early("gemini").is_none());
         assert!(kimi.install.unwrap().contains("kimi-cli==1.51.0") && kimi.about.contains("1.52 is a stub"));
         let (keys, method) = keys_of("/opt/bin/gemini", |name| (name == "GEMINI_API_KEY").then(|| "k".into()));
         assert_eq!(
