@@ -144,10 +144,12 @@ fn the_agents_are_installed_and_pointed_at_the_model() {
     assert_eq!(written.pointer("/provider/fake/options/baseURL"), Some(&json!("http://127.0.0.1:18999/v1")));
 
     let codex = agents::codex_acp(&install, home.path(), port);
-    assert_eq!(codex.auth_method.as_deref(), Some("openai-api-key"));
+    assert_eq!(codex.auth_method.as_deref(), Some("api-key"));
     assert!(config(".codex/config.toml").contains("base_url = \"http://127.0.0.1:18999/v1\""));
     let app = agents::codex_app(&install, home.path(), port);
-    assert_eq!((&app.env, app.command.last().unwrap().as_str()), (&codex.env, "app-server"));
+    assert!(app.env.iter().all(|set| codex.env.contains(set)) && app.command.last().unwrap() == "app-server");
+    let copilot = agents::copilot(&install, home.path(), port);
+    assert!(copilot.env.contains(&("COPILOT_PROVIDER_BASE_URL".to_owned(), "http://127.0.0.1:18999/v1".to_owned())));
 
     let claude = agents::claude(&install, home.path(), port);
     assert!(claude.env.contains(&("ANTHROPIC_BASE_URL".to_owned(), "http://127.0.0.1:18999".to_owned())));

@@ -183,7 +183,12 @@ pub(super) fn command(raw: &RawValue) -> Option<Subject> {
         let said = alone && !lines.is_empty();
         return said.then_some(Subject::Command { argv: vec![lines.join("\n")], cwd });
     }
-    if !fields.all(&LISTS).is_empty() {
+    // A list beside the command may only say it again, as Copilot's does.
+    let again = |list: &RawValue| {
+        let said = commands.first().and_then(|first| string(first));
+        matches!((strings(list).as_deref(), said), (Some([one]), Some(said)) if *one == said)
+    };
+    if !fields.all(&LISTS).into_iter().all(again) {
         return None;
     }
     let [first] = commands.as_slice() else { return None };

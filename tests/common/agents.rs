@@ -248,11 +248,33 @@ pub fn opencode(install_dir: &Path, home_dir: &Path, model_port: u16) -> AgentSe
 
 /// Codex behind codex-acp. Writes `.codex/config.toml` into `home_dir`.
 pub fn codex_acp(install_dir: &Path, home_dir: &Path, model_port: u16) -> AgentSetup {
-    let native = format!("@zed-industries/codex-acp-{}/bin/codex-acp", npm_platform("win32"));
+    let adapter = program(install_dir, "@agentclientprotocol/codex-acp/dist/index.js");
+    let mut env = codex_home(home_dir, model_port);
+    // Its own default lets a model judge what needs no asking.
+    env.push(var("INITIAL_AGENT_MODE", "read-only"));
     AgentSetup {
-        command: vec![program(install_dir, &native)],
-        env: codex_home(home_dir, model_port),
-        auth_method: Some("openai-api-key".to_owned()),
+        command: vec![node(install_dir), adapter],
+        env,
+        auth_method: Some("api-key".to_owned()),
+        session_meta: None,
+    }
+}
+
+/// GitHub Copilot CLI, with a model of one's own and no account.
+pub fn copilot(install_dir: &Path, home_dir: &Path, model_port: u16) -> AgentSetup {
+    AgentSetup {
+        command: vec![
+            program(install_dir, &format!("@github/copilot-{}/copilot", npm_platform("win32"))),
+            "--acp".to_owned(),
+        ],
+        env: vec![
+            var("HOME", text(home_dir)),
+            var("COPILOT_OFFLINE", "true"),
+            var("COPILOT_PROVIDER_BASE_URL", format!("{}/v1", base_url(model_port))),
+            var("COPILOT_PROVIDER_API_KEY", "fake-key"),
+            var("COPILOT_MODEL", "gpt-4.1"),
+        ],
+        auth_method: None,
         session_meta: None,
     }
 }
@@ -281,7 +303,7 @@ pub fn codex_program(install_dir: &Path) -> String {
 fn codex_home(home_dir: &Path, model_port: u16) -> Vec<(String, String)> {
     // A model name that codex knows: for any other it puts a warning before the answer, as message text, in every turn.
     let config = format!(
-        r#"model = "gpt-5.3-codex"
+        r#"model = "gpt-5.5"
 model_provider = "fake"
 approval_policy = "on-request"
 sandbox_mode = "read-only"
