@@ -420,6 +420,96 @@ async fn a_gateway_that_comes_late_and_one_that_waits() {
     assert_whole(&gateway.events(&session).await);
 }
 
+/// Waits until the model has said this as the last word of a conversation.
+async fn replied(server: &Server, native: &str, words: &str) {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let (_, messages) = server.get(&format!("/session/{native}/message")).await;
+        let last = messages.as_array().and_then(|all| all.last()).cloned().unwrap_or_default();
+        let done = last["info"]["role"] == "assistant" && last["info"]["time"]["completed"].is_number();
+        if done && last["parts"].to_string().contains(words) {
+            return idle(server).await;
+        }
+        assert!(Instant::now() < deadline, "no reply: {last}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Waits until OpenCode works at nothing.
+async fn idle(server: &Server) {
+    let deadline = Instant::now() + PATIENCE;
+    while server.get("/session/status").await.1 != json!({}) {
+        assert!(Instant::now() < deadline, "OpenCode is still at work");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Waits until the session is in this state.
+async fn state(gateway: &Gateway, session: &str, wanted: &str) {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let (_, shown) = gateway.get(&format!("/v1/sessions/{session}")).await;
+        if shown["state"] == wanted {
+            return;
+        }
+        assert!(Instant::now() < deadline, "not {wanted}: {shown}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_opencode_does_while_the_gateway_is_away_is_told_once() {
+    let server = Server::start(None).await;
+    let mut gateway = Gateway::start(&server.config()).await;
+    let session = &gateway.session("oc").await;
+    let first = gateway.prompt(session, "FAKE:text first").await;
+    gateway.until_ended(session, &first).await;
+    let native = native(&gateway, session).await;
+    for (round, killed) in [(0, true), (1, false)] {
+        // Our own run goes on without the gateway, and somebody else's comes and goes.
+        let run = gateway.prompt(session, "FAKE:long 150 10").await;
+        until(&gateway, session, |event| event["run_id"] == run.as_str() && event["kind"] == "agent_message_chunk")
+            .await;
+        if killed {
+            gateway.kill();
+        } else {
+            assert!(gateway.stop().await.success());
+        }
+        idle(&server).await;
+        let words = format!("theirs-{round}");
+        server.prompt(&native, &format!("FAKE:text {words}")).await;
+        replied(&server, &native, &words).await;
+        gateway.again().await;
+        // Nobody has to say anything for it to be there.
+        state(&gateway, session, "idle").await;
+        let events = gateway.until_ended(session, &run).await;
+        assert_eq!(last_end(&events), "completed");
+        let all = said(&events, None);
+        assert_eq!(all.matches(&long(150)).count(), round + 1, "{all}");
+        assert_eq!((all.matches(&words).count(), all.matches("first").count()), (1, 1), "once: {all}");
+        assert!(!events.iter().any(|event| event["event"]["code"] == "gap"), "all of it: {events:#?}");
+
+        // A question waits, and is the same one.
+        let run = gateway.prompt(session, &format!("FAKE:shell touch asked-{round}")).await;
+        let asked = gateway.open_request(session).await;
+        if killed {
+            gateway.kill();
+        } else {
+            assert!(gateway.stop().await.success());
+        }
+        gateway.again().await;
+        state(&gateway, session, "waiting").await;
+        assert_eq!(gateway.open_request(session).await["request_id"], asked["request_id"]);
+        assert_eq!(gateway.choose(&asked, "once").await.0, 200);
+        let events = gateway.until_ended(session, &run).await;
+        assert_eq!(last_end(&events), "completed");
+        assert!(server.work.path().join(format!("asked-{round}")).exists());
+        assert_whole(&events);
+    }
+    let (_, sessions) = gateway.get("/v1/sessions").await;
+    assert_eq!(sessions["sessions"].as_array().unwrap().len(), 1, "{sessions}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_wrong_password_says_what_to_do() {
     let server = Server::start(Some("open sesame")).await;

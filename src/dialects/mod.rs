@@ -263,6 +263,29 @@ pub enum Said {
     },
 }
 
+impl Said {
+    /// The session that it is of, as far as it names one that is open.
+    fn native(&self) -> Option<&NativeId> {
+        match self {
+            Self::Opened { native, .. }
+            | Self::Began { native, .. }
+            | Self::Done { native, .. }
+            | Self::Ended { native, .. } => Some(native),
+            Self::Event { native, .. }
+            | Self::Asked { native, .. }
+            | Self::AskChanged { native, .. }
+            | Self::TakenBack { native, .. }
+            | Self::AnswerLost { native, .. } => native.as_ref(),
+            Self::Ready { .. }
+            | Self::Failed { .. }
+            | Self::NotOpened { .. }
+            | Self::Found { .. }
+            | Self::Checkpoint { .. }
+            | Self::Replied { .. } => None,
+        }
+    }
+}
+
 /// Which conversation was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Opening {

@@ -49,7 +49,10 @@ impl Routes {
     /// Remembers where the outcome of an order goes.
     pub(super) fn ordered(&mut self, order: &Order) {
         match &order.command {
-            Command::Open { ticket, .. } => {
+            Command::Open { ticket, resume, .. } => {
+                // What its session was asked before is taken back, or answered elsewhere, there.
+                let carried = resume.iter().filter_map(|resume| resume.carried.as_ref());
+                self.asks.extend(carried.flat_map(|it| it.asks.iter().map(|key| (key.clone(), order.inlet.clone()))));
                 self.opening.insert(*ticket);
                 self.tickets.insert(*ticket, order.inlet.clone());
             }

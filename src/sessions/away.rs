@@ -12,17 +12,17 @@ use crate::model::{RuntimeId, SessionId};
 const UNATTACHED_WAIT: Duration = Duration::from_secs(60);
 
 impl Directory {
-    /// The sessions without a task in which something is under way all the same, in an endpoint.
-    pub(super) fn pending(&self, takes: impl Fn(&RuntimeId) -> bool) -> Vec<SessionId> {
+    /// The sessions without a task that are in such a state: in an endpoint something may be under way all the same.
+    pub(super) fn parked(&self, takes: impl Fn(&RuntimeId) -> bool, are: impl Fn(&State) -> bool) -> Vec<SessionId> {
         let handles = self.shared.sessions.iter();
-        let pends = |handle: &Handle| handle.parked_now().is_some_and(|parked| parked.state.pends());
-        let of = handles.filter(|handle| takes(&handle.origin.runtime_id) && pends(handle));
+        let are = |handle: &Handle| handle.parked_now().is_some_and(|parked| are(&parked.state));
+        let of = handles.filter(|handle| takes(&handle.origin.runtime_id) && are(handle));
         of.map(|handle| handle.origin.session_id.clone()).collect()
     }
 
     /// Gives up what these sessions wait for, unless they live again.
     pub(super) async fn abandon(&self, why: &str, takes: impl Fn(&RuntimeId) -> bool) {
-        for id in self.pending(takes) {
+        for id in self.parked(takes, State::pends) {
             let Some(handle) = self.shared.sessions.get(&id).map(|handle| handle.clone()) else { continue };
             let _opening = handle.opening.lock().await;
             let Some(Parked { mut state, died }) = handle.unpark() else { continue };

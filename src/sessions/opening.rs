@@ -104,8 +104,8 @@ impl Directory {
                 }
             });
         }
-        // What went on in an endpoint while no gateway was there is heard as soon as it can be.
-        self.open_again(self.pending(|of| *of == id));
+        // What went on in an endpoint while no gateway was there is heard as soon as it can be, and what was open there is again.
+        self.open_again(self.parked(|of| *of == id, |state| state.pends() || state.left()));
         tokio::spawn(async move {
             let (mut ready, mut state) = (info.borrow_and_update().generation, RuntimeState::Starting);
             loop {

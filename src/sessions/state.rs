@@ -169,6 +169,9 @@ struct Core {
     /// The runs that ended last, of those that were asked for under a key.
     #[serde(default)]
     keyed: VecDeque<Keyed>,
+    /// Whether it was open in its endpoint when its gateway went: the next one opens it there again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    left: bool,
     /// How far it was told what its endpoint has: see [`Said::Checkpoint`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     checkpoint: Option<String>,
@@ -455,6 +458,7 @@ impl State {
             asks: BTreeMap::new(),
             decided: VecDeque::new(),
             keyed: VecDeque::new(),
+            left: false,
             checkpoint: None,
         };
         Self {
@@ -574,6 +578,7 @@ impl State {
     /// It ended with its runtime, which is there again.
     pub(super) fn live_again(&mut self, native: NativeId, generation: u64) {
         self.core.exited = None;
+        self.core.left = false;
         self.core.native_id = Some(native);
         self.core.generation = generation;
         if self.core.checkpoint.is_none() {
@@ -1058,6 +1063,7 @@ impl State {
         let body = Body { status: "exited", runtime_id: self.origin.runtime_id.as_str(), message: &why, exit };
         self.log(Draft::new(Kind::RuntimeStatus, &body), env, plan);
         self.core.exited = Some(why);
+        self.core.left = exit.left && self.core.checkpoint.is_some();
         plan.dirty = true;
     }
 
@@ -1079,6 +1085,11 @@ impl State {
         if self.core.exited.is_some() && self.pends() {
             self.void(RunStatus::Error, why, env, plan);
         }
+    }
+
+    /// Whether it goes on in its endpoint, and is to be opened there again.
+    pub(super) fn left(&self) -> bool {
+        self.core.exited.is_some() && self.core.left && !self.core.archived
     }
 
     /// Whether something of it is under way, asked or queued.

@@ -33,25 +33,8 @@ impl Codex {
             return;
         }
         let mut touched: Vec<NativeId> = more.into_iter().collect();
-        for said in out.said.get(from..).unwrap_or_default() {
-            let native = match said {
-                Said::Opened { native, .. }
-                | Said::Began { native, .. }
-                | Said::Done { native, .. }
-                | Said::Ended { native, .. } => Some(native),
-                Said::Event { native, .. }
-                | Said::Asked { native, .. }
-                | Said::AskChanged { native, .. }
-                | Said::TakenBack { native, .. }
-                | Said::AnswerLost { native, .. } => native.as_ref(),
-                Said::Ready { .. }
-                | Said::Failed { .. }
-                | Said::NotOpened { .. }
-                | Said::Found { .. }
-                | Said::Checkpoint { .. }
-                | Said::Replied { .. } => None,
-            };
-            if let Some(native) = native.filter(|native| !touched.contains(native)) {
+        for native in out.said.get(from..).unwrap_or_default().iter().filter_map(Said::native) {
+            if !touched.contains(native) {
                 touched.push(native.clone());
             }
         }

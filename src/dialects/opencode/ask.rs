@@ -290,6 +290,11 @@ impl OpenCode {
             if self.asks.contains_key(&ask.key) || self.over.contains(&ask.key) {
                 continue;
             }
+            if self.sessions.get_mut(&read.native).is_some_and(|session| session.carried.remove(&ask.key)) {
+                // People have it from an earlier gateway.
+                self.asks.insert(ask.key, Asked::new(read.native.clone(), what));
+                continue;
+            }
             if self.asks.len() >= ASKS_MAX {
                 let message = format!("{ASKS_MAX} questions wait already: this one was rejected");
                 let draft = trouble("too_many_requests", &message, Some(native.clone()));

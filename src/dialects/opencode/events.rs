@@ -6,7 +6,7 @@
 //! (the gateway came in its middle) is told when it is complete; until then an event says that something is missing.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -23,16 +23,25 @@ const PARTS_MAX: usize = 4096;
 /// Messages remembered of one session; past it the oldest are forgotten, and a re-read may tell them a second time.
 const MESSAGES_MAX: usize = 4096;
 
+/// Messages whose names a checkpoint has; what is before the first of them was told.
+const NAMED: usize = 256;
+/// Of those the last of which it has the parts, besides messages that are not complete.
+const DETAILED: usize = 8;
+
 /// What was told of one session's messages.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
 pub(super) struct Telling {
+    /// Hashes of the names of messages that were told before this connection, oldest first.
+    before: VecDeque<u64>,
     messages: BTreeMap<String, Message>,
     parts: HashMap<String, Part>,
     /// The identifier of the assistant's last message.
     last: Option<String>,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
 struct Message {
     user: bool,
     /// A user's: whether it is the gateway's own prompt; unknown until its text is.
@@ -46,7 +55,8 @@ struct Message {
     model: Option<String>,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
 struct Part {
     message: String,
     /// Bytes of its text that were told, and their checksum.
@@ -60,8 +70,8 @@ struct Part {
     over: bool,
     /// It is a thought.
     thought: bool,
-    /// A tool's last state as told.
-    state: Option<(String, Option<String>)>,
+    /// A tool's last state as told: its name, and a checksum of what was written.
+    state: Option<(String, Option<u64>)>,
 }
 
 /// `message.updated`, or a message that was read.
@@ -202,7 +212,56 @@ fn checksum(sum: u64, text: &str) -> u64 {
     text.bytes().fold(sum, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
+/// A text, to be known again.
+pub(super) fn hash(text: &str) -> u64 {
+    checksum(0, text)
+}
+
 impl Telling {
+    /// What of it is kept with the session.
+    pub(super) fn brief(&self) -> Self {
+        let last = self.messages.keys().rev().take(DETAILED).next_back();
+        let wanted = |(id, message): &(&String, &Message)| last.is_some_and(|last| *id >= last) || !message.complete;
+        // A person's message has no end of its own.
+        let of_agent = |(id, message): &(&String, &Message)| last.is_some_and(|last| *id >= last) || !message.user;
+        let messages: BTreeMap<String, Message> =
+            self.messages.iter().filter(wanted).filter(of_agent).map(|(id, m)| (id.clone(), m.clone())).collect();
+        let parts = self.parts.iter().filter(|(_, part)| messages.contains_key(&part.message));
+        let parts = parts.map(|(id, part)| (id.clone(), part.clone())).collect();
+        Self { messages, parts, ..self.names() }
+    }
+
+    /// The names of what was told, alone.
+    pub(super) fn names(&self) -> Self {
+        let mut before = self.before.clone();
+        let fresh: Vec<u64> = self.messages.keys().rev().take(NAMED).map(|id| hash(id)).collect();
+        before.retain(|name| !fresh.contains(name));
+        before.extend(fresh.into_iter().rev());
+        before.drain(..before.len().saturating_sub(NAMED));
+        Self { before, last: self.last.clone(), ..Self::default() }
+    }
+
+    /// Whether nothing was told before this connection.
+    pub(super) fn is_new(&self) -> bool {
+        self.before.is_empty()
+    }
+
+    /// Whether a message was told before this connection, and nothing more is to be told of it.
+    pub(super) fn told_before(&self, message: &str) -> bool {
+        !self.messages.contains_key(message) && self.before.contains(&hash(message))
+    }
+
+    /// How many of the messages that were told last are none of these any more.
+    pub(super) fn gone<'a>(&self, there: impl Iterator<Item = &'a str>) -> usize {
+        let there: std::collections::HashSet<u64> = there.map(hash).collect();
+        self.before.iter().rev().take_while(|name| !there.contains(name)).count()
+    }
+
+    /// These were told before this connection are forgotten: the conversation was taken back over them.
+    pub(super) fn forget(&mut self, count: usize) {
+        self.before.truncate(self.before.len() - count.min(self.before.len()));
+    }
+
     /// The stream broke off: of what is half told, what comes next cannot be known to follow.
     pub(super) fn lose(&mut self) {
         for part in self.parts.values_mut().filter(|part| !part.over) {
@@ -235,7 +294,7 @@ impl Telling {
 
     /// Whether a message was heard of.
     pub(super) fn knows(&self, message: &str) -> bool {
-        self.messages.contains_key(message)
+        self.messages.contains_key(message) || self.before.contains(&hash(message))
     }
 
     /// Whether a message is a person's.
@@ -466,7 +525,7 @@ impl Telling {
             Some(Metadata { output: Some(output), .. }) if !over && !output.is_empty() => Some(output.to_string()),
             _ => None,
         };
-        let now = Some((status.to_owned(), output.clone()));
+        let now = Some((status.to_owned(), output.as_deref().map(hash)));
         let first = !self.parts.contains_key(&part.id);
         let known = match first {
             false => self.parts.entry(part.id.clone()).or_default(),

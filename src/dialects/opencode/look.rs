@@ -356,7 +356,7 @@ impl OpenCode {
     }
 
     pub(super) fn resume(&mut self, ticket: Ticket, cwd: &str, resume: Resume, out: &mut Outbox) {
-        let Resume { native, known, .. } = resume;
+        let Resume { native, known, carried } = resume;
         if self
             .sessions
             .get(&native)
@@ -367,8 +367,11 @@ impl OpenCode {
         }
         let cwd = (!cwd.is_empty()).then(|| cwd.to_owned());
         let session = self.sessions.entry(native.clone()).or_insert_with(|| Session::new(Stage::Seen, cwd));
-        session.stage = Stage::Opening { ticket, known };
         session.asks.clear();
+        let goes_on = carried.is_some_and(|carried| self.restored(&native, &carried));
+        if let Some(session) = self.sessions.get_mut(&native) {
+            session.stage = Stage::Opening { ticket, known, goes_on };
+        }
         let path = format!("/session/{}", escape(native.as_str()));
         self.get(Pending::Resume { native }, path, out);
     }
@@ -402,18 +405,25 @@ impl OpenCode {
         let Some(session) = self.sessions.get_mut(native) else { return };
         let list = good(reply).and_then(|body| Some((body, serde_json::from_slice::<Vec<&RawValue>>(body).ok()?)));
         let mut past = Vec::new();
+        let before = session.began.then(|| Said::Began { native: native.clone(), by: ANOTHER.into() });
         let opening = match session.stage {
-            Stage::Opening { ticket, known } => Some((ticket, known)),
+            Stage::Opening { ticket, known, goes_on } => Some((ticket, known, goes_on)),
             _ => None,
         };
+        let goes_on = opening.is_some_and(|(_, _, goes_on)| goes_on);
         match list {
             Some((body, list)) => {
-                let known = opening.is_some_and(|(_, known)| known);
-                if opening.is_some_and(|(_, known)| !known) && list.len() >= MESSAGES_READ {
+                let known = opening.is_some_and(|(_, known, goes_on)| known && !goes_on);
+                if known && !list.is_empty() {
+                    let what = "what was said in this conversation while no gateway was connected to OpenCode is not told: \
+                                how far it was told before is not known";
+                    past.push(Said::Event { native: Some(native.clone()), draft: trouble("gap", what, None) });
+                }
+                if opening.is_some_and(|(_, known, _)| !known) && list.len() >= MESSAGES_READ {
                     let what = format!("only the last {MESSAGES_READ} messages of this session are shown");
                     past.push(Said::Event { native: Some(native.clone()), draft: trouble("gap", &what, None) });
                 }
-                self.past(native, body, &list, known, opening.is_some(), &mut past);
+                self.past(native, body, &list, known, opening.is_some() && !goes_on, &mut past);
             }
             None => {
                 let why = done(reply).err().unwrap_or_else(|| "its reply makes no sense".into());
@@ -425,11 +435,14 @@ impl OpenCode {
             }
         }
         let Some(session) = self.sessions.get_mut(native) else { return };
-        if let Some((ticket, _)) = opening {
+        if let Some((ticket, ..)) = opening {
             session.stage = Stage::Open;
             let mut drafts: Vec<Draft> = self.models.draft(session.model.as_ref()).into_iter().collect();
             drafts.extend(session.title.as_deref().map(titled));
             out.said.push(Said::Opened { ticket, native: native.clone(), drafts, how: Opening::Resumed });
+            if goes_on {
+                out.said.extend(before);
+            }
         }
         session.reading = false;
         out.said.append(&mut past);
@@ -454,23 +467,48 @@ impl OpenCode {
             .filter_map(|raw| object::<MessageIn<'_>>(raw))
             .filter_map(|message| Some((object::<Info<'_>>(message.info)?, message.parts)))
             .collect();
+        let event = |draft| Said::Event { native: Some(native.clone()), draft };
+        // What stands before the first message that was told was told, too.
+        let mut told = 0;
+        if !session.telling.is_new() && !read.is_empty() {
+            let first = read.iter().position(|(info, _)| session.telling.knows(&info.id));
+            told = first.unwrap_or_default();
+            let gone = session.telling.gone(read.iter().map(|(info, _)| info.id.as_str()));
+            if first.is_none() && read.len() >= MESSAGES_READ {
+                let what = "more was said while the gateway was not connected than is read: some of it is missing";
+                past.push(event(trouble("gap", what, None)));
+            } else if gone > 0 {
+                session.telling.forget(gone);
+                let what = format!(
+                    "the conversation was taken back while the gateway was not connected: OpenCode does not have the last \
+                     {gone} of the messages that are shown before this any more"
+                );
+                past.push(event(trouble("taken_back", &what, None)));
+            }
+        }
+        if std::mem::take(&mut session.partial) {
+            let what = "how far the messages under way were told is not known: the rest of them is left out";
+            past.push(event(trouble("gap", what, None)));
+        }
         // Where work began that is told as such: what is going on, and after a gap all that was not heard of.
-        let news = read.iter().position(|(info, _)| info.role == "user" && !session.telling.knows(&info.id));
+        let fresh = |at: usize, info: &Info<'_>| at >= told && info.role == "user" && !session.telling.knows(&info.id);
+        let news = read.iter().enumerate().position(|(at, (info, _))| fresh(at, info));
         let last = read.iter().rposition(|(info, _)| info.role == "user");
         let begins = match opening {
             true => last.filter(|_| session.worked),
             false => news,
         };
-        let event = |draft| Said::Event { native: Some(native.clone()), draft };
         for (at, (info, parts)) in read.iter().enumerate() {
-            let heard = session.telling.knows(&info.id);
+            let heard = at < told || session.telling.knows(&info.id);
+            let old = known || at < told || session.telling.told_before(&info.id);
+            let over = old || session.telling.is_complete(&info.id);
             session.telling.message(info);
             let began = Said::Began { native: native.clone(), by: ANOTHER.into() };
             let mut mine = Vec::new();
             for raw in parts {
                 let Some(part) = object::<PartIn<'_>>(raw) else { continue };
                 let bytes = slice(body, raw);
-                if known {
+                if old {
                     session.telling.skip(&part);
                     continue;
                 }
@@ -494,6 +532,10 @@ impl OpenCode {
                 past.push(began);
             }
             past.extend(mine.into_iter().map(event));
+            let works = !over && (session.prompt.is_some() || session.began);
+            if works {
+                session.failed(info, works);
+            }
         }
         if session.worked && !session.began && session.prompt.is_none() && (session.busy || opening) {
             session.began = true;
@@ -522,6 +564,14 @@ impl OpenCode {
                     self.send_answer(&key, 0, out);
                 }
             }
+        }
+        let Some(session) = self.sessions.get_mut(native) else { return };
+        // What people were asked before, and OpenCode waits for no longer.
+        let busy = session.busy;
+        for key in std::mem::take(&mut session.carried) {
+            let elsewhere = busy.then(|| Elsewhere { by: ANOTHER.into(), option_id: None });
+            self.bury(key.clone());
+            self.say(native, Said::TakenBack { native: Some(native.clone()), key, elsewhere }, out);
         }
         let Some(session) = self.sessions.get_mut(native) else { return };
         if session.busy {

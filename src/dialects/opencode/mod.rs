@@ -3,7 +3,7 @@
 //!
 //! Its API is at `/doc` of each server; seen on 1.18. What happens is told on `/global/event`, for all folders; what is
 //! so is read by requests, each for one folder, in `look`. Events are heard in `stream`, messages told in `events`, questions
-//! put in `ask`, clients' own calls carried in `calls`.
+//! put in `ask`, clients' own calls carried in `calls`; what outlives the gateway is kept by `checkpoint`.
 //!
 //! What it holds to, because OpenCode is as it is:
 //! - The stream has no past: after each connection everything is read again, and only what was not told is told. What the
@@ -15,6 +15,7 @@
 
 mod ask;
 mod calls;
+mod checkpoint;
 mod events;
 mod look;
 mod stream;
@@ -25,7 +26,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
 use bytes::Bytes;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::fault;
@@ -196,7 +197,7 @@ enum Stage {
     /// The gateway was told of it.
     Found,
     /// It is being opened.
-    Opening { ticket: Ticket, known: bool },
+    Opening { ticket: Ticket, known: bool, goes_on: bool },
     /// It is open here.
     Open,
 }
@@ -233,11 +234,17 @@ struct Session {
     spread: Option<String>,
     /// Questions to be put once its messages are read.
     asks: Vec<(ask::Read, Bytes)>,
+    /// Questions that people were asked by an earlier gateway, until it is known whether OpenCode still waits for them.
+    carried: BTreeSet<AskKey>,
+    /// How far the messages under way were told before is not known.
+    partial: bool,
 }
 
+#[derive(Clone, Serialize, Deserialize)]
 struct Prompt {
     ticket: Ticket,
-    text: Option<String>,
+    /// The checksum of its first text, to know it again.
+    text: Option<u64>,
     /// OpenCode told of it as a message.
     seen: bool,
     /// The request was answered.
@@ -267,6 +274,8 @@ impl Session {
             model: None,
             spread: None,
             asks: Vec::new(),
+            carried: BTreeSet::new(),
+            partial: false,
         }
     }
 
@@ -387,15 +396,22 @@ impl Dialect for OpenCode {
         let Some(Frame { directory, payload, sort, properties }) = whole else {
             return self.raw(&frame, None, "not an event of OpenCode's", out);
         };
+        let from = out.said.len();
         match (payload.map(object::<Frame<'_>>), sort, properties) {
             (Some(Some(Frame { sort: Some(sort), properties, .. })), ..) | (None, Some(sort), properties) => {
                 self.happened(&frame, directory, &sort, properties, out);
             }
             _ => self.raw(&frame, None, "not an event of OpenCode's", out),
         }
+        self.checkpoints(from, None, out);
     }
 
     fn command(&mut self, command: Command, out: &mut Outbox) {
+        let from = out.said.len();
+        let changed = match &command {
+            Command::Prompt { native, .. } | Command::Cancel { native, .. } => Some(native.clone()),
+            Command::Open { .. } | Command::Answer { .. } | Command::Call { .. } => None,
+        };
         let ready = self.connected && self.phase == Phase::Ready;
         let fault = || Fault::new(INTERNAL, "OpenCode is not connected");
         match command {
@@ -425,17 +441,20 @@ impl Dialect for OpenCode {
                 self.call(ticket, native, &method, params.as_deref(), notify, out);
             }
         }
+        self.checkpoints(from, changed, out);
     }
 
     fn wake(&mut self, out: &mut Outbox) {
         if self.connected && self.look.is_none() && std::mem::take(&mut self.again) {
             self.look(out);
         }
+        let from = out.said.len();
         self.lose_late(out);
         let natives: Vec<NativeId> = self.sessions.keys().cloned().collect();
         for native in natives {
             self.late(&native, out);
         }
+        self.checkpoints(from, None, out);
     }
 
     fn lost(&mut self, _why: &str, out: &mut Outbox) {
@@ -494,6 +513,7 @@ impl Dialect for OpenCode {
 
     fn reply(&mut self, id: u64, reply: Result<Reply, String>, out: &mut Outbox) {
         let Some(pending) = self.pending.remove(&id) else { return };
+        let from = out.said.len();
         match pending {
             Pending::Health => self.health(reply, out),
             Pending::Providers => {
@@ -524,6 +544,7 @@ impl Dialect for OpenCode {
                 }
             }
         }
+        self.checkpoints(from, None, out);
     }
 
     fn reached_by(&self) -> &'static [&'static str] {

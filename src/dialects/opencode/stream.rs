@@ -27,7 +27,7 @@ impl OpenCode {
         if let Some((provider, model)) = &session.model {
             body["model"] = serde_json::json!({ "providerID": provider, "modelID": model });
         }
-        session.prompt = Some(Prompt { ticket, text, seen: false, taken: false });
+        session.prompt = Some(Prompt { ticket, text: text.as_deref().map(events::hash), seen: false, taken: false });
         (session.cancelled, session.withdrawn, session.aborted) = (false, false, false);
         (session.error, session.spread) = (None, None);
         let path = format!("/session/{}/prompt_async", escape(native.as_str()));
@@ -352,13 +352,8 @@ impl OpenCode {
         };
         let Some(session) = self.sessions.get_mut(native) else { return };
         session.telling.message(&info);
-        if let Some((name, words)) = info.error.map(events::words) {
-            match name.as_str() {
-                "MessageAbortedError" => session.aborted |= session.busy || session.ending,
-                _ if session.prompt.is_some() || session.began => session.error = Some(words),
-                _ => {}
-            }
-        }
+        let works = session.busy || session.ending;
+        session.failed(&info, works);
     }
 
     pub(super) fn part(&mut self, native: &NativeId, frame: &Bytes, read: &Properties<'_>, out: &mut Outbox) {
@@ -413,10 +408,22 @@ impl OpenCode {
     }
 }
 
+impl Session {
+    /// Takes note of why a message failed, if it did; `works` says whether it is of work under way.
+    pub(super) fn failed(&mut self, info: &Info<'_>, works: bool) {
+        let Some((name, words)) = info.error.map(events::words) else { return };
+        match name.as_str() {
+            "MessageAbortedError" => self.aborted |= works,
+            _ if self.prompt.is_some() || self.began => self.error = Some(words),
+            _ => {}
+        }
+    }
+}
+
 /// Whether a person's message is the prompt that was sent and not heard of yet.
 pub(super) fn is_ours(prompt: &mut Option<Prompt>, text: Option<&str>) -> bool {
     let Some(prompt) = prompt.as_mut().filter(|prompt| !prompt.seen) else { return false };
-    prompt.seen = prompt.text.is_none() || prompt.text.as_deref() == text;
+    prompt.seen = prompt.text.is_none() || prompt.text == text.map(events::hash);
     prompt.seen
 }
 

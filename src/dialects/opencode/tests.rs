@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::super::rig::{Rig, choose, json as parsed, raw, spec};
-use super::super::{Command, Fetch, Opening, Resume, Said};
+use super::super::{AskKey, Carried, Command, Fetch, Opening, Resume, Said};
 use crate::model::{Choice, Decision, Kind, RuntimeSpec, Ticket};
 
 const PAGE: &str = "<!doctype html><html></html>";
@@ -692,10 +692,142 @@ fn a_known_past_is_not_told_again() {
     stage.rig.said();
     resume(&mut stage, true);
     stage.serve();
-    assert_eq!(stage.told(), ["opened Resumed"]);
+    // What came between its last commit and now cannot be known.
+    assert_eq!(stage.told(), ["opened Resumed", "error gap"]);
     stage.user("m3", "another");
     stage.status("busy");
     assert_eq!(stage.told(), ["began", "user_message_chunk another"]);
+}
+
+/// Another gateway at the same server, with what the first one kept with its last commit.
+fn another(stage: &Stage, prompt: Option<u64>, asks: &[&str]) -> Stage {
+    let mut next = Stage::new();
+    next.replies = stage.replies.clone();
+    next.serve();
+    next.rig.said();
+    let carried = Carried {
+        checkpoint: stage.rig.checkpoint.clone().unwrap(),
+        prompt: prompt.map(Ticket),
+        asks: asks.iter().map(|key| AskKey::unique(*key)).collect(),
+    };
+    let resume = Some(Resume { native: "s".into(), known: true, carried: Some(Box::new(carried)) });
+    next.rig.tell(Command::Open { ticket: Ticket(1), cwd: "/w".into(), resume });
+    next
+}
+
+#[test]
+fn what_was_said_while_no_gateway_was_there_is_told_once() {
+    let mut stage = Stage::at_work();
+    stage.text("m2", "t", "", false);
+    stage.delta("m2", "t", "one ");
+    let first = message("m1", "user", false, json!([text_part("m1p", "m1", "do it", true)]));
+    let answer = message("m2", "assistant", true, json!([text_part("t", "m2", "one two", true)]));
+    let more = message("m3", "user", false, json!([text_part("m3p", "m3", "and that", true)]));
+    let last = message("m4", "assistant", true, json!([text_part("t4", "m4", "done", true)]));
+    stage.set("GET /session/s/message", 200, json!([first, answer, more, last]));
+    let mut next = another(&stage, Some(7), &[]);
+    next.serve();
+    assert_eq!(
+        next.told(),
+        [
+            "opened Resumed",
+            "agent_message_chunk two",
+            "user_message_chunk and that",
+            "agent_message_chunk done",
+            "ended 7 Completed"
+        ]
+    );
+    // And nothing of it by the one after that; what began there meanwhile has its beginning and its end.
+    let newer = message("m5", "user", false, json!([text_part("m5p", "m5", "again", true)]));
+    let answer2 = message("m6", "assistant", true, json!([text_part("t6", "m6", "yes", true)]));
+    next.set("GET /session/s/message", 200, json!([first, answer, more, last, newer, answer2]));
+    let mut third = another(&next, None, &[]);
+    third.serve();
+    let told = ["opened Resumed", "began", "user_message_chunk again", "agent_message_chunk yes", "done Completed"];
+    assert_eq!(third.told(), told);
+    let mut fourth = another(&third, None, &[]);
+    fourth.serve();
+    assert_eq!(fourth.told(), ["opened Resumed"]);
+    // Taken back, and gone on with in another way.
+    let other = message("m7", "user", false, json!([text_part("m7p", "m7", "else", true)]));
+    fourth.set("GET /session/s/message", 200, json!([first, answer, other]));
+    let mut fifth = another(&fourth, None, &[]);
+    fifth.serve();
+    assert_eq!(
+        fifth.told(),
+        ["opened Resumed", "error taken_back", "began", "user_message_chunk else", "done Completed"]
+    );
+    let mut sixth = another(&fifth, None, &[]);
+    sixth.serve();
+    assert_eq!(sixth.told(), ["opened Resumed"], "that is said once, too");
+}
+
+#[test]
+fn a_prompt_that_the_gateway_died_over_is_looked_for() {
+    let mut stage = Stage::open();
+    stage.rig.prompt(7, "s", "do it");
+    let mut next = another(&stage, Some(7), &[]);
+    next.serve();
+    let lost = "ended 7 Error the connection was lost before OpenCode took the prompt";
+    assert_eq!(next.told(), ["opened Resumed", lost]);
+    // It arrived, and is at work; it is told by the gateway.
+    let mine = message("m1", "user", false, json!([text_part("m1p", "m1", "do it", true)]));
+    let answer = message("m2", "assistant", false, json!([text_part("t", "m2", "so ", false)]));
+    stage.set("GET /session/s/message", 200, json!([mine, answer]));
+    stage.set("GET /session/status", 200, json!({ "s": { "type": "busy" } }));
+    let mut next = another(&stage, Some(7), &[]);
+    next.serve();
+    assert_eq!(next.told(), ["opened Resumed", "agent_message_chunk so"]);
+    next.text("m2", "t", "so it is", true);
+    next.assistant("m2", true);
+    next.status("idle");
+    assert_eq!(next.told(), ["agent_message_chunk it is", "ended 7 Completed"]);
+    // It was stopped there meanwhile: the last word is OpenCode's.
+    let mut stopped = message("m2", "assistant", true, json!([text_part("t", "m2", "so ", true)]));
+    stopped["info"]["error"] = json!({ "name": "MessageAbortedError", "data": { "message": "Aborted" } });
+    stage.set("GET /session/s/message", 200, json!([mine, stopped]));
+    stage.set("GET /session/status", 200, json!({}));
+    let mut next = another(&stage, Some(7), &[]);
+    next.serve();
+    assert_eq!(next.told(), ["opened Resumed", "agent_message_chunk so", "ended 7 Cancelled"]);
+}
+
+#[test]
+fn questions_and_answers_outlive_the_gateway() {
+    let mut stage = Stage::at_work();
+    stage.permission("per_1");
+    stage.permission("per_2");
+    stage.rig.said();
+    let mine = message("m1", "user", false, json!([text_part("m1p", "m1", "do it", true)]));
+    let answer = message("m2", "assistant", false, json!([]));
+    stage.set("GET /session/s/message", 200, json!([mine, answer]));
+    stage.set("GET /session/status", 200, json!({ "s": { "type": "busy" } }));
+    stage.set("GET /permission", 200, json!([asks("per_2"), asks("per_3")]));
+    stage.set("POST /permission/per_2/reply", 200, json!(true));
+    let mut next = another(&stage, Some(7), &["per_1", "per_2"]);
+    next.serve();
+    let told = ["opened Resumed", "asked per_3", "taken back per_1 by another client of OpenCode None"];
+    assert_eq!(next.told(), told, "what people have is not asked twice");
+    next.rig.answer("per_2", choose("once", Choice::AllowOnce));
+    next.serve();
+    assert!(next.made.iter().any(|(made, _)| made.starts_with("POST /permission/per_2/reply")));
+}
+
+#[test]
+fn what_does_not_fit_into_a_checkpoint_is_a_gap() {
+    let mut stage = Stage::at_work();
+    for n in 0..1000 {
+        stage.text("m2", &format!("t{n}"), "x", false);
+    }
+    stage.rig.said();
+    let kept = stage.rig.checkpoint.as_ref().unwrap().len();
+    assert!(kept <= 64 * 1024, "{kept}");
+    let mine = message("m1", "user", false, json!([text_part("m1p", "m1", "do it", true)]));
+    let answer = message("m2", "assistant", true, json!([text_part("t0", "m2", "xy", true)]));
+    stage.set("GET /session/s/message", 200, json!([mine, answer]));
+    let mut next = another(&stage, Some(7), &[]);
+    next.serve();
+    assert_eq!(next.told(), ["opened Resumed", "error gap", "ended 7 Completed"]);
 }
 
 #[test]
