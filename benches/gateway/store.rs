@@ -74,6 +74,7 @@ fn entry(origin: &Arc<Origin>, first: u64, count: usize, native: &Bytes) -> Entr
         origin: Arc::clone(origin),
         events: (first..first + count as u64).map(event).collect(),
         rows,
+        heard: None,
         kept: None,
         sync: false,
     }
