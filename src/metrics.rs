@@ -183,6 +183,8 @@ pub struct Metrics {
     pub notifications_waiting: IntGauge,
     /// Open connections.
     pub connections: IntGauge,
+    /// When the certificate of the TLS listener ends.
+    pub certificate_ends: IntGauge,
     /// Runtimes that exited.
     pub runtime_exits: IntCounterVec,
 }
@@ -273,6 +275,10 @@ impl Metrics {
             ),
             notifications_waiting: make.gauge("plexus_notifications_waiting", "Notifications that wait to be sent"),
             connections: make.gauge("plexus_connections", "Open connections"),
+            certificate_ends: make.gauge(
+                "plexus_tls_certificate_expiry_timestamp_seconds",
+                "When the certificate that the TLS listener serves ends; 0 without one",
+            ),
             runtime_exits: make.counters("plexus_runtime_exits_total", "Runtimes that exited", &["runtime"]),
             runtimes: Mutex::default(),
             registry: make.registry,

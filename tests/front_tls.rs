@@ -500,6 +500,11 @@ async fn a_certificate_that_ends_soon_is_made_anew_by_itself() {
     }
     // Who trusts the CA takes it.
     assert_eq!(client.http2().await.ask("GET", "/healthz", &[], None).await.0, 200);
+    // And whoever watches sees when it ends.
+    let text = gateway.request("GET", "/metrics").send().await.unwrap().text().await.unwrap();
+    let ends = text.lines().find_map(|line| line.strip_prefix("plexus_tls_certificate_expiry_timestamp_seconds "));
+    let ends: i64 = ends.unwrap_or_else(|| panic!("{text}")).parse().unwrap();
+    assert!(ends > jiff::Timestamp::now().as_second() + 390 * 86_400, "{ends}");
 }
 
 #[tokio::test]

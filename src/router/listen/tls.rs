@@ -27,6 +27,7 @@ use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer as _;
 
 use super::{App, Limits, Slot, accept, connection, h2, stopped};
+use crate::metrics::metrics;
 
 /// Connections by TLS at once; past it new ones wait. Each costs three descriptors.
 const CONNECTIONS: usize = 1024;
@@ -117,6 +118,8 @@ struct Served {
     cert: PathBuf,
     key: PathBuf,
     current: ArcSwap<CertifiedKey>,
+    /// The files as they were before they were read first: what changed since is read again.
+    opened: [Stamp; 2],
     provider: Arc<CryptoProvider>,
 }
 
@@ -133,8 +136,10 @@ impl Tls {
     /// [`TlsError`].
     pub fn open(cert: &Path, key: &Path) -> Result<Self, TlsError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let opened = [cert, key].map(|path| std::fs::metadata(path).ok().map(stamp_of));
         let current = ArcSwap::new(Arc::new(load(cert, key, &provider)?));
-        let served = Arc::new(Served { cert: cert.into(), key: key.into(), current, provider: Arc::clone(&provider) });
+        let provided = Arc::clone(&provider);
+        let served = Arc::new(Served { cert: cert.into(), key: key.into(), current, opened, provider: provided });
         let versions = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
         let bad = |error: rustls::Error| TlsError::Bad { path: cert.into(), what: error.to_string() };
         let mut config = versions.map_err(bad)?.with_no_client_auth().with_cert_resolver(Arc::clone(&served) as _);
@@ -153,8 +158,9 @@ impl Tls {
 
     /// Reads the files again whenever they change, until `stop`. What is no certificate is said so and not used.
     pub async fn keep_fresh(&self, mut stop: watch::Receiver<bool>) {
-        let Served { cert, key, current, provider } = &*self.served;
-        let (mut loaded, mut seen) = (stamp(cert, key).await, None);
+        let Served { cert, key, current, opened, provider } = &*self.served;
+        let (mut loaded, mut seen) = (*opened, None);
+        show_end(&current.load());
         loop {
             tokio::select! {
                 () = tokio::time::sleep(LOOK) => {}
@@ -165,6 +171,7 @@ impl Tls {
             if now != loaded && seen.as_ref() == Some(&now) {
                 match load(cert, key, provider) {
                     Ok(fresh) => {
+                        show_end(&fresh);
                         current.store(Arc::new(fresh));
                         tracing::info!(cert = %cert.display(), "the certificate has changed; new connections get the new one");
                     }
@@ -179,12 +186,21 @@ impl Tls {
     }
 }
 
+/// Shows when the certificate ends that new connections get.
+fn show_end(key: &CertifiedKey) {
+    let end = key.cert.first().and_then(|first| X509Certificate::from_der(first).ok());
+    metrics().certificate_ends.set(end.map_or(0, |(_, first)| first.validity().not_after.timestamp()));
+}
+
 /// What tells whether a file is another than before.
 type Stamp = Option<(u64, u64, i64, i64)>;
 
+fn stamp_of(meta: Metadata) -> (u64, u64, i64, i64) {
+    (meta.ino(), meta.len(), meta.mtime(), meta.mtime_nsec())
+}
+
 async fn stamp(cert: &Path, key: &Path) -> [Stamp; 2] {
-    let of = |meta: Metadata| (meta.ino(), meta.len(), meta.mtime(), meta.mtime_nsec());
-    [tokio::fs::metadata(cert).await.ok().map(of), tokio::fs::metadata(key).await.ok().map(of)]
+    [tokio::fs::metadata(cert).await.ok().map(stamp_of), tokio::fs::metadata(key).await.ok().map(stamp_of)]
 }
 
 /// When the certificate in this file ends, in seconds since 1970: the first one, if it is a chain.
