@@ -124,6 +124,9 @@ pub(crate) struct Serve {
     /// Open the page in the browser
     #[arg(long)]
     pub(crate) open: bool,
+    /// Log to this file instead of stderr; at 8 MiB it is put away, and the last three are kept
+    #[arg(long, value_name = "FILE")]
+    pub(crate) log_file: Option<PathBuf>,
     /// Leave the terminal's session, so that closing it does not end the gateway
     #[arg(long, hide = true)]
     pub(crate) detach: bool,

@@ -17,6 +17,7 @@ mod doctor;
 mod export;
 pub(crate) mod hold;
 mod home;
+mod log_file;
 mod pair;
 mod run;
 mod serve;

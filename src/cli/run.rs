@@ -183,11 +183,14 @@ async fn gateway() -> anyhow::Result<Client> {
     let file = {
         use std::os::unix::fs::OpenOptionsExt as _;
         let mut options = std::fs::OpenOptions::new();
-        options.create(true).write(true).truncate(true).mode(0o600);
-        options.open(&log).map_err(|why| Failure::plain(format!("cannot write {}: {why}", log.display())))?
+        // The gateway goes on with it, to its end: both write behind what is there.
+        options.create(true).append(true).mode(0o600);
+        let file = options.open(&log).and_then(|file| file.set_len(0).map(|()| file));
+        file.map_err(|why| Failure::plain(format!("cannot write {}: {why}", log.display())))?
     };
     let mut child = std::process::Command::new(this_program()?)
-        .args(["serve", "--detach"])
+        .args(["serve", "--detach", "--log-file"])
+        .arg(&log)
         .env("PLEXUS_HOME", home.dir())
         .current_dir(home.dir())
         .stdin(Stdio::null())

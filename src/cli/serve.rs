@@ -1,7 +1,8 @@
 //! `plexus serve`.
 
 use std::io::{IsTerminal as _, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 use anyhow::Context as _;
 use plexus::config::{self, Config, Surroundings};
@@ -10,6 +11,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::args::Serve;
 use super::home::Home;
+use super::log_file::LogFile;
 use super::term::Paint;
 use super::{BAD_CONFIG, FAILURE, Failure, Outcome, commands, tls};
 
@@ -36,12 +38,19 @@ fn limits() {
     let _ = setrlimit(Resource::Nofile, Rlimit { current: files.maximum, ..files });
 }
 
-fn log_to_stderr() {
+fn log(file: Option<&Path>) -> anyhow::Result<()> {
     let filter = tracing_subscriber::EnvFilter::try_from_env("PLEXUS_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
-    let colour = Paint::stderr().is_on();
+    let layer = tracing_subscriber::fmt().with_env_filter(filter);
     // Fails only if a log is there already.
-    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(colour).try_init();
+    let _ = match file {
+        Some(path) => {
+            let cannot = |why| Failure::plain(format!("--log-file {}: {why}", path.display()));
+            layer.with_writer(Mutex::new(LogFile::open(path).map_err(cannot)?)).with_ansi(false).try_init()
+        }
+        None => layer.with_writer(std::io::stderr).with_ansi(Paint::stderr().is_on()).try_init(),
+    };
+    Ok(())
 }
 
 /// This program, for runtimes that are parts of it.
@@ -50,7 +59,7 @@ pub(crate) fn this_program() -> anyhow::Result<PathBuf> {
 }
 
 pub(crate) async fn serve(args: Serve) -> Outcome {
-    log_to_stderr();
+    log(args.log_file.as_deref())?;
     let home = Home::find()?;
     home.create()?;
     let exe = this_program()?;

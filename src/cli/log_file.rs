@@ -1,0 +1,102 @@
+//! The gateway's log in a file that does not grow without end, where nobody else rotates it: under launchd, and for a gateway
+//! that `plexus run` started.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// A log of more bytes than this is put away, and a new one begun.
+const LOG_MAX: u64 = 8 << 20;
+/// Logs that were put away and are kept: `FILE.1` is the newest.
+const LOGS_KEPT: u32 = 3;
+
+/// The log, which is stderr as well: what ends the process is in it, too, be it a panic or words of a library.
+pub(crate) struct LogFile {
+    path: PathBuf,
+    file: File,
+    written: u64,
+    max: u64,
+    is_stderr: bool,
+}
+
+impl LogFile {
+    /// Goes on with this file, and makes it stderr.
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        Self::bounded(path, LOG_MAX, true)
+    }
+
+    fn bounded(path: &Path, max: u64, is_stderr: bool) -> io::Result<Self> {
+        let file = begin(path, is_stderr)?;
+        let written = file.metadata()?.len();
+        Ok(Self { path: path.into(), file, written, max, is_stderr })
+    }
+
+    fn rotate(&mut self) -> io::Result<()> {
+        for n in (1..LOGS_KEPT).rev() {
+            // Absent until there were so many.
+            let _ = std::fs::rename(put_away(&self.path, n), put_away(&self.path, n + 1));
+        }
+        std::fs::rename(&self.path, put_away(&self.path, 1))?;
+        self.file = begin(&self.path, self.is_stderr)?;
+        self.written = 0;
+        Ok(())
+    }
+}
+
+fn put_away(path: &Path, n: u32) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{n}"));
+    name.into()
+}
+
+/// Opens it, for its owner alone.
+fn begin(path: &Path, as_stderr: bool) -> io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let file = std::fs::OpenOptions::new().create(true).append(true).mode(0o600).open(path)?;
+    if as_stderr {
+        rustix::stdio::dup2_stderr(&file)?;
+    }
+    Ok(file)
+}
+
+impl Write for LogFile {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        if self.written > 0 && self.written + line.len() as u64 > self.max {
+            // Where it cannot be put away, a log that is too long is better than none.
+            let _ = self.rotate();
+        }
+        self.file.write_all(line)?;
+        self.written += line.len() as u64;
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_is_put_away_when_it_is_long_and_the_oldest_goes() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("plexus.log");
+        std::fs::write(&path, "before\n").unwrap();
+        let mut log = LogFile::bounded(&path, 20, false).unwrap();
+        for n in 0..10 {
+            log.write_all(format!("line {n} ......\n").as_bytes()).unwrap();
+        }
+        let read = |path: &Path| std::fs::read_to_string(path).unwrap();
+        assert_eq!(read(&path), "line 9 ......\n");
+        assert_eq!(read(&put_away(&path, 1)), "line 8 ......\n");
+        assert_eq!(read(&put_away(&path, LOGS_KEPT)), "line 6 ......\n");
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1 + LOGS_KEPT as usize);
+
+        // A start goes on where the last one ended.
+        drop(log);
+        LogFile::bounded(&path, 100, false).unwrap().write_all(b"again\n").unwrap();
+        assert_eq!(read(&path), "line 9 ......\nagain\n");
+    }
+}
