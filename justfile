@@ -12,6 +12,14 @@ run *ARGS="serve -c config/demo.toml":
 test *ARGS:
     ./scripts/test {{ARGS}}
 
+# The gateway and the real servers that it is attached to, each killed ROUNDS times at random moments.
+kills ROUNDS="50":
+    PLEXUS_KILLS={{ROUNDS}} ./scripts/test --test story_codex --test story_opencode killed
+
+# What CI runs, with all that CI does in small done in full.
+full:
+    PLEXUS_KILLS=50 bash .ci/run
+
 # The table of docs/performance.md, measured here and now.
 bench *ARGS:
     cargo bench --locked --bench gateway -- {{ARGS}}

@@ -475,3 +475,163 @@ async fn shared_with_another_client() {
     drop(server);
     assert!(gateway.stop().await.success());
 }
+
+// ---- kills ----------------------------------------------------------------------------------------------------------
+
+/// Moments drawn from a seed that is printed, so that a round can be had again.
+struct Moments(u64);
+
+impl Moments {
+    fn new() -> Self {
+        let now = std::time::SystemTime::now().duration_since(std::time::SystemTime::UNIX_EPOCH).unwrap();
+        let given = std::env::var("PLEXUS_SEED").ok().and_then(|seed| seed.parse().ok());
+        let seed = given.unwrap_or(u64::from(now.subsec_nanos()) | 1);
+        println!("PLEXUS_SEED={seed}");
+        Self(seed)
+    }
+
+    /// A number below `most` (xorshift64).
+    fn below(&mut self, most: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % most
+    }
+
+    async fn pass(&mut self, most_ms: u64) {
+        tokio::time::sleep(std::time::Duration::from_millis(self.below(most_ms))).await;
+    }
+}
+
+/// How many kills of each side: few in CI, many by `just kills`.
+fn kills() -> u64 {
+    std::env::var("PLEXUS_KILLS").map_or(2, |kills| kills.parse().expect("PLEXUS_KILLS is a number"))
+}
+
+/// The end of a run, in the words of whoever ended it.
+fn last_word(events: &[Value], run: &str) -> String {
+    let ended = of_run(events, run).into_iter().find(|event| event["kind"] == "run_ended").unwrap();
+    ended["event"]["message"].as_str().unwrap_or_default().to_owned()
+}
+
+/// Another client has a turn of its own in the thread, to its end.
+async fn their_turn(url: &str, thread: &str, words: &str) {
+    let mut peer = Peer::connect(url).await;
+    peer.call("thread/resume", json!({ "threadId": thread, "excludeTurns": true })).await;
+    let input = json!([{ "type": "text", "text": format!("FAKE:text {words}"), "text_elements": [] }]);
+    let turn = peer.call("turn/start", json!({ "threadId": thread, "input": input })).await["turn"]["id"].clone();
+    while peer.until("turn/completed").await["params"]["turn"]["id"] != turn {}
+}
+
+/// The gateway is killed while a run is under way, or right after somebody answered; meanwhile another client has a turn.
+async fn the_gateway_dies(
+    round: u64,
+    moments: &mut Moments,
+    gateway: &mut Gateway,
+    (session, thread): (&str, &str),
+    server: &Server,
+    work: &Path,
+) {
+    let file = work.join(format!("ran-{round}"));
+    let answers = round % 2 == 1;
+    let run = if answers {
+        let run = gateway.prompt(session, &format!("FAKE:shell echo ran >> {}", file.display())).await;
+        let request = gateway.open_request(session).await;
+        let (status, receipt) = gateway.choose(&request, &Gateway::option(&request, "allow_once")).await;
+        assert_eq!((status, &receipt["won"]), (200, &json!(true)), "{receipt}");
+        moments.pass(20).await;
+        run
+    } else {
+        let run = gateway.prompt(session, "FAKE:long 60 10").await;
+        moments.pass(900).await;
+        run
+    };
+    gateway.kill();
+    let words = format!("theirs-{round}.");
+    let before = moments.below(2) == 0;
+    if before {
+        their_turn(&server.url, thread, &words).await;
+    }
+    gateway.again().await;
+    let events = gateway.until_ended(session, &run).await;
+    match (end(&events, &run).as_str(), answers) {
+        ("completed", true) => {}
+        ("completed", false) => {
+            // Another client's words may have gone into the same turn.
+            let text = said(&events, Some(&run));
+            assert!(text.starts_with(&long(60)) && text.matches("chunk-0001 ").count() == 1, "round {round}: {text}");
+        }
+        // Killed between the promise and the prompt: nothing was run, and that is said.
+        ("error", _) if last_word(&events, &run).contains("before it took the prompt") => {
+            assert_eq!(said(&events, Some(&run)), "", "round {round}");
+        }
+        other => panic!("round {round}: {other:?} {:#?}", of_run(&events, &run)),
+    }
+    if answers {
+        let ran = std::fs::read_to_string(&file).unwrap_or_default();
+        assert_eq!(ran, "ran\n", "round {round}: an answer that was given is carried, once");
+    }
+    if !before {
+        their_turn(&server.url, thread, &words).await;
+    }
+    let events = until(gateway, session, |events| said(events, None).contains(&words)).await;
+    assert_eq!(said(&events, None).matches(&words).count(), 1, "round {round}");
+}
+
+/// The server is killed while a run is under way: what it told is there once, the run ends, and the next one runs.
+async fn the_server_dies(
+    round: u64,
+    moments: &mut Moments,
+    gateway: &Gateway,
+    session: &str,
+    server: &mut Server,
+    stage: &Stage,
+) {
+    let run = gateway.prompt(session, "FAKE:long 60 10").await;
+    moments.pass(900).await;
+    server.kill();
+    let url = server.url.clone();
+    moments.pass(200).await;
+    *server = Server::start(stage, &url);
+    let events = gateway.until_ended(session, &run).await;
+    let text = said(&events, Some(&run));
+    assert!(long(60).starts_with(&text), "round {round}: in order, and once: {text}");
+    let words = format!("after-{round}.");
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let run = gateway.prompt(session, &format!("FAKE:text {words}")).await;
+        let events = gateway.until_ended(session, &run).await;
+        if end(&events, &run) == "completed" {
+            assert_eq!(said(&events, Some(&run)), words, "round {round}");
+            break;
+        }
+        assert!(Instant::now() < deadline, "round {round}: {:#?}", of_run(&events, &run));
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn killed_on_either_side_at_random_moments_nothing_is_lost_or_told_twice() {
+    let (stage, mut moments) = (stage().await, Moments::new());
+    let mut server = Server::start(&stage, "ws://127.0.0.1:0");
+    let reach = format!("connect = {}\nsession = true", json!(server.url));
+    let mut gateway = Gateway::start(&config(&stage, &reach)).await;
+    let session = &opened(&gateway).await;
+    let first = gateway.prompt(session, "FAKE:text first").await;
+    gateway.until_ended(session, &first).await;
+    let thread = thread_of(&gateway, session).await;
+    for round in 0..kills() {
+        let work = stage.work.path();
+        the_gateway_dies(round, &mut moments, &mut gateway, (session, &thread), &server, work).await;
+        the_server_dies(round, &mut moments, &gateway, session, &mut server, &stage).await;
+        assert_eq!(thread_of(&gateway, session).await, thread, "round {round}: it is the same conversation");
+    }
+    let events = gateway.events(session).await;
+    assert_whole(&events);
+    let text = said(&events, None);
+    for words in (0..kills()).flat_map(|round| [format!("theirs-{round}."), format!("after-{round}.")]) {
+        assert_eq!(text.matches(&words).count(), 1, "{words}");
+    }
+    println!("{} kills of the gateway and as many of Codex", kills());
+    assert!(gateway.stop().await.success());
+}
