@@ -56,6 +56,7 @@ impl Codex {
             provider: thread.provider.clone(),
             items: thread.items.brief(),
             partial: thread.partial,
+            ..Thread::default()
         };
         let whole = Checkpoint { thread: brief, asks, asked: self.state.asked };
         // Plain values of our own: they always can be written.

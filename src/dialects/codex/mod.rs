@@ -45,6 +45,9 @@ const TRIES: u32 = 10;
 /// Ticks after a thread was joined again within which the server sends its open questions again; one that it did not
 /// send by then is over.
 const SETTLE: u8 = 4;
+/// How often a turn is read, a tick apart, that Codex calls interrupted where nobody here wanted that: a server that is about
+/// to write down its end calls it so meanwhile.
+const DOUBTS_MAX: u8 = 4;
 /// A question whose thread was not joined again yet.
 const UNSURE: u8 = u8::MAX;
 /// Threads of other clients that are remembered as told of; past it all are forgotten, and one may be told of again.
@@ -75,6 +78,7 @@ pub(super) fn make(spec: &RuntimeSpec) -> Box<dyn Dialect> {
     Box::new(Codex {
         alone: matches!(spec.connect, Connect::Command(_)),
         state: State { form: FORM, ..State::default() },
+        named: None,
     })
 }
 
@@ -82,6 +86,8 @@ struct Codex {
     /// Whether the server is the gateway's own, so that nobody else answers it.
     alone: bool,
     state: State,
+    /// The thread whose turn got its name in this step: nothing is said of that, and it is kept all the same.
+    named: Option<NativeId>,
 }
 
 /// What outlives the gateway, maybe to one of another version: what is not known to it is ignored, what is missing has its
@@ -173,6 +179,11 @@ struct Thread {
     /// Which of the items of the turn under way were told is not known: see [`checkpoint`].
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     partial: bool,
+    /// How often the turn under way was read as interrupted, which nobody here wanted; and whether it is to be read again.
+    #[serde(skip)]
+    doubts: u8,
+    #[serde(skip)]
+    doubted: bool,
 }
 
 impl Thread {
@@ -446,7 +457,8 @@ impl Dialect for Codex {
             Ok(message) if jsonrpc::shallow(&frame) => self.message(&frame, message, out),
             Ok(message) => self.too_deep(&frame, message, out),
         }
-        self.checkpoints(from, None, out);
+        let named = self.named.take();
+        self.checkpoints(from, named, out);
         self.nudge(out);
     }
 
@@ -495,6 +507,15 @@ impl Dialect for Codex {
         }
         for key in over {
             self.over(&key, None, out);
+        }
+        if self.state.phase == Phase::Ready {
+            let doubted = |(native, thread): (&NativeId, &mut Thread)| {
+                std::mem::take(&mut thread.doubted).then(|| native.clone())
+            };
+            let again: Vec<NativeId> = self.state.threads.iter_mut().filter_map(doubted).collect();
+            for native in again {
+                self.resume(Pending::Rejoin { native: native.clone() }, &native, out);
+            }
         }
         self.checkpoints(from, None, out);
         self.nudge(out);
@@ -590,7 +611,8 @@ impl Codex {
     fn nudge(&self, out: &mut Outbox) {
         let ready = self.state.phase == Phase::Ready;
         let stale = ready && self.state.asks.values().any(|asked| (1..=SETTLE).contains(&asked.stale));
-        if stale || self.state.sent.values().any(|sent| sent.waits) {
+        let doubted = ready && self.state.threads.values().any(|thread| thread.doubted);
+        if stale || doubted || self.state.sent.values().any(|sent| sent.waits) {
             out.wake_after = Some(out.wake_after.map_or(TICK, |other| other.min(TICK)));
         }
     }
@@ -791,6 +813,7 @@ impl Codex {
         let cancel = turn.cancel;
         turn.id = Some(id.clone());
         thread.tells(&id);
+        self.named = Some(native.clone());
         match early {
             Some((_, end)) => self.finish(native, end, out),
             None if cancel => self.interrupt(native, out),
@@ -825,6 +848,7 @@ impl Codex {
         let Some(thread) = self.state.threads.get_mut(native) else { return };
         thread.items.next_turn();
         thread.tells(&id);
+        self.named = Some(native.clone());
         match &mut thread.turn {
             Some(turn) if turn.id.as_deref() == Some(&id) => {}
             // Ours, most likely; the answer to `turn/start` says it.
@@ -874,6 +898,7 @@ impl Codex {
     fn finish(&mut self, native: &NativeId, end: End, out: &mut Outbox) {
         let Some(thread) = self.state.threads.get_mut(native) else { return };
         let Some(turn) = thread.turn.take() else { return };
+        (thread.doubts, thread.doubted) = (0, false);
         let drafts = thread.items.turn_over();
         for draft in drafts {
             self.event(native, draft, out);

@@ -10,7 +10,8 @@ use serde_json::value::RawValue;
 use super::super::jsonrpc::{INTERNAL, object};
 use super::super::{Draft, Fault, Opening, Outbox, Said};
 use super::{
-    Codex, End, OTHER, Pending, SETTLE, Thread, ThreadHead, Turn, TurnHead, UNSURE, Want, items, mark, trouble,
+    Codex, DOUBTS_MAX, End, OTHER, Pending, SETTLE, Thread, ThreadHead, Turn, TurnHead, UNSURE, Want, items, mark,
+    trouble,
 };
 use crate::model::{NativeId, RunStatus, Ticket};
 
@@ -255,7 +256,7 @@ impl Codex {
     /// One turn of those that may have been missed.
     fn missed(&mut self, native: &NativeId, turn: &TurnHead<'_>, out: &mut Outbox) {
         let Some(thread) = self.state.threads.get_mut(native) else { return };
-        let end = turn.end(None);
+        let mut end = turn.end(None);
         let now = thread.turn.as_mut();
         let same = now.as_ref().is_some_and(|now| now.id.as_deref() == Some(&turn.id));
         let ours = now.filter(|now| now.starting && now.ticket.is_some_and(|ticket| holds(turn, &mark(ticket))));
@@ -282,6 +283,13 @@ impl Codex {
         if let Some(now) = &mut thread.turn {
             // No answer to `turn/start` will come any more.
             now.starting = false;
+        }
+        let cut = end.as_ref().is_some_and(|end| end.status == RunStatus::Cancelled);
+        let wanted = thread.turn.as_ref().is_some_and(|now| now.cancel);
+        if cut && !wanted && thread.doubts < DOUBTS_MAX {
+            thread.doubts += 1;
+            thread.doubted = true;
+            end = None;
         }
         thread.tells(&turn.id);
         let mine = thread.turn.as_ref().and_then(|turn| turn.ticket).map(mark);

@@ -1035,6 +1035,44 @@ fn what_happened_while_the_gateway_was_away_is_told_once() {
 }
 
 #[test]
+fn a_turn_that_is_called_interrupted_for_a_moment_is_read_again() {
+    let ours = |status: &str| turn("u", status, j!([message("a", "done")]));
+    let read = |rig: &mut Rig, status: &str| {
+        rig.wake();
+        let sent = rig.sent();
+        assert_eq!(sent[0]["method"], "thread/resume");
+        let page = j!({ "data": [ours(status)], "nextCursor": null });
+        reply(rig, sent[0]["id"].as_u64().unwrap(), j!({ "thread": thread("t"), "initialTurnsPage": page }));
+    };
+    let start = || {
+        let mut rig = shared();
+        prompted(&mut rig, 3);
+        let mut next = carried(&rig, Some(5), &[], idle(), j!([ours("interrupted")]), false);
+        assert_eq!(kinds(&next.said()), ["agent_message_chunk"], "what it said is told, its end is not believed yet");
+        next
+    };
+    let mut next = start();
+    read(&mut next, "interrupted");
+    assert!(next.said().is_empty());
+    read(&mut next, "completed");
+    assert_eq!(kinds(&next.said()), ["ended 5 Completed"]);
+    next.wake();
+    assert!(next.sent().is_empty());
+    // Its end may be heard meanwhile.
+    let mut next = start();
+    end_turn(&mut next, "completed");
+    assert_eq!(kinds(&next.said()), ["ended 5 Completed"]);
+    // It stays so.
+    let mut next = start();
+    for _ in 1..DOUBTS_MAX {
+        read(&mut next, "interrupted");
+        assert!(next.said().is_empty());
+    }
+    read(&mut next, "interrupted");
+    assert_eq!(kinds(&next.said()), ["ended 5 Cancelled"]);
+}
+
+#[test]
 fn a_prompt_that_the_gateway_died_over_is_looked_for() {
     let user = |client: &str| j!({ "type": "userMessage", "id": "m", "clientId": client, "content": [] });
     for (turns, expected) in [
