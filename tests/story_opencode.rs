@@ -1,6 +1,6 @@
 //! A real `opencode serve` that runs by itself, attached by its address: the gateway is one of its clients, and never the
 //! only one. The test's own HTTP client stands for OpenCode's TUI.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)]
 
 mod common;
 
@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use common::agents::{self, FakeModel};
 use common::gateway::{Gateway, PATIENCE, assert_whole, said};
+use common::moments::{Moments, kills};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
@@ -508,6 +509,108 @@ async fn what_opencode_does_while_the_gateway_is_away_is_told_once() {
     }
     let (_, sessions) = gateway.get("/v1/sessions").await;
     assert_eq!(sessions["sessions"].as_array().unwrap().len(), 1, "{sessions}");
+}
+
+/// How a run ended, and the words of whoever ended it.
+fn end_of(events: &[Value], run: &str) -> (String, String) {
+    let ended = of_kind(events, "run_ended").into_iter().find(|event| event["run_id"] == run).unwrap();
+    let word = |name: &str| ended["event"][name].as_str().unwrap_or_default().to_owned();
+    (word("status"), word("message"))
+}
+
+/// The gateway is killed while a run is under way, or right after somebody answered; meanwhile another client prompts.
+async fn the_gateway_dies(
+    round: u64,
+    moments: &mut Moments,
+    gateway: &mut Gateway,
+    (session, native): (&str, &str),
+    server: &Server,
+) {
+    let file = server.work.path().join(format!("ran-{round}"));
+    let answers = round % 2 == 1;
+    let run = if answers {
+        let run = gateway.prompt(session, &format!("FAKE:shell echo ran >> {}", file.display())).await;
+        let asked = gateway.open_request(session).await;
+        let (status, receipt) = gateway.choose(&asked, "once").await;
+        assert_eq!((status, &receipt["won"]), (200, &json!(true)), "{receipt}");
+        moments.pass(20).await;
+        run
+    } else {
+        let run = gateway.prompt(session, "FAKE:long 60 10").await;
+        moments.pass(900).await;
+        run
+    };
+    gateway.kill();
+    let words = format!("theirs-{round}.");
+    let before = moments.below(2) == 0;
+    if before {
+        server.prompt(native, &format!("FAKE:text {words}")).await;
+    }
+    if before && !answers {
+        replied(server, native, &words).await;
+    }
+    gateway.again().await;
+    let events = gateway.until_ended(session, &run).await;
+    let text = said(&events, Some(&run));
+    match (end_of(&events, &run), answers) {
+        ((status, _), true) if status == "completed" => {}
+        ((status, _), false) if status == "completed" => {
+            // Another client's words may have gone into the same work.
+            assert!(text.starts_with(&long(60)) && text.matches("chunk-0001 ").count() == 1, "round {round}: {text}");
+        }
+        // Killed between the promise and the prompt: nothing was run, and that is said.
+        ((_, why), false) if why.contains("before OpenCode took the prompt") => assert_eq!(text, "", "round {round}"),
+        (end, _) => panic!("round {round}: {end:?} {text} {:#?}", events.iter().rev().take(20).collect::<Vec<_>>()),
+    }
+    if answers {
+        let ran = std::fs::read_to_string(&file).unwrap_or_default();
+        assert_eq!(ran, "ran\n", "round {round}: an answer that was given is carried, once");
+    }
+    if !before {
+        server.prompt(native, &format!("FAKE:text {words}")).await;
+    }
+    let told = |event: &Value| event["kind"] == "agent_message_chunk" && event["event"].to_string().contains(&words);
+    let events = until(gateway, session, told).await;
+    assert_eq!(said(&events, None).matches(&words).count(), 1, "round {round}");
+    idle(server).await;
+    state(gateway, session, "idle").await;
+}
+
+/// The server is killed while a run is under way: what it told is there once, the run ends, and the next one runs.
+async fn the_server_dies(round: u64, moments: &mut Moments, gateway: &Gateway, session: &str, server: &mut Server) {
+    let run = gateway.prompt(session, "FAKE:long 60 10").await;
+    moments.pass(900).await;
+    server.kill();
+    moments.pass(200).await;
+    server.again().await;
+    let events = gateway.until_ended(session, &run).await;
+    let text = said(&events, Some(&run));
+    assert!(long(60).starts_with(&text), "round {round}: in order, and once: {text}");
+    let words = format!("after-{round}.");
+    let run = gateway.prompt(session, &format!("FAKE:text {words}")).await;
+    let events = gateway.until_ended(session, &run).await;
+    assert_eq!(end_of(&events, &run).0, "completed", "round {round}: {:?}", events.last());
+    assert_eq!(said(&events, Some(&run)).trim(), words, "round {round}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn killed_on_either_side_at_random_moments_nothing_is_lost_or_told_twice() {
+    let (mut server, mut moments) = (Server::start(None).await, Moments::new());
+    let mut gateway = Gateway::start(&server.config()).await;
+    let session = &gateway.session("oc").await;
+    let native = native(&gateway, session).await;
+    for round in 0..kills() {
+        the_gateway_dies(round, &mut moments, &mut gateway, (session, &native), &server).await;
+        the_server_dies(round, &mut moments, &gateway, session, &mut server).await;
+    }
+    let events = gateway.events(session).await;
+    assert_whole(&events);
+    let text = said(&events, None);
+    for words in (0..kills()).flat_map(|round| [format!("theirs-{round}."), format!("after-{round}.")]) {
+        assert_eq!(text.matches(&words).count(), 1, "{words}");
+    }
+    let gaps = events.iter().filter(|event| event["event"]["code"] == "gap").count();
+    eprintln!("{} kills of the gateway and as many of OpenCode; {gaps} gaps said", kills());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -572,6 +572,9 @@ pub struct Carried {
     pub checkpoint: String,
     /// The prompt that the session still waits for: the endpoint may have taken it or not.
     pub prompt: Option<Ticket>,
+    /// What was asked in that prompt, to know it again in the endpoint: ACP content blocks, as JSON.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub content: Vec<String>,
     /// The questions that the session has: open, or decided and maybe not heard.
     pub asks: Vec<AskKey>,
 }

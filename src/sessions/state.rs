@@ -591,7 +591,9 @@ impl State {
     /// What of it goes on in its endpoint while no gateway is there.
     pub(super) fn carried(&self) -> Option<Carried> {
         let (asks, prompt) = self.pending();
-        self.core.checkpoint.clone().map(|checkpoint| Carried { checkpoint, prompt, asks })
+        let content = self.core.run.as_ref().and_then(|run| run.content.as_deref());
+        let content = content.into_iter().flatten().map(|block| block.get().to_owned()).collect();
+        self.core.checkpoint.clone().map(|checkpoint| Carried { checkpoint, prompt, content, asks })
     }
 
     pub(super) fn generation(&self) -> u64 {

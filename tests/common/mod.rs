@@ -8,6 +8,7 @@ pub mod cast;
 pub mod front;
 pub mod gateway;
 pub mod letter;
+pub mod moments;
 pub mod push_service;
 pub mod secure;
 pub mod terminal;

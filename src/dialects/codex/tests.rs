@@ -969,7 +969,7 @@ fn a_prompt_on_its_way_when_the_connection_went_is_looked_for() {
 /// session waits for.
 fn carried(rig: &Rig, prompt: Option<u64>, asks: &[AskKey], status: Value, turns: Value, more: bool) -> Rig {
     let state = rig.checkpoint.clone().unwrap();
-    let carried = Carried { checkpoint: state, prompt: prompt.map(Ticket), asks: asks.to_vec() };
+    let carried = Carried { checkpoint: state, prompt: prompt.map(Ticket), content: Vec::new(), asks: asks.to_vec() };
     let mut next = hello(&remote());
     next.sent();
     let resume = Resume { carried: Some(Box::new(carried)), ..Resume::new("t".into(), true) };

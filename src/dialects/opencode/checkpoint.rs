@@ -4,10 +4,11 @@
 //! again, whatever a checkpoint has is left out and the rest is told, once.
 
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
 use super::super::{Carried, Outbox, Said};
-use super::events::Telling;
-use super::{OpenCode, Prompt, Session};
+use super::events::{Telling, hash};
+use super::{OpenCode, Prompt, Session, calls};
 use crate::model::NativeId;
 
 /// The longest checkpoint, in bytes: a row of that length is written with every commit. Of a conversation that needs more
@@ -63,7 +64,11 @@ impl OpenCode {
         session.prompt = carried.prompt.map(|ticket| {
             let kept = kept.prompt.filter(|prompt| prompt.ticket == ticket);
             // Whether OpenCode has it shows in its messages.
-            let prompt = kept.unwrap_or(Prompt { ticket, text: None, seen: false, taken: false });
+            let prompt = kept.unwrap_or_else(|| {
+                let blocks = carried.content.iter().filter_map(|block| RawValue::from_string(block.clone()).ok());
+                let (_, text) = calls::parts(&blocks.collect::<Vec<_>>());
+                Prompt { ticket, text: text.as_deref().map(hash), seen: false, taken: false }
+            });
             Prompt { taken: false, ..prompt }
         });
         session.began = kept.began && session.prompt.is_none();

@@ -120,6 +120,14 @@ pub(super) struct PartIn<'a> {
     cost: Option<f64>,
 }
 
+impl PartIn<'_> {
+    /// What a person wrote in it.
+    pub(super) fn words(&self) -> Option<&str> {
+        let theirs = self.sort == "text" && self.synthetic != Some(true) && self.ignored != Some(true);
+        self.text.as_deref().filter(|_| theirs)
+    }
+}
+
 #[derive(Deserialize)]
 struct Tokens {
     total: Option<f64>,

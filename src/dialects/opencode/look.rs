@@ -10,11 +10,11 @@ use serde_json::value::RawValue;
 use super::super::jsonrpc::{INTERNAL, object, slice};
 use super::super::{AskKey, Draft, Elsewhere, Fault, Opening, Outbox, Reply, Resume, Said};
 use super::ask::{self, Route};
-use super::events::{Info, PartIn};
+use super::events::{self, Info, PartIn};
 use super::stream::{is_ours, titled};
 use super::{
     AGAIN, ANOTHER, FOLDERS_MAX, LIST_MAX, LIST_PAGE, Look, MESSAGES_READ, MessageIn, OpenCode, Page, Pending, Phase,
-    Session, SessionInfo, Stage, Status, done, escape, good, in_folder, trouble,
+    Session, SessionInfo, Stage, Status, done, escape, failed, good, in_folder, trouble,
 };
 use crate::model::{NativeId, Ticket};
 
@@ -489,6 +489,23 @@ impl OpenCode {
         if std::mem::take(&mut session.partial) {
             let what = "how far the messages under way were told is not known: the rest of them is left out";
             past.push(event(trouble("gap", what, None)));
+        }
+        // A prompt that is not among them never arrived: what follows is none of its work.
+        let waits = self.pending.values().any(|p| matches!(p, Pending::Prompt { native: n, .. } if n == native));
+        if let Some(prompt) = session.prompt.as_ref().filter(|prompt| !prompt.seen && !prompt.taken && !waits) {
+            let may_be = |at: usize, info: &Info<'_>| {
+                at >= told && info.role == "user" && !session.telling.told_before(&info.id)
+            };
+            let ours = |raw: &&RawValue| {
+                let part = object::<PartIn<'_>>(raw);
+                part.is_some_and(|part| prompt.text.is_none() || part.words().map(events::hash) == prompt.text)
+            };
+            let mut there = read.iter().enumerate().filter(|(at, (info, _))| may_be(*at, info));
+            if !there.any(|(_, (_, parts))| parts.iter().any(ours)) {
+                let end = failed("the connection was lost before OpenCode took the prompt");
+                past.push(Said::Ended { native: native.clone(), ticket: prompt.ticket, end });
+                (session.prompt, session.cancelled) = (None, false);
+            }
         }
         // Where work began that is told as such: what is going on, and after a gap all that was not heard of.
         let fresh = |at: usize, info: &Info<'_>| at >= told && info.role == "user" && !session.telling.knows(&info.id);

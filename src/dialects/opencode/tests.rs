@@ -708,6 +708,7 @@ fn another(stage: &Stage, prompt: Option<u64>, asks: &[&str]) -> Stage {
     let carried = Carried {
         checkpoint: stage.rig.checkpoint.clone().unwrap(),
         prompt: prompt.map(Ticket),
+        content: vec![json!({ "type": "text", "text": "do it" }).to_string()],
         asks: asks.iter().map(|key| AskKey::unique(*key)).collect(),
     };
     let resume = Some(Resume { native: "s".into(), known: true, carried: Some(Box::new(carried)) });
@@ -770,6 +771,18 @@ fn a_prompt_that_the_gateway_died_over_is_looked_for() {
     next.serve();
     let lost = "ended 7 Error the connection was lost before OpenCode took the prompt";
     assert_eq!(next.told(), ["opened Resumed", lost]);
+    // Nor did it where another client's arrived, whatever the gateway had kept by then.
+    let mut early = Stage::open();
+    let theirs = message("m1", "user", false, json!([text_part("m1p", "m1", "theirs", true)]));
+    let reply = message("m2", "assistant", true, json!([text_part("t", "m2", "yes", true)]));
+    early.set("GET /session/s/message", 200, json!([theirs, reply]));
+    let mut next = another(&early, Some(7), &[]);
+    next.serve();
+    assert_eq!(
+        next.told(),
+        ["opened Resumed", lost, "began", "user_message_chunk theirs", "agent_message_chunk yes", "done Completed"],
+        "it is not taken for ours"
+    );
     // It arrived, and is at work; it is told by the gateway.
     let mine = message("m1", "user", false, json!([text_part("m1p", "m1", "do it", true)]));
     let answer = message("m2", "assistant", false, json!([text_part("t", "m2", "so ", false)]));
