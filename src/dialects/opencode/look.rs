@@ -357,13 +357,17 @@ impl OpenCode {
 
     pub(super) fn resume(&mut self, ticket: Ticket, cwd: &str, resume: Resume, out: &mut Outbox) {
         let Resume { native, known, carried } = resume;
-        if self
-            .sessions
-            .get(&native)
-            .is_some_and(|session| matches!(session.stage, Stage::Open | Stage::Opening { .. }))
-        {
-            let error = Fault::new(INTERNAL, "this session is open already");
-            return out.said.push(Said::NotOpened { ticket, error });
+        match self.sessions.get(&native).map(|session| session.stage) {
+            Some(Stage::Opening { .. }) => {
+                let error = Fault::new(INTERNAL, "this session is being opened already");
+                return out.said.push(Said::NotOpened { ticket, error });
+            }
+            // The session that it was open in is forgotten: it is read anew, for another one.
+            Some(Stage::Open) => {
+                self.sessions.remove(&native);
+                self.asks.retain(|_, asked| asked.native != native);
+            }
+            Some(Stage::Seen | Stage::Found) | None => {}
         }
         let cwd = (!cwd.is_empty()).then(|| cwd.to_owned());
         let session = self.sessions.entry(native.clone()).or_insert_with(|| Session::new(Stage::Seen, cwd));

@@ -65,6 +65,9 @@ const AGAIN: Duration = Duration::from_secs(2);
 /// How long OpenCode may take for what it does by itself: to go on after a person's message, to tidy up after an abort.
 const SOON: Duration = Duration::from_secs(3);
 
+/// How often that long until a prompt that OpenCode told of and does not begin to work at is over: half a minute on a machine under load.
+const UNBEGUN_MAX: u8 = 10;
+
 /// Makes a connection's state.
 pub(super) fn make(spec: &RuntimeSpec) -> Box<dyn Dialect> {
     Box::new(OpenCode {
@@ -83,6 +86,7 @@ pub(super) fn make(spec: &RuntimeSpec) -> Box<dyn Dialect> {
         buried: VecDeque::new(),
         look: None,
         again: false,
+        tells_status: false,
     })
 }
 
@@ -188,6 +192,8 @@ struct OpenCode {
     look: Option<Look>,
     /// A look is to be taken again.
     again: bool,
+    /// The server tells of `session.status`; older ones tell of `session.idle` alone.
+    tells_status: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -228,6 +234,8 @@ struct Session {
     error: Option<String>,
     /// It is idle, but has not tidied up.
     ending: bool,
+    /// How often it is still waited, for [`SOON`] each time, until OpenCode begins to work at the prompt; none once it did.
+    unbegun: u8,
     /// The model for the next prompts: provider and model.
     model: Option<(String, String)>,
     /// What answer of ours OpenCode may take for others, too.
@@ -271,6 +279,7 @@ impl Session {
             aborted: false,
             error: None,
             ending: false,
+            unbegun: 0,
             model: None,
             spread: None,
             asks: Vec::new(),

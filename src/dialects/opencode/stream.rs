@@ -12,7 +12,7 @@ use super::calls;
 use super::events::{self, Info, PartIn};
 use super::{
     ANOTHER, Named, OpenCode, Pending, Prompt, Properties, SESSIONS_MAX, SOON, Session, SessionInfo, Stage, Status,
-    done, escape, failed, in_folder, trouble,
+    UNBEGUN_MAX, done, escape, failed, in_folder, trouble,
 };
 use crate::model::{Kind, NativeId, RunStatus, Ticket};
 
@@ -28,6 +28,7 @@ impl OpenCode {
             body["model"] = serde_json::json!({ "providerID": provider, "modelID": model });
         }
         session.prompt = Some(Prompt { ticket, text: text.as_deref().map(events::hash), seen: false, taken: false });
+        session.unbegun = UNBEGUN_MAX;
         (session.cancelled, session.withdrawn, session.aborted) = (false, false, false);
         (session.error, session.spread) = (None, None);
         let path = format!("/session/{}/prompt_async", escape(native.as_str()));
@@ -68,7 +69,7 @@ impl OpenCode {
     pub(super) fn busy(&mut self, native: &NativeId, out: &mut Outbox) {
         let Some(session) = self.sessions.get_mut(native) else { return };
         let fresh = !std::mem::replace(&mut session.busy, true);
-        session.ending = false;
+        (session.ending, session.unbegun) = (false, 0);
         if !session.live() {
             session.worked = true;
             return;
@@ -125,6 +126,12 @@ impl OpenCode {
         // It took the prompt, was told to stop, and never began: that is its whole answer to the cancel.
         let never_began = session.cancelled && unheard && !session.busy;
         session.aborted |= never_began;
+        if session.ending && session.unbegun > 0 && session.error.is_none() && !session.cancelled && !session.aborted {
+            // What it said twice was the end of what came before: it has told of the prompt and not begun.
+            session.unbegun -= 1;
+            out.wake_after = Some(SOON);
+            return;
+        }
         if session.ending || never_began {
             return self.end(native, None, out);
         }
@@ -190,6 +197,8 @@ impl OpenCode {
         }
         match sort {
             "session.status" => self.status(&native, frame, &read, out),
+            // The same again where a server tells its status, and late: by then it may work at the next prompt.
+            "session.idle" if self.tells_status => {}
             "session.idle" => {
                 self.told(&native);
                 self.idle(&native, frame, out);
@@ -284,6 +293,7 @@ impl OpenCode {
             return self.raw(frame, Some(native.clone()), "a status that cannot be understood", out);
         };
         self.told(native);
+        self.tells_status = true;
         match status.sort.as_str() {
             "idle" => self.idle(native, frame, out),
             "retry" => {
