@@ -1,4 +1,4 @@
-//! The real agents that story tests drive, and the loopback model they talk to.
+//! The real agents that story tests drive, and the loopback model they talk to. One file: how each is set up is read beside the others.
 //!
 //! Everything here panics with a plain sentence when the machine lacks something: a test cannot go on without it.
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -244,6 +244,16 @@ pub fn opencode(install_dir: &Path, home_dir: &Path, model_port: u16) -> AgentSe
         auth_method: None,
         session_meta: None,
     }
+}
+
+/// OpenCode's own server, on a free port: the last argument. Writes what [`opencode`] does.
+pub fn opencode_serve(install_dir: &Path, home_dir: &Path, model_port: u16) -> AgentSetup {
+    let mut setup = opencode(install_dir, home_dir, model_port);
+    let port =
+        std::net::TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a free port").port();
+    setup.command.truncate(1);
+    setup.command.extend(["serve".to_owned(), "--port".to_owned(), port.to_string()]);
+    setup
 }
 
 /// Codex behind codex-acp. Writes `.codex/config.toml` into `home_dir`.
