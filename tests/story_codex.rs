@@ -1,5 +1,5 @@
-//! Codex's own app-server against a loopback model, through the real gateway: started by it on stdio, and shared with
-//! another client over a WebSocket.
+//! Codex's own app-server against a loopback model, through the real gateway. One file: every story drives the same server,
+//! started by the gateway on stdio or shared with another client over a WebSocket.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 mod common;
