@@ -179,8 +179,7 @@ impl OpenCode {
             (Some(native), Some(mut busy)) => {
                 let busy = busy.any(|busy| busy == native);
                 if let Some(session) = self.sessions.get_mut(&native) {
-                    // Had the stream said more, it would be busy already.
-                    session.busy |= busy;
+                    session.busy |= busy && !session.told;
                     session.worked |= busy;
                 }
             }
@@ -375,6 +374,7 @@ impl OpenCode {
         let goes_on = carried.is_some_and(|carried| self.restored(&native, &carried));
         if let Some(session) = self.sessions.get_mut(&native) {
             session.stage = Stage::Opening { ticket, known, goes_on };
+            session.told = false;
         }
         let path = format!("/session/{}", escape(native.as_str()));
         self.get(Pending::Resume { native }, path, out);

@@ -218,6 +218,8 @@ struct Session {
     queued: usize,
     telling: Telling,
     busy: bool,
+    /// The stream told whether it is, since it was asked for: it knows better than a reply that is still to come.
+    told: bool,
     /// It was busy while it was not open, or was being read.
     worked: bool,
     /// [`Said::Began`] without its [`Said::Done`].
@@ -270,6 +272,7 @@ impl Session {
             queued: 0,
             telling: Telling::default(),
             busy: false,
+            told: false,
             worked: false,
             began: false,
             prompt: None,

@@ -283,6 +283,9 @@ impl OpenCode {
 
     /// The stream knows better than a look that is under way.
     pub(super) fn told(&mut self, native: &NativeId) {
+        if let Some(session) = self.sessions.get_mut(native) {
+            session.told = true;
+        }
         if let Some(look) = &mut self.look {
             look.told.insert(native.clone());
         }

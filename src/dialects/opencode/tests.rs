@@ -836,6 +836,23 @@ fn a_prompt_that_the_gateway_died_over_is_looked_for() {
 }
 
 #[test]
+fn work_that_ends_while_its_status_is_read_has_ended() {
+    let mut stage = Stage::at_work();
+    stage.rig.said();
+    let mine = message("m1", "user", false, json!([text_part("m1p", "m1", "do it", true)]));
+    let answer = message("m2", "assistant", true, json!([text_part("t", "m2", "done", true)]));
+    stage.set("GET /session/s/message", 200, json!([mine, answer]));
+    stage.set("GET /session/status", 200, json!({ "s": { "type": "busy" } }));
+    let mut next = another(&stage, Some(7), &[]);
+    // The reply is of before the event that overtakes it.
+    let resume = next.rig.fetches.pop_front().unwrap();
+    next.serve_one(&resume);
+    next.status("idle");
+    next.serve();
+    assert_eq!(next.told(), ["opened Resumed", "agent_message_chunk done", "ended 7 Completed"]);
+}
+
+#[test]
 fn questions_and_answers_outlive_the_gateway() {
     let mut stage = Stage::at_work();
     stage.permission("per_1");
