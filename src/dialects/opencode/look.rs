@@ -179,7 +179,9 @@ impl OpenCode {
             (Some(native), Some(mut busy)) => {
                 let busy = busy.any(|busy| busy == native);
                 if let Some(session) = self.sessions.get_mut(&native) {
-                    session.busy |= busy && !session.told;
+                    if !session.told {
+                        session.busy = busy;
+                    }
                     session.worked |= busy;
                 }
             }
@@ -259,7 +261,8 @@ impl OpenCode {
         }
         // Of the same folder under two names the one with its name is kept.
         for (native, folder) in &look.busy {
-            if !self.sessions.contains_key(native) {
+            // One that is over by now is not found any more.
+            if !self.sessions.contains_key(native) && !look.told.contains(native) {
                 let named = look.titles.get(native).and_then(|(folder, _)| folder.clone());
                 self.sessions.insert(native.clone(), Session::new(Stage::Seen, named.or_else(|| folder.clone())));
             }

@@ -264,6 +264,9 @@ impl OpenCode {
             sort => sort.ends_with(".asked") || sort == "permission.updated",
         };
         if !works || self.phase == Phase::Failed {
+            if matches!(sort, "session.status" | "session.idle") {
+                self.told(native);
+            }
             return false;
         }
         if self.sessions.len() >= SESSIONS_MAX {

@@ -138,6 +138,18 @@ impl Stage {
         stage
     }
 
+    /// Opens `s` with what another gateway kept of it.
+    fn go_on(&mut self, before: &Self, prompt: Option<u64>, asks: &[&str]) {
+        let carried = Carried {
+            checkpoint: before.rig.checkpoint.clone().unwrap(),
+            prompt: prompt.map(Ticket),
+            content: vec![json!({ "type": "text", "text": "do it" }).to_string()],
+            asks: asks.iter().map(|key| AskKey::unique(*key)).collect(),
+        };
+        let resume = Some(Resume { native: "s".into(), known: true, carried: Some(Box::new(carried)) });
+        self.rig.tell(Command::Open { ticket: Ticket(1), cwd: "/w".into(), resume });
+    }
+
     fn told(&mut self) -> Vec<String> {
         self.rig.said().iter().map(tell).collect()
     }
@@ -735,14 +747,7 @@ fn another(stage: &Stage, prompt: Option<u64>, asks: &[&str]) -> Stage {
     next.replies = stage.replies.clone();
     next.serve();
     next.rig.said();
-    let carried = Carried {
-        checkpoint: stage.rig.checkpoint.clone().unwrap(),
-        prompt: prompt.map(Ticket),
-        content: vec![json!({ "type": "text", "text": "do it" }).to_string()],
-        asks: asks.iter().map(|key| AskKey::unique(*key)).collect(),
-    };
-    let resume = Some(Resume { native: "s".into(), known: true, carried: Some(Box::new(carried)) });
-    next.rig.tell(Command::Open { ticket: Ticket(1), cwd: "/w".into(), resume });
+    next.go_on(stage, prompt, asks);
     next
 }
 
@@ -848,6 +853,25 @@ fn work_that_ends_while_its_status_is_read_has_ended() {
     let resume = next.rig.fetches.pop_front().unwrap();
     next.serve_one(&resume);
     next.status("idle");
+    next.serve();
+    assert_eq!(next.told(), ["opened Resumed", "agent_message_chunk done", "ended 7 Completed"]);
+    // Or that of the first look is: it is not known by then, and not found any more.
+    let mut next = Stage::new();
+    next.replies = stage.replies.clone();
+    while let Some(fetch) = next.rig.fetches.pop_front() {
+        if fetch.path.starts_with("/permission") {
+            next.status("idle");
+        }
+        next.serve_one(&fetch);
+    }
+    assert_eq!(next.told(), ["ready"]);
+    // It was found at work, and is not any more when it is opened.
+    let mut next = Stage::new();
+    next.replies = stage.replies.clone();
+    next.serve();
+    assert_eq!(next.told(), ["ready", "found s -"]);
+    next.set("GET /session/status", 200, json!({}));
+    next.go_on(&stage, Some(7), &[]);
     next.serve();
     assert_eq!(next.told(), ["opened Resumed", "agent_message_chunk done", "ended 7 Completed"]);
 }
