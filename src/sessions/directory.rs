@@ -47,6 +47,8 @@ pub const TITLE_MAX: usize = 200;
 pub(super) const PARKING: usize = 100;
 /// How long such a try is from the next one.
 pub(super) const PARKED_IN: std::time::Duration = std::time::Duration::from_millis(20);
+/// How long an answer waits for the session of its request, where that is being opened again.
+const REATTACHING: std::time::Duration = std::time::Duration::from_secs(5);
 /// Sessions forgotten that are remembered for those who have not heard of it; who is further behind lists them anew.
 pub(super) const FORGOTTEN: usize = 256;
 /// Blocks that retention looks at in one read.
@@ -741,21 +743,32 @@ impl Directory {
     ) -> Result<Receipt, Refusal> {
         let (by, up_to) = (permit.device().resolver(), permit.device().grant.approve_up_to);
         let key = checked(key)?.map(|key| AnswerKey::new(key, by.device_id.clone(), &answer));
-        let session = self.shared.asked.get(id).map(|session| session.clone());
-        let wants = session.and_then(|session| self.wants(&session).ok());
-        let outcome = match wants {
-            Some(wants) => {
-                let (id, key) = (id.clone(), key.clone());
-                let answer = Box::new(answer);
-                let at = Instant::now();
-                ask(&wants, |reply| Want::Answer { id, answer, by, up_to, key, at, reply }).await
+        let until = Instant::now() + REATTACHING;
+        let outcome = loop {
+            let session = self.shared.asked.get(id).map(|session| session.clone());
+            let outcome = match session.map(|session| self.wants(&session)) {
+                Some(Ok(wants)) => {
+                    let (id, key) = (id.clone(), key.clone());
+                    let answer = Box::new(answer.clone());
+                    let at = Instant::now();
+                    ask(&wants, |reply| Want::Answer { id, answer, by: by.clone(), up_to, key, at, reply }).await
+                }
+                Some(Err(gone)) => Err(gone),
+                None => Err(Refusal::NoRequest(id.clone())),
+            };
+            // Not open here: closed long ago, or a moment ago by a task that has ended since; or its session is being
+            // opened again, as after a start of the gateway.
+            match outcome {
+                Err(gone @ (Refusal::NoRequest(_) | Refusal::RuntimeGone(_) | Refusal::Stopping)) => {
+                    match self.late(id, key.clone(), gone).await {
+                        Err(Refusal::RuntimeGone(_) | Refusal::Stopping) if Instant::now() < until => {
+                            tokio::time::sleep(PARKED_IN).await;
+                        }
+                        late => break late,
+                    }
+                }
+                outcome => break outcome,
             }
-            None => Err(Refusal::NoRequest(id.clone())),
-        };
-        // Not open here: closed long ago, or a moment ago by a task that has ended since.
-        let outcome = match outcome {
-            Err(Refusal::NoRequest(_) | Refusal::RuntimeGone(_) | Refusal::Stopping) => self.late(id, key).await,
-            outcome => outcome,
         };
         match outcome {
             Err(Refusal::AlreadyResolved(receipt)) if receipt.won => Ok(*receipt),
@@ -767,7 +780,8 @@ impl Directory {
         }
     }
 
-    async fn late(&self, id: &RequestId, key: Option<AnswerKey>) -> Result<Receipt, Refusal> {
+    /// What becomes of an answer to a request that no task of a session has: `gone` where it is still open.
+    async fn late(&self, id: &RequestId, key: Option<AnswerKey>, gone: Refusal) -> Result<Receipt, Refusal> {
         let (log, wanted) = (self.shared.log.clone(), id.clone());
         let row = blocking(move || log.store().request(&wanted)).await?;
         let row = row.ok_or_else(|| Refusal::NoRequest(id.clone()))?;
@@ -775,7 +789,7 @@ impl Directory {
             serde_json::from_slice(&row.body).map_err(|error| Refusal::Storage(error.to_string()))?;
         match request.receipt {
             Some(receipt) => Err(state::late(receipt, row.answer_key.as_deref(), key.as_ref())),
-            None => Err(Refusal::Stopping),
+            None => Err(if matches!(gone, Refusal::NoRequest(_)) { Refusal::Stopping } else { gone }),
         }
     }
 
