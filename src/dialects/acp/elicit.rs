@@ -20,7 +20,7 @@ use crate::model::{
 
 /// What an elicitation wants.
 #[derive(Clone, Serialize, Deserialize)]
-pub(super) enum Wanted {
+pub(in crate::dialects) enum Wanted {
     /// A yes to a form that asks for nothing.
     Yes,
     /// That a page is opened.
@@ -31,7 +31,7 @@ pub(super) enum Wanted {
 
 /// A field of a form.
 #[derive(Clone, Serialize, Deserialize)]
-pub(super) struct Field {
+pub(in crate::dialects) struct Field {
     name: String,
     title: Option<String>,
     description: Option<String>,
@@ -334,7 +334,10 @@ fn answered(fields: &[Field], answers: &Answers) -> Result<serde_json::Map<Strin
 }
 
 /// What a decision says to a form: its content, nothing (cancelled), or why it does not fit.
-fn filled(fields: &[Field], decision: &Decision) -> Result<Option<serde_json::Map<String, Value>>, String> {
+pub(in crate::dialects) fn filled(
+    fields: &[Field],
+    decision: &Decision,
+) -> Result<Option<serde_json::Map<String, Value>>, String> {
     let one = |field: &Field, value: Value| match field.fits(&value) {
         true => Ok(Some([(field.name.clone(), value)].into_iter().collect())),
         false => Err(format!("{} must be {}", field.label(), field.wants())),
@@ -396,14 +399,7 @@ impl Acp {
             Some(session) => Some(self.native(session)),
             None => self.asked_within(asked.request_id),
         };
-        let wanted = match (asked.mode.as_deref(), asked.requested_schema, &asked.url) {
-            (Some("url"), _, Some(_)) => Some(Wanted::Page { id: asked.elicitation_id }),
-            (Some("form") | None, Some(schema), _) => {
-                form(schema).map(|fields| if fields.is_empty() { Wanted::Yes } else { Wanted::Form(fields) })
-            }
-            _ => None,
-        };
-        let Some(wanted) = wanted else {
+        let Some(wanted) = wanted(params) else {
             let what = "the agent asks for what cannot be shown: answered `cancel`";
             let draft = trouble("elicitation_not_carried", what, Some(frame.clone()));
             out.said.push(Said::Event { native, draft });
@@ -452,11 +448,7 @@ impl Acp {
                 }
                 Ok(None) => "cancel",
                 Err(why) => {
-                    let mut ask = ask(key, &wanted, &params, Bytes::copy_from_slice(params.get().as_bytes()));
-                    ask.title = format!("{}. Once more: {}", why, ask.title);
-                    if let Decision::Value(Some(text)) = decision {
-                        ask.default_value = Some(text.clone());
-                    }
+                    let ask = once_more(key, &wanted, &params, &why, decision);
                     self.asks.insert(key.clone(), Asked::Elicitation { native: native.clone(), wanted, params });
                     return out.said.push(Said::Asked { native, ask: Box::new(ask) });
                 }
@@ -504,8 +496,36 @@ impl Acp {
     }
 }
 
+/// What an elicitation's `params` want; none where that cannot be shown.
+pub(in crate::dialects) fn wanted(params: &RawValue) -> Option<Wanted> {
+    let asked: Elicitation<'_> = object(params)?;
+    match (asked.mode.as_deref(), asked.requested_schema, asked.url) {
+        (Some("url"), _, Some(_)) => Some(Wanted::Page { id: asked.elicitation_id }),
+        (Some("form") | None, Some(schema), _) => {
+            form(schema).map(|fields| if fields.is_empty() { Wanted::Yes } else { Wanted::Form(fields) })
+        }
+        _ => None,
+    }
+}
+
+/// The question once more, after an answer that does not fit, and why it does not.
+pub(in crate::dialects) fn once_more(
+    key: &AskKey,
+    wanted: &Wanted,
+    params: &RawValue,
+    why: &str,
+    decision: &Decision,
+) -> Ask {
+    let mut ask = ask(key, wanted, params, Bytes::copy_from_slice(params.get().as_bytes()));
+    ask.title = format!("{}. Once more: {}", why, ask.title);
+    if let Decision::Value(Some(text)) = decision {
+        ask.default_value = Some(text.clone());
+    }
+    ask
+}
+
 /// The question for people.
-fn ask(key: &AskKey, wanted: &Wanted, params: &RawValue, native: Bytes) -> Ask {
+pub(in crate::dialects) fn ask(key: &AskKey, wanted: &Wanted, params: &RawValue, native: Bytes) -> Ask {
     let read: Option<Elicitation<'_>> = object(params);
     let (message, url, schema) =
         read.map_or((None, None, None), |read| (read.message, read.url, read.requested_schema));

@@ -17,7 +17,7 @@
 mod ask;
 mod calls;
 mod echo;
-mod elicit;
+pub(super) mod elicit;
 #[cfg(test)]
 mod elicit_tests;
 mod hello;

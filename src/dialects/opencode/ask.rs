@@ -13,13 +13,13 @@ use super::{ANOTHER, OpenCode, Pending, SOON, escape, in_folder, refused, troubl
 use crate::model::{Choice, Decision, Item, NativeId, Offer, RequestType};
 
 /// Questions that may wait at a time on one connection; one more is rejected at once, and logged.
-const ASKS_MAX: usize = 256;
+pub(super) const ASKS_MAX: usize = 256;
 /// Who answered where it is not known that anybody did.
-const NOBODY: &str = "nobody: OpenCode no longer waits for it";
+pub(super) const NOBODY: &str = "nobody: OpenCode no longer waits for it";
 /// How often the stream is waited for to tell who was first. Twice: the first wait may have been under way already.
 const WAITS: u8 = 2;
 /// What the agent is told where nobody decided.
-const EXPIRED: &str = "expired, not a user decision";
+pub(super) const EXPIRED: &str = "expired, not a user decision";
 
 /// Which route takes an answer to a permission: OpenCode had three.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -539,7 +539,7 @@ impl OpenCode {
 }
 
 /// OpenCode answers other questions of a session by itself when one is rejected, or allowed for always.
-const SPREAD: &str = "OpenCode, by the answer to another question";
+pub(super) const SPREAD: &str = "OpenCode, by the answer to another question";
 
 impl Asked {
     fn new(native: NativeId, what: What) -> Self {

@@ -61,6 +61,31 @@ struct Limit {
 }
 
 impl Models {
+    /// These: `provider/model`, name, tokens each takes.
+    pub(super) fn of(offered: Vec<(String, String, Option<u64>)>) -> Self {
+        Self { offered, default: None }
+    }
+
+    /// Whether this one is offered.
+    pub(super) fn has(&self, id: &str) -> bool {
+        self.offered.iter().any(|(known, ..)| known == id)
+    }
+
+    /// The reply to `model.list`, where `set` is used.
+    pub(super) fn list(&self, set: Option<&(String, String)>) -> Result<Box<RawValue>, Fault> {
+        if self.offered.is_empty() {
+            return Err(Fault::new(METHOD_NOT_FOUND, "OpenCode offers no choice of models"));
+        }
+        let ids: Vec<_> = self.offered.iter().map(|(id, ..)| id).collect();
+        let details: serde_json::Map<_, _> =
+            self.offered.iter().map(|(id, name, _)| (id.clone(), serde_json::json!({ "name": name }))).collect();
+        let mut list = serde_json::json!({ "provider": "opencode", "models": ids, "details": details });
+        if let Some(current) = self.current(set) {
+            list["current"] = current.into();
+        }
+        Ok(jsonrpc::to_raw(&list))
+    }
+
     /// Reads `GET /config/providers`.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // tokens: whole, not negative, far below 2^53
     pub(super) fn read(&mut self, body: &[u8]) {
@@ -221,18 +246,8 @@ impl OpenCode {
     }
 
     fn model_list(&self, native: Option<&NativeId>) -> Result<Box<RawValue>, Fault> {
-        if self.models.offered.is_empty() {
-            return Err(Fault::new(METHOD_NOT_FOUND, "OpenCode offers no choice of models"));
-        }
-        let set = native.and_then(|native| self.sessions.get(native)).and_then(|session| session.model.as_ref());
-        let ids: Vec<_> = self.models.offered.iter().map(|(id, ..)| id).collect();
-        let details: serde_json::Map<_, _> =
-            self.models.offered.iter().map(|(id, name, _)| (id.clone(), serde_json::json!({ "name": name }))).collect();
-        let mut list = serde_json::json!({ "provider": "opencode", "models": ids, "details": details });
-        if let Some(current) = self.models.current(set) {
-            list["current"] = current.into();
-        }
-        Ok(jsonrpc::to_raw(&list))
+        let session = native.and_then(|native| self.sessions.get(native));
+        self.models.list(session.and_then(|session| session.model.as_ref()))
     }
 
     /// The model goes with each prompt: OpenCode has no other way to set one.
@@ -249,7 +264,7 @@ impl OpenCode {
         let Some(Set { name }) = params.and_then(object) else {
             return Err(Fault::new(INVALID_PARAMS, "model.set wants {\"name\": the model}"));
         };
-        let offered = self.models.offered.iter().any(|(id, ..)| *id == name);
+        let offered = self.models.has(&name);
         let Some((provider, model)) = name.split_once('/').filter(|_| offered) else {
             return Err(Fault::new(INVALID_PARAMS, format!("no such model: {name}; model.list names them")));
         };

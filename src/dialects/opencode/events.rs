@@ -216,7 +216,7 @@ pub(super) fn chunk(kind: Kind, message: Option<&str>, text: &str, native: &Byte
 }
 
 /// FNV-1a, going on from `sum`.
-fn checksum(sum: u64, text: &str) -> u64 {
+pub(super) fn checksum(sum: u64, text: &str) -> u64 {
     text.bytes().fold(sum, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
@@ -584,7 +584,7 @@ pub(super) fn gap(what: &str, native: &Bytes) -> Draft {
 }
 
 /// What ACP calls a tool of OpenCode's.
-fn sort_of(tool: &str) -> &'static str {
+pub(super) fn sort_of(tool: &str) -> &'static str {
     match tool {
         "bash" | "shell" => "execute",
         "edit" | "write" | "patch" | "multiedit" | "apply_patch" => "edit",
