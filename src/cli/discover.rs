@@ -276,7 +276,7 @@ async fn server(name: String, dialect: String, at: String, from: String) -> Serv
         let port = at.rsplit(':').next().map(|port| port.trim_end_matches('/')).unwrap_or("PORT");
         let how = match dialect.as_str() {
             "codex" => format!("start it: codex app-server --listen {at}"),
-            "opencode" => format!("start it: opencode serve --port {port}"),
+            "opencode" | "opencode2" => format!("start it: opencode serve --port {port}"),
             "gemini-mirror" => format!("start it: gemini --ui-port {port}"),
             _ => "start the program that listens there".into(),
         };

@@ -298,7 +298,7 @@ fn every_mistake_is_told_with_its_place_and_fix() {
         ("[[runtime]]\npreset = \"gemni\"", &unknown_preset),
         (
             "[[runtime]]\nid = \"x\"\ndialect = \"apc\"\ncommand = [\"x\"]",
-            "p.toml:3:11: runtime.dialect: unknown dialect \"apc\"; did you mean \"acp\"? Known: acp, codelia, codex, gemini-mirror, opencode",
+            "p.toml:3:11: runtime.dialect: unknown dialect \"apc\"; did you mean \"acp\"? Known: acp, codelia, codex, gemini-mirror, opencode, opencode2",
         ),
         (
             "[[runtime]]\ndialect = \"acp\"\ncommand = [\"x\"]",

@@ -589,6 +589,7 @@ pub const TABLE: &[(&str, Make)] = &[
     ("codex", codex::make),
     ("gemini-mirror", gemini_mirror::make),
     ("opencode", opencode::make),
+    ("opencode2", opencode::v2::make),
 ];
 
 /// The maker of the dialect with this name.

@@ -21,6 +21,7 @@ mod look;
 mod stream;
 #[cfg(test)]
 mod tests;
+pub(super) mod v2;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::time::Duration;
@@ -38,8 +39,8 @@ use calls::Models;
 use events::Telling;
 
 /// What is said of a server of the next generation, which has none of the routes that are used here.
-const SUCCESSOR: &str = "this is OpenCode 2, whose interface is another one and not spoken here: attach the server of OpenCode 1 \
-     (`npm install -g opencode-ai@1`, then `opencode serve`)";
+const SUCCESSOR: &str =
+    "this is OpenCode 2, whose interface is another one: set the runtime's `dialect` to \"opencode2\"";
 /// Who did what the gateway did not.
 const ANOTHER: &str = "another client of OpenCode";
 /// Sessions that one page of the list is asked for.
