@@ -67,7 +67,7 @@ impl OpenCode {
             let prompt = kept.unwrap_or_else(|| {
                 let blocks = carried.content.iter().filter_map(|block| RawValue::from_string(block.clone()).ok());
                 let (_, text) = calls::parts(&blocks.collect::<Vec<_>>());
-                Prompt { ticket, text: text.as_deref().map(hash), seen: false, taken: false }
+                Prompt { ticket, text: text.as_deref().map(hash), seen: false, taken: false, after: None }
             });
             Prompt { taken: false, ..prompt }
         });

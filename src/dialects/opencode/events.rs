@@ -290,7 +290,8 @@ impl Telling {
         if let (Some(provider), Some(model)) = (&info.provider, &info.model) {
             message.model = Some(format!("{provider}/{model}"));
         }
-        if !user {
+        // They are named in the order in which they are made.
+        if !user && self.last.as_ref().is_none_or(|last| *last < info.id) {
             self.last = Some(info.id.clone());
         }
         while self.messages.len() > MESSAGES_MAX {
@@ -318,6 +319,11 @@ impl Telling {
     /// Whether the assistant's last message is not complete.
     pub(super) fn in_the_middle(&self) -> bool {
         self.last.as_ref().is_some_and(|last| !self.is_complete(last))
+    }
+
+    /// The assistant's last message.
+    pub(super) fn last(&self) -> Option<&str> {
+        self.last.as_deref()
     }
 
     /// Why the assistant's last message ended.

@@ -260,6 +260,9 @@ struct Prompt {
     seen: bool,
     /// The request was answered.
     taken: bool,
+    /// The assistant's last message before it: one after it says that OpenCode works at it.
+    #[serde(default)]
+    after: Option<String>,
 }
 
 impl Session {

@@ -27,7 +27,8 @@ impl OpenCode {
         if let Some((provider, model)) = &session.model {
             body["model"] = serde_json::json!({ "providerID": provider, "modelID": model });
         }
-        session.prompt = Some(Prompt { ticket, text: text.as_deref().map(events::hash), seen: false, taken: false });
+        let (text, after) = (text.as_deref().map(events::hash), session.telling.last().map(ToOwned::to_owned));
+        session.prompt = Some(Prompt { ticket, text, seen: false, taken: false, after });
         session.unbegun = UNBEGUN_MAX;
         (session.cancelled, session.withdrawn, session.aborted) = (false, false, false);
         (session.error, session.spread) = (None, None);
@@ -111,8 +112,15 @@ impl OpenCode {
         let tidies = session.aborted && session.telling.in_the_middle();
         // It says so twice, and between the two the next prompt may be told: it has not begun to work at that.
         let twice = !worked && !session.ending && session.prompt.is_some();
-        if tidies || twice {
+        // Work that was stopped may be told to go on once more while it ends: nothing of that answers the prompt.
+        let stopped = session.cancelled || session.aborted || session.error.is_some();
+        let last = session.telling.last();
+        let unanswered = !stopped && session.prompt.as_ref().is_some_and(|prompt| prompt.after.as_deref() == last);
+        if tidies || twice || unanswered {
             session.ending = true;
+            if unanswered && session.unbegun == 0 {
+                session.unbegun = UNBEGUN_MAX;
+            }
             out.wake_after = Some(SOON);
             return;
         }

@@ -267,8 +267,22 @@ fn an_idle_of_earlier_work_does_not_end_a_prompt() {
     assert!(stage.told().is_empty());
     stage.user("m1", "do it");
     stage.status("busy");
+    stage.assistant("m2", true);
     stage.status("idle");
     assert_eq!(stage.told(), ["ended 7 Completed"]);
+
+    // Work that was stopped while the model was asked again: it is told to go on, and to end, once more.
+    stage.rig.prompt(8, "s", "and this");
+    stage.serve();
+    stage.user("m3", "and this");
+    stage.status("retry");
+    stage.assistant("m2", true);
+    stage.status("idle");
+    assert_eq!(stage.told(), ["error retry"]);
+    stage.status("busy");
+    stage.assistant("m4", true);
+    stage.status("idle");
+    assert_eq!(stage.told(), ["ended 8 Completed"]);
 }
 
 /// Idle is said twice. A prompt that is sent at the first may be told before the second.
@@ -737,6 +751,7 @@ fn a_conversation_whose_session_was_forgotten_is_opened_again_for_another() {
     stage.serve();
     stage.user("m3", "do it");
     stage.status("busy");
+    stage.assistant("m4", true);
     stage.status("idle");
     assert_eq!(stage.told(), ["ended 7 Completed"]);
 }
@@ -990,6 +1005,7 @@ fn a_prompt_that_got_lost_is_said_to_be() {
     stage.rig.wake();
     stage.serve();
     assert_eq!(stage.told(), ["ready"]);
+    stage.assistant("ma", true);
     stage.status("idle");
     assert_eq!(stage.told(), ["ended 8 Completed"]);
 }
