@@ -503,11 +503,16 @@ async fn a_device_with_a_part_of_the_gateway_sees_and_does_no_more() {
             ("POST", format!("/v1/sessions/{other}/cancel"), Value::Null),
             ("DELETE", format!("/v1/sessions/{other}"), Value::Null),
             ("DELETE", "/v1/runtimes/other".into(), Value::Null),
+            ("GET", "/v1/runtimes/other/resumable".into(), Value::Null),
             ("POST", "/v1/sessions".into(), json!({ "runtime_id": "other" })),
         ] {
             let reply = call(method, &path, body).await;
             assert_eq!(reply.status, 404, "{what}: {method} {path}: it does not exist for them");
         }
+        // What a runtime keeps is more than its sessions here: it is for whoever has the whole runtime.
+        let (status, code) = if what == "runtime" { (409, "listing_unsupported") } else { (404, "runtime_not_found") };
+        let reply = call("GET", "/v1/runtimes/mine/resumable", Value::Null).await;
+        assert_eq!((reply.status, reply.code().as_str()), (status, code), "{what}");
         for (method, path, body) in [
             ("GET", "/metrics", Value::Null),
             ("GET", "/v1/devices", Value::Null),

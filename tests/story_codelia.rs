@@ -285,6 +285,20 @@ async fn a_conversation_that_the_runtime_has_is_opened_with_its_past_and_goes_on
     assert_whole(&stage.gateway.events(&stage.session).await);
 }
 
+#[tokio::test]
+async fn what_it_keeps_is_listed_and_opened() {
+    let stage = Stage::bare("").await;
+    let (code, page) = stage.gateway.get("/v1/runtimes/codelia/resumable?limit=5").await;
+    assert_eq!(code, 200, "{page}");
+    assert_eq!(page["resumable"][0]["native_id"], "past");
+    assert_eq!(page["resumable"][0]["updated_at"], "2026-01-01T00:00:00.000Z");
+    assert_eq!(stage.got("session.list")[0]["params"]["limit"], 6, "one more than is shown");
+    let open = json!({ "runtime_id": "codelia", "native_id": "past" });
+    let (_, session) = stage.gateway.post("/v1/sessions", open).await;
+    let (_, page) = stage.gateway.get("/v1/runtimes/codelia/resumable").await;
+    assert_eq!(page["resumable"][0]["session_id"], session["session_id"]);
+}
+
 async fn gone(pids: &[u32]) {
     let deadline = Instant::now() + PATIENCE;
     while pids.iter().any(|pid| alive(*pid)) {

@@ -447,6 +447,12 @@ async fn shared_with_another_client() {
     };
     let events = until(&gateway, &found, |events| said(events, None).contains("found")).await;
     assert_eq!(said(&events, None), "found", "once");
+    let (_, page) = gateway.get("/v1/runtimes/codex/resumable").await;
+    let kept = |native: &str| page["resumable"].as_array().unwrap().iter().find(|one| one["native_id"] == native);
+    for (native, id) in [(&thread, session), (&theirs, &found)] {
+        let one = kept(native).unwrap_or_else(|| panic!("{native}: {page}"));
+        assert!(one["session_id"] == *id && one["title"].is_string() && one["cwd"] == json!(work), "{one}");
+    }
 
     // Their leaving changes nothing, not even in the middle of a turn.
     let run = gateway.prompt(session, "FAKE:long 60 5").await;

@@ -538,11 +538,27 @@ async fn killed(stage: Arc<Stage>) -> Verdict {
     yes()
 }
 
+/// Where the agent lists what it keeps, a conversation is among it, and is said to be open nowhere.
+async fn listed(stage: &Stage, native: &Value) {
+    let (status, runtime) = stage.gateway.get(&format!("/v1/runtimes/{}", stage.id)).await;
+    assert_eq!(status, 200, "{runtime}");
+    let can = |one: &str| runtime["capabilities"].as_array().unwrap().iter().any(|can| can == one);
+    let (status, page) = stage.gateway.get(&format!("/v1/runtimes/{}/resumable", stage.id)).await;
+    if can("list") && (can("load") || can("resume")) {
+        let kept = page["resumable"].as_array().unwrap_or_else(|| panic!("{page}"));
+        let kept = kept.iter().find(|one| one["native_id"] == *native).unwrap_or_else(|| panic!("{native}: {page}"));
+        assert!(kept.get("session_id").is_none() && kept["cwd"].is_string(), "{kept}");
+    } else {
+        assert_eq!((status, page["code"].as_str()), (409, Some("listing_unsupported")), "{page}");
+    }
+}
+
 async fn opened_by_its_native_id(stage: Arc<Stage>) -> Verdict {
     let gateway = &stage.gateway;
     let (_, first) = gateway.get(&format!("/v1/sessions/{}", stage.first)).await;
     let (status, body) = gateway.delete(&format!("/v1/sessions/{}", stage.first)).await;
     assert!(status == 200 || status == 204, "{status} {body}");
+    listed(&stage, &first["native_id"]).await;
     let wanted = json!({ "runtime_id": stage.id, "native_id": first["native_id"] });
     let (status, again) = gateway.post("/v1/sessions", wanted).await;
     if again["detail"].as_str().is_some_and(|why| why.contains("opens no conversation again")) {

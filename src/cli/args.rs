@@ -29,6 +29,8 @@ pub(crate) enum Command {
     Run(Run),
     /// Sessions and runtimes
     Ls(Ls),
+    /// Take up a conversation that a runtime keeps, and follow it here; `plexus ls --resumable RUNTIME` shows them
+    Resume(Resume),
     /// Follow events
     Tail(Tail),
     /// All sessions on one screen, full size: watch, prompt, answer
@@ -177,9 +179,26 @@ pub(crate) struct Ls {
     /// The sessions that were put away instead of the others
     #[arg(long)]
     pub(crate) archived: bool,
+    /// The conversations that this runtime keeps itself and could resume, instead
+    #[arg(long, value_name = "RUNTIME", conflicts_with = "archived")]
+    pub(crate) resumable: Option<String>,
     /// As JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Resume {
+    /// Which runtime
+    pub(crate) runtime: String,
+    /// The runtime's own identifier of the conversation, or the unique beginning of one
+    pub(crate) conversation: String,
+    /// The folder to work in [default: the conversation's, or else the runtime's]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cwd: Option<PathBuf>,
+    /// The next prompt; without a terminal, also the only one: exits when it is done (0) or failed (1)
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) prompt: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -20,7 +20,7 @@ use super::view::{View, outcome};
 use super::{FAILURE, Failure, NOT_PERMITTED, Outcome};
 
 /// Longest title in a listing, in characters.
-const TITLE: usize = 60;
+pub(super) const TITLE: usize = 60;
 /// Items of one page of the past at most; what belongs together is one.
 const PAST_ITEMS: usize = 1000;
 /// Longest link shown, in characters.
@@ -100,6 +100,9 @@ fn state(session: &SessionInfo) -> &'static str {
 }
 
 pub(crate) async fn ls(args: args::Ls) -> Outcome {
+    if let Some(runtime) = &args.resumable {
+        return super::resume::list(runtime, args.json).await;
+    }
     let client = Client::find().await?;
     let mut sessions = client.sessions().await?;
     sessions.retain(|session| session.archived == args.archived);

@@ -19,6 +19,7 @@ pub(crate) mod hold;
 mod home;
 mod log_file;
 mod pair;
+mod resume;
 mod run;
 mod serve;
 mod stream;
@@ -112,6 +113,7 @@ fn start(command: Command) -> Outcome {
             Command::Serve(args) => serve::serve(args).await,
             Command::Run(args) => run::run(args).await,
             Command::Ls(args) => commands::ls(args).await,
+            Command::Resume(args) => resume::resume(args).await,
             Command::Tail(args) => commands::tail(args).await,
             Command::Attach(args) => attach::attach(args).await,
             Command::Prompt(args) => commands::prompt(args).await,

@@ -157,19 +157,24 @@ pub(crate) async fn run(args: args::Run) -> Outcome {
         None => None,
     };
     let client = gateway().await?;
-    let paint = Paint::stdout();
     let runtime = attach(&client, &spec, id, args.preset.as_deref(), own_environment(&args)).await?;
     let mut wanted = json!({ "runtime_id": runtime.runtime_id, "cwd": spec.cwd });
     if let Some(title) = &args.title {
         wanted["title"] = title.as_str().into();
     }
-    let session = client.post("/v1/sessions", &wanted, "opening a session").await?;
+    open(client, &wanted, args.prompt).await
+}
+
+/// Opens a session, and follows it here.
+pub(super) async fn open(client: Client, wanted: &Value, prompt: Option<String>) -> Outcome {
+    let session = client.post("/v1/sessions", wanted, "opening a session").await?;
     let Some(id) = session["session_id"].as_str().map(str::to_owned) else {
         return Err(Failure::plain("opening a session: the gateway named none"));
     };
-    print(&format!("session {} in {}\n", paint.bold(&line(&id, 200)), clean(&spec.cwd.display().to_string())))?;
+    let (paint, cwd) = (Paint::stdout(), session["cwd"].as_str().unwrap_or_default());
+    print(&format!("session {} in {}\n", paint.bold(&line(&id, 200)), clean(cwd)))?;
     print(&paint.dim(&format!("watch it elsewhere: {} (`plexus open` signs a browser in)\n", client.url())))?;
-    talk::talk(client, id, args.prompt).await
+    talk::talk(client, id, prompt).await
 }
 
 /// The running gateway, or one that is started now.

@@ -24,6 +24,7 @@ mod fault;
 mod fetches;
 mod gemini_mirror;
 mod jsonrpc;
+pub mod listing;
 mod opencode;
 #[cfg(test)]
 mod rig;

@@ -239,6 +239,7 @@ impl From<Refusal> for Problem {
                 let data = data.and_then(|data| serde_json::from_str(data.get()).ok()).unwrap_or(Value::Null);
                 plain(StatusCode::BAD_GATEWAY, "runtime_refused").with("runtime_code", code).with("runtime_data", data)
             }
+            Refusal::ListingUnsupported { .. } => plain(StatusCode::CONFLICT, "listing_unsupported"),
             Refusal::OverLimit(over) => over.into(),
             Refusal::PromptTooLarge { limit, .. } => {
                 plain(StatusCode::PAYLOAD_TOO_LARGE, "prompt_too_large").with("limit", limit as u64)
@@ -307,6 +308,7 @@ mod tests {
             (Refusal::RuntimeGone(String::new()), 409, "runtime_gone"),
             (Refusal::RuntimeSilent(1), 504, "runtime_silent"),
             (refused, 502, "runtime_refused"),
+            (Refusal::ListingUnsupported { runtime: RuntimeId::trusted("r"), why: "x" }, 409, "listing_unsupported"),
             (Refusal::QueueFull(1), 429, "queue_full"),
             (Refusal::PromptTooLarge { bytes: 2, limit: 1 }, 413, "prompt_too_large"),
             (Refusal::BadKey, 400, "bad_idempotency_key"),

@@ -180,7 +180,7 @@ impl Query {
         values.flat_map(|(_, value)| value.split(',')).filter(|value| !value.is_empty())
     }
 
-    fn number<T: std::str::FromStr>(&self, name: &str, default: T) -> Result<T, Problem> {
+    pub(super) fn number<T: std::str::FromStr>(&self, name: &str, default: T) -> Result<T, Problem> {
         let Some(text) = self.get(name) else { return Ok(default) };
         text.parse().map_err(|_| bad_query(format!("`{name}` is not a whole number in range")))
     }

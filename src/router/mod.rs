@@ -23,6 +23,7 @@ pub mod outside;
 mod peer;
 pub mod presence;
 mod remote;
+mod resumable;
 pub mod routes;
 mod rpc;
 mod shapes;

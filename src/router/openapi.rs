@@ -59,6 +59,7 @@ fn shape(route: &Route<AppState>) -> Option<Shape> {
         ("POST", "/v1/sessions/{id}/restart") => ("RestartRun", "Accepted", 202, &[]),
         ("POST", "/v1/runtimes/{id}/restart") => ("", "Runtime", 200, &[]),
         ("GET", "/v1/runtimes/{id}/logs") => ("", "Logs", 200, &[]),
+        ("GET", "/v1/runtimes/{id}/resumable") => ("", "ResumablePage", 200, &[("limit", "Conversations at most (100, 1000 at most)"), ("cursor", "`next` of the page before")]),
         ("GET", "/v1/doctor") => ("", "Checks", 200, &[]),
         ("GET", "/v1/sessions/{id}/events") => ("", "Page", 200, EVENTS),
         ("GET", "/v1/sessions/{id}/snapshot") => ("", "Snapshot", 200, &[("max_bytes", "Bytes of messages and tools at most, about (256 KiB, which is the most)")]),
@@ -108,6 +109,9 @@ fn parameter_schema(path: &str, name: &str) -> Value {
         "after" | "before" => {
             let cursor = CURSOR.trim_matches(['^', '$']);
             json!({ "type": "string", "pattern": format!("^(|now|{cursor}(\\+[0-9]{{1,9}})?)$") })
+        }
+        "cursor" if path == "/v1/runtimes/{id}/resumable" => {
+            json!({ "type": "string", "pattern": "^([0-9]{1,5}(\\.[A-Za-z0-9_-]{2,2800})?)?$" })
         }
         "cursor" => {
             json!({ "type": "string", "pattern": "^([0-9]{1,15}\\.[0-9]{1,15}\\.-?[0-9]{1,15}\\.[A-Za-z0-9_.:-]{1,128})?$" })

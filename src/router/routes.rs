@@ -19,7 +19,7 @@ use tower_http::compression::CompressionLayer;
 use super::guard::{self, BodyRule, Call, Gate, Policy, Route, WS_PATH};
 use super::{
     AppState, PortState, Problem, acp, agui, asyncapi, devices, doctor, export, http as api, mirror, notify, openapi,
-    outside, remote, upkeep, web,
+    outside, remote, resumable, upkeep, web,
 };
 use crate::model::Scope;
 
@@ -87,6 +87,7 @@ fn make() -> Vec<Route<AppState>> {
         route(DELETE, "/v1/runtimes/{id}", ADMIN, NOTHING, "Stop a runtime", |s, c| answer(api::stop_runtime(s, c))),
         route(POST, "/v1/runtimes/{id}/restart", ADMIN, NOTHING, "Stop a runtime and start it again", |s, c| answer(upkeep::restart_runtime(s, c))),
         route(GET, "/v1/runtimes/{id}/logs", ADMIN, NOTHING, "What a runtime wrote to stderr of late", |s, c| answer(upkeep::logs(s, c))),
+        route(GET, "/v1/runtimes/{id}/resumable", WATCH, NOTHING, "Conversations of its own that a runtime could resume", |s, c| answer(resumable::list(s, c))),
         route(GET, "/v1/doctor", ADMIN, NOTHING, "What works, what does not, and the fix", |s, c| answer(doctor::serve(s, c))),
         route(GET, "/v1/sessions", WATCH, NOTHING, "Sessions", |s, c| answer(api::sessions(s, c))),
         route(POST, "/v1/sessions", PROMPTS, JSON, "Open a session", |s, c| answer(api::open_session(s, c))),

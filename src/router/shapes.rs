@@ -462,6 +462,27 @@ shapes! {
         /// What to give as `cursor` for the sessions after these; absent where there are none.
         next: Option<String>,
     }
+    /// A page of the conversations that a runtime could resume, in its own order. One that changes meanwhile may come twice.
+    ResumablePage {
+        resumable: Vec<Resumable>,
+        /// What to give as `cursor` for the conversations after these; absent where there are none.
+        next: Option<String>,
+    }
+    /// A conversation that a runtime could resume. What it does not tell is null.
+    Resumable {
+        /// The runtime's own name for it: `native_id` of a session to open.
+        native_id: String,
+        /// Its title, or how it began: the agent's words.
+        #[schema(required = true)]
+        title: Option<String>,
+        /// The folder it works in.
+        #[schema(required = true)]
+        cwd: Option<String>,
+        #[schema(required = true)]
+        updated_at: Option<String>,
+        /// The session that it is open as here already.
+        session_id: Option<String>,
+    }
     /// All of them.
     Runtimes {
         runtimes: Vec<Runtime>,
@@ -897,6 +918,8 @@ shapes! {
     Resolver,
     rpc::RestartParams,
     super::upkeep::RestartRun,
+    Resumable,
+    ResumablePage,
     agui::ResumeEntry,
     Run,
     agui::RunAgentInput,

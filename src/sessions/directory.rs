@@ -14,6 +14,7 @@ use super::answer_key::AnswerKey;
 use super::clients::Owner;
 use super::folds::Folds;
 use super::prompt_key::PromptKey;
+use super::resumable::Listings;
 use super::session::{Handle, Rank, Want, storage};
 use super::snapshot::{Fold, WINDOW};
 use super::state::{self, Edit};
@@ -85,6 +86,8 @@ pub(super) struct Shared {
     forgot: watch::Sender<u64>,
     /// The folds that snapshots are made of.
     pub(super) folds: Folds,
+    /// Questions to runtimes for the conversations that they keep, one a runtime.
+    pub(super) listings: Listings,
 }
 
 /// Held while a conversation is opened; in it why that failed, for those who wait for the same.
@@ -200,6 +203,7 @@ impl Directory {
                 forgotten: Mutex::default(),
                 forgot: watch::Sender::new(0),
                 folds: Folds::default(),
+                listings: Listings::default(),
             }),
         };
         directory.recover().await?;

@@ -30,6 +30,9 @@ mod questions;
 mod recovery;
 mod refusal;
 mod requests;
+mod resumable;
+#[cfg(test)]
+mod resumable_tests;
 mod risk;
 mod session;
 mod slices;
@@ -55,6 +58,7 @@ pub use merge::{Item, Place};
 pub use prompts::PROMPT_MAX;
 pub use refusal::{Refusal, TooRisky};
 pub(crate) use requests::judge;
+pub use resumable::{At as ResumableAt, RESUMABLE_MAX, Resumable, ResumablePage};
 pub(crate) use risk::masked;
 pub use session::Rank;
 pub use snapshot::{Message, Snapshot, Tool, WINDOW};

@@ -70,6 +70,14 @@ pub enum Refusal {
     /// The runtime says nothing.
     #[error("the runtime has not answered for {0} seconds: it may be busy, or hang; `plexus restart` starts it again")]
     RuntimeSilent(u64),
+    /// The runtime does not list its conversations, or opens none of them again.
+    #[error("runtime {runtime} cannot list conversations to resume: {why}")]
+    ListingUnsupported {
+        /// The runtime.
+        runtime: RuntimeId,
+        /// Why, and what to do.
+        why: &'static str,
+    },
     /// The queue of prompts is full.
     #[error("{0} prompts wait already: cancel one, or wait")]
     QueueFull(usize),

@@ -279,6 +279,7 @@ await line.method('runtime.updated');
 await call('POST', '/v1/runtimes', { body: { preset: 'demo', id: 'second' }, status: 409 });
 await call('POST', '/v1/runtimes', { body: {}, status: 422 });
 await call('GET', '/v1/runtimes/{id}', { params: { id: 'second' }, status: 200 });
+await call('GET', '/v1/runtimes/{id}/resumable', { params: { id: 'demo' }, query: '?limit=1', status: 200 });
 const made = await call('POST', '/v1/sessions', { body: { runtime_id: 'demo', title: 'made' }, status: 201 });
 const id = made.session_id;
 const prompt = (text) => call('POST', '/v1/sessions/{id}/prompt', { params: { id }, body: { text }, status: 202 });

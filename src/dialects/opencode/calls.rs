@@ -210,6 +210,17 @@ pub(super) fn result(reply: &Result<Reply, String>) -> Result<Box<RawValue>, Fau
     }
 }
 
+/// The path of OpenCode's own list of conversations in all folders, the newest first, without those of its helpers.
+fn listing(params: Option<&RawValue>) -> String {
+    #[derive(Deserialize)]
+    struct Listing {
+        limit: Option<u32>,
+    }
+    let limit = params.and_then(object).and_then(|Listing { limit }| limit);
+    let limit = limit.map(|limit| format!("&limit={limit}")).unwrap_or_default();
+    format!("/experimental/session?roots=true{limit}")
+}
+
 impl OpenCode {
     /// Carries a client's call.
     pub(super) fn call(
@@ -285,6 +296,9 @@ impl OpenCode {
         method: &str,
         params: Option<&RawValue>,
     ) -> Result<(&'static str, String, Option<Bytes>), Fault> {
+        if method == "session.list" {
+            return Ok(("GET", listing(params), None));
+        }
         let Some((_, verb, rest)) = ROUTES.iter().find(|(name, ..)| *name == method) else {
             return Err(Fault::new(METHOD_NOT_FOUND, format!("{method}: not carried to OpenCode")));
         };

@@ -1,0 +1,110 @@
+//! `plexus ls --resumable` and `plexus resume`: conversations that a runtime keeps itself.
+
+use std::collections::HashSet;
+
+use plexus::model::{RuntimeId, SessionId, Timestamp};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::client::{Client, choose};
+use super::commands::{TITLE, age, print, print_json, table};
+use super::term::{Paint, line};
+use super::{Failure, Outcome, USAGE, args, run};
+
+/// Conversations that are listed at most; a runtime may have any number.
+const LISTED: usize = 2000;
+
+/// A conversation that a runtime could resume.
+#[derive(Deserialize, Serialize)]
+struct Kept {
+    native_id: String,
+    title: Option<String>,
+    cwd: Option<String>,
+    updated_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    session_id: Option<SessionId>,
+}
+
+/// What a runtime could resume, in its own order, and whether there is more than that.
+async fn kept(client: &Client, runtime: &RuntimeId) -> anyhow::Result<(Vec<Kept>, bool)> {
+    #[derive(Deserialize)]
+    struct Page {
+        resumable: Vec<Kept>,
+        next: Option<String>,
+    }
+    let (mut all, mut known, mut cursor) = (Vec::new(), HashSet::new(), String::new());
+    // A runtime may tell few at a time, or none: pages are counted, too.
+    for _ in 0..LISTED {
+        let path = format!("/v1/runtimes/{runtime}/resumable?limit=1000&cursor={cursor}");
+        let Page { resumable, next } = client.get(&path, "listing what can be resumed").await?;
+        // What changed meanwhile comes twice.
+        all.extend(resumable.into_iter().filter(|one: &Kept| known.insert(one.native_id.clone())));
+        match next {
+            _ if all.len() > LISTED => break,
+            Some(next) => cursor = next,
+            None => return Ok((all, false)),
+        }
+    }
+    all.truncate(LISTED);
+    Ok((all, true))
+}
+
+fn named(runtime: &str) -> anyhow::Result<RuntimeId> {
+    Ok(runtime.parse().map_err(|why| Failure::new(USAGE, format!("runtime {}: {why}", line(runtime, 80))))?)
+}
+
+/// `plexus ls --resumable RUNTIME`.
+pub(super) async fn list(runtime: &str, json: bool) -> Outcome {
+    let client = Client::find().await?;
+    let runtime = named(runtime)?;
+    let (all, more) = kept(&client, &runtime).await?;
+    if json {
+        print_json(&json!({ "resumable": all }))?;
+        return Ok(0);
+    }
+    if all.is_empty() {
+        print(&format!("{runtime} keeps no conversation that could be resumed\n"))?;
+        return Ok(0);
+    }
+    let paint = Paint::stdout();
+    let row = |one: &Kept| {
+        vec![
+            line(&one.native_id, 200),
+            one.updated_at.map_or_else(|| "-".into(), age),
+            one.session_id.as_ref().map_or_else(|| "-".into(), ToString::to_string),
+            line(one.cwd.as_deref().unwrap_or("-"), TITLE),
+            line(one.title.as_deref().unwrap_or("-"), TITLE),
+        ]
+    };
+    let rows: Vec<Vec<String>> = all.iter().map(row).collect();
+    print(&table(paint, &["CONVERSATION", "AGE", "SESSION", "FOLDER", "TITLE"], &rows))?;
+    let more = if more { format!("only the first {LISTED} are shown\n") } else { String::new() };
+    print(&paint.dim(&format!("{more}`plexus resume {runtime} CONVERSATION` takes one up\n")))?;
+    Ok(0)
+}
+
+/// `plexus resume RUNTIME CONVERSATION`.
+pub(super) async fn resume(args: args::Resume) -> Outcome {
+    let client = Client::find().await?;
+    let runtime = named(&args.runtime)?;
+    let cwd =
+        match &args.cwd {
+            Some(dir) => Some(dir.canonicalize().map_err(|why| {
+                Failure::plain(format!("--cwd {}: {why}; name a folder that is there", dir.display()))
+            })?),
+            None => None,
+        };
+    let (all, more) = kept(&client, &runtime).await?;
+    let fix = format!("`plexus ls --resumable {runtime}` shows them");
+    let chosen = choose(all, &args.conversation, |one| &one.native_id, "conversation", &fix);
+    let mut wanted = match chosen {
+        Ok(kept) => json!({ "runtime_id": runtime, "native_id": kept.native_id, "cwd": kept.cwd }),
+        // It may be one of those that were not listed.
+        Err(_) if more => json!({ "runtime_id": runtime, "native_id": args.conversation }),
+        Err(none) => return Err(none),
+    };
+    if let Some(cwd) = cwd {
+        wanted["cwd"] = json!(cwd);
+    }
+    run::open(client, &wanted, args.prompt).await
+}

@@ -1,0 +1,24 @@
+//! What a runtime could resume: the conversations that it keeps itself, page by page. Titles and folders are the agent's
+//! words, for whoever may see all of the runtime's sessions: a link to one session shows none of them.
+
+use http::StatusCode;
+
+use super::AppState;
+use super::guard::Call;
+use super::http::{Outcome, Query, bad_query, json, runtime_of};
+use crate::auth::Watch;
+use crate::sessions::{RESUMABLE_MAX, ResumableAt};
+
+/// Conversations of one page unless the client says otherwise.
+const PAGE: usize = 100;
+
+pub(super) async fn list(state: AppState, call: Call) -> Outcome {
+    let (id, permit) = runtime_of::<Watch>(&state, &call)?;
+    let query = Query::of(&call);
+    let limit = query.number("limit", PAGE)?.clamp(1, RESUMABLE_MAX);
+    let at = match query.get("cursor").filter(|text| !text.is_empty()) {
+        Some(text) => text.parse().map_err(|()| bad_query("`cursor` is not one that a listing gave".into()))?,
+        None => ResumableAt::default(),
+    };
+    json(StatusCode::OK, &state.directory.resumable(&permit, &id, &at, limit).await?)
+}
