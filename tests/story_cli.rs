@@ -282,6 +282,39 @@ fn an_agent_that_does_not_start_leaves_nothing_and_takes_no_name() {
 }
 
 #[test]
+fn run_says_what_is_wrong_with_a_program_and_how_to_sign_in() {
+    let gateway = Gateway::start();
+    let dir = gateway.dir.path();
+    std::fs::write(dir.join("notes"), "no program").unwrap();
+    let run = |args: &[&str]| {
+        let output = plexus(&gateway.home(), &[&["run"], args].concat()).current_dir(dir).output().unwrap();
+        assert_ne!(code(&output), 0, "{args:?}");
+        err(&output)
+    };
+    let program = |program: &str| run(&["--dialect", "acp", "--", program]);
+    assert!(program("./notes").contains("./notes is not executable"), "{}", program("./notes"));
+    assert!(program("./nothing").contains("there is no ./nothing"), "{}", program("./nothing"));
+    assert!(program("no-such-agent").contains("no-such-agent is not installed; check the name and PATH"));
+    assert!(run(&["gemni"]).ends_with("did you mean gemini?\n"), "{}", run(&["gemni"]));
+
+    // An agent that wants a key and says nothing of its variables.
+    let script = r#"#!/usr/bin/env python3
+import json, sys
+for line in sys.stdin:
+    call = json.loads(line)
+    if call.get("method") == "initialize":
+        methods = [{"id": "key", "name": "API key"}]
+        print(json.dumps({"id": call["id"], "result": {"protocolVersion": 1, "authMethods": methods}}), flush=True)
+    elif "id" in call and "method" in call:
+        print(json.dumps({"id": call["id"], "error": {"code": -32000, "message": "No key."}}), flush=True)
+"#;
+    let output = run_script(&gateway, "gemini", "gemini", script);
+    let said = err(&output);
+    assert!(said.contains("the agent wants a sign-in: No key. Choose with `--auth-method`"), "{said}");
+    assert!(said.contains("It gets GEMINI_*, GOOGLE_* of the environment that it is started from"), "{said}");
+}
+
+#[test]
 fn codex_is_started_once_however_often_it_is_run() {
     let gateway = Gateway::start();
     let script = r#"#!/usr/bin/env python3

@@ -5,6 +5,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use plexus::config::nearest;
 use plexus::model::{Connect, RuntimeId, RuntimeInfo, RuntimeSpec, RuntimeState};
 use plexus::runtimes::presets;
 use serde_json::{Value, json};
@@ -106,8 +107,9 @@ fn spec_of(args: &args::Run) -> anyhow::Result<RuntimeSpec> {
     };
     let mut spec = match &args.preset {
         Some(name) => presets::preset(name, &this_program()?, |var| std::env::var(var).ok()).map_err(|why| {
-            let fix = "or run any other agent with `plexus run --dialect acp -- CMD`";
-            Failure::new(USAGE, format!("{why}; {fix}"))
+            let near = nearest(name, presets::presets().iter().map(|preset| preset.name));
+            let near = near.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
+            Failure::new(USAGE, format!("{why}{near}"))
         })?,
         None => {
             let dialect = args.dialect.as_deref().unwrap_or_default();
@@ -139,11 +141,19 @@ fn spec_of(args: &args::Run) -> anyhow::Result<RuntimeSpec> {
             None => {
                 let preset =
                     args.preset.as_ref().and_then(|name| presets::presets().iter().find(|one| one.name == name));
-                let fix = match preset {
-                    Some(preset) => format!("to install it: {}", preset.install.unwrap_or("it comes with plexus")),
-                    None => "check the name and PATH".into(),
+                let missing = match preset {
+                    Some(preset) => {
+                        let install = preset.install.unwrap_or("it comes with plexus");
+                        format!("{program} is not installed; to install it: {install}")
+                    }
+                    None if Path::new(program).is_dir() => format!("{program} is a folder; name a program"),
+                    None if program.contains('/') && Path::new(program).exists() => {
+                        format!("{program} is not executable; if it is a program: chmod +x {program}")
+                    }
+                    None if program.contains('/') => format!("there is no {program}; check the path"),
+                    None => format!("{program} is not installed; check the name and PATH"),
                 };
-                return Err(Failure::plain(format!("{program} is not installed; {fix}")));
+                return Err(Failure::plain(missing));
             }
         }
     }

@@ -326,7 +326,7 @@ impl Acp {
     }
 
     fn not_signed_in(&mut self, wish: Wish, fault: Fault, out: &mut Outbox) {
-        let message = format!("the agent wants a sign-in: {}. {}", fault.words(), self.offered());
+        let message = self.wants_sign_in(&fault);
         let data = fault.data.unwrap_or_else(|| jsonrpc::to_raw(&serde_json::json!({ "authMethods": self.methods })));
         let error = Fault { code: fault.code, message, data: Some(data) };
         out.said.push(Said::NotOpened { ticket: wish.ticket, error });
@@ -335,6 +335,11 @@ impl Acp {
     /// Whether there is such a way to sign in that needs no terminal.
     pub(super) fn has_method(&self, id: &str) -> bool {
         self.methods.iter().any(|method| method.here() && method.id == id)
+    }
+
+    /// That it wants a sign-in, why, and how to give it one.
+    pub(super) fn wants_sign_in(&self, fault: &Fault) -> String {
+        format!("the agent wants a sign-in: {}. {}", fault.words().trim_end_matches('.'), self.offered())
     }
 
     /// The ways to sign in that the agent offers, for a person to read.
@@ -359,7 +364,12 @@ impl Acp {
             Some(first) => {
                 format!(" It reads {}: set one and pass it on with `--pass-env {first}` (`pass_env`).", vars.join(", "))
             }
-            None => " Or sign in once with the agent's own command, in a terminal.".into(),
+            None if self.passed.is_empty() => " Or sign in once with the agent's own command, in a terminal.".into(),
+            None => format!(
+                " It gets {} of the environment that it is started from: set its key there and start it again, or sign in once \
+                 with the agent's own command, in a terminal.",
+                self.passed.join(", ")
+            ),
         };
         format!("Choose with `--auth-method` (`auth_method` of the runtime) one of: {}.{fix}", list.join(", "))
     }

@@ -66,6 +66,7 @@ const SEEN_MAX: usize = 4096;
 pub(super) fn make(spec: &RuntimeSpec) -> Box<dyn Dialect> {
     Box::new(Acp {
         auth_method: spec.auth_method.clone(),
+        passed: spec.pass_env.clone(),
         session_meta: spec.session_meta.clone(),
         // Only a program shares our files.
         serve: if matches!(spec.connect, Connect::Command(_)) { spec.serve } else { Serve::default() },
@@ -125,6 +126,8 @@ struct Session {
 struct Acp {
     #[serde(skip)]
     auth_method: Option<String>,
+    /// The variables that it gets of the environment it is started from.
+    passed: Vec<String>,
     #[serde(skip)]
     session_meta: Option<Box<RawValue>>,
     #[serde(skip)]
@@ -517,7 +520,7 @@ impl Acp {
                 self.echoes.remove(&native);
                 self.seen.retain(|(session, _)| *session != native);
                 if fault.code == AUTH_REQUIRED {
-                    let message = format!("the agent wants a sign-in: {}. {}", fault.words(), self.offered());
+                    let message = self.wants_sign_in(&fault);
                     fault = Fault::new(fault.code, message);
                 }
                 let cancelled = fault.code == REQUEST_CANCELLED;
