@@ -4,7 +4,7 @@
 mod common;
 
 use common::browser::play;
-use common::gateway::Gateway;
+use common::gateway::{Gateway, runtime};
 use serde_json::json;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -37,6 +37,30 @@ async fn every_page_in_a_browser() {
             }
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn past_conversations_in_a_browser() {
+    let agents = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/agents");
+    let keeper = |id: &str, args: &[&str], more: &str| {
+        let program = format!("{agents}/past.mjs");
+        let command: Vec<&str> = ["node", &program].iter().chain(args).copied().collect();
+        runtime(id, &command, more)
+    };
+    let config = [
+        runtime("demo-less", &["node", &format!("{agents}/same_id.mjs"), "/dev/null"], ""),
+        keeper("none", &["0"], ""),
+        keeper("one", &["1"], ""),
+        keeper("fifty", &["50"], ""),
+        keeper("many", &["300", "90"], ""),
+        keeper("mute", &["3"], "env = { PAST_MUTE = \"1\" }\n"),
+    ];
+    let gateway = Gateway::start(&config.concat()).await;
+    let (_, made) = gateway.post("/v1/codes", json!({ "scopes": ["watch", "prompt", "approve", "admin"] })).await;
+    let dir = tempfile::tempdir().unwrap();
+    let shots = std::env::var_os("PLEXUS_SHOTS").map_or_else(|| dir.path().join("shots"), Into::into);
+    let more = [("PLEXUS_CODE", made["code"].as_str().unwrap()), ("PLEXUS_SHOTS", shots.to_str().unwrap())];
+    play("past.mjs", &gateway, &more).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -9,14 +9,21 @@ import { text } from '../text/en.js';
 import { icon } from '../ui/icons.js';
 import { command, empty, notYet, pageStyles } from '../ui/parts.js';
 import '../ui/state.js';
-import type { SessionInfo } from '../wire/types.js';
+import type { RuntimeInfo, SessionInfo } from '../wire/types.js';
 import { archive, menuOf, rename } from './session-actions.js';
+import './past.js';
+import type { Kept } from './past.js';
 import './share.js';
 
 const t = text.shell.sessions;
 const GROUPS = ['waiting', 'running', 'idle', 'exited'] as const;
 /** Rows drawn at once; more by a button. */
 const STEP = 200;
+/** Whether a runtime lists conversations that it opens again. */
+const lists = (r: RuntimeInfo | undefined): boolean => {
+  const can = r?.capabilities ?? [];
+  return can.includes('list') && (can.includes('load') || can.includes('resume'));
+};
 
 /** All sessions, live. */
 @customElement('plexus-sessions')
@@ -27,8 +34,13 @@ export class PlexusSessions extends PlexusElement {
   @state() private starting = false;
   @state() private problem = '';
   @state() private limit = STEP;
+  /** The runtime chosen for a new session; none: the first that is ready. */
+  @state() private chosen = '';
+  /** Whether an old conversation is to be taken up, and which. */
+  @state() private old = false;
+  @state() private kept: Kept | null = null;
   #unbind: () => void = () => {};
-  #onNew = () => { if (plexus.may('prompt')) { this.problem = ''; this.creating = true; } };
+  #onNew = () => { if (plexus.may('prompt')) { [this.problem, this.chosen, this.old, this.kept, this.creating] = ['', '', false, null, true]; } };
 
   static override styles = [...[PlexusElement.styles].flat(), pageStyles, css`
     .tools { display: flex; gap: var(--s2); margin-bottom: var(--s4); align-items: center; flex-wrap: wrap; }
@@ -39,6 +51,7 @@ export class PlexusSessions extends PlexusElement {
     .seg button { border: 0; border-radius: 0; background: transparent; color: var(--fg-soft); }
     .seg button[aria-pressed="true"] { background: var(--bg-active); color: var(--fg); }
     .seg button:focus-visible { outline-offset: -2px; }
+    .seg.wide { display: flex; flex: none; } .seg.wide button { flex: 1; min-width: 0; }
     .group { display: flex; align-items: center; gap: 8px; margin: var(--s5) 0 var(--s2); font-size: var(--t-s); font-weight: 600; color: var(--fg-soft); }
     .group:first-of-type { margin-top: 0; }
     .group .n { color: var(--fg-mute); font-weight: 450; }
@@ -167,24 +180,32 @@ export class PlexusSessions extends PlexusElement {
 
   #dialog() {
     const all = [...plexus.runtimes.value.values()];
-    const first = all.find((r) => r.state === 'ready')?.runtime_id ?? '';
+    const chosen = this.#chosen();
+    const old = this.old && lists(chosen);
     return html`<plexus-dialog heading=${t.newTitle} .open=${this.creating} @close=${() => { this.creating = false; }}>
       ${!this.creating ? nothing : all.length === 0 ? html`<p class="soft">${t.noRuntime}</p><div class="actions"><a class="btn primary" href="#/runtimes">${t.toRuntimes}</a></div>` : html`
       <form @submit=${(e: Event) => void this.#create(e)}>
         <fieldset><legend class="small strong">${t.runtime}</legend><div class="kinds" role="radiogroup" aria-label=${t.runtime}>${all.map((r) => html`
-          <button type="button" class="kind" role="radio" data-runtime=${r.runtime_id} aria-checked=${r.runtime_id === first} aria-disabled=${r.state !== 'ready'} @click=${this.#choose} @keydown=${this.#arrows}>
+          <button type="button" class="kind" role="radio" data-runtime=${r.runtime_id} aria-checked=${r.runtime_id === chosen?.runtime_id} aria-disabled=${r.state !== 'ready'} @click=${this.#choose} @keydown=${this.#arrows}>
             <bdi class="strong">${oneLine(r.runtime_id)}</bdi><small>${r.state === 'ready' ? oneLine(r.agent) || oneLine(r.dialect) : text.shell.runtimes.state[r.state]}</small></button>`)}</div></fieldset>
+        ${lists(chosen) ? html`<div class="seg wide" role="group" aria-label=${t.past.which}>${[false, true].map((o) => html`<button type="button" id=${o ? 'old' : 'fresh'} aria-pressed=${old === o} @click=${() => { [this.old, this.kept, this.problem] = [o, null, '']; }}>${o ? t.past.old : t.past.fresh}</button>`)}</div>` : nothing}
+        ${old && chosen ? html`<plexus-past .runtime=${chosen.runtime_id} @pick=${(e: CustomEvent<Kept>) => { [this.kept, this.problem] = [e.detail, '']; }} @resume=${() => this.renderRoot.querySelector('form')?.requestSubmit()}></plexus-past>` : html`
         <label class="field">${t.folder}<input name="cwd" autocomplete="off" spellcheck="false" autocapitalize="off"><span class="hint mute small">${t.folderHint}</span></label>
-        <label class="field">${t.name}<input name="title" ?autofocus=${matchMedia('(pointer: fine)').matches} autocomplete="off" maxlength="200" placeholder=${t.nameHint}></label>
+        <label class="field">${t.name}<input name="title" ?autofocus=${matchMedia('(pointer: fine)').matches} autocomplete="off" maxlength="200" placeholder=${t.nameHint}></label>`}
         ${this.problem ? html`<p class="note danger" role="alert">${this.problem}</p>` : nothing}
-        <div class="actions"><button type="button" @click=${() => { this.creating = false; }}>${text.common.cancel}</button><button class="primary" id="start" ?disabled=${this.starting}>${this.starting ? t.starting : t.start}</button></div>
+        <div class="actions"><button type="button" @click=${() => { this.creating = false; }}>${text.common.cancel}</button><button class="primary" id="start" ?disabled=${this.starting || (old && !this.kept)}>${old ? (this.starting ? t.past.resuming : this.kept?.session_id ? t.past.go : t.past.resume) : this.starting ? t.starting : t.start}</button></div>
       </form>`}</plexus-dialog>`;
+  }
+
+  #chosen(): RuntimeInfo | undefined {
+    const ready = [...plexus.runtimes.value.values()].filter((r) => r.state === 'ready');
+    return ready.find((r) => r.runtime_id === this.chosen) ?? ready[0];
   }
 
   #choose = (event: Event) => {
     const to = event.currentTarget as HTMLElement;
     if (to.getAttribute('aria-disabled') === 'true') return;
-    for (const one of this.renderRoot.querySelectorAll('.kind')) one.setAttribute('aria-checked', String(one === to));
+    [this.chosen, this.kept, this.problem] = [to.dataset['runtime'] ?? '', null, ''];
     to.focus();
   };
 
@@ -200,14 +221,16 @@ export class PlexusSessions extends PlexusElement {
     event.preventDefault();
     if (this.starting) return;
     const form = new FormData(event.target as HTMLFormElement);
-    const runtime = this.renderRoot.querySelector<HTMLElement>('.kind[aria-checked="true"]')?.dataset['runtime'];
+    const runtime = this.#chosen()?.runtime_id;
     if (!runtime) return;
+    const kept = this.old && lists(this.#chosen()) ? this.kept : undefined;
+    if (kept === null) return;
     const cwd = String(form.get('cwd') ?? '').trim();
     const title = String(form.get('title') ?? '').trim();
     this.starting = true;
     this.problem = '';
     try {
-      const got = await plexus.http('POST', '/v1/sessions', { runtime_id: runtime, ...(cwd ? { cwd } : {}), ...(title ? { title } : {}) });
+      const got = kept?.session_id ? { session_id: kept.session_id } : await plexus.http('POST', '/v1/sessions', { runtime_id: runtime, ...(kept ? { native_id: kept.native_id, ...(kept.cwd ? { cwd: kept.cwd } : {}) } : {}), ...(cwd ? { cwd } : {}), ...(title ? { title } : {}) });
       this.creating = false;
       plexus.go({ page: 'session', session_id: (got?.session ?? got).session_id });
     } catch (error) { this.problem = t.failed(why(error)); } finally { this.starting = false; }
