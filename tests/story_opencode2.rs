@@ -183,7 +183,7 @@ async fn prompts_questions_and_other_clients() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_happens_while_either_side_is_away_is_told_once() {
+async fn what_happens_while_either_side_is_killed_is_told_once() {
     let (mut server, mut moments) = (Server::start().await, Moments::new());
     let mut gateway = Gateway::start(&server.config("opencode2", PASSWORD)).await;
     let session = &gateway.session("oc").await;
