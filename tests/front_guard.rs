@@ -497,6 +497,8 @@ async fn a_device_with_a_part_of_the_gateway_sees_and_does_no_more() {
             ("GET", format!("/v1/sessions/{other}"), Value::Null),
             ("GET", format!("/v1/sessions/{other}/events"), Value::Null),
             ("GET", format!("/v1/sessions/{other}/snapshot"), Value::Null),
+            ("GET", format!("/v1/sessions/{other}/mcp"), Value::Null),
+            ("GET", format!("/v1/sessions/{other}/skills"), Value::Null),
             ("GET", format!("/v1/events?session={other}"), Value::Null),
             ("GET", format!("/v1/requests?session={other}"), Value::Null),
             ("POST", format!("/v1/sessions/{other}/prompt"), json!({ "text": "hi" })),

@@ -286,6 +286,32 @@ async fn a_conversation_that_the_runtime_has_is_opened_with_its_past_and_goes_on
 }
 
 #[tokio::test]
+async fn its_servers_and_skills_are_told_where_it_says_that_it_can() {
+    let stage = Stage::with(", CODELIA_TELLS = \"1\"").await;
+    let path = format!("/v1/sessions/{}", stage.session);
+    let (status, mcp) = stage.gateway.get(&format!("{path}/mcp")).await;
+    assert_eq!(status, 200, "{mcp}");
+    let states: Vec<&str> =
+        mcp["servers"].as_array().unwrap().iter().map(|server| server["state"].as_str().unwrap()).collect();
+    assert_eq!(states, ["ready", "error", "disabled", "connecting"]);
+    assert_eq!(stage.got("mcp.list")[0]["params"], json!({ "scope": "loaded" }));
+    let (_, skills) = stage.gateway.get(&format!("{path}/skills")).await;
+    assert_eq!((&skills["skills"][0]["name"], &skills["truncated"]), (&json!("release-notes"), &json!(false)));
+    assert_eq!(skills["errors"][0]["message"], "no front matter");
+    assert_eq!(stage.got("skills.list")[0]["params"]["cwd"], json!(stage.work.path()));
+    stage.gateway.get(&format!("{path}/mcp?scope=configured")).await;
+    assert_eq!(stage.got("mcp.list")[1]["params"]["scope"], "configured");
+    assert_eq!(stage.gateway.get(&format!("{path}/mcp?scope=all")).await.0, 400);
+
+    let silent = Stage::new().await;
+    for what in ["mcp", "skills"] {
+        let (status, problem) = silent.gateway.get(&format!("/v1/sessions/{}/{what}", silent.session)).await;
+        assert_eq!((status, problem["code"].as_str()), (409, Some("listing_unsupported")), "{problem}");
+    }
+    assert!(silent.got("mcp.list").is_empty() && silent.got("skills.list").is_empty(), "it is not asked");
+}
+
+#[tokio::test]
 async fn what_it_keeps_is_listed_and_opened() {
     let stage = Stage::bare("").await;
     let (code, page) = stage.gateway.get("/v1/runtimes/codelia/resumable?limit=5").await;

@@ -453,6 +453,11 @@ async fn shared_with_another_client() {
         let one = kept(native).unwrap_or_else(|| panic!("{native}: {page}"));
         assert!(one["session_id"] == *id && one["title"].is_string() && one["cwd"] == json!(work), "{one}");
     }
+    let (status, mcp) = gateway.get(&format!("/v1/sessions/{session}/mcp")).await;
+    assert!(status == 200 && mcp["servers"].is_array(), "{mcp}");
+    let (status, skills) = gateway.get(&format!("/v1/sessions/{session}/skills")).await;
+    let named = |skill: &Value| skill["name"].is_string() && skill["path"].as_str().unwrap().ends_with("/SKILL.md");
+    assert!(status == 200 && skills["skills"].as_array().unwrap().iter().all(named), "{skills}");
 
     // Their leaving changes nothing, not even in the middle of a turn.
     let run = gateway.prompt(session, "FAKE:long 60 5").await;

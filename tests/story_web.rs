@@ -64,6 +64,28 @@ async fn past_conversations_in_a_browser() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn servers_and_skills_in_a_browser() {
+    let agents = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/agents");
+    let work = tempfile::tempdir().unwrap();
+    let codelia = format!(
+        "[[runtime]]\nid = \"codelia\"\ndialect = \"codelia\"\ncommand = [\"node\", {}]\noutlive = false\n\
+         env = {{ CODELIA_LOG = {}, CODELIA_TELLS = \"1\" }}\n",
+        json!(format!("{agents}/codelia_runtime.mjs")),
+        json!(work.path().join("log")),
+    );
+    let plain = runtime("plain", &["node", &format!("{agents}/past.mjs"), "1"], "");
+    let gateway = Gateway::start(&(codelia + &plain)).await;
+    for id in ["codelia", "plain"] {
+        let (status, made) = gateway.post("/v1/sessions", json!({ "runtime_id": id, "title": id })).await;
+        assert_eq!(status, 201, "{made}");
+    }
+    let (_, made) = gateway.post("/v1/codes", json!({ "scopes": ["watch", "prompt", "approve", "admin"] })).await;
+    let shots = std::env::var_os("PLEXUS_SHOTS").map_or_else(|| work.path().join("shots"), Into::into);
+    let more = [("PLEXUS_CODE", made["code"].as_str().unwrap()), ("PLEXUS_SHOTS", shots.to_str().unwrap())];
+    play("abilities.mjs", &gateway, &more).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn away_from_its_gateway_the_page_stays_in_and_comes_back_by_itself() {
     let gateway = Gateway::demo().await;
     let (status, made) = gateway.post("/v1/codes", json!({ "scopes": ["watch", "prompt", "approve", "admin"] })).await;

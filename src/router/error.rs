@@ -308,7 +308,11 @@ mod tests {
             (Refusal::RuntimeGone(String::new()), 409, "runtime_gone"),
             (Refusal::RuntimeSilent(1), 504, "runtime_silent"),
             (refused, 502, "runtime_refused"),
-            (Refusal::ListingUnsupported { runtime: RuntimeId::trusted("r"), why: "x" }, 409, "listing_unsupported"),
+            (
+                Refusal::ListingUnsupported { runtime: RuntimeId::trusted("r"), what: "x", why: "x" },
+                409,
+                "listing_unsupported",
+            ),
             (Refusal::QueueFull(1), 429, "queue_full"),
             (Refusal::PromptTooLarge { bytes: 2, limit: 1 }, 413, "prompt_too_large"),
             (Refusal::BadKey, 400, "bad_idempotency_key"),

@@ -1,5 +1,6 @@
 //! The front door: our own listener, one guard, one route table, one file a surface.
 
+mod abilities;
 pub mod acp;
 mod agui;
 mod asyncapi;

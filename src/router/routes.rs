@@ -18,8 +18,8 @@ use tower_http::compression::CompressionLayer;
 
 use super::guard::{self, BodyRule, Call, Gate, Policy, Route, WS_PATH};
 use super::{
-    AppState, PortState, Problem, acp, agui, asyncapi, devices, doctor, export, http as api, mirror, notify, openapi,
-    outside, remote, resumable, upkeep, web,
+    AppState, PortState, Problem, abilities, acp, agui, asyncapi, devices, doctor, export, http as api, mirror, notify,
+    openapi, outside, remote, resumable, upkeep, web,
 };
 use crate::model::Scope;
 
@@ -100,6 +100,8 @@ fn make() -> Vec<Route<AppState>> {
         route(GET, "/v1/sessions/{id}/events", WATCH, NOTHING, "Events of a session: a page, a long poll, or a stream", |s, c| answer(api::session_events(s, c))),
         route(GET, "/v1/sessions/{id}/snapshot", WATCH, NOTHING, "What a newcomer must see of a session", |s, c| answer(api::snapshot(s, c))),
         route(GET, "/v1/sessions/{id}/export", WATCH, NOTHING, "A session as a file", |s, c| answer(export::serve(s, c))),
+        route(GET, "/v1/sessions/{id}/mcp", PROMPTS, NOTHING, "The MCP servers of a session's agent", |s, c| answer(abilities::mcp(s, c))),
+        route(GET, "/v1/sessions/{id}/skills", PROMPTS, NOTHING, "The skills of a session's agent", |s, c| answer(abilities::skills(s, c))),
         route(GET, "/v1/events", WATCH, NOTHING, "Events of all sessions, or of those named: a page, a long poll, or a stream", |s, c| answer(api::events(s, c))),
         route(GET, "/v1/requests", WATCH, NOTHING, "Requests", |s, c| answer(api::requests(s, c))),
         route(GET, "/v1/requests/{id}", WATCH, NOTHING, "One request", |s, c| answer(api::request(s, c))),

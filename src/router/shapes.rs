@@ -483,6 +483,51 @@ shapes! {
         /// The session that it is open as here already.
         session_id: Option<String>,
     }
+    /// The MCP servers of an agent, as it tells them.
+    McpServers {
+        servers: Vec<McpServer>,
+        /// Whether there are more.
+        truncated: bool,
+    }
+    /// An MCP server of an agent.
+    McpServer {
+        id: String,
+        /// `http` or `stdio`.
+        transport: String,
+        /// `project` or `global`.
+        source: Option<String>,
+        enabled: bool,
+        /// `disabled`, `connecting`, `ready` or `error`.
+        state: String,
+        /// How many tools it has.
+        tools: Option<u64>,
+        last_error: Option<String>,
+        last_connected_at: Option<String>,
+    }
+    /// The skills of an agent, as it tells them.
+    Skills {
+        skills: Vec<Skill>,
+        errors: Vec<SkillError>,
+        /// Whether there are more.
+        truncated: bool,
+    }
+    /// A skill of an agent.
+    Skill {
+        id: String,
+        name: String,
+        description: String,
+        path: String,
+        dir: String,
+        /// `repo` or `user`.
+        scope: String,
+        /// When its file last changed; 0 where the agent does not say.
+        mtime_ms: u64,
+    }
+    /// A skill that could not be read, and why.
+    SkillError {
+        path: String,
+        message: String,
+    }
     /// All of them.
     Runtimes {
         runtimes: Vec<Runtime>,
@@ -881,6 +926,8 @@ shapes! {
     Looking,
     LogLine,
     Logs,
+    McpServer,
+    McpServers,
     Me,
     Message,
     Meta,
@@ -943,6 +990,9 @@ shapes! {
     Sessions,
     Share,
     devices::SignIn,
+    Skill,
+    SkillError,
+    Skills,
     Snapshot,
     Snapshots,
     rpc::StartRun,
@@ -1103,6 +1153,9 @@ fn more() -> Vec<(&'static str, &'static str, Value)> {
         ),
         ("Runtime", "capabilities", json!({ "items": { "type": "string", "enum": capabilities } })),
         ("Check", "state", json!({ "enum": ["ok", "warn", "fail"] })),
+        ("McpServer", "state", json!({ "enum": ["disabled", "connecting", "ready", "error"] })),
+        ("McpServer", "transport", json!({ "enum": ["http", "stdio"] })),
+        ("Skill", "scope", json!({ "enum": ["repo", "user"] })),
         ("LogLine", "by", json!({ "enum": ["runtime", "gateway"] })),
         ("Request", "type", json!({ "enum": ["confirm", "prompt", "pick", "permission", "elicitation"] })),
         ("Request", "state", requests.clone()),

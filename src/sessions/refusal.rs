@@ -70,11 +70,13 @@ pub enum Refusal {
     /// The runtime says nothing.
     #[error("the runtime has not answered for {0} seconds: it may be busy, or hang; `plexus restart` starts it again")]
     RuntimeSilent(u64),
-    /// The runtime does not list its conversations, or opens none of them again.
-    #[error("runtime {runtime} cannot list conversations to resume: {why}")]
+    /// The runtime does not list this.
+    #[error("runtime {runtime} lists no {what}: {why}")]
     ListingUnsupported {
         /// The runtime.
         runtime: RuntimeId,
+        /// What it was asked for.
+        what: &'static str,
         /// Why, and what to do.
         why: &'static str,
     },

@@ -226,7 +226,7 @@ fn can_list(id: &RuntimeId, link: &Link) -> Result<(), Refusal> {
     } else {
         return Ok(());
     };
-    Err(Refusal::ListingUnsupported { runtime: id.clone(), why })
+    Err(Refusal::ListingUnsupported { runtime: id.clone(), what: "conversations to resume", why })
 }
 
 /// Asks a runtime, and waits for as long as it may still answer.

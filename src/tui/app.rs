@@ -17,6 +17,7 @@ use super::input::{self, Key};
 use super::settings::Choice;
 use super::talk::{PageOf, Pen, Talk};
 use super::theme::Theme;
+use super::told::{self, Past};
 use super::view;
 
 /// How long a word about what was done stays, in milliseconds.
@@ -89,6 +90,12 @@ pub(crate) enum Tag {
     Prompt(String),
     New,
     Words(&'static str),
+    /// The MCP servers of a session's agent.
+    Servers,
+    /// Its skills.
+    Skills,
+    /// What a runtime could resume.
+    Past(String),
     /// A link, to be shown and copied.
     Link,
     /// Said in words when it is done.
@@ -233,6 +240,8 @@ pub(crate) struct App {
     pub(crate) devices: Vec<Device>,
     pub(crate) trouble: HashMap<&'static str, String>,
     pub(crate) hits: Vec<Hit>,
+    /// What a runtime could resume, while one is chosen.
+    pasts: Vec<Past>,
     pub(crate) searched: Option<String>,
     pub(crate) query: TextArea<'static>,
     pub(crate) query_typing: bool,
@@ -302,6 +311,7 @@ impl App {
             devices: Vec::new(),
             trouble: HashMap::new(),
             hits: Vec::new(),
+            pasts: Vec::new(),
             searched: None,
             query: input::area(""),
             query_typing: true,
@@ -1005,6 +1015,30 @@ impl App {
                 let words: Vec<String> = lines.chain(checks).collect();
                 let words = if words.is_empty() { "nothing".into() } else { words.join("\n") };
                 self.over = Some(Over::Words { title: title.to_owned(), words, scroll: usize::MAX });
+            }
+            Tag::Servers | Tag::Skills => {
+                let (title, none) = match tag {
+                    Tag::Servers => ("MCP servers", "MCP status unavailable"),
+                    _ => ("skills", "Skills list unavailable"),
+                };
+                if !good {
+                    return self.say(&format!("{none}: {why}"), true);
+                }
+                let words = match tag {
+                    Tag::Servers => told::servers(&value),
+                    _ => told::skills(&value, usize::from(self.size.0).saturating_sub(6)),
+                };
+                self.over = Some(Over::Words { title: title.to_owned(), words, scroll: 0 });
+            }
+            Tag::Past(runtime) => {
+                if !good {
+                    return self.say(&why, true);
+                }
+                self.pasts = told::pasts(&runtime, &value);
+                if self.pasts.is_empty() {
+                    return self.say(&format!("{runtime} keeps no conversation that could be resumed"), false);
+                }
+                self.over = Some(Over::Palette { area: input::area("past "), at: 0 });
             }
             Tag::Link => {
                 let Some(url) = value["url"].as_str().filter(|_| good).map(|url| clean::line(url, LINK_MAX)) else {
@@ -1746,7 +1780,16 @@ impl App {
                 ));
             }
         }
+        if words.starts_with("past") {
+            for past in self.pasts.iter().filter(|past| fits(&past.name)) {
+                list.push((rank(&past.name.to_lowercase()), past.name.clone(), past.what.clone()));
+            }
+        }
         for runtime in &self.runtimes {
+            let name = format!("resume {}", runtime.id);
+            if fits(&name) {
+                list.push((rank(&name), name, format!("a past conversation of {}", runtime.id)));
+            }
             let name = format!("new {}", runtime.id);
             if fits(&name) {
                 list.push((rank(&name), name, format!("a new session in {}", runtime.id)));
@@ -1771,6 +1814,16 @@ impl App {
         let session = here.and_then(|id| self.sessions.get(&id).cloned());
         if let Some(id) = name.strip_prefix("go ") {
             return self.open(id.to_owned(), effects);
+        }
+        if let Some(past) = self.pasts.iter().find(|past| past.name == name).cloned() {
+            self.pasts.clear();
+            return match past.session {
+                Some(session) => self.open(session, effects),
+                None => effects.push(post(Tag::New, "/v1/sessions".into(), past.open)),
+            };
+        }
+        if let Some(runtime) = name.strip_prefix("resume ") {
+            return effects.push(pasts_of(runtime));
         }
         if let Some(runtime) = name.strip_prefix("new ") {
             return effects.push(post(Tag::New, "/v1/sessions".into(), json!({ "runtime_id": runtime })));
@@ -1801,6 +1854,11 @@ impl App {
                     }),
                 });
             }
+            "resume" => match self.runtimes.as_slice() {
+                [] => self.say("no runtime is attached: `plexus run` attaches one", true),
+                [only] => effects.push(pasts_of(&only.id)),
+                _ => self.over = Some(Over::Palette { area: input::area("resume "), at: 0 }),
+            },
             "new" => match self.runtimes.as_slice() {
                 [] => self.say("no runtime is attached: `plexus run` attaches one", true),
                 [only] => effects.push(post(Tag::New, "/v1/sessions".into(), json!({ "runtime_id": only.id }))),
@@ -1868,6 +1926,8 @@ impl App {
                     key: false,
                 });
             }
+            "mcp" => effects.push(get(Tag::Servers, format!("{path}/mcp"))),
+            "skills" => effects.push(get(Tag::Skills, format!("{path}/skills"))),
             "share" => effects.push(post(Tag::Link, format!("{path}/shares"), json!({}))),
             "export md" | "export html" | "export ndjson" => {
                 let format = if name.ends_with("md") {
@@ -1909,6 +1969,11 @@ impl App {
             None => usize::from(self.looked.get(&session.id).is_some_and(|at| *at != session.updated)),
         }
     }
+}
+
+/// Asks for what a runtime could resume.
+fn pasts_of(runtime: &str) -> Effect {
+    get(Tag::Past(runtime.to_owned()), format!("/v1/runtimes/{runtime}/resumable?limit=1000"))
 }
 
 fn get(tag: Tag, path: String) -> Effect {

@@ -34,6 +34,7 @@ mod talk;
 #[cfg(test)]
 mod tests;
 mod theme;
+mod told;
 mod view;
 
 use app::{App, Effect, Msg};

@@ -1198,6 +1198,81 @@ proptest::proptest! {
     }
 }
 
+/// What was asked of the gateway, and with what.
+fn called(stage: &mut Stage) -> Vec<(String, Option<Value>)> {
+    let effects = std::mem::take(&mut stage.effects).into_iter();
+    let calls = effects.filter_map(|effect| match effect {
+        Effect::Call { method, path, body, .. } => Some((format!("{method} {path}"), body)),
+        _ => None,
+    });
+    calls.collect()
+}
+
+#[test]
+fn the_servers_and_skills_of_an_agent_are_shown_or_said_to_be_unavailable() {
+    let mut stage = Stage::new(80, 24, &sessions(), &[]);
+    stage.open("s_1");
+    stage.effects.clear();
+    stage.keys(&["C-k"]);
+    stage.words("mcp");
+    stage.keys(&["Enter"]);
+    assert_eq!(called(&mut stage), [("GET /v1/sessions/s_1/mcp".into(), None)]);
+    let servers = json!({ "servers": [
+        { "id": "github", "transport": "http", "enabled": true, "state": "ready", "tools": 26 },
+        { "id": "files\u{1b}[2J", "transport": "stdio", "enabled": true, "state": "error", "last_error": "spawn ENOENT" },
+    ], "truncated": true });
+    stage.msg(Msg::Done(Tag::Servers, Ok((200, servers))));
+    let screen = stage.screen();
+    for words in ["✔ github: ready · http · 26 tools", "✘ files", "    spawn ENOENT", "… and more"] {
+        assert!(screen.contains(words), "{words}: {screen}");
+    }
+    assert_ours(&stage.bytes(), b"");
+    stage.keys(&["Esc", "C-k"]);
+    stage.words("skills");
+    stage.keys(&["Enter"]);
+    assert_eq!(called(&mut stage), [("GET /v1/sessions/s_1/skills".into(), None)]);
+    let skills = json!({ "skills": [
+        { "name": "review", "scope": "repo", "description": "Reads a change as a reviewer would, ".repeat(6) },
+    ], "errors": [{ "path": "/x", "message": "no front matter" }], "truncated": false });
+    stage.msg(Msg::Done(Tag::Skills, Ok((200, skills))));
+    let screen = stage.screen();
+    assert!(screen.contains("review · this project") && screen.contains("✘ /x: no front matter"), "{screen}");
+    assert_eq!(screen.matches("reviewer").count(), 6, "a long description is broken, not cut: {screen}");
+    stage.keys(&["Esc"]);
+    for (tag, words) in [(Tag::Servers, "MCP status unavailable"), (Tag::Skills, "Skills list unavailable")] {
+        stage.msg(Msg::Done(tag, Ok((409, json!({ "code": "listing_unsupported", "detail": "it does not tell" })))));
+        assert!(stage.screen().contains(words), "{}", stage.screen());
+    }
+}
+
+#[test]
+fn a_past_conversation_is_chosen_by_its_title_and_taken_up() {
+    let mut stage = Stage::new(80, 24, &sessions(), &[]);
+    let kept = |n: usize| json!({ "native_id": format!("c{n}"), "title": format!("Talk {n}"), "cwd": "/w", "updated_at": "2026-01-02T03:04:05.000Z" });
+    let mut all: Vec<Value> = (0..300).map(kept).collect();
+    all[7]["session_id"] = "s_2".into();
+    let page = json!({ "resumable": all });
+    stage.keys(&[":"]);
+    stage.msg(Msg::Done(Tag::Past("demo".into()), Ok((200, page.clone()))));
+    let screen = stage.screen();
+    assert!(screen.contains("past Talk 0 · c0") && screen.contains("2026-01-02 · /w"), "{screen}");
+    stage.words("talk 298");
+    stage.effects.clear();
+    stage.keys(&["Enter"]);
+    let open = json!({ "runtime_id": "demo", "native_id": "c298", "cwd": "/w" });
+    assert_eq!(called(&mut stage), [("POST /v1/sessions".into(), Some(open))]);
+    // One that is open here is gone to.
+    stage.msg(Msg::Done(Tag::Past("demo".into()), Ok((200, page))));
+    stage.words("talk 7 c7");
+    stage.effects.clear();
+    stage.keys(&["Enter"]);
+    assert!(stage.effects.contains(&Effect::Follow(Some("s_2".into()))), "{:?}", stage.effects);
+    stage.msg(Msg::Done(Tag::Past("demo".into()), Ok((200, json!({ "resumable": [] })))));
+    assert!(stage.screen().contains("keeps no conversation"), "{}", stage.screen());
+    stage.msg(Msg::Done(Tag::Past("demo".into()), Ok((409, json!({ "detail": "it lists none" })))));
+    assert!(stage.screen().contains("it lists none"), "{}", stage.screen());
+}
+
 #[test]
 fn the_manual_has_every_key_and_command() {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/attach.md");

@@ -9,7 +9,7 @@
 // A prompt is steps joined by ` ;; `: `say TEXT`, `run COMMAND` (a confirm first), `tool NAME` (a client's tool), `pick`
 // (before `run.start` is answered), `prompt`, `hole`, `twice`, `hang`.
 // Every line that it gets, and all that it does, goes to the file CODELIA_LOG, a JSON object a line.
-// CODELIA_STUBBORN=1: it ignores SIGTERM, too.
+// CODELIA_TELLS=1: it tells its MCP servers and skills. CODELIA_STUBBORN=1: it ignores SIGTERM, too.
 import { execSync, spawn } from 'node:child_process';
 import { appendFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
@@ -127,7 +127,10 @@ const methods = {
   initialize(id, params) {
     // As the real one does: no params, no process.
     capabilities = params.ui_capabilities ?? {};
-    reply(id, { protocol_version: '0', server: { name: 'codelia-runtime', version: '0.1.0' } });
+    const server_capabilities = process.env.CODELIA_TELLS
+      ? { supports_run_cancel: true, supports_ui_requests: true, supports_mcp_list: true, supports_skills_list: true }
+      : undefined;
+    reply(id, { protocol_version: '0', server: { name: 'codelia-runtime', version: '0.1.0' }, server_capabilities });
   },
   'run.start': start,
   'run.cancel'(id, params) {
@@ -152,6 +155,22 @@ const methods = {
     log({ ran: params.command });
     reply(id, { exit_code: 0 });
   },
+  'mcp.list': (id) => reply(id, {
+    servers: [
+      { id: 'github', transport: 'http', source: 'global', enabled: true, state: 'ready', tools: 26 },
+      { id: 'files', transport: 'stdio', source: 'project', enabled: true, state: 'error', last_error: 'spawn mcp-files ENOENT' },
+      { id: 'old', transport: 'stdio', enabled: false, state: 'disabled' },
+      { id: '<img src=x onerror=alert(1)>\u202Etxt', transport: 'stdio', enabled: true, state: 'connecting' },
+    ],
+  }),
+  'skills.list': (id, params) => reply(id, {
+    skills: [
+      { id: 's1', name: 'release-notes', description: 'Writes the release notes from what was merged since the last tag.', path: `${params.cwd}/skills/release-notes/SKILL.md`, dir: `${params.cwd}/skills/release-notes`, scope: 'repo', mtime_ms: 1 },
+      { id: 's2', name: 'review', description: 'Reads a change as a reviewer would.', path: '/home/me/skills/review/SKILL.md', dir: '/home/me/skills/review', scope: 'user', mtime_ms: 2 },
+    ],
+    errors: [{ path: '/home/me/skills/broken/SKILL.md', message: 'no front matter' }],
+    truncated: false,
+  }),
   'model.list': (id) => reply(id, { provider: 'none', models: ['one'], current: 'one' }),
   'model.set': (id, params) => reply(id, { provider: 'none', name: params.name, source: params.scope }),
 };

@@ -282,6 +282,8 @@ await call('GET', '/v1/runtimes/{id}', { params: { id: 'second' }, status: 200 }
 await call('GET', '/v1/runtimes/{id}/resumable', { params: { id: 'demo' }, query: '?limit=1', status: 200 });
 const made = await call('POST', '/v1/sessions', { body: { runtime_id: 'demo', title: 'made' }, status: 201 });
 const id = made.session_id;
+await call('GET', '/v1/sessions/{id}/mcp', { params: { id }, status: 409 });
+await call('GET', '/v1/sessions/{id}/skills', { params: { id }, status: 409 });
 const prompt = (text) => call('POST', '/v1/sessions/{id}/prompt', { params: { id }, body: { text }, status: 202 });
 await prompt('ask2 ;; hang');
 let open;

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use super::super::jsonrpc::{self, Fields, INVALID_PARAMS, METHOD_NOT_FOUND, object, string};
 use super::super::{Fault, Outbox, Said};
-use super::{Codex, Pending, trouble};
+use super::{Codex, Pending, abilities, trouble};
 use crate::model::{NativeId, Ticket};
 
 /// Methods of one thread: it is the session's, whoever calls.
@@ -43,6 +43,10 @@ pub(super) enum Sort {
     Models { provider: String, current: Option<String> },
     /// The UI protocol's `model.set`.
     Model { provider: String, name: String },
+    /// The UI protocol's `mcp.list`.
+    Servers,
+    /// The UI protocol's `skills.list`.
+    Skills,
 }
 
 impl Sort {
@@ -60,6 +64,8 @@ impl Sort {
         let result = reply?;
         Ok(match self {
             Self::Plain => jsonrpc::owned(result),
+            Self::Servers => abilities::servers(result),
+            Self::Skills => abilities::skills(result),
             Self::Model { provider, name } => {
                 jsonrpc::to_raw(&serde_json::json!({ "provider": provider, "name": name }))
             }
@@ -133,6 +139,8 @@ impl Codex {
                 let params = jsonrpc::to_raw(&serde_json::json!({ "threadId": native, "model": name }));
                 return Ok(("thread/settings/update".into(), params, Sort::Model { provider, name }));
             }
+            "mcp.list" => return Ok((abilities::SERVERS.into(), abilities::of_thread(native), Sort::Servers)),
+            "skills.list" => return Ok((abilities::SKILLS.into(), abilities::in_folder(params), Sort::Skills)),
             _ => {}
         }
         // The UI protocol writes a point where Codex writes a slash.

@@ -14,6 +14,7 @@
 //! - Every question gets one answer, and never a JSON-RPC error. One that another client may know better is left to it:
 //!   only a server that was started for the gateway alone is answered no in its place.
 
+mod abilities;
 mod ask;
 mod calls;
 mod checkpoint;
@@ -568,7 +569,8 @@ impl Dialect for Codex {
     /// The server does not say: this is what its protocol has.
     fn capabilities(&self) -> Capabilities {
         let all = [Capability::Load, Capability::List, Capability::Cancel, Capability::Requests, Capability::Models];
-        all.into_iter().chain([Capability::Images, Capability::Audio]).collect()
+        let more = [Capability::Images, Capability::Audio, Capability::McpList, Capability::SkillsList];
+        all.into_iter().chain(more).collect()
     }
 
     fn asks(&self) -> Vec<AskKey> {

@@ -41,6 +41,7 @@ export class PlexusPast extends PlexusElement {
     .find svg { position: absolute; left: 10px; top: 50%; transform: translateY(-50%); color: var(--fg-mute); pointer-events: none; }
     .find input { padding-left: 32px; }
     .rows { max-height: min(42dvh, 330px); overflow: auto; border: 1px solid var(--line); border-radius: var(--r-m); background: var(--bg); overscroll-behavior: contain; }
+    @media (max-width: 599px) { .rows { max-height: 34dvh; } }
     .row { display: grid; grid-template-columns: minmax(0, 1fr) auto; gap: 1px 10px; align-items: baseline; padding: 8px 12px; min-height: 50px; cursor: pointer; content-visibility: auto; contain-intrinsic-size: auto 50px; }
     .row + .row { border-top: 1px solid var(--line); }
     .row:hover { background: var(--bg-hover); }

@@ -21,6 +21,11 @@ export async function archive(s: SessionInfo, archived = !s.archived): Promise<v
   if (done) toast(archived ? t.archived : t.unarchived, { tone: 'ok', act: { label: t.undo, run: () => void archive(s, !archived) } });
 }
 
+/** What the agent of a session can tell of itself. */
+const tells = (s: SessionInfo): boolean => {
+  const can = plexus.runtimes.peek().get(s.runtime_id)?.capabilities ?? [];
+  return s.state !== 'exited' && (can.includes('mcp_list') || can.includes('skills_list'));
+};
 export const share = (s: SessionInfo): void => { dispatchEvent(new CustomEvent('plexus-share', { detail: s.session_id })); };
 
 async function remove(s: SessionInfo): Promise<void> {
@@ -52,6 +57,7 @@ export function menuOf(s: SessionInfo): MenuItem[] {
     if (busy) items.push({ label: t.cancelRun, icon: 'stop', separate: true, run: () => void attempt(() => plexus.http('POST', `${path(s)}/cancel`, {})) });
     if (s.state !== 'exited') items.push({ label: t.restartRun, icon: 'restart', separate: !busy, run: () => void attempt(() => plexus.http('POST', `${path(s)}/restart`, {})) });
   }
+  if (prompt && tells(s)) items.push({ label: t.abilities, icon: 'info', separate: true, run: () => { dispatchEvent(new CustomEvent('plexus-abilities', { detail: s.session_id })); } });
   items.push({ label: t.copyLink, icon: 'link', separate: true, run: () => void copy(`${location.origin}/${plexus.href({ page: 'session', session_id: s.session_id })}`) });
   if (plexus.may('admin')) items.push({ label: t.share, icon: 'share', run: () => share(s) });
   for (const [format, name] of Object.entries(t.exports)) items.push({ label: t.exportAs(name), icon: 'download', separate: format === 'md', run: () => void download(s, format) });

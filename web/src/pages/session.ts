@@ -7,6 +7,7 @@ import { plexus } from '../plexus.js';
 import '../session/index.js';
 import type { SessionInfo } from '../wire/types.js';
 import { archive, rename, share } from './session-actions.js';
+import './abilities.js';
 import './share.js';
 
 /** One session on a page of its own: what is shown here is read. */
@@ -47,6 +48,6 @@ export class PlexusSessionPage extends PlexusElement {
   }
 
   override render() {
-    return html`<plexus-session session-id=${this.sessionId} .at=${this.at}></plexus-session><plexus-share></plexus-share>`;
+    return html`<plexus-session session-id=${this.sessionId} .at=${this.at}></plexus-session><plexus-share></plexus-share><plexus-abilities></plexus-abilities>`;
   }
 }

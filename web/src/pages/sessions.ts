@@ -13,6 +13,7 @@ import type { RuntimeInfo, SessionInfo } from '../wire/types.js';
 import { archive, menuOf, rename } from './session-actions.js';
 import './past.js';
 import type { Kept } from './past.js';
+import './abilities.js';
 import './share.js';
 
 const t = text.shell.sessions;
@@ -142,7 +143,7 @@ export class PlexusSessions extends PlexusElement {
       </div>
       ${shown.length ? GROUPS.map((g) => this.#group(g, shown.filter((s) => s.state === g), open)) : this.#none()}
       ${all.length > shown.length ? html`<p><button @click=${() => { this.limit += STEP; }}>${text.common.more} (${all.length - shown.length})</button></p>` : nothing}
-      ${this.#dialog()}<plexus-share></plexus-share>
+      ${this.#dialog()}<plexus-share></plexus-share><plexus-abilities></plexus-abilities>
     </div>`;
   }
 

@@ -1,0 +1,190 @@
+//! What an agent has to work with: its MCP servers and its skills, as the UI protocol's `mcp.list` and `skills.list` tell them.
+//!
+//! Everything in the answers is the agent's words, and is bounded: so many of each, so long.
+
+use std::time::Duration;
+
+use http::StatusCode;
+use serde::{Deserialize, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
+
+use super::guard::Call;
+use super::http::{Outcome, Query, bad_query, json, session_of};
+use super::{AppState, Problem};
+use crate::auth::{Permit, Prompt};
+use crate::model::{Capability, SessionInfo, object};
+use crate::sessions::Refusal;
+
+/// Servers, skills, or errors of one answer at most; `truncated` says that there are more.
+const MANY: usize = 500;
+/// Longest text of one member, in characters; a longer one is cut.
+const LONG: usize = 2000;
+/// How long the agent may take.
+const SILENCE: Duration = Duration::from_secs(30);
+
+/// Text, cut to what is shown; empty where there is none.
+fn text(value: &Value) -> Option<String> {
+    value.as_str().map(|text| text.chars().take(LONG).collect())
+}
+
+/// One of these words, or the first of them.
+fn word(value: &Value, words: &[&'static str]) -> &'static str {
+    words.iter().find(|word| value == **word).or(words.first()).copied().unwrap_or_default()
+}
+
+/// An MCP server.
+#[derive(Debug, PartialEq, Serialize)]
+struct Server {
+    id: String,
+    transport: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<&'static str>,
+    enabled: bool,
+    state: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tools: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_error: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_connected_at: Option<String>,
+}
+
+impl Server {
+    fn read(value: &Value) -> Option<Self> {
+        let source = ["project", "global"].into_iter().find(|source| value["source"] == *source);
+        Some(Self {
+            id: text(&value["id"])?,
+            transport: word(&value["transport"], &["stdio", "http"]),
+            source,
+            enabled: value["enabled"] != false,
+            state: word(&value["state"], &["connecting", "disabled", "ready", "error"]),
+            tools: value["tools"].as_u64(),
+            last_error: text(&value["last_error"]),
+            last_connected_at: text(&value["last_connected_at"]),
+        })
+    }
+}
+
+/// A skill.
+#[derive(Debug, PartialEq, Serialize)]
+struct Skill {
+    id: String,
+    name: String,
+    description: String,
+    path: String,
+    dir: String,
+    scope: &'static str,
+    mtime_ms: u64,
+}
+
+impl Skill {
+    fn read(value: &Value) -> Option<Self> {
+        let name = text(&value["name"]).or_else(|| text(&value["id"]))?;
+        let of = |member: &str| text(&value[member]).unwrap_or_default();
+        Some(Self {
+            id: text(&value["id"]).unwrap_or_else(|| name.clone()),
+            name,
+            description: of("description"),
+            path: of("path"),
+            dir: of("dir"),
+            scope: word(&value["scope"], &["user", "repo"]),
+            mtime_ms: value["mtime_ms"].as_u64().unwrap_or_default(),
+        })
+    }
+}
+
+/// So many of a list, and whether there are more.
+fn some<T>(value: &Value, read: impl Fn(&Value) -> Option<T>) -> (Vec<T>, bool) {
+    let all = value.as_array().map_or(&[][..], Vec::as_slice);
+    (all.iter().take(MANY).filter_map(read).collect(), all.len() > MANY)
+}
+
+fn servers(said: &Value) -> Value {
+    let (servers, truncated) = some(&said["servers"], Server::read);
+    json!({ "servers": servers, "truncated": truncated })
+}
+
+fn skills_of(said: &Value) -> Value {
+    let (skills, cut) = some(&said["skills"], Skill::read);
+    let (errors, more) = some(&said["errors"], |error| {
+        Some(json!({ "path": text(&error["path"]).unwrap_or_default(), "message": text(&error["message"])? }))
+    });
+    json!({ "skills": skills, "errors": errors, "truncated": cut || more || said["truncated"] == true })
+}
+
+pub(super) async fn mcp(state: AppState, call: Call) -> Outcome {
+    let (session, permit) = session_of::<Prompt>(&state, &call)?;
+    let scope = match Query::of(&call).get("scope") {
+        None | Some("" | "loaded") => "loaded",
+        Some("configured") => "configured",
+        Some(_) => return Err(bad_query("`scope` is one of loaded, configured".into())),
+    };
+    let (what, params) = ("MCP servers", json!({ "scope": scope }));
+    let said = ask(&state, &session, &permit, (Capability::McpList, "mcp.list", what), &params).await?;
+    json(StatusCode::OK, &servers(&said))
+}
+
+pub(super) async fn skills(state: AppState, call: Call) -> Outcome {
+    let (session, permit) = session_of::<Prompt>(&state, &call)?;
+    let params = json!({ "cwd": session.cwd });
+    let said = ask(&state, &session, &permit, (Capability::SkillsList, "skills.list", "skills"), &params).await?;
+    json(StatusCode::OK, &skills_of(&said))
+}
+
+/// Asks the session's runtime, if it says that it can tell.
+async fn ask(
+    state: &AppState,
+    session: &SessionInfo,
+    permit: &Permit<Prompt>,
+    (needs, method, what): (Capability, &'static str, &'static str),
+    params: &Value,
+) -> Result<Value, Problem> {
+    let runtime = state.directory.runtime(&session.runtime_id);
+    let can = runtime.is_some_and(|runtime| runtime.capabilities.as_ref().is_some_and(|can| can.has(needs)));
+    if !can {
+        let why = "this agent does not tell; ask it in words, or look where it is configured";
+        return Err(Refusal::ListingUnsupported { runtime: session.runtime_id.clone(), what, why }.into());
+    }
+    let params: Box<RawValue> = to_raw_value(params).map_err(|_| Problem::internal())?;
+    let reply = state.directory.call(permit, &session.session_id, method.into(), Some(params), false);
+    let silent = |_| Problem::from(Refusal::RuntimeSilent(SILENCE.as_secs()));
+    let reply = tokio::time::timeout(SILENCE, reply).await.map_err(silent)??;
+    #[derive(Deserialize)]
+    struct Said(Value);
+    let Said(said) = object::from_str(reply.get()).unwrap_or(Said(Value::Null));
+    Ok(said)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_told_is_read_as_far_as_it_makes_sense_and_bounded() {
+        let long = "x".repeat(LONG + 5);
+        let said = json!({ "servers": [
+            { "id": "a", "transport": "http", "source": "project", "enabled": true, "state": "ready", "tools": 3, "more": 1 },
+            { "id": "b", "transport": "smoke", "enabled": false, "state": "disabled", "last_error": long },
+            { "id": 7 }, "no", { "state": "ready" },
+        ] });
+        let told = servers(&said);
+        assert_eq!(told["servers"].as_array().unwrap().len(), 2);
+        assert_eq!(
+            told["servers"][0],
+            json!({ "id": "a", "transport": "http", "source": "project", "enabled": true, "state": "ready", "tools": 3 })
+        );
+        assert_eq!(
+            (&told["servers"][1]["transport"], &told["servers"][1]["state"]),
+            (&json!("stdio"), &json!("disabled"))
+        );
+        assert_eq!(told["servers"][1]["last_error"].as_str().unwrap().len(), LONG);
+        let many: Vec<Value> = (0..MANY + 1).map(|n| json!({ "id": n.to_string(), "name": "n" })).collect();
+        let told = skills_of(&json!({ "skills": many, "errors": [{ "path": "/x", "message": "no" }, {}] }));
+        assert_eq!((told["skills"].as_array().unwrap().len(), &told["truncated"]), (MANY, &json!(true)));
+        assert_eq!(told["errors"], json!([{ "path": "/x", "message": "no" }]));
+        for none in [Value::Null, json!([]), json!({ "skills": {} })] {
+            assert_eq!(skills_of(&none), json!({ "skills": [], "errors": [], "truncated": false }));
+        }
+    }
+}
