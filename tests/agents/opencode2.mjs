@@ -14,7 +14,11 @@ const { values: options } = parseArgs({
   options: { port: { type: 'string' }, password: { type: 'string', default: '' }, state: { type: 'string' } },
 });
 const state = fs.existsSync(options.state) ? JSON.parse(fs.readFileSync(options.state, 'utf8')) : { made: 0, sessions: {} };
-const save = () => fs.writeFileSync(options.state, JSON.stringify(state));
+/** Whole or not at all: it may be killed at any moment. */
+function save() {
+  fs.writeFileSync(`${options.state}.new`, JSON.stringify(state));
+  fs.renameSync(`${options.state}.new`, options.state);
+}
 const id = (prefix) => `${prefix}_${(state.made += 1).toString(36).padStart(8, '0')}`;
 const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
 const clients = new Set();
