@@ -343,7 +343,7 @@ impl Telling {
 
     /// A part that was told before, by another connection.
     pub(super) fn skip(&mut self, part: &PartIn<'_>) {
-        let over = self.complete(part);
+        let over = Self::complete(part);
         let text = part.text.as_deref().unwrap_or_default();
         let mut known = Part { message: part.message.clone(), over, ..Part::default() };
         (known.said, known.sum) = (text.len(), checksum(0, text));
@@ -355,11 +355,11 @@ impl Telling {
         self.remember(part.id.clone(), known);
     }
 
-    fn complete(&self, part: &PartIn<'_>) -> bool {
+    /// Whether nothing more will be said in a part. Its own end says so: OpenCode may tell a message as complete before the
+    /// parts of it, because it tells its messages as they are when an event is written, not as they were.
+    fn complete(part: &PartIn<'_>) -> bool {
         match part.sort.as_str() {
-            "text" | "reasoning" => {
-                part.time.as_ref().is_some_and(|time| time.end.is_some()) || self.is_complete(&part.message)
-            }
+            "text" | "reasoning" => part.time.as_ref().is_some_and(|time| time.end.is_some()),
             "tool" => {
                 let status = part.state.and_then(object::<State<'_>>).and_then(|state| state.status);
                 matches!(status.as_deref(), Some("completed" | "error"))
@@ -484,7 +484,7 @@ impl Telling {
     }
 
     fn text(&mut self, native: &Bytes, kind: Kind, part: &PartIn<'_>, said: &mut Vec<Draft>) {
-        let over = self.complete(part);
+        let over = Self::complete(part);
         let text = part.text.as_deref().unwrap_or_default();
         let known = match self.parts.contains_key(&part.id) {
             true => self.parts.entry(part.id.clone()).or_default(),

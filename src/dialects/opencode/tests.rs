@@ -259,6 +259,17 @@ fn a_prompt_streams_and_ends() {
 }
 
 #[test]
+fn a_message_that_is_told_as_complete_before_its_parts_is_told_whole() {
+    let mut stage = Stage::at_work();
+    stage.assistant("m2", true);
+    stage.text("m2", "t", "", false);
+    stage.delta("m2", "t", "Hello ");
+    stage.text("m2", "t", "Hello you", true);
+    stage.status("idle");
+    assert_eq!(stage.told(), ["agent_message_chunk Hello", "agent_message_chunk you", "ended 7 Completed"]);
+}
+
+#[test]
 fn an_idle_of_earlier_work_does_not_end_a_prompt() {
     let mut stage = Stage::open();
     stage.rig.prompt(7, "s", "do it");
