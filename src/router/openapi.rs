@@ -7,7 +7,7 @@ use http::StatusCode;
 use serde_json::{Map, Value, json};
 
 use super::guard::{BodyRule, Policy, Route};
-use super::shapes::{self, CURSOR, ID};
+use super::shapes::{self, CURSOR, ID, RESUMABLE};
 use super::{AppState, Problem, http as api, routes};
 
 /// What a route takes and gives, by the names of shapes; `""` is no JSON.
@@ -113,7 +113,7 @@ fn parameter_schema(path: &str, name: &str) -> Value {
             json!({ "type": "string", "pattern": format!("^(|now|{cursor}(\\+[0-9]{{1,9}})?)$") })
         }
         "cursor" if path == "/v1/runtimes/{id}/resumable" => {
-            json!({ "type": "string", "pattern": "^([0-9]{1,5}(\\.[A-Za-z0-9_-]{2,2800})?)?$" })
+            json!({ "type": "string", "pattern": format!("^({})?$", RESUMABLE.trim_matches(['^', '$'])) })
         }
         "cursor" => {
             json!({ "type": "string", "pattern": "^([0-9]{1,15}\\.[0-9]{1,15}\\.-?[0-9]{1,15}\\.[A-Za-z0-9_.:-]{1,128})?$" })

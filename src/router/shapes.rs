@@ -1056,6 +1056,8 @@ const TAKEN: &[&str] = &[
 pub(super) const ID: &str = "^[A-Za-z0-9_.:-]{1,128}$";
 /// A cursor: see the model's. Nineteen digits are more than there will ever be events.
 pub(super) const CURSOR: &str = "^[A-Za-z0-9]{1,32}:[0-9]{1,19}$";
+/// A place in what a runtime could resume: see `ResumableAt`.
+pub(super) const RESUMABLE: &str = r"^[0-9]{1,5}(\.[A-Za-z0-9_-]{2,2800})?$";
 /// A time of day.
 const CLOCK: &str = "^([01][0-9]|2[0-3]):[0-5][0-9]$";
 /// Words: not only white space.
@@ -1153,6 +1155,8 @@ fn more() -> Vec<(&'static str, &'static str, Value)> {
         ),
         ("Runtime", "capabilities", json!({ "items": { "type": "string", "enum": capabilities } })),
         ("Check", "state", json!({ "enum": ["ok", "warn", "fail"] })),
+        // A place in the list of the runtime, in place of one in the log.
+        ("ResumablePage", "next", json!({ "pattern": RESUMABLE })),
         ("McpServer", "state", json!({ "enum": ["disabled", "connecting", "ready", "error"] })),
         ("McpServer", "transport", json!({ "enum": ["http", "stdio"] })),
         ("Skill", "scope", json!({ "enum": ["repo", "user"] })),
