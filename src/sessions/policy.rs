@@ -36,6 +36,9 @@ const POLICY: &[(&str, Scope)] = &[
     ("*", Scope::Admin),
 ];
 
+/// Methods that list the conversations of a runtime: titles and folders of sessions that the caller may not see.
+const WHOLE: &[&str] = &["session.list", "thread.list", "thread.loaded.list"];
+
 /// Checks that a device that may prompt may also call this.
 ///
 /// # Errors
@@ -47,6 +50,11 @@ pub(super) fn check(
     method: &str,
     params: Option<&RawValue>,
 ) -> Result<(), Refusal> {
+    // What tells of all conversations of a runtime is for whoever has the whole runtime.
+    let whole = WHOLE.contains(&method.replace('/', ".").as_str());
+    if whole && !device.grant.covers(Scope::Watch, Target::Runtime(&origin.runtime_id)) {
+        return Err(Denied { scope: Scope::Watch, device: device.name.clone() }.into());
+    }
     let scope = needed(method, params);
     if !device.grant.covers(scope, Target::Session(&origin.session_id, &origin.runtime_id)) {
         return Err(Denied { scope, device: device.name.clone() }.into());
@@ -128,6 +136,27 @@ mod tests {
         ] {
             assert_eq!(of(method, None), Scope::Admin, "{method}");
         }
+    }
+
+    #[test]
+    fn what_lists_all_conversations_is_for_whoever_has_the_whole_runtime() {
+        let origin = Origin {
+            session_id: crate::model::SessionId::trusted("s_1"),
+            runtime_id: crate::model::RuntimeId::trusted("r"),
+            dialect: "codex".into(),
+        };
+        let may = |sessions: Option<Vec<crate::model::SessionId>>, method: &str| {
+            let device = serde_json::json!({
+                "device_id": "d_1", "name": "x", "scopes": ["watch", "prompt", "approve", "admin"], "sessions": sessions,
+                "created_at": "2026-01-01T00:00:00Z", "token_sha256": "",
+            });
+            check(&Arc::new(serde_json::from_value(device).unwrap()), &origin, method, None).is_ok()
+        };
+        let one = || Some(vec![origin.session_id.clone()]);
+        for method in ["thread.list", "thread/list", "thread.loaded.list", "session.list", "session/list"] {
+            assert!(may(None, method) && !may(one(), method), "{method}");
+        }
+        assert!(may(one(), "model.list") && may(one(), "mcp.list"));
     }
 
     #[test]
