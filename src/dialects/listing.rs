@@ -61,6 +61,13 @@ pub fn question(dialect: &str, cursor: Option<&str>, most: usize) -> Option<(&'s
             ("thread/list", params)
         }
         "opencode" => ("session.list", json!({ "limit": most })),
+        "opencode2" => {
+            let mut params = json!({ "limit": most });
+            if let Some(cursor) = cursor {
+                params["cursor"] = cursor.into();
+            }
+            ("session.list", params)
+        }
         _ => return None,
     })
 }
@@ -103,12 +110,16 @@ pub fn read(dialect: &str, reply: &RawValue) -> Option<Listing> {
         "codelia" => (whole()?.get("sessions")?, None, &CODELIA),
         "codex" => (whole()?.get("data")?, whole()?.get("nextCursor"), &CODEX),
         "opencode" => (reply, None, &OPENCODE),
+        "opencode2" => {
+            let cursor = whole()?.get("cursor").and_then(object::<Fields<'_>>);
+            (whole()?.get("data")?, cursor.and_then(|cursor| cursor.get("next")), &OPENCODE)
+        }
         _ => (whole()?.get("sessions")?, whole()?.get("nextCursor"), &ACP),
     };
     let list: Vec<&RawValue> = serde_json::from_str(list.get()).ok()?;
     let one = |raw: &RawValue| -> Option<Kept> {
         let fields = object::<Fields<'_>>(raw)?;
-        let text = |name: &str| fields.get(name).and_then(string).map(Cow::into_owned);
+        let text = |name: &str| text_in(&fields, name);
         let native = text(words.id).filter(|native| !native.is_empty() && native.len() <= NATIVE_MAX)?;
         if text(words.parent).is_some() {
             return None;
@@ -118,12 +129,18 @@ pub fn read(dialect: &str, reply: &RawValue) -> Option<Listing> {
             None => fields.get(words.updated).and_then(instant),
         };
         let title = text(words.title).and_then(|title| line(&title)).or_else(|| line(&text(words.preview)?));
-        let cwd = text(words.cwd).filter(|cwd| cwd.starts_with('/') && cwd.len() <= CWD_MAX);
+        let place = || text_in(&fields.get("location").and_then(object::<Fields<'_>>)?, "directory");
+        let cwd = text(words.cwd).or_else(place).filter(|cwd| cwd.starts_with('/') && cwd.len() <= CWD_MAX);
         Some(Kept { native, title, cwd, updated_at })
     };
     let kept = list.into_iter().take(ANSWER_MAX).filter_map(one).collect();
     let next = next.and_then(string).map(Cow::into_owned).filter(|next| !next.is_empty());
     Some(Listing { kept, next })
+}
+
+/// The text of a member.
+fn text_in(fields: &Fields<'_>, name: &str) -> Option<String> {
+    fields.get(name).and_then(string).map(Cow::into_owned)
 }
 
 /// The first line in which something stands, without the space around and in it, cut to what a title may have.
@@ -210,6 +227,14 @@ mod tests {
                 r#"[{"id":"a","title":"T","directory":"/w","time":{"created":1,"updated":1767323045000}},{"id":"b","parentID":"a"}]"#,
                 kept("a", Some("T"), Some("/w"), Some(1_767_323_045_000)),
                 None,
+            ),
+            (
+                "opencode2",
+                Some("c"),
+                Some(("session.list", json!({ "limit": 7, "cursor": "c" }))),
+                r#"{"data":[{"id":"a","title":"T","location":{"directory":"/w"},"time":{"updated":1767323045000}}],"cursor":{"next":"d"}}"#,
+                kept("a", Some("T"), Some("/w"), Some(1_767_323_045_000)),
+                Some("d"),
             ),
         ] {
             assert_eq!(question(dialect, cursor, 7), asked, "{dialect}");

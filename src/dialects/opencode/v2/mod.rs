@@ -123,6 +123,10 @@ enum Pending {
         name: String,
         notify: bool,
     },
+    /// Its own list of sessions, for a client.
+    List {
+        ticket: Ticket,
+    },
 }
 
 struct OpenCode2 {
@@ -285,6 +289,19 @@ struct ModelRef {
     provider: String,
 }
 
+/// The path of its own list of sessions, the newest first.
+fn listing(params: Option<&RawValue>) -> String {
+    #[derive(Default, Deserialize)]
+    struct Listing {
+        limit: Option<u32>,
+        cursor: Option<String>,
+    }
+    let Listing { limit, cursor } = params.and_then(object).unwrap_or_default();
+    let place = cursor.map_or_else(|| "order=desc".into(), |cursor| format!("cursor={}", escape(&cursor)));
+    let limit = limit.map(|limit| format!("&limit={limit}")).unwrap_or_default();
+    format!("/api/session?{place}{limit}")
+}
+
 /// The `data` of a reply.
 fn data<T: for<'de> Deserialize<'de>>(reply: &Result<Reply, String>) -> Option<T> {
     Some(crate::model::object::from_slice::<Data<T>>(good(reply)?).ok()?.data)
@@ -393,7 +410,8 @@ impl Dialect for OpenCode2 {
         (self.connected, self.failed_hello) = (false, false);
         // What was read is read again; what was asked for still gets its reply.
         self.pending.retain(|_, pending| match pending {
-            Pending::Create { .. } | Pending::Prompt { .. } | Pending::Answer { .. } | Pending::Model { .. } => true,
+            Pending::Create { .. } | Pending::Prompt { .. } | Pending::Answer { .. } => true,
+            Pending::Model { .. } | Pending::List { .. } => true,
             Pending::Predecessor
             | Pending::Health
             | Pending::Active
@@ -459,6 +477,9 @@ impl Dialect for OpenCode2 {
             Pending::Interrupt { native } => self.interrupted(&native, &reply, out),
             Pending::Withdraw { native } => self.end(&native, None, events::End::Cancelled, out),
             Pending::Answer { key, older } => self.answered(&key, older, &reply, out),
+            Pending::List { ticket } => {
+                out.said.push(Said::Replied { ticket, reply: calls::result(&reply) });
+            }
             Pending::Model { ticket, native, name, notify } => {
                 let reply = done(&reply).map_err(|why| Fault::new(INTERNAL, why));
                 if reply.is_ok() {
@@ -954,6 +975,7 @@ impl OpenCode2 {
                 let name = name.clone();
                 self.send(Pending::Model { ticket, native, name, notify }, "POST", path, Some(&body), out);
             }
+            "session.list" if !notify => self.get(Pending::List { ticket }, listing(params), out),
             _ => return Some(Err(Fault::new(METHOD_NOT_FOUND, format!("{method}: not carried to OpenCode")))),
         }
         None

@@ -680,6 +680,21 @@ fn opencode2_model_is_listed_and_set() {
     assert!(stage.rig.replied().unwrap_err().message.contains("no such model"));
 }
 
+#[test]
+fn opencode2_sessions_are_listed_for_whoever_asks() {
+    let mut stage = Stage::open();
+    for (params, path) in [
+        (r#"{"limit":7}"#, "/api/session?order=desc&limit=7"),
+        (r#"{"limit":7,"cursor":"a b"}"#, "/api/session?cursor=a%20b&limit=7"),
+    ] {
+        stage.rig.call("ses_1", "session.list", Some(params));
+        assert_eq!(stage.rig.fetches.back().map(|fetch| fetch.path.as_str()), Some(path));
+        stage.serve();
+        let said = stage.said();
+        assert!(said.iter().any(|said| matches!(said, Said::Replied { reply: Ok(_), .. })), "{said:?}");
+    }
+}
+
 /// What may happen between two pieces of work.
 #[derive(Clone, Copy, Debug)]
 enum Step {
