@@ -326,6 +326,11 @@ impl Telling {
         self.last.as_deref()
     }
 
+    /// Whether the last message is a person's.
+    pub(super) fn awaits_reply(&self) -> bool {
+        self.messages.last_key_value().is_some_and(|(_, message)| message.user)
+    }
+
     /// Why the assistant's last message ended.
     pub(super) fn finish(&self) -> Option<&str> {
         self.messages.get(self.last.as_ref()?)?.finish.as_deref()

@@ -13,8 +13,8 @@ use super::ask::{self, Route};
 use super::events::{self, Info, PartIn};
 use super::stream::{is_ours, titled};
 use super::{
-    AGAIN, ANOTHER, FOLDERS_MAX, LIST_MAX, LIST_PAGE, Look, MESSAGES_READ, MessageIn, OpenCode, Page, Pending, Phase,
-    Session, SessionInfo, Stage, Status, done, escape, failed, good, in_folder, trouble,
+    AGAIN, ANOTHER, DOUBTS_MAX, FOLDERS_MAX, LIST_MAX, LIST_PAGE, Look, MESSAGES_READ, MessageIn, OpenCode, Page,
+    Pending, Phase, Session, SessionInfo, Stage, Status, done, escape, failed, good, in_folder, trouble,
 };
 use crate::model::{NativeId, Ticket};
 
@@ -144,7 +144,7 @@ impl OpenCode {
         for folder in folders {
             self.read_folder(&folder, None, out);
         }
-        if !more.is_empty() {
+        if !more.is_empty() && !self.greeted {
             let what = format!("OpenCode has {}: the oldest are seen when they next do something", more.join(" and "));
             out.said.push(Said::Event { native: None, draft: trouble("not_all", &what, None) });
         }
@@ -292,7 +292,8 @@ impl OpenCode {
             self.gone(key, out);
         }
         for (read, native) in look.asks {
-            if let Some(session) = self.sessions.get_mut(&read.native) {
+            // One that is not open yet is read when it is opened.
+            if let Some(session) = self.sessions.get_mut(&read.native).filter(|session| session.stage == Stage::Open) {
                 session.asks.push((read, native));
             }
         }
@@ -309,9 +310,12 @@ impl OpenCode {
                     session.reading = true;
                     self.read_messages(&native, out);
                 }
-                // It is read when it is opened.
-                Stage::Found | Stage::Opening { .. } => session.asks.clear(),
+                Stage::Found | Stage::Opening { .. } => {}
             }
+        }
+        if self.again {
+            // It was due while this look was under way.
+            self.look_again(out);
         }
     }
 
@@ -561,7 +565,7 @@ impl OpenCode {
                 session.failed(info, works);
             }
         }
-        if session.worked && !session.began && session.prompt.is_none() && (session.busy || opening) {
+        if session.worked && !session.began && session.prompt.is_none() {
             session.began = true;
             past.push(Said::Began { native: native.clone(), by: ANOTHER.into() });
         }
@@ -571,13 +575,17 @@ impl OpenCode {
     /// A session is open and was read: what it waits for, and whether its work is over.
     pub(super) fn settle(&mut self, native: &NativeId, out: &mut Outbox) {
         let Some(session) = self.sessions.get_mut(native) else { return };
+        let mut unasked = false;
         for (read, bytes) in std::mem::take(&mut session.asks) {
             let Some(session) = self.sessions.get(native) else { return };
-            let stale = !session.busy || read.message.as_ref().is_some_and(|id| session.telling.is_complete(id));
-            if stale {
+            if read.message.as_ref().is_some_and(|id| session.telling.is_complete(id)) {
                 let keys: Vec<AskKey> = read.asks.into_iter().map(|(ask, _)| ask.key).collect();
                 keys.iter().for_each(|key| self.bury(key.clone()));
                 self.take_back(keys, out);
+                continue;
+            }
+            if !session.busy {
+                unasked = true;
                 continue;
             }
             // An answer that may not have arrived goes out again.
@@ -590,6 +598,15 @@ impl OpenCode {
             }
         }
         let Some(session) = self.sessions.get_mut(native) else { return };
+        let missing = |missing: bool| missing && !session.aborted && session.error.is_none();
+        let (middle, unbegun) = (missing(session.telling.in_the_middle()), missing(session.telling.awaits_reply()));
+        let works = session.began || session.prompt.as_ref().is_some_and(|prompt| prompt.seen);
+        let doubtful = !session.busy && (unasked || (works && (middle || unbegun)));
+        session.doubts = if doubtful { session.doubts.saturating_add(1) } else { 0 };
+        if doubtful && session.doubts < DOUBTS_MAX {
+            // Its work may have begun after it was read whether it is busy.
+            return self.look_again(out);
+        }
         // What people were asked before, and OpenCode waits for no longer.
         let busy = session.busy;
         for key in std::mem::take(&mut session.carried) {
@@ -604,7 +621,6 @@ impl OpenCode {
             }
             return;
         }
-        let middle = session.telling.in_the_middle() && !session.aborted && session.error.is_none();
         if let Some(prompt) = &session.prompt
             && !prompt.seen
         {
@@ -618,6 +634,8 @@ impl OpenCode {
         if session.prompt.is_some() || session.began {
             if middle {
                 session.error = Some("OpenCode stopped in the middle of it".into());
+            } else if unbegun && session.prompt.is_some() {
+                session.error = Some("OpenCode took the prompt and did not reply".into());
             }
             self.end(native, None, out);
         }

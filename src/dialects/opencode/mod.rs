@@ -8,6 +8,11 @@
 //! What it holds to, because OpenCode is as it is:
 //! - The stream has no past: after each connection everything is read again, and only what was not told is told. What the
 //!   stream says while that goes on waits, and comes after it.
+//! - A connection says `server.connected` before OpenCode listens to its own events: under load they are lost for half a
+//!   second more. So all is looked at twice, and once more after the first event, which shows that it listens; that is its
+//!   heartbeat, after ten seconds, at the latest.
+//! - What is busy is read before the messages are, and work may begin in between: that a run is over is believed when the
+//!   messages hold the whole reply, or when a second look finds it as the first did.
 //! - OpenCode has other clients (its own TUI): what they prompt is work that began elsewhere, what they answer was
 //!   answered elsewhere, and the first answer wins there.
 //! - After an abort OpenCode lists the abort's questions for ever: a question whose message is complete is over.
@@ -61,10 +66,13 @@ const QUEUE_MAX: usize = 8192;
 const QUEUE_BYTES: usize = 16 * 1024 * 1024;
 /// Questions remembered as over; past it the first is forgotten, and could be asked again by a re-read.
 const OVER_MAX: usize = 4096;
-/// How long until a look that failed is tried again.
+/// How long until it is looked again.
 const AGAIN: Duration = Duration::from_secs(2);
 /// How long OpenCode may take for what it does by itself: to go on after a person's message, to tidy up after an abort.
 const SOON: Duration = Duration::from_secs(3);
+
+/// How many looks must find a session not busy with a reply missing, until nothing more is expected of it.
+const DOUBTS_MAX: u8 = 2;
 
 /// How often that long until a prompt that OpenCode told of and does not begin to work at is over: half a minute on a machine under load.
 const UNBEGUN_MAX: u8 = 10;
@@ -87,6 +95,7 @@ pub(super) fn make(spec: &RuntimeSpec) -> Box<dyn Dialect> {
         buried: VecDeque::new(),
         look: None,
         again: false,
+        listens: false,
         tells_status: false,
     })
 }
@@ -193,6 +202,8 @@ struct OpenCode {
     look: Option<Look>,
     /// A look is to be taken again.
     again: bool,
+    /// An event came on this connection: OpenCode listens to its own events.
+    listens: bool,
     /// The server tells of `session.status`; older ones tell of `session.idle` alone.
     tells_status: bool,
 }
@@ -249,6 +260,8 @@ struct Session {
     carried: BTreeSet<AskKey>,
     /// How far the messages under way were told before is not known.
     partial: bool,
+    /// How many looks found it not busy, with a reply missing.
+    doubts: u8,
 }
 
 #[derive(Clone, Serialize, Deserialize)]
@@ -292,6 +305,7 @@ impl Session {
             asks: Vec::new(),
             carried: BTreeSet::new(),
             partial: false,
+            doubts: 0,
         }
     }
 
@@ -395,7 +409,9 @@ impl Dialect for OpenCode {
         for session in self.sessions.values_mut().filter(|session| session.stage == Stage::Open) {
             session.reading = true;
         }
+        self.listens = false;
         self.look(out);
+        self.look_again(out);
     }
 
     fn feed(&mut self, frame: Bytes, out: &mut Outbox) {
@@ -463,6 +479,9 @@ impl Dialect for OpenCode {
     fn wake(&mut self, out: &mut Outbox) {
         if self.connected && self.look.is_none() && std::mem::take(&mut self.again) {
             self.look(out);
+            // For those who wait for time to pass too little may have passed.
+            out.wake_after = Some(SOON);
+            return;
         }
         let from = out.said.len();
         self.lose_late(out);
@@ -495,6 +514,7 @@ impl Dialect for OpenCode {
                 session.telling.lose();
                 session.reading = true;
                 session.ending = false;
+                session.doubts = 0;
                 session.asks.clear();
                 if let Some(prompt) = &mut session.prompt {
                     prompt.taken = false;

@@ -70,7 +70,7 @@ impl OpenCode {
     pub(super) fn busy(&mut self, native: &NativeId, out: &mut Outbox) {
         let Some(session) = self.sessions.get_mut(native) else { return };
         let fresh = !std::mem::replace(&mut session.busy, true);
-        (session.ending, session.unbegun) = (false, 0);
+        (session.ending, session.unbegun, session.doubts) = (false, 0, 0);
         if !session.live() {
             session.worked = true;
             return;
@@ -155,7 +155,7 @@ impl OpenCode {
         // OpenCode goes on listing them.
         self.take_back(open, out);
         let Some(session) = self.sessions.get_mut(native) else { return };
-        session.ending = false;
+        (session.ending, session.doubts) = (false, 0);
         // Its last word is OpenCode's own: that people asked to stop it stands beside that, and may have come too late. A
         // question that was withdrawn for the cancel is how the cancel came to it.
         let stopped = std::mem::take(&mut session.cancelled) & std::mem::take(&mut session.withdrawn);
@@ -184,6 +184,9 @@ impl OpenCode {
         properties: Option<&RawValue>,
         out: &mut Outbox,
     ) {
+        if sort != "server.connected" && !std::mem::replace(&mut self.listens, true) {
+            self.look_again(out);
+        }
         // The same again, in the form in which OpenCode keeps it.
         if sort == "sync" || sort == "server.heartbeat" || sort == "server.connected" {
             return;

@@ -49,11 +49,19 @@ impl Stage {
         let mut stage = Self::new();
         stage.serve();
         assert!(matches!(stage.rig.one(), Said::Ready { agent: Some(agent) } if agent == "OpenCode 1.18.33"));
+        stage.listens();
         stage.rig.open(1);
         stage.serve();
         assert!(matches!(stage.rig.one(), Said::Opened { how: Opening::New, .. }));
         stage.made.clear();
         stage
+    }
+
+    /// The first event has come, and all was looked at again.
+    fn listens(&mut self) {
+        self.event("server.heartbeat", json!({}));
+        self.rig.wake();
+        self.serve();
     }
 
     fn set(&mut self, what: &str, status: u16, body: Value) {
@@ -232,7 +240,7 @@ fn a_look_that_failed_is_taken_again() {
     stage.rig.reply(&fetch, None);
     stage.serve();
     assert!(stage.told().is_empty(), "not ready yet");
-    assert_eq!(stage.rig.wakes, 1);
+    assert_eq!(stage.rig.wakes, 2, "one for each connection, and one for this");
     stage.rig.wake();
     stage.serve();
     assert_eq!(stage.told(), ["ready"]);
@@ -815,10 +823,11 @@ fn what_was_said_while_no_gateway_was_there_is_told_once() {
     fourth.set("GET /session/s/message", 200, json!([first, answer, other]));
     let mut fifth = another(&fourth, None, &[]);
     fifth.serve();
-    assert_eq!(
-        fifth.told(),
-        ["opened Resumed", "error taken_back", "began", "user_message_chunk else", "done Completed"]
-    );
+    let told = ["opened Resumed", "error taken_back", "began", "user_message_chunk else"];
+    assert_eq!(fifth.told(), told, "the reply may be about to come");
+    fifth.rig.wake();
+    fifth.serve();
+    assert_eq!(fifth.told(), ["done Completed"]);
     let mut sixth = another(&fifth, None, &[]);
     sixth.serve();
     assert_eq!(sixth.told(), ["opened Resumed"], "that is said once, too");
@@ -1034,7 +1043,76 @@ fn a_server_that_was_started_again_has_ended_its_work() {
     stage.set("GET /session/s/message", 200, past);
     stage.rig.connect();
     stage.serve();
-    assert_eq!(stage.told(), ["ready", "taken back per_1", "ended 7 Error OpenCode stopped in the middle of it"]);
+    assert_eq!(stage.told(), ["ready", "taken back per_1"], "it may have begun since it was read that it is not busy");
+    stage.rig.wake();
+    stage.serve();
+    assert_eq!(stage.told(), ["ended 7 Error OpenCode stopped in the middle of it"]);
+}
+
+#[test]
+fn what_happens_before_opencode_listens_to_itself_is_read_again() {
+    let mut stage = Stage::at_work();
+    stage.rig.lose();
+    let past = |reply: &str, over: bool| {
+        let reply = json!([text_part("t", "m2", reply, over)]);
+        json!([
+            message("m1", "user", false, json!([text_part("m1p", "m1", "do it", true)])),
+            message("m2", "assistant", over, reply)
+        ])
+    };
+    stage.set("GET /session/status", 200, json!({ "s": { "type": "busy" } }));
+    stage.set("GET /session/s/message", 200, past("", false));
+    stage.rig.connect();
+    stage.serve();
+    assert_eq!(stage.told(), ["ready"]);
+    // Its text and its end are told to nobody.
+    stage.set("GET /session/status", 200, json!({}));
+    stage.set("GET /session/s/message", 200, past("done", true));
+    stage.rig.wake();
+    stage.serve();
+    assert_eq!(stage.told(), ["agent_message_chunk done", "ended 7 Completed"]);
+    // Another client's words as well; the first event shows that from now on nothing is missed.
+    let mut all = past("done", true);
+    all.as_array_mut().unwrap().extend([
+        message("m3", "user", false, json!([text_part("m3p", "m3", "and that", true)])),
+        message("m4", "assistant", true, json!([text_part("t4", "m4", "yes", true)])),
+    ]);
+    stage.set("GET /session/s/message", 200, all);
+    let looks = |stage: &Stage| stage.made.iter().filter(|(what, _)| what == "GET /global/health").count();
+    let before = looks(&stage);
+    stage.rig.wake();
+    assert_eq!(looks(&stage), before, "no third look without cause");
+    stage.listens();
+    assert_eq!(stage.told(), ["began", "user_message_chunk and that", "agent_message_chunk yes", "done Completed"]);
+    stage.event("server.heartbeat", json!({}));
+    stage.rig.wake();
+    stage.serve();
+    assert_eq!(looks(&stage), before + 1);
+    assert!(stage.told().is_empty());
+}
+
+#[test]
+fn work_that_begins_after_it_was_read_as_not_busy_goes_on() {
+    let mut stage = Stage::open();
+    stage.rig.prompt(7, "s", "do it");
+    stage.serve();
+    stage.rig.lose();
+    // OpenCode has the prompt and begins a moment later: to work, to reply, to ask.
+    let mine = message("m1", "user", false, json!([text_part("m1p", "m1", "do it", true)]));
+    let reply = message("m2", "assistant", false, json!([]));
+    stage.set("GET /session/s/message", 200, json!([mine, reply]));
+    stage.set("GET /permission", 200, json!([asks("per_1")]));
+    stage.rig.connect();
+    stage.serve();
+    assert_eq!(stage.told(), ["ready"]);
+    stage.set("GET /session/status", 200, json!({ "s": { "type": "busy" } }));
+    stage.rig.wake();
+    stage.serve();
+    assert_eq!(stage.told(), ["asked per_1"]);
+    stage.text("m2", "t", "done", true);
+    stage.assistant("m2", true);
+    stage.status("idle");
+    assert_eq!(stage.told(), ["agent_message_chunk done", "taken back per_1", "ended 7 Completed"]);
 }
 
 #[test]
