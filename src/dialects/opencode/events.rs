@@ -229,11 +229,21 @@ impl Telling {
     /// What of it is kept with the session.
     pub(super) fn brief(&self) -> Self {
         let last = self.messages.keys().rev().take(DETAILED).next_back();
+        // One that OpenCode was killed over stays incomplete for ever. Older than the names, it would be taken for the first
+        // message that was told, and what follows it for news.
+        let named = self.messages.keys().rev().take(NAMED).next_back();
         let wanted = |(id, message): &(&String, &Message)| last.is_some_and(|last| *id >= last) || !message.complete;
+        let recent = |(id, _): &(&String, &Message)| named.is_some_and(|named| *id >= named);
         // A person's message has no end of its own.
         let of_agent = |(id, message): &(&String, &Message)| last.is_some_and(|last| *id >= last) || !message.user;
-        let messages: BTreeMap<String, Message> =
-            self.messages.iter().filter(wanted).filter(of_agent).map(|(id, m)| (id.clone(), m.clone())).collect();
+        let messages: BTreeMap<String, Message> = self
+            .messages
+            .iter()
+            .filter(recent)
+            .filter(wanted)
+            .filter(of_agent)
+            .map(|(id, m)| (id.clone(), m.clone()))
+            .collect();
         let parts = self.parts.iter().filter(|(_, part)| messages.contains_key(&part.message));
         let parts = parts.map(|(id, part)| (id.clone(), part.clone())).collect();
         Self { messages, parts, ..self.names() }

@@ -950,6 +950,28 @@ fn what_does_not_fit_into_a_checkpoint_is_a_gap() {
 }
 
 #[test]
+fn of_a_long_conversation_with_a_broken_off_reply_nothing_is_told_again() {
+    let mut stage = Stage::open();
+    let mut all = vec![
+        message("m0001", "user", false, json!([text_part("p0001", "m0001", "do it", true)])),
+        message("m0002", "assistant", false, json!([text_part("p0002", "m0002", "", false)])),
+    ];
+    for at in (3..400).step_by(2) {
+        let (user, agent) = (format!("m{at:04}"), format!("m{:04}", at + 1));
+        all.push(message(&user, "user", false, json!([text_part(&format!("p{user}"), &user, "on", true)])));
+        all.push(message(&agent, "assistant", true, json!([text_part(&format!("p{agent}"), &agent, "yes", true)])));
+    }
+    stage.set("GET /session/s/message", 200, json!(all));
+    stage.rig.lose();
+    stage.rig.connect();
+    stage.serve();
+    assert!(stage.told().len() > 200);
+    let mut next = another(&stage, None, &[]);
+    next.serve();
+    assert_eq!(next.told(), ["opened Resumed"]);
+}
+
+#[test]
 fn a_session_that_is_not_there_is_not_opened() {
     let mut stage = Stage::new();
     stage.set("GET /session/s", 404, json!({ "name": "NotFoundError", "data": { "message": "Session not found: s" } }));
