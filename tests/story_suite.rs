@@ -41,6 +41,8 @@ struct Agent {
     stops_midway: bool,
     /// Whether it says everything twice in a conversation that it has open and is told to open.
     opens_twice: bool,
+    /// Whether it lists the conversations of a folder alone, and the gateway asks for those of all.
+    lists_a_folder: bool,
 }
 
 /// What most of them are like.
@@ -54,6 +56,7 @@ const ACP: Agent = Agent {
     hides_failures: false,
     stops_midway: false,
     opens_twice: false,
+    lists_a_folder: false,
 };
 const GEMINI: Agent = Agent { name: "gemini", ..ACP };
 const OPENCODE: Agent = Agent { name: "opencode", setup: agents::opencode, ..ACP };
@@ -66,7 +69,14 @@ const CODEX_APP: Agent =
 const CLAUDE: Agent = Agent { name: "claude-agent-acp", setup: agents::claude, ..ACP };
 const QWEN: Agent = Agent { name: "qwen", setup: agents::qwen, ..ACP };
 const VIBE: Agent = Agent { name: "vibe", python: Some("vibe"), setup: agents::vibe, opens_twice: true, ..ACP };
-const KIMI: Agent = Agent { name: "kimi", python: Some("kimi"), setup: agents::kimi, hides_failures: true, ..ACP };
+const KIMI: Agent = Agent {
+    name: "kimi",
+    python: Some("kimi"),
+    setup: agents::kimi,
+    hides_failures: true,
+    lists_a_folder: true,
+    ..ACP
+};
 const COPILOT: Agent =
     Agent { name: "copilot", setup: agents::copilot, hides_failures: true, stops_midway: true, ..ACP };
 /// In the order of the table's columns.
@@ -546,6 +556,9 @@ async fn listed(stage: &Stage, native: &Value) {
     let (status, page) = stage.gateway.get(&format!("/v1/runtimes/{}/resumable", stage.id)).await;
     if can("list") && (can("load") || can("resume")) {
         let kept = page["resumable"].as_array().unwrap_or_else(|| panic!("{page}"));
+        if stage.agent.lists_a_folder {
+            return assert!(kept.is_empty(), "it lists them all now: {page}");
+        }
         let kept = kept.iter().find(|one| one["native_id"] == *native).unwrap_or_else(|| panic!("{native}: {page}"));
         assert!(kept.get("session_id").is_none() && kept["cwd"].is_string(), "{kept}");
     } else {

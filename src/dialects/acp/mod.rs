@@ -127,6 +127,7 @@ struct Acp {
     #[serde(skip)]
     auth_method: Option<String>,
     /// The variables that it gets of the environment it is started from.
+    #[serde(skip)]
     passed: Vec<String>,
     #[serde(skip)]
     session_meta: Option<Box<RawValue>>,
@@ -305,7 +306,8 @@ impl Dialect for Acp {
     fn restore(&mut self, saved: &[u8]) -> bool {
         let Some(state) = saved::restore(saved) else { return false };
         let (auth_method, session_meta) = (self.auth_method.take(), self.session_meta.take());
-        *self = Self { auth_method, session_meta, serve: self.serve, taken_over: true, ..state };
+        let passed = std::mem::take(&mut self.passed);
+        *self = Self { auth_method, passed, session_meta, serve: self.serve, taken_over: true, ..state };
         true
     }
 
