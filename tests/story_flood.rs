@@ -142,7 +142,8 @@ async fn a_thousand_prompts_at_once_all_run() {
             let (gateway, session) = (&gateway, &sessions[n % sessions.len()]);
             async move { (session.clone(), gateway.prompt(session, &format!("prompt {n}")).await) }
         })
-        .buffer_unordered(1000)
+        // Fewer connections than may be without a proof at a time.
+        .buffer_unordered(800)
         .collect()
         .await;
     assert_eq!(runs.len(), 1000);

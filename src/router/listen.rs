@@ -97,7 +97,6 @@ pub struct Socket {
     stream: Arc<Stream>,
     flushed: Arc<FlushWatch>,
     slot: Arc<Slot>,
-    stranger: Arc<Stranger>,
     stall: Duration,
     /// Runs while the client takes nothing.
     stalled: Option<Pin<Box<Sleep>>>,
@@ -262,12 +261,7 @@ impl AsyncRead for Socket {
         loop {
             ready!(self.stream.poll_read_ready(cx))?;
             match self.stream.try_read_buf(buf) {
-                Ok(read) => {
-                    if read > 0 {
-                        self.stranger.heard();
-                    }
-                    return Poll::Ready(Ok(()));
-                }
+                Ok(_) => return Poll::Ready(Ok(())),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => return Poll::Ready(Err(error)),
             }
@@ -444,7 +438,6 @@ async fn connection<A: App>(
         stream: Arc::clone(&handle.socket),
         flushed: Arc::clone(&handle.flushed),
         slot: Arc::clone(&handle.slot),
-        stranger: Arc::clone(&stranger),
         stall: limits.stall,
         stalled: None,
     };

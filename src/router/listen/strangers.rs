@@ -1,12 +1,9 @@
 //! Connections without a proof yet. They have one small account together; when it is full, one is cut off for the newcomer:
 //! of the address with the most of them, the one that is there for longest. Who shows a token is none of them any more, a
 //! moment after it came: so many connections that only wait keep nobody out, and those of one address cut off no other's.
-//! A connection costs little until its first bytes are there, so that a burst of them, whose requests are all on their way,
-//! cuts off none.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
@@ -17,8 +14,6 @@ use crate::router::guard::STRANGER_BODY;
 
 /// What a connection without a proof may hold at most, in bytes: what hyper buffers of it, and the body of one request.
 const EACH: usize = BUFFER + STRANGER_BODY;
-/// What a connection holds that has sent nothing yet, in bytes: the tasks and futures that wait for it.
-const SILENT: usize = 4 << 10;
 
 /// All connections without a proof. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -60,17 +55,15 @@ impl Line {
 struct Place {
     address: IpAddr,
     cut: Arc<Notify>,
-    charge: Option<Charge>,
+    _charge: Option<Charge>,
 }
 
 /// A connection's place among them, until it is dropped or somebody has proved who they are.
 #[derive(Debug)]
 pub struct Stranger {
     number: u64,
-    /// Its first bytes are there.
-    heard: AtomicBool,
     cut: Arc<Notify>,
-    strangers: Strangers,
+    line: Arc<Mutex<Line>>,
 }
 
 impl Strangers {
@@ -83,49 +76,28 @@ impl Strangers {
     pub(super) fn enter(&self, address: IpAddr) -> Stranger {
         let address = network(address);
         let mut line = lock(&self.line);
-        let charge = self.room(&mut line, address, || self.account.charge(SILENT).ok());
+        let charge = loop {
+            match self.account.charge(EACH) {
+                Ok(charge) => break Some(charge),
+                Err(_) => match line.most(address).and_then(|number| line.remove(number)) {
+                    // Its place is free at once; its connection ends a moment later.
+                    Some(oldest) => oldest.cut.notify_one(),
+                    None => break None,
+                },
+            }
+        };
         let (number, cut) = (line.next, Arc::new(Notify::new()));
         line.next += 1;
-        line.all.insert(number, Place { address, cut: Arc::clone(&cut), charge });
+        line.all.insert(number, Place { address, cut: Arc::clone(&cut), _charge: charge });
         *line.of.entry(address).or_default() += 1;
-        Stranger { number, heard: AtomicBool::new(false), cut, strangers: self.clone() }
-    }
-
-    /// Cuts others off until this succeeds, or nobody is left.
-    fn room<T>(&self, line: &mut Line, newcomer: IpAddr, mut charge: impl FnMut() -> Option<T>) -> Option<T> {
-        loop {
-            if let Some(charged) = charge() {
-                return Some(charged);
-            }
-            // Its place is free at once; its connection ends a moment later.
-            line.most(newcomer).and_then(|number| line.remove(number))?.cut.notify_one();
-        }
+        Stranger { number, cut, line: Arc::clone(&self.line) }
     }
 }
 
 impl Stranger {
-    /// Bytes of it are there. From the first on it costs what it may hold at most.
-    pub(super) fn heard(&self) {
-        if self.heard.swap(true, Ordering::Relaxed) {
-            return;
-        }
-        let Strangers { line, account } = &self.strangers;
-        let mut line = lock(line);
-        // While it makes room for itself it is none of those who could be cut off for it.
-        let Some(mut place) = line.remove(self.number) else { return };
-        let more = self.strangers.room(&mut line, place.address, || account.charge(EACH - SILENT).ok());
-        match (&mut place.charge, more) {
-            (Some(charge), Some(more)) => charge.join(more),
-            (charge, more) => *charge = more.or_else(|| charge.take()),
-        }
-        *line.of.entry(place.address).or_default() += 1;
-        line.all.insert(self.number, place);
-    }
-
     /// Somebody on this connection has proved who they are.
     pub(in crate::router) fn proved(&self) {
-        self.heard.store(true, Ordering::Relaxed);
-        lock(&self.strangers.line).remove(self.number);
+        lock(&self.line).remove(self.number);
     }
 
     /// Waits until the connection is to be cut off. Cancellation safe.
@@ -161,47 +133,20 @@ mod tests {
 
     const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
-    /// One whose first bytes are there.
-    fn heard(strangers: &Strangers, address: IpAddr) -> Stranger {
-        let stranger = strangers.enter(address);
-        stranger.heard();
-        stranger
-    }
-
-    #[test]
-    fn a_burst_of_connections_that_have_yet_to_speak_cuts_off_none() {
-        let ledger = Ledger::new(Limits { strangers: 4 * EACH, ..Limits::default() });
-        let strangers = Strangers::new(&ledger);
-        let burst: Vec<Stranger> = (0..20).map(|_| strangers.enter(HERE)).collect();
-        assert_eq!(ledger.strangers().used(), 20 * SILENT);
-        for one in &burst {
-            one.heard();
-            one.heard();
-            one.proved();
-        }
-        assert!(burst.iter().all(|one| one.cut().now_or_never().is_none()));
-        assert_eq!(ledger.strangers().used(), 0);
-        // Those who speak and prove nothing make room for each other.
-        let crowd: Vec<Stranger> = (0..32).map(|_| heard(&strangers, HERE)).collect();
-        assert!(ledger.strangers().used() <= 4 * EACH);
-        assert_eq!(crowd.iter().filter(|one| one.cut().now_or_never().is_some()).count(), 28);
-        assert_eq!(lock(&strangers.line).all.len(), 4);
-    }
-
     #[test]
     fn an_address_with_many_cuts_off_its_own_and_nobody_elses() {
         let ledger = Ledger::new(Limits { strangers: 8 * EACH, ..Limits::default() });
         let strangers = Strangers::new(&ledger);
         let at = |text: &str| text.parse::<IpAddr>().unwrap();
-        let quiet = [heard(&strangers, at("192.0.2.1")), heard(&strangers, at("2001:db8:1::1"))];
+        let quiet = [strangers.enter(at("192.0.2.1")), strangers.enter(at("2001:db8:1::1"))];
         let crowd: Vec<Stranger> = (0..60)
-            .map(|n| heard(&strangers, if n % 2 == 0 { at("192.0.2.7") } else { at(&format!("2001:db8:2::{n:x}")) }))
+            .map(|n| strangers.enter(if n % 2 == 0 { at("192.0.2.7") } else { at(&format!("2001:db8:2::{n:x}")) }))
             .collect();
         assert!(quiet.iter().all(|one| one.cut().now_or_never().is_none()), "they were here first, and are few");
         let cut = crowd.iter().filter(|one| one.cut().now_or_never().is_some()).count();
         assert_eq!(cut, 60 - 6);
         // A newcomer from elsewhere takes a place of the crowd's.
-        let late = heard(&strangers, at("192.0.2.2"));
+        let late = strangers.enter(at("192.0.2.2"));
         assert!(quiet.iter().chain([&late]).all(|one| one.cut().now_or_never().is_none()));
         drop((quiet, crowd, late));
         assert!(lock(&strangers.line).of.is_empty());
@@ -211,9 +156,9 @@ mod tests {
     fn the_oldest_stranger_makes_room_and_whoever_proved_who_they_are_never_does() {
         let ledger = Ledger::new(Limits { strangers: 3 * EACH, ..Limits::default() });
         let strangers = Strangers::new(&ledger);
-        let old: Vec<Stranger> = (0..3).map(|_| heard(&strangers, HERE)).collect();
+        let old: Vec<Stranger> = (0..3).map(|_| strangers.enter(HERE)).collect();
         old[0].proved();
-        let new: Vec<Stranger> = (0..2).map(|_| heard(&strangers, HERE)).collect();
+        let new: Vec<Stranger> = (0..2).map(|_| strangers.enter(HERE)).collect();
         let cut: Vec<bool> = old.iter().chain(&new).map(|one| one.cut().now_or_never().is_some()).collect();
         assert_eq!(cut, [false, true, false, false, false]);
         assert_eq!(ledger.strangers().used(), 3 * EACH);
@@ -226,8 +171,8 @@ mod tests {
         let ledger = Ledger::new(Limits { strangers: EACH, ..Limits::default() });
         let _held = ledger.strangers().charge(EACH).unwrap();
         let strangers = Strangers::new(&ledger);
-        let first = heard(&strangers, HERE);
-        let _second = heard(&strangers, HERE);
+        let first = strangers.enter(HERE);
+        let _second = strangers.enter(HERE);
         assert!(first.cut().now_or_never().is_some(), "one at a time");
     }
 }
