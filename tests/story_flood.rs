@@ -142,8 +142,7 @@ async fn a_thousand_prompts_at_once_all_run() {
             let (gateway, session) = (&gateway, &sessions[n % sessions.len()]);
             async move { (session.clone(), gateway.prompt(session, &format!("prompt {n}")).await) }
         })
-        // Fewer connections than may be without a proof at a time.
-        .buffer_unordered(800)
+        .buffer_unordered(1000)
         .collect()
         .await;
     assert_eq!(runs.len(), 1000);

@@ -431,7 +431,7 @@ async fn connection<A: App>(
     limits: Limits,
     mut stop: watch::Receiver<bool>,
 ) {
-    let stranger = Arc::new(limits.strangers.enter(peer.ip()));
+    let stranger = Arc::new(limits.strangers.admit(peer.ip()).await);
     let handle =
         ConnHandle { socket: Arc::new(stream), flushed: Arc::default(), peer, slot, stranger: Arc::clone(&stranger) };
     let socket = Socket {

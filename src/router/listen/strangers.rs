@@ -1,10 +1,13 @@
 //! Connections without a proof yet. They have one small account together; when it is full, one is cut off for the newcomer:
 //! of the address with the most of them, the one that is there for longest. Who shows a token is none of them any more, a
 //! moment after it came: so many connections that only wait keep nobody out, and those of one address cut off no other's.
+//! Before any is cut off, the newcomer waits for a moment: of a burst of connections, whose requests are all on their way,
+//! each has its turn.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::Notify;
 
@@ -14,6 +17,8 @@ use crate::router::guard::STRANGER_BODY;
 
 /// What a connection without a proof may hold at most, in bytes: what hyper buffers of it, and the body of one request.
 const EACH: usize = BUFFER + STRANGER_BODY;
+/// How long a newcomer waits for room before another connection is cut off for it. Nothing of it is read meanwhile.
+const PATIENCE: Duration = Duration::from_millis(250);
 
 /// All connections without a proof. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -72,11 +77,21 @@ impl Strangers {
         Self { account: ledger.strangers().clone(), line: Arc::default() }
     }
 
-    /// A newcomer from this address. If there is no room, others are cut off until there is, or nobody is left.
-    pub(super) fn enter(&self, address: IpAddr) -> Stranger {
+    /// A newcomer from this address, once there is room, or [`PATIENCE`] is over. Cancellation safe.
+    pub(super) async fn admit(&self, address: IpAddr) -> Stranger {
+        let charge = tokio::time::timeout(PATIENCE, self.account.wait(EACH)).await.ok();
+        self.enter(address, charge)
+    }
+
+    /// A newcomer from this address, whose `charge` may be made already. If there is no room, others are cut off until there
+    /// is, or nobody is left.
+    fn enter(&self, address: IpAddr, mut charge: Option<Charge>) -> Stranger {
         let address = network(address);
         let mut line = lock(&self.line);
         let charge = loop {
+            if let Some(charge) = charge.take() {
+                break Some(charge);
+            }
             match self.account.charge(EACH) {
                 Ok(charge) => break Some(charge),
                 Err(_) => match line.most(address).and_then(|number| line.remove(number)) {
@@ -138,15 +153,17 @@ mod tests {
         let ledger = Ledger::new(Limits { strangers: 8 * EACH, ..Limits::default() });
         let strangers = Strangers::new(&ledger);
         let at = |text: &str| text.parse::<IpAddr>().unwrap();
-        let quiet = [strangers.enter(at("192.0.2.1")), strangers.enter(at("2001:db8:1::1"))];
+        let quiet = [strangers.enter(at("192.0.2.1"), None), strangers.enter(at("2001:db8:1::1"), None)];
         let crowd: Vec<Stranger> = (0..60)
-            .map(|n| strangers.enter(if n % 2 == 0 { at("192.0.2.7") } else { at(&format!("2001:db8:2::{n:x}")) }))
+            .map(|n| {
+                strangers.enter(if n % 2 == 0 { at("192.0.2.7") } else { at(&format!("2001:db8:2::{n:x}")) }, None)
+            })
             .collect();
         assert!(quiet.iter().all(|one| one.cut().now_or_never().is_none()), "they were here first, and are few");
         let cut = crowd.iter().filter(|one| one.cut().now_or_never().is_some()).count();
         assert_eq!(cut, 60 - 6);
         // A newcomer from elsewhere takes a place of the crowd's.
-        let late = strangers.enter(at("192.0.2.2"));
+        let late = strangers.enter(at("192.0.2.2"), None);
         assert!(quiet.iter().chain([&late]).all(|one| one.cut().now_or_never().is_none()));
         drop((quiet, crowd, late));
         assert!(lock(&strangers.line).of.is_empty());
@@ -156,9 +173,9 @@ mod tests {
     fn the_oldest_stranger_makes_room_and_whoever_proved_who_they_are_never_does() {
         let ledger = Ledger::new(Limits { strangers: 3 * EACH, ..Limits::default() });
         let strangers = Strangers::new(&ledger);
-        let old: Vec<Stranger> = (0..3).map(|_| strangers.enter(HERE)).collect();
+        let old: Vec<Stranger> = (0..3).map(|_| strangers.enter(HERE, None)).collect();
         old[0].proved();
-        let new: Vec<Stranger> = (0..2).map(|_| strangers.enter(HERE)).collect();
+        let new: Vec<Stranger> = (0..2).map(|_| strangers.enter(HERE, None)).collect();
         let cut: Vec<bool> = old.iter().chain(&new).map(|one| one.cut().now_or_never().is_some()).collect();
         assert_eq!(cut, [false, true, false, false, false]);
         assert_eq!(ledger.strangers().used(), 3 * EACH);
@@ -166,13 +183,32 @@ mod tests {
         assert_eq!(ledger.strangers().used(), 0);
     }
 
+    #[tokio::test]
+    async fn a_burst_of_connections_whose_requests_are_on_their_way_cuts_off_none() {
+        let ledger = Ledger::new(Limits { strangers: 4 * EACH, ..Limits::default() });
+        let strangers = Strangers::new(&ledger);
+        let one = async || {
+            let stranger = strangers.admit(HERE).await;
+            // Its request is read a little later than others come in.
+            tokio::task::yield_now().await;
+            stranger.proved();
+            stranger.cut().now_or_never().is_none()
+        };
+        let stayed = futures_util::future::join_all((0..64).map(|_| one())).await;
+        assert!(stayed.into_iter().all(|stayed| stayed));
+        assert_eq!(ledger.strangers().used(), 0);
+        // Those who prove nothing make room for a newcomer, a moment later.
+        let crowd = futures_util::future::join_all((0..5).map(|_| strangers.admit(HERE))).await;
+        assert_eq!(crowd.iter().filter(|one| one.cut().now_or_never().is_some()).count(), 1);
+    }
+
     #[test]
     fn where_others_have_all_the_room_a_stranger_still_comes_in() {
         let ledger = Ledger::new(Limits { strangers: EACH, ..Limits::default() });
         let _held = ledger.strangers().charge(EACH).unwrap();
         let strangers = Strangers::new(&ledger);
-        let first = strangers.enter(HERE);
-        let _second = strangers.enter(HERE);
+        let first = strangers.enter(HERE, None);
+        let _second = strangers.enter(HERE, None);
         assert!(first.cut().now_or_never().is_some(), "one at a time");
     }
 }
