@@ -765,9 +765,7 @@ impl Directory {
             match outcome {
                 Err(gone @ (Refusal::NoRequest(_) | Refusal::RuntimeGone(_) | Refusal::Stopping)) => {
                     match self.late(id, key.clone(), gone).await {
-                        Err(Refusal::RuntimeGone(_) | Refusal::Stopping) if Instant::now() < until => {
-                            tokio::time::sleep(PARKED_IN).await;
-                        }
+                        Err(Refusal::RuntimeGone(_) | Refusal::Stopping) if self.takes_answers(id, until).await => {}
                         late => break late,
                     }
                 }
@@ -781,6 +779,21 @@ impl Directory {
                 Err(Refusal::AlreadyResolved(receipt))
             }
             outcome => outcome,
+        }
+    }
+
+    /// Waits until the session of a request has a task that takes answers; false if it has none by `until`.
+    async fn takes_answers(&self, id: &RequestId, until: Instant) -> bool {
+        loop {
+            let session = self.shared.asked.get(id).map(|session| session.clone());
+            let wants = session.and_then(|session| self.wants(&session).ok());
+            if wants.is_some_and(|wants| !wants.is_closed()) {
+                return true;
+            }
+            if Instant::now() >= until {
+                return false;
+            }
+            tokio::time::sleep(PARKED_IN).await;
         }
     }
 
