@@ -111,6 +111,7 @@ enum Pending {
     /// A prompt that it has not begun with is taken out of its inbox.
     Withdraw {
         native: NativeId,
+        id: String,
     },
     /// `older`: by the route that the first releases have.
     Answer {
@@ -475,7 +476,13 @@ impl Dialect for OpenCode2 {
             Pending::Create { ticket, cwd } => self.created(ticket, cwd, &reply, out),
             Pending::Prompt { native, ticket } => self.prompted(&native, ticket, &reply, out),
             Pending::Interrupt { native } => self.interrupted(&native, &reply, out),
-            Pending::Withdraw { native } => self.end(&native, None, events::End::Cancelled, out),
+            Pending::Withdraw { native, id } => {
+                // Another prompt may have been sent since.
+                let prompt = self.sessions.get(&native).and_then(|session| session.told.prompt.as_ref());
+                if prompt.is_some_and(|prompt| prompt.id == id && !prompt.seen) {
+                    self.end(&native, None, events::End::Cancelled, out);
+                }
+            }
             Pending::Answer { key, older } => self.answered(&key, older, &reply, out),
             Pending::List { ticket } => {
                 out.said.push(Said::Replied { ticket, reply: calls::result(&reply) });
@@ -895,7 +902,7 @@ impl OpenCode2 {
     }
 
     fn withdraw(&mut self, native: &NativeId, id: &str, out: &mut Outbox) {
-        let pending = Pending::Withdraw { native: native.clone() };
+        let pending = Pending::Withdraw { native: native.clone(), id: id.to_owned() };
         self.send(pending, "DELETE", path(native, &format!("/inbox/{}", escape(id))), None, out);
     }
 

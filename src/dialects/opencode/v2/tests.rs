@@ -478,6 +478,24 @@ fn opencode2_cancel_interrupts_or_takes_the_prompt_out_of_the_inbox() {
     assert_eq!(short(&stage.said()), ["ended 8 Cancelled"]);
     assert!(stage.session().inbox.is_empty());
     assert!(stage.made.last().unwrap().0.starts_with("DELETE /api/session/ses_1/inbox/msg_"));
+
+    // What was given up is taken out, too, and that ends no prompt that was sent since.
+    stage.rig.prompt(9, "ses_1", "never begun");
+    stage.serve();
+    stage.disconnect();
+    stage.connect();
+    stage.serve();
+    while stage.rig.dialect.prompts() == [Ticket(9)] {
+        stage.rig.wake();
+        if stage.rig.dialect.prompts().is_empty() {
+            break;
+        }
+        stage.serve();
+    }
+    stage.rig.prompt(10, "ses_1", "the next");
+    stage.serve();
+    assert_eq!(short(&stage.said()), ["ready", "ended 9 Error"]);
+    assert_eq!(stage.rig.dialect.prompts(), [Ticket(10)]);
 }
 
 #[test]
