@@ -17,6 +17,8 @@ use crate::model::{Kind, NativeId, RunStatus};
 
 /// What waits in a session's inbox at most; past it the oldest is forgotten, and an event says so when it is begun with.
 const INBOX_MAX: usize = 64;
+/// The longest words in an inbox that a checkpoint has, in bytes. Of longer ones another gateway says that they went by.
+const WORDS_KEPT: usize = 4096;
 /// Texts and tool calls under way in a session at most; past it the first is forgotten.
 const UNDER_WAY_MAX: usize = 256;
 /// The longest input of a tool call that is kept until the call is over, in bytes: a question may be about it.
@@ -46,10 +48,15 @@ pub(super) struct Tool {
 /// What another client put in a session's inbox.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Waiting {
-    /// Its words; none where they are not known.
+    /// Its words; none where they are not known. A checkpoint, which is written with every chunk, has the short ones alone.
+    #[serde(default, skip_serializing_if = "is_long")]
     text: Option<String>,
     /// The names of its files.
     files: Vec<String>,
+}
+
+fn is_long(text: &Option<String>) -> bool {
+    text.as_ref().is_none_or(|text| text.len() > WORDS_KEPT)
 }
 
 impl Waiting {
