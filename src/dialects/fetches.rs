@@ -2,6 +2,8 @@
 
 use bytes::Bytes;
 
+use crate::model::NativeId;
+
 /// An HTTP request to an endpoint: ends in [`Dialect::reply`](super::Dialect::reply).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fetch {
@@ -18,12 +20,20 @@ pub struct Fetch {
     /// Whether it carries what somebody decided, an answer or a cancel: it overtakes reads, and is sent before the
     /// connection is left.
     pub decides: bool,
+    /// The session that it is about: requests about one session are made one after the other, beside those about other
+    /// sessions. `None`: it is about the whole endpoint, and is made alone.
+    pub session: Option<NativeId>,
 }
 
 impl Fetch {
     /// Whether it changes nothing there, so that it may be made once more.
     pub fn reads(&self) -> bool {
         self.method == "GET"
+    }
+
+    /// Whether it changes something there and is no decision: whatever concerns the same session waits for it.
+    pub fn acts(&self) -> bool {
+        !self.reads() && !self.decides
     }
 }
 

@@ -136,7 +136,7 @@ pub struct Outbox {
     pub said: Vec<Said>,
     /// For the runtime, in order, each a whole frame with its end (`\n` for NDJSON).
     pub frames: Vec<Bytes>,
-    /// HTTP requests to an endpoint, made one after another in this order.
+    /// HTTP requests to an endpoint; those about one session are made one after another in this order.
     pub fetches: Vec<Fetch>,
     /// Things to be done for an agent outside of its dialect, at once and side by side.
     pub chores: Vec<Chore>,

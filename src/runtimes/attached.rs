@@ -17,6 +17,7 @@ use tokio::time::{Instant, sleep_until};
 use super::Settings;
 use super::endpoint::{self, Fetching, Heard, Reach, Wire};
 use super::failure;
+use super::fetch_queue::{FetchQueue, WAITING_MAX};
 use super::meter::{Answer, Meter, Room};
 use super::offers::{Offers, too_many};
 use super::outgoing::Outgoing;
@@ -30,12 +31,6 @@ use crate::sessions::{Exit, Found, FromRuntime, Inlet, Ledger, LinkEnd, Order};
 
 /// Orders that wait until the endpoint is ready; then its queue fills, and when that is full too it is stuck, and left.
 const HELD_MAX: usize = 256;
-
-/// Requests that wait for their turn; one more fails at once.
-const FETCHES_MAX: usize = 1024;
-
-/// Answers and cancels that are on their way at once; more wait for their turn.
-const DECIDING_MAX: usize = 16;
 
 /// When nothing is due.
 const NEVER: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -77,10 +72,8 @@ pub(super) async fn drive(
         out: Outgoing::default(),
         offers: Offers::default(),
         held: VecDeque::new(),
-        fetches: VecDeque::new(),
-        fetching: None,
-        reading: None,
-        overtaken: false,
+        fetches: FetchQueue::default(),
+        fetching: FuturesUnordered::new(),
         deciding: FuturesUnordered::new(),
         refused: VecDeque::new(),
         wake: None,
@@ -116,14 +109,11 @@ struct Attached {
     offers: Offers,
     /// Orders that wait until it is ready.
     held: VecDeque<Order>,
-    /// Requests that wait for their turn.
-    fetches: VecDeque<Fetch>,
-    fetching: Option<Fetching>,
-    /// The request under way, if it only reads …
-    reading: Option<Fetch>,
-    /// … and whether a decision left after it began: what it reads may be of before, and it is made once more.
-    overtaken: bool,
-    /// Answers and cancels on their way.
+    /// Requests that wait for their turn or are under way.
+    fetches: FetchQueue,
+    /// The replies of those under way …
+    fetching: FuturesUnordered<Fetching>,
+    /// … and of the decisions among them, which are taken whatever waits to be delivered.
     deciding: FuturesUnordered<Fetching>,
     /// Requests that there was no room for.
     refused: VecDeque<u64>,
@@ -155,7 +145,7 @@ struct Unreached {
 
 /// A request that looks at what is there.
 fn probe(path: &str) -> Fetch {
-    Fetch { id: 0, base: Base::Connect, method: "GET", path: path.into(), body: None, decides: false }
+    Fetch { id: 0, base: Base::Connect, method: "GET", path: path.into(), body: None, decides: false, session: None }
 }
 
 /// What happened next.
@@ -169,7 +159,6 @@ enum Next {
     Room(Room),
     Kept,
     Fetched(u64, Result<(Reply, Answer), String>),
-    Decided(u64, Result<(Reply, Answer), String>),
     Refused,
     Connected(Result<Wire, Unreached>),
     Heard(Vec<Heard>),
@@ -204,9 +193,9 @@ impl Attached {
                 () = self.end.stop.notified() => Next::Stop,
                 order = self.end.orders.recv(), if self.held.len() < HELD_MAX => Next::Order(order),
                 () = &mut timer => Next::Due,
-                Some((id, reply)) = self.deciding.next() => Next::Decided(id, reply),
+                Some((id, reply)) = self.deciding.next() => Next::Fetched(id, reply),
                 () = self.out.deliver(), if !quiet => Next::Delivered,
-                (id, reply) = fetched(&mut self.fetching), if quiet => Next::Fetched(id, reply),
+                Some((id, reply)) = self.fetching.next(), if quiet => Next::Fetched(id, reply),
                 () = self.offers.offer(&self.end.found), if !self.offers.is_empty() => Next::Offered,
                 room = self.meter.wait(unkept == 0), if !room => Next::Room(room),
                 () = said.news(), if !room => Next::Kept,
@@ -239,16 +228,13 @@ impl Attached {
                 Next::Delivered | Next::Offered | Next::Kept => {}
                 Next::Room(room) => self.meter.take(room),
                 Next::Fetched(id, reply) => {
-                    self.fetching = None;
-                    match self.reading.take() {
-                        Some(read) if self.overtaken && reply.is_ok() => self.fetches.push_front(read),
-                        _ => self.replied(id, reply),
+                    if self.fetches.over(id, reply.is_ok()) {
+                        self.replied(id, reply);
                     }
                 }
-                Next::Decided(id, reply) => self.replied(id, reply),
                 Next::Refused => {
                     if let Some(id) = self.refused.pop_front() {
-                        let why = format!("{FETCHES_MAX} requests wait already");
+                        let why = format!("{WAITING_MAX} requests wait already");
                         self.step(|dialect, out| dialect.reply(id, Err(why), out));
                     }
                 }
@@ -288,25 +274,11 @@ impl Attached {
 
     // === requests ===
 
-    /// Sends the requests whose turn it is. They go one after the other, but an answer or a cancel waits for no read: it
-    /// overtakes those before it, and the one under way.
+    /// Sends the requests whose turn it is.
     fn fetch_next(&mut self) {
-        let acting = self.fetching.is_some() && self.reading.is_none();
-        while !acting
-            && self.deciding.len() < DECIDING_MAX
-            && let Some(place) = self.fetches.iter().position(|fetch| !fetch.reads())
-            && self.fetches[place].decides
-            && let Some(fetch) = self.fetches.remove(place)
-        {
-            self.overtaken |= self.reading.is_some();
-            self.deciding.push(self.begin(fetch));
-        }
-        if self.fetching.is_none()
-            && self.deciding.is_empty()
-            && let Some(fetch) = self.fetches.pop_front()
-        {
-            (self.reading, self.overtaken) = (fetch.reads().then(|| fetch.clone()), false);
-            self.fetching = Some(self.begin(fetch));
+        while let Some(fetch) = self.fetches.next() {
+            let to = if fetch.decides { &self.deciding } else { &self.fetching };
+            to.push(self.begin(fetch));
         }
     }
 
@@ -333,10 +305,8 @@ impl Attached {
             }
         }
         self.transmit(line);
-        for fetch in std::mem::take(&mut self.fetches) {
-            if fetch.decides {
-                self.deciding.push(self.begin(fetch));
-            }
+        for fetch in std::mem::take(&mut self.fetches).into_decisions() {
+            self.deciding.push(self.begin(fetch));
         }
         let all = async {
             while let Some((id, reply)) = self.deciding.next().await {
@@ -564,9 +534,7 @@ impl Attached {
         }
         for fetch in std::mem::take(&mut self.step.fetches) {
             // Not refused on the spot: a dialect that asks again at once would never come to an end.
-            if self.fetches.len() < FETCHES_MAX {
-                self.fetches.push_back(fetch);
-            } else {
+            if let Err(fetch) = self.fetches.push(fetch) {
                 self.refused.push_back(fetch.id);
             }
         }
@@ -613,14 +581,6 @@ impl Attached {
             self.out.push(inlet, FromRuntime::Said(batch, Some(self.said.lend(from, to, false))));
         }
         self.lent = to;
-    }
-}
-
-/// The end of the request under way. Cancellation safe.
-async fn fetched(fetching: &mut Option<Fetching>) -> (u64, Result<(Reply, Answer), String>) {
-    match fetching {
-        Some(fetching) => fetching.await,
-        None => std::future::pending().await,
     }
 }
 

@@ -59,6 +59,7 @@ impl Dialect for Words {
                     path: path.into(),
                     body: (method == "POST").then(|| "{\"a\":1}".into()),
                     decides: method == "DECIDE",
+                    session: path.strip_prefix("/of/").and_then(|path| Some(path.split_once('/')?.0.into())),
                 });
                 return;
             }
@@ -73,7 +74,15 @@ impl Dialect for Words {
             Command::Call { method, .. } => format!("call {method}\n"),
             Command::Cancel { .. } => {
                 let (base, path) = (Base::Connect, "/cancel".into());
-                return out.fetches.push(Fetch { id: 99, base, method: "POST", path, body: None, decides: true });
+                return out.fetches.push(Fetch {
+                    id: 99,
+                    base,
+                    method: "POST",
+                    path,
+                    body: None,
+                    decides: true,
+                    session: None,
+                });
             }
             Command::Answer { .. } => return,
         };
@@ -762,6 +771,33 @@ async fn a_decision_waits_for_no_read_and_what_it_overtook_is_read_again() {
     assert!(cancel.head.starts_with("POST /cancel "), "{}", cancel.head);
     cancel.reply(200, "").await;
     session.until("reply 5").await;
+}
+
+#[tokio::test]
+async fn a_request_about_one_session_that_hangs_holds_back_no_other_session() {
+    let (listener, _) = listener().await;
+    let door = door(|_| {});
+    let (_link, mut session, mut events) = ready_to_fetch(&listener, &door).await;
+    events.say("data: fetch 1 connect GET /of/A/messages\n\ndata: fetch 2 connect GET /of/A/more\n\n").await;
+    let hangs = request(&listener).await;
+    assert!(hangs.head.starts_with("GET /of/A/messages "), "{}", hangs.head);
+    events.say("data: fetch 3 connect POST /of/B/prompt\n\ndata: fetch 4 connect DECIDE /of/C/answer\n\n").await;
+    let mut others = vec![request(&listener).await, request(&listener).await];
+    others.sort_by(|a, b| a.head.cmp(&b.head));
+    assert!(others[0].head.starts_with("POST /of/B/prompt ") && others[1].head.starts_with("POST /of/C/answer "));
+    // The answer is taken while the prompt hangs, too.
+    others.remove(1).reply(200, "taken").await;
+    assert_eq!(session.until("reply 4").await, ["reply 4 200 taken"]);
+    others.remove(0).reply(200, "").await;
+    session.until("reply 3").await;
+    // A session's own are made in their order, and what is about the whole endpoint waits for all of them.
+    events.say("data: fetch 5 connect GET /all\n\n").await;
+    hangs.reply(200, "one").await;
+    let more = request(&listener).await;
+    assert!(more.head.starts_with("GET /of/A/more "), "{}", more.head);
+    more.reply(200, "two").await;
+    request(&listener).await.reply(200, "all").await;
+    assert_eq!(session.until("reply 5").await, ["reply 1 200 one", "reply 2 200 two", "reply 5 200 all"]);
 }
 
 #[tokio::test]

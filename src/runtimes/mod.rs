@@ -17,6 +17,7 @@ mod desk_tests;
 mod driver;
 mod endpoint;
 mod failure;
+mod fetch_queue;
 pub mod held;
 mod identity;
 mod journal;

@@ -316,7 +316,7 @@ impl Mirror {
     fn fetch(&mut self, method: &'static str, path: &str, body: Option<Bytes>, out: &mut Outbox) -> u64 {
         self.fetches += 1;
         let (id, path) = (self.fetches, path.to_owned());
-        out.fetches.push(Fetch { id, base: Base::Remote, method, path, body, decides: false });
+        out.fetches.push(Fetch { id, base: Base::Remote, method, path, body, decides: false, session: None });
         self.fetches
     }
 

@@ -549,5 +549,5 @@ impl Asked {
 
 /// The request for `path`.
 pub(super) fn fetch(id: u64, method: &'static str, path: String, body: Option<Bytes>) -> Fetch {
-    Fetch { id, base: Base::Connect, method, path, body, decides: false }
+    Fetch { id, base: Base::Connect, method, path, body, decides: false, session: None }
 }

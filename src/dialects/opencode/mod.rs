@@ -673,15 +673,36 @@ fn weight(said: &Said) -> usize {
 
 impl OpenCode {
     fn get(&mut self, pending: Pending, path: String, out: &mut Outbox) {
+        let session = self.session_of(&pending);
         let id = self.pend(pending);
-        out.fetches.push(ask::fetch(id, "GET", path, None));
+        out.fetches.push(Fetch { session, ..ask::fetch(id, "GET", path, None) });
     }
 
     fn post(&mut self, pending: Pending, path: String, body: &serde_json::Value, out: &mut Outbox) {
         let decides = matches!(pending, Pending::Answer { .. } | Pending::Abort { .. });
+        let session = self.session_of(&pending);
         let id = self.pend(pending);
         let fetch = ask::fetch(id, "POST", path, Some(body.to_string().into()));
-        out.fetches.push(Fetch { decides, ..fetch });
+        out.fetches.push(Fetch { decides, session, ..fetch });
+    }
+
+    /// The session that a request is about; none if it is about all that OpenCode has, or may be.
+    fn session_of(&self, pending: &Pending) -> Option<NativeId> {
+        match pending {
+            Pending::Messages { native }
+            | Pending::Resume { native }
+            | Pending::Prompt { native, .. }
+            | Pending::Abort { native } => Some(native.clone()),
+            Pending::Status { only, .. } | Pending::Permissions { only, .. } | Pending::Questions { only, .. } => {
+                only.clone()
+            }
+            Pending::Answer { key, .. } => self.asks.get(key).map(|asked| asked.native.clone()),
+            Pending::Health
+            | Pending::Providers
+            | Pending::List { .. }
+            | Pending::Create { .. }
+            | Pending::Call { .. } => None,
+        }
     }
 
     fn pend(&mut self, pending: Pending) -> u64 {

@@ -536,10 +536,32 @@ impl OpenCode2 {
         out: &mut Outbox,
     ) {
         let decides = matches!(pending, Pending::Answer { .. } | Pending::Interrupt { .. } | Pending::Withdraw { .. });
+        let session = self.session_of(&pending);
         self.next += 1;
         self.pending.insert(self.next, pending);
         let body = body.map(|body| body.to_string().into());
-        out.fetches.push(Fetch { decides, ..fetch(self.next, method, path, body) });
+        out.fetches.push(Fetch { decides, session, ..fetch(self.next, method, path, body) });
+    }
+
+    /// The session that a request is about; none if it is about all that OpenCode has.
+    fn session_of(&self, pending: &Pending) -> Option<NativeId> {
+        match pending {
+            Pending::Info { native }
+            | Pending::Log { native, .. }
+            | Pending::Permissions { native }
+            | Pending::Forms { native }
+            | Pending::Prompt { native, .. }
+            | Pending::Interrupt { native }
+            | Pending::Withdraw { native, .. }
+            | Pending::Model { native, .. } => Some(native.clone()),
+            Pending::Answer { key, .. } => self.asks.get(key).and_then(|asked| asked.native.clone()),
+            Pending::Predecessor
+            | Pending::Health
+            | Pending::Active
+            | Pending::Models
+            | Pending::Create { .. }
+            | Pending::List { .. } => None,
+        }
     }
 
     fn get(&mut self, pending: Pending, path: String, out: &mut Outbox) {
