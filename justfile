@@ -14,7 +14,7 @@ test *ARGS:
 
 # The gateway and the real servers that it is attached to, each killed ROUNDS times at random moments.
 kills ROUNDS="50":
-    PLEXUS_KILLS={{ROUNDS}} ./scripts/test --test story_codex --test story_opencode --test story_opencode2 killed
+    PLEXUS_KILLS={{ROUNDS}} ./scripts/test --test real --test stories killed
 
 # What CI runs, with all that CI does in small done in full.
 full:

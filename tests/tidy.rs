@@ -73,6 +73,10 @@ const BANNED: &[(&str, &[&str], &str)] = &[
     ),
 ];
 
+/// The test binaries that have a folder. (This file is the only one without.)
+const TEST_ROOTS: &[&str] = &["tests/gateway/main.rs", "tests/stories/main.rs", "tests/real/main.rs"];
+const SHARED: &str = "#[path = \"../common/mod.rs\"]";
+
 /// A longer file says in its first line why it is one.
 const LONG_FILE: usize = 500;
 
@@ -441,8 +445,10 @@ fn forbids_unsafe(text: &str) -> bool {
 /// The rules of every Rust file: nothing unfinished, nothing hidden.
 fn unfinished(path: &str, text: &str) -> Vec<String> {
     let (toks, comments) = lex(text);
-    let mut out: Vec<String> =
-        read(&toks).wrong.into_iter().map(|(line, what)| format!("{path}:{line}: {what}")).collect();
+    // The test binaries share `tests/common`, and say so in the same words.
+    let shared = |line: usize| TEST_ROOTS.contains(&path) && text.lines().nth(line - 1) == Some(SHARED);
+    let wrong = read(&toks).wrong.into_iter().filter(|(line, _)| !shared(*line));
+    let mut out: Vec<String> = wrong.map(|(line, what)| format!("{path}:{line}: {what}")).collect();
     for (line, comment) in comments {
         let mut words = comment.split(|ch: char| !ch.is_alphanumeric());
         if let Some(word) = words.find(|w| matches!(*w, "FIXME" | "TODO" | "XXX")) {
@@ -480,6 +486,17 @@ fn unreached(files: &BTreeMap<String, String>) -> Vec<String> {
         }
     }
     files.keys().filter(|f| !seen.contains(*f)).map(|f| format!("{f}: no `mod` declaration reaches it")).collect()
+}
+
+/// Test files that are in no binary: a file without its `mod` in `main.rs` would never run.
+fn not_run(files: &BTreeMap<String, String>) -> Vec<String> {
+    let mut run: BTreeSet<String> = ["tests/tidy.rs".to_string()].into();
+    for root in TEST_ROOTS.iter().chain(&["tests/common/mod.rs"]).filter(|root| files.contains_key(**root)) {
+        let dir = &root[..=root.rfind('/').unwrap_or(0)];
+        run.insert((*root).to_string());
+        run.extend(read(&lex(&files[*root]).0).declared.into_iter().map(|(_, name)| format!("{dir}{name}.rs")));
+    }
+    files.keys().filter(|f| !run.contains(*f)).map(|f| format!("{f}: no test binary declares it")).collect()
 }
 
 // ------------------------------------------------------------------------------------ the tree
@@ -529,6 +546,15 @@ fn the_source_keeps_to_its_floors() {
 #[test]
 fn every_source_file_is_declared() {
     none(unreached(&tree(&["src"], &["rs"])));
+}
+
+#[test]
+fn every_test_file_is_run() {
+    let mut files = tree(&["tests"], &["rs"]);
+    // A client with a workspace of its own.
+    files.retain(|path, _| !path.starts_with("tests/clients/"));
+    assert!(files.len() > 50, "the walk found the tests: {}", files.len());
+    none(not_run(&files));
 }
 
 #[test]
@@ -705,6 +731,34 @@ fn planted_dead_files_are_found() {
     assert_eq!(unreached(&tree("src/store/inner.rs")), Vec::<String>::new());
     for dead in ["src/cli/dead.rs", "src/model/dead.rs", "src/ids.rs", "src/dead.rs"] {
         assert_eq!(unreached(&tree(dead)), vec![format!("{dead}: no `mod` declaration reaches it")]);
+    }
+}
+
+#[test]
+fn the_test_binaries_share_common_and_move_nothing_else() {
+    let text = |path: &str| format!("#[path = \"{path}\"]\nmod x;");
+    assert_eq!(unfinished("tests/stories/main.rs", &text("../common/mod.rs")), Vec::<String>::new());
+    assert_eq!(unfinished("tests/stories/main.rs", &text("../x.rs")).len(), 1);
+    assert_eq!(unfinished("tests/stories/story_one.rs", &text("../common/mod.rs")).len(), 1);
+}
+
+#[test]
+fn planted_test_files_that_nobody_runs_are_found() {
+    let tree = |extra: &str| -> BTreeMap<String, String> {
+        [
+            ("tests/tidy.rs", ""),
+            ("tests/stories/main.rs", "#[path = \"../common/mod.rs\"]\nmod common;\nmod story_one;\n// mod dead;"),
+            ("tests/stories/story_one.rs", ""),
+            ("tests/common/mod.rs", "pub mod front;"),
+            ("tests/common/front.rs", ""),
+            (extra, ""),
+        ]
+        .map(|(a, b)| (a.to_string(), b.to_string()))
+        .into()
+    };
+    assert_eq!(not_run(&tree("tests/tidy.rs")), Vec::<String>::new());
+    for dead in ["tests/stories/dead.rs", "tests/common/dead.rs", "tests/gateway/story_one.rs", "tests/dead.rs"] {
+        assert_eq!(not_run(&tree(dead)), vec![format!("{dead}: no test binary declares it")]);
     }
 }
 

@@ -1,6 +1,6 @@
 //! One file: what must hold of every dialect whatever its runtime says and the gateway wants, and a bench that sees to it.
 //!
-//! Used by the property tests in `tests/decoders.rs` and by the fuzz targets; it needs nothing but the library.
+//! Used by the property tests in `tests/gateway/decoders.rs` and by the fuzz targets; it needs nothing but the library.
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

@@ -5,6 +5,7 @@ pub mod acp_http;
 pub mod agents;
 pub mod browser;
 pub mod cast;
+pub mod decoder;
 pub mod front;
 pub mod gateway;
 pub mod letter;
@@ -12,3 +13,20 @@ pub mod moments;
 pub mod push_service;
 pub mod secure;
 pub mod terminal;
+
+/// For a test that changes what belongs to the whole process. Under `cargo test` the tests of a binary are threads of one process:
+/// then this runs the test again, in a process of its own, and is false. There, and under nextest, it is true.
+///
+/// # Panics
+/// When the test fails there, or is not found by the name that is given: the module and the function.
+pub fn alone(test: &str) -> bool {
+    const ALONE: &str = "PLEXUS_TEST_ALONE";
+    if std::env::var_os("NEXTEST_RUN_ID").is_some() || std::env::var_os(ALONE).is_some() {
+        return true;
+    }
+    let mut again = std::process::Command::new(std::env::current_exe().unwrap());
+    let out = again.args(["--exact", test, "--nocapture"]).env(ALONE, "1").output().unwrap();
+    let said = String::from_utf8_lossy(&out.stdout).into_owned() + &String::from_utf8_lossy(&out.stderr);
+    assert!(out.status.success() && said.contains("1 passed"), "{test}, in a process of its own:\n{said}");
+    false
+}

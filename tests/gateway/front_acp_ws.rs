@@ -1,0 +1,430 @@
+//! What breaks ACP over a WebSocket, and what the gateway asks of a client.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use crate::common;
+
+use std::time::Duration;
+
+use common::front::{Front, LONG};
+use futures_util::{SinkExt as _, StreamExt as _};
+use plexus::model::{DeviceId, SessionId};
+use plexus::router::acp::Errands;
+use plexus::sessions::{Clients as _, Errand, Owner, Served};
+use serde_json::value::to_raw_value;
+use serde_json::{Value, json};
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
+
+struct Client(tokio_tungstenite::WebSocketStream<tokio_tungstenite::MaybeTlsStream<tokio::net::TcpStream>>);
+
+impl Client {
+    async fn over(front: &Front, path: &str, header: (&'static str, String)) -> Self {
+        let mut request = format!("ws://{}{path}", front.address).into_client_request().unwrap();
+        request.headers_mut().insert(header.0, header.1.parse().unwrap());
+        Self(tokio_tungstenite::connect_async(request).await.unwrap().0)
+    }
+
+    async fn new(front: &Front) -> Self {
+        Self::over(front, "/acp", ("authorization", format!("Bearer {}", front.admin))).await
+    }
+
+    async fn hello(front: &Front, capabilities: Value) -> Self {
+        let mut client = Self::new(front).await;
+        let params = json!({ "protocolVersion": 1, "clientCapabilities": capabilities });
+        client.say(&json!({ "jsonrpc": "2.0", "id": "hello", "method": "initialize", "params": params })).await;
+        assert_eq!(client.hear().await["result"]["protocolVersion"], 1);
+        client
+    }
+
+    async fn say(&mut self, message: &Value) {
+        self.write(&message.to_string()).await;
+    }
+
+    async fn write(&mut self, text: &str) {
+        self.0.send(Message::text(text)).await.unwrap();
+    }
+
+    async fn text(&mut self) -> String {
+        loop {
+            match tokio::time::timeout(LONG, self.0.next()).await.unwrap().unwrap().unwrap() {
+                Message::Text(text) => return text.to_string(),
+                Message::Close(frame) => panic!("closed: {frame:?}"),
+                _ => {}
+            }
+        }
+    }
+
+    async fn hear(&mut self) -> Value {
+        serde_json::from_str(&self.text().await).unwrap()
+    }
+
+    /// The next message that fits; the others are dropped.
+    async fn find(&mut self, fits: impl Fn(&Value) -> bool) -> Value {
+        loop {
+            let message = self.hear().await;
+            if fits(&message) {
+                return message;
+            }
+        }
+    }
+
+    async fn call(&mut self, method: &str, params: Value) -> Value {
+        self.say(&json!({ "jsonrpc": "2.0", "id": method, "method": method, "params": params })).await;
+        self.find(|message| message["id"] == method).await
+    }
+
+    async fn closed(&mut self) -> u16 {
+        loop {
+            match tokio::time::timeout(LONG, self.0.next()).await.unwrap() {
+                Some(Ok(Message::Close(Some(frame)))) => return frame.code.into(),
+                Some(Ok(_)) => {}
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_message_is_answered_and_the_next_one_served() {
+    let front = Front::new().await;
+    let mut client = Client::new(&front).await;
+    client.say(&json!({ "jsonrpc": "2.0", "id": 1, "method": "session/list", "params": {} })).await;
+    let early = client.hear().await;
+    assert_eq!((&early["error"]["code"], &early["error"]["data"]["code"]), (&json!(-32600), &json!("not_initialized")));
+    // Said before, these are nothing.
+    client.say(&json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": { "sessionId": "s_1" } })).await;
+    client.say(&json!({ "jsonrpc": "2.0", "id": 1, "result": {} })).await;
+    let mut client = Client::hello(&front, json!({})).await;
+    for (text, code, id) in [
+        ("", -32700, json!(null)),
+        ("{", -32700, json!(null)),
+        ("nonsense", -32700, json!(null)),
+        ("[]", -32600, json!(null)),
+        (r#"[{"jsonrpc":"2.0","id":1,"method":"session/list"}]"#, -32600, json!(null)),
+        ("1", -32600, json!(null)),
+        ("null", -32600, json!(null)),
+        (r#"{"id":2,"method":"session/list"}"#, -32600, json!(2)),
+        (r#"{"jsonrpc":"1.0","id":2,"method":"session/list"}"#, -32600, json!(2)),
+        (r#"{"jsonrpc":"2.0","id":3}"#, -32600, json!(3)),
+        (r#"{"jsonrpc":"2.0","id":{},"method":"session/list"}"#, -32600, json!(null)),
+        (r#"{"jsonrpc":"2.0","id":[1],"method":"session/list"}"#, -32600, json!(null)),
+        (r#"{"jsonrpc":"2.0","id":true,"method":"session/list"}"#, -32600, json!(null)),
+        (r#"{"jsonrpc":"2.0","id":4,"method":"initialize","params":{"protocolVersion":1}}"#, -32600, json!(4)),
+        (r#"{"jsonrpc":"2.0","id":5,"method":"nonsense"}"#, -32601, json!(5)),
+        (r#"{"jsonrpc":"2.0","id":6,"method":"_plexus/event","params":{}}"#, -32601, json!(6)),
+        (r#"{"jsonrpc":"2.0","id":7,"method":"_vendor/x","params":{}}"#, -32601, json!(7)),
+        (r#"{"jsonrpc":"2.0","id":8,"method":"session/new","params":[]}"#, -32602, json!(8)),
+        (
+            r#"{"jsonrpc":"2.0","id":9,"method":"session/new","params":{"cwd":"here","mcpServers":[]}}"#,
+            -32602,
+            json!(9),
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":10,"method":"session/load","params":{"sessionId":"s_none","cwd":"/","mcpServers":[]}}"#,
+            -32002,
+            json!(10),
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":11,"method":"session/load","params":{"sessionId":"../x","cwd":"/","mcpServers":[]}}"#,
+            -32602,
+            json!(11),
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":12,"method":"session/prompt","params":{"sessionId":"s_none","prompt":[{"type":"text","text":"x"}]}}"#,
+            -32002,
+            json!(12),
+        ),
+        (r#"{"jsonrpc":"2.0","id":13,"method":"session/close","params":{"sessionId":"s_none"}}"#, -32002, json!(13)),
+        (r#"{"jsonrpc":"2.0","id":14,"method":"session/set_mode","params":{"modeId":"x"}}"#, -32602, json!(14)),
+        (r#"{"jsonrpc":"2.0","id":15,"method":"authenticate","params":{"methodId":"x"}}"#, -32602, json!(15)),
+        (r#"{"jsonrpc":"2.0","id":16,"method":"session/new","params":{"cwd":"/","mcpServers":[]}}"#, -32002, json!(16)),
+    ] {
+        client.write(text).await;
+        let answer = client.hear().await;
+        assert_eq!((&answer["error"]["code"], &answer["id"]), (&json!(code), &id), "{text}: {answer}");
+    }
+    let deep = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"x","params":{}{}}}"#, "[".repeat(500), "]".repeat(500));
+    client.write(&deep).await;
+    assert_eq!(client.hear().await["error"]["code"], -32600);
+    let long = json!({ "jsonrpc": "2.0", "id": "x".repeat(2000), "method": "session/list" });
+    client.say(&long).await;
+    assert_eq!(client.hear().await["id"], json!(null));
+    // Responses to nothing, and to what was never asked of anybody.
+    for id in [json!(1), json!(null), json!("q_none"), json!("c_1"), json!("not a name"), json!(1.5)] {
+        client.say(&json!({ "jsonrpc": "2.0", "id": id, "result": { "outcome": { "outcome": "cancelled" } } })).await;
+        client.say(&json!({ "jsonrpc": "2.0", "id": id, "error": { "code": 1, "message": "no" } })).await;
+    }
+    client.say(&json!({ "jsonrpc": "2.0", "method": "$/cancel_request", "params": { "requestId": 99 } })).await;
+    client.say(&json!({ "jsonrpc": "2.0", "method": "nonsense" })).await;
+    assert_eq!(client.call("session/list", json!({})).await["result"]["sessions"], json!([]));
+}
+
+#[tokio::test]
+async fn a_response_has_the_very_text_of_its_requests_id() {
+    let front = Front::new().await;
+    let mut client = Client::hello(&front, json!({})).await;
+    for id in ["1", "-7", "1.5", "1.0", "1e3", "null", "\"\"", "\"a \\u00e9\"", "123456789012345678901234567890"] {
+        // The same id while the first is answered, too: each request has its response.
+        for _ in 0..2 {
+            client.write(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"session/list","params":{{}}}}"#)).await;
+        }
+        for _ in 0..2 {
+            let text = client.text().await;
+            assert!(text.starts_with(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":"#)), "{text}");
+        }
+    }
+    // Of two prompts with one id nobody could tell the ends apart.
+    let session = front.session("fake").await;
+    let params = json!({ "sessionId": session, "prompt": [{ "type": "text", "text": "hang" }] });
+    let prompt = json!({ "jsonrpc": "2.0", "id": 7, "method": "session/prompt", "params": params });
+    client.say(&prompt).await;
+    client.say(&prompt).await;
+    let refused = client.find(|message| message["id"] == 7).await;
+    assert_eq!(refused["error"]["data"]["code"], "id_in_use");
+    // Who leaves is told of the prompts whose ends it will not hear.
+    client.say(&json!({ "jsonrpc": "2.0", "id": 8, "method": "session/close", "params": params })).await;
+    assert_eq!(client.find(|message| message["id"] == 7).await["error"]["code"], -32800);
+    assert!(client.find(|message| message["id"] == 8).await["result"].is_object());
+}
+
+#[tokio::test]
+async fn frames_that_are_none_close_the_connection_with_their_code() {
+    let front = Front::new().await;
+    let mut client = Client::hello(&front, json!({})).await;
+    client.0.send(Message::binary(&b"{}"[..])).await.unwrap();
+    assert_eq!(client.closed().await, 1003);
+    let mut client = Client::hello(&front, json!({})).await;
+    let huge = json!({ "jsonrpc": "2.0", "id": 1, "method": "x".repeat(17 << 20) });
+    let _ = client.0.send(Message::text(huge.to_string())).await;
+    assert_eq!(client.closed().await, 1009);
+}
+
+#[tokio::test]
+async fn the_bearer_comes_in_a_header_or_a_subprotocol_and_scopes_count() {
+    let front = Front::new().await;
+    let session = front.session("fake").await;
+    let watcher = front.token(json!({ "scopes": ["watch"] })).await;
+    let protocols = format!("plexus.v1, plexus.bearer.{watcher}");
+    let mut client = Client::over(&front, "/acp/fake", ("sec-websocket-protocol", protocols)).await;
+    assert!(client.call("initialize", json!({ "protocolVersion": 1 })).await["result"].is_object());
+    let loaded = client.call("session/load", json!({ "sessionId": session, "cwd": "/", "mcpServers": [] })).await;
+    assert!(loaded["result"].is_object(), "{loaded}");
+    for (method, params) in [
+        ("session/prompt", json!({ "sessionId": session, "prompt": [{ "type": "text", "text": "x" }] })),
+        ("session/new", json!({ "cwd": "/", "mcpServers": [] })),
+        ("session/set_mode", json!({ "sessionId": session, "modeId": "x" })),
+    ] {
+        assert_eq!(client.call(method, params).await["error"]["data"]["code"], "scope_missing", "{method}");
+    }
+    // Somebody who may see one runtime does not learn of others.
+    front.session("other").await;
+    let narrow = front.token(json!({ "scopes": ["watch", "prompt"], "runtimes": ["other"] })).await;
+    let mut client = Client::over(&front, "/acp", ("authorization", format!("Bearer {narrow}"))).await;
+    client.call("initialize", json!({ "protocolVersion": 1 })).await;
+    let error = client.call("session/load", json!({ "sessionId": session, "cwd": "/", "mcpServers": [] })).await;
+    assert_eq!(error["error"]["data"]["code"], "session_not_found");
+    let listed = client.call("session/list", json!({})).await["result"]["sessions"].clone();
+    assert_eq!(listed.as_array().unwrap().len(), 1);
+    let head = [("authorization", format!("Bearer {narrow}"))];
+    let head: Vec<(&str, &str)> = head.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    assert_eq!(front.send("GET", "/acp/fake", &head, "").await.status, 404);
+    assert_eq!(front.send("GET", "/acp", &[], "").await.status, 401);
+}
+
+/// Errands for the agent of one session.
+struct Agent {
+    errands: Errands,
+    session: SessionId,
+    owner: Owner,
+}
+
+impl Agent {
+    fn ask(&self, method: &str) -> tokio::task::JoinHandle<Option<Served>> {
+        let params = to_raw_value(&json!({ "sessionId": "the agent's own", "path": "/x" })).unwrap();
+        let errand = Errand {
+            session: self.session.clone(),
+            runtime: "fake".parse().unwrap(),
+            owner: self.owner.clone(),
+            method: method.to_owned(),
+            params,
+        };
+        tokio::spawn(self.errands.ask(errand))
+    }
+}
+
+/// A device with these scopes, and its token.
+async fn device(front: &Front, scopes: &[&str]) -> (DeviceId, String) {
+    let reply = front.admin("POST", "/v1/devices", json!({ "name": "test", "scopes": scopes })).await;
+    assert_eq!(reply.status, 201, "{reply:?}");
+    let body = reply.json();
+    (body["device_id"].as_str().unwrap().parse().unwrap(), body["token"].as_str().unwrap().to_owned())
+}
+
+async fn editor(front: &Front, token: &str) -> Client {
+    editor_of("an editor", front, token).await
+}
+
+/// The same, of a name.
+async fn editor_of(name: &str, front: &Front, token: &str) -> Client {
+    let mut client = Client::over(front, "/acp", ("authorization", format!("Bearer {token}"))).await;
+    let can = json!({ "fs": { "readTextFile": true, "writeTextFile": true }, "terminal": true });
+    client
+        .call(
+            "initialize",
+            json!({ "protocolVersion": 1, "clientCapabilities": can, "clientInfo": { "name": name, "version": "1" } }),
+        )
+        .await;
+    client
+}
+
+/// Who opened a session in the editor of [`editor`].
+fn in_editor(device: &DeviceId) -> Owner {
+    Owner { device: device.clone(), program: Some("an editor".into()) }
+}
+
+const ASKED: [&str; 7] = [
+    "fs/read_text_file",
+    "fs/write_text_file",
+    "terminal/create",
+    "terminal/output",
+    "terminal/wait_for_exit",
+    "terminal/kill",
+    "terminal/release",
+];
+
+#[tokio::test]
+async fn an_agent_is_served_by_the_device_that_opened_the_session_and_by_nobody_else() {
+    let front = Front::new().await;
+    front.session("fake").await;
+    let (owner, token) = device(&front, &["watch", "prompt", "approve"]).await;
+    let mut desk = editor(&front, &token).await;
+    let new = desk.call("session/new", json!({ "cwd": "/", "mcpServers": [] })).await;
+    let session: SessionId = new["result"]["sessionId"].as_str().unwrap().parse().unwrap();
+    let errands = Errands::new(front.state.rooms.clone(), front.state.auth.clone());
+    let agent = Agent { errands, session: session.clone(), owner: in_editor(&owner) };
+    // Others come in, say that they can, and call themselves controllers: a link that reads, one that may only prompt,
+    // another machine's editor, this machine's administrator.
+    let mut others = Vec::new();
+    for scopes in [vec!["watch"], vec!["watch", "prompt"], vec!["watch", "prompt", "approve"]] {
+        others.push(editor(&front, &device(&front, &scopes).await.1).await);
+    }
+    others.push(editor(&front, &front.admin).await);
+    for other in &mut others {
+        let attached = other.call("session/attach", json!({ "sessionId": session, "role": "controller" })).await;
+        assert!(attached["result"].is_object(), "{attached}");
+    }
+    for method in ASKED {
+        let asked = agent.ask(method);
+        let question = desk.find(|message| message["method"] == method).await;
+        assert_eq!(question["params"], json!({ "sessionId": session, "path": "/x" }));
+        desk.say(&json!({ "jsonrpc": "2.0", "id": question["id"], "result": { "it": method } })).await;
+        let served = asked.await.unwrap().unwrap();
+        assert_eq!(served.by.device_id, owner);
+        assert_eq!(served.outcome.unwrap().get(), json!({ "it": method }).to_string());
+    }
+    // Its error is the agent's error.
+    let asked = agent.ask("fs/read_text_file");
+    let question = desk.find(|message| message["method"] == "fs/read_text_file").await;
+    desk.say(&json!({ "jsonrpc": "2.0", "id": question["id"], "error": { "code": -32002, "message": "no" } })).await;
+    assert_eq!(asked.await.unwrap().unwrap().outcome.unwrap_err().code, -32002);
+    // Who does not want the answer any more takes the question back.
+    let asked = agent.ask("fs/read_text_file");
+    let question = desk.find(|message| message["method"] == "fs/read_text_file").await;
+    asked.abort();
+    let back = desk.find(|message| message["method"] == "$/cancel_request").await;
+    assert_eq!(back["params"]["requestId"], question["id"]);
+    // One that is silent is not waited for without end.
+    let patience = Duration::from_millis(50);
+    let hasty =
+        Agent { errands: agent.errands.clone().within(patience), session: session.clone(), owner: in_editor(&owner) };
+    let error = hasty.ask("fs/read_text_file").await.unwrap().unwrap().outcome.unwrap_err();
+    assert_eq!(error.code, -32001, "{error:?}");
+    assert!(error.message.contains("did not answer"), "{error:?}");
+    // The owner leaves: what it was asked has no answer, and nobody else is asked.
+    desk.find(|message| message["method"] == "$/cancel_request").await;
+    let asked = agent.ask("fs/read_text_file");
+    desk.find(|message| message["method"] == "fs/read_text_file").await;
+    drop(desk);
+    assert_eq!(asked.await.unwrap().unwrap().outcome.unwrap_err().code, -32603);
+    for method in ASKED {
+        assert!(agent.ask(method).await.unwrap().is_none(), "{method}");
+    }
+    // It comes back, by whatever way: it is its session again.
+    let mut desk = editor(&front, &token).await;
+    desk.call("session/load", json!({ "sessionId": session, "cwd": "/", "mcpServers": [] })).await;
+    let asked = agent.ask("fs/read_text_file");
+    let question = desk.find(|message| message["method"] == "fs/read_text_file").await;
+    desk.say(&json!({ "jsonrpc": "2.0", "id": question["id"], "result": {} })).await;
+    assert!(asked.await.unwrap().unwrap().outcome.is_ok());
+    // Unless it only looks on.
+    desk.call("session/attach", json!({ "sessionId": session, "role": "observer" })).await;
+    assert!(agent.ask("fs/read_text_file").await.unwrap().is_none());
+    desk.call("session/attach", json!({ "sessionId": session, "role": "controller" })).await;
+    // What it may do now counts, not what it might when it came in.
+    assert_eq!(front.admin("DELETE", &format!("/v1/devices/{owner}"), Value::Null).await.status, 204);
+    assert!(agent.ask("fs/read_text_file").await.unwrap().is_none());
+    for other in &mut others {
+        other.say(&json!({ "jsonrpc": "2.0", "id": "last", "method": "session/list", "params": {} })).await;
+        loop {
+            let heard = other.hear().await;
+            assert!(!heard["method"].as_str().is_some_and(|method| ASKED.contains(&method)), "{heard}");
+            if heard["id"] == "last" {
+                break;
+            }
+        }
+    }
+}
+
+/// All programs of this machine are one device. Each is known by the name that it gave its connection.
+#[tokio::test]
+async fn of_two_editors_on_this_machine_the_one_that_opened_the_session_serves_its_agent() {
+    let front = Front::new().await;
+    front.session("fake").await;
+    let mut zed = editor_of("zed", &front, &front.admin).await;
+    let new = zed.call("session/new", json!({ "cwd": "/", "mcpServers": [] })).await;
+    let session: SessionId = new["result"]["sessionId"].as_str().unwrap().parse().unwrap();
+    let me = front.admin("GET", "/v1/me", Value::Null).await.json();
+    let device: DeviceId = me["device_id"].as_str().unwrap().parse().unwrap();
+    let agent = Agent {
+        errands: Errands::new(front.state.rooms.clone(), front.state.auth.clone()),
+        session: session.clone(),
+        owner: Owner { device, program: Some("zed".into()) },
+    };
+    let mut other = editor_of("helix", &front, &front.admin).await;
+    other.call("session/load", json!({ "sessionId": session, "cwd": "/", "mcpServers": [] })).await;
+    // A name that is given with a session only is no program's own.
+    let posing = json!({ "sessionId": session, "role": "controller", "clientInfo": { "name": "zed", "version": "1" } });
+    other.call("session/attach", posing).await;
+    let asked = agent.ask("fs/read_text_file");
+    let question = zed.find(|message| message["method"] == "fs/read_text_file").await;
+    zed.say(&json!({ "jsonrpc": "2.0", "id": question["id"], "result": { "content": "zed's" } })).await;
+    assert_eq!(asked.await.unwrap().unwrap().outcome.unwrap().get(), r#"{"content":"zed's"}"#);
+    // It is cut: the other is asked neither then nor when it comes in again.
+    zed.call("session/detach", json!({ "sessionId": session })).await;
+    drop(zed);
+    assert!(agent.ask("fs/read_text_file").await.unwrap().is_none());
+    other.call("session/load", json!({ "sessionId": session, "cwd": "/", "mcpServers": [] })).await;
+    assert!(agent.ask("fs/read_text_file").await.unwrap().is_none());
+    // It comes back.
+    let mut zed = editor_of("zed", &front, &front.admin).await;
+    zed.call("session/load", json!({ "sessionId": session, "cwd": "/", "mcpServers": [] })).await;
+    let asked = agent.ask("fs/read_text_file");
+    let question = zed.find(|message| message["method"] == "fs/read_text_file").await;
+    zed.say(&json!({ "jsonrpc": "2.0", "id": question["id"], "result": { "content": "zed's" } })).await;
+    assert!(asked.await.unwrap().unwrap().outcome.is_ok());
+}
+
+#[tokio::test]
+async fn a_device_that_may_not_approve_serves_no_agent_even_in_its_own_session() {
+    let front = Front::new().await;
+    front.session("fake").await;
+    let (owner, token) = device(&front, &["watch", "prompt"]).await;
+    let mut phone = editor(&front, &token).await;
+    let new = phone.call("session/new", json!({ "cwd": "/", "mcpServers": [] })).await;
+    let session: SessionId = new["result"]["sessionId"].as_str().unwrap().parse().unwrap();
+    let errands = Errands::new(front.state.rooms.clone(), front.state.auth.clone());
+    let agent = Agent { errands, session, owner: in_editor(&owner) };
+    for method in ASKED {
+        assert!(agent.ask(method).await.unwrap().is_none(), "{method}");
+    }
+}

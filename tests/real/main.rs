@@ -1,0 +1,29 @@
+//! Stories with what other people wrote: real agents, real client libraries and a real browser, pinned in `tests/agents`,
+//! `tests/clients` and `tests/web` and installed from npm. The agents talk to a model on loopback; no account is needed.
+//!
+//! One binary, because linking is what costs; a story is found by its file: `cargo test --test real story_codex`.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod agents_smoke;
+mod story_acp;
+mod story_acp_http;
+mod story_agui;
+mod story_bridge;
+mod story_codelia_tui;
+mod story_codex;
+mod story_curl;
+mod story_described;
+mod story_hold;
+mod story_matrix;
+mod story_mirror_server;
+mod story_opencode;
+mod story_screens;
+mod story_suite;
+mod story_together;
+mod story_ts_client;
+mod story_web;
+mod story_web_cards;
+mod story_web_session;

@@ -1,0 +1,194 @@
+//! The gateway is killed under real agents that are held, at random moments: they do not notice. Every run completes, the
+//! log has no hole and no repeat, an approval is open again and answered, and its command runs once.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
+
+use crate::common;
+
+use std::path::Path;
+use std::time::Duration;
+
+use common::agents::{self, AgentSetup, FakeModel};
+use common::gateway::{Gateway, PATIENCE, alive, assert_whole, exe, held_runtime, said};
+use serde_json::{Value, json};
+
+/// Kills under each of the three real agents: fifty-one in all.
+const ROUNDS: u64 = 17;
+
+/// The words of `FAKE:long N`, as the model says them.
+fn long(n: usize) -> String {
+    (1..=n).map(|k| format!("chunk-{k:04} ")).collect()
+}
+
+/// Some instant of a round, in milliseconds; the same in every run of the test.
+fn instant(round: u64) -> Duration {
+    Duration::from_millis((round * 7919 + 13) % 700)
+}
+
+async fn kill_and_come_back(gateway: &mut Gateway, agent: u32) {
+    gateway.kill();
+    assert!(alive(agent), "the agent does not notice");
+    gateway.again().await;
+}
+
+/// The only runtime, once it is ready.
+async fn ready(gateway: &Gateway) -> Value {
+    let deadline = std::time::Instant::now() + PATIENCE;
+    loop {
+        let (_, body) = gateway.get("/v1/runtimes").await;
+        let runtime = body["runtimes"][0].clone();
+        if runtime["state"] == "ready" {
+            return runtime;
+        }
+        assert!(std::time::Instant::now() < deadline, "{body}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+async fn play(id: &str, setup: fn(&Path, &Path, u16) -> AgentSetup) {
+    let (install, model) = tokio::task::spawn_blocking(|| (agents::install_dir(), FakeModel::start())).await.unwrap();
+    let (home, work) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let setup = setup(&install, home.path(), model.port());
+    let env = setup.env.iter().map(|(k, v)| format!("{k} = {}", json!(v))).collect::<Vec<_>>().join(", ");
+    let auth = setup.auth_method.map(|method| format!("auth_method = {}\n", json!(method))).unwrap_or_default();
+    let more = format!("{auth}cwd = {}\nenv = {{ {env} }}", json!(work.path()));
+    let command: Vec<&str> = setup.command.iter().map(String::as_str).collect();
+    let mut gateway = Gateway::start(&held_runtime(id, &command, &more)).await;
+    let session = gateway.session(id).await;
+    let agent = u32::try_from(ready(&gateway).await["pid"].as_u64().unwrap()).unwrap();
+    let ran = work.path().join("ran");
+    let (mut with_approval, mut prompts) = (0, Vec::new());
+    for round in 0..ROUNDS {
+        let streamed = gateway.prompt(&session, "FAKE:long 60 5").await;
+        let asks = gateway.prompt(&session, &format!("FAKE:shell echo {round} >> {}", ran.display())).await;
+        if round % 3 == 2 {
+            // With the approval open.
+            let request = gateway.open_request(&session).await;
+            kill_and_come_back(&mut gateway, agent).await;
+            let again = gateway.open_request(&session).await;
+            assert_eq!(again["request_id"], request["request_id"], "it is the same request");
+            with_approval += 1;
+        } else {
+            tokio::time::sleep(instant(round)).await;
+            kill_and_come_back(&mut gateway, agent).await;
+        }
+        let request = gateway.open_request(&session).await;
+        let option = Gateway::option(&request, "allow_once");
+        let (status, receipt) = gateway.choose(&request, &option).await;
+        assert_eq!((status, &receipt["won"]), (200, &json!(true)), "{receipt}");
+        if round % 4 == 3 {
+            // With the answer on its way, or just there.
+            kill_and_come_back(&mut gateway, agent).await;
+        }
+        gateway.until_ended(&session, &asks).await;
+        prompts.push((streamed, asks));
+    }
+    let events = gateway.events(&session).await;
+    assert_whole(&events);
+    for (streamed, asks) in &prompts {
+        assert_eq!(said(&events, Some(streamed)), long(60), "{streamed}");
+        let ended = |run: &str| {
+            let ends: Vec<_> = events.iter().filter(|e| e["kind"] == "run_ended" && e["run_id"] == run).collect();
+            assert_eq!(ends.len(), 1, "{run} ended once");
+            ends[0]["event"]["status"].clone()
+        };
+        assert_eq!((ended(streamed), ended(asks)), (json!("completed"), json!("completed")));
+    }
+    let lines: Vec<u64> = std::fs::read_to_string(&ran).unwrap().lines().map(|line| line.parse().unwrap()).collect();
+    assert_eq!(lines, (0..ROUNDS).collect::<Vec<_>>(), "each command ran once");
+    // A notification of the agent's own (`_auth/status_update`) is kept as it came; anything else raw would be a broken line.
+    let own =
+        |event: &Value| event["event"]["message"]["method"].as_str().is_some_and(|method| method.starts_with('_'));
+    let broken: Vec<_> = events.iter().filter(|event| event["kind"] == "raw" && !own(event)).collect();
+    assert!(broken.is_empty(), "nothing came that made no sense: {broken:?}");
+    // Holders end with their runtime.
+    let (status, _) = gateway.delete(&format!("/v1/runtimes/{id}")).await;
+    assert!(status == 200 || status == 204, "{status}");
+    assert!(!alive(agent));
+    // It ends by itself, once it is told that all it had is safe.
+    let deadline = std::time::Instant::now() + PATIENCE;
+    while std::fs::read_dir(gateway.home.join("holders")).unwrap().count() > 0 {
+        assert!(std::time::Instant::now() < deadline, "something is left of the holder");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert!(gateway.stop().await.success());
+    println!("{id}: {ROUNDS} rounds, {with_approval} of them killed with an approval open");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn gemini() {
+    play("gemini", agents::gemini).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn opencode() {
+    play("opencode", agents::opencode).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn codex() {
+    play("codex", agents::codex_acp).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_it_says_while_there_is_no_gateway_is_there_when_one_comes() {
+    let mut gateway = Gateway::start(&held_runtime("demo", &[exe(), "agent", "demo"], "")).await;
+    let session = gateway.session("demo").await;
+    let agent = u32::try_from(ready(&gateway).await["pid"].as_u64().unwrap()).unwrap();
+    // It ends its run, and itself, with nobody there.
+    let run = gateway.prompt(&session, "stream 2000 1 ;; crash").await;
+    // What was accepted and not yet said to the agent waits for the next gateway; this is about what was.
+    let mut events = gateway.sse(&format!("/v1/sessions/{session}/events"), None).await;
+    while events.next().await.unwrap().event != "agent_message_chunk" {}
+    gateway.kill();
+    let deadline = std::time::Instant::now() + PATIENCE;
+    while alive(agent) {
+        assert!(std::time::Instant::now() < deadline, "the agent did not get to its end");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    gateway.again().await;
+    let events = gateway.until_ended(&session, &run).await;
+    assert_whole(&events);
+    let chunks = events.iter().filter(|event| event["kind"] == "agent_message_chunk").count();
+    assert!(chunks >= 2000, "{chunks} of 2000");
+    let ended = events.iter().find(|event| event["kind"] == "run_ended").unwrap();
+    assert_eq!(ended["event"]["status"], "error", "{ended}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_gateway_that_is_stopped_leaves_its_agents_and_a_stop_of_one_ends_it() {
+    let mut gateway = Gateway::start(&held_runtime("demo", &[exe(), "agent", "demo"], "")).await;
+    let session = gateway.session("demo").await;
+    let agent = u32::try_from(ready(&gateway).await["pid"].as_u64().unwrap()).unwrap();
+    let run = gateway.prompt(&session, "stream 10 1 ;; ask ;; stream 10 1").await;
+    let request = gateway.open_request(&session).await;
+    assert!(gateway.stop().await.success());
+    assert!(alive(agent));
+    gateway.again().await;
+    let (status, _) = gateway.choose(&request, &Gateway::option(&request, "allow_once")).await;
+    assert_eq!(status, 200);
+    let events = gateway.until_ended(&session, &run).await;
+    assert_whole(&events);
+    assert_eq!(events.iter().filter(|event| event["event"]["status"] == "reattached").count(), 1);
+
+    // Without a gateway too, a runtime can be stopped.
+    assert!(gateway.stop().await.success());
+    let stopped = std::process::Command::new(exe()).args(["stop", "demo"]).env("PLEXUS_HOME", &gateway.home).output();
+    let stopped = stopped.unwrap();
+    assert!(stopped.status.success(), "{}", String::from_utf8_lossy(&stopped.stderr));
+    assert!(!alive(agent));
+    gateway.again().await;
+    // The session hears of the end of its agent, by the gateway that finds what the holder left or by what it left last.
+    let ended = |event: &serde_json::Value| event["kind"] == "runtime_status" && event["event"]["status"] == "exited";
+    let deadline = std::time::Instant::now() + Duration::from_secs(30);
+    while !gateway.events(&session).await.iter().any(ended) {
+        assert!(std::time::Instant::now() < deadline, "the session was not told that its agent ended");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    // The configuration started another; the conversation goes on there, as far as the agent can.
+    while ready(&gateway).await["pid"] == agent {
+        assert!(std::time::Instant::now() < deadline, "no other agent was started");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let run = gateway.prompt(&session, "echo still here").await;
+    assert!(said(&gateway.until_ended(&session, &run).await, Some(&run)).contains("still here"));
+}

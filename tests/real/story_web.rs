@@ -1,0 +1,97 @@
+//! The page in a real browser, against a real gateway with the demo runtime; the script is `tests/web/pages.mjs`.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
+
+use crate::common;
+
+use common::browser::play;
+use common::gateway::{Gateway, runtime};
+use serde_json::json;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_page_in_a_browser() {
+    let gateway = Gateway::demo().await;
+    let (status, made) = gateway.post("/v1/codes", json!({ "scopes": ["watch", "prompt", "approve", "admin"] })).await;
+    assert!(status == 200 || status == 201, "{status} {made}");
+    let dir = tempfile::tempdir().unwrap();
+    let shots = std::env::var_os("PLEXUS_SHOTS").map_or_else(|| dir.path().join("shots"), Into::into);
+    let more = [("PLEXUS_CODE", made["code"].as_str().unwrap()), ("PLEXUS_SHOTS", shots.to_str().unwrap())];
+    play("pages.mjs", &gateway, &more).await;
+    for name in [
+        "signin",
+        "inbox",
+        "inbox-empty",
+        "sessions",
+        "session",
+        "devices",
+        "runtimes",
+        "search",
+        "new-session",
+        "palette",
+        "help",
+    ] {
+        for size in ["390", "1440"] {
+            for scheme in ["light", "dark"] {
+                let shot = shots.join(format!("{name}-{size}-{scheme}.png"));
+                let head = std::fs::read(&shot).unwrap_or_else(|error| panic!("{}: {error}", shot.display()));
+                assert!(head.starts_with(b"\x89PNG"), "{} is no picture", shot.display());
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn past_conversations_in_a_browser() {
+    let agents = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/agents");
+    let keeper = |id: &str, args: &[&str], more: &str| {
+        let program = format!("{agents}/past.mjs");
+        let command: Vec<&str> = ["node", &program].iter().chain(args).copied().collect();
+        runtime(id, &command, more)
+    };
+    let config = [
+        runtime("demo-less", &["node", &format!("{agents}/same_id.mjs"), "/dev/null"], ""),
+        keeper("none", &["0"], ""),
+        keeper("one", &["1"], ""),
+        keeper("fifty", &["50"], ""),
+        keeper("many", &["300", "90"], ""),
+        keeper("mute", &["3"], "env = { PAST_MUTE = \"1\" }\n"),
+    ];
+    let gateway = Gateway::start(&config.concat()).await;
+    let (_, made) = gateway.post("/v1/codes", json!({ "scopes": ["watch", "prompt", "approve", "admin"] })).await;
+    let dir = tempfile::tempdir().unwrap();
+    let shots = std::env::var_os("PLEXUS_SHOTS").map_or_else(|| dir.path().join("shots"), Into::into);
+    let more = [("PLEXUS_CODE", made["code"].as_str().unwrap()), ("PLEXUS_SHOTS", shots.to_str().unwrap())];
+    play("past.mjs", &gateway, &more).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn servers_and_skills_in_a_browser() {
+    let agents = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/agents");
+    let work = tempfile::tempdir().unwrap();
+    let codelia = format!(
+        "[[runtime]]\nid = \"codelia\"\ndialect = \"codelia\"\ncommand = [\"node\", {}]\noutlive = false\n\
+         env = {{ CODELIA_LOG = {}, CODELIA_TELLS = \"1\" }}\n",
+        json!(format!("{agents}/codelia_runtime.mjs")),
+        json!(work.path().join("log")),
+    );
+    let plain = runtime("plain", &["node", &format!("{agents}/past.mjs"), "1"], "");
+    let gateway = Gateway::start(&(codelia + &plain)).await;
+    for id in ["codelia", "plain"] {
+        let (status, made) = gateway.post("/v1/sessions", json!({ "runtime_id": id, "title": id })).await;
+        assert_eq!(status, 201, "{made}");
+    }
+    let (_, made) = gateway.post("/v1/codes", json!({ "scopes": ["watch", "prompt", "approve", "admin"] })).await;
+    let shots = std::env::var_os("PLEXUS_SHOTS").map_or_else(|| work.path().join("shots"), Into::into);
+    let more = [("PLEXUS_CODE", made["code"].as_str().unwrap()), ("PLEXUS_SHOTS", shots.to_str().unwrap())];
+    play("abilities.mjs", &gateway, &more).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn away_from_its_gateway_the_page_stays_in_and_comes_back_by_itself() {
+    let gateway = Gateway::demo().await;
+    let (status, made) = gateway.post("/v1/codes", json!({ "scopes": ["watch", "prompt", "approve", "admin"] })).await;
+    assert!(status == 200 || status == 201, "{status} {made}");
+    let dir = tempfile::tempdir().unwrap();
+    let shots = std::env::var_os("PLEXUS_SHOTS").map_or_else(|| dir.path().join("shots"), Into::into);
+    let more = [("PLEXUS_CODE", made["code"].as_str().unwrap()), ("PLEXUS_SHOTS", shots.to_str().unwrap())];
+    play("away.mjs", &gateway, &more).await;
+}

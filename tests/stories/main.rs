@@ -1,0 +1,33 @@
+//! Stories: the real `plexus` program, as people use it and as machines treat it. What an agent says comes from the demo agent or
+//! a script; nothing here needs npm (`tests/real` does).
+//!
+//! One binary, because linking is what costs; a story is found by its file: `cargo test --test stories story_crash`.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod story_answer_writes;
+mod story_attach;
+mod story_cli;
+mod story_clients;
+mod story_codelia;
+mod story_crash;
+mod story_disk;
+mod story_doctor;
+mod story_flood;
+mod story_instances;
+mod story_joiners;
+mod story_metrics;
+mod story_mirror;
+mod story_opencode2;
+mod story_pair;
+mod story_protocol;
+mod story_proxy;
+mod story_push;
+mod story_races;
+mod story_resume;
+mod story_rust_client;
+mod story_same_id;
+mod story_schemathesis;
+mod story_secrets;

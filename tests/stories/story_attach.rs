@@ -1,0 +1,387 @@
+//! `plexus attach` in a real terminal (tmux): what stands on its screen, what its keys do, and how it gives the terminal back.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use crate::common;
+
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use common::gateway::{Gateway, PATIENCE, demo, exe, held_runtime, said};
+use common::terminal::Terminal;
+use serde_json::json;
+
+/// What the shell says when the program under it has ended; the code follows.
+const ENDED: &str = "ended-with-";
+
+/// A shell in a terminal, with `plexus attach` in it.
+struct Screen {
+    terminal: Terminal,
+}
+
+impl Deref for Screen {
+    type Target = Terminal;
+
+    fn deref(&self) -> &Terminal {
+        &self.terminal
+    }
+}
+
+impl Screen {
+    fn open(gateway: &Gateway, size: (u16, u16), args: &str) -> Self {
+        Self::with(&gateway.home, size, args, &[("COLORTERM", "truecolor")])
+    }
+
+    fn with(home: &Path, size: (u16, u16), args: &str, env: &[(&str, &str)]) -> Self {
+        // A shell around it, as at home: what it says afterwards stands on a terminal that is as it was.
+        let env: String = env.iter().map(|(name, value)| format!("{name}={value} ")).collect();
+        let after = format!("echo {ENDED}$?; stty -a | tr ';' '\\n' > stty; exec cat");
+        let line = format!("echo before; {env}{} attach {args}; {after}", exe());
+        let home = home.display().to_string();
+        Self { terminal: Terminal::open(None, size, &[("PLEXUS_HOME", &home)], &["sh", "-c", &line]) }
+    }
+
+    async fn until(&self, what: &str, is: impl Fn(&str) -> bool) -> String {
+        self.terminal.until(what, Terminal::text, is).await
+    }
+
+    async fn shows(&self, words: &str) -> String {
+        self.until(words, |text| text.contains(words)).await
+    }
+
+    async fn hides(&self, words: &str) {
+        self.until(&format!("the end of {words:?}"), |text| !text.contains(words)).await;
+    }
+
+    /// Waits until the program has ended and fails unless the terminal is as it was; its exit code.
+    async fn ended(&self) -> String {
+        let text = self.shows(ENDED).await;
+        assert!(text.contains("before"), "what was there before is there again:\n{text}");
+        let state = self.format("#{alternate_on} #{cursor_flag} #{mouse_any_flag} #{mouse_standard_flag}");
+        assert_eq!(state, "0 1 0 0", "screen, cursor, mouse");
+        let deadline = Instant::now() + PATIENCE;
+        let stty = loop {
+            match std::fs::read_to_string(self.dir.path().join("stty")) {
+                Ok(text) if text.contains("echoke") => break text,
+                _ => assert!(Instant::now() < deadline, "stty said nothing"),
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        };
+        for word in [" icanon", " isig", " echo ", " opost"] {
+            assert!(format!(" {} ", stty.replace('\n', " ")).contains(word), "{word} is off: {stty}");
+        }
+        let code = text.split(ENDED).nth(1).unwrap();
+        code.split_whitespace().next().unwrap().to_owned()
+    }
+
+    /// The process under the shell.
+    async fn pid(&self) -> String {
+        let shell = self.format("#{pane_pid}");
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let all = common::gateway::family(shell.parse().unwrap());
+            let found = all.iter().find(|pid| {
+                std::fs::read(format!("/proc/{pid}/cmdline"))
+                    .is_ok_and(|line| String::from_utf8_lossy(&line).contains("attach"))
+                    && std::fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|path| path.ends_with("plexus"))
+            });
+            if let Some(pid) = found {
+                return pid.to_string();
+            }
+            assert!(Instant::now() < deadline, "no process");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// A picture of the screen with its colours, for whoever asks for pictures.
+    fn shot(&self, name: &str) {
+        let Some(dir) = std::env::var_os("PLEXUS_SHOTS").map(PathBuf::from) else { return };
+        std::fs::create_dir_all(&dir).unwrap();
+        std::fs::write(dir.join(format!("attach-{name}.ansi")), self.capture(&["-e"])).unwrap();
+    }
+}
+
+/// The screen without what differs from one time to the next: times, ages, folders.
+fn settled(text: &str) -> String {
+    let lines = text.lines().map(|line| {
+        let words: Vec<String> =
+            line.split(' ')
+                .map(|word| {
+                    if word.starts_with("/tmp") || word.starts_with("/var") { "FOLDER".into() } else { word.to_owned() }
+                })
+                .collect();
+        words.join(" ").trim_end().to_owned()
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[tokio::test]
+async fn a_session_is_prompted_watched_and_answered_by_key_at_80x24() {
+    let gateway = Gateway::demo().await;
+    let session = gateway.session("demo").await;
+    let screen = Screen::open(&gateway, (80, 24), "");
+    screen.shows("● live").await;
+    let list = screen.shows("SESSION").await;
+    assert!(list.contains("demo in") && list.contains("idle"), "{list}");
+    screen.shot("sessions-80x24");
+    screen.keys(&["Enter"]);
+    screen.shows("write to the agent").await;
+    screen.words("think ;; plan ;; diff ;; stream 30 2 ;; ask make deploy");
+    screen.keys(&["Enter"]);
+    screen.shows("Allow once").await;
+    let asked = screen.shows("chunk-0030").await;
+    assert!(asked.contains("demo asks") && asked.contains("make deploy"), "{asked}");
+    screen.shot("asked-80x24");
+    // One still writes: a letter is a letter.
+    screen.words("y");
+    screen.shows("› y").await;
+    screen.keys(&["C-c", "Escape"]);
+    screen.until("the end of writing", |text| text.contains("i write")).await;
+    // A key counts once the card was there for a moment.
+    screen.shows("will not ask for the like").await;
+    screen.keys(&["y"]);
+    let done = screen.shows("allowed (allow_once): make deploy").await;
+    screen.shows("Allowed by attach (local)").await;
+    assert!(done.contains("chunk-0030"), "{done}");
+    screen.shows("── done").await;
+    screen.shot("allowed-80x24");
+    screen.keys(&["Escape"]);
+    screen.hides("Esc takes this away").await;
+    screen.keys(&["g"]);
+    let top = screen.until("the beginning", |text| text.contains("thought: Let me think")).await;
+    for words in ["▌ think ;; plan ;; diff", "Plan 3/3", "✔ Check it", "G: to now"] {
+        assert!(top.contains(words), "no {words:?}:\n{top}");
+    }
+    screen.shot("beginning-80x24");
+    screen.keys(&["?"]);
+    insta::assert_snapshot!("help_80x24", settled(&screen.shows("Ctrl-C Ctrl-C").await));
+    screen.keys(&["Escape"]);
+    screen.hides("Ctrl-C Ctrl-C").await;
+    screen.keys(&["q"]);
+    screen.shows("SESSION").await;
+    screen.keys(&["q"]);
+    assert_eq!(screen.ended().await, "0");
+    let events = gateway.events(&session).await;
+    assert!(said(&events, None).contains("allowed (allow_once): make deploy"));
+}
+
+#[tokio::test]
+async fn what_somebody_else_answers_is_told_in_place_at_160x50_and_a_late_joiner_sees_all() {
+    let gateway = Gateway::demo().await;
+    let session = gateway.session("demo").await;
+    let run = gateway.prompt(&session, "stream 40 1 ;; ask make deploy ;; stream 2000 2").await;
+    let request = gateway.open_request(&session).await;
+    let (status, phone) = gateway.post("/v1/devices", json!({ "name": "phone", "scopes": ["watch", "approve"] })).await;
+    assert_eq!(status, 201, "{phone}");
+    let screen = Screen::open(&gateway, (160, 50), "last");
+    let text = screen.shows("demo asks").await;
+    assert!(text.contains("chunk-0040"), "{text}");
+    screen.shot("asked-160x50");
+    let id = request["request_id"].as_str().unwrap();
+    let url = format!("{}/v1/requests/{id}/answer", gateway.url);
+    let answer = gateway
+        .http
+        .post(url)
+        .bearer_auth(phone["token"].as_str().unwrap())
+        .json(&json!({ "option_id": "allow_once" }));
+    assert_eq!(answer.send().await.unwrap().status(), 200);
+    screen.shows("Allowed by phone").await;
+    screen.shot("answered-elsewhere-160x50");
+    // It streams: what was there first goes up, and is there still.
+    screen.shows("chunk-0200").await;
+    screen.resize(80, 24);
+    screen
+        .until("the small screen", |text| text.lines().next().is_some_and(|line| line.trim_end().ends_with("● live")))
+        .await;
+    screen.resize(120, 30);
+    screen.until("the larger one", |text| text.lines().count() >= 29 && text.contains("● live")).await;
+    screen.resize(30, 8);
+    screen.shows("plexus needs 40x12").await;
+    screen.resize(100, 30);
+    gateway.until_ended(&session, &run).await;
+    screen.shows("── done").await;
+    screen.keys(&["Escape", "Escape", "g"]);
+    screen.shows("▌ stream 40 1").await;
+}
+
+#[tokio::test]
+async fn the_gateway_goes_and_comes_back_and_the_screen_says_so_and_goes_on() {
+    let mut gateway = Gateway::start(&held_runtime("demo", &[exe(), "agent", "demo"], "")).await;
+    let session = gateway.session("demo").await;
+    gateway.until_ended(&session, &gateway.prompt(&session, "echo one").await).await;
+    let screen = Screen::open(&gateway, (100, 30), &session);
+    screen.shows("── done").await;
+    gateway.prompt(&session, "echo two ;; ask make deploy ;; echo three").await;
+    screen.shows("demo asks").await;
+    gateway.kill();
+    let text = screen.shows("○ offline").await;
+    assert!(text.contains("what you see was true at"), "{text}");
+    screen.shot("offline-100x30");
+    gateway.again().await;
+    screen.shows("● live").await;
+    screen.keys(&["Escape"]);
+    screen.shows("i write").await;
+    screen.until("an armed card", |text| text.contains("will not ask for the like")).await;
+    screen.keys(&["y"]);
+    screen.shows("allowed (allow_once): make deploy").await;
+    let text = screen.shows("three").await;
+    assert_eq!(text.matches("▌ echo two").count(), 1, "nothing twice:\n{text}");
+    common::gateway::end_runtimes(&gateway.home);
+}
+
+#[tokio::test]
+async fn what_the_agent_offers_is_chosen_and_a_link_made_from_the_palette() {
+    let gateway = Gateway::demo().await;
+    let session = gateway.session("demo").await;
+    let screen = Screen::open(&gateway, (120, 30), &session);
+    screen.shows("· Ask").await;
+    screen.keys(&["C-k"]);
+    screen.words("mode au");
+    screen.shows("the agent's mode: Auto").await;
+    screen.keys(&["Enter"]);
+    screen.shows("· Auto").await;
+    screen.keys(&["C-k"]);
+    screen.words("share");
+    screen.shows("a link that shows this session").await;
+    screen.keys(&["Enter"]);
+    let text = screen.shows("sees this session, and can do nothing in it").await;
+    assert!(text.contains(&format!("{}/#share=", gateway.url)), "{text}");
+    screen.shot("share-120x30");
+    screen.keys(&["Escape"]);
+    screen.hides("can do nothing in it").await;
+    screen.keys(&["C-k"]);
+    screen.words("start");
+    screen.keys(&["Enter"]);
+    screen.shows("its preset").await;
+    screen.words("nothing-of-the-kind");
+    screen.keys(&["Enter"]);
+    screen.shows("attached: not done").await;
+    // Its agent is started again, and the session is there.
+    screen.keys(&["C-k"]);
+    screen.words("runtimes");
+    screen.shows("agents that are attached").await;
+    screen.keys(&["Enter"]);
+    screen.shows("WHAT IT IS").await;
+    screen.keys(&["R"]);
+    screen.shows("Restart demo?").await;
+    screen.keys(&["y"]);
+    screen.shows("demo restarts").await;
+}
+
+#[tokio::test]
+async fn whatever_ends_it_the_terminal_is_as_it_was() {
+    let gateway = Gateway::demo().await;
+    let session = gateway.session("demo").await;
+    gateway.prompt(&session, "stream 5000 2").await;
+    for (signal, code) in [("TERM", "143"), ("INT", "130"), ("HUP", "129")] {
+        let screen = Screen::open(&gateway, (80, 24), "last --mouse");
+        screen.shows("chunk-").await;
+        let pid = screen.pid().await;
+        assert!(Command::new("kill").args([&format!("-{signal}"), &pid]).status().unwrap().success());
+        assert_eq!(screen.ended().await, code, "{signal}");
+    }
+    let screen = Screen::open(&gateway, (80, 24), "last");
+    screen.shows("chunk-").await;
+    screen.keys(&["C-c", "C-c"]);
+    assert_eq!(screen.ended().await, "0");
+}
+
+#[tokio::test]
+async fn it_is_suspended_and_goes_on() {
+    let gateway = Gateway::demo().await;
+    gateway.session("demo").await;
+    let screen = Screen::open(&gateway, (80, 24), "last");
+    screen.shows("write to the agent").await;
+    let pid = screen.pid().await;
+    screen.keys(&["C-z"]);
+    let deadline = Instant::now() + PATIENCE;
+    let state = |pid: &str| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+        stat.rsplit_once(") ").unwrap().1.chars().next().unwrap()
+    };
+    while state(&pid) != 'T' {
+        assert!(Instant::now() < deadline, "it does not stop");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(screen.format("#{alternate_on} #{cursor_flag}"), "0 1", "the shell has the terminal");
+    assert!(Command::new("kill").args(["-CONT", &pid]).status().unwrap().success());
+    screen.shows("write to the agent").await;
+    assert_eq!(screen.format("#{alternate_on}"), "1");
+    screen.words("echo back");
+    screen.keys(&["Enter"]);
+    screen.shows("── done").await;
+}
+
+#[tokio::test]
+async fn sixteen_colours_and_none_do() {
+    let gateway = Gateway::demo().await;
+    let session = gateway.session("demo").await;
+    gateway.until_ended(&session, &gateway.prompt(&session, "think ;; plan ;; diff ;; echo done").await).await;
+    for (name, env) in
+        [("16", [("TERM", "screen"), ("COLORTERM", "")]), ("none", [("TERM", "tmux-256color"), ("NO_COLOR", "1")])]
+    {
+        let screen = Screen::with(&gateway.home, (80, 24), "last", &env);
+        screen.shows("── done").await;
+        let ansi = screen.capture(&["-e"]);
+        screen.shot(&format!("colours-{name}"));
+        let styles = ansi.split("\u{1b}[").skip(1).filter_map(|piece| piece.split_once('m')).map(|(style, _)| style);
+        let mut coloured = 0;
+        for number in styles.flat_map(|style| style.split(';')).filter_map(|number| number.parse::<u8>().ok()) {
+            assert!(!matches!(number, 38 | 48), "{name}: a colour that is not there: {ansi}");
+            coloured += usize::from(matches!(number, 30..=37 | 40..=47 | 90..=107));
+        }
+        assert_eq!(coloured > 0, name == "16", "{name}: {ansi}");
+    }
+}
+
+#[tokio::test]
+async fn hostile_words_of_an_agent_change_nothing_of_the_terminal() {
+    let gateway = Gateway::demo().await;
+    let session = gateway.session("demo").await;
+    let before = {
+        let screen = Screen::open(&gateway, (100, 30), "");
+        screen.shows("SESSION").await;
+        screen.format("#{pane_title} #{cursor_flag} #{alternate_on} #{mouse_any_flag} #{keypad_cursor_flag} #{insert_flag} #{wrap_flag} #{origin_flag}")
+    };
+    let screen = Screen::open(&gateway, (100, 30), "last");
+    screen.shows("write to the agent").await;
+    let hostile = "\u{1b}]0;owned\u{7}\u{1b}]52;c;b3duZWQ=\u{7}\u{1b}[?25h\u{1b}[?1049l\u{1b}c\u{1b}[2J\u{1b}[?1000h\u{1b}[4h\u{1b}[?7l\u{1b}[?6h\u{9b}31m\u{90}x\u{9c}\u{202e}gnp.exe";
+    let run = gateway.prompt(&session, &format!("echo {hostile} the end ;; ask {hostile}")).await;
+    let text = screen.shows("demo asks").await;
+    assert!(
+        text.contains("\\u{1b}]0;owned") && text.contains("\\u{202e}gnp.exe"),
+        "it is shown as what it is:\n{text}"
+    );
+    screen.shot("hostile-100x30");
+    assert_eq!(
+        screen.format("#{pane_title} #{cursor_flag} #{alternate_on} #{mouse_any_flag} #{keypad_cursor_flag} #{insert_flag} #{wrap_flag} #{origin_flag}"),
+        before
+    );
+    let buffers = screen.tmux().args(["list-buffers"]).output().unwrap();
+    assert!(!String::from_utf8_lossy(&buffers.stdout).contains("owned"), "the clipboard");
+    gateway.post(&format!("/v1/sessions/{session}/cancel"), json!({ "run_id": run })).await;
+}
+
+#[tokio::test]
+async fn without_a_gateway_a_session_or_a_terminal_it_says_what_to_do() {
+    let home = tempfile::tempdir().unwrap();
+    let screen = Screen::with(home.path(), (80, 24), "", &[]);
+    assert_eq!(screen.ended().await, "69");
+    assert!(screen.text().replace('\n', "").contains("start one with `plexus serve`"), "{}", screen.text());
+
+    let gateway = Gateway::start(&demo()).await;
+    let screen = Screen::open(&gateway, (80, 24), "last");
+    assert_eq!(screen.ended().await, "1");
+    assert!(screen.text().contains("there is no session yet"), "{}", screen.text());
+    let screen = Screen::open(&gateway, (80, 24), "");
+    screen.shows("No session yet").await;
+    screen.keys(&["N"]);
+    screen.shows("write to the agent").await;
+
+    let out =
+        Command::new(exe()).arg("attach").env("PLEXUS_HOME", &gateway.home).stdin(Stdio::null()).output().unwrap();
+    assert_eq!(out.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&out.stderr).contains("`plexus tail` follows into a pipe"));
+}

@@ -1,0 +1,171 @@
+//! Two hundred clients join at random instants, by three transports, some changing transport half way: nobody misses an
+//! event, nobody gets one twice.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use crate::common;
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use common::gateway::{Gateway, assert_whole};
+use serde_json::json;
+
+const CLIENTS: usize = 200;
+const EVENTS: u64 = 100_000;
+
+/// A small generator, so that a failure can be repeated with its seed.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % sides
+    }
+}
+
+/// What of an event is looked at: two hundred clients read some ten million of them.
+#[derive(serde::Deserialize)]
+struct Seen<'a> {
+    #[serde(borrow)]
+    run_id: Cow<'a, str>,
+    seq: u64,
+    #[serde(borrow)]
+    cursor: Cow<'a, str>,
+    #[serde(borrow)]
+    kind: Cow<'a, str>,
+}
+
+/// Checks what a client got on its way, one event at a time: nothing is kept but where it stands.
+#[derive(Default)]
+struct Follower {
+    next_seq: HashMap<String, u64>,
+    cursor: String,
+    last: u64,
+    taken: u64,
+    /// Whether it has seen everything from the beginning.
+    from_start: bool,
+    over: bool,
+}
+
+impl Follower {
+    fn take(&mut self, event: &Seen<'_>, run: &str) {
+        let position: u64 = event.cursor.split_once(':').unwrap().1.parse().unwrap();
+        assert!(position > self.last, "positions rise");
+        match self.next_seq.get_mut(event.run_id.as_ref()) {
+            Some(next) => {
+                assert_eq!(event.seq, *next, "a gap or a repeat at {}", event.cursor);
+                *next += 1;
+            }
+            None => {
+                assert!(event.seq == 0 || !self.from_start);
+                self.next_seq.insert(event.run_id.clone().into_owned(), event.seq + 1);
+            }
+        }
+        self.last = position;
+        self.taken += 1;
+        self.cursor.clear();
+        self.cursor.push_str(&event.cursor);
+        self.over |= event.kind == "run_ended" && event.run_id == run;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_hundred_joiners_miss_nothing_and_see_nothing_twice() {
+    let gateway = Arc::new(Gateway::demo().await);
+    let session = gateway.session("demo").await;
+    let run = gateway.prompt(&session, &format!("flood {EVENTS} 64")).await;
+    let clients: Vec<_> = (0..CLIENTS)
+        .map(|n| {
+            let (gateway, session, run) = (Arc::clone(&gateway), session.clone(), run.clone());
+            tokio::spawn(async move {
+                let mut dice = Dice(n as u64 + 1);
+                tokio::time::sleep(Duration::from_millis(dice.roll(1500))).await;
+                let mut follower = Follower { from_start: n % 3 == 0, ..Follower::default() };
+                if !follower.from_start {
+                    // From somewhere in the middle of what there is, as one who was away for a while.
+                    let (_, page) = gateway.get(&format!("/v1/sessions/{session}/events?after=now")).await;
+                    let (epoch, head) = page["head"].as_str().unwrap().split_once(':').unwrap();
+                    let head: u64 = head.parse().unwrap();
+                    follower.last = head - dice.roll(head.min(2000));
+                    follower.cursor = format!("{epoch}:{}", follower.last);
+                }
+                let mut transport = (n / 3) % 3;
+                while !follower.over {
+                    // Some stay to the end; the others leave after a while and come back another way.
+                    let leaves = if dice.roll(2) == 0 { 1 + dice.roll(EVENTS / 3) } else { u64::MAX };
+                    let until = follower.taken.saturating_add(leaves);
+                    follow(&gateway, &session, &run, transport, &mut follower, until).await;
+                    transport = (transport + 1) % 3;
+                }
+                (follower.from_start, follower.next_seq[&run])
+            })
+        })
+        .collect();
+    let mut ends = std::collections::BTreeSet::new();
+    for client in clients {
+        ends.insert(client.await.unwrap().1);
+    }
+    assert_eq!(ends.len(), 1, "all end at the same event: {ends:?}");
+    assert!(*ends.first().unwrap() > EVENTS);
+    assert_whole(&gateway.events(&session).await);
+}
+
+const AGENT_EVENT: &str = r#"{"jsonrpc":"2.0","method":"agent.event","params":"#;
+
+async fn follow(gateway: &Gateway, session: &str, run: &str, transport: usize, follower: &mut Follower, until: u64) {
+    match transport {
+        0 => {
+            let mut ws = gateway.ws().await;
+            let attach = if follower.cursor.is_empty() {
+                json!({ "session_id": session, "from": "start" })
+            } else {
+                json!({ "session_id": session, "after": follower.cursor })
+            };
+            ws.call("session.attach", attach).await.unwrap();
+            let hello = ws.until("gateway.hello").await;
+            assert_eq!(hello["resume"], "ok", "{hello}");
+            while follower.taken < until && !follower.over {
+                let text = ws.text().await.expect("the connection closed");
+                if let Some(event) = text.strip_prefix(AGENT_EVENT) {
+                    follower.take(&serde_json::from_str(&event[..event.len() - 1]).unwrap(), run);
+                }
+            }
+        }
+        1 => {
+            let path = format!("/v1/sessions/{session}/events");
+            let last = (!follower.cursor.is_empty()).then(|| follower.cursor.clone());
+            let mut sse = gateway.sse(&path, last.as_deref()).await;
+            let hello = sse.next().await.unwrap();
+            assert_eq!((hello.event.as_str(), &hello.data["resume"]), ("hello", &json!("ok")));
+            while follower.taken < until && !follower.over {
+                let block = sse.block().await.expect("the stream ended");
+                let line = |name: &str| block.lines().find_map(|line| line.strip_prefix(name));
+                let (Some(id), Some(data)) = (line("id: "), line("data: ")) else { continue };
+                if let Ok(event) = serde_json::from_str::<Seen<'_>>(data) {
+                    assert_eq!(id, event.cursor);
+                    follower.take(&event, run);
+                }
+            }
+        }
+        _ => {
+            #[derive(serde::Deserialize)]
+            struct Page<'a> {
+                #[serde(borrow)]
+                events: Vec<Seen<'a>>,
+                next: String,
+            }
+            while follower.taken < until && !follower.over {
+                let path = format!("/v1/sessions/{session}/events?after={}&wait=10&limit=2000", follower.cursor);
+                let response = gateway.request("GET", &path).send().await.unwrap();
+                assert_eq!(response.status(), 200);
+                let text = response.text().await.unwrap();
+                let page: Page<'_> = serde_json::from_str(&text).unwrap();
+                page.events.iter().for_each(|event| follower.take(event, run));
+                // A page may end past its last event: the cursor that counts is the one it names.
+                follower.cursor = page.next;
+            }
+        }
+    }
+}
