@@ -2,7 +2,7 @@
 //! `cargo run --example watch -- http://127.0.0.1:7420 TOKEN`.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
-use plexus::client::{Begin, Client, Error, Heard, Requests};
+use plexus::client::{Client, ClientEvent, Error, FollowStart, Requests};
 
 #[tokio::main]
 async fn main() -> Result<(), Error> {
@@ -11,7 +11,7 @@ async fn main() -> Result<(), Error> {
         eprintln!("usage: watch URL TOKEN");
         return Ok(());
     };
-    let mut all = Client::new(&url, &token).attach(None, Begin::Start);
+    let mut all = Client::new(&url, &token).attach(None, FollowStart::Start);
     let mut requests = Requests::default();
     while let Some(heard) = all.next().await {
         let heard = heard?;
@@ -19,11 +19,11 @@ async fn main() -> Result<(), Error> {
             println!("{} open requests", requests.open().len());
         }
         match heard {
-            Heard::Event(event) => {
+            ClientEvent::Event(event) => {
                 let text = event.event["content"]["text"].as_str().unwrap_or_default();
                 println!("{} {} {text}", event.session_id, event.kind);
             }
-            Heard::Lost(why) => println!("lost ({why}); coming back"),
+            ClientEvent::Lost(why) => println!("lost ({why}); coming back"),
             _ => {}
         }
     }

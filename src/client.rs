@@ -37,7 +37,7 @@ use tungstenite::Message;
 use tungstenite::client::IntoClientRequest as _;
 use tungstenite::protocol::WebSocketConfig;
 
-use crate::liveness::{Counted, Patience, Socket};
+use crate::liveness::{CountedSocket, LivenessSocket, Patience};
 use crate::model::{
     Answer, Receipt, Request, RequestId, RunId, RuntimeId, RuntimeInfo, SessionId, SessionInfo, Timestamp,
 };
@@ -99,11 +99,11 @@ pub struct Address {
 }
 
 /// Finds the gateway; asked again before every connection, for one that was started again may listen elsewhere.
-pub type Locate = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = Result<Address, Error>> + Send>> + Send + Sync>;
+pub type LocateGateway = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = Result<Address, Error>> + Send>> + Send + Sync>;
 
 /// Where to begin.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Begin {
+pub enum FollowStart {
     /// The oldest event kept.
     Start,
     /// What happens from now on.
@@ -121,7 +121,7 @@ pub struct Envelope {
     pub session_id: String,
     /// The run.
     pub run_id: String,
-    /// Its place: begin [`After`](Begin::After) it another time.
+    /// Its place: begin [`After`](FollowStart::After) it another time.
     pub cursor: String,
     /// When the gateway heard of it.
     pub at: Option<Timestamp>,
@@ -170,7 +170,7 @@ impl Envelope {
 
 /// What a follower hears.
 #[derive(Debug)]
-pub enum Heard {
+pub enum ClientEvent {
     /// The gateway's greeting after every attach.
     Hello(Value),
     /// What replaces the events that are no longer kept.
@@ -195,7 +195,7 @@ pub enum Heard {
 
 /// A prompt that was taken.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct Accepted {
+pub struct PromptAccepted {
     /// The run it is, or will be.
     pub run_id: RunId,
     /// Whether it waits for its turn.
@@ -206,7 +206,7 @@ pub struct Accepted {
 
 /// A page of a session's past.
 #[derive(Debug, Deserialize)]
-pub struct Past {
+pub struct PastPage {
     /// The events, in the order of the log; each is what [`Envelope::read`] takes.
     pub events: Vec<Box<RawValue>>,
     /// The cursor for the page before this one; none at the beginning.
@@ -220,22 +220,22 @@ pub struct Past {
 /// A client. Cheap to clone; clones share one connection for calls. Every follower has one of its own.
 #[derive(Clone)]
 pub struct Client {
-    locate: Locate,
-    line: Arc<Mutex<Option<Line>>>,
+    locate: LocateGateway,
+    line: Arc<Mutex<Option<CallConnection>>>,
     http: Arc<OnceLock<reqwest::Client>>,
     patience: Patience,
 }
 
 /// What the gateway answered over HTTP: a success, or a problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reply {
+pub struct GatewayReply {
     /// The status.
     pub status: u16,
     /// The body.
     pub text: String,
 }
 
-impl Reply {
+impl GatewayReply {
     /// Whether it is a success.
     pub fn is_ok(&self) -> bool {
         (200..300).contains(&self.status)
@@ -248,8 +248,8 @@ impl Reply {
 }
 
 /// The connection that calls go over, one after the other. It follows nothing.
-struct Line {
-    socket: Socket,
+struct CallConnection {
+    socket: LivenessSocket,
     next: u64,
 }
 
@@ -264,7 +264,7 @@ impl Client {
     }
 
     /// A client of the gateway that `locate` finds.
-    pub fn locating(locate: Locate) -> Self {
+    pub fn locating(locate: LocateGateway) -> Self {
         Self { locate, line: Arc::default(), http: Arc::default(), patience: Patience::default() }
     }
 
@@ -275,16 +275,16 @@ impl Client {
     }
 
     /// Follows a session, or all (`None`), in a task of its own until the [`Follow`] is dropped.
-    pub fn attach(&self, session: Option<&SessionId>, begin: Begin) -> Follow {
+    pub fn attach(&self, session: Option<&SessionId>, begin: FollowStart) -> Follow {
         self.follow(session, begin, "canonical")
     }
 
     /// As [`attach`](Self::attach), each event with what the runtime itself said.
-    pub fn attach_native(&self, session: Option<&SessionId>, begin: Begin) -> Follow {
+    pub fn attach_native(&self, session: Option<&SessionId>, begin: FollowStart) -> Follow {
         self.follow(session, begin, "native")
     }
 
-    fn follow(&self, session: Option<&SessionId>, begin: Begin, projection: &'static str) -> Follow {
+    fn follow(&self, session: Option<&SessionId>, begin: FollowStart, projection: &'static str) -> Follow {
         let session = session.map_or_else(|| "*".to_owned(), ToString::to_string);
         let (tx, rx) = mpsc::channel(AHEAD);
         let (locate, patience) = (Arc::clone(&self.locate), self.patience);
@@ -328,11 +328,11 @@ impl Client {
     }
 
     /// The page of a session's past before a cursor, or with `None` its newest: with `merge`, the chunks of a message and the
-    /// updates of a tool call are one event each. Go on with [`Past::previous`].
+    /// updates of a tool call are one event each. Go on with [`PastPage::previous`].
     ///
     /// # Errors
     /// As [`call`](Self::call).
-    pub async fn past(&self, session: &SessionId, before: Option<&str>, merge: bool) -> Result<Past, Error> {
+    pub async fn past(&self, session: &SessionId, before: Option<&str>, merge: bool) -> Result<PastPage, Error> {
         let before = before.unwrap_or("now");
         self.again("session.history", json!({ "session_id": session, "before": before, "merge": merge })).await
     }
@@ -349,7 +349,7 @@ impl Client {
     ///
     /// # Errors
     /// As [`call`](Self::call).
-    pub async fn prompt(&self, session: &SessionId, text: &str) -> Result<Accepted, Error> {
+    pub async fn prompt(&self, session: &SessionId, text: &str) -> Result<PromptAccepted, Error> {
         self.call("run.start", json!({ "session_id": session, "text": text })).await
     }
 
@@ -395,7 +395,7 @@ impl Client {
             Some(line) => line,
             None => {
                 let address = (self.locate)().await?;
-                let mut line = Line { socket: connect(&address, self.patience).await?, next: 0 };
+                let mut line = CallConnection { socket: connect(&address, self.patience).await?, next: 0 };
                 line.ask("initialize", &hello()).await.map_err(|error| match error {
                     Error::Lost(why) => Error::Unreached(why),
                     error => error,
@@ -411,7 +411,7 @@ impl Client {
         Ok(serde_json::from_str(answer?.get())?)
     }
 
-    /// One call over HTTP (docs/protocol.md has the routes), beside whatever else is under way. A refusal is a [`Reply`], too.
+    /// One call over HTTP (docs/protocol.md has the routes), beside whatever else is under way. A refusal is a [`GatewayReply`], too.
     /// With a `key` (1 to 128 visible ASCII characters) it may be sent again after a lost connection and counts once.
     ///
     /// # Errors
@@ -422,7 +422,7 @@ impl Client {
         path: &str,
         body: Option<&Value>,
         key: Option<&str>,
-    ) -> Result<Reply, Error> {
+    ) -> Result<GatewayReply, Error> {
         let address = (self.locate)().await?;
         let client = match self.http.get() {
             Some(client) => client,
@@ -455,7 +455,7 @@ impl Client {
         })?;
         let status = answer.status().as_u16();
         let text = answer.text().await.map_err(gone)?;
-        Ok(Reply { status, text })
+        Ok(GatewayReply { status, text })
     }
 
     /// As [`call`](Self::call), for what may be asked twice.
@@ -471,7 +471,7 @@ impl Client {
     }
 }
 
-impl Line {
+impl CallConnection {
     async fn ask(&mut self, method: &str, params: &Value) -> Result<Box<RawValue>, Error> {
         #[derive(Deserialize)]
         struct Reply {
@@ -516,12 +516,12 @@ struct Failure {
 
 /// A session that is followed, or all. Dropping it ends it.
 pub struct Follow {
-    rx: mpsc::Receiver<Result<Heard, Error>>,
+    rx: mpsc::Receiver<Result<ClientEvent, Error>>,
 }
 
 impl Follow {
     /// What comes next. An error is the last thing heard; then `None`. Cancellation safe.
-    pub async fn next(&mut self) -> Option<Result<Heard, Error>> {
+    pub async fn next(&mut self) -> Option<Result<ClientEvent, Error>> {
         self.rx.recv().await
     }
 }
@@ -542,10 +542,10 @@ impl Requests {
     }
 
     /// Takes in what was heard; true if the set is another now.
-    pub fn hear(&mut self, heard: &Heard) -> bool {
+    pub fn hear(&mut self, heard: &ClientEvent) -> bool {
         let before = self.open.len();
         match heard {
-            Heard::Hello(hello) => {
+            ClientEvent::Hello(hello) => {
                 let open: Vec<Request> = serde_json::from_value(hello["requests"].clone()).unwrap_or_default();
                 self.greeted = open.into_iter().map(|request| (request.request_id.clone(), request)).collect();
                 self.live = false;
@@ -553,14 +553,14 @@ impl Requests {
                 self.open.clone_from(&self.greeted);
                 return changed;
             }
-            Heard::Live => self.live = true,
+            ClientEvent::Live => self.live = true,
             // What a replay shows as opened and is still open was in the greeting.
-            Heard::Event(event) if event.kind == "request_opened" && self.live => {
+            ClientEvent::Event(event) if event.kind == "request_opened" && self.live => {
                 if let Ok(request) = serde_json::from_value::<Request>(event.event.clone()) {
                     return self.open.insert(request.request_id.clone(), request).is_none();
                 }
             }
-            Heard::Event(event) if event.kind == "request_resolved" => {
+            ClientEvent::Event(event) if event.kind == "request_resolved" => {
                 if let Some(id) = event.event["request_id"].as_str().and_then(|id| id.parse::<RequestId>().ok()) {
                     self.open.remove(&id);
                 }
@@ -572,23 +572,23 @@ impl Requests {
 }
 
 struct Follower {
-    locate: Locate,
+    locate: LocateGateway,
     session: String,
-    begin: Begin,
+    begin: FollowStart,
     projection: &'static str,
-    tx: mpsc::Sender<Result<Heard, Error>>,
+    tx: mpsc::Sender<Result<ClientEvent, Error>>,
     pause: Duration,
     patience: Patience,
 }
 
 /// Why there is no coming back.
-enum Stop {
+enum FollowEnd {
     /// Nobody listens any more.
     Nobody,
     Failed(Error),
 }
 
-impl From<Error> for Stop {
+impl From<Error> for FollowEnd {
     fn from(error: Error) -> Self {
         Self::Failed(error)
     }
@@ -617,13 +617,13 @@ impl Follower {
             let Some(address) = &known else { return };
             let lost = match self.once(address).await {
                 Ok(lost) => lost,
-                Err(Stop::Nobody) => return,
-                Err(Stop::Failed(error)) => {
+                Err(FollowEnd::Nobody) => return,
+                Err(FollowEnd::Failed(error)) => {
                     let _ = self.tx.send(Err(error)).await;
                     return;
                 }
             };
-            if self.tx.send(Ok(Heard::Lost(lost))).await.is_err() {
+            if self.tx.send(Ok(ClientEvent::Lost(lost))).await.is_err() {
                 return;
             }
             tokio::select! {
@@ -635,7 +635,7 @@ impl Follower {
     }
 
     /// One connection's life; says why it was lost.
-    async fn once(&mut self, address: &Address) -> Result<String, Stop> {
+    async fn once(&mut self, address: &Address) -> Result<String, FollowEnd> {
         let mut ws = match connect(address, self.patience).await {
             Ok(ws) => ws,
             Err(Error::Unreached(why)) => return Ok(why),
@@ -643,9 +643,9 @@ impl Follower {
         };
         let mut attach = json!({ "session_id": self.session, "projection": self.projection });
         match &self.begin {
-            Begin::Start => attach["from"] = "start".into(),
-            Begin::Now => attach["from"] = "now".into(),
-            Begin::After(cursor) => attach["after"] = cursor.as_str().into(),
+            FollowStart::Start => attach["from"] = "start".into(),
+            FollowStart::Now => attach["from"] = "now".into(),
+            FollowStart::After(cursor) => attach["after"] = cursor.as_str().into(),
         }
         for (id, method, params) in [("1", "initialize", hello()), ("2", "session.attach", attach)] {
             let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
@@ -658,7 +658,7 @@ impl Follower {
                 next = ws.next() => next,
                 () = self.tx.closed() => {
                     let _ = tokio::time::timeout(Duration::from_secs(1), ws.close()).await;
-                    return Err(Stop::Nobody);
+                    return Err(FollowEnd::Nobody);
                 }
             };
             let text = match next {
@@ -673,15 +673,15 @@ impl Follower {
             };
             let Ok(rpc) = serde_json::from_str::<Rpc>(&text) else { continue };
             if let Some(heard) = self.understand(rpc)? {
-                self.tx.send(Ok(heard)).await.map_err(|_| Stop::Nobody)?;
+                self.tx.send(Ok(heard)).await.map_err(|_| FollowEnd::Nobody)?;
             }
         }
     }
 
-    fn understand(&mut self, rpc: Rpc) -> Result<Option<Heard>, Stop> {
+    fn understand(&mut self, rpc: Rpc) -> Result<Option<ClientEvent>, FollowEnd> {
         let Some(method) = rpc.method.as_deref() else {
             return match rpc.error {
-                Some(Failure { code, message, data }) => Err(Stop::Failed(Error::Rpc { code, message, data })),
+                Some(Failure { code, message, data }) => Err(FollowEnd::Failed(Error::Rpc { code, message, data })),
                 None => Ok(None),
             };
         };
@@ -690,33 +690,33 @@ impl Follower {
         Ok(match method {
             "agent.event" => {
                 let Some(envelope) = Envelope::read(params) else { return Ok(None) };
-                self.begin = Begin::After(envelope.cursor.clone());
+                self.begin = FollowStart::After(envelope.cursor.clone());
                 self.pause = BACKOFF;
-                Some(Heard::Event(Box::new(envelope)))
+                Some(ClientEvent::Event(Box::new(envelope)))
             }
-            "gateway.hello" => Some(Heard::Hello(value())),
+            "gateway.hello" => Some(ClientEvent::Hello(value())),
             "gateway.snapshot" => {
                 let snapshot = value();
                 self.at(&snapshot["cursor"]);
-                Some(Heard::Snapshot(snapshot))
+                Some(ClientEvent::Snapshot(snapshot))
             }
             "gateway.live" => {
                 self.at(&value()["head"]);
                 self.pause = BACKOFF;
-                Some(Heard::Live)
+                Some(ClientEvent::Live)
             }
-            "session.updated" => Some(Heard::Session(value()["session"].take())),
-            "runtime.updated" => Some(Heard::Runtime(value()["runtime"].take())),
-            "session.deleted" => Some(Heard::SessionGone(said(&value()["session_id"]))),
-            "runtime.removed" => Some(Heard::RuntimeGone(said(&value()["runtime_id"]))),
-            "presence.changed" => Some(Heard::Presence(value())),
+            "session.updated" => Some(ClientEvent::Session(value()["session"].take())),
+            "runtime.updated" => Some(ClientEvent::Runtime(value()["runtime"].take())),
+            "session.deleted" => Some(ClientEvent::SessionGone(said(&value()["session_id"]))),
+            "runtime.removed" => Some(ClientEvent::RuntimeGone(said(&value()["runtime_id"]))),
+            "presence.changed" => Some(ClientEvent::Presence(value())),
             _ => None,
         })
     }
 
     fn at(&mut self, cursor: &Value) {
         if let Some(cursor) = cursor.as_str() {
-            self.begin = Begin::After(cursor.into());
+            self.begin = FollowStart::After(cursor.into());
         }
     }
 }
@@ -749,7 +749,7 @@ fn closed(frame: Option<&tungstenite::protocol::CloseFrame>) -> Error {
 }
 
 /// Connects, with the token in the handshake.
-async fn connect(address: &Address, patience: Patience) -> Result<Socket, Error> {
+async fn connect(address: &Address, patience: Patience) -> Result<LivenessSocket, Error> {
     let dial = async {
         let lost = |why: std::io::Error| Error::Unreached(why.to_string());
         let bad = || Error::Address(address.url.clone());
@@ -764,8 +764,8 @@ async fn connect(address: &Address, patience: Patience) -> Result<Socket, Error>
         let socket = TcpStream::connect(authority).await.map_err(lost)?;
         socket.set_nodelay(true).map_err(lost)?;
         let config = WebSocketConfig::default().max_message_size(Some(MESSAGE_MAX)).max_frame_size(Some(MESSAGE_MAX));
-        match tokio_tungstenite::client_async_with_config(request, Counted::new(socket), Some(config)).await {
-            Ok((stream, _)) => Ok(Socket::new(stream, patience)),
+        match tokio_tungstenite::client_async_with_config(request, CountedSocket::new(socket), Some(config)).await {
+            Ok((stream, _)) => Ok(LivenessSocket::new(stream, patience)),
             Err(tungstenite::Error::Http(answer)) if matches!(answer.status().as_u16(), 401 | 403) => {
                 Err(Error::Refused(format!("the gateway answered {}", answer.status())))
             }

@@ -17,11 +17,11 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::dialects;
-pub use crate::ledger::Limits;
+pub use crate::ledger::LedgerLimits;
 use crate::model::{Connect, RestartPolicy, RuntimeId, RuntimeSpec};
 use crate::router::Network;
-pub use crate::router::notify::Settings as Push;
-use crate::router::notify::{CHANNELS, Hidden, Ntfy, Wants, Webhook, check_service, check_url};
+pub use crate::router::notify::NotifySettings as Push;
+use crate::router::notify::{CHANNELS, HiddenText, Ntfy, TargetWants, Webhook, check_service, check_url};
 use crate::runtimes::presets;
 pub use crate::sessions::PROMPT_MAX;
 
@@ -62,11 +62,11 @@ pub struct Config {
     /// Proxies whose `X-Forwarded-For` counts.
     pub trusted_proxies: Vec<Network>,
     /// The listener for other machines.
-    pub tls: Option<Tls>,
+    pub tls: Option<TlsConfig>,
     /// What a crash may take.
     pub durability: Durability,
     /// What is kept how long.
-    pub retention: Retention,
+    pub retention: RetentionConfig,
     /// Open requests expire after this; `None`: never.
     pub expire_after: Option<Duration>,
     /// The longest line taken from a runtime, in bytes.
@@ -74,7 +74,7 @@ pub struct Config {
     /// The longest prompt, in bytes of its content.
     pub prompt_max: usize,
     /// What peers may make the gateway hold.
-    pub limits: Limits,
+    pub limits: LedgerLimits,
     /// Notifications.
     pub push: Push,
     /// Runtimes to start with the gateway.
@@ -83,7 +83,7 @@ pub struct Config {
 
 /// A listener that speaks TLS, for other machines.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tls {
+pub struct TlsConfig {
     /// The address to listen on. Port 0 takes a free one.
     pub listen: SocketAddr,
     /// The certificate with its chain, and its key; `None`: what `plexus tls init` made.
@@ -102,7 +102,7 @@ pub enum Durability {
 
 /// What is kept how long. What an open request or an unfinished run needs is kept past both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Retention {
+pub struct RetentionConfig {
     /// Events older than this many days go; `None`: never.
     pub max_age_days: Option<u64>,
     /// The oldest events go when there are more bytes than this; `None`: never.
@@ -144,11 +144,11 @@ impl Default for Config {
             trusted_proxies: Vec::new(),
             tls: None,
             durability: Durability::Process,
-            retention: Retention { max_age_days: Some(MAX_AGE_DAYS), max_bytes: Some(MAX_BYTES) },
+            retention: RetentionConfig { max_age_days: Some(MAX_AGE_DAYS), max_bytes: Some(MAX_BYTES) },
             expire_after: None,
             line_max: LINE_MAX,
             prompt_max: PROMPT_MAX,
-            limits: Limits::default(),
+            limits: LedgerLimits::default(),
             push: Push::default(),
             runtimes: Vec::new(),
         }
@@ -157,7 +157,7 @@ impl Default for Config {
 
 /// What a configuration refers to outside itself.
 #[derive(Clone, Debug)]
-pub struct Surroundings {
+pub struct ConfigContext {
     /// The running program, for the `demo` preset.
     pub exe: PathBuf,
     /// Where relative folders start: the folder in which the gateway was started. Absolute.
@@ -166,7 +166,7 @@ pub struct Surroundings {
     pub env: BTreeMap<String, String>,
 }
 
-impl Surroundings {
+impl ConfigContext {
     /// Those of this process.
     ///
     /// # Errors
@@ -184,7 +184,7 @@ impl Surroundings {
 
 /// Something in the file that cannot be obeyed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub struct ConfigProblem {
     /// The file, as it was named.
     pub file: String,
     /// Line from 1, and column from 1 in characters; none when the file could not be read.
@@ -195,7 +195,7 @@ pub struct Problem {
     pub message: String,
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for ConfigProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.file)?;
         if let Some((line, column)) = self.place {
@@ -212,7 +212,7 @@ impl fmt::Display for Problem {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
     /// Never empty.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<ConfigProblem>,
 }
 
 impl fmt::Display for ConfigError {
@@ -234,10 +234,10 @@ impl Config {
     ///
     /// # Errors
     /// The file cannot be read, or not obeyed.
-    pub fn load(path: &Path, around: &Surroundings) -> Result<Self, ConfigError> {
+    pub fn load(path: &Path, around: &ConfigContext) -> Result<Self, ConfigError> {
         let file = path.display().to_string();
         let fail = |message: String| {
-            let problem = Problem { file: file.clone(), place: None, key: String::new(), message };
+            let problem = ConfigProblem { file: file.clone(), place: None, key: String::new(), message };
             Err(ConfigError { problems: vec![problem] })
         };
         match std::fs::metadata(path) {
@@ -262,12 +262,12 @@ impl Config {
     ///
     /// # Errors
     /// The text cannot be obeyed.
-    pub fn parse(text: &str, file: &str, around: &Surroundings) -> Result<Self, ConfigError> {
-        let doc = Doc { text, file, problems: RefCell::default() };
+    pub fn parse(text: &str, file: &str, around: &ConfigContext) -> Result<Self, ConfigError> {
+        let doc = ConfigText { text, file, problems: RefCell::default() };
         let config = match DeTable::parse(text) {
             Ok(root) => {
                 let span = root.span();
-                let mut root = Fields::new(&doc, String::new(), span, root.into_inner());
+                let mut root = TableFields::new(&doc, String::new(), span, root.into_inner());
                 let config = read(&mut root, around);
                 root.finish();
                 config
@@ -279,7 +279,7 @@ impl Config {
             }
         };
         let mut problems = doc.problems.into_inner();
-        problems.sort_by_key(|problem: &Problem| problem.place);
+        problems.sort_by_key(|problem: &ConfigProblem| problem.place);
         if problems.is_empty() { Ok(config) } else { Err(ConfigError { problems }) }
     }
 }
@@ -304,7 +304,7 @@ pub fn parse_listen(text: &str) -> Result<SocketAddr, String> {
     }
 }
 
-fn read(root: &mut Fields<'_, '_>, around: &Surroundings) -> Config {
+fn read(root: &mut TableFields<'_, '_>, around: &ConfigContext) -> Config {
     let mut config = Config::default();
     if let Some((span, text)) = root.text("listen", "\"127.0.0.1:7420\"") {
         match parse_listen(&text) {
@@ -373,7 +373,8 @@ fn read(root: &mut Fields<'_, '_>, around: &Surroundings) -> Config {
         if let Some(bytes) = limits.number("prompt_max", PROMPT_MAX_LEAST, PROMPT_MAX_MOST) {
             config.prompt_max = usize::try_from(bytes).unwrap_or(PROMPT_MAX);
         }
-        let Limits { gateway, strangers, clients, device, connection, agents, runtime, session } = &mut config.limits;
+        let LedgerLimits { gateway, strangers, clients, device, connection, agents, runtime, session } =
+            &mut config.limits;
         for (key, limit) in [
             ("gateway", gateway),
             ("strangers", strangers),
@@ -444,7 +445,7 @@ fn parse_public_url(text: &str) -> Result<String, String> {
     Ok(text.strip_suffix(default).unwrap_or(&text).to_owned())
 }
 
-fn read_tls(fields: &mut Fields<'_, '_>, plain: SocketAddr, around: &Surroundings) -> Option<Tls> {
+fn read_tls(fields: &mut TableFields<'_, '_>, plain: SocketAddr, around: &ConfigContext) -> Option<TlsConfig> {
     let listen = fields.text("listen", "\"0.0.0.0:7443\"");
     let (cert, key) = (fields.text("cert", "\"/path/to/fullchain.pem\""), fields.text("key", "\"/path/to/key.pem\""));
     match (&cert, &key) {
@@ -472,11 +473,11 @@ fn read_tls(fields: &mut Fields<'_, '_>, plain: SocketAddr, around: &Surrounding
         }
     };
     let file = |(_, text): (Range<usize>, String)| folder(&text, around);
-    Some(Tls { listen: address, files: cert.map(file).zip(key.map(file)) })
+    Some(TlsConfig { listen: address, files: cert.map(file).zip(key.map(file)) })
 }
 
 /// A path of the configuration: `~/` is the home, and what is relative starts where the gateway was started.
-fn folder(text: &str, around: &Surroundings) -> PathBuf {
+fn folder(text: &str, around: &ConfigContext) -> PathBuf {
     match text.strip_prefix("~/").or((text == "~").then_some("")) {
         Some(rest) => around.var("HOME").map_or_else(|| around.cwd.join(text), |home| Path::new(&home).join(rest)),
         None => around.cwd.join(text),
@@ -484,7 +485,7 @@ fn folder(text: &str, around: &Surroundings) -> PathBuf {
 }
 
 /// Reads `[push]`.
-fn read_push(fields: &mut Fields<'_, '_>, around: &Surroundings) -> Push {
+fn read_push(fields: &mut TableFields<'_, '_>, around: &ConfigContext) -> Push {
     let mut push = Push::default();
     for (key, span) in [("after", &mut push.after), ("give_up_after", &mut push.give_up_after)] {
         if let Some((at, text)) = fields.text(key, "\"20s\"") {
@@ -513,20 +514,20 @@ fn read_push(fields: &mut Fields<'_, '_>, around: &Surroundings) -> Push {
     }
     for mut webhook in channels(fields, "webhook") {
         let (url, events) = read_channel(&mut webhook, "https://example.org/plexus", around);
-        let secret = webhook.secret("secret", "\"${PLEXUS_WEBHOOK_SECRET}\"", around).map(Hidden);
+        let secret = webhook.secret("secret", "\"${PLEXUS_WEBHOOK_SECRET}\"", around).map(HiddenText);
         webhook.finish();
         push.webhooks.extend(url.map(|url| Webhook { url, secret, events }));
     }
     for mut ntfy in channels(fields, "ntfy") {
         let (url, events) = read_channel(&mut ntfy, "https://ntfy.sh/my-topic", around);
-        let token = ntfy.secret("token", "\"${NTFY_TOKEN}\"", around).map(Hidden);
+        let token = ntfy.secret("token", "\"${NTFY_TOKEN}\"", around).map(HiddenText);
         ntfy.finish();
         push.ntfys.extend(url.map(|url| Ntfy { url, token, events }));
     }
     push
 }
 
-fn channels<'d, 'i>(fields: &mut Fields<'d, 'i>, key: &'static str) -> Vec<Fields<'d, 'i>> {
+fn channels<'d, 'i>(fields: &mut TableFields<'d, 'i>, key: &'static str) -> Vec<TableFields<'d, 'i>> {
     let mut all = fields.tables(key);
     if all.len() > CHANNELS {
         fields.problem(fields.last.clone(), key, format!("there may be {CHANNELS} of them, not {}", all.len()));
@@ -536,7 +537,11 @@ fn channels<'d, 'i>(fields: &mut Fields<'d, 'i>, key: &'static str) -> Vec<Field
 }
 
 /// Reads what a webhook and a topic of ntfy have in common.
-fn read_channel(fields: &mut Fields<'_, '_>, example: &str, around: &Surroundings) -> (Option<Hidden>, Wants) {
+fn read_channel(
+    fields: &mut TableFields<'_, '_>,
+    example: &str,
+    around: &ConfigContext,
+) -> (Option<HiddenText>, TargetWants) {
     let whole = fields.span.clone();
     let url = fields.secret("url", &format!("\"{example}\""), around);
     if url.is_none() && !fields.has("url") {
@@ -550,9 +555,9 @@ fn read_channel(fields: &mut Fields<'_, '_>, example: &str, around: &Surrounding
             false
         }
     });
-    let mut wants = Wants::default();
+    let mut wants = TargetWants::default();
     if let Some(events) = fields.texts("events", "[\"requests\", \"ends\", \"failures\"]") {
-        wants = Wants { requests: false, ends: false, failures: false };
+        wants = TargetWants { requests: false, ends: false, failures: false };
         for (at, event) in events {
             match event.as_str() {
                 "requests" => wants.requests = true,
@@ -562,11 +567,11 @@ fn read_channel(fields: &mut Fields<'_, '_>, example: &str, around: &Surrounding
             }
         }
     }
-    (url.map(Hidden), wants)
+    (url.map(HiddenText), wants)
 }
 
 /// Reads one `[[runtime]]`. Every key is asked for, whatever is wrong with another, so that all problems are told.
-fn read_runtime(fields: &mut Fields<'_, '_>, around: &Surroundings) -> Option<(Range<usize>, RuntimeConfig)> {
+fn read_runtime(fields: &mut TableFields<'_, '_>, around: &ConfigContext) -> Option<(Range<usize>, RuntimeConfig)> {
     let whole = fields.span.clone();
     let id = fields.text("id", "\"gemini\"");
     let preset = fields.text("preset", "\"gemini\"");
@@ -693,7 +698,7 @@ fn read_runtime(fields: &mut Fields<'_, '_>, around: &Surroundings) -> Option<(R
 }
 
 /// Reads a runtime's own ports; `taken` are those that others have, and whose they are.
-fn read_ports(fields: &mut Fields<'_, '_>, taken: &mut BTreeMap<u16, String>) -> Ports {
+fn read_ports(fields: &mut TableFields<'_, '_>, taken: &mut BTreeMap<u16, String>) -> Ports {
     let line = fields.doc.place(fields.span.start).0;
     let (ui, remote) = (fields.port("ui_port", 7431), fields.port("remote_port", 7432));
     let open = fields.flag("ui_port_without_token_for_this_user");
@@ -809,13 +814,13 @@ fn edits(a: &str, b: &str) -> usize {
 }
 
 /// The file's text, and what was found wrong in it.
-struct Doc<'d> {
+struct ConfigText<'d> {
     text: &'d str,
     file: &'d str,
-    problems: RefCell<Vec<Problem>>,
+    problems: RefCell<Vec<ConfigProblem>>,
 }
 
-impl Doc<'_> {
+impl ConfigText<'_> {
     /// Line and column, both from 1, of a byte.
     fn place(&self, byte: usize) -> (usize, usize) {
         let before = self.text.get(..byte.min(self.text.len())).unwrap_or(self.text);
@@ -825,13 +830,13 @@ impl Doc<'_> {
 
     fn problem(&self, at: Range<usize>, key: &str, message: String) {
         let place = Some(self.place(at.start));
-        self.problems.borrow_mut().push(Problem { file: self.file.into(), place, key: key.into(), message });
+        self.problems.borrow_mut().push(ConfigProblem { file: self.file.into(), place, key: key.into(), message });
     }
 }
 
 /// The keys of one table. Each is asked for by name once; what nobody asked for is unknown.
-struct Fields<'d, 'i> {
-    doc: &'d Doc<'d>,
+struct TableFields<'d, 'i> {
+    doc: &'d ConfigText<'d>,
     path: String,
     span: Range<usize>,
     entries: BTreeMap<String, (Range<usize>, Spanned<DeValue<'i>>)>,
@@ -841,8 +846,8 @@ struct Fields<'d, 'i> {
     last: Range<usize>,
 }
 
-impl<'d, 'i> Fields<'d, 'i> {
-    fn new(doc: &'d Doc<'d>, path: String, span: Range<usize>, table: DeTable<'i>) -> Self {
+impl<'d, 'i> TableFields<'d, 'i> {
+    fn new(doc: &'d ConfigText<'d>, path: String, span: Range<usize>, table: DeTable<'i>) -> Self {
         let entries = table.into_iter().map(|(key, value)| (key.get_ref().to_string(), (key.span(), value))).collect();
         Self { doc, path, span, entries, asked: Vec::new(), present: Vec::new(), last: 0..0 }
     }
@@ -953,7 +958,7 @@ impl<'d, 'i> Fields<'d, 'i> {
         flag
     }
 
-    fn env(&mut self, key: &'static str, around: &Surroundings) -> Option<BTreeMap<String, String>> {
+    fn env(&mut self, key: &'static str, around: &ConfigContext) -> Option<BTreeMap<String, String>> {
         let value = self.take(key)?;
         let example = "{ NAME = \"value\" }";
         let Some(table) = value.get_ref().as_table() else {
@@ -982,7 +987,7 @@ impl<'d, 'i> Fields<'d, 'i> {
     }
 
     /// Text in which `${VAR}` is the variable's value.
-    fn secret(&mut self, key: &'static str, example: &str, around: &Surroundings) -> Option<String> {
+    fn secret(&mut self, key: &'static str, example: &str, around: &ConfigContext) -> Option<String> {
         let (span, text) = self.text(key, example)?;
         match expand(&text, |var| around.var(var)) {
             Ok(secret) => Some(secret),
@@ -1008,7 +1013,7 @@ impl<'d, 'i> Fields<'d, 'i> {
         }
     }
 
-    fn table(&mut self, key: &'static str) -> Option<Fields<'d, 'i>> {
+    fn table(&mut self, key: &'static str) -> Option<TableFields<'d, 'i>> {
         let value = self.take(key)?;
         let span = value.span();
         if !value.get_ref().is_table() {
@@ -1017,12 +1022,12 @@ impl<'d, 'i> Fields<'d, 'i> {
             return None;
         }
         match value.into_inner() {
-            DeValue::Table(table) => Some(Fields::new(self.doc, self.key(key), span, table)),
+            DeValue::Table(table) => Some(TableFields::new(self.doc, self.key(key), span, table)),
             _ => None,
         }
     }
 
-    fn tables(&mut self, key: &'static str) -> Vec<Fields<'d, 'i>> {
+    fn tables(&mut self, key: &'static str) -> Vec<TableFields<'d, 'i>> {
         let Some(value) = self.take(key) else { return Vec::new() };
         let span = value.span();
         let found = article(value.get_ref().type_str());
@@ -1042,7 +1047,7 @@ impl<'d, 'i> Fields<'d, 'i> {
             let span = item.span();
             let found = article(item.get_ref().type_str());
             match item.into_inner() {
-                DeValue::Table(table) => tables.push(Fields::new(self.doc, self.key(key), span, table)),
+                DeValue::Table(table) => tables.push(TableFields::new(self.doc, self.key(key), span, table)),
                 _ => complain(span, found),
             }
         }

@@ -16,7 +16,7 @@
 //! | agents, runtime  | nothing more is read from the agent until there is room again                                    |
 //! | session          | a prompt is refused, `over_limit`                                                                |
 //!
-//! Clients cannot take what agents need: their limit is below the gateway's by at least [`Limits::APART`]. And devices that
+//! Clients cannot take what agents need: their limit is below the gateway's by at least [`LedgerLimits::APART`]. And devices that
 //! hold much cannot take the last of what clients have together: who asks for little is answered all the same.
 //! docs/limits.md lists every buffer with its account. Counters only: nothing here locks but the table of names.
 
@@ -78,7 +78,7 @@ impl Class {
 
 /// How many bytes each account may have. The defaults keep a gateway on a machine of 1 GiB below 512 MiB.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct LedgerLimits {
     /// All together.
     pub gateway: usize,
     /// All connections without a proof together.
@@ -97,7 +97,7 @@ pub struct Limits {
     pub session: usize,
 }
 
-impl Limits {
+impl LedgerLimits {
     /// Bytes of the gateway's that clients cannot take from agents.
     pub const APART: usize = 64 << 20;
 
@@ -139,7 +139,7 @@ const KEPT: usize = 8;
 /// What a line in assembly needs beside its own bytes: the read that its end comes with.
 const LINE_MORE: usize = 256 << 10;
 
-impl Default for Limits {
+impl Default for LedgerLimits {
     fn default() -> Self {
         Self {
             gateway: 192 << 20,
@@ -156,20 +156,20 @@ impl Default for Limits {
 
 /// There is no room in an account.
 #[derive(Clone, Debug)]
-pub struct Over {
+pub struct LedgerFull {
     /// Whose account it is.
     pub class: Class,
     /// What it may have, in bytes.
     pub limit: usize,
 }
 
-impl fmt::Display for Over {
+impl fmt::Display for LedgerFull {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the {}'s limit of {} bytes is reached", self.class.as_str(), self.limit)
     }
 }
 
-impl std::error::Error for Over {}
+impl std::error::Error for LedgerFull {}
 
 /// What all accounts of a class come to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -205,7 +205,7 @@ pub struct Ledger {
 
 #[derive(Debug)]
 struct Books {
-    limits: Limits,
+    limits: LedgerLimits,
     classes: Arc<[Tally; Class::ALL.len()]>,
     strangers: Account,
     clients: Account,
@@ -248,13 +248,13 @@ pub struct Charge {
 
 impl Default for Ledger {
     fn default() -> Self {
-        Self::new(Limits::default())
+        Self::new(LedgerLimits::default())
     }
 }
 
 impl Ledger {
     /// Empty accounts.
-    pub fn new(limits: Limits) -> Self {
+    pub fn new(limits: LedgerLimits) -> Self {
         let classes: Arc<[Tally; Class::ALL.len()]> = Arc::default();
         let one = |class, above| Account::new(class, "", limits.of(class), &classes, above);
         let gateway = one(Class::Gateway, None);
@@ -275,7 +275,7 @@ impl Ledger {
     }
 
     /// What each account may have.
-    pub fn limits(&self) -> &Limits {
+    pub fn limits(&self) -> &LedgerLimits {
         &self.books.limits
     }
 
@@ -405,11 +405,11 @@ impl Account {
     /// Charges `bytes` more.
     ///
     /// # Errors
-    /// [`Over`] if this account or one above it has no room: then nothing is charged.
-    pub fn charge(&self, bytes: usize) -> Result<Charge, Over> {
+    /// [`LedgerFull`] if this account or one above it has no room: then nothing is charged.
+    pub fn charge(&self, bytes: usize) -> Result<Charge, LedgerFull> {
         self.take(bytes).map_err(|(full, _)| {
             full.tally().refusals.fetch_add(1, Ordering::Relaxed);
-            Over { class: full.class, limit: full.limit }
+            LedgerFull { class: full.class, limit: full.limit }
         })?;
         Ok(Charge { account: self.clone(), bytes })
     }
@@ -489,8 +489,8 @@ impl Charge {
     /// Makes it `bytes` in all, more or fewer than before.
     ///
     /// # Errors
-    /// [`Over`] if there is no room for more: then it stays as it was.
-    pub fn resize(&mut self, bytes: usize) -> Result<(), Over> {
+    /// [`LedgerFull`] if there is no room for more: then it stays as it was.
+    pub fn resize(&mut self, bytes: usize) -> Result<(), LedgerFull> {
         if bytes > self.bytes {
             let more = self.account.charge(bytes - self.bytes)?;
             // Both are one now.

@@ -33,9 +33,11 @@ use crate::config::Config;
 use crate::ledger::Ledger;
 use crate::model::{Connect, Origin, Position, RuntimeId, RuntimeState, SessionId, Timestamp};
 use crate::router::notify::Notifier;
-use crate::router::{AppState, Authority, Hosts, Outside, Presets, Proxies, Tls, TlsError, Wish};
+use crate::router::{AppState, Authority, ForwardedWish, Hosts, Presets, Proxies, PublicAddresses, Tls, TlsError};
 use crate::runtimes::Runtimes;
-use crate::sessions::{Directory, Entry, Log, OpenSession, Refusal, Retention, Rows, Rules};
+use crate::sessions::{
+    CommitEntry, CommitRows, Directory, Log, OpenSession, RetentionRules, SessionError, SessionRules,
+};
 use crate::store::{Durability, SqliteStore, StoreError};
 
 /// The file in the state's folder that says where the running gateway is.
@@ -180,7 +182,7 @@ pub struct Gateway {
     ports: Vec<(router::Port, TcpListener)>,
     running: Running,
     home: PathBuf,
-    retention: Retention,
+    retention: RetentionRules,
     /// Where the log stood before this gateway touched it.
     before: Position,
     stop: watch::Sender<bool>,
@@ -213,16 +215,16 @@ impl Gateway {
         let tls = secure.as_ref().and_then(|(listener, _)| listener.local_addr().ok());
 
         let ledger = Ledger::new(config.limits.clone().with_room_for(config.line_max));
-        let runtimes = Arc::new(Runtimes::new(runtimes::Settings {
+        let runtimes = Arc::new(Runtimes::new(runtimes::RuntimeSettings {
             line_max: config.line_max,
             ledger: ledger.clone(),
             private: Some(home.clone()),
-            ..runtimes::Settings::new(exe.clone(), home.join(HOLDERS))
+            ..runtimes::RuntimeSettings::new(exe.clone(), home.join(HOLDERS))
         }));
-        let rules = Rules {
+        let rules = SessionRules {
             expire_ms: config.expire_after.map(|after| u64::try_from(after.as_millis()).unwrap_or(u64::MAX)),
             prompt_max: config.prompt_max,
-            ..Rules::default()
+            ..SessionRules::default()
         };
         let before = log.head();
         let push = config::Push { public_url: public_url.clone(), ..config.push };
@@ -234,7 +236,7 @@ impl Gateway {
             hosts: Arc::new(Hosts::new(&[address], &hosts)),
             url: format!("http://{address}"),
             public_url: public_url.clone(),
-            outside: Arc::new(Outside {
+            outside: Arc::new(PublicAddresses {
                 proxies: Proxies::new(config.trusted_proxies),
                 ca: Some(home.join(TLS_FOLDER)),
             }),
@@ -244,7 +246,7 @@ impl Gateway {
             stop: stopping,
             limits: router::GateLimits::default(),
             ledger,
-            rooms: router::acp::Rooms::default(),
+            rooms: router::acp::AcpSessionRegistry::default(),
             connections: router::acp::Connections::default(),
             notifier,
             presence: router::presence::Presence::default(),
@@ -271,7 +273,7 @@ impl Gateway {
         for runtime in config.runtimes {
             attach(&state.directory, runtime);
         }
-        let retention = Retention {
+        let retention = RetentionRules {
             max_age_ms: config.retention.max_age_days.map(|days| days.saturating_mul(86_400_000)),
             max_bytes: config.retention.max_bytes,
         };
@@ -307,7 +309,7 @@ impl Gateway {
         tokio::spawn(self.state.notifier.run(self.state.clone(), self.before));
         let serve =
             |listener, app, limits| tokio::spawn(router::serve(vec![listener], app, limits, self.state.stop.clone()));
-        let limits = router::Limits::over(&self.state.ledger);
+        let limits = router::ListenLimits::over(&self.state.ledger);
         let mut serving = vec![serve(self.listener, router::app(self.state.clone()), limits.clone())];
         if let Some((listener, tls)) = self.secure {
             let (app, outside) = (router::app(self.state.clone()), Arc::clone(&self.state.outside));
@@ -316,7 +318,7 @@ impl Gateway {
             serving.push(tokio::spawn(router::serve_tls(listener, tls, app, limits, trusted, self.state.stop.clone())));
         }
         for (port, listener) in self.ports {
-            let limits = router::Limits { connections: PORT_CONNECTIONS, ..limits.clone() };
+            let limits = router::ListenLimits { connections: PORT_CONNECTIONS, ..limits.clone() };
             serving.push(serve(listener, router::port_app(self.state.clone(), &port), limits));
         }
         shutdown.await;
@@ -349,7 +351,7 @@ pub fn running(home: &Path) -> Option<Running> {
 }
 
 /// Devices are kept by the log's writer, like everything else.
-fn persist(log: &Log) -> auth::Persist {
+fn persist(log: &Log) -> auth::PersistDevice {
     let log = log.clone();
     let origin = Arc::new(Origin {
         session_id: SessionId::trusted("gateway"),
@@ -359,16 +361,22 @@ fn persist(log: &Log) -> auth::Persist {
     Arc::new(move |change| {
         let (log, origin) = (log.clone(), Arc::clone(&origin));
         Box::pin(async move {
-            let rows = move |_| Rows { devices: vec![change], ..Rows::default() };
-            let entry =
-                Entry { origin, events: Vec::new(), rows: Some(Box::new(rows)), kept: None, heard: None, sync: true };
+            let rows = move |_| CommitRows { devices: vec![change], ..CommitRows::default() };
+            let entry = CommitEntry {
+                origin,
+                events: Vec::new(),
+                rows: Some(Box::new(rows)),
+                kept: None,
+                heard: None,
+                sync: true,
+            };
             log.commit(entry).await.map(drop).map_err(|error| error.to_string())
         })
     })
 }
 
 fn presets(exe: PathBuf) -> Presets {
-    Arc::new(move |name: &str, wish: &Wish| {
+    Arc::new(move |name: &str, wish: &ForwardedWish| {
         let mut spec =
             runtimes::preset(name, &exe, |name| std::env::var(name).ok()).map_err(|unknown| unknown.to_string())?;
         if let Some(id) = &wish.id {
@@ -398,7 +406,7 @@ fn attach(directory: &Directory, runtime: config::RuntimeConfig) {
     }
     let there = match directory.launch(runtime.spec.clone()) {
         Ok(_) => false,
-        Err(Refusal::RuntimeExists(_)) => true,
+        Err(SessionError::RuntimeExists(_)) => true,
         Err(error) => return tracing::error!(runtime_id = %id, %error, "a runtime was not started"),
     };
     if there || runtime.session {
@@ -454,7 +462,7 @@ async fn lives(directory: &Directory, id: &RuntimeId) -> bool {
     }
 }
 
-async fn retain(directory: Directory, retention: Retention) {
+async fn retain(directory: Directory, retention: RetentionRules) {
     let mut round = tokio::time::interval_at(tokio::time::Instant::now() + RETAIN_FIRST, RETAIN_EVERY);
     round.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {

@@ -40,7 +40,7 @@ pub enum Silence {
 
 /// Watches one connection. Time in which it is not read is no silence: what was said then waits in it.
 #[derive(Debug)]
-pub struct Watch {
+pub struct LivenessWatch {
     patience: Patience,
     timer: Pin<Box<Sleep>>,
     heard: Instant,
@@ -48,7 +48,7 @@ pub struct Watch {
     reading: bool,
 }
 
-impl Watch {
+impl LivenessWatch {
     /// Begins now. Must be called within a tokio runtime.
     pub fn new(patience: Patience) -> Self {
         let heard = Instant::now();
@@ -96,12 +96,12 @@ impl Watch {
 
 /// A connection that counts what is read of it.
 #[derive(Debug)]
-pub struct Counted<S> {
+pub struct CountedSocket<S> {
     inner: S,
     read: u64,
 }
 
-impl<S> Counted<S> {
+impl<S> CountedSocket<S> {
     /// Counts from here.
     pub fn new(inner: S) -> Self {
         Self { inner, read: 0 }
@@ -113,7 +113,7 @@ impl<S> Counted<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Counted<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for CountedSocket<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<std::io::Result<()>> {
         let before = buf.filled().len();
         let read = Pin::new(&mut self.inner).poll_read(cx, buf);
@@ -122,7 +122,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Counted<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Counted<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for CountedSocket<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<std::io::Result<usize>> {
         Pin::new(&mut self.inner).poll_write(cx, buf)
     }
@@ -138,19 +138,19 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Counted<S> {
 
 /// The client's end of a WebSocket, which pings a server that says nothing and ends with an error if that stays silent.
 #[derive(Debug)]
-pub struct Socket {
-    stream: WebSocketStream<Counted<TcpStream>>,
-    watch: Watch,
+pub struct LivenessSocket {
+    stream: WebSocketStream<CountedSocket<TcpStream>>,
+    watch: LivenessWatch,
     /// Bytes that had come when that was looked at last.
     came: u64,
     /// A ping is to be sent.
     ping: bool,
 }
 
-impl Socket {
+impl LivenessSocket {
     /// Wraps a connection that was just made.
-    pub fn new(stream: WebSocketStream<Counted<TcpStream>>, patience: Patience) -> Self {
-        Self { stream, watch: Watch::new(patience), came: 0, ping: false }
+    pub fn new(stream: WebSocketStream<CountedSocket<TcpStream>>, patience: Patience) -> Self {
+        Self { stream, watch: LivenessWatch::new(patience), came: 0, ping: false }
     }
 
     fn ping(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
@@ -163,7 +163,7 @@ impl Socket {
     }
 }
 
-impl Stream for Socket {
+impl Stream for LivenessSocket {
     type Item = Result<Message, Error>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -194,7 +194,7 @@ impl Stream for Socket {
     }
 }
 
-impl Sink<Message> for Socket {
+impl Sink<Message> for LivenessSocket {
     type Error = Error;
 
     fn poll_ready(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
@@ -220,14 +220,14 @@ mod tests {
 
     const SHORT: Patience = Patience { quiet: Duration::from_millis(2), answer: Duration::from_millis(2) };
 
-    async fn next(watch: &mut Watch) -> Silence {
+    async fn next(watch: &mut LivenessWatch) -> Silence {
         let silence = std::future::poll_fn(|cx| watch.poll(cx));
         tokio::time::timeout(Duration::from_secs(30), silence).await.expect("silence calls for something")
     }
 
     #[tokio::test]
     async fn a_silent_side_is_asked_and_then_given_up() {
-        let mut watch = Watch::new(SHORT);
+        let mut watch = LivenessWatch::new(SHORT);
         assert_eq!([next(&mut watch).await, next(&mut watch).await], [Silence::Ask, Silence::Dead]);
     }
 
@@ -235,7 +235,7 @@ mod tests {
     async fn one_that_answers_is_asked_again_and_not_given_up() {
         for (quiet, answer) in [(2, 2), (1, 4), (4, 1)] {
             let [quiet, answer] = [quiet, answer].map(Duration::from_millis);
-            let mut watch = Watch::new(Patience { quiet, answer });
+            let mut watch = LivenessWatch::new(Patience { quiet, answer });
             for _ in 0..5 {
                 assert_eq!(next(&mut watch).await, Silence::Ask);
                 watch.heard();
@@ -245,7 +245,7 @@ mod tests {
 
     #[tokio::test]
     async fn time_without_reading_is_no_silence() {
-        let mut watch = Watch::new(SHORT);
+        let mut watch = LivenessWatch::new(SHORT);
         for _ in 0..5 {
             assert_eq!(next(&mut watch).await, Silence::Ask);
             // What it answered has to be read first.

@@ -8,7 +8,7 @@ use std::time::Instant;
 use anyhow::{Context as _, Result, ensure};
 use bytes::Bytes;
 use plexus::model::{Kind, Origin, Position, RunId, RuntimeId, SessionId, Timestamp};
-use plexus::sessions::{Entry, Filter, Log, NewEvent, Rows};
+use plexus::sessions::{CommitEntry, CommitRows, Filter, Log, NewEvent};
 use plexus::store::{Durability, ReadLimit, SessionRow, SqliteStore, Store};
 
 use super::Size;
@@ -56,7 +56,7 @@ fn line() -> Bytes {
     Bytes::from(format!("{head}{}}}}}", around.replace("\"\"", &format!("\"{text}\""))))
 }
 
-fn entry(origin: &Arc<Origin>, first: u64, count: usize, native: &Bytes) -> Entry {
+fn entry(origin: &Arc<Origin>, first: u64, count: usize, native: &Bytes) -> CommitEntry {
     let run_id = RunId::trusted("r_bench");
     let event = |seq| NewEvent {
         run_id: run_id.clone(),
@@ -68,9 +68,10 @@ fn entry(origin: &Arc<Origin>, first: u64, count: usize, native: &Bytes) -> Entr
     };
     let rows = (first == 0).then(|| {
         let row = row(origin);
-        Box::new(move |_| Rows { sessions: vec![row], ..Rows::default() }) as Box<dyn FnOnce(Position) -> Rows + Send>
+        Box::new(move |_| CommitRows { sessions: vec![row], ..CommitRows::default() })
+            as Box<dyn FnOnce(Position) -> CommitRows + Send>
     });
-    Entry {
+    CommitEntry {
         origin: Arc::clone(origin),
         events: (first..first + count as u64).map(event).collect(),
         rows,

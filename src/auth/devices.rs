@@ -46,7 +46,7 @@ const LOCAL: &str = "d_local";
 const NEIGHBOUR: &str = "d_neighbour";
 
 /// Writes a device's row, or deletes it; the log's writer does, since nobody else may commit. The error is in words.
-pub type Persist = Arc<dyn Fn(DeviceChange) -> BoxFuture<'static, Result<(), String>> + Send + Sync>;
+pub type PersistDevice = Arc<dyn Fn(DeviceChange) -> BoxFuture<'static, Result<(), String>> + Send + Sync>;
 
 /// Why something about devices was not done.
 #[derive(Debug, thiserror::Error)]
@@ -101,27 +101,27 @@ impl AuthError {
 /// The devices and the codes. A cheap handle; clones share everything.
 #[derive(Clone)]
 pub struct Auth {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<AuthShared>,
 }
 
-pub(super) struct Shared {
+pub(super) struct AuthShared {
     /// The state's folder.
     pub(super) home: PathBuf,
-    pub(super) devices: ArcSwap<Vec<Entry>>,
-    pub(super) codes: Mutex<Vec<Waiting>>,
+    pub(super) devices: ArcSwap<Vec<DeviceEntry>>,
+    pub(super) codes: Mutex<Vec<WaitingCode>>,
     pub(super) pairings: Mutex<Pairings>,
     /// Told of each change to a pairing.
     pub(super) paired: watch::Sender<u64>,
     pub(super) tries: Mutex<Tries>,
     limiter: Mutex<Limiter>,
     revoked: watch::Sender<u64>,
-    persist: Persist,
+    persist: PersistDevice,
     /// Held while the devices change, the write included. Holds devices that are revoked but still on disk.
     changing: tokio::sync::Mutex<Vec<DeviceId>>,
 }
 
 #[derive(Clone)]
-pub(super) struct Entry {
+pub(super) struct DeviceEntry {
     hash: Hash,
     pub(super) device: Arc<Device>,
     /// Milliseconds since the epoch; 0 is never.
@@ -134,9 +134,9 @@ pub(super) struct Entry {
 
 /// Something that a device has open; it is online while there is one.
 #[derive(Debug)]
-pub struct Online(Option<Arc<AtomicUsize>>);
+pub struct OnlineGuard(Option<Arc<AtomicUsize>>);
 
-impl Drop for Online {
+impl Drop for OnlineGuard {
     fn drop(&mut self) {
         if let Some(open) = &self.0 {
             open.fetch_sub(1, Ordering::Relaxed);
@@ -144,7 +144,7 @@ impl Drop for Online {
     }
 }
 
-pub(super) struct Waiting {
+pub(super) struct WaitingCode {
     hash: Hash,
     grant: Grant,
     until: Instant,
@@ -154,7 +154,7 @@ pub(super) struct Waiting {
 
 /// Where a cookie comes from.
 #[derive(Clone, Copy, Debug)]
-pub enum Site<'a> {
+pub enum CookieSite<'a> {
     /// A page of this origin.
     Origin(&'a str),
     /// A page over TLS, of the origin that the cookie was made for, as its browser vouches.
@@ -162,7 +162,7 @@ pub enum Site<'a> {
 }
 
 /// A device to be.
-pub(super) struct New {
+pub(super) struct NewDeviceEntry {
     pub(super) name: String,
     pub(super) kind: DeviceKind,
     pub(super) grant: Grant,
@@ -172,7 +172,7 @@ pub(super) struct New {
     pub(super) local: bool,
 }
 
-impl New {
+impl NewDeviceEntry {
     pub(super) fn plain(name: String, grant: Grant) -> Self {
         Self { name, kind: DeviceKind::Device, grant, origin: None, parent: None, expires_at: None, local: false }
     }
@@ -180,7 +180,7 @@ impl New {
 
 /// A one-time code.
 #[derive(Clone, Debug, Serialize)]
-pub struct Code {
+pub struct OneTimeCode {
     /// The secret; good for one device.
     pub code: String,
     /// When it stops working.
@@ -221,10 +221,10 @@ impl Auth {
     /// # Errors
     /// [`AuthError::Unsafe`] and [`AuthError::File`] if the folder or the token cannot be trusted or used;
     /// [`AuthError::BadRow`] if a row is damaged: guessing who may do what is worse than not starting.
-    pub fn open(home: &Path, rows: &[Vec<u8>], persist: Persist) -> Result<Self, AuthError> {
+    pub fn open(home: &Path, rows: &[Vec<u8>], persist: PersistDevice) -> Result<Self, AuthError> {
         let local = token::open(home)?;
         local::clear(home);
-        let mut devices = vec![Entry::new(
+        let mut devices = vec![DeviceEntry::new(
             local.hash,
             Device {
                 device_id: DeviceId::trusted(LOCAL),
@@ -245,13 +245,13 @@ impl Auth {
             let hash =
                 HEXLOWER.decode(device.token_sha256.as_bytes()).ok().and_then(|bytes| Hash::try_from(bytes).ok());
             let hash = hash.ok_or_else(|| AuthError::BadRow(format!("{}: no SHA-256", device.device_id)))?;
-            devices.push(Entry::new(hash, device));
+            devices.push(DeviceEntry::new(hash, device));
         }
         // Where a revocation was cut short: what went with a device is gone with it.
         let ids: Vec<DeviceId> = devices.iter().map(|entry| entry.device.device_id.clone()).collect();
         devices.retain(|entry| entry.device.parent.as_ref().is_none_or(|parent| ids.contains(parent)));
         let auth = Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(AuthShared {
                 home: home.into(),
                 devices: ArcSwap::from_pointee(devices),
                 codes: Mutex::default(),
@@ -276,10 +276,10 @@ impl Auth {
     }
 
     /// Who has this token as a cookie, which came from there. A bearer's token is none, and the other way around.
-    pub fn check_cookie(&self, token: &str, site: Site<'_>) -> Option<Caller> {
+    pub fn check_cookie(&self, token: &str, site: CookieSite<'_>) -> Option<Caller> {
         self.prove(token, |device| match (&device.origin, site) {
-            (Some(bound), Site::Origin(origin)) => bound == origin,
-            (Some(bound), Site::Tls) => bound.starts_with("https://"),
+            (Some(bound), CookieSite::Origin(origin)) => bound == origin,
+            (Some(bound), CookieSite::Tls) => bound.starts_with("https://"),
             (None, _) => false,
         })
     }
@@ -289,14 +289,14 @@ impl Auth {
         let hash = token::hash(bearer);
         let hashes = devices.iter().map(|entry| &entry.hash);
         let now = Timestamp::from(SystemTime::now());
-        let fits = |entry: &&Entry| entry.ends().is_none_or(|at| now < at) && fits(&entry.device);
+        let fits = |entry: &&DeviceEntry| entry.ends().is_none_or(|at| now < at) && fits(&entry.device);
         let entry = devices.get(find(hashes, &hash)?).filter(fits)?;
         self.seen(entry, now.as_millis());
         Some(Caller::proven(Arc::clone(&entry.device)))
     }
 
     /// Notes that a device is there, and writes it down now and then: a list after a restart knows about when.
-    fn seen(&self, entry: &Entry, now: i64) {
+    fn seen(&self, entry: &DeviceEntry, now: i64) {
         entry.seen.store(now, Ordering::Relaxed);
         let kept = entry.seen_kept.load(Ordering::Relaxed);
         let local = entry.device.kind == DeviceKind::Local;
@@ -314,14 +314,14 @@ impl Auth {
     }
 
     /// The caller's device has something open, until what this gives is dropped.
-    pub fn online(&self, caller: &Caller) -> Online {
+    pub fn online(&self, caller: &Caller) -> OnlineGuard {
         let devices = self.shared.devices.load();
         let entry = devices.iter().find(|entry| entry.device.device_id == caller.device().device_id);
         if let Some(entry) = entry {
             entry.open.fetch_add(1, Ordering::Relaxed);
             entry.seen.store(Timestamp::from(SystemTime::now()).as_millis(), Ordering::Relaxed);
         }
-        Online(entry.map(|entry| Arc::clone(&entry.open)))
+        OnlineGuard(entry.map(|entry| Arc::clone(&entry.open)))
     }
 
     /// Counts a proof that failed. `Some(wait)` if this address has failed too often; a good token works all the same.
@@ -361,7 +361,7 @@ impl Auth {
         if device.device_id.as_str() == NEIGHBOUR && device.token_sha256.is_empty() {
             return true;
         }
-        let same = |entry: &Entry| {
+        let same = |entry: &DeviceEntry| {
             entry.device.device_id == device.device_id && entry.device.token_sha256 == device.token_sha256
         };
         device.expires_at.is_none_or(|at| Timestamp::from(SystemTime::now()) < at)
@@ -372,7 +372,7 @@ impl Auth {
     ///
     /// # Errors
     /// [`AuthError::Invalid`] if the grant makes no sense; [`AuthError::Random`].
-    pub fn mint_code(&self, permit: &Permit<Admin>, grant: Grant, life: Duration) -> Result<Code, AuthError> {
+    pub fn mint_code(&self, permit: &Permit<Admin>, grant: Grant, life: Duration) -> Result<OneTimeCode, AuthError> {
         let (grant, life) = (sane(grant)?, life.min(CODE_LIFE));
         let code = token::random_text::<CODE_BYTES>()?;
         let (hash, now) = (token::hash(&code), Instant::now());
@@ -382,10 +382,10 @@ impl Auth {
             self.shared.used(&codes.remove(0).hash);
         }
         let local = permit.device().device_id.as_str() == LOCAL;
-        codes.push(Waiting { hash, grant, until: now + life, local });
+        codes.push(WaitingCode { hash, grant, until: now + life, local });
         self.shared.unused_later(hash, life);
         let millis = i64::try_from(life.as_millis()).unwrap_or(i64::MAX);
-        Ok(Code { code, expires_at: Timestamp::from(SystemTime::now()).plus_millis(millis) })
+        Ok(OneTimeCode { code, expires_at: Timestamp::from(SystemTime::now()).plus_millis(millis) })
     }
 
     /// Uses a one-time code up for a browser that is a device already, if the code would make it the same once more.
@@ -433,7 +433,7 @@ impl Auth {
         if local {
             self.make_room().await;
         }
-        self.put(New { origin, local, ..New::plain(name, waiting.grant) }).await
+        self.put(NewDeviceEntry { origin, local, ..NewDeviceEntry::plain(name, waiting.grant) }).await
     }
 
     /// Signs a browser in by a device's token: another device, of the same grant, which lasts as long as that one.
@@ -456,7 +456,14 @@ impl Auth {
             self.make_room().await;
         }
         let (origin, expires_at) = (Some(origin), device.expires_at);
-        self.put(New { origin, parent, expires_at, local, ..New::plain(sane_name(name)?, device.grant.clone()) }).await
+        self.put(NewDeviceEntry {
+            origin,
+            parent,
+            expires_at,
+            local,
+            ..NewDeviceEntry::plain(sane_name(name)?, device.grant.clone())
+        })
+        .await
     }
 
     /// Enrols a device and gives its token, which is kept nowhere.
@@ -469,15 +476,15 @@ impl Auth {
         name: &str,
         grant: Grant,
     ) -> Result<(Arc<Device>, String), AuthError> {
-        self.put(New::plain(sane_name(name)?, sane(grant)?)).await
+        self.put(NewDeviceEntry::plain(sane_name(name)?, sane(grant)?)).await
     }
 
-    pub(super) async fn put(&self, new: New) -> Result<(Arc<Device>, String), AuthError> {
+    pub(super) async fn put(&self, new: NewDeviceEntry) -> Result<(Arc<Device>, String), AuthError> {
         let _changing = self.shared.changing.lock().await;
         if self.shared.devices.load().len() > DEVICES {
             return Err(AuthError::Invalid(format!("{DEVICES} devices are enrolled: revoke one first")));
         }
-        let New { name, kind, grant, origin, parent, expires_at, local } = new;
+        let NewDeviceEntry { name, kind, grant, origin, parent, expires_at, local } = new;
         if let Some(by) = &parent {
             let all = self.shared.devices.load();
             if !all.iter().any(|entry| entry.device.device_id == *by) {
@@ -505,7 +512,7 @@ impl Auth {
             token_sha256: HEXLOWER.encode(&hash),
         };
         self.keep(&device).await?;
-        let entry = Entry::new(hash, device);
+        let entry = DeviceEntry::new(hash, device);
         let device = Arc::clone(&entry.device);
         self.change(|devices| devices.push(entry));
         self.expire_later(&device);
@@ -628,7 +635,7 @@ impl Auth {
             return Vec::new();
         }
         let (devices, now) = (self.shared.devices.load(), Timestamp::from(SystemTime::now()));
-        let may = |entry: &&Entry| {
+        let may = |entry: &&DeviceEntry| {
             let Device { device_id, kind, grant, expires_at, .. } = &*entry.device;
             *kind == DeviceKind::Device
                 && *device_id != asks.device_id
@@ -636,7 +643,7 @@ impl Auth {
                 && grant.covers(Scope::Approve, target)
                 && grant.approve_up_to.is_none_or(|most| risk <= most)
         };
-        let (here, away): (Vec<&Entry>, Vec<&Entry>) =
+        let (here, away): (Vec<&DeviceEntry>, Vec<&DeviceEntry>) =
             devices.iter().filter(may).partition(|entry| entry.open.load(Ordering::Relaxed) > 0);
         let mut names: Vec<String> = Vec::new();
         for entry in here.into_iter().chain(away) {
@@ -659,7 +666,7 @@ impl Auth {
         (self.shared.persist)(put).await.map_err(AuthError::Storage)
     }
 
-    fn change(&self, change: impl FnOnce(&mut Vec<Entry>)) {
+    fn change(&self, change: impl FnOnce(&mut Vec<DeviceEntry>)) {
         // Only whoever holds `changing` comes here, so nothing is lost between the two.
         let mut devices = Vec::clone(&self.shared.devices.load());
         change(&mut devices);
@@ -667,7 +674,7 @@ impl Auth {
     }
 }
 
-impl Entry {
+impl DeviceEntry {
     fn new(hash: Hash, device: Device) -> Self {
         // The first time is written down at once: a restart soon after does not forget that it ever was there.
         let seen = device.last_seen_at.map_or(0, Timestamp::as_millis);
@@ -771,7 +778,7 @@ mod tests {
             let kept = Kept::default();
             let full = Arc::new(std::sync::atomic::AtomicBool::new(false));
             let (to, disk_full) = (Arc::clone(&kept), Arc::clone(&full));
-            let persist: Persist = Arc::new(move |change| {
+            let persist: PersistDevice = Arc::new(move |change| {
                 let outcome = if disk_full.load(Ordering::SeqCst) {
                     Err("no space".to_owned())
                 } else {

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant, SystemTime};
 use serde::Serialize;
 use tokio::sync::watch;
 
-use super::devices::{New, Shared, lock, sane, sane_name};
-use super::pairing::{self, Collected, Invitation, PairingFault, PairingState, PairingView, Ticket};
+use super::devices::{AuthShared, NewDeviceEntry, lock, sane, sane_name};
+use super::pairing::{self, Collected, Invitation, PairingFault, PairingState, PairingView, PhoneTicket};
 use super::{Admin, Auth, AuthError, Device, DeviceKind, Grant, Permit, token};
 use crate::model::{DeviceId, Scope, SessionId, Timestamp};
 
@@ -21,7 +21,7 @@ pub const SHARE_LIFE: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// A pairing that has begun, for the computer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Begun {
+pub struct BegunPairing {
     /// Its identifier.
     pub pairing_id: String,
     /// What the phone types.
@@ -32,7 +32,7 @@ pub struct Begun {
 
 /// What comes of a phone's ticket.
 #[derive(Clone, Debug)]
-pub enum Fetched {
+pub enum FetchedPairing {
     /// Nothing in the time it waited.
     Waiting,
     /// The device, and its token.
@@ -55,14 +55,19 @@ impl Auth {
     ///
     /// # Errors
     /// [`AuthError::Invalid`] if the grant or the name makes no sense; [`AuthError::Random`].
-    pub fn begin_pairing(&self, _permit: &Permit<Admin>, grant: Grant, name: Option<&str>) -> Result<Begun, AuthError> {
+    pub fn begin_pairing(
+        &self,
+        _permit: &Permit<Admin>,
+        grant: Grant,
+        name: Option<&str>,
+    ) -> Result<BegunPairing, AuthError> {
         let (grant, name) = (sane(grant)?, name.map(sane_name).transpose()?);
         let code = pairing::code(&random::<64>()?).ok_or_else(unlucky)?;
         let pairing_id = format!("p_{}", token::random_text::<SECRET_BYTES>()?);
         let mut all = lock(&self.shared.pairings);
         all.begin(pairing_id.clone(), &code, grant, name, (Instant::now(), SystemTime::now().into()));
         let expires_at = all.view(&pairing_id, Instant::now())?.expires_at;
-        Ok(Begun { pairing_id, code, expires_at })
+        Ok(BegunPairing { pairing_id, code, expires_at })
     }
 
     /// What a phone with this code would join.
@@ -77,7 +82,7 @@ impl Auth {
     ///
     /// # Errors
     /// As [`look`](Self::look); [`AuthError::Invalid`] if the name will not do: the code stays good.
-    pub fn join(&self, from: IpAddr, code: &str, name: &str, origin: Option<String>) -> Result<Ticket, AuthError> {
+    pub fn join(&self, from: IpAddr, code: &str, name: &str, origin: Option<String>) -> Result<PhoneTicket, AuthError> {
         let name = sane_name(name)?;
         let number = random::<64>()?.into_iter().find_map(pairing::number).ok_or_else(unlucky)?;
         let secret = (format!("t_{}", token::random_text::<SECRET_BYTES>()?), number);
@@ -128,7 +133,8 @@ impl Auth {
         // A task of its own: a client that hangs up now leaves nothing half done.
         let (auth, name) = (self.clone(), id.to_owned());
         let enrolled = tokio::spawn(async move {
-            let new = New { origin: approved.origin, ..New::plain(approved.name, approved.grant) };
+            let new =
+                NewDeviceEntry { origin: approved.origin, ..NewDeviceEntry::plain(approved.name, approved.grant) };
             let enrolled = auth.put(new).await;
             lock(&auth.shared.pairings).settle(&name, enrolled.as_ref().ok().cloned());
             auth.paired();
@@ -155,17 +161,17 @@ impl Auth {
     ///
     /// # Errors
     /// [`AuthError::Pairing`]: refused, or too late.
-    pub async fn fetch(&self, ticket: &str, wait: Duration) -> Result<Fetched, AuthError> {
+    pub async fn fetch(&self, ticket: &str, wait: Duration) -> Result<FetchedPairing, AuthError> {
         let mut changed = self.shared.paired.subscribe();
         let until = tokio::time::Instant::now() + wait;
         loop {
             match lock(&self.shared.pairings).collect(ticket, Instant::now())? {
-                Collected::Given(device, token) => return Ok(Fetched::Given(device, token)),
+                Collected::Given(device, token) => return Ok(FetchedPairing::Given(device, token)),
                 Collected::Waiting => {}
             }
             let left = until.saturating_duration_since(tokio::time::Instant::now());
             if left.is_zero() || !tick(&mut changed, left).await {
-                return Ok(Fetched::Waiting);
+                return Ok(FetchedPairing::Waiting);
             }
         }
     }
@@ -189,7 +195,7 @@ impl Auth {
         let grant = Grant { sessions: Some(vec![session]), ..Grant::of(&[Scope::Watch]) };
         let expires_at = Some(Timestamp::from(SystemTime::now()).plus_millis(millis));
         let kind = DeviceKind::Share;
-        self.put(New { kind, expires_at, ..New::plain(sane_name(name)?, grant) }).await
+        self.put(NewDeviceEntry { kind, expires_at, ..NewDeviceEntry::plain(sane_name(name)?, grant) }).await
     }
 
     /// Removes a device when its time is over, so that what it has open is closed then.
@@ -209,7 +215,7 @@ async fn tick(changed: &mut watch::Receiver<u64>, most: Duration) -> bool {
     tokio::time::timeout(second, changed.changed()).await.map_or(true, |changed| changed.is_ok())
 }
 
-async fn unfetched(shared: Weak<Shared>, pairing: String) {
+async fn unfetched(shared: Weak<AuthShared>, pairing: String) {
     tokio::time::sleep(pairing::PAIRING_LIFE + pairing::COLLECT).await;
     let Some(auth) = shared.upgrade().map(|shared| Auth { shared }) else { return };
     let lost = lock(&auth.shared.pairings).unfetched(&pairing);
@@ -219,7 +225,7 @@ async fn unfetched(shared: Weak<Shared>, pairing: String) {
     }
 }
 
-async fn expire(shared: Weak<Shared>, device: DeviceId) {
+async fn expire(shared: Weak<AuthShared>, device: DeviceId) {
     loop {
         // One that is used lasts longer by it.
         let at = shared.upgrade().and_then(|shared| Auth { shared }.ends(&device));

@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime};
 
 use data_encoding::HEXLOWER;
 
-use super::devices::{Entry, Shared};
+use super::devices::{AuthShared, DeviceEntry};
 use super::token::{self, Hash};
 use super::{Auth, AuthError, Device};
 use crate::model::{DeviceId, Timestamp};
@@ -68,7 +68,7 @@ pub(super) fn clear(home: &Path) {
     }
 }
 
-impl Shared {
+impl AuthShared {
     /// The code is of no use any more, and neither is its page.
     pub(super) fn used(&self, code: &Hash) {
         let _ = std::fs::remove_file(page(&self.home, code));
@@ -87,7 +87,7 @@ impl Shared {
     }
 }
 
-impl Entry {
+impl DeviceEntry {
     /// When the device ends by itself: at its time, or, for a local sign-in, after a week in which nobody used it.
     pub(super) fn ends(&self) -> Option<Timestamp> {
         let Device { local, expires_at, .. } = *self.device;
@@ -117,7 +117,7 @@ impl Auth {
     pub(super) async fn make_room(&self) {
         let oldest = {
             let devices = self.shared.devices.load();
-            let mut local: Vec<&Entry> = devices.iter().filter(|entry| entry.device.local).collect();
+            let mut local: Vec<&DeviceEntry> = devices.iter().filter(|entry| entry.device.local).collect();
             local.sort_by_key(|entry| (entry.open.load(Ordering::Relaxed) > 0, entry.used()));
             (local.len() >= MOST).then(|| local[0].device.device_id.clone())
         };
@@ -134,7 +134,7 @@ mod tests {
     use std::os::unix::fs::MetadataExt as _;
     use std::sync::{Arc, Mutex};
 
-    use super::super::{Admin, DeviceView, Grant, Permit, Persist, Target, read_token};
+    use super::super::{Admin, DeviceView, Grant, Permit, PersistDevice, Target, read_token};
     use super::*;
     use crate::store::DeviceChange;
 
@@ -145,7 +145,7 @@ mod tests {
     fn opened(home: &Path, rows: &[Vec<u8>]) -> (Auth, Permit<Admin>, Rows) {
         let kept = Rows::default();
         let to = Arc::clone(&kept);
-        let persist: Persist = Arc::new(move |change| {
+        let persist: PersistDevice = Arc::new(move |change| {
             to.lock().unwrap().push(change);
             Box::pin(std::future::ready(Ok(())))
         });
@@ -199,7 +199,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (auth, permit, _) = opened(dir.path(), &[]);
         let (first, token) = signed_in(&auth, &permit, "first").await;
-        let caller = auth.check_cookie(&token, super::super::Site::Origin(ORIGIN)).unwrap();
+        let caller = auth.check_cookie(&token, super::super::CookieSite::Origin(ORIGIN)).unwrap();
         let online = auth.online(&caller);
         for n in 0..20 {
             signed_in(&auth, &permit, &format!("n{n}")).await;
@@ -228,7 +228,7 @@ mod tests {
             let device = Device { created_at: days(30), last_seen_at: seen, ..(*device).clone() };
             [serde_json::to_vec(&device).unwrap()]
         };
-        let site = super::super::Site::Origin(ORIGIN);
+        let site = super::super::CookieSite::Origin(ORIGIN);
         for (seen, stays) in [(None, false), (Some(days(8)), false), (Some(days(6)), true)] {
             let (auth, _, kept) = opened(dir.path(), &aged(seen));
             assert_eq!(auth.check_cookie(&token, site).is_some(), stays, "{seen:?}");

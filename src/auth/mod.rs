@@ -10,11 +10,11 @@ mod pairing;
 mod proof;
 mod token;
 
-pub use devices::{Auth, AuthError, Code, DeviceView, Online, Persist, Site};
-pub use enrol::{Begun, Fetched, SHARE_LIFE};
+pub use devices::{Auth, AuthError, CookieSite, DeviceView, OneTimeCode, OnlineGuard, PersistDevice};
+pub use enrol::{BegunPairing, FetchedPairing, SHARE_LIFE};
 pub use grants::{Admin, Approve, Caller, Denied, Device, DeviceKind, Grant, Permit, Prompt, Right, Target, Watch};
 pub use limiter::{FAILURE_WINDOW, FAILURES};
 pub use local::redirect;
-pub use pairing::{Invitation, PAIRING_LIFE, PairingFault, PairingState, PairingView, Ticket, short_code};
+pub use pairing::{Invitation, PAIRING_LIFE, PairingFault, PairingState, PairingView, PhoneTicket, short_code};
 pub use proof::{Proof, challenge};
 pub use token::{TOKEN_FILE, csrf, read_token, same};

@@ -104,7 +104,7 @@ pub struct Invitation {
 
 /// A phone that joined, for the phone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Ticket {
+pub struct PhoneTicket {
     /// Its secret, to hear what comes of it.
     pub ticket: String,
     /// What the computer shows, too.
@@ -145,25 +145,25 @@ pub(super) enum Collected {
     Given(Arc<Device>, String),
 }
 
-struct Phone {
+struct JoinedPhone {
     name: String,
     number: u8,
     ticket: Hash,
     origin: Option<String>,
 }
 
-enum Stage {
+enum PairingStage {
     Waiting,
-    Joined(Phone),
+    Joined(JoinedPhone),
     /// Being enrolled: neither confirmed twice nor refused meanwhile.
-    Confirming(Phone),
+    Confirming(JoinedPhone),
     Confirmed {
-        phone: Phone,
+        phone: JoinedPhone,
         device: Arc<Device>,
         token: Option<String>,
         fetched: bool,
     },
-    Refused(Option<Phone>),
+    Refused(Option<JoinedPhone>),
 }
 
 struct Pairing {
@@ -173,7 +173,7 @@ struct Pairing {
     name: Option<String>,
     until: Instant,
     expires_at: Timestamp,
-    stage: Stage,
+    stage: PairingStage,
 }
 
 /// What to enrol once a pairing is confirmed.
@@ -191,21 +191,23 @@ pub(super) struct Pairings {
 }
 
 impl Pairing {
-    fn phone(&self) -> Option<&Phone> {
+    fn phone(&self) -> Option<&JoinedPhone> {
         match &self.stage {
-            Stage::Joined(phone) | Stage::Confirming(phone) | Stage::Confirmed { phone, .. } => Some(phone),
-            Stage::Refused(phone) => phone.as_ref(),
-            Stage::Waiting => None,
+            PairingStage::Joined(phone) | PairingStage::Confirming(phone) | PairingStage::Confirmed { phone, .. } => {
+                Some(phone)
+            }
+            PairingStage::Refused(phone) => phone.as_ref(),
+            PairingStage::Waiting => None,
         }
     }
 
     fn state(&self, now: Instant) -> PairingState {
         match &self.stage {
-            Stage::Waiting | Stage::Joined(_) if now >= self.until => PairingState::Expired,
-            Stage::Waiting => PairingState::Waiting,
-            Stage::Joined(_) | Stage::Confirming(_) => PairingState::Joined,
-            Stage::Confirmed { .. } => PairingState::Confirmed,
-            Stage::Refused(_) => PairingState::Refused,
+            PairingStage::Waiting | PairingStage::Joined(_) if now >= self.until => PairingState::Expired,
+            PairingStage::Waiting => PairingState::Waiting,
+            PairingStage::Joined(_) | PairingStage::Confirming(_) => PairingState::Joined,
+            PairingStage::Confirmed { .. } => PairingState::Confirmed,
+            PairingStage::Refused(_) => PairingState::Refused,
         }
     }
 
@@ -217,7 +219,7 @@ impl Pairing {
             name: phone.map(|phone| self.called(phone)),
             number: phone.map(|phone| phone.number),
             device_id: match &self.stage {
-                Stage::Confirmed { device, .. } => Some(device.device_id.clone()),
+                PairingStage::Confirmed { device, .. } => Some(device.device_id.clone()),
                 _ => None,
             },
             expires_at: self.expires_at,
@@ -225,7 +227,7 @@ impl Pairing {
     }
 
     /// What the computer said counts: the phone's word is the phone's alone.
-    fn called(&self, phone: &Phone) -> String {
+    fn called(&self, phone: &JoinedPhone) -> String {
         self.name.clone().unwrap_or_else(|| phone.name.clone())
     }
 }
@@ -247,7 +249,7 @@ impl Pairings {
         let code = hash(&short_code(code).unwrap_or_default());
         let millis = i64::try_from(PAIRING_LIFE.as_millis()).unwrap_or(i64::MAX);
         let (until, expires_at) = (now + PAIRING_LIFE, at.plus_millis(millis));
-        self.all.push(Pairing { id, code, grant, name, until, expires_at, stage: Stage::Waiting });
+        self.all.push(Pairing { id, code, grant, name, until, expires_at, stage: PairingStage::Waiting });
     }
 
     fn by_id(&mut self, id: &str) -> Result<&mut Pairing, PairingFault> {
@@ -275,10 +277,10 @@ impl Pairings {
         origin: Option<String>,
         (ticket, number): (String, u8),
         now: Instant,
-    ) -> Option<Ticket> {
+    ) -> Option<PhoneTicket> {
         let one = self.by_code(code, now)?;
-        one.stage = Stage::Joined(Phone { name, number, ticket: hash(&ticket), origin });
-        Some(Ticket { ticket, number, expires_at: one.expires_at })
+        one.stage = PairingStage::Joined(JoinedPhone { name, number, ticket: hash(&ticket), origin });
+        Some(PhoneTicket { ticket, number, expires_at: one.expires_at })
     }
 
     pub(super) fn view(&mut self, id: &str, now: Instant) -> Result<PairingView, PairingFault> {
@@ -295,16 +297,19 @@ impl Pairings {
             PairingState::Expired => return Err(PairingFault::Expired),
             PairingState::Joined => {}
         }
-        match std::mem::replace(&mut one.stage, Stage::Waiting) {
-            Stage::Joined(phone) if phone.number == number => {
+        match std::mem::replace(&mut one.stage, PairingStage::Waiting) {
+            PairingStage::Joined(phone) if phone.number == number => {
                 let approved =
                     Approved { name: one.called(&phone), grant: one.grant.clone(), origin: phone.origin.clone() };
-                one.stage = Stage::Confirming(phone);
+                one.stage = PairingStage::Confirming(phone);
                 Ok(approved)
             }
             stage => {
-                let fault =
-                    if matches!(stage, Stage::Joined(_)) { PairingFault::WrongNumber } else { PairingFault::Confirmed };
+                let fault = if matches!(stage, PairingStage::Joined(_)) {
+                    PairingFault::WrongNumber
+                } else {
+                    PairingFault::Confirmed
+                };
                 one.stage = stage;
                 Err(fault)
             }
@@ -314,11 +319,11 @@ impl Pairings {
     /// The device was enrolled, or could not be: then the computer may say yes once more.
     pub(super) fn settle(&mut self, id: &str, enrolled: Option<(Arc<Device>, String)>) {
         let Ok(one) = self.by_id(id) else { return };
-        one.stage = match (std::mem::replace(&mut one.stage, Stage::Waiting), enrolled) {
-            (Stage::Confirming(phone), Some((device, token))) => {
-                Stage::Confirmed { phone, device, token: Some(token), fetched: false }
+        one.stage = match (std::mem::replace(&mut one.stage, PairingStage::Waiting), enrolled) {
+            (PairingStage::Confirming(phone), Some((device, token))) => {
+                PairingStage::Confirmed { phone, device, token: Some(token), fetched: false }
             }
-            (Stage::Confirming(phone), None) => Stage::Joined(phone),
+            (PairingStage::Confirming(phone), None) => PairingStage::Joined(phone),
             (stage, _) => stage,
         };
     }
@@ -331,9 +336,9 @@ impl Pairings {
             PairingState::Refused | PairingState::Expired => return Ok(()),
             PairingState::Waiting | PairingState::Joined => {}
         }
-        one.stage = match std::mem::replace(&mut one.stage, Stage::Waiting) {
-            Stage::Joined(phone) => Stage::Refused(Some(phone)),
-            Stage::Waiting => Stage::Refused(None),
+        one.stage = match std::mem::replace(&mut one.stage, PairingStage::Waiting) {
+            PairingStage::Joined(phone) => PairingStage::Refused(Some(phone)),
+            PairingStage::Waiting => PairingStage::Refused(None),
             stage => {
                 one.stage = stage;
                 return Err(PairingFault::Confirmed);
@@ -352,12 +357,12 @@ impl Pairings {
         let last = one.until + COLLECT;
         match (&mut one.stage, state) {
             (_, PairingState::Expired) => Err(PairingFault::Expired),
-            (Stage::Refused(_), _) => Err(PairingFault::Refused),
-            (Stage::Confirmed { device, token: Some(token), fetched, .. }, _) if now < last => {
+            (PairingStage::Refused(_), _) => Err(PairingFault::Refused),
+            (PairingStage::Confirmed { device, token: Some(token), fetched, .. }, _) if now < last => {
                 *fetched = true;
                 Ok(Collected::Given(Arc::clone(device), token.clone()))
             }
-            (Stage::Confirmed { .. }, _) => Err(PairingFault::Expired),
+            (PairingStage::Confirmed { .. }, _) => Err(PairingFault::Expired),
             _ => Ok(Collected::Waiting),
         }
     }
@@ -365,7 +370,7 @@ impl Pairings {
     /// The time to fetch is over: the token is forgotten. The device, if nobody has fetched it.
     pub(super) fn unfetched(&mut self, id: &str) -> Option<DeviceId> {
         match &mut self.by_id(id).ok()?.stage {
-            Stage::Confirmed { device, token, fetched, .. } => {
+            PairingStage::Confirmed { device, token, fetched, .. } => {
                 *token = None;
                 (!*fetched).then(|| device.device_id.clone())
             }
@@ -407,7 +412,7 @@ mod tests {
         all
     }
 
-    fn join(all: &mut Pairings, code: &str, who: &str, now: Instant) -> Option<Ticket> {
+    fn join(all: &mut Pairings, code: &str, who: &str, now: Instant) -> Option<PhoneTicket> {
         all.join(code, who.into(), None, (format!("ticket of {who}"), 42), now)
     }
 

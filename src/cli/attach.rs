@@ -7,14 +7,16 @@ use plexus::client::{Address, Client, Error};
 
 use super::args;
 use super::client::Client as Caller;
-use super::{Failure, NOT_PERMITTED, Outcome, USAGE};
+use super::{CommandFailure, CommandResult, NOT_PERMITTED, USAGE};
 use crate::tui;
 
-pub(crate) async fn attach(args: args::Attach) -> Outcome {
+pub(crate) async fn attach(args: args::Attach) -> CommandResult {
     let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
     if dumb || !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
         let fix = "`plexus tail` follows into a pipe, `plexus prompt` and `plexus answer` are for scripts";
-        return Err(Failure::new(USAGE, format!("attach needs a terminal that can move its cursor; {fix}")).into());
+        return Err(
+            CommandFailure::new(USAGE, format!("attach needs a terminal that can move its cursor; {fix}")).into()
+        );
     }
     let caller = Caller::find().await?;
     let session = match &args.session {
@@ -39,6 +41,6 @@ pub(crate) async fn attach(args: args::Attach) -> Outcome {
     match tui::run(client, session, args.mouse, &dir).await? {
         tui::End::Left => Ok(0),
         tui::End::Signal(number) => Ok(128 + number),
-        tui::End::Refused(why) => Err(Failure::new(NOT_PERMITTED, why).into()),
+        tui::End::Refused(why) => Err(CommandFailure::new(NOT_PERMITTED, why).into()),
     }
 }

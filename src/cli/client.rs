@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::home::{Home, Running};
 use super::term::line;
-use super::{FAILURE, Failure, NO_GATEWAY, NOT_PERMITTED};
+use super::{CommandFailure, FAILURE, NO_GATEWAY, NOT_PERMITTED};
 
 /// How long an answer may take. Starting an agent is the slowest thing asked for; seconds, a minute when loaded.
 const PATIENCE: Duration = Duration::from_secs(180);
@@ -41,7 +41,7 @@ impl Refused {
     }
 
     /// "what: why, fix".
-    pub(crate) fn explain(&self, what: &str) -> Failure {
+    pub(crate) fn explain(&self, what: &str) -> CommandFailure {
         let why = match self.problem["detail"].as_str() {
             _ if self.status == StatusCode::UNAUTHORIZED => {
                 "the gateway does not know the token of the state folder".into()
@@ -63,7 +63,7 @@ impl Refused {
             "storage" => "; make room on the disk of the state folder, then try again",
             _ => fix,
         };
-        Failure::new(code, format!("{what}: {why}{fix}"))
+        CommandFailure::new(code, format!("{what}: {why}{fix}"))
     }
 }
 
@@ -170,10 +170,10 @@ impl Client {
         Err(Refused { status, problem }.explain(what).into())
     }
 
-    fn gone(&self, why: &reqwest::Error) -> Failure {
+    fn gone(&self, why: &reqwest::Error) -> CommandFailure {
         let cause = if why.is_timeout() { "it took too long" } else { "the connection failed" };
         let message = format!("the gateway at {} did not answer: {cause}; `plexus doctor` says more", self.url());
-        Failure::new(if why.is_connect() { NO_GATEWAY } else { FAILURE }, message)
+        CommandFailure::new(if why.is_connect() { NO_GATEWAY } else { FAILURE }, message)
     }
 
     pub(crate) async fn patch(&self, path: &str, body: &Value, what: &str) -> anyhow::Result<Value> {
@@ -245,7 +245,7 @@ impl Client {
             return sessions
                 .into_iter()
                 .next()
-                .ok_or_else(|| Failure::plain("there is no session yet: start one with `plexus run demo`"));
+                .ok_or_else(|| CommandFailure::plain("there is no session yet: start one with `plexus run demo`"));
         }
         choose(sessions, meant, |session| session.session_id.as_str(), "session", "`plexus ls` shows them")
     }
@@ -254,7 +254,7 @@ impl Client {
 /// The one whose identifier is `meant` or begins so.
 pub(crate) fn choose<T>(all: Vec<T>, meant: &str, id: impl Fn(&T) -> &str, noun: &str, fix: &str) -> anyhow::Result<T> {
     if let Some(at) = all.iter().position(|one| id(one) == meant) {
-        return all.into_iter().nth(at).ok_or_else(|| Failure::plain("gone"));
+        return all.into_iter().nth(at).ok_or_else(|| CommandFailure::plain("gone"));
     }
     // `s_` alone is the beginning of every one; the letters after it are enough.
     let bare = |one: &T| id(one).split_once('_').is_some_and(|(_, rest)| rest.starts_with(meant));
@@ -262,12 +262,12 @@ pub(crate) fn choose<T>(all: Vec<T>, meant: &str, id: impl Fn(&T) -> &str, noun:
         all.into_iter().filter(|one| !meant.is_empty() && (id(one).starts_with(meant) || bare(one))).collect();
     match found.len() {
         1 => Ok(found.remove(0)),
-        0 => Err(Failure::plain(format!("there is no {noun} {meant}: {fix}"))),
+        0 => Err(CommandFailure::plain(format!("there is no {noun} {meant}: {fix}"))),
         _ => {
             let some: Vec<&str> = found.iter().take(5).map(&id).collect();
             let message =
                 format!("{meant} is the beginning of {} {noun}s: {}; write more of it", found.len(), some.join(", "));
-            Err(Failure::plain(message))
+            Err(CommandFailure::plain(message))
         }
     }
 }
@@ -275,7 +275,7 @@ pub(crate) fn choose<T>(all: Vec<T>, meant: &str, id: impl Fn(&T) -> &str, noun:
 fn read<T: DeserializeOwned>(text: &str, what: &str) -> anyhow::Result<T> {
     serde_json::from_str(text).map_err(|why| {
         let fix = "is `plexus` of the same version as the gateway? `plexus doctor` says more";
-        Failure::plain(format!("{what}: the gateway's answer makes no sense ({why}); {fix}"))
+        CommandFailure::plain(format!("{what}: the gateway's answer makes no sense ({why}); {fix}"))
     })
 }
 

@@ -14,10 +14,10 @@ use super::args;
 use super::card::{card, questions, seen, ways};
 use super::client::{Client, choose};
 use super::home::Home;
-use super::stream::{Begin, Envelope, Heard, follow};
-use super::term::{Harmless, Paint, clean, line};
+use super::stream::{Envelope, StreamEvent, StreamStart, follow};
+use super::term::{Paint, SanitizedWriter, clean, line};
 use super::view::{View, outcome};
-use super::{FAILURE, Failure, NOT_PERMITTED, Outcome};
+use super::{CommandFailure, CommandResult, FAILURE, NOT_PERMITTED};
 
 /// Longest title in a listing, in characters.
 pub(super) const TITLE: usize = 60;
@@ -37,7 +37,7 @@ pub(crate) fn print_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
 
 /// Writes JSON, and a line's end: nothing in it reaches the terminal raw, and it means the same.
 pub(crate) fn print_as_json(json: &[u8]) -> anyhow::Result<()> {
-    let (mut harmless, mut bytes) = (Harmless::json(), Vec::with_capacity(json.len() + 1));
+    let (mut harmless, mut bytes) = (SanitizedWriter::json(), Vec::with_capacity(json.len() + 1));
     harmless.push(json, &mut bytes);
     harmless.finish(&mut bytes);
     bytes.push(b'\n');
@@ -99,7 +99,7 @@ fn state(session: &SessionInfo) -> &'static str {
     }
 }
 
-pub(crate) async fn ls(args: args::Ls) -> Outcome {
+pub(crate) async fn ls(args: args::Ls) -> CommandResult {
     if let Some(runtime) = &args.resumable {
         return super::resume::list(runtime, args.json).await;
     }
@@ -155,18 +155,18 @@ pub(crate) async fn ls(args: args::Ls) -> Outcome {
     Ok(0)
 }
 
-pub(crate) async fn tail(args: args::Tail) -> Outcome {
+pub(crate) async fn tail(args: args::Tail) -> CommandResult {
     let client = Client::find().await?;
     let session = match &args.session {
         Some(meant) => client.session(meant).await?.session_id.to_string(),
         None => "*".into(),
     };
     let begin = match args.after.as_deref() {
-        None | Some("" | "start") => Begin::Start,
-        Some("now") => Begin::Now,
+        None | Some("" | "start") => StreamStart::Start,
+        Some("now") => StreamStart::Now,
         Some(cursor) => {
-            cursor.parse::<plexus::model::Cursor>().map_err(|why| Failure::plain(format!("--after: {why}")))?;
-            Begin::After(cursor.into())
+            cursor.parse::<plexus::model::Cursor>().map_err(|why| CommandFailure::plain(format!("--after: {why}")))?;
+            StreamStart::After(cursor.into())
         }
     };
     let mut view = View::new(Paint::stdout(), session == "*");
@@ -175,25 +175,25 @@ pub(crate) async fn tail(args: args::Tail) -> Outcome {
     while let Some(next) = heard.recv().await {
         let mut out = String::new();
         match next? {
-            Heard::Event(envelope) if args.json => {
+            StreamEvent::Event(envelope) if args.json => {
                 print_as_json(envelope.raw.get().as_bytes())?;
             }
-            Heard::Event(envelope) => view.event(&envelope, &mut out),
-            Heard::Hello(hello) => match hello["resume"].as_str() {
+            StreamEvent::Event(envelope) => view.event(&envelope, &mut out),
+            StreamEvent::Hello(hello) => match hello["resume"].as_str() {
                 None | Some("ok") => {}
                 Some("gap") => {
                     remark("some events after that cursor are no longer kept; what follows the gap is shown")
                 }
                 Some(other) => remark(&format!("that cursor is not of this log ({other}); shown from a snapshot on")),
             },
-            Heard::Snapshot(snapshot) if !args.json => view.snapshot(&snapshot, &mut out),
-            Heard::Live if args.no_follow => {
+            StreamEvent::Snapshot(snapshot) if !args.json => view.snapshot(&snapshot, &mut out),
+            StreamEvent::Live if args.no_follow => {
                 view.settle(&mut out);
                 print(&out)?;
                 return Ok(0);
             }
-            Heard::Lost(why) => remark(&format!("the connection is lost ({why}); coming back")),
-            Heard::Snapshot(_) | Heard::Older | Heard::Live | Heard::Session(_) => {}
+            StreamEvent::Lost(why) => remark(&format!("the connection is lost ({why}); coming back")),
+            StreamEvent::Snapshot(_) | StreamEvent::Older | StreamEvent::Live | StreamEvent::Session(_) => {}
         }
         if !out.is_empty() {
             print(&out)?;
@@ -204,7 +204,7 @@ pub(crate) async fn tail(args: args::Tail) -> Outcome {
 
 /// Shows what was before now, a page at a time, what belongs together as one; says after which cursor to go on. Where the
 /// log cannot go on from there, following says why.
-async fn past(client: &Client, session: &str, begin: Begin, view: &mut View) -> anyhow::Result<Begin> {
+async fn past(client: &Client, session: &str, begin: StreamStart, view: &mut View) -> anyhow::Result<StreamStart> {
     #[derive(serde::Deserialize)]
     struct Page {
         events: Vec<Box<RawValue>>,
@@ -212,9 +212,9 @@ async fn past(client: &Client, session: &str, begin: Begin, view: &mut View) -> 
         resume: String,
     }
     let mut after = match &begin {
-        Begin::Start => String::new(),
-        Begin::After(cursor) => cursor.clone(),
-        Begin::Now | Begin::Latest { .. } => return Ok(begin),
+        StreamStart::Start => String::new(),
+        StreamStart::After(cursor) => cursor.clone(),
+        StreamStart::Now | StreamStart::Latest { .. } => return Ok(begin),
     };
     let of = if session == "*" { "/v1/events".to_owned() } else { format!("/v1/sessions/{session}/events") };
     loop {
@@ -225,7 +225,7 @@ async fn past(client: &Client, session: &str, begin: Begin, view: &mut View) -> 
             .finish();
         let page: Page = client.get(&format!("{of}?{query}"), "reading what was before").await?;
         if page.resume != "ok" {
-            return Ok(if after.is_empty() { begin } else { Begin::After(after) });
+            return Ok(if after.is_empty() { begin } else { StreamStart::After(after) });
         }
         let mut out = String::new();
         let none = page.events.is_empty();
@@ -234,7 +234,7 @@ async fn past(client: &Client, session: &str, begin: Begin, view: &mut View) -> 
         }
         print(&out)?;
         if none {
-            return Ok(Begin::After(page.next));
+            return Ok(StreamStart::After(page.next));
         }
         after = page.next;
     }
@@ -248,10 +248,10 @@ fn text_of(given: String) -> anyhow::Result<String> {
     let mut text = Vec::new();
     std::io::stdin().lock().take(PROMPT_MAX + 1).read_to_end(&mut text)?;
     if text.len() as u64 > PROMPT_MAX {
-        return Err(Failure::plain(format!("the prompt on stdin is longer than {PROMPT_MAX} bytes: send less")));
+        return Err(CommandFailure::plain(format!("the prompt on stdin is longer than {PROMPT_MAX} bytes: send less")));
     }
-    let text =
-        String::from_utf8(text).map_err(|_| Failure::plain("the prompt on stdin is no UTF-8 text: convert it"))?;
+    let text = String::from_utf8(text)
+        .map_err(|_| CommandFailure::plain("the prompt on stdin is no UTF-8 text: convert it"))?;
     Ok(text.trim_end_matches('\n').to_owned())
 }
 
@@ -262,7 +262,7 @@ pub(crate) async fn send_prompt(client: &Client, session: &str, text: &str) -> a
     Ok(accepted["run_id"].as_str().unwrap_or_default().to_owned())
 }
 
-pub(crate) async fn prompt(args: args::Prompt) -> Outcome {
+pub(crate) async fn prompt(args: args::Prompt) -> CommandResult {
     let client = Client::find().await?;
     let session = client.session(&args.session).await?.session_id.to_string();
     let text = text_of(args.text)?;
@@ -278,15 +278,15 @@ pub(crate) async fn prompt(args: args::Prompt) -> Outcome {
         return Ok(0);
     }
     // Listen first, so that nothing of the run is missed.
-    let mut heard = follow(client.clone(), session.clone(), Begin::Now);
+    let mut heard = follow(client.clone(), session.clone(), StreamStart::Now);
     let mut run = None;
     let mut view = View::new(Paint::stdout(), false);
     while let Some(next) = heard.recv().await {
         let mut out = String::new();
         let mut end = None;
         match next? {
-            Heard::Live if run.is_none() => run = Some(send_prompt(&client, &session, &text).await?),
-            Heard::Event(envelope) if run.as_deref() == Some(&envelope.run_id) => {
+            StreamEvent::Live if run.is_none() => run = Some(send_prompt(&client, &session, &text).await?),
+            StreamEvent::Event(envelope) if run.as_deref() == Some(&envelope.run_id) => {
                 if args.json {
                     print_as_json(envelope.raw.get().as_bytes())?;
                 } else {
@@ -296,7 +296,7 @@ pub(crate) async fn prompt(args: args::Prompt) -> Outcome {
                     end = Some(envelope.event["status"] == "completed");
                 }
             }
-            Heard::Lost(why) => remark(&format!("the connection is lost ({why}); coming back")),
+            StreamEvent::Lost(why) => remark(&format!("the connection is lost ({why}); coming back")),
             _ => {}
         }
         print(&out)?;
@@ -304,10 +304,10 @@ pub(crate) async fn prompt(args: args::Prompt) -> Outcome {
             return Ok(if fine { 0 } else { FAILURE });
         }
     }
-    Err(Failure::plain("the run's end was not seen"))
+    Err(CommandFailure::plain("the run's end was not seen"))
 }
 
-pub(crate) async fn cancel(args: args::Cancel) -> Outcome {
+pub(crate) async fn cancel(args: args::Cancel) -> CommandResult {
     let client = Client::find().await?;
     let session = client.session(&args.session).await?.session_id;
     let done = client.post(&format!("/v1/sessions/{session}/cancel"), &json!({}), "cancelling").await?;
@@ -315,7 +315,7 @@ pub(crate) async fn cancel(args: args::Cancel) -> Outcome {
     Ok(0)
 }
 
-pub(crate) async fn rename(args: args::Rename) -> Outcome {
+pub(crate) async fn rename(args: args::Rename) -> CommandResult {
     let client = Client::find().await?;
     let session = client.session(&args.session).await?.session_id;
     let renamed = client.patch(&format!("/v1/sessions/{session}"), &json!({ "title": args.title }), "renaming").await?;
@@ -323,7 +323,7 @@ pub(crate) async fn rename(args: args::Rename) -> Outcome {
     Ok(0)
 }
 
-pub(crate) async fn archive(args: args::Archive) -> Outcome {
+pub(crate) async fn archive(args: args::Archive) -> CommandResult {
     let client = Client::find().await?;
     let session = client.session(&args.session).await?.session_id;
     let what = if args.undo { "taking the session back" } else { "archiving" };
@@ -332,7 +332,7 @@ pub(crate) async fn archive(args: args::Archive) -> Outcome {
     Ok(0)
 }
 
-pub(crate) async fn share(args: args::Share) -> Outcome {
+pub(crate) async fn share(args: args::Share) -> CommandResult {
     let client = Client::find().await?;
     let session = client.session(&args.session).await?.session_id;
     let path = format!("/v1/sessions/{session}/shares");
@@ -353,7 +353,7 @@ pub(crate) async fn share(args: args::Share) -> Outcome {
     Ok(0)
 }
 
-pub(crate) async fn requests(args: args::Requests) -> Outcome {
+pub(crate) async fn requests(args: args::Requests) -> CommandResult {
     let client = Client::find().await?;
     let mut requests = client.requests(args.all).await?;
     for request in requests.iter_mut().filter(|request| request.display_truncated) {
@@ -404,7 +404,7 @@ pub(crate) async fn send_answer(client: &Client, request: &Request, mut answer: 
         answer["digest"] = request.digest.as_str().into();
     }
     let mut key = [0u8; 16];
-    getrandom::fill(&mut key).map_err(|why| Failure::plain(format!("no random numbers: {why}")))?;
+    getrandom::fill(&mut key).map_err(|why| CommandFailure::plain(format!("no random numbers: {why}")))?;
     let key = data_encoding::HEXLOWER.encode(&key);
     let path = format!("/v1/requests/{}/answer", request.request_id);
     match client.try_post(&path, &answer, Some(&key)).await? {
@@ -428,14 +428,17 @@ fn answers_to(questions: &[Question], args: &args::Answer) -> anyhow::Result<Ans
             (Some(named), _) => named,
             (None, [only]) => (only.id.as_str(), said.as_str()),
             (None, _) => {
-                return Err(Failure::plain(format!("say which question: --option ID=ANSWER, with an ID of {}", ids())));
+                return Err(CommandFailure::plain(format!(
+                    "say which question: --option ID=ANSWER, with an ID of {}",
+                    ids()
+                )));
             }
         };
         answers.entry(id.to_owned()).or_default().push(words.to_owned());
     }
     if answers.is_empty() {
         let how = format!("answer with --option ID=ANSWER for each of {}, or --deny", ids());
-        return Err(Failure::plain(format!("this request asks questions: {how}")));
+        return Err(CommandFailure::plain(format!("this request asks questions: {how}")));
     }
     let left: Vec<&str> = questions
         .iter()
@@ -444,7 +447,7 @@ fn answers_to(questions: &[Question], args: &args::Answer) -> anyhow::Result<Ans
         .collect();
     if !left.is_empty() {
         let fix = "give --option ID=ANSWER for each; `plexus requests` shows them";
-        return Err(Failure::plain(format!("there is no answer yet to {}: {fix}", left.join(", "))));
+        return Err(CommandFailure::plain(format!("there is no answer yet to {}: {fix}", left.join(", "))));
     }
     Ok(answers)
 }
@@ -452,11 +455,11 @@ fn answers_to(questions: &[Question], args: &args::Answer) -> anyhow::Result<Ans
 /// Whether the one who answers has read what is asked now: what changed has to be named by its digest.
 fn was_read(request: &Request, digest: Option<&str>, no: bool) -> anyhow::Result<()> {
     match digest {
-        Some(read) if read.len() < 8 || !request.digest.starts_with(read) => Err(Failure::plain(format!(
+        Some(read) if read.len() < 8 || !request.digest.starts_with(read) => Err(CommandFailure::plain(format!(
             "--digest {}: the question is another one now: read it again with `plexus requests`",
             line(read, TITLE)
         ))),
-        None if request.changed && !no => Err(Failure::plain(format!(
+        None if request.changed && !no => Err(CommandFailure::plain(format!(
             "this question changed since it was asked: read it again with `plexus requests`, then answer with --digest {}",
             seen(request)
         ))),
@@ -464,7 +467,7 @@ fn was_read(request: &Request, digest: Option<&str>, no: bool) -> anyhow::Result
     }
 }
 
-pub(crate) async fn answer(args: args::Answer) -> Outcome {
+pub(crate) async fn answer(args: args::Answer) -> CommandResult {
     let client = Client::find().await?;
     let request: Request = match args.request.parse::<plexus::model::RequestId>() {
         // A whole identifier also finds a closed one, so that its winner can be told.
@@ -496,7 +499,7 @@ pub(crate) async fn answer(args: args::Answer) -> Outcome {
         match request.kind {
             RequestType::Pick | RequestType::Prompt if args.allow => {
                 let want = if request.kind == RequestType::Pick { "--option ID" } else { "--text T" };
-                return Err(Failure::plain(format!(
+                return Err(CommandFailure::plain(format!(
                     "this request wants more than a yes: answer with {want}, or --deny"
                 )));
             }
@@ -509,7 +512,7 @@ pub(crate) async fn answer(args: args::Answer) -> Outcome {
     } else if let [option] = &args.option[..] {
         answer["option_id"] = option.as_str().into();
     } else {
-        return Err(Failure::plain("this request takes one option: give --option once"));
+        return Err(CommandFailure::plain("this request takes one option: give --option once"));
     }
     if let Some(reason) = &args.reason {
         answer["reason"] = reason.as_str().into();
@@ -533,7 +536,7 @@ pub(crate) async fn answer(args: args::Answer) -> Outcome {
     }
 }
 
-fn lost(receipt: &Value, json: bool) -> Outcome {
+fn lost(receipt: &Value, json: bool) -> CommandResult {
     if json {
         print_json(receipt)?;
     } else {
@@ -542,7 +545,7 @@ fn lost(receipt: &Value, json: bool) -> Outcome {
     Ok(FAILURE)
 }
 
-pub(crate) async fn search(args: args::Search) -> Outcome {
+pub(crate) async fn search(args: args::Search) -> CommandResult {
     let client = Client::find().await?;
     let query = form_urlencoded::Serializer::new(String::new())
         .append_pair("q", &args.text)
@@ -594,12 +597,12 @@ pub(crate) fn browse(home: &Home, url: &str, code: &str) -> bool {
     page.is_some_and(|page| opener::open_browser(page.as_str()).is_ok())
 }
 
-pub(crate) async fn open(args: args::Open) -> Outcome {
+pub(crate) async fn open(args: args::Open) -> CommandResult {
     let client = Client::find().await?;
     let wanted = json!({ "scopes": Scope::ALL, "ttl": CODE_SECONDS });
     let code = client.post("/v1/codes", &wanted, "making a one-time code").await?;
     let Some(code) = code["code"].as_str() else {
-        return Err(Failure::new(NOT_PERMITTED, "making a one-time code: the gateway gave none").into());
+        return Err(CommandFailure::new(NOT_PERMITTED, "making a one-time code: the gateway gave none").into());
     };
     let code = line(code, TITLE);
     if !args.print && std::io::stdout().is_terminal() && browse(&Home::find()?, client.url(), &code) {
@@ -611,7 +614,7 @@ pub(crate) async fn open(args: args::Open) -> Outcome {
     Ok(0)
 }
 
-pub(crate) async fn restart(args: args::Restart) -> Outcome {
+pub(crate) async fn restart(args: args::Restart) -> CommandResult {
     let client = Client::find().await?;
     let runtimes = client.runtimes().await?;
     let runtime = choose(runtimes, &args.runtime, |one| one.runtime_id.as_str(), "runtime", "`plexus ls` shows them")?;
@@ -621,7 +624,7 @@ pub(crate) async fn restart(args: args::Restart) -> Outcome {
     Ok(0)
 }
 
-pub(crate) async fn stop(args: args::Stop) -> Outcome {
+pub(crate) async fn stop(args: args::Stop) -> CommandResult {
     let client = match Client::find().await {
         Ok(client) => client,
         // What outlived its gateway can be stopped without one.
@@ -635,12 +638,14 @@ pub(crate) async fn stop(args: args::Stop) -> Outcome {
 }
 
 /// Stops a runtime that a gateway left; `None` if there is none of this name.
-async fn stop_left(runtime: &str) -> Option<Outcome> {
+async fn stop_left(runtime: &str) -> Option<CommandResult> {
     let (home, runtime) = (Home::find().ok()?, runtime.to_owned());
     let (dir, name) = (home.dir().join(plexus::HOLDERS), runtime.clone());
     match tokio::task::spawn_blocking(move || plexus::runtimes::stop_left(&dir, &name)).await.ok()?? {
         Ok(()) => Some(print(&format!("stopped {}\n", line(&runtime, TITLE))).map(|()| 0)),
-        Err(why) => Some(Err(Failure::new(FAILURE, format!("stopping {}: {why}", line(&runtime, TITLE))).into())),
+        Err(why) => {
+            Some(Err(CommandFailure::new(FAILURE, format!("stopping {}: {why}", line(&runtime, TITLE))).into()))
+        }
     }
 }
 

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, SystemTime};
 
-use plexus::config::{Config, Surroundings};
+use plexus::config::{Config, ConfigContext};
 use plexus::model::{Connect, RuntimeSpec, RuntimeState, Timestamp};
-use plexus::runtimes::{Runtimes, Settings, presets};
+use plexus::runtimes::{RuntimeSettings, Runtimes, presets};
 use plexus::sessions::Launcher as _;
 use serde::Serialize;
 
@@ -43,12 +43,12 @@ pub(super) struct Agent {
     pub(super) install: Option<&'static str>,
     /// Whether it starts, where that was tried.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) start: Option<Start>,
+    pub(super) start: Option<StartProbe>,
 }
 
 /// Whether a runtime starts, up to the end of its handshake.
 #[derive(Debug, Serialize)]
-pub(super) struct Start {
+pub(super) struct StartProbe {
     pub(super) ok: bool,
     pub(super) ms: u64,
     /// Its own name and version, or why not.
@@ -73,7 +73,7 @@ pub(super) struct Server {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) fix: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) start: Option<Start>,
+    pub(super) start: Option<StartProbe>,
 }
 
 /// What an earlier gateway left: a holder, or what it wrote at its end.
@@ -83,13 +83,13 @@ pub(super) struct Holder {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) pid: Option<i32>,
     pub(super) since: Timestamp,
-    pub(super) state: Held,
+    pub(super) state: HolderState,
     pub(super) path: PathBuf,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Held {
+pub(super) enum HolderState {
     /// It holds its runtime.
     Running,
     /// Its runtime has ended; what it said last is kept.
@@ -103,10 +103,10 @@ impl Holder {
     pub(super) fn words(&self) -> String {
         let since = age(self.since);
         match (self.state, self.pid) {
-            (Held::Running, Some(pid)) => format!("held by process {pid} for {since}"),
-            (Held::Running, None) => format!("held for {since}"),
-            (Held::Ended, _) => format!("ended {since} ago; its last words are kept"),
-            (Held::Stale, _) => "nobody is there any more; a file was left".into(),
+            (HolderState::Running, Some(pid)) => format!("held by process {pid} for {since}"),
+            (HolderState::Running, None) => format!("held for {since}"),
+            (HolderState::Ended, _) => format!("ended {since} ago; its last words are kept"),
+            (HolderState::Stale, _) => "nobody is there any more; a file was left".into(),
         }
     }
 }
@@ -158,11 +158,11 @@ pub(super) async fn version(program: &Path, args: &[&str]) -> Result<String, Str
 
 /// Starts it as the gateway would, up to the end of its handshake, and ends it again with all its family. No session is
 /// opened and no model asked.
-async fn try_start(spec: RuntimeSpec, exe: &Path, home: &Path) -> Start {
+async fn try_start(spec: RuntimeSpec, exe: &Path, home: &Path) -> StartProbe {
     let began = std::time::Instant::now();
     // A folder of its own beside the gateway's: a gateway that starts meanwhile takes nothing of it over.
     let holders = home.join(format!("doctor-{}", std::process::id()));
-    let settings = Settings { handshake: START, ..Settings::new(exe.to_owned(), holders.clone()) };
+    let settings = RuntimeSettings { handshake: START, ..RuntimeSettings::new(exe.to_owned(), holders.clone()) };
     let runtimes = Runtimes::new(settings);
     let spec = RuntimeSpec { outlive: false, restart: Default::default(), ..spec };
     let (ok, said) = match runtimes.launch(spec) {
@@ -192,7 +192,7 @@ async fn try_start(spec: RuntimeSpec, exe: &Path, home: &Path) -> Start {
     runtimes.shutdown().await;
     // A holder that was killed leaves its socket.
     let _ = std::fs::remove_dir_all(&holders);
-    Start { ok, ms, said: line(&said, PROBLEM) }
+    StartProbe { ok, ms, said: line(&said, PROBLEM) }
 }
 
 // === servers ===
@@ -205,7 +205,7 @@ pub(super) fn config(given: Option<PathBuf>, home: &Path, exe: &Path) -> Result<
     let Some(file) = given.or_else(|| Some(home.join(CONFIG_FILE)).filter(|file| file.exists())) else {
         return Ok(None);
     };
-    let around = Surroundings::of_this_process(exe.to_owned()).map_err(|why| why.to_string())?;
+    let around = ConfigContext::of_this_process(exe.to_owned()).map_err(|why| why.to_string())?;
     match Config::load(&file, &around) {
         Ok(config) => Ok(Some((file, config))),
         Err(why) => Err(why.to_string()),
@@ -352,12 +352,12 @@ pub(super) async fn holders(dir: &Path) -> Vec<Holder> {
         }
         let (state, pid) = match kind {
             Some("sock") => match tokio::time::timeout(REACH, tokio::net::UnixStream::connect(&path)).await {
-                Ok(Ok(stream)) => (Held::Running, stream.peer_cred().ok().and_then(|peer| peer.pid())),
-                Ok(Err(_)) => (Held::Stale, None),
+                Ok(Ok(stream)) => (HolderState::Running, stream.peer_cred().ok().and_then(|peer| peer.pid())),
+                Ok(Err(_)) => (HolderState::Stale, None),
                 // It lives, and is slow.
-                Err(_) => (Held::Running, None),
+                Err(_) => (HolderState::Running, None),
             },
-            Some("end") => (Held::Ended, None),
+            Some("end") => (HolderState::Ended, None),
             _ => continue,
         };
         let since = meta.modified().unwrap_or_else(|_| SystemTime::now()).into();
@@ -424,9 +424,9 @@ mod tests {
         assert_eq!(
             found,
             [
-                ("done", Held::Ended, false),
-                ("my.agent", Held::Running, cfg!(target_os = "linux")),
-                ("old", Held::Stale, false)
+                ("done", HolderState::Ended, false),
+                ("my.agent", HolderState::Running, cfg!(target_os = "linux")),
+                ("old", HolderState::Stale, false)
             ]
         );
         drop(listener);

@@ -12,13 +12,13 @@ use serde::Serialize;
 use super::args;
 use super::client::Client;
 use super::commands::{print, print_json};
-use super::discover::{self, Agent, Held, Holder, Server, version};
-use super::home::{Home, State};
+use super::discover::{self, Agent, Holder, HolderState, Server, version};
+use super::home::{GatewayState, Home};
 use super::run::which;
 use super::serve::this_program;
 use super::term::{Paint, line};
 use super::tls::Served;
-use super::{FAILURE, Outcome};
+use super::{CommandResult, FAILURE};
 
 /// Less room than this on the state's disk is a failure, in bytes.
 const ROOM_LEAST: u64 = 64 << 20;
@@ -110,7 +110,7 @@ async fn around(
 
 /// Several agents under one name: all but one run unattended.
 fn twins(checks: &mut Checks, holders: &[Holder]) {
-    let running: Vec<&Holder> = holders.iter().filter(|holder| holder.state == Held::Running).collect();
+    let running: Vec<&Holder> = holders.iter().filter(|holder| holder.state == HolderState::Running).collect();
     let mut names: Vec<&str> = running.iter().map(|holder| holder.runtime_id.as_str()).collect();
     names.dedup();
     for name in names {
@@ -124,7 +124,7 @@ fn twins(checks: &mut Checks, holders: &[Holder]) {
     }
 }
 
-pub(crate) async fn doctor(args: args::Doctor) -> Outcome {
+pub(crate) async fn doctor(args: args::Doctor) -> CommandResult {
     let mut checks = Checks::default();
     let home = Home::find()?;
     let exe = this_program()?;
@@ -198,13 +198,15 @@ impl Checks {
         let name = format!("held {}", holder.runtime_id);
         let id = &holder.runtime_id;
         match (holder.state, up) {
-            (Held::Running, true) => self.ok(&name, holder.words()),
-            (Held::Running, false) => {
+            (HolderState::Running, true) => self.ok(&name, holder.words()),
+            (HolderState::Running, false) => {
                 let fix = format!("`plexus serve` picks it up, `plexus stop {id}` ends it");
                 self.warn(&name, format!("{}; left by an earlier gateway", holder.words()), fix);
             }
-            (Held::Ended, _) => self.warn(&name, holder.words(), "`plexus serve` reads them, and clears them away"),
-            (Held::Stale, _) => self.warn(&name, holder.words(), "`plexus serve` clears it away"),
+            (HolderState::Ended, _) => {
+                self.warn(&name, holder.words(), "`plexus serve` reads them, and clears them away")
+            }
+            (HolderState::Stale, _) => self.warn(&name, holder.words(), "`plexus serve` clears it away"),
         }
     }
 }
@@ -270,7 +272,7 @@ fn modes(checks: &mut Checks, dir: &Path) {
 /// Whether one runs.
 async fn gateway(checks: &mut Checks, home: &Home, listen: SocketAddr) -> anyhow::Result<bool> {
     match home.gateway().await? {
-        State::Up(running) => {
+        GatewayState::Up(running) => {
             let own = env!("CARGO_PKG_VERSION");
             let at = format!("{} (process {}, version {})", running.url, running.pid, running.version);
             if running.version == own {
@@ -301,7 +303,7 @@ async fn gateway(checks: &mut Checks, home: &Home, listen: SocketAddr) -> anyhow
             }
             Ok(true)
         }
-        State::Down(why) => {
+        GatewayState::Down(why) => {
             checks.warn("gateway", format!("not running: {why}"), "start it with `plexus serve`");
             match tokio::net::TcpListener::bind(listen).await {
                 Ok(_) => checks.ok("port", format!("{listen} is free")),
@@ -430,9 +432,13 @@ mod tests {
             twins(&mut checks, holders);
             checks.0.into_iter().map(|check| (check.check, check.verdict, check.found)).collect::<Vec<_>>()
         };
-        let (a, ended) = (holder("a", 1, Held::Running), holder("b", 2, Held::Ended));
-        assert_eq!(of(&[a, ended, holder("b", 3, Held::Running)]), []);
-        let twins = of(&[holder("a", 1, Held::Running), holder("a", 2, Held::Running), holder("b", 3, Held::Running)]);
+        let (a, ended) = (holder("a", 1, HolderState::Running), holder("b", 2, HolderState::Ended));
+        assert_eq!(of(&[a, ended, holder("b", 3, HolderState::Running)]), []);
+        let twins = of(&[
+            holder("a", 1, HolderState::Running),
+            holder("a", 2, HolderState::Running),
+            holder("b", 3, HolderState::Running),
+        ]);
         let found = "2 agents run under this name, in holders 1, 2";
         assert_eq!(twins, [("agents of a".into(), Verdict::Fail, found.into())]);
     }

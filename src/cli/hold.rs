@@ -36,7 +36,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use self::family::{Family, Fate};
+use self::family::{CommandFate, ProcessGroup};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, Signal};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
@@ -114,7 +114,7 @@ pub(crate) fn run(cmd: Vec<OsString>, parent: Option<u32>) -> ! {
         // Not fatal, and now it is CMD's stderr too: the gateway sees the line and a late end of file.
         say(&format!("cannot let go of stdio: {why}"));
     }
-    let mut holder = Holder { wake, term, family: Family { main, fate: None } };
+    let mut holder = Holder { wake, term, family: ProcessGroup { main, fate: None } };
     let grace = holder.watch(&watch);
     holder.end_family(grace);
     holder.end_likewise()
@@ -125,7 +125,7 @@ struct Holder {
     wake: UnixStream,
     /// SIGTERM came.
     term: Arc<AtomicBool>,
-    family: Family,
+    family: ProcessGroup,
 }
 
 impl Holder {
@@ -174,8 +174,8 @@ impl Holder {
     /// Ends this process the way CMD ended.
     fn end_likewise(&self) -> ! {
         let signal = match self.family.fate {
-            Some(Fate::Code(code)) => std::process::exit(code),
-            Some(Fate::Signal(signal)) => signal,
+            Some(CommandFate::Code(code)) => std::process::exit(code),
+            Some(CommandFate::Signal(signal)) => signal,
             // Killed, and not gone yet: that is how it will end.
             None => Signal::KILL.as_raw(),
         };

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use etcetera::base_strategy::BaseStrategy as _;
 use serde::{Deserialize, Serialize};
 
-use super::{Failure, NO_GATEWAY, NOT_PERMITTED};
+use super::{CommandFailure, NO_GATEWAY, NOT_PERMITTED};
 
 /// How long the gateway may take to say that it is well. One that takes longer is told of as not answering.
 const HEALTH: Duration = Duration::from_secs(3);
@@ -37,7 +37,7 @@ pub(crate) struct Running {
 
 /// Whether a gateway runs.
 #[derive(Debug)]
-pub(crate) enum State {
+pub(crate) enum GatewayState {
     Up(Running),
     /// Nothing runs; why that is known.
     Down(String),
@@ -50,7 +50,7 @@ impl Home {
             Some(dir) => std::env::current_dir().context("the current folder")?.join(dir),
             None => {
                 let base = etcetera::base_strategy::choose_native_strategy().map_err(|why| {
-                    Failure::plain(format!("no home folder ({why}): set PLEXUS_HOME to a folder of yours"))
+                    CommandFailure::plain(format!("no home folder ({why}): set PLEXUS_HOME to a folder of yours"))
                 })?;
                 base.data_dir().join("plexus")
             }
@@ -72,7 +72,10 @@ impl Home {
         use std::os::unix::fs::DirBuilderExt as _;
         if !self.dir.is_dir() {
             std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.dir).map_err(|why| {
-                Failure::plain(format!("cannot make {}: {why}; set PLEXUS_HOME to another folder", self.dir.display()))
+                CommandFailure::plain(format!(
+                    "cannot make {}: {why}; set PLEXUS_HOME to another folder",
+                    self.dir.display()
+                ))
             })?;
         }
         Ok(())
@@ -85,31 +88,31 @@ impl Home {
             Ok(token) => Ok(token.trim().to_owned()),
             Err(why) => {
                 let fix = "run this as the user who runs the gateway, or with its PLEXUS_HOME";
-                Err(Failure::new(NOT_PERMITTED, format!("cannot read {}: {why}; {fix}", file.display())).into())
+                Err(CommandFailure::new(NOT_PERMITTED, format!("cannot read {}: {why}; {fix}", file.display())).into())
             }
         }
     }
 
     /// Looks for the gateway: its file, its process, and its proof that it is the one that wrote the file. Every program of
     /// ours finds it here, so none tells a token to somebody who listens in its place.
-    pub(crate) async fn gateway(&self) -> anyhow::Result<State> {
+    pub(crate) async fn gateway(&self) -> anyhow::Result<GatewayState> {
         let file = self.dir.join("gateway.json");
         let text = match std::fs::read(&file) {
             Ok(text) => text,
             Err(why) if why.kind() == std::io::ErrorKind::NotFound => {
-                return Ok(State::Down(format!("there is no gateway.json in {}", self.dir.display())));
+                return Ok(GatewayState::Down(format!("there is no gateway.json in {}", self.dir.display())));
             }
             Err(why) => {
                 let message =
                     format!("cannot read {}: {why}; run this as the user who runs the gateway", file.display());
-                return Err(Failure::new(NOT_PERMITTED, message).into());
+                return Err(CommandFailure::new(NOT_PERMITTED, message).into());
             }
         };
         let Ok(running) = serde_json::from_slice::<Running>(&text) else {
-            return Ok(State::Down(format!("{} is damaged", file.display())));
+            return Ok(GatewayState::Down(format!("{} is damaged", file.display())));
         };
         if !alive(running.pid) {
-            return Ok(State::Down(format!("process {} of {} is gone", running.pid, file.display())));
+            return Ok(GatewayState::Down(format!("process {} of {} is gone", running.pid, file.display())));
         }
         // No token goes out before this: a stranger on the port hears a challenge, and nothing else.
         let http = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
@@ -118,29 +121,33 @@ impl Home {
         let asked = http.get(format!("{}/healthz?challenge={challenge}", running.url.trim_end_matches('/')));
         let answer = match asked.send().await {
             Ok(answer) if answer.status().is_success() => answer,
-            Ok(answer) => return Ok(State::Down(format!("{} answers {}", running.url, answer.status()))),
-            Err(_) => return Ok(State::Down(format!("{} does not answer", running.url))),
+            Ok(answer) => return Ok(GatewayState::Down(format!("{} answers {}", running.url, answer.status()))),
+            Err(_) => return Ok(GatewayState::Down(format!("{} does not answer", running.url))),
         };
         if running.proof.is_empty() {
             let words = "is of a version that cannot prove that it is yours: stop it, and start this one";
-            return Ok(State::Down(format!("the gateway at {} {words}", running.url)));
+            return Ok(GatewayState::Down(format!("the gateway at {} {words}", running.url)));
         }
         let said = begin_of(answer).await;
         if plexus::auth::Proof::of(&running.proof)
             .holds(&challenge, said.trim().strip_prefix("ok ").unwrap_or_default())
         {
-            return Ok(State::Up(running));
+            return Ok(GatewayState::Up(running));
         }
-        Ok(State::Down(format!("something else listens at {}, where {} says it is", running.url, file.display())))
+        Ok(GatewayState::Down(format!(
+            "something else listens at {}, where {} says it is",
+            running.url,
+            file.display()
+        )))
     }
 
     /// The running gateway.
     pub(crate) async fn running(&self) -> anyhow::Result<Running> {
         match self.gateway().await? {
-            State::Up(running) => Ok(running),
-            State::Down(why) => {
+            GatewayState::Up(running) => Ok(running),
+            GatewayState::Down(why) => {
                 let message = format!("no gateway is running: {why}; start one with `plexus serve`");
-                Err(Failure::new(NO_GATEWAY, message).into())
+                Err(CommandFailure::new(NO_GATEWAY, message).into())
             }
         }
     }
@@ -175,8 +182,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let home = Home::at(dir.path());
         let why = |state| match state {
-            State::Down(why) => why,
-            State::Up(running) => panic!("{running:?}"),
+            GatewayState::Down(why) => why,
+            GatewayState::Up(running) => panic!("{running:?}"),
         };
         assert!(why(home.gateway().await.unwrap()).contains("no gateway.json"));
         let file = dir.path().join("gateway.json");
@@ -194,6 +201,6 @@ mod tests {
         std::fs::write(&file, format!(r#"{{"url":"http://127.0.0.1:{port}","pid":{own}}}"#)).unwrap();
         assert!(why(home.gateway().await.unwrap()).contains("does not answer"));
         let failure = home.running().await.unwrap_err();
-        assert_eq!(failure.downcast_ref::<Failure>().unwrap().code, NO_GATEWAY);
+        assert_eq!(failure.downcast_ref::<CommandFailure>().unwrap().code, NO_GATEWAY);
     }
 }

@@ -43,14 +43,14 @@ pub(crate) const NOT_PERMITTED: u8 = 77;
 
 /// Why a command failed: what to say and how to exit.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub(crate) struct CommandFailure {
     /// The exit code.
     pub(crate) code: u8,
     /// "what: why, fix".
     pub(crate) message: String,
 }
 
-impl Failure {
+impl CommandFailure {
     pub(crate) fn new(code: u8, message: impl Into<String>) -> Self {
         Self { code, message: message.into() }
     }
@@ -61,16 +61,16 @@ impl Failure {
     }
 }
 
-impl std::fmt::Display for Failure {
+impl std::fmt::Display for CommandFailure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.message)
     }
 }
 
-impl std::error::Error for Failure {}
+impl std::error::Error for CommandFailure {}
 
 /// What every command comes to: an exit code, or an error to tell.
-pub(crate) type Outcome = anyhow::Result<u8>;
+pub(crate) type CommandResult = anyhow::Result<u8>;
 
 /// The whole program.
 pub(crate) fn main() -> ExitCode {
@@ -89,7 +89,7 @@ pub(crate) fn main() -> ExitCode {
             }
         },
         Command::Hold { parent, socket: Some(socket), spool_max: Some(spool_max), cmd } => {
-            hold::keep::run(hold::keep::Orders { socket, spool_max, parent, cmd })
+            hold::keep::run(hold::keep::HolderOrders { socket, spool_max, parent, cmd })
         }
         Command::Hold { parent, cmd, .. } => hold::run(cmd, parent),
         command => ExitCode::from(settle(start(command))),
@@ -103,7 +103,7 @@ fn workers() -> usize {
     std::thread::available_parallelism().map_or(1, |cores| cores.get().div_ceil(2).max(cores.get().min(2)))
 }
 
-fn start(command: Command) -> Outcome {
+fn start(command: Command) -> CommandResult {
     if let Command::Serve(args) = &command {
         serve::before(args)?;
     }
@@ -143,7 +143,7 @@ fn start(command: Command) -> Outcome {
 }
 
 /// Tells of an error and gives the exit code. A reader that left (a closed pipe) is none.
-fn settle(outcome: Outcome) -> u8 {
+fn settle(outcome: CommandResult) -> u8 {
     let error = match outcome {
         Ok(code) => return code,
         Err(error) => error,
@@ -157,5 +157,5 @@ fn settle(outcome: Outcome) -> u8 {
     // Errors carry words of the gateway and of agents.
     let words = term::clean(&format!("{error:#}"));
     let _ = writeln!(std::io::stderr(), "plexus: {words}");
-    error.downcast_ref::<Failure>().map_or(FAILURE, |failure| failure.code)
+    error.downcast_ref::<CommandFailure>().map_or(FAILURE, |failure| failure.code)
 }

@@ -13,7 +13,7 @@ use super::args;
 use super::client::{Client, choose};
 use super::commands::{age, print, print_as_json, print_json, table};
 use super::term::{Paint, line};
-use super::{FAILURE, Failure, Outcome};
+use super::{CommandFailure, CommandResult, FAILURE};
 
 /// How long one question to the gateway waits for news, in seconds; then the next is asked.
 const WAIT: u64 = 20;
@@ -41,7 +41,7 @@ fn say(value: &Value) -> anyhow::Result<()> {
 }
 
 /// Shows a code, waits for the device that uses it, and asks whether both show the same number.
-pub(crate) async fn pair(args: args::Pair) -> Outcome {
+pub(crate) async fn pair(args: args::Pair) -> CommandResult {
     let client = Client::find().await?;
     let mut wanted = json!({ "scopes": args.scope, "lock_screen": args.lock_screen });
     if !args.runtime.is_empty() {
@@ -67,7 +67,7 @@ pub(crate) async fn pair(args: args::Pair) -> Outcome {
     let mut interrupted = signal(SignalKind::interrupt())?;
     let outcome = tokio::select! {
         outcome = wait(&client, &path, &args) => outcome,
-        _ = interrupted.recv() => Err(Failure::plain("interrupted: the code is good no more")),
+        _ = interrupted.recv() => Err(CommandFailure::plain("interrupted: the code is good no more")),
     };
     if outcome.is_err() {
         // It may be over already; either way the code is not left behind.
@@ -94,11 +94,11 @@ fn invite(code: &str, url: &str) -> anyhow::Result<()> {
     print(&out)
 }
 
-async fn wait(client: &Client, path: &str, args: &args::Pair) -> Outcome {
+async fn wait(client: &Client, path: &str, args: &args::Pair) -> CommandResult {
     let over = |pairing: &Pairing| match pairing.state.as_str() {
-        "expired" => Failure::plain("nobody came in time: `plexus pair` makes another code"),
-        "refused" => Failure::plain("the device was refused"),
-        other => Failure::plain(format!("the pairing is {}", line(other, SHOWN))),
+        "expired" => CommandFailure::plain("nobody came in time: `plexus pair` makes another code"),
+        "refused" => CommandFailure::plain("the device was refused"),
+        other => CommandFailure::plain(format!("the pairing is {}", line(other, SHOWN))),
     };
     let next = async |known: &str| {
         let what = "waiting for the device";
@@ -138,12 +138,12 @@ async fn wait(client: &Client, path: &str, args: &args::Pair) -> Outcome {
             } } => return Err(over(&pairing?)),
         };
         if !agreed {
-            return Err(Failure::plain("refused: the device was not let in"));
+            return Err(CommandFailure::plain("refused: the device was not let in"));
         }
     }
     let done = client.post(&format!("{path}/confirm"), &json!({ "number": number }), "confirming the device").await?;
     let done: Pairing =
-        serde_json::from_value(done).map_err(|_| Failure::plain("confirming the device: no sense came back"))?;
+        serde_json::from_value(done).map_err(|_| CommandFailure::plain("confirming the device: no sense came back"))?;
     let device = done.device_id.unwrap_or_default();
     if args.json {
         say(&json!({ "state": "confirmed", "name": name, "number": number, "device_id": device }))?;
@@ -206,7 +206,7 @@ impl Listed {
 }
 
 /// Lists the devices, renames one, or revokes one.
-pub(crate) async fn devices(args: args::Devices) -> Outcome {
+pub(crate) async fn devices(args: args::Devices) -> CommandResult {
     let client = Client::find().await?;
     let list: Value = client.get("/v1/devices", "listing the devices").await?;
     if args.json && args.action.is_none() {
@@ -248,10 +248,10 @@ pub(crate) async fn devices(args: args::Devices) -> Outcome {
 fn which(devices: Vec<Listed>, meant: &str) -> anyhow::Result<Listed> {
     let named = devices.iter().filter(|one| one.name == meant).count();
     match devices.iter().position(|one| one.name == meant) {
-        Some(at) if named == 1 => devices.into_iter().nth(at).ok_or_else(|| Failure::plain("gone")),
+        Some(at) if named == 1 => devices.into_iter().nth(at).ok_or_else(|| CommandFailure::plain("gone")),
         Some(_) => {
             let message = format!("{named} devices are called that: give the identifier, which `plexus devices` shows");
-            Err(Failure::new(FAILURE, message).into())
+            Err(CommandFailure::new(FAILURE, message).into())
         }
         None => choose(devices, meant, |one| one.device_id.as_str(), "device", "`plexus devices` shows them"),
     }

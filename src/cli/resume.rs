@@ -9,7 +9,7 @@ use serde_json::json;
 use super::client::{Client, choose};
 use super::commands::{TITLE, age, print, print_json, table};
 use super::term::{Paint, line};
-use super::{Failure, Outcome, USAGE, args, run};
+use super::{CommandFailure, CommandResult, USAGE, args, run};
 
 /// Conversations that are listed at most; a runtime may have any number.
 const LISTED: usize = 2000;
@@ -50,11 +50,11 @@ async fn kept(client: &Client, runtime: &RuntimeId) -> anyhow::Result<(Vec<Kept>
 }
 
 fn named(runtime: &str) -> anyhow::Result<RuntimeId> {
-    Ok(runtime.parse().map_err(|why| Failure::new(USAGE, format!("runtime {}: {why}", line(runtime, 80))))?)
+    Ok(runtime.parse().map_err(|why| CommandFailure::new(USAGE, format!("runtime {}: {why}", line(runtime, 80))))?)
 }
 
 /// `plexus ls --resumable RUNTIME`.
-pub(super) async fn list(runtime: &str, json: bool) -> Outcome {
+pub(super) async fn list(runtime: &str, json: bool) -> CommandResult {
     let client = Client::find().await?;
     let runtime = named(runtime)?;
     let (all, more) = kept(&client, &runtime).await?;
@@ -84,16 +84,15 @@ pub(super) async fn list(runtime: &str, json: bool) -> Outcome {
 }
 
 /// `plexus resume RUNTIME CONVERSATION`.
-pub(super) async fn resume(args: args::Resume) -> Outcome {
+pub(super) async fn resume(args: args::Resume) -> CommandResult {
     let client = Client::find().await?;
     let runtime = named(&args.runtime)?;
-    let cwd =
-        match &args.cwd {
-            Some(dir) => Some(dir.canonicalize().map_err(|why| {
-                Failure::plain(format!("--cwd {}: {why}; name a folder that is there", dir.display()))
-            })?),
-            None => None,
-        };
+    let cwd = match &args.cwd {
+        Some(dir) => Some(dir.canonicalize().map_err(|why| {
+            CommandFailure::plain(format!("--cwd {}: {why}; name a folder that is there", dir.display()))
+        })?),
+        None => None,
+    };
     let (all, more) = kept(&client, &runtime).await?;
     let fix = format!("`plexus ls --resumable {runtime}` shows them");
     let chosen = choose(all, &args.conversation, |one| &one.native_id, "conversation", &fix);

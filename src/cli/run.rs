@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 use super::args;
 use super::client::Client;
 use super::commands::print;
-use super::home::{Home, State};
+use super::home::{GatewayState, Home};
 use super::serve::this_program;
 use super::term::{Paint, clean, line};
-use super::{Failure, Outcome, USAGE, talk};
+use super::{CommandFailure, CommandResult, USAGE, talk};
 
 /// How long a gateway that was started may take until it answers.
 const GATEWAY_START: Duration = Duration::from_secs(20);
@@ -52,11 +52,11 @@ fn variables(patterns: &[String]) -> impl Iterator<Item = (String, String)> {
 }
 
 /// What the agent gets of this shell, and what was said on the command line.
-fn set_environment(spec: &mut RuntimeSpec, args: &args::Run) -> Result<(), Failure> {
+fn set_environment(spec: &mut RuntimeSpec, args: &args::Run) -> Result<(), CommandFailure> {
     for name in &args.pass_env {
         let stem = name.strip_suffix('*').unwrap_or(name);
         if stem.is_empty() || stem.contains(['=', '*', '\0']) {
-            return Err(Failure::new(USAGE, format!("--pass-env {}: not a variable's name", line(name, 80))));
+            return Err(CommandFailure::new(USAGE, format!("--pass-env {}: not a variable's name", line(name, 80))));
         }
         spec.pass_env.push(name.clone());
     }
@@ -73,12 +73,12 @@ fn set_environment(spec: &mut RuntimeSpec, args: &args::Run) -> Result<(), Failu
         let name_shown = line(name, 80);
         match value {
             _ if name.is_empty() || name.contains('\0') => {
-                return Err(Failure::new(USAGE, "--env: a variable without a name; give NAME=VALUE or NAME"));
+                return Err(CommandFailure::new(USAGE, "--env: a variable without a name; give NAME=VALUE or NAME"));
             }
             Some(value) => drop(spec.env.insert(name.to_owned(), value)),
             None => {
                 let fix = format!("export it first, or give --env {name_shown}=VALUE");
-                return Err(Failure::new(USAGE, format!("--env {name_shown}: not set in this shell; {fix}")));
+                return Err(CommandFailure::new(USAGE, format!("--env {name_shown}: not set in this shell; {fix}")));
             }
         }
     }
@@ -100,16 +100,16 @@ fn own_environment(args: &args::Run) -> Option<&'static str> {
 
 fn spec_of(args: &args::Run) -> anyhow::Result<RuntimeSpec> {
     let cwd = match &args.cwd {
-        Some(dir) => dir
-            .canonicalize()
-            .map_err(|why| Failure::plain(format!("--cwd {}: {why}; name a folder that is there", dir.display())))?,
+        Some(dir) => dir.canonicalize().map_err(|why| {
+            CommandFailure::plain(format!("--cwd {}: {why}; name a folder that is there", dir.display()))
+        })?,
         None => std::env::current_dir().context("the current folder")?,
     };
     let mut spec = match &args.preset {
         Some(name) => presets::preset(name, &this_program()?, |var| std::env::var(var).ok()).map_err(|why| {
             let near = nearest(name, presets::presets().iter().map(|preset| preset.name));
             let near = near.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
-            Failure::new(USAGE, format!("{why}{near}"))
+            CommandFailure::new(USAGE, format!("{why}{near}"))
         })?,
         None => {
             let dialect = args.dialect.as_deref().unwrap_or_default();
@@ -128,9 +128,11 @@ fn spec_of(args: &args::Run) -> anyhow::Result<RuntimeSpec> {
     set_environment(&mut spec, args)?;
     if plexus::dialects::find(&spec.dialect).is_none() {
         let known: Vec<&str> = plexus::dialects::TABLE.iter().map(|(name, _)| *name).collect();
-        return Err(
-            Failure::new(USAGE, format!("unknown dialect {:?}; known: {}", spec.dialect, known.join(", "))).into()
-        );
+        return Err(CommandFailure::new(
+            USAGE,
+            format!("unknown dialect {:?}; known: {}", spec.dialect, known.join(", ")),
+        )
+        .into());
     }
     if let Connect::Command(command) = &mut spec.connect
         && let Some(program) = command.first_mut()
@@ -153,17 +155,17 @@ fn spec_of(args: &args::Run) -> anyhow::Result<RuntimeSpec> {
                     None if program.contains('/') => format!("there is no {program}; check the path"),
                     None => format!("{program} is not installed; check the name and PATH"),
                 };
-                return Err(Failure::plain(missing));
+                return Err(CommandFailure::plain(missing));
             }
         }
     }
     Ok(spec)
 }
 
-pub(crate) async fn run(args: args::Run) -> Outcome {
+pub(crate) async fn run(args: args::Run) -> CommandResult {
     let spec = spec_of(&args)?;
     let id: Option<RuntimeId> = match &args.id {
-        Some(id) => Some(id.parse().map_err(|why| Failure::new(USAGE, format!("--id {id}: {why}")))?),
+        Some(id) => Some(id.parse().map_err(|why| CommandFailure::new(USAGE, format!("--id {id}: {why}")))?),
         None => None,
     };
     let client = gateway().await?;
@@ -176,10 +178,10 @@ pub(crate) async fn run(args: args::Run) -> Outcome {
 }
 
 /// Opens a session, and follows it here.
-pub(super) async fn open(client: Client, wanted: &Value, prompt: Option<String>) -> Outcome {
+pub(super) async fn open(client: Client, wanted: &Value, prompt: Option<String>) -> CommandResult {
     let session = client.post("/v1/sessions", wanted, "opening a session").await?;
     let Some(id) = session["session_id"].as_str().map(str::to_owned) else {
-        return Err(Failure::plain("opening a session: the gateway named none"));
+        return Err(CommandFailure::plain("opening a session: the gateway named none"));
     };
     let (paint, cwd) = (Paint::stdout(), session["cwd"].as_str().unwrap_or_default());
     print(&format!("session {} in {}\n", paint.bold(&line(&id, 200)), clean(cwd)))?;
@@ -190,7 +192,7 @@ pub(super) async fn open(client: Client, wanted: &Value, prompt: Option<String>)
 /// The running gateway, or one that is started now.
 async fn gateway() -> anyhow::Result<Client> {
     let home = Home::find()?;
-    if let State::Up(running) = home.gateway().await? {
+    if let GatewayState::Up(running) = home.gateway().await? {
         return Client::to(home, running);
     }
     home.create()?;
@@ -201,7 +203,7 @@ async fn gateway() -> anyhow::Result<Client> {
         // The gateway goes on with it, to its end: both write behind what is there.
         options.create(true).append(true).mode(0o600);
         let file = options.open(&log).and_then(|file| file.set_len(0).map(|()| file));
-        file.map_err(|why| Failure::plain(format!("cannot write {}: {why}", log.display())))?
+        file.map_err(|why| CommandFailure::plain(format!("cannot write {}: {why}", log.display())))?
     };
     let mut child = std::process::Command::new(this_program()?)
         .args(["serve", "--detach", "--log-file"])
@@ -215,7 +217,7 @@ async fn gateway() -> anyhow::Result<Client> {
         .context("starting a gateway")?;
     let start = Instant::now();
     loop {
-        if let State::Up(running) = home.gateway().await? {
+        if let GatewayState::Up(running) = home.gateway().await? {
             print(&format!("no gateway was running: started one (log: {})\n", log.display()))?;
             return Client::to(home, running);
         }
@@ -230,7 +232,7 @@ async fn gateway() -> anyhow::Result<Client> {
                 let _ = child.wait();
             }
             let what = if ended.is_some() { "ended at once" } else { "did not answer" };
-            return Err(Failure::plain(format!(
+            return Err(CommandFailure::plain(format!(
                 "the gateway that was started {what}; its log {} ends:\n  {tail}",
                 log.display()
             )));
@@ -258,7 +260,7 @@ async fn attach(
         if let Some(option) = own {
             let why = format!("{option}: {name} runs already, and an agent is given its environment when it starts");
             let fix = format!("give --id OTHER to start another one, or stop it first: plexus stop {name}");
-            return Err(Failure::new(USAGE, format!("{why}; {fix}")).into());
+            return Err(CommandFailure::new(USAGE, format!("{why}; {fix}")).into());
         }
         print(&format!("{name} is attached already\n"))?;
         return Ok(there);
@@ -342,6 +344,6 @@ async fn attach(
         if ended && !taken.iter().any(|one| one.runtime_id.as_str() == runtime_id) {
             let _ = client.delete(&format!("/v1/runtimes/{runtime_id}"), "forgetting the agent").await;
         }
-        return Err(Failure::plain(format!("{shown} did not start: {problem}")));
+        return Err(CommandFailure::plain(format!("{shown} did not start: {problem}")));
     }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use anyhow::Context as _;
-use plexus::config::{self, Config, Surroundings};
+use plexus::config::{self, Config, ConfigContext};
 use plexus::{Gateway, StartError};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -13,7 +13,7 @@ use super::args::Serve;
 use super::home::Home;
 use super::log_file::LogFile;
 use super::term::Paint;
-use super::{BAD_CONFIG, FAILURE, Failure, Outcome, commands, tls};
+use super::{BAD_CONFIG, CommandFailure, CommandResult, FAILURE, commands, tls};
 
 /// The configuration's name in the state folder, used when none is given.
 pub(crate) const CONFIG_FILE: &str = "plexus.toml";
@@ -45,7 +45,7 @@ fn log(file: Option<&Path>) -> anyhow::Result<()> {
     // Fails only if a log is there already.
     let _ = match file {
         Some(path) => {
-            let cannot = |why| Failure::plain(format!("--log-file {}: {why}", path.display()));
+            let cannot = |why| CommandFailure::plain(format!("--log-file {}: {why}", path.display()));
             layer.with_writer(Mutex::new(LogFile::open(path).map_err(cannot)?)).with_ansi(false).try_init()
         }
         None => layer.with_writer(std::io::stderr).with_ansi(Paint::stderr().is_on()).try_init(),
@@ -58,20 +58,20 @@ pub(crate) fn this_program() -> anyhow::Result<PathBuf> {
     std::env::current_exe().context("cannot tell where the plexus program is")
 }
 
-pub(crate) async fn serve(args: Serve) -> Outcome {
+pub(crate) async fn serve(args: Serve) -> CommandResult {
     log(args.log_file.as_deref())?;
     let home = Home::find()?;
     home.create()?;
     let exe = this_program()?;
-    let around = Surroundings::of_this_process(exe.clone()).context("the current folder")?;
+    let around = ConfigContext::of_this_process(exe.clone()).context("the current folder")?;
     let file = args.config.clone().or_else(|| Some(home.dir().join(CONFIG_FILE)).filter(|file| file.exists()));
     let mut config = match &file {
-        Some(file) => Config::load(file, &around).map_err(|why| Failure::new(BAD_CONFIG, why.to_string()))?,
+        Some(file) => Config::load(file, &around).map_err(|why| CommandFailure::new(BAD_CONFIG, why.to_string()))?,
         None => Config::default(),
     };
     if let Some(listen) = &args.listen {
         config.listen =
-            config::parse_listen(listen).map_err(|why| Failure::new(BAD_CONFIG, format!("--listen: {why}")))?;
+            config::parse_listen(listen).map_err(|why| CommandFailure::new(BAD_CONFIG, format!("--listen: {why}")))?;
     }
     let runtimes: Vec<String> = config.runtimes.iter().map(|runtime| runtime.spec.id.to_string()).collect();
     let served = config.tls.as_ref().map(|tls| tls::Served::of(tls, &home));
@@ -80,10 +80,10 @@ pub(crate) async fn serve(args: Serve) -> Outcome {
         Ok(gateway) => gateway.with_doctor(doctor),
         Err(why @ StartError::AlreadyRunning { .. }) => {
             let fix = "use it (`plexus ls`), stop it first, or give this one another PLEXUS_HOME";
-            return Err(Failure::new(FAILURE, format!("{why}; {fix}")).into());
+            return Err(CommandFailure::new(FAILURE, format!("{why}; {fix}")).into());
         }
         #[allow(unreachable_patterns, reason = "which errors there are is the roof's affair")]
-        Err(why) => return Err(Failure::new(FAILURE, why.to_string()).into()),
+        Err(why) => return Err(CommandFailure::new(FAILURE, why.to_string()).into()),
     };
     let url = format!("{}/#code={}", gateway.url().trim_end_matches('/'), gateway.admin_code());
     banner(&url, &gateway, file.as_deref(), &home, &runtimes)?;

@@ -14,10 +14,10 @@ use tungstenite::client::IntoClientRequest as _;
 use tungstenite::protocol::WebSocketConfig;
 use tungstenite::{Error, Message};
 
-use plexus::liveness::{Counted, Patience, Socket};
+use plexus::liveness::{CountedSocket, LivenessSocket, Patience};
 
 use super::client::Client;
-use super::{Failure, NOT_PERMITTED};
+use super::{CommandFailure, NOT_PERMITTED};
 
 /// Longest message taken, in bytes: an event can be as long as a runtime's longest line, and is wrapped.
 const MESSAGE_MAX: usize = 1 << 30;
@@ -38,7 +38,7 @@ pub(super) const DO_NOT_COME_BACK: [u16; 2] = [4001, 4003];
 
 /// Where to begin.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Begin {
+pub(crate) enum StreamStart {
     /// The oldest event kept.
     Start,
     /// What happens from now on.
@@ -95,7 +95,7 @@ impl Envelope {
 
 /// What a follower hears.
 #[derive(Debug)]
-pub(crate) enum Heard {
+pub(crate) enum StreamEvent {
     /// The gateway's greeting after every attach.
     Hello(Value),
     /// What replaces the events that are no longer kept.
@@ -113,34 +113,42 @@ pub(crate) enum Heard {
 }
 
 /// Follows a session, or all (`*`), in a task of its own; the receiver's end ends it. An error is the last thing heard.
-pub(crate) fn follow(client: Client, session: String, begin: Begin) -> mpsc::Receiver<anyhow::Result<Heard>> {
+pub(crate) fn follow(
+    client: Client,
+    session: String,
+    begin: StreamStart,
+) -> mpsc::Receiver<anyhow::Result<StreamEvent>> {
     start(client, session, begin, "canonical")
 }
 
 /// As [`follow`], each event with what the runtime itself said.
-pub(crate) fn follow_native(client: Client, session: String, begin: Begin) -> mpsc::Receiver<anyhow::Result<Heard>> {
+pub(crate) fn follow_native(
+    client: Client,
+    session: String,
+    begin: StreamStart,
+) -> mpsc::Receiver<anyhow::Result<StreamEvent>> {
     start(client, session, begin, "native")
 }
 
 fn start(
     client: Client,
     session: String,
-    begin: Begin,
+    begin: StreamStart,
     projection: &'static str,
-) -> mpsc::Receiver<anyhow::Result<Heard>> {
+) -> mpsc::Receiver<anyhow::Result<StreamEvent>> {
     let (tx, rx) = mpsc::channel(AHEAD);
     tokio::spawn(async move {
         let mut follower = Follower { client, session, begin, projection, tx, pause: BACKOFF };
         loop {
             let lost = match follower.once().await {
                 Ok(lost) => lost,
-                Err(Stop::Nobody) => return,
-                Err(Stop::Failed(error)) => {
+                Err(StreamEnd::Nobody) => return,
+                Err(StreamEnd::Failed(error)) => {
                     let _ = follower.tx.send(Err(error)).await;
                     return;
                 }
             };
-            if follower.tx.send(Ok(Heard::Lost(lost))).await.is_err() {
+            if follower.tx.send(Ok(StreamEvent::Lost(lost))).await.is_err() {
                 return;
             }
             tokio::select! {
@@ -162,20 +170,20 @@ fn start(
 struct Follower {
     client: Client,
     session: String,
-    begin: Begin,
+    begin: StreamStart,
     projection: &'static str,
-    tx: mpsc::Sender<anyhow::Result<Heard>>,
+    tx: mpsc::Sender<anyhow::Result<StreamEvent>>,
     pause: Duration,
 }
 
 /// Why there is no coming back.
-enum Stop {
+enum StreamEnd {
     /// Nobody listens any more.
     Nobody,
     Failed(anyhow::Error),
 }
 
-impl From<anyhow::Error> for Stop {
+impl From<anyhow::Error> for StreamEnd {
     fn from(error: anyhow::Error) -> Self {
         Self::Failed(error)
     }
@@ -191,29 +199,29 @@ struct Rpc {
 
 impl Follower {
     /// One connection's life; says why it was lost.
-    async fn once(&mut self) -> Result<String, Stop> {
+    async fn once(&mut self) -> Result<String, StreamEnd> {
         let mut ws = match tokio::time::timeout(PATIENCE, connect(&self.client, "/v1/ws")).await {
             Ok(Ok(ws)) => ws,
             Ok(Err(Connect::Lost(why))) => return Ok(why),
             Ok(Err(Connect::Failed(error))) => return Err(error.into()),
             Err(_) => return Ok("the gateway does not answer".into()),
         };
-        if let Begin::Latest { runs, items } = self.begin {
+        if let StreamStart::Latest { runs, items } = self.begin {
             match latest(&self.client, &self.session, runs, items).await {
                 Ok(Some(after)) => {
-                    self.begin = Begin::After(after);
-                    self.tx.send(Ok(Heard::Older)).await.map_err(|_| Stop::Nobody)?;
+                    self.begin = StreamStart::After(after);
+                    self.tx.send(Ok(StreamEvent::Older)).await.map_err(|_| StreamEnd::Nobody)?;
                 }
-                Ok(None) => self.begin = Begin::Start,
+                Ok(None) => self.begin = StreamStart::Start,
                 Err(NoReply::Refused(error)) => return Err(following(&error)),
                 Err(NoReply::NotSent(why) | NoReply::Lost(why)) => return Ok(why),
             }
         }
         let mut attach = json!({ "session_id": self.session, "projection": self.projection });
         match &self.begin {
-            Begin::Start | Begin::Latest { .. } => attach["from"] = "start".into(),
-            Begin::Now => attach["from"] = "now".into(),
-            Begin::After(cursor) => attach["after"] = cursor.as_str().into(),
+            StreamStart::Start | StreamStart::Latest { .. } => attach["from"] = "start".into(),
+            StreamStart::Now => attach["from"] = "now".into(),
+            StreamStart::After(cursor) => attach["after"] = cursor.as_str().into(),
         }
         let client = json!({ "name": "plexus", "version": env!("CARGO_PKG_VERSION") });
         // Requests are read from the events; answering is done over HTTP.
@@ -229,7 +237,7 @@ impl Follower {
                 next = ws.next() => next,
                 () = self.tx.closed() => {
                     let _ = tokio::time::timeout(Duration::from_secs(1), ws.close()).await;
-                    return Err(Stop::Nobody);
+                    return Err(StreamEnd::Nobody);
                 }
             };
             let text = match next {
@@ -238,7 +246,7 @@ impl Follower {
                     let code = u16::from(frame.code);
                     if DO_NOT_COME_BACK.contains(&code) {
                         let message = format!("the gateway closed the connection for good: {}", frame.reason);
-                        return Err(Stop::Failed(Failure::new(NOT_PERMITTED, message).into()));
+                        return Err(StreamEnd::Failed(CommandFailure::new(NOT_PERMITTED, message).into()));
                     }
                     return Ok(format!("closed with code {code} {}", frame.reason));
                 }
@@ -248,19 +256,19 @@ impl Follower {
             };
             let Ok(rpc) = serde_json::from_str::<Rpc>(&text) else { continue };
             if let Some(heard) = self.understand(rpc)? {
-                self.tx.send(Ok(heard)).await.map_err(|_| Stop::Nobody)?;
+                self.tx.send(Ok(heard)).await.map_err(|_| StreamEnd::Nobody)?;
             }
         }
     }
 
-    fn understand(&mut self, rpc: Rpc) -> Result<Option<Heard>, Stop> {
+    fn understand(&mut self, rpc: Rpc) -> Result<Option<StreamEvent>, StreamEnd> {
         let Some(method) = rpc.method.as_deref() else {
             if let Some(error) = rpc.error {
                 if rpc.id != Some(json!("1")) {
                     return Err(following(&error));
                 }
                 let words = error["message"].as_str().unwrap_or("the gateway refused");
-                return Err(Stop::Failed(Failure::plain(format!("saying hello: {words}"))));
+                return Err(StreamEnd::Failed(CommandFailure::plain(format!("saying hello: {words}"))));
             }
             return Ok(None);
         };
@@ -269,37 +277,37 @@ impl Follower {
         Ok(match method {
             "agent.event" => {
                 let Some(envelope) = Envelope::read(params) else { return Ok(None) };
-                self.begin = Begin::After(envelope.cursor.clone());
+                self.begin = StreamStart::After(envelope.cursor.clone());
                 self.pause = BACKOFF;
-                Some(Heard::Event(Box::new(envelope)))
+                Some(StreamEvent::Event(Box::new(envelope)))
             }
-            "gateway.hello" => Some(Heard::Hello(value())),
+            "gateway.hello" => Some(StreamEvent::Hello(value())),
             "gateway.snapshot" => {
                 let snapshot = value();
                 self.at(&snapshot["cursor"]);
-                Some(Heard::Snapshot(snapshot))
+                Some(StreamEvent::Snapshot(snapshot))
             }
             "gateway.live" => {
                 self.at(&value()["head"]);
                 self.pause = BACKOFF;
-                Some(Heard::Live)
+                Some(StreamEvent::Live)
             }
-            "session.updated" => Some(Heard::Session(value()["session"].take())),
+            "session.updated" => Some(StreamEvent::Session(value()["session"].take())),
             _ => None,
         })
     }
 
     fn at(&mut self, cursor: &Value) {
         if let Some(cursor) = cursor.as_str() {
-            self.begin = Begin::After(cursor.into());
+            self.begin = StreamStart::After(cursor.into());
         }
     }
 }
 
 /// The session cannot be followed.
-fn following(error: &Value) -> Stop {
+fn following(error: &Value) -> StreamEnd {
     let words = error["message"].as_str().unwrap_or("the gateway refused");
-    Stop::Failed(Failure::plain(format!("following: {words}")))
+    StreamEnd::Failed(CommandFailure::plain(format!("following: {words}")))
 }
 
 /// After which cursor the latest of a session begins, read from its end a page at a time; `None`: with its first event. It
@@ -350,7 +358,7 @@ pub(super) enum Connect {
 }
 
 /// A WebSocket to the gateway, as the local administrator.
-pub(super) async fn connect(client: &Client, path: &str) -> Result<Socket, Connect> {
+pub(super) async fn connect(client: &Client, path: &str) -> Result<LivenessSocket, Connect> {
     let lost = |why: std::io::Error| Connect::Lost(why.to_string());
     let authority = client.url().strip_prefix("http://").context("the gateway's address is no http:// address");
     let authority = authority.map_err(Connect::Failed)?;
@@ -365,11 +373,11 @@ pub(super) async fn connect(client: &Client, path: &str) -> Result<Socket, Conne
     let socket = TcpStream::connect(authority).await.map_err(lost)?;
     socket.set_nodelay(true).map_err(lost)?;
     let config = WebSocketConfig::default().max_message_size(Some(MESSAGE_MAX)).max_frame_size(Some(MESSAGE_MAX));
-    match tokio_tungstenite::client_async_with_config(request, Counted::new(socket), Some(config)).await {
-        Ok((ws, _)) => Ok(Socket::new(ws, Patience::default())),
+    match tokio_tungstenite::client_async_with_config(request, CountedSocket::new(socket), Some(config)).await {
+        Ok((ws, _)) => Ok(LivenessSocket::new(ws, Patience::default())),
         Err(Error::Http(answer)) if matches!(answer.status().as_u16(), 401 | 403) => {
             let message = format!("connecting: the gateway answered {}; is PLEXUS_HOME right?", answer.status());
-            Err(Connect::Failed(Failure::new(NOT_PERMITTED, message).into()))
+            Err(Connect::Failed(CommandFailure::new(NOT_PERMITTED, message).into()))
         }
         Err(why) => Err(Connect::Lost(why.to_string())),
     }

@@ -14,10 +14,10 @@ use tokio::sync::mpsc;
 use super::card::{card, how, one, questions};
 use super::client::Client;
 use super::commands::{Answered, print, send_answer, send_prompt, whole};
-use super::stream::{Begin, Envelope, Heard, follow};
+use super::stream::{Envelope, StreamEvent, StreamStart, follow};
 use super::term::{Paint, line};
 use super::view::{View, outcome};
-use super::{FAILURE, Outcome};
+use super::{CommandResult, FAILURE};
 
 /// A line that comes sooner after a card is shown was typed for something else, and answers nothing.
 const ARMING: Duration = Duration::from_millis(500);
@@ -27,9 +27,9 @@ const LINES: usize = 16;
 const LABEL: usize = 100;
 
 /// While it lives, the terminal does not show what is typed: for secrets.
-struct Hidden(rustix::termios::Termios);
+struct HiddenInput(rustix::termios::Termios);
 
-impl Hidden {
+impl HiddenInput {
     fn new() -> Option<Self> {
         let before = rustix::termios::tcgetattr(std::io::stdin()).ok()?;
         let mut hidden = before.clone();
@@ -39,14 +39,14 @@ impl Hidden {
     }
 }
 
-impl Drop for Hidden {
+impl Drop for HiddenInput {
     fn drop(&mut self) {
         let _ = rustix::termios::tcsetattr(std::io::stdin(), rustix::termios::OptionalActions::Now, &self.0);
     }
 }
 
 /// How the talk is held.
-struct Talk {
+struct FollowSession {
     client: Client,
     session: String,
     paint: Paint,
@@ -58,7 +58,7 @@ struct Talk {
     said: Vec<Vec<String>>,
     shown_at: Option<Instant>,
     /// The request whose card is shown wants a secret.
-    hidden: Option<Hidden>,
+    hidden: Option<HiddenInput>,
     /// Runs under way or queued, whoever asked for them.
     runs: Vec<String>,
     /// Runs of our own prompts: the prompt need not be shown, and their end is waited for.
@@ -71,10 +71,10 @@ struct Talk {
 }
 
 /// Follows a session until the reader leaves, or (without a terminal) until what was asked is done.
-pub(crate) async fn talk(client: Client, session: String, first: Option<String>) -> Outcome {
+pub(crate) async fn talk(client: Client, session: String, first: Option<String>) -> CommandResult {
     let present = std::io::stdin().is_terminal();
     let paint = Paint::stdout();
-    let mut talk = Talk {
+    let mut talk = FollowSession {
         client: client.clone(),
         session: session.clone(),
         paint,
@@ -93,7 +93,7 @@ pub(crate) async fn talk(client: Client, session: String, first: Option<String>)
         out: String::new(),
     };
     let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut heard = follow(client, session, Begin::Start);
+    let mut heard = follow(client, session, StreamStart::Start);
     // Without a terminal, the prompt on the command line is all there is to say.
     let mut lines = if present || first.is_none() { Some(read_lines()?) } else { None };
     let mut first = first;
@@ -173,7 +173,7 @@ fn read_lines() -> std::io::Result<mpsc::Receiver<String>> {
     Ok(rx)
 }
 
-impl Talk {
+impl FollowSession {
     /// Writes what is due, and the prompt sign when it is the reader's turn.
     fn flush(&mut self) -> anyhow::Result<()> {
         let ours = self.present && self.live && (self.runs.is_empty() || !self.open.is_empty());
@@ -201,7 +201,7 @@ impl Talk {
         self.view.note(&text, &mut self.out);
     }
 
-    fn leave(&mut self) -> Outcome {
+    fn leave(&mut self) -> CommandResult {
         self.prompt_shown = false;
         self.out.push('\n');
         let short = line(&self.session, LABEL);
@@ -213,9 +213,9 @@ impl Talk {
         Ok(0)
     }
 
-    async fn hear(&mut self, heard: Heard) -> anyhow::Result<()> {
+    async fn hear(&mut self, heard: StreamEvent) -> anyhow::Result<()> {
         match heard {
-            Heard::Hello(hello) => {
+            StreamEvent::Hello(hello) => {
                 let runs = hello["runs"]
                     .as_array()
                     .into_iter()
@@ -233,20 +233,22 @@ impl Talk {
                     self.opened(request).await;
                 }
             }
-            Heard::Snapshot(snapshot) => self.view.snapshot(&snapshot, &mut self.out),
-            Heard::Live => {
+            StreamEvent::Snapshot(snapshot) => self.view.snapshot(&snapshot, &mut self.out),
+            StreamEvent::Live => {
                 self.live = true;
                 self.show_card();
             }
-            Heard::Lost(why) => self.note(&format!("· the connection is lost ({}); coming back", line(&why, LABEL))),
-            Heard::Session(session) => {
+            StreamEvent::Lost(why) => {
+                self.note(&format!("· the connection is lost ({}); coming back", line(&why, LABEL)))
+            }
+            StreamEvent::Session(session) => {
                 if session["state"] == "exited" && session["session_id"] == self.session.as_str() {
                     self.gone = self.live;
                 }
             }
             // Only who asks for the latest is told of what is older.
-            Heard::Older => {}
-            Heard::Event(envelope) => self.event(&envelope).await?,
+            StreamEvent::Older => {}
+            StreamEvent::Event(envelope) => self.event(&envelope).await?,
         }
         Ok(())
     }
@@ -347,7 +349,7 @@ impl Talk {
             text.push_str(&format!("  waits: {}\n", how(request)));
         }
         if self.present && request.secret {
-            self.hidden = Hidden::new();
+            self.hidden = HiddenInput::new();
         }
         self.view.settle(&mut self.out);
         self.out.push_str(&text);

@@ -18,9 +18,9 @@ pub(crate) fn raw(wanted: bool) {
 }
 
 /// What agents said, on its way to stdout in the form it came in: nothing in it hides, or changes how the rest is drawn.
-pub(crate) struct Harmless(Option<Cleaner>);
+pub(crate) struct SanitizedWriter(Option<Cleaner>);
 
-impl Harmless {
+impl SanitizedWriter {
     /// JSON: what would hide is written as `\uXXXX`, and means the same.
     pub(crate) fn json() -> Self {
         Self((!RAW.load(Ordering::Relaxed)).then(Cleaner::json))

@@ -24,7 +24,7 @@ use super::args::{Tls, TlsInit};
 use super::home::Home;
 use super::serve::CONFIG_FILE;
 use super::term::{Paint, clean};
-use super::{Failure, Outcome, USAGE};
+use super::{CommandFailure, CommandResult, USAGE};
 
 /// The CA's private key, in [`TLS_FOLDER`].
 const CA_KEY: &str = "ca.key";
@@ -44,28 +44,28 @@ const NAME_MAX: (usize, usize) = (253, 63);
 const PORT: u16 = 7443;
 
 /// Runs it.
-pub(crate) fn tls(args: Tls) -> Outcome {
+pub(crate) fn tls(args: Tls) -> CommandResult {
     match args {
         Tls::Init(args) => init(&args),
         Tls::Renew => renew(),
     }
 }
 
-fn init(args: &TlsInit) -> Outcome {
+fn init(args: &TlsInit) -> CommandResult {
     let home = Home::find()?;
     home.create()?;
     let folder = home.dir().join(TLS_FOLDER);
     if Authority::read(&folder).is_some() && !args.force {
         let fix = "`plexus tls renew` makes a new certificate with it; --force makes a new CA, which every phone must \
                    then trust anew";
-        return Err(Failure::plain(format!("there is a CA already in {}: {fix}", folder.display())));
+        return Err(CommandFailure::plain(format!("there is a CA already in {}: {fix}", folder.display())));
     }
     let mut names = Vec::new();
     for name in &args.name {
         let name = name.trim_end_matches('.').to_ascii_lowercase();
         if !is_name(&name) {
             let fix = "write a host's name (box.local) or an address (192.168.1.5)";
-            return Err(Failure::new(USAGE, format!("\"{}\" is no name: {fix}", clean(&name))).into());
+            return Err(CommandFailure::new(USAGE, format!("\"{}\" is no name: {fix}", clean(&name))).into());
         }
         if !names.contains(&name) {
             names.push(name);
@@ -75,7 +75,7 @@ fn init(args: &TlsInit) -> Outcome {
         names = of_this_machine();
     }
     if names.is_empty() {
-        return Err(Failure::plain(
+        return Err(CommandFailure::plain(
             "this machine has no name and no address that others could use: give one with --name",
         ));
     }
@@ -95,7 +95,7 @@ fn init(args: &TlsInit) -> Outcome {
     Ok(0)
 }
 
-fn renew() -> Outcome {
+fn renew() -> CommandResult {
     let authority = renewed(&Home::find()?.dir().join(TLS_FOLDER))?;
     let mut out = std::io::stdout().lock();
     writeln!(out, "a new certificate for {}, until {}", authority.names.join(", "), day(authority.server_until))?;
@@ -107,7 +107,7 @@ fn renew() -> Outcome {
 fn renewed(folder: &Path) -> anyhow::Result<Authority> {
     let Some(authority) = Authority::read(folder) else {
         let fix = "`plexus tls init` makes one";
-        return Err(Failure::plain(format!("there is no CA in {}: {fix}", folder.display())));
+        return Err(CommandFailure::plain(format!("there is no CA in {}: {fix}", folder.display())));
     };
     let key = folder.join(CA_KEY);
     let pem = std::fs::read_to_string(&key).with_context(|| format!("cannot read {}", key.display()))?;
@@ -126,7 +126,7 @@ pub(crate) enum Served {
 
 impl Served {
     /// The one that this configuration names.
-    pub(crate) fn of(config: &config::Tls, home: &Home) -> Self {
+    pub(crate) fn of(config: &config::TlsConfig, home: &Home) -> Self {
         match &config.files {
             None => Self::Own(home.dir().join(TLS_FOLDER)),
             Some((cert, _)) => Self::Theirs(cert.clone()),

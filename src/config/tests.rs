@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn around() -> Surroundings {
+fn around() -> ConfigContext {
     let env = [
         ("HOME", "/"),
         ("KEY", "secret"),
@@ -11,7 +11,7 @@ fn around() -> Surroundings {
         ("PLEXUS_WEBHOOK_SECRET", "w"),
         ("NTFY_TOKEN", "n"),
     ];
-    Surroundings {
+    ConfigContext {
         exe: "/opt/plexus".into(),
         cwd: "/".into(),
         env: env.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect(),
@@ -150,21 +150,21 @@ fn every_option_is_read() {
     assert_eq!(config.public_hosts, ["plexus.example.org", "x.example:8443"]);
     assert_eq!(config.public_url.as_deref(), Some("https://plexus.example.org"));
     assert_eq!(config.trusted_proxies, ["127.0.0.1".parse().unwrap(), "10.0.0.0/8".parse().unwrap()]);
-    let tls = Tls { listen: "0.0.0.0:7443".parse().unwrap(), files: Some(("/c.pem".into(), "/k.pem".into())) };
+    let tls = TlsConfig { listen: "0.0.0.0:7443".parse().unwrap(), files: Some(("/c.pem".into(), "/k.pem".into())) };
     assert_eq!(config.tls, Some(tls));
     assert_eq!(config.durability, Durability::Power);
-    assert_eq!(config.retention, Retention { max_age_days: None, max_bytes: Some(1000) });
+    assert_eq!(config.retention, RetentionConfig { max_age_days: None, max_bytes: Some(1000) });
     assert_eq!(config.expire_after, Some(Duration::from_secs(7200)));
     assert_eq!((config.line_max, config.prompt_max), (1 << 20, 64 << 10));
-    assert_eq!(config.limits, Limits { device: 1 << 20, gateway: 1 << 30, ..Limits::default() });
+    assert_eq!(config.limits, LedgerLimits { device: 1 << 20, gateway: 1 << 30, ..LedgerLimits::default() });
     assert_eq!((config.push.after.as_secs(), config.push.give_up_after.as_secs()), (5, 60));
     assert_eq!(config.push.contact.as_deref(), Some("mailto:me@example.org"));
     assert_eq!(config.push.services, ["push.example.org", "http://127.0.0.1:8090"]);
     let hook = &config.push.webhooks[0];
     assert_eq!((hook.url.0.as_str(), hook.secret.as_ref().unwrap().0.as_str()), ("https://example.org/secret", "w"));
-    assert_eq!(hook.events, Wants { requests: false, ends: false, failures: true });
+    assert_eq!(hook.events, TargetWants { requests: false, ends: false, failures: true });
     let ntfy = &config.push.ntfys[0];
-    assert_eq!((ntfy.url.0.as_str(), ntfy.events), ("http://ntfy.lan/topic", Wants::default()));
+    assert_eq!((ntfy.url.0.as_str(), ntfy.events), ("http://ntfy.lan/topic", TargetWants::default()));
     assert!(!facts(&config).contains("ntfy.lan"), "addresses that are secrets are not shown");
     let mine = &config.runtimes[0];
     assert_eq!((mine.spec.id.as_str(), mine.spec.dialect.as_str()), ("mine", "acp"));

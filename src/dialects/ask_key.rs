@@ -15,12 +15,12 @@ const MARK: &str = " #";
 /// ([`unique`](Self::unique)), or was written by a gateway that knew questions by their names alone.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "String", from = "String")]
-pub struct AskKey {
+pub struct RequestKey {
     id: String,
     occurrence: u64,
 }
 
-impl AskKey {
+impl RequestKey {
     /// The question that the runtime names `id`, where it gives out each name once.
     pub fn unique(id: impl Into<String>) -> Self {
         Self { id: id.into(), occurrence: 0 }
@@ -48,13 +48,13 @@ impl AskKey {
     }
 }
 
-impl From<AskKey> for String {
-    fn from(AskKey { id, occurrence }: AskKey) -> Self {
+impl From<RequestKey> for String {
+    fn from(RequestKey { id, occurrence }: RequestKey) -> Self {
         if occurrence == 0 { id } else { format!("{id}{MARK}{occurrence}") }
     }
 }
 
-impl From<String> for AskKey {
+impl From<String> for RequestKey {
     fn from(text: String) -> Self {
         let split = text.rsplit_once(MARK).and_then(|(id, number)| Some((id.len(), number.parse().ok()?)));
         match split {
@@ -75,19 +75,22 @@ mod tests {
     #[test]
     fn a_key_is_one_string_and_comes_back_as_it_was() {
         for id in ["5", r#""a #7""#, "null", "1.5", "sign-in 9", "per_1", r#""""#] {
-            for key in [AskKey::unique(id), AskKey::nth(id, 1), AskKey::nth(id, u64::MAX)] {
+            for key in [RequestKey::unique(id), RequestKey::nth(id, 1), RequestKey::nth(id, u64::MAX)] {
                 let text = serde_json::to_string(&key).unwrap();
-                assert_eq!(serde_json::from_str::<AskKey>(&text).unwrap(), key, "{text}");
+                assert_eq!(serde_json::from_str::<RequestKey>(&text).unwrap(), key, "{text}");
             }
         }
     }
 
     #[test]
     fn the_keys_of_older_gateways_are_bare_and_mean_what_has_their_name() {
-        let old: AskKey = serde_json::from_str(r#""5""#).unwrap();
+        let old: RequestKey = serde_json::from_str(r#""5""#).unwrap();
         assert!(old.is_bare());
-        assert!(old.means(&AskKey::nth("5", 3)) && !old.means(&AskKey::nth("6", 3)));
-        assert!(AskKey::nth("5", 3).means(&AskKey::nth("5", 3)));
-        assert!(!AskKey::nth("5", 2).means(&AskKey::nth("5", 3)) && !AskKey::nth("5", 2).means(&AskKey::unique("5")));
+        assert!(old.means(&RequestKey::nth("5", 3)) && !old.means(&RequestKey::nth("6", 3)));
+        assert!(RequestKey::nth("5", 3).means(&RequestKey::nth("5", 3)));
+        assert!(
+            !RequestKey::nth("5", 2).means(&RequestKey::nth("5", 3))
+                && !RequestKey::nth("5", 2).means(&RequestKey::unique("5"))
+        );
     }
 }

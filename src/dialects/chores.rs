@@ -4,19 +4,19 @@ use crate::model::{NativeId, Resolver};
 
 /// Something to be done for an agent: ends in [`Dialect::done`](super::Dialect::done).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Chore {
+pub struct ClientToolCall {
     /// Comes back with what came of it.
     pub id: u64,
     /// The session's folder, absolute: nothing outside of it is read or written, and commands start inside.
     pub folder: String,
     /// What.
-    pub work: Work,
+    pub work: ClientToolWork,
 }
 
 /// What is to be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Work {
-    /// Read a text file: [`Done::Text`].
+pub enum ClientToolWork {
+    /// Read a text file: [`ClientToolResult::Text`].
     Read {
         /// Which, absolute.
         path: String,
@@ -25,7 +25,7 @@ pub enum Work {
         /// How many lines are wanted.
         limit: Option<u64>,
     },
-    /// Write a text file, if it still holds what people were shown: [`Done::Fine`].
+    /// Write a text file, if it still holds what people were shown: [`ClientToolResult::Fine`].
     Write {
         /// Which, absolute.
         path: String,
@@ -34,7 +34,7 @@ pub enum Work {
         /// What it is to hold.
         text: String,
     },
-    /// Run a command in a new terminal: [`Done::Fine`] once it runs.
+    /// Run a command in a new terminal: [`ClientToolResult::Fine`] once it runs.
     Run {
         /// The terminal's number, never used before.
         terminal: u64,
@@ -47,27 +47,27 @@ pub enum Work {
         /// How many bytes of its output to keep, the last ones.
         keep: Option<u64>,
     },
-    /// What a command wrote so far: [`Done::Output`].
+    /// What a command wrote so far: [`ClientToolResult::Output`].
     Output {
         /// The terminal.
         terminal: u64,
     },
-    /// Wait for a command to end: [`Done::Ended`].
+    /// Wait for a command to end: [`ClientToolResult::Ended`].
     Wait {
         /// The terminal.
         terminal: u64,
     },
-    /// End a command and its family: [`Done::Fine`], before they ended.
+    /// End a command and its family: [`ClientToolResult::Fine`], before they ended.
     Kill {
         /// The terminal.
         terminal: u64,
     },
-    /// Forget a terminal, and end its command if that still runs: [`Done::Fine`].
+    /// Forget a terminal, and end its command if that still runs: [`ClientToolResult::Fine`].
     Release {
         /// The terminal.
         terminal: u64,
     },
-    /// Have the client do it whose session it is: [`Done::Served`], or [`Undone::Nobody`].
+    /// Have the client do it whose session it is: [`ClientToolResult::Served`], or [`ClientToolError::Nobody`].
     Errand {
         /// The session.
         native: NativeId,
@@ -80,7 +80,7 @@ pub enum Work {
 
 /// What came of a chore.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Done {
+pub enum ClientToolResult {
     /// The text of a file.
     Text(String),
     /// It was done.
@@ -116,7 +116,7 @@ pub struct CommandEnd {
 
 /// Why a chore was not done, in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Undone {
+pub enum ClientToolError {
     /// There is no such file.
     Missing(String),
     /// Anything else.

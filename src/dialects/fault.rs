@@ -4,7 +4,7 @@
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::Fault;
+use super::RuntimeError;
 use crate::model::text::clean;
 
 /// Characters of what an error's data tells that are shown.
@@ -30,7 +30,7 @@ const TELLING: &[&str] = &[
     "data",
 ];
 
-impl Fault {
+impl RuntimeError {
     /// The error in words, with what its data tells.
     pub fn words(&self) -> String {
         told(&self.message, self.data.as_deref())

@@ -6,11 +6,11 @@ use crate::model::NativeId;
 
 /// An HTTP request to an endpoint: ends in [`Dialect::reply`](super::Dialect::reply).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fetch {
+pub struct HttpRequest {
     /// Comes back with the reply.
     pub id: u64,
     /// Where: what is connected to, or its remote control.
-    pub base: Base,
+    pub base: HttpBase,
     /// `GET`, `POST`, `DELETE`.
     pub method: &'static str,
     /// Path and query, already escaped.
@@ -25,7 +25,7 @@ pub struct Fetch {
     pub session: Option<NativeId>,
 }
 
-impl Fetch {
+impl HttpRequest {
     /// Whether it changes nothing there, so that it may be made once more.
     pub fn reads(&self) -> bool {
         self.method == "GET"
@@ -39,16 +39,16 @@ impl Fetch {
 
 /// Which of a runtime's two addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Base {
+pub enum HttpBase {
     /// [`Connect::Endpoint`](crate::model::Connect::Endpoint).
     Connect,
     /// [`RuntimeSpec::remote`](crate::model::RuntimeSpec::remote).
     Remote,
 }
 
-/// The reply to a [`Fetch`], whatever its status.
+/// The reply to a [`HttpRequest`], whatever its status.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reply {
+pub struct HttpReply {
     /// The HTTP status.
     pub status: u16,
     /// The body, whole: at most the longest line that is taken from a runtime.

@@ -10,7 +10,7 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::{DEPTH_MAX, Fault, depth};
+use super::{DEPTH_MAX, RuntimeError, depth};
 
 /// JSON-RPC: there is no such method.
 pub(super) const METHOD_NOT_FOUND: i64 = -32601;
@@ -21,7 +21,7 @@ pub(super) const INTERNAL: i64 = -32603;
 
 /// Text that borrows from the frame unless it is escaped there.
 #[derive(Deserialize)]
-pub(super) struct Text<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
+pub(super) struct BorrowedText<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
 
 /// A member that is there, even as `null`.
 pub(super) fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
@@ -29,13 +29,13 @@ pub(super) fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Opti
 }
 
 /// One message, as the peer wrote it.
-pub(super) enum Message<'a> {
+pub(super) enum RpcMessage<'a> {
     /// The peer wants an answer.
     Request { id: &'a RawValue, method: Cow<'a, str>, params: Option<&'a RawValue> },
     /// The peer tells something.
     Notification { method: Cow<'a, str>, params: Option<&'a RawValue> },
     /// The peer answers.
-    Response { id: &'a RawValue, reply: Result<&'a RawValue, Fault> },
+    Response { id: &'a RawValue, reply: Result<&'a RawValue, RuntimeError> },
 }
 
 #[derive(Deserialize)]
@@ -43,7 +43,7 @@ struct Envelope<'a> {
     #[serde(borrow, default, deserialize_with = "present")]
     id: Option<&'a RawValue>,
     #[serde(borrow)]
-    method: Option<Text<'a>>,
+    method: Option<BorrowedText<'a>>,
     #[serde(borrow)]
     params: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "present")]
@@ -57,7 +57,7 @@ struct Envelope<'a> {
 ///
 /// # Errors
 /// In words, why `text` is no message.
-pub(super) fn read(text: &str) -> Result<Message<'_>, &'static str> {
+pub(super) fn read(text: &str) -> Result<RpcMessage<'_>, &'static str> {
     match text.trim_start().as_bytes().first() {
         Some(b'{') => {}
         Some(b'[') => return Err("a batch: not supported"),
@@ -67,24 +67,26 @@ pub(super) fn read(text: &str) -> Result<Message<'_>, &'static str> {
         return Err("not a JSON-RPC message");
     };
     match envelope {
-        Envelope { id: Some(id), method: Some(Text(method)), params, .. } => {
-            Ok(Message::Request { id, method, params })
+        Envelope { id: Some(id), method: Some(BorrowedText(method)), params, .. } => {
+            Ok(RpcMessage::Request { id, method, params })
         }
-        Envelope { id: None, method: Some(Text(method)), params, .. } => Ok(Message::Notification { method, params }),
+        Envelope { id: None, method: Some(BorrowedText(method)), params, .. } => {
+            Ok(RpcMessage::Notification { method, params })
+        }
         Envelope { id: Some(id), method: None, result, error, .. } => {
             let reply = match (result, error) {
                 (_, Some(error)) => Err(fault(error)),
                 (Some(result), None) => Ok(result),
-                (None, None) => Err(Fault::new(INTERNAL, "the reply holds neither a result nor an error")),
+                (None, None) => Err(RuntimeError::new(INTERNAL, "the reply holds neither a result nor an error")),
             };
-            Ok(Message::Response { id, reply })
+            Ok(RpcMessage::Response { id, reply })
         }
         Envelope { id: None, method: None, error: Some(_), .. } => Err("an error that answers no request"),
         Envelope { .. } => Err("neither a request, a notification nor a response"),
     }
 }
 
-fn fault(error: &RawValue) -> Fault {
+fn fault(error: &RawValue) -> RuntimeError {
     #[derive(Deserialize)]
     struct Error<'a> {
         #[serde(borrow)]
@@ -95,16 +97,16 @@ fn fault(error: &RawValue) -> Fault {
         data: Option<&'a RawValue>,
     }
     match object::<Error<'_>>(error) {
-        Some(Error { code, message, data }) => Fault {
+        Some(Error { code, message, data }) => RuntimeError {
             code: code.and_then(|code| code.get().parse().ok()).unwrap_or(INTERNAL),
             message: message.map_or_else(String::new, |m| string(m).map_or_else(|| m.get().into(), Cow::into_owned)),
             data: data.map(owned),
         },
-        None => Fault::new(INTERNAL, error.get()),
+        None => RuntimeError::new(INTERNAL, error.get()),
     }
 }
 
-impl Fault {
+impl RuntimeError {
     /// An error without more data.
     pub(super) fn new(code: i64, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), data: None }
@@ -118,7 +120,7 @@ pub(super) fn object<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Option<T> {
 
 /// Reads a JSON string.
 pub(super) fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
-    serde_json::from_str::<Text<'_>>(raw.get()).ok().map(|text| text.0)
+    serde_json::from_str::<BorrowedText<'_>>(raw.get()).ok().map(|text| text.0)
 }
 
 /// The members of an object in their order, twins included.
@@ -150,7 +152,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut members = Vec::new();
-                while let Some((Text(key), value)) = map.next_entry()? {
+                while let Some((BorrowedText(key), value)) = map.next_entry()? {
                     members.push((key, value));
                 }
                 Ok(members)
@@ -339,15 +341,17 @@ mod tests {
     #[test]
     fn a_message_with_a_method_is_never_a_response() {
         let text = r#"{"id":0,"method":"m","result":{}}"#;
-        assert!(matches!(read(text), Ok(Message::Request { .. })));
+        assert!(matches!(read(text), Ok(RpcMessage::Request { .. })));
     }
 
     #[test]
     fn null_is_an_id_and_absent_is_none() {
-        assert!(matches!(read(r#"{"id":null,"method":"m"}"#), Ok(Message::Request { id, .. }) if id.get() == "null"));
-        assert!(matches!(read(r#"{"method":"m"}"#), Ok(Message::Notification { .. })));
         assert!(
-            matches!(read(r#"{"id":1,"result":null}"#), Ok(Message::Response { reply: Ok(raw), .. }) if raw.get() == "null")
+            matches!(read(r#"{"id":null,"method":"m"}"#), Ok(RpcMessage::Request { id, .. }) if id.get() == "null")
+        );
+        assert!(matches!(read(r#"{"method":"m"}"#), Ok(RpcMessage::Notification { .. })));
+        assert!(
+            matches!(read(r#"{"id":1,"result":null}"#), Ok(RpcMessage::Response { reply: Ok(raw), .. }) if raw.get() == "null")
         );
     }
 

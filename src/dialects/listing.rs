@@ -1,5 +1,5 @@
 //! How each kind of runtime is asked for the conversations that it keeps, and what it answers. Pure: the question is a call
-//! of the runtime's own method, without a session ([`Command::Call`](super::Command::Call)).
+//! of the runtime's own method, without a session ([`RuntimeCommand::Call`](super::RuntimeCommand::Call)).
 
 use std::borrow::Cow;
 
@@ -23,7 +23,7 @@ const CODEX_MAX: usize = 100;
 
 /// A conversation that a runtime keeps.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kept {
+pub struct ListedConversation {
     /// The runtime's own name for it.
     pub native: String,
     /// Its title, or how it began, where the runtime says so: one line.
@@ -36,9 +36,9 @@ pub struct Kept {
 
 /// What a runtime answered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Listing {
+pub struct ConversationList {
     /// Its conversations, in its own order.
-    pub kept: Vec<Kept>,
+    pub kept: Vec<ListedConversation>,
     /// Where it goes on, in the runtime's own words.
     pub next: Option<String>,
 }
@@ -73,7 +73,7 @@ pub fn question(dialect: &str, cursor: Option<&str>, most: usize) -> Option<(&'s
 }
 
 /// What a dialect calls the members of a conversation; empty where it has none such.
-struct Words {
+struct ConversationFields {
     id: &'static str,
     title: &'static str,
     /// How it began, or what was said last.
@@ -84,8 +84,9 @@ struct Words {
     parent: &'static str,
 }
 
-const ACP: Words = Words { id: "sessionId", title: "title", preview: "", cwd: "cwd", updated: "updatedAt", parent: "" };
-const CODELIA: Words = Words {
+const ACP: ConversationFields =
+    ConversationFields { id: "sessionId", title: "title", preview: "", cwd: "cwd", updated: "updatedAt", parent: "" };
+const CODELIA: ConversationFields = ConversationFields {
     id: "session_id",
     title: "title",
     preview: "last_user_message",
@@ -93,14 +94,20 @@ const CODELIA: Words = Words {
     updated: "updated_at",
     parent: "",
 };
-const CODEX: Words =
-    Words { id: "id", title: "name", preview: "preview", cwd: "cwd", updated: "updatedAt", parent: "parentThreadId" };
-const OPENCODE: Words =
-    Words { id: "id", title: "title", preview: "", cwd: "directory", updated: "", parent: "parentID" };
+const CODEX: ConversationFields = ConversationFields {
+    id: "id",
+    title: "name",
+    preview: "preview",
+    cwd: "cwd",
+    updated: "updatedAt",
+    parent: "parentThreadId",
+};
+const OPENCODE: ConversationFields =
+    ConversationFields { id: "id", title: "title", preview: "", cwd: "directory", updated: "", parent: "parentID" };
 
 /// Reads the answer to [`question`]. What cannot be opened again is left out: a conversation without a name, or one whose
 /// name is too long. `None`: it is no answer to that.
-pub fn read(dialect: &str, reply: &RawValue) -> Option<Listing> {
+pub fn read(dialect: &str, reply: &RawValue) -> Option<ConversationList> {
     #[derive(Deserialize)]
     struct Time {
         updated: Option<f64>,
@@ -117,7 +124,7 @@ pub fn read(dialect: &str, reply: &RawValue) -> Option<Listing> {
         _ => (whole()?.get("sessions")?, whole()?.get("nextCursor"), &ACP),
     };
     let list: Vec<&RawValue> = serde_json::from_str(list.get()).ok()?;
-    let one = |raw: &RawValue| -> Option<Kept> {
+    let one = |raw: &RawValue| -> Option<ListedConversation> {
         let fields = object::<Fields<'_>>(raw)?;
         let text = |name: &str| text_in(&fields, name);
         let native = text(words.id).filter(|native| !native.is_empty() && native.len() <= NATIVE_MAX)?;
@@ -131,11 +138,11 @@ pub fn read(dialect: &str, reply: &RawValue) -> Option<Listing> {
         let title = text(words.title).and_then(|title| line(&title)).or_else(|| line(&text(words.preview)?));
         let place = || text_in(&fields.get("location").and_then(object::<Fields<'_>>)?, "directory");
         let cwd = text(words.cwd).or_else(place).filter(|cwd| cwd.starts_with('/') && cwd.len() <= CWD_MAX);
-        Some(Kept { native, title, cwd, updated_at })
+        Some(ListedConversation { native, title, cwd, updated_at })
     };
     let kept = list.into_iter().take(ANSWER_MAX).filter_map(one).collect();
     let next = next.and_then(string).map(Cow::into_owned).filter(|next| !next.is_empty());
-    Some(Listing { kept, next })
+    Some(ConversationList { kept, next })
 }
 
 /// The text of a member.
@@ -178,13 +185,18 @@ fn millis(millis: f64) -> Option<Timestamp> {
 mod tests {
     use super::*;
 
-    fn listed(dialect: &str, reply: &str) -> Option<Listing> {
+    fn listed(dialect: &str, reply: &str) -> Option<ConversationList> {
         read(dialect, serde_json::from_str(reply).unwrap())
     }
 
-    fn kept(native: &str, title: Option<&str>, cwd: Option<&str>, at: Option<i64>) -> Kept {
+    fn kept(native: &str, title: Option<&str>, cwd: Option<&str>, at: Option<i64>) -> ListedConversation {
         let text = |text: Option<&str>| text.map(str::to_owned);
-        Kept { native: native.into(), title: text(title), cwd: text(cwd), updated_at: at.map(Timestamp::from_millis) }
+        ListedConversation {
+            native: native.into(),
+            title: text(title),
+            cwd: text(cwd),
+            updated_at: at.map(Timestamp::from_millis),
+        }
     }
 
     #[test]

@@ -30,12 +30,12 @@ mod opencode;
 mod rig;
 mod subject;
 
-pub use ask_key::AskKey;
-pub use chores::{Chore, CommandEnd, Done, Undone, Work};
+pub use ask_key::RequestKey;
+pub use chores::{ClientToolCall, ClientToolError, ClientToolResult, ClientToolWork, CommandEnd};
 pub use fault::says_nothing;
-pub use fetches::{Base, Fetch, Reply};
+pub use fetches::{HttpBase, HttpReply, HttpRequest};
 
-/// The code of [`Said::NotOpened`] where the one session of a runtime is there already.
+/// The code of [`RuntimeEvent::NotOpened`] where the one session of a runtime is there already.
 pub const ONE_SESSION: i64 = -32021;
 
 /// Deepest nesting of a message that is passed on; a deeper one is kept as `raw` text.
@@ -47,11 +47,11 @@ pub trait Dialect: Send {
     fn open(&mut self, out: &mut Outbox);
 
     /// One frame from the runtime (NDJSON: one line, without its end). Any bytes are fine: what cannot be understood
-    /// becomes [`Said::Event`] of kind `raw`.
+    /// becomes [`RuntimeEvent::Event`] of kind `raw`.
     fn feed(&mut self, frame: Bytes, out: &mut Outbox);
 
     /// Something the gateway wants of the runtime.
-    fn command(&mut self, command: Command, out: &mut Outbox);
+    fn command(&mut self, command: RuntimeCommand, out: &mut Outbox);
 
     /// The time asked for with [`Outbox::wake_after`] has passed.
     fn wake(&mut self, _out: &mut Outbox) {}
@@ -73,15 +73,15 @@ pub trait Dialect: Send {
 
     /// What an endpoint without the event stream is, and what to do, by what came of each of [`probes`](Self::probes);
     /// `None` where that is not known.
-    fn mistaken(&self, _probed: &[Result<Reply, String>]) -> Option<&'static str> {
+    fn mistaken(&self, _probed: &[Result<HttpReply, String>]) -> Option<&'static str> {
         None
     }
 
-    /// What came of a [`Fetch`]: once for each.
-    fn reply(&mut self, _id: u64, _reply: Result<Reply, String>, _out: &mut Outbox) {}
+    /// What came of a [`HttpRequest`]: once for each.
+    fn reply(&mut self, _id: u64, _reply: Result<HttpReply, String>, _out: &mut Outbox) {}
 
-    /// What came of a [`Chore`]: once for each, in any order.
-    fn done(&mut self, _id: u64, _done: Result<Done, Undone>, _out: &mut Outbox) {}
+    /// What came of a [`ClientToolCall`]: once for each, in any order.
+    fn done(&mut self, _id: u64, _done: Result<ClientToolResult, ClientToolError>, _out: &mut Outbox) {}
 
     /// The whole state, for another gateway to go on with; `None` where it cannot be had. Programs outlive the gateway
     /// only in dialects that can.
@@ -95,8 +95,8 @@ pub trait Dialect: Send {
         false
     }
 
-    /// The questions that wait for [`Command::Answer`].
-    fn asks(&self) -> Vec<AskKey> {
+    /// The questions that wait for [`RuntimeCommand::Answer`].
+    fn asks(&self) -> Vec<RequestKey> {
         Vec::new()
     }
 
@@ -115,14 +115,14 @@ pub trait Dialect: Send {
     }
 
     /// How many sessions one connection carries.
-    fn sessions(&self) -> Sessions {
-        Sessions::Many
+    fn sessions(&self) -> SessionLimit {
+        SessionLimit::Many
     }
 }
 
 /// How many sessions one connection of a dialect carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sessions {
+pub enum SessionLimit {
     /// One at most; a second needs another process.
     One,
     /// Any number.
@@ -133,20 +133,20 @@ pub enum Sessions {
 #[derive(Debug, Default)]
 pub struct Outbox {
     /// For the gateway, in order.
-    pub said: Vec<Said>,
+    pub said: Vec<RuntimeEvent>,
     /// For the runtime, in order, each a whole frame with its end (`\n` for NDJSON).
     pub frames: Vec<Bytes>,
     /// HTTP requests to an endpoint; those about one session are made one after another in this order.
-    pub fetches: Vec<Fetch>,
+    pub fetches: Vec<HttpRequest>,
     /// Things to be done for an agent outside of its dialect, at once and side by side.
-    pub chores: Vec<Chore>,
+    pub chores: Vec<ClientToolCall>,
     /// When to call [`Dialect::wake`], from now; the driver keeps the soonest.
     pub wake_after: Option<Duration>,
 }
 
 /// What a runtime said, in the gateway's words.
 #[derive(Debug)]
-pub enum Said {
+pub enum RuntimeEvent {
     /// The handshake is over; sessions can be opened.
     Ready {
         /// The agent's own name and version.
@@ -164,72 +164,72 @@ pub enum Said {
         /// The runtime's identifier of the session.
         native: NativeId,
         /// Events that come with it (modes, models, options).
-        drafts: Vec<Draft>,
+        drafts: Vec<EventDraft>,
         /// Whether it is the conversation that was asked for.
-        how: Opening,
+        how: OpenedAs,
     },
     /// A session could not be opened.
     NotOpened {
         /// The command that asked for it.
         ticket: Ticket,
         /// The runtime's error.
-        error: Fault,
+        error: RuntimeError,
     },
     /// Something happened.
     Event {
         /// The session, if the message named one.
         native: Option<NativeId>,
         /// What.
-        draft: Draft,
+        draft: EventDraft,
     },
     /// The runtime asks people something.
     Asked {
         /// The session, if the message named one.
         native: Option<NativeId>,
         /// What.
-        ask: Box<Ask>,
+        ask: Box<AgentRequest>,
     },
-    /// More is known of what an open question asks: an [`Said::Asked`] with the same key came before.
+    /// More is known of what an open question asks: an [`RuntimeEvent::Asked`] with the same key came before.
     AskChanged {
         /// The session, if the message named one.
         native: Option<NativeId>,
         /// The whole question, as it stands now.
-        ask: Box<Ask>,
+        ask: Box<AgentRequest>,
     },
     /// The runtime took a question back.
     TakenBack {
         /// The session, if known.
         native: Option<NativeId>,
         /// Which question.
-        key: AskKey,
+        key: RequestKey,
         /// Where somebody answered it past the gateway: who, and what.
-        elsewhere: Option<Elsewhere>,
+        elsewhere: Option<AnsweredElsewhere>,
     },
     /// An answer that the gateway gave came too late: somebody had answered past the gateway.
     AnswerLost {
         /// The session, if known.
         native: Option<NativeId>,
         /// Which question.
-        key: AskKey,
+        key: RequestKey,
         /// Who answered it, and what.
-        elsewhere: Elsewhere,
+        elsewhere: AnsweredElsewhere,
     },
-    /// Work began that the gateway did not ask for: another client of the runtime prompted it. No [`Said::Ended`]
-    /// follows, but [`Said::Done`].
+    /// Work began that the gateway did not ask for: another client of the runtime prompted it. No [`RuntimeEvent::Ended`]
+    /// follows, but [`RuntimeEvent::Done`].
     Began {
         /// The session.
         native: NativeId,
         /// Who prompted it, as far as is known ("another client of Codex").
         by: String,
     },
-    /// The work told of with [`Said::Began`] is over.
+    /// The work told of with [`RuntimeEvent::Began`] is over.
     Done {
         /// The session.
         native: NativeId,
         /// How it ended.
         end: RunEnd,
     },
-    /// The runtime has a session that the gateway did not open; the gateway opens it with [`Command::Open`].
+    /// The runtime has a session that the gateway did not open; the gateway opens it with [`RuntimeCommand::Open`].
     Found {
         /// The session.
         native: NativeId,
@@ -238,7 +238,7 @@ pub enum Said {
         /// Its title, where known.
         title: Option<String>,
     },
-    /// The work asked for with [`Command::Prompt`] is over.
+    /// The work asked for with [`RuntimeCommand::Prompt`] is over.
     Ended {
         /// The session.
         native: NativeId,
@@ -248,23 +248,23 @@ pub enum Said {
         end: RunEnd,
     },
     /// How far a session of an endpoint was told, after all that this step said of it: kept with that, in one commit. It
-    /// comes back with [`Resume::carried`] when the session is opened again, in this gateway or the next.
+    /// comes back with [`ResumeTarget::carried`] when the session is opened again, in this gateway or the next.
     Checkpoint {
         /// The session.
         native: NativeId,
         /// What the dialect needs to tell the rest once: its own words, bounded by it.
         state: String,
     },
-    /// The reply to a [`Command::Call`].
+    /// The reply to a [`RuntimeCommand::Call`].
     Replied {
         /// The call.
         ticket: Ticket,
         /// The result, untouched, or the runtime's error.
-        reply: Result<Box<RawValue>, Fault>,
+        reply: Result<Box<RawValue>, RuntimeError>,
     },
 }
 
-impl Said {
+impl RuntimeEvent {
     /// The session that it is of, as far as it names one that is open.
     fn native(&self) -> Option<&NativeId> {
         match self {
@@ -289,7 +289,7 @@ impl Said {
 
 /// Which conversation was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Opening {
+pub enum OpenedAs {
     /// A new one.
     New,
     /// The one that was asked for, with all it knows.
@@ -298,7 +298,7 @@ pub enum Opening {
 
 /// Somebody who answered a question past the gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Elsewhere {
+pub struct AnsweredElsewhere {
     /// Who, as far as is known ("another client of Codex").
     pub by: String,
     /// Which of the offered options, where known.
@@ -307,7 +307,7 @@ pub struct Elsewhere {
 
 /// An event on its way into the log.
 #[derive(Clone, Debug)]
-pub struct Draft {
+pub struct EventDraft {
     /// What sort.
     pub kind: Kind,
     /// The canonical body: see [`Event::body`](crate::model::Event::body).
@@ -315,12 +315,12 @@ pub struct Draft {
     /// The runtime's own bytes.
     pub native: Option<Bytes>,
     /// For tool calls and their updates: which tool call, and whether it is over. The gateway closes the ones left dangling.
-    pub tool: Option<ToolMark>,
+    pub tool: Option<ToolCallRef>,
     /// For a title that changed: the new one.
     pub title: Option<String>,
 }
 
-impl Draft {
+impl EventDraft {
     /// A draft with a body of the gateway's own making.
     pub fn new(kind: Kind, body: &impl serde::Serialize) -> Self {
         // Our own body types hold nothing that cannot be written as JSON; were one to, the event still says so.
@@ -350,7 +350,7 @@ impl Draft {
 
 /// Which tool call an event speaks of.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ToolMark {
+pub struct ToolCallRef {
     /// The runtime's identifier of the tool call.
     pub id: String,
     /// Whether the event says that the call is over (completed or failed).
@@ -359,9 +359,9 @@ pub struct ToolMark {
 
 /// A question from a runtime to people, before the gateway made a request of it.
 #[derive(Debug)]
-pub struct Ask {
+pub struct AgentRequest {
     /// How the runtime names it.
-    pub key: AskKey,
+    pub key: RequestKey,
     /// What sort of question.
     pub kind: RequestType,
     /// The agent's headline.
@@ -369,7 +369,7 @@ pub struct Ask {
     /// The agent's text.
     pub message: Option<String>,
     /// Exactly what is to be done, for the `display` form.
-    pub subject: Subject,
+    pub subject: RequestSubject,
     /// The answers that the dialect can carry back, in the runtime's order. For a confirm: `allow`, maybe
     /// `allow_always`, `deny`.
     pub options: Vec<Offer>,
@@ -382,7 +382,7 @@ pub struct Ask {
     /// Whether a prompt takes several lines.
     pub multiline: bool,
     /// What is expected of a prompt or pick.
-    pub expects: Expects,
+    pub expects: ExpectedAnswer,
     /// Whether what is typed must not be shown.
     pub secret: bool,
     /// Whether the runtime calls it dangerous.
@@ -398,7 +398,7 @@ pub struct Ask {
     /// The tool call that waits for it.
     pub tool_call_id: Option<String>,
     /// A tool call event to log first, when the question is the first mention of the tool call.
-    pub first_mention: Option<Draft>,
+    pub first_mention: Option<EventDraft>,
     /// The request's `params`, untouched.
     pub params: Box<RawValue>,
     /// The runtime's own bytes.
@@ -407,7 +407,7 @@ pub struct Ask {
 
 /// What is expected of the answer to a prompt or a pick, so that it can be checked before it is forwarded.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Expects {
+pub struct ExpectedAnswer {
     /// What the agent calls what it asks for.
     pub field: Option<String>,
     /// Whether nothing is an answer, too.
@@ -418,7 +418,7 @@ pub struct Expects {
 
 /// Exactly what a question is about.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Subject {
+pub enum RequestSubject {
     /// A command line, as the runtime will run it.
     Command {
         /// The line for a shell, or the program and its arguments one by one.
@@ -484,7 +484,7 @@ pub struct RunEnd {
 
 /// A runtime's error: JSON-RPC code, message, data.
 #[derive(Clone, Debug)]
-pub struct Fault {
+pub struct RuntimeError {
     /// The JSON-RPC code.
     pub code: i64,
     /// In words.
@@ -495,17 +495,17 @@ pub struct Fault {
 
 /// Something the gateway wants of a runtime. Written down for the next gateway: its names are kept.
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
-pub enum Command {
-    /// Open a session: ends in [`Said::Opened`] or [`Said::NotOpened`].
+pub enum RuntimeCommand {
+    /// Open a session: ends in [`RuntimeEvent::Opened`] or [`RuntimeEvent::NotOpened`].
     Open {
         /// Comes back with the outcome.
         ticket: Ticket,
         /// The folder it works in, absolute.
         cwd: String,
         /// A conversation that the runtime has already.
-        resume: Option<Resume>,
+        resume: Option<ResumeTarget>,
     },
-    /// Start work: ends in [`Said::Ended`]. At most one at a time in a session.
+    /// Start work: ends in [`RuntimeEvent::Ended`]. At most one at a time in a session.
     Prompt {
         /// Comes back with the end.
         ticket: Ticket,
@@ -514,7 +514,7 @@ pub enum Command {
         /// ACP content blocks, each a JSON object.
         content: Vec<Box<RawValue>>,
     },
-    /// Stop the work; the end still comes as [`Said::Ended`] or [`Said::Done`]. Open questions were answered before.
+    /// Stop the work; the end still comes as [`RuntimeEvent::Ended`] or [`RuntimeEvent::Done`]. Open questions were answered before.
     Cancel {
         /// The prompt to stop; `None` for work that the gateway did not ask for.
         ticket: Option<Ticket>,
@@ -527,11 +527,11 @@ pub enum Command {
     /// Answer a question. Given once at most for a key; a key that is not open is ignored.
     Answer {
         /// How the runtime named the question.
-        key: AskKey,
+        key: RequestKey,
         /// What was decided.
         decision: Decision,
     },
-    /// Call a method of the runtime's own: ends in [`Said::Replied`].
+    /// Call a method of the runtime's own: ends in [`RuntimeEvent::Replied`].
     Call {
         /// Comes back with the reply.
         ticket: Ticket,
@@ -548,7 +548,7 @@ pub enum Command {
 
 /// A conversation to open again.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Resume {
+pub struct ResumeTarget {
     /// The runtime's own name for it.
     pub native: NativeId,
     /// Whether the log has what was said in it: then the runtime's replay of it is left out, and if the runtime cannot
@@ -556,10 +556,10 @@ pub struct Resume {
     pub known: bool,
     /// Where an earlier connection to the endpoint left off, if the log has that: then what came after it is told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub carried: Option<Box<Carried>>,
+    pub carried: Option<Box<CarriedState>>,
 }
 
-impl Resume {
+impl ResumeTarget {
     /// A conversation of which nothing was carried over.
     pub fn new(native: NativeId, known: bool) -> Self {
         Self { native, known, carried: None }
@@ -568,8 +568,8 @@ impl Resume {
 
 /// What of a session of an endpoint lives on while no gateway is connected to it.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Carried {
-    /// The last [`Said::Checkpoint`].
+pub struct CarriedState {
+    /// The last [`RuntimeEvent::Checkpoint`].
     pub checkpoint: String,
     /// The prompt that the session still waits for: the endpoint may have taken it or not.
     pub prompt: Option<Ticket>,
@@ -577,14 +577,14 @@ pub struct Carried {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub content: Vec<String>,
     /// The questions that the session has: open, or decided and maybe not heard.
-    pub asks: Vec<AskKey>,
+    pub asks: Vec<RequestKey>,
 }
 
 /// Makes a connection's state.
-pub type Make = fn(&RuntimeSpec) -> Box<dyn Dialect>;
+pub type MakeDialect = fn(&RuntimeSpec) -> Box<dyn Dialect>;
 
 /// Every dialect that a runtime can speak.
-pub const TABLE: &[(&str, Make)] = &[
+pub const TABLE: &[(&str, MakeDialect)] = &[
     ("acp", acp::make),
     ("codelia", codelia::make),
     ("codex", codex::make),
@@ -594,7 +594,7 @@ pub const TABLE: &[(&str, Make)] = &[
 ];
 
 /// The maker of the dialect with this name.
-pub fn find(name: &str) -> Option<Make> {
+pub fn find(name: &str) -> Option<MakeDialect> {
     TABLE.iter().find(|(known, _)| *known == name).map(|(_, make)| *make)
 }
 

@@ -7,14 +7,17 @@ use bytes::Bytes;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{Ask, AskKey, Command, Dialect, Draft, Fault, Fetch, Outbox, Reply, RunEnd, Said, find};
+use super::{
+    AgentRequest, Dialect, EventDraft, HttpReply, HttpRequest, Outbox, RequestKey, RunEnd, RuntimeCommand,
+    RuntimeError, RuntimeEvent, find,
+};
 use crate::model::{Choice, Connect, Decision, NativeId, RuntimeId, RuntimeSpec, Ticket};
 
 pub(super) struct Rig {
     pub(super) dialect: Box<dyn Dialect>,
-    pub(super) said: Vec<Said>,
+    pub(super) said: Vec<RuntimeEvent>,
     pub(super) sent: Vec<Value>,
-    pub(super) fetches: VecDeque<Fetch>,
+    pub(super) fetches: VecDeque<HttpRequest>,
     pub(super) wakes: usize,
     /// The last checkpoint.
     pub(super) checkpoint: Option<String>,
@@ -54,14 +57,14 @@ impl Rig {
             self.sent.push(json(line));
         }
         for said in &out.said {
-            if let Said::Event { draft, .. } = said {
+            if let RuntimeEvent::Event { draft, .. } = said {
                 assert!(json(&draft.body).is_object(), "{draft:?}");
                 assert!(!draft.body.iter().any(|b| matches!(b, b'\r' | b'\n')), "one line: {draft:?}");
             }
         }
         for said in out.said {
             match said {
-                Said::Checkpoint { state, .. } => self.checkpoint = Some(state),
+                RuntimeEvent::Checkpoint { state, .. } => self.checkpoint = Some(state),
                 said => self.said.push(said),
             }
         }
@@ -74,7 +77,7 @@ impl Rig {
         self.step(|dialect, out| dialect.feed(frame, out));
     }
 
-    pub(super) fn tell(&mut self, command: Command) {
+    pub(super) fn tell(&mut self, command: RuntimeCommand) {
         self.step(|dialect, out| dialect.command(command, out));
     }
 
@@ -93,37 +96,37 @@ impl Rig {
     }
 
     /// Answers a request: a status and a body, or none for a request that failed.
-    pub(super) fn reply(&mut self, fetch: &Fetch, reply: Option<(u16, &str)>) {
+    pub(super) fn reply(&mut self, fetch: &HttpRequest, reply: Option<(u16, &str)>) {
         let reply = match reply {
-            Some((status, body)) => Ok(Reply { status, body: Bytes::copy_from_slice(body.as_bytes()) }),
+            Some((status, body)) => Ok(HttpReply { status, body: Bytes::copy_from_slice(body.as_bytes()) }),
             None => Err("no reply".to_owned()),
         };
         self.step(|dialect, out| dialect.reply(fetch.id, reply, out));
     }
 
     pub(super) fn open(&mut self, ticket: u64) {
-        self.tell(Command::Open { ticket: Ticket(ticket), cwd: "/w".into(), resume: None });
+        self.tell(RuntimeCommand::Open { ticket: Ticket(ticket), cwd: "/w".into(), resume: None });
     }
 
     pub(super) fn prompt(&mut self, ticket: u64, native: &str, text: &str) {
         let block = raw(&serde_json::json!({ "type": "text", "text": text }).to_string());
-        self.tell(Command::Prompt { ticket: Ticket(ticket), native: native.into(), content: vec![block] });
+        self.tell(RuntimeCommand::Prompt { ticket: Ticket(ticket), native: native.into(), content: vec![block] });
     }
 
     pub(super) fn cancel(&mut self, ticket: u64, native: &str) {
-        self.tell(Command::Cancel { ticket: Some(Ticket(ticket)), native: native.into(), reason: None });
+        self.tell(RuntimeCommand::Cancel { ticket: Some(Ticket(ticket)), native: native.into(), reason: None });
     }
 
     pub(super) fn answer(&mut self, key: &str, decision: Decision) {
         // As tests write it: the runtime's name of a question that waits, or a whole key.
         let open = self.dialect.asks().into_iter().find(|open| open.id() == key);
-        let key = open.unwrap_or_else(|| AskKey::from(key.to_owned()));
-        self.tell(Command::Answer { key, decision });
+        let key = open.unwrap_or_else(|| RequestKey::from(key.to_owned()));
+        self.tell(RuntimeCommand::Answer { key, decision });
     }
 
     pub(super) fn call(&mut self, native: &str, method: &str, params: Option<&str>) {
         let (native, params) = (Some(NativeId::from(native)), params.map(raw));
-        self.tell(Command::Call { ticket: Ticket(99), native, method: method.into(), params, notify: false });
+        self.tell(RuntimeCommand::Call { ticket: Ticket(99), native, method: method.into(), params, notify: false });
     }
 
     /// What was sent since the last look.
@@ -132,41 +135,41 @@ impl Rig {
     }
 
     /// What was said since the last look.
-    pub(super) fn said(&mut self) -> Vec<Said> {
+    pub(super) fn said(&mut self) -> Vec<RuntimeEvent> {
         std::mem::take(&mut self.said)
     }
 
     /// The one thing that was said since the last look.
-    pub(super) fn one(&mut self) -> Said {
+    pub(super) fn one(&mut self) -> RuntimeEvent {
         let mut said = self.said();
         assert_eq!(said.len(), 1, "{said:?}");
         said.remove(0)
     }
 
-    pub(super) fn event(&mut self) -> Draft {
+    pub(super) fn event(&mut self) -> EventDraft {
         match self.one() {
-            Said::Event { draft, .. } => draft,
+            RuntimeEvent::Event { draft, .. } => draft,
             other => panic!("{other:?}"),
         }
     }
 
-    pub(super) fn ask(&mut self) -> Box<Ask> {
+    pub(super) fn ask(&mut self) -> Box<AgentRequest> {
         match self.one() {
-            Said::Asked { ask, .. } => ask,
+            RuntimeEvent::Asked { ask, .. } => ask,
             other => panic!("{other:?}"),
         }
     }
 
     pub(super) fn end(&mut self) -> (u64, RunEnd) {
         match self.one() {
-            Said::Ended { ticket, end, .. } => (ticket.0, end),
+            RuntimeEvent::Ended { ticket, end, .. } => (ticket.0, end),
             other => panic!("{other:?}"),
         }
     }
 
-    pub(super) fn replied(&mut self) -> Result<Value, Fault> {
+    pub(super) fn replied(&mut self) -> Result<Value, RuntimeError> {
         match self.one() {
-            Said::Replied { reply, .. } => reply.map(|raw| json(raw.get().as_bytes())),
+            RuntimeEvent::Replied { reply, .. } => reply.map(|raw| json(raw.get().as_bytes())),
             other => panic!("{other:?}"),
         }
     }

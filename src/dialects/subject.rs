@@ -2,7 +2,7 @@
 
 use serde_json::value::RawValue;
 
-use super::Subject;
+use super::RequestSubject;
 use super::jsonrpc::{Fields, object, pretty, string};
 use crate::model::{Question, QuestionOption};
 
@@ -88,11 +88,11 @@ impl<'a> Input<'a> {
 
 /// What a tool's input says that it does; `None` if it says nothing that can be read for certain. An input that is
 /// ambiguous (two commands, twin members, odd types) says nothing.
-pub(super) fn input(raw: &RawValue) -> Option<Subject> {
+pub(super) fn input(raw: &RawValue) -> Option<RequestSubject> {
     read(raw, DEEP)
 }
 
-fn read(raw: &RawValue, deep: usize) -> Option<Subject> {
+fn read(raw: &RawValue, deep: usize) -> Option<RequestSubject> {
     if let Some(found) = command(raw).or_else(|| edits(raw)).or_else(|| question(raw)) {
         return Some(found);
     }
@@ -102,11 +102,11 @@ fn read(raw: &RawValue, deep: usize) -> Option<Subject> {
     }
     if let Some(plan) = fields.text(&["plan"]) {
         let more = if fields.0.len() > 1 { format!("{}\n", pretty(raw.get())) } else { String::new() };
-        return Some(Subject::Plan(format!("{more}{plan}")));
+        return Some(RequestSubject::Plan(format!("{more}{plan}")));
     }
     if let Some(url) = fields.text(&ADDRESSES) {
         let more = if fields.0.len() > 1 { pretty(raw.get()) } else { String::new() };
-        return Some(Subject::Fetch { url, more });
+        return Some(RequestSubject::Fetch { url, more });
     }
     let wrapped = fields.one(&WRAPPERS).ok()??;
     if deep == 0 {
@@ -145,20 +145,20 @@ fn deeper(raw: &RawValue, deep: usize) -> bool {
 }
 
 /// A tool call of which the input says no more than its arguments.
-pub(super) fn tool(name: &str, raw: &RawValue) -> Subject {
+pub(super) fn tool(name: &str, raw: &RawValue) -> RequestSubject {
     let arguments = pretty(raw.get());
     match input(raw) {
         Some(subject) => subject,
         None if may_run(raw) => {
             let why = "its input has a command that cannot be read for certain";
-            Subject::Unreadable { why, raw: format!("{name} {arguments}") }
+            RequestSubject::Unreadable { why, raw: format!("{name} {arguments}") }
         }
-        None => Subject::Tool { name: name.to_owned(), arguments },
+        None => RequestSubject::Tool { name: name.to_owned(), arguments },
     }
 }
 
 /// The command in a tool's input, if it says exactly one and nothing else that changes what will run.
-pub(super) fn command(raw: &RawValue) -> Option<Subject> {
+pub(super) fn command(raw: &RawValue) -> Option<RequestSubject> {
     let fields = Input::of(raw)?;
     if HIDDEN.iter().any(|name| fields.all(&[name]).iter().any(|raw| !empty(raw))) {
         return None;
@@ -181,7 +181,7 @@ pub(super) fn command(raw: &RawValue) -> Option<Subject> {
         let lines = strings(lines).filter(|lines| !lines.iter().any(|line| line.trim().is_empty()))?;
         let alone = fields.all(&PATHS).is_empty() && fields.all(&ARGUMENTS).is_empty();
         let said = alone && !lines.is_empty();
-        return said.then_some(Subject::Command { argv: vec![lines.join("\n")], cwd });
+        return said.then_some(RequestSubject::Command { argv: vec![lines.join("\n")], cwd });
     }
     // A list beside the command may only say it again, as Copilot's does.
     let again = |list: &RawValue| {
@@ -200,7 +200,7 @@ pub(super) fn command(raw: &RawValue) -> Option<Subject> {
     if !fields.all(&PATHS).is_empty() {
         return None;
     }
-    argv.first().is_some_and(|first| !first.trim().is_empty()).then_some(Subject::Command { argv, cwd })
+    argv.first().is_some_and(|first| !first.trim().is_empty()).then_some(RequestSubject::Command { argv, cwd })
 }
 
 /// The folder that an input without a command names.
@@ -210,7 +210,7 @@ pub(super) fn folder(raw: &RawValue) -> Option<String> {
 }
 
 /// The changes to one file that an input says.
-fn edits(raw: &RawValue) -> Option<Subject> {
+fn edits(raw: &RawValue) -> Option<RequestSubject> {
     let fields = Input::of(raw)?;
     // An editor's tool has commands of its own.
     if says_command(&fields) && !matches!(fields.text(&COMMANDS).as_deref(), Some("create" | "str_replace" | "write")) {
@@ -224,21 +224,21 @@ fn edits(raw: &RawValue) -> Option<Subject> {
             Some((path.clone(), Some(fields.text(&BEFORE)?), fields.text(&AFTER)?))
         };
         let changes: Option<Vec<_>> = many.iter().map(change).collect();
-        return Some(Subject::Edits(changes.filter(|changes| !changes.is_empty())?));
+        return Some(RequestSubject::Edits(changes.filter(|changes| !changes.is_empty())?));
     }
     match (fields.text(&BEFORE), fields.text(&AFTER), fields.text(&WHOLE)) {
-        (Some(old), Some(new), None) => Some(Subject::Edits(vec![(path, Some(old), new)])),
-        (None, None, Some(whole)) => Some(Subject::Edits(vec![(path, None, whole)])),
+        (Some(old), Some(new), None) => Some(RequestSubject::Edits(vec![(path, Some(old), new)])),
+        (None, None, Some(whole)) => Some(RequestSubject::Edits(vec![(path, None, whole)])),
         (None, None, None) => {
             let diff = fields.text(&["diff", "patch", "unifieddiff"])?;
-            Some(Subject::Diff { path, diff })
+            Some(RequestSubject::Diff { path, diff })
         }
         _ => None,
     }
 }
 
 /// Questions to a person, as tools put them: `{"questions": [{"question", "options": [{"label", "description"}]}]}`.
-fn question(raw: &RawValue) -> Option<Subject> {
+fn question(raw: &RawValue) -> Option<RequestSubject> {
     let fields = Input::of(raw)?;
     let all: Vec<&RawValue> = serde_json::from_str(fields.one(&["questions"]).ok()??.get()).ok()?;
     let option = |raw: &&RawValue| match string(raw) {
@@ -269,7 +269,7 @@ fn question(raw: &RawValue) -> Option<Subject> {
         })
     };
     let questions: Vec<Question> = all.iter().enumerate().map(one).collect::<Option<_>>()?;
-    (!questions.is_empty()).then(|| Subject::Questions { words: spoken(&questions), questions })
+    (!questions.is_empty()).then(|| RequestSubject::Questions { words: spoken(&questions), questions })
 }
 
 /// Questions as text.
@@ -290,13 +290,13 @@ fn spoken(questions: &[Question]) -> String {
 
 /// The command in a text, where it stands in a form that can be told from prose: a JSON object, one fenced block of shell, a
 /// line that begins with `$`, or, where the words before say that it is run, what stands in backquotes at the end.
-pub(super) fn in_text(text: &str, executes: bool) -> Option<Subject> {
+pub(super) fn in_text(text: &str, executes: bool) -> Option<RequestSubject> {
     let text = text.trim();
     if text.starts_with('{') {
         return input(&RawValue::from_string(text.to_owned()).ok()?);
     }
     let line = |line: &str| {
-        Some(Subject::Command { argv: vec![line.to_owned()], cwd: None }).filter(|_| !line.trim().is_empty())
+        Some(RequestSubject::Command { argv: vec![line.to_owned()], cwd: None }).filter(|_| !line.trim().is_empty())
     };
     if text.contains("```") {
         let parts: Vec<&str> = text.split("```").collect();
@@ -339,7 +339,7 @@ mod tests {
 
     fn of(json: &str) -> Option<(Vec<String>, Option<String>)> {
         match input(serde_json::from_str(json).unwrap()) {
-            Some(Subject::Command { argv, cwd }) => Some((argv, cwd)),
+            Some(RequestSubject::Command { argv, cwd }) => Some((argv, cwd)),
             _ => None,
         }
     }

@@ -6,7 +6,7 @@ use super::*;
 
 fn small() -> Ledger {
     let of = |limit: usize| limit * 100;
-    Ledger::new(Limits {
+    Ledger::new(LedgerLimits {
         gateway: of(10),
         strangers: of(1),
         clients: of(6),
@@ -41,7 +41,7 @@ fn a_charge_counts_in_every_account_above_and_is_given_back_everywhere() {
 #[test]
 fn each_limit_holds_by_itself_and_nothing_is_left_of_what_was_refused() {
     let ledger = small();
-    let class = |outcome: Result<Charge, Over>| outcome.unwrap_err().class;
+    let class = |outcome: Result<Charge, LedgerFull>| outcome.unwrap_err().class;
     assert_eq!(class(ledger.connection("phone").charge(301)), Class::Connection);
     let held: Vec<Charge> = (0..4).map(|_| ledger.connection("phone").charge(100).unwrap()).collect();
     assert_eq!(class(ledger.connection("phone").charge(1)), Class::Device);
@@ -144,17 +144,17 @@ fn it_tells_who_is_near_a_limit_and_shows_the_sums() {
 
 #[test]
 fn there_is_always_room_for_a_line_and_for_agents() {
-    let limits = Limits::default().with_room_for(256 << 20);
+    let limits = LedgerLimits::default().with_room_for(256 << 20);
     assert!(limits.runtime > 256 << 20 && limits.agents >= limits.runtime && limits.gateway >= limits.agents);
-    let limits = Limits { clients: 1 << 30, ..Limits::default() }.with_room_for(1 << 20);
-    assert_eq!(limits.gateway, (1 << 30) + Limits::APART);
-    assert_eq!(Limits::default().with_room_for(64 << 20), Limits::default());
+    let limits = LedgerLimits { clients: 1 << 30, ..LedgerLimits::default() }.with_room_for(1 << 20);
+    assert_eq!(limits.gateway, (1 << 30) + LedgerLimits::APART);
+    assert_eq!(LedgerLimits::default().with_room_for(64 << 20), LedgerLimits::default());
 }
 
 #[tokio::test]
 async fn devices_that_hold_much_leave_room_for_those_that_ask_for_little() {
-    let ledger = Ledger::new(Limits::default());
-    let Limits { clients, device, .. } = *ledger.limits();
+    let ledger = Ledger::new(LedgerLimits::default());
+    let LedgerLimits { clients, device, .. } = *ledger.limits();
     let greedy: Vec<Charge> = (0..30)
         .flat_map(|n| {
             let device = ledger.connection(&format!("greedy-{}", n % 3));

@@ -14,7 +14,7 @@ use super::http::{Outcome, Query, bad_query, json, session_of};
 use super::{AppState, Problem};
 use crate::auth::{Permit, Prompt};
 use crate::model::{Capability, SessionInfo, object};
-use crate::sessions::Refusal;
+use crate::sessions::SessionError;
 
 /// Servers, skills, or errors of one answer at most; `truncated` says that there are more.
 const MANY: usize = 500;
@@ -144,11 +144,11 @@ async fn ask(
     let can = runtime.is_some_and(|runtime| runtime.capabilities.as_ref().is_some_and(|can| can.has(needs)));
     if !can {
         let why = "this agent does not tell; ask it in words, or look where it is configured";
-        return Err(Refusal::ListingUnsupported { runtime: session.runtime_id.clone(), what, why }.into());
+        return Err(SessionError::ListingUnsupported { runtime: session.runtime_id.clone(), what, why }.into());
     }
     let params: Box<RawValue> = to_raw_value(params).map_err(|_| Problem::internal())?;
     let reply = state.directory.call(permit, &session.session_id, method.into(), Some(params), false);
-    let silent = |_| Problem::from(Refusal::RuntimeSilent(SILENCE.as_secs()));
+    let silent = |_| Problem::from(SessionError::RuntimeSilent(SILENCE.as_secs()));
     let reply = tokio::time::timeout(SILENCE, reply).await.map_err(silent)??;
     #[derive(Deserialize)]
     struct Said(Value);

@@ -10,7 +10,7 @@ use http::{Method, Response, header};
 
 use super::Problem;
 use super::guard::only;
-use crate::auth::{Auth, Caller, Site, csrf, same};
+use crate::auth::{Auth, Caller, CookieSite, csrf, same};
 
 /// The header that comes with whatever a cookie is to change.
 pub const CSRF_HEADER: &str = "plexus-csrf";
@@ -68,9 +68,9 @@ pub(super) fn prove(auth: &Auth, request: &Request) -> Shown {
     let host = only(headers, &HOST).ok().flatten().unwrap_or_default().to_ascii_lowercase();
     let own = format!("http://{host}");
     let candidates = match origin {
-        Some(origin) => vec![(name(origin), Site::Origin(origin))],
+        Some(origin) => vec![(name(origin), CookieSite::Origin(origin))],
         None if reads && site == Some("same-origin") && !headers.contains_key(UPGRADE) => {
-            vec![(plain(&host), Site::Origin(&own)), (SECURE.to_owned(), Site::Tls)]
+            vec![(plain(&host), CookieSite::Origin(&own)), (SECURE.to_owned(), CookieSite::Tls)]
         }
         None => return Shown::Nothing,
     };
@@ -97,7 +97,7 @@ pub(super) fn prove(auth: &Auth, request: &Request) -> Shown {
 pub(super) fn held(auth: &Auth, parts: &Parts) -> Option<(Caller, String)> {
     let origin = only(&parts.headers, &ORIGIN).ok().flatten()?;
     let token = named(&parts.headers, &name(origin)).ok().flatten()?;
-    Some((auth.check_cookie(token, Site::Origin(origin))?, csrf(token)))
+    Some((auth.check_cookie(token, CookieSite::Origin(origin))?, csrf(token)))
 }
 
 /// The origin that a new cookie will be for: that of the page that asks for it.

@@ -14,7 +14,9 @@ use super::http::{
 };
 use super::listen::stopped;
 use super::{AppState, Problem, cookies};
-use crate::auth::{Admin, AuthError, Device, Fetched, Grant, PairingState, SHARE_LIFE, Target, csrf, short_code};
+use crate::auth::{
+    Admin, AuthError, Device, FetchedPairing, Grant, PairingState, SHARE_LIFE, Target, csrf, short_code,
+};
 use crate::model::{DeviceId, Risk, RuntimeId, Scope, SessionId};
 
 /// Life of a link to a session unless the client says otherwise, in hours.
@@ -355,7 +357,7 @@ pub(super) async fn pairing(state: AppState, call: Call) -> Outcome {
     let (id, mut stop) = (pairing_id(&call), state.stop.clone());
     tokio::select! {
         view = state.auth.pairing(&permit, &id, known, wait) => json(StatusCode::OK, &view?),
-        () = stopped(&mut stop) => Err(crate::sessions::Refusal::Stopping.into()),
+        () = stopped(&mut stop) => Err(crate::sessions::SessionError::Stopping.into()),
     }
 }
 
@@ -429,10 +431,10 @@ pub(super) async fn fetch(state: AppState, call: Call) -> Outcome {
     let mut stop = state.stop.clone();
     let fetched = tokio::select! {
         fetched = state.auth.fetch(&ticket, patience(wait)) => fetched?,
-        () = stopped(&mut stop) => Fetched::Waiting,
+        () = stopped(&mut stop) => FetchedPairing::Waiting,
     };
     match fetched {
-        Fetched::Given(device, token) => {
+        FetchedPairing::Given(device, token) => {
             // Fetched once more, it is the same device.
             let held = cookies::held(&state.auth, &call.parts);
             if held.is_some_and(|(held, _)| held.device().device_id == device.device_id) {
@@ -440,7 +442,7 @@ pub(super) async fn fetch(state: AppState, call: Call) -> Outcome {
             }
             welcome_browser(&state, &call, &device, &token).await
         }
-        Fetched::Waiting => json(StatusCode::ACCEPTED, &json!({ "state": "waiting" })),
+        FetchedPairing::Waiting => json(StatusCode::ACCEPTED, &json!({ "state": "waiting" })),
     }
 }
 

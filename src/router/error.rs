@@ -7,9 +7,9 @@ use http::{HeaderValue, StatusCode};
 use serde_json::{Map, Value};
 
 use crate::auth::{AuthError, Denied, PairingFault};
-use crate::ledger::{Class, Over};
+use crate::ledger::{Class, LedgerFull};
 use crate::model::{Receipt, RequestState};
-use crate::sessions::Refusal;
+use crate::sessions::SessionError;
 use crate::store::StoreError;
 
 /// The content type of every error.
@@ -116,9 +116,9 @@ impl Problem {
     }
 }
 
-impl From<Over> for Problem {
+impl From<LedgerFull> for Problem {
     /// 429 where the device itself made it so much; 503 where others did.
-    fn from(over: Over) -> Self {
+    fn from(over: LedgerFull) -> Self {
         let own = matches!(over.class, Class::Device | Class::Connection | Class::Session);
         let status = if own { StatusCode::TOO_MANY_REQUESTS } else { StatusCode::SERVICE_UNAVAILABLE };
         let words = format!("{over}: read what waits for you, or wait until others have");
@@ -197,19 +197,21 @@ impl From<AuthError> for Problem {
     }
 }
 
-impl From<Refusal> for Problem {
-    fn from(refusal: Refusal) -> Self {
+impl From<SessionError> for Problem {
+    fn from(refusal: SessionError) -> Self {
         let words = refusal.to_string();
         let plain = |status, code: &'static str| Self::new(status, code, words.clone());
         match refusal {
-            Refusal::NoSession(_) => plain(StatusCode::NOT_FOUND, "session_not_found"),
-            Refusal::NoRuntime(_) => plain(StatusCode::NOT_FOUND, "runtime_not_found"),
-            Refusal::NoRequest(_) => plain(StatusCode::NOT_FOUND, "request_not_found"),
-            Refusal::NoRun => plain(StatusCode::NOT_FOUND, "run_not_found"),
-            Refusal::NotKept(_) => plain(StatusCode::CONFLICT, "prompt_not_kept"),
-            Refusal::Denied(denied) => denied.into(),
-            Refusal::AlreadyResolved(receipt) => plain(StatusCode::CONFLICT, "already_resolved").with_receipt(*receipt),
-            Refusal::Closed(receipt) => {
+            SessionError::NoSession(_) => plain(StatusCode::NOT_FOUND, "session_not_found"),
+            SessionError::NoRuntime(_) => plain(StatusCode::NOT_FOUND, "runtime_not_found"),
+            SessionError::NoRequest(_) => plain(StatusCode::NOT_FOUND, "request_not_found"),
+            SessionError::NoRun => plain(StatusCode::NOT_FOUND, "run_not_found"),
+            SessionError::NotKept(_) => plain(StatusCode::CONFLICT, "prompt_not_kept"),
+            SessionError::Denied(denied) => denied.into(),
+            SessionError::AlreadyResolved(receipt) => {
+                plain(StatusCode::CONFLICT, "already_resolved").with_receipt(*receipt)
+            }
+            SessionError::Closed(receipt) => {
                 let code = match receipt.state {
                     RequestState::Expired => "expired",
                     RequestState::Withdrawn => "withdrawn",
@@ -218,40 +220,40 @@ impl From<Refusal> for Problem {
                 };
                 plain(StatusCode::GONE, code).with_receipt(*receipt)
             }
-            Refusal::RiskTooHigh(too) => plain(StatusCode::FORBIDDEN, "risk_too_high")
+            SessionError::RiskTooHigh(too) => plain(StatusCode::FORBIDDEN, "risk_too_high")
                 .with("risk", too.risk.as_str())
                 .with("approve_up_to", too.up_to.as_str())
                 .with("risk_reasons", too.reasons)
                 .with("devices", too.devices),
-            Refusal::StaleDigest => plain(StatusCode::CONFLICT, "stale_digest"),
-            Refusal::DigestRequired => plain(StatusCode::UNPROCESSABLE_ENTITY, "digest_required"),
-            Refusal::ObserveOnly => plain(StatusCode::CONFLICT, "observe_only"),
-            Refusal::BadAnswer { code, field, .. } => {
+            SessionError::StaleDigest => plain(StatusCode::CONFLICT, "stale_digest"),
+            SessionError::DigestRequired => plain(StatusCode::UNPROCESSABLE_ENTITY, "digest_required"),
+            SessionError::ObserveOnly => plain(StatusCode::CONFLICT, "observe_only"),
+            SessionError::BadAnswer { code, field, .. } => {
                 let problem = plain(StatusCode::UNPROCESSABLE_ENTITY, code);
                 match field {
                     Some(field) => problem.with("field", field),
                     None => problem,
                 }
             }
-            Refusal::RuntimeGone(_) => plain(StatusCode::CONFLICT, "runtime_gone"),
-            Refusal::RuntimeSilent(_) => plain(StatusCode::GATEWAY_TIMEOUT, "runtime_silent"),
-            Refusal::RuntimeRefused { code, data, .. } => {
+            SessionError::RuntimeGone(_) => plain(StatusCode::CONFLICT, "runtime_gone"),
+            SessionError::RuntimeSilent(_) => plain(StatusCode::GATEWAY_TIMEOUT, "runtime_silent"),
+            SessionError::RuntimeRefused { code, data, .. } => {
                 let data = data.and_then(|data| serde_json::from_str(data.get()).ok()).unwrap_or(Value::Null);
                 plain(StatusCode::BAD_GATEWAY, "runtime_refused").with("runtime_code", code).with("runtime_data", data)
             }
-            Refusal::ListingUnsupported { .. } => plain(StatusCode::CONFLICT, "listing_unsupported"),
-            Refusal::OverLimit(over) => over.into(),
-            Refusal::PromptTooLarge { limit, .. } => {
+            SessionError::ListingUnsupported { .. } => plain(StatusCode::CONFLICT, "listing_unsupported"),
+            SessionError::OverLimit(over) => over.into(),
+            SessionError::PromptTooLarge { limit, .. } => {
                 plain(StatusCode::PAYLOAD_TOO_LARGE, "prompt_too_large").with("limit", limit as u64)
             }
-            Refusal::QueueFull(_) => plain(StatusCode::TOO_MANY_REQUESTS, "queue_full"),
-            Refusal::BadKey => plain(StatusCode::BAD_REQUEST, "bad_idempotency_key"),
-            Refusal::KeyReused => plain(StatusCode::UNPROCESSABLE_ENTITY, "idempotency_key_reused"),
-            Refusal::RuntimeExists(_) => plain(StatusCode::CONFLICT, "runtime_exists"),
-            Refusal::Invalid(_) => plain(StatusCode::UNPROCESSABLE_ENTITY, "invalid"),
-            Refusal::Folder(_) => plain(StatusCode::FORBIDDEN, "folder_not_allowed"),
-            Refusal::Storage(_) => plain(StatusCode::INSUFFICIENT_STORAGE, "storage"),
-            Refusal::Stopping => plain(StatusCode::SERVICE_UNAVAILABLE, "stopping").retry_after(1),
+            SessionError::QueueFull(_) => plain(StatusCode::TOO_MANY_REQUESTS, "queue_full"),
+            SessionError::BadKey => plain(StatusCode::BAD_REQUEST, "bad_idempotency_key"),
+            SessionError::KeyReused => plain(StatusCode::UNPROCESSABLE_ENTITY, "idempotency_key_reused"),
+            SessionError::RuntimeExists(_) => plain(StatusCode::CONFLICT, "runtime_exists"),
+            SessionError::Invalid(_) => plain(StatusCode::UNPROCESSABLE_ENTITY, "invalid"),
+            SessionError::Folder(_) => plain(StatusCode::FORBIDDEN, "folder_not_allowed"),
+            SessionError::Storage(_) => plain(StatusCode::INSUFFICIENT_STORAGE, "storage"),
+            SessionError::Stopping => plain(StatusCode::SERVICE_UNAVAILABLE, "stopping").retry_after(1),
         }
     }
 }
@@ -284,44 +286,44 @@ mod tests {
 
     #[test]
     fn every_refusal_has_its_status_and_code() {
-        let closed = |state| Refusal::Closed(receipt(state));
-        let bad = Refusal::BadAnswer { code: "option_not_offered", message: String::new(), field: None };
+        let closed = |state| SessionError::Closed(receipt(state));
+        let bad = SessionError::BadAnswer { code: "option_not_offered", message: String::new(), field: None };
         let too = TooRisky { risk: Risk::Danger, up_to: Risk::Low, reasons: Vec::new(), devices: Vec::new() };
-        let refused = Refusal::RuntimeRefused { code: -32000, message: String::new(), data: None };
+        let refused = SessionError::RuntimeRefused { code: -32000, message: String::new(), data: None };
         let denied = Denied { scope: Scope::Approve, device: "x".into() };
         for (refusal, status, code) in [
-            (Refusal::NoSession(SessionId::trusted("s")), 404, "session_not_found"),
-            (Refusal::NoRuntime(RuntimeId::trusted("r")), 404, "runtime_not_found"),
-            (Refusal::NoRequest(RequestId::trusted("q")), 404, "request_not_found"),
-            (Refusal::NoRun, 404, "run_not_found"),
-            (Refusal::NotKept("x"), 409, "prompt_not_kept"),
-            (Refusal::Denied(denied), 403, "scope_missing"),
-            (Refusal::AlreadyResolved(receipt(RequestState::Answered)), 409, "already_resolved"),
+            (SessionError::NoSession(SessionId::trusted("s")), 404, "session_not_found"),
+            (SessionError::NoRuntime(RuntimeId::trusted("r")), 404, "runtime_not_found"),
+            (SessionError::NoRequest(RequestId::trusted("q")), 404, "request_not_found"),
+            (SessionError::NoRun, 404, "run_not_found"),
+            (SessionError::NotKept("x"), 409, "prompt_not_kept"),
+            (SessionError::Denied(denied), 403, "scope_missing"),
+            (SessionError::AlreadyResolved(receipt(RequestState::Answered)), 409, "already_resolved"),
             (closed(RequestState::Expired), 410, "expired"),
             (closed(RequestState::Withdrawn), 410, "withdrawn"),
             (closed(RequestState::Orphaned), 410, "orphaned"),
-            (Refusal::StaleDigest, 409, "stale_digest"),
-            (Refusal::DigestRequired, 422, "digest_required"),
-            (Refusal::RiskTooHigh(Box::new(too)), 403, "risk_too_high"),
-            (Refusal::ObserveOnly, 409, "observe_only"),
+            (SessionError::StaleDigest, 409, "stale_digest"),
+            (SessionError::DigestRequired, 422, "digest_required"),
+            (SessionError::RiskTooHigh(Box::new(too)), 403, "risk_too_high"),
+            (SessionError::ObserveOnly, 409, "observe_only"),
             (bad, 422, "option_not_offered"),
-            (Refusal::RuntimeGone(String::new()), 409, "runtime_gone"),
-            (Refusal::RuntimeSilent(1), 504, "runtime_silent"),
+            (SessionError::RuntimeGone(String::new()), 409, "runtime_gone"),
+            (SessionError::RuntimeSilent(1), 504, "runtime_silent"),
             (refused, 502, "runtime_refused"),
             (
-                Refusal::ListingUnsupported { runtime: RuntimeId::trusted("r"), what: "x", why: "x" },
+                SessionError::ListingUnsupported { runtime: RuntimeId::trusted("r"), what: "x", why: "x" },
                 409,
                 "listing_unsupported",
             ),
-            (Refusal::QueueFull(1), 429, "queue_full"),
-            (Refusal::PromptTooLarge { bytes: 2, limit: 1 }, 413, "prompt_too_large"),
-            (Refusal::BadKey, 400, "bad_idempotency_key"),
-            (Refusal::KeyReused, 422, "idempotency_key_reused"),
-            (Refusal::RuntimeExists(RuntimeId::trusted("r")), 409, "runtime_exists"),
-            (Refusal::Invalid(String::new()), 422, "invalid"),
-            (Refusal::Folder(String::new()), 403, "folder_not_allowed"),
-            (Refusal::Storage(String::new()), 507, "storage"),
-            (Refusal::Stopping, 503, "stopping"),
+            (SessionError::QueueFull(1), 429, "queue_full"),
+            (SessionError::PromptTooLarge { bytes: 2, limit: 1 }, 413, "prompt_too_large"),
+            (SessionError::BadKey, 400, "bad_idempotency_key"),
+            (SessionError::KeyReused, 422, "idempotency_key_reused"),
+            (SessionError::RuntimeExists(RuntimeId::trusted("r")), 409, "runtime_exists"),
+            (SessionError::Invalid(String::new()), 422, "invalid"),
+            (SessionError::Folder(String::new()), 403, "folder_not_allowed"),
+            (SessionError::Storage(String::new()), 507, "storage"),
+            (SessionError::Stopping, 503, "stopping"),
         ] {
             let problem = Problem::from(refusal);
             assert_eq!((problem.status.as_u16(), problem.code), (status, code));
@@ -332,7 +334,7 @@ mod tests {
 
     #[test]
     fn a_loser_gets_the_winners_receipt_at_the_top_level() {
-        let json = Problem::from(Refusal::AlreadyResolved(receipt(RequestState::Answered))).to_json();
+        let json = Problem::from(SessionError::AlreadyResolved(receipt(RequestState::Answered))).to_json();
         assert_eq!(json["code"], "already_resolved");
         assert_eq!(json["won"], false);
         assert_eq!(json["resolved_by"]["name"], "phone");

@@ -17,7 +17,7 @@ use super::{AppState, Problem, wire};
 use crate::auth::{Caller, Watch};
 use crate::ledger::{Account, Charge};
 use crate::model::{Position, SessionInfo};
-use crate::sessions::{After, Export, Filter, Format};
+use crate::sessions::{Export, Filter, Format, StartAfter};
 use crate::store::ReadLimit;
 
 /// What is read at once.
@@ -141,7 +141,7 @@ fn begin(
 ) -> Writing {
     let log = state.directory.log();
     let filter = Filter::session(session.session_id.clone());
-    let (until, next) = (log.head(), log.attach(&filter, &After::Oldest).after);
+    let (until, next) = (log.head(), log.attach(&filter, &StartAfter::Oldest).after);
     let mut head = String::new();
     let fold = format.map(|format| Export::begin(format, &session, &mut head));
     let first = Some(Bytes::from(head)).filter(|head| !head.is_empty());

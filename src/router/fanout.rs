@@ -1,7 +1,7 @@
 //! Fan-out: a subscriber is a cursor. One file because the tail, the pump and the connections share one discipline of
 //! locks: connection, then tail; never two connections, never a lock across an await.
 //!
-//! A [`Fan`] encodes each event once and keeps the newest bytes as its *hot tail*. Whoever follows it is written to
+//! A [`EventFan`] encodes each event once and keeps the newest bytes as its *hot tail*. Whoever follows it is written to
 //! straight from there, by the fan's pump as long as the socket takes everything at once, else by the connection's own
 //! task. Whoever fell out of the tail, or has just come, is *cold*: its own task reads pages from the log until it is in
 //! the tail again. Nothing is queued for anybody and nothing is dropped.
@@ -22,7 +22,7 @@ use super::frames::{DoingAt, Encoder, Framing, Projection, SessionView, sse_noti
 use crate::ledger::{Account, Charge};
 use crate::metrics::{Subscribed, Subscriber, metrics};
 use crate::model::{Cursor, Event, Position, SessionId};
-use crate::sessions::{Directory, Filter, Log, Watch};
+use crate::sessions::{Directory, EventWatch, Filter, Log};
 use crate::store::{ReadLimit, StoreError};
 
 /// Bytes of finished frames that a fan keeps while somebody in it is behind; who falls further behind reads the log.
@@ -134,7 +134,7 @@ struct Registry {
     view: SessionView,
     doing_at: DoingAt,
     stall: Duration,
-    fans: Mutex<HashMap<FanKey, Weak<Fan>>>,
+    fans: Mutex<HashMap<FanKey, Weak<EventFan>>>,
 }
 
 impl Fans {
@@ -156,7 +156,7 @@ impl Fans {
     }
 
     /// The fan for `key`: the one there is, or a new one that ends when its last holder lets go.
-    pub fn fan(&self, key: FanKey) -> Arc<Fan> {
+    pub fn fan(&self, key: FanKey) -> Arc<EventFan> {
         let mut fans = lock(&self.shared.fans);
         if let Some(fan) = fans.get(&key).and_then(Weak::upgrade) {
             return fan;
@@ -182,21 +182,21 @@ impl Fans {
             members: Mutex::default(),
         });
         let pump = tokio::spawn(pump(Arc::clone(&core))).abort_handle();
-        let fan = Arc::new(Fan { core, key: key.clone(), registry: Arc::downgrade(&self.shared), pump });
+        let fan = Arc::new(EventFan { core, key: key.clone(), registry: Arc::downgrade(&self.shared), pump });
         fans.insert(key, Arc::downgrade(&fan));
         fan
     }
 }
 
 /// The followers of one filter in one projection over one transport.
-pub struct Fan {
+pub struct EventFan {
     core: Arc<Core>,
     key: FanKey,
     registry: Weak<Registry>,
     pump: tokio::task::AbortHandle,
 }
 
-impl Drop for Fan {
+impl Drop for EventFan {
     fn drop(&mut self) {
         self.pump.abort();
         if let Some(registry) = self.registry.upgrade() {
@@ -214,7 +214,7 @@ struct Core {
     encoder: Encoder,
     log: Log,
     /// The pump wakes for events that the fan carries: the tail of one that nothing is said to stays where it was.
-    news: Watch,
+    news: EventWatch,
     /// Somebody joined whose replay ends after the tail's end.
     joined: AtomicBool,
     tail: RwLock<Tail>,
@@ -393,7 +393,7 @@ struct State {
     charge: Charge,
     /// There was no room for them.
     over: bool,
-    subs: Vec<Sub>,
+    subs: Vec<SubscriberState>,
     /// The connection's own task writes; the pump does not.
     own: bool,
     dead: bool,
@@ -411,10 +411,10 @@ impl State {
     }
 }
 
-struct Sub {
+struct SubscriberState {
     /// What was asked for: a session's id, or `*`.
     name: Arc<str>,
-    fan: Arc<Fan>,
+    fan: Arc<EventFan>,
     slot: usize,
     answers: bool,
     position: Position,
@@ -446,7 +446,7 @@ pub struct Subscribe {
     /// What was asked for: a session's id, or `*`.
     pub name: Arc<str>,
     /// Whom to follow.
-    pub fan: Arc<Fan>,
+    pub fan: Arc<EventFan>,
     /// Whether the client can and may answer requests: it is written to first.
     pub answers: bool,
     /// Begin after this.
@@ -540,7 +540,7 @@ impl Conn {
         state.own = true;
         let slot = lock(&fan.core.members).of(answers).insert(Arc::clone(self));
         let core = Arc::clone(&fan.core);
-        state.subs.push(Sub {
+        state.subs.push(SubscriberState {
             name,
             fan,
             slot,
@@ -579,7 +579,7 @@ impl Conn {
         }
     }
 
-    fn part(&self, sub: &Sub) {
+    fn part(&self, sub: &SubscriberState) {
         lock(&sub.fan.core.members).of(sub.answers).remove(sub.slot);
         if sub.fell.is_some() {
             metrics().lagging.dec();
@@ -589,7 +589,7 @@ impl Conn {
     /// What is followed, and how far each has come.
     pub fn following(&self) -> Vec<(Arc<str>, Cursor)> {
         let state = lock(&self.state);
-        let place = |sub: &Sub| match sub.live_at {
+        let place = |sub: &SubscriberState| match sub.live_at {
             // Nothing was said to it since: it has everything up to the head.
             None => self.log.level(&sub.fan.core.filter, sub.position).unwrap_or(sub.position),
             Some(_) => sub.position,
@@ -607,7 +607,7 @@ impl Conn {
         let mut state = lock(&self.state);
         if state.own && !own {
             // In the tail it counts as behind, so that the tail is kept for it; a cold one has no use of the tail.
-            let fallen = |sub: &Sub| sub.cold || sub.position < sub.fan.core.tail().start;
+            let fallen = |sub: &SubscriberState| sub.cold || sub.position < sub.fan.core.tail().start;
             return if state.subs.iter().all(fallen) { Flow::Cold } else { Flow::Blocked };
         }
         let flow = if state.dead { Flow::Dead } else { self.write(&mut state, own) };
@@ -761,7 +761,7 @@ impl Conn {
         (None, cold)
     }
 
-    fn say_live(&self, sub: &mut Sub, out: &mut Vec<u8>) {
+    fn say_live(&self, sub: &mut SubscriberState, out: &mut Vec<u8>) {
         let Some(head) = sub.live_at.filter(|&at| sub.position >= at) else { return };
         sub.live_at = None;
         let head = self.log.cursor(head);

@@ -1,11 +1,11 @@
 //! The log at a client's own pace, for surfaces that keep something about each client and so translate for each: which of
-//! its prompts wait, what it was asked. Surfaces that show everybody the same bytes use a [`Fan`](super::fanout::Fan).
+//! its prompts wait, what it was asked. Surfaces that show everybody the same bytes use a [`EventFan`](super::fanout::EventFan).
 
 use std::time::Duration;
 
 use crate::metrics::{Subscribed, Subscriber};
 use crate::model::{Cursor, Position};
-use crate::sessions::{Filter, Log, Page, Watch};
+use crate::sessions::{EventPage, EventWatch, Filter, Log};
 use crate::store::ReadLimit;
 
 /// What is read of the log in one go; it is translated and written before more is read.
@@ -20,7 +20,7 @@ pub(super) struct Follow {
     position: Position,
     /// Told of once it is read, also where no event is.
     mark: Option<Position>,
-    news: Watch,
+    news: EventWatch,
     _counted: Subscribed,
 }
 
@@ -42,7 +42,7 @@ impl Follow {
     }
 
     /// The next events; waits until there are some, or until the [mark](Self::until) is reached. Cancellation safe: nothing is skipped.
-    pub(super) async fn page(&mut self) -> Page {
+    pub(super) async fn page(&mut self) -> EventPage {
         loop {
             if let Some(page) = self.more().await {
                 return page;
@@ -52,7 +52,7 @@ impl Follow {
     }
 
     /// The next events, if there are some by now. Cancellation safe: nothing is skipped.
-    pub(super) async fn more(&mut self) -> Option<Page> {
+    pub(super) async fn more(&mut self) -> Option<EventPage> {
         loop {
             let page = match self.log.read_hot(&self.filter, self.position, PAGE) {
                 Some(page) => Ok(page),

@@ -182,7 +182,7 @@ impl<'a> RunBody<'a> {
 }
 
 #[derive(Deserialize)]
-struct Asked<'a> {
+struct PromptInfo<'a> {
     #[serde(borrow)]
     request_id: Cow<'a, str>,
     #[serde(rename = "type")]
@@ -202,7 +202,7 @@ struct Asked<'a> {
 /// The UI protocol's request for a [`Request`](crate::model::Request) as JSON, framed. Its id is the `request_id`, its params are the request,
 /// with what that protocol wants besides: a `message` always, and `danger_level`. `None` if it is no request.
 pub fn ask(request: &[u8]) -> Option<Vec<u8>> {
-    let asked: Asked<'_> = serde_json::from_slice(request).ok()?;
+    let asked: PromptInfo<'_> = serde_json::from_slice(request).ok()?;
     let method = match asked.kind {
         RequestType::Confirm | RequestType::Permission | RequestType::Elicitation => "ui.confirm.request",
         RequestType::Prompt => "ui.prompt.request",

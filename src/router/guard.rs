@@ -32,10 +32,10 @@ use tower_http::compression::Predicate;
 use super::cookies::{self, Shown};
 use super::error::Problem;
 use super::listen::ConnHandle;
-use super::outside::Outside;
+use super::outside::PublicAddresses;
 use super::peer;
 use crate::auth::{Auth, Caller, Denied};
-use crate::ledger::{Account, Charge, Charged, Ledger, Over};
+use crate::ledger::{Account, Charge, Charged, Ledger, LedgerFull};
 use crate::metrics::metrics;
 use crate::model::object::Objects;
 use crate::model::{RuntimeId, Scope};
@@ -237,7 +237,7 @@ pub struct Gate {
     /// Our names.
     pub hosts: Arc<Hosts>,
     /// Which proxies say who asked.
-    pub outside: Arc<Outside>,
+    pub outside: Arc<PublicAddresses>,
     /// The runtime that processes of this user may watch without a token, where a route's policy is
     /// [`Policy::Neighbours`]. None: nobody does anything without a token.
     pub neighbours: Option<RuntimeId>,
@@ -664,7 +664,7 @@ pub(super) fn beside<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
 }
 
 /// Makes room for `more` bytes of a body of at most `limit`, charged before it is there.
-fn grow(all: &mut Vec<u8>, more: usize, limit: usize, charge: &mut Charge) -> Result<(), Over> {
+fn grow(all: &mut Vec<u8>, more: usize, limit: usize, charge: &mut Charge) -> Result<(), LedgerFull> {
     let needed = all.len() + more;
     if needed > all.capacity() {
         let capacity = needed.max(all.capacity().saturating_mul(2)).max(BODY_STEP).min(limit).max(needed);

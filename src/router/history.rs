@@ -17,7 +17,7 @@ use super::{AppState, Problem, wire, ws};
 use crate::auth::Caller;
 use crate::ledger::{Account, Charge, Charged};
 use crate::model::{Cursor, Position};
-use crate::sessions::{After, Filter, Item, Log, PageLimit, Past, Place, Resume, Snapshot};
+use crate::sessions::{Filter, HistoryPage, Log, LogPlace, PageItem, PageLimit, ResumeVerdict, Snapshot, StartAfter};
 
 /// Bytes of events on one page after a cursor, about; the next page has the rest.
 const PAGE_BYTES: usize = 8 << 20;
@@ -32,7 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Asked {
     /// What comes after a place.
-    After(After, u32),
+    After(StartAfter, u32),
     /// The newest before a cursor (and part of a text), or before the end.
     Before(Option<(Cursor, u32)>),
 }
@@ -47,15 +47,15 @@ impl Asked {
             (Some(_), Some(_)) => Err(super::http::bad_query("give `after` or `before`, not both".into())),
             (None, Some("" | "now")) => Ok(Self::Before(None)),
             (None, Some(text)) => cursor(text).map(|at| Self::Before(Some(at))),
-            (None, None) => Ok(Self::After(After::Oldest, 0)),
-            (Some("now"), None) => Ok(Self::After(After::Now, 0)),
+            (None, None) => Ok(Self::After(StartAfter::Oldest, 0)),
+            (Some("now"), None) => Ok(Self::After(StartAfter::Now, 0)),
             (Some(text), None) => {
                 let (mut at, part) = cursor(text)?;
                 if part > 0 {
                     // Between two parts: everything before that event was read.
                     at.position = Position(at.position.0.saturating_sub(1));
                 }
-                Ok(Self::After(After::Cursor(at), part))
+                Ok(Self::After(StartAfter::Cursor(at), part))
             }
         }
     }
@@ -80,7 +80,7 @@ pub(super) struct PageEnd {
     /// To be given as `after` for what comes after this page.
     pub(super) next: String,
     pub(super) head: String,
-    pub(super) resume: Resume,
+    pub(super) resume: ResumeVerdict,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) snapshot: Option<Snapshot>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -92,12 +92,12 @@ pub(super) struct PageEnd {
 
 impl PageEnd {
     /// The end of a page where nothing was lost.
-    pub(super) fn new(log: &Log, to: Place) -> Self {
+    pub(super) fn new(log: &Log, to: LogPlace) -> Self {
         Self {
             previous: None,
             next: after_text(log, to),
             head: log.cursor(log.head()).to_string(),
-            resume: Resume::Ok,
+            resume: ResumeVerdict::Ok,
             snapshot: None,
             snapshots: None,
             omitted: None,
@@ -106,7 +106,7 @@ impl PageEnd {
 }
 
 /// A place, to be given as `after`.
-fn after_text(log: &Log, place: Place) -> String {
+fn after_text(log: &Log, place: LogPlace) -> String {
     match place.part {
         0 => log.cursor(Position(place.position.0.saturating_sub(1))).to_string(),
         part => format!("{}+{part}", log.cursor(place.position)),
@@ -114,7 +114,7 @@ fn after_text(log: &Log, place: Place) -> String {
 }
 
 /// A place, to be given as `before`.
-fn before_text(log: &Log, place: Place) -> String {
+fn before_text(log: &Log, place: LogPlace) -> String {
     match place.part {
         0 => log.cursor(place.position).to_string(),
         part => format!("{}+{part}", log.cursor(place.position)),
@@ -122,18 +122,18 @@ fn before_text(log: &Log, place: Place) -> String {
 }
 
 /// The place to read on from after what an attach promised.
-pub(super) fn place(after: Position, part: u32) -> Place {
-    Place { position: after.next(), part }
+pub(super) fn place(after: Position, part: u32) -> LogPlace {
+    LogPlace { position: after.next(), part }
 }
 
 /// What can be promised of the page before a cursor, and where that page ends.
-pub(super) fn ends(log: &Log, before: Option<(Cursor, u32)>) -> (Resume, Place) {
-    let end = Place::after(log.head());
+pub(super) fn ends(log: &Log, before: Option<(Cursor, u32)>) -> (ResumeVerdict, LogPlace) {
+    let end = LogPlace::after(log.head());
     match before {
-        None => (Resume::Ok, end),
-        Some((cursor, _)) if cursor.epoch != *log.epoch() => (Resume::Reset, end),
-        Some((cursor, _)) if cursor.position > end.position => (Resume::Ahead, end),
-        Some((cursor, part)) => (Resume::Ok, Place { position: cursor.position, part }),
+        None => (ResumeVerdict::Ok, end),
+        Some((cursor, _)) if cursor.epoch != *log.epoch() => (ResumeVerdict::Reset, end),
+        Some((cursor, _)) if cursor.position > end.position => (ResumeVerdict::Ahead, end),
+        Some((cursor, part)) => (ResumeVerdict::Ok, LogPlace { position: cursor.position, part }),
     }
 }
 
@@ -143,14 +143,14 @@ pub(super) fn limit(items: usize, bytes: Option<usize>, merge: bool) -> PageLimi
 }
 
 /// A page as JSON: `{"events":[…],` and its end.
-pub(super) fn json(log: &Log, items: &[Item], end: &impl Serialize) -> Result<Vec<u8>, Problem> {
+pub(super) fn json(log: &Log, items: &[PageItem], end: &impl Serialize) -> Result<Vec<u8>, Problem> {
     let mut text = b"{\"events\":[".to_vec();
     envelopes(log, items, &mut text);
     close(&mut text, end)?;
     Ok(text)
 }
 
-fn envelopes(log: &Log, items: &[Item], text: &mut Vec<u8>) {
+fn envelopes(log: &Log, items: &[PageItem], text: &mut Vec<u8>) {
     for item in items {
         if text.last() == Some(&b'}') {
             text.push(b',');
@@ -167,7 +167,7 @@ fn close(text: &mut Vec<u8>, end: &impl Serialize) -> Result<(), Problem> {
 }
 
 /// The end of a page that was read backwards.
-pub(super) fn back_end(log: &Log, page: &Past) -> PageEnd {
+pub(super) fn back_end(log: &Log, page: &HistoryPage) -> PageEnd {
     let previous = page.more.then(|| before_text(log, page.from));
     PageEnd { previous, ..PageEnd::new(log, page.to) }
 }
@@ -216,7 +216,7 @@ struct Writing {
     caller: Caller,
     account: Account,
     filter: Filter,
-    at: Place,
+    at: LogPlace,
     items: usize,
     bytes: usize,
     /// Whether an envelope was written, so that the next one needs a comma.
@@ -226,7 +226,7 @@ struct Writing {
 
 impl Writing {
     /// Writes the items of a slice, and the end of the page if nothing comes after them; whether that is so.
-    fn write(&self, page: &Past, text: &mut Vec<u8>) -> Result<bool, Problem> {
+    fn write(&self, page: &HistoryPage, text: &mut Vec<u8>) -> Result<bool, Problem> {
         let (log, from) = (self.state.directory.log(), text.len());
         for (n, item) in page.items.iter().enumerate() {
             if self.begun || n > 0 {
@@ -242,7 +242,7 @@ impl Writing {
     }
 
     /// A slice of so many bytes goes out.
-    fn wrote(&mut self, page: &Past, bytes: usize) {
+    fn wrote(&mut self, page: &HistoryPage, bytes: usize) {
         self.begun |= !page.items.is_empty();
         self.at = page.to;
         self.items = self.items.saturating_sub(page.items.len());
@@ -280,7 +280,7 @@ pub(super) fn forth(
     caller: Caller,
     account: Account,
     filter: Filter,
-    (first, room): (Past, Charge),
+    (first, room): (HistoryPage, Charge),
     items: usize,
 ) -> Result<Response, Problem> {
     let at = first.to;
@@ -330,11 +330,11 @@ mod tests {
     fn a_place_in_a_long_text_is_a_cursor_with_a_part() {
         let at = |position| Cursor { epoch: Epoch::new("k3f9").unwrap(), position: Position(position) };
         let read = |after, before| Asked::read(after, before).map_err(|problem| problem.code);
-        assert_eq!(read(None, None), Ok(Asked::After(After::Oldest, 0)));
-        assert_eq!(read(Some(""), None), Ok(Asked::After(After::Oldest, 0)));
-        assert_eq!(read(Some("now"), None), Ok(Asked::After(After::Now, 0)));
-        assert_eq!(read(Some("k3f9:7"), None), Ok(Asked::After(After::Cursor(at(7)), 0)));
-        assert_eq!(read(Some("k3f9:7+2"), None), Ok(Asked::After(After::Cursor(at(6)), 2)));
+        assert_eq!(read(None, None), Ok(Asked::After(StartAfter::Oldest, 0)));
+        assert_eq!(read(Some(""), None), Ok(Asked::After(StartAfter::Oldest, 0)));
+        assert_eq!(read(Some("now"), None), Ok(Asked::After(StartAfter::Now, 0)));
+        assert_eq!(read(Some("k3f9:7"), None), Ok(Asked::After(StartAfter::Cursor(at(7)), 0)));
+        assert_eq!(read(Some("k3f9:7+2"), None), Ok(Asked::After(StartAfter::Cursor(at(6)), 2)));
         assert_eq!(read(None, Some("")), Ok(Asked::Before(None)));
         assert_eq!(read(None, Some("now")), Ok(Asked::Before(None)));
         assert_eq!(read(None, Some("k3f9:7")), Ok(Asked::Before(Some((at(7), 0)))));

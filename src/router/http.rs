@@ -19,7 +19,7 @@ use utoipa::ToSchema;
 use super::guard::Call;
 use super::history::{self, Asked, PageEnd};
 use super::listen::stopped;
-use super::{AppState, Problem, Wish, sse, ws};
+use super::{AppState, ForwardedWish, Problem, sse, ws};
 use crate::auth::{Admin, Approve, Caller, Permit, Prompt, Right, Target, Watch};
 use crate::ledger::Account;
 use crate::metrics::{OTHERS, Standing, Subscriber, metrics};
@@ -29,7 +29,8 @@ use crate::model::{
     text_block,
 };
 use crate::sessions::{
-    After, Entry, Filter, KEY_MAX, LISTED, OpenSession, PageLimit, Place, Rank, Refusal, Resume, WINDOW,
+    CommitEntry, Filter, KEY_MAX, LISTED, LogPlace, NewsRank, OpenSession, PageLimit, ResumeVerdict, SessionError,
+    StartAfter, WINDOW,
 };
 
 /// Events of one page unless the client says otherwise.
@@ -287,7 +288,7 @@ pub(super) async fn start_runtime(state: AppState, call: Call) -> Outcome {
                     "a `preset` brings its own `dialect`, `command` and `connect`: leave them out",
                 ));
             }
-            let wish = Wish { id: wanted.id, cwd: wanted.cwd, env: wanted.env };
+            let wish = ForwardedWish { id: wanted.id, cwd: wanted.cwd, env: wanted.env };
             (state.presets)(preset, &wish).map_err(Problem::invalid)?
         }
         None => spec_of(wanted)?,
@@ -386,7 +387,7 @@ pub(super) fn listing(
     } else {
         // What had news since the first page stands before all that was listed, and may have been skipped: it comes again.
         let has_news =
-            |(_, session): &&(Rank, Arc<SessionInfo>)| state.directory.last(&session.session_id) > Some(began);
+            |(_, session): &&(NewsRank, Arc<SessionInfo>)| state.directory.last(&session.session_id) > Some(began);
         page.extend(all[..skip].iter().filter(has_news).cloned());
     }
     list["sessions"] = page.iter().map(|(_, session)| json!(session)).collect();
@@ -398,7 +399,7 @@ struct Listed {
     /// Where the log ended when it began.
     began: Position,
     /// How new the news of the last session listed is.
-    at: Rank,
+    at: NewsRank,
     /// The last session listed.
     id: SessionId,
 }
@@ -540,11 +541,11 @@ pub(super) async fn events(state: AppState, call: Call) -> Outcome {
     follow(state, call, (!only.is_empty()).then_some(only)).await
 }
 
-fn after(text: Option<&str>) -> Result<After, Problem> {
+fn after(text: Option<&str>) -> Result<StartAfter, Problem> {
     match text {
-        None | Some("") => Ok(After::Oldest),
-        Some("now") => Ok(After::Now),
-        Some(text) => text.parse().map(After::Cursor).map_err(Problem::bad_cursor),
+        None | Some("") => Ok(StartAfter::Oldest),
+        Some("now") => Ok(StartAfter::Now),
+        Some(text) => text.parse().map(StartAfter::Cursor).map_err(Problem::bad_cursor),
     }
 }
 
@@ -608,7 +609,7 @@ async fn page_before(
 ) -> Outcome {
     let log = state.directory.log();
     let (resume, to) = history::ends(log, before);
-    if resume != Resume::Ok {
+    if resume != ResumeVerdict::Ok {
         return instead(state, &Filter::session(session.clone()), resume, Some(session)).await;
     }
     // What is read, and what is made of it. An event that is longer than a page needs more: it is read again then.
@@ -627,18 +628,18 @@ async fn page_before(
 }
 
 /// What stands in the place of events that cannot be replayed.
-async fn instead(state: &AppState, filter: &Filter, resume: Resume, one: Option<&SessionId>) -> Outcome {
+async fn instead(state: &AppState, filter: &Filter, resume: ResumeVerdict, one: Option<&SessionId>) -> Outcome {
     let log = state.directory.log();
     let end = match one {
         Some(session) => {
             let snapshot = state.directory.snapshot(session).await?;
             let at = snapshot.cursor.position;
-            PageEnd { snapshot: Some(snapshot), ..PageEnd::new(log, Place::after(at)) }
+            PageEnd { snapshot: Some(snapshot), ..PageEnd::new(log, LogPlace::after(at)) }
         }
         None => {
             let many = state.directory.snapshots(filter).await?;
             let omitted = Some(many.omitted).filter(|omitted| *omitted > 0);
-            let end = PageEnd::new(log, Place::after(many.at));
+            let end = PageEnd::new(log, LogPlace::after(many.at));
             PageEnd { snapshots: Some(many.snapshots), omitted, ..end }
         }
     };
@@ -652,7 +653,7 @@ async fn page(
     caller: Caller,
     account: Account,
     filter: Filter,
-    after: &After,
+    after: &StartAfter,
     part: u32,
     limit: PageLimit,
     whole: bool,
@@ -662,7 +663,7 @@ async fn page(
     let log = state.directory.log().clone();
     let (moved, mut revoked, mut stop) = (log.watch_for(&filter), state.auth.revocations(), state.stop.clone());
     let attach = log.attach(&filter, after);
-    if attach.resume != Resume::Ok {
+    if attach.resume != ResumeVerdict::Ok {
         return instead(&state, &filter, attach.resume, one.as_ref()).await;
     }
     let counted = (!wait.is_zero()).then(|| (Subscriber::Poll.count(), state.auth.online(&caller)));
@@ -826,10 +827,10 @@ pub(super) async fn readyz(state: AppState) -> Outcome {
         runtime_id: RuntimeId::trusted("none"),
         dialect: "none".into(),
     });
-    let nothing = Entry { origin, events: Vec::new(), rows: None, kept: None, heard: None, sync: false };
+    let nothing = CommitEntry { origin, events: Vec::new(), rows: None, kept: None, heard: None, sync: false };
     let not_ready = |detail: String| Problem::new(StatusCode::SERVICE_UNAVAILABLE, "not_ready", detail);
     if *state.stop.borrow() {
-        return Err(Refusal::Stopping.into());
+        return Err(SessionError::Stopping.into());
     }
     match tokio::time::timeout(READY_WAIT, log.commit(nothing)).await {
         Ok(Ok(_)) => json(StatusCode::OK, &json!({ "ready": true, "head": log.cursor(log.head()) })),

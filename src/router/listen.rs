@@ -2,7 +2,7 @@
 //!
 //! hyper's HTTP/1.1 server with limits cuts slow, silent and oversize clients, which `axum::serve` does not.
 //!
-//! **One socket, two users.** hyper reads and writes through [`Socket`], which holds the stream in an [`Arc`]. Every
+//! **One socket, two users.** hyper reads and writes through [`ListenSocket`], which holds the stream in an [`Arc`]. Every
 //! request carries a [`ConnHandle`] with the same `Arc`, so that a streaming surface can, once hyper has written the
 //! response's head, write to the socket itself: no body type, no chunk per event, no task in between.
 //!
@@ -40,7 +40,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot, watch};
 use tokio::time::Sleep;
 
-use self::strangers::{Stranger, Strangers};
+use self::strangers::{UnauthenticatedConnection, UnauthenticatedConnections};
 pub use self::stream::Stream;
 use crate::ledger::Ledger;
 use crate::metrics::metrics;
@@ -56,7 +56,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
 /// What the listener allows. The defaults are what is served with; tests use shorter times.
 #[derive(Clone, Debug)]
-pub struct Limits {
+pub struct ListenLimits {
     /// How long a request's head may take, the first byte and the wait for the next request on an idle connection included.
     pub head: Duration,
     /// Connections at once.
@@ -66,13 +66,13 @@ pub struct Limits {
     /// How long a client may take nothing of a response; then its connection is cut, and what waits for it let go of.
     pub stall: Duration,
     /// Connections without a proof; shared by all listeners of a gateway.
-    pub strangers: Strangers,
+    pub strangers: UnauthenticatedConnections,
 }
 
 /// How long a client may take nothing of a response that waits for it.
 const WRITE_STALL: Duration = Duration::from_secs(30);
 
-impl Limits {
+impl ListenLimits {
     /// The defaults, with the accounts of `ledger`.
     pub fn over(ledger: &Ledger) -> Self {
         Self {
@@ -80,12 +80,12 @@ impl Limits {
             connections: MAX_CONNECTIONS,
             drain: Duration::from_secs(5),
             stall: WRITE_STALL,
-            strangers: Strangers::new(ledger),
+            strangers: UnauthenticatedConnections::new(ledger),
         }
     }
 }
 
-impl Default for Limits {
+impl Default for ListenLimits {
     fn default() -> Self {
         Self::over(&Ledger::default())
     }
@@ -93,7 +93,7 @@ impl Default for Limits {
 
 /// The IO object that hyper holds.
 #[derive(Debug)]
-pub struct Socket {
+pub struct ListenSocket {
     stream: Arc<Stream>,
     flushed: Arc<FlushWatch>,
     slot: Arc<Slot>,
@@ -102,7 +102,7 @@ pub struct Socket {
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
-/// A connection's place among [`Limits::connections`]; whoever serves the connection keeps it.
+/// A connection's place among [`ListenLimits::connections`]; whoever serves the connection keeps it.
 #[derive(Debug)]
 pub struct Slot {
     _permit: OwnedSemaphorePermit,
@@ -133,7 +133,7 @@ pub struct ConnHandle {
     /// Keeps the connection counted for as long as somebody serves it.
     pub slot: Arc<Slot>,
     /// Its place among those without a proof.
-    pub stranger: Arc<Stranger>,
+    pub stranger: Arc<UnauthenticatedConnection>,
 }
 
 /// hyper has written nothing of a held response yet, or there is none.
@@ -184,19 +184,19 @@ impl FlushWatch {
 }
 
 impl ConnHandle {
-    /// A response body that hyper waits on while somebody else writes the stream, and what ends it: drop [`Held`] to let
+    /// A response body that hyper waits on while somebody else writes the stream, and what ends it: drop [`HeldCharge`] to let
     /// hyper end the response as usual. HTTP/1.1 clients expect chunks (hyper's head says so and hyper writes the last
     /// chunk), so frame what you write accordingly.
-    pub fn hold(&self) -> (Body, Held) {
+    pub fn hold(&self) -> (Body, HeldCharge) {
         self.flushed.set(IDLE);
         let (release, released) = oneshot::channel();
-        (Body::new(HeldBody { watch: Arc::clone(&self.flushed), released }), Held { _release: release })
+        (Body::new(HeldBody { watch: Arc::clone(&self.flushed), released }), HeldCharge { _release: release })
     }
 }
 
 /// Keeps a held response open.
 #[derive(Debug)]
-pub struct Held {
+pub struct HeldCharge {
     _release: oneshot::Sender<()>,
 }
 
@@ -225,7 +225,7 @@ impl Drop for HeldBody {
 }
 
 /// Waits until hyper has written the whole head of a response whose body is [`held`](ConnHandle::hold); from then until
-/// [`Held`] is dropped the stream is the caller's to write. Cancellation safe.
+/// [`HeldCharge`] is dropped the stream is the caller's to write. Cancellation safe.
 ///
 /// # Errors
 /// `BrokenPipe` if the client left, or the connection broke, before that.
@@ -250,13 +250,13 @@ pub struct Upgrade {
 impl Upgrade {
     /// Takes hyper's wrapping off. `None` if the connection did not come through this listener.
     pub fn from_hyper(upgraded: Upgraded) -> Option<Self> {
-        let parts = upgraded.downcast::<TokioIo<Socket>>().ok()?;
+        let parts = upgraded.downcast::<TokioIo<ListenSocket>>().ok()?;
         let socket = parts.io.into_inner();
         Some(Self { socket: socket.stream, read_ahead: parts.read_buf, slot: socket.slot })
     }
 }
 
-impl AsyncRead for Socket {
+impl AsyncRead for ListenSocket {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         loop {
             ready!(self.stream.poll_read_ready(cx))?;
@@ -269,7 +269,7 @@ impl AsyncRead for Socket {
     }
 }
 
-impl Socket {
+impl ListenSocket {
     fn poll_try<T>(
         &mut self,
         cx: &mut Context<'_>,
@@ -292,7 +292,7 @@ impl Socket {
     }
 }
 
-impl AsyncWrite for Socket {
+impl AsyncWrite for ListenSocket {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         self.poll_try(cx, |stream| stream.try_write(buf))
     }
@@ -324,7 +324,7 @@ impl AsyncWrite for Socket {
 }
 
 /// What is served: axum's router, and in tests whatever answers.
-pub trait App:
+pub trait ListenApp:
     tower::Service<Request<Incoming>, Response = Response<Body>, Error = std::convert::Infallible, Future: Send>
     + Clone
     + Send
@@ -332,7 +332,7 @@ pub trait App:
 {
 }
 
-impl<A> App for A where
+impl<A> ListenApp for A where
     A: tower::Service<Request<Incoming>, Response = Response<Body>, Error = std::convert::Infallible, Future: Send>
         + Clone
         + Send
@@ -341,8 +341,13 @@ impl<A> App for A where
 }
 
 /// Serves `app` on every listener until `stop` turns true; then accepts nothing more, lets what is under way finish, and
-/// cuts what is not done after [`Limits::drain`]. Returns when all is over; if dropped, accepting ends and connections are cut.
-pub async fn serve<A: App>(listeners: Vec<TcpListener>, app: A, limits: Limits, stop: watch::Receiver<bool>) {
+/// cuts what is not done after [`ListenLimits::drain`]. Returns when all is over; if dropped, accepting ends and connections are cut.
+pub async fn serve<A: ListenApp>(
+    listeners: Vec<TcpListener>,
+    app: A,
+    limits: ListenLimits,
+    stop: watch::Receiver<bool>,
+) {
     let slots = Arc::new(Semaphore::new(limits.connections));
     let mut accepting = tokio::task::JoinSet::new();
     for listener in listeners {
@@ -423,18 +428,18 @@ fn died_early(error: &io::Error) -> bool {
 }
 
 /// Serves one connection of HTTP/1.1 until it ends. Both ends of a pair within the process are served as sockets are.
-async fn connection<A: App>(
+async fn connection<A: ListenApp>(
     stream: Stream,
     peer: SocketAddr,
     slot: Arc<Slot>,
     app: A,
-    limits: Limits,
+    limits: ListenLimits,
     mut stop: watch::Receiver<bool>,
 ) {
     let stranger = Arc::new(limits.strangers.admit(peer.ip()).await);
     let handle =
         ConnHandle { socket: Arc::new(stream), flushed: Arc::default(), peer, slot, stranger: Arc::clone(&stranger) };
-    let socket = Socket {
+    let socket = ListenSocket {
         stream: Arc::clone(&handle.socket),
         flushed: Arc::clone(&handle.flushed),
         slot: Arc::clone(&handle.slot),
@@ -483,20 +488,20 @@ mod tests {
         done: tokio::task::JoinHandle<()>,
     }
 
-    async fn served(app: axum::Router, limits: Limits) -> Served {
+    async fn served(app: axum::Router, limits: ListenLimits) -> Served {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = watch::channel(false);
         Served { address, stop, done: tokio::spawn(serve(vec![listener], app, limits, stopped)) }
     }
 
-    fn short() -> Limits {
-        Limits { head: Duration::from_millis(300), drain: Duration::from_millis(300), ..Limits::default() }
+    fn short() -> ListenLimits {
+        ListenLimits { head: Duration::from_millis(300), drain: Duration::from_millis(300), ..ListenLimits::default() }
     }
 
     /// No timeouts that a test could meet by accident.
-    fn patient() -> Limits {
-        Limits { head: LONG, drain: LONG, ..Limits::default() }
+    fn patient() -> ListenLimits {
+        ListenLimits { head: LONG, drain: LONG, ..ListenLimits::default() }
     }
 
     async fn client(served: &Served, text: &str) -> TcpStream {
@@ -579,7 +584,7 @@ mod tests {
 
     #[tokio::test]
     async fn past_the_limit_new_connections_wait_for_others_to_end() {
-        let served = served(ok(), Limits { connections: 1, ..patient() }).await;
+        let served = served(ok(), ListenLimits { connections: 1, ..patient() }).await;
         let mut first = client(&served, OK).await;
         until(&mut first, "fine").await;
         let mut second = client(&served, OK).await;
@@ -601,7 +606,7 @@ mod tests {
             }
         };
         let app = ok().route("/slow", get(slow)).route("/hang", get(std::future::pending::<&str>));
-        let served = served(app, Limits { drain: Duration::from_secs(1), ..patient() }).await;
+        let served = served(app, ListenLimits { drain: Duration::from_secs(1), ..patient() }).await;
         let mut idle = client(&served, OK).await;
         until(&mut idle, "fine").await;
         let mut slow = client(&served, "GET /slow HTTP/1.1\r\nhost: x\r\n\r\n").await;

@@ -32,7 +32,7 @@ use crate::model::{
     Cursor, Event, Kind, Offer, Position, Request, RequestId, RunId, RuntimeId, Scope, SessionId, SessionInfo,
     SessionState,
 };
-use crate::sessions::{After, Directory, Filter, Resume, zero_of};
+use crate::sessions::{Directory, Filter, ResumeVerdict, StartAfter, zero_of};
 use crate::store::ReadLimit;
 
 /// Questions whose options are remembered for the answers; of further ones the answer is told by the option's identifier.
@@ -93,7 +93,7 @@ pub(super) async fn serve(port: PortState, call: Call) -> Result<Response, Probl
         }
         Some(after) => {
             let attach = log.attach(&filter, after);
-            if attach.resume != Resume::Ok {
+            if attach.resume != ResumeVerdict::Ok {
                 let oldest = log.cursor(attach.oldest).to_string();
                 let words = format!(
                     "what came after this cursor is not all here ({}): begin at `oldest`, or without a cursor",
@@ -101,7 +101,7 @@ pub(super) async fn serve(port: PortState, call: Call) -> Result<Response, Probl
                 );
                 return Err(Problem::new(StatusCode::GONE, "cursor_gone", words).with("oldest", oldest));
             }
-            if let After::Cursor(_) = after
+            if let StartAfter::Cursor(_) = after
                 && let Some(before) = attach.after.0.checked_sub(1)
             {
                 // What the client saw last tells what was on its screen.
@@ -121,13 +121,13 @@ pub(super) async fn serve(port: PortState, call: Call) -> Result<Response, Probl
 }
 
 /// Where the client wants to begin, if it says so. Nothing else has a place in the query.
-fn after(query: Option<&str>) -> Result<Option<After>, Problem> {
+fn after(query: Option<&str>) -> Result<Option<StartAfter>, Problem> {
     let mut after = None;
     for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
         match (&*name, &*value) {
-            ("after", "") => after = Some(After::Oldest),
-            ("after", "now") => after = Some(After::Now),
-            ("after", text) => after = Some(text.parse().map(After::Cursor).map_err(Problem::bad_cursor)?),
+            ("after", "") => after = Some(StartAfter::Oldest),
+            ("after", "now") => after = Some(StartAfter::Now),
+            ("after", text) => after = Some(text.parse().map(StartAfter::Cursor).map_err(Problem::bad_cursor)?),
             _ => {
                 let words = "the mirror's query takes `after` alone; a token goes into the Authorization header, or among the \
                              subprotocols of the handshake";

@@ -46,17 +46,19 @@ pub use cookies::CSRF_HEADER;
 pub use error::Problem;
 pub use guard::{BodyRule, Call, Gate, GateLimits, Hosts, Policy, Route};
 pub use listen::tls::{Tls, TlsError, TlsLimits, certificate_end, serve_tls};
-pub use listen::{ConnHandle, FlushWatch, Held, Limits, MAX_CONNECTIONS, Socket, Stream, Upgrade, serve, take_over};
-pub use outside::{Authority, Network, Outside, Proxies};
+pub use listen::{
+    ConnHandle, FlushWatch, HeldCharge, ListenLimits, ListenSocket, MAX_CONNECTIONS, Stream, Upgrade, serve, take_over,
+};
+pub use outside::{Authority, Network, Proxies, PublicAddresses};
 
 use crate::auth::{Approve, Auth, Caller, Device, Permit, Target};
 use crate::ledger::{Account, Ledger};
 use crate::model::{Answer, Epoch, Receipt, RequestId, RuntimeId, RuntimeSpec, Timestamp};
-use crate::sessions::{Directory, Refusal};
+use crate::sessions::{Directory, SessionError};
 
 /// What a client says beside a preset's name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wish {
+pub struct ForwardedWish {
     /// The runtime's name; the preset's own if absent.
     pub id: Option<RuntimeId>,
     /// The folder to run in.
@@ -67,7 +69,7 @@ pub struct Wish {
 
 /// Turns a preset's name and what the client said beside it into a runtime to start. The error is in words, with the fix;
 /// the door below cannot look presets up itself.
-pub type Presets = Arc<dyn Fn(&str, &Wish) -> Result<RuntimeSpec, String> + Send + Sync>;
+pub type Presets = Arc<dyn Fn(&str, &ForwardedWish) -> Result<RuntimeSpec, String> + Send + Sync>;
 
 /// What every handler gets. Cheap to clone.
 #[derive(Clone)]
@@ -89,7 +91,7 @@ pub struct AppState {
     /// The origin by which other devices reach the gateway (`https://plexus.example`), if they can: links begin with it.
     pub public_url: Option<String>,
     /// Proxies, and the private CA.
-    pub outside: Arc<Outside>,
+    pub outside: Arc<PublicAddresses>,
     /// When the gateway started.
     pub started_at: Timestamp,
     /// The gateway's version.
@@ -101,7 +103,7 @@ pub struct AppState {
     /// What peers make the gateway hold.
     pub ledger: Ledger,
     /// Who is in which session by ACP.
-    pub rooms: acp::Rooms,
+    pub rooms: acp::AcpSessionRegistry,
     /// Who is told of what.
     pub notifier: notify::Notifier,
     /// Who is looking.
@@ -130,7 +132,7 @@ impl AppState {
         id: &RequestId,
         answer: Answer,
         key: Option<String>,
-    ) -> Result<Receipt, Refusal> {
+    ) -> Result<Receipt, SessionError> {
         match self.directory.answer(permit, id, answer, key).await {
             Err(refusal) => Err(self.told_where(permit.device(), id, refusal).await),
             receipt => receipt,
@@ -138,8 +140,8 @@ impl AppState {
     }
 
     /// The refusal with the names of the devices that may, as far as this one may know them.
-    async fn told_where(&self, device: &Device, id: &RequestId, mut refusal: Refusal) -> Refusal {
-        if let Refusal::RiskTooHigh(too) = &mut refusal
+    async fn told_where(&self, device: &Device, id: &RequestId, mut refusal: SessionError) -> SessionError {
+        if let SessionError::RiskTooHigh(too) = &mut refusal
             && let Ok(Some((session, runtime))) = self.directory.request_target(id).await
         {
             too.devices = self.auth.answering(device, Target::Session(&session, &runtime), too.risk);

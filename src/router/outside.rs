@@ -25,7 +25,7 @@ pub const CA_PROFILE: &str = "ca.mobileconfig";
 
 /// What is known of the world outside.
 #[derive(Clone, Debug, Default)]
-pub struct Outside {
+pub struct PublicAddresses {
     /// Whose word about addresses counts.
     pub proxies: Proxies,
     /// The folder of the private CA, if the gateway has one.

@@ -35,7 +35,7 @@ pub struct Screen {
 
 /// Somebody who looks at a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Looker {
+pub struct Viewer {
     /// The device.
     pub device_id: DeviceId,
     /// Its name.
@@ -43,13 +43,13 @@ pub struct Looker {
 }
 
 /// Who looks at which session.
-pub type Lookers = BTreeMap<SessionId, Vec<Looker>>;
+pub type Viewers = BTreeMap<SessionId, Vec<Viewer>>;
 
 impl Presence {
     /// A place for one connection, which looks at nothing yet.
-    pub fn enter(&self, caller: &Caller) -> Seat {
+    pub fn enter(&self, caller: &Caller) -> PresenceGuard {
         let id = self.shared.next.fetch_add(1, Ordering::Relaxed);
-        Seat { presence: self.clone(), id, device: Arc::clone(caller.device()) }
+        PresenceGuard { presence: self.clone(), id, device: Arc::clone(caller.device()) }
     }
 
     /// Told (a counter) whenever somebody looks elsewhere.
@@ -64,13 +64,13 @@ impl Presence {
 
     /// Who looks at the sessions that `sees` lets through; sessions that nobody looks at are left out, and a device with
     /// several screens stands once.
-    pub fn lookers(&self, sees: impl Fn(&SessionId) -> bool) -> Lookers {
-        let mut all = Lookers::new();
+    pub fn lookers(&self, sees: impl Fn(&SessionId) -> bool) -> Viewers {
+        let mut all = Viewers::new();
         for screen in self.lock().values() {
             let Some(session) = screen.session.as_ref().filter(|session| sees(session)) else { continue };
             let of = all.entry(session.clone()).or_default();
             if !of.iter().any(|looker| looker.device_id == screen.device.device_id) {
-                of.push(Looker { device_id: screen.device.device_id.clone(), name: screen.device.name.clone() });
+                of.push(Viewer { device_id: screen.device.device_id.clone(), name: screen.device.name.clone() });
             }
         }
         for lookers in all.values_mut() {
@@ -85,13 +85,13 @@ impl Presence {
 }
 
 /// A connection's place among those who look. Dropped, it looks at nothing.
-pub struct Seat {
+pub struct PresenceGuard {
     presence: Presence,
     id: u64,
     device: Arc<Device>,
 }
 
-impl Seat {
+impl PresenceGuard {
     /// Says what the screen shows, and whether it is looked at. Others are told only if that is news.
     pub fn update(&self, session: Option<SessionId>, focused: bool) {
         let new = focused.then(|| Screen { device: Arc::clone(&self.device), session });
@@ -112,7 +112,7 @@ impl Seat {
     }
 }
 
-impl Drop for Seat {
+impl Drop for PresenceGuard {
     fn drop(&mut self) {
         self.update(None, false);
     }

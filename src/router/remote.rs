@@ -20,7 +20,7 @@ use super::{AppState, PortState, Problem};
 use crate::auth::{Caller, Permit, Prompt, Right, Target, Watch};
 use crate::ledger::Account;
 use crate::model::{Kind, RunId, SessionId, SessionInfo, text_block};
-use crate::sessions::{Filter, Item, Log, PageLimit, Place, Refusal};
+use crate::sessions::{Filter, Log, LogPlace, PageItem, PageLimit, SessionError};
 
 fn not_ready(why: &str) -> Problem {
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, "not_ready", why).retry_after(1)
@@ -56,7 +56,7 @@ pub(super) async fn message(port: PortState, call: Call) -> Result<Response, Pro
     match port.app.directory.prompt(&permit, &session.session_id, vec![text_block(&message)]).await {
         Ok(accepted) => api::json(StatusCode::OK, &accepted),
         // It went in this very moment.
-        Err(refusal @ Refusal::RuntimeGone(_)) => Err(not_ready(&refusal.to_string())),
+        Err(refusal @ SessionError::RuntimeGone(_)) => Err(not_ready(&refusal.to_string())),
         Err(refusal) => Err(refusal.into()),
     }
 }
@@ -76,10 +76,10 @@ pub(super) async fn history(port: PortState, call: Call) -> Result<Response, Pro
     // Before the log: what begins between the two is found in both, and told once.
     let mut waiting: VecDeque<_> = port.app.directory.waiting(&session.session_id).into();
     waiting.drain(..waiting.len().saturating_sub(limit));
-    let until = Place::after(log.head());
+    let until = LogPlace::after(log.head());
     let at = match limit {
         limit if limit == waiting.len() => until,
-        usize::MAX => Place::before(log.trimmed(&session.session_id).next()),
+        usize::MAX => LogPlace::before(log.trimmed(&session.session_id).next()),
         limit => last_turns(&log, &session.session_id, until, limit - waiting.len(), &account).await?,
     };
     let caller = call.caller()?.clone();
@@ -95,10 +95,10 @@ pub(super) async fn history(port: PortState, call: Call) -> Result<Response, Pro
 async fn last_turns(
     log: &Log,
     session: &SessionId,
-    until: Place,
+    until: LogPlace,
     limit: usize,
     account: &Account,
-) -> Result<Place, Problem> {
+) -> Result<LogPlace, Problem> {
     let (mut to, mut turns, mut later) = (until, 0, None);
     let mut room = account.charge(2 * READ.bytes)?;
     loop {
@@ -108,7 +108,7 @@ async fn last_turns(
                 Spoken::Words { turn, text } => {
                     if later.as_ref() != Some(&turn) && !text.is_empty() {
                         if turns == limit {
-                            return Ok(Place::after(item.last().position));
+                            return Ok(LogPlace::after(item.last().position));
                         }
                         turns += 1;
                         later = Some(turn);
@@ -139,7 +139,7 @@ enum Spoken {
 }
 
 impl Spoken {
-    fn of(item: &Item) -> Self {
+    fn of(item: &PageItem) -> Self {
         let event = item.first();
         let role = match event.kind {
             Kind::UserMessageChunk => "user",
@@ -179,7 +179,7 @@ struct Turns {
 }
 
 impl Turns {
-    fn take(&mut self, item: &Item, out: &mut String) {
+    fn take(&mut self, item: &PageItem, out: &mut String) {
         match Spoken::of(item) {
             Spoken::Words { turn, text } => {
                 if self.turn.as_ref().is_none_or(|(known, _)| *known != turn) {
@@ -225,8 +225,8 @@ struct Telling {
     caller: Caller,
     account: Account,
     filter: Filter,
-    at: Place,
-    until: Place,
+    at: LogPlace,
+    until: LogPlace,
     turns: Turns,
     /// Prompts that wait for their turn: the last messages.
     waiting: VecDeque<(RunId, Arc<Vec<Box<RawValue>>>)>,

@@ -24,7 +24,7 @@ use super::fanout::{Conn, FanKey, Subscribe};
 use super::frames::{Framing, Projection, ask, ws_notify, ws_text};
 use super::guard::{DEPTH, deeper_than};
 use super::history::{self, Asked, PageEnd};
-use super::presence::{Looker, Lookers, Seat};
+use super::presence::{PresenceGuard, Viewer, Viewers};
 use super::ui::{Shows, Ui};
 use super::wire;
 use super::ws::{Reply, Talk};
@@ -35,7 +35,7 @@ use crate::model::{
     Answer, Answers, Capability, Cursor, Event, Kind, Origin, Position, Request, RequestId, Risk, RunId, RunInfo,
     RunStatus, RuntimeId, RuntimeInfo, Scope, SessionId, SessionInfo, server_capabilities, text_block,
 };
-use crate::sessions::{After, Attach, Filter, Log, OpenSession, Refusal, Resume, Snapshot};
+use crate::sessions::{AttachVerdict, Filter, Log, OpenSession, ResumeVerdict, SessionError, Snapshot, StartAfter};
 use crate::store::ReadLimit;
 
 /// The version of the UI protocol that is spoken.
@@ -63,11 +63,11 @@ pub(super) struct Rpc {
     /// As they were when the client was last told.
     runtimes: Vec<Arc<RuntimeInfo>>,
     /// The client's own place among those who look.
-    seat: Seat,
+    seat: PresenceGuard,
     /// Somebody looks elsewhere.
     looks: watch::Receiver<u64>,
     /// Who looked at what, as the client was last told.
-    looked: Lookers,
+    looked: Viewers,
     /// Set when the client follows something else than before.
     follows: Arc<AtomicBool>,
     /// The client speaks the UI protocol to the letter.
@@ -144,10 +144,10 @@ impl From<Problem> for Failure {
     }
 }
 
-impl From<Refusal> for Failure {
-    fn from(refusal: Refusal) -> Self {
+impl From<SessionError> for Failure {
+    fn from(refusal: SessionError) -> Self {
         let own = match &refusal {
-            Refusal::RuntimeRefused { code, .. } => Some(*code),
+            SessionError::RuntimeRefused { code, .. } => Some(*code),
             _ => None,
         };
         let failure = Self::from(Problem::from(refusal));
@@ -421,7 +421,7 @@ impl From<Said> for Answer {
 pub(super) struct Hello<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) session_id: Option<&'a str>,
-    resume: Resume,
+    resume: ResumeVerdict,
     epoch: &'a str,
     oldest: Cursor,
     head: Cursor,
@@ -445,7 +445,7 @@ fn briefly<S: serde::Serializer>(requests: &[Arc<Request>], serializer: S) -> Re
 #[derive(Serialize)]
 struct PresenceChanged<'a> {
     session_id: &'a SessionId,
-    lookers: &'a [Looker],
+    lookers: &'a [Viewer],
 }
 
 #[derive(Serialize)]
@@ -471,7 +471,7 @@ impl<'a> Hello<'a> {
         state: &'a AppState,
         caller: &'a Caller,
         filter: &Filter,
-        attach: &Attach,
+        attach: &AttachVerdict,
         name: Option<&'a str>,
     ) -> Self {
         let log = state.directory.log();
@@ -649,7 +649,7 @@ impl Rpc {
             runtimes: Vec::new(),
             seat,
             looks,
-            looked: Lookers::new(),
+            looked: Viewers::new(),
             follows: Arc::default(),
             ui: None,
         }
@@ -774,7 +774,7 @@ impl Rpc {
     fn session(&self, id: &SessionId) -> Result<Arc<SessionInfo>, Failure> {
         let session = self.state.directory.session(id);
         let session = session.filter(|session| self.caller.sees(&session.session_id, &session.runtime_id));
-        session.ok_or_else(|| Refusal::NoSession(id.clone()).into())
+        session.ok_or_else(|| SessionError::NoSession(id.clone()).into())
     }
 
     /// The session named, or else the one that the client follows; and the permit for it.
@@ -822,13 +822,13 @@ impl Rpc {
             let mut frames = Vec::new();
             ws_notify(&mut frames, "gateway.hello", &hello);
             let mut position = attach.after;
-            if attach.resume != Resume::Ok {
+            if attach.resume != ResumeVerdict::Ok {
                 let many = state.directory.snapshots(&filter).await?;
                 position = many.at;
                 let snapshots = Snapshots::new(Some(&name), log.cursor(position), many);
                 ws_notify(&mut frames, "gateway.snapshot", &snapshots);
             }
-            if after != After::Oldest && !hello.requests.is_empty() {
+            if after != StartAfter::Oldest && !hello.requests.is_empty() {
                 still_open(log, &filter, position, &hello.requests, &mut frames).await?;
             }
             // Others may have been attached since.
@@ -858,7 +858,7 @@ impl Rpc {
         let bytes = wants.max_bytes.unwrap_or(HISTORY_BYTES).clamp(1, HISTORY_BYTES);
         let limit = history::limit(wants.limit.unwrap_or(HISTORY).clamp(1, HISTORY_MAX), Some(bytes), wants.merge);
         Ok(Box::pin(async move {
-            let lost = |resume: Resume, oldest: Position| {
+            let lost = |resume: ResumeVerdict, oldest: Position| {
                 let words = "the cursor cannot be resumed from: begin without one, or attach for a snapshot";
                 let mut failure = Failure::new(-32602, "bad_cursor", words);
                 failure.data = json!({ "code": "bad_cursor", "resume": resume, "oldest": log.cursor(oldest) });
@@ -872,7 +872,7 @@ impl Rpc {
                 let (page, end) = match asked {
                     Asked::Before(ref before) => {
                         let (resume, to) = history::ends(&log, before.clone());
-                        if resume != Resume::Ok {
+                        if resume != ResumeVerdict::Ok {
                             return Err(lost(resume, log.trimmed(&session)));
                         }
                         let page = log.page_before(&session, to, limit, &mut room).await.map_err(Problem::from)?;
@@ -882,7 +882,7 @@ impl Rpc {
                     Asked::After(ref after, part) => {
                         let filter = Filter::session(session.clone());
                         let attach = log.attach(&filter, after);
-                        if attach.resume != Resume::Ok {
+                        if attach.resume != ResumeVerdict::Ok {
                             return Err(lost(attach.resume, attach.oldest));
                         }
                         let from = history::place(attach.after, part);
@@ -1011,7 +1011,7 @@ impl Rpc {
             self.state.directory.runs(&filter(&self.caller, None)).into_iter().find(|known| known.run_id == run);
         let Some(known) = known else {
             let ended = self.ui.as_ref().and_then(|ui| ui.ended(&run));
-            let status = ended.ok_or_else(|| Failure::from(Refusal::NoRun))?;
+            let status = ended.ok_or_else(|| Failure::from(SessionError::NoRun))?;
             return Ok(now(result(&json!({ "ok": false, "status": status }))));
         };
         let status = if known.status == RunStatus::Queued { RunStatus::Cancelled } else { RunStatus::Running };
@@ -1021,7 +1021,7 @@ impl Rpc {
             match directory.cancel_because(&permit, &id, Some(run), reason).await {
                 Ok(_) => result(&json!({ "ok": true, "status": status })),
                 // It ended in this very moment.
-                Err(Refusal::NoRun) => result(&json!({ "ok": false })),
+                Err(SessionError::NoRun) => result(&json!({ "ok": false })),
                 Err(refusal) => Err(refusal.into()),
             }
         }))
@@ -1055,7 +1055,7 @@ impl Rpc {
         };
         let id = match (wants.session_id, &wants.run_id) {
             (Some(id), _) => Some(id),
-            (None, Some(run)) => Some(of_run(run).ok_or(Refusal::NoRun)?),
+            (None, Some(run)) => Some(of_run(run).ok_or(SessionError::NoRun)?),
             (None, None) => None,
         };
         let (id, permit) = self.prompting(id)?;
@@ -1220,12 +1220,12 @@ async fn still_open(
     Ok(())
 }
 
-fn after(after: Option<&str>, from: Option<&str>) -> Result<After, Failure> {
+fn after(after: Option<&str>, from: Option<&str>) -> Result<StartAfter, Failure> {
     match (after.filter(|after| !after.is_empty()), from) {
-        (None | Some("now"), Some("now")) | (Some("now"), None) => Ok(After::Now),
-        (None, None | Some("start")) => Ok(After::Oldest),
+        (None | Some("now"), Some("now")) | (Some("now"), None) => Ok(StartAfter::Now),
+        (None, None | Some("start")) => Ok(StartAfter::Oldest),
         (None, Some(other)) => Err(Failure::params(format!("`from` is \"start\" or \"now\", not {other:?}"))),
-        (Some(text), None) => text.parse().map(After::Cursor).map_err(|error| Problem::bad_cursor(error).into()),
+        (Some(text), None) => text.parse().map(StartAfter::Cursor).map_err(|error| Problem::bad_cursor(error).into()),
         (Some(_), Some(_)) => Err(Failure::params("`after` or `from`, not both")),
     }
 }

@@ -20,7 +20,7 @@ use super::ws::{Leave, stopping};
 use super::{AppState, ConnHandle, Problem, take_over};
 use crate::auth::Caller;
 use crate::metrics::metrics;
-use crate::sessions::{After, Filter, Resume};
+use crate::sessions::{Filter, ResumeVerdict, StartAfter};
 
 /// Between heartbeats.
 const HEARTBEAT: Duration = Duration::from_secs(15);
@@ -32,7 +32,13 @@ const RETRY_SPREAD: u16 = 2000;
 const CLOSING: Duration = Duration::from_secs(2);
 
 /// Serves a stream. `parts` holds the [`ConnHandle`].
-pub(super) async fn serve(state: AppState, caller: Caller, parts: Parts, filter: Filter, after: After) -> Response {
+pub(super) async fn serve(
+    state: AppState,
+    caller: Caller,
+    parts: Parts,
+    filter: Filter,
+    after: StartAfter,
+) -> Response {
     let Some(handle) = parts.extensions.get::<ConnHandle>().cloned() else {
         tracing::error!("an event stream was asked for over a connection that is not ours");
         return Problem::internal().into_response();
@@ -52,7 +58,7 @@ pub(super) async fn serve(state: AppState, caller: Caller, parts: Parts, filter:
     sse_lines(&mut frames, &format!("retry: {}", retry()));
     sse_notify(&mut frames, None, "hello", &Hello::new(&state, &caller, &filter, &attach, None));
     let mut position = attach.after;
-    if attach.resume != Resume::Ok {
+    if attach.resume != ResumeVerdict::Ok {
         match state.directory.snapshots(&filter).await {
             Ok(many) => {
                 position = many.at;
@@ -71,12 +77,12 @@ pub(super) async fn serve(state: AppState, caller: Caller, parts: Parts, filter:
         after: position,
         live_at: attach.head.max(position),
         // With nothing replayed, no event has told the client yet where it is.
-        live_id: after == After::Now,
+        live_id: after == StartAfter::Now,
     };
     begin(state, caller, handle, frames, Some(subscribe), Box::new(Quiet))
 }
 
-/// What a stream shows beside what its connection follows of a [`Fan`](super::fanout::Fan).
+/// What a stream shows beside what its connection follows of a [`EventFan`](super::fanout::EventFan).
 pub(super) trait News: Send {
     /// The next chunks, whole ones ([`sse_event`](super::frames::sse_event)); waits until there are some. Polled only
     /// while nothing waits to be written, so that a client that does not read costs a cursor. `None` ends the stream.

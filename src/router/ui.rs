@@ -25,7 +25,7 @@ use crate::model::{
     Choice, Event, Kind, Offer, Position, Request, RequestId, RequestType, Risk, RunId, RunStatus, RuntimeState,
     SessionId, SessionInfo, SessionState,
 };
-use crate::sessions::{Filter, Item, OpenSession, PageLimit, Place, Refusal, zero_of};
+use crate::sessions::{Filter, LogPlace, OpenSession, PageItem, PageLimit, SessionError, zero_of};
 
 /// Sessions in a list, unless the client wants fewer.
 const LIST: usize = 50;
@@ -88,7 +88,7 @@ struct Begun {
 
 /// The latest events of a session.
 struct Past {
-    items: Vec<Item>,
+    items: Vec<PageItem>,
     runs: usize,
     truncated: bool,
     at: Position,
@@ -266,7 +266,7 @@ impl Asker {
     fn session(&self, id: &SessionId) -> Result<Arc<SessionInfo>, Failure> {
         let session = self.state.directory.session(id);
         let session = session.filter(|session| self.caller.sees(&session.session_id, &session.runtime_id));
-        session.ok_or_else(|| Refusal::NoSession(id.clone()).into())
+        session.ok_or_else(|| SessionError::NoSession(id.clone()).into())
     }
 
     async fn start(&self, session: Option<SessionId>, content: Vec<Box<RawValue>>) -> Result<Begun, Failure> {
@@ -295,7 +295,7 @@ impl Asker {
             OpenSession { runtime_id: runtime_id.clone(), cwd: None, title: None, native_id: None, program: None };
         match self.state.directory.open_session(&permit, open).await {
             Ok(session) => Ok(session),
-            Err(refusal @ Refusal::RuntimeRefused { code: ONE_SESSION, .. }) => {
+            Err(refusal @ SessionError::RuntimeRefused { code: ONE_SESSION, .. }) => {
                 let mut there = self.state.directory.sessions();
                 there.retain(|one| {
                     one.runtime_id == runtime_id
@@ -314,7 +314,7 @@ impl Asker {
         let log = self.state.directory.log();
         let (at, open) = (log.head(), self.state.directory.open_requests(&Filter::session(session.session_id.clone())));
         let mut room = self.account.wait(HISTORY_BYTES).await;
-        let (mut to, mut named) = (Place::after(at), BTreeSet::new());
+        let (mut to, mut named) = (LogPlace::after(at), BTreeSet::new());
         let (mut items, mut told, mut bytes, mut truncated) = (Vec::new(), 0, 0, false);
         'back: loop {
             let page = log.page_before(id, to, BACK, &mut room).await.map_err(Problem::from)?;

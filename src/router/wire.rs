@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use crate::model::{Epoch, Event, Position, Timestamp};
-use crate::sessions::Item;
+use crate::sessions::PageItem;
 
 /// What an envelope takes beside its body, in bytes, about; for reserving.
 const AROUND: usize = 256;
@@ -17,11 +17,11 @@ pub fn envelope(out: &mut Vec<u8>, epoch: &Epoch, event: &Event) {
 /// Appends an item of a page: an event's envelope, and for what can be merged the range that is in it: `seq` and
 /// `cursor_first` of the first event, `seq_last` and `cursor` of the last, `merged`, how many they are. `at_last` where they
 /// are several; `cut` where a part of a long text is given: how many parts of it are missing `before` and `after`.
-pub fn item(out: &mut Vec<u8>, epoch: &Epoch, item: &Item) {
+pub fn item(out: &mut Vec<u8>, epoch: &Epoch, item: &PageItem) {
     write(out, epoch, item.first(), &item.body(), item.merged().map(|merged| (merged, item)));
 }
 
-fn write(out: &mut Vec<u8>, epoch: &Epoch, event: &Event, body: &[u8], merged: Option<(usize, &Item)>) {
+fn write(out: &mut Vec<u8>, epoch: &Epoch, event: &Event, body: &[u8], merged: Option<(usize, &PageItem)>) {
     let mut digits = itoa::Buffer::new();
     out.reserve(body.len() + AROUND);
     out.extend_from_slice(b"{\"session_id\":");

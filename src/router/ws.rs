@@ -32,7 +32,7 @@ use super::guard::{BODY_STRIDE, WS_PROTOCOL, beside};
 use super::listen::{Stream, Upgrade};
 use super::rpc::Rpc;
 use crate::auth::Caller;
-use crate::ledger::{Account, Charge, Over};
+use crate::ledger::{Account, Charge, LedgerFull};
 use crate::metrics::metrics;
 use crate::model::{Cursor, Origin, Scope};
 
@@ -100,7 +100,7 @@ pub(super) trait Talk: Send {
     /// A session was forgotten.
     fn forgotten(&mut self, _session: &Origin) {}
 
-    /// What the client is shown beside replies, for those that are not a [`Fan`](super::fanout::Fan)'s: whole frames.
+    /// What the client is shown beside replies, for those that are not a [`EventFan`](super::fanout::EventFan)'s: whole frames.
     /// Polled only while nothing waits to be written, so that a client that does not read costs a cursor. `None` closes
     /// the connection. Must be cancellation safe.
     fn news(&mut self) -> BoxFuture<'_, Option<Vec<u8>>> {
@@ -239,7 +239,7 @@ impl Assembly {
     }
 
     /// Charges what is about to be read.
-    fn room(&mut self, more: usize) -> Result<(), Over> {
+    fn room(&mut self, more: usize) -> Result<(), LedgerFull> {
         let needed = (self.bytes + more).saturating_sub(FREE);
         // In steps: a message comes in many reads.
         if needed > self.charge.bytes() { self.charge.resize(needed.next_multiple_of(FREE)) } else { Ok(()) }
@@ -610,7 +610,7 @@ fn ended(error: WsError) -> End {
         WsError::Utf8(_) => End::Broken(code::NOT_UTF8, "text must be UTF-8".into()),
         WsError::Capacity(_) => End::Broken(code::TOO_BIG, format!("a message may have {MESSAGE_MAX} bytes")),
         WsError::ConnectionClosed => End::Theirs,
-        WsError::Io(error) if error.get_ref().is_some_and(|cause| cause.is::<Over>()) => {
+        WsError::Io(error) if error.get_ref().is_some_and(|cause| cause.is::<LedgerFull>()) => {
             End::Broken(code::TRY_LATER, format!("over_limit: {error}"))
         }
         _ => End::Gone,

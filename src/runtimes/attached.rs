@@ -14,20 +14,22 @@ use futures_util::stream::FuturesUnordered;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
-use super::Settings;
-use super::endpoint::{self, Fetching, Heard, Reach, Wire};
+use super::RuntimeSettings;
+use super::endpoint::{self, EndpointConnection, EndpointEvent, EndpointTarget, Fetching};
 use super::failure;
 use super::fetch_queue::{FetchQueue, WAITING_MAX};
-use super::meter::{Answer, Meter, Room};
-use super::offers::{Offers, too_many};
-use super::outgoing::Outgoing;
-use super::routes::{Routes, refusal};
-use super::sse::Told;
-use crate::dialects::{Base, Command, Dialect, Draft, Fetch, Outbox, Reply, Said, Sessions};
+use super::meter::{MeteredRoom, ReplyCharge, RuntimeMeter};
+use super::offers::{FoundSessions, too_many};
+use super::outgoing::SessionOutbox;
+use super::routes::{SessionRoutes, refusal};
+use super::sse::SseItem;
+use crate::dialects::{
+    Dialect, EventDraft, HttpBase, HttpReply, HttpRequest, Outbox, RuntimeCommand, RuntimeEvent, SessionLimit,
+};
 use crate::metrics::metrics;
 use crate::model::{Capabilities, Connect, Decision, Kind, RuntimeInfo, RuntimeSpec, RuntimeState, Ticket};
-use crate::sessions::journal::Writer;
-use crate::sessions::{Exit, Found, FromRuntime, Inlet, Ledger, LinkEnd, Order};
+use crate::sessions::journal::LogSource;
+use crate::sessions::{AckTracker, DriverEnd, FoundSession, RuntimeExit, RuntimeMessage, RuntimeOrder, SessionSender};
 
 /// Orders that wait until the endpoint is ready; then its queue fills, and when that is full too it is stuck, and left.
 const HELD_MAX: usize = 256;
@@ -45,10 +47,10 @@ const UNUSED: &str = "nobody uses it any more";
 /// Drives an endpoint until it is left for good.
 pub(super) async fn drive(
     spec: RuntimeSpec,
-    reach: Reach,
+    reach: EndpointTarget,
     dialect: Box<dyn Dialect>,
-    end: LinkEnd,
-    settings: Arc<Settings>,
+    end: DriverEnd,
+    settings: Arc<RuntimeSettings>,
     leave: Arc<Notify>,
 ) {
     let at = match &spec.connect {
@@ -57,7 +59,7 @@ pub(super) async fn drive(
     };
     let driver = Attached {
         at,
-        meter: Meter::new(&settings.ledger, spec.id.as_str(), endpoint::READ),
+        meter: RuntimeMeter::new(&settings.ledger, spec.id.as_str(), endpoint::READ),
         said: Arc::default(),
         heard: 0,
         lent: 0,
@@ -68,9 +70,9 @@ pub(super) async fn drive(
         settings,
         leave,
         step: Outbox::default(),
-        routes: Routes::default(),
-        out: Outgoing::default(),
-        offers: Offers::default(),
+        routes: SessionRoutes::default(),
+        out: SessionOutbox::default(),
+        offers: FoundSessions::default(),
         held: VecDeque::new(),
         fetches: FetchQueue::default(),
         fetching: FuturesUnordered::new(),
@@ -89,26 +91,26 @@ struct Attached {
     /// The endpoint, as people wrote it.
     at: String,
     spec: RuntimeSpec,
-    reach: Reach,
+    reach: EndpointTarget,
     dialect: Box<dyn Dialect>,
-    end: LinkEnd,
-    settings: Arc<Settings>,
+    end: DriverEnd,
+    settings: Arc<RuntimeSettings>,
     /// Told when the gateway stops.
     leave: Arc<Notify>,
     step: Outbox,
-    routes: Routes,
-    out: Outgoing,
+    routes: SessionRoutes,
+    out: SessionOutbox,
     /// For what it said that is here and not kept yet.
-    meter: Meter,
+    meter: RuntimeMeter,
     /// What of that is on its way to sessions.
-    said: Arc<Ledger>,
+    said: Arc<AckTracker>,
     /// Bytes that it said, and up to where they are on their way.
     heard: u64,
     lent: u64,
     /// Conversations that were found there and wait to be opened here.
-    offers: Offers,
+    offers: FoundSessions,
     /// Orders that wait until it is ready.
-    held: VecDeque<Order>,
+    held: VecDeque<RuntimeOrder>,
     /// Requests that wait for their turn or are under way.
     fetches: FetchQueue,
     /// The replies of those under way …
@@ -129,39 +131,47 @@ struct Attached {
 }
 
 /// The connection.
-enum Line {
-    Connecting(std::pin::Pin<Box<dyn Future<Output = Result<Wire, Unreached>> + Send>>),
+enum ConnectionState {
+    Connecting(std::pin::Pin<Box<dyn Future<Output = Result<EndpointConnection, ConnectFailure>> + Send>>),
     /// It is there; the handshake is over by then, if not yet.
-    Open(Wire, Option<Instant>),
+    Open(EndpointConnection, Option<Instant>),
     /// It is tried again at this time.
     Resting(Instant),
 }
 
 /// Why there is no connection, and what the dialect wanted to know of what is there instead.
-struct Unreached {
+struct ConnectFailure {
     why: String,
-    probed: Vec<Result<Reply, String>>,
+    probed: Vec<Result<HttpReply, String>>,
 }
 
 /// A request that looks at what is there.
-fn probe(path: &str) -> Fetch {
-    Fetch { id: 0, base: Base::Connect, method: "GET", path: path.into(), body: None, decides: false, session: None }
+fn probe(path: &str) -> HttpRequest {
+    HttpRequest {
+        id: 0,
+        base: HttpBase::Connect,
+        method: "GET",
+        path: path.into(),
+        body: None,
+        decides: false,
+        session: None,
+    }
 }
 
 /// What happened next.
-enum Next {
+enum AttachedEvent {
     Leave,
     Stop,
-    Order(Option<Order>),
+    Order(Option<RuntimeOrder>),
     Due,
     Delivered,
     Offered,
-    Room(Room),
+    Room(MeteredRoom),
     Kept,
-    Fetched(u64, Result<(Reply, Answer), String>),
+    Fetched(u64, Result<(HttpReply, ReplyCharge), String>),
     Refused,
-    Connected(Result<Wire, Unreached>),
-    Heard(Vec<Heard>),
+    Connected(Result<EndpointConnection, ConnectFailure>),
+    Heard(Vec<EndpointEvent>),
 }
 
 impl Attached {
@@ -171,9 +181,9 @@ impl Attached {
         tokio::pin!(timer);
         while self.over.is_none() {
             let own = match &line {
-                Line::Connecting(_) => None,
-                Line::Open(_, handshake) => handshake.filter(|_| !self.ready),
-                Line::Resting(until) => Some(*until),
+                ConnectionState::Connecting(_) => None,
+                ConnectionState::Open(_, handshake) => handshake.filter(|_| !self.ready),
+                ConnectionState::Resting(until) => Some(*until),
             };
             let due = own.into_iter().chain(self.wake).min().unwrap_or_else(|| Instant::now() + NEVER);
             if timer.deadline() != due {
@@ -184,69 +194,69 @@ impl Attached {
             // sent still is.
             let quiet = self.out.is_empty();
             let unkept = usize::try_from(self.heard - self.said.kept(self.heard)).unwrap_or(usize::MAX);
-            let held = if let Line::Open(wire, _) = &line { wire.held() } else { 0 };
+            let held = if let ConnectionState::Open(wire, _) = &line { wire.held() } else { 0 };
             let room = self.meter.room(unkept.saturating_add(held));
             let said = Arc::clone(&self.said);
             let next = tokio::select! {
                 biased;
-                () = self.leave.notified() => Next::Leave,
-                () = self.end.stop.notified() => Next::Stop,
-                order = self.end.orders.recv(), if self.held.len() < HELD_MAX => Next::Order(order),
-                () = &mut timer => Next::Due,
-                Some((id, reply)) = self.deciding.next() => Next::Fetched(id, reply),
-                () = self.out.deliver(), if !quiet => Next::Delivered,
-                Some((id, reply)) = self.fetching.next(), if quiet => Next::Fetched(id, reply),
-                () = self.offers.offer(&self.end.found), if !self.offers.is_empty() => Next::Offered,
-                room = self.meter.wait(unkept == 0), if !room => Next::Room(room),
-                () = said.news(), if !room => Next::Kept,
+                () = self.leave.notified() => AttachedEvent::Leave,
+                () = self.end.stop.notified() => AttachedEvent::Stop,
+                order = self.end.orders.recv(), if self.held.len() < HELD_MAX => AttachedEvent::Order(order),
+                () = &mut timer => AttachedEvent::Due,
+                Some((id, reply)) = self.deciding.next() => AttachedEvent::Fetched(id, reply),
+                () = self.out.deliver(), if !quiet => AttachedEvent::Delivered,
+                Some((id, reply)) = self.fetching.next(), if quiet => AttachedEvent::Fetched(id, reply),
+                () = self.offers.offer(&self.end.found), if !self.offers.is_empty() => AttachedEvent::Offered,
+                room = self.meter.wait(unkept == 0), if !room => AttachedEvent::Room(room),
+                () = said.news(), if !room => AttachedEvent::Kept,
                 next = progress(&mut line, quiet && room) => next,
-                () = std::future::ready(()), if !self.refused.is_empty() => Next::Refused,
+                () = std::future::ready(()), if !self.refused.is_empty() => AttachedEvent::Refused,
             };
             match next {
-                Next::Leave => self.over = Some((AWAY.into(), true)),
-                Next::Stop => self.over = Some((STOPPED.into(), true)),
-                Next::Order(None) => self.over = Some((UNUSED.into(), true)),
-                Next::Order(Some(order)) => {
+                AttachedEvent::Leave => self.over = Some((AWAY.into(), true)),
+                AttachedEvent::Stop => self.over = Some((STOPPED.into(), true)),
+                AttachedEvent::Order(None) => self.over = Some((UNUSED.into(), true)),
+                AttachedEvent::Order(Some(order)) => {
                     self.order(order);
                     self.send();
                 }
-                Next::Due => {
+                AttachedEvent::Due => {
                     let now = Instant::now();
                     if self.wake.is_some_and(|at| at <= now) {
                         self.wake = None;
                         self.step(|dialect, out| dialect.wake(out));
                     }
                     match &line {
-                        Line::Resting(until) if *until <= now => line = self.dial(),
-                        Line::Open(_, Some(by)) if !self.ready && *by <= now => {
+                        ConnectionState::Resting(until) if *until <= now => line = self.dial(),
+                        ConnectionState::Open(_, Some(by)) if !self.ready && *by <= now => {
                             let why = format!("it did not finish its handshake within {:?}", self.settings.handshake);
                             line = self.lost(&why);
                         }
                         _ => {}
                     }
                 }
-                Next::Delivered | Next::Offered | Next::Kept => {}
-                Next::Room(room) => self.meter.take(room),
-                Next::Fetched(id, reply) => {
+                AttachedEvent::Delivered | AttachedEvent::Offered | AttachedEvent::Kept => {}
+                AttachedEvent::Room(room) => self.meter.take(room),
+                AttachedEvent::Fetched(id, reply) => {
                     if self.fetches.over(id, reply.is_ok()) {
                         self.replied(id, reply);
                     }
                 }
-                Next::Refused => {
+                AttachedEvent::Refused => {
                     if let Some(id) = self.refused.pop_front() {
                         let why = format!("{WAITING_MAX} requests wait already");
                         self.step(|dialect, out| dialect.reply(id, Err(why), out));
                     }
                 }
-                Next::Connected(Ok(wire)) => {
-                    line = Line::Open(wire, Some(Instant::now() + self.settings.handshake));
+                AttachedEvent::Connected(Ok(wire)) => {
+                    line = ConnectionState::Open(wire, Some(Instant::now() + self.settings.handshake));
                     self.step(|dialect, out| dialect.open(out));
                 }
-                Next::Connected(Err(Unreached { why, probed })) => {
+                AttachedEvent::Connected(Err(ConnectFailure { why, probed })) => {
                     let what = if probed.is_empty() { None } else { self.dialect.mistaken(&probed) };
                     line = self.unreached(what.unwrap_or(&why));
                 }
-                Next::Heard(heard) => {
+                AttachedEvent::Heard(heard) => {
                     if let Some(why) = self.hear(heard) {
                         line = self.lost(&why);
                     }
@@ -257,9 +267,9 @@ impl Attached {
         self.leave(line).await;
     }
 
-    fn dial(&self) -> Line {
+    fn dial(&self) -> ConnectionState {
         let (reach, events, probes) = (self.reach.clone(), self.dialect.events_path(), self.dialect.probes());
-        Line::Connecting(Box::pin(async move {
+        ConnectionState::Connecting(Box::pin(async move {
             let why = match reach.clone().connect(events).await {
                 Ok(wire) => return Ok(wire),
                 Err(why) => why,
@@ -268,7 +278,7 @@ impl Attached {
             for path in probes {
                 probed.push(reach.clone().fetch(probe(path), false).await.map(|(reply, _charge)| reply));
             }
-            Err(Unreached { why, probed })
+            Err(ConnectFailure { why, probed })
         }))
     }
 
@@ -282,12 +292,12 @@ impl Attached {
         }
     }
 
-    fn begin(&self, fetch: Fetch) -> Fetching {
-        let (reach, id, remote) = (self.reach.clone(), fetch.id, fetch.base == Base::Remote);
+    fn begin(&self, fetch: HttpRequest) -> Fetching {
+        let (reach, id, remote) = (self.reach.clone(), fetch.id, fetch.base == HttpBase::Remote);
         Box::pin(async move { (id, reach.fetch(fetch, remote).await) })
     }
 
-    fn replied(&mut self, id: u64, reply: Result<(Reply, Answer), String>) {
+    fn replied(&mut self, id: u64, reply: Result<(HttpReply, ReplyCharge), String>) {
         // Its charge is the meter's, once what it says is on its way.
         let (reply, _charge) = reply.map_or_else(|why| (Err(why), None), |(reply, charge)| (Ok(reply), Some(charge)));
         self.heard += reply.as_ref().map_or(0, |reply| reply.body.len() as u64);
@@ -295,10 +305,10 @@ impl Attached {
     }
 
     /// Sends what was decided before the endpoint is left: its receipts say that it was.
-    async fn decide(&mut self, line: &mut Line) {
+    async fn decide(&mut self, line: &mut ConnectionState) {
         for order in std::mem::take(&mut self.held) {
             match order.command {
-                Command::Answer { .. } | Command::Cancel { .. } if self.ready => {
+                RuntimeCommand::Answer { .. } | RuntimeCommand::Cancel { .. } if self.ready => {
                     self.step_quietly(|dialect, out| dialect.command(order.command, out));
                 }
                 _ => self.held.push_back(order),
@@ -321,16 +331,16 @@ impl Attached {
     }
 
     /// Hands over what is to be sent. Without a connection it goes nowhere: the dialect knows, and says it all again.
-    fn transmit(&mut self, line: &mut Line) {
+    fn transmit(&mut self, line: &mut ConnectionState) {
         for frame in std::mem::take(&mut self.step.frames) {
-            if let Line::Open(wire, _) = line {
+            if let ConnectionState::Open(wire, _) = line {
                 wire.send(frame);
             }
         }
     }
 
     /// The end of the driver: everybody is told, and what is on its way delivered.
-    async fn leave(mut self, mut line: Line) {
+    async fn leave(mut self, mut line: ConnectionState) {
         let (why, stopped) = self.over.take().unwrap_or_else(|| (STOPPED.into(), true));
         self.end.orders.close();
         while let Some(order) = self.end.orders.recv().await {
@@ -348,17 +358,17 @@ impl Attached {
             self.refuse(inlet, ticket, why.clone());
         }
         for inlet in sessions {
-            let exit = Exit { reason: Some(why.clone()), stopped, left: why == AWAY, ..Exit::default() };
-            self.out.push(inlet, FromRuntime::Gone(exit));
+            let exit = RuntimeExit { reason: Some(why.clone()), stopped, left: why == AWAY, ..RuntimeExit::default() };
+            self.out.push(inlet, RuntimeMessage::Gone(exit));
         }
         for order in std::mem::take(&mut self.held) {
-            if let Command::Open { ticket, .. } = order.command {
+            if let RuntimeCommand::Open { ticket, .. } = order.command {
                 self.refuse(order.inlet, ticket, why.clone());
             }
         }
         let (linger, out) = (self.settings.linger, &mut self.out);
         let goodbye = async move {
-            if let Line::Open(wire, _) = line {
+            if let ConnectionState::Open(wire, _) = line {
                 wire.close(linger).await;
             }
         };
@@ -368,7 +378,7 @@ impl Attached {
     // === the connection ===
 
     /// It could not be reached.
-    fn unreached(&mut self, why: &str) -> Line {
+    fn unreached(&mut self, why: &str) -> ConnectionState {
         let at = &self.at;
         let problem = if self.was_ready {
             format!("lost the connection to {at}; trying again: {why}")
@@ -380,7 +390,7 @@ impl Attached {
     }
 
     /// The connection is gone.
-    fn lost(&mut self, why: &str) -> Line {
+    fn lost(&mut self, why: &str) -> ConnectionState {
         let problem = format!("lost the connection to {}: {why}; trying again", self.at);
         if std::mem::take(&mut self.ready) {
             self.tell("lost", Some(&problem));
@@ -390,10 +400,10 @@ impl Attached {
         self.rest()
     }
 
-    fn rest(&mut self) -> Line {
+    fn rest(&mut self) -> ConnectionState {
         let pause = self.settings.pause_min.saturating_mul(1 << self.failures.min(16)).min(self.settings.pause_max);
         self.failures += 1;
-        Line::Resting(Instant::now() + pause)
+        ConnectionState::Resting(Instant::now() + pause)
     }
 
     /// Shows what it can do, where that is news.
@@ -412,7 +422,7 @@ impl Attached {
     }
 
     fn show_problem(&self, problem: String) {
-        self.end.journal.add(SystemTime::now().into(), Writer::Gateway, &problem);
+        self.end.journal.add(SystemTime::now().into(), LogSource::Gateway, &problem);
         let state = if self.was_ready { RuntimeState::Restarting } else { RuntimeState::Starting };
         let same = {
             let info = self.end.info.borrow();
@@ -437,21 +447,21 @@ impl Attached {
         }
         if self.routes.taken() {
             let body = Body { status, runtime_id: self.spec.id.as_str(), message };
-            self.routes.said(Said::Event { native: None, draft: Draft::new(Kind::RuntimeStatus, &body) });
+            self.routes.said(RuntimeEvent::Event { native: None, draft: EventDraft::new(Kind::RuntimeStatus, &body) });
         }
     }
 
     // === orders ===
 
-    fn order(&mut self, order: Order) {
+    fn order(&mut self, order: RuntimeOrder) {
         if !self.ready {
             return self.held.push_back(order);
         }
         if order.inlet.is_closed() {
             return;
         }
-        if let Command::Open { ticket, .. } = order.command
-            && self.dialect.sessions() == Sessions::One
+        if let RuntimeCommand::Open { ticket, .. } = order.command
+            && self.dialect.sessions() == SessionLimit::One
             && self.routes.taken_still()
         {
             let why = "this runtime carries one session only, and it is open";
@@ -464,23 +474,23 @@ impl Attached {
         }
     }
 
-    fn refuse(&mut self, inlet: Inlet, ticket: Ticket, why: String) {
-        self.out.push(inlet, FromRuntime::Said(vec![Said::NotOpened { ticket, error: refusal(why) }], None));
+    fn refuse(&mut self, inlet: SessionSender, ticket: Ticket, why: String) {
+        self.out.push(inlet, RuntimeMessage::Said(vec![RuntimeEvent::NotOpened { ticket, error: refusal(why) }], None));
     }
 
     // === what the endpoint says ===
 
     /// Passes on what was heard at once, and then what it meant; why the connection is gone, if it is.
-    fn hear(&mut self, heard: Vec<Heard>) -> Option<String> {
+    fn hear(&mut self, heard: Vec<EndpointEvent>) -> Option<String> {
         let mut lost = None;
         for heard in heard {
             match heard {
-                Heard::Told(Told::Data(frame)) => {
+                EndpointEvent::Told(SseItem::Data(frame)) => {
                     self.heard += frame.len() as u64;
                     self.step_quietly(|dialect, out| dialect.feed(frame, out));
                 }
-                Heard::Told(Told::Cut { head, dropped }) => self.cut(head, dropped),
-                Heard::Lost(why) => lost = Some(why),
+                EndpointEvent::Told(SseItem::Cut { head, dropped }) => self.cut(head, dropped),
+                EndpointEvent::Lost(why) => lost = Some(why),
             }
         }
         self.send();
@@ -490,7 +500,7 @@ impl Attached {
     fn cut(&mut self, head: Bytes, dropped: u64) {
         let max = self.settings.line_max;
         let reason = format!("message over the limit of {max} bytes; {dropped} bytes dropped");
-        self.routes.said(Said::Event { native: None, draft: Draft::raw(head, &reason) });
+        self.routes.said(RuntimeEvent::Event { native: None, draft: EventDraft::raw(head, &reason) });
     }
 
     /// One step of the dialect, and all that follows from it.
@@ -516,14 +526,14 @@ impl Attached {
         }
         for mut said in std::mem::take(&mut self.step.said) {
             if let Some(words) = failure::tell(&mut said, String::new) {
-                self.end.journal.add(SystemTime::now().into(), Writer::Gateway, &words);
+                self.end.journal.add(SystemTime::now().into(), LogSource::Gateway, &words);
             }
             match said {
-                Said::Ready { agent } => self.got_ready(agent),
-                Said::Failed { message } => self.over = Some((message, false)),
-                Said::Found { native, cwd, title } => self.found(Found { native, cwd, title }),
+                RuntimeEvent::Ready { agent } => self.got_ready(agent),
+                RuntimeEvent::Failed { message } => self.over = Some((message, false)),
+                RuntimeEvent::Found { native, cwd, title } => self.found(FoundSession { native, cwd, title }),
                 said => {
-                    let opened = matches!(said, Said::Opened { .. });
+                    let opened = matches!(said, RuntimeEvent::Opened { .. });
                     self.routes.said(said);
                     if opened {
                         // Some agents say only then what there is to choose from.
@@ -556,7 +566,7 @@ impl Attached {
         });
     }
 
-    fn found(&mut self, found: Found) {
+    fn found(&mut self, found: FoundSession) {
         if self.routes.knows(&found.native) {
             return;
         }
@@ -573,22 +583,22 @@ impl Attached {
         }
         for key in self.routes.unheard() {
             self.step_quietly(|dialect, out| {
-                dialect.command(Command::Answer { key, decision: Decision::Withdrawn }, out);
+                dialect.command(RuntimeCommand::Answer { key, decision: Decision::Withdrawn }, out);
             });
         }
         let (from, to) = (self.lent, self.heard);
         for (inlet, batch) in self.routes.take() {
-            self.out.push(inlet, FromRuntime::Said(batch, Some(self.said.lend(from, to, false))));
+            self.out.push(inlet, RuntimeMessage::Said(batch, Some(self.said.lend(from, to, false))));
         }
         self.lent = to;
     }
 }
 
 /// What the connection has to say next. Cancellation safe.
-async fn progress(line: &mut Line, reading: bool) -> Next {
+async fn progress(line: &mut ConnectionState, reading: bool) -> AttachedEvent {
     match line {
-        Line::Connecting(connecting) => Next::Connected(connecting.await),
-        Line::Open(wire, _) => Next::Heard(wire.next(reading).await),
-        Line::Resting(_) => std::future::pending().await,
+        ConnectionState::Connecting(connecting) => AttachedEvent::Connected(connecting.await),
+        ConnectionState::Open(wire, _) => AttachedEvent::Heard(wire.next(reading).await),
+        ConnectionState::Resting(_) => std::future::pending().await,
     }
 }

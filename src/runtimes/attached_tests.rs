@@ -12,15 +12,17 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{WebSocketStream, accept_async, accept_hdr_async};
 
 use super::*;
-use crate::dialects::{Base, Command, Draft, Fetch, Opening, Outbox, Reply, RunEnd, Said, Sessions};
+use crate::dialects::{
+    EventDraft, HttpBase, HttpReply, HttpRequest, OpenedAs, Outbox, RunEnd, RuntimeCommand, RuntimeEvent, SessionLimit,
+};
 use crate::liveness::Patience;
 use crate::model::{Capabilities, Kind, RunStatus, RuntimeId, RuntimeState, Ticket};
-use crate::sessions::{Exit, FromRuntime, Inlet, Order};
+use crate::sessions::{RuntimeExit, RuntimeMessage, RuntimeOrder, SessionSender};
 
 /// A condition that is waited for holds long before this, or never.
 const SOON: Duration = Duration::from_secs(30);
 
-struct Words(Sessions);
+struct Words(SessionLimit);
 
 impl Dialect for Words {
     fn open(&mut self, out: &mut Outbox) {
@@ -35,26 +37,26 @@ impl Dialect for Words {
         let text = String::from_utf8_lossy(&frame).into_owned();
         let words: Vec<&str> = text.splitn(4, ' ').collect();
         out.said.push(match words[..] {
-            ["ready"] => Said::Ready { agent: Some("words 1".into()) },
-            ["failed"] => Said::Failed { message: "sign in first".into() },
+            ["ready"] => RuntimeEvent::Ready { agent: Some("words 1".into()) },
+            ["failed"] => RuntimeEvent::Failed { message: "sign in first".into() },
             ["panic"] => panic!("words"),
-            ["found", native] => Said::Found { native: native.into(), cwd: Some("/f".into()), title: None },
-            ["opened", ticket, native] => Said::Opened {
+            ["found", native] => RuntimeEvent::Found { native: native.into(), cwd: Some("/f".into()), title: None },
+            ["opened", ticket, native] => RuntimeEvent::Opened {
                 ticket: Ticket(ticket.parse().unwrap()),
                 native: native.into(),
                 drafts: Vec::new(),
-                how: Opening::New,
+                how: OpenedAs::New,
             },
-            ["ended", ticket] => Said::Ended {
+            ["ended", ticket] => RuntimeEvent::Ended {
                 native: "?".into(),
                 ticket: Ticket(ticket.parse().unwrap()),
                 end: RunEnd { status: RunStatus::Completed, stop_reason: None, message: None, native: None },
             },
             ["fetch", id, base, rest] => {
                 let (method, path) = rest.split_once(' ').unwrap();
-                out.fetches.push(Fetch {
+                out.fetches.push(HttpRequest {
                     id: id.parse().unwrap(),
-                    base: if base == "remote" { Base::Remote } else { Base::Connect },
+                    base: if base == "remote" { HttpBase::Remote } else { HttpBase::Connect },
                     method: if method == "GET" { "GET" } else { "POST" },
                     path: path.into(),
                     body: (method == "POST").then(|| "{\"a\":1}".into()),
@@ -67,14 +69,14 @@ impl Dialect for Words {
         });
     }
 
-    fn command(&mut self, command: Command, out: &mut Outbox) {
+    fn command(&mut self, command: RuntimeCommand, out: &mut Outbox) {
         let frame = match command {
-            Command::Open { ticket, .. } => format!("open {}\n", ticket.0),
-            Command::Prompt { ticket, .. } => format!("prompt {}\n", ticket.0),
-            Command::Call { method, .. } => format!("call {method}\n"),
-            Command::Cancel { .. } => {
-                let (base, path) = (Base::Connect, "/cancel".into());
-                return out.fetches.push(Fetch {
+            RuntimeCommand::Open { ticket, .. } => format!("open {}\n", ticket.0),
+            RuntimeCommand::Prompt { ticket, .. } => format!("prompt {}\n", ticket.0),
+            RuntimeCommand::Call { method, .. } => format!("call {method}\n"),
+            RuntimeCommand::Cancel { .. } => {
+                let (base, path) = (HttpBase::Connect, "/cancel".into());
+                return out.fetches.push(HttpRequest {
                     id: 99,
                     base,
                     method: "POST",
@@ -84,7 +86,7 @@ impl Dialect for Words {
                     session: None,
                 });
             }
-            Command::Answer { .. } => return,
+            RuntimeCommand::Answer { .. } => return,
         };
         out.frames.push(frame.into());
     }
@@ -97,7 +99,7 @@ impl Dialect for Words {
         "/events"
     }
 
-    fn reply(&mut self, id: u64, reply: Result<Reply, String>, out: &mut Outbox) {
+    fn reply(&mut self, id: u64, reply: Result<HttpReply, String>, out: &mut Outbox) {
         out.said.push(event(match reply {
             Ok(reply) => format!("reply {id} {} {}", reply.status, String::from_utf8_lossy(&reply.body)).into(),
             Err(why) => format!("no reply {id}: {why}").into(),
@@ -108,25 +110,28 @@ impl Dialect for Words {
         &["command", "ws", "unix", "http"]
     }
 
-    fn sessions(&self) -> Sessions {
+    fn sessions(&self) -> SessionLimit {
         self.0
     }
 }
 
-fn event(frame: Bytes) -> Said {
-    Said::Event { native: None, draft: Draft { native: Some(frame), ..Draft::new(Kind::AgentMessageChunk, &"") } }
+fn event(frame: Bytes) -> RuntimeEvent {
+    RuntimeEvent::Event {
+        native: None,
+        draft: EventDraft { native: Some(frame), ..EventDraft::new(Kind::AgentMessageChunk, &"") },
+    }
 }
 
-fn door(change: impl FnOnce(&mut Settings)) -> Runtimes {
-    let mut settings = Settings::new("/nowhere/plexus".into(), "/nowhere/holders".into());
+fn door(change: impl FnOnce(&mut RuntimeSettings)) -> Runtimes {
+    let mut settings = RuntimeSettings::new("/nowhere/plexus".into(), "/nowhere/holders".into());
     settings.pause_min = Duration::from_millis(10);
     settings.pause_max = Duration::from_millis(40);
     settings.linger = Duration::from_millis(300);
     change(&mut settings);
-    let make = |name: &str| -> Option<Make> {
+    let make = |name: &str| -> Option<MakeDialect> {
         match name {
-            "words" => Some(|_| Box::new(Words(Sessions::Many))),
-            "word" => Some(|_| Box::new(Words(Sessions::One))),
+            "words" => Some(|_| Box::new(Words(SessionLimit::Many))),
+            "word" => Some(|_| Box::new(Words(SessionLimit::One))),
             other => dialects::find(other),
         }
     };
@@ -138,27 +143,27 @@ fn spec(at: &str) -> RuntimeSpec {
 }
 
 struct Session {
-    inlet: Inlet,
-    heard: mpsc::Receiver<FromRuntime>,
+    inlet: SessionSender,
+    heard: mpsc::Receiver<RuntimeMessage>,
 }
 
 impl Session {
-    fn open(link: &Link, ticket: u64) -> Self {
-        let (inlet, heard) = Inlet::new();
+    fn open(link: &RuntimeLink, ticket: u64) -> Self {
+        let (inlet, heard) = SessionSender::new();
         let this = Self { inlet, heard };
-        this.order(link, Command::Open { ticket: Ticket(ticket), cwd: "/".into(), resume: None });
+        this.order(link, RuntimeCommand::Open { ticket: Ticket(ticket), cwd: "/".into(), resume: None });
         this
     }
 
-    fn order(&self, link: &Link, command: Command) {
-        link.order(Order { command, inlet: self.inlet.clone(), generation: 1, pressed: None }).unwrap();
+    fn order(&self, link: &RuntimeLink, command: RuntimeCommand) {
+        link.order(RuntimeOrder { command, inlet: self.inlet.clone(), generation: 1, pressed: None }).unwrap();
     }
 
-    fn prompt(&self, link: &Link, ticket: u64) {
-        self.order(link, Command::Prompt { ticket: Ticket(ticket), native: "A".into(), content: Vec::new() });
+    fn prompt(&self, link: &RuntimeLink, ticket: u64) {
+        self.order(link, RuntimeCommand::Prompt { ticket: Ticket(ticket), native: "A".into(), content: Vec::new() });
     }
 
-    async fn batch(&mut self) -> FromRuntime {
+    async fn batch(&mut self) -> RuntimeMessage {
         tokio::time::timeout(SOON, self.heard.recv()).await.unwrap().unwrap()
     }
 
@@ -167,7 +172,7 @@ impl Session {
         let mut all = Vec::new();
         while !all.iter().any(|heard: &String| heard.starts_with(line)) {
             match self.batch().await {
-                FromRuntime::Said(said, _) => all.extend(said.iter().map(word)),
+                RuntimeMessage::Said(said, _) => all.extend(said.iter().map(word)),
                 other => panic!("{other:?} after {all:?}"),
             }
         }
@@ -175,44 +180,44 @@ impl Session {
     }
 
     /// How it ends.
-    async fn end(&mut self) -> Exit {
+    async fn end(&mut self) -> RuntimeExit {
         loop {
-            if let FromRuntime::Gone(exit) = self.batch().await {
+            if let RuntimeMessage::Gone(exit) = self.batch().await {
                 return exit;
             }
         }
     }
 }
 
-fn word(said: &Said) -> String {
+fn word(said: &RuntimeEvent) -> String {
     match said {
-        Said::Opened { native, .. } => format!("<opened {native}>"),
-        Said::NotOpened { error, .. } => format!("<not opened: {}>", error.message),
-        Said::Ended { ticket, .. } => format!("<ended {}>", ticket.0),
-        Said::Event { draft, .. } if draft.kind == Kind::RuntimeStatus => {
+        RuntimeEvent::Opened { native, .. } => format!("<opened {native}>"),
+        RuntimeEvent::NotOpened { error, .. } => format!("<not opened: {}>", error.message),
+        RuntimeEvent::Ended { ticket, .. } => format!("<ended {}>", ticket.0),
+        RuntimeEvent::Event { draft, .. } if draft.kind == Kind::RuntimeStatus => {
             let body: serde_json::Value = serde_json::from_slice(&draft.body).unwrap();
             format!("<{}>", body["status"].as_str().unwrap())
         }
-        Said::Event { draft, .. } if draft.kind == Kind::Raw => {
+        RuntimeEvent::Event { draft, .. } if draft.kind == Kind::Raw => {
             let body: serde_json::Value = serde_json::from_slice(&draft.body).unwrap();
             format!("<raw {}>", body["reason"].as_str().unwrap())
         }
-        Said::Event { draft, .. } => String::from_utf8_lossy(draft.native.as_ref().unwrap()).into_owned(),
+        RuntimeEvent::Event { draft, .. } => String::from_utf8_lossy(draft.native.as_ref().unwrap()).into_owned(),
         other => format!("{other:?}"),
     }
 }
 
-async fn known(link: &Link, want: impl Fn(&RuntimeInfo) -> bool) -> Arc<RuntimeInfo> {
+async fn known(link: &RuntimeLink, want: impl Fn(&RuntimeInfo) -> bool) -> Arc<RuntimeInfo> {
     let mut info = link.watch();
     let found = tokio::time::timeout(SOON, info.wait_for(|info| want(info))).await;
     Arc::clone(&found.unwrap_or_else(|_| panic!("still {:?}", link.info())).unwrap())
 }
 
-async fn state(link: &Link, want: RuntimeState) -> Arc<RuntimeInfo> {
+async fn state(link: &RuntimeLink, want: RuntimeState) -> Arc<RuntimeInfo> {
     known(link, |info| info.state == want).await
 }
 
-async fn problem(link: &Link, words: &str) -> Arc<RuntimeInfo> {
+async fn problem(link: &RuntimeLink, words: &str) -> Arc<RuntimeInfo> {
     known(link, |info| info.problem.as_ref().is_some_and(|problem| problem.contains(words))).await
 }
 
@@ -393,7 +398,7 @@ fn lively(
 }
 
 /// Short, but long enough for a busy machine to answer.
-fn impatient(settings: &mut Settings) {
+fn impatient(settings: &mut RuntimeSettings) {
     settings.patience = Patience { quiet: Duration::from_millis(100), answer: Duration::from_secs(2) };
 }
 
@@ -616,7 +621,7 @@ async fn a_session_that_does_not_read_holds_the_endpoint_back_and_loses_nothing(
     session.prompt(&link, 3);
     let mut n = 0;
     while n < 2000 {
-        let FromRuntime::Said(said, _) = session.batch().await else { panic!("gone") };
+        let RuntimeMessage::Said(said, _) = session.batch().await else { panic!("gone") };
         for said in &said {
             assert!(word(said).starts_with(&format!("{n} ")));
             n += 1;
@@ -731,7 +736,7 @@ async fn a_server_of_the_next_generation_is_called_by_its_name() {
 }
 
 /// An endpoint of events that is ready, with session A open: the link, the session and the stream.
-async fn ready_to_fetch(listener: &TcpListener, door: &Runtimes) -> (Link, Session, Http) {
+async fn ready_to_fetch(listener: &TcpListener, door: &Runtimes) -> (RuntimeLink, Session, Http) {
     let link = door.launch(spec(&format!("http://{}", listener.local_addr().unwrap()))).unwrap();
     let mut session = Session::open(&link, 1);
     let mut events = request(listener).await;
@@ -808,7 +813,7 @@ async fn what_was_decided_leaves_before_the_endpoint_is_left() {
     events.say("data: fetch 1 connect POST /hangs\n\ndata: fetch 2 connect DECIDE /waits\n\n").await;
     let hangs = request(&listener).await;
     // Ordered and stopped in one breath: the stop is seen first.
-    session.order(&link, Command::Cancel { native: "A".into(), ticket: None, reason: None });
+    session.order(&link, RuntimeCommand::Cancel { native: "A".into(), ticket: None, reason: None });
     link.stop();
     let mut left = vec![request(&listener).await, request(&listener).await];
     left.sort_by(|a, b| a.head.cmp(&b.head));

@@ -1,6 +1,6 @@
 //! The desk of one runtime: does the chores that its dialect may not do itself, because they are I/O.
 //!
-//! The driver puts chores here ([`Desk::start`]) and carries back what came of them ([`Desk::next`]). A dropped desk ends
+//! The driver puts chores here ([`ClientTools::start`]) and carries back what came of them ([`ClientTools::next`]). A dropped desk ends
 //! every command that it started, and their families.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -13,11 +13,11 @@ use tokio::task::{JoinSet, spawn_blocking};
 use serde_json::value::RawValue;
 
 use super::{desk_files as files, desk_terminal as terminal};
-use crate::dialects::{Chore, Done, Undone, Work};
+use crate::dialects::{ClientToolCall, ClientToolError, ClientToolResult, ClientToolWork};
 use crate::model::{NativeId, RuntimeId};
-use crate::sessions::{Served, ToClients};
-use files::Place;
-use terminal::{Start, Terminal};
+use crate::sessions::{ClientCallReply, ClientRouter};
+use files::FilePlace;
+use terminal::{Terminal, TerminalStart};
 
 /// Chores under way at a time; one more is refused at once. Dialects have a bound of their own, below this.
 const CHORES_MAX: usize = 256;
@@ -26,23 +26,23 @@ const CHORES_MAX: usize = 256;
 const TERMINALS_MAX: usize = 64;
 
 /// What came of a chore.
-pub(super) type Outcome = (u64, Result<Done, Undone>);
+pub(super) type ClientToolOutcome = (u64, Result<ClientToolResult, ClientToolError>);
 
 /// Does the chores of one runtime.
-pub(super) struct Desk {
+pub(super) struct ClientTools {
     runtime: RuntimeId,
-    clients: ToClients,
+    clients: ClientRouter,
     /// The gateway's own folder: no chore touches it.
     private: Option<Arc<Path>>,
     hold_exe: PathBuf,
     env: Arc<BTreeMap<OsString, OsString>>,
-    under_way: JoinSet<Outcome>,
+    under_way: JoinSet<ClientToolOutcome>,
     /// What is done already, at most one for each chore started.
-    done: VecDeque<Outcome>,
+    done: VecDeque<ClientToolOutcome>,
     terminals: HashMap<u64, Terminal>,
 }
 
-impl Desk {
+impl ClientTools {
     /// A desk without anything on it. Commands run behind `hold_exe` (the `plexus` program), which ends them when the
     /// gateway dies, and see `env`: the runtime's own environment.
     ///
@@ -52,7 +52,7 @@ impl Desk {
         hold_exe: PathBuf,
         env: BTreeMap<OsString, OsString>,
         runtime: RuntimeId,
-        clients: ToClients,
+        clients: ClientRouter,
         private: Option<PathBuf>,
     ) -> Self {
         Self {
@@ -68,34 +68,34 @@ impl Desk {
     }
 
     /// Starts a chore; what comes of it comes from [`next`](Self::next), once.
-    pub(super) fn start(&mut self, chore: Chore) {
-        let Chore { id, folder, work } = chore;
+    pub(super) fn start(&mut self, chore: ClientToolCall) {
+        let ClientToolCall { id, folder, work } = chore;
         if self.under_way.len() >= CHORES_MAX {
             let why = format!("{CHORES_MAX} chores are under way already");
-            return self.done.push_back((id, Err(Undone::Refused(why))));
+            return self.done.push_back((id, Err(ClientToolError::Refused(why))));
         }
-        let place = Place { folder: PathBuf::from(folder), private: self.private.clone() };
+        let place = FilePlace { folder: PathBuf::from(folder), private: self.private.clone() };
         match work {
-            Work::Read { path, line, limit } => {
-                self.block(id, move || files::read(&place, path.as_ref(), line, limit).map(Done::Text));
+            ClientToolWork::Read { path, line, limit } => {
+                self.block(id, move || files::read(&place, path.as_ref(), line, limit).map(ClientToolResult::Text));
             }
-            Work::Write { path, before, text } => {
+            ClientToolWork::Write { path, before, text } => {
                 self.block(id, move || {
-                    files::write(&place, path.as_ref(), before.as_deref(), &text).map(|()| Done::Fine)
+                    files::write(&place, path.as_ref(), before.as_deref(), &text).map(|()| ClientToolResult::Fine)
                 });
             }
-            Work::Run { terminal, argv, env, cwd, keep } => {
+            ClientToolWork::Run { terminal, argv, env, cwd, keep } => {
                 if self.terminals.len() >= TERMINALS_MAX {
                     let why = format!("there are {TERMINALS_MAX} terminals already: release one first");
-                    return self.done.push_back((id, Err(Undone::Refused(why))));
+                    return self.done.push_back((id, Err(ClientToolError::Refused(why))));
                 }
                 let cwd = cwd.map(PathBuf::from);
                 let (hold, base) = (self.hold_exe.clone(), Arc::clone(&self.env));
-                let (made, started) = Terminal::start(Start { hold, base, place, argv, env, cwd, keep });
+                let (made, started) = Terminal::start(TerminalStart { hold, base, place, argv, env, cwd, keep });
                 self.terminals.insert(terminal, made);
                 self.under_way.spawn(async move { (id, started.await) });
             }
-            Work::Errand { native, method, params } => {
+            ClientToolWork::Errand { native, method, params } => {
                 let (clients, runtime) = (self.clients.clone(), self.runtime.clone());
                 self.under_way.spawn(async move {
                     let allowed =
@@ -103,31 +103,31 @@ impl Desk {
                     let done = match allowed.await {
                         Ok(Ok(params)) => errand(&clients, &runtime, &native, method, params).await,
                         Ok(Err(refused)) => Err(refused),
-                        Err(error) => Err(Undone::Refused(error.to_string())),
+                        Err(error) => Err(ClientToolError::Refused(error.to_string())),
                     };
                     (id, done)
                 });
             }
-            Work::Output { terminal } => {
+            ClientToolWork::Output { terminal } => {
                 let output = self.terminal(terminal).map(Terminal::output);
                 self.done.push_back((id, output));
             }
-            Work::Wait { terminal } => match self.terminal(terminal).map(Terminal::ended) {
+            ClientToolWork::Wait { terminal } => match self.terminal(terminal).map(Terminal::ended) {
                 Ok(ended) => {
-                    self.under_way.spawn(async move { (id, Ok(Done::Ended(ended.await))) });
+                    self.under_way.spawn(async move { (id, Ok(ClientToolResult::Ended(ended.await))) });
                 }
                 Err(undone) => self.done.push_back((id, Err(undone))),
             },
-            Work::Kill { terminal } => {
+            ClientToolWork::Kill { terminal } => {
                 let killed = self.terminal(terminal).map(|terminal| {
                     terminal.kill();
-                    Done::Fine
+                    ClientToolResult::Fine
                 });
                 self.done.push_back((id, killed));
             }
-            Work::Release { terminal } => {
+            ClientToolWork::Release { terminal } => {
                 let released = self.terminals.remove(&terminal).map(Terminal::release);
-                let released = released.map(|()| Done::Fine).ok_or_else(no_such_terminal);
+                let released = released.map(|()| ClientToolResult::Fine).ok_or_else(no_such_terminal);
                 self.done.push_back((id, released));
             }
         }
@@ -135,7 +135,7 @@ impl Desk {
 
     /// What came of the next chore that is done; waits for ever while none is under way. Cancellation safe: what was not
     /// taken comes the next time.
-    pub(super) async fn next(&mut self) -> Outcome {
+    pub(super) async fn next(&mut self) -> ClientToolOutcome {
         if let Some(done) = self.done.pop_front() {
             return done;
         }
@@ -150,36 +150,36 @@ impl Desk {
     }
 
     /// Does something that blocks where it may.
-    fn block(&mut self, id: u64, work: impl FnOnce() -> Result<Done, Undone> + Send + 'static) {
+    fn block(&mut self, id: u64, work: impl FnOnce() -> Result<ClientToolResult, ClientToolError> + Send + 'static) {
         self.under_way.spawn(async move {
             let done = spawn_blocking(work).await;
-            (id, done.unwrap_or_else(|error| Err(Undone::Refused(error.to_string()))))
+            (id, done.unwrap_or_else(|error| Err(ClientToolError::Refused(error.to_string()))))
         });
     }
 
-    fn terminal(&self, number: u64) -> Result<&Terminal, Undone> {
+    fn terminal(&self, number: u64) -> Result<&Terminal, ClientToolError> {
         self.terminals.get(&number).ok_or_else(no_such_terminal)
     }
 }
 
 /// Has the client do something that opened the session.
 async fn errand(
-    clients: &ToClients,
+    clients: &ClientRouter,
     runtime: &RuntimeId,
     native: &NativeId,
     method: String,
     params: String,
-) -> Result<Done, Undone> {
-    let params = RawValue::from_string(params).map_err(|error| Undone::Refused(error.to_string()))?;
+) -> Result<ClientToolResult, ClientToolError> {
+    let params = RawValue::from_string(params).map_err(|error| ClientToolError::Refused(error.to_string()))?;
     match clients.ask(runtime, native, method, params).await {
-        None => Err(Undone::Nobody),
-        Some(Served { by, outcome }) => {
+        None => Err(ClientToolError::Nobody),
+        Some(ClientCallReply { by, outcome }) => {
             let outcome = outcome.map(|result| result.get().to_owned());
-            Ok(Done::Served { by, outcome: outcome.map_err(|error| (error.code, error.message)) })
+            Ok(ClientToolResult::Served { by, outcome: outcome.map_err(|error| (error.code, error.message)) })
         }
     }
 }
 
-fn no_such_terminal() -> Undone {
-    Undone::Refused("no such terminal".into())
+fn no_such_terminal() -> ClientToolError {
+    ClientToolError::Refused("no such terminal".into())
 }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::dialects::Undone;
+use crate::dialects::ClientToolError;
 use crate::sessions::leads_into;
 
 /// Largest file that is read or written, in bytes; a larger one is refused.
@@ -29,16 +29,16 @@ const CAREFUL: OFlags = OFlags::CLOEXEC.union(OFlags::NONBLOCK).union(OFlags::NO
 
 /// Where an agent's files are.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct FilePlace {
     /// The session's folder: nothing outside of it is touched.
     pub(super) folder: PathBuf,
     /// The gateway's own folder: nothing inside of it is touched, wherever it lies and whatever link leads there.
     pub(super) private: Option<Arc<Path>>,
 }
 
-impl Place {
+impl FilePlace {
     /// Refuses what is the gateway's own, and what may be.
-    fn spares(&self, path: &Path) -> Result<(), Undone> {
+    fn spares(&self, path: &Path) -> Result<(), ClientToolError> {
         match &self.private {
             Some(private) if leads_into(path, private) != Some(false) => Err(own(path)),
             _ => Ok(()),
@@ -50,8 +50,8 @@ impl Place {
 /// another machine mean something else there; the few that are spelled so are not served.
 ///
 /// # Errors
-/// [`Undone::Refused`].
-pub(super) fn names_nothing_private(place: &Place, params: &str) -> Result<(), Undone> {
+/// [`ClientToolError::Refused`].
+pub(super) fn names_nothing_private(place: &FilePlace, params: &str) -> Result<(), ClientToolError> {
     #[derive(serde::Deserialize)]
     struct Paths {
         path: Option<PathBuf>,
@@ -68,16 +68,21 @@ pub(super) fn names_nothing_private(place: &Place, params: &str) -> Result<(), U
     Ok(())
 }
 
-fn own(path: &Path) -> Undone {
+fn own(path: &Path) -> ClientToolError {
     refused(path, "it is in the gateway's own folder")
 }
 
 /// The text of a file: `limit` lines from line `line` (counting from 1), line ends as they are.
 ///
 /// # Errors
-/// [`Undone::Missing`] if it does not exist; [`Undone::Refused`] if it is outside of `folder`, no regular file, larger
+/// [`ClientToolError::Missing`] if it does not exist; [`ClientToolError::Refused`] if it is outside of `folder`, no regular file, larger
 /// than 8 MiB, or no UTF-8.
-pub(super) fn read(place: &Place, path: &Path, line: Option<u64>, limit: Option<u64>) -> Result<String, Undone> {
+pub(super) fn read(
+    place: &FilePlace,
+    path: &Path,
+    line: Option<u64>,
+    limit: Option<u64>,
+) -> Result<String, ClientToolError> {
     let file = open(place, path, OFlags::RDONLY | CAREFUL)?;
     let text = text(&file, path)?;
     if line.is_none() && limit.is_none() {
@@ -93,8 +98,8 @@ pub(super) fn read(place: &Place, path: &Path, line: Option<u64>, limit: Option<
 /// only a file that has other names, or another owner, is written in place.
 ///
 /// # Errors
-/// As [`read`]; [`Undone::Refused`] too if it holds something else by now.
-pub(super) fn write(place: &Place, path: &Path, before: Option<&str>, new: &str) -> Result<(), Undone> {
+/// As [`read`]; [`ClientToolError::Refused`] too if it holds something else by now.
+pub(super) fn write(place: &FilePlace, path: &Path, before: Option<&str>, new: &str) -> Result<(), ClientToolError> {
     if new.len() as u64 > FILE_MAX {
         return Err(refused(path, &format!("more than {FILE_MAX} bytes")));
     }
@@ -117,8 +122,8 @@ pub(super) fn write(place: &Place, path: &Path, before: Option<&str>, new: &str)
         None => {
             let opened = open(place, path, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | CAREFUL);
             let mut file = match opened {
-                Err(Undone::Refused(why)) if why.ends_with(&Errno::EXIST.to_string()) => return Err(changed()),
-                Err(Undone::Missing(_)) => return Err(refused(path, "the folder for it does not exist")),
+                Err(ClientToolError::Refused(why)) if why.ends_with(&Errno::EXIST.to_string()) => return Err(changed()),
+                Err(ClientToolError::Missing(_)) => return Err(refused(path, "the folder for it does not exist")),
                 opened => opened?,
             };
             let written = file.write_all(new.as_bytes());
@@ -197,7 +202,7 @@ fn real_name(file: &File) -> Option<PathBuf> {
 ///
 /// # Errors
 /// As [`read`].
-pub(super) fn inside(place: &Place, path: &Path) -> Result<PathBuf, Undone> {
+pub(super) fn inside(place: &FilePlace, path: &Path) -> Result<PathBuf, ClientToolError> {
     let folder = &place.folder;
     place.spares(path)?;
     let real = |path: &Path| path.canonicalize().map_err(|error| failed(path, &error));
@@ -208,7 +213,7 @@ pub(super) fn inside(place: &Place, path: &Path) -> Result<PathBuf, Undone> {
     }
 }
 
-fn text(mut file: &File, path: &Path) -> Result<String, Undone> {
+fn text(mut file: &File, path: &Path) -> Result<String, ClientToolError> {
     let mut bytes = Vec::new();
     Read::by_ref(&mut file).take(FILE_MAX + 1).read_to_end(&mut bytes).map_err(|error| failed(path, &error))?;
     if bytes.len() as u64 > FILE_MAX {
@@ -217,7 +222,7 @@ fn text(mut file: &File, path: &Path) -> Result<String, Undone> {
     String::from_utf8(bytes).map_err(|_| refused(path, "no UTF-8 text"))
 }
 
-fn open(place: &Place, path: &Path, flags: OFlags) -> Result<File, Undone> {
+fn open(place: &FilePlace, path: &Path, flags: OFlags) -> Result<File, ClientToolError> {
     let folder = &place.folder;
     let way = way(folder, path)?;
     place.spares(path)?;
@@ -241,7 +246,7 @@ fn open(place: &Place, path: &Path, flags: OFlags) -> Result<File, Undone> {
 }
 
 /// The way from the folder to the file, by the path's text alone.
-fn way(folder: &Path, path: &Path) -> Result<PathBuf, Undone> {
+fn way(folder: &Path, path: &Path) -> Result<PathBuf, ClientToolError> {
     if !path.is_absolute() {
         return Err(refused(path, "the path must be absolute"));
     }
@@ -304,14 +309,14 @@ fn is_link(at: &OwnedFd, name: &OsStr) -> bool {
     rustix::fs::readlinkat(at, name, Vec::new()).is_ok()
 }
 
-fn refused(path: &Path, why: &str) -> Undone {
-    Undone::Refused(format!("{}: {why}", path.display()))
+fn refused(path: &Path, why: &str) -> ClientToolError {
+    ClientToolError::Refused(format!("{}: {why}", path.display()))
 }
 
-fn failed(path: &Path, error: &std::io::Error) -> Undone {
+fn failed(path: &Path, error: &std::io::Error) -> ClientToolError {
     match error.kind() {
-        std::io::ErrorKind::NotFound => Undone::Missing(path.display().to_string()),
-        _ => Undone::Refused(format!("{}: {error}", path.display())),
+        std::io::ErrorKind::NotFound => ClientToolError::Missing(path.display().to_string()),
+        _ => ClientToolError::Refused(format!("{}: {error}", path.display())),
     }
 }
 
@@ -344,25 +349,25 @@ mod tests {
         Site { _dir: dir, root, secret }
     }
 
-    fn in_folder(folder: &Path) -> Place {
-        Place { folder: folder.to_owned(), private: None }
+    fn in_folder(folder: &Path) -> FilePlace {
+        FilePlace { folder: folder.to_owned(), private: None }
     }
 
-    fn read(folder: &Path, path: &Path, line: Option<u64>, limit: Option<u64>) -> Result<String, Undone> {
+    fn read(folder: &Path, path: &Path, line: Option<u64>, limit: Option<u64>) -> Result<String, ClientToolError> {
         super::read(&in_folder(folder), path, line, limit)
     }
 
-    fn write(folder: &Path, path: &Path, before: Option<&str>, new: &str) -> Result<(), Undone> {
+    fn write(folder: &Path, path: &Path, before: Option<&str>, new: &str) -> Result<(), ClientToolError> {
         super::write(&in_folder(folder), path, before, new)
     }
 
-    fn inside(folder: &Path, path: &Path) -> Result<PathBuf, Undone> {
+    fn inside(folder: &Path, path: &Path) -> Result<PathBuf, ClientToolError> {
         super::inside(&in_folder(folder), path)
     }
 
-    fn why<T: std::fmt::Debug>(done: Result<T, Undone>) -> String {
+    fn why<T: std::fmt::Debug>(done: Result<T, ClientToolError>) -> String {
         match done {
-            Err(Undone::Refused(why)) => why,
+            Err(ClientToolError::Refused(why)) => why,
             other => panic!("{other:?}"),
         }
     }
@@ -466,8 +471,8 @@ mod tests {
             why(read(&root, &root.join(name), None, None));
         }
         why(write(&root, &root.join("pipe"), Some(""), "x"));
-        assert!(matches!(read(&root, &root.join("none"), None, None), Err(Undone::Missing(_))));
-        assert!(matches!(read(&root, &root.join("none/b"), None, None), Err(Undone::Missing(_))));
+        assert!(matches!(read(&root, &root.join("none"), None, None), Err(ClientToolError::Missing(_))));
+        assert!(matches!(read(&root, &root.join("none/b"), None, None), Err(ClientToolError::Missing(_))));
         why(write(&root, &root.join("none/b"), None, "x"));
     }
 
@@ -486,7 +491,7 @@ mod tests {
         assert_eq!(write(&root, &root.join("sub/new"), None, "new"), Ok(()));
         assert_eq!(read(&root, &root.join("sub/new"), None, None), Ok("new".into()));
         let gone = write(&root, &root.join("gone"), Some("was there"), "new");
-        assert!(matches!(gone, Err(Undone::Missing(_))), "{gone:?}");
+        assert!(matches!(gone, Err(ClientToolError::Missing(_))), "{gone:?}");
         // Nor does a script lose what it may be done with.
         use std::os::unix::fs::PermissionsExt;
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
@@ -518,7 +523,7 @@ mod tests {
         symlink("own/token", root.join("link")).unwrap();
         symlink("own/new", root.join("dangling")).unwrap();
         for private in [own.clone(), root.join("alias")] {
-            let place = Place { folder: root.clone(), private: Some(private.into()) };
+            let place = FilePlace { folder: root.clone(), private: Some(private.into()) };
             for name in ["own/token", "alias/token", "link", "dangling", "own/new", "alias/new", "own/holders/new"] {
                 let path = root.join(name);
                 assert!(why(super::read(&place, &path, None, None)).contains("own folder"), "{name}");

@@ -17,7 +17,7 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{Instant, sleep_until};
 
 use super::{desk_files as files, process};
-use crate::dialects::{CommandEnd, Done, Undone};
+use crate::dialects::{ClientToolError, ClientToolResult, CommandEnd};
 
 /// Output that is kept of a command whatever the agent asks for, in bytes; older output is forgotten.
 const OUTPUT_MAX: usize = 1024 * 1024;
@@ -30,10 +30,10 @@ const KILL_AFTER: Duration = Duration::from_secs(8);
 const LINGER: Duration = Duration::from_millis(500);
 
 /// What to run.
-pub(super) struct Start {
+pub(super) struct TerminalStart {
     pub(super) hold: PathBuf,
     pub(super) base: Arc<BTreeMap<OsString, OsString>>,
-    pub(super) place: files::Place,
+    pub(super) place: files::FilePlace,
     pub(super) argv: Vec<String>,
     pub(super) env: Vec<(String, String)>,
     pub(super) cwd: Option<PathBuf>,
@@ -86,23 +86,25 @@ impl Output {
 
 impl Terminal {
     /// Starts a command; the second says when it runs, or why it does not.
-    pub(super) fn start(start: Start) -> (Self, impl Future<Output = Result<Done, Undone>> + Send + 'static) {
+    pub(super) fn start(
+        start: TerminalStart,
+    ) -> (Self, impl Future<Output = Result<ClientToolResult, ClientToolError>> + Send + 'static) {
         let keep = start.keep.and_then(|keep| usize::try_from(keep).ok()).unwrap_or(OUTPUT_MAX).min(OUTPUT_MAX);
         let output = Mutex::new(Output { bytes: VecDeque::new(), keep, cut: false });
         let shared = Arc::new(Shared { output, end: watch::Sender::new(None), kill: Notify::new() });
         let (tell, told) = oneshot::channel();
         let task = tokio::spawn(run(start, Arc::clone(&shared), tell));
         let started = async move {
-            let gone = Err(Undone::Refused("it was released before it ran".into()));
-            told.await.unwrap_or(gone).map(|()| Done::Fine)
+            let gone = Err(ClientToolError::Refused("it was released before it ran".into()));
+            told.await.unwrap_or(gone).map(|()| ClientToolResult::Fine)
         };
         (Self { shared, task: Some(task) }, started)
     }
 
     /// What it wrote, and how it ended if it did.
-    pub(super) fn output(&self) -> Done {
+    pub(super) fn output(&self) -> ClientToolResult {
         let output = self.shared.output();
-        Done::Output { text: output.text(), cut: output.cut, end: self.shared.end.borrow().clone() }
+        ClientToolResult::Output { text: output.text(), cut: output.cut, end: self.shared.end.borrow().clone() }
     }
 
     /// How it ends, once it does.
@@ -160,7 +162,7 @@ impl Drop for Family {
     }
 }
 
-async fn run(start: Start, shared: Arc<Shared>, tell: oneshot::Sender<Result<(), Undone>>) {
+async fn run(start: TerminalStart, shared: Arc<Shared>, tell: oneshot::Sender<Result<(), ClientToolError>>) {
     let (mut family, mut pipe) = match spawn(start).await {
         Ok(spawned) => spawned,
         Err(undone) => {
@@ -202,11 +204,11 @@ async fn run(start: Start, shared: Arc<Shared>, tell: oneshot::Sender<Result<(),
     shared.end.send_replace(Some(CommandEnd { code, signal }));
 }
 
-async fn spawn(start: Start) -> Result<(Family, pipe::Receiver), Undone> {
-    let Start { hold, base, place, argv, env, cwd, .. } = start;
+async fn spawn(start: TerminalStart) -> Result<(Family, pipe::Receiver), ClientToolError> {
+    let TerminalStart { hold, base, place, argv, env, cwd, .. } = start;
     let cwd = spawn_blocking(move || files::inside(&place, cwd.as_deref().unwrap_or(&place.folder))).await;
-    let cwd = cwd.unwrap_or_else(|error| Err(Undone::Refused(error.to_string())))?;
-    let refused = |error: std::io::Error| Undone::Refused(format!("it cannot be started: {error}"));
+    let cwd = cwd.unwrap_or_else(|error| Err(ClientToolError::Refused(error.to_string())))?;
+    let refused = |error: std::io::Error| ClientToolError::Refused(format!("it cannot be started: {error}"));
     // One pipe for both: what was written first stays first.
     let (ours, theirs) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(|e| refused(e.into()))?;
     let again = theirs.try_clone().map_err(refused)?;

@@ -11,10 +11,10 @@ use tempfile::TempDir;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use super::desk::Desk;
-use crate::dialects::{Chore, CommandEnd, Done, Undone, Work};
+use super::desk::ClientTools;
+use crate::dialects::{ClientToolCall, ClientToolError, ClientToolResult, ClientToolWork, CommandEnd};
 use crate::model::RuntimeId;
-use crate::sessions::ToClients;
+use crate::sessions::ClientRouter;
 
 /// A condition that is waited for holds long before this, or never.
 const SOON: Duration = Duration::from_secs(30);
@@ -30,7 +30,7 @@ exit $?
 "#;
 
 struct Room {
-    desk: Desk,
+    desk: ClientTools,
     dir: TempDir,
 }
 
@@ -46,23 +46,23 @@ impl Room {
         std::fs::create_dir(dir.path().join("w")).unwrap();
         let path = std::env::var_os("PATH").unwrap();
         let env = [("PATH".into(), path), ("BASE".into(), "base".into())].into();
-        Self { desk: Desk::new(hold, env, RuntimeId::trusted("r"), ToClients::default(), None), dir }
+        Self { desk: ClientTools::new(hold, env, RuntimeId::trusted("r"), ClientRouter::default(), None), dir }
     }
 
     fn folder(&self) -> PathBuf {
         self.dir.path().join("w")
     }
 
-    fn start(&mut self, id: u64, work: Work) {
+    fn start(&mut self, id: u64, work: ClientToolWork) {
         let folder = self.folder().to_str().unwrap().to_owned();
-        self.desk.start(Chore { id, folder, work });
+        self.desk.start(ClientToolCall { id, folder, work });
     }
 
-    async fn next(&mut self) -> (u64, Result<Done, Undone>) {
+    async fn next(&mut self) -> (u64, Result<ClientToolResult, ClientToolError>) {
         timeout(SOON, self.desk.next()).await.unwrap()
     }
 
-    async fn done(&mut self, work: Work) -> Result<Done, Undone> {
+    async fn done(&mut self, work: ClientToolWork) -> Result<ClientToolResult, ClientToolError> {
         self.start(1, work);
         let (id, done) = self.next().await;
         assert_eq!(id, 1);
@@ -71,19 +71,19 @@ impl Room {
 
     /// Runs a line in terminal 0.
     async fn run(&mut self, line: &str) {
-        assert_eq!(self.done(command(line)).await, Ok(Done::Fine));
+        assert_eq!(self.done(command(line)).await, Ok(ClientToolResult::Fine));
     }
 
     async fn end(&mut self) -> CommandEnd {
-        match self.done(Work::Wait { terminal: 0 }).await {
-            Ok(Done::Ended(end)) => end,
+        match self.done(ClientToolWork::Wait { terminal: 0 }).await {
+            Ok(ClientToolResult::Ended(end)) => end,
             other => panic!("{other:?}"),
         }
     }
 
     async fn output(&mut self) -> (String, bool) {
-        match self.done(Work::Output { terminal: 0 }).await {
-            Ok(Done::Output { text, cut, .. }) => (text, cut),
+        match self.done(ClientToolWork::Output { terminal: 0 }).await {
+            Ok(ClientToolResult::Output { text, cut, .. }) => (text, cut),
             other => panic!("{other:?}"),
         }
     }
@@ -108,20 +108,20 @@ impl Room {
     }
 }
 
-fn command(line: &str) -> Work {
-    Work::Run { terminal: 0, argv: vec![line.into()], env: Vec::new(), cwd: None, keep: None }
+fn command(line: &str) -> ClientToolWork {
+    ClientToolWork::Run { terminal: 0, argv: vec![line.into()], env: Vec::new(), cwd: None, keep: None }
 }
 
 #[tokio::test]
 async fn files_are_read_and_written() {
     let mut room = Room::new();
     let path = room.folder().join("f").to_str().unwrap().to_owned();
-    let write = Work::Write { path: path.clone(), before: None, text: "text".into() };
-    assert_eq!(room.done(write).await, Ok(Done::Fine));
-    let read = Work::Read { path, line: None, limit: None };
-    assert_eq!(room.done(read).await, Ok(Done::Text("text".into())));
-    let outside = Work::Read { path: "/etc/passwd".into(), line: None, limit: None };
-    assert!(matches!(room.done(outside).await, Err(Undone::Refused(_))));
+    let write = ClientToolWork::Write { path: path.clone(), before: None, text: "text".into() };
+    assert_eq!(room.done(write).await, Ok(ClientToolResult::Fine));
+    let read = ClientToolWork::Read { path, line: None, limit: None };
+    assert_eq!(room.done(read).await, Ok(ClientToolResult::Text("text".into())));
+    let outside = ClientToolWork::Read { path: "/etc/passwd".into(), line: None, limit: None };
+    assert!(matches!(room.done(outside).await, Err(ClientToolError::Refused(_))));
 }
 
 #[tokio::test]
@@ -130,8 +130,8 @@ async fn a_command_says_what_it_wrote_in_order_and_how_it_ended() {
     room.run("echo out; echo err >&2; echo out; exit 3").await;
     assert_eq!(room.end().await, CommandEnd { code: Some(3), signal: None });
     assert_eq!(room.output().await, ("out\nerr\nout\n".into(), false));
-    let output = room.done(Work::Output { terminal: 0 }).await;
-    assert!(matches!(output, Ok(Done::Output { end: Some(CommandEnd { code: Some(3), .. }), .. })));
+    let output = room.done(ClientToolWork::Output { terminal: 0 }).await;
+    assert!(matches!(output, Ok(ClientToolResult::Output { end: Some(CommandEnd { code: Some(3), .. }), .. })));
 }
 
 #[tokio::test]
@@ -141,14 +141,14 @@ async fn words_are_run_as_they_are_in_their_folder_with_their_variables() {
     std::fs::create_dir(&sub).unwrap();
     let words = ["sh", "-c", "pwd; echo $BASE $MORE $PLEXUS_TOKEN $0", "a b  *"];
     let var = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-    let work = Work::Run {
+    let work = ClientToolWork::Run {
         terminal: 0,
         argv: words.map(String::from).to_vec(),
         env: vec![var("MORE", "more"), var("PLEXUS_TOKEN", "mine")],
         cwd: Some(sub.to_str().unwrap().into()),
         keep: None,
     };
-    assert_eq!(room.done(work).await, Ok(Done::Fine));
+    assert_eq!(room.done(work).await, Ok(ClientToolResult::Fine));
     room.end().await;
     let wanted = format!("{}\nbase more a b *\n", sub.canonicalize().unwrap().display());
     assert_eq!(room.output().await.0.replace("a b  *", "a b *"), wanted);
@@ -161,23 +161,23 @@ async fn a_command_starts_nowhere_else() {
     for cwd in
         ["/", "/no/such", room.folder().join("out").to_str().unwrap(), room.folder().join("..").to_str().unwrap()]
     {
-        let Work::Run { terminal, argv, env, keep, .. } = command("echo x") else { panic!() };
-        let work = Work::Run { terminal, argv, env, cwd: Some(cwd.into()), keep };
+        let ClientToolWork::Run { terminal, argv, env, keep, .. } = command("echo x") else { panic!() };
+        let work = ClientToolWork::Run { terminal, argv, env, cwd: Some(cwd.into()), keep };
         assert!(room.done(work).await.is_err(), "{cwd}");
         assert_eq!(room.output().await.0, "");
-        assert_eq!(room.done(Work::Release { terminal: 0 }).await, Ok(Done::Fine));
+        assert_eq!(room.done(ClientToolWork::Release { terminal: 0 }).await, Ok(ClientToolResult::Fine));
     }
 }
 
 #[tokio::test]
 async fn only_the_end_of_the_output_is_kept_and_no_torn_character() {
     let mut room = Room::new();
-    let Work::Run { terminal, env, cwd, .. } = command("") else { panic!() };
+    let ClientToolWork::Run { terminal, env, cwd, .. } = command("") else { panic!() };
     let argv = vec!["printf 'xéé'".into()];
-    room.done(Work::Run { terminal, argv, env, cwd, keep: Some(3) }).await.unwrap();
+    room.done(ClientToolWork::Run { terminal, argv, env, cwd, keep: Some(3) }).await.unwrap();
     room.end().await;
     assert_eq!(room.output().await, ("é".into(), true));
-    room.done(Work::Release { terminal: 0 }).await.unwrap();
+    room.done(ClientToolWork::Release { terminal: 0 }).await.unwrap();
     room.run("head -c 3000000 /dev/zero").await;
     room.end().await;
     let (text, cut) = room.output().await;
@@ -188,16 +188,22 @@ async fn only_the_end_of_the_output_is_kept_and_no_torn_character() {
 async fn a_killed_command_takes_its_family_along() {
     let mut room = Room::new();
     let gone = room.watched().await;
-    room.start(7, Work::Wait { terminal: 0 });
-    assert_eq!(room.done(Work::Kill { terminal: 0 }).await, Ok(Done::Fine));
+    room.start(7, ClientToolWork::Wait { terminal: 0 });
+    assert_eq!(room.done(ClientToolWork::Kill { terminal: 0 }).await, Ok(ClientToolResult::Fine));
     let (id, end) = room.next().await;
-    assert!(id == 7 && matches!(end, Ok(Done::Ended(_))), "{end:?}");
+    assert!(id == 7 && matches!(end, Ok(ClientToolResult::Ended(_))), "{end:?}");
     timeout(SOON, gone).await.unwrap().unwrap();
     // It can still be looked at, until it is released.
     room.output().await;
-    assert_eq!(room.done(Work::Release { terminal: 0 }).await, Ok(Done::Fine));
-    for work in [Work::Output { terminal: 0 }, Work::Wait { terminal: 0 }, Work::Kill { terminal: 0 }] {
-        assert!(matches!(room.done(work).await, Err(Undone::Refused(why)) if why.contains("no such terminal")));
+    assert_eq!(room.done(ClientToolWork::Release { terminal: 0 }).await, Ok(ClientToolResult::Fine));
+    for work in [
+        ClientToolWork::Output { terminal: 0 },
+        ClientToolWork::Wait { terminal: 0 },
+        ClientToolWork::Kill { terminal: 0 },
+    ] {
+        assert!(
+            matches!(room.done(work).await, Err(ClientToolError::Refused(why)) if why.contains("no such terminal"))
+        );
     }
 }
 
@@ -209,7 +215,7 @@ async fn neither_a_released_command_nor_those_of_a_dropped_desk_go_on() {
         if dropped {
             drop(room.desk);
         } else {
-            assert_eq!(room.done(Work::Release { terminal: 0 }).await, Ok(Done::Fine));
+            assert_eq!(room.done(ClientToolWork::Release { terminal: 0 }).await, Ok(ClientToolResult::Fine));
         }
         timeout(SOON, gone).await.unwrap().unwrap();
     }
@@ -220,11 +226,11 @@ async fn too_many_chores_are_refused_at_once() {
     let mut room = Room::new();
     room.run("sleep 1000").await;
     for id in 0..300 {
-        room.start(id, Work::Wait { terminal: 0 });
+        room.start(id, ClientToolWork::Wait { terminal: 0 });
     }
     for _ in 0..44 {
         let (_, done) = room.next().await;
-        assert!(matches!(done, Err(Undone::Refused(why)) if why.contains("256 chores")));
+        assert!(matches!(done, Err(ClientToolError::Refused(why)) if why.contains("256 chores")));
     }
     assert!(room.desk.next().now_or_never().is_none());
 }
@@ -233,7 +239,7 @@ async fn too_many_chores_are_refused_at_once() {
 async fn nothing_is_lost_by_a_wait_that_was_given_up() {
     let mut room = Room::new();
     for id in 0..20 {
-        room.start(id, Work::Read { path: "/none".into(), line: None, limit: None });
+        room.start(id, ClientToolWork::Read { path: "/none".into(), line: None, limit: None });
     }
     let mut heard = Vec::new();
     timeout(SOON, async {

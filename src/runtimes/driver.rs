@@ -5,7 +5,7 @@
 //! - With every frame for the runtime the holder is given what led to it, both or none: the dialect's whole state, or the
 //!   step that was made since the state before ([`journal`](super::journal)). So a frame costs what it is, however much the
 //!   runtime's sessions know.
-//! - Sessions keep with their events how much of the output those cover ([`Upto`](crate::sessions::Upto)).
+//! - Sessions keep with their events how much of the output those cover ([`Ack`](crate::sessions::Ack)).
 //! - The holder forgets output only up to a state that it has, and only once all sessions have kept what came before.
 //!
 //! The next gateway feeds what the holder still has to the oldest state, takes the same steps at the same places, and
@@ -25,27 +25,31 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
-use super::Settings;
-use super::desk::{self, Desk};
+use super::RuntimeSettings;
+use super::desk::{self, ClientTools};
 use super::failure;
 use super::held::wire::Welcome;
-use super::held::{Held, News, NotFound};
-use super::journal::{self, Entry, Step};
-use super::lines::{self, Line, Lines, Over};
-use super::meter::{Meter, Room};
-use super::offers::{Offers, too_many};
-use super::outgoing::Outgoing;
+use super::held::{HolderClient, HolderNews, HolderNotFound};
+use super::journal::{self, SavedStep, StepEntry};
+use super::lines::{self, CutLine, LineReader, SkippedLine};
+use super::meter::{MeteredRoom, RuntimeMeter};
+use super::offers::{FoundSessions, too_many};
+use super::outgoing::SessionOutbox;
 use super::presets;
-use super::process::{self, Stderr, Unwritten};
+use super::process::{self, Stderr, WriteError};
 use super::rejoin::{self, Rejoin, Rejoined};
-use super::routes::{Routes, refusal};
-use crate::dialects::{AskKey, Command, Dialect, Draft, Make, Outbox, Said, Sessions};
+use super::routes::{SessionRoutes, refusal};
+use crate::dialects::{
+    Dialect, EventDraft, MakeDialect, Outbox, RequestKey, RuntimeCommand, RuntimeEvent, SessionLimit,
+};
 use crate::metrics::metrics;
 use crate::model::{
     Capabilities, Connect, Decision, Kind, RestartPolicy, RuntimeInfo, RuntimeSpec, RuntimeState, Timestamp,
 };
-use crate::sessions::journal::{Journal, Writer};
-use crate::sessions::{Adopted, Exit, Found, FromRuntime, Inlet, Ledger, LinkEnd, Order};
+use crate::sessions::journal::{LogSource, StderrLog};
+use crate::sessions::{
+    AckTracker, DriverEnd, FoundSession, ReattachedSession, RuntimeExit, RuntimeMessage, RuntimeOrder, SessionSender,
+};
 
 /// Sessions that wait to be opened while a runtime starts; more are refused.
 const OPENS_MAX: usize = 4096;
@@ -84,26 +88,26 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 const NEVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// How a driver begins.
-pub(super) enum Birth {
+pub(super) enum StartMode {
     /// With a program to start.
     New,
     /// With a runtime that outlived an earlier gateway.
-    Found(Box<Survivor>),
+    Found(Box<SurvivingProcess>),
 }
 
 /// A runtime that outlived an earlier gateway, as its holder and its last state tell of it.
-pub(super) struct Survivor {
-    pub(super) held: Held,
+pub(super) struct SurvivingProcess {
+    pub(super) held: HolderClient,
     pub(super) welcome: Welcome,
     pub(super) generation: u64,
     /// The sessions that belong to this very process.
-    pub(super) sessions: Vec<Adopted>,
+    pub(super) sessions: Vec<ReattachedSession>,
 }
 
 /// What the next gateway is left: the holder keeps it with the output it knows of. The dialect's own state follows it. The
 /// next gateway may be of another version: what it does not know it ignores, what is missing has its default.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Kept {
+pub(super) struct HandoverState {
     /// The form of what is written; 0 is that of the release 0.1.0.
     #[serde(default)]
     form: u32,
@@ -118,7 +122,7 @@ pub(super) struct Kept {
     over: Option<(String, u64)>,
 }
 
-impl Kept {
+impl HandoverState {
     /// The form that is written; a later one is not read.
     const FORM: u32 = 1;
 
@@ -145,22 +149,22 @@ impl Kept {
 /// A holder that did not answer in time, and who waits for what it holds.
 pub(super) struct Late {
     pub(super) path: PathBuf,
-    pub(super) find: fn(&str) -> Option<Make>,
+    pub(super) find: fn(&str) -> Option<MakeDialect>,
     /// Sessions of its runtime: those that belong to the process that it holds go on, the others end.
-    pub(super) sessions: Vec<Adopted>,
+    pub(super) sessions: Vec<ReattachedSession>,
 }
 
 /// Waits for a holder that did not answer in time, for as long as there is one, and says so; then drives its runtime.
 /// Until then no other is started in its place, and its sessions' orders wait.
-pub(super) async fn drive_late(late: Late, mut end: LinkEnd, settings: Arc<Settings>, leave: Arc<Notify>) {
+pub(super) async fn drive_late(late: Late, mut end: DriverEnd, settings: Arc<RuntimeSettings>, leave: Arc<Notify>) {
     let Late { path, find, sessions } = late;
     let found = async {
         loop {
-            match Held::find(&path).await {
+            match HolderClient::find(&path).await {
                 Ok(found) => break Ok(found),
-                Err(NotFound::Silent(_)) => tokio::time::sleep(LOOK_AGAIN).await,
-                Err(NotFound::Nobody(why)) => break Err(format!("its holder is gone: {why}")),
-                Err(NotFound::Unusable(why)) => break Err(why),
+                Err(HolderNotFound::Silent(_)) => tokio::time::sleep(LOOK_AGAIN).await,
+                Err(HolderNotFound::Nobody(why)) => break Err(format!("its holder is gone: {why}")),
+                Err(HolderNotFound::Unusable(why)) => break Err(why),
             }
         }
     };
@@ -172,17 +176,18 @@ pub(super) async fn drive_late(late: Late, mut end: LinkEnd, settings: Arc<Setti
         }
         () = leave.notified() => return,
         found = found => found.and_then(|(held, welcome)| {
-            let kept = welcome.blobs.iter().rev().find_map(|(_, blob)| Some(Kept::read(blob)?.0));
+            let kept = welcome.blobs.iter().rev().find_map(|(_, blob)| Some(HandoverState::read(blob)?.0));
             let known = kept.and_then(|kept| Some((find(&kept.spec.dialect)?, kept)));
             let (make, kept) = known.ok_or("the state that an earlier gateway left of it cannot be read")?;
             Ok((held, welcome, make, kept))
         }),
     };
-    let gone = |reason: &str| FromRuntime::Gone(Exit { reason: Some(reason.into()), ..Exit::default() });
+    let gone =
+        |reason: &str| RuntimeMessage::Gone(RuntimeExit { reason: Some(reason.into()), ..RuntimeExit::default() });
     match outcome {
         Ok((held, welcome, make, kept)) => {
             let whose = (held.instance().to_owned(), held.is_nameless());
-            let belongs = |session: &Adopted| session.start.belongs(&whose.0, whose.1, kept.generation);
+            let belongs = |session: &ReattachedSession| session.start.belongs(&whose.0, whose.1, kept.generation);
             let (mut sessions, others): (Vec<_>, Vec<_>) = sessions.into_iter().partition(belongs);
             for other in others {
                 other.inlet.put(gone("its agent is gone: another process runs in its place")).await;
@@ -193,8 +198,8 @@ pub(super) async fn drive_late(late: Late, mut end: LinkEnd, settings: Arc<Setti
                 *info = Arc::new(RuntimeInfo::starting(spec, cwd, kept.generation, SystemTime::now().into()));
             });
             let _ = end.spec.set(kept.spec.clone());
-            let found = Survivor { held, welcome, generation: kept.generation, sessions };
-            drive(kept.spec, make, end, settings, leave, Birth::Found(Box::new(found))).await;
+            let found = SurvivingProcess { held, welcome, generation: kept.generation, sessions };
+            drive(kept.spec, make, end, settings, leave, StartMode::Found(Box::new(found))).await;
         }
         Err(why) => {
             for session in sessions {
@@ -206,9 +211,9 @@ pub(super) async fn drive_late(late: Late, mut end: LinkEnd, settings: Arc<Setti
                 *info = Arc::new(RuntimeInfo { state, problem, stopped, generation: 1, ..RuntimeInfo::clone(info) });
             });
             while let Some(order) = end.orders.recv().await {
-                if let Command::Open { ticket, .. } = order.command {
-                    let said = vec![Said::NotOpened { ticket, error: refusal(why.clone()) }];
-                    order.inlet.put(FromRuntime::Said(said, None)).await;
+                if let RuntimeCommand::Open { ticket, .. } = order.command {
+                    let said = vec![RuntimeEvent::NotOpened { ticket, error: refusal(why.clone()) }];
+                    order.inlet.put(RuntimeMessage::Said(said, None)).await;
                 }
             }
         }
@@ -218,21 +223,21 @@ pub(super) async fn drive_late(late: Late, mut end: LinkEnd, settings: Arc<Setti
 /// Drives a runtime until it is stopped or dead for good, or left to the next gateway.
 pub(super) async fn drive(
     spec: RuntimeSpec,
-    make: Make,
-    end: LinkEnd,
-    settings: Arc<Settings>,
+    make: MakeDialect,
+    end: DriverEnd,
+    settings: Arc<RuntimeSettings>,
     leave: Arc<Notify>,
-    mut birth: Birth,
+    mut birth: StartMode,
 ) {
     let mut driver =
-        Driver { spec, make, end, settings, leave, opens: VecDeque::new(), out: Outgoing::default(), stop: None };
+        Driver { spec, make, end, settings, leave, opens: VecDeque::new(), out: SessionOutbox::default(), stop: None };
     let mut early_deaths = 0;
     let mut generation = match &birth {
-        Birth::New => 1,
-        Birth::Found(found) => found.generation,
+        StartMode::New => 1,
+        StartMode::Found(found) => found.generation,
     };
     loop {
-        let Some(death) = driver.live(generation, std::mem::replace(&mut birth, Birth::New)).await else { return };
+        let Some(death) = driver.live(generation, std::mem::replace(&mut birth, StartMode::New)).await else { return };
         if death.healthy {
             early_deaths = 0;
         }
@@ -240,7 +245,7 @@ pub(super) async fn drive(
         early_deaths += 1;
         driver.bury(death, after).await;
         match after {
-            After::Again(pause) if driver.rest(pause).await => generation += 1,
+            RestartDecision::Again(pause) if driver.rest(pause).await => generation += 1,
             _ => break,
         }
     }
@@ -249,36 +254,36 @@ pub(super) async fn drive(
 
 struct Driver {
     spec: RuntimeSpec,
-    make: Make,
-    end: LinkEnd,
-    settings: Arc<Settings>,
+    make: MakeDialect,
+    end: DriverEnd,
+    settings: Arc<RuntimeSettings>,
     /// Told once when the gateway stops and the runtime is to stay.
     leave: Arc<Notify>,
     /// Sessions that wait to be opened.
-    opens: VecDeque<Order>,
-    out: Outgoing,
+    opens: VecDeque<RuntimeOrder>,
+    out: SessionOutbox,
     /// It is to stop for good, and why.
     stop: Option<&'static str>,
 }
 
 /// What happened next.
-enum Next {
+enum DriverEvent {
     Stop,
     Leave,
-    Order(Option<Order>),
+    Order(Option<RuntimeOrder>),
     Due,
     Delivered,
-    News(News),
-    Done(desk::Outcome),
+    News(HolderNews),
+    Done(desk::ClientToolOutcome),
     /// More may be kept than before.
     Kept,
     Rejoined(Rejoined),
     /// There is room for more of what it says.
-    Room(Room),
+    Room(MeteredRoom),
 }
 
 /// What a step of the dialect was made for.
-enum Cause {
+enum ExitCause {
     /// A line of the runtime's output.
     Heard,
     /// A command, as JSON; empty where it need not be written down.
@@ -288,9 +293,9 @@ enum Cause {
 }
 
 /// How a start ended.
-struct Death {
-    exit: Exit,
-    routes: Routes,
+struct ExitReport {
+    exit: RuntimeExit,
+    routes: SessionRoutes,
     /// It was never started at all.
     unborn: bool,
     /// Starting it again would not help: it said so itself.
@@ -301,7 +306,7 @@ struct Death {
 
 /// What follows a death.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum After {
+enum RestartDecision {
     /// Another start, after a pause.
     Again(Duration),
     /// Nothing: it would only die again.
@@ -313,17 +318,17 @@ enum After {
 impl Driver {
     /// One start, from its beginning until the process is gone and all it said is on its way; `None` if it is left to the
     /// next gateway.
-    async fn live(&mut self, generation: u64, birth: Birth) -> Option<Death> {
+    async fn live(&mut self, generation: u64, birth: StartMode) -> Option<ExitReport> {
         let mut life = match birth {
-            Birth::New => match self.begin(generation).await {
+            StartMode::New => match self.begin(generation).await {
                 Ok(life) => life,
                 Err(why) => {
-                    let exit = Exit { reason: Some(format!("cannot start: {why}")), ..Exit::default() };
-                    let routes = Routes::default();
-                    return Some(Death { exit, routes, unborn: true, hopeless: false, healthy: false });
+                    let exit = RuntimeExit { reason: Some(format!("cannot start: {why}")), ..RuntimeExit::default() };
+                    let routes = SessionRoutes::default();
+                    return Some(ExitReport { exit, routes, unborn: true, hopeless: false, healthy: false });
                 }
             },
-            Birth::Found(found) => self.go_on(*found),
+            StartMode::Found(found) => self.go_on(*found),
         };
         let timer = sleep_until(Instant::now() + NEVER);
         tokio::pin!(timer);
@@ -360,37 +365,37 @@ impl Driver {
             let ledger = Arc::clone(&life.ledger);
             let next = tokio::select! {
                 biased;
-                () = self.end.stop.notified(), if self.stop.is_none() => Next::Stop,
-                () = self.leave.notified(), if living && life.ending.is_none() => Next::Leave,
-                order = self.end.orders.recv(), if obeying && self.stop != Some(UNUSED) => Next::Order(order),
-                () = &mut timer => Next::Due,
-                () = self.out.deliver(), if !self.out.is_empty() => Next::Delivered,
-                () = life.offers.offer(&self.end.found), if !life.offers.is_empty() => Next::Delivered,
-                done = life.desk.next(), if living => Next::Done(done),
-                rejoined = rejoin::done(&mut life.rejoin), if living => Next::Rejoined(rejoined),
-                room = life.meter.wait(alone), if hearing && !room => Next::Room(room),
-                () = ledger.news(), if heavy || (hearing && !room) => Next::Kept,
-                news = life.held.next(), if hearing && room => Next::News(news),
+                () = self.end.stop.notified(), if self.stop.is_none() => DriverEvent::Stop,
+                () = self.leave.notified(), if living && life.ending.is_none() => DriverEvent::Leave,
+                order = self.end.orders.recv(), if obeying && self.stop != Some(UNUSED) => DriverEvent::Order(order),
+                () = &mut timer => DriverEvent::Due,
+                () = self.out.deliver(), if !self.out.is_empty() => DriverEvent::Delivered,
+                () = life.offers.offer(&self.end.found), if !life.offers.is_empty() => DriverEvent::Delivered,
+                done = life.desk.next(), if living => DriverEvent::Done(done),
+                rejoined = rejoin::done(&mut life.rejoin), if living => DriverEvent::Rejoined(rejoined),
+                room = life.meter.wait(alone), if hearing && !room => DriverEvent::Room(room),
+                () = ledger.news(), if heavy || (hearing && !room) => DriverEvent::Kept,
+                news = life.held.next(), if hearing && room => DriverEvent::News(news),
             };
             match next {
-                Next::Stop => self.stop(&mut life, STOPPED),
-                Next::Leave if self.can_leave(&life) => {
+                DriverEvent::Stop => self.stop(&mut life, STOPPED),
+                DriverEvent::Leave if self.can_leave(&life) => {
                     self.leave(life).await;
                     return None;
                 }
-                Next::Leave => self.stop(&mut life, STOPPED),
-                Next::Order(Some(order)) => self.order(&mut life, order),
-                Next::Order(None) => self.stop(&mut life, UNUSED),
-                Next::Delivered => {}
-                Next::Room(room) => life.meter.take(room),
-                Next::News(news) => self.news(&mut life, news),
-                Next::Done((id, done)) => {
-                    self.step(&mut life, Cause::Other, |dialect, out| dialect.done(id, done, out));
+                DriverEvent::Leave => self.stop(&mut life, STOPPED),
+                DriverEvent::Order(Some(order)) => self.order(&mut life, order),
+                DriverEvent::Order(None) => self.stop(&mut life, UNUSED),
+                DriverEvent::Delivered => {}
+                DriverEvent::Room(room) => life.meter.take(room),
+                DriverEvent::News(news) => self.news(&mut life, news),
+                DriverEvent::Done((id, done)) => {
+                    self.step(&mut life, ExitCause::Other, |dialect, out| dialect.done(id, done, out));
                 }
                 // Settled above, and the room for it is looked at again.
-                Next::Kept => {}
-                Next::Rejoined(rejoined) => self.rejoined(&mut life, rejoined),
-                Next::Due => {
+                DriverEvent::Kept => {}
+                DriverEvent::Rejoined(rejoined) => self.rejoined(&mut life, rejoined),
+                DriverEvent::Due => {
                     if !self.due(&mut life) {
                         break;
                     }
@@ -408,7 +413,7 @@ impl Driver {
     }
 
     /// Starts the program.
-    async fn begin(&mut self, generation: u64) -> Result<Life, String> {
+    async fn begin(&mut self, generation: u64) -> Result<ProcessState, String> {
         self.show(|info| {
             info.state = RuntimeState::Starting;
             info.generation = generation;
@@ -428,10 +433,18 @@ impl Driver {
         let env = Arc::clone(&settings.env);
         // A line of any length that is passed on fits in the holder, and something after it.
         let spool_max = settings.line_max.saturating_add(settings.spool_more);
-        let held = Held::start(&self.spec, &argv, &settings.hold_exe, env, &settings.holders, spool_max, outlive).await;
+        let held =
+            HolderClient::start(&self.spec, &argv, &settings.hold_exe, env, &settings.holders, spool_max, outlive)
+                .await;
         let (held, welcome) = held?;
-        let mut life =
-            Life::new(generation, held, dialect, &self.spec, self.settings.as_ref(), (outlive, &self.end.journal));
+        let mut life = ProcessState::new(
+            generation,
+            held,
+            dialect,
+            &self.spec,
+            self.settings.as_ref(),
+            (outlive, &self.end.journal),
+        );
         self.note(&format!("started, process {}", life.held.pid()));
         life.stderr.push(&welcome.stderr);
         self.show(|info| {
@@ -439,14 +452,14 @@ impl Driver {
             info.instance = Some(life.held.instance().to_owned());
         });
         life.handshake = Some(Instant::now() + self.settings.handshake);
-        self.step(&mut life, Cause::Other, |dialect, out| dialect.open(out));
+        self.step(&mut life, ExitCause::Other, |dialect, out| dialect.open(out));
         Ok(life)
     }
 
     /// Goes on with a runtime that outlived an earlier gateway.
-    fn go_on(&mut self, found: Survivor) -> Life {
-        let Survivor { held, mut welcome, generation, sessions } = found;
-        let mut life = Life::new(
+    fn go_on(&mut self, found: SurvivingProcess) -> ProcessState {
+        let SurvivingProcess { held, mut welcome, generation, sessions } = found;
+        let mut life = ProcessState::new(
             generation,
             held,
             (self.make)(&self.spec),
@@ -465,7 +478,7 @@ impl Driver {
         life.replay = welcome.blobs.drain(..).collect();
         let whole = life.replay.iter().filter(|(_, blob)| !journal::is_step(blob));
         life.states = whole.map(|(offset, _)| *offset).filter(|offset| *offset > welcome.acked).collect();
-        life.lines = Lines::at(self.settings.line_max, welcome.acked, None);
+        life.lines = LineReader::at(self.settings.line_max, welcome.acked, None);
         (life.offset, life.lent, life.stated) = (welcome.acked, welcome.acked, welcome.acked);
         self.show(|info| {
             info.pid = Some(life.held.pid());
@@ -481,7 +494,7 @@ impl Driver {
 
     /// Takes over the states that were left, up to where the output was heard; after the last one this gateway knows all
     /// that the one before it did.
-    fn catch_up(&mut self, life: &mut Life) {
+    fn catch_up(&mut self, life: &mut ProcessState) {
         let Some(until) = life.behind else { return };
         if let Err(why) = self.retrace(life) {
             life.replay.clear();
@@ -509,28 +522,28 @@ impl Driver {
         }
         self.send(life);
         let (asks, prompts) = (life.dialect.asks(), life.dialect.prompts());
-        let nobodys: Vec<AskKey> = asks.iter().filter(|key| !life.routes.asked(key)).cloned().collect();
+        let nobodys: Vec<RequestKey> = asks.iter().filter(|key| !life.routes.asked(key)).cloned().collect();
         for key in nobodys {
             // Its session is gone; whoever waits for an answer gets one.
-            self.command(life, Command::Answer { key, decision: Decision::Withdrawn });
+            self.command(life, RuntimeCommand::Answer { key, decision: Decision::Withdrawn });
         }
         for inlet in std::mem::take(&mut life.sessions) {
-            self.out.push(inlet, FromRuntime::Found { asks: asks.clone(), prompts: prompts.clone() });
+            self.out.push(inlet, RuntimeMessage::Found { asks: asks.clone(), prompts: prompts.clone() });
         }
         // Whatever it wanted to be woken for, it is now.
-        self.step(life, Cause::Other, |dialect, out| dialect.wake(out));
+        self.step(life, ExitCause::Other, |dialect, out| dialect.wake(out));
     }
 
     /// Takes over the newest whole state that was left by where the output was heard, and makes the steps after it that
     /// were made by then. What they wrote was written, and what they said was said.
-    fn retrace(&self, life: &mut Life) -> Result<(), &'static str> {
+    fn retrace(&self, life: &mut ProcessState) -> Result<(), &'static str> {
         const UNREADABLE: &str = "the state that an earlier gateway left of it cannot be read";
         let due = life.replay.iter().take_while(|(offset, _)| *offset <= life.offset).count();
         let whole = life.replay.range(..due).rposition(|(_, blob)| !journal::is_step(blob));
         let made: Vec<(u64, Bytes)> = life.replay.drain(..due).skip(whole.unwrap_or(0)).collect();
         for (_, blob) in made {
             if !journal::is_step(&blob) {
-                let (kept, saved) = Kept::read(&blob).ok_or(UNREADABLE)?;
+                let (kept, saved) = HandoverState::read(&blob).ok_or(UNREADABLE)?;
                 let mut dialect = (self.make)(&self.spec);
                 if !dialect.restore(saved) {
                     return Err(UNREADABLE);
@@ -539,16 +552,19 @@ impl Driver {
                 if let Some((head, dropped)) = kept.over
                     && let Ok(head) = data_encoding::HEXLOWER.decode(head.as_bytes())
                 {
-                    life.lines =
-                        Lines::at(self.settings.line_max, life.offset, Some(Over { head: head.into(), dropped }));
+                    life.lines = LineReader::at(
+                        self.settings.line_max,
+                        life.offset,
+                        Some(SkippedLine { head: head.into(), dropped }),
+                    );
                 }
                 (life.agent, life.kept_ready) = (kept.agent, kept.ready);
                 continue;
             }
-            let Step { wrote, entry } = journal::read(&blob).ok_or(UNREADABLE)?;
+            let SavedStep { wrote, entry } = journal::read(&blob).ok_or(UNREADABLE)?;
             let again = match entry {
-                Entry::Heard => life.muted,
-                Entry::Command(command) => {
+                StepEntry::Heard => life.muted,
+                StepEntry::Command(command) => {
                     let mut out = Outbox::default();
                     let dialect = &mut life.dialect;
                     let step = AssertUnwindSafe(|| dialect.command(command, &mut out));
@@ -566,7 +582,7 @@ impl Driver {
     }
 
     /// The connection to the holder was lost and made again, or there is nobody to connect to.
-    fn rejoined(&mut self, life: &mut Life, rejoined: Rejoined) {
+    fn rejoined(&mut self, life: &mut ProcessState, rejoined: Rejoined) {
         life.rejoin = None;
         let (mut held, welcome) = match rejoined {
             Rejoined::Found(found) => *found,
@@ -601,18 +617,18 @@ impl Driver {
         }
     }
 
-    fn can_leave(&self, life: &Life) -> bool {
+    fn can_leave(&self, life: &ProcessState) -> bool {
         life.outlive && self.stop.is_none()
     }
 
     /// Leaves the runtime to the next gateway: what was heard is kept, as far as it can be in time.
-    async fn leave(&mut self, mut life: Life) {
+    async fn leave(&mut self, mut life: ProcessState) {
         self.settled(&mut life).await;
         self.settle(&mut life);
     }
 
     /// Waits until all that was said is kept: then the holder may forget it.
-    async fn settled(&mut self, life: &mut Life) {
+    async fn settled(&mut self, life: &mut ProcessState) {
         let ledger = Arc::clone(&life.ledger);
         let all = async {
             while !self.out.is_empty() {
@@ -627,9 +643,9 @@ impl Driver {
         }
     }
 
-    fn news(&mut self, life: &mut Life, news: News) {
+    fn news(&mut self, life: &mut ProcessState, news: HolderNews) {
         match news {
-            News::Out { bytes, .. } => {
+            HolderNews::Out { bytes, .. } => {
                 if life.heard_at.elapsed() >= HEARD_EVERY {
                     life.heard_at = Instant::now();
                     let now = SystemTime::now().into();
@@ -642,18 +658,18 @@ impl Driver {
                     life.stash.push_back(bytes);
                 }
             }
-            News::Err(text) => {
+            HolderNews::Err(text) => {
                 life.stderr.push(&text);
                 if life.stderr_due.is_none() {
                     let now = Instant::now();
                     life.stderr_due = Some(life.stderr_shown.map_or(now, |shown| (shown + STDERR_EVERY).max(now)));
                 }
             }
-            News::Full(since) => self.full(life, since),
-            News::Room => {}
-            News::StdinBroken => life.doom("it closed its stdin", self.settings.linger),
-            News::StdoutClosed => life.doom("it closed its stdout", self.settings.linger),
-            News::Exited { code, signal } => {
+            HolderNews::Full(since) => self.full(life, since),
+            HolderNews::Room => {}
+            HolderNews::StdinBroken => life.doom("it closed its stdin", self.settings.linger),
+            HolderNews::StdoutClosed => life.doom("it closed its stdout", self.settings.linger),
+            HolderNews::Exited { code, signal } => {
                 life.status = Some((code, signal.map(process::signal_name)));
                 let stopped = self.stop.is_some();
                 self.show(|info| {
@@ -665,14 +681,14 @@ impl Driver {
                     }
                 });
             }
-            News::Gone(why) if life.held.is_live() => {
+            HolderNews::Gone(why) if life.held.is_live() => {
                 self.note(&format!("the connection to its holder was lost: {why}"));
                 let problem = format!("the connection to its holder was lost ({why}): it is made again");
                 tracing::warn!(runtime_id = %self.spec.id, %why, "the connection to a holder was lost: it is made again");
                 self.show(|info| info.problem = Some(problem));
                 life.rejoin = Some(Rejoin::start(&life.held, &self.settings));
             }
-            News::Gone(why) => {
+            HolderNews::Gone(why) => {
                 life.reason.get_or_insert(why);
                 life.status = Some((None, None));
                 self.show(|info| info.pid = None);
@@ -681,16 +697,16 @@ impl Driver {
     }
 
     /// The holder was full and did not read the runtime: people are told why it stood still.
-    fn full(&mut self, life: &mut Life, since: SystemTime) {
+    fn full(&mut self, life: &mut ProcessState, since: SystemTime) {
         let since: Timestamp = since.into();
         let message = "it said more than its holder keeps for a gateway that does not take it, and had to wait";
         let body = serde_json::json!({ "code": "held_back", "message": message, "since": since });
-        life.routes.said(Said::Event { native: None, draft: Draft::new(Kind::Error, &body) });
+        life.routes.said(RuntimeEvent::Event { native: None, draft: EventDraft::new(Kind::Error, &body) });
         self.send(life);
     }
 
     /// Passes on what the runtime wrote.
-    fn heard(&mut self, life: &mut Life, bytes: &Bytes) {
+    fn heard(&mut self, life: &mut ProcessState, bytes: &Bytes) {
         life.lines.room().extend_from_slice(bytes);
         while let Some(line) = life.lines.next() {
             life.offset = life.lines.offset();
@@ -706,7 +722,7 @@ impl Driver {
     }
 
     /// Gives the holder the state that goes with what was heard, and lets it forget what all sessions have kept.
-    fn settle(&mut self, life: &mut Life) {
+    fn settle(&mut self, life: &mut ProcessState) {
         life.settle_due = None;
         if !life.replay.is_empty() || life.broken || life.rejoin.is_some() {
             return;
@@ -731,10 +747,10 @@ impl Driver {
 
     /// Writes down what the gateway itself knows.
     fn note(&self, text: &str) {
-        self.end.journal.add(SystemTime::now().into(), Writer::Gateway, text);
+        self.end.journal.add(SystemTime::now().into(), LogSource::Gateway, text);
     }
 
-    fn death(&self, mut life: Life) -> Death {
+    fn death(&self, mut life: ProcessState) -> ExitReport {
         life.stderr.finish();
         let (code, signal) = life.status.take().unwrap_or_default();
         let reason = life.reason.take().or_else(|| self.stop.map(str::to_owned));
@@ -751,13 +767,19 @@ impl Driver {
             (Some(reason), Some(known)) => Some(format!("{reason}; {known}")),
             (reason, known) => reason.or_else(|| known.map(str::to_owned)),
         };
-        let exit =
-            Exit { code, signal, stderr_tail: life.stderr.tail(), reason, stopped: self.stop.is_some(), left: false };
+        let exit = RuntimeExit {
+            code,
+            signal,
+            stderr_tail: life.stderr.tail(),
+            reason,
+            stopped: self.stop.is_some(),
+            left: false,
+        };
         let healthy = life.ready.is_some_and(|at| at.elapsed() >= self.settings.healthy);
-        Death { exit, routes: life.routes, unborn: false, hopeless: life.hopeless, healthy }
+        ExitReport { exit, routes: life.routes, unborn: false, hopeless: life.hopeless, healthy }
     }
 
-    fn after(&self, death: &Death, early_deaths: u32) -> After {
+    fn after(&self, death: &ExitReport, early_deaths: u32) -> RestartDecision {
         let again = match self.spec.restart {
             RestartPolicy::Never => false,
             RestartPolicy::OnFailure => death.exit.code != Some(0),
@@ -766,29 +788,29 @@ impl Driver {
         // A program that was never there is a mistake to mend; one that is missing now may be in the middle of an update.
         let mistaken = death.unborn && self.end.info.borrow().generation == 1;
         if self.stop.is_some() || !again || mistaken || death.hopeless {
-            After::Rest
+            RestartDecision::Rest
         } else if early_deaths + 1 >= self.settings.give_up {
-            After::GivenUp
+            RestartDecision::GivenUp
         } else {
             let pause = self.settings.pause_min.saturating_mul(1 << early_deaths.min(16));
-            After::Again(pause.min(self.settings.pause_max))
+            RestartDecision::Again(pause.min(self.settings.pause_max))
         }
     }
 
     /// Tells everybody of a death.
-    async fn bury(&mut self, mut death: Death, after: After) {
+    async fn bury(&mut self, mut death: ExitReport, after: RestartDecision) {
         let exit = &mut death.exit;
         let mut problem = how(exit);
         if let Some(reason) = &exit.reason {
             problem = if death.unborn { reason.clone() } else { format!("{problem}: {reason}") };
         }
-        if after == After::GivenUp {
+        if after == RestartDecision::GivenUp {
             let deaths = self.settings.give_up;
             problem = format!("{problem}; not started again after {deaths} early deaths in a row");
         }
         self.note(&problem);
         self.show(|info| {
-            let again = matches!(after, After::Again(_));
+            let again = matches!(after, RestartDecision::Again(_));
             info.state = if again { RuntimeState::Restarting } else { RuntimeState::Exited };
             info.stopped = exit.stopped;
             info.pid = None;
@@ -799,11 +821,13 @@ impl Driver {
         let tail = exit.stderr_tail.trim_end();
         let why = if tail.is_empty() { problem } else { format!("{problem}; it wrote: {tail}") };
         for (inlet, ticket) in waiting {
-            self.out
-                .push(inlet, FromRuntime::Said(vec![Said::NotOpened { ticket, error: refusal(why.clone()) }], None));
+            self.out.push(
+                inlet,
+                RuntimeMessage::Said(vec![RuntimeEvent::NotOpened { ticket, error: refusal(why.clone()) }], None),
+            );
         }
         for inlet in sessions {
-            self.out.push(inlet, FromRuntime::Gone(death.exit.clone()));
+            self.out.push(inlet, RuntimeMessage::Gone(death.exit.clone()));
         }
         self.refuse_opens(&why);
         self.flush(None).await;
@@ -855,9 +879,9 @@ impl Driver {
 
     // === orders ===
 
-    fn order(&mut self, life: &mut Life, order: Order) {
+    fn order(&mut self, life: &mut ProcessState, order: RuntimeOrder) {
         let dead = life.ending.is_some() || life.status.is_some();
-        if matches!(order.command, Command::Open { .. }) {
+        if matches!(order.command, RuntimeCommand::Open { .. }) {
             if dead || life.ready.is_none() { self.wait_to_open(order) } else { self.open(life, order) }
         } else if order.generation == life.generation && !dead {
             life.routes.ordered(&order);
@@ -871,8 +895,8 @@ impl Driver {
     }
 
     /// Keeps an order to open a session for later. Others have nobody to go to, and their session hears of that.
-    fn wait_to_open(&mut self, order: Order) {
-        let Command::Open { ticket, .. } = order.command else { return };
+    fn wait_to_open(&mut self, order: RuntimeOrder) {
+        let RuntimeCommand::Open { ticket, .. } = order.command else { return };
         if self.opens.len() < OPENS_MAX {
             self.opens.push_back(order);
         } else {
@@ -880,12 +904,12 @@ impl Driver {
         }
     }
 
-    fn open(&mut self, life: &mut Life, order: Order) {
-        let Command::Open { ticket, .. } = order.command else { return };
+    fn open(&mut self, life: &mut ProcessState, order: RuntimeOrder) {
+        let RuntimeCommand::Open { ticket, .. } = order.command else { return };
         if order.inlet.is_closed() {
             return;
         }
-        if life.dialect.sessions() == Sessions::One && life.routes.taken() {
+        if life.dialect.sessions() == SessionLimit::One && life.routes.taken() {
             let why = "this runtime carries one session only: start another runtime for another session";
             return self.refuse(order.inlet, ticket, why.into());
         }
@@ -895,25 +919,25 @@ impl Driver {
     }
 
     /// Gives the dialect a command; what was said is not on its way yet.
-    fn command(&mut self, life: &mut Life, command: Command) {
-        if matches!(command, Command::Open { .. } | Command::Prompt { .. }) {
+    fn command(&mut self, life: &mut ProcessState, command: RuntimeCommand) {
+        if matches!(command, RuntimeCommand::Open { .. } | RuntimeCommand::Prompt { .. }) {
             life.stderr.mark();
         }
         // What somebody typed is given to the runtime and written down nowhere.
-        let typed = matches!(&command, Command::Answer { decision: Decision::Value(Some(_)), .. });
+        let typed = matches!(&command, RuntimeCommand::Answer { decision: Decision::Value(Some(_)), .. });
         let steps = life.outlive && life.held.takes_steps() && !typed;
         // Plain values of our own: they always can be written.
         let entry = if steps { serde_json::to_vec(&command).unwrap_or_default() } else { Vec::new() };
-        self.step_quietly(life, Cause::Command(entry), |dialect, out| dialect.command(command, out));
+        self.step_quietly(life, ExitCause::Command(entry), |dialect, out| dialect.command(command, out));
     }
 
-    fn refuse(&mut self, inlet: Inlet, ticket: crate::model::Ticket, why: String) {
-        self.out.push(inlet, FromRuntime::Said(vec![Said::NotOpened { ticket, error: refusal(why) }], None));
+    fn refuse(&mut self, inlet: SessionSender, ticket: crate::model::Ticket, why: String) {
+        self.out.push(inlet, RuntimeMessage::Said(vec![RuntimeEvent::NotOpened { ticket, error: refusal(why) }], None));
     }
 
     fn refuse_opens(&mut self, why: &str) {
         for order in std::mem::take(&mut self.opens) {
-            if let Command::Open { ticket, .. } = order.command {
+            if let RuntimeCommand::Open { ticket, .. } = order.command {
                 self.refuse(order.inlet, ticket, why.to_owned());
             }
         }
@@ -921,29 +945,34 @@ impl Driver {
 
     // === what the runtime says ===
 
-    fn line(&mut self, life: &mut Life, line: Line) {
+    fn line(&mut self, life: &mut ProcessState, line: CutLine) {
         let (frame, reason) = match line {
-            Line::Whole(frame) if life.broken => (frame, "the gateway failed on an earlier message".to_owned()),
-            Line::Whole(frame) => {
-                return self.step_quietly(life, Cause::Heard, |dialect, out| dialect.feed(frame, out));
+            CutLine::Whole(frame) if life.broken => (frame, "the gateway failed on an earlier message".to_owned()),
+            CutLine::Whole(frame) => {
+                return self.step_quietly(life, ExitCause::Heard, |dialect, out| dialect.feed(frame, out));
             }
-            Line::Cut { head, dropped } => {
+            CutLine::Cut { head, dropped } => {
                 let max = self.settings.line_max;
                 (head, format!("line over the limit of {max} bytes; {dropped} bytes dropped"))
             }
-            Line::Unfinished(rest) => (rest, "the runtime's output ended in the middle of a line".to_owned()),
+            CutLine::Unfinished(rest) => (rest, "the runtime's output ended in the middle of a line".to_owned()),
         };
-        life.routes.said(Said::Event { native: None, draft: Draft::raw(frame, &reason) });
+        life.routes.said(RuntimeEvent::Event { native: None, draft: EventDraft::raw(frame, &reason) });
     }
 
     /// One step of the dialect, and all that follows from it.
-    fn step(&mut self, life: &mut Life, cause: Cause, step: impl FnOnce(&mut dyn Dialect, &mut Outbox)) {
+    fn step(&mut self, life: &mut ProcessState, cause: ExitCause, step: impl FnOnce(&mut dyn Dialect, &mut Outbox)) {
         self.step_quietly(life, cause, step);
         self.send(life);
     }
 
     /// One step of the dialect; what was said is not on its way yet.
-    fn step_quietly(&mut self, life: &mut Life, cause: Cause, step: impl FnOnce(&mut dyn Dialect, &mut Outbox)) {
+    fn step_quietly(
+        &mut self,
+        life: &mut ProcessState,
+        cause: ExitCause,
+        step: impl FnOnce(&mut dyn Dialect, &mut Outbox),
+    ) {
         // A runtime's words must not be able to end its driver, which would leave its sessions waiting for ever.
         let (dialect, out) = (&mut life.dialect, &mut life.step);
         if catch_unwind(AssertUnwindSafe(|| step(dialect.as_mut(), out))).is_err() {
@@ -967,7 +996,7 @@ impl Driver {
                 self.note(&words);
             }
             match said {
-                Said::Ready { agent } => {
+                RuntimeEvent::Ready { agent } => {
                     life.ready.get_or_insert_with(Instant::now);
                     life.handshake = None;
                     (life.kept_ready, life.agent) = (true, agent.clone());
@@ -980,18 +1009,18 @@ impl Driver {
                         });
                     }
                 }
-                Said::Failed { message } => {
+                RuntimeEvent::Failed { message } => {
                     life.hopeless = true;
                     life.handshake = None;
                     life.end(message, &self.settings);
                 }
-                Said::Found { native, cwd, title } => {
-                    if !life.offers.push(Found { native, cwd, title }) {
+                RuntimeEvent::Found { native, cwd, title } => {
+                    if !life.offers.push(FoundSession { native, cwd, title }) {
                         self.show(|info| info.problem = Some(too_many()));
                     }
                 }
                 said => {
-                    let opened = matches!(said, Said::Opened { .. });
+                    let opened = matches!(said, RuntimeEvent::Opened { .. });
                     life.routes.said(said);
                     if opened && life.replay.is_empty() {
                         // Some agents say only then what there is to choose from.
@@ -1003,7 +1032,7 @@ impl Driver {
     }
 
     /// Writes what the step wants written, with what leads to it for the next gateway.
-    fn write(&mut self, life: &mut Life, cause: &Cause) {
+    fn write(&mut self, life: &mut ProcessState, cause: &ExitCause) {
         let mut frames = std::mem::take(&mut life.step.frames);
         if !life.replay.is_empty() {
             // What is heard again was answered by the gateway that heard it first.
@@ -1016,15 +1045,15 @@ impl Driver {
         let keeps = life.outlive && !life.broken;
         let step = match cause {
             _ if !keeps || !life.based || !life.held.takes_steps() => None,
-            Cause::Heard => Some(journal::heard(&frames)),
-            Cause::Command(command) if !command.is_empty() => Some(journal::command(&frames, command)),
+            ExitCause::Heard => Some(journal::heard(&frames)),
+            ExitCause::Command(command) if !command.is_empty() => Some(journal::command(&frames, command)),
             // What it does is known by a whole state alone.
-            Cause::Command(_) | Cause::Other => {
+            ExitCause::Command(_) | ExitCause::Other => {
                 life.based = false;
                 None
             }
         };
-        if frames.is_empty() && (matches!(cause, Cause::Heard) || step.is_none()) {
+        if frames.is_empty() && (matches!(cause, ExitCause::Heard) || step.is_none()) {
             return;
         }
         let wrote = match step {
@@ -1046,35 +1075,35 @@ impl Driver {
         self.wrote(life, wrote);
     }
 
-    fn put(&mut self, life: &mut Life, state: Bytes, frame: Bytes) {
+    fn put(&mut self, life: &mut ProcessState, state: Bytes, frame: Bytes) {
         let wrote = life.held.put(life.offset, state, frame);
         self.wrote(life, wrote);
     }
 
-    fn wrote(&mut self, life: &mut Life, wrote: Result<(), Unwritten>) {
+    fn wrote(&mut self, life: &mut ProcessState, wrote: Result<(), WriteError>) {
         match wrote {
             Ok(()) => {}
-            Err(Unwritten::Full) => life.end("it does not read its stdin".into(), &self.settings),
-            Err(Unwritten::Closed) => life.doom("it closed its stdin", self.settings.linger),
+            Err(WriteError::Full) => life.end("it does not read its stdin".into(), &self.settings),
+            Err(WriteError::Closed) => life.doom("it closed its stdin", self.settings.linger),
         }
     }
 
     /// Sends off what was said, and does what can be done now.
-    fn send(&mut self, life: &mut Life) {
+    fn send(&mut self, life: &mut ProcessState) {
         while life.ready.is_some() && life.ending.is_none() && life.status.is_none() {
             let Some(order) = self.opens.pop_front() else { break };
             self.open(life, order);
         }
         for key in life.routes.unheard() {
-            self.command(life, Command::Answer { key, decision: Decision::Withdrawn });
+            self.command(life, RuntimeCommand::Answer { key, decision: Decision::Withdrawn });
         }
         let (from, to) = (life.lent, life.offset);
         for (inlet, said) in life.routes.take() {
             let upto = match life.outlive {
                 true => life.ledger.lend(from, to, true),
-                false => Arc::<Ledger>::default().lend(from, to, false),
+                false => Arc::<AckTracker>::default().lend(from, to, false),
             };
-            self.out.push(inlet, FromRuntime::Said(said, Some(upto)));
+            self.out.push(inlet, RuntimeMessage::Said(said, Some(upto)));
         }
         life.lent = to;
         if life.offset > life.stated {
@@ -1084,7 +1113,7 @@ impl Driver {
 
     // === time and ends ===
 
-    fn stop(&mut self, life: &mut Life, why: &'static str) {
+    fn stop(&mut self, life: &mut ProcessState, why: &'static str) {
         self.stop.get_or_insert(why);
         if why == UNUSED {
             // Nobody is left to give orders: the queue is not asked again.
@@ -1094,12 +1123,12 @@ impl Driver {
     }
 
     /// Does what is due; false if the process is to be waited for no longer.
-    fn due(&mut self, life: &mut Life) -> bool {
+    fn due(&mut self, life: &mut ProcessState) -> bool {
         let now = Instant::now();
         let passed = |at: &Option<Instant>| at.is_some_and(|at| at <= now);
         if passed(&life.wake) {
             life.wake = None;
-            self.step(life, Cause::Other, |dialect, out| dialect.wake(out));
+            self.step(life, ExitCause::Other, |dialect, out| dialect.wake(out));
         }
         if passed(&life.stderr_due) {
             (life.stderr_due, life.stderr_shown) = (None, Some(now));
@@ -1170,17 +1199,17 @@ const STOPPED: &str = "it was stopped";
 const UNUSED: &str = "nobody uses it any more";
 
 /// One start of the process, and what is known of it.
-struct Life {
+struct ProcessState {
     generation: u64,
-    held: Held,
-    lines: Lines,
+    held: HolderClient,
+    lines: LineReader,
     dialect: Box<dyn Dialect>,
-    desk: Desk,
+    desk: ClientTools,
     /// Conversations that it has and that wait to be opened here.
-    offers: Offers,
+    offers: FoundSessions,
     step: Outbox,
     stderr: Stderr,
-    routes: Routes,
+    routes: SessionRoutes,
     /// Since when sessions can be opened.
     ready: Option<Instant>,
     agent: Option<String>,
@@ -1214,7 +1243,7 @@ struct Life {
     offset: u64,
     /// Up to where it is on its way to sessions.
     lent: u64,
-    ledger: Arc<Ledger>,
+    ledger: Arc<AckTracker>,
     /// Whether what the holder was given leads to the dialect's state of now, as far as lines and commands alone do.
     based: bool,
     /// The size of the last whole state, and of the steps since, in bytes.
@@ -1231,11 +1260,11 @@ struct Life {
     /// States of an earlier gateway that are still to be taken over.
     replay: VecDeque<(u64, Bytes)>,
     /// For what it said that is here and not kept yet.
-    meter: Meter,
+    meter: RuntimeMeter,
     /// Up to where at least is heard again what an earlier gateway heard; `None` once it was.
     behind: Option<u64>,
     /// Sessions to be told when that is done.
-    sessions: Vec<Inlet>,
+    sessions: Vec<SessionSender>,
 }
 
 /// A process on its way out: its holder pushes it.
@@ -1247,7 +1276,7 @@ struct Ending {
     forced: bool,
 }
 
-impl Life {
+impl ProcessState {
     /// Bytes that were passed on and are not kept yet.
     fn unkept(&self) -> usize {
         usize::try_from(self.offset.saturating_sub(self.ledger.kept(self.offset))).unwrap_or(usize::MAX)
@@ -1255,27 +1284,27 @@ impl Life {
 
     fn new(
         generation: u64,
-        held: Held,
+        held: HolderClient,
         dialect: Box<dyn Dialect>,
         spec: &RuntimeSpec,
-        settings: &Settings,
-        (outlive, journal): (bool, &Journal),
+        settings: &RuntimeSettings,
+        (outlive, journal): (bool, &StderrLog),
     ) -> Self {
         held.set_write_max(settings.write_max);
         let env = process::environment(&settings.env, spec);
         let private = settings.private.clone();
-        let desk = Desk::new(settings.hold_exe.clone(), env, spec.id.clone(), settings.clients.clone(), private);
+        let desk = ClientTools::new(settings.hold_exe.clone(), env, spec.id.clone(), settings.clients.clone(), private);
         Self {
-            meter: Meter::new(&settings.ledger, spec.id.as_str(), lines::READ),
+            meter: RuntimeMeter::new(&settings.ledger, spec.id.as_str(), lines::READ),
             generation,
             held,
-            lines: Lines::new(settings.line_max),
+            lines: LineReader::new(settings.line_max),
             dialect,
             desk,
-            offers: Offers::default(),
+            offers: FoundSessions::default(),
             step: Outbox::default(),
             stderr: Stderr::new(journal.clone()),
-            routes: Routes::default(),
+            routes: SessionRoutes::default(),
             ready: None,
             agent: None,
             kept_ready: false,
@@ -1336,8 +1365,8 @@ impl Life {
     /// What the next gateway needs, as of now.
     fn state(&self, spec: &RuntimeSpec) -> Bytes {
         let over = self.lines.over();
-        let kept = Kept {
-            form: Kept::FORM,
+        let kept = HandoverState {
+            form: HandoverState::FORM,
             spec: spec.clone(),
             generation: self.generation,
             ready: self.kept_ready,
@@ -1361,7 +1390,7 @@ impl Life {
     }
 
     /// Begins the end: stdin is closed; the holder sees to the rest.
-    fn end(&mut self, why: String, settings: &Settings) {
+    fn end(&mut self, why: String, settings: &RuntimeSettings) {
         if self.ending.is_some() || self.status.is_some() {
             return;
         }
@@ -1382,7 +1411,7 @@ impl Life {
 }
 
 /// How a process ended, in words.
-fn how(exit: &Exit) -> String {
+fn how(exit: &RuntimeExit) -> String {
     match (exit.code, &exit.signal) {
         (Some(code), _) => format!("exited with code {code}"),
         (None, Some(signal)) => format!("killed by {signal}"),

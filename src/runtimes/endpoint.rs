@@ -23,14 +23,14 @@ use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{Error as WsError, Message, Utf8Bytes};
 use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
-use super::Settings;
+use super::RuntimeSettings;
 use super::address::{Address, loopback};
-use super::meter::Answer;
+use super::meter::ReplyCharge;
 use super::process::shown;
-use super::sse::{Sse, Told};
-use crate::dialects::{Fetch, Reply};
+use super::sse::{SseItem, SseReader};
+use crate::dialects::{HttpReply, HttpRequest};
 use crate::ledger::Ledger;
-use crate::liveness::{Patience, Silence, Watch};
+use crate::liveness::{LivenessWatch, Patience, Silence};
 use crate::model::RuntimeId;
 
 /// How many messages that are there already are taken at once, so that one commit keeps them …
@@ -69,7 +69,7 @@ fn basic(secret: &str) -> Option<HeaderValue> {
 
 /// Reaches one endpoint and its remote control, again and again.
 #[derive(Clone)]
-pub(super) struct Reach {
+pub(super) struct EndpointTarget {
     address: Address,
     remote: Option<String>,
     secret: Option<String>,
@@ -86,7 +86,7 @@ pub(super) struct Reach {
     runtime: RuntimeId,
 }
 
-impl Reach {
+impl EndpointTarget {
     /// # Errors
     /// In words: an address that [`Address::parse`] refuses, an HTTP client that cannot be made.
     pub(super) fn new(
@@ -94,7 +94,7 @@ impl Reach {
         at: &str,
         remote: Option<&str>,
         secret: Option<&str>,
-        settings: &Settings,
+        settings: &RuntimeSettings,
     ) -> Result<Self, String> {
         let remote = match remote.map(Address::parse).transpose()? {
             Some(Address::Http(remote)) => Some(remote),
@@ -135,7 +135,7 @@ impl Reach {
     ///
     /// # Errors
     /// Why not, in words.
-    pub(super) async fn connect(self, events: &'static str) -> Result<Wire, String> {
+    pub(super) async fn connect(self, events: &'static str) -> Result<EndpointConnection, String> {
         match &self.address {
             Address::Ws { at, url } => {
                 let stream = match timeout(self.connect, TcpStream::connect(at.as_slice())).await {
@@ -159,7 +159,7 @@ impl Reach {
         }
     }
 
-    async fn upgrade(&self, stream: Box<dyn Duplex>, url: &str) -> Result<Wire, String> {
+    async fn upgrade(&self, stream: Box<dyn Duplex>, url: &str) -> Result<EndpointConnection, String> {
         let mut request = url.into_client_request().map_err(|error| error.to_string())?;
         if let Some(value) = self.secret.as_deref().and_then(bearer) {
             request.headers_mut().insert(header::AUTHORIZATION, value);
@@ -169,7 +169,7 @@ impl Reach {
         // The answer to the handshake is bounded by itself.
         let stream = Metered { inner: stream, may: READ, held: 0, came: 0 };
         match timeout(self.answer, client_async_with_config(request, stream, Some(config))).await {
-            Ok(Ok((stream, _))) => Ok(Wire::Socket(Box::new(Socket {
+            Ok(Ok((stream, _))) => Ok(EndpointConnection::Socket(Box::new(Socket {
                 stream,
                 waiting: VecDeque::new(),
                 bytes: 0,
@@ -177,7 +177,7 @@ impl Reach {
                 line_max: self.line_max,
                 flushed: true,
                 lost: None,
-                watch: Watch::new(self.patience),
+                watch: LivenessWatch::new(self.patience),
                 came: 0,
                 ping: false,
             }))),
@@ -187,7 +187,7 @@ impl Reach {
         }
     }
 
-    async fn events(&self, url: &str) -> Result<Wire, String> {
+    async fn events(&self, url: &str) -> Result<EndpointConnection, String> {
         let request = self.http.get(url).header(header::ACCEPT, "text/event-stream");
         let answer = match timeout(self.answer, self.signed(request).send()).await {
             Ok(Ok(answer)) => answer,
@@ -201,10 +201,10 @@ impl Reach {
         if !sort.get(..17).is_some_and(|sort| sort.eq_ignore_ascii_case(b"text/event-stream")) {
             return Err(format!("it answered with {:?} where an event stream should be", shown(sort)));
         }
-        let (watch, last) = (Watch::new(self.patience), Instant::now());
+        let (watch, last) = (LivenessWatch::new(self.patience), Instant::now());
         let again = self.signed(self.http.get(url).header(header::ACCEPT, "text/event-stream"));
-        let (sse, silence) = (Sse::new(self.line_max), self.silence);
-        Ok(Wire::Events(Box::new(Events { answer, sse, watch, last, silence, again, probe: None })))
+        let (sse, silence) = (SseReader::new(self.line_max), self.silence);
+        Ok(EndpointConnection::Events(Box::new(Events { answer, sse, watch, last, silence, again, probe: None })))
     }
 
     /// Makes a request; `remote` goes to the remote control. Ends within the bound of a fetch. Not cancellation safe:
@@ -212,7 +212,7 @@ impl Reach {
     ///
     /// # Errors
     /// Why there is no reply, in words.
-    pub(super) async fn fetch(self, fetch: Fetch, remote: bool) -> Result<(Reply, Answer), String> {
+    pub(super) async fn fetch(self, fetch: HttpRequest, remote: bool) -> Result<(HttpReply, ReplyCharge), String> {
         let base = match (&self.address, &self.remote) {
             (_, Some(remote_base)) if remote => remote_base,
             (_, None) if remote => return Err("no remote is set for this runtime".into()),
@@ -242,7 +242,7 @@ impl Reach {
             let sent = timeout(silence, request.send()).await.map_err(silent)?;
             let mut answer = sent.map_err(|error| chain(&error))?;
             let status = answer.status().as_u16();
-            let (mut body, mut charge) = (BytesMut::new(), Answer::new(&self.ledger, self.runtime.as_str()));
+            let (mut body, mut charge) = (BytesMut::new(), ReplyCharge::new(&self.ledger, self.runtime.as_str()));
             while let Some(chunk) =
                 timeout(silence, answer.chunk()).await.map_err(silent)?.map_err(|error| chain(&error))?
             {
@@ -252,7 +252,7 @@ impl Reach {
                 charge.grow(chunk.len()).await;
                 body.extend_from_slice(&chunk);
             }
-            Ok((Reply { status, body: body.freeze() }, charge))
+            Ok((HttpReply { status, body: body.freeze() }, charge))
         };
         match timeout(self.fetch, reply).await {
             Ok(reply) => reply,
@@ -304,24 +304,24 @@ pub(super) trait Duplex: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Duplex for T {}
 
 /// An open connection.
-pub(super) enum Wire {
+pub(super) enum EndpointConnection {
     Socket(Box<Socket>),
     Events(Box<Events>),
 }
 
 /// What was heard.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Heard {
+pub(super) enum EndpointEvent {
     /// A frame, or the beginning of one that is too long.
-    Told(Told),
+    Told(SseItem),
     /// The connection is gone, and why. Nothing follows.
     Lost(String),
 }
 
-impl Wire {
+impl EndpointConnection {
     /// Sends what waits and, if `reading`, hears what is there: something, or nothing yet where a message that is longer
     /// than [`READ`] is on its way. Cancellation safe: nothing is lost.
-    pub(super) async fn next(&mut self, reading: bool) -> Vec<Heard> {
+    pub(super) async fn next(&mut self, reading: bool) -> Vec<EndpointEvent> {
         match self {
             Self::Socket(socket) => std::future::poll_fn(|cx| socket.poll(cx, reading)).await,
             Self::Events(events) if reading => events.next().await,
@@ -420,7 +420,7 @@ pub(super) struct Socket {
     line_max: usize,
     flushed: bool,
     lost: Option<String>,
-    watch: Watch,
+    watch: LivenessWatch,
     /// Bytes that had come when that was looked at last.
     came: u64,
     /// It is to be asked whether it lives.
@@ -440,9 +440,9 @@ impl Socket {
         self.waiting.push_back(frame);
     }
 
-    fn poll(&mut self, cx: &mut Context<'_>, reading: bool) -> Poll<Vec<Heard>> {
+    fn poll(&mut self, cx: &mut Context<'_>, reading: bool) -> Poll<Vec<EndpointEvent>> {
         if let Some(why) = self.lost.take() {
-            return Poll::Ready(vec![Heard::Lost(why)]);
+            return Poll::Ready(vec![EndpointEvent::Lost(why)]);
         }
         let written = self.write(cx);
         let (mut heard, mut bytes) = (Vec::new(), 0);
@@ -454,13 +454,13 @@ impl Socket {
                     let data = message.into_data();
                     self.stream.get_mut().held = 0;
                     bytes += data.len();
-                    heard.push(Heard::Told(Told::Data(data)));
+                    heard.push(EndpointEvent::Told(SseItem::Data(data)));
                 }
                 Poll::Ready(Some(Ok(Message::Close(close)))) => {
                     let why = close.map_or_else(String::new, |close| {
                         format!(" ({} {})", u16::from(close.code), shown(close.reason.as_bytes()))
                     });
-                    heard.push(Heard::Lost(format!("it closed the connection{why}")));
+                    heard.push(EndpointEvent::Lost(format!("it closed the connection{why}")));
                     return Poll::Ready(heard);
                 }
                 Poll::Ready(Some(Ok(other))) => {
@@ -476,27 +476,27 @@ impl Socket {
                         CapacityError::MessageTooLong { size, .. } => size as u64,
                         CapacityError::TooManyHeaders => 0,
                     };
-                    heard.push(Heard::Told(Told::Cut { head: Bytes::new(), dropped }));
-                    heard.push(Heard::Lost(why));
+                    heard.push(EndpointEvent::Told(SseItem::Cut { head: Bytes::new(), dropped }));
+                    heard.push(EndpointEvent::Lost(why));
                     return Poll::Ready(heard);
                 }
                 Poll::Ready(Some(Err(error))) => {
-                    heard.push(Heard::Lost(error.to_string()));
+                    heard.push(EndpointEvent::Lost(error.to_string()));
                     return Poll::Ready(heard);
                 }
                 Poll::Ready(None) => {
-                    heard.push(Heard::Lost("it closed the connection".into()));
+                    heard.push(EndpointEvent::Lost("it closed the connection".into()));
                     return Poll::Ready(heard);
                 }
             }
         }
         if let Some(silence) = self.watched(cx, reading) {
-            heard.push(Heard::Lost(silence));
+            heard.push(EndpointEvent::Lost(silence));
             return Poll::Ready(heard);
         }
         match written {
             // What it said last comes first: the reason for a broken pipe may stand in it.
-            Err(why) if heard.is_empty() => Poll::Ready(vec![Heard::Lost(why)]),
+            Err(why) if heard.is_empty() => Poll::Ready(vec![EndpointEvent::Lost(why)]),
             Err(why) => {
                 self.lost = Some(why);
                 Poll::Ready(heard)
@@ -567,8 +567,8 @@ impl Socket {
 /// An event stream.
 pub(super) struct Events {
     answer: reqwest::Response,
-    sse: Sse,
-    watch: Watch,
+    sse: SseReader,
+    watch: LivenessWatch,
     /// When something came last, or could have.
     last: Instant,
     silence: Duration,
@@ -581,7 +581,7 @@ pub(super) struct Events {
 type Probe = Pin<Box<dyn Future<Output = bool> + Send>>;
 
 impl Events {
-    async fn next(&mut self) -> Vec<Heard> {
+    async fn next(&mut self) -> Vec<EndpointEvent> {
         let mut told = Vec::new();
         loop {
             let (watch, probe) = (&mut self.watch, &mut self.probe);
@@ -593,10 +593,10 @@ impl Events {
                         self.watch.heard();
                         self.last = Instant::now();
                         self.sse.feed(&chunk, &mut told);
-                        return told.into_iter().map(Heard::Told).collect();
+                        return told.into_iter().map(EndpointEvent::Told).collect();
                     }
-                    Ok(None) => return vec![Heard::Lost("its event stream ended".into())],
-                    Err(error) => return vec![Heard::Lost(chain(&error))],
+                    Ok(None) => return vec![EndpointEvent::Lost("its event stream ended".into())],
+                    Err(error) => return vec![EndpointEvent::Lost(chain(&error))],
                 },
                 lives = probed(probe) => {
                     self.probe = None;
@@ -611,9 +611,9 @@ impl Events {
                         self.probe = asked.map(|asked| Box::pin(asked) as Probe);
                     }
                     Silence::Dead if self.last.elapsed() >= self.silence => {
-                        return vec![Heard::Lost(format!("its event stream has been silent for {:?}", self.silence))];
+                        return vec![EndpointEvent::Lost(format!("its event stream has been silent for {:?}", self.silence))];
                     }
-                    Silence::Dead => return vec![Heard::Lost(self.watch.words())],
+                    Silence::Dead => return vec![EndpointEvent::Lost(self.watch.words())],
                 },
             }
         }
@@ -635,7 +635,7 @@ async fn probed(probe: &mut Option<Probe>) -> bool {
 }
 
 /// A request under way.
-pub(super) type Fetching = Pin<Box<dyn Future<Output = (u64, Result<(Reply, Answer), String>)> + Send>>;
+pub(super) type Fetching = Pin<Box<dyn Future<Output = (u64, Result<(HttpReply, ReplyCharge), String>)> + Send>>;
 
 #[cfg(test)]
 mod tests {

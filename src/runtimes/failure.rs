@@ -4,7 +4,7 @@
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::dialects::{Fault, Said, says_nothing};
+use crate::dialects::{RuntimeError, RuntimeEvent, says_nothing};
 use crate::model::{Kind, RunStatus};
 use crate::sessions::masked;
 
@@ -13,24 +13,24 @@ const STDERR_TOLD: usize = 600;
 
 /// Makes a failure fit to be told; its words, for the journal, if it is one. `stderr` is what the program wrote since it was
 /// asked for something.
-pub(super) fn tell(said: &mut Said, stderr: impl Fn() -> String) -> Option<String> {
+pub(super) fn tell(said: &mut RuntimeEvent, stderr: impl Fn() -> String) -> Option<String> {
     match said {
-        Said::Failed { message } => {
+        RuntimeEvent::Failed { message } => {
             *message = explained(message, stderr);
             Some(format!("it cannot be used: {message}"))
         }
-        Said::NotOpened { error, .. } => {
+        RuntimeEvent::NotOpened { error, .. } => {
             error.message = explained(&error.message, stderr);
             hide(error);
             Some(format!("a session was not opened: {}", error.message))
         }
-        Said::Ended { end, .. } | Said::Done { end, .. } if end.status == RunStatus::Error => {
+        RuntimeEvent::Ended { end, .. } | RuntimeEvent::Done { end, .. } if end.status == RunStatus::Error => {
             let message = explained(end.message.as_deref().unwrap_or_default(), stderr);
             let words = format!("a prompt failed: {message}");
             end.message = Some(message);
             Some(words)
         }
-        Said::Event { draft, .. } if draft.kind == Kind::Error => {
+        RuntimeEvent::Event { draft, .. } if draft.kind == Kind::Error => {
             let mut body: Value = serde_json::from_slice(&draft.body).ok()?;
             if conceal(&mut body) {
                 draft.body = body.to_string().into();
@@ -57,7 +57,7 @@ fn explained(message: &str, stderr: impl Fn() -> String) -> String {
 }
 
 /// Takes secrets out of what comes with an error.
-fn hide(error: &mut Fault) {
+fn hide(error: &mut RuntimeError) {
     let Some(mut data) = error.data.as_ref().and_then(|data| serde_json::from_str::<Value>(data.get()).ok()) else {
         return;
     };
@@ -94,20 +94,20 @@ fn conceal(value: &mut Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dialects::{Draft, RunEnd};
+    use crate::dialects::{EventDraft, RunEnd};
     use crate::model::Ticket;
 
-    fn ended(message: &str) -> Said {
+    fn ended(message: &str) -> RuntimeEvent {
         let end =
             RunEnd { status: RunStatus::Error, stop_reason: None, message: Some(message.to_owned()), native: None };
-        Said::Ended { native: "s".into(), ticket: Ticket(1), end }
+        RuntimeEvent::Ended { native: "s".into(), ticket: Ticket(1), end }
     }
 
-    fn message(said: &Said) -> &str {
+    fn message(said: &RuntimeEvent) -> &str {
         match said {
-            Said::Ended { end, .. } => end.message.as_deref().unwrap_or_default(),
-            Said::NotOpened { error, .. } => &error.message,
-            Said::Failed { message } => message,
+            RuntimeEvent::Ended { end, .. } => end.message.as_deref().unwrap_or_default(),
+            RuntimeEvent::NotOpened { error, .. } => &error.message,
+            RuntimeEvent::Failed { message } => message,
             _ => "",
         }
     }
@@ -131,23 +131,23 @@ mod tests {
     fn no_failure_of_any_sort_tells_a_secret() {
         let data = r#"{"authMethods":[{"id":"x"}],"body":"{\"api_key\":\"hunter2\"}","api_key":"hunter2","n":1}"#;
         let data = Some(RawValue::from_string(data.to_owned()).unwrap());
-        let error = Fault { code: -1, message: "password: hunter2".into(), data };
+        let error = RuntimeError { code: -1, message: "password: hunter2".into(), data };
         let body = serde_json::json!({ "code": "x", "message": "curl -H 'Authorization: Bearer hunter2'" });
         for mut said in [
-            Said::NotOpened { ticket: Ticket(1), error },
-            Said::Failed { message: "login --token=hunter2".into() },
+            RuntimeEvent::NotOpened { ticket: Ticket(1), error },
+            RuntimeEvent::Failed { message: "login --token=hunter2".into() },
             ended("https://me:hunter2@example.org/ refused"),
-            Said::Event { native: None, draft: Draft::new(Kind::Error, &body) },
+            RuntimeEvent::Event { native: None, draft: EventDraft::new(Kind::Error, &body) },
         ] {
             let words = tell(&mut said, String::new);
             let told = match &said {
-                Said::NotOpened { error, .. } => error.data.as_ref().map(|data| data.get().to_owned()),
-                Said::Event { draft, .. } => String::from_utf8(draft.body.to_vec()).ok(),
+                RuntimeEvent::NotOpened { error, .. } => error.data.as_ref().map(|data| data.get().to_owned()),
+                RuntimeEvent::Event { draft, .. } => String::from_utf8(draft.body.to_vec()).ok(),
                 _ => None,
             };
             let all = format!("{said:?} {words:?} {told:?}");
             assert!(!all.contains("hunter2") && words.is_some(), "{all}");
-            if let Said::NotOpened { error, .. } = said {
+            if let RuntimeEvent::NotOpened { error, .. } = said {
                 assert!(error.data.is_some_and(|data| data.get().contains(r#"[{"id":"x"}]"#)));
             }
         }

@@ -6,7 +6,7 @@
 
 use std::collections::{HashSet, VecDeque};
 
-use crate::dialects::Fetch;
+use crate::dialects::HttpRequest;
 use crate::model::NativeId;
 
 /// Requests that wait; one more is refused.
@@ -21,7 +21,7 @@ pub(super) const DECIDING_MAX: usize = 16;
 /// The requests to one endpoint, from when they are wanted until their replies are here.
 #[derive(Debug, Default)]
 pub(super) struct FetchQueue {
-    waiting: VecDeque<Fetch>,
+    waiting: VecDeque<HttpRequest>,
     /// How many of `waiting` are decisions.
     decisions: usize,
     under_way: Vec<UnderWay>,
@@ -31,7 +31,7 @@ pub(super) struct FetchQueue {
 
 #[derive(Debug)]
 struct UnderWay {
-    fetch: Fetch,
+    fetch: HttpRequest,
     /// A decision about the same session was sent after this read began: what it reads may be older than the decision.
     overtaken: bool,
 }
@@ -45,7 +45,7 @@ struct About<'a> {
 }
 
 impl<'a> About<'a> {
-    fn add(&mut self, fetch: &'a Fetch) {
+    fn add(&mut self, fetch: &'a HttpRequest) {
         match &fetch.session {
             Some(session) => _ = self.sessions.insert(session),
             None => self.all = true,
@@ -53,7 +53,7 @@ impl<'a> About<'a> {
     }
 
     /// Whether a request is about one of these sessions, too.
-    fn shares(&self, fetch: &Fetch) -> bool {
+    fn shares(&self, fetch: &HttpRequest) -> bool {
         match &fetch.session {
             Some(session) => self.all || self.sessions.contains(session),
             None => self.all || !self.sessions.is_empty(),
@@ -63,7 +63,7 @@ impl<'a> About<'a> {
 
 impl FetchQueue {
     /// Takes a request in; gives it back if [`WAITING_MAX`] of them wait.
-    pub(super) fn push(&mut self, fetch: Fetch) -> Result<(), Fetch> {
+    pub(super) fn push(&mut self, fetch: HttpRequest) -> Result<(), HttpRequest> {
         if self.waiting.len() >= WAITING_MAX {
             return Err(fetch);
         }
@@ -74,7 +74,7 @@ impl FetchQueue {
     }
 
     /// A request whose turn it is: it is under way from now on, until [`over`](Self::over) is told of it.
-    pub(super) fn next(&mut self) -> Option<Fetch> {
+    pub(super) fn next(&mut self) -> Option<HttpRequest> {
         if self.stuck {
             return None;
         }
@@ -143,7 +143,7 @@ impl FetchQueue {
     }
 
     /// The decisions that have not been sent; whatever else waits is given up.
-    pub(super) fn into_decisions(self) -> impl Iterator<Item = Fetch> {
+    pub(super) fn into_decisions(self) -> impl Iterator<Item = HttpRequest> {
         self.waiting.into_iter().filter(|fetch| fetch.decides)
     }
 }
@@ -151,14 +151,14 @@ impl FetchQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dialects::Base;
+    use crate::dialects::HttpBase;
 
     /// `read A`, `act A`, `decide A`, where `*` is the whole endpoint.
-    fn fetch(id: u64, words: &str) -> Fetch {
+    fn fetch(id: u64, words: &str) -> HttpRequest {
         let (what, about) = words.split_once(' ').unwrap();
-        Fetch {
+        HttpRequest {
             id,
-            base: Base::Connect,
+            base: HttpBase::Connect,
             method: if what == "read" { "GET" } else { "POST" },
             path: words.into(),
             body: None,

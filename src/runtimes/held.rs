@@ -25,7 +25,7 @@ use tokio::time::timeout;
 
 use self::wire::{Decoder, FromHolder, OLDEST, ToHolder, VERSION, Welcome};
 use super::identity::Process;
-use super::process::{self, Unwritten};
+use super::process::{self, WriteError};
 use crate::model::{RuntimeId, RuntimeSpec};
 
 /// How long a holder has to start its program. It takes milliseconds, more on a busy machine.
@@ -38,7 +38,7 @@ const WELCOME_WAIT: Duration = Duration::from_secs(10);
 const QUEUE_MAX: usize = 2 * wire::STATE_MAX;
 
 /// State that a holder keeps beside the newest whole one, in bytes, before the gateway waits until some of it is needed
-/// no more: see [`Held::heavy`]. Far below [`wire::STATE_MAX`], so that what is written before the wait has room.
+/// no more: see [`HolderClient::heavy`]. Far below [`wire::STATE_MAX`], so that what is written before the wait has room.
 const DEPOSITS_MAX: usize = 16 * 1024 * 1024;
 
 /// Input that waits in the gateway for a runtime that takes none, in bytes; with more the runtime is stuck.
@@ -63,7 +63,7 @@ const PATH_MAX: usize = 103;
 const LITTER_AGE: Duration = Duration::from_secs(60);
 
 /// A connection to a holder, or what a holder left.
-pub(super) struct Held {
+pub(super) struct HolderClient {
     path: PathBuf,
     pid: u32,
     /// The version that the holder speaks.
@@ -89,13 +89,13 @@ pub(super) struct Processes {
 }
 
 enum Source {
-    Live { read: OwnedReadHalf, way: Arc<Way> },
+    Live { read: OwnedReadHalf, way: Arc<HolderConnection> },
     File,
 }
 
 /// What a holder told.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum News {
+pub(super) enum HolderNews {
     /// Output of the runtime. No byte comes twice over one connection, none is left out but what was acknowledged.
     Out {
         /// Where its first byte stands.
@@ -113,7 +113,7 @@ pub(super) enum News {
     StdinBroken,
     /// The runtime closed its stdout, all of its output was told, and it lives on.
     StdoutClosed,
-    /// The runtime ended, and all its output was told. Nothing follows. To be answered with [`Held::bye`], once all of
+    /// The runtime ended, and all its output was told. Nothing follows. To be answered with [`HolderClient::bye`], once all of
     /// it is safe.
     Exited {
         /// Its exit code …
@@ -125,7 +125,7 @@ pub(super) enum News {
     Gone(String),
 }
 
-impl Held {
+impl HolderClient {
     /// Starts `argv` in the environment and the folder of `spec`, behind a holder in the folder `dir`, which is made if
     /// need be; and connects to it.
     ///
@@ -193,18 +193,18 @@ impl Held {
     /// to it loses it.
     ///
     /// # Errors
-    /// [`NotFound`].
-    pub(super) async fn find(path: &Path) -> Result<(Self, Welcome), NotFound> {
+    /// [`HolderNotFound`].
+    pub(super) async fn find(path: &Path) -> Result<(Self, Welcome), HolderNotFound> {
         Self::find_within(path, WELCOME_WAIT).await
     }
 
     /// As [`find`](Self::find), with this long for the holder to answer.
-    pub(super) async fn find_within(path: &Path, wait: Duration) -> Result<(Self, Welcome), NotFound> {
+    pub(super) async fn find_within(path: &Path, wait: Duration) -> Result<(Self, Welcome), HolderNotFound> {
         let left = path.with_extension("end");
         if path != left {
             let tried = match timeout(wait, Self::connect(path)).await {
                 Ok(tried) => tried,
-                Err(_) => Err(NotFound::Silent(format!("{} does not answer", path.display()))),
+                Err(_) => Err(HolderNotFound::Silent(format!("{} does not answer", path.display()))),
             };
             match tried {
                 Ok(found) => return Ok(found),
@@ -213,7 +213,7 @@ impl Held {
                 Err(_) => {}
             }
         }
-        let what = |why: &dyn std::fmt::Display| NotFound::Unusable(format!("{}: {why}", left.display()));
+        let what = |why: &dyn std::fmt::Display| HolderNotFound::Unusable(format!("{}: {why}", left.display()));
         let all = tokio::fs::read(&left).await.map_err(|why| what(&why))?;
         let mut decoder = Decoder::of(all.into());
         let welcome = match decoder.frame().and_then(|frame| frame.map(FromHolder::parse).transpose()) {
@@ -239,12 +239,12 @@ impl Held {
         }
     }
 
-    async fn connect(path: &Path) -> Result<(Self, Welcome), NotFound> {
-        let what = |why: &dyn std::fmt::Display| NotFound::Unusable(format!("{}: {why}", path.display()));
-        let lost = |why: &dyn std::fmt::Display| NotFound::Silent(format!("{}: {why}", path.display()));
+    async fn connect(path: &Path) -> Result<(Self, Welcome), HolderNotFound> {
+        let what = |why: &dyn std::fmt::Display| HolderNotFound::Unusable(format!("{}: {why}", path.display()));
+        let lost = |why: &dyn std::fmt::Display| HolderNotFound::Silent(format!("{}: {why}", path.display()));
         let stream = UnixStream::connect(path).await.map_err(|why| match why.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
-                NotFound::Nobody(format!("{}: {why}", path.display()))
+                HolderNotFound::Nobody(format!("{}: {why}", path.display()))
             }
             _ => lost(&why),
         })?;
@@ -253,7 +253,7 @@ impl Held {
             return Err(what(&"it belongs to somebody else"));
         }
         let (mut read, write) = stream.into_split();
-        let way = Arc::new(Way::new(write));
+        let way = Arc::new(HolderConnection::new(write));
         way.send(&mut way.queue(), [ToHolder::Hello { version: OLDEST, newest: VERSION }.to_bytes()]);
         let mut decoder = Decoder::default();
         let welcome = loop {
@@ -312,8 +312,8 @@ impl Held {
         found.unwrap_or_default().into_iter().map(|found| (found.runtime, found.path)).collect()
     }
 
-    /// Waits for news. Cancellation safe. After [`News::Exited`] or [`News::Gone`] it waits for ever.
-    pub(super) async fn next(&mut self) -> News {
+    /// Waits for news. Cancellation safe. After [`HolderNews::Exited`] or [`HolderNews::Gone`] it waits for ever.
+    pub(super) async fn next(&mut self) -> HolderNews {
         loop {
             if self.over {
                 std::future::pending::<()>().await;
@@ -321,30 +321,30 @@ impl Held {
             let message = self.decoder.frame().and_then(|frame| frame.map(FromHolder::parse).transpose());
             let news = match message {
                 Ok(Some(message)) => self.news(message),
-                Err(why) => Some(News::Gone(format!("its holder sent {why}"))),
+                Err(why) => Some(HolderNews::Gone(format!("its holder sent {why}"))),
                 Ok(None) => match &mut self.source {
-                    Source::File => Some(News::Gone(format!("{} ends too early", self.path.display()))),
+                    Source::File => Some(HolderNews::Gone(format!("{} ends too early", self.path.display()))),
                     Source::Live { read, way } => {
                         let room = self.decoder.room();
                         tokio::select! {
                             biased;
                             read = read.read_buf(room) => match read {
                                 Ok(1..) => None,
-                                Ok(0) => Some(News::Gone("its holder hung up".into())),
-                                Err(why) => Some(News::Gone(format!("its holder is gone: {why}"))),
+                                Ok(0) => Some(HolderNews::Gone("its holder hung up".into())),
+                                Err(why) => Some(HolderNews::Gone(format!("its holder is gone: {why}"))),
                             },
-                            () = way.stuck.notified() => Some(News::Gone("its holder does not listen".into())),
+                            () = way.stuck.notified() => Some(HolderNews::Gone("its holder does not listen".into())),
                         }
                     }
                 },
             };
             if let Some(news) = news {
                 match news {
-                    News::Exited { .. } => {
+                    HolderNews::Exited { .. } => {
                         self.over = true;
                         self.close();
                     }
-                    News::Gone(_) => {
+                    HolderNews::Gone(_) => {
                         self.over = true;
                         match self.way() {
                             Some(way) => way.queue().fail(),
@@ -358,7 +358,7 @@ impl Held {
         }
     }
 
-    fn news(&mut self, message: FromHolder) -> Option<News> {
+    fn news(&mut self, message: FromHolder) -> Option<HolderNews> {
         match message {
             FromHolder::Out { offset, bytes } => {
                 let acked = self.way().map_or(0, |way| way.queue().acked);
@@ -371,36 +371,36 @@ impl Held {
                         if known >= bytes.len() {
                             return None;
                         }
-                        Some(News::Out { offset: offset + known as u64, bytes: bytes.slice(known..) })
+                        Some(HolderNews::Out { offset: offset + known as u64, bytes: bytes.slice(known..) })
                     }
-                    _ => Some(News::Gone(format!(
+                    _ => Some(HolderNews::Gone(format!(
                         "its holder sent {} bytes from {offset} on, and {} comes next",
                         bytes.len(),
                         self.next
                     ))),
                 }
             }
-            FromHolder::Err { bytes } => Some(News::Err(bytes)),
-            FromHolder::Full { since } => Some(News::Full(since)),
-            FromHolder::Room => Some(News::Room),
+            FromHolder::Err { bytes } => Some(HolderNews::Err(bytes)),
+            FromHolder::Full { since } => Some(HolderNews::Full(since)),
+            FromHolder::Room => Some(HolderNews::Room),
             FromHolder::Taken { total } => {
                 if let Some(way) = self.way() {
                     way.took(total);
                 }
                 None
             }
-            FromHolder::StdoutClosed => Some(News::StdoutClosed),
+            FromHolder::StdoutClosed => Some(HolderNews::StdoutClosed),
             FromHolder::StdinBroken => {
                 self.close();
-                Some(News::StdinBroken)
+                Some(HolderNews::StdinBroken)
             }
-            FromHolder::Exited { code, signal } => Some(News::Exited { code, signal }),
-            FromHolder::Bye { why } => Some(News::Gone(format!("its holder hung up: {why}"))),
-            FromHolder::Welcome(_) => Some(News::Gone("its holder began again".into())),
+            FromHolder::Exited { code, signal } => Some(HolderNews::Exited { code, signal }),
+            FromHolder::Bye { why } => Some(HolderNews::Gone(format!("its holder hung up: {why}"))),
+            FromHolder::Welcome(_) => Some(HolderNews::Gone("its holder began again".into())),
         }
     }
 
-    fn way(&self) -> Option<&Arc<Way>> {
+    fn way(&self) -> Option<&Arc<HolderConnection>> {
         match &self.source {
             Source::Live { way, .. } => Some(way),
             Source::File => None,
@@ -427,9 +427,9 @@ impl Held {
     /// before what is given after it. On a connection that was lost it is kept for the next: see [`Self::take_up`].
     ///
     /// # Errors
-    /// [`Unwritten::Full`] if 64 MiB wait (a frame of any size up to 256 MiB is fine while nothing waits), and
-    /// [`Unwritten::Closed`] if the runtime's stdin is closed. Then neither is done.
-    pub(super) fn put(&self, offset: u64, state: Bytes, frame: Bytes) -> Result<(), Unwritten> {
+    /// [`WriteError::Full`] if 64 MiB wait (a frame of any size up to 256 MiB is fine while nothing waits), and
+    /// [`WriteError::Closed`] if the runtime's stdin is closed. Then neither is done.
+    pub(super) fn put(&self, offset: u64, state: Bytes, frame: Bytes) -> Result<(), WriteError> {
         let head = wire::stdin_head(offset, &state, &frame);
         self.give(offset, head, state, frame, false)
     }
@@ -439,19 +439,19 @@ impl Held {
     ///
     /// # Errors
     /// As [`put`](Self::put).
-    pub(super) fn step(&self, offset: u64, entry: Bytes, frame: Bytes) -> Result<(), Unwritten> {
+    pub(super) fn step(&self, offset: u64, entry: Bytes, frame: Bytes) -> Result<(), WriteError> {
         let head = wire::step_head(offset, &entry, &frame);
         self.give(offset, head, entry, frame, true)
     }
 
-    fn give(&self, offset: u64, head: Option<Bytes>, state: Bytes, frame: Bytes, step: bool) -> Result<(), Unwritten> {
-        let (Some(way), Some(head)) = (self.way(), head) else { return Err(Unwritten::Closed) };
+    fn give(&self, offset: u64, head: Option<Bytes>, state: Bytes, frame: Bytes, step: bool) -> Result<(), WriteError> {
+        let (Some(way), Some(head)) = (self.way(), head) else { return Err(WriteError::Closed) };
         let mut queue = way.queue();
         if queue.closed {
-            return Err(Unwritten::Closed);
+            return Err(WriteError::Closed);
         }
         if queue.gated_bytes > 0 && queue.gated_bytes + frame.len() > GATED_MAX {
-            return Err(Unwritten::Full);
+            return Err(WriteError::Full);
         }
         queue.put += frame.len() as u64;
         if !frame.is_empty() {
@@ -551,13 +551,13 @@ impl Held {
     }
 
     /// The runtime ends: its stdin is closed; after `stdin` its family gets SIGTERM, after another `term` SIGKILL. Its
-    /// end is told as [`News::Exited`].
+    /// end is told as [`HolderNews::Exited`].
     pub(super) fn stop(&self, stdin: Duration, term: Duration) {
         self.say(&ToHolder::Stop { stdin, term });
         self.close();
     }
 
-    /// The runtime's family is killed. Its end is told as [`News::Exited`].
+    /// The runtime's family is killed. Its end is told as [`HolderNews::Exited`].
     pub(super) fn kill(&self) {
         self.say(&ToHolder::Kill);
         self.close();
@@ -589,7 +589,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for HolderClient {
     fn drop(&mut self) {
         if let Some(way) = self.way() {
             way.queue().dropped = true;
@@ -646,7 +646,7 @@ fn instance(welcome: &Welcome) -> String {
 
 /// Why a holder was not found.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum NotFound {
+pub(super) enum HolderNotFound {
     /// Nobody listens there: the holder is gone.
     #[error("{0}")]
     Nobody(String),
@@ -661,7 +661,7 @@ pub(super) enum NotFound {
 // === the way to the holder ===
 
 /// What is on its way to a holder. It is written at once when there is room, and else by [`pump`].
-struct Way {
+struct HolderConnection {
     write: OwnedWriteHalf,
     queue: Mutex<Queue>,
     /// There is something to pump, or nothing will come any more.
@@ -679,7 +679,7 @@ struct Queue {
     /// Input that the runtime has not taken, as far as is known: where it ends, and itself.
     unconfirmed: VecDeque<(u64, Bytes)>,
     /// What the holder keeps of what was given.
-    deposits: Weights,
+    deposits: QueueWeights,
     pieces: VecDeque<Bytes>,
     /// Their bytes.
     waiting: usize,
@@ -707,12 +707,12 @@ struct Message {
 
 /// What a holder keeps of the state that was given to it: the holder's own rules, over lengths alone.
 #[derive(Default)]
-struct Weights {
+struct QueueWeights {
     each: VecDeque<(u64, usize, bool)>,
     bytes: usize,
 }
 
-impl Weights {
+impl QueueWeights {
     fn push(&mut self, offset: u64, len: usize, step: bool) {
         self.each.push_back((offset, len, step));
         self.bytes += len;
@@ -732,14 +732,14 @@ impl Weights {
     }
 }
 
-impl Way {
+impl HolderConnection {
     fn new(write: OwnedWriteHalf) -> Self {
         let queue = Queue {
             gated: VecDeque::new(),
             gated_bytes: 0,
             moved: Instant::now(),
             unconfirmed: VecDeque::new(),
-            deposits: Weights::default(),
+            deposits: QueueWeights::default(),
             pieces: VecDeque::new(),
             waiting: 0,
             ack_last: false,
@@ -861,7 +861,7 @@ impl Queue {
 }
 
 /// Writes what could not be written at once, until the connection is used no more.
-async fn pump(way: Arc<Way>) {
+async fn pump(way: Arc<HolderConnection>) {
     loop {
         way.more.notified().await;
         let dropped = way.queue().dropped;
@@ -907,7 +907,7 @@ fn socket(dir: &Path, runtime: &RuntimeId) -> Result<PathBuf, String> {
 
 /// A holder, or what one left.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundHolder {
     /// Its runtime's id, as the file's name has it.
     pub runtime: String,
     /// Its socket, or the file it left.
@@ -919,9 +919,9 @@ pub struct Found {
 /// Every holder in the folder, and everything that one left, in the order of their names. A socket that nobody listens
 /// at is removed, as is litter. A gateway that is connected to one stays so. A folder that is not there is empty.
 /// Blocks for as long as looking into a folder takes.
-pub fn look(dir: &Path) -> Vec<Found> {
+pub fn look(dir: &Path) -> Vec<FoundHolder> {
     let Ok(entries) = std::fs::read_dir(dir) else { return Vec::new() };
-    let mut found: Vec<Found> = entries.filter_map(|entry| looked(entry.ok()?.path())).collect();
+    let mut found: Vec<FoundHolder> = entries.filter_map(|entry| looked(entry.ok()?.path())).collect();
     found.sort_by(|a, b| a.path.cmp(&b.path));
     found
 }
@@ -983,7 +983,7 @@ fn gone(socket: &Path) -> Result<(), &'static str> {
     Ok(())
 }
 
-fn looked(path: PathBuf) -> Option<Found> {
+fn looked(path: PathBuf) -> Option<FoundHolder> {
     let runtime = path.file_stem()?.to_str()?.rsplit_once('.')?.0.to_owned();
     let left = match path.extension()?.to_str()? {
         "sock" => false,
@@ -1005,7 +1005,7 @@ fn looked(path: PathBuf) -> Option<Found> {
         }
         return None;
     }
-    Some(Found { runtime, path, left })
+    Some(FoundHolder { runtime, path, left })
 }
 
 /// Knocks, and says nothing: a holder takes nobody for a gateway who did not greet it.
@@ -1050,11 +1050,11 @@ mod tests {
     }
 
     impl Holder {
-        async fn new(welcome: Welcome) -> (Self, Held) {
+        async fn new(welcome: Welcome) -> (Self, HolderClient) {
             let dir = tempfile::tempdir().unwrap();
             let path = dir.path().join("demo.abcdefgh.sock");
             let listener = UnixListener::bind(&path).unwrap();
-            let found = tokio::spawn(async move { Held::find(&path).await });
+            let found = tokio::spawn(async move { HolderClient::find(&path).await });
             let (stream, _) = listener.accept().await.unwrap();
             let mut holder = Self { _dir: dir, stream, decoder: Decoder::default() };
             assert_eq!(holder.hear().await, Some(ToHolder::Hello { version: OLDEST, newest: VERSION }));
@@ -1103,16 +1103,16 @@ mod tests {
             holder.say(&message).await;
         }
         for news in [
-            News::Out { offset: 10, bytes: text("ab") },
-            News::Err(text("oh")),
-            News::Out { offset: 12, bytes: text("cd") },
-            News::Full(since),
-            News::Room,
-            News::Exited { code: Some(3), signal: None },
+            HolderNews::Out { offset: 10, bytes: text("ab") },
+            HolderNews::Err(text("oh")),
+            HolderNews::Out { offset: 12, bytes: text("cd") },
+            HolderNews::Full(since),
+            HolderNews::Room,
+            HolderNews::Exited { code: Some(3), signal: None },
         ] {
             assert_eq!(held.next().await, news);
         }
-        assert_eq!(held.put(14, text("s"), text("f")), Err(Unwritten::Closed));
+        assert_eq!(held.put(14, text("s"), text("f")), Err(WriteError::Closed));
         held.bye();
         assert_eq!(holder.hear().await, Some(ToHolder::Bye));
         drop(holder);
@@ -1124,14 +1124,14 @@ mod tests {
         for (offset, bytes) in [(9, "x"), (11, "x"), (10, "")] {
             let (mut holder, mut held) = Holder::new(welcome()).await;
             holder.say(&FromHolder::Out { offset, bytes: text(bytes) }).await;
-            let News::Gone(why) = held.next().await else { panic!("{offset}") };
+            let HolderNews::Gone(why) = held.next().await else { panic!("{offset}") };
             assert!(why.contains("10 comes next"), "{why}");
         }
         let (mut holder, mut held) = Holder::new(welcome()).await;
         held.ack(15);
         assert_eq!(holder.hear().await, Some(ToHolder::Ack { offset: 15 }));
         holder.say(&FromHolder::Out { offset: 15, bytes: text("x") }).await;
-        assert_eq!(held.next().await, News::Out { offset: 15, bytes: text("x") });
+        assert_eq!(held.next().await, HolderNews::Out { offset: 15, bytes: text("x") });
     }
 
     #[tokio::test]
@@ -1153,7 +1153,7 @@ mod tests {
         }
         holder.say(&FromHolder::Taken { total: 5 + 13 - 2 }).await;
         holder.say(&FromHolder::Room).await;
-        assert_eq!(held.next().await, News::Room);
+        assert_eq!(held.next().await, HolderNews::Room);
         assert!(held.stalled().is_none());
         for message in [
             ToHolder::Stdin { offset: 10, state: text("c"), bytes: text("1") },
@@ -1164,8 +1164,8 @@ mod tests {
             assert_eq!(holder.hear().await, Some(message));
         }
         holder.say(&FromHolder::StdinBroken).await;
-        assert_eq!(held.next().await, News::StdinBroken);
-        assert_eq!(held.put(11, text("e"), text("1")), Err(Unwritten::Closed));
+        assert_eq!(held.next().await, HolderNews::StdinBroken);
+        assert_eq!(held.put(11, text("e"), text("1")), Err(WriteError::Closed));
     }
 
     #[tokio::test]
@@ -1174,9 +1174,9 @@ mod tests {
         assert_eq!(old.put(10, text("a"), text("heard ")), Ok(()));
         assert_eq!(old.put(10, text("b"), text("lost ")), Ok(()));
         holder.say(&FromHolder::Out { offset: 10, bytes: text("abcd") }).await;
-        assert_eq!(old.next().await, News::Out { offset: 10, bytes: text("abcd") });
+        assert_eq!(old.next().await, HolderNews::Out { offset: 10, bytes: text("abcd") });
         drop(holder);
-        assert!(matches!(old.next().await, News::Gone(_)));
+        assert!(matches!(old.next().await, HolderNews::Gone(_)));
         // What is given meanwhile is lost as well.
         assert_eq!(old.put(10, text("c"), text("late")), Ok(()));
         let again = Welcome { put: 5 + 6, ..welcome() };
@@ -1184,7 +1184,7 @@ mod tests {
         assert_eq!(held.take_up(&old, &again), text("lost late"));
         holder.say(&FromHolder::Out { offset: 10, bytes: text("abc") }).await;
         holder.say(&FromHolder::Out { offset: 13, bytes: text("def") }).await;
-        assert_eq!(held.next().await, News::Out { offset: 14, bytes: text("ef") });
+        assert_eq!(held.next().await, HolderNews::Out { offset: 14, bytes: text("ef") });
     }
 
     #[tokio::test]
@@ -1216,7 +1216,7 @@ mod tests {
         held.ack(14);
         held.ack(13);
         held.close_stdin();
-        assert_eq!(held.put(14, text(""), text("late")), Err(Unwritten::Closed));
+        assert_eq!(held.put(14, text(""), text("late")), Err(WriteError::Closed));
         // What was said is heard although nobody uses the connection any more.
         drop(held);
         for message in [
@@ -1238,7 +1238,7 @@ mod tests {
         for _ in 0..5 {
             held.state(10, big.clone());
         }
-        let News::Gone(why) = held.next().await else { panic!() };
+        let HolderNews::Gone(why) = held.next().await else { panic!() };
         assert!(why.contains("does not listen"), "{why}");
     }
 
@@ -1246,7 +1246,7 @@ mod tests {
     async fn a_holder_that_dies_is_told_of() {
         let (holder, mut held) = Holder::new(welcome()).await;
         drop(holder);
-        assert!(matches!(held.next().await, News::Gone(_)));
+        assert!(matches!(held.next().await, HolderNews::Gone(_)));
     }
 
     #[tokio::test]
@@ -1258,21 +1258,21 @@ mod tests {
         FromHolder::Out { offset: 10, bytes: text("abc") }.encode(&mut bytes);
         std::fs::write(&left, &bytes).unwrap();
         // Whoever knew the socket finds it too.
-        let (mut held, said) = Held::find(&socket).await.unwrap();
+        let (mut held, said) = HolderClient::find(&socket).await.unwrap();
         assert_eq!((said, held.path()), (welcome(), &*left));
-        assert_eq!(held.next().await, News::Out { offset: 10, bytes: text("abc") });
-        let News::Gone(why) = held.next().await else { panic!() };
+        assert_eq!(held.next().await, HolderNews::Out { offset: 10, bytes: text("abc") });
+        let HolderNews::Gone(why) = held.next().await else { panic!() };
         assert!(why.ends_with("ends too early"), "{why}");
         FromHolder::Exited { code: None, signal: Some(9) }.encode(&mut bytes);
         std::fs::write(&left, &bytes).unwrap();
-        assert_eq!(Held::all(dir.path()).await, [("demo".to_owned(), left.clone())]);
-        let (mut held, _) = Held::find(&left).await.unwrap();
+        assert_eq!(HolderClient::all(dir.path()).await, [("demo".to_owned(), left.clone())]);
+        let (mut held, _) = HolderClient::find(&left).await.unwrap();
         held.next().await;
-        assert_eq!(held.next().await, News::Exited { code: None, signal: Some(9) });
+        assert_eq!(held.next().await, HolderNews::Exited { code: None, signal: Some(9) });
         assert!(left.exists());
         held.bye();
         assert!(!left.exists());
-        assert!(Held::find(&left).await.is_err_and(|why| why.to_string().contains("No such file")));
+        assert!(HolderClient::find(&left).await.is_err_and(|why| why.to_string().contains("No such file")));
     }
 
     #[test]

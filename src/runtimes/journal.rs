@@ -11,25 +11,25 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::dialects::Command;
+use crate::dialects::RuntimeCommand;
 use crate::model::object;
 
 /// What a step begins with; a whole state begins with the length of its head, which is never so long.
 const MARK: [u8; 4] = [0xff; 4];
 
 /// A step that was made.
-pub(super) struct Step {
+pub(super) struct SavedStep {
     /// The [`checksum`] of the frames it wrote.
     pub(super) wrote: u32,
-    pub(super) entry: Entry,
+    pub(super) entry: StepEntry,
 }
 
 /// What a step was made for.
-pub(super) enum Entry {
+pub(super) enum StepEntry {
     /// The line of output that ends where the step stands.
     Heard,
     /// A command.
-    Command(Command),
+    Command(RuntimeCommand),
 }
 
 /// Whether a blob is a step, and no whole state.
@@ -76,13 +76,13 @@ pub(super) fn command(frames: &[Bytes], command: &[u8]) -> Bytes {
 }
 
 /// Reads a step; `None` if it is none of this version's.
-pub(super) fn read(blob: &[u8]) -> Option<Step> {
+pub(super) fn read(blob: &[u8]) -> Option<SavedStep> {
     let (wrote, entry) = blob.strip_prefix(&MARK)?.split_first_chunk::<4>()?;
-    let entry = match serde_json::from_slice::<Option<Command>>(entry).ok()? {
-        Some(command) => Entry::Command(command),
-        None => Entry::Heard,
+    let entry = match serde_json::from_slice::<Option<RuntimeCommand>>(entry).ok()? {
+        Some(command) => StepEntry::Command(command),
+        None => StepEntry::Heard,
     };
-    Some(Step { wrote: u32::from_be_bytes(*wrote), entry })
+    Some(SavedStep { wrote: u32::from_be_bytes(*wrote), entry })
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ pub(super) const LINE_KEPT: usize = 1024 * 1024;
 
 /// What was cut off the stream.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Line {
+pub(super) enum CutLine {
     /// A line, without its end.
     Whole(Bytes),
     /// A line over the limit: its beginning, and how many bytes of it were dropped.
@@ -32,34 +32,34 @@ pub(super) enum Line {
 }
 
 /// The state between two reads. Holds at most the limit and one read.
-pub(super) struct Lines {
+pub(super) struct LineReader {
     buf: BytesMut,
     /// How much of `buf` is known to hold no newline.
     scanned: usize,
     /// Longest line that is passed on whole, in bytes.
     max: usize,
     /// The line that is being skipped.
-    over: Option<Over>,
+    over: Option<SkippedLine>,
     /// Bytes of the stream that are in no line to come.
     offset: u64,
 }
 
 /// A line that is being skipped.
 #[derive(Clone)]
-pub(super) struct Over {
+pub(super) struct SkippedLine {
     /// Its beginning.
     pub(super) head: Bytes,
     /// Bytes dropped so far.
     pub(super) dropped: u64,
 }
 
-impl Lines {
+impl LineReader {
     pub(super) fn new(max: usize) -> Self {
         Self { buf: BytesMut::with_capacity(READ), scanned: 0, max, over: None, offset: 0 }
     }
 
     /// A state in the middle of a stream: at this offset, and maybe in a line that is being skipped.
-    pub(super) fn at(max: usize, offset: u64, over: Option<Over>) -> Self {
+    pub(super) fn at(max: usize, offset: u64, over: Option<SkippedLine>) -> Self {
         Self { over, offset, ..Self::new(max) }
     }
 
@@ -74,7 +74,7 @@ impl Lines {
     }
 
     /// The line that is being skipped.
-    pub(super) fn over(&self) -> Option<&Over> {
+    pub(super) fn over(&self) -> Option<&SkippedLine> {
         self.over.as_ref()
     }
 
@@ -88,7 +88,7 @@ impl Lines {
     }
 
     /// The next line of what was read, if its end was. Empty lines say nothing and are passed over.
-    pub(super) fn next(&mut self) -> Option<Line> {
+    pub(super) fn next(&mut self) -> Option<CutLine> {
         loop {
             let found = memchr::memchr(b'\n', &self.buf[self.scanned..]);
             let Some(at) = found else {
@@ -104,28 +104,28 @@ impl Lines {
             }
             line.truncate(line.len() - 1);
             if let Some(over) = self.over.take() {
-                return Some(Line::Cut { head: over.head, dropped: over.dropped + line.len() as u64 });
+                return Some(CutLine::Cut { head: over.head, dropped: over.dropped + line.len() as u64 });
             }
             if line.len() > self.max {
                 let over = cut(&line, self.max);
-                return Some(Line::Cut { head: over.head, dropped: over.dropped });
+                return Some(CutLine::Cut { head: over.head, dropped: over.dropped });
             }
             if line.last() == Some(&b'\r') {
                 line.truncate(line.len() - 1);
             }
             if !line.is_empty() {
-                return Some(Line::Whole(line));
+                return Some(CutLine::Whole(line));
             }
         }
     }
 
     /// What is left when the stream has ended.
-    pub(super) fn finish(&mut self) -> Option<Line> {
+    pub(super) fn finish(&mut self) -> Option<CutLine> {
         let rest = std::mem::take(&mut self.buf).freeze();
         self.scanned = 0;
         match self.over.take() {
-            Some(over) => Some(Line::Cut { head: over.head, dropped: over.dropped + rest.len() as u64 }),
-            None => (!rest.is_empty()).then_some(Line::Unfinished(rest)),
+            Some(over) => Some(CutLine::Cut { head: over.head, dropped: over.dropped + rest.len() as u64 }),
+            None => (!rest.is_empty()).then_some(CutLine::Unfinished(rest)),
         }
     }
 
@@ -147,9 +147,9 @@ impl Lines {
 }
 
 /// The beginning is copied, so that it does not keep the whole line's memory.
-fn cut(line: &[u8], max: usize) -> Over {
+fn cut(line: &[u8], max: usize) -> SkippedLine {
     let kept = &line[..line.len().min(LINE_KEPT).min(max)];
-    Over { head: Bytes::copy_from_slice(kept), dropped: (line.len() - kept.len()) as u64 }
+    SkippedLine { head: Bytes::copy_from_slice(kept), dropped: (line.len() - kept.len()) as u64 }
 }
 
 #[cfg(test)]
@@ -158,8 +158,8 @@ mod tests {
 
     use super::*;
 
-    fn fed(max: usize, chunks: &[&[u8]]) -> Vec<Line> {
-        let (mut lines, mut out) = (Lines::new(max), Vec::new());
+    fn fed(max: usize, chunks: &[&[u8]]) -> Vec<CutLine> {
+        let (mut lines, mut out) = (LineReader::new(max), Vec::new());
         for chunk in chunks {
             lines.room().extend_from_slice(chunk);
             while let Some(line) = lines.next() {
@@ -170,8 +170,8 @@ mod tests {
         out
     }
 
-    fn whole(text: &'static str) -> Line {
-        Line::Whole(Bytes::from_static(text.as_bytes()))
+    fn whole(text: &'static str) -> CutLine {
+        CutLine::Whole(Bytes::from_static(text.as_bytes()))
     }
 
     #[test]
@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn a_long_line_is_not_moved_as_it_grows_and_leaves_its_memory_to_nobody() {
         let max = 64 * LONG;
-        let mut lines = Lines::new(max);
+        let mut lines = LineReader::new(max);
         let (mut moved, mut at) = (0, std::ptr::null());
         while lines.held() < max {
             lines.room().extend_from_slice(&[b'x'; READ]);
@@ -193,19 +193,19 @@ mod tests {
         }
         assert_eq!(moved, 0);
         lines.room().extend_from_slice(b"\nnext");
-        assert!(matches!(lines.next(), Some(Line::Whole(line)) if line.len() == max));
+        assert!(matches!(lines.next(), Some(CutLine::Whole(line)) if line.len() == max));
         assert!(lines.buf.capacity() < LONG, "{}", lines.buf.capacity());
-        assert_eq!(lines.finish(), Some(Line::Unfinished(Bytes::from_static(b"next"))));
+        assert_eq!(lines.finish(), Some(CutLine::Unfinished(Bytes::from_static(b"next"))));
     }
 
     #[test]
     fn what_has_no_end_is_told_apart() {
-        assert_eq!(fed(100, &[b"a\nhal", b"f"]), [whole("a"), Line::Unfinished(Bytes::from_static(b"half"))]);
+        assert_eq!(fed(100, &[b"a\nhal", b"f"]), [whole("a"), CutLine::Unfinished(Bytes::from_static(b"half"))]);
     }
 
     #[test]
     fn a_long_line_is_cut_and_counted_and_the_stream_goes_on() {
-        let cut = |head: &'static [u8], dropped| Line::Cut { head: Bytes::from_static(head), dropped };
+        let cut = |head: &'static [u8], dropped| CutLine::Cut { head: Bytes::from_static(head), dropped };
         // Inside one read, over several, and without an end.
         assert_eq!(fed(4, &[b"123456\nok\n"]), [cut(b"1234", 2), whole("ok")]);
         assert_eq!(fed(4, &[b"123", b"456", b"78", b"9\nok\n"]), [cut(b"1234", 5), whole("ok")]);
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn a_long_line_costs_no_more_than_the_limit() {
-        let mut lines = Lines::new(256 * 1024);
+        let mut lines = LineReader::new(256 * 1024);
         for _ in 0..1000 {
             lines.room().extend_from_slice(&[b'x'; READ]);
             assert_eq!(lines.next(), None);

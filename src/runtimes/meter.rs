@@ -3,7 +3,7 @@
 use crate::ledger::{Account, Charge, Exempt, Ledger};
 
 /// The charge for what one connection to a runtime has said: what of a message is here, and what is not kept yet.
-pub(super) struct Meter {
+pub(super) struct RuntimeMeter {
     ledger: Ledger,
     account: Account,
     charge: Charge,
@@ -14,9 +14,9 @@ pub(super) struct Meter {
 }
 
 /// Room that was waited for.
-pub(super) struct Room(Charge, Option<Exempt>);
+pub(super) struct MeteredRoom(Charge, Option<Exempt>);
 
-impl Meter {
+impl RuntimeMeter {
     /// For the runtime of that name. `step`: what one read may bring, in bytes.
     pub(super) fn new(ledger: &Ledger, runtime: &str, step: usize) -> Self {
         let account = ledger.runtime(runtime);
@@ -38,34 +38,34 @@ impl Meter {
 
     /// Waits for room for one read more. `alone`: nothing that it said is on its way, so that nobody gives room back by
     /// going on. Then it may be the one who goes on without, to the end of its message. Cancellation safe.
-    pub(super) async fn wait(&self, alone: bool) -> Room {
+    pub(super) async fn wait(&self, alone: bool) -> MeteredRoom {
         wait(&self.ledger, &self.account, self.step, alone).await
     }
 
     /// Takes the room that was waited for.
-    pub(super) fn take(&mut self, room: Room) {
+    pub(super) fn take(&mut self, room: MeteredRoom) {
         self.charge.join(room.0);
         self.exempt = room.1;
     }
 }
 
-async fn wait(ledger: &Ledger, account: &Account, bytes: usize, alone: bool) -> Room {
+async fn wait(ledger: &Ledger, account: &Account, bytes: usize, alone: bool) -> MeteredRoom {
     tokio::select! {
         biased;
-        charge = account.wait(bytes) => Room(charge, None),
-        exempt = ledger.exempt(), if alone => Room(account.force(bytes), Some(exempt)),
+        charge = account.wait(bytes) => MeteredRoom(charge, None),
+        exempt = ledger.exempt(), if alone => MeteredRoom(account.force(bytes), Some(exempt)),
     }
 }
 
 /// The charge for an answer that comes in pieces.
-pub(super) struct Answer {
+pub(super) struct ReplyCharge {
     ledger: Ledger,
     account: Account,
     charge: Charge,
     exempt: Option<Exempt>,
 }
 
-impl Answer {
+impl ReplyCharge {
     /// Of the runtime of that name.
     pub(super) fn new(ledger: &Ledger, runtime: &str) -> Self {
         let account = ledger.runtime(runtime);
@@ -77,7 +77,7 @@ impl Answer {
         if self.exempt.is_some() {
             return self.charge.join(self.account.force(bytes));
         }
-        let Room(charge, exempt) = wait(&self.ledger, &self.account, bytes, true).await;
+        let MeteredRoom(charge, exempt) = wait(&self.ledger, &self.account, bytes, true).await;
         self.charge.join(charge);
         self.exempt = exempt;
     }
@@ -88,19 +88,19 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::ledger::Limits;
+    use crate::ledger::LedgerLimits;
 
     const STEP: usize = 1 << 10;
 
     fn ledger() -> Ledger {
-        Ledger::new(Limits { runtime: 8 * STEP, agents: 8 * STEP, gateway: 64 * STEP, ..Limits::default() })
+        Ledger::new(LedgerLimits { runtime: 8 * STEP, agents: 8 * STEP, gateway: 64 * STEP, ..LedgerLimits::default() })
     }
 
     #[tokio::test]
     async fn what_is_held_is_charged_and_one_goes_on_without_room() {
         let ledger = ledger();
-        let (mut one, mut other) = (Meter::new(&ledger, "one", STEP), Meter::new(&ledger, "other", STEP));
-        let mut third = Meter::new(&ledger, "third", STEP);
+        let (mut one, mut other) = (RuntimeMeter::new(&ledger, "one", STEP), RuntimeMeter::new(&ledger, "other", STEP));
+        let mut third = RuntimeMeter::new(&ledger, "third", STEP);
         assert!(one.room(3 * STEP) && other.room(2 * STEP), "7 of 8 steps are charged");
         assert!(!one.room(5 * STEP) && third.room(0), "the last one is the third's");
         // Both are in the middle of a message, and nobody gives anything back: the one that asks first goes on.
@@ -124,14 +124,14 @@ mod tests {
     #[tokio::test]
     async fn an_answer_waits_for_room_and_gives_it_back() {
         let ledger = ledger();
-        let mut first = Answer::new(&ledger, "one");
+        let mut first = ReplyCharge::new(&ledger, "one");
         first.grow(8 * STEP).await;
-        let mut second = Answer::new(&ledger, "two");
+        let mut second = ReplyCharge::new(&ledger, "two");
         // It is the one that goes on without.
         second.grow(4 * STEP).await;
         second.grow(4 * STEP).await;
         assert_eq!(ledger.runtime("two").used(), 8 * STEP);
-        let mut third = Answer::new(&ledger, "three");
+        let mut third = ReplyCharge::new(&ledger, "three");
         assert!(tokio::time::timeout(Duration::from_millis(50), third.grow(1)).await.is_err());
         drop((first, second));
         third.grow(1).await;

@@ -44,14 +44,14 @@ use std::time::{Duration, SystemTime};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
-use self::driver::{Birth, Survivor};
-use self::endpoint::Reach;
-use self::held::Held;
-use self::remains::{Remains, clear};
-use crate::dialects::{self, Dialect, Make};
+use self::driver::{StartMode, SurvivingProcess};
+use self::endpoint::EndpointTarget;
+use self::held::HolderClient;
+use self::remains::{HolderRemains, clear};
+use crate::dialects::{self, Dialect, MakeDialect};
 use crate::liveness::Patience;
 use crate::model::{Connect, RuntimeId, RuntimeInfo, RuntimeSpec};
-use crate::sessions::{Adopted, Launcher, Left, Link, LinkEnd, ToClients};
+use crate::sessions::{ClientRouter, DriverEnd, Launcher, OrphanedRuntime, ReattachedSession, RuntimeLink};
 
 pub use presets::{Preset, PresetError, preset, presets};
 
@@ -123,7 +123,7 @@ const DECIDED: Duration = Duration::from_secs(5);
 
 /// What the back door needs to know, and how patient it is. The defaults are for use, the fields for tests.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct RuntimeSettings {
     /// The `plexus` program: every runtime is started as `plexus hold --socket PATH -- PROGRAM ARGS`.
     pub hold_exe: PathBuf,
     /// The folder of the holders' sockets, where the next gateway finds them.
@@ -178,10 +178,10 @@ pub struct Settings {
     /// What agents make the gateway hold.
     pub ledger: crate::ledger::Ledger,
     /// How runtimes reach the clients that do for agents what these ask their client.
-    pub clients: ToClients,
+    pub clients: ClientRouter,
 }
 
-impl Settings {
+impl RuntimeSettings {
     /// The settings for use, with this process's environment.
     pub fn new(hold_exe: PathBuf, holders: PathBuf) -> Self {
         Self {
@@ -211,7 +211,7 @@ impl Settings {
             silence: SILENCE,
             decided: DECIDED,
             ledger: crate::ledger::Ledger::default(),
-            clients: ToClients::default(),
+            clients: ClientRouter::default(),
         }
     }
 
@@ -223,36 +223,36 @@ impl Settings {
 
 /// Every driver there is.
 pub struct Runtimes {
-    settings: Arc<Settings>,
+    settings: Arc<RuntimeSettings>,
     drivers: Mutex<Drivers>,
-    left: Mutex<HashMap<usize, Remains>>,
-    make: fn(&str) -> Option<Make>,
+    left: Mutex<HashMap<usize, HolderRemains>>,
+    make: fn(&str) -> Option<MakeDialect>,
 }
 
 #[derive(Default)]
 struct Drivers {
     closed: bool,
-    running: Vec<Running>,
+    running: Vec<RunningDriver>,
 }
 
 /// A driver at work.
-struct Running {
+struct RunningDriver {
     leave: Arc<Notify>,
     task: JoinHandle<()>,
 }
 
 impl Runtimes {
     /// A back door without runtimes.
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: RuntimeSettings) -> Self {
         Self::speaking(settings, dialects::find)
     }
 
     /// A back door whose runtimes speak other dialects than the usual ones.
-    pub fn speaking(settings: Settings, make: fn(&str) -> Option<Make>) -> Self {
+    pub fn speaking(settings: RuntimeSettings, make: fn(&str) -> Option<MakeDialect>) -> Self {
         Self { settings: Arc::new(settings), drivers: Mutex::default(), left: Mutex::default(), make }
     }
 
-    /// Leaves every runtime that outlives the gateway to the next one, stops the others as [`Link::stop`] says, all at
+    /// Leaves every runtime that outlives the gateway to the next one, stops the others as [`RuntimeLink::stop`] says, all at
     /// once, and waits until that is done; starts none any more. It takes no longer than a stop can take (15 s); what is
     /// left even then, its holder ends when the gateway ends. Not cancellation safe: call it once, to its end.
     pub async fn shutdown(&self) {
@@ -274,7 +274,7 @@ impl Runtimes {
         self.drivers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn left_ones(&self) -> MutexGuard<'_, HashMap<usize, Remains>> {
+    fn left_ones(&self) -> MutexGuard<'_, HashMap<usize, HolderRemains>> {
         self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -282,16 +282,16 @@ impl Runtimes {
     fn start(
         &self,
         info: RuntimeInfo,
-        drive: impl FnOnce(LinkEnd, Arc<Notify>) -> (Arc<Notify>, JoinHandle<()>),
-    ) -> Result<Link, String> {
+        drive: impl FnOnce(DriverEnd, Arc<Notify>) -> (Arc<Notify>, JoinHandle<()>),
+    ) -> Result<RuntimeLink, String> {
         let mut drivers = self.drivers();
         if drivers.closed {
             return Err("the gateway is stopping".into());
         }
-        let (link, end) = Link::new(info);
+        let (link, end) = RuntimeLink::new(info);
         let (leave, task) = drive(end, Arc::default());
         drivers.running.retain(|running| !running.task.is_finished());
-        drivers.running.push(Running { leave, task });
+        drivers.running.push(RunningDriver { leave, task });
         Ok(link)
     }
 }
@@ -322,8 +322,8 @@ impl Launcher for Runtimes {
         self.settings.private.clone()
     }
 
-    /// Must be called within a tokio runtime. Nothing is waited for: a program that is missing shows in [`Link::info`].
-    fn launch(&self, mut spec: RuntimeSpec) -> Result<Link, String> {
+    /// Must be called within a tokio runtime. Nothing is waited for: a program that is missing shows in [`RuntimeLink::info`].
+    fn launch(&self, mut spec: RuntimeSpec) -> Result<RuntimeLink, String> {
         check(&spec)?;
         let make = (self.make)(&spec.dialect).ok_or_else(|| unknown_dialect(&spec.dialect))?;
         let attached = reach(&spec, make, &self.settings)?;
@@ -336,37 +336,37 @@ impl Launcher for Runtimes {
                 (leave, tokio::spawn(drive))
             }
             None => {
-                let drive = driver::drive(spec, make, end, settings, Arc::clone(&leave), Birth::New);
+                let drive = driver::drive(spec, make, end, settings, Arc::clone(&leave), StartMode::New);
                 (leave, tokio::spawn(drive))
             }
         })
     }
 
-    fn clients(&self) -> ToClients {
+    fn clients(&self) -> ClientRouter {
         self.settings.clients.clone()
     }
 
-    fn left(&self) -> Pin<Box<dyn Future<Output = Vec<Left>> + Send + '_>> {
+    fn left(&self) -> Pin<Box<dyn Future<Output = Vec<OrphanedRuntime>> + Send + '_>> {
         Box::pin(self.look())
     }
 
-    fn adopt(&self, left: &Left, sessions: Vec<Adopted>) -> Result<Link, String> {
+    fn adopt(&self, left: &OrphanedRuntime, sessions: Vec<ReattachedSession>) -> Result<RuntimeLink, String> {
         let gone = || format!("there is no runtime {} to take over", left.id);
         let remains = self.left_ones().remove(&left.place).ok_or_else(gone)?;
         let settings = Arc::clone(&self.settings);
         match remains {
-            Remains::Survivor(survivor) => {
+            HolderRemains::Survivor(survivor) => {
                 let (spec, survivor) = *survivor;
                 let make = (self.make)(&spec.dialect).ok_or_else(|| unknown_dialect(&spec.dialect))?;
                 let info = info(&spec, survivor.generation)?;
-                let birth = Birth::Found(Box::new(Survivor { sessions, ..survivor }));
+                let birth = StartMode::Found(Box::new(SurvivingProcess { sessions, ..survivor }));
                 self.start(info, |end, leave| {
                     let drive = driver::drive(spec, make, end, settings, Arc::clone(&leave), birth);
                     (leave, tokio::spawn(drive))
                 })
-                .map(Link::found_again)
+                .map(RuntimeLink::found_again)
             }
-            Remains::Late(path) => {
+            HolderRemains::Late(path) => {
                 let problem = format!(
                     "its holder has not answered since the gateway started: it is waited for, and no other is started;                      `plexus stop {}` ends it",
                     left.id
@@ -376,25 +376,25 @@ impl Launcher for Runtimes {
                 self.start(info, |end, leave| {
                     (Arc::clone(&leave), tokio::spawn(driver::drive_late(late, end, settings, leave)))
                 })
-                .map(Link::found_again)
+                .map(RuntimeLink::found_again)
             }
-            Remains::Unusable => Err(gone()),
+            HolderRemains::Unusable => Err(gone()),
         }
     }
 
-    fn dismiss(&self, left: &Left) {
+    fn dismiss(&self, left: &OrphanedRuntime) {
         let settings = Arc::clone(&self.settings);
         match self.left_ones().remove(&left.place) {
-            Some(Remains::Survivor(survivor)) => self.end(survivor.1.held),
-            Some(Remains::Late(path)) => drop(tokio::spawn(async move { clear(&path, &settings).await })),
-            Some(Remains::Unusable) | None => {}
+            Some(HolderRemains::Survivor(survivor)) => self.end(survivor.1.held),
+            Some(HolderRemains::Late(path)) => drop(tokio::spawn(async move { clear(&path, &settings).await })),
+            Some(HolderRemains::Unusable) | None => {}
         }
     }
 
     fn clear<'a>(&'a self, id: &'a RuntimeId) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
         Box::pin(async move {
             // What was found at the start and left alone is let go of: its holder takes the next who comes.
-            for (name, path) in Held::all(&self.settings.holders).await {
+            for (name, path) in HolderClient::all(&self.settings.holders).await {
                 if name == id.as_str() && path.extension().is_some_and(|end| end == "sock") {
                     clear(&path, &self.settings).await;
                 }
@@ -426,10 +426,10 @@ fn check(spec: &RuntimeSpec) -> Result<(), String> {
 }
 
 /// How an endpoint is reached, and the state of its dialect.
-type Endpoint = (Reach, Box<dyn Dialect>);
+type EndpointDriver = (EndpointTarget, Box<dyn Dialect>);
 
 /// The endpoint of a spec, if it can be reached at all; `None` for a program.
-fn reach(spec: &RuntimeSpec, make: Make, settings: &Settings) -> Result<Option<Endpoint>, String> {
+fn reach(spec: &RuntimeSpec, make: MakeDialect, settings: &RuntimeSettings) -> Result<Option<EndpointDriver>, String> {
     let dialect = make(spec);
     let name = &spec.dialect;
     let Connect::Endpoint(at) = &spec.connect else {
@@ -448,7 +448,7 @@ fn reach(spec: &RuntimeSpec, make: Make, settings: &Settings) -> Result<Option<E
     if let Some(secret) = &spec.secret {
         endpoint::check_secret(secret)?;
     }
-    Ok(Some((Reach::new(&spec.id, at, spec.remote.as_deref(), spec.secret.as_deref(), settings)?, dialect)))
+    Ok(Some((EndpointTarget::new(&spec.id, at, spec.remote.as_deref(), spec.secret.as_deref(), settings)?, dialect)))
 }
 
 /// How an address of the first of these ways begins.

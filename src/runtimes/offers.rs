@@ -5,7 +5,7 @@ use std::collections::{HashSet, VecDeque};
 use tokio::sync::mpsc;
 
 use crate::model::NativeId;
-use crate::sessions::Found;
+use crate::sessions::FoundSession;
 
 /// Conversations of one runtime that wait to be opened. Beyond this the runtime's further ones are not shown, and that is said.
 pub(super) const OFFERS_MAX: usize = 16 * 1024;
@@ -20,21 +20,21 @@ pub(super) fn too_many() -> String {
 
 /// What waits to be opened, in the order in which it was found.
 #[derive(Default)]
-pub(super) struct Offers {
-    waiting: VecDeque<Found>,
+pub(super) struct FoundSessions {
+    waiting: VecDeque<FoundSession>,
     names: HashSet<NativeId>,
     bytes: usize,
 }
 
 /// What one takes of [`OFFERS_BYTES_MAX`]; its name is kept twice.
-fn size(found: &Found) -> usize {
+fn size(found: &FoundSession) -> usize {
     let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
     2 * found.native.as_str().len() + text(&found.cwd) + text(&found.title)
 }
 
-impl Offers {
+impl FoundSessions {
     /// Takes one up, unless it waits already; false if there are too many.
-    pub(super) fn push(&mut self, found: Found) -> bool {
+    pub(super) fn push(&mut self, found: FoundSession) -> bool {
         if self.names.contains(&found.native) {
             return true;
         }
@@ -54,7 +54,7 @@ impl Offers {
     }
 
     /// Hands the next one over when there is room. Cancellation safe. Waits for ever if none waits.
-    pub(super) async fn offer(&mut self, to: &mpsc::Sender<Found>) {
+    pub(super) async fn offer(&mut self, to: &mpsc::Sender<FoundSession>) {
         if self.waiting.is_empty() {
             std::future::pending::<()>().await;
         }
@@ -74,14 +74,14 @@ impl Offers {
 mod tests {
     use super::*;
 
-    fn found(n: usize) -> Found {
-        Found { native: format!("N{n}").as_str().into(), cwd: None, title: None }
+    fn found(n: usize) -> FoundSession {
+        FoundSession { native: format!("N{n}").as_str().into(), cwd: None, title: None }
     }
 
     #[tokio::test]
     async fn none_is_left_out_or_offered_twice_and_too_many_are_refused() {
         let (to, mut at) = mpsc::channel(2);
-        let mut offers = Offers::default();
+        let mut offers = FoundSessions::default();
         for n in (0..OFFERS_MAX).chain(0..5) {
             assert!(offers.push(found(n)), "{n}");
         }
@@ -99,8 +99,8 @@ mod tests {
     #[tokio::test]
     async fn what_waits_is_bounded_in_bytes_too() {
         let (to, mut at) = mpsc::channel(1);
-        let mut offers = Offers::default();
-        let long = |n| Found { title: Some("t".repeat(OFFERS_BYTES_MAX / 2)), ..found(n) };
+        let mut offers = FoundSessions::default();
+        let long = |n| FoundSession { title: Some("t".repeat(OFFERS_BYTES_MAX / 2)), ..found(n) };
         assert!(offers.push(long(0)) && !offers.push(long(1)), "names count as well");
         assert!(offers.push(found(2)));
         offers.offer(&to).await;

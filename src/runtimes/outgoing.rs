@@ -4,21 +4,21 @@ use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 
-use crate::sessions::{FromRuntime, Inlet};
+use crate::sessions::{RuntimeMessage, SessionSender};
 
 /// What is on its way to sessions, in order.
 #[derive(Default)]
-pub(super) struct Outgoing {
+pub(super) struct SessionOutbox {
     now: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
-    then: VecDeque<(Inlet, FromRuntime)>,
+    then: VecDeque<(SessionSender, RuntimeMessage)>,
 }
 
-impl Outgoing {
+impl SessionOutbox {
     pub(super) fn is_empty(&self) -> bool {
         self.now.is_none() && self.then.is_empty()
     }
 
-    pub(super) fn push(&mut self, inlet: Inlet, batch: FromRuntime) {
+    pub(super) fn push(&mut self, inlet: SessionSender, batch: RuntimeMessage) {
         self.then.push_back((inlet, batch));
     }
 

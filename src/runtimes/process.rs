@@ -10,8 +10,8 @@ use rustix::process::Signal;
 
 use super::presets;
 use crate::model::RuntimeSpec;
-use crate::sessions::journal::Writer;
-use crate::sessions::{Journal, masked};
+use crate::sessions::journal::LogSource;
+use crate::sessions::{StderrLog, masked};
 
 /// How much of what a runtime writes to stderr is kept, in bytes; older text is forgotten.
 const STDERR_KEPT: usize = 64 * 1024;
@@ -138,7 +138,7 @@ pub(super) fn signal_name(number: i32) -> String {
 
 /// Why a frame for a runtime's stdin was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unwritten {
+pub(super) enum WriteError {
     /// Too much waits already.
     Full,
     /// The runtime closed its stdin, or we did.
@@ -150,13 +150,13 @@ pub(super) struct Stderr {
     text: VecDeque<u8>,
     /// The line that has no end yet.
     line: Vec<u8>,
-    journal: Journal,
+    journal: StderrLog,
     /// How much of the text was there when the runtime was last asked for something.
     seen: usize,
 }
 
 impl Stderr {
-    pub(super) fn new(journal: Journal) -> Self {
+    pub(super) fn new(journal: StderrLog) -> Self {
         Self { text: VecDeque::new(), line: Vec::new(), journal, seen: 0 }
     }
 
@@ -187,7 +187,7 @@ impl Stderr {
         if !line.is_empty() {
             self.journal.add(
                 SystemTime::now().into(),
-                Writer::Runtime,
+                LogSource::Runtime,
                 masked(shown(line).trim_end_matches("\\r")).as_str(),
             );
         }
@@ -267,7 +267,7 @@ mod tests {
 
     #[test]
     fn no_secret_on_stderr_is_shown_or_written_down() {
-        let journal = Journal::default();
+        let journal = StderrLog::default();
         let mut stderr = Stderr::new(journal.clone());
         stderr.push(b"calling with OPENAI_API_KEY=sk-abc123def456ghi\n");
         let kept = format!("{} {} {:?}", stderr.tail(), stderr.since(), journal.lines());
@@ -276,7 +276,7 @@ mod tests {
 
     #[test]
     fn stderr_is_written_down_line_by_line() {
-        let journal = Journal::default();
+        let journal = StderrLog::default();
         let mut stderr = Stderr::new(journal.clone());
         let long = "x".repeat(STDERR_LINE + 7);
         for piece in ["one\r\nt", "wo\x1b[2J\n\n", &long, "\nthe end"] {

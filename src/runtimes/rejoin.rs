@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use tokio::task::JoinHandle;
 
-use super::Settings;
+use super::RuntimeSettings;
 use super::held::wire::Welcome;
-use super::held::{Held, NotFound, Processes};
+use super::held::{HolderClient, HolderNotFound, Processes};
 
 /// The pause before the first try; it doubles with each …
 const PAUSE_MIN: Duration = Duration::from_millis(20);
@@ -20,7 +20,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(1);
 /// How it ended.
 pub(super) enum Rejoined {
     /// The same holder, with the same runtime.
-    Found(Box<(Held, Welcome)>),
+    Found(Box<(HolderClient, Welcome)>),
     /// There is none, and why; its runtime has ended.
     Gone(String),
 }
@@ -32,7 +32,7 @@ pub(super) struct Rejoin {
 
 impl Rejoin {
     /// Connects again to where `lost` was connected to.
-    pub(super) fn start(lost: &Held, settings: &Arc<Settings>) -> Self {
+    pub(super) fn start(lost: &HolderClient, settings: &Arc<RuntimeSettings>) -> Self {
         let (path, instance, processes) = (lost.path().to_owned(), lost.instance().to_owned(), lost.processes());
         let settings = Arc::clone(settings);
         let task = tokio::spawn(async move {
@@ -40,12 +40,12 @@ impl Rejoin {
             let why = loop {
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(PAUSE_MAX);
-                match Held::find(&path).await {
+                match HolderClient::find(&path).await {
                     Ok(found) if found.0.instance() == instance => return Rejoined::Found(Box::new(found)),
                     Ok(_) => break "another holder is in its place".to_owned(),
-                    Err(NotFound::Nobody(why)) => break format!("its holder is gone: {why}"),
-                    Err(NotFound::Unusable(why)) => break why,
-                    Err(NotFound::Silent(_)) => {}
+                    Err(HolderNotFound::Nobody(why)) => break format!("its holder is gone: {why}"),
+                    Err(HolderNotFound::Unusable(why)) => break why,
+                    Err(HolderNotFound::Silent(_)) => {}
                 }
             };
             end(processes, &settings).await;
@@ -56,7 +56,7 @@ impl Rejoin {
 }
 
 /// As [`end`], without waiting for it.
-pub(super) fn force(processes: Option<Processes>, settings: &Arc<Settings>) {
+pub(super) fn force(processes: Option<Processes>, settings: &Arc<RuntimeSettings>) {
     let settings = Arc::clone(settings);
     tokio::spawn(async move { end(processes, &settings).await });
 }
@@ -68,7 +68,7 @@ impl Drop for Rejoin {
 }
 
 /// Ends a runtime that no holder speaks for any more, and its holder if it lives all the same.
-pub(super) async fn end(processes: Option<Processes>, settings: &Settings) {
+pub(super) async fn end(processes: Option<Processes>, settings: &RuntimeSettings) {
     let Some(Processes { runtime, holder }) = processes else { return };
     if !runtime.end(settings.linger, settings.stop_kill).await {
         tracing::error!(pid = runtime.pid(), "a runtime whose holder is gone was killed and lives on");
@@ -79,8 +79,8 @@ pub(super) async fn end(processes: Option<Processes>, settings: &Settings) {
 }
 
 /// Ends a holder that does not answer, and its runtime with it.
-pub(super) async fn end_silent(path: &Path, settings: &Settings) {
-    if let Some(holder) = Held::listener(path).await {
+pub(super) async fn end_silent(path: &Path, settings: &RuntimeSettings) {
+    if let Some(holder) = HolderClient::listener(path).await {
         // Asked to end, a holder that can still do anything ends its runtime first, and needs as long for it.
         if !holder.end(settings.stop_term, settings.stop_kill).await {
             tracing::error!(pid = holder.pid(), "a holder that does not answer was killed and lives on");

@@ -1,10 +1,10 @@
 //! What released versions left is read, and gone on with: see `tests/fixtures/released-0.1.0-7961eb0`.
 #![allow(clippy::unwrap_used)]
 
-use super::driver::Kept;
+use super::driver::HandoverState;
 use super::held::wire::{Decoder, FromHolder, Welcome};
 use super::journal;
-use crate::dialects::{self, Command, Dialect, Outbox, Said};
+use crate::dialects::{self, Dialect, Outbox, RuntimeCommand, RuntimeEvent};
 use crate::model::{NativeId, Ticket};
 
 macro_rules! greeting {
@@ -20,12 +20,12 @@ fn greeted(greeting: &'static [u8]) -> Welcome {
     welcome
 }
 
-fn taken_over(greeting: &'static [u8]) -> (Kept, Box<dyn Dialect>) {
+fn taken_over(greeting: &'static [u8]) -> (HandoverState, Box<dyn Dialect>) {
     let welcome = greeted(greeting);
     assert_eq!((welcome.version, welcome.instance), (1, None));
     let (_, blob) = welcome.blobs.last().unwrap();
     assert!(!journal::is_step(blob));
-    let (kept, saved) = Kept::read(blob).unwrap();
+    let (kept, saved) = HandoverState::read(blob).unwrap();
     let mut dialect = dialects::find(&kept.spec.dialect).unwrap()(&kept.spec);
     assert!(dialect.restore(saved));
     (kept, dialect)
@@ -51,8 +51,8 @@ fn the_models_that_each_session_had_for_itself_are_known() {
     let (_, mut dialect) = taken_over(greeting!("models"));
     let mut out = Outbox::default();
     let (native, method) = (Some(NativeId::from("s1")), "model.list".to_owned());
-    dialect.command(Command::Call { ticket: Ticket(9), native, method, params: None, notify: false }, &mut out);
-    let Some(Said::Replied { reply: Ok(reply), .. }) = out.said.pop() else { panic!("{:?}", out.said) };
+    dialect.command(RuntimeCommand::Call { ticket: Ticket(9), native, method, params: None, notify: false }, &mut out);
+    let Some(RuntimeEvent::Replied { reply: Ok(reply), .. }) = out.said.pop() else { panic!("{:?}", out.said) };
     assert_eq!(
         reply.get(),
         r#"{"provider":"modelled","models":["m1","m2"],"details":{"m1":{"name":"One"},"m2":{"name":"Two"}},"current":"m1"}"#
@@ -83,9 +83,9 @@ fn what_a_later_version_adds_is_ignored_and_what_it_leaves_out_has_its_default()
     };
     let mut unreadable = kept.clone();
     unreadable["form"] = 99.into();
-    assert!(Kept::read(&blob(&unreadable)).is_none(), "one that says that this version cannot read it");
+    assert!(HandoverState::read(&blob(&unreadable)).is_none(), "one that says that this version cannot read it");
     let blob = blob(&kept);
-    let (kept, saved) = Kept::read(&blob).unwrap();
+    let (kept, saved) = HandoverState::read(&blob).unwrap();
     assert!(kept.spec.outlive);
     let mut dialect = dialects::find("acp").unwrap()(&kept.spec);
     assert!(dialect.restore(saved));

@@ -3,16 +3,16 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::driver::{Kept, Survivor};
+use super::driver::{HandoverState, SurvivingProcess};
 use super::held::wire::Welcome;
-use super::held::{Held, News, NotFound};
-use super::{Runtimes, Settings, rejoin};
+use super::held::{HolderClient, HolderNews, HolderNotFound};
+use super::{RuntimeSettings, Runtimes, rejoin};
 use crate::model::{RuntimeId, RuntimeSpec};
-use crate::sessions::{Known, Left};
+use crate::sessions::{OrphanState, OrphanedRuntime};
 
 /// What an earlier gateway left in the folder of holders.
-pub(super) enum Remains {
-    Survivor(Box<(RuntimeSpec, Survivor)>),
+pub(super) enum HolderRemains {
+    Survivor(Box<(RuntimeSpec, SurvivingProcess)>),
     /// A holder that has not answered yet.
     Late(PathBuf),
     /// One that cannot be spoken with.
@@ -21,16 +21,17 @@ pub(super) enum Remains {
 
 impl Runtimes {
     /// Looks for what earlier gateways left, at all of it at once.
-    pub(super) async fn look(&self) -> Vec<Left> {
-        let looks = Held::all(&self.settings.holders).await.into_iter().enumerate().map(|(place, (name, path))| {
-            let wait = self.settings.answer_soon;
-            async move { (place, name, Held::find_within(&path, wait).await, path) }
-        });
+    pub(super) async fn look(&self) -> Vec<OrphanedRuntime> {
+        let looks =
+            HolderClient::all(&self.settings.holders).await.into_iter().enumerate().map(|(place, (name, path))| {
+                let wait = self.settings.answer_soon;
+                async move { (place, name, HolderClient::find_within(&path, wait).await, path) }
+            });
         let mut all = Vec::new();
         for (place, name, found, path) in futures_util::future::join_all(looks).await {
             let (known, remains) = match found {
                 Ok((held, welcome)) => {
-                    let kept = welcome.blobs.iter().rev().find_map(|(_, blob)| Some(Kept::read(blob)?.0));
+                    let kept = welcome.blobs.iter().rev().find_map(|(_, blob)| Some(HandoverState::read(blob)?.0));
                     match kept.filter(|kept| (self.make)(&kept.spec.dialect).is_some()) {
                         Some(kept) => self.survives(held, welcome, kept),
                         None if !held.is_live() => {
@@ -47,27 +48,27 @@ impl Runtimes {
                         }
                         None => {
                             let why = format!("{} holds a state that this version cannot read", path.display());
-                            (Known::Unusable(why), Remains::Unusable)
+                            (OrphanState::Unusable(why), HolderRemains::Unusable)
                         }
                     }
                 }
-                Err(NotFound::Nobody(_)) => continue,
-                Err(NotFound::Silent(why)) => (Known::Late(why), Remains::Late(path)),
-                Err(NotFound::Unusable(why)) => (Known::Unusable(why), Remains::Unusable),
+                Err(HolderNotFound::Nobody(_)) => continue,
+                Err(HolderNotFound::Silent(why)) => (OrphanState::Late(why), HolderRemains::Late(path)),
+                Err(HolderNotFound::Unusable(why)) => (OrphanState::Unusable(why), HolderRemains::Unusable),
             };
             let id = match &remains {
-                Remains::Survivor(survivor) => survivor.0.id.clone(),
+                HolderRemains::Survivor(survivor) => survivor.0.id.clone(),
                 // Only holders of ours write names there.
-                Remains::Late(_) | Remains::Unusable => RuntimeId::trusted(name.as_str()),
+                HolderRemains::Late(_) | HolderRemains::Unusable => RuntimeId::trusted(name.as_str()),
             };
             self.left_ones().insert(place, remains);
-            all.push(Left { id, place, known });
+            all.push(OrphanedRuntime { id, place, known });
         }
         all
     }
 
-    fn survives(&self, held: Held, welcome: Welcome, kept: Kept) -> (Known, Remains) {
-        let known = Known::All {
+    fn survives(&self, held: HolderClient, welcome: Welcome, kept: HandoverState) -> (OrphanState, HolderRemains) {
+        let known = OrphanState::All {
             spec: Box::new(kept.spec.clone()),
             generation: kept.generation,
             instance: held.instance().to_owned(),
@@ -75,25 +76,25 @@ impl Runtimes {
             pid: welcome.pid,
             started_at: welcome.started_at.into(),
         };
-        let survivor = Survivor { held, welcome, generation: kept.generation, sessions: Vec::new() };
-        (known, Remains::Survivor(Box::new((kept.spec, survivor))))
+        let survivor = SurvivingProcess { held, welcome, generation: kept.generation, sessions: Vec::new() };
+        (known, HolderRemains::Survivor(Box::new((kept.spec, survivor))))
     }
 
     /// Ends a runtime that nobody can go on with.
-    pub(super) fn end(&self, held: Held) {
+    pub(super) fn end(&self, held: HolderClient) {
         let settings = Arc::clone(&self.settings);
         tokio::spawn(async move { end(held, &settings).await });
     }
 }
 
 /// Ends a runtime: by its holder, or, if that does not do it, by its number and start.
-async fn end(mut held: Held, settings: &Settings) {
+async fn end(mut held: HolderClient, settings: &RuntimeSettings) {
     held.stop(settings.stop_stdin, settings.stop_term);
     let over = async {
         loop {
             match held.next().await {
-                News::Exited { .. } => break true,
-                News::Gone(_) => break false,
+                HolderNews::Exited { .. } => break true,
+                HolderNews::Gone(_) => break false,
                 _ => {}
             }
         }
@@ -106,13 +107,13 @@ async fn end(mut held: Held, settings: &Settings) {
 }
 
 /// Ends whatever the holder at `path` holds: by asking it, or else by force.
-pub(super) async fn clear(path: &Path, settings: &Settings) {
-    match Held::find_within(path, settings.answer_soon).await {
+pub(super) async fn clear(path: &Path, settings: &RuntimeSettings) {
+    match HolderClient::find_within(path, settings.answer_soon).await {
         Ok((held, _)) => {
             tracing::warn!(path = %path.display(), "an agent that nobody spoke with is ended");
             end(held, settings).await;
         }
-        Err(NotFound::Nobody(_)) => {}
-        Err(NotFound::Silent(_) | NotFound::Unusable(_)) => rejoin::end_silent(path, settings).await,
+        Err(HolderNotFound::Nobody(_)) => {}
+        Err(HolderNotFound::Silent(_) | HolderNotFound::Unusable(_)) => rejoin::end_silent(path, settings).await,
     }
 }

@@ -1,12 +1,13 @@
-//! Which session hears what. Pure: the driver carries the batches.
+//! Routing of what a runtime says to its sessions: one table of native ids, tickets and request keys. Pure: the driver carries
+//! the batches.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use bytes::Bytes;
 
-use crate::dialects::{AskKey, Command, Draft, Fault, Opening, Said};
+use crate::dialects::{EventDraft, OpenedAs, RequestKey, RuntimeCommand, RuntimeError, RuntimeEvent};
 use crate::model::{NativeId, Ticket};
-use crate::sessions::{Adopted, Inlet, Order};
+use crate::sessions::{ReattachedSession, RuntimeOrder, SessionSender};
 
 /// What a runtime may say of sessions that are not open yet: messages …
 const EARLY_MAX: usize = 1024;
@@ -19,60 +20,60 @@ const REFUSED: i64 = -32000;
 
 /// One start's routes.
 #[derive(Default)]
-pub(super) struct Routes {
+pub(super) struct SessionRoutes {
     /// Every session that was opened, oldest first.
-    sessions: Vec<Inlet>,
-    natives: HashMap<NativeId, Inlet>,
+    sessions: Vec<SessionSender>,
+    natives: HashMap<NativeId, SessionSender>,
     /// What was asked of the runtime and has no outcome yet.
-    tickets: HashMap<Ticket, Inlet>,
+    tickets: HashMap<Ticket, SessionSender>,
     /// Those of them that open a session.
     opening: HashSet<Ticket>,
     /// Who was asked what.
-    asks: HashMap<AskKey, Inlet>,
+    asks: HashMap<RequestKey, SessionSender>,
     /// The session that was prompted last.
-    prompted: Option<Inlet>,
-    early: VecDeque<Said>,
+    prompted: Option<SessionSender>,
+    early: VecDeque<RuntimeEvent>,
     early_bytes: usize,
     early_dropped: u64,
-    batches: Vec<(Inlet, Vec<Said>)>,
+    batches: Vec<(SessionSender, Vec<RuntimeEvent>)>,
     /// Questions that nobody is left to answer.
-    unheard: Vec<AskKey>,
+    unheard: Vec<RequestKey>,
     /// Where in the output what is said now stands.
     at: u64,
     /// Sessions that heard a part of it in an earlier gateway, and up to where.
-    heard: Vec<(Inlet, u64)>,
+    heard: Vec<(SessionSender, u64)>,
     /// Whether an earlier gateway gave some of its orders.
     adopted: bool,
 }
 
-impl Routes {
+impl SessionRoutes {
     /// Remembers where the outcome of an order goes.
-    pub(super) fn ordered(&mut self, order: &Order) {
+    pub(super) fn ordered(&mut self, order: &RuntimeOrder) {
         match &order.command {
-            Command::Open { ticket, resume, .. } => {
+            RuntimeCommand::Open { ticket, resume, .. } => {
                 // What its session was asked before is taken back, or answered elsewhere, there.
                 let carried = resume.iter().filter_map(|resume| resume.carried.as_ref());
                 self.asks.extend(carried.flat_map(|it| it.asks.iter().map(|key| (key.clone(), order.inlet.clone()))));
                 self.opening.insert(*ticket);
                 self.tickets.insert(*ticket, order.inlet.clone());
             }
-            Command::Prompt { ticket, .. } => {
+            RuntimeCommand::Prompt { ticket, .. } => {
                 self.prompted = Some(order.inlet.clone());
                 self.tickets.insert(*ticket, order.inlet.clone());
             }
-            Command::Call { ticket, notify: false, .. } => {
+            RuntimeCommand::Call { ticket, notify: false, .. } => {
                 self.tickets.insert(*ticket, order.inlet.clone());
             }
-            Command::Answer { key, .. } => {
+            RuntimeCommand::Answer { key, .. } => {
                 self.asks.remove(key);
             }
-            Command::Call { .. } | Command::Cancel { .. } => {}
+            RuntimeCommand::Call { .. } | RuntimeCommand::Cancel { .. } => {}
         }
     }
 
     /// A session that goes on from an earlier gateway: what was said up to where it has heard is not said again.
-    pub(super) fn adopt(&mut self, session: Adopted) {
-        let Adopted { native, inlet, heard, asks, prompt, start: _ } = session;
+    pub(super) fn adopt(&mut self, session: ReattachedSession) {
+        let ReattachedSession { native, inlet, heard, asks, prompt, start: _ } = session;
         self.natives.insert(native, inlet.clone());
         self.asks.extend(asks.into_iter().map(|key| (key, inlet.clone())));
         self.tickets.extend(prompt.map(|ticket| (ticket, inlet.clone())));
@@ -93,7 +94,7 @@ impl Routes {
     }
 
     /// Whether a session knows this question.
-    pub(super) fn asked(&self, key: &AskKey) -> bool {
+    pub(super) fn asked(&self, key: &RequestKey) -> bool {
         self.asks.keys().any(|kept| kept.means(key))
     }
 
@@ -113,91 +114,93 @@ impl Routes {
     }
 
     /// Puts what was said where it belongs.
-    pub(super) fn said(&mut self, said: Said) {
+    pub(super) fn said(&mut self, said: RuntimeEvent) {
         match said {
             // The driver's own.
-            Said::Ready { .. } | Said::Failed { .. } | Said::Found { .. } => {}
-            Said::Opened { ticket, native, drafts, how } => self.opened(ticket, native, drafts, how),
-            Said::NotOpened { ticket, error } => {
+            RuntimeEvent::Ready { .. } | RuntimeEvent::Failed { .. } | RuntimeEvent::Found { .. } => {}
+            RuntimeEvent::Opened { ticket, native, drafts, how } => self.opened(ticket, native, drafts, how),
+            RuntimeEvent::NotOpened { ticket, error } => {
                 self.opening.remove(&ticket);
                 match self.tickets.remove(&ticket) {
-                    Some(inlet) => self.put(&inlet, Said::NotOpened { ticket, error }),
+                    Some(inlet) => self.put(&inlet, RuntimeEvent::NotOpened { ticket, error }),
                     // Who asked was a client of an earlier gateway.
                     None if self.adopted => {}
                     None => self.stray(format!("refused a session that nobody asked for: {}", error.message)),
                 }
                 self.settle_early();
             }
-            Said::Event { native, draft } => self.event(native, draft),
-            Said::Asked { native, ask } => {
+            RuntimeEvent::Event { native, draft } => self.event(native, draft),
+            RuntimeEvent::Asked { native, ask } => {
                 let known = native.as_ref().and_then(|native| self.natives.get(native));
                 // A session of the agent's own making (a helper's) asks through the one that is at work.
                 let inlet = match (known, self.early_for(native.as_ref())) {
                     (Some(inlet), _) => Some(inlet.clone()),
-                    (None, true) => return self.keep(Said::Asked { native, ask }),
+                    (None, true) => return self.keep(RuntimeEvent::Asked { native, ask }),
                     (None, false) => self.working(),
                 };
                 match inlet.filter(|inlet| !inlet.is_closed()) {
                     Some(inlet) => {
                         self.asks.insert(ask.key.clone(), inlet.clone());
-                        self.put(&inlet, Said::Asked { native, ask });
+                        self.put(&inlet, RuntimeEvent::Asked { native, ask });
                     }
                     None => self.unheard.push(ask.key),
                 }
             }
-            Said::AskChanged { native, ask } => {
+            RuntimeEvent::AskChanged { native, ask } => {
                 if let Some(inlet) = self.asks.get(&ask.key).cloned() {
-                    self.put(&inlet, Said::AskChanged { native, ask });
+                    self.put(&inlet, RuntimeEvent::AskChanged { native, ask });
                 } else if self
                     .early
                     .iter()
-                    .any(|said| matches!(said, Said::Asked { ask: known, .. } if known.key == ask.key))
+                    .any(|said| matches!(said, RuntimeEvent::Asked { ask: known, .. } if known.key == ask.key))
                 {
-                    self.keep(Said::AskChanged { native, ask });
+                    self.keep(RuntimeEvent::AskChanged { native, ask });
                 }
             }
-            Said::TakenBack { native, key, elsewhere } => {
-                let early =
-                    self.early.iter().position(|said| matches!(said, Said::Asked { ask, .. } if ask.key == key));
+            RuntimeEvent::TakenBack { native, key, elsewhere } => {
+                let early = self
+                    .early
+                    .iter()
+                    .position(|said| matches!(said, RuntimeEvent::Asked { ask, .. } if ask.key == key));
                 let kept = self.asks.keys().find(|kept| kept.means(&key)).cloned();
                 if let Some(inlet) = kept.and_then(|kept| self.asks.remove(&kept)) {
-                    self.put(&inlet, Said::TakenBack { native, key, elsewhere });
+                    self.put(&inlet, RuntimeEvent::TakenBack { native, key, elsewhere });
                 } else if early.is_some() {
-                    self.keep(Said::TakenBack { native, key, elsewhere });
+                    self.keep(RuntimeEvent::TakenBack { native, key, elsewhere });
                 }
                 // Else it is a question that was answered meanwhile: over, on both sides.
             }
-            Said::AnswerLost { native, key, elsewhere } => {
+            RuntimeEvent::AnswerLost { native, key, elsewhere } => {
                 let known = native.as_ref().and_then(|native| self.natives.get(native)).cloned();
                 if let Some(inlet) = known.or_else(|| self.working()) {
-                    self.put(&inlet, Said::AnswerLost { native, key, elsewhere });
+                    self.put(&inlet, RuntimeEvent::AnswerLost { native, key, elsewhere });
                 }
             }
-            Said::Began { native, by } => match self.natives.get(&native).cloned() {
-                Some(inlet) => self.put(&inlet, Said::Began { native, by }),
-                None => self.keep(Said::Began { native, by }),
+            RuntimeEvent::Began { native, by } => match self.natives.get(&native).cloned() {
+                Some(inlet) => self.put(&inlet, RuntimeEvent::Began { native, by }),
+                None => self.keep(RuntimeEvent::Began { native, by }),
             },
-            Said::Checkpoint { native, state } => {
+            RuntimeEvent::Checkpoint { native, state } => {
                 // One of a session that is not open speaks of what nobody has.
                 if let Some(inlet) = self.natives.get(&native).cloned() {
-                    self.put(&inlet, Said::Checkpoint { native, state });
+                    self.put(&inlet, RuntimeEvent::Checkpoint { native, state });
                 }
             }
-            Said::Done { native, end } => match self.natives.get(&native).cloned() {
-                Some(inlet) => self.put(&inlet, Said::Done { native, end }),
-                None => self.keep(Said::Done { native, end }),
+            RuntimeEvent::Done { native, end } => match self.natives.get(&native).cloned() {
+                Some(inlet) => self.put(&inlet, RuntimeEvent::Done { native, end }),
+                None => self.keep(RuntimeEvent::Done { native, end }),
             },
-            Said::Ended { native, ticket, end } => {
+            RuntimeEvent::Ended { native, ticket, end } => {
                 let by_ticket = self.tickets.remove(&ticket);
                 match by_ticket.or_else(|| self.natives.get(&native).cloned()) {
-                    Some(inlet) => self.put(&inlet, Said::Ended { native, ticket, end }),
+                    Some(inlet) => self.put(&inlet, RuntimeEvent::Ended { native, ticket, end }),
                     // Of a session that an earlier gateway has let go of.
                     None if self.adopted => {}
                     None => self.stray(format!("ended work that nobody asked for, in its session {native}")),
                 }
             }
-            Said::Replied { ticket, reply } => match self.tickets.remove(&ticket) {
-                Some(inlet) => self.put(&inlet, Said::Replied { ticket, reply }),
+            RuntimeEvent::Replied { ticket, reply } => match self.tickets.remove(&ticket) {
+                Some(inlet) => self.put(&inlet, RuntimeEvent::Replied { ticket, reply }),
                 // Who called was a client of an earlier gateway.
                 None if self.adopted => {}
                 None => self.stray("replied to a call that nobody made".into()),
@@ -206,32 +209,32 @@ impl Routes {
     }
 
     /// What is to be delivered: one batch a session, in order.
-    pub(super) fn take(&mut self) -> Vec<(Inlet, Vec<Said>)> {
+    pub(super) fn take(&mut self) -> Vec<(SessionSender, Vec<RuntimeEvent>)> {
         std::mem::take(&mut self.batches)
     }
 
     /// Questions that nobody is left to answer: the runtime must not wait for ever.
-    pub(super) fn unheard(&mut self) -> Vec<AskKey> {
+    pub(super) fn unheard(&mut self) -> Vec<RequestKey> {
         std::mem::take(&mut self.unheard)
     }
 
     /// The last words that no session heard, for the report of a start that never got as far as one.
     pub(super) fn last_words(&self) -> Option<&Bytes> {
         self.early.iter().rev().find_map(|said| match said {
-            Said::Event { draft, .. } => draft.native.as_ref(),
+            RuntimeEvent::Event { draft, .. } => draft.native.as_ref(),
             _ => None,
         })
     }
 
     /// The runtime is gone: what each session that waits is told, and all that hear of the end.
-    pub(super) fn end(&mut self) -> (Vec<(Inlet, Ticket)>, Vec<Inlet>) {
+    pub(super) fn end(&mut self) -> (Vec<(SessionSender, Ticket)>, Vec<SessionSender>) {
         let routes = std::mem::take(self);
         let waiting = routes.opening.iter();
         let waiting = waiting.filter_map(|ticket| Some((routes.tickets.get(ticket)?.clone(), *ticket))).collect();
         (waiting, routes.sessions)
     }
 
-    fn opened(&mut self, ticket: Ticket, native: NativeId, drafts: Vec<Draft>, how: Opening) {
+    fn opened(&mut self, ticket: Ticket, native: NativeId, drafts: Vec<EventDraft>, how: OpenedAs) {
         self.opening.remove(&ticket);
         let Some(inlet) = self.tickets.remove(&ticket) else {
             // Asked for by an earlier gateway: the session is here already, if that kept it.
@@ -242,33 +245,33 @@ impl Routes {
         };
         if self.natives.get(&native).is_some_and(|there| !there.is_closed()) {
             let error = refusal(format!("the runtime gave the session id {native} out twice"));
-            self.put(&inlet, Said::NotOpened { ticket, error });
+            self.put(&inlet, RuntimeEvent::NotOpened { ticket, error });
             return self.settle_early();
         }
         self.natives.insert(native.clone(), inlet.clone());
         self.sessions.retain(|session| !session.is_closed());
         self.sessions.push(inlet.clone());
-        self.put(&inlet, Said::Opened { ticket, native, drafts, how });
+        self.put(&inlet, RuntimeEvent::Opened { ticket, native, drafts, how });
         self.settle_early();
     }
 
-    fn event(&mut self, native: Option<NativeId>, draft: Draft) {
+    fn event(&mut self, native: Option<NativeId>, draft: EventDraft) {
         if self.early_for(native.as_ref()) {
-            return self.keep(Said::Event { native, draft });
+            return self.keep(RuntimeEvent::Event { native, draft });
         }
         match native {
             Some(named) => match self.natives.get(&named).cloned() {
-                Some(inlet) => self.put(&inlet, Said::Event { native: Some(named), draft }),
+                Some(inlet) => self.put(&inlet, RuntimeEvent::Event { native: Some(named), draft }),
                 None => {
                     let Some(inlet) = self.working() else { return };
                     let reason = format!("of a session that this gateway did not open: {named}");
-                    let draft = Draft::raw(draft.native.unwrap_or(draft.body), &reason);
-                    self.put(&inlet, Said::Event { native: None, draft });
+                    let draft = EventDraft::raw(draft.native.unwrap_or(draft.body), &reason);
+                    self.put(&inlet, RuntimeEvent::Event { native: None, draft });
                 }
             },
             None => {
                 for inlet in self.sessions.clone() {
-                    self.put(&inlet, Said::Event { native: None, draft: draft.clone() });
+                    self.put(&inlet, RuntimeEvent::Event { native: None, draft: draft.clone() });
                 }
             }
         }
@@ -285,12 +288,12 @@ impl Routes {
     }
 
     /// The session at work: prompted last, or else the oldest there is.
-    fn working(&self) -> Option<Inlet> {
-        let living = |inlet: &&Inlet| !inlet.is_closed();
+    fn working(&self) -> Option<SessionSender> {
+        let living = |inlet: &&SessionSender| !inlet.is_closed();
         self.prompted.as_ref().filter(living).or_else(|| self.sessions.iter().find(living)).cloned()
     }
 
-    fn put(&mut self, inlet: &Inlet, said: Said) {
+    fn put(&mut self, inlet: &SessionSender, said: RuntimeEvent) {
         if self.heard.iter().any(|(to, heard)| *heard >= self.at && to.same(inlet)) {
             return;
         }
@@ -302,17 +305,17 @@ impl Routes {
 
     /// Something that makes no sense is shown to everybody.
     fn stray(&mut self, what: String) {
-        self.event(None, Draft::raw(Bytes::from(what), "the runtime made no sense"));
+        self.event(None, EventDraft::raw(Bytes::from(what), "the runtime made no sense"));
     }
 
-    fn keep(&mut self, said: Said) {
+    fn keep(&mut self, said: RuntimeEvent) {
         self.early_bytes += weight(&said);
         self.early.push_back(said);
         while self.early.len() > EARLY_MAX || (self.early_bytes > EARLY_BYTES && self.early.len() > 1) {
             let Some(old) = self.early.pop_front() else { break };
             self.early_bytes -= weight(&old);
             self.early_dropped += 1;
-            if let Said::Asked { ask, .. } = old {
+            if let RuntimeEvent::Asked { ask, .. } = old {
                 self.unheard.push(ask.key);
             }
         }
@@ -326,7 +329,7 @@ impl Routes {
         let dropped = std::mem::take(&mut self.early_dropped);
         if dropped > 0 {
             let what = format!("{dropped} messages came before any session was open and were dropped, oldest first");
-            self.event(None, Draft::raw(Bytes::from(what), "too many early messages"));
+            self.event(None, EventDraft::raw(Bytes::from(what), "too many early messages"));
         }
         self.early_bytes = 0;
         for said in std::mem::take(&mut self.early) {
@@ -337,15 +340,17 @@ impl Routes {
 }
 
 /// A refusal of the gateway's own, in the shape of a runtime's.
-pub(super) fn refusal(message: String) -> Fault {
-    Fault { code: REFUSED, message, data: None }
+pub(super) fn refusal(message: String) -> RuntimeError {
+    RuntimeError { code: REFUSED, message, data: None }
 }
 
-fn weight(said: &Said) -> usize {
-    size_of::<Said>()
+fn weight(said: &RuntimeEvent) -> usize {
+    size_of::<RuntimeEvent>()
         + match said {
-            Said::Event { draft, .. } => draft.body.len() + draft.native.as_ref().map_or(0, Bytes::len),
-            Said::Asked { ask, .. } | Said::AskChanged { ask, .. } => ask.native.len() + ask.params.get().len(),
+            RuntimeEvent::Event { draft, .. } => draft.body.len() + draft.native.as_ref().map_or(0, Bytes::len),
+            RuntimeEvent::Asked { ask, .. } | RuntimeEvent::AskChanged { ask, .. } => {
+                ask.native.len() + ask.params.get().len()
+            }
             _ => 0,
         }
 }
@@ -356,45 +361,45 @@ mod tests {
 
     use super::*;
     use crate::model::Kind;
-    use crate::sessions::FromRuntime;
+    use crate::sessions::RuntimeMessage;
 
     struct Session {
-        inlet: Inlet,
-        _rx: Receiver<FromRuntime>,
+        inlet: SessionSender,
+        _rx: Receiver<RuntimeMessage>,
     }
 
     fn session() -> Session {
-        let (inlet, rx) = Inlet::new();
+        let (inlet, rx) = SessionSender::new();
         Session { inlet, _rx: rx }
     }
 
-    fn open(routes: &mut Routes, session: &Session, ticket: u64) {
-        let command = Command::Open { ticket: Ticket(ticket), cwd: "/".into(), resume: None };
-        routes.ordered(&Order { command, inlet: session.inlet.clone(), generation: 1, pressed: None });
+    fn open(routes: &mut SessionRoutes, session: &Session, ticket: u64) {
+        let command = RuntimeCommand::Open { ticket: Ticket(ticket), cwd: "/".into(), resume: None };
+        routes.ordered(&RuntimeOrder { command, inlet: session.inlet.clone(), generation: 1, pressed: None });
     }
 
-    fn opened(routes: &mut Routes, ticket: u64, native: &str) {
-        routes.said(Said::Opened {
+    fn opened(routes: &mut SessionRoutes, ticket: u64, native: &str) {
+        routes.said(RuntimeEvent::Opened {
             ticket: Ticket(ticket),
             native: native.into(),
             drafts: Vec::new(),
-            how: Opening::New,
+            how: OpenedAs::New,
         });
     }
 
-    fn event(native: Option<&str>, text: &'static str) -> Said {
-        let draft = Draft { native: Some(text.into()), ..Draft::new(Kind::AgentMessageChunk, &text) };
-        Said::Event { native: native.map(NativeId::from), draft }
+    fn event(native: Option<&str>, text: &'static str) -> RuntimeEvent {
+        let draft = EventDraft { native: Some(text.into()), ..EventDraft::new(Kind::AgentMessageChunk, &text) };
+        RuntimeEvent::Event { native: native.map(NativeId::from), draft }
     }
 
-    fn heard(routes: &mut Routes, session: &Session) -> Vec<String> {
+    fn heard(routes: &mut SessionRoutes, session: &Session) -> Vec<String> {
         let mut all = Vec::new();
         for (inlet, batch) in &routes.batches {
             if inlet.same(&session.inlet) {
                 all.extend(batch.iter().map(|said| match said {
-                    Said::Opened { native, .. } => format!("opened {native}"),
-                    Said::NotOpened { error, .. } => format!("not opened: {}", error.message),
-                    Said::Event { draft, .. } => {
+                    RuntimeEvent::Opened { native, .. } => format!("opened {native}"),
+                    RuntimeEvent::NotOpened { error, .. } => format!("not opened: {}", error.message),
+                    RuntimeEvent::Event { draft, .. } => {
                         let native = draft.native.clone().unwrap_or_default();
                         format!("{} {}", draft.kind.as_str(), String::from_utf8_lossy(&native))
                     }
@@ -407,7 +412,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_past_of_a_forgotten_session_waits_until_it_is_open_again() {
-        let (mut routes, gone, other, again) = (Routes::default(), session(), session(), session());
+        let (mut routes, gone, other, again) = (SessionRoutes::default(), session(), session(), session());
         open(&mut routes, &gone, 1);
         opened(&mut routes, 1, "A");
         open(&mut routes, &other, 2);
@@ -422,7 +427,7 @@ mod tests {
 
     #[tokio::test]
     async fn events_go_to_the_session_they_name_and_nameless_ones_to_all() {
-        let (mut routes, a, b) = (Routes::default(), session(), session());
+        let (mut routes, a, b) = (SessionRoutes::default(), session(), session());
         open(&mut routes, &a, 1);
         open(&mut routes, &b, 2);
         opened(&mut routes, 2, "B");
@@ -438,7 +443,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_comes_before_its_session_waits_for_it() {
-        let (mut routes, a, b) = (Routes::default(), session(), session());
+        let (mut routes, a, b) = (SessionRoutes::default(), session(), session());
         open(&mut routes, &a, 1);
         routes.said(event(None, "hello"));
         routes.said(event(Some("A"), "for A"));
@@ -453,20 +458,20 @@ mod tests {
 
     #[tokio::test]
     async fn what_an_earlier_gateway_asked_for_is_no_news_to_the_sessions_of_this_one() {
-        let (mut routes, a) = (Routes::default(), session());
-        let start = crate::sessions::Start { instance: None, generation: 1, mark: None };
+        let (mut routes, a) = (SessionRoutes::default(), session());
+        let start = crate::sessions::ProcessStart { instance: None, generation: 1, mark: None };
         let inlet = a.inlet.clone();
-        routes.adopt(Adopted { native: "A".into(), inlet, start, heard: 5, asks: Vec::new(), prompt: None });
+        routes.adopt(ReattachedSession { native: "A".into(), inlet, start, heard: 5, asks: Vec::new(), prompt: None });
         routes.at(10);
         opened(&mut routes, 7, "B");
-        routes.said(Said::NotOpened { ticket: Ticket(8), error: refusal("no".into()) });
+        routes.said(RuntimeEvent::NotOpened { ticket: Ticket(8), error: refusal("no".into()) });
         routes.said(event(Some("A"), "mine"));
         assert_eq!(heard(&mut routes, &a), ["agent_message_chunk mine"]);
     }
 
     #[tokio::test]
     async fn a_session_nobody_opened_is_shown_raw() {
-        let (mut routes, a) = (Routes::default(), session());
+        let (mut routes, a) = (SessionRoutes::default(), session());
         open(&mut routes, &a, 1);
         routes.said(event(Some("stranger"), "early"));
         opened(&mut routes, 1, "A");
@@ -476,7 +481,7 @@ mod tests {
 
     #[tokio::test]
     async fn too_much_before_the_first_session_is_counted() {
-        let (mut routes, a) = (Routes::default(), session());
+        let (mut routes, a) = (SessionRoutes::default(), session());
         for _ in 0..EARLY_MAX + 5 {
             routes.said(event(None, "x"));
         }
@@ -489,7 +494,7 @@ mod tests {
 
     #[tokio::test]
     async fn one_native_id_belongs_to_one_session() {
-        let (mut routes, a, b) = (Routes::default(), session(), session());
+        let (mut routes, a, b) = (SessionRoutes::default(), session(), session());
         open(&mut routes, &a, 1);
         open(&mut routes, &b, 2);
         opened(&mut routes, 1, "A");

@@ -6,7 +6,7 @@ use super::lines::LINE_KEPT;
 
 /// What an event stream said.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum SseItem {
     /// The data of an event, its lines joined by newlines.
     Data(Bytes),
     /// The data of an event over the limit: its beginning, and how many bytes of it were dropped.
@@ -20,7 +20,7 @@ pub(super) enum Told {
 
 /// The state between two reads. Holds one line and one event, each of the limit at most. The fields `event`, `id` and
 /// `retry` say nothing to a dialect, which finds all it needs in the data; when to come back is the gateway's to decide.
-pub(super) struct Sse {
+pub(super) struct SseReader {
     /// Longest data that is passed on whole, in bytes.
     max: usize,
     line: Vec<u8>,
@@ -36,7 +36,7 @@ pub(super) struct Sse {
     first: bool,
 }
 
-impl Sse {
+impl SseReader {
     pub(super) fn new(max: usize) -> Self {
         let (line, data) = (Vec::new(), Vec::new());
         Self { max, line, line_over: 0, data, data_over: 0, has_data: false, after_cr: false, first: true }
@@ -49,7 +49,7 @@ impl Sse {
 
     /// Takes what was read, and puts the events that it ends into `told`. An event that the stream's end cuts off is none
     /// (so the standard).
-    pub(super) fn feed(&mut self, mut bytes: &[u8], told: &mut Vec<Told>) {
+    pub(super) fn feed(&mut self, mut bytes: &[u8], told: &mut Vec<SseItem>) {
         if let Some((first, rest)) = bytes.split_first()
             && std::mem::take(&mut self.after_cr)
             && *first == b'\n'
@@ -80,7 +80,7 @@ impl Sse {
         self.line_over += (bytes.len() - kept) as u64;
     }
 
-    fn end_of_line(&mut self, told: &mut Vec<Told>) {
+    fn end_of_line(&mut self, told: &mut Vec<SseItem>) {
         let (line, over) = (std::mem::take(&mut self.line), std::mem::take(&mut self.line_over));
         let mut rest = line.as_slice();
         if std::mem::take(&mut self.first) {
@@ -111,19 +111,19 @@ impl Sse {
         self.data_over += (bytes.len() - kept) as u64;
     }
 
-    fn dispatch(&mut self, told: &mut Vec<Told>) {
+    fn dispatch(&mut self, told: &mut Vec<SseItem>) {
         let (data, over) = (std::mem::take(&mut self.data), std::mem::take(&mut self.data_over));
         if !std::mem::take(&mut self.has_data) || (data.is_empty() && over == 0) {
             return;
         }
         let data = Bytes::from(data);
         if over == 0 {
-            return told.push(Told::Data(data));
+            return told.push(SseItem::Data(data));
         }
         let head = data.slice(..data.len().min(LINE_KEPT));
         let dropped = over + (data.len() - head.len()) as u64;
         // Not a slice of it, which would keep all of it.
-        told.push(Told::Cut { head: Bytes::copy_from_slice(&head), dropped });
+        told.push(SseItem::Cut { head: Bytes::copy_from_slice(&head), dropped });
     }
 }
 
@@ -133,13 +133,13 @@ mod tests {
 
     /// What is told of a stream that comes in these pieces.
     fn told(max: usize, pieces: &[&[u8]]) -> Vec<String> {
-        let (mut sse, mut told) = (Sse::new(max), Vec::new());
+        let (mut sse, mut told) = (SseReader::new(max), Vec::new());
         for piece in pieces {
             sse.feed(piece, &mut told);
         }
-        let word = |told: &Told| match told {
-            Told::Data(data) => String::from_utf8_lossy(data).into_owned(),
-            Told::Cut { head, dropped } => format!("{}…{dropped}", String::from_utf8_lossy(head)),
+        let word = |told: &SseItem| match told {
+            SseItem::Data(data) => String::from_utf8_lossy(data).into_owned(),
+            SseItem::Cut { head, dropped } => format!("{}…{dropped}", String::from_utf8_lossy(head)),
         };
         told.iter().map(word).collect()
     }

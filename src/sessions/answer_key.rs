@@ -2,7 +2,7 @@
 
 use sha2::{Digest, Sha256};
 
-use super::Refusal;
+use super::SessionError;
 use crate::model::{Answer, DeviceId, Receipt};
 
 /// The idempotency key that an answer came under. It is its device's own, and stands for this one answer to one request.
@@ -34,8 +34,8 @@ impl AnswerKey {
     /// Whether the answer that won, kept as `row`, is this one.
     ///
     /// # Errors
-    /// [`Refusal::KeyReused`]: it is another one of this device, under the same key.
-    pub(super) fn won(&self, row: &str, receipt: &Receipt) -> Result<bool, Refusal> {
+    /// [`SessionError::KeyReused`]: it is another one of this device, under the same key.
+    pub(super) fn won(&self, row: &str, receipt: &Receipt) -> Result<bool, SessionError> {
         let mut parts = row.split(' ');
         let (key, by, answer) = (parts.next(), parts.next(), parts.next());
         // Older gateways kept the key alone; who answered stands in the receipt.
@@ -47,7 +47,7 @@ impl AnswerKey {
             Some(untyped) => untyped == self.untyped,
             None => kept == self.answer,
         });
-        if same { Ok(true) } else { Err(Refusal::KeyReused) }
+        if same { Ok(true) } else { Err(SessionError::KeyReused) }
     }
 }
 
@@ -96,7 +96,7 @@ mod tests {
         assert!(!won(key("k", "phone", "yes")).unwrap(), "another device's");
         assert!(!won(key("k", "phone", "no")).unwrap());
         assert!(!won(key("l", "desk", "yes")).unwrap(), "another key");
-        assert!(matches!(won(key("k", "desk", "no")), Err(Refusal::KeyReused)));
+        assert!(matches!(won(key("k", "desk", "no")), Err(SessionError::KeyReused)));
         // As older gateways kept it.
         assert!(key("k", "desk", "yes").won("k", &receipt("desk")).unwrap());
         assert!(!key("k", "phone", "yes").won("k", &receipt("desk")).unwrap());

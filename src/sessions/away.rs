@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::session::{Handle, Parked, env};
-use super::state::{Plan, State};
-use super::{Directory, Refusal};
+use super::session::{EndedSession, SessionHandle, env};
+use super::state::{Plan, SessionStateMachine};
+use super::{Directory, SessionError};
 use crate::model::{RuntimeId, SessionId};
 
 /// How long after a gateway's start an endpoint may not be attached at all before the runs of its sessions that were under
@@ -13,25 +13,29 @@ const UNATTACHED_WAIT: Duration = Duration::from_secs(60);
 
 impl Directory {
     /// The sessions without a task that are in such a state: in an endpoint something may be under way all the same.
-    pub(super) fn parked(&self, takes: impl Fn(&RuntimeId) -> bool, are: impl Fn(&State) -> bool) -> Vec<SessionId> {
+    pub(super) fn parked(
+        &self,
+        takes: impl Fn(&RuntimeId) -> bool,
+        are: impl Fn(&SessionStateMachine) -> bool,
+    ) -> Vec<SessionId> {
         let handles = self.shared.sessions.iter();
-        let are = |handle: &Handle| handle.parked_now().is_some_and(|parked| are(&parked.state));
+        let are = |handle: &SessionHandle| handle.parked_now().is_some_and(|parked| are(&parked.state));
         let of = handles.filter(|handle| takes(&handle.origin.runtime_id) && are(handle));
         of.map(|handle| handle.origin.session_id.clone()).collect()
     }
 
     /// Gives up what these sessions wait for, unless they live again.
     pub(super) async fn abandon(&self, why: &str, takes: impl Fn(&RuntimeId) -> bool) {
-        for id in self.parked(takes, State::pends) {
+        for id in self.parked(takes, SessionStateMachine::pends) {
             let Some(handle) = self.shared.sessions.get(&id).map(|handle| handle.clone()) else { continue };
             let _opening = handle.opening.lock().await;
-            let Some(Parked { mut state, died }) = handle.unpark() else { continue };
+            let Some(EndedSession { mut state, died }) = handle.unpark() else { continue };
             self.void(&handle, &mut state, why).await;
-            handle.park(Parked { state, died });
+            handle.park(EndedSession { state, died });
         }
     }
 
-    pub(super) async fn void(&self, handle: &Handle, state: &mut State, why: &str) {
+    pub(super) async fn void(&self, handle: &SessionHandle, state: &mut SessionStateMachine, why: &str) {
         let mut plan = Plan::default();
         state.abandon(why, &mut env!(self.shared.rules), &mut plan);
         let mut keeper = self.keeper(handle.clone(), state.spared).knows(state.recalled());
@@ -51,7 +55,7 @@ impl Directory {
     }
 
     /// Opens the session of a runtime again that had news last; `None` if there is none.
-    pub async fn open_last(&self, runtime: &RuntimeId) -> Option<Result<SessionId, Refusal>> {
+    pub async fn open_last(&self, runtime: &RuntimeId) -> Option<Result<SessionId, SessionError>> {
         let last = {
             let of = self.shared.sessions.iter().filter(|handle| handle.origin.runtime_id == *runtime);
             of.max_by_key(|handle| handle.rank()).map(|handle| handle.origin.session_id.clone())

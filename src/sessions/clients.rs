@@ -13,7 +13,7 @@ use crate::model::{DeviceId, NativeId, Resolver, RuntimeId, SessionId};
 
 /// Who opened a session, kept with it: its agent's files and terminals are asked of nobody else.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Owner {
+pub struct SessionOwner {
     /// The device.
     pub device: DeviceId,
     /// The program, by the name that it gave itself (`clientInfo.name` of ACP's `initialize`); absent if it opened the
@@ -23,7 +23,7 @@ pub struct Owner {
     pub program: Option<String>,
 }
 
-impl Owner {
+impl SessionOwner {
     /// Whether a program of this name on this device is it. Any program of the device is, where none is named.
     pub fn is(&self, device: &DeviceId, program: &str) -> bool {
         self.device == *device && self.program.as_deref().is_none_or(|owner| owner == program)
@@ -32,13 +32,13 @@ impl Owner {
 
 /// Something that an agent asks its client to do.
 #[derive(Clone, Debug)]
-pub struct Errand {
+pub struct ClientCall {
     /// The session that the agent asks in.
     pub session: SessionId,
     /// Its runtime.
     pub runtime: RuntimeId,
     /// Who opened the session: nobody else is asked.
-    pub owner: Owner,
+    pub owner: SessionOwner,
     /// What it asks for (`fs/read_text_file` …).
     pub method: String,
     /// The agent's own parameters; the session in them is the runtime's.
@@ -49,12 +49,12 @@ pub struct Errand {
 pub trait Clients: Send + Sync {
     /// Has the session's owner do it. `None`: it is not there, has not offered to, or may not prompt and approve (any
     /// more). Bounded in time; dropped, the client is told that nobody waits.
-    fn ask(&self, errand: Errand) -> BoxFuture<'static, Option<Served>>;
+    fn ask(&self, errand: ClientCall) -> BoxFuture<'static, Option<ClientCallReply>>;
 }
 
 /// Who was asked, and what it said.
 #[derive(Clone, Debug)]
-pub struct Served {
+pub struct ClientCallReply {
     /// The device.
     pub by: Resolver,
     /// Its result, untouched, or its error.
@@ -71,23 +71,23 @@ pub struct ClientError {
 }
 
 /// Finds a session by its runtime's name for it, and who opened it.
-type Find = Box<dyn Fn(&RuntimeId, &NativeId) -> Option<(SessionId, Owner)> + Send + Sync>;
+type FindSession = Box<dyn Fn(&RuntimeId, &NativeId) -> Option<(SessionId, SessionOwner)> + Send + Sync>;
 
 /// How runtimes reach the clients of their sessions, once there is a front door. Cheap to clone; all clones are one.
 #[derive(Clone, Default)]
-pub struct ToClients {
-    shared: Arc<OnceLock<(Find, Arc<dyn Clients>)>>,
+pub struct ClientRouter {
+    shared: Arc<OnceLock<(FindSession, Arc<dyn Clients>)>>,
 }
 
-impl fmt::Debug for ToClients {
+impl fmt::Debug for ClientRouter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ToClients").field("there", &self.shared.get().is_some()).finish()
     }
 }
 
-impl ToClients {
+impl ClientRouter {
     /// Says who asks clients. Once; later calls change nothing.
-    pub(super) fn set(&self, find: Find, clients: Arc<dyn Clients>) {
+    pub(super) fn set(&self, find: FindSession, clients: Arc<dyn Clients>) {
         let _ = self.shared.set((find, clients));
     }
 
@@ -98,9 +98,9 @@ impl ToClients {
         native: &NativeId,
         method: String,
         params: Box<RawValue>,
-    ) -> Option<Served> {
+    ) -> Option<ClientCallReply> {
         let (find, clients) = self.shared.get()?;
         let (session, owner) = find(runtime, native)?;
-        clients.ask(Errand { session, runtime: runtime.clone(), owner, method, params }).await
+        clients.ask(ClientCall { session, runtime: runtime.clone(), owner, method, params }).await
     }
 }

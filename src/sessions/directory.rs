@@ -11,14 +11,14 @@ use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::answer_key::AnswerKey;
-use super::clients::Owner;
-use super::folds::Folds;
+use super::clients::SessionOwner;
+use super::folds::SnapshotCache;
 use super::prompt_key::PromptKey;
 use super::resumable::Listings;
-use super::session::{Handle, Rank, Want, storage};
-use super::snapshot::{Fold, WINDOW};
-use super::state::{self, Edit};
-use super::{Clients, Filter, Launcher, Link, Log, Refusal, Snapshot, leads_into, policy, prompts};
+use super::session::{NewsRank, SessionCommand, SessionHandle, storage};
+use super::snapshot::{SnapshotFold, WINDOW};
+use super::state::{self, SessionEdit};
+use super::{Clients, Filter, Launcher, Log, RuntimeLink, SessionError, Snapshot, leads_into, policy, prompts};
 use crate::auth::{Admin, Approve, Permit, Prompt, Target};
 use crate::ledger::Ledger;
 use crate::metrics::metrics;
@@ -26,7 +26,7 @@ use crate::model::{
     Answer, Connect, NativeId, Origin, Position, Receipt, Request, RequestId, RequestState, RunId, RunInfo, RunStatus,
     RuntimeId, RuntimeInfo, RuntimeSpec, RuntimeState, Scope, SessionId, SessionInfo, Timestamp,
 };
-use crate::store::{Hit, ReadLimit, RequestQuery, StoreError, Trim};
+use crate::store::{ReadLimit, RequestQuery, SearchHit, StoreError, Trim};
 
 /// Events that one read of a fold brings.
 pub(super) const PAGE: ReadLimit = ReadLimit { events: 8192, bytes: 8 << 20 };
@@ -66,16 +66,16 @@ pub struct Directory {
 pub(super) struct Shared {
     pub(super) log: Log,
     pub(super) launcher: Arc<dyn Launcher>,
-    pub(super) rules: Rules,
+    pub(super) rules: SessionRules,
     /// Whom the content of prompts that wait is charged to.
     ledger: OnceLock<Ledger>,
-    pub(super) sessions: DashMap<SessionId, Handle>,
+    pub(super) sessions: DashMap<SessionId, SessionHandle>,
     pub(super) asked: Arc<DashMap<RequestId, SessionId>>,
-    pub(super) runtimes: DashMap<RuntimeId, Link>,
+    pub(super) runtimes: DashMap<RuntimeId, RuntimeLink>,
     /// What each was started with, to start it again.
     pub(super) specs: DashMap<RuntimeId, RuntimeSpec>,
     /// Conversations that are being opened: who wants the same one meanwhile comes after.
-    pub(super) opening: Mutex<HashMap<(RuntimeId, String), Turn>>,
+    pub(super) opening: Mutex<HashMap<(RuntimeId, String), OpenTurn>>,
     /// Held while a runtime is stopped and started again: who wants the same meanwhile comes after.
     restarting: tokio::sync::Mutex<()>,
     /// Sessions to open again once their runtime, which was restarted, is ready.
@@ -85,17 +85,17 @@ pub(super) struct Shared {
     forgotten: Mutex<VecDeque<Arc<Origin>>>,
     forgot: watch::Sender<u64>,
     /// The folds that snapshots are made of.
-    pub(super) folds: Folds,
+    pub(super) folds: SnapshotCache,
     /// Questions to runtimes for the conversations that they keep, one a runtime.
     pub(super) listings: Listings,
 }
 
 /// Held while a conversation is opened; in it why that failed, for those who wait for the same.
-pub(super) type Turn = Arc<tokio::sync::Mutex<Option<Refusal>>>;
+pub(super) type OpenTurn = Arc<tokio::sync::Mutex<Option<SessionError>>>;
 
 /// What the gateway's owner decided.
 #[derive(Clone, Copy, Debug)]
-pub struct Rules {
+pub struct SessionRules {
     /// A request closes by itself after so many milliseconds.
     pub expire_ms: Option<u64>,
     /// Prompts that wait for their turn in one session at most; one more is refused.
@@ -104,7 +104,7 @@ pub struct Rules {
     pub prompt_max: usize,
 }
 
-impl Default for Rules {
+impl Default for SessionRules {
     fn default() -> Self {
         Self { expire_ms: None, queue: 64, prompt_max: prompts::PROMPT_MAX }
     }
@@ -123,7 +123,7 @@ pub struct Snapshots {
 
 /// How long events are kept.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Retention {
+pub struct RetentionRules {
     /// Events older than this go, in milliseconds.
     pub max_age_ms: Option<u64>,
     /// The oldest events go while all of them weigh more than this, in bytes.
@@ -141,13 +141,13 @@ pub struct OpenSession {
     pub title: Option<String>,
     /// A conversation that the runtime has already.
     pub native_id: Option<String>,
-    /// The program that opens it, by its own name: see [`Owner::program`].
+    /// The program that opens it, by its own name: see [`SessionOwner::program`].
     pub program: Option<String>,
 }
 
 /// A prompt that was taken.
 #[derive(Clone, Debug, Serialize)]
-pub struct Accepted {
+pub struct AcceptedPrompt {
     /// The run it is, or will be.
     pub run_id: RunId,
     /// Whether it waits for its turn.
@@ -157,10 +157,10 @@ pub struct Accepted {
     /// How it ended, where the prompt came before under the same key and its run is over. Its last event is kept, and
     /// so within the log's head, once this is said.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub ended: Option<Ended>,
+    pub ended: Option<RunOutcome>,
 }
 
-impl Accepted {
+impl AcceptedPrompt {
     pub(super) fn new(run_id: RunId, ahead: usize) -> Self {
         Self { run_id, queued: ahead > 0, ahead, ended: None }
     }
@@ -168,7 +168,7 @@ impl Accepted {
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ended {
+pub struct RunOutcome {
     /// `completed`, `error` or `cancelled`.
     pub status: RunStatus,
     /// The agent's own word for it, shortened.
@@ -185,7 +185,7 @@ impl Directory {
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn open(log: Log, launcher: Arc<dyn Launcher>, rules: Rules) -> Result<Self, StoreError> {
+    pub async fn open(log: Log, launcher: Arc<dyn Launcher>, rules: SessionRules) -> Result<Self, StoreError> {
         let directory = Self {
             shared: Arc::new(Shared {
                 log,
@@ -202,7 +202,7 @@ impl Directory {
                 changed: watch::Sender::new(0),
                 forgotten: Mutex::default(),
                 forgot: watch::Sender::new(0),
-                folds: Folds::default(),
+                folds: SnapshotCache::default(),
                 listings: Listings::default(),
             }),
         };
@@ -223,7 +223,7 @@ impl Directory {
     }
 
     /// The same, with what they are ordered by: then by their identifier.
-    pub fn ranked(&self) -> Vec<(Rank, Arc<SessionInfo>)> {
+    pub fn ranked(&self) -> Vec<(NewsRank, Arc<SessionInfo>)> {
         let handles = self.shared.sessions.iter();
         let mut all: Vec<_> = handles.map(|handle| (handle.rank(), Arc::new(self.shown(&handle)))).collect();
         all.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.session_id.cmp(&b.1.session_id)));
@@ -240,7 +240,7 @@ impl Directory {
     /// look at each session, and a copy of those alone that come.
     pub fn newest(&self, most: usize, wanted: impl Fn(&Origin) -> bool) -> (Vec<Arc<SessionInfo>>, usize) {
         let wanted = self.shared.sessions.iter().filter(|handle| wanted(&handle.origin));
-        let mut all: Vec<(Rank, SessionId)> =
+        let mut all: Vec<(NewsRank, SessionId)> =
             wanted.map(|handle| (handle.rank(), handle.origin.session_id.clone())).collect();
         all.sort_unstable_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
         let omitted = all.len().saturating_sub(most);
@@ -253,7 +253,7 @@ impl Directory {
     }
 
     /// A session as clients see it.
-    fn shown(&self, handle: &Handle) -> SessionInfo {
+    fn shown(&self, handle: &SessionHandle) -> SessionInfo {
         let mut info = handle.info();
         let exited = info.state == crate::model::SessionState::Exited;
         info.restartable = exited && self.shared.specs.contains_key(&info.runtime_id);
@@ -314,9 +314,9 @@ impl Directory {
         self.shared.sessions.get(id).map(|handle| handle.view.load().waiting.clone()).unwrap_or_default()
     }
 
-    fn seen(&self, filter: &Filter) -> impl Iterator<Item = Handle> {
+    fn seen(&self, filter: &Filter) -> impl Iterator<Item = SessionHandle> {
         let sessions = &self.shared.sessions;
-        let handles: Vec<Handle> = match &filter.sessions {
+        let handles: Vec<SessionHandle> = match &filter.sessions {
             Some(some) => some.iter().filter_map(|id| Some(sessions.get(id)?.clone())).collect(),
             None => sessions.iter().map(|handle| handle.clone()).collect(),
         };
@@ -328,8 +328,12 @@ impl Directory {
     /// Starts a runtime and returns at once; its progress shows in [`runtime`](Self::runtime).
     ///
     /// # Errors
-    /// [`Refusal::RuntimeExists`], [`Refusal::Invalid`].
-    pub async fn start_runtime(&self, _permit: &Permit<Admin>, spec: RuntimeSpec) -> Result<Arc<RuntimeInfo>, Refusal> {
+    /// [`SessionError::RuntimeExists`], [`SessionError::Invalid`].
+    pub async fn start_runtime(
+        &self,
+        _permit: &Permit<Admin>,
+        spec: RuntimeSpec,
+    ) -> Result<Arc<RuntimeInfo>, SessionError> {
         self.launch(spec)
     }
 
@@ -337,16 +341,16 @@ impl Directory {
     ///
     /// # Errors
     /// As [`start_runtime`](Self::start_runtime).
-    pub fn launch(&self, spec: RuntimeSpec) -> Result<Arc<RuntimeInfo>, Refusal> {
+    pub fn launch(&self, spec: RuntimeSpec) -> Result<Arc<RuntimeInfo>, SessionError> {
         let id = spec.id.clone();
         let link = match self.shared.runtimes.entry(id.clone()) {
             dashmap::Entry::Occupied(there)
                 if there.get().info().state != RuntimeState::Exited || there.get().info().unattended() =>
             {
-                return Err(Refusal::RuntimeExists(id));
+                return Err(SessionError::RuntimeExists(id));
             }
             there => {
-                let link = self.shared.launcher.launch(spec.clone()).map_err(Refusal::Invalid)?;
+                let link = self.shared.launcher.launch(spec.clone()).map_err(SessionError::Invalid)?;
                 if let dashmap::Entry::Occupied(before) = &there {
                     link.journal().after(before.get().journal());
                 }
@@ -362,10 +366,10 @@ impl Directory {
     /// Stops a runtime for good and forgets its name: stdin closed, TERM, KILL, reaped. Returns once it is gone.
     ///
     /// # Errors
-    /// [`Refusal::NoRuntime`].
-    pub async fn stop_runtime(&self, _permit: &Permit<Admin>, id: &RuntimeId) -> Result<(), Refusal> {
+    /// [`SessionError::NoRuntime`].
+    pub async fn stop_runtime(&self, _permit: &Permit<Admin>, id: &RuntimeId) -> Result<(), SessionError> {
         let link = self.shared.runtimes.get(id).map(|link| link.clone());
-        let link = link.ok_or_else(|| Refusal::NoRuntime(id.clone()))?;
+        let link = link.ok_or_else(|| SessionError::NoRuntime(id.clone()))?;
         stopped(&link).await;
         self.shared.launcher.clear(id).await;
         if self.shared.runtimes.remove_if(id, |_, there| there.info().state == RuntimeState::Exited).is_some() {
@@ -384,21 +388,25 @@ impl Directory {
     /// they ran is over, what they asked is void.
     ///
     /// # Errors
-    /// [`Refusal::NoRuntime`], [`Refusal::Invalid`], [`Refusal::Stopping`].
-    pub async fn restart_runtime(&self, _permit: &Permit<Admin>, id: &RuntimeId) -> Result<Arc<RuntimeInfo>, Refusal> {
+    /// [`SessionError::NoRuntime`], [`SessionError::Invalid`], [`SessionError::Stopping`].
+    pub async fn restart_runtime(
+        &self,
+        _permit: &Permit<Admin>,
+        id: &RuntimeId,
+    ) -> Result<Arc<RuntimeInfo>, SessionError> {
         let (this, id) = (self.clone(), id.clone());
         // Not cut short by a client that leaves: stopped and not started is nobody's wish.
         let work = tokio::spawn(async move {
             let _alone = this.shared.restarting.lock().await;
             let link = this.shared.runtimes.get(&id).map(|link| link.clone());
-            let Some(link) = link else { return Err(Refusal::NoRuntime(id)) };
+            let Some(link) = link else { return Err(SessionError::NoRuntime(id)) };
             let spec = this.shared.specs.get(&id).map(|spec| spec.clone()).or_else(|| link.spec().cloned());
             let Some(spec) = spec else {
                 let why = "what it was started with is not known: stop it, and start it anew";
-                return Err(Refusal::Invalid(why.into()));
+                return Err(SessionError::Invalid(why.into()));
             };
             let waits = |session: &SessionId| this.shared.reopening.contains(session);
-            let of = |handle: &Handle| {
+            let of = |handle: &SessionHandle| {
                 handle.origin.runtime_id == id && (handle.wants.is_some() || waits(&handle.origin.session_id))
             };
             let handles = this.shared.sessions.iter();
@@ -410,15 +418,19 @@ impl Directory {
             this.open_again(live);
             Ok(info)
         });
-        work.await.map_err(|_| Refusal::Stopping)?
+        work.await.map_err(|_| SessionError::Stopping)?
     }
 
     /// What a runtime wrote to stderr of late, the oldest line first.
     ///
     /// # Errors
-    /// [`Refusal::NoRuntime`].
-    pub fn journal(&self, _permit: &Permit<Admin>, id: &RuntimeId) -> Result<Vec<super::journal::Line>, Refusal> {
-        let link = self.shared.runtimes.get(id).ok_or_else(|| Refusal::NoRuntime(id.clone()))?;
+    /// [`SessionError::NoRuntime`].
+    pub fn journal(
+        &self,
+        _permit: &Permit<Admin>,
+        id: &RuntimeId,
+    ) -> Result<Vec<super::journal::StderrLine>, SessionError> {
+        let link = self.shared.runtimes.get(id).ok_or_else(|| SessionError::NoRuntime(id.clone()))?;
         Ok(link.journal().lines())
     }
 
@@ -427,37 +439,43 @@ impl Directory {
     /// Opens a session; waits until the runtime is ready and has opened its own.
     ///
     /// # Errors
-    /// [`Refusal::NoRuntime`], [`Refusal::RuntimeGone`], [`Refusal::RuntimeRefused`], [`Refusal::Storage`],
-    /// [`Refusal::Invalid`].
-    pub async fn open_session(&self, permit: &Permit<Prompt>, open: OpenSession) -> Result<Arc<SessionInfo>, Refusal> {
+    /// [`SessionError::NoRuntime`], [`SessionError::RuntimeGone`], [`SessionError::RuntimeRefused`], [`SessionError::Storage`],
+    /// [`SessionError::Invalid`].
+    pub async fn open_session(
+        &self,
+        permit: &Permit<Prompt>,
+        open: OpenSession,
+    ) -> Result<Arc<SessionInfo>, SessionError> {
         self.may_work_in(permit, &open)?;
         self.is_a_folder(&open).await?;
-        let owner = Owner { device: permit.device().device_id.clone(), program: open.program.clone() };
+        let owner = SessionOwner { device: permit.device().device_id.clone(), program: open.program.clone() };
         self.begin_for(open, Some(owner)).await
     }
 
     /// Whether the device may have an agent work in the folder that it names: any but the gateway's own for an
     /// administrator, those inside the runtime's own for others. Folders are compared without their links.
-    fn may_work_in(&self, permit: &Permit<Prompt>, open: &OpenSession) -> Result<(), Refusal> {
+    fn may_work_in(&self, permit: &Permit<Prompt>, open: &OpenSession) -> Result<(), SessionError> {
         let Some(cwd) = &open.cwd else { return Ok(()) };
-        let runtime = self.runtime(&open.runtime_id).ok_or_else(|| Refusal::NoRuntime(open.runtime_id.clone()))?;
+        let runtime = self.runtime(&open.runtime_id).ok_or_else(|| SessionError::NoRuntime(open.runtime_id.clone()))?;
         if self.shared.launcher.private_folder().is_some_and(|own| leads_into(cwd.as_ref(), &own) != Some(false)) {
-            return Err(Refusal::Folder(format!("{cwd} is the gateway's own folder: no agent works there")));
+            return Err(SessionError::Folder(format!("{cwd} is the gateway's own folder: no agent works there")));
         }
         let administrates = permit.device().grant.covers(Scope::Admin, Target::Runtime(&open.runtime_id));
         if administrates || leads_into(cwd.as_ref(), runtime.cwd.as_ref()) == Some(true) {
             return Ok(());
         }
         let own = &runtime.cwd;
-        Err(Refusal::Folder(format!("{cwd} is outside of the runtime's folder {own}: that needs an administrator")))
+        Err(SessionError::Folder(format!(
+            "{cwd} is outside of the runtime's folder {own}: that needs an administrator"
+        )))
     }
 
     /// Whether the folder that is named can be one. That it is there is known of programs alone, which run here: an endpoint
     /// may live in a container with folders of its own.
-    async fn is_a_folder(&self, open: &OpenSession) -> Result<(), Refusal> {
+    async fn is_a_folder(&self, open: &OpenSession) -> Result<(), SessionError> {
         let Some(cwd) = &open.cwd else { return Ok(()) };
         if cwd.contains('\0') {
-            return Err(Refusal::Invalid("cwd has a NUL character: no folder's name has one".into()));
+            return Err(SessionError::Invalid("cwd has a NUL character: no folder's name has one".into()));
         }
         let here = self.runtime(&open.runtime_id).is_some_and(|info| matches!(info.connect, Connect::Command(_)));
         // What is too long or no whole path is refused in its own words.
@@ -467,11 +485,11 @@ impl Directory {
         let folder = std::path::PathBuf::from(cwd);
         // Folders may lie on slow disks.
         let found =
-            tokio::task::spawn_blocking(move || std::fs::metadata(folder)).await.map_err(|_| Refusal::Stopping)?;
+            tokio::task::spawn_blocking(move || std::fs::metadata(folder)).await.map_err(|_| SessionError::Stopping)?;
         match found {
             Ok(found) if found.is_dir() => Ok(()),
-            Ok(_) => Err(Refusal::Invalid(format!("cwd is no folder: {cwd:?}"))),
-            Err(why) => Err(Refusal::Invalid(format!("cwd {cwd:?} cannot be worked in: {why}"))),
+            Ok(_) => Err(SessionError::Invalid(format!("cwd is no folder: {cwd:?}"))),
+            Err(why) => Err(SessionError::Invalid(format!("cwd {cwd:?} cannot be worked in: {why}"))),
         }
     }
 
@@ -479,26 +497,26 @@ impl Directory {
     /// store everybody is told, and no crash brings it back; then its bytes go in small steps, which this waits for.
     ///
     /// # Errors
-    /// [`Refusal::NoSession`]; [`Refusal::Storage`]: the session has ended and is still there.
-    pub async fn forget_session(&self, _permit: &Permit<Admin>, id: &SessionId) -> Result<(), Refusal> {
+    /// [`SessionError::NoSession`]; [`SessionError::Storage`]: the session has ended and is still there.
+    pub async fn forget_session(&self, _permit: &Permit<Admin>, id: &SessionId) -> Result<(), SessionError> {
         self.forget(id).await
     }
 
     /// As [`forget_session`](Self::forget_session).
-    pub(super) async fn forget(&self, id: &SessionId) -> Result<(), Refusal> {
-        let (_, handle) = self.shared.sessions.remove(id).ok_or_else(|| Refusal::NoSession(id.clone()))?;
+    pub(super) async fn forget(&self, id: &SessionId) -> Result<(), SessionError> {
+        let (_, handle) = self.shared.sessions.remove(id).ok_or_else(|| SessionError::NoSession(id.clone()))?;
         let this = self.clone();
         // Not cut short by a client that leaves: half deleted is nobody's wish.
         let work = tokio::spawn(async move { this.forget_unlisted(handle).await });
-        work.await.map_err(|_| Refusal::Stopping)?
+        work.await.map_err(|_| SessionError::Stopping)?
     }
 
-    async fn forget_unlisted(&self, mut handle: Handle) -> Result<(), Refusal> {
+    async fn forget_unlisted(&self, mut handle: SessionHandle) -> Result<(), SessionError> {
         let id = handle.origin.session_id.clone();
         self.shared.reopening.remove(&id);
         if let Some(wants) = handle.wants.take() {
             // Its task may be ending by itself just now.
-            let _ = ask(&wants, |reply| Want::Close { reply }).await;
+            let _ = ask(&wants, |reply| SessionCommand::Close { reply }).await;
         }
         match self.shared.log.forget(&id).await {
             Ok(swept) => {
@@ -529,51 +547,51 @@ impl Directory {
     /// Names a session, puts it away, or takes it back; also one that has ended. Everybody hears of it.
     ///
     /// # Errors
-    /// [`Refusal::NoSession`], [`Refusal::Invalid`], [`Refusal::Storage`].
+    /// [`SessionError::NoSession`], [`SessionError::Invalid`], [`SessionError::Storage`].
     pub async fn edit_session(
         &self,
         permit: &Permit<Prompt>,
         id: &SessionId,
         title: Option<String>,
         archived: Option<bool>,
-    ) -> Result<Arc<SessionInfo>, Refusal> {
+    ) -> Result<Arc<SessionInfo>, SessionError> {
         let fine = |title: &String| !title.trim().is_empty() && title.chars().count() <= TITLE_MAX;
         if title.as_ref().is_some_and(|title| !fine(title)) {
-            return Err(Refusal::Invalid(format!("a title is 1 to {TITLE_MAX} characters, not only white space")));
+            return Err(SessionError::Invalid(format!("a title is 1 to {TITLE_MAX} characters, not only white space")));
         }
         let (edit, by) =
-            (Edit { title: title.map(|title| title.trim().to_owned()), archived }, permit.device().resolver());
+            (SessionEdit { title: title.map(|title| title.trim().to_owned()), archived }, permit.device().resolver());
         for _ in 0..PARKING {
             let outcome = match self.handle(id)?.wants {
                 Some(wants) => {
                     let (edit, by) = (edit.clone(), by.clone());
-                    ask(&wants, |reply| Want::Edit { edit, by, reply }).await
+                    ask(&wants, |reply| SessionCommand::Edit { edit, by, reply }).await
                 }
                 None => self.edit_parked(id, edit.clone(), &by).await,
             };
             match outcome {
                 // Its task ends, or begins, at this moment.
-                Err(Refusal::RuntimeGone(_)) => tokio::time::sleep(PARKED_IN).await,
+                Err(SessionError::RuntimeGone(_)) => tokio::time::sleep(PARKED_IN).await,
                 outcome => {
                     outcome?;
-                    return self.session(id).ok_or_else(|| Refusal::NoSession(id.clone()));
+                    return self.session(id).ok_or_else(|| SessionError::NoSession(id.clone()));
                 }
             }
         }
-        Err(Refusal::RuntimeGone("the session has just ended: try again".into()))
+        Err(SessionError::RuntimeGone("the session has just ended: try again".into()))
     }
 
     /// Starts a run, or queues it.
     ///
     /// # Errors
-    /// [`Refusal::NoSession`], [`Refusal::RuntimeGone`], [`Refusal::QueueFull`], [`Refusal::PromptTooLarge`],
-    /// [`Refusal::Storage`].
+    /// [`SessionError::NoSession`], [`SessionError::RuntimeGone`], [`SessionError::QueueFull`], [`SessionError::PromptTooLarge`],
+    /// [`SessionError::Storage`].
     pub async fn prompt(
         &self,
         permit: &Permit<Prompt>,
         id: &SessionId,
         content: Vec<Box<RawValue>>,
-    ) -> Result<Accepted, Refusal> {
+    ) -> Result<AcceptedPrompt, SessionError> {
         self.prompt_once(permit, id, content, None).await
     }
 
@@ -582,14 +600,14 @@ impl Directory {
     /// the keys of what runs and waits, and of the last 64 runs that ended. `key`: 1 to [`KEY_MAX`] visible ASCII characters.
     ///
     /// # Errors
-    /// As [`prompt`](Self::prompt); [`Refusal::BadKey`], [`Refusal::KeyReused`].
+    /// As [`prompt`](Self::prompt); [`SessionError::BadKey`], [`SessionError::KeyReused`].
     pub async fn prompt_once(
         &self,
         permit: &Permit<Prompt>,
         id: &SessionId,
         content: Vec<Box<RawValue>>,
         key: Option<String>,
-    ) -> Result<Accepted, Refusal> {
+    ) -> Result<AcceptedPrompt, SessionError> {
         self.prompt_with(permit, id, content, key, None).await
     }
 
@@ -600,7 +618,7 @@ impl Directory {
         content: Vec<Box<RawValue>>,
         key: Option<String>,
         again: Option<RunId>,
-    ) -> Result<Accepted, Refusal> {
+    ) -> Result<AcceptedPrompt, SessionError> {
         // One that was taken before is taken again, whatever the limits are now.
         if again.is_none() {
             prompts::check(&content, self.shared.rules.prompt_max)?;
@@ -610,7 +628,7 @@ impl Directory {
         let once = checked(key)?.map(|key| PromptKey::new(key, by.device_id.clone(), Arc::clone(&content)));
         let wants = match self.wants(id) {
             // Its runtime may have been started again since.
-            Err(Refusal::RuntimeGone(why)) => {
+            Err(SessionError::RuntimeGone(why)) => {
                 if let Some(once) = &once {
                     let handle = self.handle(id)?;
                     // Whoever opens it now holds its state.
@@ -620,12 +638,12 @@ impl Directory {
                     }
                 }
                 self.reopen(id).await.map_err(|refusal| match refusal {
-                    Refusal::RuntimeGone(_) if self.session(id).is_some_and(|info| info.restartable) => {
-                        Refusal::RuntimeGone(format!(
+                    SessionError::RuntimeGone(_) if self.session(id).is_some_and(|info| info.restartable) => {
+                        SessionError::RuntimeGone(format!(
                             "{why}; start it again (restart its runtime), and the session goes on"
                         ))
                     }
-                    Refusal::RuntimeGone(_) => Refusal::RuntimeGone(why),
+                    SessionError::RuntimeGone(_) => SessionError::RuntimeGone(why),
                     other => other,
                 })?;
                 self.wants(id)?
@@ -635,29 +653,31 @@ impl Directory {
         let bytes = content.iter().map(|block| block.get().len()).sum();
         let runtime = self.handle(id)?.origin.runtime_id.clone();
         let charge = self.shared.ledger.get().map(|ledger| ledger.session(id.as_str(), runtime.as_str()).charge(bytes));
-        ask(&wants, |reply| Want::Prompt { content, by, once, again, charge, reply }).await
+        ask(&wants, |reply| SessionCommand::Prompt { content, by, once, again, charge, reply }).await
     }
 
     /// Sends the prompt of a run once more: of the one under way, which is cancelled first, of the one named, or of the
     /// last one. It comes before the prompts that wait. `key` as with [`prompt_once`](Self::prompt_once).
     ///
     /// # Errors
-    /// As [`prompt_once`](Self::prompt_once); [`Refusal::NoRun`], [`Refusal::NotKept`].
+    /// As [`prompt_once`](Self::prompt_once); [`SessionError::NoRun`], [`SessionError::NotKept`].
     pub async fn restart(
         &self,
         permit: &Permit<Prompt>,
         id: &SessionId,
         run_id: Option<RunId>,
         key: Option<String>,
-    ) -> Result<Accepted, Refusal> {
+    ) -> Result<AcceptedPrompt, SessionError> {
         let info = self.handle(id)?.info();
         if info.queue.iter().any(|queued| Some(&queued.run_id) == run_id.as_ref()) {
-            return Err(Refusal::Invalid("that prompt still waits for its turn: there is nothing to restart".into()));
+            return Err(SessionError::Invalid(
+                "that prompt still waits for its turn: there is nothing to restart".into(),
+            ));
         }
         let (log, session, wanted) = (self.shared.log.clone(), id.clone(), run_id.or(info.run_id));
         let found = blocking(move || prompts::prompt_of(&log, &session, wanted.as_ref())).await?;
-        let (run_id, content) = found.ok_or(Refusal::NoRun)?;
-        let content = content.ok_or(Refusal::NotKept(
+        let (run_id, content) = found.ok_or(SessionError::NoRun)?;
+        let content = content.ok_or(SessionError::NotKept(
             "it began past the gateway, or what was said then is no longer kept; send it as a new prompt",
         ))?;
         self.prompt_with(permit, id, content, key, Some(run_id)).await
@@ -666,13 +686,13 @@ impl Directory {
     /// Stops the run under way, or the one named. Returns which.
     ///
     /// # Errors
-    /// [`Refusal::NoSession`], [`Refusal::NoRun`], [`Refusal::RuntimeGone`], [`Refusal::Storage`].
+    /// [`SessionError::NoSession`], [`SessionError::NoRun`], [`SessionError::RuntimeGone`], [`SessionError::Storage`].
     pub async fn cancel(
         &self,
         permit: &Permit<Prompt>,
         id: &SessionId,
         run_id: Option<RunId>,
-    ) -> Result<RunId, Refusal> {
+    ) -> Result<RunId, SessionError> {
         self.cancel_because(permit, id, run_id, None).await
     }
 
@@ -686,16 +706,16 @@ impl Directory {
         id: &SessionId,
         run_id: Option<RunId>,
         reason: Option<String>,
-    ) -> Result<RunId, Refusal> {
+    ) -> Result<RunId, SessionError> {
         let by = permit.device().resolver();
-        ask(&self.wants(id)?, |reply| Want::Cancel { run_id, by, reason, reply }).await
+        ask(&self.wants(id)?, |reply| SessionCommand::Cancel { run_id, by, reason, reply }).await
     }
 
     /// Calls a method of the session's runtime. With `notify` no reply is waited for, and `null` returned. Methods that
     /// act without a question need more than the permit: see `sessions::policy`.
     ///
     /// # Errors
-    /// [`Refusal::NoSession`], [`Refusal::Denied`], [`Refusal::RuntimeGone`], [`Refusal::RuntimeRefused`].
+    /// [`SessionError::NoSession`], [`SessionError::Denied`], [`SessionError::RuntimeGone`], [`SessionError::RuntimeRefused`].
     pub async fn call(
         &self,
         permit: &Permit<Prompt>,
@@ -703,9 +723,9 @@ impl Directory {
         method: String,
         params: Option<Box<RawValue>>,
         notify: bool,
-    ) -> Result<Box<RawValue>, Refusal> {
+    ) -> Result<Box<RawValue>, SessionError> {
         policy::check(permit.device(), &self.handle(id)?.origin, &method, params.as_deref())?;
-        ask(&self.wants(id)?, |reply| Want::Call { method, params, notify, reply }).await
+        ask(&self.wants(id)?, |reply| SessionCommand::Call { method, params, notify, reply }).await
     }
 
     /// Says who is charged for prompts that wait: their session, and its runtime. Once; until then nobody is.
@@ -735,16 +755,16 @@ impl Directory {
     /// [`KEY_MAX`] visible ASCII characters; the same answer of the same device again under it gets its own receipt again.
     ///
     /// # Errors
-    /// [`Refusal::BadKey`], [`Refusal::KeyReused`] (the key came with another answer that won),
-    /// [`Refusal::AlreadyResolved`] with the winner's receipt, [`Refusal::Closed`], [`Refusal::NoRequest`],
-    /// [`Refusal::RiskTooHigh`], [`Refusal::StaleDigest`], [`Refusal::BadAnswer`], [`Refusal::Storage`].
+    /// [`SessionError::BadKey`], [`SessionError::KeyReused`] (the key came with another answer that won),
+    /// [`SessionError::AlreadyResolved`] with the winner's receipt, [`SessionError::Closed`], [`SessionError::NoRequest`],
+    /// [`SessionError::RiskTooHigh`], [`SessionError::StaleDigest`], [`SessionError::BadAnswer`], [`SessionError::Storage`].
     pub async fn answer(
         &self,
         permit: &Permit<Approve>,
         id: &RequestId,
         answer: Answer,
         key: Option<String>,
-    ) -> Result<Receipt, Refusal> {
+    ) -> Result<Receipt, SessionError> {
         let (by, up_to) = (permit.device().resolver(), permit.device().grant.approve_up_to);
         let key = checked(key)?.map(|key| AnswerKey::new(key, by.device_id.clone(), &answer));
         let until = Instant::now() + REATTACHING;
@@ -755,17 +775,19 @@ impl Directory {
                     let (id, key) = (id.clone(), key.clone());
                     let answer = Box::new(answer.clone());
                     let at = Instant::now();
-                    ask(&wants, |reply| Want::Answer { id, answer, by: by.clone(), up_to, key, at, reply }).await
+                    ask(&wants, |reply| SessionCommand::Answer { id, answer, by: by.clone(), up_to, key, at, reply })
+                        .await
                 }
                 Some(Err(gone)) => Err(gone),
-                None => Err(Refusal::NoRequest(id.clone())),
+                None => Err(SessionError::NoRequest(id.clone())),
             };
             // Not open here: closed long ago, or a moment ago by a task that has ended since; or its session is being
             // opened again, as after a start of the gateway.
             match outcome {
-                Err(gone @ (Refusal::NoRequest(_) | Refusal::RuntimeGone(_) | Refusal::Stopping)) => {
+                Err(gone @ (SessionError::NoRequest(_) | SessionError::RuntimeGone(_) | SessionError::Stopping)) => {
                     match self.late(id, key.clone(), gone).await {
-                        Err(Refusal::RuntimeGone(_) | Refusal::Stopping) if self.takes_answers(id, until).await => {}
+                        Err(SessionError::RuntimeGone(_) | SessionError::Stopping)
+                            if self.takes_answers(id, until).await => {}
                         late => break late,
                     }
                 }
@@ -773,10 +795,10 @@ impl Directory {
             }
         };
         match outcome {
-            Err(Refusal::AlreadyResolved(receipt)) if receipt.won => Ok(*receipt),
-            Err(Refusal::AlreadyResolved(receipt)) => {
+            Err(SessionError::AlreadyResolved(receipt)) if receipt.won => Ok(*receipt),
+            Err(SessionError::AlreadyResolved(receipt)) => {
                 metrics().double_answers.inc();
-                Err(Refusal::AlreadyResolved(receipt))
+                Err(SessionError::AlreadyResolved(receipt))
             }
             outcome => outcome,
         }
@@ -798,15 +820,15 @@ impl Directory {
     }
 
     /// What becomes of an answer to a request that no task of a session has: `gone` where it is still open.
-    async fn late(&self, id: &RequestId, key: Option<AnswerKey>, gone: Refusal) -> Result<Receipt, Refusal> {
+    async fn late(&self, id: &RequestId, key: Option<AnswerKey>, gone: SessionError) -> Result<Receipt, SessionError> {
         let (log, wanted) = (self.shared.log.clone(), id.clone());
         let row = blocking(move || log.store().request(&wanted)).await?;
-        let row = row.ok_or_else(|| Refusal::NoRequest(id.clone()))?;
+        let row = row.ok_or_else(|| SessionError::NoRequest(id.clone()))?;
         let request: Request =
-            serde_json::from_slice(&row.body).map_err(|error| Refusal::Storage(error.to_string()))?;
+            serde_json::from_slice(&row.body).map_err(|error| SessionError::Storage(error.to_string()))?;
         match request.receipt {
             Some(receipt) => Err(state::late(receipt, row.answer_key.as_deref(), key.as_ref())),
-            None => Err(if matches!(gone, Refusal::NoRequest(_)) { Refusal::Stopping } else { gone }),
+            None => Err(if matches!(gone, SessionError::NoRequest(_)) { SessionError::Stopping } else { gone }),
         }
     }
 
@@ -814,7 +836,7 @@ impl Directory {
     /// one numbered `before`; `limit` at most, and at most [`LISTED`]. Also returns where to go on, if there may be more.
     ///
     /// # Errors
-    /// [`Refusal::Storage`].
+    /// [`SessionError::Storage`].
     pub async fn requests(
         &self,
         filter: &Filter,
@@ -822,7 +844,7 @@ impl Directory {
         session: Option<&SessionId>,
         before: Option<u64>,
         limit: usize,
-    ) -> Result<(Vec<Request>, Option<u64>), Refusal> {
+    ) -> Result<(Vec<Request>, Option<u64>), SessionError> {
         let (log, filter, session) = (self.shared.log.clone(), filter.clone(), session.cloned());
         let limit = limit.clamp(1, LISTED);
         blocking(move || {
@@ -862,8 +884,8 @@ impl Directory {
     /// One request.
     ///
     /// # Errors
-    /// [`Refusal::Storage`].
-    pub async fn request(&self, id: &RequestId) -> Result<Option<Request>, Refusal> {
+    /// [`SessionError::Storage`].
+    pub async fn request(&self, id: &RequestId) -> Result<Option<Request>, SessionError> {
         let (log, id) = (self.shared.log.clone(), id.clone());
         let row = blocking(move || log.store().request(&id)).await?;
         Ok(row.and_then(|row| serde_json::from_slice(&row.body).ok()))
@@ -872,8 +894,8 @@ impl Directory {
     /// The session and runtime that a request belongs to, for the permit to answer it.
     ///
     /// # Errors
-    /// [`Refusal::Storage`].
-    pub async fn request_target(&self, id: &RequestId) -> Result<Option<(SessionId, RuntimeId)>, Refusal> {
+    /// [`SessionError::Storage`].
+    pub async fn request_target(&self, id: &RequestId) -> Result<Option<(SessionId, RuntimeId)>, SessionError> {
         let session = self.shared.asked.get(id).map(|session| session.clone());
         let handle = session.and_then(|session| self.shared.sessions.get(&session).map(|handle| handle.clone()));
         if let Some(handle) = handle {
@@ -887,30 +909,30 @@ impl Directory {
     /// What a newcomer must see of a session, and the cursor at which that is exact: [`WINDOW`] bytes of messages and tools.
     ///
     /// # Errors
-    /// [`Refusal::NoSession`], [`Refusal::Storage`].
-    pub async fn snapshot(&self, id: &SessionId) -> Result<Snapshot, Refusal> {
+    /// [`SessionError::NoSession`], [`SessionError::Storage`].
+    pub async fn snapshot(&self, id: &SessionId) -> Result<Snapshot, SessionError> {
         self.snapshot_within(id, WINDOW).await
     }
 
     /// The same, with `most` bytes of messages and tools at most.
     ///
     /// # Errors
-    /// [`Refusal::NoSession`], [`Refusal::Storage`].
-    pub async fn snapshot_within(&self, id: &SessionId, most: usize) -> Result<Snapshot, Refusal> {
+    /// [`SessionError::NoSession`], [`SessionError::Storage`].
+    pub async fn snapshot_within(&self, id: &SessionId, most: usize) -> Result<Snapshot, SessionError> {
         let handle = self.handle(id)?;
         let log = &self.shared.log;
         let fold = self.shared.folds.upto(log, id, log.head()).await;
         let mut fold = fold.map_err(|error| storage(&error))?;
-        fold.fold().map(|fold| self.snapshot_of(fold, &handle, most)).ok_or_else(|| Refusal::NoSession(id.clone()))
+        fold.fold().map(|fold| self.snapshot_of(fold, &handle, most)).ok_or_else(|| SessionError::NoSession(id.clone()))
     }
 
     /// The snapshots of several sessions, all exact at one position: of the 64 with the latest news.
     ///
     /// # Errors
-    /// [`Refusal::Storage`].
-    pub async fn snapshots(&self, filter: &Filter) -> Result<Snapshots, Refusal> {
+    /// [`SessionError::Storage`].
+    pub async fn snapshots(&self, filter: &Filter) -> Result<Snapshots, SessionError> {
         let log = &self.shared.log;
-        let mut handles: Vec<Handle> = self.seen(filter).collect();
+        let mut handles: Vec<SessionHandle> = self.seen(filter).collect();
         handles.sort_by_cached_key(|handle| std::cmp::Reverse(handle.rank()));
         let omitted = handles.len().saturating_sub(SNAPSHOTS);
         handles.truncate(SNAPSHOTS);
@@ -939,7 +961,7 @@ impl Directory {
         Ok(Snapshots { at, snapshots, omitted })
     }
 
-    fn snapshot_of(&self, fold: &mut Fold, handle: &Handle, most: usize) -> Snapshot {
+    fn snapshot_of(&self, fold: &mut SnapshotFold, handle: &SessionHandle, most: usize) -> Snapshot {
         let log = &self.shared.log;
         let requests = handle.view.load().open.clone();
         let trimmed = log.trimmed(&handle.origin.session_id) > Position::START;
@@ -949,8 +971,8 @@ impl Directory {
     /// Passages that hold every word of `text`, best first.
     ///
     /// # Errors
-    /// [`Refusal::Storage`].
-    pub async fn search(&self, text: String, limit: usize) -> Result<Vec<Hit>, Refusal> {
+    /// [`SessionError::Storage`].
+    pub async fn search(&self, text: String, limit: usize) -> Result<Vec<SearchHit>, SessionError> {
         let log = self.shared.log.clone();
         blocking(move || log.store().search(&text, limit)).await
     }
@@ -959,8 +981,8 @@ impl Directory {
     /// still needs. Returns how many sessions lost events.
     ///
     /// # Errors
-    /// [`Refusal::Storage`].
-    pub async fn retain(&self, retention: Retention, now: Timestamp) -> Result<usize, Refusal> {
+    /// [`SessionError::Storage`].
+    pub async fn retain(&self, retention: RetentionRules, now: Timestamp) -> Result<usize, SessionError> {
         let log = &self.shared.log;
         let oldest_kept = retention.max_age_ms.map(|ms| now.plus_millis(-i64::try_from(ms).unwrap_or(i64::MAX)));
         let for_choice = log.clone();
@@ -979,22 +1001,22 @@ impl Directory {
 
     // === inside ===
 
-    fn handle(&self, id: &SessionId) -> Result<Handle, Refusal> {
-        self.shared.sessions.get(id).map(|handle| handle.clone()).ok_or_else(|| Refusal::NoSession(id.clone()))
+    fn handle(&self, id: &SessionId) -> Result<SessionHandle, SessionError> {
+        self.shared.sessions.get(id).map(|handle| handle.clone()).ok_or_else(|| SessionError::NoSession(id.clone()))
     }
 
-    fn wants(&self, id: &SessionId) -> Result<mpsc::Sender<Want>, Refusal> {
+    fn wants(&self, id: &SessionId) -> Result<mpsc::Sender<SessionCommand>, SessionError> {
         let handle = self.handle(id)?;
         handle.wants.clone().ok_or_else(|| {
             let link = self.shared.runtimes.get(&handle.origin.runtime_id).map(|link| link.info());
             let why = link.and_then(|info| info.problem.clone());
-            Refusal::RuntimeGone(why.unwrap_or_else(|| "it has exited; open a new session".into()))
+            SessionError::RuntimeGone(why.unwrap_or_else(|| "it has exited; open a new session".into()))
         })
     }
 }
 
 /// Stops a runtime for good; returns once it is gone.
-async fn stopped(link: &Link) {
+async fn stopped(link: &RuntimeLink) {
     let mut info = link.watch();
     link.stop();
     while info.borrow_and_update().state != RuntimeState::Exited {
@@ -1005,21 +1027,21 @@ async fn stopped(link: &Link) {
 }
 
 async fn ask<T>(
-    wants: &mpsc::Sender<Want>,
-    want: impl FnOnce(oneshot::Sender<Result<T, Refusal>>) -> Want,
-) -> Result<T, Refusal> {
+    wants: &mpsc::Sender<SessionCommand>,
+    want: impl FnOnce(oneshot::Sender<Result<T, SessionError>>) -> SessionCommand,
+) -> Result<T, SessionError> {
     let (reply, outcome) = oneshot::channel();
-    let gone = || Refusal::RuntimeGone("the session has just ended".into());
+    let gone = || SessionError::RuntimeGone("the session has just ended".into());
     wants.send(want(reply)).await.map_err(|_| gone())?;
     outcome.await.map_err(|_| gone())?
 }
 
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
-) -> Result<T, Refusal> {
+) -> Result<T, SessionError> {
     match tokio::task::spawn_blocking(work).await {
         Ok(outcome) => outcome.map_err(|error| storage(&error)),
-        Err(error) => Err(Refusal::Storage(error.to_string())),
+        Err(error) => Err(SessionError::Storage(error.to_string())),
     }
 }
 
@@ -1066,7 +1088,7 @@ fn choose(
 /// What to remove of a session, and what late readers still need of it.
 fn trim_of(log: &Log, session_id: SessionId, through: Position) -> Result<Option<Trim>, StoreError> {
     let Some(entry) = log.store().session(&session_id)? else { return Ok(None) };
-    let mut fold = entry.base.as_deref().map_or_else(Fold::default, Fold::from_base);
+    let mut fold = entry.base.as_deref().map_or_else(SnapshotFold::default, SnapshotFold::from_base);
     let filter = Filter::session(session_id.clone());
     let mut after = entry.trimmed;
     while after < through {
@@ -1081,7 +1103,7 @@ fn trim_of(log: &Log, session_id: SessionId, through: Position) -> Result<Option
 }
 
 /// A key, if it can be one.
-fn checked(key: Option<String>) -> Result<Option<String>, Refusal> {
+fn checked(key: Option<String>) -> Result<Option<String>, SessionError> {
     let fits = |key: &String| !key.is_empty() && key.len() <= KEY_MAX && key.bytes().all(|b| b.is_ascii_graphic());
-    if key.as_ref().is_none_or(fits) { Ok(key) } else { Err(Refusal::BadKey) }
+    if key.as_ref().is_none_or(fits) { Ok(key) } else { Err(SessionError::BadKey) }
 }

@@ -3,22 +3,22 @@
 
 use std::sync::Arc;
 
-use super::state::State;
+use super::state::SessionStateMachine;
 use super::{
-    After, Directory, Entry, Filter, Launcher, Link, Log, NewEvent, OpenSession, Refusal, Resume, Retention, Rows,
-    Rules,
+    CommitEntry, CommitRows, Directory, Filter, Launcher, Log, NewEvent, OpenSession, ResumeVerdict, RetentionRules,
+    RuntimeLink, SessionError, SessionRules, StartAfter,
 };
 use crate::model::*;
 use crate::store::{
-    Across, Batch, BlockInfo, Hit, MemoryStore, ReadLimit, RequestPage, RequestQuery, RequestRow, SessionEntry,
-    SessionRow, Store, StoreError, Trim, Usage,
+    Batch, BlockInfo, EventsAcross, MemoryStore, ReadLimit, RequestPage, RequestQuery, RequestRow, SearchHit,
+    SessionEntry, SessionRow, Store, StoreError, Trim, Usage,
 };
 
 /// Nothing is started here.
 struct Nobody;
 
 impl Launcher for Nobody {
-    fn launch(&self, _: RuntimeSpec) -> Result<Link, String> {
+    fn launch(&self, _: RuntimeSpec) -> Result<RuntimeLink, String> {
         Err("nothing is started here".into())
     }
 }
@@ -27,9 +27,9 @@ impl Launcher for Nobody {
 struct Deaf;
 
 impl Launcher for Deaf {
-    fn launch(&self, spec: RuntimeSpec) -> Result<Link, String> {
+    fn launch(&self, spec: RuntimeSpec) -> Result<RuntimeLink, String> {
         let info = RuntimeInfo::starting(&spec, "/".into(), 1, Timestamp::default());
-        let (link, mut end) = Link::new(RuntimeInfo { state: RuntimeState::Ready, ..info });
+        let (link, mut end) = RuntimeLink::new(RuntimeInfo { state: RuntimeState::Ready, ..info });
         tokio::spawn(async move { end.orders.recv().await });
         Ok(link)
     }
@@ -37,12 +37,12 @@ impl Launcher for Deaf {
 
 /// Its driver is the test.
 #[derive(Default)]
-struct Held(std::sync::Mutex<Option<super::LinkEnd>>);
+struct Held(std::sync::Mutex<Option<super::DriverEnd>>);
 
 impl Launcher for Held {
-    fn launch(&self, spec: RuntimeSpec) -> Result<Link, String> {
+    fn launch(&self, spec: RuntimeSpec) -> Result<RuntimeLink, String> {
         let info = RuntimeInfo::starting(&spec, "/".into(), 1, Timestamp::default());
-        let (link, end) = Link::new(RuntimeInfo { state: RuntimeState::Ready, ..info });
+        let (link, end) = RuntimeLink::new(RuntimeInfo { state: RuntimeState::Ready, ..info });
         *self.0.lock().unwrap() = Some(end);
         Ok(link)
     }
@@ -58,7 +58,7 @@ async fn log_with(words: &[&str], at: Timestamp) -> (Log, Arc<Origin>) {
         runtime_id: RuntimeId::trusted("demo"),
         dialect: "acp".into(),
     });
-    let state = State::new(Arc::clone(&origin), Some("n".into()), "/".into(), None, 1, at);
+    let state = SessionStateMachine::new(Arc::clone(&origin), Some("n".into()), "/".into(), None, 1, at);
     let event = |seq: usize, kind, body: serde_json::Value| NewEvent {
         run_id: RunId::trusted("r_1"),
         seq: seq as u64,
@@ -81,9 +81,15 @@ async fn log_with(words: &[&str], at: Timestamp) -> (Log, Arc<Origin>) {
         as_of: Position::START,
         spare_from: None,
     };
-    let rows = move |_| Rows { sessions: vec![row], ..Rows::default() };
-    let entry =
-        Entry { origin: Arc::clone(&origin), events, rows: Some(Box::new(rows)), kept: None, heard: None, sync: false };
+    let rows = move |_| CommitRows { sessions: vec![row], ..CommitRows::default() };
+    let entry = CommitEntry {
+        origin: Arc::clone(&origin),
+        events,
+        rows: Some(Box::new(rows)),
+        kept: None,
+        heard: None,
+        sync: false,
+    };
     log.commit(entry).await.unwrap();
     (log, origin)
 }
@@ -92,7 +98,7 @@ async fn log_with(words: &[&str], at: Timestamp) -> (Log, Arc<Origin>) {
 async fn a_start_closes_what_the_last_gateway_left_open() {
     let (log, origin) = log_with(&["hello ", "there"], Timestamp::from_millis(0)).await;
     let head = log.head();
-    let directory = Directory::open(log, Arc::new(Nobody), Rules::default()).await.unwrap();
+    let directory = Directory::open(log, Arc::new(Nobody), SessionRules::default()).await.unwrap();
     let session = directory.session(&origin.session_id).unwrap();
     assert_eq!(session.state, SessionState::Exited);
     assert_eq!(directory.log().head(), head.next(), "an event says so");
@@ -100,14 +106,15 @@ async fn a_start_closes_what_the_last_gateway_left_open() {
     assert_eq!(snapshot.messages[0].text, "hello there");
     assert_eq!(snapshot.cursor.position, head.next());
     assert!(!snapshot.trimmed);
-    let again = Directory::open(directory.log().clone(), Arc::new(Nobody), Rules::default()).await.unwrap();
+    let again = Directory::open(directory.log().clone(), Arc::new(Nobody), SessionRules::default()).await.unwrap();
     assert_eq!(again.log().head(), head.next(), "once is enough");
 }
 
 #[tokio::test]
 async fn who_is_too_far_behind_of_what_was_forgotten_is_told_so() {
     let store: Arc<dyn crate::store::Store> = Arc::new(MemoryStore::new().unwrap());
-    let directory = Directory::open(Log::open(store).unwrap(), Arc::new(Nobody), Rules::default()).await.unwrap();
+    let directory =
+        Directory::open(Log::open(store).unwrap(), Arc::new(Nobody), SessionRules::default()).await.unwrap();
     let origin = |n: usize| {
         let session_id = SessionId::trusted(format!("s_{n}"));
         Arc::new(Origin { session_id, runtime_id: RuntimeId::trusted("demo"), dialect: "acp".into() })
@@ -126,26 +133,26 @@ async fn who_is_too_far_behind_of_what_was_forgotten_is_told_so() {
 #[tokio::test]
 async fn nobody_waits_for_a_driver_that_is_gone() {
     let log = Log::open(Arc::new(MemoryStore::new().unwrap())).unwrap();
-    let directory = Directory::open(log, Arc::new(Deaf), Rules::default()).await.unwrap();
+    let directory = Directory::open(log, Arc::new(Deaf), SessionRules::default()).await.unwrap();
     let runtime_id = RuntimeId::trusted("deaf");
     directory.launch(RuntimeSpec::new(runtime_id.clone(), "none", Connect::Endpoint("there".into()), "/")).unwrap();
     let refused = directory
         .begin(OpenSession { runtime_id, cwd: None, title: None, native_id: None, program: None })
         .await
         .unwrap_err();
-    assert!(matches!(refused, Refusal::RuntimeGone(_)), "{refused}");
+    assert!(matches!(refused, SessionError::RuntimeGone(_)), "{refused}");
 }
 
 #[tokio::test]
 async fn retention_removes_what_is_old_and_says_so() {
     let (log, origin) = log_with(&["old"], Timestamp::from_millis(0)).await;
     let cursor = log.cursor(Position(1));
-    let directory = Directory::open(log, Arc::new(Nobody), Rules::default()).await.unwrap();
-    let week = Retention { max_age_ms: Some(7 * DAY as u64), max_bytes: None };
+    let directory = Directory::open(log, Arc::new(Nobody), SessionRules::default()).await.unwrap();
+    let week = RetentionRules { max_age_ms: Some(7 * DAY as u64), max_bytes: None };
     assert_eq!(directory.retain(week, Timestamp::from_millis(DAY)).await.unwrap(), 0, "nothing is old yet");
     assert_eq!(directory.retain(week, Timestamp::from_millis(8 * DAY)).await.unwrap(), 1);
     let filter = Filter::session(origin.session_id.clone());
-    assert_eq!(directory.log().attach(&filter, &After::Cursor(cursor)).resume, Resume::Gap);
+    assert_eq!(directory.log().attach(&filter, &StartAfter::Cursor(cursor)).resume, ResumeVerdict::Gap);
     let snapshot = directory.snapshot(&origin.session_id).await.unwrap();
     assert!(snapshot.trimmed && snapshot.messages.is_empty());
     let mode = snapshot.latest["current_mode_update"].get();
@@ -155,10 +162,10 @@ async fn retention_removes_what_is_old_and_says_so() {
 #[tokio::test]
 async fn retention_by_size_removes_the_oldest_first() {
     let (log, origin) = log_with(&["x".repeat(5000).as_str()], Timestamp::from_millis(0)).await;
-    let directory = Directory::open(log, Arc::new(Nobody), Rules::default()).await.unwrap();
-    let roomy = Retention { max_age_ms: None, max_bytes: Some(1 << 20) };
+    let directory = Directory::open(log, Arc::new(Nobody), SessionRules::default()).await.unwrap();
+    let roomy = RetentionRules { max_age_ms: None, max_bytes: Some(1 << 20) };
     assert_eq!(directory.retain(roomy, Timestamp::from_millis(DAY)).await.unwrap(), 0);
-    let tight = Retention { max_age_ms: None, max_bytes: Some(1000) };
+    let tight = RetentionRules { max_age_ms: None, max_bytes: Some(1000) };
     assert_eq!(directory.retain(tight, Timestamp::from_millis(DAY)).await.unwrap(), 1);
     let snapshot = directory.snapshot(&origin.session_id).await.unwrap();
     assert!(snapshot.trimmed && snapshot.messages.is_empty());
@@ -210,7 +217,7 @@ impl Store for Counting {
         wanted: &dyn Fn(&Origin) -> bool,
         after: Position,
         limit: ReadLimit,
-    ) -> Result<Across, StoreError> {
+    ) -> Result<EventsAcross, StoreError> {
         self.store.read_across(wanted, after, limit)
     }
     fn sessions(&self) -> Result<Vec<SessionEntry>, StoreError> {
@@ -246,7 +253,7 @@ impl Store for Counting {
     fn retire(&self, before: Option<Timestamp>, most: usize) -> Result<bool, StoreError> {
         self.store.retire(before, most)
     }
-    fn search(&self, text: &str, limit: usize) -> Result<Vec<Hit>, StoreError> {
+    fn search(&self, text: &str, limit: usize) -> Result<Vec<SearchHit>, StoreError> {
         self.store.search(text, limit)
     }
     fn devices(&self) -> Result<Vec<Vec<u8>>, StoreError> {
@@ -268,9 +275,9 @@ impl Store for Counting {
 
 #[tokio::test]
 async fn what_waits_is_written_once_however_much_its_session_does() {
-    use super::session::{Handle, Keeper, env};
+    use super::session::{Persister, SessionHandle, env};
     use super::state::Plan;
-    use crate::dialects::{Draft, Said};
+    use crate::dialects::{EventDraft, RuntimeEvent};
     use std::sync::atomic::Ordering::SeqCst;
 
     let store = Counting::over(MemoryStore::new().unwrap());
@@ -280,23 +287,26 @@ async fn what_waits_is_written_once_however_much_its_session_does() {
         runtime_id: RuntimeId::trusted("demo"),
         dialect: "acp".into(),
     });
-    let mut state = State::new(Arc::clone(&origin), Some("n".into()), "/".into(), None, 1, Timestamp::default());
-    let handle = Handle::of(&state, None);
-    let mut keeper = Keeper::new(log.clone(), handle, Arc::default(), None);
+    let mut state =
+        SessionStateMachine::new(Arc::clone(&origin), Some("n".into()), "/".into(), None, 1, Timestamp::default());
+    let handle = SessionHandle::of(&state, None);
+    let mut keeper = Persister::new(log.clone(), handle, Arc::default(), None);
     const PICTURE: usize = 2 << 20;
     for _ in 0..6 {
         let content = format!(r#"{{"type":"image","data":"{}"}}"#, "x".repeat(PICTURE));
         let content = vec![serde_json::value::RawValue::from_string(content).unwrap()];
         let mut plan = Plan::default();
-        state.prompt(Arc::new(content), Resolver::gateway(), None, &mut env!(Rules::default()), &mut plan).unwrap();
+        state
+            .prompt(Arc::new(content), Resolver::gateway(), None, &mut env!(SessionRules::default()), &mut plan)
+            .unwrap();
         keeper.keep(&plan, &state).await.unwrap();
     }
     for n in 0..100 {
         let mut plan = Plan::default();
         let body = serde_json::json!({ "toolCallId": format!("t{n}"), "title": "work" });
-        let tool = Some(crate::dialects::ToolMark { id: format!("t{n}"), over: false });
-        let draft = Draft { tool, ..Draft::new(Kind::ToolCall, &body) };
-        state.said(Said::Event { native: None, draft }, &mut env!(Rules::default()), &mut plan);
+        let tool = Some(crate::dialects::ToolCallRef { id: format!("t{n}"), over: false });
+        let draft = EventDraft { tool, ..EventDraft::new(Kind::ToolCall, &body) };
+        state.said(RuntimeEvent::Event { native: None, draft }, &mut env!(SessionRules::default()), &mut plan);
         keeper.keep(&plan, &state).await.unwrap();
     }
     let (rows, prompts) = (store.rows.load(SeqCst), store.prompts.load(SeqCst));
@@ -304,7 +314,7 @@ async fn what_waits_is_written_once_however_much_its_session_does() {
     assert!(rows < PICTURE, "{rows} bytes of rows were written");
     assert_eq!(log.store().prompts(&origin.session_id).unwrap().len(), 6, "words do not mean that it was told");
     let mut plan = Plan::default();
-    state.gone(&super::Exit::default(), &mut env!(Rules::default()), &mut plan);
+    state.gone(&super::RuntimeExit::default(), &mut env!(SessionRules::default()), &mut plan);
     keeper.keep(&plan, &state).await.unwrap();
     assert!(log.store().prompts(&origin.session_id).unwrap().is_empty());
 }
@@ -312,8 +322,8 @@ async fn what_waits_is_written_once_however_much_its_session_does() {
 /// Sessions that speak one after the other, while the clock is set back in between.
 #[tokio::test]
 async fn the_newest_is_who_spoke_last_however_the_clock_was_set() {
-    use super::session::{Handle, Keeper, env};
-    use super::state::{Env, Plan};
+    use super::session::{Persister, SessionHandle, env};
+    use super::state::{DecisionEnv, Plan};
 
     const HOUR: i64 = 3_600_000;
     let log = Log::open(Arc::new(MemoryStore::new().unwrap())).unwrap();
@@ -324,14 +334,22 @@ async fn the_newest_is_who_spoke_last_however_the_clock_was_set() {
             runtime_id: RuntimeId::trusted("demo"),
             dialect: "acp".into(),
         });
-        let mut state = State::new(origin, Some("n".into()), "/".into(), None, 1, Timestamp::default());
-        let handle = Handle::of(&state, None);
-        let mut keeper = Keeper::new(log.clone(), handle.clone(), Arc::default(), None);
+        let mut state = SessionStateMachine::new(origin, Some("n".into()), "/".into(), None, 1, Timestamp::default());
+        let handle = SessionHandle::of(&state, None);
+        let mut keeper = Persister::new(log.clone(), handle.clone(), Arc::default(), None);
         let before = handle.rank();
         let mut plan = Plan::default();
         let now = Timestamp::from_millis(at);
         let by = Resolver::gateway();
-        state.prompt(Arc::new(Vec::new()), by, None, &mut Env { now, ..env!(Rules::default()) }, &mut plan).unwrap();
+        state
+            .prompt(
+                Arc::new(Vec::new()),
+                by,
+                None,
+                &mut DecisionEnv { now, ..env!(SessionRules::default()) },
+                &mut plan,
+            )
+            .unwrap();
         keeper.keep(&plan, &state).await.unwrap();
         assert!(handle.rank() > before);
         assert_eq!(handle.info().updated_at, Timestamp::from_millis(at), "what is shown is what the clock said");
@@ -348,7 +366,7 @@ async fn what_one_session_shows_reads_that_session_alone() {
     for n in 0..300 {
         let (session_id, runtime_id) = (id(n), RuntimeId::trusted("demo"));
         let origin = Arc::new(Origin { session_id, runtime_id, dialect: "acp".into() });
-        let state = State::new(Arc::clone(&origin), None, "/".into(), None, 1, Timestamp::default());
+        let state = SessionStateMachine::new(Arc::clone(&origin), None, "/".into(), None, 1, Timestamp::default());
         let row = SessionRow {
             session_id: origin.session_id.clone(),
             runtime_id: origin.runtime_id.clone(),
@@ -357,27 +375,34 @@ async fn what_one_session_shows_reads_that_session_alone() {
             as_of: Position::START,
             spare_from: None,
         };
-        let rows = move |_| Rows { sessions: vec![row], ..Rows::default() };
-        let entry =
-            Entry { origin, events: Vec::new(), rows: Some(Box::new(rows)), kept: None, heard: None, sync: false };
+        let rows = move |_| CommitRows { sessions: vec![row], ..CommitRows::default() };
+        let entry = CommitEntry {
+            origin,
+            events: Vec::new(),
+            rows: Some(Box::new(rows)),
+            kept: None,
+            heard: None,
+            sync: false,
+        };
         log.commit(entry).await.unwrap();
     }
-    let directory = Directory::open(log, Arc::new(Nobody), Rules::default()).await.unwrap();
+    let directory = Directory::open(log, Arc::new(Nobody), SessionRules::default()).await.unwrap();
     let before = store.read.load(std::sync::atomic::Ordering::SeqCst);
     directory.snapshot(&id(7)).await.unwrap();
     let filter = Filter::session(id(7));
-    directory.log().attach(&filter, &After::Oldest);
+    directory.log().attach(&filter, &StartAfter::Oldest);
     assert!(directory.open_requests(&filter).is_empty());
     assert!(store.read.load(std::sync::atomic::Ordering::SeqCst) - before <= 1);
 }
 
 #[tokio::test]
 async fn a_session_that_is_deleted_while_it_is_opened_again_stays_deleted() {
-    use crate::dialects::{Command, Opening, Said};
+    use crate::dialects::{OpenedAs, RuntimeCommand, RuntimeEvent};
 
     let (log, origin) = log_with(&["old"], Timestamp::from_millis(0)).await;
     let (id, launcher) = (origin.session_id.clone(), Arc::new(Held::default()));
-    let directory = Directory::open(log, Arc::clone(&launcher) as Arc<dyn Launcher>, Rules::default()).await.unwrap();
+    let directory =
+        Directory::open(log, Arc::clone(&launcher) as Arc<dyn Launcher>, SessionRules::default()).await.unwrap();
     let spec = RuntimeSpec::new(origin.runtime_id.clone(), "acp", Connect::Endpoint("there".into()), "/");
     directory.launch(spec).unwrap();
     let mut end = launcher.0.lock().unwrap().take().unwrap();
@@ -387,17 +412,17 @@ async fn a_session_that_is_deleted_while_it_is_opened_again_stays_deleted() {
         tokio::spawn(async move { directory.reopen(&id).await })
     };
     let order = end.orders.recv().await.unwrap();
-    let Command::Open { ticket, .. } = order.command else { panic!("not an opening") };
+    let RuntimeCommand::Open { ticket, .. } = order.command else { panic!("not an opening") };
     directory.forget(&id).await.unwrap();
     assert!(directory.session(&id).is_none());
-    let opened = Said::Opened { ticket, native: "n".into(), drafts: Vec::new(), how: Opening::Resumed };
-    order.inlet.put(super::FromRuntime::Said(vec![opened], None)).await;
+    let opened = RuntimeEvent::Opened { ticket, native: "n".into(), drafts: Vec::new(), how: OpenedAs::Resumed };
+    order.inlet.put(super::RuntimeMessage::Said(vec![opened], None)).await;
     let refused = opening.await.unwrap().unwrap_err();
-    assert!(matches!(refused, Refusal::NoSession(_)), "{refused}");
+    assert!(matches!(refused, SessionError::NoSession(_)), "{refused}");
     assert!(directory.session(&id).is_none() && directory.sessions().is_empty());
     assert!(directory.log().store().sessions().unwrap().is_empty(), "nothing for the next gateway to find");
     assert!(end.orders.try_recv().is_err(), "the agent is asked for nothing more");
-    assert!(matches!(directory.forget(&id).await, Err(Refusal::NoSession(_))));
+    assert!(matches!(directory.forget(&id).await, Err(SessionError::NoSession(_))));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -405,7 +430,7 @@ async fn a_snapshot_is_bounded_and_everybody_who_asks_shares_it() {
     let words: Vec<String> = (0..2000).map(|n| format!("word number {n} ")).collect();
     let texts: Vec<&str> = words.iter().map(String::as_str).collect();
     let (log, origin) = log_with(&texts, Timestamp::from_millis(0)).await;
-    let directory = Directory::open(log, Arc::new(Nobody), Rules::default()).await.unwrap();
+    let directory = Directory::open(log, Arc::new(Nobody), SessionRules::default()).await.unwrap();
     let id = &origin.session_id;
     let ask = |_| {
         let (directory, id) = (directory.clone(), id.clone());
@@ -423,7 +448,7 @@ async fn a_snapshot_is_bounded_and_everybody_who_asks_shares_it() {
     assert!(one.latest["current_mode_update"].get().contains("ask"), "the latest is always there");
     // What is older is what stands before it, and nothing is lost or there twice.
     let limit = super::PageLimit { items: 500, bytes: 1 << 20, merge: true };
-    let to = super::Place::before(one.before.as_ref().unwrap().position);
+    let to = super::LogPlace::before(one.before.as_ref().unwrap().position);
     let mut room = crate::ledger::Ledger::default().connection("phone").nothing();
     let page = directory.log().page_before(id, to, limit, &mut room).await.unwrap();
     let older: String = page
@@ -454,17 +479,18 @@ async fn a_fold_follows_the_log_and_one_made_anew_is_the_same() {
     let filter = Filter::session(origin.session_id.clone());
     let page =
         log.read(&filter, Position::START, crate::store::ReadLimit { events: 9999, bytes: 1 << 30 }).await.unwrap();
-    let folds = super::folds::Folds::default();
+    let folds = super::folds::SnapshotCache::default();
     for event in &page.events {
         // Kept up to date, event by event; and made from the end.
         let mut kept = folds.upto(&log, &origin.session_id, event.position).await.unwrap();
         if event.position.0 % 50 != 0 {
             continue;
         }
-        let fresh = super::folds::Folds::default();
+        let fresh = super::folds::SnapshotCache::default();
         let mut made = fresh.upto(&log, &origin.session_id, event.position).await.unwrap();
-        let shown = |fold: &mut super::folds::Shared| {
-            let info = State::new(Arc::clone(&origin), None, "/".into(), None, 1, Timestamp::default()).info();
+        let shown = |fold: &mut super::folds::CachedFold| {
+            let info =
+                SessionStateMachine::new(Arc::clone(&origin), None, "/".into(), None, 1, Timestamp::default()).info();
             let cursor = log.cursor(event.position);
             let snapshot = fold.fold().unwrap().snapshot(info, Vec::new(), cursor, false, super::WINDOW);
             let text: String = snapshot.messages.iter().map(|message| &*message.text).collect();
@@ -519,7 +545,7 @@ async fn what_a_run_was_asked_costs_what_came_since_it_began() {
         event("r_3", 0, Kind::RunStatus, serde_json::json!({})),
         event("r_3", 1, Kind::RunEnded, serde_json::json!({})),
     ];
-    let state = State::new(Arc::clone(&origin), None, "/".into(), None, 1, Timestamp::default());
+    let state = SessionStateMachine::new(Arc::clone(&origin), None, "/".into(), None, 1, Timestamp::default());
     let row = SessionRow {
         session_id: session_id.clone(),
         runtime_id: origin.runtime_id.clone(),
@@ -528,8 +554,8 @@ async fn what_a_run_was_asked_costs_what_came_since_it_began() {
         as_of: Position::START,
         spare_from: None,
     };
-    let rows = move |_| Rows { sessions: vec![row], ..Rows::default() };
-    let entry = Entry {
+    let rows = move |_| CommitRows { sessions: vec![row], ..CommitRows::default() };
+    let entry = CommitEntry {
         origin: Arc::clone(&origin),
         events: Vec::new(),
         rows: Some(Box::new(rows)),
@@ -543,7 +569,7 @@ async fn what_a_run_was_asked_costs_what_came_since_it_began() {
     {
         for events in events.chunks(5_000) {
             let (origin, events) = (Arc::clone(&origin), events.to_vec());
-            log.commit(Entry { origin, events, rows: None, kept: None, heard: None, sync: false }).await.unwrap();
+            log.commit(CommitEntry { origin, events, rows: None, kept: None, heard: None, sync: false }).await.unwrap();
         }
     }
     let before = || store.events.swap(0, std::sync::atomic::Ordering::SeqCst);

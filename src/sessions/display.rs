@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use unicode_general_category::{GeneralCategory as Category, get_general_category};
 
 use super::diff;
-use super::risk::{self, Verdict};
-use crate::dialects::{Ask, Subject};
+use super::risk::{self, RiskVerdict};
+use crate::dialects::{AgentRequest, RequestSubject};
 use crate::model::{ABOUT_FILES, ABOUT_MAX, About, Item, Offer, Question, QuestionOption, RequestType, Risk, Touched};
 use sha2::{Digest, Sha256};
 
@@ -33,7 +33,7 @@ const HEADS: [&str; 9] = ["$ ", "argv[", "edit ", "write ", "fetch ", "tool ", "
 
 /// Renders what is asked. Whatever could deceive an eye is escaped as `\u{..}` and named in a warning; the only control
 /// character that passes is the line feed. Two subjects that differ never look the same. `folder` is the session's.
-pub(super) fn render(subject: &Subject, folder: &str, danger: bool) -> Display {
+pub(super) fn render(subject: &RequestSubject, folder: &str, danger: bool) -> Display {
     let mut display = Display {
         text: String::new(),
         warnings: Vec::new(),
@@ -45,10 +45,10 @@ pub(super) fn render(subject: &Subject, folder: &str, danger: bool) -> Display {
     if danger {
         display.warnings.push("the agent itself calls this dangerous".into());
     }
-    let mut seen = Seen::default();
+    let mut seen = DeceptiveCharacters::default();
     let mut cut = false;
     match subject {
-        Subject::Command { argv, cwd } => {
+        RequestSubject::Command { argv, cwd } => {
             command(argv, &mut display, &mut seen);
             if let Some(cwd) = cwd {
                 display.text.push_str("\nin ");
@@ -65,7 +65,7 @@ pub(super) fn render(subject: &Subject, folder: &str, danger: bool) -> Display {
                 ));
             }
         }
-        Subject::Edits(edits) => {
+        RequestSubject::Edits(edits) => {
             for (n, (path, old, new)) in edits.iter().enumerate() {
                 if n > 0 {
                     display.text.push('\n');
@@ -85,36 +85,36 @@ pub(super) fn render(subject: &Subject, folder: &str, danger: bool) -> Display {
                 display.warnings.push("is too long to be shown whole: some of what changes is cut".into());
             }
         }
-        Subject::Diff { path, diff } => {
+        RequestSubject::Diff { path, diff } => {
             display.text.push_str("edit ");
             seen.inline(path, &mut display.text);
             seen.under(diff, &mut display.text);
         }
-        Subject::Fetch { url, more } => {
+        RequestSubject::Fetch { url, more } => {
             display.text.push_str("fetch ");
             seen.inline(url, &mut display.text);
             if !more.is_empty() {
                 seen.under(more, &mut display.text);
             }
         }
-        Subject::Tool { name, arguments } => {
+        RequestSubject::Tool { name, arguments } => {
             display.text.push_str("tool ");
             seen.inline(name, &mut display.text);
             seen.under(arguments, &mut display.text);
         }
-        Subject::Plan(plan) => {
+        RequestSubject::Plan(plan) => {
             display.text.push_str("plan:");
             seen.under(plan, &mut display.text);
         }
-        Subject::Questions { words, .. } | Subject::Text(words) => seen.escape(words, &mut display.text),
-        Subject::Unreadable { why, raw } => {
+        RequestSubject::Questions { words, .. } | RequestSubject::Text(words) => seen.escape(words, &mut display.text),
+        RequestSubject::Unreadable { why, raw } => {
             display.text.push_str("cannot be read: ");
             seen.inline(why, &mut display.text);
             seen.under(raw, &mut display.text);
             display.warnings.push("Plexus cannot tell what this would do: this is all that the agent sent".into());
         }
     }
-    let Verdict { risk, reasons } = risk::judge(subject, folder, danger, seen.hides(), cut);
+    let RiskVerdict { risk, reasons } = risk::judge(subject, folder, danger, seen.hides(), cut);
     (display.risk, display.reasons) = (risk, reasons);
     seen.warn(&mut display.warnings);
     if display.text.len() > LONG {
@@ -124,20 +124,20 @@ pub(super) fn render(subject: &Subject, folder: &str, danger: bool) -> Display {
 }
 
 /// SHA-256 (hex) over all of a subject, each part with its length.
-fn whole(subject: &Subject) -> String {
+fn whole(subject: &RequestSubject) -> String {
     let mut sum = Sha256::new();
     let mut part = |text: &str| {
         sum.update((text.len() as u64).to_le_bytes());
         sum.update(text);
     };
     match subject {
-        Subject::Command { argv, cwd } => {
+        RequestSubject::Command { argv, cwd } => {
             part("command");
             argv.iter().for_each(|word| part(word));
             part("in");
             cwd.iter().for_each(|cwd| part(cwd));
         }
-        Subject::Edits(edits) => {
+        RequestSubject::Edits(edits) => {
             part("edits");
             for (path, old, new) in edits {
                 part(path);
@@ -146,22 +146,22 @@ fn whole(subject: &Subject) -> String {
                 part(new);
             }
         }
-        Subject::Diff { path, diff } => ["diff", path, diff].into_iter().for_each(part),
-        Subject::Fetch { url, more } => ["fetch", url, more].into_iter().for_each(part),
-        Subject::Tool { name, arguments } => ["tool", name, arguments].into_iter().for_each(part),
-        Subject::Plan(plan) => ["plan", plan].into_iter().for_each(part),
-        Subject::Questions { words, questions } => {
+        RequestSubject::Diff { path, diff } => ["diff", path, diff].into_iter().for_each(part),
+        RequestSubject::Fetch { url, more } => ["fetch", url, more].into_iter().for_each(part),
+        RequestSubject::Tool { name, arguments } => ["tool", name, arguments].into_iter().for_each(part),
+        RequestSubject::Plan(plan) => ["plan", plan].into_iter().for_each(part),
+        RequestSubject::Questions { words, questions } => {
             part("questions");
             part(words);
             questions.iter().for_each(|question| part(&serde_json::to_string(question).unwrap_or_default()));
         }
-        Subject::Text(words) => ["text", words].into_iter().for_each(part),
-        Subject::Unreadable { why, raw } => ["unreadable", why, raw].into_iter().for_each(part),
+        RequestSubject::Text(words) => ["text", words].into_iter().for_each(part),
+        RequestSubject::Unreadable { why, raw } => ["unreadable", why, raw].into_iter().for_each(part),
     }
     data_encoding::HEXLOWER.encode(&sum.finalize())
 }
 
-fn command(argv: &[String], display: &mut Display, seen: &mut Seen) {
+fn command(argv: &[String], display: &mut Display, seen: &mut DeceptiveCharacters) {
     // Every word is itself for a shell too, and the first is a program for it.
     let plain = |word: &String| {
         !word.is_empty() && word.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./=:@%+,".contains(&b))
@@ -210,19 +210,19 @@ fn command(argv: &[String], display: &mut Display, seen: &mut Seen) {
 }
 
 /// What a question is about, for a screen to draw: the parts of the subject, safe to show.
-pub(super) fn about(subject: &Subject, ask: &Ask, counts: &[(usize, usize)]) -> About {
+pub(super) fn about(subject: &RequestSubject, ask: &AgentRequest, counts: &[(usize, usize)]) -> About {
     let safe = |text: &str| {
         let mut out = String::new();
-        Seen::default().escape(text, &mut out);
+        DeceptiveCharacters::default().escape(text, &mut out);
         out
     };
     match subject {
-        Subject::Command { argv, cwd } => {
+        RequestSubject::Command { argv, cwd } => {
             let long = argv.iter().map(String::len).sum::<usize>() > ABOUT_MAX;
             let argv = if long { Vec::new() } else { argv.iter().map(|word| safe(word)).collect() };
             About::Command { argv, cwd: cwd.as_deref().map(|cwd| label(cwd, ABOUT_MAX)) }
         }
-        Subject::Edits(edits) => {
+        RequestSubject::Edits(edits) => {
             let file = |(n, (path, old, _)): (usize, &(String, Option<String>, String))| Touched {
                 path: label(path, ABOUT_MAX),
                 new: old.is_none(),
@@ -232,18 +232,20 @@ pub(super) fn about(subject: &Subject, ask: &Ask, counts: &[(usize, usize)]) -> 
             let more = edits.len().saturating_sub(ABOUT_FILES);
             About::Edit { files: edits.iter().enumerate().take(ABOUT_FILES).map(file).collect(), more }
         }
-        Subject::Diff { path, .. } => {
+        RequestSubject::Diff { path, .. } => {
             let file = Touched { path: label(path, ABOUT_MAX), new: false, added: None, removed: None };
             About::Edit { files: vec![file], more: 0 }
         }
-        Subject::Fetch { url, .. } => About::Fetch { url: label(url, ABOUT_MAX) },
-        Subject::Tool { name, .. } => About::Tool { name: label(name, ABOUT_MAX) },
-        Subject::Plan(_) => About::Plan,
+        RequestSubject::Fetch { url, .. } => About::Fetch { url: label(url, ABOUT_MAX) },
+        RequestSubject::Tool { name, .. } => About::Tool { name: label(name, ABOUT_MAX) },
+        RequestSubject::Plan(_) => About::Plan,
         // What takes only a yes or a no cannot carry answers.
-        Subject::Questions { .. } if ask.kind != RequestType::Prompt => About::Tool { name: "questions".into() },
-        Subject::Questions { questions, .. } => About::Question { questions: questions.iter().map(shown).collect() },
-        Subject::Text(_) => About::Question { questions: vec![question(ask)] },
-        Subject::Unreadable { .. } => About::Unreadable,
+        RequestSubject::Questions { .. } if ask.kind != RequestType::Prompt => About::Tool { name: "questions".into() },
+        RequestSubject::Questions { questions, .. } => {
+            About::Question { questions: questions.iter().map(shown).collect() }
+        }
+        RequestSubject::Text(_) => About::Question { questions: vec![question(ask)] },
+        RequestSubject::Unreadable { .. } => About::Unreadable,
     }
 }
 
@@ -265,7 +267,7 @@ fn shown(question: &Question) -> Question {
 }
 
 /// The one question that a pick or a prompt is.
-fn question(ask: &Ask) -> Question {
+fn question(ask: &AgentRequest) -> Question {
     let text = ask.message.as_deref().filter(|text| !text.trim().is_empty()).unwrap_or(&ask.title);
     let option = |item: &Item| QuestionOption {
         id: item.id.clone(),
@@ -292,7 +294,7 @@ fn question(ask: &Ask) -> Question {
 
 /// What deceptive characters were met.
 #[derive(Default)]
-struct Seen {
+struct DeceptiveCharacters {
     controls: usize,
     /// Those of them that are neither tabs nor ends of lines.
     hostile: usize,
@@ -303,7 +305,7 @@ struct Seen {
     trailing: usize,
 }
 
-impl Seen {
+impl DeceptiveCharacters {
     fn escape(&mut self, text: &str, out: &mut String) {
         out.reserve(text.len());
         for (n, line) in text.split('\n').enumerate() {
@@ -394,7 +396,7 @@ impl Seen {
 /// Text of an agent's own for a place where it is shown: escaped as above, cut to `most` bytes with an ellipsis.
 pub(super) fn label(text: &str, most: usize) -> String {
     let mut out = String::new();
-    let mut seen = Seen::default();
+    let mut seen = DeceptiveCharacters::default();
     for c in text.chars() {
         if out.len() >= most {
             out.push('…');
@@ -418,7 +420,7 @@ mod tests {
     use super::*;
 
     fn shown(line: &str) -> Display {
-        render(&Subject::Command { argv: vec![line.into()], cwd: None }, "/src", false)
+        render(&RequestSubject::Command { argv: vec![line.into()], cwd: None }, "/src", false)
     }
 
     #[test]
@@ -502,7 +504,7 @@ mod tests {
     fn arguments_stand_one_a_line_where_their_borders_matter() {
         let argv = |words: &[&str]| {
             let argv = words.iter().map(ToString::to_string).collect();
-            render(&Subject::Command { argv, cwd: Some("/src".into()) }, "/src", false).text
+            render(&RequestSubject::Command { argv, cwd: Some("/src".into()) }, "/src", false).text
         };
         assert_eq!(argv(&["git", "status"]), "git status\nin /src");
         assert_eq!(argv(&["sh", "-c", "a \"b\""]), "argv[0] \"sh\"\nargv[1] \"-c\"\nargv[2] \"a \\\"b\\\"\"\nin /src");
@@ -519,8 +521,9 @@ mod tests {
     #[test]
     fn an_edit_is_a_diff_and_its_digest_covers_both_texts() {
         let old: String = (1..601).map(|n| format!("line {n}\n")).collect();
-        let edit =
-            |old: &str, new: String| render(&Subject::Edits(vec![("/w/a".into(), Some(old.into()), new)]), "/w", false);
+        let edit = |old: &str, new: String| {
+            render(&RequestSubject::Edits(vec![("/w/a".into(), Some(old.into()), new)]), "/w", false)
+        };
         let one = edit(&old, old.replace("line 300\n", "line THREE\n"));
         assert_eq!(one.text.lines().count(), 10, "{}", one.text);
         assert!(one.text.starts_with("edit /w/a\n@@ -297,7 +297,7 @@\n line 297\n"));
@@ -546,15 +549,16 @@ mod tests {
         assert_eq!(shown("a\u{1b}b").text, "a\\u{1b}b");
         assert_eq!(shown("a\\u{1b}b").text, "a\\u{5c}u{1b}b");
         assert_eq!(shown("C:\\users a\\b").text, "C:\\users a\\b", "no noise");
-        let in_argv =
-            |word: &str| render(&Subject::Command { argv: vec!["x".into(), word.into()], cwd: None }, "/w", false).text;
+        let in_argv = |word: &str| {
+            render(&RequestSubject::Command { argv: vec!["x".into(), word.into()], cwd: None }, "/w", false).text
+        };
         assert_ne!(in_argv("\u{1b}"), in_argv("\\u{1b}"));
         assert_ne!(
             shown("edit /etc/hosts").text,
-            render(&Subject::Edits(vec![("/etc/hosts".into(), Some("a".into()), "a".into())]), "/w", false).text
+            render(&RequestSubject::Edits(vec![("/etc/hosts".into(), Some("a".into()), "a".into())]), "/w", false).text
         );
         let cwd = |line: &str, cwd: Option<&str>| {
-            render(&Subject::Command { argv: vec![line.into()], cwd: cwd.map(Into::into) }, "/w", false).text
+            render(&RequestSubject::Command { argv: vec![line.into()], cwd: cwd.map(Into::into) }, "/w", false).text
         };
         assert_ne!(cwd("ls\nin /w", None), cwd("ls", Some("/w")));
         assert_ne!(cwd("ls", Some("/w\nin /x")), cwd("ls\nin /w", Some("/x")));
@@ -590,26 +594,26 @@ mod tests {
         proptest::collection::vec(part, 0..5).prop_map(|parts| parts.concat())
     }
 
-    fn subject() -> impl Strategy<Value = Subject> {
+    fn subject() -> impl Strategy<Value = RequestSubject> {
         prop_oneof![
             (proptest::collection::vec(odd(), 1..4), proptest::option::of(odd()))
-                .prop_map(|(argv, cwd)| Subject::Command { argv, cwd }),
-            (odd(), odd()).prop_map(|(path, new)| Subject::Edits(vec![(path, None, new)])),
-            (odd(), odd(), odd()).prop_map(|(path, new, other)| Subject::Edits(vec![
+                .prop_map(|(argv, cwd)| RequestSubject::Command { argv, cwd }),
+            (odd(), odd()).prop_map(|(path, new)| RequestSubject::Edits(vec![(path, None, new)])),
+            (odd(), odd(), odd()).prop_map(|(path, new, other)| RequestSubject::Edits(vec![
                 (path.clone(), Some(String::new()), new),
                 (path, None, other)
             ])),
-            (odd(), odd()).prop_map(|(url, more)| Subject::Fetch { url, more }),
-            (odd(), odd()).prop_map(|(name, arguments)| Subject::Tool { name, arguments }),
-            odd().prop_map(Subject::Plan),
-            odd().prop_map(|raw| Subject::Unreadable { why: "why", raw }),
+            (odd(), odd()).prop_map(|(url, more)| RequestSubject::Fetch { url, more }),
+            (odd(), odd()).prop_map(|(name, arguments)| RequestSubject::Tool { name, arguments }),
+            odd().prop_map(RequestSubject::Plan),
+            odd().prop_map(|raw| RequestSubject::Unreadable { why: "why", raw }),
         ]
     }
 
     /// A line of plain words and the same words one by one are one command.
-    fn normal(subject: Subject) -> Subject {
+    fn normal(subject: RequestSubject) -> RequestSubject {
         match subject {
-            Subject::Command { argv, cwd } => {
+            RequestSubject::Command { argv, cwd } => {
                 let plain = |word: &str| {
                     !word.is_empty() && word.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./=:@%+,".contains(&b))
                 };
@@ -617,9 +621,9 @@ mod tests {
                     [line]
                         if line.split(' ').all(plain) && !line.split(' ').next().unwrap_or_default().contains('=') =>
                     {
-                        Subject::Command { argv: line.split(' ').map(Into::into).collect(), cwd }
+                        RequestSubject::Command { argv: line.split(' ').map(Into::into).collect(), cwd }
                     }
-                    _ => Subject::Command { argv, cwd },
+                    _ => RequestSubject::Command { argv, cwd },
                 }
             }
             subject => subject,

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{OwnedMutexGuard, Semaphore};
 
-use super::snapshot::{Backwards, Fold};
+use super::snapshot::{BackwardsFold, SnapshotFold};
 use super::{Filter, Log};
 use crate::model::{Position, SessionId};
 use crate::store::{ReadLimit, StoreError};
@@ -24,22 +24,22 @@ const SLICE: ReadLimit = ReadLimit { events: 1024, bytes: 256 << 10 };
 
 /// A session's fold, once it was made.
 #[derive(Default)]
-pub(super) struct Shared {
-    fold: Option<Fold>,
+pub(super) struct CachedFold {
+    fold: Option<SnapshotFold>,
     /// What retention had removed when it was made.
     trimmed: Position,
 }
 
-impl Shared {
+impl CachedFold {
     /// The fold; `None` before it was brought up to date.
-    pub(super) fn fold(&mut self) -> Option<&mut Fold> {
+    pub(super) fn fold(&mut self) -> Option<&mut SnapshotFold> {
         self.fold.as_mut()
     }
 }
 
 /// All of them. Cheap to clone.
 #[derive(Clone)]
-pub(super) struct Folds {
+pub(super) struct SnapshotCache {
     table: Arc<Mutex<Table>>,
     cold: Arc<Semaphore>,
 }
@@ -53,18 +53,18 @@ struct Table {
 }
 
 struct Slot {
-    shared: Arc<tokio::sync::Mutex<Shared>>,
+    shared: Arc<tokio::sync::Mutex<CachedFold>>,
     used: u64,
     bytes: usize,
 }
 
-impl Default for Folds {
+impl Default for SnapshotCache {
     fn default() -> Self {
         Self { table: Arc::default(), cold: Arc::new(Semaphore::new(COLD)) }
     }
 }
 
-impl Folds {
+impl SnapshotCache {
     /// The fold of a session, with its events up to `upto` at least, held until the guard is dropped. Whoever stops
     /// waiting leaves the work that was begun to the next.
     ///
@@ -75,7 +75,7 @@ impl Folds {
         log: &Log,
         session: &SessionId,
         upto: Position,
-    ) -> Result<OwnedMutexGuard<Shared>, StoreError> {
+    ) -> Result<OwnedMutexGuard<CachedFold>, StoreError> {
         let guard = self.slot(session).lock_owned().await;
         self.held_upto(guard, log, session, upto).await
     }
@@ -86,11 +86,11 @@ impl Folds {
     /// As [`Log::read`].
     pub(super) async fn held_upto(
         &self,
-        mut guard: OwnedMutexGuard<Shared>,
+        mut guard: OwnedMutexGuard<CachedFold>,
         log: &Log,
         session: &SessionId,
         upto: Position,
-    ) -> Result<OwnedMutexGuard<Shared>, StoreError> {
+    ) -> Result<OwnedMutexGuard<CachedFold>, StoreError> {
         let fresh = guard.fold.as_ref().is_some_and(|fold| fold.at >= upto) && guard.trimmed == log.trimmed(session);
         if fresh {
             return Ok(guard);
@@ -98,7 +98,7 @@ impl Folds {
         let (folds, log, session) = (self.clone(), log.clone(), session.clone());
         let work = tokio::spawn(async move {
             let outcome = folds.bring(&mut guard, &log, &session, upto).await;
-            folds.weigh(&session, guard.fold.as_ref().map_or(0, Fold::weight));
+            folds.weigh(&session, guard.fold.as_ref().map_or(0, SnapshotFold::weight));
             outcome.map(|()| guard)
         });
         work.await.map_err(|error| StoreError::Io(error.to_string()))?
@@ -123,7 +123,7 @@ impl Folds {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn slot(&self, session: &SessionId) -> Arc<tokio::sync::Mutex<Shared>> {
+    fn slot(&self, session: &SessionId) -> Arc<tokio::sync::Mutex<CachedFold>> {
         let mut table = self.table();
         table.asked += 1;
         let used = table.asked;
@@ -150,7 +150,7 @@ impl Folds {
 
     async fn bring(
         &self,
-        shared: &mut Shared,
+        shared: &mut CachedFold,
         log: &Log,
         session: &SessionId,
         upto: Position,
@@ -180,8 +180,8 @@ impl Folds {
 }
 
 /// Makes a fold, exact at `head`: a slice at a time, the newest first.
-async fn cold(log: &Log, session: &SessionId, head: Position) -> Result<Fold, StoreError> {
-    let mut making = Backwards::from(head);
+async fn cold(log: &Log, session: &SessionId, head: Position) -> Result<SnapshotFold, StoreError> {
+    let mut making = BackwardsFold::from(head);
     let mut before = head.next();
     while !making.done {
         let (of, id) = (log.clone(), session.clone());

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::merge::{Backwards, Item, Merger, Place, Unit};
+use super::merge::{BackwardsCounter, LogPlace, Merger, PageItem, PageUnit};
 use super::{Filter, Log};
 use crate::ledger::Charge;
 use crate::model::{Event, Position, SessionId};
@@ -31,13 +31,13 @@ pub struct PageLimit {
 
 /// A page of the past.
 #[derive(Debug)]
-pub struct Past {
+pub struct HistoryPage {
     /// What is on it, in the order of the log.
-    pub items: Vec<Item>,
+    pub items: Vec<PageItem>,
     /// Where it begins.
-    pub from: Place,
+    pub from: LogPlace,
     /// Where it ends.
-    pub to: Place,
+    pub to: LogPlace,
     /// Whether there is more: before it when it was read backwards, after it when forwards.
     pub more: bool,
     /// What its events hold, and what they take written down, in bytes, about.
@@ -45,8 +45,8 @@ pub struct Past {
 }
 
 impl PageLimit {
-    fn units(self, event: &Arc<Event>) -> Vec<Unit> {
-        if self.merge { Unit::of(event) } else { vec![Unit::whole(Arc::clone(event))] }
+    fn units(self, event: &Arc<Event>) -> Vec<PageUnit> {
+        if self.merge { PageUnit::of(event) } else { vec![PageUnit::whole(Arc::clone(event))] }
     }
 }
 
@@ -60,12 +60,12 @@ fn goes_on(room: &mut Charge, held: usize, limit: PageLimit) -> bool {
 
 /// What a page holds of an event, in bytes.
 fn holds(event: &Event) -> usize {
-    event.weight() + size_of::<Unit>()
+    event.weight() + size_of::<PageUnit>()
 }
 
 impl Log {
     /// What comes after `from`. Returns at once, with no items if there are none. `room` is what is charged for the page
-    /// already: it grows while the page does, and is less than [`Past::bytes`] only where a single event is larger.
+    /// already: it grows while the page does, and is less than [`HistoryPage::bytes`] only where a single event is larger.
     /// Cancellation safe.
     ///
     /// # Errors
@@ -73,10 +73,10 @@ impl Log {
     pub async fn page_after(
         &self,
         filter: &Filter,
-        from: Place,
+        from: LogPlace,
         limit: PageLimit,
         room: &mut Charge,
-    ) -> Result<Past, StoreError> {
+    ) -> Result<HistoryPage, StoreError> {
         let head = self.head();
         let mut merger = Merger::default();
         let (mut to, mut scanned, mut held) = (from, 0, 0);
@@ -92,7 +92,7 @@ impl Log {
                     }
                     if !merger.fits(&unit, limit.items, limit.bytes) {
                         let bytes = held + merger.bytes();
-                        return Ok(Past { items: merger.finish(), from, to, more: true, bytes });
+                        return Ok(HistoryPage { items: merger.finish(), from, to, more: true, bytes });
                     }
                     held += std::mem::take(&mut holds);
                     to = unit.end();
@@ -100,10 +100,10 @@ impl Log {
                 }
             }
             let done = page.next <= after || page.next >= head;
-            to = to.max(Place::after(page.next));
+            to = to.max(LogPlace::after(page.next));
             if done || scanned >= SCAN || !goes_on(room, held, limit) {
                 let bytes = held + merger.bytes();
-                return Ok(Past { items: merger.finish(), from, to, more: !done, bytes });
+                return Ok(HistoryPage { items: merger.finish(), from, to, more: !done, bytes });
             }
             tokio::task::yield_now().await;
         }
@@ -116,13 +116,13 @@ impl Log {
     pub async fn page_before(
         &self,
         session: &SessionId,
-        to: Place,
+        to: LogPlace,
         limit: PageLimit,
         room: &mut Charge,
-    ) -> Result<Past, StoreError> {
+    ) -> Result<HistoryPage, StoreError> {
         // Up to the end, where that is asked for.
-        let to = to.min(Place::after(self.head()));
-        let mut taken: VecDeque<Unit> = VecDeque::new();
+        let to = to.min(LogPlace::after(self.head()));
+        let mut taken: VecDeque<PageUnit> = VecDeque::new();
         let mut held = 0;
         let (from, more) = self
             .walk_back(session, to, limit, |unit, scanned| {
@@ -136,7 +136,7 @@ impl Log {
         let mut merger = Merger::default();
         taken.into_iter().for_each(|unit| merger.push(unit));
         let bytes = held + merger.bytes();
-        Ok(Past { items: merger.finish(), from, to, more, bytes })
+        Ok(HistoryPage { items: merger.finish(), from, to, more, bytes })
     }
 
     /// Where the newest of one session before `to` begin that fit the limit, and whether there is more before. Keeps
@@ -147,10 +147,10 @@ impl Log {
     pub async fn place_before(
         &self,
         session: &SessionId,
-        to: Place,
+        to: LogPlace,
         limit: PageLimit,
-    ) -> Result<(Place, bool), StoreError> {
-        self.walk_back(session, to.min(Place::after(self.head())), limit, |_, _| true).await
+    ) -> Result<(LogPlace, bool), StoreError> {
+        self.walk_back(session, to.min(LogPlace::after(self.head())), limit, |_, _| true).await
     }
 
     /// Walks back from `to` over what fits the limit, as long as `take` says yes to what there is and to the bytes of the
@@ -158,11 +158,11 @@ impl Log {
     async fn walk_back(
         &self,
         session: &SessionId,
-        to: Place,
+        to: LogPlace,
         limit: PageLimit,
-        mut take: impl FnMut(Unit, usize) -> bool,
-    ) -> Result<(Place, bool), StoreError> {
-        let mut walk = Backwards::default();
+        mut take: impl FnMut(PageUnit, usize) -> bool,
+    ) -> Result<(LogPlace, bool), StoreError> {
+        let mut walk = BackwardsCounter::default();
         let (mut from, mut scanned) = (to, 0);
         loop {
             // A part of an event is read with the whole of it.

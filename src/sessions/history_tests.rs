@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::history::PageLimit;
-use super::log::{Entry, Filter, Log, NewEvent, Rows};
-use super::merge::{Item, Place};
+use super::log::{CommitEntry, CommitRows, Filter, Log, NewEvent};
+use super::merge::{LogPlace, PageItem};
 use crate::ledger::{Charge, Ledger};
 use crate::model::*;
 use crate::store::{MemoryStore, ReadLimit, SessionRow};
@@ -42,10 +42,10 @@ async fn log_of(events: &[(Kind, String, u8)], group: usize) -> Log {
             as_of: Position::START,
             spare_from: None,
         };
-        let entry = Entry {
+        let entry = CommitEntry {
             origin: Arc::clone(&origin),
             events: events.collect(),
-            rows: Some(Box::new(move |_| Rows { sessions: vec![row], ..Rows::default() })),
+            rows: Some(Box::new(move |_| CommitRows { sessions: vec![row], ..CommitRows::default() })),
             kept: None,
             heard: None,
             sync: false,
@@ -117,7 +117,7 @@ impl Folded {
         }
     }
 
-    fn of(items: &[Item]) -> Self {
+    fn of(items: &[PageItem]) -> Self {
         let mut folded = Self::default();
         items.iter().for_each(|item| folded.take(&item.first().run_id, item.first().kind, &item.body()));
         folded
@@ -134,8 +134,8 @@ fn room() -> Charge {
     Ledger::default().connection("phone").nothing()
 }
 
-async fn forwards(log: &Log, limit: PageLimit) -> Vec<Vec<Item>> {
-    let (mut pages, mut from) = (Vec::new(), Place::before(Position(1)));
+async fn forwards(log: &Log, limit: PageLimit) -> Vec<Vec<PageItem>> {
+    let (mut pages, mut from) = (Vec::new(), LogPlace::before(Position(1)));
     let filter = Filter::session(SessionId::trusted("s_1"));
     loop {
         let page = log.page_after(&filter, from, limit, &mut room()).await.unwrap();
@@ -149,8 +149,8 @@ async fn forwards(log: &Log, limit: PageLimit) -> Vec<Vec<Item>> {
     }
 }
 
-async fn backwards(log: &Log, limit: PageLimit) -> Vec<Vec<Item>> {
-    let (mut pages, mut to) = (Vec::new(), Place::after(log.head()));
+async fn backwards(log: &Log, limit: PageLimit) -> Vec<Vec<PageItem>> {
+    let (mut pages, mut to) = (Vec::new(), LogPlace::after(log.head()));
     loop {
         let page = log.page_before(&SessionId::trusted("s_1"), to, limit, &mut room()).await.unwrap();
         assert!(page.from < to || page.items.is_empty());
@@ -222,7 +222,7 @@ proptest! {
             ] {
                 for pages in [forwards(&log, limit).await, backwards(&log, limit).await] {
                     assert!(pages.iter().all(|page| page.len() <= limit.items), "{limit:?}");
-                    let all: Vec<Item> = pages.concat();
+                    let all: Vec<PageItem> = pages.concat();
                     assert_eq!(Folded::of(&all), whole, "{limit:?}");
                     assert!(all.windows(2).all(|two| two[0].last().position <= two[1].last().position));
                     let cut: usize = all.iter().filter(|item| item.cut().is_some_and(|(before, _)| before > 0)).count();
@@ -232,8 +232,8 @@ proptest! {
             }
             let limit = PageLimit { items, bytes, merge: false };
             for pages in [forwards(&log, limit).await, backwards(&log, limit).await] {
-                let all: Vec<Item> = pages.concat();
-                assert!(all.iter().map(Item::first).eq(plain.iter().map(|event| &**event)));
+                let all: Vec<PageItem> = pages.concat();
+                assert!(all.iter().map(PageItem::first).eq(plain.iter().map(|event| &**event)));
                 assert!(all.iter().all(|item| item.merged().is_none() && item.body() == item.first().body));
             }
         });
@@ -251,8 +251,9 @@ async fn one_message_in_many_chunks_is_one_item() {
     events.push((Kind::RunEnded, r#"{"status":"completed"}"#.into(), 1));
     let log = log_of(&events, 7).await;
     let limit = PageLimit { items: 10, bytes: 1 << 20, merge: true };
-    let page = log.page_before(&SessionId::trusted("s_1"), Place::after(log.head()), limit, &mut room()).await.unwrap();
-    assert!(!page.more && page.from == Place::before(Position(1)));
+    let page =
+        log.page_before(&SessionId::trusted("s_1"), LogPlace::after(log.head()), limit, &mut room()).await.unwrap();
+    assert!(!page.more && page.from == LogPlace::before(Position(1)));
     let [usage, message, ended] = &page.items[..] else { panic!("{:?}", page.items.len()) };
     assert_eq!((usage.first().kind, ended.first().kind), (Kind::UsageUpdate, Kind::RunEnded));
     assert_eq!((message.first().seq, message.last().seq, message.merged()), (0, 500, Some(500)));
@@ -267,9 +268,9 @@ async fn a_chunk_longer_than_a_page_comes_in_parts() {
     let log = log_of(&[(kind, body, 1)], 1).await;
     let limit = PageLimit { items: 1, bytes: 1, merge: true };
     for pages in [forwards(&log, limit).await, backwards(&log, limit).await] {
-        let pages: Vec<Item> = pages.concat();
+        let pages: Vec<PageItem> = pages.concat();
         assert!(pages.len() > 10);
-        let part = |item: &Item| serde_json::from_slice::<Value>(&item.body()).unwrap()["content"]["text"].take();
+        let part = |item: &PageItem| serde_json::from_slice::<Value>(&item.body()).unwrap()["content"]["text"].take();
         assert_eq!(pages.iter().map(|item| part(item).as_str().unwrap().to_owned()).collect::<String>(), text);
         assert!(pages.iter().all(|item| item.body().len() < 200));
         assert_eq!(pages[0].cut(), Some((0, pages.len() as u32 - 1)));

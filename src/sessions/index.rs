@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::slices::Slices;
-use super::{Entry, Filter, Log, Rows};
+use super::slices::StringSlices;
+use super::{CommitEntry, CommitRows, Filter, Log};
 use crate::model::{Event, Kind, Origin, Position, RunId};
 use crate::store::{ReadLimit, StoreError, TextRow};
 
@@ -21,7 +21,7 @@ const PAGE: ReadLimit = ReadLimit { events: 4096, bytes: 1 << 20 };
 
 /// Indexes a run that is over, whose first event is after `after`. A failure loses nothing but findings: it is logged.
 pub(super) async fn run(log: Log, origin: Arc<Origin>, run_id: RunId, after: Position) {
-    match Passages::new(log, origin, run_id.clone()).all(after).await {
+    match IndexWriter::new(log, origin, run_id.clone()).all(after).await {
         Ok(()) => {}
         // The session was deleted meanwhile.
         Err(error) if matches!(*error, StoreError::Gone(_)) => {}
@@ -30,7 +30,7 @@ pub(super) async fn run(log: Log, origin: Arc<Origin>, run_id: RunId, after: Pos
 }
 
 /// Words on their way into the index: one passage at a time in memory, and [`AT_ONCE`] that are ready.
-struct Passages {
+struct IndexWriter {
     log: Log,
     origin: Arc<Origin>,
     run_id: RunId,
@@ -41,7 +41,7 @@ struct Passages {
     total: usize,
 }
 
-impl Passages {
+impl IndexWriter {
     fn new(log: Log, origin: Arc<Origin>, run_id: RunId) -> Self {
         let (ready, text) = (Vec::new(), String::new());
         Self { log, origin, run_id, ready, role: "agent", text, position: Position::START, total: 0 }
@@ -124,16 +124,22 @@ impl Passages {
         if texts.is_empty() {
             return Ok(());
         }
-        let rows = move |_| Rows { texts, ..Rows::default() };
+        let rows = move |_| CommitRows { texts, ..CommitRows::default() };
         let origin = Arc::clone(&self.origin);
-        let entry =
-            Entry { origin, events: Vec::new(), rows: Some(Box::new(rows)), kept: None, heard: None, sync: false };
+        let entry = CommitEntry {
+            origin,
+            events: Vec::new(),
+            rows: Some(Box::new(rows)),
+            kept: None,
+            heard: None,
+            sync: false,
+        };
         self.log.commit(entry).await.map(drop)
     }
 }
 
 /// The words of a message chunk, or the title of a tool call.
-fn words(event: &Event) -> Option<Slices<'_>> {
+fn words(event: &Event) -> Option<StringSlices<'_>> {
     #[derive(Deserialize)]
     struct Body<'a> {
         #[serde(borrow, default)]
@@ -149,8 +155,8 @@ fn words(event: &Event) -> Option<Slices<'_>> {
     let body: Body<'_> = serde_json::from_slice(&event.body).ok()?;
     let block = body.content.filter(|content| content.get().starts_with('{'));
     let text = block.and_then(|block| serde_json::from_str::<Block<'_>>(block.get()).ok()?.text);
-    let slices = text.and_then(|text| Slices::of(text, PASSAGE));
-    slices.or_else(|| Slices::of(body.title?, PASSAGE))
+    let slices = text.and_then(|text| StringSlices::of(text, PASSAGE));
+    slices.or_else(|| StringSlices::of(body.title?, PASSAGE))
 }
 
 #[cfg(test)]
@@ -161,17 +167,17 @@ mod tests {
     use crate::model::{RuntimeId, SessionId, Timestamp};
     use crate::store::MemoryStore;
 
-    fn passages() -> Passages {
+    fn passages() -> IndexWriter {
         let log = Log::open(Arc::new(MemoryStore::new().unwrap())).unwrap();
         let origin = Origin {
             session_id: SessionId::trusted("s_1"),
             runtime_id: RuntimeId::trusted("demo"),
             dialect: "acp".into(),
         };
-        Passages::new(log, Arc::new(origin), RunId::trusted("r_1"))
+        IndexWriter::new(log, Arc::new(origin), RunId::trusted("r_1"))
     }
 
-    fn said(passages: &Passages, position: u64, text: &str) -> Event {
+    fn said(passages: &IndexWriter, position: u64, text: &str) -> Event {
         Event {
             position: Position(position),
             origin: Arc::clone(&passages.origin),

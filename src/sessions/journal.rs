@@ -15,7 +15,7 @@ pub const LINE_MAX: usize = 2000;
 /// Who wrote a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Writer {
+pub enum LogSource {
     /// The runtime, to its stderr.
     Runtime,
     /// The gateway: starts, ends, lost connections.
@@ -24,35 +24,35 @@ pub enum Writer {
 
 /// One line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Line {
+pub struct StderrLine {
     /// When it was heard.
     pub at: Timestamp,
     /// It, fit to be shown.
     pub text: String,
     /// Who wrote it.
-    pub by: Writer,
+    pub by: LogSource,
 }
 
 /// The last lines of a runtime; the same for whoever has a copy. It outlives the runtime's starts, not the gateway.
 #[derive(Clone, Debug, Default)]
-pub struct Journal {
-    lines: Arc<Mutex<VecDeque<Line>>>,
+pub struct StderrLog {
+    lines: Arc<Mutex<VecDeque<StderrLine>>>,
 }
 
-impl Journal {
+impl StderrLog {
     /// Adds a line. `text` is fit to be shown, and at most [`LINE_MAX`] bytes; a longer one is cut.
-    pub fn add(&self, at: Timestamp, by: Writer, text: &str) {
+    pub fn add(&self, at: Timestamp, by: LogSource, text: &str) {
         let cut = (0..=text.len().min(LINE_MAX)).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();
         let text = text.get(..cut).unwrap_or_default().to_owned();
         let mut lines = self.lock();
-        lines.push_back(Line { at, text, by });
+        lines.push_back(StderrLine { at, text, by });
         if lines.len() > LINES {
             lines.pop_front();
         }
     }
 
     /// All that are kept, the oldest first.
-    pub fn lines(&self) -> Vec<Line> {
+    pub fn lines(&self) -> Vec<StderrLine> {
         self.lock().iter().cloned().collect()
     }
 
@@ -68,7 +68,7 @@ impl Journal {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Line>> {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<StderrLine>> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -79,14 +79,14 @@ mod tests {
 
     #[test]
     fn the_last_lines_are_kept_and_those_of_an_earlier_life_stand_before_them() {
-        let (journal, at) = (Journal::default(), Timestamp::default());
+        let (journal, at) = (StderrLog::default(), Timestamp::default());
         for n in 0..LINES + 5 {
-            journal.add(at, Writer::Runtime, &n.to_string());
+            journal.add(at, LogSource::Runtime, &n.to_string());
         }
         let lines = journal.lines();
         assert_eq!((lines.len(), lines[0].text.as_str()), (LINES, "5"));
-        let next = Journal::default();
-        next.add(at, Writer::Gateway, &"ü".repeat(LINE_MAX));
+        let next = StderrLog::default();
+        next.add(at, LogSource::Gateway, &"ü".repeat(LINE_MAX));
         next.after(&journal);
         let lines = next.lines();
         assert_eq!((lines.len(), lines[0].text.as_str()), (LINES, "6"));

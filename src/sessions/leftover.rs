@@ -1,10 +1,10 @@
 //! Which of the processes that earlier gateways left a gateway goes on with. Pure.
 
-use super::link::{Known, Left, Start};
+use super::link::{OrphanState, OrphanedRuntime, ProcessStart};
 
 /// What becomes of several processes that earlier gateways left under one name; places in their list.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Choice {
+pub(super) struct LeftoverChoice {
     /// The one to go on with.
     pub(super) keep: Option<usize>,
     /// Those that are ended, because no session needs them.
@@ -14,32 +14,34 @@ pub(super) struct Choice {
 }
 
 /// Whether a session belongs to a process; `None` where that is not known yet.
-pub(super) fn belongs(left: &Left, start: &Start) -> Option<bool> {
+pub(super) fn belongs(left: &OrphanedRuntime, start: &ProcessStart) -> Option<bool> {
     match &left.known {
-        Known::All { instance, nameless, generation, .. } => Some(start.belongs(instance, *nameless, *generation)),
-        Known::Late(_) => None,
-        Known::Unusable(_) => Some(false),
+        OrphanState::All { instance, nameless, generation, .. } => {
+            Some(start.belongs(instance, *nameless, *generation))
+        }
+        OrphanState::Late(_) => None,
+        OrphanState::Unusable(_) => Some(false),
     }
 }
 
 /// Chooses among processes of one name: the one that most of its sessions know, or else one whose holder has not answered
 /// yet, or else the newest. Where sessions of the release 0.1.0 fit several, none is chosen and none ended.
-pub(super) fn choose(left: &[Left], starts: &[&Start]) -> Choice {
-    let mut choice = Choice::default();
-    let fit = |start: &Start| left.iter().filter(|left| belongs(left, start) == Some(true)).count();
-    let unclear: Vec<&&Start> = starts.iter().filter(|start| fit(start) > 1).collect();
+pub(super) fn choose(left: &[OrphanedRuntime], starts: &[&ProcessStart]) -> LeftoverChoice {
+    let mut choice = LeftoverChoice::default();
+    let fit = |start: &ProcessStart| left.iter().filter(|left| belongs(left, start) == Some(true)).count();
+    let unclear: Vec<&&ProcessStart> = starts.iter().filter(|start| fit(start) > 1).collect();
     let mut candidates = Vec::new();
     for (place, one) in left.iter().enumerate() {
         let is_unclear = unclear.iter().any(|start| belongs(one, start) == Some(true));
         match &one.known {
-            Known::Unusable(_) => choice.unattended.push(place),
-            Known::All { .. } if is_unclear => choice.unattended.push(place),
-            Known::All { started_at, .. } => {
+            OrphanState::Unusable(_) => choice.unattended.push(place),
+            OrphanState::All { .. } if is_unclear => choice.unattended.push(place),
+            OrphanState::All { started_at, .. } => {
                 let known_by = starts.iter().filter(|start| belongs(one, start) == Some(true)).count();
                 candidates.push((known_by, false, Some(*started_at), place));
             }
             // It may be the one that they know.
-            Known::Late(_) => candidates.push((0, true, None, place)),
+            OrphanState::Late(_) => candidates.push((0, true, None, place)),
         }
     }
     let best = candidates.iter().max_by_key(|(known_by, late, started_at, _)| (*known_by, *late, *started_at));
@@ -56,17 +58,17 @@ pub(super) fn choose(left: &[Left], starts: &[&Start]) -> Choice {
     choice
 }
 
-pub(super) fn process_of(left: &Left) -> String {
+pub(super) fn process_of(left: &OrphanedRuntime) -> String {
     match &left.known {
-        Known::All { pid, instance, .. } => format!("process {pid} ({instance})"),
-        Known::Late(_) | Known::Unusable(_) => "a process".into(),
+        OrphanState::All { pid, instance, .. } => format!("process {pid} ({instance})"),
+        OrphanState::Late(_) | OrphanState::Unusable(_) => "a process".into(),
     }
 }
 
-pub(super) fn why_unattended(left: &Left) -> &str {
+pub(super) fn why_unattended(left: &OrphanedRuntime) -> &str {
     match &left.known {
-        Known::All { .. } => "several processes fit what its sessions know",
-        Known::Late(why) | Known::Unusable(why) => why,
+        OrphanState::All { .. } => "several processes fit what its sessions know",
+        OrphanState::Late(why) | OrphanState::Unusable(why) => why,
     }
 }
 
@@ -75,10 +77,10 @@ mod tests {
     use super::*;
     use crate::model::{Connect, RuntimeId, RuntimeSpec, Timestamp};
 
-    fn process(place: usize, instance: &str, generation: u64) -> Left {
+    fn process(place: usize, instance: &str, generation: u64) -> OrphanedRuntime {
         let id = RuntimeId::trusted("demo");
         let spec = RuntimeSpec::new(id.clone(), "acp", Connect::Command(vec!["x".into()]), "/");
-        let known = Known::All {
+        let known = OrphanState::All {
             spec: Box::new(spec),
             generation,
             instance: instance.into(),
@@ -86,19 +88,19 @@ mod tests {
             pid: 7,
             started_at: Timestamp::from_millis(place as i64),
         };
-        Left { id, place, known }
+        OrphanedRuntime { id, place, known }
     }
 
-    fn late(place: usize) -> Left {
-        Left { id: RuntimeId::trusted("demo"), place, known: Known::Late("slow".into()) }
+    fn late(place: usize) -> OrphanedRuntime {
+        OrphanedRuntime { id: RuntimeId::trusted("demo"), place, known: OrphanState::Late("slow".into()) }
     }
 
-    fn knows(instance: Option<&str>, generation: u64) -> Start {
-        Start { instance: instance.map(str::to_owned), generation, mark: None }
+    fn knows(instance: Option<&str>, generation: u64) -> ProcessStart {
+        ProcessStart { instance: instance.map(str::to_owned), generation, mark: None }
     }
 
-    fn chosen(left: &[Left], starts: &[Start]) -> (Option<usize>, Vec<usize>, Vec<usize>) {
-        let Choice { keep, end, unattended } = choose(left, &starts.iter().collect::<Vec<_>>());
+    fn chosen(left: &[OrphanedRuntime], starts: &[ProcessStart]) -> (Option<usize>, Vec<usize>, Vec<usize>) {
+        let LeftoverChoice { keep, end, unattended } = choose(left, &starts.iter().collect::<Vec<_>>());
         (keep, end, unattended)
     }
 
@@ -139,7 +141,11 @@ mod tests {
 
     #[test]
     fn one_that_cannot_be_spoken_with_is_said_to_run_and_none_is_taken_in_its_place() {
-        let unusable = Left { id: RuntimeId::trusted("demo"), place: 0, known: Known::Unusable("version 9".into()) };
+        let unusable = OrphanedRuntime {
+            id: RuntimeId::trusted("demo"),
+            place: 0,
+            known: OrphanState::Unusable("version 9".into()),
+        };
         assert_eq!(chosen(std::slice::from_ref(&unusable), &[knows(Some("i_a"), 1)]), (None, vec![], vec![0]));
         let beside = [unusable, process(1, "i_a", 1)];
         assert_eq!(chosen(&beside, &[knows(Some("i_a"), 1)]), (Some(1), vec![], vec![0]));

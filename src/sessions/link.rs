@@ -10,11 +10,11 @@ use std::time::Instant;
 use sha2::{Digest, Sha256};
 use tokio::sync::{Notify, mpsc, watch};
 
-use super::Journal;
-use super::clients::ToClients;
-use crate::dialects::{AskKey, Command, Said};
+use super::StderrLog;
+use super::clients::ClientRouter;
+use crate::dialects::{RequestKey, RuntimeCommand, RuntimeEvent};
 use crate::model::{NativeId, RuntimeId, RuntimeInfo, RuntimeSpec, Ticket, Timestamp};
-use crate::store::Mark;
+use crate::store::RuntimeMark;
 
 /// Batches from the driver that a session's mailbox holds; when it is full the driver waits, and then the agent does.
 pub const INLET: usize = 64;
@@ -27,41 +27,41 @@ pub const FOUND: usize = 256;
 
 /// Where a driver puts what a runtime says of one session.
 #[derive(Clone, Debug)]
-pub struct Inlet {
-    tx: mpsc::Sender<FromRuntime>,
+pub struct SessionSender {
+    tx: mpsc::Sender<RuntimeMessage>,
 }
 
 /// What a session hears of its runtime.
 #[derive(Debug)]
-pub enum FromRuntime {
+pub enum RuntimeMessage {
     /// What it said, in order: all of one read, so that one commit keeps it. With it, where a runtime that may outlive
     /// the gateway stood then.
-    Said(Vec<Said>, Option<Upto>),
+    Said(Vec<RuntimeEvent>, Option<Ack>),
     /// A runtime that outlived the gateway was found again, and has said all that was missed: what it still waits for.
     Found {
         /// Questions of any of its sessions.
-        asks: Vec<AskKey>,
+        asks: Vec<RequestKey>,
         /// Prompts of any of its sessions.
         prompts: Vec<Ticket>,
     },
     /// The runtime is gone.
-    Gone(Exit),
+    Gone(RuntimeExit),
 }
 
 /// Up to where a batch goes in a runtime's output. Dropped once the batch is kept (or its session is gone): what the
 /// runtime's holder keeps of it is then needed no more.
 #[derive(Debug)]
-pub struct Upto {
+pub struct Ack {
     /// Bytes of output, from the runtime's start: what was said by then is in this batch or an earlier one. Absent where
     /// nobody keeps that output for a gateway that comes after this one.
     pub offset: Option<u64>,
     /// When the driver had understood it.
     pub heard: Instant,
     from: u64,
-    ledger: Arc<Ledger>,
+    ledger: Arc<AckTracker>,
 }
 
-impl Drop for Upto {
+impl Drop for Ack {
     fn drop(&mut self) {
         let mut lent = self.ledger.lent();
         if let Some(count) = lent.get_mut(&self.from) {
@@ -77,17 +77,17 @@ impl Drop for Upto {
 
 /// What of a runtime's output is on its way to sessions and not kept yet.
 #[derive(Debug, Default)]
-pub struct Ledger {
+pub struct AckTracker {
     /// Where batches under way begin, and how many begin there.
     lent: Mutex<BTreeMap<u64, usize>>,
     news: Notify,
 }
 
-impl Ledger {
+impl AckTracker {
     /// A batch that goes from one offset to another is on its way. `held`: a holder keeps what was said until this is.
-    pub fn lend(self: &Arc<Self>, from: u64, offset: u64, held: bool) -> Upto {
+    pub fn lend(self: &Arc<Self>, from: u64, offset: u64, held: bool) -> Ack {
         *self.lent().entry(from).or_default() += 1;
-        Upto { offset: held.then_some(offset), heard: Instant::now(), from, ledger: Arc::clone(self) }
+        Ack { offset: held.then_some(offset), heard: Instant::now(), from, ledger: Arc::clone(self) }
     }
 
     /// Up to where everything is kept, of what was heard up to `heard`.
@@ -107,7 +107,7 @@ impl Ledger {
 
 /// How a runtime's process ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Exit {
+pub struct RuntimeExit {
     /// Its exit code.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<i32>,
@@ -127,16 +127,16 @@ pub struct Exit {
     pub left: bool,
 }
 
-impl Inlet {
+impl SessionSender {
     /// A new inlet and the end that the session reads.
-    pub fn new() -> (Self, mpsc::Receiver<FromRuntime>) {
+    pub fn new() -> (Self, mpsc::Receiver<RuntimeMessage>) {
         let (tx, rx) = mpsc::channel(INLET);
         (Self { tx }, rx)
     }
 
     /// Puts a batch; waits while the mailbox is full. Cancellation safe: a batch is either put or not. A session that is
     /// gone takes nothing and that is fine: nobody is left to care.
-    pub async fn put(&self, batch: FromRuntime) {
+    pub async fn put(&self, batch: RuntimeMessage) {
         let _ = self.tx.send(batch).await;
     }
 
@@ -153,11 +153,11 @@ impl Inlet {
 
 /// An order for a runtime.
 #[derive(Debug)]
-pub struct Order {
+pub struct RuntimeOrder {
     /// What to do.
-    pub command: Command,
-    /// Where to put what comes of it; with [`Command::Open`], also where the new session's events go from then on.
-    pub inlet: Inlet,
+    pub command: RuntimeCommand,
+    /// Where to put what comes of it; with [`RuntimeCommand::Open`], also where the new session's events go from then on.
+    pub inlet: SessionSender,
     /// Which start of the runtime it is meant for; a later one ignores it.
     pub generation: u64,
     /// When the answer came that it passes on.
@@ -166,22 +166,22 @@ pub struct Order {
 
 /// The gateway's end of a runtime's driver.
 #[derive(Clone, Debug)]
-pub struct Link {
-    orders: mpsc::Sender<Order>,
+pub struct RuntimeLink {
+    orders: mpsc::Sender<RuntimeOrder>,
     stop: Arc<Notify>,
     info: watch::Receiver<Arc<RuntimeInfo>>,
-    found: Arc<Mutex<Option<mpsc::Receiver<Found>>>>,
-    journal: Journal,
+    found: Arc<Mutex<Option<mpsc::Receiver<FoundSession>>>>,
+    journal: StderrLog,
     spec: Arc<OnceLock<RuntimeSpec>>,
     was_found: bool,
 }
 
 /// Room for one order.
-pub type Room = mpsc::OwnedPermit<Order>;
+pub type OrderPermit = mpsc::OwnedPermit<RuntimeOrder>;
 
 /// A session that somebody else opened in a runtime.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundSession {
     /// The runtime's name for it.
     pub native: NativeId,
     /// The folder it works in, where known.
@@ -192,40 +192,40 @@ pub struct Found {
 
 /// The driver's end.
 #[derive(Debug)]
-pub struct LinkEnd {
+pub struct DriverEnd {
     /// What the gateway wants. Closed when nobody can want anything any more.
-    pub orders: mpsc::Receiver<Order>,
+    pub orders: mpsc::Receiver<RuntimeOrder>,
     /// Told once when the runtime is to stop for good.
     pub stop: Arc<Notify>,
     /// Where the driver shows how the runtime stands.
     pub info: watch::Sender<Arc<RuntimeInfo>>,
     /// Where it puts the sessions that others opened. When it is full, one is left out, and said to be.
-    pub found: mpsc::Sender<Found>,
+    pub found: mpsc::Sender<FoundSession>,
     /// Where it writes down what the runtime says to stderr.
-    pub journal: Journal,
+    pub journal: StderrLog,
     /// What the runtime was started with, where only its driver finds that out.
     pub spec: Arc<OnceLock<RuntimeSpec>>,
 }
 
 /// The runtime takes no orders: its queue is full, or it is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NoOrders {
+pub enum OrderRejected {
     /// [`ORDERS`] wait already.
     Full,
     /// Its driver is gone.
     Gone,
 }
 
-impl Link {
+impl RuntimeLink {
     /// A link to a runtime that stands as `info`.
-    pub fn new(info: RuntimeInfo) -> (Self, LinkEnd) {
+    pub fn new(info: RuntimeInfo) -> (Self, DriverEnd) {
         let (orders, orders_rx) = mpsc::channel(ORDERS);
         let (info_tx, info_rx) = watch::channel(Arc::new(info));
         let stop = Arc::new(Notify::new());
         let (found, found_rx) = mpsc::channel(FOUND);
-        let journal = Journal::default();
+        let journal = StderrLog::default();
         let spec = Arc::default();
-        let end = LinkEnd {
+        let end = DriverEnd {
             orders: orders_rx,
             stop: Arc::clone(&stop),
             info: info_tx,
@@ -250,16 +250,16 @@ impl Link {
     /// Gives an order, at once: a session never waits for a runtime.
     ///
     /// # Errors
-    /// [`NoOrders`], and the order.
-    pub fn order(&self, order: Order) -> Result<(), (NoOrders, Box<Order>)> {
+    /// [`OrderRejected`], and the order.
+    pub fn order(&self, order: RuntimeOrder) -> Result<(), (OrderRejected, Box<RuntimeOrder>)> {
         self.orders.try_send(order).map_err(|refused| match refused {
-            mpsc::error::TrySendError::Full(order) => (NoOrders::Full, Box::new(order)),
-            mpsc::error::TrySendError::Closed(order) => (NoOrders::Gone, Box::new(order)),
+            mpsc::error::TrySendError::Full(order) => (OrderRejected::Full, Box::new(order)),
+            mpsc::error::TrySendError::Closed(order) => (OrderRejected::Gone, Box::new(order)),
         })
     }
 
     /// Waits for room for an order, behind all who wait already; `None` if its driver is gone.
-    pub fn room(&self) -> impl Future<Output = Option<Room>> + Send + 'static {
+    pub fn room(&self) -> impl Future<Output = Option<OrderPermit>> + Send + 'static {
         let orders = self.orders.clone();
         async move { orders.reserve_owned().await.ok() }
     }
@@ -285,12 +285,12 @@ impl Link {
     }
 
     /// The sessions that others open in the runtime, for the one who asks first.
-    pub fn take_found(&self) -> Option<mpsc::Receiver<Found>> {
+    pub fn take_found(&self) -> Option<mpsc::Receiver<FoundSession>> {
         self.found.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// What the runtime wrote to stderr of late.
-    pub fn journal(&self) -> &Journal {
+    pub fn journal(&self) -> &StderrLog {
         &self.journal
     }
 
@@ -313,15 +313,15 @@ impl Link {
 
 /// Starts runtimes: the back door, as the heart sees it.
 pub trait Launcher: Send + Sync + 'static {
-    /// Starts a driver for `spec` and returns its link at once; the runtime's progress shows in [`Link::info`].
+    /// Starts a driver for `spec` and returns its link at once; the runtime's progress shows in [`RuntimeLink::info`].
     ///
     /// # Errors
     /// In words with the fix: an unknown dialect, an endpoint kind that is not supported.
-    fn launch(&self, spec: RuntimeSpec) -> Result<Link, String>;
+    fn launch(&self, spec: RuntimeSpec) -> Result<RuntimeLink, String>;
 
     /// How its runtimes reach the clients of their sessions.
-    fn clients(&self) -> ToClients {
-        ToClients::default()
+    fn clients(&self) -> ClientRouter {
+        ClientRouter::default()
     }
 
     /// The gateway's own folder: no session works in it, and nothing in it is read or written for an agent.
@@ -331,7 +331,7 @@ pub trait Launcher: Send + Sync + 'static {
 
     /// The runtimes that outlived an earlier gateway: each is to be [taken over](Self::adopt), or
     /// [ended](Self::dismiss), or left alone and said to be; once.
-    fn left(&self) -> Pin<Box<dyn Future<Output = Vec<Left>> + Send + '_>> {
+    fn left(&self) -> Pin<Box<dyn Future<Output = Vec<OrphanedRuntime>> + Send + '_>> {
         Box::pin(std::future::ready(Vec::new()))
     }
 
@@ -339,12 +339,12 @@ pub trait Launcher: Send + Sync + 'static {
     ///
     /// # Errors
     /// In words: it is gone meanwhile.
-    fn adopt(&self, left: &Left, _sessions: Vec<Adopted>) -> Result<Link, String> {
+    fn adopt(&self, left: &OrphanedRuntime, _sessions: Vec<ReattachedSession>) -> Result<RuntimeLink, String> {
         Err(format!("there is no runtime {} to take over", left.id))
     }
 
     /// Ends a runtime that [`left`](Self::left) named and nobody goes on with. Returns at once.
-    fn dismiss(&self, _left: &Left) {}
+    fn dismiss(&self, _left: &OrphanedRuntime) {}
 
     /// Ends whatever still runs under this name from before, so that a start or an end of the runtime leaves nothing
     /// beside it. To be called while none is driven under it.
@@ -355,18 +355,18 @@ pub trait Launcher: Send + Sync + 'static {
 
 /// A runtime that outlived an earlier gateway.
 #[derive(Clone, Debug)]
-pub struct Left {
+pub struct OrphanedRuntime {
     /// Its name.
     pub id: RuntimeId,
     /// Tells it from others of the same name.
     pub place: usize,
     /// What is known of it.
-    pub known: Known,
+    pub known: OrphanState,
 }
 
 /// What is known of a runtime that outlived an earlier gateway.
 #[derive(Clone, Debug)]
-pub enum Known {
+pub enum OrphanState {
     /// All that there is to know.
     All {
         /// What it was started with.
@@ -390,16 +390,16 @@ pub enum Known {
 
 /// Which process a session belongs to, as it was kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Start {
+pub struct ProcessStart {
     /// Names the process; `None` if the release 0.1.0 kept it.
     pub instance: Option<String>,
     /// Which start of the runtime it is.
     pub generation: u64,
     /// Up to where the session has heard it.
-    pub mark: Option<Mark>,
+    pub mark: Option<RuntimeMark>,
 }
 
-impl Start {
+impl ProcessStart {
     /// Whether it is this process.
     pub fn belongs(&self, instance: &str, nameless: bool, generation: u64) -> bool {
         match &self.instance {
@@ -410,7 +410,7 @@ impl Start {
 
     /// Up to where the session has heard this process, to which it belongs.
     pub fn heard(&self, instance: &str, nameless: bool) -> u64 {
-        let of = |mark: &Mark| {
+        let of = |mark: &RuntimeMark| {
             mark.generation == number(Some(instance), 0) || (nameless && mark.generation == self.generation)
         };
         self.mark.filter(of).map_or(0, |mark| mark.offset)
@@ -428,17 +428,17 @@ pub fn number(instance: Option<&str>, generation: u64) -> u64 {
 
 /// A session that goes on in a runtime that outlived the gateway.
 #[derive(Debug)]
-pub struct Adopted {
+pub struct ReattachedSession {
     /// The runtime's name for it.
     pub native: NativeId,
     /// Where to put what is said of it.
-    pub inlet: Inlet,
+    pub inlet: SessionSender,
     /// Which process it belongs to.
-    pub start: Start,
+    pub start: ProcessStart,
     /// What was said up to here it has heard.
     pub heard: u64,
     /// The questions it knows, open or answered.
-    pub asks: Vec<AskKey>,
+    pub asks: Vec<RequestKey>,
     /// The prompt it waits for.
     pub prompt: Option<Ticket>,
 }
@@ -449,7 +449,7 @@ mod tests {
 
     #[test]
     fn a_session_belongs_to_the_very_process_that_it_knows() {
-        let start = |instance: Option<&str>, generation, mark| Start {
+        let start = |instance: Option<&str>, generation, mark| ProcessStart {
             instance: instance.map(str::to_owned),
             generation,
             mark,
@@ -465,8 +465,8 @@ mod tests {
 
     #[test]
     fn what_was_heard_of_another_process_counts_for_nothing() {
-        let mark = |generation| Some(Mark { generation, offset: 99 });
-        let start = |instance: &str, mark| Start { instance: Some(instance.into()), generation: 1, mark };
+        let mark = |generation| Some(RuntimeMark { generation, offset: 99 });
+        let start = |instance: &str, mark| ProcessStart { instance: Some(instance.into()), generation: 1, mark };
         let of = |instance| number(Some(instance), 1);
         assert_eq!(start("i_a", mark(of("i_a"))).heard("i_a", false), 99);
         assert_eq!(start("i_a", mark(of("i_b"))).heard("i_a", false), 0);

@@ -11,14 +11,14 @@ use bytes::Bytes;
 use dashmap::DashMap;
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::watching::{Watch, Watchers};
-use super::writing::{Job, Writer};
+use super::watching::{EventWatch, Watchers};
+use super::writing::{LogWriter, WriterJob};
 use crate::auth::Grant;
 use crate::metrics::metrics;
 use crate::model::{Cursor, Epoch, Event, Kind, Origin, Position, RunId, Scope, SessionId, Timestamp};
 use crate::store::{
-    Across, DamagedBlock, DeviceChange, Mark, PromptChange, PushChange, ReadLimit, RequestRow, SessionRow, Store,
-    StoreError, TextRow, Trim,
+    DamagedBlock, DeviceChange, EventsAcross, PromptChange, PushChange, ReadLimit, RequestRow, RuntimeMark, SessionRow,
+    Store, StoreError, TextRow, Trim,
 };
 
 /// Bytes of events that the ring keeps in memory; older ones are read from the store.
@@ -34,22 +34,22 @@ const APART_MAX: usize = 8;
 /// The log. Cheap to clone; the writer thread ends when the last clone is gone.
 #[derive(Clone)]
 pub struct Log {
-    shared: Arc<Shared>,
-    writer: mpsc::Sender<Job>,
+    shared: Arc<LogShared>,
+    writer: mpsc::Sender<WriterJob>,
 }
 
-pub(super) struct Shared {
+pub(super) struct LogShared {
     pub(super) store: Arc<dyn Store>,
     epoch: Epoch,
     ring: RwLock<Ring>,
     pub(super) head: watch::Sender<Position>,
     /// Per session: the last event, and the last that retention removed.
-    marks: DashMap<SessionId, Marks>,
+    marks: DashMap<SessionId, SessionPositions>,
     pub(super) watchers: Watchers,
 }
 
 #[derive(Clone)]
-struct Marks {
+struct SessionPositions {
     origin: Arc<Origin>,
     last: Position,
     trimmed: Position,
@@ -93,7 +93,7 @@ pub struct NewEvent {
 
 /// Rows that go with a commit.
 #[derive(Debug, Default)]
-pub struct Rows {
+pub struct CommitRows {
     /// Session rows.
     pub sessions: Vec<SessionRow>,
     /// Request rows.
@@ -105,20 +105,20 @@ pub struct Rows {
     /// What the notifier keeps.
     pub pushes: Vec<PushChange>,
     /// How far the sessions have heard their runtimes.
-    pub marks: Vec<(SessionId, Mark)>,
+    pub marks: Vec<(SessionId, RuntimeMark)>,
     /// What was asked in prompts that wait.
     pub prompts: Vec<PromptChange>,
 }
 
 /// One commit: all of it is kept, or none.
-pub struct Entry {
+pub struct CommitEntry {
     /// Whose events these are.
     pub origin: Arc<Origin>,
     /// The events, in order; they get consecutive positions.
     pub events: Vec<NewEvent>,
     /// Makes the rows, told the position of the first event (or of the next one to come, if there are none). Runs on the
     /// writer thread: it must be short and must not block.
-    pub rows: Option<Box<dyn FnOnce(Position) -> Rows + Send>>,
+    pub rows: Option<Box<dyn FnOnce(Position) -> CommitRows + Send>>,
     /// Runs once the entry is kept and before any reader can see it, told the same position: what readers may ask for
     /// next to an event (the session's view) is then never older than the event. On the writer thread: short, unblocking.
     pub kept: Option<Box<dyn FnOnce(Position) + Send>>,
@@ -139,7 +139,7 @@ pub struct Filter {
 
 /// Where a reader wants to begin.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum After {
+pub enum StartAfter {
     /// From the oldest event kept.
     Oldest,
     /// Only what comes from now on.
@@ -151,7 +151,7 @@ pub enum After {
 /// What can be promised to a reader that comes with a cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Resume {
+pub enum ResumeVerdict {
     /// Everything after the cursor follows.
     Ok,
     /// Retention has removed some of what came after the cursor: a snapshot comes first.
@@ -162,7 +162,7 @@ pub enum Resume {
     Ahead,
 }
 
-impl Resume {
+impl ResumeVerdict {
     /// The name on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -176,9 +176,9 @@ impl Resume {
 
 /// The verdict on an attach.
 #[derive(Clone, Debug)]
-pub struct Attach {
+pub struct AttachVerdict {
     /// What can be promised.
-    pub resume: Resume,
+    pub resume: ResumeVerdict,
     /// Read on after this; only if `resume` is `Ok`, else after the snapshot's position.
     pub after: Position,
     /// The oldest place from which the filter can be resumed without a gap.
@@ -189,7 +189,7 @@ pub struct Attach {
 
 /// Some events, and where to read on.
 #[derive(Clone, Debug)]
-pub struct Page {
+pub struct EventPage {
     /// The events, in order of position.
     pub events: Vec<Arc<Event>>,
     /// Read on after this: everything up to it that the filter lets through is in `events`, or was before them.
@@ -233,9 +233,9 @@ impl Log {
                 runtime_id: row.runtime_id,
                 dialect: row.dialect.into(),
             });
-            marks.insert(row.session_id, Marks { origin, last: entry.last, trimmed: entry.trimmed });
+            marks.insert(row.session_id, SessionPositions { origin, last: entry.last, trimmed: entry.trimmed });
         }
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(LogShared {
             epoch: store.epoch(),
             ring: RwLock::default(),
             head: watch::Sender::new(store.head()),
@@ -244,7 +244,7 @@ impl Log {
             store,
         });
         let (writer, jobs) = mpsc::channel(WAITING);
-        let for_writer = Writer::new(Arc::clone(&shared));
+        let for_writer = LogWriter::new(Arc::clone(&shared));
         std::thread::Builder::new()
             .name("log-writer".into())
             .spawn(move || for_writer.run(jobs))
@@ -273,8 +273,8 @@ impl Log {
     }
 
     /// Told whenever the head moves over an event that the filter lets through, and of nothing else.
-    pub fn watch_for(&self, filter: &Filter) -> Watch {
-        Watch::new(Arc::clone(&self.shared), filter.clone())
+    pub fn watch_for(&self, filter: &Filter) -> EventWatch {
+        EventWatch::new(Arc::clone(&self.shared), filter.clone())
     }
 
     /// The head, if nothing that the filter lets through came after `after`: who has come that far has everything. `None`
@@ -298,11 +298,11 @@ impl Log {
     /// # Errors
     /// [`StoreError`]: nothing of the entry was kept; it is gone, so whoever must not lose it keeps a copy.
     /// [`StoreError::Gone`] if it is for a session that was deleted: then it never will be kept.
-    pub async fn commit(&self, entry: Entry) -> Result<Position, Arc<StoreError>> {
-        self.order(|done| Job::Commit { entry, done }).await?
+    pub async fn commit(&self, entry: CommitEntry) -> Result<Position, Arc<StoreError>> {
+        self.order(|done| WriterJob::Commit { entry, done }).await?
     }
 
-    async fn order<T>(&self, job: impl FnOnce(oneshot::Sender<T>) -> Job) -> Result<T, Arc<StoreError>> {
+    async fn order<T>(&self, job: impl FnOnce(oneshot::Sender<T>) -> WriterJob) -> Result<T, Arc<StoreError>> {
         let gone = || Arc::new(StoreError::Io("the log's writer is gone".into()));
         let (done, outcome) = oneshot::channel();
         self.writer.send(job(done)).await.map_err(|_| gone())?;
@@ -310,7 +310,7 @@ impl Log {
     }
 
     /// What can be promised to a reader that begins at `after`.
-    pub fn attach(&self, filter: &Filter, after: &After) -> Attach {
+    pub fn attach(&self, filter: &Filter, after: &StartAfter) -> AttachVerdict {
         let head = self.head();
         let oldest = match &filter.sessions {
             Some(some) => some
@@ -326,36 +326,36 @@ impl Log {
         };
         let oldest = oldest.unwrap_or(Position::START);
         let (resume, after) = match after {
-            After::Oldest => (Resume::Ok, Position::START),
-            After::Now => (Resume::Ok, head),
-            After::Cursor(cursor) if cursor.epoch != self.shared.epoch => (Resume::Reset, head),
-            After::Cursor(cursor) if cursor.position > head => (Resume::Ahead, head),
-            After::Cursor(cursor) if cursor.position < oldest => (Resume::Gap, head),
-            After::Cursor(cursor) => (Resume::Ok, cursor.position),
+            StartAfter::Oldest => (ResumeVerdict::Ok, Position::START),
+            StartAfter::Now => (ResumeVerdict::Ok, head),
+            StartAfter::Cursor(cursor) if cursor.epoch != self.shared.epoch => (ResumeVerdict::Reset, head),
+            StartAfter::Cursor(cursor) if cursor.position > head => (ResumeVerdict::Ahead, head),
+            StartAfter::Cursor(cursor) if cursor.position < oldest => (ResumeVerdict::Gap, head),
+            StartAfter::Cursor(cursor) => (ResumeVerdict::Ok, cursor.position),
         };
         metrics().attaches.with_label_values(&[resume.as_str()]).inc();
-        Attach { resume, after, oldest, head }
+        AttachVerdict { resume, after, oldest, head }
     }
 
     /// What comes after `after`, if it is all still in the ring: never blocks. `None`: ask [`read`](Self::read).
-    pub fn read_hot(&self, filter: &Filter, after: Position, limit: ReadLimit) -> Option<Page> {
+    pub fn read_hot(&self, filter: &Filter, after: Position, limit: ReadLimit) -> Option<EventPage> {
         let ring = self.shared.ring.read().unwrap_or_else(std::sync::PoisonError::into_inner);
         if ring.events.is_empty() {
             // Nothing was committed since the start: hot only for who has everything.
-            return (after >= self.head()).then_some(Page { events: Vec::new(), next: after, heard: None });
+            return (after >= self.head()).then_some(EventPage { events: Vec::new(), next: after, heard: None });
         }
         let first = ring.first;
         if after.next() < first {
             drop(ring);
             // It may have all there is for it nevertheless.
-            return self.level(filter, after).map(|head| Page {
+            return self.level(filter, after).map(|head| EventPage {
                 events: Vec::new(),
                 next: head.max(after),
                 heard: None,
             });
         }
         let from = usize::try_from(after.0 + 1 - first.0).unwrap_or(usize::MAX).min(ring.events.len());
-        let mut page = Page { events: Vec::new(), next: after, heard: None };
+        let mut page = EventPage { events: Vec::new(), next: after, heard: None };
         let mut bytes = 0;
         for (n, event) in ring.events.range(from..).enumerate() {
             if let Some(event) = event.as_ref().filter(|event| filter.takes(&event.origin)) {
@@ -378,7 +378,7 @@ impl Log {
     ///
     /// # Errors
     /// [`StoreError`]. A damaged block is not one: it is stepped over, after an event of kind `error` in its place.
-    pub async fn read(&self, filter: &Filter, after: Position, limit: ReadLimit) -> Result<Page, StoreError> {
+    pub async fn read(&self, filter: &Filter, after: Position, limit: ReadLimit) -> Result<EventPage, StoreError> {
         if let Some(page) = self.read_hot(filter, after, limit) {
             return Ok(page);
         }
@@ -392,7 +392,7 @@ impl Log {
     ///
     /// # Errors
     /// As [`read`](Self::read).
-    pub fn read_blocking(&self, filter: &Filter, after: Position, limit: ReadLimit) -> Result<Page, StoreError> {
+    pub fn read_blocking(&self, filter: &Filter, after: Position, limit: ReadLimit) -> Result<EventPage, StoreError> {
         match self.read_hot(filter, after, limit) {
             Some(page) => Ok(page),
             None => self.shared.read_cold(filter, after, limit),
@@ -440,7 +440,7 @@ impl Log {
     /// # Errors
     /// [`StoreError`]: nothing was removed.
     pub async fn trim(&self, trims: Vec<Trim>) -> Result<usize, Arc<StoreError>> {
-        self.order(|done| Job::Trim { trims, done }).await?
+        self.order(|done| WriterJob::Trim { trims, done }).await?
     }
 
     /// Removes some closed requests: see [`Store::retire`]. Returns whether there is more to do.
@@ -448,7 +448,7 @@ impl Log {
     /// # Errors
     /// [`StoreError`].
     pub async fn retire(&self, before: Option<Timestamp>, most: usize) -> Result<bool, Arc<StoreError>> {
-        self.order(|done| Job::Retire { before, most, done }).await?
+        self.order(|done| WriterJob::Retire { before, most, done }).await?
     }
 
     /// Deletes a session. Once this returns nothing of it is read, and nothing for it is kept, also after a crash. What is
@@ -459,13 +459,13 @@ impl Log {
     pub async fn forget(&self, session: &SessionId) -> Result<oneshot::Receiver<()>, Arc<StoreError>> {
         let (gone, swept) = oneshot::channel();
         let session = session.clone();
-        self.order(|done| Job::Forget { session, gone, done }).await??;
+        self.order(|done| WriterJob::Forget { session, gone, done }).await??;
         Ok(swept)
     }
 }
 
-impl Shared {
-    fn read_cold(&self, filter: &Filter, after: Position, limit: ReadLimit) -> Result<Page, StoreError> {
+impl LogShared {
+    fn read_cold(&self, filter: &Filter, after: Position, limit: ReadLimit) -> Result<EventPage, StoreError> {
         let some = match &filter.sessions {
             Some(some) if some.len() <= APART_MAX => some,
             _ => return self.read_across(filter, after, limit),
@@ -507,12 +507,13 @@ impl Shared {
             events.truncate(fits);
             next = events.last().map_or(after, |event| event.position);
         }
-        Ok(Page { events, next, heard: None })
+        Ok(EventPage { events, next, heard: None })
     }
 
-    fn read_across(&self, filter: &Filter, after: Position, limit: ReadLimit) -> Result<Page, StoreError> {
+    fn read_across(&self, filter: &Filter, after: Position, limit: ReadLimit) -> Result<EventPage, StoreError> {
         let head = *self.head.borrow();
-        let Across { events, damaged, next } = self.store.read_across(&|origin| filter.takes(origin), after, limit)?;
+        let EventsAcross { events, damaged, next } =
+            self.store.read_across(&|origin| filter.takes(origin), after, limit)?;
         let mut events: Vec<Arc<Event>> = events.into_iter().map(Arc::new).collect();
         if !damaged.is_empty() {
             events.extend(damaged.into_iter().map(|block| Arc::new(damage(block))));
@@ -521,7 +522,7 @@ impl Shared {
         // The store may be a commit ahead of what is shown.
         let next = next.min(head).max(after);
         events.retain(|event| event.position <= next);
-        Ok(Page { events, next, heard: None })
+        Ok(EventPage { events, next, heard: None })
     }
 
     fn read_session(
@@ -593,7 +594,7 @@ impl Shared {
             self.marks
                 .entry(event.origin.session_id.clone())
                 .and_modify(|mark| mark.last = event.position)
-                .or_insert_with(|| Marks {
+                .or_insert_with(|| SessionPositions {
                     origin: Arc::clone(&event.origin),
                     last: event.position,
                     trimmed: Position::START,

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::log::{After, Entry, Filter, Log, NewEvent, Resume, Rows};
+use super::log::{CommitEntry, CommitRows, Filter, Log, NewEvent, ResumeVerdict, StartAfter};
 use crate::model::*;
 use crate::store::{Durability, MemoryStore, ReadLimit, SessionRow, SqliteStore, Store, Trim};
 
@@ -29,7 +29,7 @@ fn row(origin: &Origin) -> SessionRow {
 }
 
 /// An entry of `count` events of a session, numbered from `seq`, with the session's row.
-fn entry(origin: &Arc<Origin>, seq: u64, count: u64, bytes: usize) -> Entry {
+fn entry(origin: &Arc<Origin>, seq: u64, count: u64, bytes: usize) -> CommitEntry {
     let events = (seq..seq + count).map(|seq| NewEvent {
         run_id: RunId::trusted("r_1"),
         seq,
@@ -39,10 +39,10 @@ fn entry(origin: &Arc<Origin>, seq: u64, count: u64, bytes: usize) -> Entry {
         native: None,
     });
     let row = row(origin);
-    Entry {
+    CommitEntry {
         origin: Arc::clone(origin),
         events: events.collect(),
-        rows: Some(Box::new(move |_| Rows { sessions: vec![row], ..Rows::default() })),
+        rows: Some(Box::new(move |_| CommitRows { sessions: vec![row], ..CommitRows::default() })),
         kept: None,
         heard: None,
         sync: false,
@@ -70,27 +70,27 @@ async fn an_attach_promises_only_what_holds() {
     let log = log();
     let one = origin(1);
     log.commit(entry(&one, 0, 10, 10)).await.unwrap();
-    let cursor = |position| After::Cursor(log.cursor(Position(position)));
-    let other = After::Cursor(Cursor { epoch: Epoch::new("other").unwrap(), position: Position(5) });
+    let cursor = |position| StartAfter::Cursor(log.cursor(Position(position)));
+    let other = StartAfter::Cursor(Cursor { epoch: Epoch::new("other").unwrap(), position: Position(5) });
     let all = Filter::all();
     for (after, resume, from) in [
-        (After::Oldest, Resume::Ok, 0),
-        (After::Now, Resume::Ok, 10),
-        (cursor(0), Resume::Ok, 0),
-        (cursor(10), Resume::Ok, 10),
-        (cursor(11), Resume::Ahead, 10),
-        (other, Resume::Reset, 10),
+        (StartAfter::Oldest, ResumeVerdict::Ok, 0),
+        (StartAfter::Now, ResumeVerdict::Ok, 10),
+        (cursor(0), ResumeVerdict::Ok, 0),
+        (cursor(10), ResumeVerdict::Ok, 10),
+        (cursor(11), ResumeVerdict::Ahead, 10),
+        (other, ResumeVerdict::Reset, 10),
     ] {
         let attach = log.attach(&all, &after);
         assert_eq!((attach.resume, attach.after.0), (resume, from), "{after:?}");
     }
     let trim = Trim { session_id: one.session_id.clone(), through: Position(10), base: None };
     assert_eq!(log.trim(vec![trim]).await.unwrap(), 1);
-    assert_eq!(log.attach(&all, &cursor(3)).resume, Resume::Gap);
-    assert_eq!(log.attach(&all, &cursor(10)).resume, Resume::Ok);
-    assert_eq!(log.attach(&all, &After::Oldest).resume, Resume::Ok);
+    assert_eq!(log.attach(&all, &cursor(3)).resume, ResumeVerdict::Gap);
+    assert_eq!(log.attach(&all, &cursor(10)).resume, ResumeVerdict::Ok);
+    assert_eq!(log.attach(&all, &StartAfter::Oldest).resume, ResumeVerdict::Ok);
     let elsewhere = Filter::session(SessionId::trusted("s_2"));
-    assert_eq!(log.attach(&elsewhere, &cursor(3)).resume, Resume::Ok, "another session lost nothing");
+    assert_eq!(log.attach(&elsewhere, &cursor(3)).resume, ResumeVerdict::Ok, "another session lost nothing");
 }
 
 #[tokio::test]
@@ -149,7 +149,7 @@ async fn readers_that_join_while_it_grows_see_no_gap_and_no_repeat() {
                 while head.borrow_and_update().0 < n * EVENTS / 60 {
                     head.changed().await.unwrap();
                 }
-                let attach = log.attach(&Filter::all(), &After::Oldest);
+                let attach = log.attach(&Filter::all(), &StartAfter::Oldest);
                 let (mut after, mut seen) = (attach.after, 0);
                 while seen < EVENTS {
                     let page = log.read(&Filter::all(), after, LIMIT).await.unwrap();
@@ -194,7 +194,7 @@ async fn what_a_reader_may_ask_beside_an_event_is_known_before_the_event_is_seen
     for n in 0..500 {
         let known = Arc::clone(&known);
         let kept = move |first: Position| known.store(first.0, std::sync::atomic::Ordering::SeqCst);
-        log.commit(Entry { kept: Some(Box::new(kept)), ..entry(&one, n, 1, 1) }).await.unwrap();
+        log.commit(CommitEntry { kept: Some(Box::new(kept)), ..entry(&one, n, 1, 1) }).await.unwrap();
     }
     reader.await.unwrap();
 }
@@ -218,8 +218,8 @@ async fn positions_go_on_after_a_restart_and_cursors_hold() {
     };
     assert_eq!(store.head(), Position(7));
     let log = Log::open(Arc::new(store)).unwrap();
-    let attach = log.attach(&Filter::all(), &After::Cursor(cursor));
-    assert_eq!(attach.resume, Resume::Ok);
+    let attach = log.attach(&Filter::all(), &StartAfter::Cursor(cursor));
+    assert_eq!(attach.resume, ResumeVerdict::Ok);
     assert_eq!(log.commit(entry(&one, 7, 1, 10)).await.unwrap(), Position(8));
     assert_eq!(all(&log, &Filter::all(), attach.after).await.len(), 4);
 }
@@ -246,9 +246,9 @@ async fn what_is_late_for_a_deleted_session_harms_nobody_else() {
                         role: "user",
                         text: "late".into(),
                     };
-                    let rows = move |_| Rows { texts: vec![text], ..Rows::default() };
+                    let rows = move |_| CommitRows { texts: vec![text], ..CommitRows::default() };
                     let origin = Arc::clone(&gone);
-                    Some(Entry {
+                    Some(CommitEntry {
                         origin,
                         events: Vec::new(),
                         rows: Some(Box::new(rows)),
@@ -291,7 +291,7 @@ async fn an_entry_that_the_store_refuses_does_not_take_its_group_with_it() {
         if n % 5 == 0 {
             // A position that no store can keep.
             let bad = SessionRow { as_of: Position(u64::MAX), ..row(&one) };
-            entry.rows = Some(Box::new(move |_| Rows { sessions: vec![bad], ..Rows::default() }));
+            entry.rows = Some(Box::new(move |_| CommitRows { sessions: vec![bad], ..CommitRows::default() }));
         }
         let log = log.clone();
         all.spawn(async move { (n, log.commit(entry).await) });

@@ -29,14 +29,14 @@ const ASIDE: &[Kind] = &[Kind::UsageUpdate, Kind::AvailableCommandsUpdate];
 
 /// A place between two things in the log: before the event at `position`, or before the given part of its text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct LogPlace {
     /// The event's position.
     pub position: Position,
     /// The part of its text; 0 is its beginning.
     pub part: u32,
 }
 
-impl Place {
+impl LogPlace {
     /// The place right before an event.
     pub const fn before(position: Position) -> Self {
         Self { position, part: 0 }
@@ -50,15 +50,15 @@ impl Place {
 
 /// The least that is paged: an event, or a part of a long one.
 #[derive(Clone, Debug)]
-pub(super) struct Unit {
+pub(super) struct PageUnit {
     event: Arc<Event>,
-    what: What,
+    what: UnitKind,
     part: u32,
     parts: u32,
 }
 
 #[derive(Clone, Debug)]
-enum What {
+enum UnitKind {
     /// A message's chunk; where in the body its text stands, between the quotes.
     Text(Range<usize>),
     /// A tool call or an update of one: its identifier, and how much each member takes.
@@ -88,10 +88,10 @@ struct Block<'a> {
     text: &'a RawValue,
 }
 
-impl Unit {
+impl PageUnit {
     /// An event as it is.
     pub(super) fn whole(event: Arc<Event>) -> Self {
-        Self { event, what: What::Other, part: 0, parts: 1 }
+        Self { event, what: UnitKind::Other, part: 0, parts: 1 }
     }
 
     /// An event as what it can be merged by; several if it is long.
@@ -102,16 +102,17 @@ impl Unit {
                 Some(text) if text.len() > LONG => {
                     let cuts = cuts(&event.body, text);
                     let parts = u32::try_from(cuts.len()).unwrap_or(u32::MAX);
-                    let unit = |(part, text)| Self { event: Arc::clone(event), what: What::Text(text), part, parts };
+                    let unit =
+                        |(part, text)| Self { event: Arc::clone(event), what: UnitKind::Text(text), part, parts };
                     (0..parts).zip(cuts).map(unit).collect()
                 }
-                Some(text) => one(What::Text(text)),
-                None => one(What::Other),
+                Some(text) => one(UnitKind::Text(text)),
+                None => one(UnitKind::Other),
             },
             Kind::ToolCall | Kind::ToolCallUpdate => {
-                one(Tool::of(&event.body).map_or(What::Other, |tool| What::Tool(Arc::new(tool))))
+                one(Tool::of(&event.body).map_or(UnitKind::Other, |tool| UnitKind::Tool(Arc::new(tool))))
             }
-            _ => one(What::Other),
+            _ => one(UnitKind::Other),
         }
     }
 
@@ -121,15 +122,15 @@ impl Unit {
     }
 
     /// Where it begins.
-    pub(super) fn place(&self) -> Place {
-        Place { position: self.event.position, part: self.part }
+    pub(super) fn place(&self) -> LogPlace {
+        LogPlace { position: self.event.position, part: self.part }
     }
 
     /// Where it ends.
-    pub(super) fn end(&self) -> Place {
+    pub(super) fn end(&self) -> LogPlace {
         match self.part + 1 < self.parts {
-            true => Place { position: self.event.position, part: self.part + 1 },
-            false => Place::after(self.event.position),
+            true => LogPlace { position: self.event.position, part: self.part + 1 },
+            false => LogPlace::after(self.event.position),
         }
     }
 
@@ -137,7 +138,7 @@ impl Unit {
     fn weight(&self) -> usize {
         AROUND
             + match &self.what {
-                What::Text(text) if self.parts > 1 => text.len(),
+                UnitKind::Text(text) if self.parts > 1 => text.len(),
                 _ => self.event.body.len(),
             }
     }
@@ -145,9 +146,9 @@ impl Unit {
     /// What it takes where it goes on with another, in bytes; of a tool call, what cannot be less.
     fn joined(&self) -> usize {
         match &self.what {
-            What::Text(text) => text.len(),
-            What::Tool(tool) => tool.output,
-            What::Other => self.weight(),
+            UnitKind::Text(text) => text.len(),
+            UnitKind::Tool(tool) => tool.output,
+            UnitKind::Other => self.weight(),
         }
     }
 
@@ -162,8 +163,10 @@ impl Unit {
             return false;
         }
         match (&self.what, &later.what) {
-            (What::Text(one), What::Text(other)) => a.kind == b.kind && same_message(&a.body, one, &b.body, other),
-            (What::Tool(one), What::Tool(other)) => one.id == other.id,
+            (UnitKind::Text(one), UnitKind::Text(other)) => {
+                a.kind == b.kind && same_message(&a.body, one, &b.body, other)
+            }
+            (UnitKind::Tool(one), UnitKind::Tool(other)) => one.id == other.id,
             _ => false,
         }
     }
@@ -277,11 +280,11 @@ fn same_message(a: &[u8], one: &Range<usize>, b: &[u8], other: &Range<usize>) ->
 
 /// One thing on a page: an event, or several that were merged.
 #[derive(Clone, Debug)]
-pub struct Item {
-    units: Vec<Unit>,
+pub struct PageItem {
+    units: Vec<PageUnit>,
 }
 
-impl Item {
+impl PageItem {
     /// The first event in it.
     pub fn first(&self) -> &Event {
         &self.units[0].event
@@ -294,7 +297,7 @@ impl Item {
 
     /// How many events are in it, where it is of a kind that can be merged.
     pub fn merged(&self) -> Option<usize> {
-        if matches!(self.units[0].what, What::Other) {
+        if matches!(self.units[0].what, UnitKind::Other) {
             return None;
         }
         // The parts of one event are one.
@@ -313,9 +316,9 @@ impl Item {
     pub fn body(&self) -> Bytes {
         let first = &self.units[0];
         match &first.what {
-            What::Text(text) if self.units.len() > 1 || first.parts > 1 => {
+            UnitKind::Text(text) if self.units.len() > 1 || first.parts > 1 => {
                 let inside = self.units.iter().filter_map(|unit| match &unit.what {
-                    What::Text(text) => Some(&unit.event.body[text.clone()]),
+                    UnitKind::Text(text) => Some(&unit.event.body[text.clone()]),
                     _ => None,
                 });
                 let end = match first.parts {
@@ -332,7 +335,7 @@ impl Item {
                 body.extend_from_slice(&first.event.body[end..]);
                 body.into()
             }
-            What::Tool(_) if self.units.len() > 1 => self.tool().unwrap_or_else(|| first.event.body.clone()),
+            UnitKind::Tool(_) if self.units.len() > 1 => self.tool().unwrap_or_else(|| first.event.body.clone()),
             _ => first.event.body.clone(),
         }
     }
@@ -367,38 +370,38 @@ impl Item {
 /// Makes items of events that come in their order.
 #[derive(Debug, Default)]
 pub(super) struct Merger {
-    done: Vec<Item>,
-    open: Option<Item>,
+    done: Vec<PageItem>,
+    open: Option<PageItem>,
     sizes: Sizes,
     /// What stands after the open message's last chunk without ending it.
-    aside: Vec<Unit>,
+    aside: Vec<PageUnit>,
     bytes: usize,
 }
 
 impl Merger {
     /// Whether the next unit leaves no more than `items` items of `bytes` bytes, about. The first always fits.
-    pub(super) fn fits(&self, unit: &Unit, items: usize, bytes: usize) -> bool {
+    pub(super) fn fits(&self, unit: &PageUnit, items: usize, bytes: usize) -> bool {
         let count = self.done.len() + usize::from(self.open.is_some()) + self.aside.len();
         let more = if self.joins(unit) { unit.joined() } else { unit.weight() };
         count == 0 || self.bytes + more <= bytes && (count < items || self.joins(unit))
     }
 
     /// Whether the next unit goes on with the open item.
-    fn joins(&self, unit: &Unit) -> bool {
+    fn joins(&self, unit: &PageUnit) -> bool {
         self.open.as_ref().is_some_and(|item| {
-            let aside = self.aside.is_empty() || matches!(unit.what, What::Text(_));
+            let aside = self.aside.is_empty() || matches!(unit.what, UnitKind::Text(_));
             aside && item.units[0].goes_on(unit)
         })
     }
 
     /// The next unit.
-    pub(super) fn push(&mut self, unit: Unit) {
+    pub(super) fn push(&mut self, unit: PageUnit) {
         if self.joins(&unit) {
-            self.done.extend(self.aside.drain(..).map(|unit| Item { units: vec![unit] }));
+            self.done.extend(self.aside.drain(..).map(|unit| PageItem { units: vec![unit] }));
             self.bytes += match &unit.what {
-                What::Text(text) => text.len(),
-                What::Tool(tool) => self.sizes.add(tool),
-                What::Other => unit.weight(),
+                UnitKind::Text(text) => text.len(),
+                UnitKind::Tool(tool) => self.sizes.add(tool),
+                UnitKind::Other => unit.weight(),
             };
             if let Some(open) = &mut self.open {
                 open.units.push(unit);
@@ -406,22 +409,22 @@ impl Merger {
             return;
         }
         self.bytes += unit.weight();
-        let message = self.open.as_ref().is_some_and(|item| matches!(item.units[0].what, What::Text(_)));
+        let message = self.open.as_ref().is_some_and(|item| matches!(item.units[0].what, UnitKind::Text(_)));
         if message && unit.is_aside() {
             self.aside.push(unit);
             return;
         }
         self.close();
         self.sizes = Sizes::default();
-        if let What::Tool(tool) = &unit.what {
+        if let UnitKind::Tool(tool) = &unit.what {
             self.sizes.add(tool);
         }
-        self.open = Some(Item { units: vec![unit] });
+        self.open = Some(PageItem { units: vec![unit] });
     }
 
     fn close(&mut self) {
         self.done.extend(self.open.take());
-        self.done.extend(self.aside.drain(..).map(|unit| Item { units: vec![unit] }));
+        self.done.extend(self.aside.drain(..).map(|unit| PageItem { units: vec![unit] }));
     }
 
     /// What the items take written down, in bytes, about.
@@ -430,7 +433,7 @@ impl Merger {
     }
 
     /// All items, in the order of their last events.
-    pub(super) fn finish(mut self) -> Vec<Item> {
+    pub(super) fn finish(mut self) -> Vec<PageItem> {
         self.close();
         self.done
     }
@@ -438,29 +441,29 @@ impl Merger {
 
 /// Counts items while events are walked from the newest to the oldest.
 #[derive(Debug, Default)]
-pub(super) struct Backwards {
+pub(super) struct BackwardsCounter {
     /// The first unit so far of the item that the next one may belong to.
-    first: Option<Unit>,
+    first: Option<PageUnit>,
     sizes: Sizes,
     count: usize,
     bytes: usize,
 }
 
-impl Backwards {
+impl BackwardsCounter {
     /// Takes the unit before all that were taken, if it leaves no more than `items` items of `bytes` bytes. The first is
     /// always taken.
-    pub(super) fn take(&mut self, unit: &Unit, items: usize, bytes: usize) -> bool {
+    pub(super) fn take(&mut self, unit: &PageUnit, items: usize, bytes: usize) -> bool {
         let joins = self.first.as_ref().is_some_and(|first| unit.goes_on(first));
         let more = match &unit.what {
-            What::Text(text) if joins => text.len(),
-            What::Tool(tool) if joins => self.sizes.add(tool),
+            UnitKind::Text(text) if joins => text.len(),
+            UnitKind::Tool(tool) if joins => self.sizes.add(tool),
             _ => unit.weight(),
         };
         if self.count > 0 && (self.bytes + more > bytes || (!joins && self.count >= items)) {
             return false;
         }
         self.bytes += more;
-        let message = self.first.as_ref().is_some_and(|first| matches!(first.what, What::Text(_)));
+        let message = self.first.as_ref().is_some_and(|first| matches!(first.what, UnitKind::Text(_)));
         if joins {
             self.first = Some(unit.clone());
             return true;
@@ -468,7 +471,7 @@ impl Backwards {
         self.count += 1;
         if !(message && unit.is_aside()) {
             self.sizes = Sizes::default();
-            if let What::Tool(tool) = &unit.what {
+            if let UnitKind::Tool(tool) = &unit.what {
                 self.sizes.add(tool);
             }
             self.first = Some(unit.clone());

@@ -43,24 +43,27 @@ mod state_tests;
 mod watching;
 mod writing;
 
-pub use clients::{ClientError, Clients, Errand, Owner, Served, ToClients};
-pub use directory::{Accepted, Directory, Ended, KEY_MAX, LISTED, OpenSession, Retention, Rules, Snapshots, TITLE_MAX};
+pub use clients::{ClientCall, ClientCallReply, ClientError, ClientRouter, Clients, SessionOwner};
+pub use directory::{
+    AcceptedPrompt, Directory, KEY_MAX, LISTED, OpenSession, RetentionRules, RunOutcome, SessionRules, Snapshots,
+    TITLE_MAX,
+};
 pub use export::{Export, Format};
 pub use folders::leads_into;
-pub use history::{PageLimit, Past};
-pub use journal::Journal;
+pub use history::{HistoryPage, PageLimit};
+pub use journal::StderrLog;
 pub use link::{
-    Adopted, Exit, FOUND, Found, FromRuntime, Inlet, Known, Launcher, Ledger, Left, Link, LinkEnd, NoOrders, Order,
-    Start, Upto,
+    Ack, AckTracker, DriverEnd, FOUND, FoundSession, Launcher, OrderRejected, OrphanState, OrphanedRuntime,
+    ProcessStart, ReattachedSession, RuntimeExit, RuntimeLink, RuntimeMessage, RuntimeOrder, SessionSender,
 };
-pub use log::{After, Attach, Entry, Filter, Log, NewEvent, Page, Resume, Rows};
-pub use merge::{Item, Place};
+pub use log::{AttachVerdict, CommitEntry, CommitRows, EventPage, Filter, Log, NewEvent, ResumeVerdict, StartAfter};
+pub use merge::{LogPlace, PageItem};
 pub use prompts::PROMPT_MAX;
-pub use refusal::{Refusal, TooRisky};
+pub use refusal::{SessionError, TooRisky};
 pub(crate) use requests::judge;
-pub use resumable::{At as ResumableAt, RESUMABLE_MAX, Resumable, ResumablePage};
+pub use resumable::{ListPosition as ResumableAt, RESUMABLE_MAX, ResumableConversation, ResumablePage};
 pub(crate) use risk::masked;
-pub use session::Rank;
-pub use snapshot::{Message, Snapshot, Tool, WINDOW};
+pub use session::NewsRank;
+pub use snapshot::{Snapshot, SnapshotMessage, SnapshotTool, WINDOW};
 pub use state::zero_of;
-pub use watching::Watch;
+pub use watching::EventWatch;

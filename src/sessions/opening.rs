@@ -1,4 +1,4 @@
-//! How sessions come to life: opened in a runtime, opened again in its next start, found where somebody else had opened
+//! Opening of sessions, the one way into a runtime for all of them: new, opened again in its next start, found where somebody else had opened
 //! them. Those that live on from an earlier gateway are in `recovery`.
 
 use std::sync::{Arc, PoisonError};
@@ -6,13 +6,15 @@ use std::time::Duration;
 
 use tokio::sync::{OwnedMutexGuard, Semaphore, mpsc};
 
-use super::clients::Owner;
+use super::clients::SessionOwner;
 use super::directory::{PARKED_IN, PARKING};
-use super::link::{Found, Upto};
-use super::session::{Handle, Keeper, MAILBOX, Parked, Task, env, mint, now, refused, storage, ticket};
-use super::state::{Edit, Plan, State};
-use super::{Directory, Exit, FromRuntime, Inlet, Link, OpenSession, Order, Refusal};
-use crate::dialects::{Command, Draft, Opening, Resume, Said};
+use super::link::{Ack, FoundSession};
+use super::session::{EndedSession, MAILBOX, Persister, SessionHandle, Task, env, mint, now, refused, storage, ticket};
+use super::state::{Plan, SessionEdit, SessionStateMachine};
+use super::{
+    Directory, OpenSession, RuntimeExit, RuntimeLink, RuntimeMessage, RuntimeOrder, SessionError, SessionSender,
+};
+use crate::dialects::{EventDraft, OpenedAs, ResumeTarget, RuntimeCommand, RuntimeEvent};
 use crate::metrics::metrics;
 use crate::model::{NativeId, Origin, Resolver, RuntimeId, RuntimeState, SessionId, SessionInfo};
 
@@ -31,22 +33,22 @@ const REOPEN_AT_ONCE: usize = 8;
 const REOPEN_WAIT: Duration = Duration::from_secs(10);
 
 /// What a runtime said while it opened a session.
-struct Opened {
+struct OpeningOutput {
     native: NativeId,
-    drafts: Vec<Draft>,
-    how: Opening,
-    early: Vec<Said>,
+    drafts: Vec<EventDraft>,
+    how: OpenedAs,
+    early: Vec<RuntimeEvent>,
     /// Let go once all of it is kept.
-    upto: Vec<Upto>,
+    upto: Vec<Ack>,
 }
 
 impl Directory {
     /// Puts a session in the list that has no task: it ended, or ends now.
-    pub(super) async fn park(&self, mut state: State, why: &str) {
-        let handle = Handle::of(&state, None);
+    pub(super) async fn park(&self, mut state: SessionStateMachine, why: &str) {
+        let handle = SessionHandle::of(&state, None);
         if state.exited().is_none() {
             let left = state.carried().is_some();
-            let exit = Exit { reason: Some(why.into()), left, ..Exit::default() };
+            let exit = RuntimeExit { reason: Some(why.into()), left, ..RuntimeExit::default() };
             let mut plan = Plan::default();
             state.gone(&exit, &mut env!(self.shared.rules), &mut plan);
             let mut keeper = self.keeper(handle.clone(), state.spared).knows(state.recalled());
@@ -59,17 +61,22 @@ impl Directory {
             self.shared.asked.insert(request.request_id.clone(), request.session_id.clone());
         }
         let id = state.origin.session_id.clone();
-        handle.park(Parked { state, died: false });
+        handle.park(EndedSession { state, died: false });
         self.shared.sessions.insert(id, handle);
     }
 
     /// Changes a session that has no task.
-    pub(super) async fn edit_parked(&self, id: &SessionId, edit: Edit, by: &Resolver) -> Result<(), Refusal> {
+    pub(super) async fn edit_parked(
+        &self,
+        id: &SessionId,
+        edit: SessionEdit,
+        by: &Resolver,
+    ) -> Result<(), SessionError> {
         let handle = self.shared.sessions.get(id).map(|handle| handle.clone());
-        let handle = handle.ok_or_else(|| Refusal::NoSession(id.clone()))?;
+        let handle = handle.ok_or_else(|| SessionError::NoSession(id.clone()))?;
         let opening = Arc::clone(&handle.opening).lock_owned().await;
-        let gone = || Refusal::RuntimeGone("the session has just ended".into());
-        let Parked { mut state, died } = handle.parked_now().ok_or_else(gone)?;
+        let gone = || SessionError::RuntimeGone("the session has just ended".into());
+        let EndedSession { mut state, died } = handle.parked_now().ok_or_else(gone)?;
         let keeper = self.keeper(handle.clone(), state.spared).knows(state.recalled());
         let (mut keeper, by) = (keeper, by.clone());
         let rules = self.shared.rules;
@@ -79,25 +86,25 @@ impl Directory {
             let mut plan = Plan::default();
             state.edit(edit, &by, &env!(rules), &mut plan);
             keeper.keep(&plan, &state).await.map_err(|error| storage(&error))?;
-            handle.park(Parked { state, died });
+            handle.park(EndedSession { state, died });
             Ok(())
         });
-        work.await.map_err(|_| Refusal::Stopping)?
+        work.await.map_err(|_| SessionError::Stopping)?
     }
 
-    pub(super) fn keeper(&self, handle: Handle, busy_since: Option<crate::model::Position>) -> Keeper {
-        Keeper::new(self.shared.log.clone(), handle, Arc::clone(&self.shared.asked), busy_since)
+    pub(super) fn keeper(&self, handle: SessionHandle, busy_since: Option<crate::model::Position>) -> Persister {
+        Persister::new(self.shared.log.clone(), handle, Arc::clone(&self.shared.asked), busy_since)
     }
 
     /// Watches a runtime: tells of its changes, opens its sessions again when it was started again, opens those that
     /// others opened in it.
-    pub(super) fn attend(&self, id: RuntimeId, link: Link) {
+    pub(super) fn attend(&self, id: RuntimeId, link: RuntimeLink) {
         let this = self.clone();
         let mut info = link.watch();
         if let Some(mut found) = link.take_found() {
             let (this, id) = (self.clone(), id.clone());
             tokio::spawn(async move {
-                let slots = Slots::default();
+                let slots = ReopenSlots::default();
                 while let Some(found) = found.recv().await {
                     let (this, id) = (this.clone(), id.clone());
                     slots.run(async move { this.opened_elsewhere(&id, found).await }).await;
@@ -134,32 +141,36 @@ impl Directory {
     ///
     /// # Errors
     /// As [`open_session`](Self::open_session).
-    pub async fn begin(&self, open: OpenSession) -> Result<Arc<SessionInfo>, Refusal> {
+    pub async fn begin(&self, open: OpenSession) -> Result<Arc<SessionInfo>, SessionError> {
         self.begin_for(open, None).await
     }
 
     /// As [`begin`](Self::begin), for a device: the session is its own.
-    pub(super) async fn begin_for(&self, open: OpenSession, owner: Option<Owner>) -> Result<Arc<SessionInfo>, Refusal> {
+    pub(super) async fn begin_for(
+        &self,
+        open: OpenSession,
+        owner: Option<SessionOwner>,
+    ) -> Result<Arc<SessionInfo>, SessionError> {
         let link = self.shared.runtimes.get(&open.runtime_id).map(|link| link.clone());
-        let link = link.ok_or_else(|| Refusal::NoRuntime(open.runtime_id.clone()))?;
+        let link = link.ok_or_else(|| SessionError::NoRuntime(open.runtime_id.clone()))?;
         let info = link.info();
         if info.state == RuntimeState::Exited {
             let why = info.problem.clone().unwrap_or_else(|| "it has exited".into());
-            return Err(Refusal::RuntimeGone(why));
+            return Err(SessionError::RuntimeGone(why));
         }
         if info.generation == 0 {
             // Its holder has not answered: nobody knows when it will.
-            return Err(Refusal::RuntimeGone(info.problem.clone().unwrap_or_default()));
+            return Err(SessionError::RuntimeGone(info.problem.clone().unwrap_or_default()));
         }
         let cwd = open.cwd.clone().unwrap_or_else(|| info.cwd.clone());
         if cwd.len() > CWD_MAX {
-            return Err(Refusal::Invalid(format!("cwd is {} bytes long, and {CWD_MAX} are the most", cwd.len())));
+            return Err(SessionError::Invalid(format!("cwd is {} bytes long, and {CWD_MAX} are the most", cwd.len())));
         }
         if open.native_id.as_ref().is_some_and(|native| native.len() > NATIVE_MAX) {
-            return Err(Refusal::Invalid(format!("native_id has at most {NATIVE_MAX} bytes")));
+            return Err(SessionError::Invalid(format!("native_id has at most {NATIVE_MAX} bytes")));
         }
         if !cwd.starts_with('/') {
-            return Err(Refusal::Invalid(format!("cwd must be an absolute path, not {cwd:?}")));
+            return Err(SessionError::Invalid(format!("cwd must be an absolute path, not {cwd:?}")));
         }
         // Of those who want the same conversation at once, the first asks the runtime; the others get what came of it.
         let turn = match &open.native_id {
@@ -176,7 +187,7 @@ impl Directory {
             if self.session(&known).is_some_and(|info| info.state == crate::model::SessionState::Exited) {
                 self.reopen(&known).await?;
             }
-            return self.session(&known).ok_or(Refusal::NoSession(known));
+            return self.session(&known).ok_or(SessionError::NoSession(known));
         }
         // The rest is not cut short by a client that leaves: a session that the runtime opened is one of ours.
         let this = self.clone();
@@ -187,17 +198,17 @@ impl Directory {
             }
             outcome
         });
-        work.await.map_err(|_| Refusal::Stopping)?
+        work.await.map_err(|_| SessionError::Stopping)?
     }
 
     async fn begin_with(
         &self,
         open: OpenSession,
-        link: Link,
+        link: RuntimeLink,
         cwd: String,
-        owner: Option<Owner>,
-    ) -> Result<Arc<SessionInfo>, Refusal> {
-        let resume = open.native_id.map(|native| Resume::new(native.as_str().into(), false));
+        owner: Option<SessionOwner>,
+    ) -> Result<Arc<SessionInfo>, SessionError> {
+        let resume = open.native_id.map(|native| ResumeTarget::new(native.as_str().into(), false));
         let (opened, mailbox) = order(&link, cwd.clone(), resume).await?;
         let info = link.info();
         let origin = Arc::new(Origin {
@@ -206,11 +217,11 @@ impl Directory {
             dialect: info.dialect.as_str().into(),
         });
         let native = Some(opened.native.clone());
-        let mut state = State::new(Arc::clone(&origin), native, cwd, open.title, info.generation, now());
+        let mut state = SessionStateMachine::new(Arc::clone(&origin), native, cwd, open.title, info.generation, now());
         state.belongs_to(info.instance.clone());
         state.opened_by(owner);
         let (wants, wants_rx) = mpsc::channel(MAILBOX);
-        let handle = Handle::of(&state, Some(wants));
+        let handle = SessionHandle::of(&state, Some(wants));
         handle.news.store(self.shared.log.head().0 + 1, std::sync::atomic::Ordering::Relaxed);
         // In the list before its first event can be seen.
         self.shared.sessions.insert(origin.session_id.clone(), handle.clone());
@@ -219,7 +230,7 @@ impl Directory {
         match self.keep_opened(task, opened, |_| {}).await {
             // Deleted at once: nobody can reach it, and it does nothing.
             Ok(_) if !self.shared.sessions.contains_key(&origin.session_id) => {
-                return Err(Refusal::NoSession(origin.session_id.clone()));
+                return Err(SessionError::NoSession(origin.session_id.clone()));
             }
             Ok((task, plan)) => self.run(task, plan),
             Err((_, refusal)) => {
@@ -234,10 +245,10 @@ impl Directory {
     async fn keep_opened(
         &self,
         mut task: Task,
-        opened: Opened,
-        first: impl FnOnce(&mut State),
-    ) -> Result<(Task, Plan), (Box<State>, Refusal)> {
-        let Opened { drafts, how, early, upto, .. } = opened;
+        opened: OpeningOutput,
+        first: impl FnOnce(&mut SessionStateMachine),
+    ) -> Result<(Task, Plan), (Box<SessionStateMachine>, SessionError)> {
+        let OpeningOutput { drafts, how, early, upto, .. } = opened;
         let mut plan = Plan { heard: upto.iter().filter_map(|upto| upto.offset).max(), ..Plan::default() };
         let before = task.state.clone();
         first(&mut task.state);
@@ -267,7 +278,7 @@ impl Directory {
     }
 
     /// Waits until nobody else opens this conversation of this runtime. In it is what those who waited as long are told.
-    async fn turn(&self, runtime: &RuntimeId, native: &str) -> OwnedMutexGuard<Option<Refusal>> {
+    async fn turn(&self, runtime: &RuntimeId, native: &str) -> OwnedMutexGuard<Option<SessionError>> {
         let turn = {
             let mut turns = self.shared.opening.lock().unwrap_or_else(PoisonError::into_inner);
             // Those that nobody holds or waits for are forgotten.
@@ -279,7 +290,7 @@ impl Directory {
 
     /// The session with this name in this runtime, if there is one.
     fn known(&self, runtime: &RuntimeId, native: &str) -> Option<SessionId> {
-        let of = |handle: &Handle| {
+        let of = |handle: &SessionHandle| {
             let view = handle.view.load();
             handle.origin.runtime_id == *runtime && view.info.native_id.as_ref().is_some_and(|id| id.as_str() == native)
         };
@@ -288,8 +299,8 @@ impl Directory {
     }
 
     /// Opens a session that somebody else opened in the runtime.
-    async fn opened_elsewhere(&self, id: &RuntimeId, found: Found) {
-        let Found { native, cwd, title } = found;
+    async fn opened_elsewhere(&self, id: &RuntimeId, found: FoundSession) {
+        let FoundSession { native, cwd, title } = found;
         let native_id = Some(native.as_str().to_owned());
         let open = OpenSession { runtime_id: id.clone(), cwd, title, native_id, program: None };
         if let Err(error) = self.begin(open).await {
@@ -299,14 +310,14 @@ impl Directory {
 
     /// Opens the sessions again that lived in an earlier start of a runtime.
     fn reopen_all(&self, id: &RuntimeId, generation: u64) {
-        let of = |handle: &Handle| handle.origin.runtime_id == *id && handle.died_in() == Some(generation);
+        let of = |handle: &SessionHandle| handle.origin.runtime_id == *id && handle.died_in() == Some(generation);
         let sessions: Vec<SessionId> = {
             let handles = self.shared.sessions.iter();
             handles.filter(|handle| of(handle)).map(|handle| handle.origin.session_id.clone()).collect()
         };
         let this = self.clone();
         tokio::spawn(async move {
-            let slots = Slots::default();
+            let slots = ReopenSlots::default();
             for session in sessions {
                 let this = this.clone();
                 let work = async move {
@@ -326,7 +337,7 @@ impl Directory {
             this.shared.reopening.insert(session.clone());
         });
         tokio::spawn(async move {
-            let slots = Slots::default();
+            let slots = ReopenSlots::default();
             for session in sessions {
                 let this = this.clone();
                 slots.run(async move { this.open_one_again(session).await }).await;
@@ -351,47 +362,52 @@ impl Directory {
             tracing::warn!(session_id = %session, %error, "a session could not be opened again");
         }
         // One that was stopped under it again is opened by whoever did that.
-        if !matches!(outcome, Err(Refusal::RuntimeGone(_))) {
+        if !matches!(outcome, Err(SessionError::RuntimeGone(_))) {
             self.shared.reopening.remove(&session);
         }
     }
 
     /// Opens a session again whose runtime has been started again since: the same conversation where the runtime can,
     /// else a new one in its place, and an event says which.
-    pub(super) async fn reopen(&self, id: &SessionId) -> Result<(), Refusal> {
+    pub(super) async fn reopen(&self, id: &SessionId) -> Result<(), SessionError> {
         let handle = self.shared.sessions.get(id).map(|handle| handle.clone());
-        let handle = handle.ok_or_else(|| Refusal::NoSession(id.clone()))?;
+        let handle = handle.ok_or_else(|| SessionError::NoSession(id.clone()))?;
         let opening = Arc::clone(&handle.opening).lock_owned().await;
         if self.shared.sessions.get(id).is_some_and(|handle| handle.wants.is_some()) {
             return Ok(());
         }
-        let gone = |why: &str| Refusal::RuntimeGone(why.to_owned());
+        let gone = |why: &str| SessionError::RuntimeGone(why.to_owned());
         let link = self.shared.runtimes.get(&handle.origin.runtime_id).map(|link| link.clone());
         let link = link.ok_or_else(|| gone("it is not attached"))?;
         if link.info().state == RuntimeState::Exited {
             return Err(gone("it has exited"));
         }
-        let Parked { state, died } = handle.unpark().ok_or_else(|| gone("the session has just ended"))?;
+        let EndedSession { state, died } = handle.unpark().ok_or_else(|| gone("the session has just ended"))?;
         let this = self.clone();
         let work = tokio::spawn(async move {
             // Not cut short, and nobody else opens it meanwhile, by a client that leaves.
             let _opening = opening;
             let outcome = this.reopen_with(&handle, link, state).await;
             outcome.map_err(|(state, refusal)| {
-                handle.park(Parked { state: *state, died });
+                handle.park(EndedSession { state: *state, died });
                 refusal
             })
         });
-        work.await.map_err(|_| Refusal::Stopping)?
+        work.await.map_err(|_| SessionError::Stopping)?
     }
 
-    async fn reopen_with(&self, handle: &Handle, link: Link, mut state: State) -> Result<(), (Box<State>, Refusal)> {
+    async fn reopen_with(
+        &self,
+        handle: &SessionHandle,
+        link: RuntimeLink,
+        mut state: SessionStateMachine,
+    ) -> Result<(), (Box<SessionStateMachine>, SessionError)> {
         let carried = state.carried().map(Box::new);
-        let resume = state.native_id().map(|native| Resume { native: native.clone(), known: true, carried });
+        let resume = state.native_id().map(|native| ResumeTarget { native: native.clone(), known: true, carried });
         let (opened, mailbox) = match order(&link, state.cwd().to_owned(), resume).await {
             Ok(opened) => opened,
             Err(refusal) => {
-                if matches!(refusal, Refusal::RuntimeRefused { .. }) {
+                if matches!(refusal, SessionError::RuntimeRefused { .. }) {
                     self.void(handle, &mut state, &refusal.to_string()).await;
                 }
                 return Err((Box::new(state), refusal));
@@ -410,7 +426,7 @@ impl Directory {
         match self.shared.sessions.get_mut(&handle.origin.session_id) {
             Some(mut handle) => handle.wants = Some(wants),
             // It was deleted meanwhile: it does not come back.
-            None => return Err((Box::new(task.state), Refusal::NoSession(handle.origin.session_id.clone()))),
+            None => return Err((Box::new(task.state), SessionError::NoSession(handle.origin.session_id.clone()))),
         }
         self.run(task, plan);
         Ok(())
@@ -419,15 +435,15 @@ impl Directory {
 
 /// Room for [`REOPEN_AT_ONCE`] sessions to be opened at a time. One that takes longer than [`REOPEN_WAIT`] goes on by itself,
 /// and makes room for the next.
-struct Slots(Arc<Semaphore>);
+struct ReopenSlots(Arc<Semaphore>);
 
-impl Default for Slots {
+impl Default for ReopenSlots {
     fn default() -> Self {
         Self(Arc::new(Semaphore::new(REOPEN_AT_ONCE)))
     }
 }
 
-impl Slots {
+impl ReopenSlots {
     /// Waits for room, and begins.
     async fn run(&self, work: impl Future<Output = ()> + Send + 'static) {
         let Ok(slot) = Arc::clone(&self.0).acquire_owned().await else { return };
@@ -441,23 +457,23 @@ impl Slots {
 
 /// Orders a session and waits for it. What the runtime says of it meanwhile is returned with it.
 async fn order(
-    link: &Link,
+    link: &RuntimeLink,
     cwd: String,
-    resume: Option<Resume>,
-) -> Result<(Opened, (Inlet, mpsc::Receiver<FromRuntime>)), Refusal> {
-    let (inlet, mut from_runtime) = Inlet::new();
-    let command = Command::Open { ticket: ticket(), cwd, resume };
-    let order = Order { command, inlet: inlet.clone(), generation: link.info().generation, pressed: None };
+    resume: Option<ResumeTarget>,
+) -> Result<(OpeningOutput, (SessionSender, mpsc::Receiver<RuntimeMessage>)), SessionError> {
+    let (inlet, mut from_runtime) = SessionSender::new();
+    let command = RuntimeCommand::Open { ticket: ticket(), cwd, resume };
+    let order = RuntimeOrder { command, inlet: inlet.clone(), generation: link.info().generation, pressed: None };
     let silence = if link.was_found() { FOUND_SILENCE } else { OPEN_SILENCE };
-    let silent = || Refusal::RuntimeSilent(silence.as_secs());
+    let silent = || SessionError::RuntimeSilent(silence.as_secs());
     let room = tokio::time::timeout(silence, link.room()).await.map_err(|_| silent())?;
-    room.ok_or_else(|| Refusal::RuntimeGone("it takes no orders".into()))?.send(order);
+    room.ok_or_else(|| SessionError::RuntimeGone("it takes no orders".into()))?.send(order);
     let (mut early, mut marks) = (Vec::new(), Vec::new());
     loop {
-        let gone = |exit: Exit| {
+        let gone = |exit: RuntimeExit| {
             let why = exit.reason.unwrap_or_else(|| "it exited".into());
             let tail = exit.stderr_tail.trim_end();
-            Refusal::RuntimeGone(if tail.is_empty() { why } else { format!("{why}; it wrote: {tail}") })
+            SessionError::RuntimeGone(if tail.is_empty() { why } else { format!("{why}; it wrote: {tail}") })
         };
         let next = tokio::select! {
             biased;
@@ -471,24 +487,24 @@ async fn order(
             },
         };
         match next {
-            Some(FromRuntime::Said(said, upto)) => {
+            Some(RuntimeMessage::Said(said, upto)) => {
                 let mut found = None;
                 marks.extend(upto);
                 for said in said {
                     match said {
-                        Said::Opened { native, drafts, how, .. } => found = Some((native, drafts, how)),
-                        Said::NotOpened { error, .. } => return Err(refused(error)),
+                        RuntimeEvent::Opened { native, drafts, how, .. } => found = Some((native, drafts, how)),
+                        RuntimeEvent::NotOpened { error, .. } => return Err(refused(error)),
                         other => early.push(other),
                     }
                 }
                 if let Some((native, drafts, how)) = found {
-                    let opened = Opened { native, drafts, how, early, upto: marks };
+                    let opened = OpeningOutput { native, drafts, how, early, upto: marks };
                     return Ok((opened, (inlet, from_runtime)));
                 }
             }
-            Some(FromRuntime::Found { .. }) => {}
-            Some(FromRuntime::Gone(exit)) => return Err(gone(exit)),
-            None => return Err(gone(Exit::default())),
+            Some(RuntimeMessage::Found { .. }) => {}
+            Some(RuntimeMessage::Gone(exit)) => return Err(gone(exit)),
+            None => return Err(gone(RuntimeExit::default())),
         }
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::Refusal;
+use super::SessionError;
 use super::refusal::TooRisky;
 use crate::auth::{Denied, Device, Target};
 use crate::model::{Origin, Risk, Scope};
@@ -42,14 +42,14 @@ const WHOLE: &[&str] = &["session.list", "thread.list", "thread.loaded.list"];
 /// Checks that a device that may prompt may also call this.
 ///
 /// # Errors
-/// [`Refusal::Denied`] names the scope that is missing; [`Refusal::RiskTooHigh`] where it is an answer in advance, to
+/// [`SessionError::Denied`] names the scope that is missing; [`SessionError::RiskTooHigh`] where it is an answer in advance, to
 /// questions of every risk.
 pub(super) fn check(
     device: &Arc<Device>,
     origin: &Origin,
     method: &str,
     params: Option<&RawValue>,
-) -> Result<(), Refusal> {
+) -> Result<(), SessionError> {
     // What tells of all conversations of a runtime is for whoever has the whole runtime.
     let whole = WHOLE.contains(&method.replace('/', ".").as_str());
     if whole && !device.grant.covers(Scope::Watch, Target::Runtime(&origin.runtime_id)) {
@@ -62,7 +62,12 @@ pub(super) fn check(
     match device.grant.approve_up_to.filter(|up_to| scope == Scope::Approve && *up_to < Risk::Danger) {
         Some(up_to) => {
             let reasons = vec!["it lets the agent go on without asking".to_owned()];
-            Err(Refusal::RiskTooHigh(Box::new(TooRisky { risk: Risk::Danger, up_to, reasons, devices: Vec::new() })))
+            Err(SessionError::RiskTooHigh(Box::new(TooRisky {
+                risk: Risk::Danger,
+                up_to,
+                reasons,
+                devices: Vec::new(),
+            })))
         }
         None => Ok(()),
     }

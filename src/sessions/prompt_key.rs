@@ -8,21 +8,21 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
-use super::Refusal;
-use super::state::Asked;
+use super::SessionError;
+use super::state::PromptContent;
 use crate::model::DeviceId;
 
 /// The key that a prompt came under, as it is kept with its run. It is its device's own: another device's same words are
 /// another key.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Once {
+pub(super) struct StoredPromptKey {
     key: String,
     by: DeviceId,
     /// Of what was asked, so that a key used for something else is noticed.
     digest: String,
 }
 
-impl Once {
+impl StoredPromptKey {
     pub(super) fn key(&self) -> &str {
         &self.key
     }
@@ -31,33 +31,33 @@ impl Once {
 /// The key that a prompt comes under, with the prompt.
 #[derive(Clone, Debug)]
 pub(super) struct PromptKey {
-    once: Once,
-    asked: Asked,
+    once: StoredPromptKey,
+    asked: PromptContent,
 }
 
 impl PromptKey {
     /// `key`: visible ASCII characters.
-    pub(super) fn new(key: String, by: DeviceId, asked: Asked) -> Self {
+    pub(super) fn new(key: String, by: DeviceId, asked: PromptContent) -> Self {
         let digest = short(asked.iter().fold(Sha256::new(), |all, block| all.chain_update(meaning(block))));
-        Self { once: Once { key, by, digest }, asked }
+        Self { once: StoredPromptKey { key, by, digest }, asked }
     }
 
     /// What is kept of it.
-    pub(super) fn kept(self) -> Once {
+    pub(super) fn kept(self) -> StoredPromptKey {
         self.once
     }
 
     /// Whether it is this key.
     ///
     /// # Errors
-    /// [`Refusal::KeyReused`]: it is, for something else.
-    pub(super) fn is(&self, known: Option<&Once>) -> Result<bool, Refusal> {
+    /// [`SessionError::KeyReused`]: it is, for something else.
+    pub(super) fn is(&self, known: Option<&StoredPromptKey>) -> Result<bool, SessionError> {
         let Some(known) = known.filter(|known| known.key == self.once.key && known.by == self.once.by) else {
             return Ok(false);
         };
         let same =
             known.digest == self.once.digest || FORMER.iter().any(|form| known.digest == former(&self.asked, *form));
-        if same { Ok(true) } else { Err(Refusal::KeyReused) }
+        if same { Ok(true) } else { Err(SessionError::KeyReused) }
     }
 }
 
@@ -211,11 +211,11 @@ mod tests {
     use super::*;
     use crate::model::text_block;
 
-    fn asked(blocks: &[&str]) -> Asked {
+    fn asked(blocks: &[&str]) -> PromptContent {
         Arc::new(blocks.iter().map(|block| serde_json::from_str(block).unwrap()).collect())
     }
 
-    fn key(key: &str, by: &str, asked: Asked) -> PromptKey {
+    fn key(key: &str, by: &str, asked: PromptContent) -> PromptKey {
         PromptKey::new(key.into(), DeviceId::trusted(by), asked)
     }
 
@@ -239,7 +239,7 @@ mod tests {
             r#"{"type":"text","text":"a\nb","_meta":{"a":[1,{"x":null,"y":2.5}],"b":"-1"}}"#,
             r#"{"type":"text","text":"a\nb","_meta":{"a":[1,{"x":null,"y":2.5}],"b":-1},"more":null}"#,
         ] {
-            assert!(matches!(again(other), Err(Refusal::KeyReused)), "{other}");
+            assert!(matches!(again(other), Err(SessionError::KeyReused)), "{other}");
         }
         assert!(!key("l", "d", asked(&["{}"])).is(Some(&known)).unwrap(), "another key");
         assert!(!key("k", "e", asked(&["{}"])).is(Some(&known)).unwrap(), "another device's");
@@ -287,7 +287,7 @@ mod tests {
         let row: Value = serde_json::from_slice(row).unwrap();
         let ended = row["keyed"].as_array().unwrap().iter().map(|keyed| &keyed["once"]);
         let all = ended.chain([&row["run"]["once"], &row["queue"][0]["once"]]);
-        let all: Vec<Once> = all.map(|once| serde_json::from_value(once.clone()).unwrap()).collect();
+        let all: Vec<StoredPromptKey> = all.map(|once| serde_json::from_value(once.clone()).unwrap()).collect();
         let script = |token: &str, asks: u8| format!(r#"{{"token":"{token}","chunks":1,"asks":{asks},"ms":1}}"#);
         let escaped = |token: &str| json!(script(token, 0)).to_string();
         let image = r#"{"data":"AAAA","mimeType":"image/png","type":"image"}"#;

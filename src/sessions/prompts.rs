@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{Log, Refusal};
+use super::{Log, SessionError};
 use crate::model::{Kind, Resolver, RunId, SessionId, object};
 use crate::store::{ReadLimit, StoreError};
 
@@ -23,25 +23,25 @@ struct Block {
 /// Checks a prompt's content blocks; all of them together may have `limit` bytes.
 ///
 /// # Errors
-/// [`Refusal::PromptTooLarge`]; [`Refusal::Invalid`] for too many blocks, and for what is none.
-pub(super) fn check(content: &[Box<RawValue>], limit: usize) -> Result<(), Refusal> {
+/// [`SessionError::PromptTooLarge`]; [`SessionError::Invalid`] for too many blocks, and for what is none.
+pub(super) fn check(content: &[Box<RawValue>], limit: usize) -> Result<(), SessionError> {
     let bytes = content.iter().map(|block| block.get().len()).sum();
     if bytes > limit {
-        return Err(Refusal::PromptTooLarge { bytes, limit });
+        return Err(SessionError::PromptTooLarge { bytes, limit });
     }
     if content.len() > BLOCKS {
-        return Err(Refusal::Invalid(format!("a prompt has at most {BLOCKS} content blocks")));
+        return Err(SessionError::Invalid(format!("a prompt has at most {BLOCKS} content blocks")));
     }
     for (n, block) in content.iter().enumerate() {
         if let Err(error) = object::from_str::<Block>(block.get()) {
-            return Err(Refusal::Invalid(format!("`content[{n}]` is no ACP content block: {error}")));
+            return Err(SessionError::Invalid(format!("`content[{n}]` is no ACP content block: {error}")));
         }
     }
     Ok(())
 }
 
 /// What a run was asked: ACP content blocks.
-type Blocks = Vec<Box<RawValue>>;
+type PromptBlocks = Vec<Box<RawValue>>;
 
 /// What is read of the log in one go.
 const SLICE: ReadLimit = ReadLimit { events: 1024, bytes: 256 << 10 };
@@ -55,7 +55,7 @@ pub(super) fn prompt_of(
     log: &Log,
     session: &SessionId,
     wanted: Option<&RunId>,
-) -> Result<Option<(RunId, Option<Blocks>)>, StoreError> {
+) -> Result<Option<(RunId, Option<PromptBlocks>)>, StoreError> {
     #[derive(Deserialize)]
     struct Said {
         content: Box<RawValue>,
@@ -74,7 +74,7 @@ pub(super) fn prompt_of(
         _by: Resolver,
     }
     // The last block first, of the run that is being read.
-    let (mut of, mut blocks): (Option<RunId>, Blocks) = (None, Vec::new());
+    let (mut of, mut blocks): (Option<RunId>, PromptBlocks) = (None, Vec::new());
     let mut before = log.head().next();
     loop {
         let events = log.read_before_blocking(session, before, SLICE)?;

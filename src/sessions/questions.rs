@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-use super::Refusal;
+use super::SessionError;
 use crate::model::{About, Answer, Answers, Choice, Decision, Misfit, Number, Question, Request, RequestType};
 
 /// What the answers come to.
 #[derive(Debug, PartialEq)]
-pub(super) enum Said {
+pub(super) enum ParsedAnswers {
     /// The one question that the request itself is, answered in the request's own form.
     As(Answer),
     /// Ids of options, or words of one's own, for each question that was answered.
@@ -31,9 +31,9 @@ pub(super) fn named<'a>(offered: &[(&'a str, &str)], said: &str) -> Option<&'a s
 /// Checks answers against a request's questions. No answers at all mean that there is none.
 ///
 /// # Errors
-/// [`Refusal::BadAnswer`].
-pub(super) fn judge(request: &Request, answers: &Answers) -> Result<Said, Refusal> {
-    let bad = |code, message: String| Err(Refusal::BadAnswer { code, message, field: None });
+/// [`SessionError::BadAnswer`].
+pub(super) fn judge(request: &Request, answers: &Answers) -> Result<ParsedAnswers, SessionError> {
+    let bad = |code, message: String| Err(SessionError::BadAnswer { code, message, field: None });
     let About::Question { questions } = &request.subject else {
         return bad("answer_type", "this request asks no questions: answer it in another form".into());
     };
@@ -50,10 +50,10 @@ pub(super) fn judge(request: &Request, answers: &Answers) -> Result<Said, Refusa
     }
     let own = matches!(questions.as_slice(), [only] if only.id == "answer");
     if !own && request.kind == RequestType::Prompt {
-        return Ok(Said::Each(said));
+        return Ok(ParsedAnswers::Each(said));
     }
     let words = said.remove("answer").unwrap_or_default();
-    Ok(Said::As(match request.kind {
+    Ok(ParsedAnswers::As(match request.kind {
         RequestType::Prompt => Answer { value: Some(words.into_iter().next()), ..Answer::default() },
         RequestType::Pick => Answer { ids: Some(words), ..Answer::default() },
         RequestType::Confirm | RequestType::Permission | RequestType::Elicitation => {
@@ -72,7 +72,7 @@ fn field(question: &Question) -> String {
     question.field.clone().unwrap_or_else(|| question.id.clone())
 }
 
-fn unfit(question: &Question, misfit: Misfit) -> Refusal {
+fn unfit(question: &Question, misfit: Misfit) -> SessionError {
     let within = |what: &str| match (question.fits.least, question.fits.most) {
         (Some(least), Some(most)) => format!("{what} from {least} to {most}"),
         (Some(least), None) => format!("{what} of at least {least}"),
@@ -93,7 +93,7 @@ fn unfit(question: &Question, misfit: Misfit) -> Refusal {
     };
     let name = question.field.as_ref().or(question.header.as_ref()).unwrap_or(&question.text);
     let message = format!("what is said to {name:?} does not fit: it has to be {wants}");
-    Refusal::BadAnswer { code: "answer_unfit", message, field: Some(field(question)) }
+    SessionError::BadAnswer { code: "answer_unfit", message, field: Some(field(question)) }
 }
 
 /// The question that a request itself is, in its own form.
@@ -110,8 +110,8 @@ fn only(request: &Request) -> Option<&Question> {
 /// Checks how many of its items were picked.
 ///
 /// # Errors
-/// [`Refusal::BadAnswer`].
-pub(super) fn how_many(request: &Request, count: usize) -> Result<(), Refusal> {
+/// [`SessionError::BadAnswer`].
+pub(super) fn how_many(request: &Request, count: usize) -> Result<(), SessionError> {
     match only(request).filter(|question| question.multiple) {
         Some(question) => question.fits.count(count as f64).map_err(|misfit| unfit(question, misfit)),
         None => Ok(()),
@@ -121,8 +121,8 @@ pub(super) fn how_many(request: &Request, count: usize) -> Result<(), Refusal> {
 /// What was typed as one text: words for the one question, or, where there are several, a JSON object with what is said to each.
 ///
 /// # Errors
-/// [`Refusal::BadAnswer`].
-pub(super) fn typed(request: &Request, text: &str) -> Result<Decision, Refusal> {
+/// [`SessionError::BadAnswer`].
+pub(super) fn typed(request: &Request, text: &str) -> Result<Decision, SessionError> {
     let About::Question { questions } = &request.subject else { return Ok(Decision::Value(Some(text.to_owned()))) };
     if let [only] = questions.as_slice() {
         let left_out = only.optional && text.trim().is_empty();
@@ -131,7 +131,7 @@ pub(super) fn typed(request: &Request, text: &str) -> Result<Decision, Refusal> 
         }
         return Ok(Decision::Value(Some(text.to_owned())));
     }
-    let bad = |message: String, field| Refusal::BadAnswer { code: "answer_type", message, field };
+    let bad = |message: String, field| SessionError::BadAnswer { code: "answer_type", message, field };
     let Ok(Value::Object(members)) = serde_json::from_str(text) else {
         return Err(bad(
             "there are several questions: answer with a JSON object that has a member for each".into(),
@@ -166,15 +166,15 @@ pub(super) fn typed(request: &Request, text: &str) -> Result<Decision, Refusal> 
         return Ok(Decision::Value(Some(text.to_owned())));
     }
     match judge(request, &answers)? {
-        Said::Each(answers) => Ok(Decision::Answers(answers)),
-        Said::As(_) => Ok(Decision::Value(Some(text.to_owned()))),
+        ParsedAnswers::Each(answers) => Ok(Decision::Answers(answers)),
+        ParsedAnswers::As(_) => Ok(Decision::Value(Some(text.to_owned()))),
     }
 }
 
 /// What is said to one question: ids of its options, then words of one's own.
-fn one(question: &Question, said: &[String]) -> Result<Vec<String>, Refusal> {
+fn one(question: &Question, said: &[String]) -> Result<Vec<String>, SessionError> {
     let name = || question.header.as_deref().unwrap_or(&question.text);
-    let bad = |code, message: String| Err(Refusal::BadAnswer { code, message, field: Some(field(question)) });
+    let bad = |code, message: String| Err(SessionError::BadAnswer { code, message, field: Some(field(question)) });
     let offered: Vec<(&str, &str)> = question.options.iter().map(|option| (&*option.id, &*option.label)).collect();
     let (mut chosen, mut own): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
     for words in said.iter().filter(|words| !words.trim().is_empty()) {
@@ -225,7 +225,7 @@ mod tests {
     fn said(question: &Question, words: &[&str]) -> Result<Vec<String>, &'static str> {
         let words: Vec<String> = words.iter().map(ToString::to_string).collect();
         one(question, &words).map_err(|refusal| match refusal {
-            Refusal::BadAnswer { code, .. } => code,
+            SessionError::BadAnswer { code, .. } => code,
             other => panic!("{other}"),
         })
     }
@@ -288,7 +288,7 @@ mod tests {
         };
         let of = |text: &str| match typed(&request, text) {
             Ok(Decision::Answers(answers)) => Ok(serde_json::to_string(&answers).unwrap()),
-            Err(Refusal::BadAnswer { code, field, .. }) => Err((code, field.unwrap_or_default())),
+            Err(SessionError::BadAnswer { code, field, .. }) => Err((code, field.unwrap_or_default())),
             other => panic!("{other:?}"),
         };
         let good = r#"{"age":["3"],"colour":["b"]}"#;

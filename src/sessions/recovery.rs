@@ -7,19 +7,19 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 
 use super::directory::PAGE;
-use super::leftover::{Choice, belongs, choose, process_of, why_unattended};
-use super::link::{Adopted, Known, Left, Start};
-use super::session::{Handle, MAILBOX, Task, now};
-use super::state::{Plan, State};
-use super::{Directory, Filter, Inlet, Link};
+use super::leftover::{LeftoverChoice, belongs, choose, process_of, why_unattended};
+use super::link::{OrphanState, OrphanedRuntime, ProcessStart, ReattachedSession};
+use super::session::{MAILBOX, SessionHandle, Task, now};
+use super::state::{Plan, SessionStateMachine};
+use super::{Directory, Filter, RuntimeLink, SessionSender};
 use crate::model::{Origin, Request, RequestState, RuntimeId, RuntimeInfo, RuntimeSpec, RuntimeState};
 use crate::store::{RequestQuery, SessionEntry, StoreError};
 
 /// A session of an earlier gateway whose runtime outlived it.
-struct Survivor {
-    state: State,
+struct SurvivingSession {
+    state: SessionStateMachine,
     /// Which process it knows.
-    start: Start,
+    start: ProcessStart,
     busy_since: Option<crate::model::Position>,
 }
 
@@ -28,18 +28,18 @@ impl Directory {
     /// are closed properly, if their gateway did not live to do that, until their runtime is there again.
     pub(super) async fn recover(&self) -> Result<(), StoreError> {
         let log = &self.shared.log;
-        let mut left: HashMap<RuntimeId, Vec<Left>> = HashMap::new();
+        let mut left: HashMap<RuntimeId, Vec<OrphanedRuntime>> = HashMap::new();
         for one in self.shared.launcher.left().await {
             left.entry(one.id.clone()).or_default().push(one);
         }
-        let mut survivors: HashMap<RuntimeId, Vec<Survivor>> = HashMap::new();
+        let mut survivors: HashMap<RuntimeId, Vec<SurvivingSession>> = HashMap::new();
         let entries = log.store().sessions()?;
         for entry in &entries {
             let Some(state) = self.restored(entry)? else { continue };
             let id = &state.origin.runtime_id;
             if state.exited().is_none() && state.native_id().is_some() && left.contains_key(id) {
                 let start = state.in_start(entry.mark);
-                let survivor = Survivor { state, start, busy_since: entry.row.spare_from };
+                let survivor = SurvivingSession { state, start, busy_since: entry.row.spare_from };
                 survivors.entry(survivor.state.origin.runtime_id.clone()).or_default().push(survivor);
             } else {
                 self.park(state, "the gateway stopped, and the agent with it").await;
@@ -47,7 +47,7 @@ impl Directory {
         }
         for (id, left) in left {
             let survivors = survivors.remove(&id).unwrap_or_default();
-            let starts: Vec<&Start> = survivors.iter().map(|survivor| &survivor.start).collect();
+            let starts: Vec<&ProcessStart> = survivors.iter().map(|survivor| &survivor.start).collect();
             let choice = choose(&left, &starts);
             self.settle(id, left, choice, survivors).await;
         }
@@ -61,7 +61,13 @@ impl Directory {
     }
 
     /// Takes over the process that was chosen among those of one name, and sees to the others.
-    async fn settle(&self, id: RuntimeId, left: Vec<Left>, choice: Choice, survivors: Vec<Survivor>) {
+    async fn settle(
+        &self,
+        id: RuntimeId,
+        left: Vec<OrphanedRuntime>,
+        choice: LeftoverChoice,
+        survivors: Vec<SurvivingSession>,
+    ) {
         for &place in &choice.end {
             tracing::error!(
                 runtime_id = %id, process = process_of(&left[place]),
@@ -90,7 +96,7 @@ impl Directory {
         }
         self.take_over(keep, here).await;
         if let Some(link) = self.shared.runtimes.get(&id) {
-            let say = |text: String| link.journal().add(now(), super::journal::Writer::Gateway, &text);
+            let say = |text: String| link.journal().add(now(), super::journal::LogSource::Gateway, &text);
             for &place in &choice.end {
                 say(format!(
                     "ended {}: another process of the same name, which no session knew",
@@ -104,21 +110,21 @@ impl Directory {
     }
 
     /// Lists a runtime that runs and that nobody speaks with: it can be stopped, and nothing else.
-    fn list_unattended(&self, id: RuntimeId, left: &Left) {
+    fn list_unattended(&self, id: RuntimeId, left: &OrphanedRuntime) {
         let problem =
             format!("{} runs unattended: {}; `plexus stop {id}` ends it", process_of(left), why_unattended(left));
         let unknown = RuntimeInfo::unknown(id.clone(), problem, now());
         let pid = match &left.known {
-            Known::All { pid, .. } => Some(*pid),
-            Known::Late(_) | Known::Unusable(_) => None,
+            OrphanState::All { pid, .. } => Some(*pid),
+            OrphanState::Late(_) | OrphanState::Unusable(_) => None,
         };
         // Without a driver: it takes no orders, and has no next state.
-        let (link, _) = Link::new(RuntimeInfo { state: RuntimeState::Exited, pid, ..unknown });
+        let (link, _) = RuntimeLink::new(RuntimeInfo { state: RuntimeState::Exited, pid, ..unknown });
         self.shared.runtimes.insert(id, link);
     }
 
     /// A session as its row, its requests and its events say.
-    fn restored(&self, entry: &SessionEntry) -> Result<Option<State>, StoreError> {
+    fn restored(&self, entry: &SessionEntry) -> Result<Option<SessionStateMachine>, StoreError> {
         let log = &self.shared.log;
         let row = &entry.row;
         let origin = Arc::new(Origin {
@@ -142,7 +148,7 @@ impl Directory {
         let open: Vec<Request> = open.iter().filter_map(|(_, row)| serde_json::from_slice(&row.body).ok()).collect();
         let since = since.iter().map(|(run_id, seq)| (run_id, *seq));
         let clocks = (now(), std::time::Instant::now());
-        match State::restore(Arc::clone(&origin), &row.state, open, since, clocks) {
+        match SessionStateMachine::restore(Arc::clone(&origin), &row.state, open, since, clocks) {
             Ok(mut state) => {
                 state.spared = row.spare_from;
                 state.recall(&log.store().prompts(&origin.session_id)?);
@@ -156,21 +162,21 @@ impl Directory {
     }
 
     /// Goes on with a runtime that outlived an earlier gateway, and with its sessions.
-    async fn take_over(&self, left: &Left, mut survivors: Vec<Survivor>) {
+    async fn take_over(&self, left: &OrphanedRuntime, mut survivors: Vec<SurvivingSession>) {
         let id = left.id.clone();
         let (mut adopted, mut mailboxes) = (Vec::new(), Vec::new());
-        for Survivor { state, start, .. } in &mut survivors {
-            let (inlet, from_runtime) = Inlet::new();
+        for SurvivingSession { state, start, .. } in &mut survivors {
+            let (inlet, from_runtime) = SessionSender::new();
             let Some(native) = state.native_id().cloned() else { continue };
             let (asks, prompt) = state.pending();
             let heard = match &left.known {
-                Known::All { instance, nameless, .. } => {
+                OrphanState::All { instance, nameless, .. } => {
                     state.belongs_to(Some(instance.clone()));
                     start.heard(instance, *nameless)
                 }
-                Known::Late(_) | Known::Unusable(_) => 0,
+                OrphanState::Late(_) | OrphanState::Unusable(_) => 0,
             };
-            adopted.push(Adopted { native, inlet: inlet.clone(), start: start.clone(), heard, asks, prompt });
+            adopted.push(ReattachedSession { native, inlet: inlet.clone(), start: start.clone(), heard, asks, prompt });
             mailboxes.push((inlet, from_runtime));
         }
         let link = match self.shared.launcher.adopt(left, adopted) {
@@ -185,13 +191,13 @@ impl Directory {
         };
         tracing::info!(runtime_id = %id, sessions = survivors.len(), "found a runtime again");
         self.shared.runtimes.insert(id.clone(), link.clone());
-        if let Known::All { spec, .. } = &left.known {
+        if let OrphanState::All { spec, .. } = &left.known {
             self.shared.specs.insert(id.clone(), RuntimeSpec::clone(spec));
         }
         self.attend(id, link.clone());
         for (survivor, mailbox) in survivors.into_iter().zip(mailboxes) {
             let (wants, wants_rx) = mpsc::channel(MAILBOX);
-            let handle = Handle::of(&survivor.state, Some(wants));
+            let handle = SessionHandle::of(&survivor.state, Some(wants));
             for request in survivor.state.open_requests() {
                 self.shared.asked.insert(request.request_id.clone(), request.session_id.clone());
             }

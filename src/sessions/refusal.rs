@@ -1,12 +1,12 @@
 //! Why something that a client asked for was not done.
 
 use crate::auth::Denied;
-use crate::ledger::Over;
+use crate::ledger::LedgerFull;
 use crate::model::{Receipt, RequestId, RequestState, Risk, RuntimeId, SessionId};
 
 /// Why something that a client asked for was not done. Nothing of it was.
 #[derive(Clone, Debug, thiserror::Error)]
-pub enum Refusal {
+pub enum SessionError {
     /// No such session.
     #[error("there is no session {0}")]
     NoSession(SessionId),
@@ -95,7 +95,7 @@ pub enum Refusal {
     },
     /// An account has no room for it.
     #[error("{0}")]
-    OverLimit(Over),
+    OverLimit(LedgerFull),
     /// An idempotency key that is none.
     #[error("an idempotency key is 1 to {} visible ASCII characters", super::KEY_MAX)]
     BadKey,

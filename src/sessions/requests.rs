@@ -4,8 +4,8 @@
 use sha2::{Digest, Sha256};
 
 use super::refusal::TooRisky;
-use super::{Refusal, display, questions};
-use crate::dialects::{Ask, Elsewhere, Subject};
+use super::{SessionError, display, questions};
+use crate::dialects::{AgentRequest, AnsweredElsewhere, RequestSubject};
 use crate::model::{
     Answer, Choice, Decision, Editable, Offer, Receipt, Request, RequestId, RequestState, RequestType, Resolver, Risk,
     RunId, RuntimeId, SessionId, Timestamp,
@@ -23,7 +23,7 @@ const LABEL_MAX: usize = 60;
 
 /// Makes a request of a runtime's question. `folder` is the session's.
 pub(super) fn open(
-    ask: &Ask,
+    ask: &AgentRequest,
     id: RequestId,
     of: (SessionId, RunId, RuntimeId),
     folder: &str,
@@ -34,7 +34,7 @@ pub(super) fn open(
 }
 
 fn make(
-    ask: &Ask,
+    ask: &AgentRequest,
     id: RequestId,
     (session_id, run_id, runtime_id): (SessionId, RunId, RuntimeId),
     folder: &str,
@@ -91,7 +91,7 @@ fn make(
 }
 
 /// The request with what is known now of what it asks: its next revision. `None` if nothing of it is other than before.
-pub(super) fn change(request: &Request, ask: &Ask, folder: &str) -> Option<Request> {
+pub(super) fn change(request: &Request, ask: &AgentRequest, folder: &str) -> Option<Request> {
     let at = |revision| {
         let of = (request.session_id.clone(), request.run_id.clone(), request.runtime_id.clone());
         let times = (request.opened_at, request.expires_at);
@@ -125,33 +125,33 @@ fn digest(request: &Request, whole: &str) -> String {
 /// Checks an answer against what the request offers.
 ///
 /// # Errors
-/// [`Refusal::RiskTooHigh`], [`Refusal::StaleDigest`], [`Refusal::DigestRequired`], [`Refusal::BadAnswer`].
-pub(crate) fn judge(request: &Request, answer: &Answer, up_to: Option<Risk>) -> Result<Decision, Refusal> {
+/// [`SessionError::RiskTooHigh`], [`SessionError::StaleDigest`], [`SessionError::DigestRequired`], [`SessionError::BadAnswer`].
+pub(crate) fn judge(request: &Request, answer: &Answer, up_to: Option<Risk>) -> Result<Decision, SessionError> {
     if request.observe_only {
-        return Err(Refusal::ObserveOnly);
+        return Err(SessionError::ObserveOnly);
     }
     if let Some(up_to) = up_to.filter(|up_to| request.risk > *up_to) {
         return Err(too_risky(request.risk, up_to, &request.risk_reasons));
     }
     let older = answer.revision.is_some_and(|revision| revision != request.revision);
     if older || answer.digest.as_ref().is_some_and(|digest| *digest != request.digest) {
-        return Err(Refusal::StaleDigest);
+        return Err(SessionError::StaleDigest);
     }
     let decision = fits(request, answer, up_to)?;
     if answer.digest.is_none() && !refuses(&decision) {
         // Whoever says yes has read what is asked now, all of it.
         if request.changed && answer.revision.is_none() {
-            return Err(Refusal::StaleDigest);
+            return Err(SessionError::StaleDigest);
         }
         if request.is_long() {
-            return Err(Refusal::DigestRequired);
+            return Err(SessionError::DigestRequired);
         }
     }
     Ok(decision)
 }
 
-fn too_risky(risk: Risk, up_to: Risk, reasons: &[String]) -> Refusal {
-    Refusal::RiskTooHigh(Box::new(TooRisky { risk, up_to, reasons: reasons.to_vec(), devices: Vec::new() }))
+fn too_risky(risk: Risk, up_to: Risk, reasons: &[String]) -> SessionError {
+    SessionError::RiskTooHigh(Box::new(TooRisky { risk, up_to, reasons: reasons.to_vec(), devices: Vec::new() }))
 }
 
 /// Whether a decision lets the agent do nothing.
@@ -167,8 +167,8 @@ fn refuses(decision: &Decision) -> bool {
 }
 
 /// The decision that an answer is, if it fits what is offered.
-fn fits(request: &Request, answer: &Answer, up_to: Option<Risk>) -> Result<Decision, Refusal> {
-    let bad = |code, message: String| Err(Refusal::BadAnswer { code, message, field: None });
+fn fits(request: &Request, answer: &Answer, up_to: Option<Risk>) -> Result<Decision, SessionError> {
+    let bad = |code, message: String| Err(SessionError::BadAnswer { code, message, field: None });
     let given = usize::from(answer.option_id.is_some())
         + usize::from(answer.ok.is_some())
         + usize::from(answer.value.is_some())
@@ -183,11 +183,11 @@ fn fits(request: &Request, answer: &Answer, up_to: Option<Risk>) -> Result<Decis
     if let Some(answers) = &answer.answers {
         return match questions::judge(request, answers)? {
             // What a dialect asks in its own form is answered in that form.
-            questions::Said::As(plain) => {
+            questions::ParsedAnswers::As(plain) => {
                 let plain = Answer { reason: answer.reason.clone(), remember: answer.remember, ..plain };
                 fits(request, &plain, up_to)
             }
-            questions::Said::Each(answers) => Ok(Decision::Answers(answers)),
+            questions::ParsedAnswers::Each(answers) => Ok(Decision::Answers(answers)),
         };
     }
     let reason = answer.reason.clone().filter(|_| request.allow_reason || !answer.as_offered);
@@ -277,7 +277,7 @@ fn fits(request: &Request, answer: &Answer, up_to: Option<Risk>) -> Result<Decis
 
 /// What a change comes to: shown and judged by the same rules as what was asked, but for the folder, in which nothing is known to be.
 fn edited(text: &str) -> display::Display {
-    display::render(&Subject::Command { argv: vec![text.to_owned()], cwd: None }, "", false)
+    display::render(&RequestSubject::Command { argv: vec![text.to_owned()], cwd: None }, "", false)
 }
 
 /// Whether the answer is for something else than what was asked.
@@ -290,16 +290,16 @@ fn always(request: &Request, allow: bool) -> Option<&Offer> {
     request.options.iter().find(|offer| offer.kind == kind)
 }
 
-fn pick(request: &Request, ids: Vec<String>) -> Result<Decision, Refusal> {
+fn pick(request: &Request, ids: Vec<String>) -> Result<Decision, SessionError> {
     let offered: Vec<(&str, &str)> = request.items.iter().map(|item| (&*item.id, &*item.label)).collect();
     let known = |id: String| {
         questions::named(&offered, &id).map(str::to_owned).ok_or_else(|| {
             let names: Vec<&str> = offered.iter().map(|(id, _)| *id).collect();
             let message = format!("{id:?} is not one of the items, or of two of them: {}", names.join(", "));
-            Refusal::BadAnswer { code: "item_not_offered", message, field: None }
+            SessionError::BadAnswer { code: "item_not_offered", message, field: None }
         })
     };
-    let wrong = |words: &str| Err(Refusal::BadAnswer { code: "answer_type", message: words.into(), field: None });
+    let wrong = |words: &str| Err(SessionError::BadAnswer { code: "answer_type", message: words.into(), field: None });
     let ids: Vec<String> = ids.into_iter().map(known).collect::<Result<_, _>>()?;
     if ids.iter().enumerate().any(|(n, id)| ids[..n].contains(id)) {
         return wrong("an item may be picked once");
@@ -366,7 +366,7 @@ pub(super) fn receipt(request: &Request, decision: &Decision, by: Resolver, now:
 }
 
 /// The receipt for a request that somebody answered past the gateway.
-pub(super) fn elsewhere(request: &Request, elsewhere: Elsewhere, now: Timestamp) -> Receipt {
+pub(super) fn elsewhere(request: &Request, elsewhere: AnsweredElsewhere, now: Timestamp) -> Receipt {
     let by = Resolver::elsewhere(display::label(&elsewhere.by, TITLE_MAX));
     let kind = request.options.iter().find(|offer| Some(&offer.id) == elsewhere.option_id.as_ref()).map(|o| o.kind);
     Receipt {
@@ -472,7 +472,7 @@ pub(super) mod tests {
                 ] {
                     match judge(&request, &answer, up_to) {
                         Ok(_) => assert!(fine, "{risk:?} {up_to:?} {answer:?}"),
-                        Err(Refusal::RiskTooHigh(_)) => assert!(!fine, "{risk:?} {up_to:?} {answer:?}"),
+                        Err(SessionError::RiskTooHigh(_)) => assert!(!fine, "{risk:?} {up_to:?} {answer:?}"),
                         Err(other) => panic!("{other}"),
                     }
                 }
@@ -495,7 +495,7 @@ pub(super) mod tests {
             ..Answer::default()
         };
         let code = |request: &Request, answer: &Answer| match judge(request, answer, None) {
-            Err(Refusal::BadAnswer { code, .. }) => code,
+            Err(SessionError::BadAnswer { code, .. }) => code,
             other => panic!("{other:?}"),
         };
         let done = judge(&edits, &answer("yes", "ls -l\u{202e}"), None).unwrap();
@@ -508,7 +508,7 @@ pub(super) mod tests {
         let low =
             |text: &str| judge(&Request { risk: Risk::Low, ..edits.clone() }, &answer("yes", text), Some(Risk::Low));
         let risk = |text: &str| match low(text) {
-            Err(Refusal::RiskTooHigh(too)) => too.risk,
+            Err(SessionError::RiskTooHigh(too)) => too.risk,
             other => panic!("{other:?}"),
         };
         assert_eq!((risk("rm -rf /"), risk("make deploy")), (Risk::Danger, Risk::Elevated));

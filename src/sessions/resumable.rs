@@ -15,10 +15,10 @@ use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
 use super::session::{refused, ticket};
-use super::{Directory, FromRuntime, Inlet, Link, Order, Refusal};
+use super::{Directory, RuntimeLink, RuntimeMessage, RuntimeOrder, SessionError, SessionSender};
 use crate::auth::{Permit, Watch};
-use crate::dialects::listing::{self, Kept, Listing};
-use crate::dialects::{Command, Fault, Said};
+use crate::dialects::listing::{self, ConversationList, ListedConversation};
+use crate::dialects::{RuntimeCommand, RuntimeError, RuntimeEvent};
 use crate::model::{Capability, NativeId, RuntimeId, RuntimeState, SessionId, Timestamp};
 
 /// Conversations of one page at most.
@@ -34,7 +34,7 @@ const SKIP_MAX: usize = listing::ANSWER_MAX;
 
 /// A conversation that a runtime could resume.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Resumable {
+pub struct ResumableConversation {
     /// The runtime's own name for it: `native_id` of a session to open.
     pub native_id: NativeId,
     /// Its title, or how it began, where the runtime says so.
@@ -52,7 +52,7 @@ pub struct Resumable {
 #[derive(Clone, Debug, Serialize)]
 pub struct ResumablePage {
     /// The conversations.
-    pub resumable: Vec<Resumable>,
+    pub resumable: Vec<ResumableConversation>,
     /// Where the next page begins, unless this is the last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
@@ -61,12 +61,12 @@ pub struct ResumablePage {
 /// A place in a runtime's list: how many to skip of the answer that begins at a place of the runtime's own. As text
 /// `skip`, or `skip.` and that place in base64.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct At {
+pub struct ListPosition {
     skip: usize,
     cursor: Option<String>,
 }
 
-impl std::str::FromStr for At {
+impl std::str::FromStr for ListPosition {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
@@ -79,7 +79,7 @@ impl std::str::FromStr for At {
     }
 }
 
-impl std::fmt::Display for At {
+impl std::fmt::Display for ListPosition {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.cursor {
             None => write!(f, "{}", self.skip),
@@ -90,37 +90,37 @@ impl std::fmt::Display for At {
 
 /// What is asked of a runtime: from where on, and how many.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Wanted {
+struct ListQuery {
     cursor: Option<String>,
     most: usize,
 }
 
-type Outcome = Result<Arc<Listing>, Refusal>;
+type Outcome = Result<Arc<ConversationList>, SessionError>;
 
 /// A question that a runtime has not answered yet, and what comes of it.
 #[derive(Clone)]
-pub(super) struct Asked {
-    wanted: Wanted,
+pub(super) struct PendingList {
+    wanted: ListQuery,
     outcome: watch::Receiver<Option<Outcome>>,
 }
 
 /// The questions under way: one a runtime.
-pub(super) type Listings = Mutex<HashMap<RuntimeId, Asked>>;
+pub(super) type Listings = Mutex<HashMap<RuntimeId, PendingList>>;
 
 impl Directory {
     /// A page of the conversations that a runtime could resume, `limit` at most, from `at` on. A runtime that is starting is
     /// waited for.
     ///
     /// # Errors
-    /// [`Refusal::NoRuntime`], [`Refusal::RuntimeGone`], [`Refusal::ListingUnsupported`], [`Refusal::RuntimeSilent`],
-    /// [`Refusal::RuntimeRefused`].
+    /// [`SessionError::NoRuntime`], [`SessionError::RuntimeGone`], [`SessionError::ListingUnsupported`], [`SessionError::RuntimeSilent`],
+    /// [`SessionError::RuntimeRefused`].
     pub async fn resumable(
         &self,
         _permit: &Permit<Watch>,
         id: &RuntimeId,
-        at: &At,
+        at: &ListPosition,
         limit: usize,
-    ) -> Result<ResumablePage, Refusal> {
+    ) -> Result<ResumablePage, SessionError> {
         self.resumable_within(SILENCE, id, at, limit).await
     }
 
@@ -129,22 +129,22 @@ impl Directory {
         &self,
         patience: Duration,
         id: &RuntimeId,
-        at: &At,
+        at: &ListPosition,
         limit: usize,
-    ) -> Result<ResumablePage, Refusal> {
+    ) -> Result<ResumablePage, SessionError> {
         let limit = limit.clamp(1, RESUMABLE_MAX);
         let link = self.shared.runtimes.get(id).map(|link| link.clone());
-        let link = link.ok_or_else(|| Refusal::NoRuntime(id.clone()))?;
+        let link = link.ok_or_else(|| SessionError::NoRuntime(id.clone()))?;
         let deadline = Instant::now() + patience;
-        let silent = || Refusal::RuntimeSilent(patience.as_secs());
+        let silent = || SessionError::RuntimeSilent(patience.as_secs());
         timeout_at(deadline, ready(&link)).await.map_err(|_| silent())??;
         can_list(id, &link)?;
         // One more than the page holds, so that it shows whether there is a next one.
-        let wanted = Wanted { cursor: at.cursor.clone(), most: at.skip + limit + 1 };
+        let wanted = ListQuery { cursor: at.cursor.clone(), most: at.skip + limit + 1 };
         let listing = loop {
-            let Asked { wanted: asked, mut outcome } = self.ask(id, &link, &wanted);
+            let PendingList { wanted: asked, mut outcome } = self.ask(id, &link, &wanted);
             let came = timeout_at(deadline, outcome.wait_for(Option::is_some)).await.map_err(|_| silent())?;
-            let came = came.map_err(|_| Refusal::Stopping)?.clone();
+            let came = came.map_err(|_| SessionError::Stopping)?.clone();
             if let Some(came) = came.filter(|_| asked == wanted) {
                 break came?;
             }
@@ -152,14 +152,14 @@ impl Directory {
         let rest = listing.kept.get(at.skip..).unwrap_or_default();
         let page = rest.iter().take(limit);
         let next = if rest.len() > limit {
-            Some(At { skip: at.skip + limit, cursor: at.cursor.clone() }).filter(|next| next.skip <= SKIP_MAX)
+            Some(ListPosition { skip: at.skip + limit, cursor: at.cursor.clone() }).filter(|next| next.skip <= SKIP_MAX)
         } else {
             // One that goes on where it is goes in a circle.
             let on = listing.next.clone().filter(|next| Some(next) != at.cursor.as_ref());
-            on.map(|next| At { skip: 0, cursor: Some(next) })
+            on.map(|next| ListPosition { skip: 0, cursor: Some(next) })
         };
         let open = self.open_here(id);
-        let one = |kept: &Kept| Resumable {
+        let one = |kept: &ListedConversation| ResumableConversation {
             native_id: kept.native.as_str().into(),
             title: kept.title.clone(),
             cwd: kept.cwd.clone(),
@@ -180,19 +180,19 @@ impl Directory {
     }
 
     /// The question that is under way, or this one, asked now.
-    fn ask(&self, id: &RuntimeId, link: &Link, wanted: &Wanted) -> Asked {
+    fn ask(&self, id: &RuntimeId, link: &RuntimeLink, wanted: &ListQuery) -> PendingList {
         let mut listings = self.shared.listings.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(asked) = listings.get(id).filter(|asked| asked.outcome.has_changed().is_ok()) {
             return asked.clone();
         }
         let (tell, outcome) = watch::channel(None);
-        let asked = Asked { wanted: wanted.clone(), outcome };
+        let asked = PendingList { wanted: wanted.clone(), outcome };
         listings.insert(id.clone(), asked.clone());
         let (this, id, link, wanted) = (self.clone(), id.clone(), link.clone(), wanted.clone());
         // Not cut short by clients that leave: what was asked is answered some time.
         tokio::spawn(async move {
             let outcome = tokio::time::timeout(LOST, answer(&link, &wanted)).await;
-            let outcome = outcome.unwrap_or(Err(Refusal::RuntimeSilent(LOST.as_secs())));
+            let outcome = outcome.unwrap_or(Err(SessionError::RuntimeSilent(LOST.as_secs())));
             this.shared.listings.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
             tell.send_replace(Some(outcome));
         });
@@ -201,11 +201,11 @@ impl Directory {
 }
 
 /// Waits until a runtime is ready.
-async fn ready(link: &Link) -> Result<(), Refusal> {
+async fn ready(link: &RuntimeLink) -> Result<(), SessionError> {
     let mut info = link.watch();
     loop {
         let now = info.borrow_and_update().clone();
-        let gone = || Refusal::RuntimeGone(now.problem.clone().unwrap_or_else(|| "it has exited".into()));
+        let gone = || SessionError::RuntimeGone(now.problem.clone().unwrap_or_else(|| "it has exited".into()));
         match now.state {
             RuntimeState::Ready => return Ok(()),
             RuntimeState::Exited => return Err(gone()),
@@ -215,7 +215,7 @@ async fn ready(link: &Link) -> Result<(), Refusal> {
 }
 
 /// Whether a runtime lists conversations that can be opened again.
-fn can_list(id: &RuntimeId, link: &Link) -> Result<(), Refusal> {
+fn can_list(id: &RuntimeId, link: &RuntimeLink) -> Result<(), SessionError> {
     let info = link.info();
     let has = |one| info.capabilities.as_ref().is_some_and(|capabilities| capabilities.has(one));
     let lists = has(Capability::List) && listing::question(&info.dialect, None, 1).is_some();
@@ -226,21 +226,26 @@ fn can_list(id: &RuntimeId, link: &Link) -> Result<(), Refusal> {
     } else {
         return Ok(());
     };
-    Err(Refusal::ListingUnsupported { runtime: id.clone(), what: "conversations to resume", why })
+    Err(SessionError::ListingUnsupported { runtime: id.clone(), what: "conversations to resume", why })
 }
 
 /// Asks a runtime, and waits for as long as it may still answer.
-async fn answer(link: &Link, wanted: &Wanted) -> Outcome {
+async fn answer(link: &RuntimeLink, wanted: &ListQuery) -> Outcome {
     let info = link.info();
-    let gone = || Refusal::RuntimeGone("it ended before it answered".into());
-    let internal = |why: &str| refused(Fault { code: -32603, message: why.into(), data: None });
+    let gone = || SessionError::RuntimeGone("it ended before it answered".into());
+    let internal = |why: &str| refused(RuntimeError { code: -32603, message: why.into(), data: None });
     let question = listing::question(&info.dialect, wanted.cursor.as_deref(), wanted.most);
     let (method, params) = question.ok_or_else(|| internal("it has no such question"))?;
     let params = to_raw_value(&params).map_err(|why| internal(&why.to_string()))?;
-    let (inlet, mut said) = Inlet::new();
-    let command =
-        Command::Call { ticket: ticket(), native: None, method: method.into(), params: Some(params), notify: false };
-    let order = Order { command, inlet, generation: info.generation, pressed: None };
+    let (inlet, mut said) = SessionSender::new();
+    let command = RuntimeCommand::Call {
+        ticket: ticket(),
+        native: None,
+        method: method.into(),
+        params: Some(params),
+        notify: false,
+    };
+    let order = RuntimeOrder { command, inlet, generation: info.generation, pressed: None };
     let mut stands = link.watch();
     let ended = async move {
         // Another start of it knows nothing of what the one before was asked.
@@ -252,9 +257,9 @@ async fn answer(link: &Link, wanted: &Wanted) -> Outcome {
     let reply = async {
         link.room().await?.send(order);
         loop {
-            let FromRuntime::Said(batch, _) = said.recv().await? else { return None };
+            let RuntimeMessage::Said(batch, _) = said.recv().await? else { return None };
             for one in batch {
-                if let Said::Replied { reply, .. } = one {
+                if let RuntimeEvent::Replied { reply, .. } = one {
                     return Some(reply);
                 }
             }

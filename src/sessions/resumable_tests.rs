@@ -7,8 +7,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Directory, FromRuntime, Launcher, Link, Log, OpenSession, Refusal, ResumableAt, ResumablePage, Rules};
-use crate::dialects::{Command, Opening, Said};
+use super::{
+    Directory, Launcher, Log, OpenSession, ResumableAt, ResumablePage, RuntimeLink, RuntimeMessage, SessionError,
+    SessionRules,
+};
+use crate::dialects::{OpenedAs, RuntimeCommand, RuntimeEvent};
 use crate::model::*;
 use crate::store::MemoryStore;
 
@@ -36,10 +39,10 @@ fn past(kept: usize, answer: usize) -> Past {
 }
 
 impl Launcher for Past {
-    fn launch(&self, spec: RuntimeSpec) -> Result<Link, String> {
+    fn launch(&self, spec: RuntimeSpec) -> Result<RuntimeLink, String> {
         let info = RuntimeInfo::starting(&spec, "/".into(), 1, Timestamp::default());
         let capabilities = Some(self.can.iter().copied().collect());
-        let (link, mut end) = Link::new(RuntimeInfo { state: RuntimeState::Ready, capabilities, ..info });
+        let (link, mut end) = RuntimeLink::new(RuntimeInfo { state: RuntimeState::Ready, capabilities, ..info });
         let (kept, answer, mute) = (self.kept, self.answer, self.mute);
         let (asked, gate) = (Arc::clone(&self.asked), Arc::clone(&self.gate));
         self.ends.lock().unwrap().push(end.info.clone());
@@ -47,11 +50,11 @@ impl Launcher for Past {
             let mut held = Vec::new();
             while let Some(order) = end.orders.recv().await {
                 let said = match order.command {
-                    Command::Open { ticket, resume, .. } => {
+                    RuntimeCommand::Open { ticket, resume, .. } => {
                         let native = resume.unwrap().native;
-                        Said::Opened { ticket, native, drafts: Vec::new(), how: Opening::Resumed }
+                        RuntimeEvent::Opened { ticket, native, drafts: Vec::new(), how: OpenedAs::Resumed }
                     }
-                    Command::Call { ticket, native: None, params, notify: false, .. } => {
+                    RuntimeCommand::Call { ticket, native: None, params, notify: false, .. } => {
                         asked.fetch_add(1, Ordering::SeqCst);
                         if mute {
                             held.push(order.inlet);
@@ -66,11 +69,11 @@ impl Launcher for Past {
                             .collect();
                         let next = (to < kept).then(|| to.to_string());
                         let reply = json!({ "sessions": all, "nextCursor": next });
-                        Said::Replied { ticket, reply: Ok(serde_json::value::to_raw_value(&reply).unwrap()) }
+                        RuntimeEvent::Replied { ticket, reply: Ok(serde_json::value::to_raw_value(&reply).unwrap()) }
                     }
                     _ => continue,
                 };
-                order.inlet.put(FromRuntime::Said(vec![said], None)).await;
+                order.inlet.put(RuntimeMessage::Said(vec![said], None)).await;
             }
         });
         Ok(link)
@@ -84,12 +87,12 @@ fn id() -> RuntimeId {
 async fn directory(past: Past) -> Directory {
     let log = Log::open(Arc::new(MemoryStore::new().unwrap())).unwrap();
     let dialect = past.dialect;
-    let directory = Directory::open(log, Arc::new(past), Rules::default()).await.unwrap();
+    let directory = Directory::open(log, Arc::new(past), SessionRules::default()).await.unwrap();
     directory.launch(RuntimeSpec::new(id(), dialect, Connect::Endpoint("there".into()), "/")).unwrap();
     directory
 }
 
-async fn page(directory: &Directory, at: &str, limit: usize) -> Result<ResumablePage, Refusal> {
+async fn page(directory: &Directory, at: &str, limit: usize) -> Result<ResumablePage, SessionError> {
     let at = if at.is_empty() { ResumableAt::default() } else { at.parse().unwrap() };
     directory.resumable_within(LONG, &id(), &at, limit).await
 }
@@ -172,7 +175,7 @@ async fn a_runtime_that_says_nothing_is_asked_once_and_whoever_waits_is_told() {
     for at in ["", "", "7", "0.YQ"] {
         let at = if at.is_empty() { ResumableAt::default() } else { at.parse().unwrap() };
         let refused = directory.resumable_within(brief, &id(), &at, 9).await.unwrap_err();
-        assert!(matches!(refused, Refusal::RuntimeSilent(_)), "{refused}");
+        assert!(matches!(refused, SessionError::RuntimeSilent(_)), "{refused}");
     }
     assert_eq!(asked.load(Ordering::SeqCst), 1);
     // One that ends without an answer lets those who wait go.
@@ -184,7 +187,7 @@ async fn a_runtime_that_says_nothing_is_asked_once_and_whoever_waits_is_told() {
         ends.lock().unwrap()[0].send_modify(ended);
     };
     let (refused, ()) = tokio::join!(waits, ends);
-    assert!(matches!(refused.as_ref().unwrap_err(), Refusal::RuntimeGone(_)), "{refused:?}");
+    assert!(matches!(refused.as_ref().unwrap_err(), SessionError::RuntimeGone(_)), "{refused:?}");
 }
 
 #[tokio::test]
@@ -196,7 +199,7 @@ async fn a_runtime_that_lists_or_resumes_nothing_says_so() {
     ] {
         let directory = directory(Past { dialect, can, ..past(3, 9) }).await;
         let refused = page(&directory, "", 9).await.unwrap_err();
-        assert!(matches!(&refused, Refusal::ListingUnsupported { .. }), "{refused}");
+        assert!(matches!(&refused, SessionError::ListingUnsupported { .. }), "{refused}");
         assert!(refused.to_string().contains(word), "{refused}");
     }
     let resumes = &[Capability::List, Capability::Resume];

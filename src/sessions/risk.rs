@@ -13,94 +13,98 @@ mod words;
 #[cfg(test)]
 mod cases;
 
-use crate::dialects::Subject;
+use crate::dialects::RequestSubject;
 use crate::model::Risk;
 use paths::{acts_later, inside, named};
 pub(crate) use secrets::masked;
-pub(crate) use shell::{ShellText, Verdict, classify};
-use words::Words;
+pub(crate) use shell::{RiskVerdict, ShellText, classify};
+use words::SimpleCommand;
 
 /// Longest argument of a tool that is looked at, in bytes; a longer one is no command.
 const ARGUMENT: usize = 4 << 10;
 
 /// The judgement of what is asked. `folder` is the session's; `danger` what the runtime itself says; `deceives` whether it
 /// has characters that deceive an eye; `cut` whether not all of it is shown.
-pub(super) fn judge(subject: &Subject, folder: &str, danger: bool, deceives: bool, cut: bool) -> Verdict {
+pub(super) fn judge(subject: &RequestSubject, folder: &str, danger: bool, deceives: bool, cut: bool) -> RiskVerdict {
     let mut all = of(subject, folder);
     if deceives {
-        all.and(Verdict::danger("has characters that deceive an eye"));
+        all.and(RiskVerdict::danger("has characters that deceive an eye"));
     }
     if danger {
-        all.and(Verdict::danger("the agent itself calls this dangerous"));
+        all.and(RiskVerdict::danger("the agent itself calls this dangerous"));
     }
     if cut {
-        all.and(Verdict::elevated("is too long to be shown whole"));
+        all.and(RiskVerdict::elevated("is too long to be shown whole"));
     }
     all
 }
 
-fn of(subject: &Subject, folder: &str) -> Verdict {
+fn of(subject: &RequestSubject, folder: &str) -> RiskVerdict {
     match subject {
-        Subject::Command { argv, cwd } => {
+        RequestSubject::Command { argv, cwd } => {
             let cwd = cwd.as_deref().unwrap_or(folder);
             // A folder elsewhere makes every path in it one elsewhere.
             let folder = if inside(cwd, folder, folder) { folder } else { "" };
             command(argv, cwd, folder)
         }
-        Subject::Edits(edits) => {
-            let mut all = Verdict::elevated("changes no file");
+        RequestSubject::Edits(edits) => {
+            let mut all = RiskVerdict::elevated("changes no file");
             for (n, (path, _, _)) in edits.iter().enumerate() {
                 let one = edit(path, folder);
                 if n == 0 { all = one } else { all.and(one) }
             }
             all
         }
-        Subject::Diff { path, .. } => edit(path, folder),
-        Subject::Fetch { url, more } => {
-            let mut all = Verdict::elevated(format!("fetches from the network ({})", named(url)));
+        RequestSubject::Diff { path, .. } => edit(path, folder),
+        RequestSubject::Fetch { url, more } => {
+            let mut all = RiskVerdict::elevated(format!("fetches from the network ({})", named(url)));
             let local =
                 ["file:", "data:", "javascript:"].iter().any(|scheme| url.to_ascii_lowercase().starts_with(scheme));
             if local {
-                all.and(Verdict::danger("reads something by an address that is no web address"));
+                all.and(RiskVerdict::danger("reads something by an address that is no web address"));
             }
             if !more.is_empty() {
                 all.and(harm_in(more));
             }
             all
         }
-        Subject::Tool { name, arguments } => {
-            let mut all = Verdict::elevated(format!("calls a tool of the agent ({})", named(name)));
+        RequestSubject::Tool { name, arguments } => {
+            let mut all = RiskVerdict::elevated(format!("calls a tool of the agent ({})", named(name)));
             all.and(harm_in(arguments));
             all
         }
-        Subject::Plan(_) => Verdict::elevated("lets the agent carry out its plan"),
-        Subject::Questions { .. } | Subject::Text(_) => Verdict::elevated("tells the agent something"),
-        Subject::Unreadable { why, .. } => Verdict::danger(format!("Plexus cannot tell what this would do: {why}")),
+        RequestSubject::Plan(_) => RiskVerdict::elevated("lets the agent carry out its plan"),
+        RequestSubject::Questions { .. } | RequestSubject::Text(_) => {
+            RiskVerdict::elevated("tells the agent something")
+        }
+        RequestSubject::Unreadable { why, .. } => {
+            RiskVerdict::danger(format!("Plexus cannot tell what this would do: {why}"))
+        }
     }
 }
 
-fn edit(path: &str, folder: &str) -> Verdict {
+fn edit(path: &str, folder: &str) -> RiskVerdict {
     if acts_later(path) {
-        return Verdict::danger(format!("writes what acts later by itself ({})", named(path)));
+        return RiskVerdict::danger(format!("writes what acts later by itself ({})", named(path)));
     }
     if paths::device(path) {
-        return Verdict::danger(format!("writes to a device ({})", named(path)));
+        return RiskVerdict::danger(format!("writes to a device ({})", named(path)));
     }
     match inside(path, folder, folder) {
-        true => Verdict::elevated("changes files in the folder"),
-        false => Verdict::elevated(format!("changes files outside the folder ({})", named(path))),
+        true => RiskVerdict::elevated("changes files in the folder"),
+        false => RiskVerdict::elevated(format!("changes files outside the folder ({})", named(path))),
     }
 }
 
 /// What reads as a dangerous command anywhere in JSON: a member that nobody knows may be one.
-fn harm_in(json: &str) -> Verdict {
-    fn texts(value: &serde_json::Value, all: &mut Verdict) {
+fn harm_in(json: &str) -> RiskVerdict {
+    fn texts(value: &serde_json::Value, all: &mut RiskVerdict) {
         match value {
             serde_json::Value::String(text) if text.len() <= ARGUMENT => {
                 let found = classify(&ShellText { line: text, cwd: "", folder: "" });
                 let reads_so = found.risk == Risk::Danger && text.split_whitespace().nth(1).is_some();
                 if let (true, Some(why)) = (reads_so, found.reasons.first()) {
-                    all.and(Verdict::danger(format!("has something that reads as a command: {why}")));
+                    all.and(RiskVerdict::danger(format!("has something that reads as a command: {why}")));
                 }
             }
             serde_json::Value::Array(values) => {
@@ -113,7 +117,7 @@ fn harm_in(json: &str) -> Verdict {
                 if let Some(found) = found.filter(|found| found.risk == Risk::Danger)
                     && let Some(why) = found.reasons.first()
                 {
-                    all.and(Verdict::danger(format!("has something that reads as a command: {why}")));
+                    all.and(RiskVerdict::danger(format!("has something that reads as a command: {why}")));
                 }
                 values.iter().for_each(|value| texts(value, all));
             }
@@ -121,21 +125,21 @@ fn harm_in(json: &str) -> Verdict {
             _ => {}
         }
     }
-    let mut all = Verdict::low();
+    let mut all = RiskVerdict::low();
     if let Ok(value) = serde_json::from_str(json) {
         texts(&value, &mut all);
     }
     all
 }
 
-fn command(argv: &[String], cwd: &str, folder: &str) -> Verdict {
+fn command(argv: &[String], cwd: &str, folder: &str) -> RiskVerdict {
     match argv {
         [line] => classify(&ShellText { line, cwd, folder }),
         words => {
             let text = ShellText { line: "", cwd, folder };
-            let words = Words { words, text: &text, deep: shell::DEEP };
+            let words = SimpleCommand { words, text: &text, deep: shell::DEEP };
             if words.words.is_empty() {
-                Verdict::danger("Plexus cannot tell what this would do: it is empty")
+                RiskVerdict::danger("Plexus cannot tell what this would do: it is empty")
             } else {
                 words.verdict()
             }

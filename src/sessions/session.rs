@@ -14,13 +14,16 @@ use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
 
 use super::answer_key::AnswerKey;
-use super::clients::Owner;
-use super::link::Room;
+use super::clients::SessionOwner;
+use super::link::OrderPermit;
 use super::prompt_key::PromptKey;
-use super::state::{Asked, Edit, Env, Plan, Receipts, State};
-use super::{Accepted, Entry, Exit, FromRuntime, Inlet, Link, Log, NoOrders, Order, Refusal, Rows, Rules, index};
-use crate::dialects::{Command, Fault, Said};
-use crate::ledger::{Charge, Over};
+use super::state::{ClosedRequests, DecisionEnv, Plan, PromptContent, SessionEdit, SessionStateMachine};
+use super::{
+    AcceptedPrompt, CommitEntry, CommitRows, Log, OrderRejected, RuntimeExit, RuntimeLink, RuntimeMessage,
+    RuntimeOrder, SessionError, SessionRules, SessionSender, index,
+};
+use crate::dialects::{RuntimeCommand, RuntimeError, RuntimeEvent};
+use crate::ledger::{Charge, LedgerFull};
 use crate::metrics::metrics;
 use crate::model::{
     Answer, Kind, Origin, Position, Receipt, Request, RequestId, RequestState, Resolver, Risk, RunId, RunInfo,
@@ -43,7 +46,7 @@ const RETRY: Duration = Duration::from_millis(250);
 /// What the outside gives to a decision made now. A macro, because it borrows what it makes.
 macro_rules! env {
     ($rules:expr) => {
-        $crate::sessions::state::Env {
+        $crate::sessions::state::DecisionEnv {
             now: $crate::sessions::session::now(),
             mono: std::time::Instant::now(),
             rules: $rules,
@@ -54,22 +57,22 @@ macro_rules! env {
 }
 pub(super) use env;
 /// What a client wants.
-pub(super) enum Want {
+pub(super) enum SessionCommand {
     Prompt {
-        content: Asked,
+        content: PromptContent,
         by: Resolver,
         once: Option<PromptKey>,
         /// The run whose prompt it was: it is cancelled first, and this comes next.
         again: Option<RunId>,
         /// For its content, if it is charged to anybody and there was room.
-        charge: Option<Result<Charge, Over>>,
-        reply: oneshot::Sender<Result<Accepted, Refusal>>,
+        charge: Option<Result<Charge, LedgerFull>>,
+        reply: oneshot::Sender<Result<AcceptedPrompt, SessionError>>,
     },
     Cancel {
         run_id: Option<RunId>,
         by: Resolver,
         reason: Option<String>,
-        reply: oneshot::Sender<Result<RunId, Refusal>>,
+        reply: oneshot::Sender<Result<RunId, SessionError>>,
     },
     Answer {
         id: RequestId,
@@ -80,27 +83,27 @@ pub(super) enum Want {
         key: Option<AnswerKey>,
         /// When it came.
         at: Instant,
-        reply: oneshot::Sender<Result<Receipt, Refusal>>,
+        reply: oneshot::Sender<Result<Receipt, SessionError>>,
     },
     Call {
         method: String,
         params: Option<Box<RawValue>>,
         notify: bool,
-        reply: oneshot::Sender<Result<Box<RawValue>, Refusal>>,
+        reply: oneshot::Sender<Result<Box<RawValue>, SessionError>>,
     },
     Edit {
-        edit: Edit,
+        edit: SessionEdit,
         by: Resolver,
-        reply: oneshot::Sender<Result<(), Refusal>>,
+        reply: oneshot::Sender<Result<(), SessionError>>,
     },
     /// End the session: the run is cancelled, the task ends.
     Close {
-        reply: oneshot::Sender<Result<(), Refusal>>,
+        reply: oneshot::Sender<Result<(), SessionError>>,
     },
 }
 
-impl Want {
-    fn refuse(self, why: Refusal) {
+impl SessionCommand {
+    fn refuse(self, why: SessionError) {
         match self {
             Self::Prompt { reply, .. } => drop(reply.send(Err(why))),
             Self::Cancel { reply, .. } => drop(reply.send(Err(why))),
@@ -112,26 +115,26 @@ impl Want {
 }
 
 /// What everybody may see of a session without asking its task. Never older than the log.
-pub(super) struct View {
+pub(super) struct SessionSummary {
     pub(super) info: SessionInfo,
     pub(super) open: Vec<Arc<Request>>,
     pub(super) runs: Vec<RunInfo>,
     /// The device that opened it.
-    pub(super) owner: Option<Owner>,
+    pub(super) owner: Option<SessionOwner>,
     /// What the prompts that wait ask.
-    pub(super) waiting: Vec<(RunId, Asked)>,
+    pub(super) waiting: Vec<(RunId, PromptContent)>,
 }
 
 /// How new a session's news is; compared with another's.
-pub type Rank = (u64, i64);
+pub type NewsRank = (u64, i64);
 
 /// A session, from outside its task.
 #[derive(Clone)]
-pub(super) struct Handle {
+pub(super) struct SessionHandle {
     pub(super) origin: Arc<Origin>,
     /// Its task; none for a session that ended.
-    pub(super) wants: Option<mpsc::Sender<Want>>,
-    pub(super) view: Arc<ArcSwap<View>>,
+    pub(super) wants: Option<mpsc::Sender<SessionCommand>>,
+    pub(super) view: Arc<ArcSwap<SessionSummary>>,
     /// When something last happened, in milliseconds: news come faster than views.
     pub(super) updated: Arc<AtomicI64>,
     /// The place of the event since which it does what it does now.
@@ -141,20 +144,20 @@ pub(super) struct Handle {
     /// The place where it last had news since this gateway began, 0 if it had none: what is newest is known by it.
     pub(super) news: Arc<AtomicU64>,
     /// The state, while there is no task that owns it.
-    parked: Arc<Mutex<Option<Parked>>>,
+    parked: Arc<Mutex<Option<EndedSession>>>,
     /// Held by whoever opens the session again: others wait for what comes of it.
     pub(super) opening: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// The state of a session that ended: where it goes on if its runtime comes back.
-pub(super) struct Parked {
-    pub(super) state: State,
+pub(super) struct EndedSession {
+    pub(super) state: SessionStateMachine,
     /// Its runtime died under it, in this gateway's time: it is opened again when the runtime is.
     pub(super) died: bool,
 }
 
-impl Handle {
-    pub(super) fn of(state: &State, wants: Option<mpsc::Sender<Want>>) -> Self {
+impl SessionHandle {
+    pub(super) fn of(state: &SessionStateMachine, wants: Option<mpsc::Sender<SessionCommand>>) -> Self {
         let view = view_of(state);
         let updated = Arc::new(AtomicI64::new(view.info.updated_at.as_millis()));
         let view = Arc::new(ArcSwap::from_pointee(view));
@@ -172,22 +175,22 @@ impl Handle {
     }
 
     /// Puts the state away: its task is over.
-    pub(super) fn park(&self, parked: Parked) {
+    pub(super) fn park(&self, parked: EndedSession) {
         *self.parked() = Some(parked);
     }
 
     /// The run that a session without a task was asked for under this key, if it is remembered.
-    pub(super) fn known(&self, once: &PromptKey) -> Result<Option<Accepted>, Refusal> {
+    pub(super) fn known(&self, once: &PromptKey) -> Result<Option<AcceptedPrompt>, SessionError> {
         self.parked().as_ref().map_or(Ok(None), |parked| parked.state.known(once))
     }
 
     /// A copy of the state, where there is no task; whoever puts another in its place holds `opening`.
-    pub(super) fn parked_now(&self) -> Option<Parked> {
-        self.parked().as_ref().map(|parked| Parked { state: parked.state.clone(), died: parked.died })
+    pub(super) fn parked_now(&self) -> Option<EndedSession> {
+        self.parked().as_ref().map(|parked| EndedSession { state: parked.state.clone(), died: parked.died })
     }
 
     /// Takes the state, for a task to own.
-    pub(super) fn unpark(&self) -> Option<Parked> {
+    pub(super) fn unpark(&self) -> Option<EndedSession> {
         self.parked().take()
     }
 
@@ -196,12 +199,12 @@ impl Handle {
         self.parked().as_ref().filter(|parked| parked.died).map(|parked| parked.state.generation())
     }
 
-    fn parked(&self) -> MutexGuard<'_, Option<Parked>> {
+    fn parked(&self) -> MutexGuard<'_, Option<EndedSession>> {
         self.parked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How new its news is: by its place in the log, and by the clock only for what is from before this gateway began.
-    pub(super) fn rank(&self) -> Rank {
+    pub(super) fn rank(&self) -> NewsRank {
         (self.news.load(Ordering::Relaxed), self.updated.load(Ordering::Relaxed))
     }
 
@@ -212,8 +215,8 @@ impl Handle {
     }
 }
 
-fn view_of(state: &State) -> View {
-    View {
+fn view_of(state: &SessionStateMachine) -> SessionSummary {
+    SessionSummary {
         info: state.info(),
         open: state.open_requests(),
         runs: state.runs(),
@@ -249,28 +252,28 @@ pub(super) fn now() -> Timestamp {
 }
 
 /// Keeps what a session decided. Also used for sessions that have no task (at start, for those whose runtime is gone).
-pub(super) struct Keeper {
+pub(super) struct Persister {
     pub(super) log: Log,
-    pub(super) handle: Handle,
+    pub(super) handle: SessionHandle,
     /// Which session asks which open request: known before any client can see the request.
     pub(super) asked: Arc<DashMap<RequestId, SessionId>>,
-    receipts: Receipts,
+    receipts: ClosedRequests,
     since_row: usize,
     busy_since: Option<Position>,
     /// The prompts whose words the store has.
     prompts: BTreeSet<RunId>,
-    counts: Counts,
+    counts: SessionCounts,
 }
 
 /// What is counted of a session under its runtime's name.
-struct Counts {
+struct SessionCounts {
     events: IntCounter,
     first_chunk: Histogram,
     /// When the runtime was last given a prompt of which it has said nothing yet.
     prompted: Option<Instant>,
 }
 
-impl Counts {
+impl SessionCounts {
     fn of(runtime: &str) -> Self {
         let label = [metrics().runtime_label(runtime)];
         Self {
@@ -292,22 +295,22 @@ impl Counts {
                 self.prompted = None;
             }
         }
-        if plan.orders.iter().any(|order| matches!(order, Command::Prompt { .. })) {
+        if plan.orders.iter().any(|order| matches!(order, RuntimeCommand::Prompt { .. })) {
             self.prompted = Some(Instant::now());
         }
     }
 }
 
-impl Keeper {
+impl Persister {
     /// `busy_since`: where the first event is that an unfinished run or an open request needs.
     pub(super) fn new(
         log: Log,
-        handle: Handle,
+        handle: SessionHandle,
         asked: Arc<DashMap<RequestId, SessionId>>,
         busy_since: Option<Position>,
     ) -> Self {
-        let (receipts, prompts) = (Receipts::default(), BTreeSet::new());
-        let counts = Counts::of(handle.origin.runtime_id.as_str());
+        let (receipts, prompts) = (ClosedRequests::default(), BTreeSet::new());
+        let counts = SessionCounts::of(handle.origin.runtime_id.as_str());
         Self { log, handle, asked, receipts, since_row: 0, busy_since, prompts, counts }
     }
 
@@ -318,7 +321,7 @@ impl Keeper {
     }
 
     /// What to write of prompts' words, and what to delete: each is written once, and deleted once it is of no use.
-    fn prompt_changes(&self, state: &State) -> (Vec<PromptChange>, BTreeSet<RunId>) {
+    fn prompt_changes(&self, state: &SessionStateMachine) -> (Vec<PromptChange>, BTreeSet<RunId>) {
         let session_id = &state.origin.session_id;
         let mut changes = Vec::new();
         let mut now = BTreeSet::new();
@@ -336,7 +339,7 @@ impl Keeper {
     }
 
     /// Keeps the plan's events and rows, and shows them. The plan stays as it is, so that it can be tried again.
-    pub(super) async fn keep(&mut self, plan: &Plan, state: &State) -> Result<Position, Arc<StoreError>> {
+    pub(super) async fn keep(&mut self, plan: &Plan, state: &SessionStateMachine) -> Result<Position, Arc<StoreError>> {
         let events = plan.events.len();
         self.since_row += events;
         let dirty = plan.dirty || self.since_row >= ROW_EVERY;
@@ -379,12 +382,12 @@ impl Keeper {
                     as_of: Position((first.0 + events as u64).saturating_sub(1)),
                     spare_from: unfinished.then(|| busy_since.unwrap_or(first)),
                 });
-                Rows {
+                CommitRows {
                     requests: requests.collect(),
                     sessions: sessions.into_iter().collect(),
                     prompts,
                     marks: mark.map(|mark| (origin.session_id.clone(), mark)).into_iter().collect(),
-                    ..Rows::default()
+                    ..CommitRows::default()
                 }
             }
         };
@@ -417,7 +420,7 @@ impl Keeper {
                 }
             }
         };
-        let entry = Entry {
+        let entry = CommitEntry {
             origin,
             events: plan.events.clone(),
             rows: Some(Box::new(rows)),
@@ -458,17 +461,17 @@ fn state_name(state: RequestState) -> &'static str {
 
 /// Everything the task owns.
 pub(super) struct Task {
-    pub(super) state: State,
-    pub(super) keeper: Keeper,
-    pub(super) link: Link,
-    pub(super) inlet: Inlet,
-    pub(super) from_runtime: mpsc::Receiver<FromRuntime>,
-    pub(super) wants: mpsc::Receiver<Want>,
-    pub(super) rules: Rules,
-    calls: HashMap<Ticket, oneshot::Sender<Result<Box<RawValue>, Refusal>>>,
+    pub(super) state: SessionStateMachine,
+    pub(super) keeper: Persister,
+    pub(super) link: RuntimeLink,
+    pub(super) inlet: SessionSender,
+    pub(super) from_runtime: mpsc::Receiver<RuntimeMessage>,
+    pub(super) wants: mpsc::Receiver<SessionCommand>,
+    pub(super) rules: SessionRules,
+    calls: HashMap<Ticket, oneshot::Sender<Result<Box<RawValue>, SessionError>>>,
     /// Orders that wait for room, oldest first, and the wait for it.
-    backlog: VecDeque<Order>,
-    room: Option<Pin<Box<dyn Future<Output = Option<Room>> + Send>>>,
+    backlog: VecDeque<RuntimeOrder>,
+    room: Option<Pin<Box<dyn Future<Output = Option<OrderPermit>> + Send>>>,
     /// For the content of prompts that wait, and of the one that the runtime has not begun to answer.
     charges: Vec<(RunId, Charge)>,
     died: bool,
@@ -478,19 +481,19 @@ pub(super) struct Task {
 
 /// Whether the task goes on.
 #[derive(PartialEq, Eq)]
-enum Next {
+enum TaskStep {
     GoOn,
     End,
 }
 
 impl Task {
     pub(super) fn new(
-        state: State,
-        keeper: Keeper,
-        link: Link,
-        (inlet, from_runtime): (Inlet, mpsc::Receiver<FromRuntime>),
-        wants: mpsc::Receiver<Want>,
-        rules: Rules,
+        state: SessionStateMachine,
+        keeper: Persister,
+        link: RuntimeLink,
+        (inlet, from_runtime): (SessionSender, mpsc::Receiver<RuntimeMessage>),
+        wants: mpsc::Receiver<SessionCommand>,
+        rules: SessionRules,
     ) -> Self {
         Self {
             state,
@@ -511,7 +514,7 @@ impl Task {
 
     /// Runs until the runtime is gone or the session is closed; returns the state. First it does what was planned, and
     /// kept, when the session was opened.
-    pub(super) async fn run(mut self, planned: Plan) -> Parked {
+    pub(super) async fn run(mut self, planned: Plan) -> EndedSession {
         self.perform(planned, None).await;
         loop {
             let deadline = self.state.deadline();
@@ -533,17 +536,17 @@ impl Task {
                 biased;
                 want = self.wants.recv() => match want {
                     Some(want) => self.want(want).await,
-                    None => Next::End,
+                    None => TaskStep::End,
                 },
                 () = timer => {
                     if let Some((_, id)) = deadline {
                         self.decide(|state, env, plan| state.expire(&id, env, plan)).await;
                     }
-                    Next::GoOn
+                    TaskStep::GoOn
                 }
                 room = room, if waits => {
                     self.order_next(room);
-                    Next::GoOn
+                    TaskStep::GoOn
                 }
                 heard = self.from_runtime.recv() => match heard {
                     Some(first) => {
@@ -551,7 +554,7 @@ impl Task {
                         let mut events = 0;
                         while events < COMMIT_EVENTS {
                             let Ok(more) = self.from_runtime.try_recv() else { break };
-                            if let FromRuntime::Said(said, _) = &more {
+                            if let RuntimeMessage::Said(said, _) = &more {
                                 events += said.len();
                             }
                             batch.push(more);
@@ -559,23 +562,23 @@ impl Task {
                         self.hear(batch).await
                     }
                     // The inlet that we hold ourselves keeps it open.
-                    None => Next::End,
+                    None => TaskStep::End,
                 },
             };
-            if next == Next::End {
-                return Parked { state: self.state, died: self.died };
+            if next == TaskStep::End {
+                return EndedSession { state: self.state, died: self.died };
             }
         }
     }
 
-    async fn hear(&mut self, batch: Vec<FromRuntime>) -> Next {
-        let (mut next, mut replies, mut died) = (Next::GoOn, Vec::new(), false);
+    async fn hear(&mut self, batch: Vec<RuntimeMessage>) -> TaskStep {
+        let (mut next, mut replies, mut died) = (TaskStep::GoOn, Vec::new(), false);
         // Let go at the end, when everything is kept.
         let mut marks = Vec::new();
         self.decide(|state, env, plan| {
             for heard in batch {
                 match heard {
-                    FromRuntime::Said(said, upto) => {
+                    RuntimeMessage::Said(said, upto) => {
                         if let Some(upto) = upto {
                             plan.heard = plan.heard.max(upto.offset);
                             plan.heard_at = plan.heard_at.into_iter().chain([upto.heard]).min();
@@ -583,16 +586,16 @@ impl Task {
                         }
                         for said in said {
                             match said {
-                                Said::Replied { ticket, reply } => replies.push((ticket, reply)),
+                                RuntimeEvent::Replied { ticket, reply } => replies.push((ticket, reply)),
                                 said => state.said(said, env, plan),
                             }
                         }
                     }
-                    FromRuntime::Found { asks, prompts } => state.found(&asks, &prompts, env, plan),
-                    FromRuntime::Gone(exit) => {
+                    RuntimeMessage::Found { asks, prompts } => state.found(&asks, &prompts, env, plan),
+                    RuntimeMessage::Gone(exit) => {
                         state.gone(&exit, env, plan);
                         died = !exit.stopped;
-                        next = Next::End;
+                        next = TaskStep::End;
                     }
                 }
             }
@@ -605,14 +608,14 @@ impl Task {
                 let _ = waiting.send(reply.map_err(refused));
             }
         }
-        if next == Next::End {
+        if next == TaskStep::End {
             self.finish();
         }
         next
     }
 
     /// Decides on something that must not be lost, keeps it (waiting for the store as long as it takes), performs it.
-    async fn decide(&mut self, decide: impl FnOnce(&mut State, &mut Env<'_>, &mut Plan)) {
+    async fn decide(&mut self, decide: impl FnOnce(&mut SessionStateMachine, &mut DecisionEnv<'_>, &mut Plan)) {
         let mut plan = Plan::default();
         decide(&mut self.state, &mut env!(self.rules), &mut plan);
         let since = self.keeper.busy_since;
@@ -637,8 +640,8 @@ impl Task {
     /// Decides on a client's wish; if it cannot be kept, nothing happened.
     async fn try_decide<T>(
         &mut self,
-        decide: impl FnOnce(&mut State, &mut Env<'_>, &mut Plan) -> Result<T, Refusal>,
-    ) -> Result<T, Refusal> {
+        decide: impl FnOnce(&mut SessionStateMachine, &mut DecisionEnv<'_>, &mut Plan) -> Result<T, SessionError>,
+    ) -> Result<T, SessionError> {
         let before = self.state.clone();
         let mut plan = Plan::default();
         let outcome = match decide(&mut self.state, &mut env!(self.rules), &mut plan) {
@@ -675,14 +678,14 @@ impl Task {
         }
     }
 
-    async fn order(&mut self, command: Command) {
-        let pressed = self.pressed.filter(|_| matches!(command, Command::Answer { .. }));
-        let order = Order { command, inlet: self.inlet.clone(), generation: self.state.generation(), pressed };
+    async fn order(&mut self, command: RuntimeCommand) {
+        let pressed = self.pressed.filter(|_| matches!(command, RuntimeCommand::Answer { .. }));
+        let order = RuntimeOrder { command, inlet: self.inlet.clone(), generation: self.state.generation(), pressed };
         let order = match self.backlog.is_empty() {
             true => match self.link.order(order) {
-                Err((NoOrders::Full, order)) => *order,
+                Err((OrderRejected::Full, order)) => *order,
                 // A runtime that is gone is told of by its driver.
-                Ok(()) | Err((NoOrders::Gone, _)) => return,
+                Ok(()) | Err((OrderRejected::Gone, _)) => return,
             },
             false => order,
         };
@@ -698,7 +701,7 @@ impl Task {
     }
 
     /// There is room for the order that waits longest, or the driver is gone.
-    fn order_next(&mut self, room: Option<Room>) {
+    fn order_next(&mut self, room: Option<OrderPermit>) {
         self.room = None;
         let Some(room) = room else { return self.backlog.clear() };
         if let Some(order) = self.backlog.pop_front() {
@@ -708,19 +711,19 @@ impl Task {
         while let Some(order) = self.backlog.pop_front() {
             match self.link.order(order) {
                 Ok(()) => {}
-                Err((NoOrders::Full, order)) => {
+                Err((OrderRejected::Full, order)) => {
                     self.backlog.push_front(*order);
                     self.room = Some(Box::pin(self.link.room()));
                     return;
                 }
-                Err((NoOrders::Gone, _)) => return self.backlog.clear(),
+                Err((OrderRejected::Gone, _)) => return self.backlog.clear(),
             }
         }
     }
 
-    async fn want(&mut self, want: Want) -> Next {
+    async fn want(&mut self, want: SessionCommand) -> TaskStep {
         match want {
-            Want::Prompt { content, by, once, again, charge, reply } => {
+            SessionCommand::Prompt { content, by, once, again, charge, reply } => {
                 let (charge, over) = match charge.transpose() {
                     Ok(charge) => (charge, None),
                     Err(over) => (None, Some(over)),
@@ -730,7 +733,7 @@ impl Task {
                         if let Some(over) = over {
                             // What was taken before needs no room.
                             let known = once.as_ref().map_or(Ok(None), |once| state.known(once))?;
-                            return known.ok_or(Refusal::OverLimit(over));
+                            return known.ok_or(SessionError::OverLimit(over));
                         }
                         match again {
                             Some(run) => state.again(&run, content, by, once, env, plan),
@@ -744,16 +747,16 @@ impl Task {
                 }
                 let _ = reply.send(outcome);
             }
-            Want::Cancel { run_id, by, reason, reply } => {
+            SessionCommand::Cancel { run_id, by, reason, reply } => {
                 let why = (&by, reason.as_deref());
                 let outcome = self.try_decide(|state, env, plan| state.cancel(run_id.as_ref(), why, env, plan)).await;
                 let _ = reply.send(outcome);
             }
-            Want::Answer { id, answer, by, up_to, key, at, reply } => {
+            SessionCommand::Answer { id, answer, by, up_to, key, at, reply } => {
                 // A loser changes nothing: no copy of the state, no commit.
                 if !self.state.is_open(&id) {
                     let _ = reply.send(Err(self.keeper.receipts.late(&id, key.as_ref())));
-                    return Next::GoOn;
+                    return TaskStep::GoOn;
                 }
                 self.pressed = Some(at);
                 let outcome = self
@@ -765,31 +768,35 @@ impl Task {
                     Receipt { won: true, cursor, ..receipt }
                 }));
             }
-            Want::Call { method, params, notify, reply } => {
+            SessionCommand::Call { method, params, notify, reply } => {
                 if let Some(why) = self.state.exited() {
-                    let _ = reply.send(Err(Refusal::RuntimeGone(why.to_owned())));
-                    return Next::GoOn;
+                    let _ = reply.send(Err(SessionError::RuntimeGone(why.to_owned())));
+                    return TaskStep::GoOn;
                 }
                 let ticket = ticket();
                 let native = self.state.native_id().cloned();
                 if notify {
                     let null = RawValue::from_string("null".into());
-                    let _ = reply.send(null.map_err(|error| Refusal::Invalid(error.to_string())));
+                    let _ = reply.send(null.map_err(|error| SessionError::Invalid(error.to_string())));
                 } else {
                     self.calls.retain(|_, waiting| !waiting.is_closed());
                     self.calls.insert(ticket, reply);
                 }
-                self.order(Command::Call { ticket, native, method, params, notify }).await;
+                self.order(RuntimeCommand::Call { ticket, native, method, params, notify }).await;
             }
-            Want::Edit { edit, by, reply } => {
+            SessionCommand::Edit { edit, by, reply } => {
                 let edited = self.try_decide(|state, env, plan| {
                     state.edit(edit, &by, env, plan);
                     Ok(())
                 });
                 let _ = reply.send(edited.await);
             }
-            Want::Close { reply } => {
-                let exit = Exit { reason: Some("the session was closed".into()), stopped: true, ..Exit::default() };
+            SessionCommand::Close { reply } => {
+                let exit = RuntimeExit {
+                    reason: Some("the session was closed".into()),
+                    stopped: true,
+                    ..RuntimeExit::default()
+                };
                 let (by, mut plan) = (Resolver::gateway(), Plan::default());
                 // A run under way is stopped first; without one there is nothing to stop.
                 let _ = self.state.cancel(None, (&by, None), &mut env!(self.rules), &mut plan);
@@ -803,10 +810,10 @@ impl Task {
                 self.perform(plan, None).await;
                 self.finish();
                 let _ = reply.send(Ok(()));
-                return Next::End;
+                return TaskStep::End;
             }
         }
-        Next::GoOn
+        TaskStep::GoOn
     }
 
     fn finish(&mut self) {
@@ -824,21 +831,21 @@ impl Task {
         self.wants.close();
         let why = self.state.exited().unwrap_or("the session ended").to_owned();
         while let Ok(want) = self.wants.try_recv() {
-            want.refuse(Refusal::RuntimeGone(why.clone()));
+            want.refuse(SessionError::RuntimeGone(why.clone()));
         }
         for (_, waiting) in self.calls.drain() {
-            let _ = waiting.send(Err(Refusal::RuntimeGone(why.clone())));
+            let _ = waiting.send(Err(SessionError::RuntimeGone(why.clone())));
         }
     }
 }
 
-pub(super) fn storage(error: &StoreError) -> Refusal {
+pub(super) fn storage(error: &StoreError) -> SessionError {
     match error {
-        StoreError::Gone(session) => Refusal::NoSession(session.clone()),
-        error => Refusal::Storage(error.to_string()),
+        StoreError::Gone(session) => SessionError::NoSession(session.clone()),
+        error => SessionError::Storage(error.to_string()),
     }
 }
 
-pub(super) fn refused(fault: Fault) -> Refusal {
-    Refusal::RuntimeRefused { code: fault.code, message: fault.message, data: fault.data }
+pub(super) fn refused(fault: RuntimeError) -> SessionError {
+    SessionError::RuntimeRefused { code: fault.code, message: fault.message, data: fault.data }
 }

@@ -6,12 +6,12 @@ use std::borrow::Cow;
 use serde_json::value::RawValue;
 
 /// A JSON string's words in slices, in order; together they are the string.
-pub(super) struct Slices<'a> {
+pub(super) struct StringSlices<'a> {
     rest: &'a str,
     most: usize,
 }
 
-impl<'a> Slices<'a> {
+impl<'a> StringSlices<'a> {
     /// The words of a JSON string, in slices of `most` bytes as they stand in the JSON, or a few bytes more: no
     /// character and no escape is cut. `None` if it is no string.
     pub(super) fn of(json: &'a RawValue, most: usize) -> Option<Self> {
@@ -46,7 +46,7 @@ impl<'a> Slices<'a> {
     }
 }
 
-impl<'a> Iterator for Slices<'a> {
+impl<'a> Iterator for StringSlices<'a> {
     type Item = Cow<'a, str>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -73,7 +73,7 @@ mod tests {
 
     fn joined(json: &str, most: usize) -> Option<String> {
         let raw = RawValue::from_string(json.into()).unwrap();
-        let slices = Slices::of(&raw, most)?;
+        let slices = StringSlices::of(&raw, most)?;
         Some(slices.inspect(|slice| assert!(slice.len() <= most + 12)).collect())
     }
 

@@ -29,9 +29,9 @@ pub struct Snapshot {
     /// Everything up to here is in it; reading on after it misses nothing and repeats nothing.
     pub cursor: Cursor,
     /// The newest messages, in order; the one being said has its text so far.
-    pub messages: Arc<Vec<Message>>,
+    pub messages: Arc<Vec<SnapshotMessage>>,
     /// The newest tool calls, in order, each with its latest state.
-    pub tools: Arc<Vec<Tool>>,
+    pub tools: Arc<Vec<SnapshotTool>>,
     /// The latest body of each kind of which only the latest matters (plan, mode, commands, usage …), by kind.
     pub latest: Arc<BTreeMap<&'static str, Box<RawValue>>>,
     /// The requests that are open; what is long of them is cut.
@@ -55,7 +55,7 @@ fn briefly<S: serde::Serializer>(requests: &[Arc<Request>], serializer: S) -> Re
 
 /// One message; the first one of a snapshot that is truncated may be the end of a longer one.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Message {
+pub struct SnapshotMessage {
     /// `user`, `agent` or `thought`.
     pub role: &'static str,
     /// The run it was said in.
@@ -78,7 +78,7 @@ pub struct Message {
 
 /// One tool call, latest state.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Tool {
+pub struct SnapshotTool {
     /// The runtime's identifier.
     pub tool_call_id: String,
     /// The run it belongs to.
@@ -104,7 +104,7 @@ const LATEST: &[Kind] = &[
 /// Folds a session's events, in order, into what a newcomer must see. Pure, and bounded: what is older than the newest
 /// [`WINDOW`] bytes falls out.
 #[derive(Default)]
-pub(super) struct Fold {
+pub(super) struct SnapshotFold {
     latest: BTreeMap<&'static str, Box<RawValue>>,
     surfaces: BTreeMap<String, (Position, Box<RawValue>)>,
     window: VecDeque<Piece>,
@@ -117,13 +117,13 @@ pub(super) struct Fold {
     /// The last event that is in it.
     pub(super) at: Position,
     /// What was last shown of it, until the next event.
-    shown: Option<Arc<Shown>>,
+    shown: Option<Arc<SharedSnapshot>>,
 }
 
 /// What asking for a snapshot shares with everybody else who asks.
-struct Shown {
-    messages: Arc<Vec<Message>>,
-    tools: Arc<Vec<Tool>>,
+struct SharedSnapshot {
+    messages: Arc<Vec<SnapshotMessage>>,
+    tools: Arc<Vec<SnapshotTool>>,
     latest: Arc<BTreeMap<&'static str, Box<RawValue>>>,
     surfaces: Arc<Vec<Box<RawValue>>>,
 }
@@ -253,7 +253,7 @@ fn size(value: &serde_json::Value) -> usize {
     }
 }
 
-impl Fold {
+impl SnapshotFold {
     /// Starts from what retention left of the events that it removed.
     pub(super) fn from_base(base: &[u8]) -> Self {
         let kept: BTreeMap<String, Box<RawValue>> = serde_json::from_slice(base).unwrap_or_default();
@@ -391,13 +391,13 @@ impl Fold {
     }
 
     /// Folds the window, without its first pieces.
-    fn show(&self, skip: usize) -> Shown {
-        let mut messages: Vec<Message> = Vec::new();
+    fn show(&self, skip: usize) -> SharedSnapshot {
+        let mut messages: Vec<SnapshotMessage> = Vec::new();
         // The messages' own identifiers, where the agent gives them.
         let mut ids: Vec<Option<&str>> = Vec::new();
         // The message that the next chunk may go on with.
         let mut current: Option<usize> = None;
-        let (mut tools, mut places): (Vec<Tool>, BTreeMap<&str, usize>) = (Vec::new(), BTreeMap::new());
+        let (mut tools, mut places): (Vec<SnapshotTool>, BTreeMap<&str, usize>) = (Vec::new(), BTreeMap::new());
         for piece in self.window.iter().skip(skip) {
             match &piece.what {
                 What::Said { role, id, text, block } => {
@@ -414,7 +414,7 @@ impl Fold {
                         (0..messages.len()).rev().take(64).find(same)
                     };
                     let n = goes_on.or_else(named).unwrap_or_else(|| {
-                        messages.push(Message {
+                        messages.push(SnapshotMessage {
                             role,
                             run_id: piece.run_id.clone(),
                             text: String::new(),
@@ -435,7 +435,7 @@ impl Fold {
                     // Words after a tool call are another message, where the agent does not number its messages itself.
                     current = None;
                     let n = *places.entry(id).or_insert_with(|| {
-                        tools.push(Tool {
+                        tools.push(SnapshotTool {
                             tool_call_id: id.clone(),
                             run_id: piece.run_id.clone(),
                             position: piece.first.0,
@@ -462,7 +462,7 @@ impl Fold {
         if continued && let Some(first) = messages.first_mut() {
             first.continued = true;
         }
-        Shown {
+        SharedSnapshot {
             messages: Arc::new(messages),
             tools: Arc::new(tools),
             latest: Arc::new(self.latest.clone()),
@@ -472,8 +472,8 @@ impl Fold {
 }
 
 /// Makes a fold from the newest events backwards, so that it reads of a long session only what it needs.
-pub(super) struct Backwards {
-    fold: Fold,
+pub(super) struct BackwardsFold {
+    fold: SnapshotFold,
     /// What the window will be made of, the oldest first.
     events: VecDeque<Arc<Event>>,
     bytes: usize,
@@ -483,10 +483,10 @@ pub(super) struct Backwards {
     pub(super) done: bool,
 }
 
-impl Backwards {
+impl BackwardsFold {
     /// Begins at `head`.
     pub(super) fn from(head: Position) -> Self {
-        let fold = Fold { at: head, ..Fold::default() };
+        let fold = SnapshotFold { at: head, ..SnapshotFold::default() };
         Self { fold, events: VecDeque::new(), bytes: 0, full: false, done: false }
     }
 
@@ -514,10 +514,10 @@ impl Backwards {
     }
 
     /// The fold, over what retention left of the events that it removed.
-    pub(super) fn finish(mut self, base: Option<&[u8]>) -> Fold {
+    pub(super) fn finish(mut self, base: Option<&[u8]>) -> SnapshotFold {
         let head = self.fold.at;
         let (latest, surfaces) = (std::mem::take(&mut self.fold.latest), std::mem::take(&mut self.fold.surfaces));
-        let mut fold = base.map_or_else(Fold::default, Fold::from_base);
+        let mut fold = base.map_or_else(SnapshotFold::default, SnapshotFold::from_base);
         let first = self.events.front().map(|event| event.position);
         self.events.iter().for_each(|event| fold.event(event));
         if self.full && fold.start.is_none() {

@@ -10,16 +10,22 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::answer_key::AnswerKey;
-use super::clients::Owner;
-use super::prompt_key::{Once, PromptKey};
-use super::slices::Slices;
-use super::{Accepted, Ended, Exit, NewEvent, Refusal, Rules, Start, display, link, requests};
-use crate::dialects::{Ask, AskKey, Carried, Command, Draft, Elsewhere, Opening, RunEnd, Said, ToolMark};
+use super::clients::SessionOwner;
+use super::prompt_key::{PromptKey, StoredPromptKey};
+use super::slices::StringSlices;
+use super::{
+    AcceptedPrompt, NewEvent, ProcessStart, RunOutcome, RuntimeExit, SessionError, SessionRules, display, link,
+    requests,
+};
+use crate::dialects::{
+    AgentRequest, AnsweredElsewhere, CarriedState, EventDraft, OpenedAs, RequestKey, RunEnd, RuntimeCommand,
+    RuntimeEvent, ToolCallRef,
+};
 use crate::model::{
     Answer, Answers, Decision, Kind, NativeId, Origin, Position, QueuedPrompt, Receipt, Request, RequestId,
     RequestState, Resolver, Risk, RunId, RunInfo, RunStatus, SessionInfo, SessionState, Ticket, Timestamp,
 };
-use crate::store::Mark;
+use crate::store::RuntimeMark;
 
 /// Requests open at once in one session; one more is answered "withdrawn" at once, with an `error` event.
 const OPEN_MAX: usize = 256;
@@ -45,13 +51,13 @@ const REASON_MAX: usize = 1000;
 const NAME_MAX: usize = 1000;
 
 /// What the outside gives to a decision.
-pub(super) struct Env<'a> {
+pub(super) struct DecisionEnv<'a> {
     /// The wall clock.
     pub(super) now: Timestamp,
     /// The monotonic clock, for deadlines.
     pub(super) mono: Instant,
     /// What the gateway's owner decided.
-    pub(super) rules: Rules,
+    pub(super) rules: SessionRules,
     /// Makes identifiers with a prefix.
     pub(super) mint: &'a mut dyn FnMut(&str) -> String,
     /// Makes tickets.
@@ -64,9 +70,9 @@ pub(super) struct Plan {
     /// To be logged, in order.
     pub(super) events: Vec<NewEvent>,
     /// To be told to the runtime once the events are kept.
-    pub(super) orders: Vec<Command>,
+    pub(super) orders: Vec<RuntimeCommand>,
     /// Requests that opened or ended.
-    pub(super) requests: Vec<Change>,
+    pub(super) requests: Vec<RequestChange>,
     /// Runs that ended, whose text is to be indexed.
     pub(super) ended: Vec<RunId>,
     /// Which of the plan's events is the last that changed what the session does now.
@@ -82,7 +88,7 @@ pub(super) struct Plan {
 }
 
 /// A request that opened or ended.
-pub(super) struct Change {
+pub(super) struct RequestChange {
     pub(super) request: Arc<Request>,
     /// The idempotency key of the answer that won, as [`AnswerKey::row`] has it.
     pub(super) key: Option<String>,
@@ -91,10 +97,10 @@ pub(super) struct Change {
 }
 
 /// What was asked in a prompt: ACP content blocks. Large, and so shared: it is written once, in a row of its own.
-pub(super) type Asked = Arc<Vec<Box<RawValue>>>;
+pub(super) type PromptContent = Arc<Vec<Box<RawValue>>>;
 
 /// Reads what was asked where rows of the first gateways have it: in the session's row.
-fn asked_in_row<'de, D: serde::Deserializer<'de>>(row: D) -> Result<Option<Asked>, D::Error> {
+fn asked_in_row<'de, D: serde::Deserializer<'de>>(row: D) -> Result<Option<PromptContent>, D::Error> {
     Ok(Option::<Vec<Box<RawValue>>>::deserialize(row)?.map(Arc::new))
 }
 
@@ -130,7 +136,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Large<T> {
 
 /// What of a session is written in its row.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Core {
+struct SessionCore {
     native_id: Option<NativeId>,
     title: Option<String>,
     /// A person gave the title: the agent's own changes it no more.
@@ -140,7 +146,7 @@ struct Core {
     archived: bool,
     /// Who opened it, and alone serves the agent its files and terminals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    owner: Option<Owner>,
+    owner: Option<SessionOwner>,
     cwd: String,
     created_at: Timestamp,
     /// When a run last began.
@@ -149,7 +155,7 @@ struct Core {
     updated_at: Timestamp,
     /// What was said, counted; none in rows of gateways that did not count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    messages: Option<Messages>,
+    messages: Option<MessageCounts>,
     generation: u64,
     /// Names the process of the runtime that it belongs to. None in rows of the release 0.1.0, and with endpoints.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -157,29 +163,29 @@ struct Core {
     exited: Option<String>,
     /// The next number in run zero, which holds what happens between runs.
     zero_seq: u64,
-    run: Option<Active>,
-    queue: VecDeque<Queued>,
+    run: Option<ActiveRun>,
+    queue: VecDeque<QueuedRun>,
     /// How the runtime names the questions that are open.
     #[serde(default)]
-    asks: BTreeMap<RequestId, AskKey>,
+    asks: BTreeMap<RequestId, RequestKey>,
     /// What was decided in this start of the runtime, each for exactly one of its questions: it may not have been told yet
     /// when the gateway dies. Without what was typed into secret prompts, which is never written down.
     #[serde(default)]
-    decided: VecDeque<(AskKey, Decision)>,
+    decided: VecDeque<(RequestKey, Decision)>,
     /// The runs that ended last, of those that were asked for under a key.
     #[serde(default)]
-    keyed: VecDeque<Keyed>,
+    keyed: VecDeque<KeyedRun>,
     /// Whether it was open in its endpoint when its gateway went: the next one opens it there again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     left: bool,
-    /// How far it was told what its endpoint has: see [`Said::Checkpoint`].
+    /// How far it was told what its endpoint has: see [`RuntimeEvent::Checkpoint`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     checkpoint: Option<String>,
 }
 
 /// The messages of a session, for lists: counted as they are kept, so that no list reads a log.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-struct Messages {
+struct MessageCounts {
     count: u64,
     /// The beginning of what a person said last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -189,7 +195,7 @@ struct Messages {
     of: Option<(RunId, bool)>,
 }
 
-impl Messages {
+impl MessageCounts {
     /// Counts what an event brings; whether anything is different. The agent's words between two calls of tools are one message.
     fn hear(&mut self, run_id: &RunId, kind: Kind, body: &[u8]) -> bool {
         let person = match kind {
@@ -214,7 +220,7 @@ impl Messages {
     }
 }
 
-impl Ended {
+impl RunOutcome {
     fn new(status: RunStatus, stop_reason: Option<&str>, message: Option<&str>) -> Self {
         let short = |words: &str| display::label(words, KEYED_WORDS);
         Self { status, stop_reason: stop_reason.map(short), message: message.map(short) }
@@ -223,14 +229,14 @@ impl Ended {
 
 /// An ended run that was asked for under a key.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Keyed {
-    once: Once,
+struct KeyedRun {
+    once: StoredPromptKey,
     run_id: RunId,
-    ended: Ended,
+    ended: RunOutcome,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Active {
+struct ActiveRun {
     run_id: RunId,
     seq: u64,
     started_at: Timestamp,
@@ -240,21 +246,21 @@ struct Active {
     /// What was asked, until the run is over: the gateway may die before the runtime is told, and whether it was told is
     /// known by its dialect alone, which has the ticket or not.
     #[serde(default, skip_serializing, deserialize_with = "asked_in_row")]
-    content: Option<Asked>,
+    content: Option<PromptContent>,
     by: Resolver,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    once: Option<Once>,
+    once: Option<StoredPromptKey>,
     /// Somebody wants it to stop.
     cancelling: bool,
     /// Tool calls that are not over; true: its request was rejected.
     tools: Large<BTreeMap<String, bool>>,
     #[serde(default)]
-    doing: Doing,
+    doing: RunActivity,
 }
 
 /// What a run does now.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Doing {
+struct RunActivity {
     /// The tools that run, the latest last, each with its title.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     tools: Vec<(String, String)>,
@@ -272,7 +278,7 @@ enum Phase {
     Writing,
 }
 
-impl Doing {
+impl RunActivity {
     fn words(&self) -> &str {
         match (self.tools.last(), self.phase) {
             (Some((_, title)), _) => title,
@@ -283,7 +289,7 @@ impl Doing {
     }
 
     /// Hears one thing of the agent; whether it does something else now.
-    fn hear(&mut self, draft: &Draft) -> bool {
+    fn hear(&mut self, draft: &EventDraft) -> bool {
         #[derive(Deserialize)]
         struct Titled<'a> {
             #[serde(borrow, default)]
@@ -291,11 +297,11 @@ impl Doing {
         }
         let before = (self.tools.last().cloned(), self.phase);
         match (&draft.tool, draft.kind) {
-            (Some(ToolMark { id, over: true }), _) => {
+            (Some(ToolCallRef { id, over: true }), _) => {
                 self.tools.retain(|(known, _)| known != id);
                 self.phase = Phase::Working;
             }
-            (Some(ToolMark { id, .. }), _) => {
+            (Some(ToolCallRef { id, .. }), _) => {
                 let title = serde_json::from_slice::<Titled<'_>>(&draft.body).ok().and_then(|body| body.title);
                 let title = title.filter(|title| !title.trim().is_empty());
                 let title = title.map(|title| display::label(&title, TITLE_MAX));
@@ -317,39 +323,39 @@ impl Doing {
 
 /// What a person changes of a session.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Edit {
+pub(super) struct SessionEdit {
     pub(super) title: Option<String>,
     pub(super) archived: Option<bool>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Queued {
+struct QueuedRun {
     run_id: RunId,
     seq: u64,
     #[serde(default, skip_serializing, deserialize_with = "asked_in_row")]
-    content: Option<Asked>,
+    content: Option<PromptContent>,
     text: String,
     by: Resolver,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    once: Option<Once>,
+    once: Option<StoredPromptKey>,
 }
 
 #[derive(Clone)]
-struct Open {
+struct OpenRequest {
     request: Arc<Request>,
-    key: AskKey,
+    key: RequestKey,
     deadline: Option<Instant>,
 }
 
 /// A session's state: owned by its task alone.
 #[derive(Clone)]
-pub(super) struct State {
+pub(super) struct SessionStateMachine {
     pub(super) origin: Arc<Origin>,
     zero: RunId,
-    core: Core,
-    open: BTreeMap<RequestId, Open>,
+    core: SessionCore,
+    open: BTreeMap<RequestId, OpenRequest>,
     /// What was answered last, by the runtime's name for the question.
-    answered: VecDeque<(AskKey, Arc<Request>)>,
+    answered: VecDeque<(RequestKey, Arc<Request>)>,
     /// The prompts that the store had when its row was read.
     recalled: BTreeSet<RunId>,
     /// Whether it is being opened another time.
@@ -394,7 +400,7 @@ fn text_of_body(body: &[u8], most: usize) -> String {
     }
     let text = serde_json::from_slice::<Body<'_>>(body).ok().and_then(|body| body.content.text);
     let mut out = String::new();
-    for slice in text.and_then(|text| Slices::of(text, most)).into_iter().flatten() {
+    for slice in text.and_then(|text| StringSlices::of(text, most)).into_iter().flatten() {
         out.push_str(&slice);
         // More than is shown, by a character at least: what is cut is seen to be.
         if out.len() >= most + 4 {
@@ -414,7 +420,7 @@ fn text_of(content: &[Box<RawValue>], most: usize) -> String {
     let mut out = String::new();
     for block in content {
         let text = serde_json::from_str::<Block<'_>>(block.get()).ok().and_then(|block| block.text);
-        let Some(slices) = text.and_then(|text| Slices::of(text, most)) else { continue };
+        let Some(slices) = text.and_then(|text| StringSlices::of(text, most)) else { continue };
         if !out.is_empty() {
             out.push(' ');
         }
@@ -429,7 +435,7 @@ fn text_of(content: &[Box<RawValue>], most: usize) -> String {
     out
 }
 
-impl State {
+impl SessionStateMachine {
     pub(super) fn new(
         origin: Arc<Origin>,
         native_id: Option<NativeId>,
@@ -438,7 +444,7 @@ impl State {
         generation: u64,
         now: Timestamp,
     ) -> Self {
-        let core = Core {
+        let core = SessionCore {
             native_id,
             title: title.map(|title| display::label(&title, TITLE_MAX)),
             named: false,
@@ -448,7 +454,7 @@ impl State {
             created_at: now,
             prompted_at: None,
             updated_at: now,
-            messages: Some(Messages::default()),
+            messages: Some(MessageCounts::default()),
             generation,
             instance: None,
             exited: None,
@@ -483,13 +489,16 @@ impl State {
         since: impl Iterator<Item = (&'e RunId, u64)>,
         (now, mono): (Timestamp, Instant),
     ) -> Result<Self, serde_json::Error> {
-        let core: Core = serde_json::from_slice(row)?;
+        let core: SessionCore = serde_json::from_slice(row)?;
         let open = open.into_iter().map(|request| {
             let id = request.request_id.clone();
-            let key = core.asks.get(&id).cloned().unwrap_or_else(|| AskKey::unique(""));
+            let key = core.asks.get(&id).cloned().unwrap_or_else(|| RequestKey::unique(""));
             let left = request.expires_at.map(|at| at.as_millis().saturating_sub(now.as_millis()).max(0));
             let left = left.map(|ms| std::time::Duration::from_millis(ms.unsigned_abs()));
-            (id, Open { request: Arc::new(request), key, deadline: left.and_then(|left| mono.checked_add(left)) })
+            (
+                id,
+                OpenRequest { request: Arc::new(request), key, deadline: left.and_then(|left| mono.checked_add(left)) },
+            )
         });
         let open = open.collect();
         let mut state = Self {
@@ -516,15 +525,15 @@ impl State {
     }
 
     /// What was asked in the prompts that wait and in the one under way: to be kept beside the row, by the name of the run.
-    pub(super) fn asked_of(&self) -> impl Iterator<Item = (&RunId, &Asked)> {
+    pub(super) fn asked_of(&self) -> impl Iterator<Item = (&RunId, &PromptContent)> {
         let run = self.core.run.iter().map(|run| (&run.run_id, run.content.as_ref()));
         let queue = self.core.queue.iter().map(|queued| (&queued.run_id, queued.content.as_ref()));
         run.chain(queue).filter_map(|(run_id, asked)| Some((run_id, asked?)))
     }
 
     /// What the prompts that wait ask, the next one first.
-    pub(super) fn waiting(&self) -> Vec<(RunId, Asked)> {
-        let asked = |queued: &Queued| Some((queued.run_id.clone(), queued.content.clone()?));
+    pub(super) fn waiting(&self) -> Vec<(RunId, PromptContent)> {
+        let asked = |queued: &QueuedRun| Some((queued.run_id.clone(), queued.content.clone()?));
         self.core.queue.iter().filter_map(asked).collect()
     }
 
@@ -562,12 +571,12 @@ impl State {
     }
 
     /// Who opened it, if a device did.
-    pub(super) fn owner(&self) -> Option<&Owner> {
+    pub(super) fn owner(&self) -> Option<&SessionOwner> {
         self.core.owner.as_ref()
     }
 
     /// It was opened by this one.
-    pub(super) fn opened_by(&mut self, owner: Option<Owner>) {
+    pub(super) fn opened_by(&mut self, owner: Option<SessionOwner>) {
         self.core.owner = owner;
     }
 
@@ -589,11 +598,11 @@ impl State {
     }
 
     /// What of it goes on in its endpoint while no gateway is there.
-    pub(super) fn carried(&self) -> Option<Carried> {
+    pub(super) fn carried(&self) -> Option<CarriedState> {
         let (asks, prompt) = self.pending();
         let content = self.core.run.as_ref().and_then(|run| run.content.as_deref());
         let content = content.into_iter().flatten().map(|block| block.get().to_owned()).collect();
-        self.core.checkpoint.clone().map(|checkpoint| Carried { checkpoint, prompt, content, asks })
+        self.core.checkpoint.clone().map(|checkpoint| CarriedState { checkpoint, prompt, content, asks })
     }
 
     pub(super) fn generation(&self) -> u64 {
@@ -607,13 +616,13 @@ impl State {
     }
 
     /// Which process of its runtime it belongs to.
-    pub(super) fn in_start(&self, mark: Option<Mark>) -> Start {
-        Start { instance: self.core.instance.clone(), generation: self.core.generation, mark }
+    pub(super) fn in_start(&self, mark: Option<RuntimeMark>) -> ProcessStart {
+        ProcessStart { instance: self.core.instance.clone(), generation: self.core.generation, mark }
     }
 
     /// The mark that says that its process was heard up to here.
-    pub(super) fn mark(&self, offset: u64) -> Mark {
-        Mark { generation: link::number(self.core.instance.as_deref(), self.core.generation), offset }
+    pub(super) fn mark(&self, offset: u64) -> RuntimeMark {
+        RuntimeMark { generation: link::number(self.core.instance.as_deref(), self.core.generation), offset }
     }
 
     /// Whether retention must spare what is there.
@@ -689,7 +698,7 @@ impl State {
     // === logging ===
 
     /// Logs an event in the run under way, or in run zero.
-    fn log(&mut self, draft: Draft, env: &Env<'_>, plan: &mut Plan) {
+    fn log(&mut self, draft: EventDraft, env: &DecisionEnv<'_>, plan: &mut Plan) {
         let (run_id, seq) = match &mut self.core.run {
             Some(run) => (run.run_id.clone(), &mut run.seq),
             None => (self.zero.clone(), &mut self.core.zero_seq),
@@ -709,7 +718,7 @@ impl State {
     }
 
     /// Logs an event in the run that a request came up in, which may be run zero while another is under way.
-    fn log_in(&mut self, run_id: &RunId, draft: Draft, env: &Env<'_>, plan: &mut Plan) {
+    fn log_in(&mut self, run_id: &RunId, draft: EventDraft, env: &DecisionEnv<'_>, plan: &mut Plan) {
         if *run_id == self.zero && self.core.run.is_some() {
             let run = self.core.run.take();
             self.log(draft, env, plan);
@@ -724,7 +733,7 @@ impl State {
         self.core.updated_at
     }
 
-    fn touch(&mut self, env: &Env<'_>, plan: &mut Plan) {
+    fn touch(&mut self, env: &DecisionEnv<'_>, plan: &mut Plan) {
         self.core.updated_at = env.now;
         plan.dirty = true;
     }
@@ -732,7 +741,13 @@ impl State {
     // === what the runtime says ===
 
     /// The session was opened: its first events.
-    pub(super) fn opened(&mut self, drafts: Vec<Draft>, how: Opening, env: &mut Env<'_>, plan: &mut Plan) {
+    pub(super) fn opened(
+        &mut self,
+        drafts: Vec<EventDraft>,
+        how: OpenedAs,
+        env: &mut DecisionEnv<'_>,
+        plan: &mut Plan,
+    ) {
         #[derive(Serialize)]
         struct Body<'a> {
             status: &'static str,
@@ -748,13 +763,13 @@ impl State {
             status: "attached",
             runtime_id: self.origin.runtime_id.as_str(),
             generation: self.core.generation,
-            resumed: how == Opening::Resumed,
-            message: (again && how == Opening::New)
+            resumed: how == OpenedAs::Resumed,
+            message: (again && how == OpenedAs::New)
                 .then_some("the agent could not go on with its conversation: a new one begins here, and it knows nothing of what was said before"),
         };
-        let draft = Draft::new(Kind::RuntimeStatus, &body);
+        let draft = EventDraft::new(Kind::RuntimeStatus, &body);
         self.log(draft, env, plan);
-        if again && how == Opening::New {
+        if again && how == OpenedAs::New {
             let why = "the agent could not go on with its conversation";
             self.void(RunStatus::Error, why, env, plan);
             self.core.checkpoint = None;
@@ -770,15 +785,15 @@ impl State {
 
     /// A session that went on in its endpoint is here again, and heard what it missed: what was decided here and may not
     /// have arrived is said again, and what waited begins.
-    pub(super) fn goes_on(&mut self, env: &mut Env<'_>, plan: &mut Plan) {
+    pub(super) fn goes_on(&mut self, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
         for (key, decision) in &self.core.decided {
             plan.sync = true;
-            plan.orders.push(Command::Answer { key: key.clone(), decision: decision.clone() });
+            plan.orders.push(RuntimeCommand::Answer { key: key.clone(), decision: decision.clone() });
         }
         match (&self.core.run, self.core.native_id.clone()) {
-            (Some(Active { ticket, cancelling: true, .. }), Some(native)) => {
+            (Some(ActiveRun { ticket, cancelling: true, .. }), Some(native)) => {
                 // Said twice it does no harm, unsaid it would.
-                plan.orders.push(Command::Cancel { ticket: *ticket, native, reason: None });
+                plan.orders.push(RuntimeCommand::Cancel { ticket: *ticket, native, reason: None });
             }
             (Some(_), _) => {}
             (None, _) => self.start_next(env, plan),
@@ -786,16 +801,16 @@ impl State {
     }
 
     /// One thing that the runtime said.
-    pub(super) fn said(&mut self, said: Said, env: &mut Env<'_>, plan: &mut Plan) {
+    pub(super) fn said(&mut self, said: RuntimeEvent, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
         if self.core.exited.is_some() {
             // The driver says nothing after the end; a session that was closed by people wants to hear nothing.
             return;
         }
         match said {
-            Said::Event { draft, .. } => self.happened(draft, env, plan),
-            Said::Asked { ask, .. } => self.asked(*ask, env, plan),
-            Said::AskChanged { ask, .. } => self.ask_changed(&ask, env, plan),
-            Said::TakenBack { key, elsewhere, .. } => {
+            RuntimeEvent::Event { draft, .. } => self.happened(draft, env, plan),
+            RuntimeEvent::Asked { ask, .. } => self.asked(*ask, env, plan),
+            RuntimeEvent::AskChanged { ask, .. } => self.ask_changed(&ask, env, plan),
+            RuntimeEvent::TakenBack { key, elsewhere, .. } => {
                 let taken = self.open.iter().find(|(_, open)| open.key.means(&key)).map(|(id, _)| id.clone());
                 match (taken, elsewhere) {
                     (Some(id), Some(elsewhere)) => self.answered_elsewhere(&id, elsewhere, env, plan),
@@ -805,36 +820,42 @@ impl State {
                     (None, _) => {}
                 }
             }
-            Said::Checkpoint { state, .. } => {
+            RuntimeEvent::Checkpoint { state, .. } => {
                 self.core.checkpoint = Some(state);
                 plan.dirty = true;
             }
-            Said::AnswerLost { key, elsewhere, .. } => self.answer_lost(&key, elsewhere, env, plan),
-            Said::Began { by, .. } => self.began(by, env, plan),
-            Said::Done { end, .. } => {
+            RuntimeEvent::AnswerLost { key, elsewhere, .. } => self.answer_lost(&key, elsewhere, env, plan),
+            RuntimeEvent::Began { by, .. } => self.began(by, env, plan),
+            RuntimeEvent::Done { end, .. } => {
                 if self.core.run.as_ref().is_some_and(|run| run.ticket.is_none()) {
                     self.end_run(&end, env, plan);
                     self.start_next(env, plan);
                 }
             }
-            Said::Ended { ticket, end, .. } => {
+            RuntimeEvent::Ended { ticket, end, .. } => {
                 if self.core.run.as_ref().is_some_and(|run| run.ticket == Some(ticket)) {
                     self.end_run(&end, env, plan);
                     self.start_next(env, plan);
                 }
             }
             // The task itself takes these; the driver sends them to nobody else.
-            Said::Ready { .. }
-            | Said::Failed { .. }
-            | Said::Opened { .. }
-            | Said::NotOpened { .. }
-            | Said::Found { .. } => {}
-            Said::Replied { .. } => {}
+            RuntimeEvent::Ready { .. }
+            | RuntimeEvent::Failed { .. }
+            | RuntimeEvent::Opened { .. }
+            | RuntimeEvent::NotOpened { .. }
+            | RuntimeEvent::Found { .. } => {}
+            RuntimeEvent::Replied { .. } => {}
         }
     }
 
     /// The runtime outlived the gateway and was found again: what it was not told, it is told now, once.
-    pub(super) fn found(&mut self, asks: &[AskKey], prompts: &[Ticket], env: &mut Env<'_>, plan: &mut Plan) {
+    pub(super) fn found(
+        &mut self,
+        asks: &[RequestKey],
+        prompts: &[Ticket],
+        env: &mut DecisionEnv<'_>,
+        plan: &mut Plan,
+    ) {
         if self.core.exited.is_some() {
             return;
         }
@@ -843,7 +864,7 @@ impl State {
             let body = serde_json::json!({
                 "status": "reattached", "runtime_id": self.origin.runtime_id, "generation": self.core.generation,
             });
-            self.log(Draft::new(Kind::RuntimeStatus, &body), env, plan);
+            self.log(EventDraft::new(Kind::RuntimeStatus, &body), env, plan);
             // Being found again is no news of the conversation.
             plan.dirty = true;
         }
@@ -855,13 +876,13 @@ impl State {
         }
         for (key, decision) in &self.core.decided {
             plan.sync = true;
-            plan.orders.push(Command::Answer { key: key.clone(), decision: decision.clone() });
+            plan.orders.push(RuntimeCommand::Answer { key: key.clone(), decision: decision.clone() });
         }
         let Some(native) = self.core.native_id.clone() else { return };
         match &mut self.core.run {
             // Begun here, before this was heard: what the runtime was asked then says nothing of it.
-            Some(Active { ticket, .. }) if *ticket != self.inherited => {}
-            Some(Active { ticket: Some(ticket), cancelling, content, .. }) => {
+            Some(ActiveRun { ticket, .. }) if *ticket != self.inherited => {}
+            Some(ActiveRun { ticket: Some(ticket), cancelling, content, .. }) => {
                 if !prompts.contains(ticket) {
                     let Some(content) = content.clone() else {
                         let message =
@@ -871,11 +892,11 @@ impl State {
                         return self.start_next(env, plan);
                     };
                     let content = Vec::clone(&content);
-                    plan.orders.push(Command::Prompt { ticket: *ticket, native: native.clone(), content });
+                    plan.orders.push(RuntimeCommand::Prompt { ticket: *ticket, native: native.clone(), content });
                 }
                 if *cancelling {
                     // Said twice it does no harm, unsaid it would.
-                    plan.orders.push(Command::Cancel { ticket: Some(*ticket), native, reason: None });
+                    plan.orders.push(RuntimeCommand::Cancel { ticket: Some(*ticket), native, reason: None });
                 }
             }
             Some(_) => {}
@@ -886,14 +907,14 @@ impl State {
     /// Brings what is kept of questions in step with those that the runtime waits for now. Names that were kept without an
     /// occurrence get it; of decisions under such a name only the last can be the one that was not heard. Decisions on
     /// questions that the runtime does not wait for were heard, and are kept no more.
-    fn name_again(&mut self, asks: &[AskKey]) {
+    fn name_again(&mut self, asks: &[RequestKey]) {
         for open in self.open.values_mut().filter(|open| open.key.is_bare()) {
             if let Some(known) = asks.iter().find(|known| open.key.means(known)) {
                 open.key.clone_from(known);
             }
         }
         self.core.asks = self.open.iter().map(|(id, open)| (id.clone(), open.key.clone())).collect();
-        let mut unheard: VecDeque<(AskKey, Decision)> = VecDeque::new();
+        let mut unheard: VecDeque<(RequestKey, Decision)> = VecDeque::new();
         for (key, decision) in std::mem::take(&mut self.core.decided).into_iter().rev() {
             let Some(known) = asks.iter().find(|known| key.means(known)) else { continue };
             let settled = unheard.iter().any(|(key, _)| key == known) || self.open.values().any(|o| o.key == *known);
@@ -905,14 +926,14 @@ impl State {
     }
 
     /// The questions that it knows, open or answered, and the prompt it waits for.
-    pub(super) fn pending(&self) -> (Vec<AskKey>, Option<Ticket>) {
+    pub(super) fn pending(&self) -> (Vec<RequestKey>, Option<Ticket>) {
         let open = self.open.values().map(|open| &open.key);
         let asks = open.chain(self.core.decided.iter().map(|(key, _)| key)).cloned().collect();
         (asks, self.core.run.as_ref().and_then(|run| run.ticket))
     }
 
     /// Work began that nobody asked for through the gateway. Prompts wait until it is over.
-    fn began(&mut self, by: String, env: &mut Env<'_>, plan: &mut Plan) {
+    fn began(&mut self, by: String, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
         if self.core.run.is_some() {
             // It began as ours did; the runtime has one line of work, and so it is one run.
             return;
@@ -920,9 +941,9 @@ impl State {
         let run_id = RunId::trusted((env.mint)("r_"));
         let by = Resolver::elsewhere(display::label(&by, TITLE_MAX));
         let body = RunBody { by: Some(&by), ..RunBody::new(&run_id, RunStatus::Running) };
-        let draft = Draft::new(Kind::RunStarted, &body);
+        let draft = EventDraft::new(Kind::RunStarted, &body);
         self.core.prompted_at = Some(env.now);
-        self.core.run = Some(Active {
+        self.core.run = Some(ActiveRun {
             run_id,
             seq: 0,
             started_at: env.now,
@@ -932,14 +953,14 @@ impl State {
             once: None,
             cancelling: false,
             tools: Large::default(),
-            doing: Doing::default(),
+            doing: RunActivity::default(),
         });
         self.core.archived = false;
         self.log(draft, env, plan);
         self.touch(env, plan);
     }
 
-    fn happened(&mut self, draft: Draft, env: &Env<'_>, plan: &mut Plan) {
+    fn happened(&mut self, draft: EventDraft, env: &DecisionEnv<'_>, plan: &mut Plan) {
         if let Some(run) = &mut self.core.run {
             let about = draft.tool.as_ref().map(|tool| tool.id.as_str());
             // The agent moved on and left the card of a rejected tool call open.
@@ -953,7 +974,7 @@ impl State {
                 self.close_tool(&id, "rejected", env, plan);
             }
         }
-        if let (Some(ToolMark { id, over }), Some(run)) = (&draft.tool, &mut self.core.run) {
+        if let (Some(ToolCallRef { id, over }), Some(run)) = (&draft.tool, &mut self.core.run) {
             if *over {
                 run.tools.change().remove(id);
             } else if run.tools.len() < TOOLS_MAX && !run.tools.contains_key(id) {
@@ -975,7 +996,7 @@ impl State {
         self.log(draft, env, plan);
     }
 
-    fn close_tool(&mut self, id: &str, why: &str, env: &Env<'_>, plan: &mut Plan) {
+    fn close_tool(&mut self, id: &str, why: &str, env: &DecisionEnv<'_>, plan: &mut Plan) {
         if let Some(run) = &mut self.core.run {
             run.tools.change().remove(id);
             run.doing.tools.retain(|(known, _)| known != id);
@@ -985,11 +1006,11 @@ impl State {
             "sessionUpdate": "tool_call_update", "toolCallId": id, "status": "failed",
             "_meta": { "plexus": { "synthesized": true, "reason": why } },
         });
-        self.log(Draft::new(Kind::ToolCallUpdate, &body), env, plan);
+        self.log(EventDraft::new(Kind::ToolCallUpdate, &body), env, plan);
         self.touch(env, plan);
     }
 
-    fn asked(&mut self, mut ask: Ask, env: &mut Env<'_>, plan: &mut Plan) {
+    fn asked(&mut self, mut ask: AgentRequest, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
         if let Some(first) = ask.first_mention.take() {
             self.happened(first, env, plan);
         }
@@ -1004,44 +1025,44 @@ impl State {
         let request =
             Arc::new(requests::open(&ask, id.clone(), of, &self.core.cwd, self.core.generation, (env.now, expires_at)));
         let native = ask.native.clone();
-        let draft = Draft { native: Some(native), ..Draft::new(Kind::RequestOpened, &*request.brief()) };
+        let draft = EventDraft { native: Some(native), ..EventDraft::new(Kind::RequestOpened, &*request.brief()) };
         let first = !self.open.values().any(|open| open.request.run_id == run_id);
         self.log(draft, env, plan);
-        plan.requests.push(Change { request: Arc::clone(&request), key: None, event: plan.events.len() - 1 });
+        plan.requests.push(RequestChange { request: Arc::clone(&request), key: None, event: plan.events.len() - 1 });
         let full = self.open.len() >= OPEN_MAX;
         self.core.asks.insert(id.clone(), ask.key.clone());
-        self.open.insert(id.clone(), Open { request, key: ask.key, deadline });
+        self.open.insert(id.clone(), OpenRequest { request, key: ask.key, deadline });
         let cancelling = self.core.run.as_ref().is_some_and(|run| run.cancelling);
         if full {
             let message = format!("{OPEN_MAX} requests are open already: this one was withdrawn unanswered");
             let body = serde_json::json!({ "code": "too_many_requests", "message": message, "request_id": id });
-            self.log(Draft::new(Kind::Error, &body), env, plan);
+            self.log(EventDraft::new(Kind::Error, &body), env, plan);
         }
         if full || (cancelling && ours) {
             // A run that is being cancelled asks nothing any more; left unanswered, some agents would never end.
             self.resolve(&id, &Decision::Withdrawn, Resolver::gateway(), None, true, env, plan);
         } else if first && run_id != self.zero {
             let body = RunBody::new(&run_id, RunStatus::AwaitingUi);
-            self.log(Draft::new(Kind::RunStatus, &body), env, plan);
+            self.log(EventDraft::new(Kind::RunStatus, &body), env, plan);
         }
         self.touch(env, plan);
     }
 
     /// More became known of what an open question asks: it is another revision, which whoever read it reads again.
-    fn ask_changed(&mut self, ask: &Ask, env: &Env<'_>, plan: &mut Plan) {
+    fn ask_changed(&mut self, ask: &AgentRequest, env: &DecisionEnv<'_>, plan: &mut Plan) {
         let cwd = self.core.cwd.clone();
         let Some(open) = self.open.values_mut().find(|open| open.key.means(&ask.key)) else { return };
         let Some(changed) = requests::change(&open.request, ask, &cwd) else { return };
         let request = Arc::new(changed);
         open.request = Arc::clone(&request);
-        let draft = Draft::new(Kind::RequestUpdated, &*request.brief());
+        let draft = EventDraft::new(Kind::RequestUpdated, &*request.brief());
         self.log_in(&request.run_id, draft, env, plan);
-        plan.requests.push(Change { request, key: None, event: plan.events.len() - 1 });
+        plan.requests.push(RequestChange { request, key: None, event: plan.events.len() - 1 });
         self.touch(env, plan);
     }
 
     /// The runtime is gone: nothing of it can follow.
-    pub(super) fn gone(&mut self, exit: &Exit, env: &mut Env<'_>, plan: &mut Plan) {
+    pub(super) fn gone(&mut self, exit: &RuntimeExit, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
         if self.core.exited.is_some() {
             return;
         }
@@ -1060,17 +1081,17 @@ impl State {
             runtime_id: &'a str,
             message: &'a str,
             #[serde(flatten)]
-            exit: &'a Exit,
+            exit: &'a RuntimeExit,
         }
         let body = Body { status: "exited", runtime_id: self.origin.runtime_id.as_str(), message: &why, exit };
-        self.log(Draft::new(Kind::RuntimeStatus, &body), env, plan);
+        self.log(EventDraft::new(Kind::RuntimeStatus, &body), env, plan);
         self.core.exited = Some(why);
         self.core.left = exit.left && self.core.checkpoint.is_some();
         plan.dirty = true;
     }
 
     /// Nothing can come of what is under way, asked or queued.
-    fn void(&mut self, status: RunStatus, why: &str, env: &mut Env<'_>, plan: &mut Plan) {
+    fn void(&mut self, status: RunStatus, why: &str, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
         for id in self.open.keys().cloned().collect::<Vec<_>>() {
             self.close(&id, RequestState::Orphaned, env, plan);
         }
@@ -1083,7 +1104,7 @@ impl State {
     }
 
     /// A session that was to go on in its endpoint cannot: nobody connects to that any more, or it refuses.
-    pub(super) fn abandon(&mut self, why: &str, env: &mut Env<'_>, plan: &mut Plan) {
+    pub(super) fn abandon(&mut self, why: &str, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
         if self.core.exited.is_some() && self.pends() {
             self.void(RunStatus::Error, why, env, plan);
         }
@@ -1100,49 +1121,49 @@ impl State {
     }
 
     /// The runtime takes no orders any more.
-    pub(super) fn stuck(&mut self, env: &Env<'_>, plan: &mut Plan) {
+    pub(super) fn stuck(&mut self, env: &DecisionEnv<'_>, plan: &mut Plan) {
         let body = serde_json::json!({
             "status": "stuck", "runtime_id": self.origin.runtime_id,
             "message": "the agent takes no input: it is being stopped",
         });
-        self.log(Draft::new(Kind::RuntimeStatus, &body), env, plan);
+        self.log(EventDraft::new(Kind::RuntimeStatus, &body), env, plan);
         plan.dirty = true;
     }
 
     // === what clients ask ===
 
     /// The run that was asked for under this key, if it is remembered.
-    pub(super) fn known(&self, once: &PromptKey) -> Result<Option<Accepted>, Refusal> {
+    pub(super) fn known(&self, once: &PromptKey) -> Result<Option<AcceptedPrompt>, SessionError> {
         let under_way = self.core.run.iter().map(|run| (run.once.as_ref(), &run.run_id, None));
         let running = usize::from(self.core.run.is_some());
         let queued = self.core.queue.iter().enumerate();
         let queued = queued.map(|(place, queued)| (queued.once.as_ref(), &queued.run_id, Some(place + running)));
         for (known, run_id, ahead) in under_way.chain(queued) {
             if once.is(known)? {
-                return Ok(Some(Accepted::new(run_id.clone(), ahead.unwrap_or(0))));
+                return Ok(Some(AcceptedPrompt::new(run_id.clone(), ahead.unwrap_or(0))));
             }
         }
         for keyed in self.core.keyed.iter().rev() {
             if once.is(Some(&keyed.once))? {
-                return Ok(Some(Accepted {
+                return Ok(Some(AcceptedPrompt {
                     ended: Some(keyed.ended.clone()),
-                    ..Accepted::new(keyed.run_id.clone(), 0)
+                    ..AcceptedPrompt::new(keyed.run_id.clone(), 0)
                 }));
             }
         }
         Ok(None)
     }
 
-    fn remember(&mut self, once: Option<Once>, run_id: &RunId, ended: impl FnOnce() -> Ended) {
+    fn remember(&mut self, once: Option<StoredPromptKey>, run_id: &RunId, ended: impl FnOnce() -> RunOutcome) {
         let Some(once) = once else { return };
-        self.core.keyed.push_back(Keyed { once, run_id: run_id.clone(), ended: ended() });
+        self.core.keyed.push_back(KeyedRun { once, run_id: run_id.clone(), ended: ended() });
         if self.core.keyed.len() > KEYED {
             self.core.keyed.pop_front();
         }
     }
 
     /// A person names the session, or puts it away. Works on a session that ended, too. What changes nothing is no event.
-    pub(super) fn edit(&mut self, edit: Edit, by: &Resolver, env: &Env<'_>, plan: &mut Plan) {
+    pub(super) fn edit(&mut self, edit: SessionEdit, by: &Resolver, env: &DecisionEnv<'_>, plan: &mut Plan) {
         let title = edit.title.map(|title| display::label(&title, NAME_MAX));
         let renamed = title.as_ref().is_some_and(|title| self.core.title.as_ref() != Some(title));
         let moved = edit.archived.is_some_and(|archived| archived != self.core.archived);
@@ -1158,7 +1179,7 @@ impl State {
                 "sessionUpdate": "session_info_update", "title": self.core.title,
                 "_meta": { "plexus": { "by": by, "archived": self.core.archived } },
             });
-            self.log_in(&self.zero.clone(), Draft::new(Kind::SessionInfoUpdate, &body), env, plan);
+            self.log_in(&self.zero.clone(), EventDraft::new(Kind::SessionInfoUpdate, &body), env, plan);
             self.touch(env, plan);
         }
     }
@@ -1166,12 +1187,12 @@ impl State {
     /// A prompt: starts a run, or waits for its turn. One that came before under the same key is not begun again.
     pub(super) fn prompt(
         &mut self,
-        content: Asked,
+        content: PromptContent,
         by: Resolver,
         once: Option<PromptKey>,
-        env: &mut Env<'_>,
+        env: &mut DecisionEnv<'_>,
         plan: &mut Plan,
-    ) -> Result<Accepted, Refusal> {
+    ) -> Result<AcceptedPrompt, SessionError> {
         if let Some(once) = &once
             && let Some(known) = self.known(once)?
         {
@@ -1185,12 +1206,12 @@ impl State {
     pub(super) fn again(
         &mut self,
         run_id: &RunId,
-        content: Asked,
+        content: PromptContent,
         by: Resolver,
         once: Option<PromptKey>,
-        env: &mut Env<'_>,
+        env: &mut DecisionEnv<'_>,
         plan: &mut Plan,
-    ) -> Result<Accepted, Refusal> {
+    ) -> Result<AcceptedPrompt, SessionError> {
         if let Some(once) = &once
             && let Some(known) = self.known(once)?
         {
@@ -1205,18 +1226,18 @@ impl State {
 
     fn take(
         &mut self,
-        content: Asked,
+        content: PromptContent,
         by: Resolver,
         once: Option<PromptKey>,
         next: bool,
-        env: &mut Env<'_>,
+        env: &mut DecisionEnv<'_>,
         plan: &mut Plan,
-    ) -> Result<Accepted, Refusal> {
+    ) -> Result<AcceptedPrompt, SessionError> {
         if let Some(why) = &self.core.exited {
-            return Err(Refusal::RuntimeGone(why.clone()));
+            return Err(SessionError::RuntimeGone(why.clone()));
         }
         if self.core.queue.len() >= env.rules.queue {
-            return Err(Refusal::QueueFull(self.core.queue.len()));
+            return Err(SessionError::QueueFull(self.core.queue.len()));
         }
         // Whoever goes on with a session wants it at hand again.
         self.core.archived = false;
@@ -1226,12 +1247,12 @@ impl State {
             self.core.title = Some(display::label(&text, TITLE_MAX));
         }
         let (content, once) = (Some(content), once.map(PromptKey::kept));
-        let mut queued = Queued { run_id: run_id.clone(), seq: 0, content, text, by, once };
+        let mut queued = QueuedRun { run_id: run_id.clone(), seq: 0, content, text, by, once };
         let ahead = if next { 1 } else { self.core.queue.len() + usize::from(self.core.run.is_some()) };
         if ahead > 0 {
-            let key = queued.once.as_ref().map(Once::key);
+            let key = queued.once.as_ref().map(StoredPromptKey::key);
             let body = RunBody { by: Some(&queued.by), key, ..RunBody::new(&run_id, RunStatus::Queued) };
-            let draft = Draft::new(Kind::RunStatus, &body);
+            let draft = EventDraft::new(Kind::RunStatus, &body);
             self.log_queued(&mut queued, draft, env, plan);
             if next {
                 self.core.queue.push_front(queued);
@@ -1242,10 +1263,10 @@ impl State {
             self.start(queued, env, plan);
         }
         self.touch(env, plan);
-        Ok(Accepted::new(run_id, ahead))
+        Ok(AcceptedPrompt::new(run_id, ahead))
     }
 
-    fn log_queued(&mut self, queued: &mut Queued, draft: Draft, env: &Env<'_>, plan: &mut Plan) {
+    fn log_queued(&mut self, queued: &mut QueuedRun, draft: EventDraft, env: &DecisionEnv<'_>, plan: &mut Plan) {
         plan.events.push(NewEvent {
             run_id: queued.run_id.clone(),
             seq: queued.seq,
@@ -1258,11 +1279,11 @@ impl State {
         self.core.updated_at = env.now;
     }
 
-    fn start(&mut self, queued: Queued, env: &mut Env<'_>, plan: &mut Plan) {
+    fn start(&mut self, queued: QueuedRun, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
         let Some(native) = self.core.native_id.clone() else { return };
         let ticket = (env.ticket)();
         self.core.prompted_at = Some(env.now);
-        self.core.run = Some(Active {
+        self.core.run = Some(ActiveRun {
             run_id: queued.run_id.clone(),
             seq: queued.seq,
             started_at: env.now,
@@ -1272,11 +1293,11 @@ impl State {
             once: queued.once.clone(),
             cancelling: false,
             tools: Large::default(),
-            doing: Doing::default(),
+            doing: RunActivity::default(),
         });
-        let key = queued.once.as_ref().map(Once::key);
+        let key = queued.once.as_ref().map(StoredPromptKey::key);
         let body = RunBody { by: Some(&queued.by), key, ..RunBody::new(&queued.run_id, RunStatus::Running) };
-        self.log(Draft::new(Kind::RunStarted, &body), env, plan);
+        self.log(EventDraft::new(Kind::RunStarted, &body), env, plan);
         let content = queued.content.as_deref().map(Vec::as_slice).unwrap_or_default();
         for block in content {
             #[derive(Serialize)]
@@ -1303,13 +1324,13 @@ impl State {
                 content: block,
                 meta: Meta { plexus: By { by: &queued.by, key } },
             };
-            self.log(one_line(Draft::new(Kind::UserMessageChunk, &body)), env, plan);
+            self.log(one_line(EventDraft::new(Kind::UserMessageChunk, &body)), env, plan);
         }
-        plan.orders.push(Command::Prompt { ticket, native, content: content.to_vec() });
+        plan.orders.push(RuntimeCommand::Prompt { ticket, native, content: content.to_vec() });
         self.touch(env, plan);
     }
 
-    fn start_next(&mut self, env: &mut Env<'_>, plan: &mut Plan) {
+    fn start_next(&mut self, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
         if self.core.exited.is_none()
             && self.core.run.is_none()
             && let Some(next) = self.core.queue.pop_front()
@@ -1324,11 +1345,11 @@ impl State {
         &mut self,
         run_id: Option<&RunId>,
         (by, reason): (&Resolver, Option<&str>),
-        env: &mut Env<'_>,
+        env: &mut DecisionEnv<'_>,
         plan: &mut Plan,
-    ) -> Result<RunId, Refusal> {
+    ) -> Result<RunId, SessionError> {
         if let Some(why) = &self.core.exited {
-            return Err(Refusal::RuntimeGone(why.clone()));
+            return Err(SessionError::RuntimeGone(why.clone()));
         }
         if let Some(wanted) = run_id
             && let Some(place) = self.core.queue.iter().position(|queued| queued.run_id == *wanted)
@@ -1340,18 +1361,18 @@ impl State {
             return Ok(wanted.clone());
         }
         let active = self.core.run.as_mut().filter(|run| run_id.is_none_or(|wanted| run.run_id == *wanted));
-        let (Some(run), Some(native)) = (active, self.core.native_id.clone()) else { return Err(Refusal::NoRun) };
+        let (Some(run), Some(native)) = (active, self.core.native_id.clone()) else { return Err(SessionError::NoRun) };
         run.cancelling = true;
         let (run_id, ticket) = (run.run_id.clone(), run.ticket);
         let reason = reason.map(|reason| display::label(reason, REASON_MAX));
         let message = reason.as_deref();
         let body = RunBody { by: Some(by), cancelling: true, message, ..RunBody::new(&run_id, RunStatus::Running) };
-        self.log(Draft::new(Kind::RunStatus, &body), env, plan);
+        self.log(EventDraft::new(Kind::RunStatus, &body), env, plan);
         let ours = self.open.iter().filter(|(_, open)| !open.request.observe_only);
         for id in ours.map(|(id, _)| id.clone()).collect::<Vec<_>>() {
             self.resolve(&id, &Decision::Withdrawn, by.clone(), None, true, env, plan);
         }
-        plan.orders.push(Command::Cancel { ticket, native, reason });
+        plan.orders.push(RuntimeCommand::Cancel { ticket, native, reason });
         self.touch(env, plan);
         Ok(run_id)
     }
@@ -1363,10 +1384,10 @@ impl State {
         answer: &Answer,
         (by, up_to): (Resolver, Option<Risk>),
         key: Option<&AnswerKey>,
-        env: &mut Env<'_>,
+        env: &mut DecisionEnv<'_>,
         plan: &mut Plan,
-    ) -> Result<Receipt, Refusal> {
-        let Some(open) = self.open.get(id) else { return Err(Refusal::NoRequest(id.clone())) };
+    ) -> Result<Receipt, SessionError> {
+        let Some(open) = self.open.get(id) else { return Err(SessionError::NoRequest(id.clone())) };
         let decision = requests::judge(&open.request, answer, up_to)?;
         let secret = open.request.secret;
         if let (Decision::Option { kind, .. }, Some(tool)) = (&decision, open.request.tool_call_id.clone())
@@ -1377,7 +1398,7 @@ impl State {
             *rejected = true;
         }
         let key = key.map(|key| key.row(secret));
-        self.resolve(id, &decision, by, key, true, env, plan).ok_or_else(|| Refusal::NoRequest(id.clone()))
+        self.resolve(id, &decision, by, key, true, env, plan).ok_or_else(|| SessionError::NoRequest(id.clone()))
     }
 
     /// Whether a request waits for an answer.
@@ -1386,7 +1407,7 @@ impl State {
     }
 
     /// A deadline passed.
-    pub(super) fn expire(&mut self, id: &RequestId, env: &mut Env<'_>, plan: &mut Plan) {
+    pub(super) fn expire(&mut self, id: &RequestId, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
         self.resolve(id, &Decision::Expired, Resolver::gateway(), None, true, env, plan);
     }
 
@@ -1401,7 +1422,7 @@ impl State {
         by: Resolver,
         key: Option<String>,
         tell: bool,
-        env: &mut Env<'_>,
+        env: &mut DecisionEnv<'_>,
         plan: &mut Plan,
     ) -> Option<Receipt> {
         let open = self.closes(id)?;
@@ -1410,7 +1431,7 @@ impl State {
         if tell {
             // What a runtime hears of people, it hears only once it is on disk.
             plan.sync = true;
-            plan.orders.push(Command::Answer { key: open.key.clone(), decision: decision.clone() });
+            plan.orders.push(RuntimeCommand::Answer { key: open.key.clone(), decision: decision.clone() });
             if !open.request.secret {
                 self.core.decided.push_back((open.key.clone(), decision.clone()));
             }
@@ -1426,23 +1447,29 @@ impl State {
         Some(receipt)
     }
 
-    fn closes(&mut self, id: &RequestId) -> Option<Open> {
+    fn closes(&mut self, id: &RequestId) -> Option<OpenRequest> {
         self.core.asks.remove(id);
         self.open.remove(id)
     }
 
     /// A request of the run closed: if it was the last one, the run goes on.
-    fn unblocked(&mut self, run_id: &RunId, env: &Env<'_>, plan: &mut Plan) {
+    fn unblocked(&mut self, run_id: &RunId, env: &DecisionEnv<'_>, plan: &mut Plan) {
         let waits = self.open.values().any(|other| other.request.run_id == *run_id);
         let under_way = self.core.run.as_ref().is_some_and(|run| run.run_id == *run_id && !run.cancelling);
         if under_way && !waits {
             let body = RunBody::new(run_id, RunStatus::Running);
-            self.log(Draft::new(Kind::RunStatus, &body), env, plan);
+            self.log(EventDraft::new(Kind::RunStatus, &body), env, plan);
         }
     }
 
     /// Somebody answered past the gateway: for us the request is withdrawn, and everybody learns who decided.
-    fn answered_elsewhere(&mut self, id: &RequestId, elsewhere: Elsewhere, env: &mut Env<'_>, plan: &mut Plan) {
+    fn answered_elsewhere(
+        &mut self,
+        id: &RequestId,
+        elsewhere: AnsweredElsewhere,
+        env: &mut DecisionEnv<'_>,
+        plan: &mut Plan,
+    ) {
         let Some(open) = self.closes(id) else { return };
         let receipt = requests::elsewhere(&open.request, elsewhere, env.now);
         self.resolved(&open.request, receipt, None, env, plan);
@@ -1450,7 +1477,7 @@ impl State {
     }
 
     /// The runtime says that our answer came too late. The receipt that was given is corrected, for everybody.
-    fn answer_lost(&mut self, key: &AskKey, elsewhere: Elsewhere, env: &Env<'_>, plan: &mut Plan) {
+    fn answer_lost(&mut self, key: &RequestKey, elsewhere: AnsweredElsewhere, env: &DecisionEnv<'_>, plan: &mut Plan) {
         let Some(place) = self.answered.iter().rposition(|(known, _)| known.means(key)) else { return };
         let Some((_, request)) = self.answered.remove(place) else { return };
         let receipt = requests::elsewhere(&request, elsewhere, env.now);
@@ -1458,7 +1485,7 @@ impl State {
     }
 
     /// Ends a request that nobody can answer any more; the runtime is not told.
-    fn close(&mut self, id: &RequestId, state: RequestState, env: &mut Env<'_>, plan: &mut Plan) {
+    fn close(&mut self, id: &RequestId, state: RequestState, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
         let Some(open) = self.closes(id) else { return };
         let receipt =
             Receipt { state, ..requests::receipt(&open.request, &Decision::Withdrawn, Resolver::gateway(), env.now) };
@@ -1470,7 +1497,7 @@ impl State {
         request: &Arc<Request>,
         receipt: Receipt,
         key: Option<String>,
-        env: &Env<'_>,
+        env: &DecisionEnv<'_>,
         plan: &mut Plan,
     ) {
         let request =
@@ -1518,12 +1545,12 @@ impl State {
             resolved_by: &receipt.resolved_by,
             at: receipt.at,
         };
-        self.log_in(&request.run_id, Draft::new(Kind::RequestResolved, &body), env, plan);
-        plan.requests.push(Change { request, key, event: plan.events.len() - 1 });
+        self.log_in(&request.run_id, EventDraft::new(Kind::RequestResolved, &body), env, plan);
+        plan.requests.push(RequestChange { request, key, event: plan.events.len() - 1 });
         self.touch(env, plan);
     }
 
-    fn end_run(&mut self, end: &RunEnd, env: &mut Env<'_>, plan: &mut Plan) {
+    fn end_run(&mut self, end: &RunEnd, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
         let Some(run) = &self.core.run else { return };
         let (run_id, cancelling) = (run.run_id.clone(), run.cancelling);
         let asked: Vec<RequestId> =
@@ -1549,10 +1576,10 @@ impl State {
             cancelling,
             ..RunBody::new(&run_id, status)
         };
-        let draft = Draft { native: end.native.clone(), ..Draft::new(Kind::RunEnded, &body) };
+        let draft = EventDraft { native: end.native.clone(), ..EventDraft::new(Kind::RunEnded, &body) };
         self.log(draft, env, plan);
         let once = self.core.run.take().and_then(|run| run.once);
-        self.remember(once, &run_id, || Ended::new(status, end.stop_reason.as_deref(), end.message.as_deref()));
+        self.remember(once, &run_id, || RunOutcome::new(status, end.stop_reason.as_deref(), end.message.as_deref()));
         self.core.decided.clear();
         plan.ended.push(run_id);
         self.touch(env, plan);
@@ -1560,16 +1587,16 @@ impl State {
 
     fn end_queued(
         &mut self,
-        mut queued: Queued,
+        mut queued: QueuedRun,
         status: RunStatus,
         message: Option<&str>,
-        env: &Env<'_>,
+        env: &DecisionEnv<'_>,
         plan: &mut Plan,
     ) {
         let run_id = queued.run_id.clone();
         let body = RunBody { message, ..RunBody::new(&run_id, status) };
-        self.log_queued(&mut queued, Draft::new(Kind::RunEnded, &body), env, plan);
-        self.remember(queued.once, &run_id, || Ended::new(status, None, message));
+        self.log_queued(&mut queued, EventDraft::new(Kind::RunEnded, &body), env, plan);
+        self.remember(queued.once, &run_id, || RunOutcome::new(status, None, message));
         self.touch(env, plan);
     }
 }
@@ -1577,11 +1604,11 @@ impl State {
 /// What became of the requests that closed last, for losers that come a moment later. Beside the state, because it only
 /// grows by what is kept: a decision that is taken back never touches it.
 #[derive(Default)]
-pub(super) struct Receipts {
+pub(super) struct ClosedRequests {
     closed: VecDeque<(Receipt, Option<String>)>,
 }
 
-impl Receipts {
+impl ClosedRequests {
     /// A request closed; the key is that of the answer that won.
     pub(super) fn push(&mut self, receipt: Receipt, key: Option<String>) {
         self.closed.push_back((receipt, key));
@@ -1596,10 +1623,10 @@ impl Receipts {
     }
 
     /// What to tell somebody whose answer finds the request closed.
-    pub(super) fn late(&self, id: &RequestId, key: Option<&AnswerKey>) -> Refusal {
+    pub(super) fn late(&self, id: &RequestId, key: Option<&AnswerKey>) -> SessionError {
         match self.find(id) {
             Some((receipt, won_with)) => late(receipt.clone(), won_with.as_deref(), key),
-            None => Refusal::NoRequest(id.clone()),
+            None => SessionError::NoRequest(id.clone()),
         }
     }
 
@@ -1609,13 +1636,13 @@ impl Receipts {
 }
 
 /// What to tell somebody who answers a request that is closed.
-pub(super) fn late(receipt: Receipt, won_with: Option<&str>, key: Option<&AnswerKey>) -> Refusal {
+pub(super) fn late(receipt: Receipt, won_with: Option<&str>, key: Option<&AnswerKey>) -> SessionError {
     match receipt.state {
         RequestState::Answered => {
             let won = won_with.zip(key).map_or(Ok(false), |(row, key)| key.won(row, &receipt));
-            won.map_or_else(|reused| reused, |won| Refusal::AlreadyResolved(Box::new(Receipt { won, ..receipt })))
+            won.map_or_else(|reused| reused, |won| SessionError::AlreadyResolved(Box::new(Receipt { won, ..receipt })))
         }
-        _ => Refusal::Closed(Box::new(receipt)),
+        _ => SessionError::Closed(Box::new(receipt)),
     }
 }
 
@@ -1640,11 +1667,11 @@ pub fn zero_of(origin: &Origin) -> RunId {
 }
 
 /// Bodies are one line; a client's JSON may have line breaks between its tokens.
-fn one_line(draft: Draft) -> Draft {
+fn one_line(draft: EventDraft) -> EventDraft {
     if !draft.body.iter().any(|b| matches!(b, b'\r' | b'\n')) {
         return draft;
     }
     // Line breaks inside strings are escaped in JSON: the raw ones are all white space.
     let body: Bytes = draft.body.iter().map(|b| if matches!(b, b'\r' | b'\n') { b' ' } else { *b }).collect();
-    Draft { body, ..draft }
+    EventDraft { body, ..draft }
 }

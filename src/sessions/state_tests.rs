@@ -7,17 +7,20 @@ use std::time::Instant;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::Exit;
+use super::RuntimeExit;
 use super::prompt_key::PromptKey;
-use super::state::{Asked, Edit, Env, Plan, Receipts, State};
-use super::{Refusal, Rules};
-use crate::dialects::{Ask, AskKey, Command, Draft, Elsewhere, Expects, Opening, RunEnd, Said, Subject, ToolMark};
+use super::state::{ClosedRequests, DecisionEnv, Plan, PromptContent, SessionEdit, SessionStateMachine};
+use super::{SessionError, SessionRules};
+use crate::dialects::{
+    AgentRequest, AnsweredElsewhere, EventDraft, ExpectedAnswer, OpenedAs, RequestKey, RequestSubject, RunEnd,
+    RuntimeCommand, RuntimeEvent, ToolCallRef,
+};
 use crate::model::*;
 
 /// A session with predictable identifiers, and everything it ever logged and ordered.
 struct Bench {
-    state: State,
-    receipts: Receipts,
+    state: SessionStateMachine,
+    receipts: ClosedRequests,
     minted: u64,
     tickets: u64,
     expire_ms: Option<u64>,
@@ -30,7 +33,7 @@ fn by(name: &str) -> Resolver {
     Resolver { device_id: DeviceId::trusted(format!("d_{name}")), name: name.into() }
 }
 
-fn text(words: &str) -> Asked {
+fn text(words: &str) -> PromptContent {
     Arc::new(vec![text_block(words)])
 }
 
@@ -41,10 +44,10 @@ impl Bench {
             runtime_id: RuntimeId::trusted("demo"),
             dialect: "acp".into(),
         });
-        let state = State::new(origin, Some("n1".into()), "/".into(), None, 1, Timestamp::default());
+        let state = SessionStateMachine::new(origin, Some("n1".into()), "/".into(), None, 1, Timestamp::default());
         Self {
             state,
-            receipts: Receipts::default(),
+            receipts: ClosedRequests::default(),
             minted: 0,
             tickets: 0,
             expire_ms: None,
@@ -54,13 +57,13 @@ impl Bench {
         }
     }
 
-    fn step<T>(&mut self, decide: impl FnOnce(&mut State, &mut Env<'_>, &mut Plan) -> T) -> T {
+    fn step<T>(&mut self, decide: impl FnOnce(&mut SessionStateMachine, &mut DecisionEnv<'_>, &mut Plan) -> T) -> T {
         let mut plan = Plan::default();
         let (minted, tickets) = (&mut self.minted, &mut self.tickets);
-        let mut env = Env {
+        let mut env = DecisionEnv {
             now: Timestamp::from_millis(1000),
             mono: Instant::now(),
-            rules: Rules { expire_ms: self.expire_ms, ..Rules::default() },
+            rules: SessionRules { expire_ms: self.expire_ms, ..SessionRules::default() },
             mint: &mut |prefix| {
                 *minted += 1;
                 format!("{prefix}{minted}")
@@ -77,9 +80,9 @@ impl Bench {
         }
         for order in &plan.orders {
             self.orders.push(match order {
-                Command::Prompt { ticket, .. } => format!("prompt {}", ticket.0),
-                Command::Cancel { ticket, .. } => format!("cancel {}", ticket.map_or(0, |ticket| ticket.0)),
-                Command::Answer { key, decision } => {
+                RuntimeCommand::Prompt { ticket, .. } => format!("prompt {}", ticket.0),
+                RuntimeCommand::Cancel { ticket, .. } => format!("cancel {}", ticket.map_or(0, |ticket| ticket.0)),
+                RuntimeCommand::Answer { key, decision } => {
                     assert!(plan.sync, "an answer is synced before the runtime hears it");
                     format!("answer {} {decision:?}", String::from(key.clone()))
                 }
@@ -105,7 +108,7 @@ impl Bench {
         words: &str,
         key: &str,
         who: &str,
-    ) -> Result<(String, usize, Option<RunStatus>), Refusal> {
+    ) -> Result<(String, usize, Option<RunStatus>), SessionError> {
         let (content, by) = (text(words), by(who));
         let once = Some(PromptKey::new(key.into(), by.device_id.clone(), Arc::clone(&content)));
         let accepted = self.step(|state, env, plan| state.prompt(content, by, once, env, plan))?;
@@ -118,7 +121,9 @@ impl Bench {
         let clocks = (Timestamp::from_millis(2000), Instant::now());
         let open = self.state.open_requests().iter().map(|open| Request::clone(open)).collect();
         let kept = self.kept();
-        self.state = State::restore(Arc::clone(&self.state.origin), &row, open, std::iter::empty(), clocks).unwrap();
+        self.state =
+            SessionStateMachine::restore(Arc::clone(&self.state.origin), &row, open, std::iter::empty(), clocks)
+                .unwrap();
         self.state.recall(&kept);
     }
 
@@ -128,35 +133,38 @@ impl Bench {
         asked.map(|(run_id, asked)| (run_id.clone(), serde_json::to_vec(&**asked).unwrap())).collect()
     }
 
-    fn say(&mut self, said: Said) {
+    fn say(&mut self, said: RuntimeEvent) {
         self.step(|state, env, plan| state.said(said, env, plan));
     }
 
     fn chunk(&mut self, words: &str) {
         let body = json!({"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":words}});
-        self.say(Said::Event { native: None, draft: Draft::new(Kind::AgentMessageChunk, &body) });
+        self.say(RuntimeEvent::Event { native: None, draft: EventDraft::new(Kind::AgentMessageChunk, &body) });
     }
 
     fn tool(&mut self, id: &str, status: &str) {
         let body = json!({"sessionUpdate":"tool_call_update","toolCallId":id,"status":status});
         let over = status == "completed" || status == "failed";
-        let draft = Draft { tool: Some(ToolMark { id: id.into(), over }), ..Draft::new(Kind::ToolCallUpdate, &body) };
-        self.say(Said::Event { native: None, draft });
+        let draft = EventDraft {
+            tool: Some(ToolCallRef { id: id.into(), over }),
+            ..EventDraft::new(Kind::ToolCallUpdate, &body)
+        };
+        self.say(RuntimeEvent::Event { native: None, draft });
     }
 
     fn ask(&mut self, key: &str, tool: Option<&str>) -> RequestId {
         let ask = asked(key, tool, "touch x");
-        self.say(Said::Asked { native: None, ask: Box::new(ask) });
+        self.say(RuntimeEvent::Asked { native: None, ask: Box::new(ask) });
         let opened = self.log.iter().rev().find(|(_, _, kind, _)| *kind == Kind::RequestOpened);
         RequestId::trusted(opened.map_or("q_none", |opened| opened.3["request_id"].as_str().unwrap()))
     }
 
     fn end(&mut self, ticket: u64, status: RunStatus) {
         let end = RunEnd { status, stop_reason: Some("end_turn".into()), message: None, native: None };
-        self.say(Said::Ended { native: "n1".into(), ticket: Ticket(ticket), end });
+        self.say(RuntimeEvent::Ended { native: "n1".into(), ticket: Ticket(ticket), end });
     }
 
-    fn answer(&mut self, id: &RequestId, answer: Answer, who: &str) -> Result<Receipt, Refusal> {
+    fn answer(&mut self, id: &RequestId, answer: Answer, who: &str) -> Result<Receipt, SessionError> {
         if !self.state.is_open(id) {
             return Err(self.receipts.late(id, None));
         }
@@ -178,14 +186,14 @@ impl Bench {
     }
 }
 
-fn asked(key: &str, tool: Option<&str>, line: &str) -> Ask {
+fn asked(key: &str, tool: Option<&str>, line: &str) -> AgentRequest {
     let offer = |id: &str, kind| Offer { id: id.into(), label: id.into(), kind };
-    Ask {
-        key: AskKey::from(key.to_owned()),
+    AgentRequest {
+        key: RequestKey::from(key.to_owned()),
         kind: RequestType::Permission,
         title: "Run?".into(),
         message: None,
-        subject: Subject::Command { argv: vec![line.into()], cwd: None },
+        subject: RequestSubject::Command { argv: vec![line.into()], cwd: None },
         options: vec![
             offer("yes", Choice::AllowOnce),
             offer("always", Choice::AllowAlways),
@@ -195,7 +203,7 @@ fn asked(key: &str, tool: Option<&str>, line: &str) -> Ask {
         multi: false,
         default_value: None,
         multiline: false,
-        expects: Expects::default(),
+        expects: ExpectedAnswer::default(),
         secret: false,
         danger: false,
         allow_reason: false,
@@ -267,11 +275,11 @@ fn a_prompt_under_a_key_is_run_once() {
         assert_eq!(again(&mut bench, "k2"), (second.clone(), 0, None));
         assert_eq!(again(&mut bench, "k3"), (third.clone(), 0, Some(RunStatus::Cancelled)));
         // The runtime is gone: what was asked is known, what is new is refused.
-        let exit = Exit { reason: Some("boom".into()), ..Exit::default() };
+        let exit = RuntimeExit { reason: Some("boom".into()), ..RuntimeExit::default() };
         bench.step(|state, env, plan| state.gone(&exit, env, plan));
         assert_eq!(again(&mut bench, "k1"), (first, 0, Some(RunStatus::Completed)));
         assert_eq!(again(&mut bench, "k2"), (second, 0, Some(RunStatus::Error)));
-        assert!(matches!(bench.prompt_once("x", "k4", "laptop"), Err(Refusal::RuntimeGone(_))));
+        assert!(matches!(bench.prompt_once("x", "k4", "laptop"), Err(SessionError::RuntimeGone(_))));
         assert_eq!(bench.orders, ["prompt 1", "prompt 2"]);
         bench.assert_numbered();
     }
@@ -285,10 +293,10 @@ fn a_key_is_its_devices_own_and_stands_for_one_prompt() {
     assert_ne!(mine, theirs);
     assert_eq!(ahead, 1, "the other device's prompt is another one");
     for words in ["two", "on", "onee"] {
-        assert!(matches!(bench.prompt_once(words, "1", "laptop"), Err(Refusal::KeyReused)));
+        assert!(matches!(bench.prompt_once(words, "1", "laptop"), Err(SessionError::KeyReused)));
     }
     bench.end(1, RunStatus::Completed);
-    assert!(matches!(bench.prompt_once("two", "1", "laptop"), Err(Refusal::KeyReused)), "ended ones too");
+    assert!(matches!(bench.prompt_once("two", "1", "laptop"), Err(SessionError::KeyReused)), "ended ones too");
 }
 
 #[test]
@@ -298,7 +306,7 @@ fn a_session_remembers_its_last_keys_and_no_more_words_than_it_must() {
         bench.prompt_once("x", &format!("k{n}"), "laptop").unwrap();
         let end =
             RunEnd { status: RunStatus::Error, stop_reason: None, message: Some("long ".repeat(1000)), native: None };
-        bench.say(Said::Ended { native: "n1".into(), ticket: Ticket(n + 1), end });
+        bench.say(RuntimeEvent::Ended { native: "n1".into(), ticket: Ticket(n + 1), end });
     }
     let known = |bench: &Bench, n: u64| {
         let once = PromptKey::new(format!("k{n}"), by("laptop").device_id, text("x"));
@@ -315,7 +323,7 @@ fn a_session_remembers_its_last_keys_and_no_more_words_than_it_must() {
     row.as_object_mut().unwrap().remove("keyed");
     let clocks = (Timestamp::from_millis(0), Instant::now());
     let row = serde_json::to_vec(&row).unwrap();
-    State::restore(Arc::clone(&bench.state.origin), &row, vec![], std::iter::empty(), clocks).unwrap();
+    SessionStateMachine::restore(Arc::clone(&bench.state.origin), &row, vec![], std::iter::empty(), clocks).unwrap();
 }
 
 #[test]
@@ -342,7 +350,7 @@ fn the_queue_is_bounded() {
         bench.prompt("x");
     }
     let refused = bench.step(|state, env, plan| state.prompt(text("x"), by("laptop"), None, env, plan));
-    assert!(matches!(refused, Err(Refusal::QueueFull(64))));
+    assert!(matches!(refused, Err(SessionError::QueueFull(64))));
 }
 
 #[test]
@@ -354,7 +362,7 @@ fn the_first_answer_wins_and_the_loser_learns_who() {
     let won = bench.answer(&id, option("yes"), "phone").unwrap();
     assert_eq!((won.ok, won.option_id.as_deref()), (Some(true), Some("yes")));
     match bench.answer(&id, option("no"), "laptop") {
-        Err(Refusal::AlreadyResolved(receipt)) => assert_eq!(receipt.resolved_by.name, "phone"),
+        Err(SessionError::AlreadyResolved(receipt)) => assert_eq!(receipt.resolved_by.name, "phone"),
         other => panic!("{other:?}"),
     }
     let answers: Vec<_> = bench.orders.iter().filter(|order| order.starts_with("answer")).collect();
@@ -381,8 +389,8 @@ fn an_answer_that_was_not_offered_changes_nothing() {
         (Answer::default(), "answer_type"),
     ] {
         match bench.answer(&id, answer, "phone") {
-            Err(Refusal::BadAnswer { code: given, .. }) => assert_eq!(given, code),
-            Err(Refusal::StaleDigest) => assert_eq!(code, "stale"),
+            Err(SessionError::BadAnswer { code: given, .. }) => assert_eq!(given, code),
+            Err(SessionError::StaleDigest) => assert_eq!(code, "stale"),
             other => panic!("{code}: {other:?}"),
         }
     }
@@ -409,7 +417,7 @@ fn cancel_withdraws_what_is_open_before_the_runtime_hears_of_it() {
     bench.step(|state, env, plan| state.cancel(None, (&by("phone"), None), env, plan)).unwrap();
     assert_eq!(bench.orders, ["prompt 1", "answer \"uuid\" Withdrawn", "cancel 1"]);
     match bench.answer(&id, option("yes"), "laptop") {
-        Err(Refusal::Closed(receipt)) => assert_eq!(receipt.state, RequestState::Withdrawn),
+        Err(SessionError::Closed(receipt)) => assert_eq!(receipt.state, RequestState::Withdrawn),
         other => panic!("{other:?}"),
     }
     // A question that comes while the run is being cancelled is withdrawn at once.
@@ -431,7 +439,7 @@ fn what_is_only_seen_here_stays_open_over_a_cancel_and_what_was_chosen_there_is_
     bench.ask("5", None);
     let mut ask = asked("6", None, "touch x");
     ask.observe_only = true;
-    bench.say(Said::Asked { native: None, ask: Box::new(ask) });
+    bench.say(RuntimeEvent::Asked { native: None, ask: Box::new(ask) });
     let seen = RequestId::trusted(
         bench.log.iter().rfind(|(_, _, kind, _)| *kind == Kind::RequestOpened).unwrap().3["request_id"]
             .as_str()
@@ -442,9 +450,9 @@ fn what_is_only_seen_here_stays_open_over_a_cancel_and_what_was_chosen_there_is_
     assert_eq!(bench.state.deadline(), None, "nor does it end by itself");
     let orders: Vec<_> = bench.orders.iter().filter(|order| order.starts_with("answer")).collect();
     assert_eq!(orders, ["answer 5 Withdrawn"]);
-    let elsewhere = Some(Elsewhere { by: "the UI".into(), option_id: Some("yes".into()) });
-    let key = AskKey::from("6".to_owned());
-    bench.say(Said::TakenBack { native: None, key, elsewhere });
+    let elsewhere = Some(AnsweredElsewhere { by: "the UI".into(), option_id: Some("yes".into()) });
+    let key = RequestKey::from("6".to_owned());
+    bench.say(RuntimeEvent::TakenBack { native: None, key, elsewhere });
     let receipt = bench.receipts.get(&seen).unwrap();
     assert_eq!(
         (receipt.option_id.as_deref(), receipt.ok, &*receipt.resolved_by.name),
@@ -491,18 +499,18 @@ fn a_runtimes_death_orphans_its_requests_and_ends_everything() {
     bench.tool("t1", "pending");
     let id = bench.ask("0", Some("t1"));
     let (from, orders) = (bench.log.len(), bench.orders.len());
-    let exit = Exit { code: Some(3), ..Exit::default() };
+    let exit = RuntimeExit { code: Some(3), ..RuntimeExit::default() };
     bench.step(|state, env, plan| state.gone(&exit, env, plan));
     assert_eq!(bench.kinds(from), ["request_resolved", "tool_call_update", "run_ended", "run_ended", "runtime_status"]);
     assert_eq!(bench.log[from].3["state"], "orphaned");
     assert_eq!(bench.orders.len(), orders, "nobody is left to be told");
     assert_eq!(bench.state.info().state, SessionState::Exited);
     match bench.answer(&id, option("yes"), "phone") {
-        Err(Refusal::Closed(receipt)) => assert_eq!(receipt.state, RequestState::Orphaned),
+        Err(SessionError::Closed(receipt)) => assert_eq!(receipt.state, RequestState::Orphaned),
         other => panic!("{other:?}"),
     }
     let refused = bench.step(|state, env, plan| state.prompt(text("x"), by("laptop"), None, env, plan));
-    assert!(matches!(refused, Err(Refusal::RuntimeGone(_))));
+    assert!(matches!(refused, Err(SessionError::RuntimeGone(_))));
     bench.assert_numbered();
 }
 
@@ -513,7 +521,7 @@ fn found_again(bench: &mut Bench) {
     let prompts: Vec<(RunId, Vec<u8>)> =
         bench.state.asked_of().map(|(run, asked)| (run.clone(), serde_json::to_vec(&**asked).unwrap())).collect();
     let clocks = (Timestamp::default(), Instant::now());
-    bench.state = State::restore(origin, &row, open, std::iter::empty(), clocks).unwrap();
+    bench.state = SessionStateMachine::restore(origin, &row, open, std::iter::empty(), clocks).unwrap();
     bench.state.recall(&prompts);
 }
 
@@ -526,22 +534,22 @@ fn what_goes_on_in_an_endpoint_while_no_gateway_is_there_goes_on_here_when_one_i
     let open = bench.ask("0", None);
     let decided = bench.ask("1", None);
     bench.answer(&decided, option("yes"), "phone").unwrap();
-    bench.say(Said::Checkpoint { native: "n1".into(), state: "so far".into() });
+    bench.say(RuntimeEvent::Checkpoint { native: "n1".into(), state: "so far".into() });
     let from = bench.log.len();
-    let exit = Exit { left: true, stopped: true, ..Exit::default() };
+    let exit = RuntimeExit { left: true, stopped: true, ..RuntimeExit::default() };
     bench.step(|state, env, plan| state.gone(&exit, env, plan));
     assert_eq!(bench.kinds(from), ["runtime_status"], "nothing ends but the connection");
     assert_eq!(bench.state.info().state, SessionState::Exited);
     found_again(&mut bench);
     let carried = bench.state.carried().unwrap();
     assert_eq!((carried.checkpoint.as_str(), carried.prompt), ("so far", Some(Ticket(1))));
-    let asks: Vec<_> = carried.asks.iter().map(AskKey::id).collect();
+    let asks: Vec<_> = carried.asks.iter().map(RequestKey::id).collect();
     assert_eq!(asks, ["0", "1"], "open, and decided and maybe not heard");
     // It is back.
     let (from, orders) = (bench.log.len(), bench.orders.len());
     bench.step(|state, env, plan| {
         state.live_again("n1".into(), 1);
-        state.opened(Vec::new(), Opening::Resumed, env, plan);
+        state.opened(Vec::new(), OpenedAs::Resumed, env, plan);
         state.goes_on(env, plan);
     });
     assert_eq!(bench.kinds(from), ["runtime_status"]);
@@ -569,11 +577,11 @@ fn what_goes_on_in_an_endpoint_while_no_gateway_is_there_goes_on_here_when_one_i
     // Nor does it where the endpoint has another conversation in its place.
     bench.step(|state, env, plan| {
         state.live_again("n1".into(), 1);
-        state.opened(Vec::new(), Opening::Resumed, env, plan);
+        state.opened(Vec::new(), OpenedAs::Resumed, env, plan);
         state.prompt(text("more"), by("laptop"), None, env, plan).unwrap();
         state.gone(&exit, env, plan);
         state.live_again("n2".into(), 1);
-        state.opened(Vec::new(), Opening::New, env, plan);
+        state.opened(Vec::new(), OpenedAs::New, env, plan);
     });
     assert!(!bench.state.pends() && bench.state.carried().is_none());
     bench.assert_numbered();
@@ -589,7 +597,7 @@ fn a_deadline_expires_a_request_and_the_agent_is_told_so() {
     bench.step(|state, env, plan| state.expire(&id, env, plan));
     assert_eq!(bench.orders.last().unwrap(), "answer 0 Expired");
     assert!(bench.state.deadline().is_none());
-    assert!(matches!(bench.answer(&id, option("yes"), "phone"), Err(Refusal::Closed(_))));
+    assert!(matches!(bench.answer(&id, option("yes"), "phone"), Err(SessionError::Closed(_))));
 }
 
 #[test]
@@ -598,7 +606,7 @@ fn what_the_runtime_takes_back_is_withdrawn_and_not_answered() {
     bench.prompt("go");
     bench.ask("null", None);
     let orders = bench.orders.len();
-    bench.say(Said::TakenBack { native: None, key: AskKey::unique("null"), elsewhere: None });
+    bench.say(RuntimeEvent::TakenBack { native: None, key: RequestKey::unique("null"), elsewhere: None });
     assert_eq!(bench.orders.len(), orders);
     assert_eq!(bench.state.info().open_requests, 0);
 }
@@ -633,11 +641,12 @@ fn messages_are_counted_with_the_row_and_what_was_said_last_is_known() {
     }
     assert_eq!(counted(&bench), (Some(2), Some("first".into())));
     let clocks = (Timestamp::from_millis(1000), Instant::now());
-    let again = State::restore(Arc::clone(&bench.state.origin), &row, vec![], std::iter::empty(), clocks).unwrap();
+    let again = SessionStateMachine::restore(Arc::clone(&bench.state.origin), &row, vec![], std::iter::empty(), clocks)
+        .unwrap();
     assert_eq!((again.info().message_count, again.info().last_user_message), counted(&bench));
     // The agent's words after a tool are another message, and of a long prompt the beginning is known.
     let call = json!({ "sessionUpdate": "tool_call", "toolCallId": "t" });
-    bench.say(Said::Event { native: None, draft: Draft::new(Kind::ToolCall, &call) });
+    bench.say(RuntimeEvent::Event { native: None, draft: EventDraft::new(Kind::ToolCall, &call) });
     bench.chunk("d");
     assert_eq!(counted(&bench).0, Some(3));
     bench.end(1, RunStatus::Completed);
@@ -649,7 +658,8 @@ fn messages_are_counted_with_the_row_and_what_was_said_last_is_known() {
     let mut old: Value = serde_json::from_slice(&row).unwrap();
     assert!(old.as_object_mut().unwrap().remove("messages").is_some());
     let old = serde_json::to_vec(&old).unwrap();
-    let older = State::restore(Arc::clone(&bench.state.origin), &old, vec![], std::iter::empty(), clocks).unwrap();
+    let older = SessionStateMachine::restore(Arc::clone(&bench.state.origin), &old, vec![], std::iter::empty(), clocks)
+        .unwrap();
     assert_eq!((older.info().message_count, older.info().last_user_message), (None, None), "nobody counted");
 }
 
@@ -664,16 +674,17 @@ fn the_row_restores_the_state_and_the_numbers_go_on() {
         bench.log[2..].iter().map(|(run, seq, ..)| (RunId::trusted(run.as_str()), *seq)).collect();
     let since = since.iter().map(|(run, seq)| (run, *seq));
     let clocks = (Timestamp::from_millis(1000), Instant::now());
-    bench.state = State::restore(Arc::clone(&bench.state.origin), &row, vec![], since, clocks).unwrap();
+    bench.state = SessionStateMachine::restore(Arc::clone(&bench.state.origin), &row, vec![], since, clocks).unwrap();
     assert_eq!(bench.state.info().run_id, Some(run));
     assert_eq!(bench.state.info().prompted_at, Some(Timestamp::from_millis(1000)));
     // A row of a gateway that did not know when.
     let mut old: Value = serde_json::from_slice(&row).unwrap();
     assert!(old.as_object_mut().unwrap().remove("prompted_at").is_some());
     let old = serde_json::to_vec(&old).unwrap();
-    let older = State::restore(Arc::clone(&bench.state.origin), &old, vec![], std::iter::empty(), clocks).unwrap();
+    let older = SessionStateMachine::restore(Arc::clone(&bench.state.origin), &old, vec![], std::iter::empty(), clocks)
+        .unwrap();
     assert_eq!(older.info().prompted_at, None);
-    bench.step(|state, env, plan| state.gone(&Exit::default(), env, plan));
+    bench.step(|state, env, plan| state.gone(&RuntimeExit::default(), env, plan));
     bench.assert_numbered();
 }
 
@@ -684,14 +695,14 @@ impl Bench {
         let open = self.state.open_requests().iter().map(|request| Request::clone(request)).collect();
         let clocks = (Timestamp::from_millis(2000), Instant::now());
         let (origin, kept) = (Arc::clone(&self.state.origin), self.kept());
-        self.state = State::restore(origin, &row, open, std::iter::empty(), clocks).unwrap();
+        self.state = SessionStateMachine::restore(origin, &row, open, std::iter::empty(), clocks).unwrap();
         self.state.recall(&kept);
         self.orders.clear();
     }
 
     /// The runtime is found again; it waits for these.
     fn found(&mut self, asks: &[&str], prompts: &[u64]) -> Vec<String> {
-        let asks: Vec<AskKey> = asks.iter().map(|key| AskKey::from((*key).to_owned())).collect();
+        let asks: Vec<RequestKey> = asks.iter().map(|key| RequestKey::from((*key).to_owned())).collect();
         let prompts: Vec<Ticket> = prompts.iter().copied().map(Ticket).collect();
         self.step(|state, env, plan| state.found(&asks, &prompts, env, plan));
         self.orders.clone()
@@ -780,7 +791,7 @@ fn an_answer_that_the_runtime_never_heard_is_said_to_it_once() {
 
 /// The keys of the questions in a table: what the runtime names them, and which one it is under that name.
 fn nth(name: &str, n: u64) -> String {
-    AskKey::nth(name, n).into()
+    RequestKey::nth(name, n).into()
 }
 
 #[test]
@@ -839,7 +850,7 @@ fn what_was_decided_does_not_outlive_the_start_of_the_runtime_that_asked() {
         }
         let id = bench.ask(&nth("0", 1), None);
         bench.answer(&id, option("yes"), "phone").unwrap();
-        bench.step(|state, env, plan| state.gone(&Exit::default(), env, plan));
+        bench.step(|state, env, plan| state.gone(&RuntimeExit::default(), env, plan));
         bench.state.live_again("n1".into(), 2);
         bench.die();
         assert!(bench.found(&[&nth("0", 1)], &[]).is_empty(), "the new start counts from the beginning");
@@ -908,7 +919,7 @@ fn a_question_that_is_gone_is_orphaned_and_a_cancel_is_said_again() {
 #[test]
 fn work_begun_elsewhere_is_a_run_and_prompts_wait_for_it() {
     let mut bench = Bench::new();
-    bench.say(Said::Began { native: "n1".into(), by: "another client of Codex".into() });
+    bench.say(RuntimeEvent::Began { native: "n1".into(), by: "another client of Codex".into() });
     bench.chunk("theirs");
     let (_, ahead) = bench.prompt("ours");
     assert_eq!((ahead, bench.orders.len()), (1, 0));
@@ -916,14 +927,14 @@ fn work_begun_elsewhere_is_a_run_and_prompts_wait_for_it() {
     let began = &bench.log[0];
     assert_eq!((began.2, &began.3["by"]["name"]), (Kind::RunStarted, &json!("another client of Codex")));
     let end = RunEnd { status: RunStatus::Completed, stop_reason: None, message: None, native: None };
-    bench.say(Said::Done { native: "n1".into(), end: end.clone() });
+    bench.say(RuntimeEvent::Done { native: "n1".into(), end: end.clone() });
     assert_eq!(bench.orders, ["prompt 1"]);
     // The end of others' work does not end ours.
-    bench.say(Said::Done { native: "n1".into(), end });
+    bench.say(RuntimeEvent::Done { native: "n1".into(), end });
     assert_eq!(bench.state.info().state, SessionState::Running);
     bench.end(1, RunStatus::Completed);
     // Others' work can be stopped too.
-    bench.say(Said::Began { native: "n1".into(), by: "another client of Codex".into() });
+    bench.say(RuntimeEvent::Began { native: "n1".into(), by: "another client of Codex".into() });
     bench.step(|state, env, plan| state.cancel(None, (&by("phone"), None), env, plan)).unwrap();
     assert_eq!(bench.orders, ["prompt 1", "cancel 0"]);
     bench.assert_numbered();
@@ -934,10 +945,10 @@ fn an_answer_given_elsewhere_closes_ours_and_corrects_one_that_came_too_late() {
     let mut bench = Bench::new();
     bench.prompt("go");
     let id = bench.ask("5", None);
-    let elsewhere = || Elsewhere { by: "another client of OpenCode".into(), option_id: Some("no".into()) };
-    bench.say(Said::TakenBack { native: None, key: AskKey::unique("5"), elsewhere: Some(elsewhere()) });
+    let elsewhere = || AnsweredElsewhere { by: "another client of OpenCode".into(), option_id: Some("no".into()) };
+    bench.say(RuntimeEvent::TakenBack { native: None, key: RequestKey::unique("5"), elsewhere: Some(elsewhere()) });
     let refused = bench.answer(&id, option("yes"), "phone");
-    let Err(Refusal::Closed(receipt)) = refused else { panic!("{refused:?}") };
+    let Err(SessionError::Closed(receipt)) = refused else { panic!("{refused:?}") };
     assert_eq!((receipt.state, receipt.ok), (RequestState::Withdrawn, Some(false)));
     assert_eq!(receipt.reason.as_deref(), Some("answered elsewhere"));
     assert_eq!(receipt.resolved_by.name, "another client of OpenCode");
@@ -945,7 +956,7 @@ fn an_answer_given_elsewhere_closes_ours_and_corrects_one_that_came_too_late() {
 
     let late = bench.ask("6", None);
     assert_eq!(bench.answer(&late, option("yes"), "phone").unwrap().state, RequestState::Answered);
-    bench.say(Said::AnswerLost { native: None, key: AskKey::unique("6"), elsewhere: elsewhere() });
+    bench.say(RuntimeEvent::AnswerLost { native: None, key: RequestKey::unique("6"), elsewhere: elsewhere() });
     let resolved: Vec<_> = bench.log.iter().filter(|event| event.2 == Kind::RequestResolved).collect();
     assert_eq!(resolved.len(), 3);
     assert_eq!(resolved[2].3["request_id"], late.as_str());
@@ -958,14 +969,15 @@ fn a_persons_title_stays_and_what_is_archived_comes_back_with_a_prompt() {
     let mut bench = Bench::new();
     let title = |bench: &mut Bench, title: &str| {
         let body = json!({ "sessionUpdate": "session_info_update", "title": title });
-        let draft = Draft { title: Some(title.into()), ..Draft::new(Kind::SessionInfoUpdate, &body) };
-        bench.say(Said::Event { native: None, draft });
+        let draft = EventDraft { title: Some(title.into()), ..EventDraft::new(Kind::SessionInfoUpdate, &body) };
+        bench.say(RuntimeEvent::Event { native: None, draft });
     };
-    let edit = |bench: &mut Bench, edit: Edit| bench.step(|state, env, plan| state.edit(edit, &by("phone"), env, plan));
+    let edit =
+        |bench: &mut Bench, edit: SessionEdit| bench.step(|state, env, plan| state.edit(edit, &by("phone"), env, plan));
     bench.prompt("first words");
     title(&mut bench, "the agent's");
     assert_eq!(bench.state.info().title.as_deref(), Some("the agent's"));
-    edit(&mut bench, Edit { title: Some("mine \u{202e}x".into()), archived: Some(true) });
+    edit(&mut bench, SessionEdit { title: Some("mine \u{202e}x".into()), archived: Some(true) });
     title(&mut bench, "the agent's again");
     bench.restart();
     title(&mut bench, "and again");
@@ -978,19 +990,19 @@ fn a_persons_title_stays_and_what_is_archived_comes_back_with_a_prompt() {
     );
     assert_eq!(said.3["_meta"]["plexus"]["by"]["name"], "phone");
     let events = bench.log.len();
-    edit(&mut bench, Edit { title: None, archived: Some(true) });
+    edit(&mut bench, SessionEdit { title: None, archived: Some(true) });
     assert_eq!(bench.log.len(), events, "what changes nothing is no news");
     bench.prompt("go on");
     assert!(!bench.state.info().archived);
     // The same title as the agent's: from now on it is a person's.
     let mut bench = Bench::new();
     title(&mut bench, "same");
-    edit(&mut bench, Edit { title: Some("same".into()), archived: None });
+    edit(&mut bench, SessionEdit { title: Some("same".into()), archived: None });
     title(&mut bench, "other");
     assert_eq!(bench.state.info().title.as_deref(), Some("same"));
     // It is over, and can be named all the same.
-    bench.step(|state, env, plan| state.gone(&Exit::default(), env, plan));
-    edit(&mut bench, Edit { title: Some("late".into()), archived: Some(true) });
+    bench.step(|state, env, plan| state.gone(&RuntimeExit::default(), env, plan));
+    edit(&mut bench, SessionEdit { title: Some("late".into()), archived: Some(true) });
     bench.restart();
     let info = bench.state.info();
     assert_eq!((info.title.as_deref(), info.archived, info.state), (Some("late"), true, SessionState::Exited));
@@ -1003,7 +1015,7 @@ fn what_a_session_does_now_is_known_and_said_once_when_it_changes() {
     let doing = |bench: &Bench| bench.state.info().doing;
     let thought = |bench: &mut Bench| {
         let body = json!({ "sessionUpdate": "agent_thought_chunk", "content": { "type": "text", "text": "hm" } });
-        let said = Said::Event { native: None, draft: Draft::new(Kind::AgentThoughtChunk, &body) };
+        let said = RuntimeEvent::Event { native: None, draft: EventDraft::new(Kind::AgentThoughtChunk, &body) };
         bench.step(|state, env, plan| {
             state.said(said, env, plan);
             plan.doing
@@ -1011,8 +1023,11 @@ fn what_a_session_does_now_is_known_and_said_once_when_it_changes() {
     };
     let tool = |bench: &mut Bench, id: &str, title: Option<&str>, over: bool| {
         let body = json!({ "sessionUpdate": "tool_call_update", "toolCallId": id, "title": title });
-        let draft = Draft { tool: Some(ToolMark { id: id.into(), over }), ..Draft::new(Kind::ToolCallUpdate, &body) };
-        bench.say(Said::Event { native: None, draft });
+        let draft = EventDraft {
+            tool: Some(ToolCallRef { id: id.into(), over }),
+            ..EventDraft::new(Kind::ToolCallUpdate, &body)
+        };
+        bench.say(RuntimeEvent::Event { native: None, draft });
         doing(bench).unwrap()
     };
     assert_eq!(doing(&bench), None);
@@ -1078,10 +1093,10 @@ proptest::proptest! {
                 5 => { let _ = bench.step(|state, env, plan| state.cancel(None, (&by("a"), None), env, plan)); }
                 6 => { let ticket = bench.tickets; bench.end(ticket, RunStatus::Completed); }
                 7 => bench.tool("t", if n % 2 == 0 { "pending" } else { "completed" }),
-                _ => { if n % 7 == 0 { bench.step(|state, env, plan| state.gone(&Exit::default(), env, plan)); } }
+                _ => { if n % 7 == 0 { bench.step(|state, env, plan| state.gone(&RuntimeExit::default(), env, plan)); } }
             }
         }
-        bench.step(|state, env, plan| state.gone(&Exit::default(), env, plan));
+        bench.step(|state, env, plan| state.gone(&RuntimeExit::default(), env, plan));
         bench.assert_numbered();
         proptest::prop_assert_eq!(bench.state.info().open_requests, 0);
         let mut answered: Vec<_> =
@@ -1102,7 +1117,7 @@ fn a_question_that_changes_is_another_revision_and_is_read_again() {
     assert_eq!((before.revision, before.changed), (0, false));
     let change = |bench: &mut Bench, line: &str| {
         let from = bench.log.len();
-        bench.say(Said::AskChanged { native: None, ask: Box::new(asked("7", None, line)) });
+        bench.say(RuntimeEvent::AskChanged { native: None, ask: Box::new(asked("7", None, line)) });
         bench.kinds(from)
     };
     assert!(change(&mut bench, "touch x").is_empty(), "nothing is other than before");
@@ -1116,11 +1131,11 @@ fn a_question_that_changes_is_another_revision_and_is_read_again() {
     // Whoever read it before it changed has read something else.
     let with = |digest: Option<&String>, revision| Answer { digest: digest.cloned(), revision, ..option("yes") };
     for stale in [with(Some(&before.digest), None), with(None, None), with(None, Some(0))] {
-        assert!(matches!(bench.answer(&id, stale.clone(), "a"), Err(Refusal::StaleDigest)), "{stale:?}");
+        assert!(matches!(bench.answer(&id, stale.clone(), "a"), Err(SessionError::StaleDigest)), "{stale:?}");
     }
     // It goes on after a restart as what it became.
     bench.restart();
-    assert!(matches!(bench.answer(&id, with(Some(&before.digest), None), "a"), Err(Refusal::StaleDigest)));
+    assert!(matches!(bench.answer(&id, with(Some(&before.digest), None), "a"), Err(SessionError::StaleDigest)));
     assert!(bench.answer(&id, with(Some(&after.digest), None), "a").is_ok());
     assert!(change(&mut bench, "ls").is_empty(), "what is over does not change");
     // A no needs no reading, and a surface without digests says which revision it showed.
@@ -1137,7 +1152,7 @@ fn a_very_long_question_is_told_in_part_and_allowed_by_who_has_it_whole() {
     let mut bench = Bench::new();
     bench.prompt("go");
     let line = "echo é\n".repeat(4096);
-    bench.say(Said::Asked { native: None, ask: Box::new(asked("7", None, &line)) });
+    bench.say(RuntimeEvent::Asked { native: None, ask: Box::new(asked("7", None, &line)) });
     let whole = Request::clone(&bench.state.open_requests()[0]);
     let told = bench.log.iter().rev().find(|(_, _, kind, _)| *kind == Kind::RequestOpened).unwrap().3.clone();
     assert_eq!(told["display_truncated"], json!(true));
@@ -1148,15 +1163,15 @@ fn a_very_long_question_is_told_in_part_and_allowed_by_who_has_it_whole() {
     let again: Request = serde_json::from_value(told.clone()).unwrap();
     assert_eq!(again.brief().display, part, "what is cut is not cut again");
     let id = whole.request_id.clone();
-    assert!(matches!(bench.answer(&id, option("yes"), "a"), Err(Refusal::DigestRequired)));
+    assert!(matches!(bench.answer(&id, option("yes"), "a"), Err(SessionError::DigestRequired)));
     assert!(matches!(
         bench.answer(&id, Answer { revision: Some(0), ..option("yes") }, "a"),
-        Err(Refusal::DigestRequired)
+        Err(SessionError::DigestRequired)
     ));
     let read = Answer { digest: Some(whole.digest.clone()), ..option("yes") };
     assert!(bench.answer(&id, read, "a").is_ok());
     // A no needs no reading.
-    bench.say(Said::Asked { native: None, ask: Box::new(asked("8", None, &line)) });
+    bench.say(RuntimeEvent::Asked { native: None, ask: Box::new(asked("8", None, &line)) });
     let id = bench.state.open_requests()[0].request_id.clone();
     assert!(bench.answer(&id, option("no"), "a").is_ok());
 }
@@ -1170,7 +1185,7 @@ fn prompts_in_an_old_row_are_found_and_kept_beside_it_from_then_on() {
     let mut bench = Bench::new();
     let clocks = (Timestamp::from_millis(2000), Instant::now());
     let origin = Arc::clone(&bench.state.origin);
-    bench.state = State::restore(origin, OLD_ROW, vec![], std::iter::empty(), clocks).unwrap();
+    bench.state = SessionStateMachine::restore(origin, OLD_ROW, vec![], std::iter::empty(), clocks).unwrap();
     bench.state.recall(&[]);
     let asked: Vec<String> = bench.state.asked_of().map(|(_, asked)| asked[0].get().to_owned()).collect();
     let words = ["hang", "echo second", "echo third é"];
@@ -1205,16 +1220,16 @@ fn a_row_and_a_copy_of_the_state_cost_the_same_however_much_is_asked() {
 #[test]
 fn being_attached_again_is_no_activity_and_words_are() {
     let mut bench = Bench::new();
-    let update = |kind: Kind| Said::Event { native: None, draft: Draft::new(kind, &json!({ "x": 1 })) };
+    let update = |kind: Kind| RuntimeEvent::Event { native: None, draft: EventDraft::new(kind, &json!({ "x": 1 })) };
     let since = |bench: &Bench| bench.state.info().updated_at;
     bench.found(&[], &[]);
     for kind in [Kind::AvailableCommandsUpdate, Kind::CurrentModeUpdate, Kind::ConfigOptionUpdate, Kind::UsageUpdate] {
         bench.say(update(kind));
     }
-    bench.step(|state, env, plan| state.gone(&Exit::default(), env, plan));
+    bench.step(|state, env, plan| state.gone(&RuntimeExit::default(), env, plan));
     bench.state.live_again("n1".into(), 2);
-    let drafts = vec![Draft::new(Kind::CurrentModeUpdate, &json!({}))];
-    bench.step(|state, env, plan| state.opened(drafts, crate::dialects::Opening::Resumed, env, plan));
+    let drafts = vec![EventDraft::new(Kind::CurrentModeUpdate, &json!({}))];
+    bench.step(|state, env, plan| state.opened(drafts, crate::dialects::OpenedAs::Resumed, env, plan));
     assert_eq!(since(&bench), Timestamp::default());
     bench.die();
     bench.found(&[], &[]);
@@ -1237,8 +1252,9 @@ fn rows_of_the_release_0_1_0_are_gone_on_with() {
     for (name, row) in [row!("demo"), row!("models"), row!("codex"), row!("codelia"), row!("keyed")] {
         let origin = Arc::clone(&Bench::new().state.origin);
         let clocks = (Timestamp::from_millis(0), Instant::now());
-        let restored =
-            |row: &[u8]| State::restore(Arc::clone(&origin), row, vec![], std::iter::empty(), clocks).unwrap();
+        let restored = |row: &[u8]| {
+            SessionStateMachine::restore(Arc::clone(&origin), row, vec![], std::iter::empty(), clocks).unwrap()
+        };
         let state = restored(row);
         let start = state.in_start(None);
         assert_eq!((start.instance.as_deref(), start.generation), (None, 1), "{name}");

@@ -7,19 +7,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 use super::Filter;
-use super::log::Shared;
+use super::log::LogShared;
 use crate::model::{Event, SessionId};
 
 /// Told of events that a filter lets through; ends when it is dropped. For one who waits.
-pub struct Watch {
-    shared: Arc<Shared>,
+pub struct EventWatch {
+    shared: Arc<LogShared>,
     filter: Filter,
     number: u64,
     told: Arc<Notify>,
 }
 
-impl Watch {
-    pub(super) fn new(shared: Arc<Shared>, filter: Filter) -> Self {
+impl EventWatch {
+    pub(super) fn new(shared: Arc<LogShared>, filter: Filter) -> Self {
         let told = Arc::new(Notify::new());
         let number = shared.watchers.lock().insert(&filter, &told);
         Self { shared, filter, number, told }
@@ -36,7 +36,7 @@ impl Watch {
     }
 }
 
-impl Drop for Watch {
+impl Drop for EventWatch {
     fn drop(&mut self) {
         self.shared.watchers.lock().remove(&self.filter, self.number);
     }

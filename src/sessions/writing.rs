@@ -8,8 +8,8 @@ use std::time::Instant;
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot};
 
-use super::log::Shared;
-use super::{Entry, Rows};
+use super::log::LogShared;
+use super::{CommitEntry, CommitRows};
 use crate::metrics::metrics;
 use crate::model::{Event, Origin, Position, SessionId, Timestamp};
 use crate::store::{Batch, StoreError, Trim};
@@ -21,26 +21,26 @@ const GROUP_BYTES: usize = 4 << 20;
 /// Sessions deleted, the last ones, whose rows are not made again by what comes late.
 const DELETED_KEPT: usize = 1 << 16;
 
-type Done<T> = oneshot::Sender<Result<T, Arc<StoreError>>>;
+type CommitDone<T> = oneshot::Sender<Result<T, Arc<StoreError>>>;
 
 /// What the writer is asked for.
-pub(super) enum Job {
-    Commit { entry: Entry, done: Done<Position> },
-    Forget { session: SessionId, gone: oneshot::Sender<()>, done: Done<()> },
-    Trim { trims: Vec<Trim>, done: Done<usize> },
-    Retire { before: Option<Timestamp>, most: usize, done: Done<bool> },
+pub(super) enum WriterJob {
+    Commit { entry: CommitEntry, done: CommitDone<Position> },
+    Forget { session: SessionId, gone: oneshot::Sender<()>, done: CommitDone<()> },
+    Trim { trims: Vec<Trim>, done: CommitDone<usize> },
+    Retire { before: Option<Timestamp>, most: usize, done: CommitDone<bool> },
 }
 
 /// What is to be told of an entry that is kept.
-struct Piece {
+struct CommitNotice {
     first: Position,
     kept: Option<Box<dyn FnOnce(Position) + Send>>,
     heard: Option<Instant>,
-    done: Done<Position>,
+    done: CommitDone<Position>,
 }
 
-pub(super) struct Writer {
-    shared: Arc<Shared>,
+pub(super) struct LogWriter {
+    shared: Arc<LogShared>,
     /// Whether there may be something to remove.
     sweeping: bool,
     /// Who waits for the bytes of which session to be gone.
@@ -50,15 +50,15 @@ pub(super) struct Writer {
     deleted_order: VecDeque<SessionId>,
 }
 
-impl Writer {
-    pub(super) fn new(shared: Arc<Shared>) -> Self {
+impl LogWriter {
+    pub(super) fn new(shared: Arc<LogShared>) -> Self {
         // An earlier gateway may have left something to remove.
         let (deleted, deleted_order) = (HashSet::new(), VecDeque::new());
         Self { shared, sweeping: true, waiting: Vec::new(), deleted, deleted_order }
     }
 
     /// Works until nobody can ask for anything any more. What is still to be removed then goes after the next start.
-    pub(super) fn run(mut self, mut jobs: mpsc::Receiver<Job>) {
+    pub(super) fn run(mut self, mut jobs: mpsc::Receiver<WriterJob>) {
         let mut next = None;
         loop {
             let job = match next.take() {
@@ -74,13 +74,13 @@ impl Writer {
                 },
             };
             match job {
-                Some(Job::Commit { entry, done }) => {
+                Some(WriterJob::Commit { entry, done }) => {
                     let mut group = vec![(entry, done)];
                     next = gather(&mut group, &mut jobs);
                     self.commit(group);
                 }
-                Some(Job::Forget { session, gone, done }) => self.forget(session, gone, done),
-                Some(Job::Trim { trims, done }) => {
+                Some(WriterJob::Forget { session, gone, done }) => self.forget(session, gone, done),
+                Some(WriterJob::Trim { trims, done }) => {
                     let trimmed = self.shared.store.trim(&trims).map_err(Arc::new);
                     // Also where nothing was trimmed: a step that failed before is tried again.
                     self.sweeping = true;
@@ -89,7 +89,7 @@ impl Writer {
                         lost.len()
                     }));
                 }
-                Some(Job::Retire { before, most, done }) => {
+                Some(WriterJob::Retire { before, most, done }) => {
                     self.sweeping = true;
                     let _ = done.send(self.shared.store.retire(before, most).map_err(Arc::new));
                 }
@@ -101,7 +101,7 @@ impl Writer {
         }
     }
 
-    fn forget(&mut self, session: SessionId, gone: oneshot::Sender<()>, done: Done<()>) {
+    fn forget(&mut self, session: SessionId, gone: oneshot::Sender<()>, done: CommitDone<()>) {
         match self.shared.store.doom(&session) {
             Ok(_) => {
                 self.shared.let_go(&session);
@@ -142,7 +142,7 @@ impl Writer {
     }
 
     /// Which session an entry is for that is not there, if there is one. `new` have their rows in the same group.
-    fn missing(&self, origin: &Origin, events: bool, rows: &Rows, new: &HashSet<SessionId>) -> Option<SessionId> {
+    fn missing(&self, origin: &Origin, events: bool, rows: &CommitRows, new: &HashSet<SessionId>) -> Option<SessionId> {
         let store = &self.shared.store;
         let deleted = |session: &SessionId| self.deleted.contains(session) || store.is_dying(session);
         let there = |session: &SessionId| {
@@ -160,7 +160,7 @@ impl Writer {
 
     /// Keeps a group in one transaction, shows it, and tells whoever waits. What is for a session that is not there is
     /// refused by itself.
-    fn commit(&mut self, group: Vec<(Entry, Done<Position>)>) {
+    fn commit(&mut self, group: Vec<(CommitEntry, CommitDone<Position>)>) {
         let mut head = *self.shared.head.borrow();
         let mut batch = Batch::default();
         let (mut pieces, mut shares) = (Vec::with_capacity(group.len()), Vec::with_capacity(group.len()));
@@ -186,7 +186,7 @@ impl Writer {
                     native: event.native,
                 })
             });
-            let Rows { sessions, requests, texts, devices, pushes, marks, prompts } = rows;
+            let CommitRows { sessions, requests, texts, devices, pushes, marks, prompts } = rows;
             let events = events.collect();
             shares.push(batch.append(Batch {
                 events,
@@ -199,7 +199,7 @@ impl Writer {
                 prompts,
                 sync: entry.sync,
             }));
-            pieces.push(Piece { first, kept: entry.kept, heard: entry.heard, done });
+            pieces.push(CommitNotice { first, kept: entry.kept, heard: entry.heard, done });
         }
         if pieces.is_empty() {
             return;
@@ -224,7 +224,7 @@ impl Writer {
     }
 
     /// Keeps what can be kept of a group that was refused as one, at the positions that it was given.
-    fn commit_apart(&mut self, batches: Vec<Batch>, pieces: Vec<Piece>) {
+    fn commit_apart(&mut self, batches: Vec<Batch>, pieces: Vec<CommitNotice>) {
         let (mut events, mut told) = (Vec::new(), Vec::new());
         for (batch, piece) in batches.into_iter().zip(pieces) {
             match self.keep(&batch) {
@@ -248,13 +248,13 @@ impl Writer {
         outcome
     }
 
-    fn tell(&self, events: &[Arc<Event>], pieces: Vec<Piece>) {
+    fn tell(&self, events: &[Arc<Event>], pieces: Vec<CommitNotice>) {
         metrics().events.inc_by(events.len() as u64);
         metrics().event_bytes.inc_by(events.iter().map(|event| event.body.len() as u64 + 64).sum());
         metrics().store_group.observe(events.len() as f64);
         let heard = pieces.iter().filter_map(|piece| piece.heard).min();
         let mut waiting = Vec::with_capacity(pieces.len());
-        for Piece { first, kept, done, .. } in pieces {
+        for CommitNotice { first, kept, done, .. } in pieces {
             if let Some(kept) = kept {
                 kept(first);
             }
@@ -268,15 +268,18 @@ impl Writer {
 }
 
 /// Takes what has arrived since into the group; returns what does not belong in one.
-fn gather(group: &mut Vec<(Entry, Done<Position>)>, jobs: &mut mpsc::Receiver<Job>) -> Option<Job> {
-    let weigh = |entry: &Entry| entry.events.iter().map(|event| event.body.len() + 64).sum::<usize>();
+fn gather(
+    group: &mut Vec<(CommitEntry, CommitDone<Position>)>,
+    jobs: &mut mpsc::Receiver<WriterJob>,
+) -> Option<WriterJob> {
+    let weigh = |entry: &CommitEntry| entry.events.iter().map(|event| event.body.len() + 64).sum::<usize>();
     let (mut events, mut bytes) = (0, 0);
     if let Some((entry, _)) = group.first() {
         (events, bytes) = (entry.events.len(), weigh(entry));
     }
     while events < GROUP_EVENTS && bytes < GROUP_BYTES {
         match jobs.try_recv() {
-            Ok(Job::Commit { entry, done }) => {
+            Ok(WriterJob::Commit { entry, done }) => {
                 events += entry.events.len();
                 bytes += weigh(&entry);
                 group.push((entry, done));

@@ -470,7 +470,7 @@ fn what_the_notifier_keeps_comes_and_goes(store: &dyn Store) {
 }
 
 fn marks_are_kept_with_what_they_mark(store: &dyn Store) {
-    let mark = |generation, offset| Mark { generation, offset };
+    let mark = |generation, offset| RuntimeMark { generation, offset };
     let marks = |store: &dyn Store| store.sessions().unwrap().iter().map(|entry| entry.mark).collect::<Vec<_>>();
     store.commit(&Batch { sessions: vec![row(1), row(2)], ..Batch::default() }).unwrap();
     assert_eq!(marks(store), [None, None]);

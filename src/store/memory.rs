@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::block::{Budget, group};
 use super::words::{self, MARK_END, MARK_START};
 use super::{
-    Across, Batch, BlockInfo, DeviceChange, Hit, Mark, ReadLimit, RequestPage, RequestQuery, RequestRow, SessionEntry,
-    SessionRow, Store, StoreError, TextRow, Trim, Usage,
+    Batch, BlockInfo, DeviceChange, EventsAcross, ReadLimit, RequestPage, RequestQuery, RequestRow, RuntimeMark,
+    SearchHit, SessionEntry, SessionRow, Store, StoreError, TextRow, Trim, Usage,
 };
 use crate::model::{Epoch, Event, Origin, Position, RequestId, RunId, SessionId, Timestamp};
 
@@ -40,7 +40,7 @@ struct Session {
     blocks: BTreeMap<Position, Block>,
     trimmed: Position,
     base: Option<Vec<u8>>,
-    mark: Option<Mark>,
+    mark: Option<RuntimeMark>,
 }
 
 struct Block {
@@ -203,9 +203,9 @@ impl Store for MemoryStore {
         wanted: &dyn Fn(&Origin) -> bool,
         after: Position,
         limit: ReadLimit,
-    ) -> Result<Across, StoreError> {
+    ) -> Result<EventsAcross, StoreError> {
         let kept = self.kept();
-        let mut across = Across { next: kept.head.max(after), ..Across::default() };
+        let mut across = EventsAcross { next: kept.head.max(after), ..EventsAcross::default() };
         let mut budget = Budget::new(limit);
         let later = kept.events.range(after.next()..).map(|(_, event)| event);
         for event in later.filter(|event| wanted(&event.origin)) {
@@ -293,7 +293,7 @@ impl Store for MemoryStore {
         Ok(false)
     }
 
-    fn search(&self, text: &str, limit: usize) -> Result<Vec<Hit>, StoreError> {
+    fn search(&self, text: &str, limit: usize) -> Result<Vec<SearchHit>, StoreError> {
         let phrases: Vec<Vec<String>> = words::parts(text)
             .map(|part| spans(part).map(|(at, end)| part[at..end].to_lowercase()).collect())
             .collect();
@@ -301,7 +301,7 @@ impl Store for MemoryStore {
             return Ok(Vec::new());
         }
         let kept = self.kept();
-        let mut hits: Vec<(usize, Hit)> = Vec::new();
+        let mut hits: Vec<(usize, SearchHit)> = Vec::new();
         for row in &kept.texts {
             let Some(found) = find(&row.text, &phrases) else { continue };
             let mut snippet = row.text.clone();
@@ -309,8 +309,12 @@ impl Store for MemoryStore {
                 snippet.insert_str(end, MARK_END);
                 snippet.insert_str(at, MARK_START);
             }
-            let hit =
-                Hit { session_id: row.session_id.clone(), position: row.position, role: row.role.into(), snippet };
+            let hit = SearchHit {
+                session_id: row.session_id.clone(),
+                position: row.position,
+                role: row.role.into(),
+                snippet,
+            };
             hits.push((found.len(), hit));
         }
         hits.sort_by_key(|(found, _)| std::cmp::Reverse(*found));

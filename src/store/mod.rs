@@ -34,7 +34,7 @@ pub struct Batch {
     /// Rows of the notifier's to write whole, or to delete.
     pub pushes: Vec<PushChange>,
     /// How far sessions have heard their runtimes. A session's row comes with or before its first mark.
-    pub marks: Vec<(SessionId, Mark)>,
+    pub marks: Vec<(SessionId, RuntimeMark)>,
     /// What was asked in prompts that wait, to write, or to delete once it is told or cancelled. A session's row comes
     /// with or before its first prompt.
     pub prompts: Vec<PromptChange>,
@@ -44,7 +44,7 @@ pub struct Batch {
 
 /// How much of a batch that several made together one of them brought.
 #[derive(Clone, Copy, Debug)]
-pub struct Share {
+pub struct BatchShare {
     events: usize,
     sessions: usize,
     requests: usize,
@@ -58,8 +58,8 @@ pub struct Share {
 
 impl Batch {
     /// Appends another batch, whose events come after these.
-    pub fn append(&mut self, mut other: Self) -> Share {
-        let share = Share {
+    pub fn append(&mut self, mut other: Self) -> BatchShare {
+        let share = BatchShare {
             events: other.events.len(),
             sessions: other.sessions.len(),
             requests: other.requests.len(),
@@ -83,12 +83,12 @@ impl Batch {
     }
 
     /// The batches again that were appended, in their order.
-    pub fn apart(self, shares: &[Share]) -> Vec<Self> {
+    pub fn apart(self, shares: &[BatchShare]) -> Vec<Self> {
         let (mut events, mut sessions) = (self.events.into_iter(), self.sessions.into_iter());
         let (mut requests, mut texts) = (self.requests.into_iter(), self.texts.into_iter());
         let (mut devices, mut pushes) = (self.devices.into_iter(), self.pushes.into_iter());
         let (mut marks, mut prompts) = (self.marks.into_iter(), self.prompts.into_iter());
-        let one = |share: &Share| Self {
+        let one = |share: &BatchShare| Self {
             events: events.by_ref().take(share.events).collect(),
             sessions: sessions.by_ref().take(share.sessions).collect(),
             requests: requests.by_ref().take(share.requests).collect(),
@@ -133,7 +133,7 @@ pub struct PromptChange {
 
 /// How far a session has heard its runtime: what a runtime said up to here is in the session's events, and nothing after.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Mark {
+pub struct RuntimeMark {
     /// Which process of the runtime, as a number: see [`number`](crate::sessions::link::number).
     pub generation: u64,
     /// Bytes of its output.
@@ -152,7 +152,7 @@ pub struct SessionEntry {
     /// What [`Trim::base`] left when events were removed.
     pub base: Option<Vec<u8>>,
     /// How far it has heard its runtime.
-    pub mark: Option<Mark>,
+    pub mark: Option<RuntimeMark>,
 }
 
 /// A request as the store keeps it.
@@ -209,7 +209,7 @@ pub struct TextRow {
 
 /// A passage found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Hit {
+pub struct SearchHit {
     /// The conversation.
     pub session_id: SessionId,
     /// The event where the passage ends.
@@ -283,7 +283,7 @@ pub struct BlockInfo {
 
 /// Events of many sessions, in the order of the log.
 #[derive(Debug, Default)]
-pub struct Across {
+pub struct EventsAcross {
     /// The events.
     pub events: Vec<Event>,
     /// Blocks among them that are damaged.
@@ -386,13 +386,13 @@ pub trait Store: Send + Sync + 'static {
     /// is wanted, and a step in an index for each that is not; after many of these the page ends without events.
     ///
     /// # Errors
-    /// [`StoreError::Io`]. Damage is no error: [`Across::damaged`] tells of it.
+    /// [`StoreError::Io`]. Damage is no error: [`EventsAcross::damaged`] tells of it.
     fn read_across(
         &self,
         wanted: &dyn Fn(&Origin) -> bool,
         after: Position,
         limit: ReadLimit,
-    ) -> Result<Across, StoreError>;
+    ) -> Result<EventsAcross, StoreError>;
 
     /// Every session, in the order of their first rows.
     ///
@@ -467,7 +467,7 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`StoreError::Io`]. Any text is fine: it is words, not a query language.
-    fn search(&self, text: &str, limit: usize) -> Result<Vec<Hit>, StoreError>;
+    fn search(&self, text: &str, limit: usize) -> Result<Vec<SearchHit>, StoreError>;
 
     /// Every device's row.
     ///

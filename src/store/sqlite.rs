@@ -12,8 +12,8 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use super::block::{self, Budget, Group, POSITION_MAX};
 use super::words::{self, MARK_END, MARK_START};
 use super::{
-    Across, Batch, BlockInfo, DeviceChange, Hit, Mark, ReadLimit, RequestPage, RequestQuery, RequestRow, SessionEntry,
-    SessionRow, Store, StoreError, TextRow, Trim, Usage,
+    Batch, BlockInfo, DeviceChange, EventsAcross, ReadLimit, RequestPage, RequestQuery, RequestRow, RuntimeMark,
+    SearchHit, SessionEntry, SessionRow, Store, StoreError, TextRow, Trim, Usage,
 };
 use crate::model::{Epoch, Event, Origin, Position, RequestId, RequestState, RunId, RuntimeId, SessionId, Timestamp};
 
@@ -38,7 +38,7 @@ const TALLY_EVERY: u32 = 256;
 const WAL_LOOK_BYTES: u64 = 8 << 20;
 /// Bytes that the buffer for encoding blocks keeps between commits; a larger one is given back.
 const SCRATCH_KEPT: usize = 1 << 20;
-/// Words of context in a [`Hit::snippet`].
+/// Words of context in a [`SearchHit::snippet`].
 const SNIPPET_WORDS: u32 = 24;
 
 /// A whole block.
@@ -558,7 +558,7 @@ impl Store for SqliteStore {
         wanted: &dyn Fn(&Origin) -> bool,
         after: Position,
         limit: ReadLimit,
-    ) -> Result<Across, StoreError> {
+    ) -> Result<EventsAcross, StoreError> {
         self.across(wanted, after, limit)
     }
 
@@ -642,7 +642,7 @@ impl Store for SqliteStore {
         Ok(RequestPage { rows, next })
     }
 
-    fn search(&self, text_wanted: &str, limit: usize) -> Result<Vec<Hit>, StoreError> {
+    fn search(&self, text_wanted: &str, limit: usize) -> Result<Vec<SearchHit>, StoreError> {
         let Some(query) = words::match_expression(text_wanted) else { return Ok(Vec::new()) };
         self.reading(|connection| {
             let mut statement = connection.prepare_cached(
@@ -652,7 +652,7 @@ impl Store for SqliteStore {
             )?;
             let params = params![query, MARK_START, MARK_END, SNIPPET_WORDS, count(limit)];
             let hits = statement.query_map(params, |row| {
-                Ok(Hit {
+                Ok(SearchHit {
                     session_id: SessionId::trusted(text(row, 0)?),
                     position: position(row.get(1)?),
                     role: row.get(2)?,
@@ -719,7 +719,7 @@ fn session_entry(row: &Row<'_>) -> rusqlite::Result<SessionEntry> {
         base: row.get(7)?,
         mark: match (row.get::<_, Option<i64>>(9)?, row.get::<_, Option<i64>>(10)?) {
             (Some(generation), Some(heard)) => {
-                Some(Mark { generation: generation.cast_unsigned(), offset: heard.cast_unsigned() })
+                Some(RuntimeMark { generation: generation.cast_unsigned(), offset: heard.cast_unsigned() })
             }
             _ => None,
         },

@@ -4,20 +4,22 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
-use plexus::client::Heard;
+use plexus::client::ClientEvent;
 use ratatui::layout::Rect;
 use ratatui_textarea::{CursorMove, TextArea};
 use serde_json::{Value, json};
 
-use super::card::{Card, Did, LINGER, Mode};
+use super::card::{Card, CardMode, CardOutcome, LINGER};
 use super::clean;
-use super::facts::{Ask, Device, Hit, Outcome, Risk, Runtime, Session, field, position};
+use super::facts::{
+    DeviceItem, RequestResult, RequestView, RiskView, RuntimeItem, SearchItem, SessionItem, field, position,
+};
 use super::help::COMMANDS;
 use super::input::{self, Key};
-use super::settings::Choice;
-use super::talk::{PageOf, Pen, Talk};
+use super::settings::SettingChoice;
+use super::talk::{Conversation, DrawContext, PageOf};
 use super::theme::Theme;
-use super::told::{self, Past};
+use super::told::{self, PastConversation};
 use super::view;
 
 /// How long a word about what was done stays, in milliseconds.
@@ -44,7 +46,7 @@ const WHEEL: i64 = 3;
 
 /// A page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Page {
+pub(crate) enum TuiPage {
     Inbox,
     Sessions,
     Search,
@@ -54,17 +56,17 @@ pub(crate) enum Page {
 }
 
 /// The pages in the order of their keys.
-pub(crate) const PAGES: [(Page, &str); 5] = [
-    (Page::Inbox, "Inbox"),
-    (Page::Sessions, "Sessions"),
-    (Page::Search, "Search"),
-    (Page::Runtimes, "Runtimes"),
-    (Page::Devices, "Devices"),
+pub(crate) const PAGES: [(TuiPage, &str); 5] = [
+    (TuiPage::Inbox, "Inbox"),
+    (TuiPage::Sessions, "Sessions"),
+    (TuiPage::Search, "Search"),
+    (TuiPage::Runtimes, "Runtimes"),
+    (TuiPage::Devices, "Devices"),
 ];
 
 /// What the connection is like.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Link {
+pub(crate) enum ConnectionView {
     Connecting,
     Live,
     /// Since when, and why.
@@ -73,7 +75,7 @@ pub(crate) enum Link {
 
 /// What a call was for.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Tag {
+pub(crate) enum CallTag {
     Me,
     /// A runtime that ended starts again, and what is written goes to it.
     Again(String),
@@ -109,7 +111,7 @@ pub(crate) enum Effect {
     Follow(Option<String>),
     /// Call the gateway.
     Call {
-        tag: Tag,
+        tag: CallTag,
         method: &'static str,
         path: String,
         body: Option<Value>,
@@ -117,7 +119,7 @@ pub(crate) enum Effect {
     },
     /// Ask the gateway, or by it the agent, for something of a session.
     Ask {
-        tag: Tag,
+        tag: CallTag,
         method: &'static str,
         params: Value,
     },
@@ -158,13 +160,13 @@ pub(crate) enum Msg {
     Focus(bool),
     Tick,
     /// Of all sessions.
-    Heard(Heard),
+    Heard(ClientEvent),
     /// Of the session that is open: which following this is of.
-    Talk(u64, Heard),
+    Talk(u64, ClientEvent),
     /// Following ended for good.
     Ended(u64, String),
     /// An answer to a call: its status and what it says; or why there is none.
-    Done(Tag, Result<(u16, Value), String>),
+    Done(CallTag, Result<(u16, Value), String>),
     /// The session that is open begins with this page and this snapshot, and goes on after the cursor; `None` where they could
     /// not be read, and everything comes as events.
     Opened(u64, Option<(PageOf, Value, String)>),
@@ -175,26 +177,26 @@ pub(crate) enum Msg {
 
 /// What lies over the page.
 #[derive(Clone, Debug)]
-pub(crate) enum Over {
+pub(crate) enum Overlay {
     Help(usize),
     Palette { area: TextArea<'static>, at: usize },
-    Confirm { words: String, then: Box<Then> },
-    Input { label: &'static str, area: TextArea<'static>, then: Box<Then> },
+    Confirm { words: String, then: Box<AfterConfirm> },
+    Input { label: &'static str, area: TextArea<'static>, then: Box<AfterConfirm> },
     Words { title: String, words: String, scroll: usize },
 }
 
 /// What is done after asking.
 #[derive(Clone, Debug)]
-pub(crate) enum Then {
+pub(crate) enum AfterConfirm {
     Call {
-        tag: Tag,
+        tag: CallTag,
         method: &'static str,
         path: String,
         body: Option<Value>,
     },
     /// With the words that were typed in this member.
     With {
-        tag: Tag,
+        tag: CallTag,
         method: &'static str,
         path: String,
         member: &'static str,
@@ -206,13 +208,13 @@ pub(crate) struct App {
     pub(crate) now: i64,
     pub(crate) size: (u16, u16),
     pub(crate) theme: Theme,
-    pub(crate) page: Page,
-    pub(crate) from: Page,
-    pub(crate) link: Link,
+    pub(crate) page: TuiPage,
+    pub(crate) from: TuiPage,
+    pub(crate) link: ConnectionView,
     /// When everything on the screen was last known to be true.
     pub(crate) true_at: i64,
     pub(crate) me: String,
-    pub(crate) sessions: BTreeMap<String, Session>,
+    pub(crate) sessions: BTreeMap<String, SessionItem>,
     /// The cursor that the sessions not listed yet come after; `None` where all are here.
     older: Option<String>,
     /// How many the gateway had more than it listed.
@@ -230,26 +232,26 @@ pub(crate) struct App {
     forgotten: BTreeSet<String>,
     /// The lowest and the highest place of the sessions that are known.
     places: Option<(i64, i64)>,
-    pub(crate) asks: BTreeMap<String, (Ask, Option<Outcome>)>,
+    pub(crate) asks: BTreeMap<String, (RequestView, Option<RequestResult>)>,
     live: bool,
     pub(crate) doing: HashMap<String, String>,
     pub(crate) unread: HashMap<String, usize>,
     pub(crate) looked: BTreeMap<String, i64>,
     pub(crate) lookers: HashMap<String, Vec<String>>,
-    pub(crate) runtimes: Vec<Runtime>,
-    pub(crate) devices: Vec<Device>,
+    pub(crate) runtimes: Vec<RuntimeItem>,
+    pub(crate) devices: Vec<DeviceItem>,
     pub(crate) trouble: HashMap<&'static str, String>,
-    pub(crate) hits: Vec<Hit>,
+    pub(crate) hits: Vec<SearchItem>,
     /// What a runtime could resume, while one is chosen.
-    pasts: Vec<Past>,
+    pasts: Vec<PastConversation>,
     pub(crate) searched: Option<String>,
     pub(crate) query: TextArea<'static>,
     pub(crate) query_typing: bool,
     /// Which line each list is on; of the inbox and the sessions, which one by name, for they move.
-    pub(crate) at: HashMap<Page, usize>,
-    pub(crate) chosen: HashMap<Page, String>,
+    pub(crate) at: HashMap<TuiPage, usize>,
+    pub(crate) chosen: HashMap<TuiPage, String>,
     pub(crate) archived: bool,
-    pub(crate) talk: Option<Talk>,
+    pub(crate) talk: Option<Conversation>,
     following: u64,
     pub(crate) writing: bool,
     pub(crate) composer: TextArea<'static>,
@@ -260,8 +262,8 @@ pub(crate) struct App {
     drafts: HashMap<String, String>,
     pub(crate) card: Option<Card>,
     /// What was said so far in forms that are not on the screen, each with the revision that it is of.
-    half: HashMap<String, (u64, Mode)>,
-    pub(crate) over: Option<Over>,
+    half: HashMap<String, (u64, CardMode)>,
+    pub(crate) over: Option<Overlay>,
     pub(crate) toast: Option<(String, bool, i64)>,
     interrupted: i64,
     pub(crate) mouse: bool,
@@ -274,7 +276,7 @@ pub(crate) struct App {
     pub(crate) quit: bool,
 }
 
-impl std::hash::Hash for Page {
+impl std::hash::Hash for TuiPage {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
         std::mem::discriminant(self).hash(state);
     }
@@ -286,9 +288,9 @@ impl App {
             now,
             size,
             theme,
-            page: Page::Sessions,
-            from: Page::Sessions,
-            link: Link::Connecting,
+            page: TuiPage::Sessions,
+            from: TuiPage::Sessions,
+            link: ConnectionView::Connecting,
             true_at: now,
             me: String::new(),
             sessions: BTreeMap::new(),
@@ -342,7 +344,7 @@ impl App {
 
     /// What is done first; a session opens at once.
     pub(crate) fn start(&mut self, session: Option<String>) -> Vec<Effect> {
-        let mut effects = vec![get(Tag::Me, "/v1/me".into()), get(Tag::Runtimes, "/v1/runtimes".into())];
+        let mut effects = vec![get(CallTag::Me, "/v1/me".into()), get(CallTag::Runtimes, "/v1/runtimes".into())];
         if let Some(session) = session {
             self.open(session, &mut effects);
         }
@@ -375,7 +377,7 @@ impl App {
             Msg::Heard(heard) => self.heard(&heard),
             Msg::Talk(of, heard) if of == self.following => self.told(&heard),
             Msg::Ended(of, why) if of == self.following || of == 0 => {
-                self.link = Link::Lost(now, clean::line(&why, 300));
+                self.link = ConnectionView::Lost(now, clean::line(&why, 300));
                 self.say(&why, true);
             }
             Msg::Talk(..) | Msg::Ended(..) => {}
@@ -403,7 +405,7 @@ impl App {
             card.fetching = true;
             card.read = false;
             effects.push(Effect::Call {
-                tag: Tag::Whole(card.id.clone()),
+                tag: CallTag::Whole(card.id.clone()),
                 method: "GET",
                 path: format!("/v1/requests/{}", card.id),
                 body: None,
@@ -415,7 +417,7 @@ impl App {
         {
             card.over = Some(self.now);
             card.sent = false;
-            card.mode = super::card::Mode::Choose;
+            card.mode = super::card::CardMode::Choose;
         }
         if let (Some(area), Some(mut card)) = (view::card_area(self), self.card.take()) {
             if let Some((ask, _)) = self.asks.get(&card.id) {
@@ -440,7 +442,7 @@ impl App {
             talk.fetching = true;
             effects.push(Effect::Page { session: talk.session.clone(), before });
         }
-        let session = self.talk.as_ref().filter(|_| self.page == Page::Session).map(|talk| talk.session.clone());
+        let session = self.talk.as_ref().filter(|_| self.page == TuiPage::Session).map(|talk| talk.session.clone());
         // A clock that was set back says nothing of how long it is.
         let touched = (0..LOOKING).contains(&(self.now - self.touched));
         let focused = touched && self.focused.unwrap_or(true);
@@ -456,7 +458,7 @@ impl App {
             }
         }
         let present = Some((session, focused));
-        if self.present != present && self.link == Link::Live {
+        if self.present != present && self.link == ConnectionView::Live {
             if let Some((session, focused)) = &present {
                 effects.push(Effect::Presence(session.clone(), *focused));
             }
@@ -468,36 +470,36 @@ impl App {
     /// Reads sessions that are not here, where they are looked for: near the end of the list, by a filter, by the palette, or
     /// because one of them is open.
     fn read_on(&mut self, effects: &mut Vec<Effect>) {
-        if self.link != Link::Live {
+        if self.link != ConnectionView::Live {
             return;
         }
-        if self.page == Page::Session
+        if self.page == TuiPage::Session
             && let Some(talk) = &self.talk
             && !self.sessions.contains_key(&talk.session)
             && !self.forgotten.contains(&talk.session)
             && self.sought.as_ref() != Some(&talk.session)
         {
             self.sought = Some(talk.session.clone());
-            effects.push(get(Tag::Session, format!("/v1/sessions/{}", talk.session)));
+            effects.push(get(CallTag::Session, format!("/v1/sessions/{}", talk.session)));
         }
         let Some(cursor) = self.older.clone().filter(|_| !self.reading) else { return };
         let sought = match &self.over {
-            Some(Over::Palette { area, .. }) => !area.lines().concat().trim().is_empty(),
+            Some(Overlay::Palette { area, .. }) => !area.lines().concat().trim().is_empty(),
             Some(_) => false,
-            None if self.page != Page::Sessions => false,
+            None if self.page != TuiPage::Sessions => false,
             None if !self.filter_words().is_empty() => true,
             None => {
                 let list = self.listed();
-                let chosen = self.chosen.get(&Page::Sessions);
+                let chosen = self.chosen.get(&TuiPage::Sessions);
                 let at = chosen.and_then(|id| list.iter().position(|session| session.id == *id));
-                let at = at.or(self.at.get(&Page::Sessions).copied()).unwrap_or_default();
+                let at = at.or(self.at.get(&TuiPage::Sessions).copied()).unwrap_or_default();
                 at + SESSIONS_AHEAD >= list.len()
             }
         };
         if sought {
             self.reading = true;
             let path = format!("/v1/sessions?archived=all&limit={SESSIONS_PAGE}&cursor={cursor}");
-            effects.push(get(Tag::Older(self.greeting), path));
+            effects.push(get(CallTag::Older(self.greeting), path));
         }
     }
 
@@ -507,7 +509,7 @@ impl App {
     }
 
     /// The sessions of the list: all, or those that the filter lets through.
-    pub(crate) fn listed(&self) -> Vec<&Session> {
+    pub(crate) fn listed(&self) -> Vec<&SessionItem> {
         let words = self.filter_words();
         let mut list = self.ordered();
         if !words.is_empty() {
@@ -531,12 +533,12 @@ impl App {
             self.card.as_ref().is_some_and(|card| &card.id == id && card.over.is_none_or(|at| self.now - at < LINGER))
         };
         let list = match self.page {
-            Page::Inbox => {
+            TuiPage::Inbox => {
                 let list = self.inbox();
-                let at = self.index(Page::Inbox, &list);
+                let at = self.index(TuiPage::Inbox, &list);
                 return list.get(at).cloned();
             }
-            Page::Session => self.session_asks(),
+            TuiPage::Session => self.session_asks(),
             _ => return None,
         };
         // The one that is there stays there while it is of interest.
@@ -556,7 +558,7 @@ impl App {
     /// The requests of the session that is open, oldest first.
     pub(crate) fn session_asks(&self) -> Vec<String> {
         let Some(talk) = &self.talk else { return Vec::new() };
-        let mut list: Vec<&Ask> =
+        let mut list: Vec<&RequestView> =
             self.asks.values().map(|(ask, _)| ask).filter(|ask| ask.session == talk.session).collect();
         list.sort_by(|a, b| (a.opened, &a.id).cmp(&(b.opened, &b.id)));
         list.into_iter().map(|ask| ask.id.clone()).collect()
@@ -564,27 +566,27 @@ impl App {
 
     /// The requests of the inbox: the most dangerous first, then the newest. One that was answered stays for a moment.
     pub(crate) fn inbox(&self) -> Vec<String> {
-        let stays = |id: &str, outcome: &Option<Outcome>| match outcome {
+        let stays = |id: &str, outcome: &Option<RequestResult>| match outcome {
             None => true,
             Some(_) => {
-                self.page == Page::Inbox
+                self.page == TuiPage::Inbox
                     && self
                         .card
                         .as_ref()
                         .is_some_and(|card| card.id == id && card.over.is_none_or(|at| self.now - at < LINGER))
             }
         };
-        let mut list: Vec<&Ask> =
+        let mut list: Vec<&RequestView> =
             self.asks.values().filter(|(ask, outcome)| stays(&ask.id, outcome)).map(|(ask, _)| ask).collect();
         list.sort_by(|a, b| (b.risk, b.opened, &b.id).cmp(&(a.risk, a.opened, &a.id)));
         list.into_iter().map(|ask| ask.id.clone()).collect()
     }
 
     /// The sessions in their order: those that wait for people, those at work, the others by their news, the ended ones.
-    pub(crate) fn ordered(&self) -> Vec<&Session> {
-        let mut list: Vec<&Session> =
+    pub(crate) fn ordered(&self) -> Vec<&SessionItem> {
+        let mut list: Vec<&SessionItem> =
             self.sessions.values().filter(|session| self.archived || !session.archived).collect();
-        let rank = |session: &Session| match session.state.as_str() {
+        let rank = |session: &SessionItem| match session.state.as_str() {
             _ if session.archived => 4,
             "waiting" => 0,
             "running" => 1,
@@ -596,7 +598,7 @@ impl App {
     }
 
     /// Which line a list is on whose lines move.
-    pub(crate) fn index(&self, page: Page, list: &[String]) -> usize {
+    pub(crate) fn index(&self, page: TuiPage, list: &[String]) -> usize {
         let named = self.chosen.get(&page).and_then(|id| list.iter().position(|one| one == id));
         named.unwrap_or_else(|| self.at.get(&page).copied().unwrap_or_default().min(list.len().saturating_sub(1)))
     }
@@ -617,7 +619,7 @@ impl App {
         if self.toast.as_ref().is_some_and(|(_, _, at)| self.now - at > TOAST) {
             self.toast = None;
         }
-        if self.link == Link::Live {
+        if self.link == ConnectionView::Live {
             self.true_at = self.now;
             if self.now - self.refreshed > REFRESH {
                 self.refresh(effects);
@@ -628,8 +630,8 @@ impl App {
     fn refresh(&mut self, effects: &mut Vec<Effect>) {
         self.refreshed = self.now;
         match self.page {
-            Page::Runtimes => effects.push(get(Tag::Runtimes, "/v1/runtimes".into())),
-            Page::Devices => effects.push(get(Tag::Devices, "/v1/devices".into())),
+            TuiPage::Runtimes => effects.push(get(CallTag::Runtimes, "/v1/runtimes".into())),
+            TuiPage::Devices => effects.push(get(CallTag::Devices, "/v1/devices".into())),
             _ => {}
         }
     }
@@ -637,7 +639,7 @@ impl App {
     // === what the gateway says
 
     /// Takes a session of a listing, whose order is newest first: it comes after all that are known.
-    fn take_listed(&mut self, mut session: Session) {
+    fn take_listed(&mut self, mut session: SessionItem) {
         let (oldest, newest) = self.places.unwrap_or((i64::MAX, i64::MIN));
         session.place = session.updated.min(oldest.saturating_sub(1));
         self.places = Some((session.place, newest.max(session.place)));
@@ -645,7 +647,7 @@ impl App {
     }
 
     /// Takes what a session is now: where it has news, it comes before all that are known.
-    fn take_updated(&mut self, mut session: Session) {
+    fn take_updated(&mut self, mut session: SessionItem) {
         let (oldest, newest) = self.places.unwrap_or((i64::MAX, i64::MIN));
         session.place = match self.sessions.get(&session.id) {
             Some(known) if known.updated == session.updated => known.place,
@@ -655,12 +657,12 @@ impl App {
         self.sessions.insert(session.id.clone(), session);
     }
 
-    fn heard(&mut self, heard: &Heard) {
+    fn heard(&mut self, heard: &ClientEvent) {
         match heard {
-            Heard::Hello(hello) => {
+            ClientEvent::Hello(hello) => {
                 self.sessions.clear();
                 self.places = None;
-                for session in hello["sessions"].as_array().into_iter().flatten().filter_map(Session::read) {
+                for session in hello["sessions"].as_array().into_iter().flatten().filter_map(SessionItem::read) {
                     self.take_listed(session);
                 }
                 self.forgotten.clear();
@@ -668,18 +670,18 @@ impl App {
                 self.older = (self.omitted > 0).then(String::new);
                 self.greeting += 1;
                 (self.reading, self.sought) = (false, None);
-                let open: BTreeMap<String, Ask> = hello["requests"]
+                let open: BTreeMap<String, RequestView> = hello["requests"]
                     .as_array()
                     .into_iter()
                     .flatten()
-                    .filter_map(Ask::read)
+                    .filter_map(RequestView::read)
                     .map(|ask| (ask.id.clone(), ask))
                     .collect();
                 // What was open and is not any more was closed while we were away; the replay says how.
                 for (id, (_, outcome)) in &mut self.asks {
                     if outcome.is_none() && !open.contains_key(id) {
                         let words = json!({ "state": "closed" });
-                        *outcome = Some(Outcome { at: self.now, ..Outcome::read(&words) });
+                        *outcome = Some(RequestResult { at: self.now, ..RequestResult::read(&words) });
                     }
                 }
                 self.half.retain(|id, _| open.contains_key(id));
@@ -688,37 +690,38 @@ impl App {
                 }
                 self.live = false;
             }
-            Heard::Snapshot(_) => {}
-            Heard::Live => {
+            ClientEvent::Snapshot(_) => {}
+            ClientEvent::Live => {
                 self.live = true;
-                self.link = Link::Live;
+                self.link = ConnectionView::Live;
                 self.true_at = self.now;
                 self.present = None;
                 self.refreshed = 0;
             }
-            Heard::Lost(why) => {
+            ClientEvent::Lost(why) => {
                 self.present = None;
-                if !matches!(self.link, Link::Lost(..)) {
-                    self.link = Link::Lost(self.now, clean::line(why, 200));
+                if !matches!(self.link, ConnectionView::Lost(..)) {
+                    self.link = ConnectionView::Lost(self.now, clean::line(why, 200));
                 }
             }
-            Heard::Session(value) => {
-                if let Some(session) = Session::read(value).filter(|session| !self.forgotten.contains(&session.id)) {
+            ClientEvent::Session(value) => {
+                if let Some(session) = SessionItem::read(value).filter(|session| !self.forgotten.contains(&session.id))
+                {
                     if session.state == "idle" || session.state == "exited" {
                         self.doing.remove(&session.id);
                     }
                     self.take_updated(session);
                 }
             }
-            Heard::Runtime(value) => {
-                if let Some(runtime) = Runtime::read(value) {
+            ClientEvent::Runtime(value) => {
+                if let Some(runtime) = RuntimeItem::read(value) {
                     match self.runtimes.iter_mut().find(|one| one.id == runtime.id) {
                         Some(one) => *one = runtime,
                         None => self.runtimes.push(runtime),
                     }
                 }
             }
-            Heard::SessionGone(id) => {
+            ClientEvent::SessionGone(id) => {
                 if self.sessions.remove(id).is_some() && self.talk.as_ref().is_some_and(|talk| talk.session == *id) {
                     self.say("this session was forgotten", true);
                 }
@@ -726,32 +729,32 @@ impl App {
                 self.unread.remove(id);
                 self.forgotten.insert(id.clone());
             }
-            Heard::RuntimeGone(id) => self.runtimes.retain(|one| one.id != *id),
-            Heard::Presence(value) => {
+            ClientEvent::RuntimeGone(id) => self.runtimes.retain(|one| one.id != *id),
+            ClientEvent::Presence(value) => {
                 let list = value["lookers"].as_array().into_iter().flatten().map(|one| field(&one["name"]));
                 let list: Vec<String> = list.filter(|name| *name != self.me).take(5).collect();
                 if let Some(session) = value["session_id"].as_str() {
                     self.lookers.insert(session.to_owned(), list);
                 }
             }
-            Heard::Event(event) => {
+            ClientEvent::Event(event) => {
                 let body = &event.event;
                 match event.kind.as_str() {
                     "request_opened" => {
-                        if let Some(ask) = Ask::read(body)
+                        if let Some(ask) = RequestView::read(body)
                             && self.live
                         {
                             self.asked(ask);
                         }
                     }
                     "request_updated" => {
-                        if let Some(ask) = Ask::read(body).filter(|ask| self.is_open(&ask.id)) {
+                        if let Some(ask) = RequestView::read(body).filter(|ask| self.is_open(&ask.id)) {
                             self.asked(ask);
                         }
                     }
                     "request_resolved" => {
                         if let Some((_, outcome)) = body["request_id"].as_str().and_then(|id| self.asks.get_mut(id)) {
-                            *outcome = Some(Outcome::read(body));
+                            *outcome = Some(RequestResult::read(body));
                         }
                         if let Some(id) = body["request_id"].as_str() {
                             self.half.remove(id);
@@ -796,31 +799,31 @@ impl App {
         }
     }
 
-    fn told(&mut self, heard: &Heard) {
+    fn told(&mut self, heard: &ClientEvent) {
         let Some(talk) = &mut self.talk else { return };
         match heard {
-            Heard::Event(event) => {
+            ClientEvent::Event(event) => {
                 talk.event(&event.kind, &event.event, &event.cursor, event.at.map_or(0, |at| at.as_millis()));
             }
-            Heard::Snapshot(value) => talk.snapshot(value),
-            Heard::Live => {
+            ClientEvent::Snapshot(value) => talk.snapshot(value),
+            ClientEvent::Live => {
                 talk.live = true;
                 if let Some(place) = talk.sought.take() {
                     talk.seek(place);
                 }
             }
-            Heard::Hello(_) | Heard::Lost(_) => talk.live = false,
-            Heard::Session(_)
-            | Heard::SessionGone(_)
-            | Heard::Runtime(_)
-            | Heard::RuntimeGone(_)
-            | Heard::Presence(_) => {}
+            ClientEvent::Hello(_) | ClientEvent::Lost(_) => talk.live = false,
+            ClientEvent::Session(_)
+            | ClientEvent::SessionGone(_)
+            | ClientEvent::Runtime(_)
+            | ClientEvent::RuntimeGone(_)
+            | ClientEvent::Presence(_) => {}
         }
     }
 
     /// What is told of an open request: the newest of it counts, and all of it rather than its beginning. One that changes
     /// while it is on the screen has to be read again.
-    fn asked(&mut self, ask: Ask) {
+    fn asked(&mut self, ask: RequestView) {
         if let Some((known, None)) = self.asks.get(&ask.id) {
             let told_in_part_again = ask.revision == known.revision && ask.partial && !known.partial;
             if ask.revision < known.revision || told_in_part_again {
@@ -849,8 +852,12 @@ impl App {
         let Some(talk) = &mut self.talk else { return };
         match page {
             Ok(page) => {
-                let pen =
-                    Pen { theme: &self.theme, width: area.width, height: usize::from(area.height), now: self.now };
+                let pen = DrawContext {
+                    theme: &self.theme,
+                    width: area.width,
+                    height: usize::from(area.height),
+                    now: self.now,
+                };
                 talk.page(&page, usize::from(area.height), &pen);
             }
             Err(why) => {
@@ -861,7 +868,7 @@ impl App {
         }
     }
 
-    fn done(&mut self, tag: Tag, outcome: Result<(u16, Value), String>, effects: &mut Vec<Effect>) {
+    fn done(&mut self, tag: CallTag, outcome: Result<(u16, Value), String>, effects: &mut Vec<Effect>) {
         let (status, value) = match outcome {
             Ok(answer) => answer,
             Err(why) => (0, json!({ "detail": why })),
@@ -875,21 +882,21 @@ impl App {
             None => format!("the gateway answered {status}"),
         };
         match tag {
-            Tag::Me => {
+            CallTag::Me => {
                 if good {
                     self.me = field(&value["name"]);
                 }
             }
-            Tag::Again(runtime) if good => self.say(&format!("{runtime} starts again; then this is sent"), false),
-            Tag::Again(_) => {
+            CallTag::Again(runtime) if good => self.say(&format!("{runtime} starts again; then this is sent"), false),
+            CallTag::Again(_) => {
                 self.again = None;
                 self.say(&format!("not started again: {why}"), true);
             }
-            Tag::Older(greeting) if greeting != self.greeting => {}
-            Tag::Older(_) if good => {
+            CallTag::Older(greeting) if greeting != self.greeting => {}
+            CallTag::Older(_) if good => {
                 self.reading = false;
                 self.older = value["next"].as_str().map(str::to_owned);
-                for session in value["sessions"].as_array().into_iter().flatten().filter_map(Session::read) {
+                for session in value["sessions"].as_array().into_iter().flatten().filter_map(SessionItem::read) {
                     // What is known is newer.
                     if !self.forgotten.contains(&session.id) && !self.sessions.contains_key(&session.id) {
                         self.take_listed(session);
@@ -897,51 +904,52 @@ impl App {
                 }
             }
             // Asked for again with the next key.
-            Tag::Older(_) => {
+            CallTag::Older(_) => {
                 self.say(&format!("older sessions could not be read: {why}"), true);
                 self.trouble.insert("sessions", why);
             }
-            Tag::Session => {
-                if let Some(session) = Session::read(&value).filter(|_| good)
+            CallTag::Session => {
+                if let Some(session) = SessionItem::read(&value).filter(|_| good)
                     && !self.sessions.contains_key(&session.id)
                 {
                     self.take_listed(session);
                 }
             }
-            Tag::Runtimes => {
+            CallTag::Runtimes => {
                 self.trouble.remove("runtimes");
                 if good {
                     self.runtimes =
-                        value["runtimes"].as_array().into_iter().flatten().filter_map(Runtime::read).collect();
+                        value["runtimes"].as_array().into_iter().flatten().filter_map(RuntimeItem::read).collect();
                 } else {
                     self.trouble.insert("runtimes", why);
                 }
             }
-            Tag::Devices => {
+            CallTag::Devices => {
                 self.trouble.remove("devices");
                 if good {
-                    self.devices = value["devices"].as_array().into_iter().flatten().filter_map(Device::read).collect();
+                    self.devices =
+                        value["devices"].as_array().into_iter().flatten().filter_map(DeviceItem::read).collect();
                 } else {
                     self.trouble.insert("devices", why);
                 }
             }
-            Tag::Search(words) => {
+            CallTag::Search(words) => {
                 self.trouble.remove("search");
                 if good {
-                    self.hits = value["hits"].as_array().into_iter().flatten().filter_map(Hit::read).collect();
-                    self.at.insert(Page::Search, 0);
+                    self.hits = value["hits"].as_array().into_iter().flatten().filter_map(SearchItem::read).collect();
+                    self.at.insert(TuiPage::Search, 0);
                     self.query_typing = self.hits.is_empty();
                 } else {
                     self.trouble.insert("search", why);
                 }
                 self.searched = Some(words);
             }
-            Tag::Answer(id) => {
+            CallTag::Answer(id) => {
                 // A receipt, mine or the winner's, says what became of it.
                 if value.get("resolved_by").is_some()
                     && let Some((_, outcome @ None)) = self.asks.get_mut(&id)
                 {
-                    *outcome = Some(Outcome::read(&value));
+                    *outcome = Some(RequestResult::read(&value));
                 }
                 if let Some(card) = self.card.as_mut().filter(|card| card.id == id) {
                     card.sent = false;
@@ -950,14 +958,14 @@ impl App {
                     }
                 }
                 if (status == 409 || status == 410) && value.get("resolved_by").is_some() {
-                    let words = Outcome::read(&value).words(self.now);
+                    let words = RequestResult::read(&value).words(self.now);
                     self.say(&format!("too late: {words}"), false);
                 } else if !good {
                     self.say(&format!("not answered: {why}"), true);
                 }
             }
-            Tag::Whole(id) => {
-                let whole = Ask::read(&value).filter(|ask| good && ask.id == id && !ask.partial);
+            CallTag::Whole(id) => {
+                let whole = RequestView::read(&value).filter(|ask| good && ask.id == id && !ask.partial);
                 match whole {
                     Some(ask) if self.is_open(&id) => {
                         if let Some(card) = self.card.as_mut().filter(|card| card.id == id) {
@@ -970,7 +978,7 @@ impl App {
                     None => self.say(&format!("all of it could not be read: {why}"), true),
                 }
             }
-            Tag::Prompt(words) => {
+            CallTag::Prompt(words) => {
                 if good {
                     if value["queued"] == true {
                         let ahead = value["ahead"].as_u64().unwrap_or_default();
@@ -983,9 +991,9 @@ impl App {
                     self.say(&format!("not sent: {why}"), true);
                 }
             }
-            Tag::New => {
+            CallTag::New => {
                 if let Some(id) = value["session_id"].as_str().filter(|_| good) {
-                    if let Some(session) = Session::read(&value) {
+                    if let Some(session) = SessionItem::read(&value) {
                         self.take_updated(session);
                     }
                     self.open(id.to_owned(), effects);
@@ -993,7 +1001,7 @@ impl App {
                     self.say(&format!("no new session: {why}"), true);
                 }
             }
-            Tag::Words(title) => {
+            CallTag::Words(title) => {
                 if !good {
                     return self.say(&why, true);
                 }
@@ -1014,23 +1022,23 @@ impl App {
                 });
                 let words: Vec<String> = lines.chain(checks).collect();
                 let words = if words.is_empty() { "nothing".into() } else { words.join("\n") };
-                self.over = Some(Over::Words { title: title.to_owned(), words, scroll: usize::MAX });
+                self.over = Some(Overlay::Words { title: title.to_owned(), words, scroll: usize::MAX });
             }
-            Tag::Servers | Tag::Skills => {
+            CallTag::Servers | CallTag::Skills => {
                 let (title, none) = match tag {
-                    Tag::Servers => ("MCP servers", "MCP status unavailable"),
+                    CallTag::Servers => ("MCP servers", "MCP status unavailable"),
                     _ => ("skills", "Skills list unavailable"),
                 };
                 if !good {
                     return self.say(&format!("{none}: {why}"), true);
                 }
                 let words = match tag {
-                    Tag::Servers => told::servers(&value),
+                    CallTag::Servers => told::servers(&value),
                     _ => told::skills(&value, usize::from(self.size.0).saturating_sub(6)),
                 };
-                self.over = Some(Over::Words { title: title.to_owned(), words, scroll: 0 });
+                self.over = Some(Overlay::Words { title: title.to_owned(), words, scroll: 0 });
             }
-            Tag::Past(runtime) => {
+            CallTag::Past(runtime) => {
                 if !good {
                     return self.say(&why, true);
                 }
@@ -1038,9 +1046,9 @@ impl App {
                 if self.pasts.is_empty() {
                     return self.say(&format!("{runtime} keeps no conversation that could be resumed"), false);
                 }
-                self.over = Some(Over::Palette { area: input::area("past "), at: 0 });
+                self.over = Some(Overlay::Palette { area: input::area("past "), at: 0 });
             }
-            Tag::Link => {
+            CallTag::Link => {
                 let Some(url) = value["url"].as_str().filter(|_| good).map(|url| clean::line(url, LINK_MAX)) else {
                     return self.say(&format!("no link: {why}"), true);
                 };
@@ -1048,9 +1056,9 @@ impl App {
                     "{url}\n\nWhoever has it sees this session, and can do nothing in it. It is copied; under Devices it is revoked."
                 );
                 effects.push(Effect::Copy(url));
-                self.over = Some(Over::Words { title: "link".into(), words, scroll: 0 });
+                self.over = Some(Overlay::Words { title: "link".into(), words, scroll: 0 });
             }
-            Tag::Say(words) => {
+            CallTag::Say(words) => {
                 if good {
                     self.say(&words, false);
                 } else {
@@ -1065,10 +1073,10 @@ impl App {
 
     /// Opens a session.
     pub(crate) fn open(&mut self, id: String, effects: &mut Vec<Effect>) {
-        if self.page != Page::Session {
+        if self.page != TuiPage::Session {
             self.from = self.page;
         }
-        self.page = Page::Session;
+        self.page = TuiPage::Session;
         if self.talk.as_ref().is_some_and(|talk| talk.session == id) {
             return;
         }
@@ -1081,25 +1089,25 @@ impl App {
         self.again = None;
         self.deal(None);
         self.writing = !self.asks.values().any(|(ask, outcome)| ask.session == id && outcome.is_none());
-        self.talk = Some(Talk::new(&id));
+        self.talk = Some(Conversation::new(&id));
         effects.push(Effect::Follow(Some(id)));
     }
 
-    fn go(&mut self, page: Page, effects: &mut Vec<Effect>) {
-        if page != Page::Session {
+    fn go(&mut self, page: TuiPage, effects: &mut Vec<Effect>) {
+        if page != TuiPage::Session {
             self.from = page;
         }
         self.page = page;
         self.refreshed = self.now;
         self.refresh(effects);
-        if page == Page::Search {
+        if page == TuiPage::Search {
             self.query_typing = true;
         }
     }
 
     fn back(&mut self, effects: &mut Vec<Effect>) {
-        if self.page == Page::Session {
-            let from = if self.from == Page::Session { Page::Sessions } else { self.from };
+        if self.page == TuiPage::Session {
+            let from = if self.from == TuiPage::Session { TuiPage::Sessions } else { self.from };
             self.go(from, effects);
             self.query_typing = false;
         } else {
@@ -1115,7 +1123,7 @@ impl App {
                 if self.over.take().is_some() {
                     return;
                 }
-                if self.page == Page::Session && self.writing && !self.composer.is_empty() {
+                if self.page == TuiPage::Session && self.writing && !self.composer.is_empty() {
                     self.composer = input::area("");
                     return;
                 }
@@ -1133,19 +1141,19 @@ impl App {
             return self.over_key(key, effects);
         }
         if key.name() == "C-k" {
-            return self.over = Some(Over::Palette { area: input::area(""), at: 0 });
+            return self.over = Some(Overlay::Palette { area: input::area(""), at: 0 });
         }
         let typing =
             self.card.as_ref().is_some_and(|card| self.asks.get(&card.id).is_some_and(|(ask, _)| card.is_typing(ask)))
-                && !(self.page == Page::Session && self.writing);
+                && !(self.page == TuiPage::Session && self.writing);
         if typing && self.card_key(key, effects) {
             return;
         }
         match self.page {
-            Page::Session if self.writing => return self.writing_key(key, effects),
-            Page::Search if self.query_typing => return self.query_key(key, effects),
-            Page::Sessions if self.filtering => return self.filter_key(key, effects),
-            Page::Sessions if key.name() == "Esc" && !self.filter.is_empty() => {
+            TuiPage::Session if self.writing => return self.writing_key(key, effects),
+            TuiPage::Search if self.query_typing => return self.query_key(key, effects),
+            TuiPage::Sessions if self.filtering => return self.filter_key(key, effects),
+            TuiPage::Sessions if key.name() == "Esc" && !self.filter.is_empty() => {
                 return self.filter = input::area("");
             }
             _ => {}
@@ -1154,30 +1162,30 @@ impl App {
             return;
         }
         match key.name() {
-            "?" => return self.over = Some(Over::Help(0)),
-            ":" => return self.over = Some(Over::Palette { area: input::area(""), at: 0 }),
+            "?" => return self.over = Some(Overlay::Help(0)),
+            ":" => return self.over = Some(Overlay::Palette { area: input::area(""), at: 0 }),
             "Esc" | "q" => return self.back(effects),
             "Tab" | "S-Tab" => {
                 let now = PAGES
                     .iter()
-                    .position(|(page, _)| *page == self.page || self.page == Page::Session && *page == self.from)
+                    .position(|(page, _)| *page == self.page || self.page == TuiPage::Session && *page == self.from)
                     .unwrap_or(0);
                 let step = if key.name() == "Tab" { 1 } else { PAGES.len() - 1 };
                 return self.go(PAGES[(now + step) % PAGES.len()].0, effects);
             }
-            "/" => return self.go(Page::Search, effects),
+            "/" => return self.go(TuiPage::Search, effects),
             name if name.len() == 1 && (b'1'..=b'5').contains(&name.as_bytes()[0]) => {
                 return self.go(PAGES[usize::from(name.as_bytes()[0] - b'1')].0, effects);
             }
             _ => {}
         }
         match self.page {
-            Page::Inbox => self.inbox_key(key, effects),
-            Page::Sessions => self.sessions_key(key, effects),
-            Page::Search => self.search_key(key, effects),
-            Page::Runtimes => self.runtimes_key(key, effects),
-            Page::Devices => self.devices_key(key, effects),
-            Page::Session => self.reading_key(key, effects),
+            TuiPage::Inbox => self.inbox_key(key, effects),
+            TuiPage::Sessions => self.sessions_key(key, effects),
+            TuiPage::Search => self.search_key(key, effects),
+            TuiPage::Runtimes => self.runtimes_key(key, effects),
+            TuiPage::Devices => self.devices_key(key, effects),
+            TuiPage::Session => self.reading_key(key, effects),
         }
     }
 
@@ -1191,7 +1199,7 @@ impl App {
         let did = card.key(key, ask, outcome.as_ref(), self.now, shape.rows);
         let id = card.id.clone();
         match did {
-            Did::Nothing => {
+            CardOutcome::Nothing => {
                 self.card = Some(card);
                 if matches!(key.name(), "[" | "]") {
                     self.other_ask(&id, key.name() == "]");
@@ -1199,17 +1207,17 @@ impl App {
                 }
                 return false;
             }
-            Did::Taken => self.card = Some(card),
-            Did::Close => {
+            CardOutcome::Taken => self.card = Some(card),
+            CardOutcome::Close => {
                 card.over = Some(i64::MIN / 2);
                 self.card = Some(card);
             }
-            Did::Answer(body) => {
+            CardOutcome::Answer(body) => {
                 card.sent = true;
                 card.problem.clear();
                 self.card = Some(card);
                 effects.push(Effect::Call {
-                    tag: Tag::Answer(id.clone()),
+                    tag: CallTag::Answer(id.clone()),
                     method: "POST",
                     path: format!("/v1/requests/{id}/answer"),
                     body: Some(body),
@@ -1222,12 +1230,12 @@ impl App {
 
     fn other_ask(&mut self, id: &str, next: bool) {
         let list: Vec<String> = match self.page {
-            Page::Inbox => self.inbox(),
+            TuiPage::Inbox => self.inbox(),
             _ => self.session_asks().into_iter().filter(|one| one == id || self.is_open(one)).collect(),
         };
         let Some(at) = list.iter().position(|one| one == id) else { return };
         let at = if next { (at + 1) % list.len() } else { (at + list.len() - 1) % list.len() };
-        self.chosen.insert(Page::Inbox, list[at].clone());
+        self.chosen.insert(TuiPage::Inbox, list[at].clone());
         if list[at] != id {
             self.deal(Some(&list[at]));
         }
@@ -1251,7 +1259,7 @@ impl App {
         self.card = Some(card);
     }
 
-    fn step(&mut self, page: Page, list: &[String], key: &Key) {
+    fn step(&mut self, page: TuiPage, list: &[String], key: &Key) {
         let now = self.index(page, list);
         let last = list.len().saturating_sub(1);
         let at = match key.name() {
@@ -1273,7 +1281,7 @@ impl App {
     fn inbox_key(&mut self, key: &Key, effects: &mut Vec<Effect>) {
         let list = self.inbox();
         if key.name() == "Enter" {
-            let at = self.index(Page::Inbox, &list);
+            let at = self.index(TuiPage::Inbox, &list);
             if let Some((ask, _)) = list.get(at).and_then(|id| self.asks.get(id)) {
                 let session = ask.session.clone();
                 self.open(session, effects);
@@ -1281,7 +1289,7 @@ impl App {
             }
             return;
         }
-        self.step(Page::Inbox, &list, key);
+        self.step(TuiPage::Inbox, &list, key);
     }
 
     fn filter_key(&mut self, key: &Key, effects: &mut Vec<Effect>) {
@@ -1299,8 +1307,8 @@ impl App {
             _ => {
                 input::edit(&mut self.filter, key);
                 // The first that fits, as the words grow.
-                self.at.insert(Page::Sessions, 0);
-                self.chosen.remove(&Page::Sessions);
+                self.at.insert(TuiPage::Sessions, 0);
+                self.chosen.remove(&TuiPage::Sessions);
             }
         }
     }
@@ -1313,13 +1321,13 @@ impl App {
         match key.name() {
             "f" => self.filtering = true,
             "Enter" | "Right" => {
-                if let Some(id) = list.get(self.index(Page::Sessions, &list)) {
+                if let Some(id) = list.get(self.index(TuiPage::Sessions, &list)) {
                     self.open(id.clone(), effects);
                 }
             }
             "a" => self.archived = !self.archived,
             "N" => self.command("new", effects),
-            _ => self.step(Page::Sessions, &list, key),
+            _ => self.step(TuiPage::Sessions, &list, key),
         }
     }
 
@@ -1335,7 +1343,7 @@ impl App {
                 let words = self.query.lines().join(" ").trim().to_owned();
                 if !words.is_empty() {
                     let q: String = form_urlencoded::byte_serialize(words.as_bytes()).collect();
-                    effects.push(get(Tag::Search(words), format!("/v1/search?limit=100&q={q}")));
+                    effects.push(get(CallTag::Search(words), format!("/v1/search?limit=100&q={q}")));
                 }
             }
             "M-Enter" | "C-j" | "S-Enter" => {}
@@ -1349,7 +1357,7 @@ impl App {
         let list: Vec<String> = self.hits.iter().map(|hit| format!("{} {}", hit.session, hit.cursor)).collect();
         match key.name() {
             "Enter" => {
-                let Some(hit) = self.hits.get(self.index(Page::Search, &list)).cloned() else {
+                let Some(hit) = self.hits.get(self.index(TuiPage::Search, &list)).cloned() else {
                     self.query_typing = true;
                     return;
                 };
@@ -1363,20 +1371,20 @@ impl App {
                 }
             }
             "i" => self.query_typing = true,
-            "Up" | "k" if self.index(Page::Search, &list) == 0 => self.query_typing = true,
-            _ => self.step(Page::Search, &list, key),
+            "Up" | "k" if self.index(TuiPage::Search, &list) == 0 => self.query_typing = true,
+            _ => self.step(TuiPage::Search, &list, key),
         }
     }
 
     fn runtimes_key(&mut self, key: &Key, effects: &mut Vec<Effect>) {
         let list: Vec<String> = self.runtimes.iter().map(|runtime| runtime.id.clone()).collect();
-        let Some(id) = list.get(self.index(Page::Runtimes, &list)).cloned() else { return };
+        let Some(id) = list.get(self.index(TuiPage::Runtimes, &list)).cloned() else { return };
         match key.name() {
-            "N" | "Enter" => effects.push(post(Tag::New, "/v1/sessions".into(), json!({ "runtime_id": id }))),
+            "N" | "Enter" => effects.push(post(CallTag::New, "/v1/sessions".into(), json!({ "runtime_id": id }))),
             "R" => self.confirm(
                 format!("Restart {id}? What it is doing ends."),
-                Then::Call {
-                    tag: Tag::Say(format!("{id} restarts")),
+                AfterConfirm::Call {
+                    tag: CallTag::Say(format!("{id} restarts")),
                     method: "POST",
                     path: format!("/v1/runtimes/{id}/restart"),
                     body: None,
@@ -1384,35 +1392,40 @@ impl App {
             ),
             "x" => self.confirm(
                 format!("Stop {id}? It ends with everything it started."),
-                Then::Call {
-                    tag: Tag::Say(format!("{id} is stopped")),
+                AfterConfirm::Call {
+                    tag: CallTag::Say(format!("{id} is stopped")),
                     method: "DELETE",
                     path: format!("/v1/runtimes/{id}"),
                     body: None,
                 },
             ),
-            "l" => effects.push(get(Tag::Words("log"), format!("/v1/runtimes/{id}/logs"))),
+            "l" => effects.push(get(CallTag::Words("log"), format!("/v1/runtimes/{id}/logs"))),
             "r" => self.refresh(effects),
-            _ => self.step(Page::Runtimes, &list, key),
+            _ => self.step(TuiPage::Runtimes, &list, key),
         }
     }
 
     fn devices_key(&mut self, key: &Key, effects: &mut Vec<Effect>) {
         let list: Vec<String> = self.devices.iter().map(|device| device.id.clone()).collect();
-        let Some(device) = self.devices.get(self.index(Page::Devices, &list)).cloned() else { return };
+        let Some(device) = self.devices.get(self.index(TuiPage::Devices, &list)).cloned() else { return };
         let path = format!("/v1/devices/{}", device.id);
         match key.name() {
             "x" if device.id == "d_local" => self.say("this machine's own administrator cannot be revoked", true),
             "x" => self.confirm(
                 format!("Revoke {}? Its connections are closed at once.", device.name),
-                Then::Call { tag: Tag::Say(format!("{} is revoked", device.name)), method: "DELETE", path, body: None },
+                AfterConfirm::Call {
+                    tag: CallTag::Say(format!("{} is revoked", device.name)),
+                    method: "DELETE",
+                    path,
+                    body: None,
+                },
             ),
             "R" => {
-                self.over = Some(Over::Input {
+                self.over = Some(Overlay::Input {
                     label: "its name",
                     area: input::area(&device.name),
-                    then: Box::new(Then::With {
-                        tag: Tag::Say("renamed".into()),
+                    then: Box::new(AfterConfirm::With {
+                        tag: CallTag::Say("renamed".into()),
                         method: "PATCH",
                         path,
                         member: "name",
@@ -1420,20 +1433,20 @@ impl App {
                 });
             }
             "r" => self.refresh(effects),
-            _ => self.step(Page::Devices, &list, key),
+            _ => self.step(TuiPage::Devices, &list, key),
         }
     }
 
-    fn confirm(&mut self, words: String, then: Then) {
-        self.over = Some(Over::Confirm { words, then: Box::new(then) });
+    fn confirm(&mut self, words: String, then: AfterConfirm) {
+        self.over = Some(Overlay::Confirm { words, then: Box::new(then) });
     }
 
-    fn with_talk(&mut self, change: impl FnOnce(&mut Talk, &Pen<'_>)) {
+    fn with_talk(&mut self, change: impl FnOnce(&mut Conversation, &DrawContext<'_>)) {
         let area = view::talk_area(self);
         if let Some(talk) = &mut self.talk {
             change(
                 talk,
-                &Pen { theme: &self.theme, width: area.width, height: usize::from(area.height), now: self.now },
+                &DrawContext { theme: &self.theme, width: area.width, height: usize::from(area.height), now: self.now },
             );
         }
     }
@@ -1465,14 +1478,14 @@ impl App {
             "G" | "End" | "f" => self.with_talk(|talk, _| talk.now()),
             "J" | "S-Down" => self.with_talk(|talk, pen| talk.choose(true, pen)),
             "K" | "S-Up" => self.with_talk(|talk, pen| talk.choose(false, pen)),
-            " " => self.with_talk(Talk::turn),
+            " " => self.with_talk(Conversation::turn),
             "t" => self.command("thoughts", effects),
             "o" => self.command("output", effects),
             "c" => self.command("copy", effects),
             "x" => self.command("cancel", effects),
             "R" => self.command("restart", effects),
             "Q" => self.command("unqueue", effects),
-            "E" => self.over = Some(Over::Palette { area: input::area("export "), at: 0 }),
+            "E" => self.over = Some(Overlay::Palette { area: input::area("export "), at: 0 }),
             "{" | "}" => {
                 let list: Vec<String> = self.listed().into_iter().map(|session| session.id.clone()).collect();
                 let now =
@@ -1557,8 +1570,8 @@ impl App {
         if let Some(runtime) = self.ended() {
             let path = format!("/v1/runtimes/{runtime}/restart");
             let tag = match blank {
-                true => Tag::Say(format!("{runtime} starts again: write, and it goes on")),
-                false => Tag::Again(runtime),
+                true => CallTag::Say(format!("{runtime} starts again: write, and it goes on")),
+                false => CallTag::Again(runtime),
             };
             self.again = self.talk.as_ref().filter(|_| !blank).map(|talk| talk.session.clone());
             return effects.push(Effect::Call { tag, method: "POST", path, body: None, key: false });
@@ -1567,7 +1580,7 @@ impl App {
         talk.now();
         let path = format!("/v1/sessions/{}/prompt", talk.session);
         effects.push(Effect::Call {
-            tag: Tag::Prompt(words.clone()),
+            tag: CallTag::Prompt(words.clone()),
             method: "POST",
             path,
             body: Some(json!({ "text": words })),
@@ -1585,14 +1598,14 @@ impl App {
         }
         let single = words.replace('\n', " ");
         match &mut self.over {
-            Some(Over::Palette { area, .. } | Over::Input { area, .. }) => {
+            Some(Overlay::Palette { area, .. } | Overlay::Input { area, .. }) => {
                 area.insert_str(single);
                 return;
             }
             Some(_) => return,
             None => {}
         }
-        let writing = self.page == Page::Session && self.writing;
+        let writing = self.page == TuiPage::Session && self.writing;
         if !writing
             && let Some(card) = &mut self.card
             && let Some((ask, None)) = self.asks.get(&card.id)
@@ -1601,14 +1614,14 @@ impl App {
             return;
         }
         match self.page {
-            Page::Session => {
+            TuiPage::Session => {
                 self.writing = true;
                 self.composer.insert_str(words);
             }
-            Page::Search if self.query_typing => {
+            TuiPage::Search if self.query_typing => {
                 self.query.insert_str(single);
             }
-            Page::Sessions if self.filtering => {
+            TuiPage::Sessions if self.filtering => {
                 self.filter.insert_str(single);
             }
             _ => {}
@@ -1635,7 +1648,7 @@ impl App {
                     card.scroll + by
                 };
             }
-        } else if self.page == Page::Session {
+        } else if self.page == TuiPage::Session {
             self.with_talk(|talk, pen| talk.scroll(by, pen));
         }
     }
@@ -1652,17 +1665,17 @@ impl App {
         }
         if let Some(at) = view::row_at(self, row) {
             let list: Vec<String> = match self.page {
-                Page::Inbox => self.inbox(),
-                Page::Sessions => self.listed().into_iter().map(|session| session.id.clone()).collect(),
-                Page::Runtimes => self.runtimes.iter().map(|one| one.id.clone()).collect(),
-                Page::Devices => self.devices.iter().map(|one| one.id.clone()).collect(),
+                TuiPage::Inbox => self.inbox(),
+                TuiPage::Sessions => self.listed().into_iter().map(|session| session.id.clone()).collect(),
+                TuiPage::Runtimes => self.runtimes.iter().map(|one| one.id.clone()).collect(),
+                TuiPage::Devices => self.devices.iter().map(|one| one.id.clone()).collect(),
                 _ => return,
             };
             let again = self.index(self.page, &list) == at;
             let Some(id) = list.get(at) else { return };
             self.at.insert(self.page, at);
             self.chosen.insert(self.page, id.clone());
-            if again && self.page == Page::Sessions {
+            if again && self.page == TuiPage::Sessions {
                 self.open(id.clone(), effects);
             }
         }
@@ -1680,35 +1693,35 @@ impl App {
             _ => None,
         };
         match over {
-            Over::Help(scroll) => {
+            Overlay::Help(scroll) => {
                 if let Some(scroll) = scrolled(scroll) {
-                    self.over = Some(Over::Help(scroll.min(view::help_end(self))));
+                    self.over = Some(Overlay::Help(scroll.min(view::help_end(self))));
                 }
             }
-            Over::Words { title, words, scroll } => {
+            Overlay::Words { title, words, scroll } => {
                 let end = view::words_end(self, &words);
                 if let Some(scroll) = scrolled(scroll.min(end)) {
-                    self.over = Some(Over::Words { title, words, scroll: scroll.min(end) });
+                    self.over = Some(Overlay::Words { title, words, scroll: scroll.min(end) });
                 }
             }
-            Over::Confirm { words, then } => match key.name() {
+            Overlay::Confirm { words, then } => match key.name() {
                 "y" => self.then(*then, "", effects),
                 "n" | "Esc" | "q" => {}
-                _ => self.over = Some(Over::Confirm { words, then }),
+                _ => self.over = Some(Overlay::Confirm { words, then }),
             },
-            Over::Input { label, mut area, then } => match key.name() {
+            Overlay::Input { label, mut area, then } => match key.name() {
                 "Esc" => {}
                 "Enter" => {
                     let words = area.lines().join(" ").trim().to_owned();
                     self.then(*then, &words, effects);
                 }
-                "M-Enter" | "C-j" | "S-Enter" => self.over = Some(Over::Input { label, area, then }),
+                "M-Enter" | "C-j" | "S-Enter" => self.over = Some(Overlay::Input { label, area, then }),
                 _ => {
                     input::edit(&mut area, key);
-                    self.over = Some(Over::Input { label, area, then });
+                    self.over = Some(Overlay::Input { label, area, then });
                 }
             },
-            Over::Palette { mut area, mut at } => {
+            Overlay::Palette { mut area, mut at } => {
                 let list = self.palette(&area.lines().join(" "));
                 match key.name() {
                     "Esc" => return,
@@ -1727,15 +1740,15 @@ impl App {
                         at = 0;
                     }
                 }
-                self.over = Some(Over::Palette { area, at });
+                self.over = Some(Overlay::Palette { area, at });
             }
         }
     }
 
-    fn then(&mut self, then: Then, words: &str, effects: &mut Vec<Effect>) {
+    fn then(&mut self, then: AfterConfirm, words: &str, effects: &mut Vec<Effect>) {
         effects.push(match then {
-            Then::Call { tag, method, path, body } => Effect::Call { tag, method, path, body, key: false },
-            Then::With { tag, method, path, member } => {
+            AfterConfirm::Call { tag, method, path, body } => Effect::Call { tag, method, path, body, key: false },
+            AfterConfirm::With { tag, method, path, member } => {
                 let mut body = json!({});
                 body[member] = words.into();
                 Effect::Call { tag, method, path, body: Some(body), key: false }
@@ -1800,17 +1813,17 @@ impl App {
     }
 
     /// What the agent of the session on the screen lets one choose.
-    fn choices(&self) -> Vec<Choice> {
-        let talk = self.talk.as_ref().filter(|_| self.page == Page::Session);
+    fn choices(&self) -> Vec<SettingChoice> {
+        let talk = self.talk.as_ref().filter(|_| self.page == TuiPage::Session);
         talk.map(|talk| talk.settings.choices(&talk.session)).unwrap_or_default()
     }
 
     fn command(&mut self, name: &str, effects: &mut Vec<Effect>) {
         if let Some(choice) = self.choices().into_iter().find(|choice| choice.command == name) {
-            let Choice { command, method, params, .. } = choice;
-            return effects.push(Effect::Ask { tag: Tag::Say(command), method, params });
+            let SettingChoice { command, method, params, .. } = choice;
+            return effects.push(Effect::Ask { tag: CallTag::Say(command), method, params });
         }
-        let here = self.talk.as_ref().filter(|_| self.page == Page::Session).map(|talk| talk.session.clone());
+        let here = self.talk.as_ref().filter(|_| self.page == TuiPage::Session).map(|talk| talk.session.clone());
         let session = here.and_then(|id| self.sessions.get(&id).cloned());
         if let Some(id) = name.strip_prefix("go ") {
             return self.open(id.to_owned(), effects);
@@ -1819,35 +1832,35 @@ impl App {
             self.pasts.clear();
             return match past.session {
                 Some(session) => self.open(session, effects),
-                None => effects.push(post(Tag::New, "/v1/sessions".into(), past.open)),
+                None => effects.push(post(CallTag::New, "/v1/sessions".into(), past.open)),
             };
         }
         if let Some(runtime) = name.strip_prefix("resume ") {
             return effects.push(pasts_of(runtime));
         }
         if let Some(runtime) = name.strip_prefix("new ") {
-            return effects.push(post(Tag::New, "/v1/sessions".into(), json!({ "runtime_id": runtime })));
+            return effects.push(post(CallTag::New, "/v1/sessions".into(), json!({ "runtime_id": runtime })));
         }
         match name {
-            "inbox" => self.go(Page::Inbox, effects),
-            "sessions" => self.go(Page::Sessions, effects),
-            "search" => self.go(Page::Search, effects),
-            "runtimes" => self.go(Page::Runtimes, effects),
-            "devices" => self.go(Page::Devices, effects),
-            "help" => self.over = Some(Over::Help(0)),
+            "inbox" => self.go(TuiPage::Inbox, effects),
+            "sessions" => self.go(TuiPage::Sessions, effects),
+            "search" => self.go(TuiPage::Search, effects),
+            "runtimes" => self.go(TuiPage::Runtimes, effects),
+            "devices" => self.go(TuiPage::Devices, effects),
+            "help" => self.over = Some(Overlay::Help(0)),
             "quit" => self.quit = true,
             "mouse" => {
                 self.mouse = !self.mouse;
                 effects.push(Effect::Mouse(self.mouse));
                 self.say(if self.mouse { "mouse on" } else { "mouse off" }, false);
             }
-            "doctor" => effects.push(get(Tag::Words("doctor"), "/v1/doctor".into())),
+            "doctor" => effects.push(get(CallTag::Words("doctor"), "/v1/doctor".into())),
             "start" => {
-                self.over = Some(Over::Input {
+                self.over = Some(Overlay::Input {
                     label: "its preset: gemini, codex, claude, opencode …",
                     area: input::area(""),
-                    then: Box::new(Then::With {
-                        tag: Tag::Say("attached".into()),
+                    then: Box::new(AfterConfirm::With {
+                        tag: CallTag::Say("attached".into()),
                         method: "POST",
                         path: "/v1/runtimes".into(),
                         member: "preset",
@@ -1857,12 +1870,12 @@ impl App {
             "resume" => match self.runtimes.as_slice() {
                 [] => self.say("no runtime is attached: `plexus run` attaches one", true),
                 [only] => effects.push(pasts_of(&only.id)),
-                _ => self.over = Some(Over::Palette { area: input::area("resume "), at: 0 }),
+                _ => self.over = Some(Overlay::Palette { area: input::area("resume "), at: 0 }),
             },
             "new" => match self.runtimes.as_slice() {
                 [] => self.say("no runtime is attached: `plexus run` attaches one", true),
-                [only] => effects.push(post(Tag::New, "/v1/sessions".into(), json!({ "runtime_id": only.id }))),
-                _ => self.over = Some(Over::Palette { area: input::area("new "), at: 0 }),
+                [only] => effects.push(post(CallTag::New, "/v1/sessions".into(), json!({ "runtime_id": only.id }))),
+                _ => self.over = Some(Overlay::Palette { area: input::area("new "), at: 0 }),
             },
             _ => {
                 let Some(session) = session else { return self.say("open a session first", true) };
@@ -1871,14 +1884,14 @@ impl App {
         }
     }
 
-    fn session_command(&mut self, name: &str, session: &Session, effects: &mut Vec<Effect>) {
+    fn session_command(&mut self, name: &str, session: &SessionItem, effects: &mut Vec<Effect>) {
         let path = format!("/v1/sessions/{}", session.id);
         match name {
             "cancel" if session.run.is_empty() => self.say("nothing runs", false),
             "cancel" => self.confirm(
                 "Cancel the run? What it asked is withdrawn.".into(),
-                Then::Call {
-                    tag: Tag::Say("the run is cancelled".into()),
+                AfterConfirm::Call {
+                    tag: CallTag::Say("the run is cancelled".into()),
                     method: "POST",
                     path: format!("{path}/cancel"),
                     body: Some(json!({ "run_id": session.run })),
@@ -1886,8 +1899,8 @@ impl App {
             ),
             "restart" => self.confirm(
                 "Run the last prompt again? A run under way is cancelled.".into(),
-                Then::Call {
-                    tag: Tag::Say("run again".into()),
+                AfterConfirm::Call {
+                    tag: CallTag::Say("run again".into()),
                     method: "POST",
                     path: format!("{path}/restart"),
                     body: Some(json!({})),
@@ -1896,7 +1909,7 @@ impl App {
             "unqueue" => match session.queue.last() {
                 Some((run, ..)) => {
                     effects.push(post(
-                        Tag::Say("taken back".into()),
+                        CallTag::Say("taken back".into()),
                         format!("{path}/cancel"),
                         json!({ "run_id": run }),
                     ));
@@ -1904,11 +1917,11 @@ impl App {
                 None => self.say("no prompt waits", false),
             },
             "rename" => {
-                self.over = Some(Over::Input {
+                self.over = Some(Overlay::Input {
                     label: "its title",
                     area: input::area(&session.title),
-                    then: Box::new(Then::With {
-                        tag: Tag::Say("renamed".into()),
+                    then: Box::new(AfterConfirm::With {
+                        tag: CallTag::Say("renamed".into()),
                         method: "PATCH",
                         path,
                         member: "title",
@@ -1919,16 +1932,16 @@ impl App {
                 let to = !session.archived;
                 let words = if to { "archived" } else { "no longer archived" };
                 effects.push(Effect::Call {
-                    tag: Tag::Say(words.into()),
+                    tag: CallTag::Say(words.into()),
                     method: "PATCH",
                     path,
                     body: Some(json!({ "archived": to })),
                     key: false,
                 });
             }
-            "mcp" => effects.push(get(Tag::Servers, format!("{path}/mcp"))),
-            "skills" => effects.push(get(Tag::Skills, format!("{path}/skills"))),
-            "share" => effects.push(post(Tag::Link, format!("{path}/shares"), json!({}))),
+            "mcp" => effects.push(get(CallTag::Servers, format!("{path}/mcp"))),
+            "skills" => effects.push(get(CallTag::Skills, format!("{path}/skills"))),
+            "share" => effects.push(post(CallTag::Link, format!("{path}/shares"), json!({}))),
             "export md" | "export html" | "export ndjson" => {
                 let format = if name.ends_with("md") {
                     "md"
@@ -1939,7 +1952,7 @@ impl App {
                 };
                 effects.push(Effect::Export { session: session.id.clone(), format, name: session.name() });
             }
-            "copy" => match self.talk.as_ref().and_then(Talk::copied) {
+            "copy" => match self.talk.as_ref().and_then(Conversation::copied) {
                 Some(words) if words.len() > COPY_MAX => {
                     self.say("that is too long for a clipboard: export it (E)", true)
                 }
@@ -1959,11 +1972,11 @@ impl App {
     /// How many requests are open, and whether one is dangerous.
     pub(crate) fn open_asks(&self) -> (usize, bool) {
         let open = self.asks.values().filter(|(_, outcome)| outcome.is_none());
-        open.fold((0, false), |(many, danger), (ask, _)| (many + 1, danger || ask.risk == Risk::Danger))
+        open.fold((0, false), |(many, danger), (ask, _)| (many + 1, danger || ask.risk == RiskView::Danger))
     }
 
     /// Sessions with news that were not looked at.
-    pub(crate) fn is_unread(&self, session: &Session) -> usize {
+    pub(crate) fn is_unread(&self, session: &SessionItem) -> usize {
         match self.unread.get(&session.id) {
             Some(many) => *many,
             None => usize::from(self.looked.get(&session.id).is_some_and(|at| *at != session.updated)),
@@ -1973,14 +1986,14 @@ impl App {
 
 /// Asks for what a runtime could resume.
 fn pasts_of(runtime: &str) -> Effect {
-    get(Tag::Past(runtime.to_owned()), format!("/v1/runtimes/{runtime}/resumable?limit=1000"))
+    get(CallTag::Past(runtime.to_owned()), format!("/v1/runtimes/{runtime}/resumable?limit=1000"))
 }
 
-fn get(tag: Tag, path: String) -> Effect {
+fn get(tag: CallTag, path: String) -> Effect {
     Effect::Call { tag, method: "GET", path, body: None, key: false }
 }
 
-fn post(tag: Tag, path: String, body: Value) -> Effect {
+fn post(tag: CallTag, path: String, body: Value) -> Effect {
     Effect::Call { tag, method: "POST", path, body: Some(body), key: false }
 }
 

@@ -14,8 +14,8 @@ use ratatui_textarea::TextArea;
 use serde_json::{Value, json};
 
 use super::clean;
-use super::facts::{Ask, Outcome, Risk, ago, span};
-use super::form::{Form, Step};
+use super::facts::{RequestResult, RequestView, RiskView, ago, span};
+use super::form::{Form, FormStep};
 use super::input::{self, Key};
 use super::prose::wrap;
 use super::theme::Theme;
@@ -36,13 +36,13 @@ const CHANGED_TYPING: &str = "this question changed while it was open: read it a
 
 /// What is being done with a card.
 #[derive(Clone, Debug)]
-pub(crate) enum Mode {
+pub(crate) enum CardMode {
     /// Looking, and choosing an option by its key.
     Choose,
     /// Writing why not.
     Reason(TextArea<'static>),
     /// Typing `yes`; then this is answered. What was done before is gone back to.
-    Yes { typed: String, body: Value, back: Box<Mode> },
+    Yes { typed: String, body: Value, back: Box<CardMode> },
     /// Changing what is allowed.
     Edit(TextArea<'static>),
     /// Writing what was asked for.
@@ -63,14 +63,14 @@ pub(crate) struct Card {
     /// The place in a form that one went to is to be on the screen.
     follow: bool,
     /// That place is not on the screen: below it, or above.
-    off: Option<Off>,
+    off: Option<OffScreen>,
     /// Whether its last line was on the screen.
     pub(crate) read: bool,
     /// Whether what is asked changed on the screen, and was not said to be read again.
     pub(crate) changed: bool,
     /// Whether all of it was asked for, where only its beginning is here.
     pub(crate) fetching: bool,
-    pub(crate) mode: Mode,
+    pub(crate) mode: CardMode,
     pub(crate) remember: bool,
     /// The answer is on its way.
     pub(crate) sent: bool,
@@ -81,14 +81,14 @@ pub(crate) struct Card {
 
 /// Where a place is that is not on the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Off {
+enum OffScreen {
     Above,
     Below,
 }
 
 /// What a key did to a card.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Did {
+pub(crate) enum CardOutcome {
     /// It was not for the card.
     Nothing,
     /// It was taken.
@@ -100,7 +100,7 @@ pub(crate) enum Did {
 }
 
 /// A card laid out.
-pub(crate) struct Shape {
+pub(crate) struct CardLayout {
     pub(crate) content: Vec<Line<'static>>,
     /// Lines of the content on the screen.
     pub(crate) rows: usize,
@@ -110,18 +110,18 @@ pub(crate) struct Shape {
 }
 
 impl Card {
-    pub(crate) fn new(ask: &Ask, now: i64) -> Self {
+    pub(crate) fn new(ask: &RequestView, now: i64) -> Self {
         let mode = match ask.kind.as_str() {
-            _ if !ask.questions.is_empty() => Mode::Form(Form::new(&ask.questions)),
+            _ if !ask.questions.is_empty() => CardMode::Form(Form::new(&ask.questions)),
             "prompt" if !ask.observe => {
                 let mut area = input::area(&ask.default);
                 if ask.secret {
                     area.set_mask_char('•');
                 }
-                Mode::Text(area)
+                CardMode::Text(area)
             }
-            "pick" if !ask.observe => Mode::Pick { at: 0, picked: BTreeSet::new() },
-            _ => Mode::Choose,
+            "pick" if !ask.observe => CardMode::Pick { at: 0, picked: BTreeSet::new() },
+            _ => CardMode::Choose,
         };
         Self {
             id: ask.id.clone(),
@@ -141,11 +141,11 @@ impl Card {
     }
 
     /// Whether words are being typed into it.
-    pub(crate) fn is_typing(&self, ask: &Ask) -> bool {
+    pub(crate) fn is_typing(&self, ask: &RequestView) -> bool {
         match &self.mode {
-            Mode::Choose | Mode::Pick { .. } => false,
-            Mode::Form(form) => form.is_typing(&ask.questions),
-            Mode::Reason(_) | Mode::Yes { .. } | Mode::Edit(_) | Mode::Text(_) => true,
+            CardMode::Choose | CardMode::Pick { .. } => false,
+            CardMode::Form(form) => form.is_typing(&ask.questions),
+            CardMode::Reason(_) | CardMode::Yes { .. } | CardMode::Edit(_) | CardMode::Text(_) => true,
         }
     }
 
@@ -155,28 +155,28 @@ impl Card {
     }
 
     /// Gives back what was typed or chosen before.
-    pub(crate) fn resume(&mut self, mode: Mode) {
+    pub(crate) fn resume(&mut self, mode: CardMode) {
         self.mode = mode;
         self.follow = true;
     }
 
     /// What was typed or chosen, where that is to be found again after one was elsewhere.
-    pub(crate) fn draft(&self) -> Option<&Mode> {
+    pub(crate) fn draft(&self) -> Option<&CardMode> {
         match &self.mode {
-            Mode::Yes { back, .. } if matches!(**back, Mode::Form(_)) => Some(back),
-            mode @ Mode::Form(_) => Some(mode),
+            CardMode::Yes { back, .. } if matches!(**back, CardMode::Form(_)) => Some(back),
+            mode @ CardMode::Form(_) => Some(mode),
             _ => None,
         }
     }
 
     /// Lays the card out in at most so many lines.
-    pub(crate) fn shape(&self, ask: &Ask, width: u16, most: usize, theme: &Theme) -> Shape {
+    pub(crate) fn shape(&self, ask: &RequestView, width: u16, most: usize, theme: &Theme) -> CardLayout {
         let inner = usize::from(width).saturating_sub(4);
         let mut content = content(ask, inner, theme);
         let form = match &self.mode {
-            Mode::Form(form) => Some(form),
-            Mode::Yes { back, .. } => match &**back {
-                Mode::Form(form) => Some(form),
+            CardMode::Form(form) => Some(form),
+            CardMode::Yes { back, .. } => match &**back {
+                CardMode::Form(form) => Some(form),
                 _ => None,
             },
             _ => None,
@@ -191,10 +191,10 @@ impl Card {
             focus = Some((laid.question, laid.place));
         }
         let below = match &self.mode {
-            Mode::Reason(area) | Mode::Edit(area) | Mode::Text(area) => {
+            CardMode::Reason(area) | CardMode::Edit(area) | CardMode::Text(area) => {
                 input::rows(area, usize::from(width).saturating_sub(7)).clamp(1, 6) + 1
             }
-            Mode::Pick { .. } => ask.items.len().clamp(1, 8),
+            CardMode::Pick { .. } => ask.items.len().clamp(1, 8),
             _ => 0,
         };
         let frame = match form {
@@ -202,11 +202,11 @@ impl Card {
             None => FRAME + flow(&offers(self, ask), inner).len().max(1),
         };
         let rows = content.len().min(most.saturating_sub(frame + below).max(1));
-        Shape { rows, height: (rows + frame + below).min(most), content, focus }
+        CardLayout { rows, height: (rows + frame + below).min(most), content, focus }
     }
 
     /// The card is on the screen like this.
-    pub(crate) fn seen(&mut self, shape: &Shape) {
+    pub(crate) fn seen(&mut self, shape: &CardLayout) {
         if let Some((question, place)) = &shape.focus {
             if std::mem::take(&mut self.follow) {
                 // The whole question if it fits, else the place.
@@ -214,9 +214,9 @@ impl Card {
                 self.scroll = self.scroll.min(show.start).max(show.end.saturating_sub(shape.rows));
             }
             self.off = if place.start >= self.scroll + shape.rows {
-                Some(Off::Below)
+                Some(OffScreen::Below)
             } else {
-                (place.end <= self.scroll).then_some(Off::Above)
+                (place.end <= self.scroll).then_some(OffScreen::Above)
             };
         }
         self.scroll = self.scroll.min(shape.content.len().saturating_sub(shape.rows));
@@ -236,7 +236,7 @@ impl Card {
         } else if self.changed {
             // Letters are taken where words are typed.
             Some(match self.mode {
-                Mode::Choose | Mode::Pick { .. } => CHANGED,
+                CardMode::Choose | CardMode::Pick { .. } => CHANGED,
                 _ => CHANGED_TYPING,
             })
         } else if !self.read {
@@ -246,7 +246,7 @@ impl Card {
         }
     }
 
-    fn answer(&self, ask: &Ask, mut body: Value) -> Value {
+    fn answer(&self, ask: &RequestView, mut body: Value) -> Value {
         if !ask.digest.is_empty() {
             body["digest"] = ask.digest.as_str().into();
         }
@@ -257,26 +257,30 @@ impl Card {
     }
 
     /// A yes, if it counts; what is dangerous is asked again.
-    fn allow(&mut self, ask: &Ask, body: Value, now: i64) -> Did {
+    fn allow(&mut self, ask: &RequestView, body: Value, now: i64) -> CardOutcome {
         if self.waits(now).is_some() {
-            return Did::Taken;
+            return CardOutcome::Taken;
         }
         let body = self.answer(ask, body);
-        if ask.risk == Risk::Danger {
-            let back = Box::new(std::mem::replace(&mut self.mode, Mode::Choose));
-            self.mode = Mode::Yes { typed: String::new(), body, back };
-            return Did::Taken;
+        if ask.risk == RiskView::Danger {
+            let back = Box::new(std::mem::replace(&mut self.mode, CardMode::Choose));
+            self.mode = CardMode::Yes { typed: String::new(), body, back };
+            return CardOutcome::Taken;
         }
-        Did::Answer(body)
+        CardOutcome::Answer(body)
     }
 
     /// A no counts as soon as the card is armed.
-    fn deny(&self, ask: &Ask, body: Value, now: i64) -> Did {
-        if self.sent || now - self.shown < ARM { Did::Taken } else { Did::Answer(self.answer(ask, body)) }
+    fn deny(&self, ask: &RequestView, body: Value, now: i64) -> CardOutcome {
+        if self.sent || now - self.shown < ARM {
+            CardOutcome::Taken
+        } else {
+            CardOutcome::Answer(self.answer(ask, body))
+        }
     }
 
     /// What a no is for this question.
-    fn no(ask: &Ask) -> Value {
+    fn no(ask: &RequestView) -> Value {
         match ask.kind.as_str() {
             "prompt" if !ask.questions.is_empty() => json!({ "answers": {} }),
             "prompt" => json!({ "value": null }),
@@ -288,7 +292,7 @@ impl Card {
         }
     }
 
-    fn yes(ask: &Ask) -> Value {
+    fn yes(ask: &RequestView) -> Value {
         match ask.option("allow_once") {
             Some(option) => json!({ "option_id": option.id }),
             None => json!({ "ok": true }),
@@ -296,13 +300,20 @@ impl Card {
     }
 
     /// Takes a key.
-    pub(crate) fn key(&mut self, key: &Key, ask: &Ask, outcome: Option<&Outcome>, now: i64, page: usize) -> Did {
+    pub(crate) fn key(
+        &mut self,
+        key: &Key,
+        ask: &RequestView,
+        outcome: Option<&RequestResult>,
+        now: i64,
+        page: usize,
+    ) -> CardOutcome {
         if outcome.is_some() {
             return match key.name() {
-                "Esc" | "Enter" => Did::Close,
+                "Esc" | "Enter" => CardOutcome::Close,
                 // A key that was meant for the question does nothing else.
-                "y" | "n" | "a" | "d" | "A" | "D" | "N" | "r" | "e" | "m" => Did::Taken,
-                _ => Did::Nothing,
+                "y" | "n" | "a" | "d" | "A" | "D" | "N" | "r" | "e" | "m" => CardOutcome::Taken,
+                _ => CardOutcome::Nothing,
             };
         }
         match key.name() {
@@ -316,15 +327,15 @@ impl Card {
             "PageUp" => self.scroll = self.scroll.saturating_sub(page.max(2) - 1),
             _ => return self.mode_key(key, ask, now),
         }
-        Did::Taken
+        CardOutcome::Taken
     }
 
-    fn mode_key(&mut self, key: &Key, ask: &Ask, now: i64) -> Did {
+    fn mode_key(&mut self, key: &Key, ask: &RequestView, now: i64) -> CardOutcome {
         // What is not put back ends here.
-        match std::mem::replace(&mut self.mode, Mode::Choose) {
-            Mode::Choose => self.choose(key, ask, now),
-            Mode::Reason(mut area) => match key.name() {
-                "Esc" => Did::Taken,
+        match std::mem::replace(&mut self.mode, CardMode::Choose) {
+            CardMode::Choose => self.choose(key, ask, now),
+            CardMode::Reason(mut area) => match key.name() {
+                "Esc" => CardOutcome::Taken,
                 "Enter" => {
                     let mut body = Self::no(ask);
                     let why = area.lines().join("\n");
@@ -335,84 +346,88 @@ impl Card {
                 }
                 _ => {
                     input::edit(&mut area, key);
-                    self.mode = Mode::Reason(area);
-                    Did::Taken
+                    self.mode = CardMode::Reason(area);
+                    CardOutcome::Taken
                 }
             },
-            Mode::Yes { mut typed, body, back } => {
+            CardMode::Yes { mut typed, body, back } => {
                 match key.name() {
                     "Esc" => {
                         self.mode = *back;
-                        return Did::Taken;
+                        return CardOutcome::Taken;
                     }
                     "Enter" if typed == "yes" => {
                         self.mode = *back;
-                        return Did::Answer(body);
+                        return CardOutcome::Answer(body);
                     }
                     "Enter" => typed.clear(),
                     "Backspace" => drop(typed.pop()),
                     name if name.chars().count() == 1 && typed.len() < 8 => typed.push_str(name),
                     _ => {}
                 }
-                self.mode = Mode::Yes { typed, body, back };
-                Did::Taken
+                self.mode = CardMode::Yes { typed, body, back };
+                CardOutcome::Taken
             }
-            Mode::Edit(mut area) => match key.name() {
-                "Esc" => Did::Taken,
+            CardMode::Edit(mut area) => match key.name() {
+                "Esc" => CardOutcome::Taken,
                 "Enter" => {
                     let mut body = Self::yes(ask);
                     body["edited"] = area.lines().join("\n").into();
-                    self.mode = Mode::Edit(area);
+                    self.mode = CardMode::Edit(area);
                     self.allow(ask, body, now)
                 }
                 _ => {
                     input::edit(&mut area, key);
-                    self.mode = Mode::Edit(area);
-                    Did::Taken
+                    self.mode = CardMode::Edit(area);
+                    CardOutcome::Taken
                 }
             },
-            Mode::Text(mut area) => {
+            CardMode::Text(mut area) => {
                 let did = match key.name() {
-                    "Esc" | "Tab" | "S-Tab" => Did::Nothing,
+                    "Esc" | "Tab" | "S-Tab" => CardOutcome::Nothing,
                     // In a list of questions these go to another.
-                    "Up" | "Down" if area.lines().len() == 1 => Did::Nothing,
+                    "Up" | "Down" if area.lines().len() == 1 => CardOutcome::Nothing,
                     "C-n" => self.deny(ask, Self::no(ask), now),
                     "Enter" => {
                         let body = json!({ "value": area.lines().join("\n") });
-                        self.mode = Mode::Text(area);
+                        self.mode = CardMode::Text(area);
                         return self.allow(ask, body, now);
                     }
                     _ => {
                         input::edit(&mut area, key);
-                        Did::Taken
+                        CardOutcome::Taken
                     }
                 };
-                self.mode = Mode::Text(area);
+                self.mode = CardMode::Text(area);
                 did
             }
-            Mode::Pick { mut at, mut picked } => {
+            CardMode::Pick { mut at, mut picked } => {
                 let last = ask.items.len().saturating_sub(1);
                 let did = match key.name() {
                     "Down" | "j" if at < last => {
                         at += 1;
-                        Did::Taken
+                        CardOutcome::Taken
                     }
                     "Up" | "k" if at > 0 => {
                         at -= 1;
-                        Did::Taken
+                        CardOutcome::Taken
                     }
                     " " if ask.multi => {
                         if !picked.remove(&at) {
                             picked.insert(at);
                         }
-                        Did::Taken
+                        CardOutcome::Taken
                     }
                     "Enter" | "a" => {
                         let chosen = if ask.multi { picked.clone() } else { BTreeSet::from([at]) };
                         let ids: Vec<&str> =
                             chosen.iter().filter_map(|n| ask.items.get(*n)).map(|item| item.id.as_str()).collect();
-                        self.mode = Mode::Pick { at, picked };
-                        return if ids.is_empty() { Did::Taken } else { self.allow(ask, json!({ "ids": ids }), now) };
+                        self.mode = CardMode::Pick { at, picked };
+                        return if ids.is_empty() {
+                            CardOutcome::Taken
+                        } else {
+                            self.allow(ask, json!({ "ids": ids }), now)
+                        };
                     }
                     "n" | "d" => self.deny(ask, Self::no(ask), now),
                     digit => match digit.parse::<usize>().ok().and_then(|n| n.checked_sub(1)).filter(|n| *n <= last) {
@@ -421,57 +436,57 @@ impl Card {
                             if ask.multi && !picked.remove(&item) {
                                 picked.insert(item);
                             }
-                            Did::Taken
+                            CardOutcome::Taken
                         }
-                        None => Did::Nothing,
+                        None => CardOutcome::Nothing,
                     },
                 };
-                self.mode = Mode::Pick { at, picked };
+                self.mode = CardMode::Pick { at, picked };
                 did
             }
-            Mode::Form(mut form) => {
+            CardMode::Form(mut form) => {
                 // What is not on the screen is gone to before anything is chosen there.
                 match (key.name(), self.off) {
-                    ("Down", Some(Off::Below)) => {
+                    ("Down", Some(OffScreen::Below)) => {
                         self.scroll += 1;
-                        self.mode = Mode::Form(form);
-                        return Did::Taken;
+                        self.mode = CardMode::Form(form);
+                        return CardOutcome::Taken;
                     }
-                    ("Up", Some(Off::Above)) => {
+                    ("Up", Some(OffScreen::Above)) => {
                         self.scroll = self.scroll.saturating_sub(1);
-                        self.mode = Mode::Form(form);
-                        return Did::Taken;
+                        self.mode = CardMode::Form(form);
+                        return CardOutcome::Taken;
                     }
                     _ => {}
                 }
                 let step = form.key(key, &ask.questions, self.off.is_some());
-                self.mode = Mode::Form(form);
+                self.mode = CardMode::Form(form);
                 match step {
-                    Step::Nothing if key.name() == "Up" && self.scroll > 0 => {
+                    FormStep::Nothing if key.name() == "Up" && self.scroll > 0 => {
                         self.scroll -= 1;
-                        Did::Taken
+                        CardOutcome::Taken
                     }
-                    Step::Nothing => Did::Nothing,
-                    Step::Taken => {
+                    FormStep::Nothing => CardOutcome::Nothing,
+                    FormStep::Taken => {
                         self.follow = true;
                         self.problem.clear();
-                        Did::Taken
+                        CardOutcome::Taken
                     }
-                    Step::Decline => self.deny(ask, Self::no(ask), now),
-                    Step::Wrong(why) => {
+                    FormStep::Decline => self.deny(ask, Self::no(ask), now),
+                    FormStep::Wrong(why) => {
                         self.follow = true;
                         self.problem = why;
-                        Did::Taken
+                        CardOutcome::Taken
                     }
-                    Step::Send(answers) => self.allow(ask, json!({ "answers": answers }), now),
+                    FormStep::Send(answers) => self.allow(ask, json!({ "answers": answers }), now),
                 }
             }
         }
     }
 
-    fn choose(&mut self, key: &Key, ask: &Ask, now: i64) -> Did {
+    fn choose(&mut self, key: &Key, ask: &RequestView, now: i64) -> CardOutcome {
         if ask.observe {
-            return Did::Nothing;
+            return CardOutcome::Nothing;
         }
         // The page's keys for the same.
         let name = match key.name() {
@@ -493,34 +508,34 @@ impl Card {
             "y" if ask.options.is_empty() => self.allow(ask, json!({ "ok": true }), now),
             "n" if ask.options.is_empty() => self.deny(ask, json!({ "ok": false }), now),
             "r" if ask.reason => {
-                self.mode = Mode::Reason(input::area(""));
-                Did::Taken
+                self.mode = CardMode::Reason(input::area(""));
+                CardOutcome::Taken
             }
             "e" => match &ask.editable {
                 Some((_, value)) => {
-                    self.mode = Mode::Edit(input::area(value));
-                    Did::Taken
+                    self.mode = CardMode::Edit(input::area(value));
+                    CardOutcome::Taken
                 }
-                None => Did::Nothing,
+                None => CardOutcome::Nothing,
             },
             "m" if ask.remember && ask.option("allow_always").is_none() => {
                 self.remember = !self.remember;
-                Did::Taken
+                CardOutcome::Taken
             }
             // Keys of other questions do nothing here, rather than something else.
-            "y" | "n" | "A" | "N" => Did::Taken,
-            _ => Did::Nothing,
+            "y" | "n" | "A" | "N" => CardOutcome::Taken,
+            _ => CardOutcome::Nothing,
         }
     }
 
     /// Words are pasted into it.
-    pub(crate) fn paste(&mut self, ask: &Ask, words: &str) -> bool {
+    pub(crate) fn paste(&mut self, ask: &RequestView, words: &str) -> bool {
         match &mut self.mode {
-            Mode::Form(form) => {
+            CardMode::Form(form) => {
                 self.follow = true;
                 form.paste(&ask.questions, words)
             }
-            Mode::Reason(area) | Mode::Edit(area) | Mode::Text(area) => {
+            CardMode::Reason(area) | CardMode::Edit(area) | CardMode::Text(area) => {
                 area.insert_str(words);
                 true
             }
@@ -530,7 +545,7 @@ impl Card {
 }
 
 /// Which key chooses which option.
-pub(crate) fn keys(ask: &Ask) -> Vec<(usize, String)> {
+pub(crate) fn keys(ask: &RequestView) -> Vec<(usize, String)> {
     let mut taken: BTreeSet<&str> = BTreeSet::new();
     let mut number = 0;
     ask.options
@@ -555,7 +570,7 @@ pub(crate) fn keys(ask: &Ask) -> Vec<(usize, String)> {
 }
 
 /// What can be chosen: the key, what it does, and whether that is a yes.
-fn offers(card: &Card, ask: &Ask) -> Vec<(String, String, bool)> {
+fn offers(card: &Card, ask: &RequestView) -> Vec<(String, String, bool)> {
     if ask.observe || matches!(ask.kind.as_str(), "prompt" | "pick") {
         return Vec::new();
     }
@@ -609,14 +624,14 @@ fn cut(questions: &[Question]) -> bool {
 }
 
 /// What is asked, behind a bar.
-fn content(ask: &Ask, width: usize, theme: &Theme) -> Vec<Line<'static>> {
+fn content(ask: &RequestView, width: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut lines = Vec::new();
     for warning in &ask.warnings {
         let spans = [Span::styled(warning.clone(), theme.warn)];
         lines.extend(wrap(&spans, &Span::styled("⚠ ", theme.warn), &Span::raw("  "), width));
     }
     if !ask.reasons.is_empty() {
-        let style = if ask.risk == Risk::Danger { theme.bad } else { theme.warn };
+        let style = if ask.risk == RiskView::Danger { theme.bad } else { theme.warn };
         let spans = [Span::styled(format!("{}: {}", ask.risk.word(), ask.reasons.join("; ")), style)];
         lines.extend(wrap(&spans, &Span::raw(""), &Span::raw("  "), width));
     }
@@ -626,7 +641,7 @@ fn content(ask: &Ask, width: usize, theme: &Theme) -> Vec<Line<'static>> {
     }
     // A command that looks like an edit is none.
     let edit = matches!(ask.subject.as_str(), "edit" | "");
-    let bar = Span::styled("│ ", if ask.risk == Risk::Danger { theme.bad } else { theme.accent });
+    let bar = Span::styled("│ ", if ask.risk == RiskView::Danger { theme.bad } else { theme.accent });
     if !ask.questions.is_empty() && !cut(&ask.questions) {
         // The questions themselves are what there is to read.
         let message = clean::text(&ask.message);
@@ -664,7 +679,7 @@ fn content(ask: &Ask, width: usize, theme: &Theme) -> Vec<Line<'static>> {
 }
 
 /// What a card says in lines of ours: the head, where it is from, the options, the hint.
-pub(crate) struct Words {
+pub(crate) struct CardText {
     pub(crate) head: Vec<Span<'static>>,
     pub(crate) from: String,
     pub(crate) options: Vec<Line<'static>>,
@@ -674,15 +689,15 @@ pub(crate) struct Words {
 /// Those lines.
 pub(crate) fn words(
     card: &Card,
-    ask: &Ask,
-    outcome: Option<&Outcome>,
+    ask: &RequestView,
+    outcome: Option<&RequestResult>,
     from: &str,
     (theme, width, now): (&Theme, usize, i64),
-) -> Words {
+) -> CardText {
     let style = match ask.risk {
-        Risk::Danger => theme.bad,
-        Risk::Elevated => theme.warn,
-        Risk::Low => theme.ok,
+        RiskView::Danger => theme.bad,
+        RiskView::Elevated => theme.warn,
+        RiskView::Low => theme.ok,
     };
     let mut head = match outcome {
         Some(outcome) => {
@@ -708,7 +723,7 @@ pub(crate) fn words(
         let mut spans = Vec::new();
         for (key, label, yes) in line.into_iter().map(|n| &all[n]) {
             let on = outcome.is_none()
-                && matches!(card.mode, Mode::Choose)
+                && matches!(card.mode, CardMode::Choose)
                 && (armed || !yes && !card.sent && now - card.shown >= ARM);
             let style = match (on, yes) {
                 (false, _) => theme.dim,
@@ -727,38 +742,38 @@ pub(crate) fn words(
     let say = |hint: &mut Vec<Span<'static>>, words: &str| hint.push(Span::styled(words.to_owned(), theme.dim));
     match (&card.mode, outcome) {
         (_, Some(_)) => say(&mut hint, "Esc takes this away"),
-        (Mode::Choose, None) if ask.observe => {
+        (CardMode::Choose, None) if ask.observe => {
             say(&mut hint, "its agent takes the answer elsewhere alone: it can only be watched here")
         }
-        (Mode::Choose, None) => match card.waits(now) {
+        (CardMode::Choose, None) => match card.waits(now) {
             Some(why) => hint.push(Span::styled(why.to_owned(), theme.warn)),
-            None if ask.risk == Risk::Danger => say(&mut hint, "a yes is asked for twice"),
+            None if ask.risk == RiskView::Danger => say(&mut hint, "a yes is asked for twice"),
             None => {
                 if let Some(always) = ask.option("allow_always") {
                     say(&mut hint, &format!("A “{}”: the agent will not ask for the like of this again", always.label));
                 }
             }
         },
-        (Mode::Reason(_), None) => say(&mut hint, "why not, for the agent to read · Enter denies · Esc back"),
-        (Mode::Yes { typed, .. }, None) => {
+        (CardMode::Reason(_), None) => say(&mut hint, "why not, for the agent to read · Enter denies · Esc back"),
+        (CardMode::Yes { typed, .. }, None) => {
             hint.push(Span::styled("this is dangerous. Type yes and Enter to allow it: ", theme.bad));
             hint.push(Span::styled(format!("{typed}▏"), theme.text));
             say(&mut hint, " · Esc back");
         }
-        (Mode::Edit(_), None) => {
+        (CardMode::Edit(_), None) => {
             let what = ask.editable.as_ref().map_or("it", |(label, _)| label.as_str());
             say(&mut hint, &format!("{what} as you want it · Enter allows that · Esc back"));
         }
-        (Mode::Text(_), None) => match card.waits(now) {
+        (CardMode::Text(_), None) => match card.waits(now) {
             Some(why) => hint.push(Span::styled(why.to_owned(), theme.warn)),
             None => say(&mut hint, "Enter sends · Ctrl-N declines"),
         },
-        (Mode::Pick { .. }, None) => match card.waits(now) {
+        (CardMode::Pick { .. }, None) => match card.waits(now) {
             Some(why) => hint.push(Span::styled(why.to_owned(), theme.warn)),
             None if ask.multi => say(&mut hint, "Space picks · Enter sends · n declines"),
             None => say(&mut hint, "Enter picks · n declines"),
         },
-        (Mode::Form(form), None) => match card.waits(now) {
+        (CardMode::Form(form), None) => match card.waits(now) {
             // One that is not at its end yet reads as it answers.
             Some(why) if card.read || card.changed || card.sent => {
                 hint.push(Span::styled(why.to_owned(), theme.warn));
@@ -769,5 +784,5 @@ pub(crate) fn words(
     if !card.problem.is_empty() {
         hint = vec![Span::styled(card.problem.clone(), theme.bad)];
     }
-    Words { head, from: from.to_owned(), options, hint }
+    CardText { head, from: from.to_owned(), options, hint }
 }

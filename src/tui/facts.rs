@@ -28,13 +28,13 @@ pub(crate) fn millis(value: &Value) -> Option<i64> {
 
 /// How much harm a yes could do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Risk {
+pub(crate) enum RiskView {
     Low,
     Elevated,
     Danger,
 }
 
-impl Risk {
+impl RiskView {
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Low => "low risk",
@@ -46,7 +46,7 @@ impl Risk {
 
 /// One of the answers offered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Choice {
+pub(crate) struct OptionView {
     /// The runtime's own identifier, as it came.
     pub(crate) id: String,
     pub(crate) label: String,
@@ -55,7 +55,7 @@ pub(crate) struct Choice {
 
 /// A request.
 #[derive(Clone, Debug)]
-pub(crate) struct Ask {
+pub(crate) struct RequestView {
     pub(crate) id: String,
     pub(crate) session: String,
     pub(crate) runtime: String,
@@ -74,14 +74,14 @@ pub(crate) struct Ask {
     /// Whether only its beginning is here.
     pub(crate) partial: bool,
     pub(crate) digest: String,
-    pub(crate) options: Vec<Choice>,
-    pub(crate) items: Vec<Choice>,
+    pub(crate) options: Vec<OptionView>,
+    pub(crate) items: Vec<OptionView>,
     pub(crate) multi: bool,
     /// Questions that are answered all at once; empty where the request itself is the question.
     pub(crate) questions: Vec<Question>,
     pub(crate) default: String,
     pub(crate) secret: bool,
-    pub(crate) risk: Risk,
+    pub(crate) risk: RiskView,
     /// Whether the gateway said so.
     pub(crate) rated: bool,
     pub(crate) reason: bool,
@@ -93,11 +93,11 @@ pub(crate) struct Ask {
     pub(crate) editable: Option<(String, String)>,
 }
 
-impl Ask {
+impl RequestView {
     /// Reads a request; `None` if it is none.
     pub(crate) fn read(value: &Value) -> Option<Self> {
         let choices = |value: &Value, more: &str| {
-            let one = |option: &Value| Choice {
+            let one = |option: &Value| OptionView {
                 id: raw(&option["id"]),
                 label: field(&option["label"]),
                 kind: field(&option[more]),
@@ -106,13 +106,13 @@ impl Ask {
         };
         let danger = value["danger"] == true;
         let risk = match value["risk"].as_str() {
-            _ if danger => Risk::Danger,
-            Some("danger") => Risk::Danger,
-            Some("low") => Risk::Low,
-            Some(_) => Risk::Elevated,
+            _ if danger => RiskView::Danger,
+            Some("danger") => RiskView::Danger,
+            Some("low") => RiskView::Low,
+            Some(_) => RiskView::Elevated,
             // A gateway that does not say: what it warns of is more than nothing.
-            None if value["warnings"].as_array().is_none_or(Vec::is_empty) => Risk::Low,
-            None => Risk::Elevated,
+            None if value["warnings"].as_array().is_none_or(Vec::is_empty) => RiskView::Low,
+            None => RiskView::Elevated,
         };
         let mut display = raw(&value["display"]);
         if display.len() > DISPLAY_MAX {
@@ -155,14 +155,14 @@ impl Ask {
     }
 
     /// The option of this kind.
-    pub(crate) fn option(&self, kind: &str) -> Option<&Choice> {
+    pub(crate) fn option(&self, kind: &str) -> Option<&OptionView> {
         self.options.iter().find(|option| option.kind == kind)
     }
 }
 
 /// What became of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Outcome {
+pub(crate) struct RequestResult {
     pub(crate) state: String,
     pub(crate) ok: Option<bool>,
     pub(crate) option: String,
@@ -174,7 +174,7 @@ pub(crate) struct Outcome {
     pub(crate) at: i64,
 }
 
-impl Outcome {
+impl RequestResult {
     pub(crate) fn read(value: &Value) -> Self {
         Self {
             state: field(&value["state"]),
@@ -240,7 +240,7 @@ pub(crate) fn clock(at: i64) -> String {
 
 /// A session in the list.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Session {
+pub(crate) struct SessionItem {
     pub(crate) id: String,
     pub(crate) runtime: String,
     pub(crate) dialect: String,
@@ -259,7 +259,7 @@ pub(crate) struct Session {
     pub(crate) place: i64,
 }
 
-impl Session {
+impl SessionItem {
     pub(crate) fn read(value: &Value) -> Option<Self> {
         let queue = value["queue"].as_array().into_iter().flatten();
         Some(Self {
@@ -291,7 +291,7 @@ impl Session {
 
 /// A runtime in the list.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Runtime {
+pub(crate) struct RuntimeItem {
     pub(crate) id: String,
     pub(crate) dialect: String,
     pub(crate) state: String,
@@ -304,7 +304,7 @@ pub(crate) struct Runtime {
     pub(crate) updated: i64,
 }
 
-impl Runtime {
+impl RuntimeItem {
     pub(crate) fn read(value: &Value) -> Option<Self> {
         let connect = &value["connect"];
         let words = connect["command"]
@@ -327,7 +327,7 @@ impl Runtime {
 
 /// A device in the list.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Device {
+pub(crate) struct DeviceItem {
     pub(crate) id: String,
     pub(crate) name: String,
     pub(crate) kind: String,
@@ -339,7 +339,7 @@ pub(crate) struct Device {
     pub(crate) expires: Option<i64>,
 }
 
-impl Device {
+impl DeviceItem {
     pub(crate) fn read(value: &Value) -> Option<Self> {
         let id = value["device_id"].as_str()?.to_owned();
         let scopes: Vec<String> = value["scopes"].as_array().into_iter().flatten().map(field).collect();
@@ -359,14 +359,14 @@ impl Device {
 
 /// A passage that a search found.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Hit {
+pub(crate) struct SearchItem {
     pub(crate) session: String,
     pub(crate) cursor: String,
     pub(crate) role: String,
     pub(crate) words: String,
 }
 
-impl Hit {
+impl SearchItem {
     pub(crate) fn read(value: &Value) -> Option<Self> {
         Some(Self {
             session: value["session_id"].as_str()?.to_owned(),
@@ -393,7 +393,7 @@ mod tests {
     #[test]
     fn who_won_is_told_in_words() {
         let receipt = |state: &str, ok: Value, option: &str| {
-            Outcome::read(&json!({ "state": state, "ok": ok, "option_id": option, "at": "2026-01-01T00:00:00Z",
+            RequestResult::read(&json!({ "state": state, "ok": ok, "option_id": option, "at": "2026-01-01T00:00:00Z",
                 "resolved_by": { "device_id": "d_1", "name": "pho\u{202e}ne" } }))
         };
         let now = millis(&json!("2026-01-01T00:00:02Z")).unwrap();
@@ -411,12 +411,12 @@ mod tests {
         let ask = |more: Value| {
             let mut value = json!({ "request_id": "q_1", "display": "x", "options": [] });
             value.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-            Ask::read(&value).unwrap().risk
+            RequestView::read(&value).unwrap().risk
         };
-        assert_eq!(ask(json!({})), Risk::Low);
-        assert_eq!(ask(json!({ "warnings": ["w"] })), Risk::Elevated);
-        assert_eq!(ask(json!({ "risk": "low", "danger": true })), Risk::Danger);
-        assert_eq!(ask(json!({ "risk": "another" })), Risk::Elevated);
-        assert_eq!(ask(json!({ "risk": "danger" })), Risk::Danger);
+        assert_eq!(ask(json!({})), RiskView::Low);
+        assert_eq!(ask(json!({ "warnings": ["w"] })), RiskView::Elevated);
+        assert_eq!(ask(json!({ "risk": "low", "danger": true })), RiskView::Danger);
+        assert_eq!(ask(json!({ "risk": "another" })), RiskView::Elevated);
+        assert_eq!(ask(json!({ "risk": "danger" })), RiskView::Danger);
     }
 }

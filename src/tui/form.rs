@@ -35,14 +35,14 @@ pub(crate) fn questions(request: &Value) -> Vec<Question> {
 
 /// What was said to one question so far.
 #[derive(Clone, Debug)]
-struct Said {
+struct FieldAnswer {
     chosen: BTreeSet<usize>,
     words: TextArea<'static>,
     /// Whether the words count: where there are options, they are one of them.
     own: bool,
 }
 
-impl Said {
+impl FieldAnswer {
     fn own(&self) -> Vec<String> {
         let words = self.words.lines().join("\n").trim().to_owned();
         if self.own && !words.is_empty() { vec![words] } else { Vec::new() }
@@ -51,7 +51,7 @@ impl Said {
 
 /// A place in the form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum FormPlace {
     /// An option of a question.
     Option(usize, usize),
     /// The field for words of one's own.
@@ -60,7 +60,7 @@ enum Place {
     Send,
 }
 
-impl Place {
+impl FormPlace {
     fn question(self) -> Option<usize> {
         match self {
             Self::Option(question, _) | Self::Own(question) => Some(question),
@@ -71,7 +71,7 @@ impl Place {
 
 /// What a key did.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Step {
+pub(crate) enum FormStep {
     /// It was not for the form.
     Nothing,
     Taken,
@@ -86,14 +86,14 @@ pub(crate) enum Step {
 /// What was said to the questions of a card, and where one is.
 #[derive(Clone, Debug)]
 pub(crate) struct Form {
-    said: Vec<Said>,
+    said: Vec<FieldAnswer>,
     at: usize,
     /// A no was pressed once, where something is said already.
     leaving: bool,
 }
 
 /// A form laid out: its lines, and where the place that one is at stands in them.
-pub(crate) struct Laid {
+pub(crate) struct FormLayout {
     pub(crate) lines: Vec<Line<'static>>,
     /// The lines of the question that one is at.
     pub(crate) question: Range<usize>,
@@ -101,21 +101,21 @@ pub(crate) struct Laid {
     pub(crate) place: Range<usize>,
 }
 
-fn places(questions: &[Question]) -> Vec<Place> {
+fn places(questions: &[Question]) -> Vec<FormPlace> {
     let mut all = Vec::new();
     for (n, question) in questions.iter().enumerate() {
-        all.extend((0..question.options.len()).map(|option| Place::Option(n, option)));
+        all.extend((0..question.options.len()).map(|option| FormPlace::Option(n, option)));
         if question.free_text || question.options.is_empty() {
-            all.push(Place::Own(n));
+            all.push(FormPlace::Own(n));
         }
     }
-    all.push(Place::Send);
+    all.push(FormPlace::Send);
     all
 }
 
 impl Form {
     pub(crate) fn new(questions: &[Question]) -> Self {
-        let said = |question: &Question| Said {
+        let said = |question: &Question| FieldAnswer {
             chosen: BTreeSet::new(),
             words: input::area(""),
             own: question.options.is_empty(),
@@ -123,18 +123,18 @@ impl Form {
         Self { said: questions.iter().map(said).collect(), at: 0, leaving: false }
     }
 
-    fn place(&self, questions: &[Question]) -> Place {
-        places(questions).get(self.at).copied().unwrap_or(Place::Send)
+    fn place(&self, questions: &[Question]) -> FormPlace {
+        places(questions).get(self.at).copied().unwrap_or(FormPlace::Send)
     }
 
     /// Whether words are being typed.
     pub(crate) fn is_typing(&self, questions: &[Question]) -> bool {
-        matches!(self.place(questions), Place::Own(_))
+        matches!(self.place(questions), FormPlace::Own(_))
     }
 
     /// Words are pasted; true where there is a field for them.
     pub(crate) fn paste(&mut self, questions: &[Question], words: &str) -> bool {
-        let Place::Own(n) = self.place(questions) else { return false };
+        let FormPlace::Own(n) = self.place(questions) else { return false };
         self.said[n].words.insert_str(words);
         self.wrote(questions, n);
         true
@@ -176,7 +176,7 @@ impl Form {
     }
 
     /// Takes a key. `hidden`: the place that one is at is not on the screen, so that a choice there would be blind.
-    pub(crate) fn key(&mut self, key: &Key, questions: &[Question], hidden: bool) -> Step {
+    pub(crate) fn key(&mut self, key: &Key, questions: &[Question], hidden: bool) -> FormStep {
         let all = places(questions);
         let last = all.len() - 1;
         let place = self.place(questions);
@@ -184,56 +184,57 @@ impl Form {
         match key.name() {
             "Tab" => self.go(questions, true),
             "S-Tab" => self.go(questions, false),
-            "C-n" => return Step::Decline,
+            "C-n" => return FormStep::Decline,
             "C-s" => return self.send(questions),
             name => match place {
-                Place::Own(n) => {
+                FormPlace::Own(n) => {
                     let (row, rows) = (self.said[n].words.cursor().0, self.said[n].words.lines().len());
                     match name {
                         "Up" if row == 0 => return self.up(),
                         "Down" if row + 1 == rows => self.at = (self.at + 1).min(last),
                         "Enter" => self.go(questions, true),
-                        "Esc" => return Step::Nothing,
-                        _ if !input::edit(&mut self.said[n].words, key) => return Step::Nothing,
+                        "Esc" => return FormStep::Nothing,
+                        _ if !input::edit(&mut self.said[n].words, key) => return FormStep::Nothing,
                         _ => self.wrote(questions, n),
                     }
                 }
                 _ => match (name, place) {
                     ("Up" | "k", _) => return self.up(),
-                    ("Down" | "j", _) if self.at == last => return Step::Nothing,
+                    ("Down" | "j", _) if self.at == last => return FormStep::Nothing,
                     ("Down" | "j", _) => self.at += 1,
-                    ("n" | "d", _) if leaving || self.is_blank() => return Step::Decline,
+                    ("n" | "d", _) if leaving || self.is_blank() => return FormStep::Decline,
                     ("n" | "d", _) => {
                         // Letters that were meant for a field.
                         self.leaving = true;
-                        return Step::Wrong("once more: there is no answer to any of it".into());
+                        return FormStep::Wrong("once more: there is no answer to any of it".into());
                     }
-                    ("Enter" | "a", Place::Send) => return self.send(questions),
+                    ("Enter" | "a", FormPlace::Send) => return self.send(questions),
                     (" " | "Enter", _) if hidden => {}
                     (digit, _) if hidden && digit.len() == 1 => {}
-                    (" ", Place::Option(n, option)) => self.choose(questions, n, option),
-                    ("Enter", Place::Option(n, option)) => {
+                    (" ", FormPlace::Option(n, option)) => self.choose(questions, n, option),
+                    ("Enter", FormPlace::Option(n, option)) => {
                         if !questions[n].multiple {
                             self.choose(questions, n, option);
                         }
                         self.go(questions, true);
                     }
-                    (digit, Place::Option(n, _)) if digit.len() == 1 => {
+                    (digit, FormPlace::Option(n, _)) if digit.len() == 1 => {
                         let option = digit.parse::<usize>().ok().and_then(|digit| digit.checked_sub(1));
-                        let Some(option) = option else { return Step::Nothing };
+                        let Some(option) = option else { return FormStep::Nothing };
                         if option < questions[n].options.len() {
                             self.choose(questions, n, option);
-                            self.at = all.iter().position(|one| *one == Place::Option(n, option)).unwrap_or(self.at);
+                            self.at =
+                                all.iter().position(|one| *one == FormPlace::Option(n, option)).unwrap_or(self.at);
                             if !questions[n].multiple {
                                 self.go(questions, true);
                             }
                         }
                     }
-                    _ => return Step::Nothing,
+                    _ => return FormStep::Nothing,
                 },
             },
         }
-        Step::Taken
+        FormStep::Taken
     }
 
     /// Whether nothing was said yet.
@@ -242,12 +243,12 @@ impl Form {
     }
 
     /// A place up; at the first one the key is somebody else's.
-    fn up(&mut self) -> Step {
+    fn up(&mut self) -> FormStep {
         if self.at == 0 {
-            return Step::Nothing;
+            return FormStep::Nothing;
         }
         self.at -= 1;
-        Step::Taken
+        FormStep::Taken
     }
 
     fn wrong(&self, questions: &[Question], n: usize) -> Option<String> {
@@ -279,13 +280,13 @@ impl Form {
     }
 
     /// The answers, or what is wrong; then one is where that is.
-    fn send(&mut self, questions: &[Question]) -> Step {
+    fn send(&mut self, questions: &[Question]) -> FormStep {
         let mut answers = Map::new();
         for (n, question) in questions.iter().enumerate() {
             if let Some(why) = self.wrong(questions, n) {
                 let all = places(questions);
                 self.at = all.iter().position(|place| place.question() == Some(n)).unwrap_or(0);
-                return Step::Wrong(if questions.len() > 1 { format!("question {}: {why}", n + 1) } else { why });
+                return FormStep::Wrong(if questions.len() > 1 { format!("question {}: {why}", n + 1) } else { why });
             }
             let said = &self.said[n];
             let chosen = said.chosen.iter().filter_map(|at| question.options.get(*at)).map(|option| option.id.clone());
@@ -296,23 +297,23 @@ impl Form {
         }
         if answers.is_empty() {
             // Everything may be left out, and was: to the gateway that is no answer at all.
-            return Step::Wrong("nothing is chosen; n says that there is no answer".into());
+            return FormStep::Wrong("nothing is chosen; n says that there is no answer".into());
         }
-        Step::Send(answers.into())
+        FormStep::Send(answers.into())
     }
 
     /// What the keys do here, in a few words.
     pub(crate) fn hint(&self, questions: &[Question]) -> &'static str {
         match self.place(questions) {
-            Place::Option(n, _) if questions[n].multiple => "Space picks · Enter on · n declines",
-            Place::Option(..) => "Enter or 1-9 chooses · n declines",
-            Place::Own(_) => "Enter goes on · Ctrl-N declines",
-            Place::Send => "Enter sends · n declines",
+            FormPlace::Option(n, _) if questions[n].multiple => "Space picks · Enter on · n declines",
+            FormPlace::Option(..) => "Enter or 1-9 chooses · n declines",
+            FormPlace::Own(_) => "Enter goes on · Ctrl-N declines",
+            FormPlace::Send => "Enter sends · n declines",
         }
     }
 
     /// Lays it out behind `before` lines.
-    pub(crate) fn lay(&self, questions: &[Question], width: usize, before: usize, theme: &Theme) -> Laid {
+    pub(crate) fn lay(&self, questions: &[Question], width: usize, before: usize, theme: &Theme) -> FormLayout {
         let mut lines: Vec<Line<'static>> = Vec::new();
         let (mut question_lines, mut place_lines) = (before..before, before..before);
         let here = self.place(questions);
@@ -354,7 +355,7 @@ impl Form {
                 (false, true) => "(•) ",
                 (false, false) => "( ) ",
             };
-            let mut place = |at: Place, mut rows: Vec<Line<'static>>, lines: &mut Vec<Line<'static>>| {
+            let mut place = |at: FormPlace, mut rows: Vec<Line<'static>>, lines: &mut Vec<Line<'static>>| {
                 if at == here {
                     place_lines = before + lines.len()..before + lines.len() + rows.len();
                     for row in &mut rows {
@@ -376,21 +377,25 @@ impl Form {
                     let more = Span::styled(clean::text(more).replace('\n', " "), theme.dim);
                     rows.extend(wrap(&[more], &margin(6), &margin(6), width));
                 }
-                place(Place::Option(n, at), rows, &mut lines);
+                place(FormPlace::Option(n, at), rows, &mut lines);
             }
             if question.free_text || question.options.is_empty() {
                 let first = match question.options.is_empty() {
                     true => Span::styled("› ", theme.accent),
                     false => Span::styled(format!("  {}other: ", mark(said.own)), theme.accent),
                 };
-                place(Place::Own(n), field(&said.words, here == Place::Own(n), &first, width, theme), &mut lines);
+                place(
+                    FormPlace::Own(n),
+                    field(&said.words, here == FormPlace::Own(n), &first, width, theme),
+                    &mut lines,
+                );
             }
             if here.question() == Some(n) {
                 question_lines = before + from..before + lines.len();
             }
         }
         lines.push(Line::default());
-        let on = here == Place::Send;
+        let on = here == FormPlace::Send;
         let style = if on { theme.ok.add_modifier(Modifier::BOLD | Modifier::REVERSED) } else { theme.dim };
         if on {
             place_lines = before + lines.len()..before + lines.len() + 1;
@@ -398,7 +403,7 @@ impl Form {
         }
         let words = if questions.len() > 1 { " Send the answers " } else { " Send the answer " };
         lines.push(Line::from(Span::styled(words, style)));
-        Laid { lines, question: question_lines, place: place_lines }
+        FormLayout { lines, question: question_lines, place: place_lines }
     }
 }
 

@@ -38,16 +38,16 @@ impl Terminal for Stdout {
 }
 
 /// The taken terminal. It is given back when this is dropped, and before a panic is told of.
-pub(crate) struct Guard<T: Terminal> {
+pub(crate) struct TerminalGuard<T: Terminal> {
     terminal: Arc<T>,
     taken: Arc<AtomicBool>,
     mouse: bool,
-    frame: Frames,
+    frame: FrameBuffer,
     /// Whether the terminal has sixteen colours and knows no others.
     pub(crate) plain: bool,
 }
 
-impl<T: Terminal> Guard<T> {
+impl<T: Terminal> TerminalGuard<T> {
     /// Takes the terminal.
     pub(crate) fn take(terminal: T, mouse: bool) -> io::Result<Self> {
         let terminal = Arc::new(terminal);
@@ -58,7 +58,7 @@ impl<T: Terminal> Guard<T> {
             give_back(&*of_hook, &hooked);
             before(why);
         }));
-        let mut guard = Self { terminal, taken, mouse, frame: Frames::default(), plain: false };
+        let mut guard = Self { terminal, taken, mouse, frame: FrameBuffer::default(), plain: false };
         guard.enter()?;
         Ok(guard)
     }
@@ -88,7 +88,7 @@ impl<T: Terminal> Guard<T> {
     }
 
     /// A writer of frames.
-    pub(crate) fn frames(&self) -> Frames {
+    pub(crate) fn frames(&self) -> FrameBuffer {
         self.frame.clone()
     }
 
@@ -103,7 +103,7 @@ impl<T: Terminal> Guard<T> {
     }
 }
 
-impl<T: Terminal> Drop for Guard<T> {
+impl<T: Terminal> Drop for TerminalGuard<T> {
     fn drop(&mut self) {
         self.leave();
     }
@@ -153,15 +153,15 @@ fn plain(frame: &[u8]) -> Vec<u8> {
 
 /// What the next frame is written into. Flushing it shows nothing: clearing and drawing belong together.
 #[derive(Clone, Default)]
-pub(crate) struct Frames(Arc<Mutex<Vec<u8>>>);
+pub(crate) struct FrameBuffer(Arc<Mutex<Vec<u8>>>);
 
-impl Frames {
+impl FrameBuffer {
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<u8>> {
         self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 
-impl Write for Frames {
+impl Write for FrameBuffer {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.lock().extend_from_slice(bytes);
         Ok(bytes.len())
@@ -212,7 +212,7 @@ mod tests {
     #[test]
     fn the_terminal_is_given_back_at_the_end_and_by_a_panic_before_it_is_told_of() {
         let paper = Paper::default();
-        let guard = Guard::take(paper.clone(), true).unwrap();
+        let guard = TerminalGuard::take(paper.clone(), true).unwrap();
         assert!(!paper.is_back());
         guard.leave();
         assert!(paper.is_back());
@@ -227,7 +227,7 @@ mod tests {
         std::panic::set_hook(Box::new(move |_| of_hook.store(seen.is_back(), Ordering::SeqCst)));
         let hers = paper.clone();
         let thread = std::thread::spawn(move || {
-            let mut guard = Guard::take(hers, true).unwrap();
+            let mut guard = TerminalGuard::take(hers, true).unwrap();
             guard.frames().write_all(b"\x1b[31mhalf a fra").unwrap();
             guard.mouse(true).unwrap();
             panic!("on purpose");
@@ -254,7 +254,7 @@ mod tests {
     #[test]
     fn a_frame_is_written_at_once_and_the_clipboard_gets_base64_alone() {
         let paper = Paper::default();
-        let guard = Guard::take(paper.clone(), false).unwrap();
+        let guard = TerminalGuard::take(paper.clone(), false).unwrap();
         paper.written.lock().unwrap().clear();
         let mut frames = guard.frames();
         frames.write_all(b"one").unwrap();

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 use anyhow::Context as _;
 use crossterm::event::{Event, EventStream};
 use futures_util::StreamExt as _;
-use plexus::client::{Begin, Client, Error, Follow, Heard};
+use plexus::client::{Client, ClientEvent, Error, Follow, FollowStart};
 use plexus::model::{SessionId, Timestamp};
 use ratatui::backend::CrosstermBackend;
 use ratatui::layout::Rect;
@@ -38,7 +38,7 @@ mod told;
 mod view;
 
 use app::{App, Effect, Msg};
-use guard::{Frames, Guard, Stdout};
+use guard::{FrameBuffer, Stdout, TerminalGuard};
 use talk::PageOf;
 use theme::{Depth, Theme};
 
@@ -87,7 +87,7 @@ pub(crate) async fn run(client: Client, session: Option<String>, mouse: bool, di
         std::fs::read(dir.join(LOOKED)).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
     let mut app = App::new(theme, size, now(), looked);
     app.mouse = mouse;
-    let mut guard = Guard::take(Stdout, mouse).context("taking the terminal")?;
+    let mut guard = TerminalGuard::take(Stdout, mouse).context("taking the terminal")?;
     guard.plain = app.theme.depth == Depth::Ansi;
     let mut shell = Shell::new(client, guard, dir.to_owned(), size)?;
     let first = app.start(session);
@@ -99,8 +99,8 @@ pub(crate) async fn run(client: Client, session: Option<String>, mouse: bool, di
 
 struct Shell {
     client: Client,
-    guard: Guard<Stdout>,
-    terminal: Terminal<CrosstermBackend<Frames>>,
+    guard: TerminalGuard<Stdout>,
+    terminal: Terminal<CrosstermBackend<FrameBuffer>>,
     dir: PathBuf,
     all: Follow,
     one: Option<(u64, Follow)>,
@@ -110,7 +110,7 @@ struct Shell {
 }
 
 /// What the next of several sources brought.
-async fn next_of(one: &mut Option<(u64, Follow)>) -> (u64, Option<Result<Heard, Error>>) {
+async fn next_of(one: &mut Option<(u64, Follow)>) -> (u64, Option<Result<ClientEvent, Error>>) {
     match one {
         Some((of, follow)) => (*of, follow.next().await),
         None => std::future::pending().await,
@@ -118,12 +118,12 @@ async fn next_of(one: &mut Option<(u64, Follow)>) -> (u64, Option<Result<Heard, 
 }
 
 impl Shell {
-    fn new(client: Client, guard: Guard<Stdout>, dir: PathBuf, size: (u16, u16)) -> io::Result<Self> {
+    fn new(client: Client, guard: TerminalGuard<Stdout>, dir: PathBuf, size: (u16, u16)) -> io::Result<Self> {
         let (tx, rx) = mpsc::channel(OUTCOMES);
         // The size is the one that the state knows: what is drawn never disagrees with where it is drawn.
         let viewport = Viewport::Fixed(Rect::new(0, 0, size.0.max(1), size.1.max(1)));
         let terminal = Terminal::with_options(CrosstermBackend::new(guard.frames()), TerminalOptions { viewport })?;
-        let all = client.attach(None, Begin::Now);
+        let all = client.attach(None, FollowStart::Now);
         Ok(Self { client, guard, terminal, dir, all, one: None, tx, rx, suspend: false })
     }
 
@@ -245,7 +245,7 @@ impl Shell {
                     });
                 }
                 Effect::Attach { session, after } => {
-                    let begin = after.map_or(Begin::Start, Begin::After);
+                    let begin = after.map_or(FollowStart::Start, FollowStart::After);
                     let id: Option<SessionId> = session.parse().ok();
                     self.one = id.map(|id| (app.following(), self.client.attach(Some(&id), begin)));
                 }

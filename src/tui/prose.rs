@@ -106,7 +106,7 @@ pub(crate) fn plain(words: &str, style: Style, margin: &Span<'static>, width: us
 /// Markdown as lines. What it links to is shown; nothing is fetched, and HTML is text.
 pub(crate) fn markdown(words: &str, theme: &Theme, margin: &Span<'static>, width: usize) -> Vec<Line<'static>> {
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
-    let mut writer = Writer {
+    let mut writer = MarkdownWriter {
         theme,
         width,
         lines: Vec::new(),
@@ -127,7 +127,7 @@ pub(crate) fn markdown(words: &str, theme: &Theme, margin: &Span<'static>, width
     writer.lines
 }
 
-struct Writer<'a> {
+struct MarkdownWriter<'a> {
     theme: &'a Theme,
     width: usize,
     lines: Vec<Line<'static>>,
@@ -145,7 +145,7 @@ struct Writer<'a> {
     gap: bool,
 }
 
-impl Writer<'_> {
+impl MarkdownWriter<'_> {
     fn top(&self) -> Style {
         self.style.last().copied().unwrap_or_default()
     }

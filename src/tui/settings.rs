@@ -10,12 +10,12 @@ const MOST: usize = 200;
 
 /// Something that can be chosen: its identifier as the agent wrote it, and its name, safe to show.
 #[derive(Clone, Debug, PartialEq)]
-struct Named {
+struct NamedChoice {
     id: String,
     name: String,
 }
 
-impl Named {
+impl NamedChoice {
     fn read(value: &Value, id: &str) -> Option<Self> {
         let id = value[id].as_str()?.to_owned();
         let name = Some(field(&value["name"])).filter(|name| !name.is_empty()).unwrap_or_else(|| field(&json!(id)));
@@ -26,23 +26,23 @@ impl Named {
 /// An option that is one of several.
 #[derive(Clone, Debug, PartialEq)]
 struct Setting {
-    option: Named,
+    option: NamedChoice,
     model: bool,
     now: String,
-    choices: Vec<Named>,
+    choices: Vec<NamedChoice>,
 }
 
 /// What may be chosen, and what is.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Settings {
     mode: String,
-    modes: Vec<Named>,
+    modes: Vec<NamedChoice>,
     options: Vec<Setting>,
 }
 
 /// A choice that one may make: its command, what it is, and the call that makes it.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Choice {
+pub(crate) struct SettingChoice {
     pub(crate) command: String,
     pub(crate) what: String,
     pub(crate) method: &'static str,
@@ -55,14 +55,14 @@ impl Settings {
         body["currentModeId"].as_str().unwrap_or_default().clone_into(&mut self.mode);
         let offered = body["_meta"]["modes"]["availableModes"].as_array();
         if let Some(offered) = offered.filter(|offered| !offered.is_empty()) {
-            self.modes = offered.iter().filter_map(|mode| Named::read(mode, "id")).take(MOST).collect();
+            self.modes = offered.iter().filter_map(|mode| NamedChoice::read(mode, "id")).take(MOST).collect();
         }
     }
 
     /// Takes `config_option_update`: each option that it names is what it says now.
     pub(crate) fn take_options(&mut self, body: &Value) {
         for value in body["configOptions"].as_array().into_iter().flatten().take(MOST) {
-            let Some(option) = Named::read(value, "id") else { continue };
+            let Some(option) = NamedChoice::read(value, "id") else { continue };
             // Choices may stand in groups.
             let listed = value["options"].as_array().into_iter().flatten();
             let listed =
@@ -70,7 +70,7 @@ impl Settings {
             let setting = Setting {
                 model: value["category"] == "model",
                 now: value["currentValue"].as_str().unwrap_or_default().to_owned(),
-                choices: listed.filter_map(|choice| Named::read(choice, "value")).take(MOST).collect(),
+                choices: listed.filter_map(|choice| NamedChoice::read(choice, "value")).take(MOST).collect(),
                 option,
             };
             match self.options.iter().position(|known| known.option.id == setting.option.id) {
@@ -83,7 +83,7 @@ impl Settings {
 
     /// What holds now and is worth a place on the screen: the mode, the model.
     pub(crate) fn words(&self) -> impl Iterator<Item = String> {
-        let named = |all: &[Named], id: &str| {
+        let named = |all: &[NamedChoice], id: &str| {
             let found = all.iter().find(|one| one.id == id);
             found.map_or_else(|| field(&json!(id)), |one| one.name.clone())
         };
@@ -93,10 +93,10 @@ impl Settings {
     }
 
     /// What else one may choose.
-    pub(crate) fn choices(&self, session: &str) -> Vec<Choice> {
+    pub(crate) fn choices(&self, session: &str) -> Vec<SettingChoice> {
         let mut all = Vec::new();
         for mode in self.modes.iter().filter(|mode| mode.id != self.mode) {
-            all.push(Choice {
+            all.push(SettingChoice {
                 command: format!("mode {}", mode.name),
                 what: format!("the agent's mode: {}", mode.name),
                 method: "session.set_mode",
@@ -121,7 +121,12 @@ impl Settings {
                 } else {
                     (format!("set {} {}", option.name, choice.name), option.name.clone())
                 };
-                all.push(Choice { command, what: format!("the agent's {what}: {}", choice.name), method, params });
+                all.push(SettingChoice {
+                    command,
+                    what: format!("the agent's {what}: {}", choice.name),
+                    method,
+                    params,
+                });
             }
         }
         all

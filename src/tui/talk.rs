@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::clean;
 use super::diff::diff;
-use super::facts::{Ask, Outcome, field, millis, position, span};
+use super::facts::{RequestResult, RequestView, field, millis, position, span};
 use super::prose::{markdown, plain};
 use super::settings::Settings;
 use super::theme::Theme;
@@ -48,7 +48,7 @@ const CACHE_MAX: usize = 400;
 
 /// Who says something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Who {
+pub(crate) enum Speaker {
     User,
     Agent,
     Thought,
@@ -56,7 +56,7 @@ pub(crate) enum Who {
 
 /// A part of what a tool shows.
 #[derive(Clone, Debug, PartialEq)]
-enum Part {
+enum ToolPart {
     Output(String),
     Diff { path: String, old: String, new: String },
     Other(String),
@@ -64,9 +64,9 @@ enum Part {
 
 /// What a block is.
 #[derive(Clone, Debug)]
-enum Body {
-    Said { who: Who, words: String, continued: bool },
-    Tool { title: String, kind: String, status: String, parts: Vec<Part>, input: String, from: i64, until: i64 },
+enum BlockBody {
+    Said { who: Speaker, words: String, continued: bool },
+    Tool { title: String, kind: String, status: String, parts: Vec<ToolPart>, input: String, from: i64, until: i64 },
     Plan(Vec<(String, String)>),
     Asked(String),
     Ended { status: String, words: String, took: i64 },
@@ -82,7 +82,7 @@ pub(crate) struct Block {
     id: u64,
     /// The place of its first event.
     position: u64,
-    body: Body,
+    body: BlockBody,
     /// Whether somebody turned its folding round.
     turned: bool,
     drawn: RefCell<Option<Drawn>>,
@@ -91,23 +91,25 @@ pub(crate) struct Block {
 impl Block {
     fn bytes(&self) -> usize {
         128 + match &self.body {
-            Body::Said { words, .. } | Body::Note { words, .. } => words.len(),
-            Body::Tool { parts, input, .. } => {
-                let part = |part: &Part| match part {
-                    Part::Output(words) | Part::Other(words) => words.len(),
-                    Part::Diff { old, new, .. } => old.len() + new.len(),
+            BlockBody::Said { words, .. } | BlockBody::Note { words, .. } => words.len(),
+            BlockBody::Tool { parts, input, .. } => {
+                let part = |part: &ToolPart| match part {
+                    ToolPart::Output(words) | ToolPart::Other(words) => words.len(),
+                    ToolPart::Diff { old, new, .. } => old.len() + new.len(),
                 };
                 input.len() + parts.iter().map(part).sum::<usize>()
             }
-            Body::Plan(entries) => entries.iter().map(|(_, words)| words.len()).sum(),
+            BlockBody::Plan(entries) => entries.iter().map(|(_, words)| words.len()).sum(),
             _ => 0,
         }
     }
 
     fn folds(&self) -> bool {
         match &self.body {
-            Body::Said { who, words, .. } => *who == Who::Thought || *who == Who::User && words.len() > 500,
-            Body::Tool { parts, input, .. } => !parts.is_empty() || !input.is_empty(),
+            BlockBody::Said { who, words, .. } => {
+                *who == Speaker::Thought || *who == Speaker::User && words.len() > 500
+            }
+            BlockBody::Tool { parts, input, .. } => !parts.is_empty() || !input.is_empty(),
             _ => false,
         }
     }
@@ -115,7 +117,7 @@ impl Block {
 
 /// Where one looks.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Look {
+pub(crate) struct ScrollPosition {
     /// At the newest, wherever that is.
     pub(crate) follow: bool,
     /// The block at the top, and how many of its lines are above.
@@ -126,7 +128,7 @@ pub(crate) struct Look {
 
 /// How things are folded that nobody turned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Folds {
+pub(crate) struct FoldDefaults {
     pub(crate) thoughts: bool,
     pub(crate) tools: bool,
 }
@@ -135,14 +137,14 @@ pub(crate) struct Folds {
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct PageOf {
     /// Its events, merged.
-    pub(crate) events: Vec<Told>,
+    pub(crate) events: Vec<ConversationEvent>,
     /// What to give as `before` for the page before; none at the beginning.
     pub(crate) previous: Option<String>,
 }
 
 /// An event, or several that were merged.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Told {
+pub(crate) struct ConversationEvent {
     pub(crate) kind: String,
     pub(crate) body: Value,
     /// Of the last event in it.
@@ -159,7 +161,7 @@ impl PageOf {
         let events = page["events"].as_array().into_iter().flatten().map(|event| {
             let cursor = event["cursor"].as_str().unwrap_or_default();
             let at = millis(&event["at"]).unwrap_or_default();
-            Told {
+            ConversationEvent {
                 kind: event["kind"].as_str().unwrap_or_default().to_owned(),
                 body: event["event"].clone(),
                 cursor: cursor.to_owned(),
@@ -173,14 +175,14 @@ impl PageOf {
 
 /// An older page that is looked at.
 #[derive(Debug)]
-struct Older {
+struct OlderPage {
     blocks: VecDeque<Block>,
     /// What to give as `before` for the page before it; none at the beginning.
     previous: Option<String>,
 }
 
 /// What drawing needs to know.
-pub(crate) struct Pen<'a> {
+pub(crate) struct DrawContext<'a> {
     pub(crate) theme: &'a Theme,
     pub(crate) width: u16,
     pub(crate) height: usize,
@@ -189,20 +191,20 @@ pub(crate) struct Pen<'a> {
 
 /// The conversation.
 #[derive(Debug)]
-pub(crate) struct Talk {
+pub(crate) struct Conversation {
     pub(crate) session: String,
     blocks: VecDeque<Block>,
     /// What to give as `before` for what came before the first block; none at the beginning of the session.
     previous: Option<String>,
     /// An older page that is looked at.
-    older: Option<Older>,
+    older: Option<OlderPage>,
     /// Whether an older page is being fetched.
     pub(crate) fetching: bool,
     /// Older pages that were fetched.
     fetched: u64,
     /// A place that is not here, to be looked at: the page that ends with it is fetched.
     jump: Option<u64>,
-    asks: BTreeMap<String, (Ask, Option<Outcome>)>,
+    asks: BTreeMap<String, (RequestView, Option<RequestResult>)>,
     tools: HashMap<String, u64>,
     next: u64,
     bytes: usize,
@@ -211,8 +213,8 @@ pub(crate) struct Talk {
     /// Whether everything from before is told.
     pub(crate) live: bool,
     pub(crate) events: u64,
-    pub(crate) look: Look,
-    pub(crate) folds: Folds,
+    pub(crate) look: ScrollPosition,
+    pub(crate) folds: FoldDefaults,
     /// When the run under way began.
     pub(crate) running: Option<i64>,
     /// Tokens used, and how many there are.
@@ -234,7 +236,7 @@ pub(crate) struct Talk {
     bounded: bool,
 }
 
-impl Talk {
+impl Conversation {
     pub(crate) fn new(session: &str) -> Self {
         Self {
             session: session.to_owned(),
@@ -251,8 +253,8 @@ impl Talk {
             cursor: String::new(),
             live: false,
             events: 0,
-            look: Look { follow: true, top: (0, 0), chosen: None },
-            folds: Folds::default(),
+            look: ScrollPosition { follow: true, top: (0, 0), chosen: None },
+            folds: FoldDefaults::default(),
             running: None,
             usage: None,
             settings: Settings::default(),
@@ -323,11 +325,11 @@ impl Talk {
                 self.tool(value, (at, at), place);
             } else {
                 let who = match value["role"].as_str() {
-                    Some("user") => Who::User,
-                    Some("thought") => Who::Thought,
-                    _ => Who::Agent,
+                    Some("user") => Speaker::User,
+                    Some("thought") => Speaker::Thought,
+                    _ => Speaker::Agent,
                 };
-                self.push(Body::Said { who, words: String::new(), continued: false }, place);
+                self.push(BlockBody::Said { who, words: String::new(), continued: false }, place);
                 self.said(who, value["text"].as_str().unwrap_or_default(), place);
             }
         }
@@ -345,16 +347,16 @@ impl Talk {
     }
 
     /// Takes the next of a page.
-    fn told(&mut self, told: &Told) {
+    fn told(&mut self, told: &ConversationEvent) {
         self.take(&told.kind, &told.body, &told.cursor, told.place, told.at);
     }
 
     fn take(&mut self, kind: &str, body: &Value, cursor: &str, place: u64, (at, last): (i64, i64)) {
         self.events += 1;
         match kind {
-            "user_message_chunk" => self.content(Who::User, body, place),
-            "agent_message_chunk" => self.content(Who::Agent, body, place),
-            "agent_thought_chunk" => self.content(Who::Thought, body, place),
+            "user_message_chunk" => self.content(Speaker::User, body, place),
+            "agent_message_chunk" => self.content(Speaker::Agent, body, place),
+            "agent_thought_chunk" => self.content(Speaker::Thought, body, place),
             "tool_call" | "tool_call_update" => self.tool(body, (at, last), place),
             "plan" => self.plan(body, place),
             "run_started" => self.running = Some(at),
@@ -369,14 +371,14 @@ impl Talk {
                     .map(field)
                     .filter(|w| !w.is_empty() && w != "end_turn")
                     .collect();
-                self.push(Body::Ended { status: field(&body["status"]), words: words.join(", "), took }, place);
+                self.push(BlockBody::Ended { status: field(&body["status"]), words: words.join(", "), took }, place);
             }
             "request_opened" => {
-                if let Some(ask) = Ask::read(body) {
+                if let Some(ask) = RequestView::read(body) {
                     let id = ask.id.clone();
                     let known = self.asks.insert(id.clone(), (ask, None)).is_some();
                     if !known {
-                        self.push(Body::Asked(id), place);
+                        self.push(BlockBody::Asked(id), place);
                     }
                     while self.asks.len() > ASKS_MAX {
                         self.asks.pop_first();
@@ -384,7 +386,7 @@ impl Talk {
                 }
             }
             "request_updated" => {
-                if let Some(ask) = Ask::read(body)
+                if let Some(ask) = RequestView::read(body)
                     && let Some((known, None)) = self.asks.get_mut(&ask.id)
                     && ask.revision >= known.revision
                 {
@@ -393,7 +395,7 @@ impl Talk {
             }
             "request_resolved" => {
                 if let Some((_, outcome)) = body["request_id"].as_str().and_then(|id| self.asks.get_mut(id)) {
-                    *outcome = Some(Outcome::read(body));
+                    *outcome = Some(RequestResult::read(body));
                 }
             }
             "runtime_status" => {
@@ -426,7 +428,7 @@ impl Talk {
         cursor.clone_into(&mut self.cursor);
     }
 
-    fn push(&mut self, body: Body, place: u64) -> u64 {
+    fn push(&mut self, body: BlockBody, place: u64) -> u64 {
         let id = self.next;
         self.next += 1;
         let block = Block { id, position: place, body, turned: false, drawn: RefCell::default() };
@@ -465,19 +467,19 @@ impl Talk {
     }
 
     fn note(&mut self, bad: bool, words: String, place: u64) {
-        self.push(Body::Note { bad, words }, place);
+        self.push(BlockBody::Note { bad, words }, place);
     }
 
     /// As everywhere: words after words of the same side go on with them, unless the agent names their message differently.
-    fn content(&mut self, who: Who, body: &Value, place: u64) {
+    fn content(&mut self, who: Speaker, body: &Value, place: u64) {
         let content = &body["content"];
         let id = body["messageId"].as_str().map(|id| id.chars().take(ID_MAX).collect::<String>());
         let another = id.is_some() && self.message.as_ref().is_some_and(|last| *last != id);
         let same_side =
-            matches!(&self.blocks.back(), Some(Block { body: Body::Said { who: last, .. }, .. }) if *last == who);
+            matches!(&self.blocks.back(), Some(Block { body: BlockBody::Said { who: last, .. }, .. }) if *last == who);
         if another && same_side {
-            self.push(Body::Said { who, words: String::new(), continued: false }, place);
-            if who == Who::User {
+            self.push(BlockBody::Said { who, words: String::new(), continued: false }, place);
+            if who == Speaker::User {
                 self.prompts.push_back(String::new());
             }
         }
@@ -500,14 +502,14 @@ impl Talk {
         }
     }
 
-    fn said(&mut self, who: Who, words: &str, place: u64) {
-        if who == Who::User {
+    fn said(&mut self, who: Speaker, words: &str, place: u64) {
+        if who == Speaker::User {
             self.remember(words);
         }
         let mut rest = words;
         loop {
             let continued = match self.blocks.back_mut() {
-                Some(Block { body: Body::Said { who: same, words: said, .. }, drawn, .. }) if *same == who => {
+                Some(Block { body: BlockBody::Said { who: same, words: said, .. }, drawn, .. }) if *same == who => {
                     let room = MESSAGE_MAX.saturating_sub(said.len());
                     let mut cut = rest.len().min(room);
                     while !rest.is_char_boundary(cut) {
@@ -517,10 +519,10 @@ impl Talk {
                     self.bytes += cut;
                     *drawn.borrow_mut() = None;
                     rest = &rest[cut..];
-                    if said.len() >= MESSAGE_SPLIT && who == Who::Agent && rest.is_empty() {
+                    if said.len() >= MESSAGE_SPLIT && who == Speaker::Agent && rest.is_empty() {
                         // Between two paragraphs, outside of code, a block may end without changing how it looks.
                         if said.ends_with("\n\n") && said.matches("```").count() % 2 == 0 {
-                            self.push(Body::Said { who, words: String::new(), continued: true }, place);
+                            self.push(BlockBody::Said { who, words: String::new(), continued: true }, place);
                         }
                         return;
                     }
@@ -531,7 +533,7 @@ impl Talk {
                 }
                 _ => false,
             };
-            self.push(Body::Said { who, words: String::new(), continued }, place);
+            self.push(BlockBody::Said { who, words: String::new(), continued }, place);
         }
     }
 
@@ -540,7 +542,7 @@ impl Talk {
             return;
         }
         match (self.prompts.back_mut(), self.blocks.back()) {
-            (Some(last), Some(Block { body: Body::Said { who: Who::User, .. }, .. })) => last.push_str(words),
+            (Some(last), Some(Block { body: BlockBody::Said { who: Speaker::User, .. }, .. })) => last.push_str(words),
             _ => self.prompts.push_back(words.to_owned()),
         }
         if self.prompts.len() > PROMPTS_MAX {
@@ -554,7 +556,7 @@ impl Talk {
             Some(id) => *id,
             None => {
                 let (title, kind, status, input) = (String::new(), String::new(), String::new(), String::new());
-                let body = Body::Tool { title, kind, status, parts: Vec::new(), input, from: at, until: 0 };
+                let body = BlockBody::Tool { title, kind, status, parts: Vec::new(), input, from: at, until: 0 };
                 let id = self.push(body, place);
                 self.tools.insert(key, id);
                 id
@@ -565,7 +567,7 @@ impl Talk {
             return;
         };
         let before = block.bytes();
-        if let Body::Tool { title, kind, status, parts, input, until, .. } = &mut block.body {
+        if let BlockBody::Tool { title, kind, status, parts, input, until, .. } = &mut block.body {
             for (name, value) in [("title", &mut *title), ("kind", &mut *kind), ("status", &mut *status)] {
                 if body[name].is_string() {
                     *value = field(&body[name]);
@@ -584,7 +586,7 @@ impl Talk {
             if parts.is_empty()
                 && let Some(words) = output_of(&body["rawOutput"])
             {
-                parts.push(Part::Output(words));
+                parts.push(ToolPart::Output(words));
             }
             if let Some(raw) = body.get("rawInput").filter(|raw| !raw.is_null()) {
                 *input = tail(&raw.to_string()).to_owned();
@@ -599,15 +601,15 @@ impl Talk {
         let entries: Vec<(String, String)> =
             entries.map(|one| (field(&one["status"]), field(&one["content"]))).collect();
         // The plan of this run is brought up to date where it stands.
-        let run = self.blocks.iter_mut().rev().take_while(|block| !matches!(block.body, Body::Ended { .. }));
+        let run = self.blocks.iter_mut().rev().take_while(|block| !matches!(block.body, BlockBody::Ended { .. }));
         for block in run {
-            if let Body::Plan(old) = &mut block.body {
+            if let BlockBody::Plan(old) = &mut block.body {
                 *old = entries;
                 *block.drawn.borrow_mut() = None;
                 return;
             }
         }
-        self.push(Body::Plan(entries), place);
+        self.push(BlockBody::Plan(entries), place);
     }
 
     // === older pages
@@ -632,7 +634,7 @@ impl Talk {
     }
 
     /// The older page has come. One looks at its end.
-    pub(crate) fn page(&mut self, page: &PageOf, height: usize, pen: &Pen<'_>) {
+    pub(crate) fn page(&mut self, page: &PageOf, height: usize, pen: &DrawContext<'_>) {
         self.fetching = false;
         let mut other = Self::new(&self.session);
         other.bounded = false;
@@ -653,7 +655,7 @@ impl Talk {
         for block in &mut other.blocks {
             block.id += base;
         }
-        self.older = Some(Older { blocks: other.blocks, previous: page.previous.clone() });
+        self.older = Some(OlderPage { blocks: other.blocks, previous: page.previous.clone() });
         self.end(height, pen);
         self.look.follow = false;
     }
@@ -686,7 +688,7 @@ impl Talk {
     // === moving
 
     /// Where the top is when the last line is at the bottom.
-    fn end_top(&self, height: usize, pen: &Pen<'_>) -> (usize, usize) {
+    fn end_top(&self, height: usize, pen: &DrawContext<'_>) -> (usize, usize) {
         let mut left = height;
         for at in (0..self.list().len()).rev() {
             let lines = self.lines(at, pen).len();
@@ -698,7 +700,7 @@ impl Talk {
         (0, 0)
     }
 
-    fn top(&self, pen: &Pen<'_>) -> (usize, usize) {
+    fn top(&self, pen: &DrawContext<'_>) -> (usize, usize) {
         let end = self.end_top(pen.height, pen);
         if self.look.follow {
             return end;
@@ -708,17 +710,17 @@ impl Talk {
         (at, offset).min(end)
     }
 
-    fn lines_of(&self, at: usize, pen: &Pen<'_>) -> usize {
+    fn lines_of(&self, at: usize, pen: &DrawContext<'_>) -> usize {
         if at < self.list().len() { self.lines(at, pen).len() } else { 0 }
     }
 
-    fn end(&mut self, height: usize, pen: &Pen<'_>) {
+    fn end(&mut self, height: usize, pen: &DrawContext<'_>) {
         let (at, offset) = self.end_top(height, pen);
         self.look.top = (self.list().get(at).map_or(0, |block| block.id), offset);
     }
 
     /// Moves by lines; up is negative.
-    pub(crate) fn scroll(&mut self, by: i64, pen: &Pen<'_>) {
+    pub(crate) fn scroll(&mut self, by: i64, pen: &DrawContext<'_>) {
         if self.list().is_empty() {
             return;
         }
@@ -786,12 +788,12 @@ impl Talk {
             return self.jump.is_some();
         };
         let id = self.blocks[at].id;
-        self.look = Look { follow: false, top: (id, 0), chosen: Some(id) };
+        self.look = ScrollPosition { follow: false, top: (id, 0), chosen: Some(id) };
         true
     }
 
     /// Chooses the next block that folds; down or up.
-    pub(crate) fn choose(&mut self, down: bool, pen: &Pen<'_>) {
+    pub(crate) fn choose(&mut self, down: bool, pen: &DrawContext<'_>) {
         let list = self.list();
         let now = self.look.chosen.map(|id| self.at(id));
         let (top, _) = self.top(pen);
@@ -811,7 +813,7 @@ impl Talk {
         }
     }
 
-    fn visible(&self, at: usize, pen: &Pen<'_>) -> bool {
+    fn visible(&self, at: usize, pen: &DrawContext<'_>) -> bool {
         let (top, offset) = self.top(pen);
         if at < top || (at == top && offset > 0) {
             return false;
@@ -821,7 +823,7 @@ impl Talk {
     }
 
     /// Folds or unfolds the chosen block, or the last one on the screen that folds.
-    pub(crate) fn turn(&mut self, pen: &Pen<'_>) {
+    pub(crate) fn turn(&mut self, pen: &DrawContext<'_>) {
         let list = self.list();
         let chosen = self
             .look
@@ -837,7 +839,7 @@ impl Talk {
     }
 
     /// Folds or unfolds all of a sort.
-    pub(crate) fn refold(&mut self, change: impl FnOnce(&mut Folds)) {
+    pub(crate) fn refold(&mut self, change: impl FnOnce(&mut FoldDefaults)) {
         change(&mut self.folds);
         for block in self.blocks.iter_mut().chain(self.older.iter_mut().flat_map(|older| &mut older.blocks)) {
             block.turned = false;
@@ -850,19 +852,18 @@ impl Talk {
         let list = self.list();
         let block = match self.look.chosen {
             Some(id) => list.get(self.at(id))?,
-            None => list
-                .iter()
-                .rev()
-                .find(|block| matches!(&block.body, Body::Said { who: Who::Agent, words, .. } if !words.is_empty()))?,
+            None => list.iter().rev().find(
+                |block| matches!(&block.body, BlockBody::Said { who: Speaker::Agent, words, .. } if !words.is_empty()),
+            )?,
         };
         Some(match &block.body {
-            Body::Said { words, .. } | Body::Note { words, .. } => words.clone(),
-            Body::Tool { title, parts, .. } => {
+            BlockBody::Said { words, .. } | BlockBody::Note { words, .. } => words.clone(),
+            BlockBody::Tool { title, parts, .. } => {
                 let mut all = format!("**{title}**\n");
                 for part in parts {
                     let (name, words) = match part {
-                        Part::Output(words) | Part::Other(words) => ("", words.clone()),
-                        Part::Diff { path, old, new } => {
+                        ToolPart::Output(words) | ToolPart::Other(words) => ("", words.clone()),
+                        ToolPart::Diff { path, old, new } => {
                             let diff = similar::TextDiff::from_lines(old, new);
                             ("diff", diff.unified_diff().header(path, path).to_string())
                         }
@@ -878,7 +879,7 @@ impl Talk {
     // === drawing
 
     /// The lines on the screen, and whether the block that each is of is the chosen one.
-    pub(crate) fn screen(&self, pen: &Pen<'_>) -> Vec<(Line<'static>, bool)> {
+    pub(crate) fn screen(&self, pen: &DrawContext<'_>) -> Vec<(Line<'static>, bool)> {
         let mut out = Vec::new();
         let (top, mut offset) = self.top(pen);
         let drawn = self.list().iter().filter(|block| block.drawn.borrow().is_some()).count();
@@ -918,7 +919,7 @@ impl Talk {
     }
 
     /// How far down one is, of 1.
-    pub(crate) fn place(&self, pen: &Pen<'_>) -> f32 {
+    pub(crate) fn place(&self, pen: &DrawContext<'_>) -> f32 {
         let (top, _) = self.top(pen);
         // How much is before what is loaded is not known: as much again as one page.
         let (before, above) = match &self.older {
@@ -931,14 +932,16 @@ impl Talk {
         place
     }
 
-    fn lines(&self, at: usize, pen: &Pen<'_>) -> Rc<Vec<Line<'static>>> {
+    fn lines(&self, at: usize, pen: &DrawContext<'_>) -> Rc<Vec<Line<'static>>> {
         let list = self.list();
         let block = &list[at];
-        let tight = |body: &Body| matches!(body, Body::Tool { .. } | Body::Asked(_) | Body::Note { .. });
-        let continued = matches!(block.body, Body::Said { continued: true, .. });
+        let tight =
+            |body: &BlockBody| matches!(body, BlockBody::Tool { .. } | BlockBody::Asked(_) | BlockBody::Note { .. });
+        let continued = matches!(block.body, BlockBody::Said { continued: true, .. });
         let gap = at > 0 && !continued && !(tight(&block.body) && tight(&list[at - 1].body));
         // What says how long ago changes by itself.
-        let lasting = !matches!(block.body, Body::Asked(_)) && !matches!(block.body, Body::Tool { until: 0, .. });
+        let lasting =
+            !matches!(block.body, BlockBody::Asked(_)) && !matches!(block.body, BlockBody::Tool { until: 0, .. });
         if let Some((width, same, lines)) = &*block.drawn.borrow()
             && lasting
             && (*width, *same) == (pen.width, gap)
@@ -952,12 +955,12 @@ impl Talk {
         lines
     }
 
-    fn draw(&self, block: &Block, pen: &Pen<'_>, out: &mut Vec<Line<'static>>) {
+    fn draw(&self, block: &Block, pen: &DrawContext<'_>, out: &mut Vec<Line<'static>>) {
         let theme = pen.theme;
         let width = usize::from(pen.width);
         let margin = Span::raw("  ");
         match &block.body {
-            Body::Said { who: Who::User, words, .. } => {
+            BlockBody::Said { who: Speaker::User, words, .. } => {
                 let lines =
                     plain(words, theme.text.add_modifier(Modifier::BOLD), &Span::styled("▌ ", theme.user), width);
                 let all = lines.len();
@@ -967,8 +970,8 @@ impl Talk {
                     out.push(more(all - most, "more", theme));
                 }
             }
-            Body::Said { who: Who::Agent, words, .. } => out.extend(markdown(words, theme, &margin, width)),
-            Body::Said { who: Who::Thought, words, .. } => {
+            BlockBody::Said { who: Speaker::Agent, words, .. } => out.extend(markdown(words, theme, &margin, width)),
+            BlockBody::Said { who: Speaker::Thought, words, .. } => {
                 let open = self.folds.thoughts != block.turned;
                 let style = theme.dim.add_modifier(Modifier::ITALIC);
                 let lines = words.lines().count().max(1);
@@ -984,7 +987,7 @@ impl Talk {
                     out.extend(plain(words, style, &Span::styled("  │ ", theme.rule), width));
                 }
             }
-            Body::Tool { title, kind, status, parts, input, from, until } => {
+            BlockBody::Tool { title, kind, status, parts, input, from, until } => {
                 let open = self.folds.tools != block.turned;
                 let (mark, style) = match status.as_str() {
                     "completed" => ("✔", theme.ok),
@@ -1018,7 +1021,7 @@ impl Talk {
                     self.part(part, open, pen, out);
                 }
             }
-            Body::Plan(entries) => {
+            BlockBody::Plan(entries) => {
                 let done = entries.iter().filter(|(status, _)| status == "completed").count();
                 out.push(Line::from(vec![
                     Span::styled("  ≡ Plan ", theme.accent),
@@ -1044,7 +1047,7 @@ impl Talk {
                     ));
                 }
             }
-            Body::Asked(id) => {
+            BlockBody::Asked(id) => {
                 let Some((ask, outcome)) = self.asks.get(id) else { return };
                 let title = clean::line(ask.display.split('\n').next().unwrap_or(&ask.title), width);
                 let (mark, head, style) = match outcome {
@@ -1065,7 +1068,7 @@ impl Talk {
                     Span::styled(format!(" · {}", clean::cut(&title, room)), theme.dim),
                 ]));
             }
-            Body::Ended { status, words, took } => {
+            BlockBody::Ended { status, words, took } => {
                 let (word, style) = match status.as_str() {
                     "completed" => ("done", theme.dim),
                     "cancelled" => ("cancelled", theme.warn),
@@ -1081,7 +1084,7 @@ impl Talk {
                     Span::styled(rest, theme.rule),
                 ]));
             }
-            Body::Note { bad, words } => {
+            BlockBody::Note { bad, words } => {
                 let (mark, style) = if *bad { ("  ! ", theme.bad) } else { ("  · ", theme.dim) };
                 let words_style: Style = if *bad { theme.bad } else { theme.dim };
                 let spans = [Span::styled(words.clone(), words_style)];
@@ -1090,11 +1093,11 @@ impl Talk {
         }
     }
 
-    fn part(&self, part: &Part, open: bool, pen: &Pen<'_>, out: &mut Vec<Line<'static>>) {
+    fn part(&self, part: &ToolPart, open: bool, pen: &DrawContext<'_>, out: &mut Vec<Line<'static>>) {
         let theme = pen.theme;
         let width = usize::from(pen.width);
         match part {
-            Part::Output(words) => {
+            ToolPart::Output(words) => {
                 let margin = Span::styled("    │ ", theme.rule);
                 let raw = clean::output(tail(words), theme.dim);
                 // Only what is shown is laid out: an output may have a hundred thousand lines.
@@ -1109,7 +1112,7 @@ impl Talk {
                 }
                 out.extend(lines);
             }
-            Part::Diff { path, old, new } => {
+            ToolPart::Diff { path, old, new } => {
                 let (lines, added, removed) = diff(old, new, theme, &Span::raw("    "), width);
                 out.push(Line::from(vec![
                     Span::styled(format!("    {} ", clean::cut(path, width.saturating_sub(20))), theme.accent),
@@ -1123,7 +1126,7 @@ impl Talk {
                     out.push(more(all - most, "more lines", theme));
                 }
             }
-            Part::Other(words) => {
+            ToolPart::Other(words) => {
                 out.push(Line::from(Span::styled(format!("    {}", clean::line(words, width)), theme.dim)))
             }
         }
@@ -1148,21 +1151,21 @@ fn tail(words: &str) -> &str {
     &words[from..]
 }
 
-fn part(value: &Value) -> Option<Part> {
+fn part(value: &Value) -> Option<ToolPart> {
     match value["type"].as_str() {
-        Some("diff") => Some(Part::Diff {
+        Some("diff") => Some(ToolPart::Diff {
             path: field(&value["path"]),
             old: value["oldText"].as_str().unwrap_or_default().to_owned(),
             new: value["newText"].as_str().unwrap_or_default().to_owned(),
         }),
         Some("content") => match value["content"]["text"].as_str() {
             Some("") => None,
-            Some(words) => Some(Part::Output(words.to_owned())),
-            None => Some(Part::Other(format!("[{}]", field(&value["content"]["type"])))),
+            Some(words) => Some(ToolPart::Output(words.to_owned())),
+            None => Some(ToolPart::Other(format!("[{}]", field(&value["content"]["type"])))),
         },
         Some("terminal") => Some(match value["output"].as_str() {
-            Some(words) => Part::Output(words.to_owned()),
-            None => Part::Other("[terminal]".into()),
+            Some(words) => ToolPart::Output(words.to_owned()),
+            None => ToolPart::Other("[terminal]".into()),
         }),
         _ => None,
     }

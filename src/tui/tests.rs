@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use plexus::client::{Envelope, Heard};
+use plexus::client::{ClientEvent, Envelope};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use ratatui::buffer::Buffer;
@@ -12,7 +12,7 @@ use ratatui::layout::Rect;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::app::{App, Effect, Link, Msg, Page, Tag};
+use super::app::{App, CallTag, ConnectionView, Effect, Msg, TuiPage};
 use super::card::{ARM, LINGER};
 use super::talk::PageOf;
 use super::theme::{Depth, Theme};
@@ -25,10 +25,10 @@ fn at(millis: i64) -> String {
     plexus::model::Timestamp::from_millis(millis).to_string()
 }
 
-fn heard(session: &str, place: u64, kind: &str, body: &Value, when: i64) -> Heard {
+fn heard(session: &str, place: u64, kind: &str, body: &Value, when: i64) -> ClientEvent {
     let text = json!({ "session_id": session, "run_id": "r_1", "seq": 0, "cursor": format!("e:{place}"), "at": at(when),
         "kind": kind, "event": body, "meta": { "runtime_id": "demo", "dialect": "acp" } });
-    Heard::Event(Box::new(Envelope::read(RawValue::from_string(text.to_string()).unwrap()).unwrap()))
+    ClientEvent::Event(Box::new(Envelope::read(RawValue::from_string(text.to_string()).unwrap()).unwrap()))
 }
 
 fn session(id: &str, title: &str, state: &str, ago: i64) -> Value {
@@ -63,8 +63,8 @@ impl Stage {
         let app = App::new(Theme::new(depth, false), (width, height), NOON, BTreeMap::new());
         let mut stage = Self { app, now: NOON, place: 1, effects: Vec::new() };
         stage.app.start(None);
-        stage.msg(Msg::Heard(Heard::Hello(json!({ "sessions": sessions, "requests": requests }))));
-        stage.msg(Msg::Heard(Heard::Live));
+        stage.msg(Msg::Heard(ClientEvent::Hello(json!({ "sessions": sessions, "requests": requests }))));
+        stage.msg(Msg::Heard(ClientEvent::Live));
         stage
     }
 
@@ -109,10 +109,10 @@ impl Stage {
         let mut effects = Vec::new();
         self.app.open(id.to_owned(), &mut effects);
         self.effects.extend(effects);
-        self.told(Heard::Live);
+        self.told(ClientEvent::Live);
     }
 
-    fn told(&mut self, heard: Heard) {
+    fn told(&mut self, heard: ClientEvent) {
         let of = self.app.following();
         self.msg(Msg::Talk(of, heard));
     }
@@ -171,7 +171,7 @@ impl Stage {
     fn answers(&mut self) -> Vec<Value> {
         let sent = std::mem::take(&mut self.effects).into_iter();
         sent.filter_map(|effect| match effect {
-            Effect::Call { tag: Tag::Answer(_), body, .. } => body,
+            Effect::Call { tag: CallTag::Answer(_), body, .. } => body,
             _ => None,
         })
         .collect()
@@ -231,18 +231,18 @@ fn every_page_at_80x24() {
             .any(|effect| matches!(effect, Effect::Call { path, .. } if path == "/v1/search?limit=100&q=parser"))
     );
     let hits = json!({ "hits": [{ "session_id": "s_1", "cursor": "e:3", "role": "agent", "snippet": "the parser \u{202e}fails" }] });
-    stage.msg(Msg::Done(Tag::Search("parser".into()), Ok((200, hits))));
+    stage.msg(Msg::Done(CallTag::Search("parser".into()), Ok((200, hits))));
     insta::assert_snapshot!("search", stage.screen());
     stage.keys(&["4"]);
     let list = json!({ "runtimes": [{ "runtime_id": "gemini", "dialect": "acp", "state": "ready", "connect": { "command": ["gemini", "--acp"] }, "cwd": "/home/you",
         "agent": "gemini-cli 0.61", "pid": 4242, "generation": 1, "updated_at": at(NOON - 60_000) },
         { "runtime_id": "codex", "dialect": "codex", "state": "exited", "connect": { "endpoint": "ws://127.0.0.1:1/" }, "cwd": "/", "problem": "nobody listens there", "updated_at": at(NOON) }] });
-    stage.msg(Msg::Done(Tag::Runtimes, Ok((200, list))));
+    stage.msg(Msg::Done(CallTag::Runtimes, Ok((200, list))));
     insta::assert_snapshot!("runtimes", stage.screen());
     stage.keys(&["5"]);
     let list = json!({ "devices": [{ "device_id": "d_local", "name": "this machine", "scopes": ["watch", "prompt", "approve", "admin"], "kind": "local", "online": true, "you": true, "last_seen_at": at(NOON) },
         { "device_id": "d_2", "name": "phone", "scopes": ["watch", "approve"], "approve_up_to": "low", "kind": "device", "last_seen_at": at(NOON - 7_200_000) }] });
-    stage.msg(Msg::Done(Tag::Devices, Ok((200, list))));
+    stage.msg(Msg::Done(CallTag::Devices, Ok((200, list))));
     insta::assert_snapshot!("devices", stage.screen());
     stage.keys(&["?"]);
     insta::assert_snapshot!("help", stage.screen());
@@ -250,7 +250,7 @@ fn every_page_at_80x24() {
     stage.words("par");
     insta::assert_snapshot!("palette", stage.screen());
     stage.keys(&["Enter"]);
-    assert_eq!((stage.app.page, stage.app.talk.as_ref().unwrap().session.as_str()), (Page::Session, "s_1"));
+    assert_eq!((stage.app.page, stage.app.talk.as_ref().unwrap().session.as_str()), (TuiPage::Session, "s_1"));
 }
 
 #[test]
@@ -333,7 +333,7 @@ fn what_came_in_part_is_fetched_whole_before_a_yes_and_takes_a_no() {
         effects
             .iter()
             .filter(
-                |effect| matches!(effect, Effect::Call { tag: Tag::Whole(_), path, .. } if path == "/v1/requests/q_1"),
+                |effect| matches!(effect, Effect::Call { tag: CallTag::Whole(_), path, .. } if path == "/v1/requests/q_1"),
             )
             .count()
     };
@@ -347,7 +347,7 @@ fn what_came_in_part_is_fetched_whole_before_a_yes_and_takes_a_no() {
     assert_eq!(stage.answers(), [json!({ "option_id": "o3" })], "a no needs no digest");
     let mut stage = Stage::new(80, 24, &sessions(), std::slice::from_ref(&part));
     stage.open("s_1");
-    stage.msg(Msg::Done(Tag::Whole("q_1".into()), Ok((200, all))));
+    stage.msg(Msg::Done(CallTag::Whole("q_1".into()), Ok((200, all))));
     // Told in part again, it stays whole.
     stage.event("s_1", "request_updated", &part);
     assert!(stage.screen().contains("begin and end"), "{}", stage.screen());
@@ -364,9 +364,9 @@ fn sessions_are_in_the_order_of_their_news_however_the_clock_was_set() {
     let mut stage = Stage::new(100, 30, &list, &[]);
     let order = |stage: &Stage| stage.app.ordered().iter().map(|one| one.id.clone()).collect::<Vec<_>>();
     assert_eq!(order(&stage), ["s_1", "s_2"]);
-    stage.msg(Msg::Heard(Heard::Session(session("s_2", "two", "idle", 3 * HOUR))));
+    stage.msg(Msg::Heard(ClientEvent::Session(session("s_2", "two", "idle", 3 * HOUR))));
     assert_eq!(order(&stage), ["s_2", "s_1"], "what is said now is news");
-    stage.msg(Msg::Heard(Heard::Session(session("s_1", "renamed", "idle", 2 * HOUR))));
+    stage.msg(Msg::Heard(ClientEvent::Session(session("s_1", "renamed", "idle", 2 * HOUR))));
     assert_eq!(order(&stage), ["s_2", "s_1"], "what changes without news stays where it is");
 }
 
@@ -386,18 +386,18 @@ fn a_session_whose_agent_ended_starts_it_again_from_the_composer() {
     let prompts = |stage: &mut Stage| {
         let effects = std::mem::take(&mut stage.effects).into_iter();
         effects
-            .filter(|effect| matches!(effect, Effect::Call { tag: Tag::Prompt(words), .. } if words == "go on"))
+            .filter(|effect| matches!(effect, Effect::Call { tag: CallTag::Prompt(words), .. } if words == "go on"))
             .count()
     };
     stage.effects.clear();
     stage.words("go on");
     stage.keys(&["Enter"]);
-    assert!(stage.effects.iter().any(|effect| matches!(effect, Effect::Call { tag: Tag::Again(_), .. })));
+    assert!(stage.effects.iter().any(|effect| matches!(effect, Effect::Call { tag: CallTag::Again(_), .. })));
     assert_eq!((prompts(&mut stage), stage.app.composer.lines().join("")), (0, "go on".to_owned()));
-    stage.msg(Msg::Done(Tag::Again("demo".into()), Ok((200, json!({})))));
+    stage.msg(Msg::Done(CallTag::Again("demo".into()), Ok((200, json!({})))));
     assert_eq!(prompts(&mut stage), 0);
     for _ in 0..2 {
-        stage.msg(Msg::Heard(Heard::Session(session("s_1", "Fix the parser", "idle", 0))));
+        stage.msg(Msg::Heard(ClientEvent::Session(session("s_1", "Fix the parser", "idle", 0))));
     }
     assert_eq!((prompts(&mut stage), stage.app.composer.lines().join("")), (1, String::new()));
     // Where it cannot be started, the words stay and are not sent behind one's back.
@@ -405,9 +405,9 @@ fn a_session_whose_agent_ended_starts_it_again_from_the_composer() {
     stage.open("s_1");
     stage.words("go on");
     stage.keys(&["Enter"]);
-    stage.msg(Msg::Done(Tag::Again("demo".into()), Ok((409, json!({ "detail": "no such program" })))));
+    stage.msg(Msg::Done(CallTag::Again("demo".into()), Ok((409, json!({ "detail": "no such program" })))));
     assert!(stage.screen().contains("no such program") && stage.screen().contains("go on"), "{}", stage.screen());
-    stage.msg(Msg::Heard(Heard::Session(session("s_1", "Fix the parser", "idle", 0))));
+    stage.msg(Msg::Heard(ClientEvent::Session(session("s_1", "Fix the parser", "idle", 0))));
     assert_eq!(prompts(&mut stage), 0);
 }
 
@@ -569,7 +569,7 @@ fn a_form_is_declined_and_half_of_it_is_not_lost_by_looking_elsewhere() {
     stage.keys(&["1", "3", "Tab"]);
     stage.words("9999");
     stage.keys(&["Esc", "1"]);
-    assert_eq!(stage.app.page, Page::Inbox);
+    assert_eq!(stage.app.page, TuiPage::Inbox);
     stage.later(ARM);
     let screen = stage.screen();
     assert!(screen.contains("9999"), "{screen}");
@@ -633,7 +633,7 @@ fn older_sessions_are_read_where_they_are_looked_for_and_every_one_is_found() {
     let asked = |stage: &mut Stage| {
         let effects = std::mem::take(&mut stage.effects);
         let paths = effects.into_iter().filter_map(|effect| match effect {
-            Effect::Call { tag: tag @ Tag::Older(_), path, .. } => Some((tag, path)),
+            Effect::Call { tag: tag @ CallTag::Older(_), path, .. } => Some((tag, path)),
             _ => None,
         });
         paths.collect::<Vec<_>>()
@@ -645,8 +645,8 @@ fn older_sessions_are_read_where_they_are_looked_for_and_every_one_is_found() {
         json!({ "sessions": all[from..from + 500], "next": next })
     };
     let mut stage = Stage::new(80, 24, &[], &[]);
-    stage.msg(Msg::Heard(Heard::Hello(hello())));
-    stage.msg(Msg::Heard(Heard::Live));
+    stage.msg(Msg::Heard(ClientEvent::Hello(hello())));
+    stage.msg(Msg::Heard(ClientEvent::Live));
     for _ in 0..400 {
         stage.keys(&["Down"]);
     }
@@ -663,8 +663,8 @@ fn older_sessions_are_read_where_they_are_looked_for_and_every_one_is_found() {
     assert_eq!((read, stage.app.sessions.len()), (4, 2_000), "the page that is known, and three more");
     // By a filter, whatever page it is on; one that fails is asked for again with the next key.
     let mut stage = Stage::new(80, 24, &[], &[]);
-    stage.msg(Msg::Heard(Heard::Hello(hello())));
-    stage.msg(Msg::Heard(Heard::Live));
+    stage.msg(Msg::Heard(ClientEvent::Hello(hello())));
+    stage.msg(Msg::Heard(ClientEvent::Live));
     stage.keys(&["f"]);
     stage.words("task 1987");
     let (tag, _) = asked(&mut stage).pop().unwrap();
@@ -683,7 +683,7 @@ fn older_sessions_are_read_where_they_are_looked_for_and_every_one_is_found() {
         "{screen}"
     );
     // What came late of an earlier greeting is not taken; Esc shows all again, and leaves only then.
-    stage.msg(Msg::Done(Tag::Older(1), Ok((200, json!({ "sessions": [session("s_x", "Late", "idle", 0)] })))));
+    stage.msg(Msg::Done(CallTag::Older(1), Ok((200, json!({ "sessions": [session("s_x", "Late", "idle", 0)] })))));
     stage.keys(&["Esc"]);
     assert!(stage.screen().contains("Task 12") && !stage.screen().contains("Late") && !stage.app.quit);
 }
@@ -721,12 +721,12 @@ fn a_session_that_is_none_of_the_newest_is_known_when_it_is_opened() {
     let paths: Vec<String> = std::mem::take(&mut stage.effects)
         .into_iter()
         .filter_map(|effect| match effect {
-            Effect::Call { tag: Tag::Session, path, .. } => Some(path),
+            Effect::Call { tag: CallTag::Session, path, .. } => Some(path),
             _ => None,
         })
         .collect();
     assert_eq!(paths, ["/v1/sessions/s_old"]);
-    stage.msg(Msg::Done(Tag::Session, Ok((200, session("s_old", "Long ago", "exited", 9_000_000)))));
+    stage.msg(Msg::Done(CallTag::Session, Ok((200, session("s_old", "Long ago", "exited", 9_000_000)))));
     let screen = stage.screen();
     assert!(screen.contains("Long ago") && screen.contains("start demo again"), "{screen}");
 }
@@ -800,7 +800,7 @@ fn one_who_is_too_late_is_told_who_won() {
     stage.keys(&["n"]);
     let receipt = json!({ "code": "already_resolved", "detail": "x", "state": "answered", "ok": true, "at": at(stage.now), "won": false,
         "resolved_by": { "device_id": "d_2", "name": "phone" } });
-    stage.msg(Msg::Done(Tag::Answer("q_1".into()), Ok((409, receipt))));
+    stage.msg(Msg::Done(CallTag::Answer("q_1".into()), Ok((409, receipt))));
     assert!(stage.screen().contains("too late: Allowed by phone"), "{}", stage.screen());
     // What was not done at all is said, and can be done again.
     let mut stage = Stage::new(80, 24, &sessions(), &[ask("q_1", "s_1", "make deploy", json!({}))]);
@@ -809,7 +809,7 @@ fn one_who_is_too_late_is_told_who_won() {
     stage.keys(&["y"]);
     stage.answers();
     stage.msg(Msg::Done(
-        Tag::Answer("q_1".into()),
+        CallTag::Answer("q_1".into()),
         Ok((403, json!({ "code": "risk_too_high", "detail": "above what you may allow" }))),
     ));
     assert!(stage.screen().contains("above what you may allow"), "{}", stage.screen());
@@ -821,14 +821,14 @@ fn one_who_is_too_late_is_told_who_won() {
 fn a_lost_gateway_is_said_with_the_time_of_what_is_shown() {
     let mut stage = Stage::new(80, 24, &sessions(), &[]);
     stage.later(1_000);
-    stage.msg(Msg::Heard(Heard::Lost("closed".into())));
+    stage.msg(Msg::Heard(ClientEvent::Lost("closed".into())));
     stage.later(61_000);
-    assert!(matches!(stage.app.link, Link::Lost(..)));
+    assert!(matches!(stage.app.link, ConnectionView::Lost(..)));
     let screen = stage.screen();
     assert!(screen.contains("○ offline") && screen.contains("what you see was true at"), "{screen}");
     assert_eq!(stage.app.true_at, NOON + 1_000);
-    stage.msg(Msg::Heard(Heard::Hello(json!({ "sessions": sessions(), "requests": [] }))));
-    stage.msg(Msg::Heard(Heard::Live));
+    stage.msg(Msg::Heard(ClientEvent::Hello(json!({ "sessions": sessions(), "requests": [] }))));
+    stage.msg(Msg::Heard(ClientEvent::Live));
     assert!(stage.screen().contains("● live"));
 }
 
@@ -859,9 +859,9 @@ fn history_queue_and_slash_commands() {
     stage.words("please");
     stage.effects.clear();
     stage.keys(&["Enter"]);
-    assert!(stage.effects.iter().any(|effect| matches!(effect, Effect::Call { tag: Tag::Prompt(words), key: true, .. } if words == "/plan now\nplease")));
+    assert!(stage.effects.iter().any(|effect| matches!(effect, Effect::Call { tag: CallTag::Prompt(words), key: true, .. } if words == "/plan now\nplease")));
     // What was not taken is given back.
-    stage.msg(Msg::Done(Tag::Prompt("/plan now".into()), Ok((429, json!({ "detail": "too many wait" })))));
+    stage.msg(Msg::Done(CallTag::Prompt("/plan now".into()), Ok((429, json!({ "detail": "too many wait" })))));
     assert_eq!(stage.app.composer.lines(), ["/plan now"]);
     stage.keys(&["Esc", "Q"]);
     assert!(
@@ -1087,13 +1087,13 @@ fn nothing_that_an_agent_sends_reaches_the_terminal_as_a_sequence_wherever_it_is
                 );
                 stage.words("/a");
                 assert_ours(&stage.bytes(), bytes);
-                stage.msg(Msg::Done(Tag::Runtimes, Ok((200, json!({ "runtimes": [{ "runtime_id": whole, "agent": whole, "problem": whole, "stderr_tail": whole, "connect": { "command": [whole] } }] })))));
+                stage.msg(Msg::Done(CallTag::Runtimes, Ok((200, json!({ "runtimes": [{ "runtime_id": whole, "agent": whole, "problem": whole, "stderr_tail": whole, "connect": { "command": [whole] } }] })))));
                 stage.msg(Msg::Done(
-                    Tag::Devices,
+                    CallTag::Devices,
                     Ok((200, json!({ "devices": [{ "device_id": "d", "name": whole, "scopes": [whole] }] }))),
                 ));
                 stage.msg(Msg::Done(
-                    Tag::Search(whole.clone()),
+                    CallTag::Search(whole.clone()),
                     Ok((
                         200,
                         json!({ "hits": [{ "session_id": "s_1", "cursor": "e:1", "role": whole, "snippet": whole }] }),
@@ -1108,11 +1108,11 @@ fn nothing_that_an_agent_sends_reaches_the_terminal_as_a_sequence_wherever_it_is
                 }
                 stage.keys(&["Esc", ":"]);
                 assert_ours(&stage.bytes(), bytes);
-                stage.msg(Msg::Done(Tag::Words("log"), Ok((200, json!({ "lines": [{ "text": whole }] })))));
+                stage.msg(Msg::Done(CallTag::Words("log"), Ok((200, json!({ "lines": [{ "text": whole }] })))));
                 assert_ours(&stage.bytes(), bytes);
                 stage.keys(&["Esc"]);
-                stage.msg(Msg::Done(Tag::Say(whole.clone()), Ok((500, json!({ "detail": whole })))));
-                stage.msg(Msg::Heard(Heard::Lost(whole.clone())));
+                stage.msg(Msg::Done(CallTag::Say(whole.clone()), Ok((500, json!({ "detail": whole })))));
+                stage.msg(Msg::Heard(ClientEvent::Lost(whole.clone())));
                 assert_ours(&stage.bytes(), bytes);
             }
             assert_ours(&stage.bytes(), bytes);
@@ -1221,7 +1221,7 @@ fn the_servers_and_skills_of_an_agent_are_shown_or_said_to_be_unavailable() {
         { "id": "github", "transport": "http", "enabled": true, "state": "ready", "tools": 26 },
         { "id": "files\u{1b}[2J", "transport": "stdio", "enabled": true, "state": "error", "last_error": "spawn ENOENT" },
     ], "truncated": true });
-    stage.msg(Msg::Done(Tag::Servers, Ok((200, servers))));
+    stage.msg(Msg::Done(CallTag::Servers, Ok((200, servers))));
     let screen = stage.screen();
     for words in ["✔ github: ready · http · 26 tools", "✘ files", "    spawn ENOENT", "… and more"] {
         assert!(screen.contains(words), "{words}: {screen}");
@@ -1234,12 +1234,12 @@ fn the_servers_and_skills_of_an_agent_are_shown_or_said_to_be_unavailable() {
     let skills = json!({ "skills": [
         { "name": "review", "scope": "repo", "description": "Reads a change as a reviewer would, ".repeat(6) },
     ], "errors": [{ "path": "/x", "message": "no front matter" }], "truncated": false });
-    stage.msg(Msg::Done(Tag::Skills, Ok((200, skills))));
+    stage.msg(Msg::Done(CallTag::Skills, Ok((200, skills))));
     let screen = stage.screen();
     assert!(screen.contains("review · this project") && screen.contains("✘ /x: no front matter"), "{screen}");
     assert_eq!(screen.matches("reviewer").count(), 6, "a long description is broken, not cut: {screen}");
     stage.keys(&["Esc"]);
-    for (tag, words) in [(Tag::Servers, "MCP status unavailable"), (Tag::Skills, "Skills list unavailable")] {
+    for (tag, words) in [(CallTag::Servers, "MCP status unavailable"), (CallTag::Skills, "Skills list unavailable")] {
         stage.msg(Msg::Done(tag, Ok((409, json!({ "code": "listing_unsupported", "detail": "it does not tell" })))));
         assert!(stage.screen().contains(words), "{}", stage.screen());
     }
@@ -1253,7 +1253,7 @@ fn a_past_conversation_is_chosen_by_its_title_and_taken_up() {
     all[7]["session_id"] = "s_2".into();
     let page = json!({ "resumable": all });
     stage.keys(&[":"]);
-    stage.msg(Msg::Done(Tag::Past("demo".into()), Ok((200, page.clone()))));
+    stage.msg(Msg::Done(CallTag::Past("demo".into()), Ok((200, page.clone()))));
     let screen = stage.screen();
     assert!(screen.contains("past Talk 0 · c0") && screen.contains("2026-01-02 · /w"), "{screen}");
     stage.words("talk 298");
@@ -1262,14 +1262,14 @@ fn a_past_conversation_is_chosen_by_its_title_and_taken_up() {
     let open = json!({ "runtime_id": "demo", "native_id": "c298", "cwd": "/w" });
     assert_eq!(called(&mut stage), [("POST /v1/sessions".into(), Some(open))]);
     // One that is open here is gone to.
-    stage.msg(Msg::Done(Tag::Past("demo".into()), Ok((200, page))));
+    stage.msg(Msg::Done(CallTag::Past("demo".into()), Ok((200, page))));
     stage.words("talk 7 c7");
     stage.effects.clear();
     stage.keys(&["Enter"]);
     assert!(stage.effects.contains(&Effect::Follow(Some("s_2".into()))), "{:?}", stage.effects);
-    stage.msg(Msg::Done(Tag::Past("demo".into()), Ok((200, json!({ "resumable": [] })))));
+    stage.msg(Msg::Done(CallTag::Past("demo".into()), Ok((200, json!({ "resumable": [] })))));
     assert!(stage.screen().contains("keeps no conversation"), "{}", stage.screen());
-    stage.msg(Msg::Done(Tag::Past("demo".into()), Ok((409, json!({ "detail": "it lists none" })))));
+    stage.msg(Msg::Done(CallTag::Past("demo".into()), Ok((409, json!({ "detail": "it lists none" })))));
     assert!(stage.screen().contains("it lists none"), "{}", stage.screen());
 }
 

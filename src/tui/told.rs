@@ -72,7 +72,7 @@ fn broken(words: &str, width: usize) -> String {
 
 /// A conversation that a runtime keeps.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Past {
+pub(crate) struct PastConversation {
     /// How the palette names it.
     pub(crate) name: String,
     /// What the palette says of it.
@@ -84,7 +84,7 @@ pub(crate) struct Past {
 }
 
 /// What a runtime could resume, in its own order.
-pub(crate) fn pasts(runtime: &str, value: &Value) -> Vec<Past> {
+pub(crate) fn pasts(runtime: &str, value: &Value) -> Vec<PastConversation> {
     let one = |kept: &Value| {
         let native = kept["native_id"].as_str()?;
         let title = Some(field(&kept["title"])).filter(|title| !title.is_empty());
@@ -96,7 +96,7 @@ pub(crate) fn pasts(runtime: &str, value: &Value) -> Vec<Past> {
         if kept["cwd"].is_string() {
             wanted["cwd"] = kept["cwd"].clone();
         }
-        Some(Past {
+        Some(PastConversation {
             name: format!("past {} · {}", title.as_deref().unwrap_or("untitled"), clean::line(native, 60)),
             what: words.join(" · "),
             session: open,

@@ -7,14 +7,14 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, BorderType, Clear, Widget as _};
 use ratatui_textarea::TextArea;
 
-use super::app::{App, Link, Over, PAGES, Page, lookers};
-use super::card::{self, Card, Mode};
+use super::app::{App, ConnectionView, Overlay, PAGES, TuiPage, lookers};
+use super::card::{self, Card, CardMode};
 use super::clean;
-use super::facts::{Risk, Session, ago, clock, span};
+use super::facts::{RiskView, SessionItem, ago, clock, span};
 use super::help::KEYS;
 use super::input;
 use super::prose::wrap;
-use super::talk::Pen;
+use super::talk::DrawContext;
 
 /// Narrowest terminal that is drawn on, in columns.
 pub(crate) const WIDTH_MIN: u16 = 40;
@@ -55,7 +55,7 @@ fn rows(app: &App) -> Rows {
     let middle = all.height.saturating_sub(1 + below);
     let most = most_card(app, middle);
     let card = match (&app.card, app.page) {
-        (Some(card), Page::Session) => app.asks.get(&card.id).map_or(0, |(ask, _)| {
+        (Some(card), TuiPage::Session) => app.asks.get(&card.id).map_or(0, |(ask, _)| {
             u16::try_from(card.shape(ask, all.width, usize::from(most), &app.theme).height).unwrap_or(most)
         }),
         _ => 0,
@@ -91,12 +91,12 @@ pub(crate) fn card_area(app: &App) -> Option<Rect> {
     app.card.as_ref()?;
     let all = body(app);
     match app.page {
-        Page::Session => {
+        TuiPage::Session => {
             let rows = rows(app);
             let middle = rows.talk.height + rows.card.height;
             Some(Rect { height: most_card(app, middle), ..rows.card })
         }
-        Page::Inbox => {
+        TuiPage::Inbox => {
             let list = inbox_rows(app) + 2;
             Some(Rect { y: all.y + list, height: all.height.saturating_sub(list), ..all })
         }
@@ -106,26 +106,26 @@ pub(crate) fn card_area(app: &App) -> Option<Rect> {
 
 /// Where the conversation is.
 pub(crate) fn talk_area(app: &App) -> Rect {
-    if app.page != Page::Session || app.size.0 < WIDTH_MIN || app.size.1 < HEIGHT_MIN {
+    if app.page != TuiPage::Session || app.size.0 < WIDTH_MIN || app.size.1 < HEIGHT_MIN {
         return Rect::default();
     }
     let area = rows(app).talk;
     Rect { width: area.width.saturating_sub(1), ..area }
 }
 
-fn tabs(app: &App) -> Vec<(Option<Page>, Span<'static>)> {
+fn tabs(app: &App) -> Vec<(Option<TuiPage>, Span<'static>)> {
     let theme = &app.theme;
     let mut spans = vec![(None, Span::styled(" plexus ", theme.accent))];
     let (open, danger) = app.open_asks();
     let wide = app.size.0 >= 76;
     for (n, (page, name)) in PAGES.iter().enumerate() {
-        let here = app.page == *page || (app.page == Page::Session && app.from == *page);
+        let here = app.page == *page || (app.page == TuiPage::Session && app.from == *page);
         let style = if here { theme.text.add_modifier(Modifier::BOLD | Modifier::UNDERLINED) } else { theme.dim };
         spans.push((Some(*page), Span::styled(format!(" {}", n + 1), theme.dim)));
         spans.push((Some(*page), Span::raw(" ")));
         let name = if wide || here { (*name).to_owned() } else { name[..2].to_owned() };
         spans.push((Some(*page), Span::styled(name, style)));
-        if *page == Page::Inbox && open > 0 {
+        if *page == TuiPage::Inbox && open > 0 {
             let style = if danger { theme.bad } else { theme.warn };
             spans.push((Some(*page), Span::styled(format!(" {open}"), style.add_modifier(Modifier::BOLD))));
         }
@@ -135,7 +135,7 @@ fn tabs(app: &App) -> Vec<(Option<Page>, Span<'static>)> {
 }
 
 /// The page whose name is at this column of the first line.
-pub(crate) fn tab_at(app: &App, column: u16) -> Option<Page> {
+pub(crate) fn tab_at(app: &App, column: u16) -> Option<TuiPage> {
     let mut at = 0;
     for (page, span) in tabs(app) {
         at += clean::width(&span.content);
@@ -151,13 +151,15 @@ pub(crate) fn row_at(app: &App, row: u16) -> Option<usize> {
     let from = body(app).y + 1;
     let at = usize::from(row.checked_sub(from)?);
     let (shown, first) = match app.page {
-        Page::Inbox => window(app.inbox().len(), app.index(Page::Inbox, &app.inbox()), usize::from(inbox_rows(app))),
-        Page::Sessions => {
-            let list: Vec<String> = app.listed().into_iter().map(|session| session.id.clone()).collect();
-            window(list.len(), app.index(Page::Sessions, &list), usize::from(body(app).height - 1))
+        TuiPage::Inbox => {
+            window(app.inbox().len(), app.index(TuiPage::Inbox, &app.inbox()), usize::from(inbox_rows(app)))
         }
-        Page::Runtimes => (app.runtimes.len(), 0),
-        Page::Devices => (app.devices.len(), 0),
+        TuiPage::Sessions => {
+            let list: Vec<String> = app.listed().into_iter().map(|session| session.id.clone()).collect();
+            window(list.len(), app.index(TuiPage::Sessions, &list), usize::from(body(app).height - 1))
+        }
+        TuiPage::Runtimes => (app.runtimes.len(), 0),
+        TuiPage::Devices => (app.devices.len(), 0),
         _ => return None,
     };
     (at < shown).then_some(first + at)
@@ -188,12 +190,12 @@ pub(crate) fn draw(app: &App, buf: &mut Buffer) {
     let mut draw = Draw { app, buf };
     draw.top();
     match app.page {
-        Page::Inbox => draw.inbox(),
-        Page::Sessions => draw.sessions(),
-        Page::Search => draw.search(),
-        Page::Runtimes => draw.runtimes(),
-        Page::Devices => draw.devices(),
-        Page::Session => draw.session(),
+        TuiPage::Inbox => draw.inbox(),
+        TuiPage::Sessions => draw.sessions(),
+        TuiPage::Search => draw.search(),
+        TuiPage::Runtimes => draw.runtimes(),
+        TuiPage::Devices => draw.devices(),
+        TuiPage::Session => draw.session(),
     }
     draw.bottom();
     draw.over();
@@ -221,9 +223,9 @@ impl Draw<'_> {
         let spans: Vec<Span<'static>> = tabs(self.app).into_iter().map(|(_, span)| span).collect();
         self.put(0, 0, spans, width);
         let link = match &self.app.link {
-            Link::Live => vec![Span::styled(" ● live ", theme.ok)],
-            Link::Connecting => vec![Span::styled(" ○ connecting ", theme.warn)],
-            Link::Lost(..) => vec![Span::styled(" ○ offline ", theme.bad.add_modifier(Modifier::REVERSED))],
+            ConnectionView::Live => vec![Span::styled(" ● live ", theme.ok)],
+            ConnectionView::Connecting => vec![Span::styled(" ○ connecting ", theme.warn)],
+            ConnectionView::Lost(..) => vec![Span::styled(" ○ offline ", theme.bad.add_modifier(Modifier::REVERSED))],
         };
         self.right(0, link, 16);
     }
@@ -238,7 +240,7 @@ impl Draw<'_> {
             let style = if *bad { theme.bad } else { theme.ok };
             return self.put(1, y, Span::styled(clean::cut(words, usize::from(width) - 2), style), width - 1);
         }
-        if let Link::Lost(at, why) = &app.link {
+        if let ConnectionView::Lost(at, why) = &app.link {
             let words = format!(
                 "No gateway since {}: what you see was true at {}. Trying again … ({why})",
                 clock(*at),
@@ -247,7 +249,7 @@ impl Draw<'_> {
             return self.put(1, y, Span::styled(clean::cut(&words, usize::from(width) - 2), theme.warn), width - 1);
         }
         let hints: &[(&str, &str)] = match app.page {
-            Page::Inbox => &[
+            TuiPage::Inbox => &[
                 ("↑↓", "move"),
                 ("y", "allow"),
                 ("n", "deny"),
@@ -255,8 +257,8 @@ impl Draw<'_> {
                 ("?", "keys"),
                 ("q", "leave"),
             ],
-            Page::Sessions if app.filtering => &[("Enter", "list"), ("Esc", "all of them")],
-            Page::Sessions => &[
+            TuiPage::Sessions if app.filtering => &[("Enter", "list"), ("Esc", "all of them")],
+            TuiPage::Sessions => &[
                 ("↑↓", "move"),
                 ("Enter", "open"),
                 ("f", "filter"),
@@ -266,11 +268,11 @@ impl Draw<'_> {
                 ("?", "keys"),
                 ("q", "leave"),
             ],
-            Page::Search if app.query_typing => &[("Enter", "search"), ("Esc", "list"), ("Tab", "next page")],
-            Page::Search => {
+            TuiPage::Search if app.query_typing => &[("Enter", "search"), ("Esc", "list"), ("Tab", "next page")],
+            TuiPage::Search => {
                 &[("↑↓", "move"), ("Enter", "open there"), ("i", "other words"), ("?", "keys"), ("q", "leave")]
             }
-            Page::Runtimes => &[
+            TuiPage::Runtimes => &[
                 ("↑↓", "move"),
                 ("N", "new session"),
                 ("R", "restart"),
@@ -279,20 +281,20 @@ impl Draw<'_> {
                 ("?", "keys"),
                 ("q", "leave"),
             ],
-            Page::Devices => {
+            TuiPage::Devices => {
                 &[("↑↓", "move"), ("R", "rename"), ("x", "revoke"), ("r", "look again"), ("?", "keys"), ("q", "leave")]
             }
-            Page::Session if app.writing && app.card.is_some() => {
+            TuiPage::Session if app.writing && app.card.is_some() => {
                 &[("Esc", "answer the request"), ("Enter", "send"), ("Alt-Enter", "new line")]
             }
-            Page::Session if app.writing => &[
+            TuiPage::Session if app.writing => &[
                 ("Enter", "send"),
                 ("Alt-Enter", "new line"),
                 ("↑", "earlier"),
                 ("Esc", "read"),
                 ("Ctrl-K", "commands"),
             ],
-            Page::Session => &[
+            TuiPage::Session => &[
                 ("i", "write"),
                 ("↑↓", "scroll"),
                 ("G", "now"),
@@ -372,11 +374,11 @@ impl Draw<'_> {
             .map(|(ask, outcome)| {
                 let (mark, style) = match (outcome, ask.risk) {
                     (Some(_), _) => ("✔", theme.dim),
-                    (None, Risk::Danger) => ("▲", theme.bad),
-                    (None, Risk::Elevated) => ("◆", theme.warn),
-                    (None, Risk::Low) => ("•", theme.ok),
+                    (None, RiskView::Danger) => ("▲", theme.bad),
+                    (None, RiskView::Elevated) => ("◆", theme.warn),
+                    (None, RiskView::Low) => ("•", theme.ok),
                 };
-                let session = app.sessions.get(&ask.session).map_or(String::new(), Session::name);
+                let session = app.sessions.get(&ask.session).map_or(String::new(), SessionItem::name);
                 let words = match outcome {
                     Some(outcome) => outcome.words(app.now),
                     None => clean::line(ask.display.split('\n').next().unwrap_or(&ask.title), 400),
@@ -399,7 +401,7 @@ impl Draw<'_> {
                 ]
             })
             .collect();
-        let at = app.index(Page::Inbox, &ids);
+        let at = app.index(TuiPage::Inbox, &ids);
         let high = inbox_rows(app) + 1;
         let heads = match narrow {
             true => format!("   {:<room$}{:<11}{:>6}", "ASKS", "SESSION", "AGE"),
@@ -430,7 +432,7 @@ impl Draw<'_> {
         let flexible = width.saturating_sub(3 + 11 + 11 + 5 + 9);
         let title_width = (flexible * 5 / 9).max(10);
         let doing_width = flexible.saturating_sub(title_width);
-        let row = |session: &Session| {
+        let row = |session: &SessionItem| {
             let (mark, style) = state_mark(app, session);
             let unread = app.is_unread(session);
             let name = session.name();
@@ -477,12 +479,14 @@ impl Draw<'_> {
         };
         let filtered = !app.filter.is_empty() || app.filtering;
         let none = match app.link {
-            Link::Live if filtered && app.is_reading() => "Reading older sessions …",
-            Link::Live if filtered => "No session has these words. Esc shows all of them.",
-            Link::Live => "No session yet. N opens one in an agent that is attached; `plexus run demo` attaches one.",
+            ConnectionView::Live if filtered && app.is_reading() => "Reading older sessions …",
+            ConnectionView::Live if filtered => "No session has these words. Esc shows all of them.",
+            ConnectionView::Live => {
+                "No session yet. N opens one in an agent that is attached; `plexus run demo` attaches one."
+            }
             _ => "Connecting …",
         };
-        let at = app.index(Page::Sessions, &ids);
+        let at = app.index(TuiPage::Sessions, &ids);
         self.lines(all, &heads, (list.len(), at), none, |n| row(list[n]));
         if filtered {
             let more = if app.is_reading() { " …" } else { "" };
@@ -515,7 +519,7 @@ impl Draw<'_> {
             .hits
             .iter()
             .map(|hit| {
-                let session = app.sessions.get(&hit.session).map_or(String::new(), Session::name);
+                let session = app.sessions.get(&hit.session).map_or(String::new(), SessionItem::name);
                 vec![
                     Span::raw("   "),
                     cell(&session, 19, theme.accent),
@@ -534,7 +538,7 @@ impl Draw<'_> {
             _ => String::new(),
         };
         let area = Rect { y: all.y + 1, height: all.height - 1, ..all };
-        let at = app.at.get(&Page::Search).copied().unwrap_or_default();
+        let at = app.at.get(&TuiPage::Search).copied().unwrap_or_default();
         let at = if app.query_typing { usize::MAX } else { at.min(rows.len().saturating_sub(1)) };
         self.list(area, &heads, rows, at, &none);
     }
@@ -566,7 +570,7 @@ impl Draw<'_> {
                 ]
             })
             .collect();
-        let at = app.index(Page::Runtimes, &ids);
+        let at = app.index(TuiPage::Runtimes, &ids);
         let heads = format!("   {:<14}{:<12}{:<14}{}", "RUNTIME", "STATE", "DIALECT", "WHAT IT IS");
         let none = app.trouble.get("runtimes").cloned().unwrap_or_else(|| {
             "No agent is attached. `plexus run gemini` attaches one; `plexus doctor` says which are here.".into()
@@ -626,7 +630,7 @@ impl Draw<'_> {
             .collect();
         let heads = format!("   {:<22}{:<9}{}", "DEVICE", "KIND", "MAY");
         let none = app.trouble.get("devices").cloned().unwrap_or_else(|| "Looking …".into());
-        self.list(all, &heads, rows, app.index(Page::Devices, &ids), &none);
+        self.list(all, &heads, rows, app.index(TuiPage::Devices, &ids), &none);
     }
 
     fn session(&mut self) {
@@ -636,12 +640,12 @@ impl Draw<'_> {
         let rows = rows(app);
         self.header(rows.header);
         let area = talk_area(app);
-        let pen = Pen { theme, width: area.width, height: usize::from(area.height), now: app.now };
+        let pen = DrawContext { theme, width: area.width, height: usize::from(area.height), now: app.now };
         let lines = talk.screen(&pen);
         if lines.is_empty() && area.height > 2 {
             let words = match (talk.live, &app.link) {
                 (true, _) => "Nothing was said yet. What you write below goes to the agent.".to_owned(),
-                (false, Link::Live) => format!("reading … {} events", talk.events),
+                (false, ConnectionView::Live) => format!("reading … {} events", talk.events),
                 _ => "connecting …".to_owned(),
             };
             self.put(2, area.y + 1, Span::styled(words, theme.dim), area.width);
@@ -660,7 +664,7 @@ impl Draw<'_> {
                 area.width,
             );
         }
-        if !talk.live && talk.events > 0 && app.link == Link::Live {
+        if !talk.live && talk.events > 0 && app.link == ConnectionView::Live {
             let words = format!(" reading … {} events ", talk.events);
             self.right(
                 area.y,
@@ -826,7 +830,7 @@ impl Draw<'_> {
         let words = card::words(card, ask, outcome.as_ref(), &from, (theme, inner_width, app.now));
         let style = match (outcome, ask.risk) {
             (Some(_), _) => theme.rule,
-            (None, Risk::Danger) => theme.bad.remove_modifier(Modifier::BOLD),
+            (None, RiskView::Danger) => theme.bad.remove_modifier(Modifier::BOLD),
             (None, _) => theme.warn,
         };
         Clear.render(area, self.buf);
@@ -862,17 +866,17 @@ impl Draw<'_> {
             );
         }
         match &card.mode {
-            Mode::Reason(text) | Mode::Edit(text) | Mode::Text(text) if outcome.is_none() => {
+            CardMode::Reason(text) | CardMode::Edit(text) | CardMode::Text(text) if outcome.is_none() => {
                 let high = u16::try_from(input::rows(text, inner_width.saturating_sub(3)).clamp(1, 6)).unwrap_or(1);
                 self.put(x, y, Span::styled("› ", theme.accent), 2);
                 self.field(
                     Rect::new(x + 2, y, width.saturating_sub(2), high.min(end.saturating_sub(y))),
                     text,
-                    !app.writing || app.page == Page::Inbox,
+                    !app.writing || app.page == TuiPage::Inbox,
                 );
                 y += high;
             }
-            Mode::Pick { at, picked } if outcome.is_none() => {
+            CardMode::Pick { at, picked } if outcome.is_none() => {
                 let (shown, first) = window(ask.items.len(), *at, 8);
                 for (n, item) in ask.items.iter().enumerate().skip(first).take(shown) {
                     let mark = match (ask.multi, picked.contains(&n)) {
@@ -928,13 +932,13 @@ impl Draw<'_> {
         let theme = &app.theme;
         match &app.over {
             None => {}
-            Some(Over::Help(scroll)) => {
+            Some(Overlay::Help(scroll)) => {
                 let inside = self.window(78, app.size.1, "Keys · ↑↓ scroll · Esc");
                 for (n, line) in (0..inside.height).zip(help_lines(app).into_iter().skip(*scroll)) {
                     self.put(inside.x, inside.y + n, line, inside.width);
                 }
             }
-            Some(Over::Words { title, words, scroll }) => {
+            Some(Overlay::Words { title, words, scroll }) => {
                 let inside = self.window(app.size.0, app.size.1, &format!("{title} · ↑↓ scroll · Esc"));
                 let scroll = (*scroll).min(words_end(app, words));
                 let words = clean::text(words);
@@ -947,7 +951,7 @@ impl Draw<'_> {
                     );
                 }
             }
-            Some(Over::Confirm { words, .. }) => {
+            Some(Overlay::Confirm { words, .. }) => {
                 let inside = self.window(64, 5, "Really?");
                 self.put(inside.x, inside.y, Span::raw(clean::cut(words, usize::from(inside.width))), inside.width);
                 let spans = vec![
@@ -958,12 +962,12 @@ impl Draw<'_> {
                 ];
                 self.put(inside.x, inside.y + 2, spans, inside.width);
             }
-            Some(Over::Input { label, area, .. }) => {
+            Some(Overlay::Input { label, area, .. }) => {
                 let inside = self.window(64, 4, label);
                 self.field(Rect { height: 1, ..inside }, area, true);
                 self.put(inside.x, inside.y + 1, Span::styled("Enter takes it · Esc back", theme.dim), inside.width);
             }
-            Some(Over::Palette { area, at }) => {
+            Some(Overlay::Palette { area, at }) => {
                 let list = app.palette(&area.lines().join(" "));
                 let inside = self.window(70, app.size.1.saturating_sub(4).min(18), "Commands");
                 self.put(inside.x, inside.y, Span::styled("› ", theme.accent), 2);
@@ -994,7 +998,7 @@ fn cell(words: &str, width: usize, style: Style) -> Span<'static> {
     Span::styled(format!("{words}{}", " ".repeat(pad)), style)
 }
 
-fn state_mark(app: &App, session: &Session) -> (&'static str, Style) {
+fn state_mark(app: &App, session: &SessionItem) -> (&'static str, Style) {
     let theme = &app.theme;
     match session.state.as_str() {
         "waiting" => ("?", theme.warn),

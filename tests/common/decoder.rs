@@ -6,7 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bytes::Bytes;
-use plexus::dialects::{AskKey, Base, Command, Dialect, Draft, Outbox, Reply, Resume, Said, find};
+use plexus::dialects::{
+    Dialect, EventDraft, HttpBase, HttpReply, Outbox, RequestKey, ResumeTarget, RuntimeCommand, RuntimeEvent, find,
+};
 use plexus::model::{Choice, Connect, Decision, NativeId, RuntimeId, RuntimeSpec, Ticket};
 use serde_json::value::RawValue;
 
@@ -278,7 +280,7 @@ pub struct Bench {
     /// Every fetch that was asked for.
     fetches: BTreeSet<u64>,
     /// The questions that are open, and whether people can answer them here.
-    open: BTreeMap<AskKey, bool>,
+    open: BTreeMap<RequestKey, bool>,
     /// What is owed: opens, prompts, calls.
     opens: BTreeSet<Ticket>,
     prompts: BTreeSet<Ticket>,
@@ -374,24 +376,24 @@ impl Bench {
             Op::Open => {
                 let ticket = self.ticket();
                 self.opens.insert(ticket);
-                self.command(Command::Open { ticket, cwd: "/w".into(), resume: None });
+                self.command(RuntimeCommand::Open { ticket, cwd: "/w".into(), resume: None });
             }
             Op::Resume(known) => {
                 let ticket = self.ticket();
                 self.opens.insert(ticket);
                 let native = manners(&self.name).map_or("s", |manners| manners.session).into();
-                let resume = Some(Resume::new(native, *known));
-                self.command(Command::Open { ticket, cwd: "/w".into(), resume });
+                let resume = Some(ResumeTarget::new(native, *known));
+                self.command(RuntimeCommand::Open { ticket, cwd: "/w".into(), resume });
             }
             Op::Prompt => {
                 let ticket = self.ticket();
                 self.prompts.insert(ticket);
                 let content = vec![raw(r#"{"type":"text","text":"hi"}"#)];
-                self.command(Command::Prompt { ticket, native, content });
+                self.command(RuntimeCommand::Prompt { ticket, native, content });
             }
             Op::Cancel => {
                 let ticket = self.prompts.last().copied();
-                self.command(Command::Cancel { ticket, native, reason: None });
+                self.command(RuntimeCommand::Cancel { ticket, native, reason: None });
             }
             Op::Answer(n, sort) => self.answer(*n, *sort),
             Op::Call(n) => self.call(*n, native),
@@ -411,7 +413,7 @@ impl Bench {
         Ticket(self.ticket)
     }
 
-    fn command(&mut self, command: Command) {
+    fn command(&mut self, command: RuntimeCommand) {
         self.step(|dialect, out| dialect.command(command, out));
     }
 
@@ -434,9 +436,9 @@ impl Bench {
             Waits::Fetch { id, path } => {
                 let path = path.split('?').next().unwrap_or_default();
                 let reply = match how {
-                    Ok(()) => Ok(Reply { status: 200, body: Bytes::from_static(result(path).as_bytes()) }),
+                    Ok(()) => Ok(HttpReply { status: 200, body: Bytes::from_static(result(path).as_bytes()) }),
                     Err(junk) if junk.is_empty() => Err("the bench".to_owned()),
-                    Err(junk) => Ok(Reply { status: 200 + u16::from(junk[0]), body: junk[1..].to_vec().into() }),
+                    Err(junk) => Ok(HttpReply { status: 200 + u16::from(junk[0]), body: junk[1..].to_vec().into() }),
                 };
                 self.step(|dialect, out| dialect.reply(id, reply, out));
             }
@@ -459,7 +461,7 @@ impl Bench {
         };
         self.open.remove(&key);
         let before = self.waits.len() + self.sent.len();
-        self.command(Command::Answer { key: key.clone(), decision: decision.clone() });
+        self.command(RuntimeCommand::Answer { key: key.clone(), decision: decision.clone() });
         // A runtime that asks before it has said hello may be left without an answer: nobody is there to give one.
         if can && self.ready && !self.endpoint {
             assert_eq!(self.sent.len(), 1, "{}: one answer to {key:?} ({before} waited)", self.name);
@@ -474,7 +476,7 @@ impl Bench {
             return;
         }
         let waited = self.waits.len();
-        self.command(Command::Answer { key, decision });
+        self.command(RuntimeCommand::Answer { key, decision });
         assert!(self.sent.is_empty() && self.waits.len() == waited, "{}: answered twice", self.name);
     }
 
@@ -487,7 +489,7 @@ impl Bench {
         if !notify {
             self.calls.insert(ticket);
         }
-        self.command(Command::Call { ticket, native: Some(native), method, params, notify });
+        self.command(RuntimeCommand::Call { ticket, native: Some(native), method, params, notify });
     }
 
     fn take_over(&mut self) {
@@ -530,7 +532,7 @@ impl Bench {
             assert!(self.fetches.insert(fetch.id), "{}: fetch {} comes twice", self.name, fetch.id);
             assert!(matches!(fetch.method, "GET" | "POST" | "PUT" | "PATCH" | "DELETE"), "{}", fetch.method);
             assert!(fetch.path.starts_with('/') && !fetch.path.contains([' ', '\r', '\n', '#']), "{}", fetch.path);
-            assert!(matches!(fetch.base, Base::Connect | Base::Remote));
+            assert!(matches!(fetch.base, HttpBase::Connect | HttpBase::Remote));
             if let Some(body) = &fetch.body {
                 serde_json::from_slice::<&RawValue>(body).expect("JSON");
             }
@@ -546,45 +548,45 @@ impl Bench {
         self.waits.push_back(waits);
     }
 
-    fn hear(&mut self, said: Said) {
+    fn hear(&mut self, said: RuntimeEvent) {
         let name = self.name.clone();
         match said {
-            Said::Ready { .. } => self.ready = true,
-            Said::Failed { message } => assert!(!message.is_empty()),
-            Said::Opened { ticket, native, drafts, .. } => {
+            RuntimeEvent::Ready { .. } => self.ready = true,
+            RuntimeEvent::Failed { message } => assert!(!message.is_empty()),
+            RuntimeEvent::Opened { ticket, native, drafts, .. } => {
                 assert!(self.opens.remove(&ticket), "{name}: opened twice, or for nobody");
                 drafts.iter().for_each(|draft| self.event(draft));
                 self.opened = true;
                 self.natives.push(native);
             }
-            Said::NotOpened { ticket, .. } => {
+            RuntimeEvent::NotOpened { ticket, .. } => {
                 assert!(self.opens.remove(&ticket), "{name}: refused twice, or to nobody");
             }
-            Said::Event { draft, .. } => self.event(&draft),
-            Said::Asked { ask, .. } => {
+            RuntimeEvent::Event { draft, .. } => self.event(&draft),
+            RuntimeEvent::Asked { ask, .. } => {
                 ask.first_mention.iter().for_each(|draft| self.event(draft));
                 let twice = self.open.insert(ask.key.clone(), !ask.observe_only);
                 assert!(twice.is_none(), "{name}: {:?} is asked while it is open", ask.key);
             }
-            Said::AskChanged { ask, .. } => {
+            RuntimeEvent::AskChanged { ask, .. } => {
                 assert!(ask.first_mention.is_none(), "{name}: a tool call is mentioned twice");
                 assert!(self.open.contains_key(&ask.key), "{name}: {:?} changes and is not open", ask.key);
             }
-            Said::TakenBack { key, .. } | Said::AnswerLost { key, .. } => {
+            RuntimeEvent::TakenBack { key, .. } | RuntimeEvent::AnswerLost { key, .. } => {
                 self.open.remove(&key);
             }
-            Said::Ended { ticket, .. } => {
+            RuntimeEvent::Ended { ticket, .. } => {
                 assert!(self.prompts.remove(&ticket), "{name}: ended twice, or for nobody");
             }
-            Said::Replied { ticket, .. } => {
+            RuntimeEvent::Replied { ticket, .. } => {
                 assert!(self.calls.remove(&ticket), "{name}: replied twice, or to nobody");
             }
-            Said::Found { native, .. } => self.natives.push(native),
-            Said::Began { .. } | Said::Done { .. } | Said::Checkpoint { .. } => {}
+            RuntimeEvent::Found { native, .. } => self.natives.push(native),
+            RuntimeEvent::Began { .. } | RuntimeEvent::Done { .. } | RuntimeEvent::Checkpoint { .. } => {}
         }
     }
 
-    fn event(&mut self, draft: &Draft) {
+    fn event(&mut self, draft: &EventDraft) {
         self.told += 1;
         let name = &self.name;
         assert!(!draft.body.iter().any(|b| matches!(b, b'\r' | b'\n')), "{name}: one line: {draft:?}");

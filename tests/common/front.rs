@@ -6,8 +6,11 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use plexus::auth::{Auth, Persist, read_token};
-use plexus::dialects::{Ask, AskKey, Command, Draft, Expects, Fault, Opening, RunEnd, Said, Subject};
+use plexus::auth::{Auth, PersistDevice, read_token};
+use plexus::dialects::{
+    AgentRequest, EventDraft, ExpectedAnswer, OpenedAs, RequestKey, RequestSubject, RunEnd, RuntimeCommand,
+    RuntimeError, RuntimeEvent,
+};
 use plexus::ledger::Ledger;
 use plexus::model::{
     Capabilities, Capability, Choice, Epoch, Fits, Kind, NativeId, Number, Offer, Origin, RequestType, RunStatus,
@@ -15,9 +18,12 @@ use plexus::model::{
 };
 use plexus::router::acp::Connections;
 use plexus::router::fanout::{Fans, STALL};
-use plexus::router::notify::{Notifier, Settings};
-use plexus::router::{AppState, GateLimits, Hosts, Limits, Outside, app, outside, serve};
-use plexus::sessions::{Directory, Entry, Exit, FromRuntime, Inlet, Launcher, Link, LinkEnd, Log, Rows, Rules};
+use plexus::router::notify::{Notifier, NotifySettings};
+use plexus::router::{AppState, GateLimits, Hosts, ListenLimits, PublicAddresses, app, outside, serve};
+use plexus::sessions::{
+    CommitEntry, CommitRows, Directory, DriverEnd, Launcher, Log, RuntimeExit, RuntimeLink, RuntimeMessage,
+    SessionRules, SessionSender,
+};
 use plexus::store::{MemoryStore, Store};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -34,24 +40,24 @@ pub const LONG: Duration = Duration::from_secs(20);
 struct Fake;
 
 impl Launcher for Fake {
-    fn launch(&self, spec: RuntimeSpec) -> Result<Link, String> {
+    fn launch(&self, spec: RuntimeSpec) -> Result<RuntimeLink, String> {
         let info = RuntimeInfo::starting(&spec, spec.cwd.display().to_string(), 1, Timestamp::default());
         // The one called `lister` has lists as well.
         let lists = Capabilities::default().with(Capability::McpList, info.runtime_id.as_str() == "lister");
         let capabilities = Some(lists.with(Capability::Cancel, true).with(Capability::Requests, true));
         let info = RuntimeInfo { state: RuntimeState::Ready, agent: Some("fake 1".into()), capabilities, ..info };
-        let (link, end) = Link::new(info);
+        let (link, end) = RuntimeLink::new(info);
         tokio::spawn(obey(end));
         Ok(link)
     }
 }
 
-async fn obey(mut end: LinkEnd) {
-    let mut inlets: HashMap<NativeId, Inlet> = HashMap::new();
+async fn obey(mut end: DriverEnd) {
+    let mut inlets: HashMap<NativeId, SessionSender> = HashMap::new();
     let mut asked = HashMap::new();
     let mut hung = HashMap::new();
     let mut called: Vec<Value> = Vec::new();
-    let ended = |native, ticket, status| Said::Ended {
+    let ended = |native, ticket, status| RuntimeEvent::Ended {
         native,
         ticket,
         end: RunEnd { status, stop_reason: Some("end_turn".into()), message: None, native: None },
@@ -63,21 +69,21 @@ async fn obey(mut end: LinkEnd) {
         };
         let Some(order) = order else { break };
         let said = match order.command {
-            Command::Open { ticket, .. } => {
+            RuntimeCommand::Open { ticket, .. } => {
                 let native = NativeId::from(&*format!("n{}", inlets.len()));
                 inlets.insert(native.clone(), order.inlet.clone());
-                vec![Said::Opened { ticket, native, drafts: Vec::new(), how: Opening::New }]
+                vec![RuntimeEvent::Opened { ticket, native, drafts: Vec::new(), how: OpenedAs::New }]
             }
-            Command::Prompt { ticket, native, content } => {
+            RuntimeCommand::Prompt { ticket, native, content } => {
                 let block: Value = serde_json::from_str(content[0].get()).unwrap();
                 let text = block["text"].as_str().unwrap_or("?").to_owned();
                 match text.as_str() {
                     ask if ask == "ask" || ask.starts_with("ask ") => {
-                        let key = AskKey::unique(asked.len().to_string());
+                        let key = RequestKey::unique(asked.len().to_string());
                         asked.insert(key.clone(), (native.clone(), ticket));
                         let line = ask.strip_prefix("ask ").unwrap_or("ls");
                         let ask = if line == "field" { field(key) } else { question(key, line) };
-                        vec![Said::Asked { native: Some(native), ask: Box::new(ask) }]
+                        vec![RuntimeEvent::Asked { native: Some(native), ask: Box::new(ask) }]
                     }
                     "hang" => {
                         hung.insert(ticket, native);
@@ -87,7 +93,10 @@ async fn obey(mut end: LinkEnd) {
                         let left = context.split(' ').skip(1).map(|left| {
                             let left: Value = serde_json::from_str(left).unwrap();
                             let body = json!({ "sessionUpdate": "usage_update", "contextLeftPercent": left });
-                            Said::Event { native: Some(native.clone()), draft: Draft::new(Kind::UsageUpdate, &body) }
+                            RuntimeEvent::Event {
+                                native: Some(native.clone()),
+                                draft: EventDraft::new(Kind::UsageUpdate, &body),
+                            }
                         });
                         left.chain([ended(native.clone(), ticket, RunStatus::Completed)]).collect()
                     }
@@ -95,15 +104,15 @@ async fn obey(mut end: LinkEnd) {
                         let text = Value::from(std::mem::take(&mut called)).to_string();
                         let content = json!({ "type": "text", "text": text });
                         let body = json!({ "sessionUpdate": "agent_message_chunk", "content": content });
-                        let draft = Draft::new(Kind::AgentMessageChunk, &body);
-                        let said = Said::Event { native: Some(native.clone()), draft };
+                        let draft = EventDraft::new(Kind::AgentMessageChunk, &body);
+                        let said = RuntimeEvent::Event { native: Some(native.clone()), draft };
                         vec![said, ended(native.clone(), ticket, RunStatus::Completed)]
                     }
                     _ => {
                         let (first, second) = text.split_at(text.len() / 2);
-                        let piece = |text: &str| Said::Event {
+                        let piece = |text: &str| RuntimeEvent::Event {
                             native: Some(native.clone()),
-                            draft: Draft::new(
+                            draft: EventDraft::new(
                                 Kind::AgentMessageChunk,
                                 &json!({ "sessionUpdate": "agent_message_chunk", "content": { "type": "text", "text": text } }),
                             ),
@@ -112,41 +121,41 @@ async fn obey(mut end: LinkEnd) {
                     }
                 }
             }
-            Command::Cancel { ticket, native, .. } => {
+            RuntimeCommand::Cancel { ticket, native, .. } => {
                 let Some(ticket) = ticket else { continue };
                 hung.remove(&ticket);
                 vec![ended(native, ticket, RunStatus::Cancelled)]
             }
-            Command::Answer { key, .. } => match asked.remove(&key) {
+            RuntimeCommand::Answer { key, .. } => match asked.remove(&key) {
                 Some((native, ticket)) => vec![ended(native, ticket, RunStatus::Completed)],
                 None => Vec::new(),
             },
-            Command::Call { ticket, method, params: Some(params), .. } if method == "tool.ask" => {
+            RuntimeCommand::Call { ticket, method, params: Some(params), .. } if method == "tool.ask" => {
                 let params: Value = serde_json::from_str(params.get()).unwrap();
                 let line = params["command"].as_str().unwrap();
-                let change = |(key, (native, _)): (&AskKey, &(NativeId, _))| Said::AskChanged {
+                let change = |(key, (native, _)): (&RequestKey, &(NativeId, _))| RuntimeEvent::AskChanged {
                     native: Some(native.clone()),
                     ask: Box::new(question(key.clone(), line)),
                 };
-                let mut said: Vec<Said> = asked.iter().map(change).collect();
-                said.push(Said::Replied { ticket, reply: Ok(params_of(&json!({}))) });
+                let mut said: Vec<RuntimeEvent> = asked.iter().map(change).collect();
+                said.push(RuntimeEvent::Replied { ticket, reply: Ok(params_of(&json!({}))) });
                 said
             }
             // As a runtime whose user left what the call had opened.
-            Command::Call { ticket, method, .. } if method == "tool.left" => {
-                let fault = Fault { code: -32003, message: "user cancelled".into(), data: None };
-                vec![Said::Replied { ticket, reply: Err(fault) }]
+            RuntimeCommand::Call { ticket, method, .. } if method == "tool.left" => {
+                let fault = RuntimeError { code: -32003, message: "user cancelled".into(), data: None };
+                vec![RuntimeEvent::Replied { ticket, reply: Err(fault) }]
             }
-            Command::Call { method, params, .. } => {
+            RuntimeCommand::Call { method, params, .. } => {
                 let params = params.map(|params| serde_json::from_str::<Value>(params.get()).unwrap());
                 called.push(json!({ "method": method, "params": params }));
                 Vec::new()
             }
         };
-        order.inlet.put(FromRuntime::Said(said, None)).await;
+        order.inlet.put(RuntimeMessage::Said(said, None)).await;
     }
     for inlet in inlets.values() {
-        inlet.put(FromRuntime::Gone(Exit { stopped: true, ..Exit::default() })).await;
+        inlet.put(RuntimeMessage::Gone(RuntimeExit { stopped: true, ..RuntimeExit::default() })).await;
     }
     end.info.send_modify(|info| *info = Arc::new(RuntimeInfo { state: RuntimeState::Exited, ..(**info).clone() }));
 }
@@ -156,21 +165,21 @@ fn params_of(value: &Value) -> Box<serde_json::value::RawValue> {
 }
 
 /// The one field of a form: how many, from 1 to 9.
-fn field(key: AskKey) -> Ask {
+fn field(key: RequestKey) -> AgentRequest {
     let fits = Fits { number: Some(Number::Integer), least: Some(1.0), most: Some(9.0), ..Fits::default() };
-    Ask {
+    AgentRequest {
         kind: RequestType::Prompt,
         title: "How many?".into(),
-        subject: Subject::Text("How many?".into()),
+        subject: RequestSubject::Text("How many?".into()),
         options: Vec::new(),
-        expects: Expects { field: Some("count".into()), optional: false, fits },
+        expects: ExpectedAnswer { field: Some("count".into()), optional: false, fits },
         ..question(key, "")
     }
 }
 
-fn question(key: AskKey, line: &str) -> Ask {
+fn question(key: RequestKey, line: &str) -> AgentRequest {
     let offer = |id: &str, kind| Offer { id: id.into(), label: id.into(), kind };
-    Ask {
+    AgentRequest {
         key,
         kind: RequestType::Permission,
         title: "run it".into(),
@@ -179,22 +188,24 @@ fn question(key: AskKey, line: &str) -> Ask {
             // Its end is what harms.
             long if long.starts_with("long ") => {
                 let words = "echo a\n".repeat(long[5..].parse::<usize>().unwrap() / 7);
-                Subject::Command { argv: vec![format!("{words}sudo rm -rf /srv")], cwd: None }
+                RequestSubject::Command { argv: vec![format!("{words}sudo rm -rf /srv")], cwd: None }
             }
             edit if edit.starts_with("edit ") => {
                 let lines = |one: &str| one.repeat(edit[5..].parse::<usize>().unwrap() / 2 / 8);
                 let old = format!("{}end", lines("line 00\n"));
-                Subject::Edits(vec![("/w/a.txt".into(), Some(old), format!("{}END", lines("line 01\n")))])
+                RequestSubject::Edits(vec![("/w/a.txt".into(), Some(old), format!("{}END", lines("line 01\n")))])
             }
-            "unreadable" => Subject::Unreadable { why: "the agent sends no input of the tool", raw: "{}".into() },
-            line => Subject::Command { argv: vec![line.into()], cwd: None },
+            "unreadable" => {
+                RequestSubject::Unreadable { why: "the agent sends no input of the tool", raw: "{}".into() }
+            }
+            line => RequestSubject::Command { argv: vec![line.into()], cwd: None },
         },
         options: vec![offer("yes", Choice::AllowOnce), offer("no", Choice::RejectOnce)],
         items: Vec::new(),
         multi: false,
         default_value: None,
         multiline: false,
-        expects: Expects::default(),
+        expects: ExpectedAnswer::default(),
         secret: false,
         danger: false,
         allow_reason: false,
@@ -209,7 +220,7 @@ fn question(key: AskKey, line: &str) -> Ask {
 }
 
 /// Devices' rows go through the log's writer, as in the program.
-fn persist(log: Log) -> Persist {
+fn persist(log: Log) -> PersistDevice {
     Arc::new(move |change| {
         let log = log.clone();
         Box::pin(async move {
@@ -218,9 +229,15 @@ fn persist(log: Log) -> Persist {
                 runtime_id: "devices".parse().unwrap(),
                 dialect: "none".into(),
             });
-            let rows = move |_| Rows { devices: vec![change], ..Rows::default() };
-            let entry =
-                Entry { origin, events: Vec::new(), rows: Some(Box::new(rows)), kept: None, heard: None, sync: true };
+            let rows = move |_| CommitRows { devices: vec![change], ..CommitRows::default() };
+            let entry = CommitEntry {
+                origin,
+                events: Vec::new(),
+                rows: Some(Box::new(rows)),
+                kept: None,
+                heard: None,
+                sync: true,
+            };
             log.commit(entry).await.map(|_| ()).map_err(|error| error.to_string())
         })
     })
@@ -280,31 +297,38 @@ impl Reply {
 
 impl Front {
     pub async fn new() -> Self {
-        Self::with(Limits { drain: Duration::from_millis(500), ..Limits::default() }, GateLimits::default()).await
+        Self::with(ListenLimits { drain: Duration::from_millis(500), ..ListenLimits::default() }, GateLimits::default())
+            .await
     }
 
-    pub async fn with(limits: Limits, gate: GateLimits) -> Self {
+    pub async fn with(limits: ListenLimits, gate: GateLimits) -> Self {
         Self::patient(limits, gate, STALL).await
     }
 
     /// As [`with`](Self::with); a follower's socket that takes nothing for `stall` is given up.
-    pub async fn patient(limits: Limits, gate: GateLimits, stall: Duration) -> Self {
+    pub async fn patient(limits: ListenLimits, gate: GateLimits, stall: Duration) -> Self {
         Self::lasting(limits, gate, stall, Connections::default()).await
     }
 
     /// A front door whose peers may hold so much.
-    pub async fn holding(accounts: plexus::ledger::Limits) -> Self {
+    pub async fn holding(accounts: plexus::ledger::LedgerLimits) -> Self {
         let ledger = Ledger::new(accounts);
-        let limits = Limits { drain: Duration::from_millis(500), stall: STALL, ..Limits::over(&ledger) };
+        let limits = ListenLimits { drain: Duration::from_millis(500), stall: STALL, ..ListenLimits::over(&ledger) };
         Self::all(limits, GateLimits::default(), STALL, Connections::default(), ledger).await
     }
 
     /// As [`patient`](Self::patient), with its connections of ACP.
-    pub async fn lasting(limits: Limits, gate: GateLimits, stall: Duration, connections: Connections) -> Self {
+    pub async fn lasting(limits: ListenLimits, gate: GateLimits, stall: Duration, connections: Connections) -> Self {
         Self::all(limits, gate, stall, connections, Ledger::default()).await
     }
 
-    async fn all(limits: Limits, gate: GateLimits, stall: Duration, connections: Connections, ledger: Ledger) -> Self {
+    async fn all(
+        limits: ListenLimits,
+        gate: GateLimits,
+        stall: Duration,
+        connections: Connections,
+        ledger: Ledger,
+    ) -> Self {
         let home = tempfile::tempdir().unwrap();
         for name in [outside::CA_CERT, outside::CA_PROFILE] {
             std::fs::write(home.path().join(name), "public").unwrap();
@@ -313,8 +337,8 @@ impl Front {
         let log = Log::open(store).unwrap();
         let auth = Auth::open(home.path(), &[], persist(log.clone())).unwrap();
         let epoch: Epoch = log.epoch().clone();
-        let notifier = Notifier::open(home.path(), &log, Settings::default()).unwrap();
-        let directory = Directory::open(log, Arc::new(Fake), Rules::default()).await.unwrap();
+        let notifier = Notifier::open(home.path(), &log, NotifySettings::default()).unwrap();
+        let directory = Directory::open(log, Arc::new(Fake), SessionRules::default()).await.unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = watch::channel(false);
@@ -331,13 +355,13 @@ impl Front {
             hosts: Arc::new(Hosts::new(&[address], &[])),
             url: format!("http://{address}"),
             public_url: None,
-            outside: Arc::new(Outside { ca: Some(home.path().into()), ..Outside::default() }),
+            outside: Arc::new(PublicAddresses { ca: Some(home.path().into()), ..PublicAddresses::default() }),
             started_at: Timestamp::default(),
             version: "0.0.0",
             stop: stopped.clone(),
             limits: gate,
             ledger,
-            rooms: plexus::router::acp::Rooms::default(),
+            rooms: plexus::router::acp::AcpSessionRegistry::default(),
             notifier,
             presence: plexus::router::presence::Presence::default(),
             connections,

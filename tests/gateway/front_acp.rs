@@ -9,7 +9,7 @@ use common::acp_http::{Raw, Stream, notification, request};
 use common::front::{Front, LONG};
 use plexus::router::acp::Connections;
 use plexus::router::fanout::STALL;
-use plexus::router::{GateLimits, Limits};
+use plexus::router::{GateLimits, ListenLimits};
 use serde_json::{Value, json};
 
 async fn begin(front: &Front) -> Raw {
@@ -360,7 +360,7 @@ async fn when_the_gateway_stops_streams_end_properly() {
 
 #[tokio::test]
 async fn a_connection_that_nobody_uses_ends_and_one_with_a_stream_does_not() {
-    let limits = Limits { drain: Duration::from_millis(500), ..Limits::default() };
+    let limits = ListenLimits { drain: Duration::from_millis(500), ..ListenLimits::default() };
     let connections = Connections::lasting(Duration::from_millis(100));
     let front = Front::lasting(limits, GateLimits::default(), STALL, connections).await;
     let used = begin(&front).await;
@@ -382,7 +382,7 @@ async fn a_connection_that_nobody_uses_ends_and_one_with_a_stream_does_not() {
 
 #[tokio::test]
 async fn a_client_that_does_not_read_is_given_up_and_finds_everything_when_it_comes_back() {
-    let limits = Limits { drain: Duration::from_millis(500), ..Limits::default() };
+    let limits = ListenLimits { drain: Duration::from_millis(500), ..ListenLimits::default() };
     let front = Front::patient(limits, GateLimits::default(), Duration::from_millis(300)).await;
     let session = front.session("one").await;
     let (lazy, busy) = (begin(&front).await, begin(&front).await);

@@ -9,7 +9,7 @@ use common::front::{Front, LONG};
 use futures_util::{SinkExt as _, StreamExt as _};
 use plexus::model::{DeviceId, SessionId};
 use plexus::router::acp::Errands;
-use plexus::sessions::{Clients as _, Errand, Owner, Served};
+use plexus::sessions::{ClientCall, ClientCallReply, Clients as _, SessionOwner};
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
@@ -235,13 +235,13 @@ async fn the_bearer_comes_in_a_header_or_a_subprotocol_and_scopes_count() {
 struct Agent {
     errands: Errands,
     session: SessionId,
-    owner: Owner,
+    owner: SessionOwner,
 }
 
 impl Agent {
-    fn ask(&self, method: &str) -> tokio::task::JoinHandle<Option<Served>> {
+    fn ask(&self, method: &str) -> tokio::task::JoinHandle<Option<ClientCallReply>> {
         let params = to_raw_value(&json!({ "sessionId": "the agent's own", "path": "/x" })).unwrap();
-        let errand = Errand {
+        let errand = ClientCall {
             session: self.session.clone(),
             runtime: "fake".parse().unwrap(),
             owner: self.owner.clone(),
@@ -278,8 +278,8 @@ async fn editor_of(name: &str, front: &Front, token: &str) -> Client {
 }
 
 /// Who opened a session in the editor of [`editor`].
-fn in_editor(device: &DeviceId) -> Owner {
-    Owner { device: device.clone(), program: Some("an editor".into()) }
+fn in_editor(device: &DeviceId) -> SessionOwner {
+    SessionOwner { device: device.clone(), program: Some("an editor".into()) }
 }
 
 const ASKED: [&str; 7] = [
@@ -388,7 +388,7 @@ async fn of_two_editors_on_this_machine_the_one_that_opened_the_session_serves_i
     let agent = Agent {
         errands: Errands::new(front.state.rooms.clone(), front.state.auth.clone()),
         session: session.clone(),
-        owner: Owner { device, program: Some("zed".into()) },
+        owner: SessionOwner { device, program: Some("zed".into()) },
     };
     let mut other = editor_of("helix", &front, &front.admin).await;
     other.call("session/load", json!({ "sessionId": session, "cwd": "/", "mcpServers": [] })).await;

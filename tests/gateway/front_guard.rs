@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use common::front::{Front, Reply, parse};
 use plexus::model::Scope;
-use plexus::router::{GateLimits, Limits, Policy, routes};
+use plexus::router::{GateLimits, ListenLimits, Policy, routes};
 use serde_json::{Value, json};
 
 const METHODS: [&str; 9] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "QUERY"];
@@ -393,7 +393,7 @@ async fn a_body_too_long_is_refused_before_it_is_read() {
 
 #[tokio::test]
 async fn a_slow_body_is_cut() {
-    let front = Front::with(Limits::default(), GateLimits { body: Duration::from_millis(200) }).await;
+    let front = Front::with(ListenLimits::default(), GateLimits { body: Duration::from_millis(200) }).await;
     for part in ["", "{"] {
         let text = format!(
             "POST /v1/sessions HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{part}",
@@ -423,8 +423,11 @@ async fn a_transfer_coding_that_is_not_known_is_said_to_be_so() {
 
 #[tokio::test]
 async fn nothing_hides_a_second_request_in_the_first() {
-    let front =
-        Front::with(Limits { head: Duration::from_millis(300), ..Limits::default() }, GateLimits::default()).await;
+    let front = Front::with(
+        ListenLimits { head: Duration::from_millis(300), ..ListenLimits::default() },
+        GateLimits::default(),
+    )
+    .await;
     let inner = format!("GET /healthz HTTP/1.1\r\nhost: {}\r\n\r\n", front.address);
     let length = inner.len();
     for framing in [

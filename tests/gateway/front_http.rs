@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use common::front::{self, Front, LONG};
 use plexus::model::Origin;
-use plexus::sessions::{Entry, Rows};
+use plexus::sessions::{CommitEntry, CommitRows};
 use plexus::store::RequestRow;
 use serde_json::{Value, json};
 
@@ -661,8 +661,8 @@ async fn requests_are_listed_for_whom_they_are_before_the_list_is_cut() {
         .collect();
     let origin =
         Origin { session_id: other.parse().unwrap(), runtime_id: "other".parse().unwrap(), dialect: "acp".into() };
-    let rows = move |_| Rows { requests: rows, ..Rows::default() };
-    let entry = Entry {
+    let rows = move |_| CommitRows { requests: rows, ..CommitRows::default() };
+    let entry = CommitEntry {
         origin: Arc::new(origin),
         events: Vec::new(),
         rows: Some(Box::new(rows)),

@@ -7,9 +7,9 @@ use crate::common;
 use std::time::Duration;
 
 use common::front::{Front, LONG};
-use plexus::ledger::{Class, Limits as Accounts};
+use plexus::ledger::{Class, LedgerLimits as Accounts};
 use plexus::router::routes::table;
-use plexus::router::{GateLimits, Limits, Policy};
+use plexus::router::{GateLimits, ListenLimits, Policy};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -252,7 +252,7 @@ async fn control_frames_and_small_messages_are_charged_to_nobody_for_ever() {
 #[tokio::test]
 async fn a_message_that_takes_too_long_to_come_is_not_waited_for() {
     let gate = GateLimits { body: Duration::from_millis(200) };
-    let front = Front::with(Limits::default(), gate).await;
+    let front = Front::with(ListenLimits::default(), gate).await;
     let mut socket = web_socket(&front, &front.admin).await;
     socket.write_all(&frame(r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#)).await.unwrap();
     socket.write_all(&head(1000)).await.unwrap();
@@ -420,7 +420,7 @@ async fn a_response_that_nobody_reads_is_let_go_of() {
     if !common::alone("front_limits::a_response_that_nobody_reads_is_let_go_of") {
         return; // what is counted is the whole process's
     }
-    let limits = Limits { stall: Duration::from_millis(300), ..Limits::default() };
+    let limits = ListenLimits { stall: Duration::from_millis(300), ..ListenLimits::default() };
     let front = Front::with(limits, GateLimits::default()).await;
     let session = front.session("fake").await;
     for _ in 0..8 {

@@ -4,7 +4,7 @@
 use crate::common;
 
 use common::front::{Front, LONG};
-use plexus::router::{GateLimits, Limits};
+use plexus::router::{GateLimits, ListenLimits};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -219,7 +219,7 @@ async fn revoked_or_stopped_a_stream_ends_properly() {
 #[tokio::test]
 async fn a_client_that_leaves_is_noticed_though_nothing_happens() {
     // One connection at a time: the next one is served once the gateway has noticed.
-    let limits = Limits { connections: 1, ..Limits::default() };
+    let limits = ListenLimits { connections: 1, ..ListenLimits::default() };
     let front = Front::with(limits, GateLimits::default()).await;
     for _ in 0..3 {
         let mut stream = Stream::open(&front, &front.admin, "/v1/events", "").await;

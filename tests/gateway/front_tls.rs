@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use common::gateway::{Gateway, PATIENCE, demo};
 use common::secure::{self, Client, code, hello, plexus, running};
 use futures_util::{SinkExt as _, StreamExt as _};
-use plexus::router::{Authority, Limits, Tls, TlsLimits, serve_tls};
+use plexus::router::{Authority, ListenLimits, Tls, TlsLimits, serve_tls};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio_tungstenite::tungstenite::{Error as WsError, Message};
@@ -293,7 +293,7 @@ async fn half_open_handshakes_end_and_an_address_has_its_share() {
     let tls = Tls::open(&folder.join("server.crt"), &folder.join("server.key")).unwrap();
     let app = axum::Router::new().route("/healthz", axum::routing::get(|| async { "ok" }));
     let limits = TlsLimits {
-        http: Limits { connections: 8, ..Limits::default() },
+        http: ListenLimits { connections: 8, ..ListenLimits::default() },
         per_address: 4,
         handshake: Duration::from_millis(300),
         idle: Duration::from_millis(300),

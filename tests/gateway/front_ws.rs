@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use common::front::{self, Front, LONG};
 use common::letter::assert_letter;
-use plexus::router::{GateLimits, Limits};
+use plexus::router::{GateLimits, ListenLimits};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
@@ -905,7 +905,7 @@ async fn a_client_that_takes_nothing_is_closed_with_its_cursor_and_loses_nothing
     if !common::alone("front_ws::a_client_that_takes_nothing_is_closed_with_its_cursor_and_loses_nothing") {
         return; // what is counted is the whole process's
     }
-    let limits = Limits { drain: Duration::from_millis(500), ..Limits::default() };
+    let limits = ListenLimits { drain: Duration::from_millis(500), ..ListenLimits::default() };
     let front = Front::patient(limits, GateLimits::default(), Duration::from_millis(400)).await;
     let session = front.session("fake").await;
     let socket = TcpSocket::new_v4().unwrap();

@@ -9,15 +9,16 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use plexus::dialects::{
-    Ask, AskKey, Command, Dialect, Draft, Expects, Fault, Make, Opening, Outbox, RunEnd, Said, Sessions, Subject,
+    AgentRequest, Dialect, EventDraft, ExpectedAnswer, MakeDialect, OpenedAs, Outbox, RequestKey, RequestSubject,
+    RunEnd, RuntimeCommand, RuntimeError, RuntimeEvent, SessionLimit,
 };
-use plexus::ledger::{Class, Ledger, Limits};
+use plexus::ledger::{Class, Ledger, LedgerLimits};
 use plexus::model::{
     Capabilities, Connect, Kind, NativeId, RequestType, RestartPolicy, RunStatus, RuntimeId, RuntimeInfo, RuntimeSpec,
     RuntimeState, Ticket,
 };
-use plexus::runtimes::{Runtimes, Settings};
-use plexus::sessions::{Exit, FromRuntime, Inlet, Launcher as _, Link, Order};
+use plexus::runtimes::{RuntimeSettings, Runtimes};
+use plexus::sessions::{Launcher as _, RuntimeExit, RuntimeLink, RuntimeMessage, RuntimeOrder, SessionSender};
 use tempfile::TempDir;
 use tokio::sync::{mpsc, watch};
 
@@ -37,7 +38,7 @@ fn python(script: &str) -> RuntimeSpec {
     spec("python3", &["-uc", script])
 }
 
-struct Words(Sessions);
+struct Words(SessionLimit);
 
 impl Dialect for Words {
     fn open(&mut self, out: &mut Outbox) {
@@ -51,42 +52,42 @@ impl Dialect for Words {
     fn feed(&mut self, frame: Bytes, out: &mut Outbox) {
         let text = String::from_utf8_lossy(&frame).into_owned();
         let words: Vec<&str> = text.splitn(3, ' ').collect();
-        let event = |native: Option<&str>| Said::Event {
+        let event = |native: Option<&str>| RuntimeEvent::Event {
             native: native.map(NativeId::from),
-            draft: Draft { native: Some(frame.clone()), ..Draft::new(Kind::AgentMessageChunk, &"") },
+            draft: EventDraft { native: Some(frame.clone()), ..EventDraft::new(Kind::AgentMessageChunk, &"") },
         };
         out.said.push(match words[..] {
-            ["ready"] => Said::Ready { agent: Some("words 1".into()) },
-            ["failed"] => Said::Failed { message: "sign in first".into() },
+            ["ready"] => RuntimeEvent::Ready { agent: Some("words 1".into()) },
+            ["failed"] => RuntimeEvent::Failed { message: "sign in first".into() },
             ["panic"] => panic!("words"),
             ["wake", ms] => {
                 out.wake_after = ms.parse().ok().map(Duration::from_millis);
                 return;
             }
-            ["opened", ticket, native] => Said::Opened {
+            ["opened", ticket, native] => RuntimeEvent::Opened {
                 ticket: Ticket(ticket.parse().unwrap()),
                 native: native.into(),
                 drafts: Vec::new(),
-                how: Opening::New,
+                how: OpenedAs::New,
             },
-            ["ended", ticket] => Said::Ended {
+            ["ended", ticket] => RuntimeEvent::Ended {
                 native: "?".into(),
                 ticket: Ticket(ticket.parse().unwrap()),
                 end: RunEnd { status: RunStatus::Completed, stop_reason: None, message: None, native: None },
             },
-            ["ask", native, key] => Said::Asked { native: Some(native.into()), ask: Box::new(ask(key)) },
+            ["ask", native, key] => RuntimeEvent::Asked { native: Some(native.into()), ask: Box::new(ask(key)) },
             ["for", native, _] => event(Some(native)),
             _ => event(None),
         });
     }
 
-    fn command(&mut self, command: Command, out: &mut Outbox) {
+    fn command(&mut self, command: RuntimeCommand, out: &mut Outbox) {
         let frame = match command {
-            Command::Open { ticket, .. } => format!("open {}\n", ticket.0),
-            Command::Prompt { ticket, .. } => format!("prompt {}\n", ticket.0),
-            Command::Cancel { ticket, .. } => format!("cancel {}\n", ticket.map_or(0, |ticket| ticket.0)),
-            Command::Answer { key, decision } => format!("answer {} {decision:?}\n", key.id()),
-            Command::Call { ticket, method, .. } => format!("call {} {method}\n", ticket.0),
+            RuntimeCommand::Open { ticket, .. } => format!("open {}\n", ticket.0),
+            RuntimeCommand::Prompt { ticket, .. } => format!("prompt {}\n", ticket.0),
+            RuntimeCommand::Cancel { ticket, .. } => format!("cancel {}\n", ticket.map_or(0, |ticket| ticket.0)),
+            RuntimeCommand::Answer { key, decision } => format!("answer {} {decision:?}\n", key.id()),
+            RuntimeCommand::Call { ticket, method, .. } => format!("call {} {method}\n", ticket.0),
         };
         out.frames.push(frame.into());
     }
@@ -95,24 +96,24 @@ impl Dialect for Words {
         out.frames.push("woken\n".into());
     }
 
-    fn sessions(&self) -> Sessions {
+    fn sessions(&self) -> SessionLimit {
         self.0
     }
 }
 
-fn ask(key: &str) -> Ask {
-    Ask {
-        key: AskKey::unique(key),
+fn ask(key: &str) -> AgentRequest {
+    AgentRequest {
+        key: RequestKey::unique(key),
         kind: RequestType::Confirm,
         title: String::new(),
         message: None,
-        subject: Subject::Text(String::new()),
+        subject: RequestSubject::Text(String::new()),
         options: Vec::new(),
         items: Vec::new(),
         multi: false,
         default_value: None,
         multiline: false,
-        expects: Expects::default(),
+        expects: ExpectedAnswer::default(),
         secret: false,
         danger: false,
         allow_reason: false,
@@ -132,19 +133,19 @@ struct House {
 }
 
 /// A back door that is in a hurry.
-fn house(change: impl FnOnce(&mut Settings)) -> House {
+fn house(change: impl FnOnce(&mut RuntimeSettings)) -> House {
     let dir = tempfile::tempdir().unwrap();
-    let mut settings = Settings::new(env!("CARGO_BIN_EXE_plexus").into(), dir.path().join("holders"));
+    let mut settings = RuntimeSettings::new(env!("CARGO_BIN_EXE_plexus").into(), dir.path().join("holders"));
     settings.stop_stdin = Duration::from_millis(300);
     settings.stop_term = Duration::from_millis(300);
     settings.linger = Duration::from_millis(300);
     settings.pause_min = Duration::from_millis(10);
     settings.pause_max = Duration::from_millis(40);
     change(&mut settings);
-    let make = |name: &str| -> Option<Make> {
+    let make = |name: &str| -> Option<MakeDialect> {
         match name {
-            "words" => Some(|_| Box::new(Words(Sessions::Many))),
-            "word" => Some(|_| Box::new(Words(Sessions::One))),
+            "words" => Some(|_| Box::new(Words(SessionLimit::Many))),
+            "word" => Some(|_| Box::new(Words(SessionLimit::One))),
             _ => None,
         }
     };
@@ -152,40 +153,45 @@ fn house(change: impl FnOnce(&mut Settings)) -> House {
 }
 
 struct Session {
-    inlet: Inlet,
-    heard: mpsc::Receiver<FromRuntime>,
+    inlet: SessionSender,
+    heard: mpsc::Receiver<RuntimeMessage>,
 }
 
 impl Session {
-    fn open(link: &Link, ticket: u64) -> Self {
-        let (inlet, heard) = Inlet::new();
+    fn open(link: &RuntimeLink, ticket: u64) -> Self {
+        let (inlet, heard) = SessionSender::new();
         let this = Self { inlet, heard };
-        this.order(link, Command::Open { ticket: Ticket(ticket), cwd: "/".into(), resume: None }, 0);
+        this.order(link, RuntimeCommand::Open { ticket: Ticket(ticket), cwd: "/".into(), resume: None }, 0);
         this
     }
 
-    fn order(&self, link: &Link, command: Command, generation: u64) {
-        link.order(Order { command, inlet: self.inlet.clone(), generation, pressed: None }).unwrap();
+    fn order(&self, link: &RuntimeLink, command: RuntimeCommand, generation: u64) {
+        link.order(RuntimeOrder { command, inlet: self.inlet.clone(), generation, pressed: None }).unwrap();
     }
 
-    fn call(&self, link: &Link, method: &str) {
-        let command =
-            Command::Call { ticket: Ticket(99), native: None, method: method.into(), params: None, notify: true };
+    fn call(&self, link: &RuntimeLink, method: &str) {
+        let command = RuntimeCommand::Call {
+            ticket: Ticket(99),
+            native: None,
+            method: method.into(),
+            params: None,
+            notify: true,
+        };
         self.order(link, command, link.info().generation);
     }
 
-    async fn batch(&mut self) -> FromRuntime {
+    async fn batch(&mut self) -> RuntimeMessage {
         tokio::time::timeout(SOON, self.heard.recv()).await.unwrap().unwrap()
     }
 
     /// Everything up to the end of the runtime, and that.
-    async fn all(&mut self) -> (Vec<String>, Exit) {
+    async fn all(&mut self) -> (Vec<String>, RuntimeExit) {
         let mut all = Vec::new();
         loop {
             match self.batch().await {
-                FromRuntime::Said(said, _) => all.extend(said.iter().map(word)),
-                FromRuntime::Gone(exit) => return (all, exit),
-                FromRuntime::Found { .. } => {}
+                RuntimeMessage::Said(said, _) => all.extend(said.iter().map(word)),
+                RuntimeMessage::Gone(exit) => return (all, exit),
+                RuntimeMessage::Found { .. } => {}
             }
         }
     }
@@ -194,7 +200,7 @@ impl Session {
     async fn until_some<T>(&mut self, is: impl Fn(&str) -> Option<T>) -> T {
         loop {
             match self.batch().await {
-                FromRuntime::Said(said, _) => {
+                RuntimeMessage::Said(said, _) => {
                     if let Some(found) = said.iter().map(word).find_map(|line| is(&line)) {
                         return found;
                     }
@@ -209,7 +215,7 @@ impl Session {
         let mut all = Vec::new();
         while !all.iter().any(|heard| heard == line) {
             match self.batch().await {
-                FromRuntime::Said(said, _) => all.extend(said.iter().map(word)),
+                RuntimeMessage::Said(said, _) => all.extend(said.iter().map(word)),
                 other => panic!("{other:?} after {all:?}"),
             }
         }
@@ -217,36 +223,36 @@ impl Session {
     }
 }
 
-fn word(said: &Said) -> String {
+fn word(said: &RuntimeEvent) -> String {
     match said {
-        Said::Opened { native, .. } => format!("<opened {native}>"),
-        Said::NotOpened { error: Fault { message, .. }, .. } => format!("<not opened: {message}>"),
-        Said::Ended { ticket, .. } => format!("<ended {}>", ticket.0),
-        Said::Asked { ask, .. } => format!("<asked {}>", ask.key.id()),
-        Said::Event { draft, .. } if draft.kind == Kind::Raw => {
+        RuntimeEvent::Opened { native, .. } => format!("<opened {native}>"),
+        RuntimeEvent::NotOpened { error: RuntimeError { message, .. }, .. } => format!("<not opened: {message}>"),
+        RuntimeEvent::Ended { ticket, .. } => format!("<ended {}>", ticket.0),
+        RuntimeEvent::Asked { ask, .. } => format!("<asked {}>", ask.key.id()),
+        RuntimeEvent::Event { draft, .. } if draft.kind == Kind::Raw => {
             let body: serde_json::Value = serde_json::from_slice(&draft.body).unwrap();
             format!("<raw {}>", body["reason"].as_str().unwrap())
         }
-        Said::Event { draft, .. } if draft.kind == Kind::Error => {
+        RuntimeEvent::Event { draft, .. } if draft.kind == Kind::Error => {
             let body: serde_json::Value = serde_json::from_slice(&draft.body).unwrap();
             format!("<error {}>", body["code"].as_str().unwrap())
         }
-        Said::Event { draft, .. } => String::from_utf8_lossy(draft.native.as_ref().unwrap()).into_owned(),
+        RuntimeEvent::Event { draft, .. } => String::from_utf8_lossy(draft.native.as_ref().unwrap()).into_owned(),
         other => format!("{other:?}"),
     }
 }
 
-async fn state(link: &Link, want: RuntimeState) -> Arc<RuntimeInfo> {
+async fn state(link: &RuntimeLink, want: RuntimeState) -> Arc<RuntimeInfo> {
     known(link, |info| info.state == want).await
 }
 
-async fn known(link: &Link, want: impl Fn(&RuntimeInfo) -> bool) -> Arc<RuntimeInfo> {
+async fn known(link: &RuntimeLink, want: impl Fn(&RuntimeInfo) -> bool) -> Arc<RuntimeInfo> {
     let mut info: watch::Receiver<Arc<RuntimeInfo>> = link.watch();
     let found = tokio::time::timeout(SOON, info.wait_for(|info| want(info))).await;
     Arc::clone(&found.unwrap_or_else(|_| panic!("still {:?}", link.info())).unwrap())
 }
 
-async fn ended(link: &Link) {
+async fn ended(link: &RuntimeLink) {
     let mut info = link.watch();
     tokio::time::timeout(SOON, async { while info.changed().await.is_ok() {} }).await.unwrap();
 }
@@ -282,11 +288,11 @@ async fn a_runtime_is_greeted_opened_prompted_and_heard_in_order_to_its_end() {
     let info = state(&link, RuntimeState::Ready).await;
     assert_eq!(info.agent.as_deref(), Some("words 1"));
     assert!(info.pid.is_some());
-    let prompt = Command::Prompt { ticket: Ticket(7), native: "A".into(), content: Vec::new() };
+    let prompt = RuntimeCommand::Prompt { ticket: Ticket(7), native: "A".into(), content: Vec::new() };
     session.order(&link, prompt, info.generation);
     let (heard, exit) = session.all().await;
     assert_eq!(heard, ["prompt 7", "x", "y", "<ended 7>"]);
-    let expected = Exit { code: Some(3), stderr_tail: "oops\n".into(), ..Exit::default() };
+    let expected = RuntimeExit { code: Some(3), stderr_tail: "oops\n".into(), ..RuntimeExit::default() };
     assert_eq!(exit, expected);
     ended(&link).await;
     let info = link.info();
@@ -314,7 +320,7 @@ async fn lines_of_one_read_come_as_one_batch_and_a_split_line_comes_whole() {
     let mut session = Session::open(&link, 1);
     session.until("<opened A>").await;
     session.call(&link, "go");
-    let FromRuntime::Said(first, _) = session.batch().await else { panic!() };
+    let RuntimeMessage::Said(first, _) = session.batch().await else { panic!() };
     assert_eq!(first.iter().map(word).collect::<Vec<_>>(), ["a", "b", "c"]);
     session.call(&link, "on");
     assert_eq!(session.until("f").await, ["d \u{e9} e", "f"]);
@@ -329,9 +335,9 @@ async fn a_huge_line_is_cut_and_the_stream_goes_on() {
     let mut kept = None;
     let exit = loop {
         match session.batch().await {
-            FromRuntime::Said(said, _) => {
+            RuntimeMessage::Said(said, _) => {
                 for said in &said {
-                    if let Said::Event { draft, .. } = said
+                    if let RuntimeEvent::Event { draft, .. } = said
                         && draft.kind == Kind::Raw
                     {
                         kept = draft.native.as_ref().map(Bytes::len);
@@ -345,8 +351,8 @@ async fn a_huge_line_is_cut_and_the_stream_goes_on() {
                     }
                 }
             }
-            FromRuntime::Gone(exit) => break exit,
-            FromRuntime::Found { .. } => {}
+            RuntimeMessage::Gone(exit) => break exit,
+            RuntimeMessage::Found { .. } => {}
         }
     };
     assert_eq!((kept, exit.code), (Some(1024 * 1024), Some(0)));
@@ -355,7 +361,7 @@ async fn a_huge_line_is_cut_and_the_stream_goes_on() {
 #[tokio::test]
 async fn agents_in_the_middle_of_long_lines_wait_for_room_and_not_for_each_other_for_ever() {
     const LONG: usize = 3_000_000;
-    let ledger = Ledger::new(Limits { agents: 2 << 20, runtime: 2 << 20, ..Limits::default() });
+    let ledger = Ledger::new(LedgerLimits { agents: 2 << 20, runtime: 2 << 20, ..LedgerLimits::default() });
     let house = house(|settings| settings.ledger = ledger.clone());
     let script = hello(&format!("head -c {LONG} /dev/zero | tr '\\0' x; echo; echo after"));
     let links = ["one", "two", "three"].map(|id| {
@@ -505,12 +511,12 @@ async fn a_session_that_does_not_read_holds_the_runtime_back_and_loses_nothing()
     assert!(heard.iter().any(|line| line == "<error held_back>"), "people are told why it stood still");
 }
 
-fn noted(method: &str) -> Command {
-    Command::Call { ticket: Ticket(9), native: None, method: method.into(), params: None, notify: true }
+fn noted(method: &str) -> RuntimeCommand {
+    RuntimeCommand::Call { ticket: Ticket(9), native: None, method: method.into(), params: None, notify: true }
 }
 
-async fn give(link: &Link, inlet: &Inlet, command: Command) {
-    let order = Order { command, inlet: inlet.clone(), generation: link.info().generation, pressed: None };
+async fn give(link: &RuntimeLink, inlet: &SessionSender, command: RuntimeCommand) {
+    let order = RuntimeOrder { command, inlet: inlet.clone(), generation: link.info().generation, pressed: None };
     link.room().await.unwrap().send(order);
 }
 
@@ -727,7 +733,7 @@ async fn a_restart_is_another_generation_that_old_orders_do_not_reach() {
     let mut new = Session::open(&link, 2);
     new.until("<opened A>").await;
     assert_eq!(link.info().generation, 2);
-    let stale = Command::Cancel { ticket: Some(Ticket(5)), native: "A".into(), reason: None };
+    let stale = RuntimeCommand::Cancel { ticket: Some(Ticket(5)), native: "A".into(), reason: None };
     old.order(&link, stale, 1);
     new.call(&link, "end");
     assert_eq!(new.until("call 99 end").await, ["call 99 end"]);
@@ -855,7 +861,7 @@ async fn a_runtime_that_nobody_can_reach_any_more_is_stopped() {
 async fn a_shutdown_ends_all_and_starts_none() {
     let house = house(|_| {});
     let start = |_| house.runtimes.launch(sh(&hello("trap '' TERM; while :; do sleep 0.05; done"))).unwrap();
-    let links: Vec<Link> = (0..4).map(start).collect();
+    let links: Vec<RuntimeLink> = (0..4).map(start).collect();
     let mut pids = Vec::new();
     for link in &links {
         pids.extend(state(link, RuntimeState::Ready).await.pid);

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 use agent_client_protocol_schema::v1;
 use bytes::Bytes;
-use plexus::dialects::{AskKey, Command, Dialect, Outbox, Said, find};
+use plexus::dialects::{Dialect, Outbox, RequestKey, RuntimeCommand, RuntimeEvent, find};
 use plexus::model::{Choice, Connect, Decision, Kind, NativeId, RuntimeId, RuntimeSpec, Ticket};
 use proptest::prelude::*;
 use serde::de::DeserializeOwned;
@@ -14,7 +14,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 /// The question of this name that waits.
-fn open_under(dialect: &dyn Dialect, id: &str) -> AskKey {
+fn open_under(dialect: &dyn Dialect, id: &str) -> RequestKey {
     let open = dialect.asks().into_iter().find(|key| key.id() == id);
     open.unwrap_or_else(|| panic!("no question {id} waits"))
 }
@@ -97,15 +97,15 @@ fn play(name: &str, auth_method: Option<&str>) -> (String, String) {
         }
         for said in out.said {
             say(match said {
-                Said::Ready { agent } => format!("ready {}", agent.unwrap_or_default()),
-                Said::Opened { drafts, .. } => {
+                RuntimeEvent::Ready { agent } => format!("ready {}", agent.unwrap_or_default()),
+                RuntimeEvent::Opened { drafts, .. } => {
                     for draft in &drafts {
                         update_is_acp(&draft.body);
                     }
                     let kinds: Vec<_> = drafts.iter().map(|draft| draft.kind.as_str()).collect();
                     format!("opened with {}", kinds.join(", "))
                 }
-                Said::Event { draft, native } => {
+                RuntimeEvent::Event { draft, native } => {
                     assert!(native.is_some());
                     let frame = draft.native.as_ref().unwrap();
                     if draft.kind.is_acp() {
@@ -119,7 +119,7 @@ fn play(name: &str, auth_method: Option<&str>) -> (String, String) {
                     let over = draft.tool.map(|tool| if tool.over { " over" } else { " open" });
                     format!("event {}{}", draft.kind.as_str(), over.unwrap_or_default())
                 }
-                Said::Asked { ask, .. } => {
+                RuntimeEvent::Asked { ask, .. } => {
                     if let Some(mention) = &ask.first_mention {
                         update_is_acp(&mention.body);
                     }
@@ -127,7 +127,7 @@ fn play(name: &str, auth_method: Option<&str>) -> (String, String) {
                     let first = if ask.first_mention.is_some() { ", first mention" } else { "" };
                     format!("asked {:?} {}{first}", ask.subject, options.join(" "))
                 }
-                Said::Ended { end, .. } => format!("ended {:?} {:?}", end.status, end.stop_reason),
+                RuntimeEvent::Ended { end, .. } => format!("ended {:?} {:?}", end.status, end.stop_reason),
                 other => format!("{other:?}"),
             });
         }
@@ -153,18 +153,21 @@ fn play(name: &str, auth_method: Option<&str>) -> (String, String) {
                 }
                 Some("session/new") => {
                     let cwd = message["params"]["cwd"].as_str().unwrap().to_owned();
-                    dialect.command(Command::Open { ticket: Ticket(0), cwd, resume: None }, &mut out);
+                    dialect.command(RuntimeCommand::Open { ticket: Ticket(0), cwd, resume: None }, &mut out);
                 }
                 Some("session/prompt") => {
                     ticket += 1;
                     let content: Vec<Box<RawValue>> =
                         serde_json::from_str(&message["params"]["prompt"].to_string()).unwrap();
                     let native = native.clone().unwrap();
-                    dialect.command(Command::Prompt { ticket: Ticket(ticket), native, content }, &mut out);
+                    dialect.command(RuntimeCommand::Prompt { ticket: Ticket(ticket), native, content }, &mut out);
                 }
                 Some("session/cancel") => {
                     let native = native.clone().unwrap();
-                    dialect.command(Command::Cancel { ticket: Some(Ticket(ticket)), native, reason: None }, &mut out);
+                    dialect.command(
+                        RuntimeCommand::Cancel { ticket: Some(Ticket(ticket)), native, reason: None },
+                        &mut out,
+                    );
                 }
                 None => {
                     let decision = match message["result"]["outcome"]["optionId"].as_str() {
@@ -172,7 +175,7 @@ fn play(name: &str, auth_method: Option<&str>) -> (String, String) {
                         None => Decision::Withdrawn,
                     };
                     let key = open_under(dialect.as_ref(), &message["id"].to_string());
-                    dialect.command(Command::Answer { key, decision }, &mut out);
+                    dialect.command(RuntimeCommand::Answer { key, decision }, &mut out);
                 }
                 other => panic!("nothing makes this: {other:?}"),
             }
@@ -251,7 +254,7 @@ fn kimi() {
 fn play_served(name: &str) -> (String, String) {
     let mut dialect = made(&spec("opencode", None));
     let (mut lines, mut text, mut ticket) = (Vec::<(String, usize)>::new(), String::new(), 0);
-    let mut made_requests: VecDeque<plexus::dialects::Fetch> = VecDeque::new();
+    let mut made_requests: VecDeque<plexus::dialects::HttpRequest> = VecDeque::new();
     let mut native = NativeId::from("");
     let path = format!("{}/tests/transcripts/{name}.ndjson", env!("CARGO_MANIFEST_DIR"));
     let rows = std::fs::read_to_string(path).unwrap();
@@ -262,12 +265,12 @@ fn play_served(name: &str) -> (String, String) {
         made_requests.extend(out.fetches);
         for said in out.said {
             let line = match said {
-                Said::Ready { agent } => format!("ready {}", agent.unwrap_or_default()),
-                Said::Opened { how, drafts, .. } => {
+                RuntimeEvent::Ready { agent } => format!("ready {}", agent.unwrap_or_default()),
+                RuntimeEvent::Opened { how, drafts, .. } => {
                     drafts.iter().for_each(|draft| update_is_acp(&draft.body));
                     format!("opened {how:?}")
                 }
-                Said::Event { draft, .. } => {
+                RuntimeEvent::Event { draft, .. } => {
                     if draft.kind.is_acp() {
                         update_is_acp(&draft.body);
                     }
@@ -278,14 +281,14 @@ fn play_served(name: &str) -> (String, String) {
                     let over = draft.tool.map(|tool| if tool.over { " over" } else { " open" });
                     format!("event {}{}", draft.kind.as_str(), over.unwrap_or_default())
                 }
-                Said::Asked { ask, .. } => {
+                RuntimeEvent::Asked { ask, .. } => {
                     let options: Vec<_> = ask.options.iter().map(|o| format!("{}={:?}", o.id, o.kind)).collect();
                     format!("asked {:?} {}", ask.subject, options.join(" "))
                 }
                 // How far it was told, for another gateway: its own tests look at that.
-                Said::Checkpoint { .. } => continue,
-                Said::TakenBack { elsewhere, .. } => format!("taken back {elsewhere:?}"),
-                Said::Ended { end, .. } => format!("ended {:?} {:?}", end.status, end.stop_reason),
+                RuntimeEvent::Checkpoint { .. } => continue,
+                RuntimeEvent::TakenBack { elsewhere, .. } => format!("taken back {elsewhere:?}"),
+                RuntimeEvent::Ended { end, .. } => format!("ended {:?} {:?}", end.status, end.stop_reason),
                 other => format!("{other:?}"),
             };
             match lines.last_mut() {
@@ -294,9 +297,9 @@ fn play_served(name: &str) -> (String, String) {
             }
         }
     };
-    let reply_to = |fetch: &plexus::dialects::Fetch, dialect: &mut Box<dyn Dialect>, status, body: String| {
+    let reply_to = |fetch: &plexus::dialects::HttpRequest, dialect: &mut Box<dyn Dialect>, status, body: String| {
         let mut out = Outbox::default();
-        dialect.reply(fetch.id, Ok(plexus::dialects::Reply { status, body: Bytes::from(body) }), &mut out);
+        dialect.reply(fetch.id, Ok(plexus::dialects::HttpReply { status, body: Bytes::from(body) }), &mut out);
         out
     };
     let mut out = Outbox::default();
@@ -337,18 +340,18 @@ fn play_served(name: &str) -> (String, String) {
                 let (what, body) = line.split_once(" {").unwrap();
                 let body: Value = serde_json::from_str(&format!("{{{body}")).unwrap();
                 let command = if what.starts_with("POST /session?") {
-                    Command::Open { ticket: Ticket(0), cwd: "/home/user/project".into(), resume: None }
+                    RuntimeCommand::Open { ticket: Ticket(0), cwd: "/home/user/project".into(), resume: None }
                 } else if what.contains("/prompt_async") {
                     ticket += 1;
                     let content = serde_json::from_str(&body["parts"].to_string()).unwrap();
-                    Command::Prompt { ticket: Ticket(ticket), native: native.clone(), content }
+                    RuntimeCommand::Prompt { ticket: Ticket(ticket), native: native.clone(), content }
                 } else if what.contains("/abort") {
-                    Command::Cancel { ticket: Some(Ticket(ticket)), native: native.clone(), reason: None }
+                    RuntimeCommand::Cancel { ticket: Some(Ticket(ticket)), native: native.clone(), reason: None }
                 } else {
                     let key = open_under(dialect.as_ref(), what.split('/').nth(2).unwrap());
                     let id = body["reply"].as_str().unwrap().to_owned();
                     let reason = body["message"].as_str().map(ToOwned::to_owned);
-                    Command::Answer { key, decision: Decision::Option { id, kind: Choice::Other, reason } }
+                    RuntimeCommand::Answer { key, decision: Decision::Option { id, kind: Choice::Other, reason } }
                 };
                 dialect.command(command, &mut out);
                 let fetch = out.fetches.pop().unwrap_or_else(|| panic!("nothing was asked for {line}"));
@@ -380,8 +383,11 @@ fn read_late(native: NativeId, messages: &str) -> String {
                 return text;
             }
             let mut out = Outbox::default();
-            let resume = Some(plexus::dialects::Resume::new(native.clone(), false));
-            dialect.command(Command::Open { ticket: Ticket(1), cwd: "/home/user/project".into(), resume }, &mut out);
+            let resume = Some(plexus::dialects::ResumeTarget::new(native.clone(), false));
+            dialect.command(
+                RuntimeCommand::Open { ticket: Ticket(1), cwd: "/home/user/project".into(), resume },
+                &mut out,
+            );
             requests.extend(out.fetches);
             continue;
         };
@@ -392,10 +398,10 @@ fn read_late(native: NativeId, messages: &str) -> String {
             _ => "[]".into(),
         };
         let mut out = Outbox::default();
-        dialect.reply(fetch.id, Ok(plexus::dialects::Reply { status: 200, body: body.into() }), &mut out);
+        dialect.reply(fetch.id, Ok(plexus::dialects::HttpReply { status: 200, body: body.into() }), &mut out);
         requests.extend(out.fetches);
         for said in out.said {
-            if let Said::Event { draft, .. } = said
+            if let RuntimeEvent::Event { draft, .. } = said
                 && draft.kind == Kind::AgentMessageChunk
             {
                 let body: Value = serde_json::from_slice(&draft.body).unwrap();
@@ -424,7 +430,7 @@ fn play_codex(name: &str) -> (String, String) {
         sent.extend(out.frames.iter().map(|frame| serde_json::from_slice::<Value>(frame).unwrap()));
         for said in out.said {
             say(match said {
-                Said::Event { draft, .. } => {
+                RuntimeEvent::Event { draft, .. } => {
                     assert!(draft.native.is_some());
                     if draft.kind.is_acp() {
                         update_is_acp(&draft.body);
@@ -437,13 +443,13 @@ fn play_codex(name: &str) -> (String, String) {
                     let status = body["status"].as_str().unwrap_or_default();
                     format!("event {}{} {status}", draft.kind.as_str(), over.unwrap_or_default())
                 }
-                Said::Asked { ask, .. } => {
+                RuntimeEvent::Asked { ask, .. } => {
                     assert!(ask.first_mention.is_none(), "the item comes first");
                     let options: Vec<_> = ask.options.iter().map(|o| format!("{}={:?}", o.id, o.kind)).collect();
                     format!("asked {:?} {}", ask.subject, options.join(" "))
                 }
-                Said::Ended { end, .. } => format!("ended {:?} {:?}", end.status, end.message),
-                Said::Opened { how, drafts, .. } => format!("opened {how:?} with {}", drafts.len()),
+                RuntimeEvent::Ended { end, .. } => format!("ended {:?} {:?}", end.status, end.message),
+                RuntimeEvent::Opened { how, drafts, .. } => format!("opened {how:?} with {}", drafts.len()),
                 other => format!("{other:?}"),
             });
         }
@@ -466,18 +472,21 @@ fn play_codex(name: &str) -> (String, String) {
                 Some("initialize") => dialect.open(&mut out),
                 Some("thread/start") => {
                     let cwd = params["cwd"].as_str().unwrap().to_owned();
-                    dialect.command(Command::Open { ticket: Ticket(0), cwd, resume: None }, &mut out);
+                    dialect.command(RuntimeCommand::Open { ticket: Ticket(0), cwd, resume: None }, &mut out);
                 }
                 Some("turn/start") => {
                     ticket += 1;
                     let block = serde_json::json!({ "type": "text", "text": params["input"][0]["text"] });
                     let content = vec![serde_json::value::to_raw_value(&block).unwrap()];
                     let native = native.clone().unwrap();
-                    dialect.command(Command::Prompt { ticket: Ticket(ticket), native, content }, &mut out);
+                    dialect.command(RuntimeCommand::Prompt { ticket: Ticket(ticket), native, content }, &mut out);
                 }
                 Some("turn/interrupt") => {
                     let native = native.clone().unwrap();
-                    dialect.command(Command::Cancel { ticket: Some(Ticket(ticket)), native, reason: None }, &mut out);
+                    dialect.command(
+                        RuntimeCommand::Cancel { ticket: Some(Ticket(ticket)), native, reason: None },
+                        &mut out,
+                    );
                 }
                 None => {
                     let decision = &message["result"]["decision"];
@@ -485,7 +494,7 @@ fn play_codex(name: &str) -> (String, String) {
                     let id = decision.as_str().or(key.map(String::as_str)).unwrap().to_owned();
                     let decision = Decision::Option { id, kind: Choice::Other, reason: None };
                     let key = open_under(dialect.as_ref(), &message["id"].to_string());
-                    dialect.command(Command::Answer { key, decision }, &mut out);
+                    dialect.command(RuntimeCommand::Answer { key, decision }, &mut out);
                 }
                 other => panic!("nothing makes this: {other:?}"),
             }
@@ -529,7 +538,7 @@ fn connected(dialect: &str) -> Box<dyn Dialect> {
         _ => r#"{"id":"1","result":{"protocol_version":"0"}}"#,
     };
     made.feed(Bytes::from_static(hello.as_bytes()), &mut out);
-    made.command(Command::Open { ticket: Ticket(1), cwd: "/w".into(), resume: None }, &mut out);
+    made.command(RuntimeCommand::Open { ticket: Ticket(1), cwd: "/w".into(), resume: None }, &mut out);
     made.feed(Bytes::from_static(br#"{"id":1,"result":{"sessionId":"s","thread":{"id":"s"}}}"#), &mut out);
     made
 }
@@ -539,7 +548,7 @@ fn fed(dialect: &mut dyn Dialect, frame: &[u8]) -> Outbox {
     let mut out = Outbox::default();
     dialect.feed(Bytes::copy_from_slice(frame), &mut out);
     for said in &out.said {
-        if let Said::Event { draft, .. } = said {
+        if let RuntimeEvent::Event { draft, .. } = said {
             assert!(!draft.body.iter().any(|b| matches!(b, b'\r' | b'\n')), "{draft:?}");
             assert!(
                 draft.body.starts_with(b"{") && serde_json::from_slice::<&RawValue>(&draft.body).is_ok(),
@@ -602,9 +611,9 @@ proptest! {
             let dialect_name = dialect;
             let mut dialect = connected(dialect);
             let out = fed(&mut *dialect, ask.as_bytes());
-            let [Said::Asked { ask, .. }] = &out.said[..] else { panic!("{:?}", out.said) };
+            let [RuntimeEvent::Asked { ask, .. }] = &out.said[..] else { panic!("{:?}", out.said) };
             let mut out = Outbox::default();
-            dialect.command(Command::Answer { key: ask.key.clone(), decision: Decision::Withdrawn }, &mut out);
+            dialect.command(RuntimeCommand::Answer { key: ask.key.clone(), decision: Decision::Withdrawn }, &mut out);
             let version = if dialect_name == "codex" { "" } else { r#""jsonrpc":"2.0","# };
             let start = format!(r#"{{{version}"id":{id},"result":"#);
             prop_assert!(out.frames[0].starts_with(start.as_bytes()), "{:?}", out.frames[0]);
@@ -632,7 +641,7 @@ fn every_frame_we_send_is_of_the_published_schema() {
     let mut out = Outbox::default();
     dialect.open(&mut out);
     let native = NativeId::from("s");
-    let call = |method: &str, params: &str| Command::Call {
+    let call = |method: &str, params: &str| RuntimeCommand::Call {
         ticket: Ticket(3),
         native: Some(native.clone()),
         method: method.into(),
@@ -641,7 +650,7 @@ fn every_frame_we_send_is_of_the_published_schema() {
     };
     dialect.command(call("session/set_mode", r#"{"modeId":"m"}"#), &mut out);
     dialect.command(call("session/set_config_option", r#"{"configId":"c","value":"v"}"#), &mut out);
-    dialect.command(Command::Cancel { ticket: Some(Ticket(2)), native: native.clone(), reason: None }, &mut out);
+    dialect.command(RuntimeCommand::Cancel { ticket: Some(Ticket(2)), native: native.clone(), reason: None }, &mut out);
     for (id, decision) in [
         ("1", Decision::Option { id: "accept".into(), kind: Choice::AllowOnce, reason: None }),
         ("2", Decision::Option { id: "decline".into(), kind: Choice::RejectOnce, reason: None }),
@@ -652,7 +661,7 @@ fn every_frame_we_send_is_of_the_published_schema() {
         );
         dialect.feed(Bytes::from(ask), &mut out);
         let key = open_under(dialect.as_ref(), id);
-        dialect.command(Command::Answer { key, decision }, &mut out);
+        dialect.command(RuntimeCommand::Answer { key, decision }, &mut out);
     }
     dialect.feed(Bytes::from_static(br#"{"id":4,"method":"fs/read_text_file","params":{}}"#), &mut out);
     frames.extend(out.frames);

@@ -9,12 +9,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use common::gateway::{Gateway, PATIENCE, exe, said};
-use plexus::client::{Address, Begin, Client, Error, Follow, Heard, Requests};
+use plexus::client::{Address, Client, ClientEvent, Error, Follow, FollowStart, Requests};
 use plexus::liveness::Patience;
 use plexus::model::{Answer, RequestId, RequestState, SessionId};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 
-async fn next(follow: &mut Follow) -> Heard {
+async fn next(follow: &mut Follow) -> ClientEvent {
     let heard = tokio::time::timeout(PATIENCE, follow.next()).await.expect("nothing came");
     heard.expect("it ended").expect("no error")
 }
@@ -30,7 +30,7 @@ async fn it_prompts_answers_and_hears_who_won() {
     let runtime = one.runtimes().await.unwrap().remove(0).runtime_id;
     let session = one.new_session(&runtime, None).await.unwrap().session_id;
     assert!(two.sessions().await.unwrap().iter().any(|known| known.session_id == session));
-    let mut follow = two.attach(Some(&session), Begin::Start);
+    let mut follow = two.attach(Some(&session), FollowStart::Start);
     let mut requests = Requests::default();
     let accepted = one.prompt(&session, "ask ;; echo done").await.unwrap();
     while requests.open().is_empty() {
@@ -46,7 +46,7 @@ async fn it_prompts_answers_and_hears_who_won() {
     loop {
         let heard = next(&mut follow).await;
         requests.hear(&heard);
-        if let Heard::Event(event) = heard {
+        if let ClientEvent::Event(event) = heard {
             text.push_str(
                 event.event["content"]["text"]
                     .as_str()
@@ -72,7 +72,7 @@ async fn it_prompts_answers_and_hears_who_won() {
     assert_eq!(one.cancel(&session, None).await.unwrap(), hanging);
     let wrong = Client::new(&gateway.url, "plx_wrong");
     assert!(matches!(wrong.sessions().await, Err(Error::Refused(_))));
-    assert!(matches!(wrong.attach(None, Begin::Now).next().await, Some(Err(Error::Refused(_)))));
+    assert!(matches!(wrong.attach(None, FollowStart::Now).next().await, Some(Err(Error::Refused(_)))));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -85,11 +85,11 @@ async fn it_comes_back_to_a_gateway_that_was_killed_and_misses_nothing() {
         let address = known.lock().unwrap().clone();
         Box::pin(async move { Ok(address) })
     }));
-    let mut follow = client.attach(Some(&session), Begin::Start);
+    let mut follow = client.attach(Some(&session), FollowStart::Start);
     let mut cursors = Vec::new();
     client.prompt(&session, "stream 50 ;; hang").await.unwrap();
     while cursors.len() < 30 {
-        if let Heard::Event(event) = next(&mut follow).await {
+        if let ClientEvent::Event(event) = next(&mut follow).await {
             cursors.push(event.cursor);
         }
     }
@@ -99,9 +99,9 @@ async fn it_comes_back_to_a_gateway_that_was_killed_and_misses_nothing() {
     let mut lost = false;
     loop {
         match next(&mut follow).await {
-            Heard::Event(event) => cursors.push(event.cursor),
-            Heard::Lost(_) => lost = true,
-            Heard::Live if lost => break,
+            ClientEvent::Event(event) => cursors.push(event.cursor),
+            ClientEvent::Lost(_) => lost = true,
+            ClientEvent::Live if lost => break,
             _ => {}
         }
     }
@@ -143,8 +143,8 @@ async fn a_gateway_that_is_stopped_is_lost_and_found_again() {
     let session: SessionId = gateway.session("demo").await.parse().unwrap();
     let patience = Patience { quiet: Duration::from_millis(100), answer: Duration::from_secs(2) };
     let client = Client::new(&gateway.url, &gateway.token).patient(patience);
-    let mut follow = client.attach(Some(&session), Begin::Now);
-    while !matches!(next(&mut follow).await, Heard::Live) {}
+    let mut follow = client.attach(Some(&session), FollowStart::Now);
+    while !matches!(next(&mut follow).await, ClientEvent::Live) {}
     // It is silent, and lives.
     assert!(tokio::time::timeout(5 * patience.quiet, follow.next()).await.is_err());
     client.sessions().await.unwrap();
@@ -164,13 +164,13 @@ async fn a_gateway_that_is_stopped_is_lost_and_found_again() {
     let unanswered = tokio::time::timeout(PATIENCE, unanswered).await;
     let lost = next(&mut follow).await;
     signal("-CONT");
-    assert!(matches!(lost, Heard::Lost(_)), "{lost:?}");
+    assert!(matches!(lost, ClientEvent::Lost(_)), "{lost:?}");
     let unanswered = unanswered.expect("a call is not waited for without end");
     assert!(matches!(unanswered, Error::Lost(_)), "{unanswered:?}");
-    while !matches!(next(&mut follow).await, Heard::Live) {}
+    while !matches!(next(&mut follow).await, ClientEvent::Live) {}
     let run = client.prompt(&session, "echo again").await.unwrap().run_id;
     loop {
-        if let Heard::Event(event) = next(&mut follow).await
+        if let ClientEvent::Event(event) = next(&mut follow).await
             && event.kind == "run_ended"
         {
             assert_eq!(event.run_id, run.as_str());

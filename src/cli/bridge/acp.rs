@@ -11,14 +11,14 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tungstenite::Message;
 
-use plexus::liveness::Socket;
+use plexus::liveness::LivenessSocket;
 
 use super::super::client::{Client, choose};
 use super::super::stream::{BACKOFF, BACKOFF_MAX, Connect, DO_NOT_COME_BACK, PATIENCE, connect};
 use super::super::term;
-use super::super::{Failure, NO_GATEWAY, NOT_PERMITTED, Outcome};
+use super::super::{CommandFailure, CommandResult, NO_GATEWAY, NOT_PERMITTED};
 use super::Bridge;
-use passing::{Out, Passing};
+use passing::{AcpProxy, ProxyOutput};
 
 mod passing;
 #[cfg(test)]
@@ -46,7 +46,7 @@ enum Line {
     TooLong(Vec<u8>),
 }
 
-pub(super) async fn serve(args: Bridge) -> Outcome {
+pub(super) async fn serve(args: Bridge) -> CommandResult {
     let client = Client::find().await?;
     let session = match &args.session {
         Some(meant) => Some(client.session(meant).await?.session_id.to_string()),
@@ -68,13 +68,13 @@ pub(super) async fn serve(args: Bridge) -> Outcome {
         Err(Connect::Lost(why)) => {
             let fix = "is it of this version? `plexus doctor` says more";
             let message = format!("no ACP from the gateway at {}: {why}; {fix}", client.url());
-            return Err(Failure::new(NO_GATEWAY, message).into());
+            return Err(CommandFailure::new(NO_GATEWAY, message).into());
         }
         Err(Connect::Failed(error)) => return Err(error),
     };
     let (editor, writing) = writer();
-    let passing = Passing::new(name()?, session, runtime);
-    let mut pipe = Pipe { client, passing, out: Out::default(), first: Some(first), lines, gone, editor };
+    let passing = AcpProxy::new(name()?, session, runtime);
+    let mut pipe = Pipe { client, passing, out: ProxyOutput::default(), first: Some(first), lines, gone, editor };
     let outcome = pipe.run(socket).await;
     // What was said to the editor is on its way out; if it does not read, it is gone.
     drop(pipe);
@@ -85,11 +85,11 @@ pub(super) async fn serve(args: Bridge) -> Outcome {
 /// A name that no other bridge has.
 fn name() -> anyhow::Result<String> {
     let mut random = [0u8; 16];
-    getrandom::fill(&mut random).map_err(|why| Failure::plain(format!("no randomness: {why}")))?;
+    getrandom::fill(&mut random).map_err(|why| CommandFailure::plain(format!("no randomness: {why}")))?;
     Ok(format!("bridge-{}", data_encoding::HEXLOWER.encode(&random)))
 }
 
-async fn dial(client: &Client) -> Result<Socket, Connect> {
+async fn dial(client: &Client) -> Result<LivenessSocket, Connect> {
     match tokio::time::timeout(PATIENCE, connect(client, PATH)).await {
         Ok(outcome) => outcome,
         Err(_) => Err(Connect::Lost("the gateway does not answer".into())),
@@ -174,8 +174,8 @@ enum End {
 
 struct Pipe {
     client: Client,
-    passing: Passing,
-    out: Out,
+    passing: AcpProxy,
+    out: ProxyOutput,
     /// What the editor said before there was a connection.
     first: Option<Line>,
     lines: mpsc::Receiver<Line>,
@@ -188,7 +188,7 @@ impl Pipe {
     ///
     /// # Errors
     /// The gateway does not want us any more.
-    async fn run(&mut self, mut socket: Socket) -> anyhow::Result<()> {
+    async fn run(&mut self, mut socket: LivenessSocket) -> anyhow::Result<()> {
         loop {
             let why = match self.connected(socket).await? {
                 End::Left => return Ok(()),
@@ -206,7 +206,7 @@ impl Pipe {
     }
 
     /// One connection's life.
-    async fn connected(&mut self, socket: Socket) -> anyhow::Result<End> {
+    async fn connected(&mut self, socket: LivenessSocket) -> anyhow::Result<End> {
         let (sink, mut heard) = socket.split();
         let (gateway, told) = mpsc::channel(1);
         let telling = tokio::spawn(tell(sink, told));
@@ -239,7 +239,7 @@ impl Pipe {
                         let code = u16::from(frame.code);
                         if DO_NOT_COME_BACK.contains(&code) {
                             let message = format!("the gateway closed the connection for good: {}", frame.reason);
-                            return Err(Failure::new(NOT_PERMITTED, message).into());
+                            return Err(CommandFailure::new(NOT_PERMITTED, message).into());
                         }
                         break End::Lost(format!("closed with code {code} {}", frame.reason));
                     }
@@ -276,7 +276,7 @@ impl Pipe {
     }
 
     /// Waits for the gateway; `None`: the editor is gone.
-    async fn apart(&mut self) -> anyhow::Result<Option<Socket>> {
+    async fn apart(&mut self) -> anyhow::Result<Option<LivenessSocket>> {
         let mut pause = BACKOFF;
         loop {
             let sleep = tokio::time::sleep(pause);
@@ -317,18 +317,18 @@ impl Pipe {
     }
 }
 
-fn take(passing: &mut Passing, line: Line, out: &mut Out) {
+fn take(passing: &mut AcpProxy, line: Line, out: &mut ProxyOutput) {
     match line {
         Line::Whole(line) => match String::from_utf8(line) {
             Ok(line) => passing.editor(&line, out),
-            Err(why) => Passing::no_text(why.as_bytes(), out),
+            Err(why) => AcpProxy::no_text(why.as_bytes(), out),
         },
-        Line::TooLong(beginning) => Passing::too_long(&beginning, LINE_MAX, out),
+        Line::TooLong(beginning) => AcpProxy::too_long(&beginning, LINE_MAX, out),
     }
 }
 
 /// Writes to the gateway until there is nothing more to say; then says goodbye.
-async fn tell(mut sink: SplitSink<Socket, Message>, mut told: mpsc::Receiver<String>) {
+async fn tell(mut sink: SplitSink<LivenessSocket, Message>, mut told: mpsc::Receiver<String>) {
     while let Some(message) = told.recv().await {
         if sink.send(Message::text(message)).await.is_err() {
             return;

@@ -22,10 +22,10 @@ use tokio::task::JoinSet;
 
 use super::Bridge;
 use crate::cli::client::{Client, choose};
-use crate::cli::stream::{Begin, Heard, NoReply, call, follow_native};
+use crate::cli::stream::{NoReply, StreamEvent, StreamStart, call, follow_native};
 use crate::cli::term::clean;
-use crate::cli::{Failure, Outcome};
-use desk::{Aim, Desk, Order, Why};
+use crate::cli::{CommandFailure, CommandResult};
+use desk::{BridgeAction, BridgeState, BridgeTarget, CallPurpose};
 
 /// The longest line taken, in bytes; a prompt with images is one. A longer one ends the bridge.
 const LINE_MAX: usize = 64 << 20;
@@ -38,10 +38,10 @@ const AGAIN: Duration = Duration::from_millis(250);
 /// How long the terminal UI may take to show why there is nothing to serve.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
-type Called = (Why, Result<Value, NoReply>);
+type Called = (CallPurpose, Result<Value, NoReply>);
 
 /// Serves until stdin ends.
-pub(super) async fn serve(args: Bridge) -> Outcome {
+pub(super) async fn serve(args: Bridge) -> CommandResult {
     let (client, aim) = match find(args).await {
         Ok(found) => found,
         Err(why) => {
@@ -52,7 +52,7 @@ pub(super) async fn serve(args: Bridge) -> Outcome {
             return Err(why);
         }
     };
-    let mut bridge = Bridging { client, desk: Desk::new(aim), calls: JoinSet::new(), session: None };
+    let mut bridge = Bridging { client, desk: BridgeState::new(aim), calls: JoinSet::new(), session: None };
     let mut lines = lines();
     let mut orders = Vec::new();
     loop {
@@ -74,23 +74,23 @@ pub(super) async fn serve(args: Bridge) -> Outcome {
 }
 
 /// What the session that is followed has to say; for ever nothing, if there is none.
-async fn next(session: &mut Option<mpsc::Receiver<anyhow::Result<Heard>>>) -> anyhow::Result<Heard> {
+async fn next(session: &mut Option<mpsc::Receiver<anyhow::Result<StreamEvent>>>) -> anyhow::Result<StreamEvent> {
     let heard = match session {
         Some(heard) => heard.recv().await,
         None => std::future::pending().await,
     };
-    heard.unwrap_or_else(|| Err(Failure::plain("the session is not followed any more")))
+    heard.unwrap_or_else(|| Err(CommandFailure::plain("the session is not followed any more")))
 }
 
 struct Bridging {
     client: Client,
-    desk: Desk,
+    desk: BridgeState,
     calls: JoinSet<Called>,
-    session: Option<mpsc::Receiver<anyhow::Result<Heard>>>,
+    session: Option<mpsc::Receiver<anyhow::Result<StreamEvent>>>,
 }
 
 impl Bridging {
-    fn hear(&mut self, heard: anyhow::Result<Heard>, orders: &mut Vec<Order>) {
+    fn hear(&mut self, heard: anyhow::Result<StreamEvent>, orders: &mut Vec<BridgeAction>) {
         match heard {
             Ok(heard) => {
                 self.desk.heard(heard, orders);
@@ -108,23 +108,23 @@ impl Bridging {
         }
     }
 
-    async fn obey(&mut self, orders: Vec<Order>) -> anyhow::Result<()> {
+    async fn obey(&mut self, orders: Vec<BridgeAction>) -> anyhow::Result<()> {
         let mut said = String::new();
         for order in orders {
             match order {
-                Order::Say(line) => {
+                BridgeAction::Say(line) => {
                     said.push_str(&line);
                     said.push('\n');
                 }
-                Order::Log(line) => {
+                BridgeAction::Log(line) => {
                     // Standard output is the protocol's alone.
                     let _ = std::io::stderr().write_all(clean(&format!("{line}\n")).as_bytes());
                 }
-                Order::Follow { session, runs, events } => {
-                    let begin = Begin::Latest { runs, items: events };
+                BridgeAction::Follow { session, runs, events } => {
+                    let begin = StreamStart::Latest { runs, items: events };
                     self.session = Some(follow_native(self.client.clone(), session, begin));
                 }
-                Order::Call { why, method, params, again } => {
+                BridgeAction::Call { why, method, params, again } => {
                     let client = self.client.clone();
                     self.calls.spawn(async move { (*why, reach(client, &method, &params, again).await) });
                 }
@@ -162,22 +162,24 @@ async fn reach(mut client: Client, method: &str, params: &Value, again: bool) ->
     }
 }
 
-async fn find(args: Bridge) -> anyhow::Result<(Client, Aim)> {
+async fn find(args: Bridge) -> anyhow::Result<(Client, BridgeTarget)> {
     let client = Client::find().await?;
     let aim = aim(&client, args).await?;
     Ok((client, aim))
 }
 
 /// What was asked for, looked up.
-async fn aim(client: &Client, args: Bridge) -> anyhow::Result<Aim> {
+async fn aim(client: &Client, args: Bridge) -> anyhow::Result<BridgeTarget> {
     let cwd = std::env::current_dir().context("the current folder")?;
     let notice = args.approval_mode.map(|mode| {
         format!("--approval-mode {mode} has no effect here: the gateway's agents ask as they are set up to")
     });
     let mut random = [0; 10];
-    getrandom::fill(&mut random).map_err(|why| Failure::plain(format!("the system gives no random bytes: {why}")))?;
+    getrandom::fill(&mut random)
+        .map_err(|why| CommandFailure::plain(format!("the system gives no random bytes: {why}")))?;
     let key = data_encoding::BASE32_NOPAD.encode(&random).to_lowercase();
-    let mut aim = Aim { session: None, runtime: None, capabilities: None, cwd: cwd.display().to_string(), notice, key };
+    let mut aim =
+        BridgeTarget { session: None, runtime: None, capabilities: None, cwd: cwd.display().to_string(), notice, key };
     let runtimes = client.runtimes().await?;
     let names = || runtimes.iter().map(|one| one.runtime_id.to_string()).collect::<Vec<_>>();
     let of = |id: &str| runtimes.iter().find(|one| one.runtime_id.as_str() == id)?.capabilities.clone();

@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 
-use super::Outcome;
+use super::CommandResult;
 
 mod acp;
 mod codelia;
@@ -33,7 +33,7 @@ pub(crate) struct Bridge {
 }
 
 /// Serves the protocol named on stdin and stdout until its client leaves. The agent stays.
-pub(crate) async fn bridge(args: Bridge) -> Outcome {
+pub(crate) async fn bridge(args: Bridge) -> CommandResult {
     match args.dialect {
         Dialect::Acp => acp::serve(args).await,
         Dialect::Codelia => codelia::serve(args).await,

@@ -7,19 +7,19 @@ use rustix::process::{Pid, Signal, WaitOptions};
 
 /// How CMD ended.
 #[derive(Clone, Copy)]
-pub(super) enum Fate {
+pub(super) enum CommandFate {
     Code(i32),
     Signal(i32),
 }
 
 /// CMD and all of its descendants.
-pub(super) struct Family {
+pub(super) struct ProcessGroup {
     /// CMD's pid, meaningful until `fate` is known.
     pub(super) main: u32,
-    pub(super) fate: Option<Fate>,
+    pub(super) fate: Option<CommandFate>,
 }
 
-impl Family {
+impl ProcessGroup {
     /// Reaps everything that has ended; false if no child is left.
     pub(super) fn reap(&mut self) -> bool {
         loop {
@@ -27,8 +27,8 @@ impl Family {
                 Ok(Some((pid, status))) => {
                     if self.fate.is_none() && pid.as_raw_pid().unsigned_abs() == self.main {
                         self.fate = match (status.exit_status(), status.terminating_signal()) {
-                            (Some(code), _) => Some(Fate::Code(code)),
-                            (None, Some(signal)) => Some(Fate::Signal(signal)),
+                            (Some(code), _) => Some(CommandFate::Code(code)),
+                            (None, Some(signal)) => Some(CommandFate::Signal(signal)),
                             (None, None) => None,
                         };
                     }
@@ -84,13 +84,14 @@ struct Member {
 fn family() -> Option<Vec<Member>> {
     let rows = std::fs::read_dir("/proc").ok()?.filter_map(|entry| {
         let pid: i32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
-        Stat::of(pid).map(|stat| (pid, stat))
+        ProcStat::of(pid).map(|stat| (pid, stat))
     });
     let rows: Vec<_> = rows.collect();
     // Without ourselves in it, this is not a process table to trust.
     let me = rustix::process::getpid().as_raw_pid();
     rows.iter().find(|(pid, _)| *pid == me)?;
-    let links: Vec<Link> = rows.iter().map(|(pid, s)| Link { pid: *pid, parent: s.parent, group: s.group }).collect();
+    let links: Vec<ProcessRow> =
+        rows.iter().map(|(pid, s)| ProcessRow { pid: *pid, parent: s.parent, group: s.group }).collect();
     let below = below(me, &links);
     let members = rows.into_iter().filter(|(pid, stat)| below.contains(pid) && stat.alive);
     Some(members.filter_map(|(pid, stat)| Some(Member { pid: Pid::from_raw(pid)?, start: stat.start })).collect())
@@ -109,19 +110,19 @@ fn family() -> Option<Vec<Member>> {
     let ps = i32::try_from(child.id()).ok()?;
     let table = child.wait_with_output().ok()?.stdout;
     let table = String::from_utf8_lossy(&table);
-    let rows: Vec<(Link, bool)> = table
+    let rows: Vec<(ProcessRow, bool)> = table
         .lines()
         .filter_map(|line| {
             let mut fields = line.split_whitespace();
             let mut number = || fields.next()?.parse::<i32>().ok();
-            let link = Link { pid: number()?, parent: number()?, group: number()? };
+            let link = ProcessRow { pid: number()?, parent: number()?, group: number()? };
             let zombie = fields.next().is_some_and(|state| state.starts_with('Z'));
             Some((link, !zombie))
         })
         .collect();
     let me = rustix::process::getpid().as_raw_pid();
     rows.iter().find(|(link, _)| link.pid == me)?;
-    let links: Vec<Link> = rows.iter().map(|(link, _)| *link).collect();
+    let links: Vec<ProcessRow> = rows.iter().map(|(link, _)| *link).collect();
     let below = below(me, &links);
     let members = rows.iter().filter(|(link, alive)| *alive && link.pid != ps && below.contains(&link.pid));
     Some(members.filter_map(|(link, _)| Some(Member { pid: Pid::from_raw(link.pid)? })).collect())
@@ -129,14 +130,14 @@ fn family() -> Option<Vec<Member>> {
 
 /// One row of the process table.
 #[derive(Clone, Copy)]
-struct Link {
+struct ProcessRow {
     pid: i32,
     parent: i32,
     group: i32,
 }
 
 /// The pids that descend from `me` or are in the group that `me` leads, without `me`.
-fn below(me: i32, links: &[Link]) -> std::collections::HashSet<i32> {
+fn below(me: i32, links: &[ProcessRow]) -> std::collections::HashSet<i32> {
     let mut found = std::collections::HashSet::new();
     // Pids do not rise with depth (they wrap), so go round until nothing is new.
     loop {
@@ -158,7 +159,7 @@ impl Member {
     fn strike(&self, signal: Signal) {
         let fd = rustix::process::pidfd_open(self.pid, rustix::process::PidfdFlags::empty());
         // The descriptor first, the check second: what it names can then no longer change.
-        if Stat::of(self.pid.as_raw_pid()).is_none_or(|stat| stat.start != self.start) {
+        if ProcStat::of(self.pid.as_raw_pid()).is_none_or(|stat| stat.start != self.start) {
             return;
         }
         // Errors mean that it is gone, or not ours to signal (a set-uid program): the next look tells.
@@ -177,7 +178,7 @@ impl Member {
 
 /// What matters of `/proc/PID/stat` (proc(5)).
 #[cfg(target_os = "linux")]
-struct Stat {
+struct ProcStat {
     alive: bool,
     parent: i32,
     group: i32,
@@ -185,7 +186,7 @@ struct Stat {
 }
 
 #[cfg(target_os = "linux")]
-impl Stat {
+impl ProcStat {
     fn of(pid: i32) -> Option<Self> {
         Self::parse(&std::fs::read(format!("/proc/{pid}/stat")).ok()?)
     }
@@ -210,8 +211,8 @@ impl Stat {
 mod tests {
     use super::*;
 
-    fn link(pid: i32, parent: i32, group: i32) -> Link {
-        Link { pid, parent, group }
+    fn link(pid: i32, parent: i32, group: i32) -> ProcessRow {
+        ProcessRow { pid, parent, group }
     }
 
     #[test]
@@ -235,15 +236,15 @@ mod tests {
     #[test]
     fn stat_survives_hostile_names_and_tells_zombies() {
         let tail = "7 9 9 0 -1 4 0 0 0 0 0 0 0 0 20 0 1 0 12345 0";
-        let stat = Stat::parse(format!("42 (a) Z (b) S {tail}").as_bytes());
+        let stat = ProcStat::parse(format!("42 (a) Z (b) S {tail}").as_bytes());
         let stat = stat.map(|s| (s.alive, s.parent, s.group, s.start));
         assert_eq!(stat, Some((true, 7, 9, 12345)));
-        let dead = Stat::parse(format!("42 (\u{1f}\n) Z {tail}").as_bytes());
+        let dead = ProcStat::parse(format!("42 (\u{1f}\n) Z {tail}").as_bytes());
         assert_eq!(dead.map(|s| s.alive), Some(false));
         let threads = tail.replace("20 0 1 0", "20 0 3 0");
-        let leader = Stat::parse(format!("42 (x) Z {threads}").as_bytes());
+        let leader = ProcStat::parse(format!("42 (x) Z {threads}").as_bytes());
         assert_eq!(leader.map(|s| s.alive), Some(true));
-        assert!(Stat::parse(b"42 (x) S 1 2").is_none());
-        assert!(Stat::parse(b"").is_none());
+        assert!(ProcStat::parse(b"42 (x) S 1 2").is_none());
+        assert!(ProcStat::parse(b"").is_none());
     }
 }

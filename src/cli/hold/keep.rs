@@ -30,8 +30,8 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::Mode;
 use rustix::process::Signal;
 
-use super::family::{Family, Fate};
-use super::spool::{Deposits, Spool, Tail};
+use super::family::{CommandFate, ProcessGroup};
+use super::spool::{SavedStates, Spool, StderrTail};
 use super::{
     ABANDONED, CANNOT_START, GRACE, KILL_WAIT, LEFTOVER_GRACE, NOT_FOUND, PARENT_EVERY, Parent, STRIKE_EVERY, fail,
     let_go, signals,
@@ -75,7 +75,7 @@ const TAKEN_EVERY: u64 = 256 * 1024;
 const LAST_READS: usize = 64;
 
 /// What the holder was told to do.
-pub(crate) struct Orders {
+pub(crate) struct HolderOrders {
     /// Where to listen.
     pub(crate) socket: PathBuf,
     /// How much output is kept, in bytes.
@@ -91,7 +91,7 @@ pub(crate) struct Orders {
 /// Exits 127 if the program is not found and 126 if it or the socket cannot be had, after saying so on stderr, and 1 if
 /// the parent named is not ours any more; else 0, however the program ended.
 /// Call it from a process with no other threads and no children.
-pub(crate) fn run(orders: Orders) -> ! {
+pub(crate) fn run(orders: HolderOrders) -> ! {
     let Some((program, args)) = orders.cmd.split_first() else {
         fail(CANNOT_START, "no command given");
     };
@@ -148,7 +148,7 @@ pub(crate) fn run(orders: Orders) -> ! {
             fail(code, &format!("cannot start {name}: {why}"));
         }
     };
-    let mut keeper = Keeper {
+    let mut keeper = HolderLoop {
         socket,
         instance,
         listener,
@@ -157,7 +157,7 @@ pub(crate) fn run(orders: Orders) -> ! {
         outlives: parent.is_none(),
         parent,
         orphaned: false,
-        family: Family { main: child.id(), fate: None },
+        family: ProcessGroup { main: child.id(), fate: None },
         phase: Phase::Running,
         stdin: child.stdin.take(),
         stdin_broken: false,
@@ -170,8 +170,8 @@ pub(crate) fn run(orders: Orders) -> ! {
         left: LEFT_MAX,
         spool: Spool::new(orders.spool_max),
         full_since: None,
-        tail: Tail::default(),
-        deposits: Deposits::default(),
+        tail: StderrTail::default(),
+        deposits: SavedStates::default(),
         started_at: SystemTime::now(),
         gateway: None,
         guests: Vec::new(),
@@ -283,13 +283,13 @@ struct Gateway {
 }
 
 /// Somebody who has not said who he is.
-struct Guest {
+struct UnknownPeer {
     stream: UnixStream,
     decoder: Decoder,
     until: Instant,
 }
 
-struct Keeper {
+struct HolderLoop {
     socket: PathBuf,
     /// Names the process that was started.
     instance: String,
@@ -303,7 +303,7 @@ struct Keeper {
     orphaned: bool,
     /// What it has when it ends is left for the next gateway.
     outlives: bool,
-    family: Family,
+    family: ProcessGroup,
     phase: Phase,
     stdin: Option<ChildStdin>,
     /// The runtime closed it.
@@ -321,11 +321,11 @@ struct Keeper {
     left: usize,
     spool: Spool,
     full_since: Option<SystemTime>,
-    tail: Tail,
-    deposits: Deposits,
+    tail: StderrTail,
+    deposits: SavedStates,
     started_at: SystemTime,
     gateway: Option<Gateway>,
-    guests: Vec<Guest>,
+    guests: Vec<UnknownPeer>,
     had_gateway: bool,
     /// Nobody is let in before this: it could not be done.
     shut: Option<Instant>,
@@ -355,7 +355,7 @@ struct Ready {
     guests: u32,
 }
 
-impl Keeper {
+impl HolderLoop {
     /// The loop, until nothing is left to do.
     fn serve(&mut self) {
         self.look = Instant::now() + SEEN_EVERY;
@@ -572,8 +572,8 @@ impl Keeper {
 
     fn exited(&self) -> FromHolder {
         match self.family.fate {
-            Some(Fate::Code(code)) => FromHolder::Exited { code: Some(code), signal: None },
-            Some(Fate::Signal(signal)) => FromHolder::Exited { code: None, signal: Some(signal) },
+            Some(CommandFate::Code(code)) => FromHolder::Exited { code: Some(code), signal: None },
+            Some(CommandFate::Signal(signal)) => FromHolder::Exited { code: None, signal: Some(signal) },
             None => FromHolder::Exited { code: None, signal: None },
         }
     }
@@ -692,7 +692,7 @@ impl Keeper {
         while self.guests.len() < GUESTS_MAX {
             match self.listener.accept() {
                 Ok((stream, _)) if ours(&stream) && stream.set_nonblocking(true).is_ok() => {
-                    self.guests.push(Guest { stream, decoder: Decoder::default(), until: now + HELLO_WAIT });
+                    self.guests.push(UnknownPeer { stream, decoder: Decoder::default(), until: now + HELLO_WAIT });
                 }
                 Ok(_) => {}
                 Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
@@ -713,7 +713,7 @@ impl Keeper {
         for place in (0..self.guests.len()).rev() {
             let guest = &mut self.guests[place];
             let heard = if ready & (1 << place) == 0 {
-                Heard::Nothing
+                ReadOutcome::Nothing
             } else {
                 read_into(&guest.stream, &mut guest.decoder, &mut self.buf)
             };
@@ -723,7 +723,7 @@ impl Keeper {
                     // Who greeted, said nothing else, and has hung up since did not wait for the answer: it is nobody. A
                     // holder that was stopped for a while finds such before the gateway that is there now.
                     let more = read_into(&guest.stream, &mut guest.decoder, &mut self.buf);
-                    let gone = matches!(more, Heard::End) && guest.decoder.room().is_empty();
+                    let gone = matches!(more, ReadOutcome::End) && guest.decoder.room().is_empty();
                     let guest = self.guests.swap_remove(place);
                     if gone {
                         continue;
@@ -737,21 +737,21 @@ impl Keeper {
                     self.welcome_in(guest, spoken, now);
                     return;
                 }
-                (Ok(None), Heard::Nothing) if now < guest.until => {}
-                (Ok(None), Heard::Something) => {}
+                (Ok(None), ReadOutcome::Nothing) if now < guest.until => {}
+                (Ok(None), ReadOutcome::Something) => {}
                 _ => drop(self.guests.swap_remove(place)),
             }
         }
     }
 
     /// Serves `guest` from now on.
-    fn welcome_in(&mut self, guest: Guest, version: u8, now: Instant) {
+    fn welcome_in(&mut self, guest: UnknownPeer, version: u8, now: Instant) {
         // What the one before said in full is still done; the new one shall know of it.
         for _ in 0..LAST_READS {
             let Some(gateway) = &mut self.gateway else { break };
             match read_into(&gateway.stream, &mut gateway.decoder, &mut self.buf) {
-                Heard::Something => self.obey(now),
-                Heard::Nothing | Heard::End => break,
+                ReadOutcome::Something => self.obey(now),
+                ReadOutcome::Nothing | ReadOutcome::End => break,
             }
         }
         if let Some(old) = self.gateway.take() {
@@ -774,12 +774,12 @@ impl Keeper {
     fn hear(&mut self, now: Instant) {
         let Some(gateway) = &mut self.gateway else { return };
         match read_into(&gateway.stream, &mut gateway.decoder, &mut self.buf) {
-            Heard::Something => {
+            ReadOutcome::Something => {
                 gateway.moved = now;
                 self.obey(now);
             }
-            Heard::Nothing => {}
-            Heard::End => self.lose(now),
+            ReadOutcome::Nothing => {}
+            ReadOutcome::End => self.lose(now),
         }
     }
 
@@ -1020,28 +1020,28 @@ impl Keeper {
             fds.push(fd);
         };
         // What is not wanted is left out: poll tells of a hang-up even if it was not asked.
-        add(Who::Signals, PollFd::new(&self.wake, PollFlags::IN));
+        add(PolledDescriptor::Signals, PollFd::new(&self.wake, PollFlags::IN));
         if let Some(stdout) = self.stdout.as_ref().filter(|_| reading) {
-            add(Who::Stdout, PollFd::new(stdout, PollFlags::IN));
+            add(PolledDescriptor::Stdout, PollFd::new(stdout, PollFlags::IN));
         }
         if let Some(gateway) = &self.gateway {
             let room = if gateway.blocked && !gateway.deaf { PollFlags::OUT } else { PollFlags::empty() };
-            add(Who::Gateway, PollFd::new(&gateway.stream, PollFlags::IN | room));
+            add(PolledDescriptor::Gateway, PollFd::new(&gateway.stream, PollFlags::IN | room));
         }
         if let Some(stderr) = &self.stderr {
-            add(Who::Stderr, PollFd::new(stderr, PollFlags::IN));
+            add(PolledDescriptor::Stderr, PollFd::new(stderr, PollFlags::IN));
         }
         if let Some(stdin) = self.stdin.as_ref().filter(|_| !self.input.is_empty()) {
-            add(Who::Stdin, PollFd::new(stdin, PollFlags::OUT));
+            add(PolledDescriptor::Stdin, PollFd::new(stdin, PollFlags::OUT));
         }
         if door {
-            add(Who::Door, PollFd::new(&self.listener, PollFlags::IN));
+            add(PolledDescriptor::Door, PollFd::new(&self.listener, PollFlags::IN));
         }
         if let Some(parent) = parent {
-            add(Who::Parent, PollFd::new(parent, PollFlags::IN));
+            add(PolledDescriptor::Parent, PollFd::new(parent, PollFlags::IN));
         }
         for (place, guest) in self.guests.iter().enumerate() {
-            add(Who::Guest(place), PollFd::new(&guest.stream, PollFlags::IN));
+            add(PolledDescriptor::Guest(place), PollFd::new(&guest.stream, PollFlags::IN));
         }
         let mut ready = Ready::default();
         match rustix::event::poll(&mut fds, timeout.as_ref()) {
@@ -1052,17 +1052,17 @@ impl Keeper {
         }
         for (fd, who) in fds.iter().zip(whose).filter(|(fd, _)| !fd.revents().is_empty()) {
             match who {
-                Who::Signals => ready.signals = true,
-                Who::Parent => ready.parent = true,
-                Who::Door => ready.door = true,
-                Who::Stdin => ready.stdin = true,
-                Who::Stdout => ready.stdout = true,
-                Who::Stderr => ready.stderr = true,
-                Who::Gateway => {
+                PolledDescriptor::Signals => ready.signals = true,
+                PolledDescriptor::Parent => ready.parent = true,
+                PolledDescriptor::Door => ready.door = true,
+                PolledDescriptor::Stdin => ready.stdin = true,
+                PolledDescriptor::Stdout => ready.stdout = true,
+                PolledDescriptor::Stderr => ready.stderr = true,
+                PolledDescriptor::Gateway => {
                     ready.room = fd.revents().contains(PollFlags::OUT);
                     ready.gateway = fd.revents() != PollFlags::OUT;
                 }
-                Who::Guest(place) => ready.guests |= 1 << place,
+                PolledDescriptor::Guest(place) => ready.guests |= 1 << place,
             }
         }
         ready
@@ -1073,7 +1073,7 @@ impl Keeper {
 const FDS_MAX: usize = 7 + GUESTS_MAX;
 
 /// Whose descriptor it is.
-enum Who {
+enum PolledDescriptor {
     Signals,
     Parent,
     Door,
@@ -1085,7 +1085,7 @@ enum Who {
 }
 
 impl Gateway {
-    fn new(guest: Guest, now: Instant) -> Self {
+    fn new(guest: UnknownPeer, now: Instant) -> Self {
         Self {
             stream: guest.stream,
             decoder: guest.decoder,
@@ -1140,22 +1140,22 @@ impl Gateway {
 }
 
 /// What came of a read.
-enum Heard {
+enum ReadOutcome {
     Something,
     Nothing,
     End,
 }
 
 /// Reads once.
-fn read_into(mut stream: &UnixStream, decoder: &mut Decoder, buf: &mut [u8]) -> Heard {
+fn read_into(mut stream: &UnixStream, decoder: &mut Decoder, buf: &mut [u8]) -> ReadOutcome {
     match stream.read(buf) {
-        Ok(0) => Heard::End,
+        Ok(0) => ReadOutcome::End,
         Ok(read) => {
             decoder.room().extend_from_slice(&buf[..read]);
-            Heard::Something
+            ReadOutcome::Something
         }
-        Err(why) if passing(&why) => Heard::Nothing,
-        Err(_) => Heard::End,
+        Err(why) if passing(&why) => ReadOutcome::Nothing,
+        Err(_) => ReadOutcome::End,
     }
 }
 

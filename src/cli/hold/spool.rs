@@ -36,7 +36,7 @@ struct Record {
 }
 
 /// A piece of output as it goes out.
-pub(super) struct Piece<'a> {
+pub(super) struct SpoolPiece<'a> {
     pub(super) offset: u64,
     pub(super) bytes: &'a [u8],
     pub(super) crc: u32,
@@ -123,33 +123,33 @@ impl Spool {
     }
 
     /// What is held from `offset` on, in pieces.
-    pub(super) fn from(&self, offset: u64) -> impl Iterator<Item = Piece<'_>> {
+    pub(super) fn from(&self, offset: u64) -> impl Iterator<Item = SpoolPiece<'_>> {
         let first = self.records.partition_point(|record| record.start + record.bytes.len() as u64 <= offset);
         self.records.range(first..).map(move |record| {
             if record.start >= offset {
-                return Piece { offset: record.start, bytes: &record.bytes, crc: record.crc };
+                return SpoolPiece { offset: record.start, bytes: &record.bytes, crc: record.crc };
             }
             // Its beginning is known already: only after a gateway was lost in the middle of it.
             let bytes = &record.bytes[(offset - record.start) as usize..];
-            Piece { offset, bytes, crc: wire::out_crc_more(wire::out_crc(offset), bytes) }
+            SpoolPiece { offset, bytes, crc: wire::out_crc_more(wire::out_crc(offset), bytes) }
         })
     }
 }
 
 /// What gateways deposit for the next one: whole states, and steps, each of which adds to what was deposited before it.
 #[derive(Default)]
-pub(super) struct Deposits {
-    blobs: VecDeque<Deposit>,
+pub(super) struct SavedStates {
+    blobs: VecDeque<SavedState>,
     bytes: usize,
 }
 
-struct Deposit {
+struct SavedState {
     offset: u64,
     step: bool,
     bytes: Bytes,
 }
 
-impl Deposits {
+impl SavedStates {
     /// Keeps a whole state. False if there is too much already: it is then not kept.
     pub(super) fn put(&mut self, offset: u64, state: &[u8], acked: u64) -> bool {
         if self.blobs.len() >= BLOBS_MAX || self.bytes + state.len() > STATE_MAX {
@@ -172,7 +172,7 @@ impl Deposits {
     fn push(&mut self, offset: u64, step: bool, bytes: &[u8]) {
         self.bytes += bytes.len();
         // A copy, so that it does not keep the memory of all that was read with it.
-        self.blobs.push_back(Deposit { offset, step, bytes: Bytes::copy_from_slice(bytes) });
+        self.blobs.push_back(SavedState { offset, step, bytes: Bytes::copy_from_slice(bytes) });
     }
 
     /// Forgets what is older than the newest whole state that knows of no more output than `acked`.
@@ -196,13 +196,13 @@ impl Deposits {
 
 /// The end of stderr.
 #[derive(Default)]
-pub(super) struct Tail {
+pub(super) struct StderrTail {
     text: VecDeque<u8>,
     /// How much there was.
     end: u64,
 }
 
-impl Tail {
+impl StderrTail {
     pub(super) fn add(&mut self, text: &[u8]) {
         self.end += text.len() as u64;
         self.text.extend(text);
@@ -299,8 +299,8 @@ mod tests {
 
     #[test]
     fn state_is_kept_until_newer_state_is_old_enough() {
-        let mut deposits = Deposits::default();
-        let offsets = |deposits: &Deposits| deposits.all().iter().map(|(offset, _)| *offset).collect::<Vec<_>>();
+        let mut deposits = SavedStates::default();
+        let offsets = |deposits: &SavedStates| deposits.all().iter().map(|(offset, _)| *offset).collect::<Vec<_>>();
         for offset in [0, 10, 10, 20, 30] {
             assert!(deposits.put(offset, b"12", 0));
         }
@@ -316,8 +316,8 @@ mod tests {
 
     #[test]
     fn steps_are_kept_as_long_as_the_state_that_they_add_to() {
-        let mut deposits = Deposits::default();
-        let all = |deposits: &Deposits| {
+        let mut deposits = SavedStates::default();
+        let all = |deposits: &SavedStates| {
             deposits.all().iter().map(|(offset, bytes)| (*offset, bytes.len())).collect::<Vec<_>>()
         };
         assert!(!deposits.add(0, b"1"), "nothing that it could add to");
@@ -334,19 +334,19 @@ mod tests {
 
     #[test]
     fn too_much_state_is_refused_and_nothing_is_dropped_for_it() {
-        let mut deposits = Deposits::default();
+        let mut deposits = SavedStates::default();
         let half = vec![0; STATE_MAX / 2];
         assert!(deposits.put(1, &half, 0) && deposits.put(2, &half, 0));
         assert!(!deposits.put(3, b"1", 0));
         assert_eq!(deposits.all().len(), 2);
-        let mut deposits = Deposits::default();
+        let mut deposits = SavedStates::default();
         assert!((0..BLOBS_MAX).all(|_| deposits.put(1, b"", 0)));
         assert!(!deposits.put(1, b"", 0));
     }
 
     #[test]
     fn of_stderr_the_end_is_kept() {
-        let mut tail = Tail::default();
+        let mut tail = StderrTail::default();
         tail.add(b"first ");
         assert_eq!(tail.from(2), "rst ");
         tail.add(&[b'x'; STDERR_KEPT]);

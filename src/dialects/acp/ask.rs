@@ -7,40 +7,42 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use super::super::jsonrpc::{self, object, string};
-use super::super::{Ask, AskKey, Draft, Expects, Outbox, Said, Subject, ToolMark};
-use super::elicit::Wanted;
-use super::known::{SAVED_MAX, Told};
-use super::open::Wish;
-use super::serve::Run;
+use super::super::{
+    AgentRequest, EventDraft, ExpectedAnswer, Outbox, RequestKey, RequestSubject, RuntimeEvent, ToolCallRef,
+};
+use super::elicit::ElicitationForm;
+use super::known::{SAVED_MAX, ToolCallState};
+use super::open::PendingOpen;
+use super::serve::CommandRun;
 use super::{ASKS_MAX, Acp, reading, trouble};
 use crate::model::{Choice, Decision, Editable, Kind, NativeId, Offer, RequestType};
 
 /// A question that waits for its answer.
 #[derive(Serialize, Deserialize)]
-pub(super) enum Asked {
+pub(super) enum PendingRequest {
     /// `session/request_permission`, with the options it offers.
     Permission {
         native: NativeId,
         options: Vec<String>,
         /// For when more becomes known of its tool call.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        wait: Option<Wait>,
+        wait: Option<PermissionDetails>,
     },
     /// `elicitation/create`.
-    Elicitation { native: Option<NativeId>, wanted: Wanted, params: Box<RawValue> },
+    Elicitation { native: Option<NativeId>, wanted: ElicitationForm, params: Box<RawValue> },
     /// The gateway's own: how to sign in, so that a conversation can be opened.
-    SignIn(Wish),
+    SignIn(PendingOpen),
     /// `fs/write_text_file`: what the file held, and what it is to hold.
     Write { native: NativeId, path: String, before: Option<String>, text: String },
     /// `terminal/create`.
-    Run { native: NativeId, run: Run },
+    Run { native: NativeId, run: CommandRun },
 }
 
 /// What a permission request said, to be read again with what its tool call says later.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Wait {
+pub(super) struct PermissionDetails {
     tool: Option<String>,
-    said: Told,
+    said: ToolCallState,
     #[serde(serialize_with = "brief")]
     params: Box<RawValue>,
 }
@@ -62,7 +64,7 @@ fn brief<S: Serializer>(params: &RawValue, serializer: S) -> Result<S::Ok, S::Er
     Brief { options, meta: meta.filter(|meta| meta.get().len() <= SAVED_MAX) }.serialize(serializer)
 }
 
-impl Asked {
+impl PendingRequest {
     pub(super) fn native(&self) -> Option<&NativeId> {
         match self {
             Self::Permission { native, .. } | Self::Write { native, .. } | Self::Run { native, .. } => Some(native),
@@ -74,7 +76,7 @@ impl Asked {
 
 /// The answer to a permission request. What is no offered option is told as `cancelled`: the gateway never says yes by
 /// mistake.
-fn permitted(key: &AskKey, options: &[String], decision: &Decision) -> Bytes {
+fn permitted(key: &RequestKey, options: &[String], decision: &Decision) -> Bytes {
     match decision {
         Decision::Option { id, .. } if options.contains(id) => {
             let outcome = serde_json::json!({ "outcome": { "outcome": "selected", "optionId": id } });
@@ -97,19 +99,25 @@ pub(super) fn cancelled(id: &str) -> Bytes {
 }
 
 /// A question with nothing set but what it cannot do without.
-pub(super) fn question(key: &AskKey, kind: RequestType, title: &str, params: &RawValue, native: Bytes) -> Ask {
-    Ask {
+pub(super) fn question(
+    key: &RequestKey,
+    kind: RequestType,
+    title: &str,
+    params: &RawValue,
+    native: Bytes,
+) -> AgentRequest {
+    AgentRequest {
         key: key.clone(),
         kind,
         title: title.to_owned(),
         message: None,
-        subject: Subject::Text(String::new()),
+        subject: RequestSubject::Text(String::new()),
         options: Vec::new(),
         items: Vec::new(),
         multi: false,
         default_value: None,
         multiline: false,
-        expects: Expects::default(),
+        expects: ExpectedAnswer::default(),
         secret: false,
         danger: false,
         allow_reason: false,
@@ -164,25 +172,31 @@ struct PermissionOption<'a> {
 
 impl Acp {
     /// Whether another question may wait under this key; if not, says why.
-    pub(super) fn room(&mut self, frame: &Bytes, key: &AskKey, native: Option<&NativeId>, out: &mut Outbox) -> Room {
+    pub(super) fn room(
+        &mut self,
+        frame: &Bytes,
+        key: &RequestKey,
+        native: Option<&NativeId>,
+        out: &mut Outbox,
+    ) -> RequestSlot {
         if self.asks.keys().any(|open| open.id() == key.id()) {
             self.raw(frame, native.cloned(), "a question under the identifier of one that is still open", out);
-            return Room::Taken;
+            return RequestSlot::Taken;
         }
         if self.asks.len() >= ASKS_MAX {
             let message = format!("{ASKS_MAX} questions wait already: this one was answered `cancelled`");
             let draft = trouble("too_many_requests", &message, Some(frame.clone()));
-            out.said.push(Said::Event { native: native.cloned(), draft });
-            return Room::Full;
+            out.said.push(RuntimeEvent::Event { native: native.cloned(), draft });
+            return RequestSlot::Full;
         }
-        Room::Free
+        RequestSlot::Free
     }
 
     pub(super) fn permission(&mut self, frame: &Bytes, id: &RawValue, params: Option<&RawValue>, out: &mut Outbox) {
         let key = self.key(id.get());
         let read = params.and_then(|params| Some((params, object::<Permission<'_>>(params)?)));
         let parts = read.and_then(|(params, asked)| {
-            let said = Told::of(frame, asked.tool_call)?;
+            let said = ToolCallState::of(frame, asked.tool_call)?;
             // They outlive the gateway with the question, whole.
             let options: usize = asked.options.iter().map(|option| option.get().len()).sum();
             if options > SAVED_MAX {
@@ -197,9 +211,9 @@ impl Acp {
         };
         let native = self.native(&asked.session_id);
         match self.room(frame, &key, Some(&native), out) {
-            Room::Free => {}
-            Room::Taken => return,
-            Room::Full => return out.frames.push(cancelled(key.id())),
+            RequestSlot::Free => {}
+            RequestSlot::Taken => return,
+            RequestSlot::Full => return out.frames.push(cancelled(key.id())),
         }
         let tool = reading::id_of(asked.tool_call).or_else(|| self.unnamed(&native));
         let first_mention = tool
@@ -207,11 +221,12 @@ impl Acp {
             .filter(|id| self.see(&native, id))
             .map(|id| first_mention(frame, asked.tool_call, id, said.title.is_some()));
         let offered = options.iter().map(|offer| offer.id.clone()).collect();
-        let question = Wait { tool, said, params: jsonrpc::owned(params) };
+        let question = PermissionDetails { tool, said, params: jsonrpc::owned(params) };
         let mut ask = self.put_together(&key, &native, &question, frame);
         (ask.first_mention, ask.options) = (first_mention, options);
-        self.asks.insert(key, Asked::Permission { native: native.clone(), options: offered, wait: Some(question) });
-        out.said.push(Said::Asked { native: Some(native), ask: Box::new(ask) });
+        self.asks
+            .insert(key, PendingRequest::Permission { native: native.clone(), options: offered, wait: Some(question) });
+        out.said.push(RuntimeEvent::Asked { native: Some(native), ask: Box::new(ask) });
     }
 
     /// The tool call that a question without an identifier is about: the plan that waits, or the only one under way.
@@ -223,7 +238,13 @@ impl Acp {
     }
 
     /// A question as it reads with all that is known of its tool call; without its options.
-    fn put_together(&self, key: &AskKey, native: &NativeId, wait: &Wait, frame: &Bytes) -> Ask {
+    fn put_together(
+        &self,
+        key: &RequestKey,
+        native: &NativeId,
+        wait: &PermissionDetails,
+        frame: &Bytes,
+    ) -> AgentRequest {
         let announced = wait.tool.as_ref().and_then(|id| self.known.get(native, id));
         let told = announced.map_or_else(|| wait.said.clone(), |announced| announced.with(&wait.said));
         let title = told.title.as_ref().and_then(|title| Some(string(title.raw()?)?.into_owned()));
@@ -240,32 +261,33 @@ impl Acp {
 
     /// More is known of a tool call: the questions about it that are open are told as they read now.
     pub(super) fn asks_again(&self, frame: &Bytes, native: &NativeId, tool: &str, out: &mut Outbox) {
-        let mut open: Vec<(&AskKey, &Asked)> = self.asks.iter().collect();
+        let mut open: Vec<(&RequestKey, &PendingRequest)> = self.asks.iter().collect();
         // In the same order whoever goes on with this state.
         open.sort_unstable_by_key(|(key, _)| *key);
         for (key, asked) in open {
-            let Asked::Permission { native: of, wait: Some(wait), .. } = asked else { continue };
+            let PendingRequest::Permission { native: of, wait: Some(wait), .. } = asked else { continue };
             if of != native || wait.tool.as_deref() != Some(tool) {
                 continue;
             }
             let options = object::<Asking<'_>>(&wait.params).and_then(|asked| offers(&asked.options));
-            let ask = Ask { options: options.unwrap_or_default(), ..self.put_together(key, native, wait, frame) };
-            out.said.push(Said::AskChanged { native: Some(native.clone()), ask: Box::new(ask) });
+            let ask =
+                AgentRequest { options: options.unwrap_or_default(), ..self.put_together(key, native, wait, frame) };
+            out.said.push(RuntimeEvent::AskChanged { native: Some(native.clone()), ask: Box::new(ask) });
         }
     }
 
     /// Somebody decided, or nobody did.
-    pub(super) fn answer(&mut self, key: &AskKey, decision: &Decision, out: &mut Outbox) {
+    pub(super) fn answer(&mut self, key: &RequestKey, decision: &Decision, out: &mut Outbox) {
         match self.asks.remove(key) {
-            Some(Asked::Permission { options, .. }) => out.frames.push(permitted(key, &options, decision)),
-            Some(Asked::Elicitation { native, wanted, params }) => {
+            Some(PendingRequest::Permission { options, .. }) => out.frames.push(permitted(key, &options, decision)),
+            Some(PendingRequest::Elicitation { native, wanted, params }) => {
                 self.elicit(key, (native, wanted, params), decision, out);
             }
-            Some(Asked::SignIn(wish)) => self.sign_in_by(wish, decision, out),
-            Some(Asked::Write { native, path, before, text }) => {
+            Some(PendingRequest::SignIn(wish)) => self.sign_in_by(wish, decision, out),
+            Some(PendingRequest::Write { native, path, before, text }) => {
                 self.write(key, native, (path, before, text), decision, out);
             }
-            Some(Asked::Run { native, run }) => self.run(key, native, run, decision, out),
+            Some(PendingRequest::Run { native, run }) => self.run(key, native, run, decision, out),
             None => {}
         }
     }
@@ -285,7 +307,7 @@ impl Acp {
             Some((key, native)) => {
                 // A request that was taken back still has an answer: the agent may go on waiting for it.
                 self.answer(&key, &Decision::Withdrawn, out);
-                out.said.push(Said::TakenBack { native, key, elsewhere: None });
+                out.said.push(RuntimeEvent::TakenBack { native, key, elsewhere: None });
             }
             None if self.dropped(id, out) => {}
             None => self.raw(frame, None, "a withdrawal of a question that is not open", out),
@@ -293,7 +315,7 @@ impl Acp {
     }
 }
 
-pub(super) enum Room {
+pub(super) enum RequestSlot {
     Free,
     Taken,
     Full,
@@ -316,7 +338,7 @@ fn offers(options: &[&RawValue]) -> Option<Vec<Offer>> {
 }
 
 /// The tool call of a question as the event that the agent never sent.
-fn first_mention(frame: &Bytes, tool_call: &RawValue, id: &str, titled: bool) -> Draft {
+fn first_mention(frame: &Bytes, tool_call: &RawValue, id: &str, titled: bool) -> EventDraft {
     // ACP wants a title in a `tool_call`; an update may lack it.
     let title = if titled { "" } else { r#""title":"tool","# };
     let whole = jsonrpc::owned(tool_call);
@@ -329,11 +351,11 @@ fn first_mention(frame: &Bytes, tool_call: &RawValue, id: &str, titled: bool) ->
     } else {
         body
     };
-    Draft {
+    EventDraft {
         kind: Kind::ToolCall,
         body: body.into(),
         native: Some(frame.clone()),
-        tool: Some(ToolMark { id: id.to_owned(), over: false }),
+        tool: Some(ToolCallRef { id: id.to_owned(), over: false }),
         title: None,
     }
 }

@@ -134,7 +134,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::super::super::rig::{Rig, spec};
-    use super::super::super::{Said, find};
+    use super::super::super::{RuntimeEvent, find};
 
     fn chunk(content: &Value, more: &Value) -> String {
         let mut update = json!({ "sessionUpdate": "user_message_chunk", "content": content });
@@ -144,8 +144,8 @@ mod tests {
 
     fn says(rig: &mut Rig, text: &str) -> Vec<Value> {
         rig.feed(chunk(&json!({ "type": "text", "text": text }), &json!({})));
-        let told = |said: Said| match said {
-            Said::Event { draft, .. } => serde_json::from_slice(&draft.body).unwrap(),
+        let told = |said: RuntimeEvent| match said {
+            RuntimeEvent::Event { draft, .. } => serde_json::from_slice(&draft.body).unwrap(),
             other => panic!("{other:?}"),
         };
         rig.said().into_iter().map(told).collect()

@@ -11,8 +11,8 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::super::jsonrpc::{self, Fields, object, pretty, string};
-use super::super::{Ask, AskKey, Elsewhere, Expects, Outbox, Said, Subject};
-use super::ask::{Asked, Room, question};
+use super::super::{AgentRequest, AnsweredElsewhere, ExpectedAnswer, Outbox, RequestKey, RequestSubject, RuntimeEvent};
+use super::ask::{PendingRequest, RequestSlot, question};
 use super::{Acp, Pending, trouble};
 use crate::model::{
     Answers, Choice, Decision, Fits, Item, NativeId, Number, Offer, Question, QuestionOption, RequestType,
@@ -20,7 +20,7 @@ use crate::model::{
 
 /// What an elicitation wants.
 #[derive(Clone, Serialize, Deserialize)]
-pub(in crate::dialects) enum Wanted {
+pub(in crate::dialects) enum ElicitationForm {
     /// A yes to a form that asks for nothing.
     Yes,
     /// That a page is opened.
@@ -37,11 +37,11 @@ pub(in crate::dialects) struct Field {
     description: Option<String>,
     required: bool,
     default: Option<Value>,
-    sort: Sort,
+    sort: FieldType,
 }
 
 #[derive(Clone, Serialize, Deserialize)]
-enum Sort {
+enum FieldType {
     Text {
         least: Option<u64>,
         most: Option<u64>,
@@ -104,7 +104,7 @@ struct Property<'a> {
     max_items: Option<u64>,
     #[serde(rename = "enum")]
     values: Option<Vec<String>>,
-    one_of: Option<Vec<Titled>>,
+    one_of: Option<Vec<TitledOption>>,
     #[serde(borrow)]
     items: Option<&'a RawValue>,
 }
@@ -114,11 +114,11 @@ struct Property<'a> {
 struct Values {
     #[serde(rename = "enum")]
     values: Option<Vec<String>>,
-    any_of: Option<Vec<Titled>>,
+    any_of: Option<Vec<TitledOption>>,
 }
 
 #[derive(Deserialize)]
-struct Titled {
+struct TitledOption {
     #[serde(rename = "const")]
     value: String,
     title: Option<String>,
@@ -126,10 +126,13 @@ struct Titled {
 }
 
 /// The values to choose from; none if there are none to choose, or if a value stands there twice.
-fn items(values: Option<Vec<String>>, titled: Option<Vec<Titled>>) -> Option<Vec<Item>> {
+fn items(values: Option<Vec<String>>, titled: Option<Vec<TitledOption>>) -> Option<Vec<Item>> {
     let plain = |value: String| Item { label: value.clone(), id: value, detail: None };
-    let named =
-        |t: Titled| Item { label: t.title.unwrap_or_else(|| t.value.clone()), id: t.value, detail: t.description };
+    let named = |t: TitledOption| Item {
+        label: t.title.unwrap_or_else(|| t.value.clone()),
+        id: t.value,
+        detail: t.description,
+    };
     let items: Vec<Item> = match (values, titled) {
         (_, Some(titled)) => titled.into_iter().map(named).collect(),
         (Some(values), None) => values.into_iter().map(plain).collect(),
@@ -164,13 +167,13 @@ fn form(schema: &RawValue) -> Option<Vec<Field>> {
 fn field(name: String, property: &RawValue, required: bool) -> Option<Field> {
     let p: Property<'_> = object(property)?;
     let sort = match p.sort.as_str() {
-        "string" if p.values.is_some() || p.one_of.is_some() => Sort::One(items(p.values, p.one_of)?),
-        "string" => Sort::Text { least: p.min_length, most: p.max_length, pattern: p.pattern, format: p.format },
-        "number" | "integer" => Sort::Number { whole: p.sort == "integer", least: p.minimum, most: p.maximum },
-        "boolean" => Sort::Truth,
+        "string" if p.values.is_some() || p.one_of.is_some() => FieldType::One(items(p.values, p.one_of)?),
+        "string" => FieldType::Text { least: p.min_length, most: p.max_length, pattern: p.pattern, format: p.format },
+        "number" | "integer" => FieldType::Number { whole: p.sort == "integer", least: p.minimum, most: p.maximum },
+        "boolean" => FieldType::Truth,
         "array" => {
             let Values { values, any_of } = object(p.items?)?;
-            Sort::Several { items: items(values, any_of)?, least: p.min_items, most: p.max_items }
+            FieldType::Several { items: items(values, any_of)?, least: p.min_items, most: p.max_items }
         }
         _ => return None,
     };
@@ -196,19 +199,19 @@ impl Field {
             items.iter().map(|item| Value::from(item.id.as_str()).to_string()).collect::<Vec<_>>().join(", ")
         };
         match &self.sort {
-            Sort::Text { least, most, pattern, format } => {
+            FieldType::Text { least, most, pattern, format } => {
                 let length = within(*least, *most);
                 let length = if length.is_empty() { length } else { format!(", its length{length}") };
                 let pattern = pattern.as_ref().map(|pattern| format!(", matching {pattern}")).unwrap_or_default();
                 let form = format.as_ref().map(|form| format!(", of the form {form}")).unwrap_or_default();
                 format!("text{length}{pattern}{form}")
             }
-            Sort::Number { whole, least, most } => {
+            FieldType::Number { whole, least, most } => {
                 format!("{}{}", if *whole { "a whole number" } else { "a number" }, within(*least, *most))
             }
-            Sort::Truth => "true or false".into(),
-            Sort::One(items) => format!("one of {}", of(items)),
-            Sort::Several { items, least, most } => {
+            FieldType::Truth => "true or false".into(),
+            FieldType::One(items) => format!("one of {}", of(items)),
+            FieldType::Several { items, least, most } => {
                 format!("a list of {}, its length{}", of(items), within(*least, *most))
             }
         }
@@ -218,16 +221,18 @@ impl Field {
     fn bounds(&self) -> Fits {
         let number = |least: Option<u64>| least.map(|n| n as f64);
         match &self.sort {
-            Sort::Truth | Sort::One(_) => Fits::default(),
-            Sort::Several { least, most, .. } => Fits { least: number(*least), most: number(*most), ..Fits::default() },
-            Sort::Text { least, most, pattern, format } => Fits {
+            FieldType::Truth | FieldType::One(_) => Fits::default(),
+            FieldType::Several { least, most, .. } => {
+                Fits { least: number(*least), most: number(*most), ..Fits::default() }
+            }
+            FieldType::Text { least, most, pattern, format } => Fits {
                 number: None,
                 least: number(*least),
                 most: number(*most),
                 pattern: pattern.clone(),
                 format: format.clone(),
             },
-            Sort::Number { whole, least, most } => {
+            FieldType::Number { whole, least, most } => {
                 let sort = if *whole { Number::Integer } else { Number::Number };
                 Fits { number: Some(sort), least: *least, most: *most, ..Fits::default() }
             }
@@ -237,15 +242,15 @@ impl Field {
     fn fits(&self, value: &Value) -> bool {
         let among = |items: &[Item], value: &Value| items.iter().any(|item| value.as_str() == Some(&item.id));
         match &self.sort {
-            Sort::Text { .. } => value.as_str().is_some_and(|text| self.bounds().check(text).is_ok()),
-            Sort::Number { whole, least, most } => value.as_f64().is_some_and(|number| {
+            FieldType::Text { .. } => value.as_str().is_some_and(|text| self.bounds().check(text).is_ok()),
+            FieldType::Number { whole, least, most } => value.as_f64().is_some_and(|number| {
                 (!whole || value.is_i64() || value.is_u64())
                     && least.is_none_or(|least| number >= least)
                     && most.is_none_or(|most| number <= most)
             }),
-            Sort::Truth => value.is_boolean(),
-            Sort::One(items) => among(items, value),
-            Sort::Several { items, .. } => value.as_array().is_some_and(|values| {
+            FieldType::Truth => value.is_boolean(),
+            FieldType::One(items) => among(items, value),
+            FieldType::Several { items, .. } => value.as_array().is_some_and(|values| {
                 let twice = values.iter().enumerate().any(|(n, value)| values[..n].contains(value));
                 let few = self.bounds().count(values.len() as f64).is_ok();
                 !twice && few && values.iter().all(|value| among(items, value))
@@ -259,10 +264,10 @@ const OWN_WORDS: &str = "_custom";
 
 /// The fields as questions: a choice and the field for words of one's own beside it are one.
 fn questions(fields: &[Field], message: Option<&str>) -> Vec<Question> {
-    let chooses = |field: &Field| matches!(field.sort, Sort::One(_) | Sort::Several { .. });
+    let chooses = |field: &Field| matches!(field.sort, FieldType::One(_) | FieldType::Several { .. });
     let choice_of = |field: &Field| {
         let name = field.name.strip_suffix(OWN_WORDS)?;
-        let text = matches!(field.sort, Sort::Text { .. });
+        let text = matches!(field.sort, FieldType::Text { .. });
         fields.iter().find(|other| text && other.name == name && chooses(other))
     };
     let asked: Vec<&Field> = fields.iter().filter(|field| choice_of(field).is_none()).collect();
@@ -279,15 +284,15 @@ fn questions(fields: &[Field], message: Option<&str>) -> Vec<Question> {
             let paired = fields.iter().any(|other| choice_of(other).is_some_and(|choice| choice.name == field.name));
             let said = field.description.as_deref().or(message.filter(|_| only));
             let options = match &field.sort {
-                Sort::Truth => vec![truth("true", "Yes"), truth("false", "No")],
-                Sort::One(items) | Sort::Several { items, .. } => items.iter().map(option).collect(),
-                Sort::Text { .. } | Sort::Number { .. } => Vec::new(),
+                FieldType::Truth => vec![truth("true", "Yes"), truth("false", "No")],
+                FieldType::One(items) | FieldType::Several { items, .. } => items.iter().map(option).collect(),
+                FieldType::Text { .. } | FieldType::Number { .. } => Vec::new(),
             };
             Question {
                 id: field.name.clone(),
                 header: said.and(Some(field.label().to_owned())),
                 text: said.unwrap_or(field.label()).to_owned(),
-                multiple: matches!(field.sort, Sort::Several { .. }),
+                multiple: matches!(field.sort, FieldType::Several { .. }),
                 free_text: paired || options.is_empty(),
                 // A choice with words beside it is one of the two: left out, the agent would ask again.
                 optional: !field.required && !paired,
@@ -308,7 +313,7 @@ fn answered(fields: &[Field], answers: &Answers) -> Result<serde_json::Map<Strin
             return Err(format!("there is no field {name:?}"));
         };
         let offered = |words: &String| match &field.sort {
-            Sort::One(items) | Sort::Several { items, .. } => items.iter().any(|item| item.id == *words),
+            FieldType::One(items) | FieldType::Several { items, .. } => items.iter().any(|item| item.id == *words),
             _ => true,
         };
         let (chosen, own): (Vec<&String>, Vec<&String>) = said.iter().partition(|words| offered(words));
@@ -317,10 +322,10 @@ fn answered(fields: &[Field], answers: &Answers) -> Result<serde_json::Map<Strin
         }
         let Some(first) = chosen.first() else { continue };
         let value = match &field.sort {
-            Sort::Truth => Value::Bool(first.as_str() == "true"),
-            Sort::Number { .. } => serde_json::from_str(first.trim()).unwrap_or(Value::Null),
-            Sort::Several { .. } => chosen.iter().map(|words| words.as_str()).collect::<Vec<_>>().into(),
-            Sort::Text { .. } | Sort::One(_) => first.as_str().into(),
+            FieldType::Truth => Value::Bool(first.as_str() == "true"),
+            FieldType::Number { .. } => serde_json::from_str(first.trim()).unwrap_or(Value::Null),
+            FieldType::Several { .. } => chosen.iter().map(|words| words.as_str()).collect::<Vec<_>>().into(),
+            FieldType::Text { .. } | FieldType::One(_) => first.as_str().into(),
         };
         if !field.fits(&value) {
             return Err(format!("{} must be {}", field.label(), field.wants()));
@@ -344,18 +349,18 @@ pub(in crate::dialects) fn filled(
     };
     match (fields, decision) {
         ([field], Decision::Ids(ids)) if !ids.is_empty() => match &field.sort {
-            Sort::Truth => one(field, Value::Bool(ids[0] == "true")),
-            Sort::Several { .. } => one(field, ids.clone().into()),
+            FieldType::Truth => one(field, Value::Bool(ids[0] == "true")),
+            FieldType::Several { .. } => one(field, ids.clone().into()),
             _ => one(field, ids[0].clone().into()),
         },
         ([field], Decision::Value(Some(text))) => match &field.sort {
             // Left out, not said to be empty, where empty is no answer.
-            Sort::Number { .. } | Sort::Text { .. }
+            FieldType::Number { .. } | FieldType::Text { .. }
                 if !field.required && text.trim().is_empty() && !field.fits(&text.as_str().into()) =>
             {
                 Ok(Some(serde_json::Map::new()))
             }
-            Sort::Number { .. } => one(field, serde_json::from_str(text.trim()).unwrap_or(Value::Null)),
+            FieldType::Number { .. } => one(field, serde_json::from_str(text.trim()).unwrap_or(Value::Null)),
             _ => one(field, text.clone().into()),
         },
         (fields, Decision::Answers(answers)) if !answers.is_empty() => answered(fields, answers).map(Some),
@@ -402,25 +407,28 @@ impl Acp {
         let Some(wanted) = wanted(params) else {
             let what = "the agent asks for what cannot be shown: answered `cancel`";
             let draft = trouble("elicitation_not_carried", what, Some(frame.clone()));
-            out.said.push(Said::Event { native, draft });
+            out.said.push(RuntimeEvent::Event { native, draft });
             return out.frames.push(elicited(key.id(), "cancel"));
         };
         if native.is_none() && self.sessions.is_empty() {
             // Nobody would see it, and the agent would wait for ever.
             let what = "the agent asks something before any session is open: answered `cancel`";
             let draft = trouble("elicitation_not_carried", what, Some(frame.clone()));
-            out.said.push(Said::Event { native, draft });
+            out.said.push(RuntimeEvent::Event { native, draft });
             return out.frames.push(elicited(key.id(), "cancel"));
         }
         match self.room(frame, &key, native.as_ref(), out) {
-            Room::Free => {}
-            Room::Taken => return,
-            Room::Full => return out.frames.push(elicited(key.id(), "cancel")),
+            RequestSlot::Free => {}
+            RequestSlot::Taken => return,
+            RequestSlot::Full => return out.frames.push(elicited(key.id(), "cancel")),
         }
         let mut ask = ask(&key, &wanted, params, frame.clone());
         ask.tool_call_id = asked.tool_call_id;
-        self.asks.insert(key, Asked::Elicitation { native: native.clone(), wanted, params: jsonrpc::owned(params) });
-        out.said.push(Said::Asked { native, ask: Box::new(ask) });
+        self.asks.insert(
+            key,
+            PendingRequest::Elicitation { native: native.clone(), wanted, params: jsonrpc::owned(params) },
+        );
+        out.said.push(RuntimeEvent::Asked { native, ask: Box::new(ask) });
     }
 
     /// The session of the request of ours in which the agent asks.
@@ -435,13 +443,13 @@ impl Acp {
     /// Answers an elicitation, or asks again.
     pub(super) fn elicit(
         &mut self,
-        key: &AskKey,
-        (native, wanted, params): (Option<NativeId>, Wanted, Box<RawValue>),
+        key: &RequestKey,
+        (native, wanted, params): (Option<NativeId>, ElicitationForm, Box<RawValue>),
         decision: &Decision,
         out: &mut Outbox,
     ) {
         let action = match (&wanted, decision) {
-            (Wanted::Form(fields), decision) => match filled(fields, decision) {
+            (ElicitationForm::Form(fields), decision) => match filled(fields, decision) {
                 Ok(Some(content)) => {
                     let accepted = serde_json::json!({ "action": "accept", "content": content });
                     return out.frames.push(jsonrpc::answer(key.id(), &accepted));
@@ -449,15 +457,16 @@ impl Acp {
                 Ok(None) => "cancel",
                 Err(why) => {
                     let ask = once_more(key, &wanted, &params, &why, decision);
-                    self.asks.insert(key.clone(), Asked::Elicitation { native: native.clone(), wanted, params });
-                    return out.said.push(Said::Asked { native, ask: Box::new(ask) });
+                    self.asks
+                        .insert(key.clone(), PendingRequest::Elicitation { native: native.clone(), wanted, params });
+                    return out.said.push(RuntimeEvent::Asked { native, ask: Box::new(ask) });
                 }
             },
-            (Wanted::Yes, Decision::Option { id, .. }) if id == "accept" => {
+            (ElicitationForm::Yes, Decision::Option { id, .. }) if id == "accept" => {
                 let accepted = serde_json::json!({ "action": "accept", "content": {} });
                 return out.frames.push(jsonrpc::answer(key.id(), &accepted));
             }
-            (Wanted::Page { .. }, Decision::Option { id, .. }) if id == "accept" => "accept",
+            (ElicitationForm::Page { .. }, Decision::Option { id, .. }) if id == "accept" => "accept",
             (_, Decision::Option { id, .. }) if id == "decline" => "decline",
             _ => "cancel",
         };
@@ -474,7 +483,7 @@ impl Acp {
         }
         let done = params.and_then(object::<Params<'_>>).and_then(|params| string(params.elicitation_id));
         let open = self.asks.iter().find_map(|(key, asked)| match asked {
-            Asked::Elicitation { wanted: Wanted::Page { id: Some(id) }, .. }
+            PendingRequest::Elicitation { wanted: ElicitationForm::Page { id: Some(id) }, .. }
                 if Some(id.as_str()) == done.as_deref() =>
             {
                 Some(key.clone())
@@ -485,8 +494,13 @@ impl Acp {
             Some((asked, key)) => {
                 // A yes that grants nothing: the agent itself says that it is done.
                 out.frames.push(elicited(key.id(), "accept"));
-                let elsewhere = Elsewhere { by: "whoever opened the page".into(), option_id: Some("accept".into()) };
-                out.said.push(Said::TakenBack { native: asked.native().cloned(), key, elsewhere: Some(elsewhere) });
+                let elsewhere =
+                    AnsweredElsewhere { by: "whoever opened the page".into(), option_id: Some("accept".into()) };
+                out.said.push(RuntimeEvent::TakenBack {
+                    native: asked.native().cloned(),
+                    key,
+                    elsewhere: Some(elsewhere),
+                });
             }
             None => {
                 let native = self.named(params);
@@ -497,25 +511,24 @@ impl Acp {
 }
 
 /// What an elicitation's `params` want; none where that cannot be shown.
-pub(in crate::dialects) fn wanted(params: &RawValue) -> Option<Wanted> {
+pub(in crate::dialects) fn wanted(params: &RawValue) -> Option<ElicitationForm> {
     let asked: Elicitation<'_> = object(params)?;
     match (asked.mode.as_deref(), asked.requested_schema, asked.url) {
-        (Some("url"), _, Some(_)) => Some(Wanted::Page { id: asked.elicitation_id }),
-        (Some("form") | None, Some(schema), _) => {
-            form(schema).map(|fields| if fields.is_empty() { Wanted::Yes } else { Wanted::Form(fields) })
-        }
+        (Some("url"), _, Some(_)) => Some(ElicitationForm::Page { id: asked.elicitation_id }),
+        (Some("form") | None, Some(schema), _) => form(schema)
+            .map(|fields| if fields.is_empty() { ElicitationForm::Yes } else { ElicitationForm::Form(fields) }),
         _ => None,
     }
 }
 
 /// The question once more, after an answer that does not fit, and why it does not.
 pub(in crate::dialects) fn once_more(
-    key: &AskKey,
-    wanted: &Wanted,
+    key: &RequestKey,
+    wanted: &ElicitationForm,
     params: &RawValue,
     why: &str,
     decision: &Decision,
-) -> Ask {
+) -> AgentRequest {
     let mut ask = ask(key, wanted, params, Bytes::copy_from_slice(params.get().as_bytes()));
     ask.title = format!("{}. Once more: {}", why, ask.title);
     if let Decision::Value(Some(text)) = decision {
@@ -525,7 +538,12 @@ pub(in crate::dialects) fn once_more(
 }
 
 /// The question for people.
-pub(in crate::dialects) fn ask(key: &AskKey, wanted: &Wanted, params: &RawValue, native: Bytes) -> Ask {
+pub(in crate::dialects) fn ask(
+    key: &RequestKey,
+    wanted: &ElicitationForm,
+    params: &RawValue,
+    native: Bytes,
+) -> AgentRequest {
     let read: Option<Elicitation<'_>> = object(params);
     let (message, url, schema) =
         read.map_or((None, None, None), |read| (read.message, read.url, read.requested_schema));
@@ -538,9 +556,9 @@ pub(in crate::dialects) fn ask(key: &AskKey, wanted: &Wanted, params: &RawValue,
     };
     let offer = |id: &str, label: &str, kind| Offer { id: id.into(), label: label.into(), kind };
     let text = match wanted {
-        Wanted::Yes => pretty(schema.map_or("{}", RawValue::get)),
-        Wanted::Page { .. } => url.unwrap_or_default(),
-        Wanted::Form(fields) => match fields.as_slice() {
+        ElicitationForm::Yes => pretty(schema.map_or("{}", RawValue::get)),
+        ElicitationForm::Page { .. } => url.unwrap_or_default(),
+        ElicitationForm::Form(fields) => match fields.as_slice() {
             [field] => describe(field),
             fields => {
                 let line = |field: &Field| {
@@ -554,24 +572,24 @@ pub(in crate::dialects) fn ask(key: &AskKey, wanted: &Wanted, params: &RawValue,
     };
     let words = format!("{said}\n{text}").trim().to_owned();
     ask.subject = match wanted {
-        Wanted::Form(fields) if fields.len() > 1 => {
-            Subject::Questions { questions: questions(fields, message.as_deref()), words }
+        ElicitationForm::Form(fields) if fields.len() > 1 => {
+            RequestSubject::Questions { questions: questions(fields, message.as_deref()), words }
         }
-        _ => Subject::Text(words),
+        _ => RequestSubject::Text(words),
     };
     ask.message = message;
     match wanted {
-        Wanted::Form(fields) => match fields.as_slice() {
+        ElicitationForm::Form(fields) => match fields.as_slice() {
             [field] => {
                 let truth = |id: &str, label: &str| Item { id: id.into(), label: label.into(), detail: None };
                 (ask.kind, ask.items, ask.multi) = match &field.sort {
-                    Sort::Truth => (RequestType::Pick, vec![truth("true", "Yes"), truth("false", "No")], false),
-                    Sort::One(items) => (RequestType::Pick, items.clone(), false),
-                    Sort::Several { items, .. } => (RequestType::Pick, items.clone(), true),
-                    Sort::Text { .. } | Sort::Number { .. } => (RequestType::Prompt, Vec::new(), false),
+                    FieldType::Truth => (RequestType::Pick, vec![truth("true", "Yes"), truth("false", "No")], false),
+                    FieldType::One(items) => (RequestType::Pick, items.clone(), false),
+                    FieldType::Several { items, .. } => (RequestType::Pick, items.clone(), true),
+                    FieldType::Text { .. } | FieldType::Number { .. } => (RequestType::Prompt, Vec::new(), false),
                 };
                 ask.expects =
-                    Expects { field: Some(field.name.clone()), optional: !field.required, fits: field.bounds() };
+                    ExpectedAnswer { field: Some(field.name.clone()), optional: !field.required, fits: field.bounds() };
                 ask.title = field.label().to_owned();
                 let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
                 ask.default_value = field.default.as_ref().filter(|_| ask.kind == RequestType::Prompt).map(plain);
@@ -583,7 +601,7 @@ pub(in crate::dialects) fn ask(key: &AskKey, wanted: &Wanted, params: &RawValue,
                 ask.default_value = serde_json::to_string_pretty(&start).ok();
             }
         },
-        Wanted::Yes | Wanted::Page { .. } => {
+        ElicitationForm::Yes | ElicitationForm::Page { .. } => {
             ask.options = vec![
                 offer("accept", "Accept", Choice::AllowOnce),
                 offer("decline", "Decline", Choice::RejectOnce),

@@ -4,7 +4,7 @@
 use serde_json::{Value, json as j};
 
 use super::super::rig::{Rig, choose, spec};
-use super::super::{Ask, Said, Subject};
+use super::super::{AgentRequest, RequestSubject, RuntimeEvent};
 use crate::model::{Choice, Decision, Kind, RequestType};
 
 fn session() -> Rig {
@@ -27,7 +27,7 @@ fn form(properties: Value, required: Value) -> String {
 }
 
 /// The question that a form of one field becomes, and what goes back for an answer; `None` if it is asked again.
-fn one(property: &Value, decision: Decision) -> (Box<Ask>, Option<Value>) {
+fn one(property: &Value, decision: Decision) -> (Box<AgentRequest>, Option<Value>) {
     let mut rig = session();
     rig.feed(form(j!({ "f": property }), j!(["f"])));
     let ask = rig.ask();
@@ -89,7 +89,7 @@ fn a_form_of_one_field_is_a_pick_or_a_prompt() {
     let named = j!({ "type": "string", "title": "Name", "description": "of the branch", "default": "main" });
     let (ask, _) = one(&named, Decision::Value(None));
     assert_eq!((ask.title.as_str(), ask.default_value.as_deref()), ("Name", Some("main")));
-    assert_eq!(ask.subject, Subject::Text("Well?\nName: of the branch".into()));
+    assert_eq!(ask.subject, RequestSubject::Text("Well?\nName: of the branch".into()));
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn a_form_of_several_fields_is_filled_in_as_json() {
     assert_eq!((ask.kind, ask.multiline), (RequestType::Prompt, true));
     let start: Value = serde_json::from_str(ask.default_value.as_deref().unwrap()).unwrap();
     assert_eq!(start, j!({ "name": null, "age": 7 }), "what cannot be shown is left out");
-    let Subject::Questions { words: shown, questions } = &ask.subject else { panic!() };
+    let RequestSubject::Questions { words: shown, questions } = &ask.subject else { panic!() };
     let wants: Vec<_> = questions.iter().map(|q| (q.id.as_str(), q.text.as_str(), q.free_text, q.optional)).collect();
     assert_eq!(wants, [("name", "who", true, false), ("age", "age", true, true)]);
     assert!(shown.contains("\"name\" (text) name: who") && shown.contains("\"age\" (a whole number, or left out)"));
@@ -197,7 +197,7 @@ fn a_form_that_asks_for_nothing_and_a_page_are_a_yes_or_a_no() {
             let mut rig = session();
             rig.feed(frame.clone());
             let ask = rig.ask();
-            assert!(matches!(&ask.subject, Subject::Text(text) if text.starts_with(shown)), "{:?}", ask.subject);
+            assert!(matches!(&ask.subject, RequestSubject::Text(text) if text.starts_with(shown)), "{:?}", ask.subject);
             assert_eq!(ask.kind, RequestType::Elicitation);
             rig.answer("5", decision.clone());
             assert_eq!(rig.sent()[0]["result"], *sent, "{decision:?}");
@@ -236,7 +236,7 @@ fn a_page_that_is_done_elsewhere_closes_its_question() {
     rig.feed(complete("other"));
     assert_eq!(rig.event().kind, Kind::Raw);
     rig.feed(complete("e"));
-    assert!(matches!(rig.one(), Said::TakenBack { key, elsewhere: Some(_), .. } if key.id() == "5"));
+    assert!(matches!(rig.one(), RuntimeEvent::TakenBack { key, elsewhere: Some(_), .. } if key.id() == "5"));
     assert_eq!(rig.sent()[0]["result"], j!({ "action": "accept" }));
     rig.feed(complete("e"));
     assert_eq!(rig.event().kind, Kind::Raw, "kept, once answered");
@@ -244,7 +244,7 @@ fn a_page_that_is_done_elsewhere_closes_its_question() {
     rig.feed(create(page));
     rig.ask();
     rig.feed(r#"{"method":"$/cancel_request","params":{"requestId":5}}"#);
-    assert!(matches!(rig.one(), Said::TakenBack { elsewhere: None, .. }));
+    assert!(matches!(rig.one(), RuntimeEvent::TakenBack { elsewhere: None, .. }));
     assert_eq!(rig.sent()[0]["result"], j!({ "action": "cancel" }));
 }
 
@@ -256,7 +256,7 @@ fn what_is_asked_in_no_session_goes_where_it_belongs_or_nowhere() {
     rig.sent();
     rig.feed(page(2));
     let said = rig.one();
-    assert!(matches!(&said, Said::Asked { native: Some(native), .. } if native.as_str() == "s"), "{said:?}");
+    assert!(matches!(&said, RuntimeEvent::Asked { native: Some(native), .. } if native.as_str() == "s"), "{said:?}");
     // While signing in, before any session: nobody would see it.
     let mut rig = Rig::new(&spec("acp"));
     rig.feed(page(0));
@@ -284,7 +284,7 @@ fn a_choice_with_words_of_ones_own_is_one_question() {
         let mut rig = session();
         rig.feed(form(fields.clone(), j!([])));
         let ask = rig.ask();
-        let Subject::Questions { questions, .. } = &ask.subject else { panic!("{:?}", ask.subject) };
+        let RequestSubject::Questions { questions, .. } = &ask.subject else { panic!("{:?}", ask.subject) };
         let [question] = questions.as_slice() else { panic!("{questions:?}") };
         assert_eq!((question.id.as_str(), question.free_text, question.optional), ("question_0", true, false));
         let labels: Vec<_> = question.options.iter().map(|option| option.label.as_str()).collect();

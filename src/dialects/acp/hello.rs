@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::super::jsonrpc::{self, Fields, object};
-use super::super::{AskKey, Fault, Outbox, Said, Subject};
-use super::ask::{Asked, question};
-use super::open::Wish;
+use super::super::{Outbox, RequestKey, RequestSubject, RuntimeError, RuntimeEvent};
+use super::ask::{PendingRequest, question};
+use super::open::PendingOpen;
 use super::{ASKS_MAX, Acp, Pending, Phase};
 use crate::model::{Capabilities, Capability, Decision, Item, RequestType};
 
@@ -64,7 +64,7 @@ impl AuthMethod {
 /// What the agent says that it can do.
 #[derive(Clone, Copy, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct Can {
+pub(super) struct AgentCapabilities {
     /// `session/load`: opens a conversation again and replays its past.
     pub(super) load: bool,
     /// `session/resume`: opens a conversation again, without its past.
@@ -97,7 +97,7 @@ pub(super) struct Can {
     pub(super) models: bool,
 }
 
-impl Can {
+impl AgentCapabilities {
     fn read(capabilities: &RawValue) -> Self {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -187,7 +187,7 @@ impl Acp {
         self.request(Pending::Initialize, "initialize", &params, out);
     }
 
-    pub(super) fn initialized(&mut self, reply: Result<&RawValue, Fault>, out: &mut Outbox) {
+    pub(super) fn initialized(&mut self, reply: Result<&RawValue, RuntimeError>, out: &mut Outbox) {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Hello<'a> {
@@ -232,7 +232,7 @@ impl Acp {
             Some(version) => format!("{} {version}", info.name),
             None => info.name,
         });
-        self.can = hello.agent_capabilities.map(Can::read).unwrap_or_default();
+        self.can = hello.agent_capabilities.map(AgentCapabilities::read).unwrap_or_default();
         let methods = hello.auth_methods.and_then(|raw| serde_json::from_str::<Vec<&RawValue>>(raw.get()).ok());
         self.methods = methods
             .into_iter()
@@ -256,21 +256,26 @@ impl Acp {
 
     fn fail(&mut self, message: String, out: &mut Outbox) {
         self.phase = Phase::Failed;
-        out.said.push(Said::Failed { message });
+        out.said.push(RuntimeEvent::Failed { message });
     }
 
     fn ready(&mut self, out: &mut Outbox) {
         self.phase = Phase::Ready;
-        out.said.push(Said::Ready { agent: self.agent.clone() });
+        out.said.push(RuntimeEvent::Ready { agent: self.agent.clone() });
         self.rejoin(out);
     }
 
-    fn authenticate(&mut self, method: &str, then: Option<Wish>, out: &mut Outbox) {
+    fn authenticate(&mut self, method: &str, then: Option<PendingOpen>, out: &mut Outbox) {
         let params = serde_json::json!({ "methodId": method });
         self.request(Pending::Authenticate { then }, "authenticate", &params, out);
     }
 
-    pub(super) fn signed_in(&mut self, then: Option<Wish>, reply: Result<&RawValue, Fault>, out: &mut Outbox) {
+    pub(super) fn signed_in(
+        &mut self,
+        then: Option<PendingOpen>,
+        reply: Result<&RawValue, RuntimeError>,
+        out: &mut Outbox,
+    ) {
         match (then, reply) {
             (then, Ok(_)) => {
                 self.authenticated = true;
@@ -286,14 +291,15 @@ impl Acp {
             }
             (Some(wish), Err(fault)) => {
                 let message = format!("signing in failed: {}. {}", fault.words(), self.offered());
-                out.said.push(Said::NotOpened { ticket: wish.ticket, error: Fault { message, ..fault } });
+                out.said
+                    .push(RuntimeEvent::NotOpened { ticket: wish.ticket, error: RuntimeError { message, ..fault } });
             }
         }
     }
 
     /// The agent opens nothing before somebody signs in. People are asked where there is a session to ask in; else the
     /// error names the ways there are.
-    pub(super) fn sign_in(&mut self, frame: &Bytes, wish: Wish, fault: Fault, out: &mut Outbox) {
+    pub(super) fn sign_in(&mut self, frame: &Bytes, wish: PendingOpen, fault: RuntimeError, out: &mut Outbox) {
         let mut env = self.methods.iter().filter(|method| method.sort.as_deref() == Some("env_var"));
         if let (false, Some(only), None) = (self.authenticated, env.next(), env.next()) {
             // The variable is set or it is not: nothing to ask a person, so try it.
@@ -304,32 +310,32 @@ impl Acp {
         let items: Vec<Item> =
             here.map(|m| Item { id: m.id.clone(), label: m.name.clone(), detail: m.sort.clone() }).collect();
         // Not JSON, so no request of the agent's is named like it.
-        let key = AskKey::unique(format!("sign-in {}", wish.ticket.0));
+        let key = RequestKey::unique(format!("sign-in {}", wish.ticket.0));
         if items.is_empty() || self.sessions.is_empty() || self.asks.len() >= ASKS_MAX {
             return self.not_signed_in(wish, fault, out);
         }
         let params = jsonrpc::to_raw(&serde_json::json!({ "authMethods": self.methods }));
         let mut ask = question(&key, RequestType::Pick, "The agent wants a sign-in", &params, frame.clone());
-        ask.subject = Subject::Text(format!("{}\nTo open a session in {}", fault.words(), wish.cwd));
+        ask.subject = RequestSubject::Text(format!("{}\nTo open a session in {}", fault.words(), wish.cwd));
         (ask.message, ask.items) = (Some(fault.words()), items);
-        self.asks.insert(key, Asked::SignIn(wish));
-        out.said.push(Said::Asked { native: None, ask: Box::new(ask) });
+        self.asks.insert(key, PendingRequest::SignIn(wish));
+        out.said.push(RuntimeEvent::Asked { native: None, ask: Box::new(ask) });
     }
 
     /// Somebody picked a way to sign in, or nobody did.
-    pub(super) fn sign_in_by(&mut self, wish: Wish, decision: &Decision, out: &mut Outbox) {
+    pub(super) fn sign_in_by(&mut self, wish: PendingOpen, decision: &Decision, out: &mut Outbox) {
         let picked = if let Decision::Ids(ids) = decision { ids.first() } else { None };
         match picked.filter(|id| self.has_method(id)) {
             Some(method) => self.authenticate(method, Some(wish), out),
-            None => self.not_signed_in(wish, Fault::new(AUTH_REQUIRED, "nobody signed in"), out),
+            None => self.not_signed_in(wish, RuntimeError::new(AUTH_REQUIRED, "nobody signed in"), out),
         }
     }
 
-    fn not_signed_in(&mut self, wish: Wish, fault: Fault, out: &mut Outbox) {
+    fn not_signed_in(&mut self, wish: PendingOpen, fault: RuntimeError, out: &mut Outbox) {
         let message = self.wants_sign_in(&fault);
         let data = fault.data.unwrap_or_else(|| jsonrpc::to_raw(&serde_json::json!({ "authMethods": self.methods })));
-        let error = Fault { code: fault.code, message, data: Some(data) };
-        out.said.push(Said::NotOpened { ticket: wish.ticket, error });
+        let error = RuntimeError { code: fault.code, message, data: Some(data) };
+        out.said.push(RuntimeEvent::NotOpened { ticket: wish.ticket, error });
     }
 
     /// Whether there is such a way to sign in that needs no terminal.
@@ -338,7 +344,7 @@ impl Acp {
     }
 
     /// That it wants a sign-in, why, and how to give it one.
-    pub(super) fn wants_sign_in(&self, fault: &Fault) -> String {
+    pub(super) fn wants_sign_in(&self, fault: &RuntimeError) -> String {
         format!("the agent wants a sign-in: {}. {}", fault.words().trim_end_matches('.'), self.offered())
     }
 

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use proptest::prelude::*;
 
 use super::super::rig::{choose, raw, spec};
-use super::super::{AskKey, Command, Dialect, Outbox, Resume, find};
+use super::super::{Dialect, Outbox, RequestKey, ResumeTarget, RuntimeCommand, find};
 use crate::model::{Choice, Decision, NativeId, RuntimeSpec, Ticket};
 
 /// Something that happens to a connection.
@@ -41,23 +41,26 @@ fn perform(dialect: &mut dyn Dialect, step: Step, out: &mut Outbox) {
     match step {
         Step::Hear(line) => dialect.feed(Bytes::from(line), out),
         Step::Open(ticket, resume) => {
-            let resume = resume.map(|(n, known)| Resume::new(native(n), known));
-            dialect.command(Command::Open { ticket: Ticket(ticket), cwd: "/w".into(), resume }, out);
+            let resume = resume.map(|(n, known)| ResumeTarget::new(native(n), known));
+            dialect.command(RuntimeCommand::Open { ticket: Ticket(ticket), cwd: "/w".into(), resume }, out);
         }
         Step::Prompt(ticket, n) => {
             let content = vec![raw(r#"{"type":"text","text":"hi"}"#)];
-            dialect.command(Command::Prompt { ticket: Ticket(ticket), native: native(n), content }, out);
+            dialect.command(RuntimeCommand::Prompt { ticket: Ticket(ticket), native: native(n), content }, out);
         }
-        Step::Cancel(n) => dialect.command(Command::Cancel { ticket: None, native: native(n), reason: None }, out),
+        Step::Cancel(n) => {
+            dialect.command(RuntimeCommand::Cancel { ticket: None, native: native(n), reason: None }, out)
+        }
         Step::Answer(n, decision) => {
             let open = dialect.asks().into_iter().find(|key| key.id() == n.to_string());
-            let key = open.unwrap_or_else(|| AskKey::unique(n.to_string()));
-            dialect.command(Command::Answer { key, decision }, out);
+            let key = open.unwrap_or_else(|| RequestKey::unique(n.to_string()));
+            dialect.command(RuntimeCommand::Answer { key, decision }, out);
         }
         Step::Call(ticket, n, call) => {
             let (method, params) = CALLS[call];
             let (ticket, method, params) = (Ticket(ticket), method.into(), params.map(raw));
-            dialect.command(Command::Call { ticket, native: Some(native(n)), method, params, notify: false }, out);
+            dialect
+                .command(RuntimeCommand::Call { ticket, native: Some(native(n)), method, params, notify: false }, out);
         }
         Step::Wake => dialect.wake(out),
     }
@@ -67,7 +70,7 @@ fn told(out: &Outbox) -> String {
     format!("{:?} {:?} {:?}", out.said, out.frames, out.wake_after)
 }
 
-fn standing(dialect: &dyn Dialect) -> (Vec<AskKey>, Vec<Ticket>) {
+fn standing(dialect: &dyn Dialect) -> (Vec<RequestKey>, Vec<Ticket>) {
     let (mut asks, mut prompts) = (dialect.asks(), dialect.prompts());
     asks.sort_unstable();
     prompts.sort_unstable();
@@ -248,7 +251,7 @@ fn equal_lists_of_models_are_kept_and_saved_once() {
     assert!(dialect.restore(&sixty));
     assert_eq!(dialect.save().unwrap(), sixty);
     let mut out = Outbox::default();
-    let call = Command::Call {
+    let call = RuntimeCommand::Call {
         ticket: Ticket(99),
         native: Some("s59".into()),
         method: "model.list".into(),

@@ -22,9 +22,9 @@ pub(super) const SAVED_MAX: usize = 16 << 10;
 
 /// A part of a message, as the agent wrote it. Empty: it was too long to outlive the gateway that heard it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Part(Bytes);
+pub(super) struct RawPart(Bytes);
 
-impl Part {
+impl RawPart {
     fn of(frame: &Bytes, raw: Option<&RawValue>) -> Option<Self> {
         // What says nothing takes nothing away.
         let raw = raw.filter(|raw| !matches!(raw.get(), "null" | "{}" | "[]" | "\"\""))?;
@@ -43,7 +43,7 @@ impl Part {
     }
 }
 
-impl Serialize for Part {
+impl Serialize for RawPart {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.raw().filter(|_| self.len() <= SAVED_MAX) {
             Some(raw) => raw.serialize(serializer),
@@ -52,7 +52,7 @@ impl Serialize for Part {
     }
 }
 
-impl<'de> Deserialize<'de> for Part {
+impl<'de> Deserialize<'de> for RawPart {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = Box::<RawValue>::deserialize(deserializer)?;
         // No agent's `null` is kept: it is one that was too long.
@@ -62,24 +62,24 @@ impl<'de> Deserialize<'de> for Part {
 }
 
 /// A part that is there, whether it was too long or not.
-fn there<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Part>, D::Error> {
-    Part::deserialize(deserializer).map(Some)
+fn there<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<RawPart>, D::Error> {
+    RawPart::deserialize(deserializer).map(Some)
 }
 
 /// What was said of one tool call: the latest of each member.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Told {
+pub(super) struct ToolCallState {
     #[serde(default, deserialize_with = "there", skip_serializing_if = "Option::is_none")]
-    pub(super) title: Option<Part>,
+    pub(super) title: Option<RawPart>,
     #[serde(default, deserialize_with = "there", skip_serializing_if = "Option::is_none")]
-    pub(super) kind: Option<Part>,
+    pub(super) kind: Option<RawPart>,
     #[serde(default, deserialize_with = "there", skip_serializing_if = "Option::is_none")]
-    pub(super) content: Option<Part>,
+    pub(super) content: Option<RawPart>,
     #[serde(default, deserialize_with = "there", skip_serializing_if = "Option::is_none")]
-    pub(super) input: Option<Part>,
+    pub(super) input: Option<RawPart>,
     /// The files that it touches: shown where nothing else can be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) locations: Option<Part>,
+    pub(super) locations: Option<RawPart>,
 }
 
 #[derive(Deserialize)]
@@ -97,22 +97,22 @@ struct Members<'a> {
     locations: Option<&'a RawValue>,
 }
 
-impl Told {
+impl ToolCallState {
     /// What a `toolCall` or an update says, which was read from `frame`.
     pub(super) fn of(frame: &Bytes, said: &RawValue) -> Option<Self> {
         let Members { title, kind, content, raw_input, locations } = object(said)?;
         Some(Self {
-            title: Part::of(frame, title),
-            kind: Part::of(frame, kind),
-            content: Part::of(frame, content),
-            input: Part::of(frame, raw_input),
-            locations: Part::of(frame, locations),
+            title: RawPart::of(frame, title),
+            kind: RawPart::of(frame, kind),
+            content: RawPart::of(frame, content),
+            input: RawPart::of(frame, raw_input),
+            locations: RawPart::of(frame, locations),
         })
     }
 
     /// This, and what was said later on top of it.
     pub(super) fn with(&self, later: &Self) -> Self {
-        let latest = |later: &Option<Part>, before: &Option<Part>| later.clone().or_else(|| before.clone());
+        let latest = |later: &Option<RawPart>, before: &Option<RawPart>| later.clone().or_else(|| before.clone());
         Self {
             title: latest(&later.title, &self.title),
             kind: latest(&later.kind, &self.kind),
@@ -122,7 +122,7 @@ impl Told {
         }
     }
 
-    fn parts(&self) -> [(&'static str, Option<&Part>); 5] {
+    fn parts(&self) -> [(&'static str, Option<&RawPart>); 5] {
         let Self { title, kind, content, input, locations } = self;
         [
             ("title", title.as_ref()),
@@ -139,7 +139,7 @@ impl Told {
     }
 
     fn len(&self) -> usize {
-        self.parts().iter().filter_map(|(_, part)| part.map(Part::len)).sum()
+        self.parts().iter().filter_map(|(_, part)| part.map(RawPart::len)).sum()
     }
 
     /// All of it, as one JSON object.
@@ -153,15 +153,15 @@ impl Told {
 /// The tool calls under way, by session.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
-pub(super) struct Known(HashMap<NativeId, VecDeque<(String, Told)>>);
+pub(super) struct KnownToolCalls(HashMap<NativeId, VecDeque<(String, ToolCallState)>>);
 
-impl Known {
+impl KnownToolCalls {
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// An update was heard.
-    pub(super) fn hear(&mut self, native: &NativeId, id: &str, said: Told) {
+    pub(super) fn hear(&mut self, native: &NativeId, id: &str, said: ToolCallState) {
         if !self.0.contains_key(native) && self.0.len() >= SESSIONS_MAX {
             // Any will do: they all are at work, and what is forgotten is asked about as what it cannot read.
             if let Some(old) = self.0.keys().next().cloned() {
@@ -192,12 +192,12 @@ impl Known {
     }
 
     /// What is known of a tool call.
-    pub(super) fn get(&self, native: &NativeId, id: &str) -> Option<&Told> {
+    pub(super) fn get(&self, native: &NativeId, id: &str) -> Option<&ToolCallState> {
         self.0.get(native)?.iter().find(|(known, _)| known == id).map(|(_, told)| told)
     }
 
     /// The tool calls under way in a session, the one heard of last first.
-    pub(super) fn latest(&self, native: &NativeId) -> impl Iterator<Item = (&str, &Told)> {
+    pub(super) fn latest(&self, native: &NativeId) -> impl Iterator<Item = (&str, &ToolCallState)> {
         self.0.get(native).into_iter().flat_map(|calls| calls.iter().rev()).map(|(id, told)| (id.as_str(), told))
     }
 
@@ -211,31 +211,31 @@ impl Known {
 mod tests {
     use super::*;
 
-    fn told(json: &str) -> Told {
+    fn told(json: &str) -> ToolCallState {
         let frame = Bytes::copy_from_slice(json.as_bytes());
-        Told::of(&frame, serde_json::from_slice(&frame).unwrap()).unwrap()
+        ToolCallState::of(&frame, serde_json::from_slice(&frame).unwrap()).unwrap()
     }
 
     #[test]
     fn what_is_said_later_is_merged_member_by_member_and_nothing_takes_away() {
-        let mut known = Known::default();
+        let mut known = KnownToolCalls::default();
         let native = NativeId::from("s");
         known.hear(&native, "t", told(r#"{"title":"a","kind":"execute","rawInput":{"command":"ls"}}"#));
         known.hear(&native, "t", told(r#"{"title":"b","rawInput":{},"kind":null,"content":[]}"#));
         let all = r#"{"title":"b","kind":"execute","rawInput":{"command":"ls"}}"#;
         assert_eq!(known.get(&native, "t").unwrap().json(), all);
         // It outlives the gateway, but for what is very long.
-        let again: Known = serde_json::from_str(&serde_json::to_string(&known).unwrap()).unwrap();
+        let again: KnownToolCalls = serde_json::from_str(&serde_json::to_string(&known).unwrap()).unwrap();
         assert_eq!(again.get(&native, "t").unwrap().json(), all);
         known.hear(&native, "t", told(&format!(r#"{{"rawInput":{{"command":"{}"}}}}"#, "x".repeat(SAVED_MAX))));
         let saved = serde_json::to_string(&known).unwrap();
         assert!(saved.len() < 200, "{}", saved.len());
-        let again: Known = serde_json::from_str(&saved).unwrap();
+        let again: KnownToolCalls = serde_json::from_str(&saved).unwrap();
         let lost = again.get(&native, "t").unwrap();
         assert!(lost.lost() && lost.input.as_ref().unwrap().raw().is_none());
         assert_eq!(lost.json(), r#"{"title":"b","kind":"execute"}"#);
         // It is still known to have been there after a second restart, until it is said again.
-        let mut again: Known = serde_json::from_str(&serde_json::to_string(&again).unwrap()).unwrap();
+        let mut again: KnownToolCalls = serde_json::from_str(&serde_json::to_string(&again).unwrap()).unwrap();
         assert!(again.get(&native, "t").unwrap().lost());
         again.hear(&native, "t", told(r#"{"rawInput":{"command":"ls"}}"#));
         assert_eq!(again.get(&native, "t").unwrap().json(), all);
@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn what_is_kept_of_a_session_is_bounded_and_the_latest_is_always_there() {
-        let mut known = Known::default();
+        let mut known = KnownToolCalls::default();
         let native = NativeId::from("s");
         let long = |n: usize| told(&format!(r#"{{"rawInput":"{}"}}"#, "x".repeat(n)));
         for n in 0..CALLS_MAX + 5 {

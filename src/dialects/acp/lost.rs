@@ -5,19 +5,19 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use super::super::jsonrpc::INTERNAL;
-use super::super::{Fault, Outbox, Resume, Said};
-use super::ask::Asked;
-use super::models::Models;
-use super::open::{By, Past, Wish};
+use super::super::{Outbox, ResumeTarget, RuntimeError, RuntimeEvent};
+use super::ask::PendingRequest;
+use super::models::SessionModels;
+use super::open::{OpenMethod, PastReplay, PendingOpen};
 use super::{Acp, Pending, Phase, failed, trouble};
 use crate::model::{NativeId, Ticket};
 
 impl Acp {
     /// Nothing more comes from this connection.
     pub(super) fn disconnected(&mut self, why: &str, out: &mut Outbox) {
-        let fault = || Fault::new(INTERNAL, format!("the connection to the agent was lost: {why}"));
-        let not_opened = |ticket| Said::NotOpened { ticket, error: fault() };
-        let ended = |native, ticket: Ticket| Said::Ended { native, ticket, end: failed(fault(), None) };
+        let fault = || RuntimeError::new(INTERNAL, format!("the connection to the agent was lost: {why}"));
+        let not_opened = |ticket| RuntimeEvent::NotOpened { ticket, error: fault() };
+        let ended = |native, ticket: Ticket| RuntimeEvent::Ended { native, ticket, end: failed(fault(), None) };
         self.phase = Phase::Hello;
         self.echoes.clear();
         let mut pending: Vec<_> = std::mem::take(&mut self.pending).into_iter().collect();
@@ -25,19 +25,19 @@ impl Acp {
         out.said.extend(pending.into_iter().filter_map(|(_, pending)| match pending {
             Pending::Authenticate { then: Some(wish) } | Pending::Open { wish, .. } => Some(not_opened(wish.ticket)),
             Pending::Prompt { ticket, native } => Some(ended(native, ticket)),
-            Pending::Call { ticket, .. } => Some(Said::Replied { ticket, reply: Err(fault()) }),
+            Pending::Call { ticket, .. } => Some(RuntimeEvent::Replied { ticket, reply: Err(fault()) }),
             Pending::Initialize | Pending::Authenticate { then: None } | Pending::Rejoin { .. } => None,
         }));
-        let held = |(native, past): (NativeId, Past)| past.held().map(|ticket| ended(native, ticket));
+        let held = |(native, past): (NativeId, PastReplay)| past.held().map(|ticket| ended(native, ticket));
         out.said.extend(std::mem::take(&mut self.past).into_iter().filter_map(held));
         out.said.extend(self.stop_waiting().map(|wish| not_opened(wish.ticket)));
         // The agent asks again what it still wants to know, if it does at all.
         for (key, asked) in std::mem::take(&mut self.asks) {
             let native = asked.native().cloned();
-            if let Asked::SignIn(wish) = &asked {
+            if let PendingRequest::SignIn(wish) = &asked {
                 out.said.push(not_opened(wish.ticket));
             }
-            out.said.push(Said::TakenBack { native, key, elsewhere: None });
+            out.said.push(RuntimeEvent::TakenBack { native, key, elsewhere: None });
         }
         self.jobs.clear();
         self.terminals.clear();
@@ -52,16 +52,16 @@ impl Acp {
         natives.sort_unstable();
         for native in natives {
             let by = match (self.can.resume, self.can.load) {
-                (true, _) => By::Resume,
-                (_, true) => By::Load,
+                (true, _) => OpenMethod::Resume,
+                (_, true) => OpenMethod::Load,
                 (_, false) => {
-                    let fault = Fault::new(INTERNAL, "this agent opens no conversation again");
+                    let fault = RuntimeError::new(INTERNAL, "this agent opens no conversation again");
                     self.not_rejoined(native, &fault, out);
                     continue;
                 }
             };
             let cwd = self.sessions.get(&native).map_or_else(String::new, |session| session.cwd.clone());
-            let resume = Some(Resume::new(native.clone(), true));
+            let resume = Some(ResumeTarget::new(native.clone(), true));
             self.send_open(Pending::Rejoin { native }, by, (&cwd, resume.as_ref()), out);
         }
     }
@@ -71,33 +71,33 @@ impl Acp {
         &mut self,
         frame: &Bytes,
         native: NativeId,
-        reply: Result<&RawValue, Fault>,
+        reply: Result<&RawValue, RuntimeError>,
         out: &mut Outbox,
     ) {
         match reply {
             Ok(result) => {
-                let (models, drafts) = Models::of_new_session(frame, result);
+                let (models, drafts) = SessionModels::of_new_session(frame, result);
                 if let Some(session) = self.sessions.get_mut(&native) {
                     session.models = models;
                     self.lists.share(&mut session.models);
                 }
                 self.await_quiet(&native, out);
                 let native = Some(native);
-                out.said.extend(drafts.into_iter().map(|draft| Said::Event { native: native.clone(), draft }));
+                out.said.extend(drafts.into_iter().map(|draft| RuntimeEvent::Event { native: native.clone(), draft }));
             }
             Err(fault) => self.not_rejoined(native, &fault, out),
         }
     }
 
-    fn not_rejoined(&mut self, native: NativeId, fault: &Fault, out: &mut Outbox) {
+    fn not_rejoined(&mut self, native: NativeId, fault: &RuntimeError, out: &mut Outbox) {
         self.past.remove(&native);
         self.sessions.remove(&native);
         let why = format!("after the connection was lost, the agent did not open this again: {}", fault.words());
         let draft = trouble("session_lost", &why, None);
-        out.said.push(Said::Event { native: Some(native), draft });
+        out.said.push(RuntimeEvent::Event { native: Some(native), draft });
     }
 
-    fn stop_waiting(&mut self) -> impl Iterator<Item = Wish> + use<> {
-        std::mem::take(&mut self.waiting).into_iter().map(super::open::Waiting::into_wish)
+    fn stop_waiting(&mut self) -> impl Iterator<Item = PendingOpen> + use<> {
+        std::mem::take(&mut self.waiting).into_iter().map(super::open::DeferredLoad::into_wish)
     }
 }

@@ -45,15 +45,18 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::jsonrpc::{self, INTERNAL, Message, Text, object, string};
-use super::{AskKey, Command, Dialect, Done, Draft, Fault, Outbox, RunEnd, Said, ToolMark, Undone};
+use super::jsonrpc::{self, BorrowedText, INTERNAL, RpcMessage, object, string};
+use super::{
+    ClientToolError, ClientToolResult, Dialect, EventDraft, Outbox, RequestKey, RunEnd, RuntimeCommand, RuntimeError,
+    RuntimeEvent, ToolCallRef,
+};
 use crate::model::{Capabilities, Connect, Kind, NativeId, RunStatus, RuntimeSpec, Serve, Ticket};
-use ask::Asked;
-use hello::{AUTH_REQUIRED, AuthMethod, Can};
-use known::{Known, Told};
-use models::Models;
-use open::{By, Past, Waiting, Wish};
-use serve::Job;
+use ask::PendingRequest;
+use hello::{AUTH_REQUIRED, AgentCapabilities, AuthMethod};
+use known::{KnownToolCalls, ToolCallState};
+use models::SessionModels;
+use open::{DeferredLoad, OpenMethod, PastReplay, PendingOpen};
+use serve::ClientToolJob;
 
 /// ACP: the request was cancelled.
 const REQUEST_CANCELLED: i64 = -32800;
@@ -74,14 +77,14 @@ pub(super) fn make(spec: &RuntimeSpec) -> Box<dyn Dialect> {
         phase: Phase::Hello,
         authenticated: false,
         agent: None,
-        can: Can::default(),
+        can: AgentCapabilities::default(),
         methods: Vec::new(),
         next: 0,
         pending: HashMap::new(),
         asks: HashMap::new(),
         asked: 0,
         sessions: HashMap::new(),
-        lists: models::Lists::default(),
+        lists: models::ModelLists::default(),
         past: HashMap::new(),
         waiting: Vec::new(),
         jobs: HashMap::new(),
@@ -90,7 +93,7 @@ pub(super) fn make(spec: &RuntimeSpec) -> Box<dyn Dialect> {
         next_terminal: 0,
         writable: HashSet::new(),
         seen: HashSet::new(),
-        known: Known::default(),
+        known: KnownToolCalls::default(),
         echoes: HashMap::new(),
         last: None,
     })
@@ -107,17 +110,17 @@ enum Phase {
 #[derive(Serialize, Deserialize)]
 enum Pending {
     Initialize,
-    Authenticate { then: Option<Wish> },
-    Open { wish: Wish, by: By },
+    Authenticate { then: Option<PendingOpen> },
+    Open { wish: PendingOpen, by: OpenMethod },
     Rejoin { native: NativeId },
     Prompt { ticket: Ticket, native: NativeId },
-    Call { ticket: Ticket, native: Option<NativeId>, sets: Option<calls::Sets> },
+    Call { ticket: Ticket, native: Option<NativeId>, sets: Option<calls::SettingChange> },
 }
 
 /// A session that is open.
 struct Session {
     cwd: String,
-    models: Models,
+    models: SessionModels,
 }
 
 /// Everything but the spec's part is saved: another gateway, maybe of another version, goes on with the same agent. What
@@ -142,14 +145,14 @@ struct Acp {
     #[serde(default)]
     agent: Option<String>,
     #[serde(default)]
-    can: Can,
+    can: AgentCapabilities,
     #[serde(default)]
     methods: Vec<AuthMethod>,
     next: u64,
     #[serde(default)]
     pending: HashMap<u64, Pending>,
     #[serde(default)]
-    asks: HashMap<AskKey, Asked>,
+    asks: HashMap<RequestKey, PendingRequest>,
     /// How many requests of the agent were given a key: the next one's occurrence. Counted where a request is read, so that
     /// it comes out the same when the agent's output is read again.
     #[serde(default)]
@@ -158,16 +161,16 @@ struct Acp {
     #[serde(skip)]
     sessions: HashMap<NativeId, Session>,
     #[serde(skip)]
-    lists: models::Lists,
+    lists: models::ModelLists,
     /// Conversations whose past may still be replayed.
     #[serde(default)]
-    past: HashMap<NativeId, Past>,
+    past: HashMap<NativeId, PastReplay>,
     /// Conversations that are opened again later.
     #[serde(default)]
-    waiting: Vec<Waiting>,
+    waiting: Vec<DeferredLoad>,
     /// What is done for the agent.
     #[serde(default)]
-    jobs: HashMap<u64, Job>,
+    jobs: HashMap<u64, ClientToolJob>,
     #[serde(default)]
     next_job: u64,
     /// The agent's terminals, and the session of each.
@@ -182,8 +185,8 @@ struct Acp {
     #[serde(default)]
     seen: HashSet<(NativeId, String)>,
     /// What was said of them.
-    #[serde(default, skip_serializing_if = "Known::is_empty")]
-    known: Known,
+    #[serde(default, skip_serializing_if = "KnownToolCalls::is_empty")]
+    known: KnownToolCalls,
     /// What the prompts under way said, which may be told back.
     #[serde(default, skip_serializing_if = "HashMap::is_empty")]
     echoes: HashMap<NativeId, echo::Echo>,
@@ -192,13 +195,13 @@ struct Acp {
     last: Option<NativeId>,
 }
 
-/// `session/update` read in one pass; anything else fails to be one and is read again as a [`Message`].
+/// `session/update` read in one pass; anything else fails to be one and is read again as a [`RpcMessage`].
 #[derive(Deserialize)]
 struct Update<'a> {
     #[serde(borrow, default, deserialize_with = "jsonrpc::present")]
     id: Option<&'a RawValue>,
     #[serde(borrow)]
-    method: Text<'a>,
+    method: BorrowedText<'a>,
     #[serde(borrow)]
     params: UpdateParams<'a>,
 }
@@ -207,7 +210,7 @@ struct Update<'a> {
 #[serde(rename_all = "camelCase")]
 struct UpdateParams<'a> {
     #[serde(borrow)]
-    session_id: Text<'a>,
+    session_id: BorrowedText<'a>,
     #[serde(borrow)]
     update: &'a RawValue,
 }
@@ -216,7 +219,7 @@ struct UpdateParams<'a> {
 #[serde(rename_all = "camelCase")]
 struct Head<'a> {
     #[serde(borrow)]
-    session_update: Text<'a>,
+    session_update: BorrowedText<'a>,
     #[serde(borrow)]
     tool_call_id: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -247,7 +250,7 @@ impl Dialect for Acp {
         };
         let shallow = jsonrpc::shallow(&frame);
         if shallow
-            && let Ok(Update { id: None, method: Text(method), params }) =
+            && let Ok(Update { id: None, method: BorrowedText(method), params }) =
                 crate::model::object::from_str::<Update<'_>>(text)
             && method == "session/update"
         {
@@ -260,25 +263,25 @@ impl Dialect for Acp {
         }
     }
 
-    fn command(&mut self, command: Command, out: &mut Outbox) {
+    fn command(&mut self, command: RuntimeCommand, out: &mut Outbox) {
         if self.phase != Phase::Ready {
-            if let Command::Answer { key, .. } = &command {
+            if let RuntimeCommand::Answer { key, .. } = &command {
                 // Nobody hears it; what comes later changes no question that is closed.
                 self.asks.remove(key);
             }
             return not_ready(command, out);
         }
         match command {
-            Command::Open { ticket, cwd, resume } => {
-                self.open_session(Wish { ticket, cwd, resume, instead: None }, out);
+            RuntimeCommand::Open { ticket, cwd, resume } => {
+                self.open_session(PendingOpen { ticket, cwd, resume, instead: None }, out);
             }
-            Command::Prompt { ticket, native, content } => self.prompt(ticket, native, content, out),
-            Command::Cancel { native, .. } if self.unprompt(&native, out) => {}
-            Command::Cancel { native, .. } => {
+            RuntimeCommand::Prompt { ticket, native, content } => self.prompt(ticket, native, content, out),
+            RuntimeCommand::Cancel { native, .. } if self.unprompt(&native, out) => {}
+            RuntimeCommand::Cancel { native, .. } => {
                 out.frames.push(jsonrpc::notify("session/cancel", &serde_json::json!({ "sessionId": native })));
             }
-            Command::Answer { key, decision } => self.answer(&key, &decision, out),
-            Command::Call { ticket, native, method, params, notify } => {
+            RuntimeCommand::Answer { key, decision } => self.answer(&key, &decision, out),
+            RuntimeCommand::Call { ticket, native, method, params, notify } => {
                 self.call(ticket, native, &method, params.as_deref(), notify, out);
             }
         }
@@ -295,7 +298,7 @@ impl Dialect for Acp {
         self.tick(out);
     }
 
-    fn done(&mut self, id: u64, done: Result<Done, Undone>, out: &mut Outbox) {
+    fn done(&mut self, id: u64, done: Result<ClientToolResult, ClientToolError>, out: &mut Outbox) {
         self.worked(id, done, out);
     }
 
@@ -315,7 +318,7 @@ impl Dialect for Acp {
         self.can.capabilities()
     }
 
-    fn asks(&self) -> Vec<AskKey> {
+    fn asks(&self) -> Vec<RequestKey> {
         self.asks.keys().cloned().collect()
     }
 
@@ -324,35 +327,40 @@ impl Dialect for Acp {
             Pending::Prompt { ticket, .. } => Some(*ticket),
             _ => None,
         });
-        sent.chain(self.past.values().filter_map(Past::held)).collect()
+        sent.chain(self.past.values().filter_map(PastReplay::held)).collect()
     }
 }
 
 /// What a command comes to while the connection is of no use.
-fn not_ready(command: Command, out: &mut Outbox) {
-    let fault = Fault::new(INTERNAL, "the agent is not ready");
+fn not_ready(command: RuntimeCommand, out: &mut Outbox) {
+    let fault = RuntimeError::new(INTERNAL, "the agent is not ready");
     match command {
-        Command::Open { ticket, .. } => out.said.push(Said::NotOpened { ticket, error: fault }),
-        Command::Prompt { ticket, native, .. } => {
-            out.said.push(Said::Ended { native, ticket, end: failed(fault, None) })
+        RuntimeCommand::Open { ticket, .. } => out.said.push(RuntimeEvent::NotOpened { ticket, error: fault }),
+        RuntimeCommand::Prompt { ticket, native, .. } => {
+            out.said.push(RuntimeEvent::Ended { native, ticket, end: failed(fault, None) })
         }
-        Command::Call { ticket, notify: false, .. } => out.said.push(Said::Replied { ticket, reply: Err(fault) }),
-        Command::Call { method, native, .. } => {
-            out.said.push(Said::Event { native, draft: trouble("not_ready", &format!("{method} was not sent"), None) });
+        RuntimeCommand::Call { ticket, notify: false, .. } => {
+            out.said.push(RuntimeEvent::Replied { ticket, reply: Err(fault) })
+        }
+        RuntimeCommand::Call { method, native, .. } => {
+            out.said.push(RuntimeEvent::Event {
+                native,
+                draft: trouble("not_ready", &format!("{method} was not sent"), None),
+            });
         }
         // No session, so no run to stop and no question to answer.
-        Command::Cancel { .. } | Command::Answer { .. } => {}
+        RuntimeCommand::Cancel { .. } | RuntimeCommand::Answer { .. } => {}
     }
 }
 
 /// An event that says that something went wrong.
-fn trouble(code: &str, message: &str, frame: Option<Bytes>) -> Draft {
-    let draft = Draft::new(Kind::Error, &serde_json::json!({ "code": code, "message": message }));
-    Draft { native: frame, ..draft }
+fn trouble(code: &str, message: &str, frame: Option<Bytes>) -> EventDraft {
+    let draft = EventDraft::new(Kind::Error, &serde_json::json!({ "code": code, "message": message }));
+    EventDraft { native: frame, ..draft }
 }
 
 /// A run that ended in an error.
-fn failed(fault: Fault, native: Option<Bytes>) -> RunEnd {
+fn failed(fault: RuntimeError, native: Option<Bytes>) -> RunEnd {
     RunEnd { status: RunStatus::Error, stop_reason: None, message: Some(fault.words()), native }
 }
 
@@ -365,9 +373,9 @@ impl Acp {
     }
 
     /// A key for a request of the agent's that was just read, unlike that of any earlier one under the same id.
-    fn key(&mut self, id: &str) -> AskKey {
+    fn key(&mut self, id: &str) -> RequestKey {
         self.asked += 1;
-        AskKey::nth(id, self.asked)
+        RequestKey::nth(id, self.asked)
     }
 
     /// The session with this name, sharing the memory of the last one named.
@@ -385,7 +393,7 @@ impl Acp {
     }
 
     fn raw(&mut self, frame: &Bytes, native: Option<NativeId>, reason: &str, out: &mut Outbox) {
-        out.said.push(Said::Event { native, draft: Draft::raw(frame.clone(), reason) });
+        out.said.push(RuntimeEvent::Event { native, draft: EventDraft::raw(frame.clone(), reason) });
     }
 
     fn see(&mut self, native: &NativeId, tool: &str) -> bool {
@@ -424,10 +432,10 @@ impl Acp {
                 self.follow(&native, &id, over);
                 if over || replayed {
                     self.known.over(&native, &id);
-                } else if let Some(said) = Told::of(frame, update) {
+                } else if let Some(said) = ToolCallState::of(frame, update) {
                     news = Some((native.clone(), id.to_string(), said));
                 }
-                tool = Some(ToolMark { id: id.into_owned(), over });
+                tool = Some(ToolCallRef { id: id.into_owned(), over });
             }
             Kind::SessionInfoUpdate => title = head.title.and_then(string).map(std::borrow::Cow::into_owned),
             Kind::ConfigOptionUpdate => {
@@ -446,17 +454,17 @@ impl Acp {
             },
             _ => jsonrpc::slice(frame, update),
         };
-        let draft = Draft { kind, body, native: Some(frame.clone()), tool, title };
-        out.said.push(Said::Event { native: Some(native), draft });
+        let draft = EventDraft { kind, body, native: Some(frame.clone()), tool, title };
+        out.said.push(RuntimeEvent::Event { native: Some(native), draft });
         if let Some((native, tool, said)) = news {
             self.known.hear(&native, &tool, said);
             self.asks_again(frame, &native, &tool, out);
         }
     }
 
-    fn message(&mut self, frame: &Bytes, message: Message<'_>, out: &mut Outbox) {
+    fn message(&mut self, frame: &Bytes, message: RpcMessage<'_>, out: &mut Outbox) {
         match message {
-            Message::Request { id, method, params } => match method.as_ref() {
+            RpcMessage::Request { id, method, params } => match method.as_ref() {
                 "session/request_permission" => self.permission(frame, id, params, out),
                 "elicitation/create" => self.elicitation(frame, id, params, out),
                 method if self.serves(method) => self.serve(frame, (id, method, params), out),
@@ -466,7 +474,7 @@ impl Acp {
                     out.frames.push(serve::unserved(id.get(), &method));
                 }
             },
-            Message::Notification { method, params } => match method.as_ref() {
+            RpcMessage::Notification { method, params } => match method.as_ref() {
                 "$/cancel_request" => self.taken_back(frame, params, out),
                 "elicitation/complete" => self.page_done(frame, params, out),
                 _ => {
@@ -474,7 +482,7 @@ impl Acp {
                     self.raw(frame, native, "unknown notification", out);
                 }
             },
-            Message::Response { id, reply } => match self.settle(id) {
+            RpcMessage::Response { id, reply } => match self.settle(id) {
                 Some(pending) => self.reply(frame, pending, reply, out),
                 None => self.raw(frame, None, "an answer to nothing that was asked", out),
             },
@@ -487,25 +495,25 @@ impl Acp {
     }
 
     /// Nothing waits for ever because a message was nested too deep to be passed on.
-    fn too_deep(&mut self, frame: &Bytes, message: Message<'_>, out: &mut Outbox) {
+    fn too_deep(&mut self, frame: &Bytes, message: RpcMessage<'_>, out: &mut Outbox) {
         self.raw(frame, None, "nested too deep", out);
         match message {
-            Message::Request { id, method, .. } => out.frames.push(match method.as_ref() {
+            RpcMessage::Request { id, method, .. } => out.frames.push(match method.as_ref() {
                 "session/request_permission" => ask::cancelled(id.get()),
                 "elicitation/create" => elicit::elicited(id.get(), "cancel"),
                 method => serve::unserved(id.get(), method),
             }),
-            Message::Response { id, .. } => {
+            RpcMessage::Response { id, .. } => {
                 if let Some(pending) = self.settle(id) {
-                    let fault = Fault::new(INTERNAL, "the agent's reply is nested too deep");
+                    let fault = RuntimeError::new(INTERNAL, "the agent's reply is nested too deep");
                     self.reply(frame, pending, Err(fault), out);
                 }
             }
-            Message::Notification { .. } => {}
+            RpcMessage::Notification { .. } => {}
         }
     }
 
-    fn reply(&mut self, frame: &Bytes, pending: Pending, reply: Result<&RawValue, Fault>, out: &mut Outbox) {
+    fn reply(&mut self, frame: &Bytes, pending: Pending, reply: Result<&RawValue, RuntimeError>, out: &mut Outbox) {
         match (pending, reply) {
             (Pending::Initialize, reply) => self.initialized(reply, out),
             (Pending::Authenticate { then }, reply) => self.signed_in(then, reply, out),
@@ -516,21 +524,21 @@ impl Acp {
                 self.echoes.remove(&native);
                 self.seen.retain(|(session, _)| *session != native);
                 let end = ended(result, frame);
-                out.said.push(Said::Ended { native, ticket, end });
+                out.said.push(RuntimeEvent::Ended { native, ticket, end });
             }
             (Pending::Prompt { ticket, native }, Err(mut fault)) => {
                 self.echoes.remove(&native);
                 self.seen.retain(|(session, _)| *session != native);
                 if fault.code == AUTH_REQUIRED {
                     let message = self.wants_sign_in(&fault);
-                    fault = Fault::new(fault.code, message);
+                    fault = RuntimeError::new(fault.code, message);
                 }
                 let cancelled = fault.code == REQUEST_CANCELLED;
                 let mut end = failed(fault, Some(frame.clone()));
                 if cancelled {
                     end.status = RunStatus::Cancelled;
                 }
-                out.said.push(Said::Ended { native, ticket, end });
+                out.said.push(RuntimeEvent::Ended { native, ticket, end });
             }
             (Pending::Call { ticket, native, sets }, reply) => self.called(frame, ticket, native, sets, reply, out),
         }

@@ -7,14 +7,14 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::super::Draft;
+use super::super::EventDraft;
 use super::super::jsonrpc::{object, string};
 use crate::model::Kind;
 
 /// The models of one session.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Models {
-    /// Identifier and name, in the agent's order. Sessions that are offered the same share one list: see [`Lists`].
+pub(super) struct SessionModels {
+    /// Identifier and name, in the agent's order. Sessions that are offered the same share one list: see [`ModelLists`].
     pub(super) offered: Arc<[(String, String)]>,
     /// The one in use.
     pub(super) current: Option<String>,
@@ -26,11 +26,11 @@ pub(super) struct Models {
 
 /// The lists of models of one agent's sessions: equal ones are kept once, however many sessions there are.
 #[derive(Debug, Default)]
-pub(super) struct Lists(HashSet<Arc<[(String, String)]>>);
+pub(super) struct ModelLists(HashSet<Arc<[(String, String)]>>);
 
-impl Lists {
+impl ModelLists {
     /// Makes the session's list the one that an equal one is kept as.
-    pub(super) fn share(&mut self, models: &mut Models) {
+    pub(super) fn share(&mut self, models: &mut SessionModels) {
         if models.offered.is_empty() {
             return;
         }
@@ -96,9 +96,9 @@ struct Choice<'a> {
     options: Option<Vec<&'a RawValue>>,
 }
 
-impl Models {
+impl SessionModels {
     /// The models of a session that was just opened, and the events that tell what it is set to.
-    pub(super) fn of_new_session(frame: &Bytes, result: &RawValue) -> (Self, Vec<Draft>) {
+    pub(super) fn of_new_session(frame: &Bytes, result: &RawValue) -> (Self, Vec<EventDraft>) {
         #[derive(Serialize)]
         #[serde(rename_all = "camelCase")]
         struct Mode<'a> {
@@ -168,7 +168,7 @@ impl Models {
     }
 
     /// The models as the configuration option that ACP would have.
-    pub(super) fn draft(&self, frame: &Bytes) -> Draft {
+    pub(super) fn draft(&self, frame: &Bytes) -> EventDraft {
         let choices: Vec<_> =
             self.offered.iter().map(|(value, name)| serde_json::json!({ "value": value, "name": name })).collect();
         let body = serde_json::json!({
@@ -183,7 +183,7 @@ impl Models {
 }
 
 /// A `config_option_update` with these options, the whole list.
-pub(super) fn options_draft(options: &RawValue, frame: &Bytes) -> Draft {
+pub(super) fn options_draft(options: &RawValue, frame: &Bytes) -> EventDraft {
     #[derive(Serialize)]
     #[serde(rename_all = "camelCase")]
     struct Options<'a> {
@@ -200,9 +200,9 @@ pub(super) fn options_in(result: &RawValue) -> Option<&RawValue> {
 }
 
 /// An event made from a reply.
-pub(super) fn draft(kind: Kind, body: &impl Serialize, frame: &Bytes) -> Draft {
+pub(super) fn draft(kind: Kind, body: &impl Serialize, frame: &Bytes) -> EventDraft {
     let body = super::super::jsonrpc::owned(&super::super::jsonrpc::to_raw(body));
-    Draft {
+    EventDraft {
         kind,
         body: String::from(Box::<str>::from(body)).into(),
         native: Some(frame.clone()),

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::super::jsonrpc::{self, Fields, INTERNAL, METHOD_NOT_FOUND, object};
-use super::super::{Fault, Opening, Outbox, Resume, RunEnd, Said};
-use super::models::Models;
+use super::super::{OpenedAs, Outbox, ResumeTarget, RunEnd, RuntimeError, RuntimeEvent};
+use super::models::SessionModels;
 use super::{AUTH_REQUIRED, Acp, Pending, trouble};
 use crate::model::{Kind, NativeId, RunStatus, Ticket};
 
@@ -26,23 +26,23 @@ const QUIET_MAX: u32 = 60;
 
 /// A conversation that somebody wants opened.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Wish {
+pub(super) struct PendingOpen {
     pub(super) ticket: Ticket,
     pub(super) cwd: String,
-    pub(super) resume: Option<Resume>,
+    pub(super) resume: Option<ResumeTarget>,
     /// Why it is a new one in place of the one that was asked for.
     pub(super) instead: Option<String>,
 }
 
 /// By which method a conversation is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum By {
+pub(super) enum OpenMethod {
     New,
     Resume,
     Load,
 }
 
-impl By {
+impl OpenMethod {
     fn method(self) -> &'static str {
         match self {
             Self::New => "session/new",
@@ -54,13 +54,13 @@ impl By {
 
 /// A conversation that is loaded later.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Waiting {
-    wish: Wish,
+pub(super) struct DeferredLoad {
+    wish: PendingOpen,
     ticks: u32,
 }
 
-impl Waiting {
-    pub(super) fn into_wish(self) -> Wish {
+impl DeferredLoad {
+    pub(super) fn into_wish(self) -> PendingOpen {
         self.wish
     }
 }
@@ -68,7 +68,7 @@ impl Waiting {
 /// A conversation whose past the agent replays, from its `session/load` until its first prompt. ACP has the replay end
 /// before the reply; Gemini CLI replies first and replays then.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Past {
+pub(super) struct PastReplay {
     /// Whether the log has it already: then the replay is left out.
     known: bool,
     /// The prompt that waits for the replay to end.
@@ -77,7 +77,7 @@ pub(super) struct Past {
     quiet: Option<(u32, u32)>,
 }
 
-impl Past {
+impl PastReplay {
     pub(super) fn held(&self) -> Option<Ticket> {
         self.held.as_ref().map(|(ticket, _)| *ticket)
     }
@@ -98,20 +98,23 @@ fn repeats(kind: Kind) -> bool {
 
 impl Acp {
     /// Opens a conversation in the way that the agent has.
-    pub(super) fn open_session(&mut self, wish: Wish, out: &mut Outbox) {
-        let Some(Resume { native, known, .. }) = wish.resume.clone() else { return self.open_by(By::New, wish, out) };
+    pub(super) fn open_session(&mut self, wish: PendingOpen, out: &mut Outbox) {
+        let Some(ResumeTarget { native, known, .. }) = wish.resume.clone() else {
+            return self.open_by(OpenMethod::New, wish, out);
+        };
         let at_work = |pending: &Pending| matches!(pending, Pending::Prompt { native: at, .. } if *at == native);
         if self.pending.values().any(at_work) {
             // An agent that loads a conversation at work disposes of it.
-            let error = Fault::new(INTERNAL, format!("the conversation {native} is at work: it is not opened again"));
-            return out.said.push(Said::NotOpened { ticket: wish.ticket, error });
+            let error =
+                RuntimeError::new(INTERNAL, format!("the conversation {native} is at work: it is not opened again"));
+            return out.said.push(RuntimeEvent::NotOpened { ticket: wish.ticket, error });
         }
         match (self.can.resume, self.can.load) {
-            (true, load) if known || !load => self.open_by(By::Resume, wish, out),
+            (true, load) if known || !load => self.open_by(OpenMethod::Resume, wish, out),
             (_, true) if self.forgets_the_new() => self.load_later(wish, &native, out),
-            (_, true) => self.open_by(By::Load, wish, out),
+            (_, true) => self.open_by(OpenMethod::Load, wish, out),
             (_, false) => {
-                let fault = Fault::new(METHOD_NOT_FOUND, "this agent opens no conversation again");
+                let fault = RuntimeError::new(METHOD_NOT_FOUND, "this agent opens no conversation again");
                 self.lost(wish, fault, out);
             }
         }
@@ -124,17 +127,17 @@ impl Acp {
     }
 
     /// There is no clock here, and no knowing when the conversation was made: a minute from now it was another minute.
-    fn load_later(&mut self, wish: Wish, native: &NativeId, out: &mut Outbox) {
+    fn load_later(&mut self, wish: PendingOpen, native: &NativeId, out: &mut Outbox) {
         let why = format!(
             "Gemini CLI loses a conversation that is opened again in the minute it was made in: this one is opened in {MINUTE} seconds"
         );
         let draft = trouble("opening_waits", &why, None);
-        out.said.push(Said::Event { native: Some(native.clone()), draft });
-        self.waiting.push(Waiting { wish, ticks: MINUTE + 1 });
+        out.said.push(RuntimeEvent::Event { native: Some(native.clone()), draft });
+        self.waiting.push(DeferredLoad { wish, ticks: MINUTE + 1 });
         out.wake_after = Some(TICK);
     }
 
-    fn open_by(&mut self, by: By, wish: Wish, out: &mut Outbox) {
+    fn open_by(&mut self, by: OpenMethod, wish: PendingOpen, out: &mut Outbox) {
         let (cwd, resume) = (wish.cwd.clone(), wish.resume.clone());
         self.send_open(Pending::Open { wish, by }, by, (&cwd, resume.as_ref()), out);
     }
@@ -143,8 +146,8 @@ impl Acp {
     pub(super) fn send_open(
         &mut self,
         pending: Pending,
-        by: By,
-        (cwd, resume): (&str, Option<&Resume>),
+        by: OpenMethod,
+        (cwd, resume): (&str, Option<&ResumeTarget>),
         out: &mut Outbox,
     ) {
         #[derive(Serialize)]
@@ -159,8 +162,8 @@ impl Acp {
             meta: Option<&'a RawValue>,
         }
         let meta = self.session_meta.clone();
-        if let (By::Load, Some(Resume { native, known, .. })) = (by, resume.cloned()) {
-            self.past.insert(native, Past { known, held: None, quiet: None });
+        if let (OpenMethod::Load, Some(ResumeTarget { native, known, .. })) = (by, resume.cloned()) {
+            self.past.insert(native, PastReplay { known, held: None, quiet: None });
         }
         let session_id = resume.map(|resume| &resume.native);
         let params = Params { session_id, cwd, mcp_servers: [], meta: meta.as_deref() };
@@ -168,14 +171,21 @@ impl Acp {
     }
 
     /// The agent opened what was wanted.
-    pub(super) fn opened(&mut self, frame: &Bytes, wish: Wish, by: By, result: &RawValue, out: &mut Outbox) {
-        let Wish { ticket, cwd, resume, instead } = wish;
+    pub(super) fn opened(
+        &mut self,
+        frame: &Bytes,
+        wish: PendingOpen,
+        by: OpenMethod,
+        result: &RawValue,
+        out: &mut Outbox,
+    ) {
+        let PendingOpen { ticket, cwd, resume, instead } = wish;
         let known = resume.as_ref().is_some_and(|resume| resume.known);
         let Some(native) = resume.map(|resume| resume.native).or_else(|| self.named(Some(result))) else {
-            let error = Fault::new(INTERNAL, "the agent opened a session without an identifier");
-            return out.said.push(Said::NotOpened { ticket, error });
+            let error = RuntimeError::new(INTERNAL, "the agent opened a session without an identifier");
+            return out.said.push(RuntimeEvent::NotOpened { ticket, error });
         };
-        let (models, mut drafts) = Models::of_new_session(frame, result);
+        let (models, mut drafts) = SessionModels::of_new_session(frame, result);
         self.can.modes |= models.modes;
         self.can.models |= !models.offered.is_empty();
         self.hold(native.clone(), cwd, models);
@@ -184,12 +194,12 @@ impl Acp {
             let why = format!("{why}: a new one was opened in its place, and the agent knows nothing of what was said");
             drafts.push(trouble("not_resumed", &why, None));
         }
-        if by == By::Resume && !known {
+        if by == OpenMethod::Resume && !known {
             let why = "this agent does not tell what was said before: the conversation goes on from here";
             drafts.push(trouble("past_unknown", why, None));
         }
-        let how = if by == By::New { Opening::New } else { Opening::Resumed };
-        out.said.push(Said::Opened { ticket, native, drafts, how });
+        let how = if by == OpenMethod::New { OpenedAs::New } else { OpenedAs::Resumed };
+        out.said.push(RuntimeEvent::Opened { ticket, native, drafts, how });
     }
 
     /// A load was replied to: the replay goes on for a moment, with some agents.
@@ -201,8 +211,15 @@ impl Acp {
     }
 
     /// The agent did not.
-    pub(super) fn not_opened(&mut self, frame: &Bytes, wish: Wish, by: By, fault: Fault, out: &mut Outbox) {
-        if let (By::Load, Some(resume)) = (by, &wish.resume) {
+    pub(super) fn not_opened(
+        &mut self,
+        frame: &Bytes,
+        wish: PendingOpen,
+        by: OpenMethod,
+        fault: RuntimeError,
+        out: &mut Outbox,
+    ) {
+        if let (OpenMethod::Load, Some(resume)) = (by, &wish.resume) {
             self.past.remove(&resume.native);
         }
         if fault.code == AUTH_REQUIRED {
@@ -212,17 +229,18 @@ impl Acp {
     }
 
     /// A conversation that cannot be opened: a new one in its place where nothing is lost but the agent's memory of it.
-    fn lost(&mut self, mut wish: Wish, fault: Fault, out: &mut Outbox) {
+    fn lost(&mut self, mut wish: PendingOpen, fault: RuntimeError, out: &mut Outbox) {
         match wish.resume.take() {
-            Some(Resume { known: true, .. }) => {
+            Some(ResumeTarget { known: true, .. }) => {
                 wish.instead = Some(format!("the agent could not open the conversation again ({})", fault.words()));
-                self.open_by(By::New, wish, out);
+                self.open_by(OpenMethod::New, wish, out);
             }
-            Some(Resume { native, known: false, .. }) => {
+            Some(ResumeTarget { native, known: false, .. }) => {
                 let message = format!("the conversation {native} cannot be opened: {}", fault.words());
-                out.said.push(Said::NotOpened { ticket: wish.ticket, error: Fault { message, ..fault } });
+                out.said
+                    .push(RuntimeEvent::NotOpened { ticket: wish.ticket, error: RuntimeError { message, ..fault } });
             }
-            None => out.said.push(Said::NotOpened { ticket: wish.ticket, error: fault.in_words() }),
+            None => out.said.push(RuntimeEvent::NotOpened { ticket: wish.ticket, error: fault.in_words() }),
         }
     }
 
@@ -263,7 +281,7 @@ impl Acp {
     pub(super) fn unprompt(&mut self, native: &NativeId, out: &mut Outbox) -> bool {
         let Some((ticket, _)) = self.past.get_mut(native).and_then(|past| past.held.take()) else { return false };
         let end = RunEnd { status: RunStatus::Cancelled, stop_reason: None, message: None, native: None };
-        out.said.push(Said::Ended { native: native.clone(), ticket, end });
+        out.said.push(RuntimeEvent::Ended { native: native.clone(), ticket, end });
         true
     }
 
@@ -272,7 +290,7 @@ impl Acp {
         for mut waiting in std::mem::take(&mut self.waiting) {
             waiting.ticks = waiting.ticks.saturating_sub(1);
             match waiting.ticks {
-                0 => self.open_by(By::Load, waiting.wish, out),
+                0 => self.open_by(OpenMethod::Load, waiting.wish, out),
                 _ => self.waiting.push(waiting),
             }
         }
@@ -290,7 +308,7 @@ impl Acp {
                 self.prompt(ticket, native, content, out);
             }
         }
-        let told = |past: &Past| past.quiet.is_some_and(|(quiet, most)| quiet.min(most) > 0);
+        let told = |past: &PastReplay| past.quiet.is_some_and(|(quiet, most)| quiet.min(most) > 0);
         if !self.waiting.is_empty() || self.past.values().any(told) {
             out.wake_after = Some(TICK);
         }

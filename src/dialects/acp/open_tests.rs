@@ -4,7 +4,7 @@
 use serde_json::{Value, json as j};
 
 use super::super::rig::{Rig, json, raw, spec};
-use super::super::{Command, Draft, Opening, Resume, Said};
+use super::super::{EventDraft, OpenedAs, ResumeTarget, RuntimeCommand, RuntimeEvent};
 use crate::model::{Kind, RunStatus, RuntimeSpec, Ticket};
 
 fn ready(agent: &str, can: Value) -> Rig {
@@ -15,14 +15,14 @@ fn ready_with(spec: &RuntimeSpec, agent: &str, can: Value) -> Rig {
     let mut rig = Rig::new(spec);
     let result = j!({ "protocolVersion": 1, "agentInfo": { "name": agent }, "agentCapabilities": can });
     rig.feed(j!({ "id": 0, "result": result }).to_string());
-    assert!(matches!(rig.one(), Said::Ready { .. }));
+    assert!(matches!(rig.one(), RuntimeEvent::Ready { .. }));
     rig.sent();
     rig
 }
 
 fn open(rig: &mut Rig, known: bool) {
-    let resume = Some(Resume::new("s".into(), known));
-    rig.tell(Command::Open { ticket: Ticket(1), cwd: "/w".into(), resume });
+    let resume = Some(ResumeTarget::new("s".into(), known));
+    rig.tell(RuntimeCommand::Open { ticket: Ticket(1), cwd: "/w".into(), resume });
 }
 
 fn update(kind: &str, more: &str) -> String {
@@ -31,14 +31,14 @@ fn update(kind: &str, more: &str) -> String {
     )
 }
 
-fn opened(rig: &mut Rig) -> (String, Opening, Vec<Draft>) {
+fn opened(rig: &mut Rig) -> (String, OpenedAs, Vec<EventDraft>) {
     match rig.one() {
-        Said::Opened { ticket: Ticket(1), native, drafts, how } => (native.as_str().to_owned(), how, drafts),
+        RuntimeEvent::Opened { ticket: Ticket(1), native, drafts, how } => (native.as_str().to_owned(), how, drafts),
         other => panic!("{other:?}"),
     }
 }
 
-fn codes(drafts: &[Draft]) -> Vec<Value> {
+fn codes(drafts: &[EventDraft]) -> Vec<Value> {
     drafts.iter().map(|draft| json(&draft.body)["code"].clone()).collect()
 }
 
@@ -76,7 +76,7 @@ fn a_conversation_is_opened_again_by_the_method_that_the_agent_has() {
         assert_eq!((&sent[0]["params"]["cwd"], &sent[0]["params"]["sessionId"]), (&j!("/w"), &named));
         rig.feed(r#"{"id":1,"result":{"sessionId":"n"}}"#);
         let (native, how, drafts) = opened(&mut rig);
-        let want = if new { ("n", Opening::New) } else { ("s", Opening::Resumed) };
+        let want = if new { ("n", OpenedAs::New) } else { ("s", OpenedAs::Resumed) };
         assert_eq!((native.as_str(), how), want, "{can} {known}");
         let told = match (new, known, method) {
             (true, ..) => vec![j!("not_resumed")],
@@ -92,12 +92,12 @@ fn an_unknown_conversation_is_never_swapped_for_a_new_one() {
     let mut rig = ready("a", j!({}));
     open(&mut rig, false);
     assert!(
-        matches!(rig.one(), Said::NotOpened { error, .. } if error.message.contains("opens no conversation again"))
+        matches!(rig.one(), RuntimeEvent::NotOpened { error, .. } if error.message.contains("opens no conversation again"))
     );
     let mut rig = loading(false);
     rig.feed(r#"{"id":1,"error":{"code":-32602,"message":"not found"}}"#);
     assert!(
-        matches!(rig.one(), Said::NotOpened { error, .. } if error.code == -32602 && error.message.contains("not found"))
+        matches!(rig.one(), RuntimeEvent::NotOpened { error, .. } if error.code == -32602 && error.message.contains("not found"))
     );
     assert!(rig.sent().is_empty());
 }
@@ -110,7 +110,7 @@ fn a_known_conversation_that_is_lost_goes_on_in_a_new_one_and_says_so() {
     assert_eq!(rig.sent()[0]["method"], "session/new");
     rig.feed(r#"{"id":2,"result":{"sessionId":"n"}}"#);
     let (native, how, drafts) = opened(&mut rig);
-    assert_eq!((native.as_str(), how), ("n", Opening::New));
+    assert_eq!((native.as_str(), how), ("n", OpenedAs::New));
     assert!(json(&drafts[0].body)["message"].as_str().unwrap().contains("Invalid session identifier"));
     // The old name is as good as any other again.
     rig.feed(update("plan", ""));
@@ -139,7 +139,7 @@ fn the_replay_of_a_known_past_is_left_out_and_what_is_set_now_is_not() {
         .said()
         .iter()
         .map(|said| match said {
-            Said::Event { draft, .. } => draft.kind,
+            RuntimeEvent::Event { draft, .. } => draft.kind,
             other => panic!("{other:?}"),
         })
         .collect();
@@ -175,7 +175,7 @@ fn the_replay_of_an_unknown_past_is_told_and_marked() {
     );
     assert!(draft.tool.is_some());
     rig.feed(r#"{"id":1,"result":null}"#);
-    assert_eq!(opened(&mut rig).1, Opening::Resumed);
+    assert_eq!(opened(&mut rig).1, OpenedAs::Resumed);
 }
 
 #[test]
@@ -289,7 +289,7 @@ fn a_conversation_at_work_is_never_loaded() {
     rig.sent();
     for known in [true, false] {
         open(&mut rig, known);
-        assert!(matches!(rig.one(), Said::NotOpened { error, .. } if error.message.contains("at work")));
+        assert!(matches!(rig.one(), RuntimeEvent::NotOpened { error, .. } if error.message.contains("at work")));
         assert!(rig.sent().is_empty());
     }
 }
@@ -327,10 +327,10 @@ fn what_waited_on_a_lost_connection_hears_of_it() {
     rig.sent();
     rig.lose();
     let said = rig.said();
-    assert!(matches!(&said[0], Said::Ended { ticket: Ticket(7), end, .. } if end.status == RunStatus::Error));
-    assert!(matches!(&said[1], Said::NotOpened { ticket: Ticket(8), error } if error.message.contains("gone")));
-    assert!(matches!(&said[2], Said::Replied { ticket: Ticket(99), reply: Err(_) }));
-    assert!(matches!(&said[3], Said::TakenBack { native: Some(_), key, .. } if key.id() == "5"));
+    assert!(matches!(&said[0], RuntimeEvent::Ended { ticket: Ticket(7), end, .. } if end.status == RunStatus::Error));
+    assert!(matches!(&said[1], RuntimeEvent::NotOpened { ticket: Ticket(8), error } if error.message.contains("gone")));
+    assert!(matches!(&said[2], RuntimeEvent::Replied { ticket: Ticket(99), reply: Err(_) }));
+    assert!(matches!(&said[3], RuntimeEvent::TakenBack { native: Some(_), key, .. } if key.id() == "5"));
     assert!(rig.dialect.asks().is_empty() && rig.dialect.prompts().is_empty());
     rig.prompt(9, "s", "hi");
     assert_eq!(rig.end().0, 9, "not sent into the void");
@@ -352,9 +352,11 @@ fn what_was_open_is_opened_again_on_the_next_connection() {
         let result = j!({ "protocolVersion": 1, "agentCapabilities": json(can.as_bytes()) });
         rig.feed(j!({ "id": 2, "result": result }).to_string());
         let said = rig.said();
-        assert!(matches!(&said[0], Said::Ready { .. }));
+        assert!(matches!(&said[0], RuntimeEvent::Ready { .. }));
         let Some(method) = method else {
-            assert!(matches!(&said[1], Said::Event { draft, .. } if json(&draft.body)["code"] == "session_lost"));
+            assert!(
+                matches!(&said[1], RuntimeEvent::Event { draft, .. } if json(&draft.body)["code"] == "session_lost")
+            );
             continue;
         };
         let sent = rig.sent();

@@ -1,7 +1,7 @@
 //! What a tool call will do, read from all that is known of it. Pure.
 //!
 //! Where an agent says the command is in [`AGENTS`]; one that stands there in no row, or in none of its row's places, is read
-//! by the same general rules as every other. What cannot be read for certain is [`Subject::Unreadable`].
+//! by the same general rules as every other. What cannot be read for certain is [`RequestSubject::Unreadable`].
 
 use std::borrow::Cow;
 
@@ -9,12 +9,12 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::super::jsonrpc::{object, pretty, string};
-use super::super::{Subject, subject};
-use super::known::Told;
+use super::super::{RequestSubject, subject};
+use super::known::ToolCallState;
 
 /// Where an agent says what it will run, beyond what the general rules know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum CommandField {
     /// The members of `rawInput`, by the general rules.
     Input,
     /// A text block of `content`, by the general rules.
@@ -24,11 +24,11 @@ pub(super) enum Place {
 }
 
 /// What is known of an agent, from its transcript in `tests/transcripts`.
-pub(super) struct Agent {
+pub(super) struct AgentQuirks {
     /// How its `agentInfo.name` begins.
     pub(super) name: &'static str,
     /// Where its commands stand, the first place first.
-    pub(super) places: &'static [Place],
+    pub(super) places: &'static [CommandField],
     /// The recording that shows it.
     #[cfg(test)]
     pub(super) transcript: &'static str,
@@ -37,26 +37,26 @@ pub(super) struct Agent {
 macro_rules! agents {
     ($($name:literal $places:expr, $transcript:literal;)*) => {
         /// The agents whose questions were recorded.
-        pub(super) const AGENTS: &[Agent] = &[$(Agent { name: $name, places: &$places, #[cfg(test)] transcript: include_str!(concat!("../../../tests/transcripts/", $transcript, ".ndjson")) },)*];
+        pub(super) const AGENTS: &[AgentQuirks] = &[$(AgentQuirks { name: $name, places: &$places, #[cfg(test)] transcript: include_str!(concat!("../../../tests/transcripts/", $transcript, ".ndjson")) },)*];
     };
 }
 
 agents! {
     // The announced call is never sent, and the question has no input: its title is the command.
-    "gemini" [Place::Input, Place::Title], "gemini";
+    "gemini" [CommandField::Input, CommandField::Title], "gemini";
     // A fork of it.
-    "qwen" [Place::Input, Place::Title], "gemini";
-    "OpenCode" [Place::Input], "opencode";
-    "codex" [Place::Input], "codex-acp";
+    "qwen" [CommandField::Input, CommandField::Title], "gemini";
+    "OpenCode" [CommandField::Input], "opencode";
+    "codex" [CommandField::Input], "codex-acp";
     // The question has the identifier alone; the announced call has the input.
-    "@mistralai/mistral-vibe" [Place::Input], "vibe";
+    "@mistralai/mistral-vibe" [CommandField::Input], "vibe";
     // Neither has an input: the announced call has it as text, the question says it in words.
-    "Kimi" [Place::Text], "kimi";
+    "Kimi" [CommandField::Text], "kimi";
 }
 
-const GENERAL: &[Place] = &[Place::Input, Place::Text];
+const GENERAL: &[CommandField] = &[CommandField::Input, CommandField::Text];
 
-fn places(agent: Option<&str>) -> &'static [Place] {
+fn places(agent: Option<&str>) -> &'static [CommandField] {
     let known = |agent: &str| AGENTS.iter().find(|known| agent.starts_with(known.name));
     agent.and_then(known).map_or(GENERAL, |agent| agent.places)
 }
@@ -88,7 +88,7 @@ struct Resource {
 }
 
 /// The blocks of `content`; none if one of them cannot be read.
-fn blocks(told: &Told) -> Option<Vec<Block>> {
+fn blocks(told: &ToolCallState) -> Option<Vec<Block>> {
     let Some(content) = &told.content else { return Some(Vec::new()) };
     let all: Vec<&RawValue> = serde_json::from_str(content.raw()?.get()).ok()?;
     all.into_iter().map(block).collect()
@@ -121,20 +121,20 @@ fn texts(blocks: &[Block]) -> impl Iterator<Item = &str> {
     })
 }
 
-fn word(part: Option<&super::known::Part>) -> Option<String> {
+fn word(part: Option<&super::known::RawPart>) -> Option<String> {
     Some(string(part?.raw()?)?.into_owned())
 }
 
 /// The agent's words around a question: the text of its content.
-pub(super) fn message(told: &Told) -> Option<String> {
+pub(super) fn message(told: &ToolCallState) -> Option<String> {
     let blocks = blocks(told)?;
     Some(texts(&blocks).collect::<Vec<_>>().join("\n")).filter(|text| !text.is_empty())
 }
 
 /// What a tool call will do. `announced` is what was said before the question, `told` all of it; `agent` is who says it.
-pub(super) fn about(announced: Option<&Told>, told: &Told, agent: Option<&str>) -> Subject {
-    let unreadable = |why| Subject::Unreadable { why, raw: pretty(&told.json()) };
-    if told.lost() || announced.is_some_and(Told::lost) {
+pub(super) fn about(announced: Option<&ToolCallState>, told: &ToolCallState, agent: Option<&str>) -> RequestSubject {
+    let unreadable = |why| RequestSubject::Unreadable { why, raw: pretty(&told.json()) };
+    if told.lost() || announced.is_some_and(ToolCallState::lost) {
         return unreadable("a part of it was too long to outlive the restart of the gateway");
     }
     let Some(blocks) = blocks(told) else { return unreadable("a part of it is of a form that is not known") };
@@ -148,7 +148,7 @@ pub(super) fn about(announced: Option<&Told>, told: &Told, agent: Option<&str>) 
             _ => None,
         })
         .collect();
-    let command = |subject: &Subject| matches!(subject, Subject::Command { .. });
+    let command = |subject: &RequestSubject| matches!(subject, RequestSubject::Command { .. });
     let from_input = input.and_then(of_input);
     if !edits.is_empty() {
         // A command beside a change is not the change alone.
@@ -157,20 +157,20 @@ pub(super) fn about(announced: Option<&Told>, told: &Told, agent: Option<&str>) 
         return if beside {
             unreadable("it is a command and a change to files at once")
         } else {
-            Subject::Edits(edits)
+            RequestSubject::Edits(edits)
         };
     }
     let plans = kind.as_deref() == Some("switch_mode");
     for place in places(agent).iter().chain(GENERAL) {
         let found = match place {
-            Place::Input => from_input.clone(),
+            CommandField::Input => from_input.clone(),
             // What cannot be read in the input is not made up for by words.
             _ if input.is_some_and(|input| input.get().starts_with('{') && subject::may_run(input)) => None,
-            Place::Text => in_texts(&texts(&blocks).collect::<Vec<_>>(), executes)
+            CommandField::Text => in_texts(&texts(&blocks).collect::<Vec<_>>(), executes)
                 .or_else(|| announced.and_then(|told| before(told, executes))),
-            Place::Title => title.clone().filter(|_| executes).map(|line| {
+            CommandField::Title => title.clone().filter(|_| executes).map(|line| {
                 let cwd = texts(&blocks).find_map(folder);
-                Subject::Command { argv: vec![line], cwd }
+                RequestSubject::Command { argv: vec![line], cwd }
             }),
         };
         if let Some(found) = found.filter(|found| !plans || !command(found)) {
@@ -178,22 +178,22 @@ pub(super) fn about(announced: Option<&Told>, told: &Told, agent: Option<&str>) 
         }
     }
     if plans && let Some(plan) = message(told).or_else(|| announced.and_then(message)) {
-        return Subject::Plan(plan);
+        return RequestSubject::Plan(plan);
     }
     match (input, title) {
         (Some(input), _) if executes || subject::may_run(input) => {
             unreadable("its input has no command that can be read for certain")
         }
-        (Some(input), Some(name)) => Subject::Tool { name, arguments: pretty(input.get()) },
+        (Some(input), Some(name)) => RequestSubject::Tool { name, arguments: pretty(input.get()) },
         (Some(input), None) => {
-            Subject::Tool { name: kind.unwrap_or_else(|| "tool".into()), arguments: pretty(input.get()) }
+            RequestSubject::Tool { name: kind.unwrap_or_else(|| "tool".into()), arguments: pretty(input.get()) }
         }
         (None, _) => unreadable("the agent sends no input of the tool"),
     }
 }
 
 /// What an input says: an object by the general rules, a line, or a program with its arguments.
-fn of_input(raw: &RawValue) -> Option<Subject> {
+fn of_input(raw: &RawValue) -> Option<RequestSubject> {
     if let Some(text) = string(raw) {
         let text = text.trim();
         return match text.starts_with('{') {
@@ -202,19 +202,19 @@ fn of_input(raw: &RawValue) -> Option<Subject> {
         };
     }
     match serde_json::from_str::<Vec<String>>(raw.get()) {
-        Ok(argv) if !argv.is_empty() => Some(Subject::Command { argv, cwd: None }),
+        Ok(argv) if !argv.is_empty() => Some(RequestSubject::Command { argv, cwd: None }),
         _ => subject::input(raw),
     }
 }
 
 /// The one thing that texts say; none if two of them say two.
-fn in_texts(texts: &[&str], executes: bool) -> Option<Subject> {
-    let mut found: Vec<Subject> = texts.iter().filter_map(|text| subject::in_text(text, executes)).collect();
+fn in_texts(texts: &[&str], executes: bool) -> Option<RequestSubject> {
+    let mut found: Vec<RequestSubject> = texts.iter().filter_map(|text| subject::in_text(text, executes)).collect();
     found.dedup();
     if found.len() == 1 { found.pop() } else { None }
 }
 
-fn before(told: &Told, executes: bool) -> Option<Subject> {
+fn before(told: &ToolCallState, executes: bool) -> Option<RequestSubject> {
     in_texts(&texts(&blocks(told)?).collect::<Vec<_>>(), executes)
 }
 
@@ -225,21 +225,21 @@ fn folder(text: &str) -> Option<String> {
 }
 
 /// The folder that was announced, where the question says the command without it.
-fn with_folder(subject: Subject, announced: Option<&Told>) -> Subject {
-    let Subject::Command { argv, cwd: None } = subject else { return subject };
+fn with_folder(subject: RequestSubject, announced: Option<&ToolCallState>) -> RequestSubject {
+    let RequestSubject::Command { argv, cwd: None } = subject else { return subject };
     let input = announced.and_then(|told| told.input.as_ref()?.raw());
     let cwd = match input.and_then(of_input) {
-        Some(Subject::Command { argv: before, cwd }) if before == argv => cwd,
+        Some(RequestSubject::Command { argv: before, cwd }) if before == argv => cwd,
         // It was announced before its command was known.
         None => input.and_then(subject::folder),
         _ => None,
     };
-    Subject::Command { argv, cwd }
+    RequestSubject::Command { argv, cwd }
 }
 
 /// Whether a tool call is a plan that waits for a yes.
-pub(super) fn is_plan(told: &Told, agent: Option<&str>) -> bool {
-    matches!(about(None, told, agent), Subject::Plan(_))
+pub(super) fn is_plan(told: &ToolCallState, agent: Option<&str>) -> bool {
+    matches!(about(None, told, agent), RequestSubject::Plan(_))
 }
 
 /// The identifier that a `toolCall` has, if it has one.

@@ -3,7 +3,7 @@
 use serde_json::json as j;
 
 use super::super::rig::{Rig, spec};
-use super::super::{Ask, Command, Said, Subject};
+use super::super::{AgentRequest, RequestSubject, RuntimeCommand, RuntimeEvent};
 use super::reading::AGENTS;
 
 fn session(agent: &str) -> Rig {
@@ -17,14 +17,14 @@ fn session(agent: &str) -> Rig {
     rig
 }
 
-fn update(rig: &mut Rig, update: &str) -> Vec<Said> {
+fn update(rig: &mut Rig, update: &str) -> Vec<RuntimeEvent> {
     rig.feed(format!(
         r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"s","update":{update}}}}}"#
     ));
     rig.said()
 }
 
-fn ask(rig: &mut Rig, id: u32, call: &str) -> Box<Ask> {
+fn ask(rig: &mut Rig, id: u32, call: &str) -> Box<AgentRequest> {
     let options =
         r#"[{"optionId":"y","name":"Yes","kind":"allow_once"},{"optionId":"n","name":"No","kind":"reject_once"}]"#;
     rig.feed(format!(
@@ -33,8 +33,8 @@ fn ask(rig: &mut Rig, id: u32, call: &str) -> Box<Ask> {
     rig.ask()
 }
 
-fn line(line: &str) -> Subject {
-    Subject::Command { argv: vec![line.into()], cwd: None }
+fn line(line: &str) -> RequestSubject {
+    RequestSubject::Command { argv: vec![line.into()], cwd: None }
 }
 
 const COMMAND: &str = "sudo rm -rf x";
@@ -120,13 +120,13 @@ fn a_command_is_read_however_it_is_worded_or_it_is_said_that_it_cannot_be() {
     for (n, call) in SAID.iter().enumerate() {
         assert_eq!(ask(&mut session("nobody knows it"), n as u32, call).subject, line(COMMAND), "{call}");
     }
-    let words = Subject::Command { argv: COMMAND.split(' ').map(Into::into).collect(), cwd: None };
+    let words = RequestSubject::Command { argv: COMMAND.split(' ').map(Into::into).collect(), cwd: None };
     for call in WORDS {
         assert_eq!(ask(&mut session("nobody knows it"), 0, call).subject, words, "{call}");
     }
     for call in UNREAD {
         let subject = ask(&mut session("nobody knows it"), 0, call).subject;
-        let Subject::Unreadable { raw, .. } = &subject else { panic!("{call}: {subject:?}") };
+        let RequestSubject::Unreadable { raw, .. } = &subject else { panic!("{call}: {subject:?}") };
         // Whatever was sent of what would happen is shown.
         for shown in ["sudo", "/etc/x", "LD_PRELOAD", "run.sh", "transmogrify", "import os"] {
             assert!(!call.contains(shown) || raw.contains(shown), "{call}: {raw}");
@@ -137,7 +137,8 @@ fn a_command_is_read_however_it_is_worded_or_it_is_said_that_it_cannot_be() {
 #[test]
 fn other_things_are_what_they_are() {
     let of = |call: &str| ask(&mut session("a"), 0, call).subject;
-    let edit = |old: Option<&str>, new: &str| Subject::Edits(vec![("/a".into(), old.map(Into::into), new.into())]);
+    let edit =
+        |old: Option<&str>, new: &str| RequestSubject::Edits(vec![("/a".into(), old.map(Into::into), new.into())]);
     for (call, subject) in [
         (
             r#"{"toolCallId":"t","kind":"edit","rawInput":{"file_path":"/a","old_string":"o","new_string":"n"}}"#,
@@ -155,16 +156,19 @@ fn other_things_are_what_they_are() {
         ),
         (
             r#"{"toolCallId":"t","kind":"fetch","rawInput":{"url":"https://x"}}"#,
-            Subject::Fetch { url: "https://x".into(), more: String::new() },
+            RequestSubject::Fetch { url: "https://x".into(), more: String::new() },
         ),
-        (r#"{"toolCallId":"t","kind":"switch_mode","rawInput":{"plan":"1. do"}}"#, Subject::Plan("1. do".into())),
+        (
+            r#"{"toolCallId":"t","kind":"switch_mode","rawInput":{"plan":"1. do"}}"#,
+            RequestSubject::Plan("1. do".into()),
+        ),
         (
             r#"{"toolCallId":"t","kind":"switch_mode","content":[{"type":"content","content":{"type":"text","text":"1. do"}}]}"#,
-            Subject::Plan("1. do".into()),
+            RequestSubject::Plan("1. do".into()),
         ),
         (
             r#"{"toolCallId":"t","title":"search","kind":"search","rawInput":{"q":1}}"#,
-            Subject::Tool { name: "search".into(), arguments: "{\n  \"q\": 1\n}".into() },
+            RequestSubject::Tool { name: "search".into(), arguments: "{\n  \"q\": 1\n}".into() },
         ),
     ] {
         assert_eq!(of(call), subject, "{call}");
@@ -172,14 +176,14 @@ fn other_things_are_what_they_are() {
     let asked = of(
         r#"{"toolCallId":"t","rawInput":{"questions":[{"question":"Which?","header":"H","multiSelect":true,"options":[{"label":"A","description":"d"},{"label":"B"}]}]}}"#,
     );
-    let Subject::Questions { questions, .. } = asked else { panic!("{asked:?}") };
+    let RequestSubject::Questions { questions, .. } = asked else { panic!("{asked:?}") };
     assert_eq!((questions[0].text.as_str(), questions[0].multiple, questions[0].options.len()), ("Which?", true, 2));
 }
 
 #[test]
 fn a_question_is_read_with_what_was_announced_before_it() {
     let announced = r#"{"sessionUpdate":"tool_call","toolCallId":"t","title":"bash","kind":"execute","rawInput":{"command":"sudo rm -rf x","cwd":"/w"}}"#;
-    let whole = Subject::Command { argv: vec![COMMAND.into()], cwd: Some("/w".into()) };
+    let whole = RequestSubject::Command { argv: vec![COMMAND.into()], cwd: Some("/w".into()) };
     for call in [
         r#"{"toolCallId":"t"}"#,
         r#"{"toolCallId":"t","title":"a harmless thing"}"#,
@@ -209,12 +213,12 @@ fn a_question_is_read_with_what_was_announced_before_it() {
         r#"{"sessionUpdate":"tool_call","toolCallId":"p","kind":"switch_mode","rawInput":{"plan":"1. do"}}"#,
     );
     update(&mut rig, announced);
-    assert_eq!(ask(&mut rig, 0, "{}").subject, Subject::Plan("1. do".into()));
+    assert_eq!(ask(&mut rig, 0, "{}").subject, RequestSubject::Plan("1. do".into()));
     // What is over says nothing of what comes.
     let mut rig = session("a");
     update(&mut rig, announced);
     update(&mut rig, r#"{"sessionUpdate":"tool_call_update","toolCallId":"t","status":"completed"}"#);
-    assert!(matches!(ask(&mut rig, 0, r#"{"toolCallId":"t"}"#).subject, Subject::Unreadable { .. }));
+    assert!(matches!(ask(&mut rig, 0, r#"{"toolCallId":"t"}"#).subject, RequestSubject::Unreadable { .. }));
 }
 
 #[test]
@@ -232,15 +236,15 @@ fn what_comes_later_changes_the_question_while_it_is_open() {
             r#"{"sessionUpdate":"tool_call_update","toolCallId":"t","content":[{"type":"diff","path":"/a","newText":"x"}]}"#,
         );
         let changed = said.into_iter().find_map(|said| match said {
-            Said::AskChanged { ask, .. } => Some(ask),
+            RuntimeEvent::AskChanged { ask, .. } => Some(ask),
             _ => None,
         });
         let changed = changed.expect("told again");
         assert_eq!((&changed.key, changed.options.len()), (&first.key, 2));
-        assert!(matches!(changed.subject, Subject::Unreadable { .. }), "{:?}", changed.subject);
+        assert!(matches!(changed.subject, RequestSubject::Unreadable { .. }), "{:?}", changed.subject);
         // Another call's news are none of it.
         let said = update(rig, r#"{"sessionUpdate":"tool_call_update","toolCallId":"other","title":"x"}"#);
-        assert!(!said.iter().any(|said| matches!(said, Said::AskChanged { .. })));
+        assert!(!said.iter().any(|said| matches!(said, RuntimeEvent::AskChanged { .. })));
     }
 }
 
@@ -261,16 +265,16 @@ fn every_agent_of_the_table_is_read_from_its_transcript() {
             message["params"]["sessionId"] = "s".into();
             // A question is answered before its number is used again.
             for key in rig.dialect.asks() {
-                rig.tell(Command::Answer { key, decision: crate::model::Decision::Withdrawn });
+                rig.tell(RuntimeCommand::Answer { key, decision: crate::model::Decision::Withdrawn });
             }
             rig.feed(message.to_string());
             for said in rig.said() {
-                let Said::Asked { ask, .. } = said else { continue };
+                let RuntimeEvent::Asked { ask, .. } = said else { continue };
                 read += 1;
                 let touches = |argv: &[String]| argv.iter().any(|word| word.starts_with("touch ") || word == "touch");
                 match &ask.subject {
-                    Subject::Command { argv, .. } => assert!(touches(argv), "{}: {argv:?}", agent.name),
-                    Subject::Edits(edits) => assert!(edits[0].0.ends_with(".txt"), "{}: {edits:?}", agent.name),
+                    RequestSubject::Command { argv, .. } => assert!(touches(argv), "{}: {argv:?}", agent.name),
+                    RequestSubject::Edits(edits) => assert!(edits[0].0.ends_with(".txt"), "{}: {edits:?}", agent.name),
                     other => panic!("{}: {other:?} {}", agent.name, message),
                 }
             }
@@ -292,7 +296,7 @@ fn an_array_is_no_block_and_no_part_of_one() {
         let mut rig = session("a");
         let call = format!(r#"{{"toolCallId":"t","title":"ls","kind":"read","rawInput":{{}},"content":{content}}}"#);
         let subject = ask(&mut rig, 0, &call).subject;
-        assert!(matches!(subject, Subject::Unreadable { .. }), "{content}: {subject:?}");
+        assert!(matches!(subject, RequestSubject::Unreadable { .. }), "{content}: {subject:?}");
     }
 }
 
@@ -319,7 +323,7 @@ fn after_a_restart_a_question_whose_tool_call_was_long_cannot_be_read() {
     let mut again = restarted(&rig);
     assert_eq!(ask(&mut rig, 0, asked).subject, line(&format!("rm -rf x # {long}")));
     let subject = ask(&mut again, 0, asked).subject;
-    assert!(matches!(subject, Subject::Unreadable { .. }), "{subject:?}");
+    assert!(matches!(subject, RequestSubject::Unreadable { .. }), "{subject:?}");
     // What is said again is read again.
     update(&mut again, &announced("ls"));
     assert_eq!(ask(&mut again, 1, asked).subject, line("ls"));
@@ -331,12 +335,12 @@ fn after_a_restart_a_question_whose_tool_call_was_long_cannot_be_read() {
     let mut again = restarted(&rig);
     let said = update(&mut again, r#"{"sessionUpdate":"tool_call_update","toolCallId":"t","title":"echo"}"#);
     let changed = said.into_iter().find_map(|said| match said {
-        Said::AskChanged { ask, .. } => Some(ask),
+        RuntimeEvent::AskChanged { ask, .. } => Some(ask),
         _ => None,
     });
     let changed = changed.expect("told again");
     assert_eq!((&changed.key, &changed.options), (&first.key, &first.options));
-    assert!(matches!(changed.subject, Subject::Unreadable { .. }), "{:?}", changed.subject);
+    assert!(matches!(changed.subject, RequestSubject::Unreadable { .. }), "{:?}", changed.subject);
 }
 
 #[test]
@@ -346,6 +350,6 @@ fn options_longer_than_what_is_saved_are_answered_cancelled() {
     rig.feed(format!(
         r#"{{"jsonrpc":"2.0","id":0,"method":"session/request_permission","params":{{"sessionId":"s","toolCall":{{"toolCallId":"t"}},"options":[{{"optionId":"y","name":"{name}","kind":"allow_once"}}]}}}}"#
     ));
-    assert!(!rig.said().iter().any(|said| matches!(said, Said::Asked { .. })));
+    assert!(!rig.said().iter().any(|said| matches!(said, RuntimeEvent::Asked { .. })));
     assert!(format!("{:?}", rig.sent()).contains("cancelled"));
 }

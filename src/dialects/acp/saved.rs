@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::models::Models;
+use super::models::SessionModels;
 use super::{Acp, Session};
 use crate::model::NativeId;
 
@@ -108,12 +108,12 @@ pub(super) fn restore(saved: &[u8]) -> Option<Acp> {
     }
     for (native, FoundSession { cwd, current, option, list }) in sessions {
         let offered = list.and_then(|list| lists.get(list)).cloned().unwrap_or_default();
-        state.hold(native, cwd, Models { offered, current, option, modes: false });
+        state.hold(native, cwd, SessionModels { offered, current, option, modes: false });
     }
     if acp == 1 {
         let old: FoundOld = serde_json::from_slice(saved).ok()?;
         for (native, OldSession { cwd, models: OldModels { offered, current, option } }) in old.state.sessions {
-            state.hold(native, cwd, Models { offered, current, option, modes: false });
+            state.hold(native, cwd, SessionModels { offered, current, option, modes: false });
         }
     }
     Some(state)
@@ -121,7 +121,7 @@ pub(super) fn restore(saved: &[u8]) -> Option<Acp> {
 
 impl Acp {
     /// A session is open, with these models.
-    pub(super) fn hold(&mut self, native: NativeId, cwd: String, mut models: Models) {
+    pub(super) fn hold(&mut self, native: NativeId, cwd: String, mut models: SessionModels) {
         self.lists.share(&mut models);
         self.sessions.insert(native, Session { cwd, models });
     }

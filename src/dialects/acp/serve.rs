@@ -12,8 +12,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::super::jsonrpc::{self, INTERNAL, INVALID_PARAMS, METHOD_NOT_FOUND, object};
-use super::super::{AskKey, Chore, Done, Draft, Outbox, Said, Subject, Undone, Work};
-use super::ask::{Asked, Room, question};
+use super::super::{
+    ClientToolCall, ClientToolError, ClientToolResult, ClientToolWork, EventDraft, Outbox, RequestKey, RequestSubject,
+    RuntimeEvent,
+};
+use super::ask::{PendingRequest, RequestSlot, question};
 use super::{Acp, REQUEST_CANCELLED};
 use crate::model::{Choice, Decision, Kind, NativeId, Offer, RequestType, Resolver};
 
@@ -28,14 +31,14 @@ const TERMINALS_MAX: usize = 32;
 
 /// Something under way for the agent.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Job {
-    key: AskKey,
+pub(super) struct ClientToolJob {
+    key: RequestKey,
     native: NativeId,
-    what: What,
+    what: JobKind,
 }
 
 #[derive(Serialize, Deserialize)]
-enum What {
+enum JobKind {
     /// A client was asked; should the session have none, the gateway does it.
     Errand {
         method: String,
@@ -43,7 +46,7 @@ enum What {
     },
     Read,
     /// What a file holds before it is written, to show it.
-    Before(Write, Box<RawValue>),
+    Before(FileWrite, Box<RawValue>),
     Write,
     Run(u64),
     Output,
@@ -53,14 +56,14 @@ enum What {
 
 /// A file that the agent wants written.
 #[derive(Clone, Serialize, Deserialize)]
-pub(super) struct Write {
+pub(super) struct FileWrite {
     path: String,
     text: String,
 }
 
 /// A command that the agent wants run.
 #[derive(Clone, Serialize, Deserialize)]
-pub(super) struct Run {
+pub(super) struct CommandRun {
     argv: Vec<String>,
     env: Vec<(String, String)>,
     cwd: Option<String>,
@@ -106,24 +109,24 @@ struct Named {
 const CLIENTS: &str = "client-";
 
 /// What of a request is understood.
-enum Wanted {
+enum ParsedRequest {
     Read(ReadFile),
-    Write(Write),
-    Run(Run),
-    Terminal(u64, What),
+    Write(FileWrite),
+    Run(CommandRun),
+    Terminal(u64, JobKind),
 }
 
 /// Reads a request; none if its parameters do not fit it.
-fn read(method: &str, params: &RawValue) -> Option<Wanted> {
+fn read(method: &str, params: &RawValue) -> Option<ParsedRequest> {
     let terminal = |what| {
         let Named { terminal_id } = object(params)?;
-        Some(Wanted::Terminal(terminal_id.strip_prefix("term-")?.parse().ok()?, what))
+        Some(ParsedRequest::Terminal(terminal_id.strip_prefix("term-")?.parse().ok()?, what))
     };
     match method {
-        "fs/read_text_file" => object(params).map(Wanted::Read),
+        "fs/read_text_file" => object(params).map(ParsedRequest::Read),
         "fs/write_text_file" => {
             let WriteFile { path, content } = object(params)?;
-            Some(Wanted::Write(Write { path, text: content }))
+            Some(ParsedRequest::Write(FileWrite { path, text: content }))
         }
         "terminal/create" => {
             let Create { command, args, env, cwd, output_byte_limit } = object(params)?;
@@ -131,11 +134,11 @@ fn read(method: &str, params: &RawValue) -> Option<Wanted> {
             // A program and its arguments, or a line for a shell: agents send both.
             let argv = if args.is_empty() { vec![command] } else { [vec![command], args].concat() };
             let env = env.unwrap_or_default().into_iter().map(|var| (var.name, var.value)).collect();
-            Some(Wanted::Run(Run { argv, env, cwd, keep: output_byte_limit }))
+            Some(ParsedRequest::Run(CommandRun { argv, env, cwd, keep: output_byte_limit }))
         }
-        "terminal/output" => terminal(What::Output),
-        "terminal/wait_for_exit" => terminal(What::Wait),
-        _ => terminal(What::End),
+        "terminal/output" => terminal(JobKind::Output),
+        "terminal/wait_for_exit" => terminal(JobKind::Wait),
+        _ => terminal(JobKind::End),
     }
 }
 
@@ -173,15 +176,16 @@ impl Acp {
         if made && !object(params).is_some_and(|Named { terminal_id }| terminal_id.starts_with(CLIENTS)) {
             return self.serve_here(frame, key, native, method, params, out);
         }
-        let what = What::Errand { method: method.to_owned(), params: jsonrpc::owned(params) };
-        let work = Work::Errand { native: native.clone(), method: method.to_owned(), params: unnamed(params) };
+        let what = JobKind::Errand { method: method.to_owned(), params: jsonrpc::owned(params) };
+        let work =
+            ClientToolWork::Errand { native: native.clone(), method: method.to_owned(), params: unnamed(params) };
         self.work(key, native, what, work, out);
     }
 
     fn not_understood(
         &mut self,
         frame: &Bytes,
-        (key, native): (&AskKey, Option<NativeId>),
+        (key, native): (&RequestKey, Option<NativeId>),
         method: &str,
         out: &mut Outbox,
     ) {
@@ -194,7 +198,7 @@ impl Acp {
     fn serve_here(
         &mut self,
         frame: &Bytes,
-        key: AskKey,
+        key: RequestKey,
         native: NativeId,
         method: &str,
         params: &RawValue,
@@ -204,87 +208,89 @@ impl Acp {
             return self.not_understood(frame, (&key, Some(native)), method, out);
         };
         match wanted {
-            Wanted::Read(ReadFile { path, line, limit }) => {
-                self.work(key, native, What::Read, Work::Read { path, line, limit }, out);
+            ParsedRequest::Read(ReadFile { path, line, limit }) => {
+                self.work(key, native, JobKind::Read, ClientToolWork::Read { path, line, limit }, out);
             }
-            Wanted::Write(write) => {
-                let work = Work::Read { path: write.path.clone(), line: None, limit: None };
-                self.work(key, native, What::Before(write, jsonrpc::owned(params)), work, out);
+            ParsedRequest::Write(write) => {
+                let work = ClientToolWork::Read { path: write.path.clone(), line: None, limit: None };
+                self.work(key, native, JobKind::Before(write, jsonrpc::owned(params)), work, out);
             }
-            Wanted::Run(run) => self.ask_to_run(frame, key, native, run, params, out),
-            Wanted::Terminal(terminal, what) => {
+            ParsedRequest::Run(run) => self.ask_to_run(frame, key, native, run, params, out),
+            ParsedRequest::Terminal(terminal, what) => {
                 if self.terminals.get(&terminal) != Some(&native) {
                     return out.frames.push(jsonrpc::refuse(key.id(), INVALID_PARAMS, "no such terminal"));
                 }
                 let work = match (&what, method) {
-                    (What::Output, _) => Work::Output { terminal },
-                    (What::Wait, _) => Work::Wait { terminal },
+                    (JobKind::Output, _) => ClientToolWork::Output { terminal },
+                    (JobKind::Wait, _) => ClientToolWork::Wait { terminal },
                     (_, "terminal/release") => {
                         self.terminals.remove(&terminal);
-                        Work::Release { terminal }
+                        ClientToolWork::Release { terminal }
                     }
-                    _ => Work::Kill { terminal },
+                    _ => ClientToolWork::Kill { terminal },
                 };
                 self.work(key, native, what, work, out);
             }
         }
     }
 
-    fn work(&mut self, key: AskKey, native: NativeId, what: What, work: Work, out: &mut Outbox) {
+    fn work(&mut self, key: RequestKey, native: NativeId, what: JobKind, work: ClientToolWork, out: &mut Outbox) {
         let folder = self.sessions.get(&native).map_or_else(String::new, |session| session.cwd.clone());
         let id = self.next_job;
         self.next_job += 1;
-        self.jobs.insert(id, Job { key, native, what });
-        out.chores.push(Chore { id, folder, work });
+        self.jobs.insert(id, ClientToolJob { key, native, what });
+        out.chores.push(ClientToolCall { id, folder, work });
     }
 
     /// What came of a chore.
-    pub(super) fn worked(&mut self, id: u64, done: Result<Done, Undone>, out: &mut Outbox) {
+    pub(super) fn worked(&mut self, id: u64, done: Result<ClientToolResult, ClientToolError>, out: &mut Outbox) {
         // Forgotten meanwhile, if the agent took its request back.
-        let Some(Job { key, native, what }) = self.jobs.remove(&id) else { return };
+        let Some(ClientToolJob { key, native, what }) = self.jobs.remove(&id) else { return };
         let reply = match (what, done) {
-            (What::Errand { method, params }, Err(Undone::Nobody)) => {
+            (JobKind::Errand { method, params }, Err(ClientToolError::Nobody)) => {
                 let frame = Bytes::copy_from_slice(params.get().as_bytes());
                 return self.serve_here(&frame, key, native, &method, &params, out);
             }
-            (What::Errand { method, params }, Ok(Done::Served { by, outcome })) => {
+            (JobKind::Errand { method, params }, Ok(ClientToolResult::Served { by, outcome })) => {
                 let outcome = outcome.and_then(|result| {
                     let unreadable = |_| (INTERNAL, "the client's answer cannot be read".to_owned());
                     Ok((result.len(), serde_json::from_str::<serde_json::Value>(&result).map_err(unreadable)?))
                 });
                 let draft = served(&method, &params, &by, &outcome);
-                out.said.push(Said::Event { native: Some(native), draft });
+                out.said.push(RuntimeEvent::Event { native: Some(native), draft });
                 match outcome {
                     Ok((_, result)) => named(&method, result),
                     Err((code, why)) => return out.frames.push(jsonrpc::refuse(key.id(), code, &why)),
                 }
             }
-            (What::Before(write, params), Ok(Done::Text(before))) => {
+            (JobKind::Before(write, params), Ok(ClientToolResult::Text(before))) => {
                 return self.ask_to_write(key, native, write, Some(before), &params, out);
             }
-            (What::Before(write, params), Err(Undone::Missing(_))) => {
+            (JobKind::Before(write, params), Err(ClientToolError::Missing(_))) => {
                 return self.ask_to_write(key, native, write, None, &params, out);
             }
-            (What::Run(terminal), Ok(_)) => serde_json::json!({ "terminalId": format!("term-{terminal}") }),
-            (_, Ok(Done::Text(content))) => serde_json::json!({ "content": content }),
-            (_, Ok(Done::Fine)) => serde_json::json!({}),
-            (_, Ok(Done::Output { text, cut, end })) => {
+            (JobKind::Run(terminal), Ok(_)) => serde_json::json!({ "terminalId": format!("term-{terminal}") }),
+            (_, Ok(ClientToolResult::Text(content))) => serde_json::json!({ "content": content }),
+            (_, Ok(ClientToolResult::Fine)) => serde_json::json!({}),
+            (_, Ok(ClientToolResult::Output { text, cut, end })) => {
                 let status = end.map(|end| serde_json::json!({ "exitCode": end.code, "signal": end.signal }));
                 serde_json::json!({ "output": text, "truncated": cut, "exitStatus": status })
             }
-            (_, Ok(Done::Served { .. })) => {
+            (_, Ok(ClientToolResult::Served { .. })) => {
                 return out.frames.push(jsonrpc::refuse(key.id(), INTERNAL, "no such answer"));
             }
-            (_, Ok(Done::Ended(end))) => serde_json::json!({ "exitCode": end.code, "signal": end.signal }),
+            (_, Ok(ClientToolResult::Ended(end))) => serde_json::json!({ "exitCode": end.code, "signal": end.signal }),
             (what, Err(undone)) => {
-                if let What::Run(terminal) = what {
+                if let JobKind::Run(terminal) = what {
                     self.terminals.remove(&terminal);
                 }
                 // Agents tell a file that is not there yet from one that they may not have by these words.
                 let (code, why) = match undone {
-                    Undone::Missing(why) => (RESOURCE_NOT_FOUND, format!("Resource not found: {why} (ENOENT)")),
-                    Undone::Refused(why) => (INTERNAL, why),
-                    Undone::Nobody => (INTERNAL, "nobody is there to do it".into()),
+                    ClientToolError::Missing(why) => {
+                        (RESOURCE_NOT_FOUND, format!("Resource not found: {why} (ENOENT)"))
+                    }
+                    ClientToolError::Refused(why) => (INTERNAL, why),
+                    ClientToolError::Nobody => (INTERNAL, "nobody is there to do it".into()),
                 };
                 return out.frames.push(jsonrpc::refuse(key.id(), code, &why));
             }
@@ -294,35 +300,35 @@ impl Acp {
 
     fn ask_to_write(
         &mut self,
-        key: AskKey,
+        key: RequestKey,
         native: NativeId,
-        write: Write,
+        write: FileWrite,
         before: Option<String>,
         params: &RawValue,
         out: &mut Outbox,
     ) {
-        let Write { path, text } = write;
+        let FileWrite { path, text } = write;
         if self.writable.contains(&native) {
-            return self.work(key, native, What::Write, Work::Write { path, before, text }, out);
+            return self.work(key, native, JobKind::Write, ClientToolWork::Write { path, before, text }, out);
         }
         let frame = Bytes::copy_from_slice(params.get().as_bytes());
         let mut ask = question(&key, RequestType::Permission, &format!("Write {path}"), params, frame.clone());
-        ask.subject = Subject::Edits(vec![(path.clone(), before.clone(), text.clone())]);
+        ask.subject = RequestSubject::Edits(vec![(path.clone(), before.clone(), text.clone())]);
         ask.options = vec![
             offer("allow", "Allow", Choice::AllowOnce),
             offer("allow_session", "Allow all writes of this session", Choice::AllowAlways),
             offer("reject", "Reject", Choice::RejectOnce),
         ];
-        let asked = Asked::Write { native: native.clone(), path, before, text };
+        let asked = PendingRequest::Write { native: native.clone(), path, before, text };
         self.put(&frame, key, native, ask, asked, out);
     }
 
     fn ask_to_run(
         &mut self,
         frame: &Bytes,
-        key: AskKey,
+        key: RequestKey,
         native: NativeId,
-        run: Run,
+        run: CommandRun,
         params: &RawValue,
         out: &mut Outbox,
     ) {
@@ -341,34 +347,36 @@ impl Acp {
             }
         };
         let folder = self.sessions.get(&native).map(|session| session.cwd.clone());
-        ask.subject = Subject::Command { argv, cwd: run.cwd.clone().or(folder) };
+        ask.subject = RequestSubject::Command { argv, cwd: run.cwd.clone().or(folder) };
         ask.options = vec![offer("allow", "Allow", Choice::AllowOnce), offer("reject", "Reject", Choice::RejectOnce)];
-        let asked = Asked::Run { native: native.clone(), run };
+        let asked = PendingRequest::Run { native: native.clone(), run };
         self.put(frame, key, native, ask, asked, out);
     }
 
     fn put(
         &mut self,
         frame: &Bytes,
-        key: AskKey,
+        key: RequestKey,
         native: NativeId,
-        ask: super::super::Ask,
-        asked: Asked,
+        ask: super::super::AgentRequest,
+        asked: PendingRequest,
         out: &mut Outbox,
     ) {
         match self.room(frame, &key, Some(&native), out) {
-            Room::Free => {}
-            Room::Taken => return,
-            Room::Full => return out.frames.push(jsonrpc::refuse(key.id(), INTERNAL, "too many questions wait")),
+            RequestSlot::Free => {}
+            RequestSlot::Taken => return,
+            RequestSlot::Full => {
+                return out.frames.push(jsonrpc::refuse(key.id(), INTERNAL, "too many questions wait"));
+            }
         }
         self.asks.insert(key, asked);
-        out.said.push(Said::Asked { native: Some(native), ask: Box::new(ask) });
+        out.said.push(RuntimeEvent::Asked { native: Some(native), ask: Box::new(ask) });
     }
 
     /// Somebody decided on a write, or nobody did.
     pub(super) fn write(
         &mut self,
-        key: &AskKey,
+        key: &RequestKey,
         native: NativeId,
         work: (String, Option<String>, String),
         decision: &Decision,
@@ -380,21 +388,34 @@ impl Acp {
                 if id == "allow_session" {
                     self.writable.insert(native.clone());
                 }
-                self.work(key.clone(), native, What::Write, Work::Write { path, before, text }, out);
+                self.work(key.clone(), native, JobKind::Write, ClientToolWork::Write { path, before, text }, out);
             }
             _ => out.frames.push(refused(key, decision)),
         }
     }
 
     /// Somebody decided on a command, or nobody did.
-    pub(super) fn run(&mut self, key: &AskKey, native: NativeId, run: Run, decision: &Decision, out: &mut Outbox) {
+    pub(super) fn run(
+        &mut self,
+        key: &RequestKey,
+        native: NativeId,
+        run: CommandRun,
+        decision: &Decision,
+        out: &mut Outbox,
+    ) {
         match decision {
             Decision::Option { id, .. } if id == "allow" => {
                 let terminal = self.next_terminal;
                 self.next_terminal += 1;
                 self.terminals.insert(terminal, native.clone());
-                let Run { argv, env, cwd, keep } = run;
-                self.work(key.clone(), native, What::Run(terminal), Work::Run { terminal, argv, env, cwd, keep }, out);
+                let CommandRun { argv, env, cwd, keep } = run;
+                self.work(
+                    key.clone(),
+                    native,
+                    JobKind::Run(terminal),
+                    ClientToolWork::Run { terminal, argv, env, cwd, keep },
+                    out,
+                );
             }
             _ => out.frames.push(refused(key, decision)),
         }
@@ -404,11 +425,11 @@ impl Acp {
     pub(super) fn dropped(&mut self, id: &str, out: &mut Outbox) -> bool {
         let job = self.jobs.iter().find(|(_, job)| job.key.id() == id);
         let Some(number) = job.map(|(number, _)| *number) else { return false };
-        if let Some(Job { native, what: What::Run(terminal), .. }) = self.jobs.remove(&number) {
+        if let Some(ClientToolJob { native, what: JobKind::Run(terminal), .. }) = self.jobs.remove(&number) {
             // Nobody would ever release it.
             self.terminals.remove(&terminal);
             let folder = self.sessions.get(&native).map_or_else(String::new, |session| session.cwd.clone());
-            let chore = Chore { id: self.next_job, folder, work: Work::Release { terminal } };
+            let chore = ClientToolCall { id: self.next_job, folder, work: ClientToolWork::Release { terminal } };
             self.next_job += 1;
             out.chores.push(chore);
         }
@@ -433,7 +454,7 @@ fn served(
     params: &RawValue,
     by: &Resolver,
     outcome: &Result<(usize, serde_json::Value), (i64, String)>,
-) -> Draft {
+) -> EventDraft {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Of {
@@ -473,7 +494,7 @@ fn served(
     let (code, message) = failure.unzip();
     let status = if bytes.is_some() { "done" } else { "failed" };
     let (path, command, terminal_id) = (of.path.map(short), command.map(short), of.terminal_id.map(short));
-    Draft::new(Kind::ClientServed, &Body { method, by, status, path, command, terminal_id, bytes, code, message })
+    EventDraft::new(Kind::ClientServed, &Body { method, by, status, path, command, terminal_id, bytes, code, message })
 }
 
 /// The parameters as the client knows them: a terminal by the client's own name for it.
@@ -504,7 +525,7 @@ fn offer(id: &str, label: &str, kind: Choice) -> Offer {
 }
 
 /// Tells the agent that something was not done.
-fn refused(key: &AskKey, decision: &Decision) -> Bytes {
+fn refused(key: &RequestKey, decision: &Decision) -> Bytes {
     let (code, why) = match decision {
         Decision::Expired => (INTERNAL, "expired, not a user decision"),
         Decision::Withdrawn => (REQUEST_CANCELLED, "cancelled"),

@@ -5,7 +5,10 @@ use bytes::Bytes;
 use serde_json::{Value, json as j};
 
 use super::super::rig::{choose, json, spec};
-use super::super::{Ask, Chore, Command, CommandEnd, Dialect, Done, Outbox, Said, Subject, Undone, Work, find};
+use super::super::{
+    AgentRequest, ClientToolCall, ClientToolError, ClientToolResult, ClientToolWork, CommandEnd, Dialect, Outbox,
+    RequestSubject, RuntimeCommand, RuntimeEvent, find,
+};
 use crate::model::{Choice, Decision, DeviceId, Kind, Resolver, RuntimeSpec, Serve, Ticket};
 
 /// A connection whose agent may have everything, with session `s` in `/w`.
@@ -22,8 +25,8 @@ fn editor() -> Resolver {
     Resolver { device_id: DeviceId::trusted("d_editor"), name: "editor".into() }
 }
 
-fn served(json: &str) -> Done {
-    Done::Served { by: editor(), outcome: Ok(json.into()) }
+fn served(json: &str) -> ClientToolResult {
+    ClientToolResult::Served { by: editor(), outcome: Ok(json.into()) }
 }
 
 impl Bench {
@@ -35,7 +38,7 @@ impl Bench {
         assert_eq!(can["fs"], j!({ "readTextFile": true, "writeTextFile": true }));
         assert_eq!(can["terminal"], true);
         bench.feed(r#"{"id":0,"result":{"protocolVersion":1}}"#);
-        let open = Command::Open { ticket: Ticket(1), cwd: "/w".into(), resume: None };
+        let open = RuntimeCommand::Open { ticket: Ticket(1), cwd: "/w".into(), resume: None };
         bench.dialect.command(open, &mut bench.out);
         bench.feed(r#"{"id":1,"result":{"sessionId":"s"}}"#);
         bench.out = Outbox::default();
@@ -50,10 +53,10 @@ impl Bench {
         params["sessionId"] = j!("s");
         self.feed(&j!({ "id": id, "method": method, "params": params }).to_string());
         // The session has no client that would do anything.
-        if let Some(Chore { id, work: Work::Errand { .. }, .. }) = self.out.chores.last() {
+        if let Some(ClientToolCall { id, work: ClientToolWork::Errand { .. }, .. }) = self.out.chores.last() {
             let id = *id;
             self.out.chores.pop();
-            self.done(id, Err(Undone::Nobody));
+            self.done(id, Err(ClientToolError::Nobody));
         }
     }
 
@@ -64,7 +67,7 @@ impl Bench {
         self.errand()
     }
 
-    fn chore(&mut self) -> Chore {
+    fn chore(&mut self) -> ClientToolCall {
         assert_eq!(self.out.chores.len(), 1, "{:?}", self.out);
         self.out.chores.remove(0)
     }
@@ -73,25 +76,27 @@ impl Bench {
     fn errand(&mut self) -> (u64, String, Value) {
         assert_eq!(self.out.chores.len(), 1, "{:?}", self.out);
         match self.out.chores.remove(0) {
-            Chore { id, work: Work::Errand { native, method, params }, .. } if native.as_str() == "s" => {
+            ClientToolCall { id, work: ClientToolWork::Errand { native, method, params }, .. }
+                if native.as_str() == "s" =>
+            {
                 (id, method, serde_json::from_str(&params).unwrap())
             }
             other => panic!("{other:?}"),
         }
     }
 
-    fn done(&mut self, id: u64, done: Result<Done, Undone>) {
+    fn done(&mut self, id: u64, done: Result<ClientToolResult, ClientToolError>) {
         self.dialect.done(id, done, &mut self.out);
     }
 
     fn answer(&mut self, key: &str, decision: Decision) {
         let key = self.dialect.asks().into_iter().find(|open| open.id() == key).unwrap();
-        self.dialect.command(Command::Answer { key, decision }, &mut self.out);
+        self.dialect.command(RuntimeCommand::Answer { key, decision }, &mut self.out);
     }
 
-    fn ask(&mut self) -> Box<Ask> {
+    fn ask(&mut self) -> Box<AgentRequest> {
         match self.out.said.pop() {
-            Some(Said::Asked { ask, native: Some(_) }) => ask,
+            Some(RuntimeEvent::Asked { ask, native: Some(_) }) => ask,
             other => panic!("{other:?}"),
         }
     }
@@ -99,7 +104,7 @@ impl Bench {
     /// What the log keeps of an errand.
     fn kept(&mut self) -> Value {
         match self.out.said.remove(0) {
-            Said::Event { native: Some(_), draft } => {
+            RuntimeEvent::Event { native: Some(_), draft } => {
                 assert_eq!(draft.kind, Kind::ClientServed);
                 json(&draft.body)
             }
@@ -123,7 +128,7 @@ impl Bench {
         bench.ask();
         bench.answer("9", choose("allow", Choice::AllowOnce));
         let chore = bench.chore();
-        bench.done(chore.id, Ok(Done::Fine));
+        bench.done(chore.id, Ok(ClientToolResult::Fine));
         assert_eq!(bench.sent()["result"], j!({ "terminalId": "term-0" }));
         bench
     }
@@ -133,11 +138,14 @@ impl Bench {
 fn a_file_is_read_in_the_sessions_folder() {
     let mut bench = Bench::new();
     bench.request(3, "fs/read_text_file", j!({ "path": "/w/a", "line": 2, "limit": 5 }));
-    let Chore { id, folder, work } = bench.chore();
-    assert_eq!((folder.as_str(), work), ("/w", Work::Read { path: "/w/a".into(), line: Some(2), limit: Some(5) }));
-    bench.done(id, Ok(Done::Text("text\n".into())));
+    let ClientToolCall { id, folder, work } = bench.chore();
+    assert_eq!(
+        (folder.as_str(), work),
+        ("/w", ClientToolWork::Read { path: "/w/a".into(), line: Some(2), limit: Some(5) })
+    );
+    bench.done(id, Ok(ClientToolResult::Text("text\n".into())));
     assert_eq!(bench.sent(), j!({ "jsonrpc": "2.0", "id": 3, "result": { "content": "text\n" } }));
-    bench.done(id, Ok(Done::Fine));
+    bench.done(id, Ok(ClientToolResult::Fine));
     assert!(bench.idle(), "told once");
 }
 
@@ -154,7 +162,7 @@ fn the_client_whose_session_it_is_comes_first_and_its_terminals_are_told_from_ou
     assert_eq!(bench.kept(), kept, "who did it, and not what the file holds");
 
     let (id, ..) = bench.ask_client(4, "fs/write_text_file", j!({ "path": "/w/a", "content": "b" }));
-    bench.done(id, Ok(Done::Served { by: editor(), outcome: Err((-32000, "no".into())) }));
+    bench.done(id, Ok(ClientToolResult::Served { by: editor(), outcome: Err((-32000, "no".into())) }));
     assert_eq!(bench.sent()["error"], j!({ "code": -32000, "message": "no" }));
     let kept = bench.kept();
     assert_eq!((&kept["status"], &kept["code"], &kept["message"]), (&j!("failed"), &j!(-32000), &j!("no")));
@@ -169,14 +177,14 @@ fn the_client_whose_session_it_is_comes_first_and_its_terminals_are_told_from_ou
     assert!(command.starts_with("make -j xx") && command.len() < 1100, "{command}");
     let (id, _, params) = bench.ask_client(6, "terminal/output", j!({ "terminalId": "client-term-0" }));
     assert_eq!(params["terminalId"], "term-0", "by the client's own name");
-    bench.done(id, Err(Undone::Nobody));
+    bench.done(id, Err(ClientToolError::Nobody));
     assert_eq!(bench.sent()["error"]["code"], -32602, "its client left: nobody else's terminal is taken for it");
 
     let mut bench = Bench::running();
     bench.feed(
         &j!({ "id": 7, "method": "terminal/kill", "params": { "sessionId": "s", "terminalId": "term-0" } }).to_string(),
     );
-    assert_eq!(bench.chore().work, Work::Kill { terminal: 0 }, "ours, whoever came since");
+    assert_eq!(bench.chore().work, ClientToolWork::Kill { terminal: 0 }, "ours, whoever came since");
 }
 
 #[test]
@@ -184,7 +192,7 @@ fn a_missing_file_is_told_in_the_words_that_agents_know() {
     let mut bench = Bench::new();
     bench.request(3, "fs/read_text_file", j!({ "path": "/w/new" }));
     let id = bench.chore().id;
-    bench.done(id, Err(Undone::Missing("/w/new".into())));
+    bench.done(id, Err(ClientToolError::Missing("/w/new".into())));
     let error = bench.sent()["error"].clone();
     assert_eq!(error["code"], -32002);
     let message = error["message"].as_str().unwrap();
@@ -197,18 +205,19 @@ fn nothing_is_written_before_people_saw_it_and_said_yes() {
         let mut bench = Bench::new();
         bench.request(3, "fs/write_text_file", j!({ "path": "/w/a", "content": "new" }));
         let chore = bench.chore();
-        assert!(matches!(chore.work, Work::Read { line: None, limit: None, .. }));
-        let found = before.map_or(Err(Undone::Missing(String::new())), |text| Ok(Done::Text(text.into())));
+        assert!(matches!(chore.work, ClientToolWork::Read { line: None, limit: None, .. }));
+        let found =
+            before.map_or(Err(ClientToolError::Missing(String::new())), |text| Ok(ClientToolResult::Text(text.into())));
         bench.done(chore.id, found);
         let ask = bench.ask();
         let before = before.map(String::from);
-        assert_eq!(ask.subject, Subject::Edits(vec![("/w/a".into(), before.clone(), "new".into())]));
+        assert_eq!(ask.subject, RequestSubject::Edits(vec![("/w/a".into(), before.clone(), "new".into())]));
         assert!(bench.idle());
         bench.answer("3", choose("allow", Choice::AllowOnce));
         let chore = bench.chore();
-        assert_eq!(chore.work, Work::Write { path: "/w/a".into(), before, text: "new".into() });
+        assert_eq!(chore.work, ClientToolWork::Write { path: "/w/a".into(), before, text: "new".into() });
         assert!(bench.idle(), "told when it is done");
-        bench.done(chore.id, Ok(Done::Fine));
+        bench.done(chore.id, Ok(ClientToolResult::Fine));
         assert_eq!(bench.sent(), j!({ "jsonrpc": "2.0", "id": 3, "result": {} }));
     }
 }
@@ -219,7 +228,7 @@ fn what_people_do_not_allow_is_an_error_for_the_agent_and_not_done() {
         bench.request(3, method, j!({ "path": "/w/a", "content": "new", "command": "make" }));
         if method == "fs/write_text_file" {
             let id = bench.chore().id;
-            bench.done(id, Ok(Done::Text(String::new())));
+            bench.done(id, Ok(ClientToolResult::Text(String::new())));
         }
         bench.ask();
     };
@@ -240,7 +249,7 @@ fn what_people_do_not_allow_is_an_error_for_the_agent_and_not_done() {
         ask(&mut bench, method);
         bench.feed(r#"{"method":"$/cancel_request","params":{"requestId":3}}"#);
         assert_eq!(bench.sent()["error"]["code"], -32800);
-        assert!(matches!(bench.out.said.pop(), Some(Said::TakenBack { .. })));
+        assert!(matches!(bench.out.said.pop(), Some(RuntimeEvent::TakenBack { .. })));
     }
 }
 
@@ -250,12 +259,12 @@ fn writes_of_a_session_can_be_allowed_for_good() {
     for n in 0..2 {
         bench.request(n, "fs/write_text_file", j!({ "path": "/w/a", "content": "new" }));
         let id = bench.chore().id;
-        bench.done(id, Err(Undone::Missing(String::new())));
+        bench.done(id, Err(ClientToolError::Missing(String::new())));
         if n == 0 {
             bench.ask();
             bench.answer("0", choose("allow_session", Choice::AllowAlways));
         }
-        assert!(matches!(bench.chore().work, Work::Write { .. }) && bench.idle());
+        assert!(matches!(bench.chore().work, ClientToolWork::Write { .. }) && bench.idle());
     }
 }
 
@@ -270,19 +279,22 @@ fn a_command_is_shown_with_all_that_decides_what_it_does() {
     };
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
     let (shown, work) = of(j!({ "command": "make all | tee x" }));
-    assert_eq!(shown, Subject::Command { argv: words(&["make all | tee x"]), cwd: Some("/w".into()) });
+    assert_eq!(shown, RequestSubject::Command { argv: words(&["make all | tee x"]), cwd: Some("/w".into()) });
     let argv = words(&["make all | tee x"]);
-    assert_eq!(work, Work::Run { terminal: 0, argv, env: vec![], cwd: None, keep: None });
+    assert_eq!(work, ClientToolWork::Run { terminal: 0, argv, env: vec![], cwd: None, keep: None });
     let env = j!([{ "name": "LD_PRELOAD", "value": "/tmp/x.so" }]);
     let (shown, work) =
         of(j!({ "command": "make", "args": ["all"], "cwd": "/w/sub", "env": env, "outputByteLimit": 10 }));
     let argv = words(&["env", "LD_PRELOAD=/tmp/x.so", "make", "all"]);
-    assert_eq!(shown, Subject::Command { argv, cwd: Some("/w/sub".into()) });
+    assert_eq!(shown, RequestSubject::Command { argv, cwd: Some("/w/sub".into()) });
     let env = vec![("LD_PRELOAD".into(), "/tmp/x.so".into())];
     let (argv, cwd) = (words(&["make", "all"]), Some("/w/sub".into()));
-    assert_eq!(work, Work::Run { terminal: 0, argv, env, cwd, keep: Some(10) });
+    assert_eq!(work, ClientToolWork::Run { terminal: 0, argv, env, cwd, keep: Some(10) });
     let (shown, _) = of(j!({ "command": "a b", "env": [{ "name": "A", "value": "1" }] }));
-    assert_eq!(shown, Subject::Command { argv: words(&["env", "A=1", "sh", "-c", "a b"]), cwd: Some("/w".into()) });
+    assert_eq!(
+        shown,
+        RequestSubject::Command { argv: words(&["env", "A=1", "sh", "-c", "a b"]), cwd: Some("/w".into()) }
+    );
 }
 
 #[test]
@@ -291,24 +303,24 @@ fn a_terminal_is_looked_at_waited_for_killed_and_released() {
     for (method, work, done, result) in [
         (
             "terminal/output",
-            Work::Output { terminal: 0 },
-            Done::Output { text: "x".into(), cut: true, end: None },
+            ClientToolWork::Output { terminal: 0 },
+            ClientToolResult::Output { text: "x".into(), cut: true, end: None },
             j!({ "output": "x", "truncated": true, "exitStatus": null }),
         ),
         (
             "terminal/output",
-            Work::Output { terminal: 0 },
-            Done::Output { text: String::new(), cut: false, end: Some(end()) },
+            ClientToolWork::Output { terminal: 0 },
+            ClientToolResult::Output { text: String::new(), cut: false, end: Some(end()) },
             j!({ "output": "", "truncated": false, "exitStatus": { "exitCode": 2, "signal": null } }),
         ),
         (
             "terminal/wait_for_exit",
-            Work::Wait { terminal: 0 },
-            Done::Ended(end()),
+            ClientToolWork::Wait { terminal: 0 },
+            ClientToolResult::Ended(end()),
             j!({ "exitCode": 2, "signal": null }),
         ),
-        ("terminal/kill", Work::Kill { terminal: 0 }, Done::Fine, j!({})),
-        ("terminal/release", Work::Release { terminal: 0 }, Done::Fine, j!({})),
+        ("terminal/kill", ClientToolWork::Kill { terminal: 0 }, ClientToolResult::Fine, j!({})),
+        ("terminal/release", ClientToolWork::Release { terminal: 0 }, ClientToolResult::Fine, j!({})),
     ] {
         let mut bench = Bench::running();
         bench.request(4, method, j!({ "terminalId": "term-0" }));
@@ -341,7 +353,7 @@ fn what_is_not_the_sessions_is_refused() {
     }
     // The same terminal, from another session.
     bench.out = Outbox::default();
-    let open = Command::Open { ticket: Ticket(2), cwd: "/x".into(), resume: None };
+    let open = RuntimeCommand::Open { ticket: Ticket(2), cwd: "/x".into(), resume: None };
     bench.dialect.command(open, &mut bench.out);
     bench.feed(r#"{"id":2,"result":{"sessionId":"t"}}"#);
     bench.out = Outbox::default();
@@ -356,7 +368,7 @@ fn an_agent_may_take_back_what_is_under_way() {
     let id = bench.chore().id;
     bench.feed(r#"{"method":"$/cancel_request","params":{"requestId":4}}"#);
     assert_eq!(bench.sent()["error"]["code"], -32800);
-    bench.done(id, Ok(Done::Ended(CommandEnd::default())));
+    bench.done(id, Ok(ClientToolResult::Ended(CommandEnd::default())));
     assert!(bench.idle(), "answered once");
     // A terminal that nobody will ever hear of is not left running.
     bench.request(5, "terminal/create", j!({ "command": "sleep 9" }));
@@ -364,7 +376,7 @@ fn an_agent_may_take_back_what_is_under_way() {
     bench.answer("5", choose("allow", Choice::AllowOnce));
     bench.chore();
     bench.feed(r#"{"method":"$/cancel_request","params":{"requestId":5}}"#);
-    assert_eq!(bench.chore().work, Work::Release { terminal: 1 });
+    assert_eq!(bench.chore().work, ClientToolWork::Release { terminal: 1 });
 }
 
 #[test]
@@ -393,5 +405,5 @@ fn what_an_older_gateway_had_under_way_is_given_up_and_told() {
     assert!(bench.idle());
     // A question still stands, and a new terminal does not get the name of an old one.
     bench.answer("5", choose("allow", Choice::AllowOnce));
-    assert!(matches!(bench.chore().work, Work::Run { terminal: 1, .. }));
+    assert!(matches!(bench.chore().work, ClientToolWork::Run { terminal: 1, .. }));
 }

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use serde_json::{Value, json as j};
 
 use super::super::rig::{Rig, choose, json, raw, spec};
-use super::super::{Command, DEPTH_MAX, Said, Subject};
+use super::super::{DEPTH_MAX, RequestSubject, RuntimeCommand, RuntimeEvent};
 use crate::model::{Choice, Decision, Kind, RequestType, RunStatus, Ticket};
 
 const HELLO: &str = r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentInfo":{"name":"a","version":"2"}}}"#;
@@ -13,7 +13,7 @@ const HELLO: &str = r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"ag
 fn ready() -> Rig {
     let mut rig = Rig::new(&spec("acp"));
     rig.feed(HELLO);
-    assert!(matches!(rig.one(), Said::Ready { agent: Some(agent) } if agent == "a 2"));
+    assert!(matches!(rig.one(), RuntimeEvent::Ready { agent: Some(agent) } if agent == "a 2"));
     rig.sent();
     rig
 }
@@ -23,7 +23,7 @@ fn opened(result: &str) -> Rig {
     let mut rig = ready();
     rig.open(1);
     rig.feed(format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#));
-    assert!(matches!(rig.one(), Said::Opened { ticket: Ticket(1), .. }));
+    assert!(matches!(rig.one(), RuntimeEvent::Opened { ticket: Ticket(1), .. }));
     rig.sent();
     rig
 }
@@ -78,9 +78,9 @@ fn handshakes_that_fail_say_what_to_do() {
     ] {
         let mut rig = Rig::new(&spec("acp"));
         rig.feed(reply);
-        assert!(matches!(rig.one(), Said::Failed { message } if message.contains(part)), "{reply}");
+        assert!(matches!(rig.one(), RuntimeEvent::Failed { message } if message.contains(part)), "{reply}");
         rig.open(1);
-        assert!(matches!(rig.one(), Said::NotOpened { .. }), "of no use afterwards");
+        assert!(matches!(rig.one(), RuntimeEvent::NotOpened { .. }), "of no use afterwards");
     }
 }
 
@@ -101,7 +101,7 @@ fn signs_in_only_by_a_method_that_is_set_and_listed() {
             assert!(rig.said().is_empty());
             rig.feed(r#"{"id":1,"result":{}}"#);
         }
-        assert!(matches!(rig.one(), Said::Ready { .. }), "{set:?}");
+        assert!(matches!(rig.one(), RuntimeEvent::Ready { .. }), "{set:?}");
     }
 }
 
@@ -110,7 +110,7 @@ fn a_refused_sign_in_names_the_methods_on_offer() {
     let mut rig = Rig::new(&crate::model::RuntimeSpec { auth_method: Some("key".into()), ..spec("acp") });
     rig.feed(hello_with(j!([{ "id": "key", "name": "Key" }, { "id": "web", "name": "Web" }])));
     rig.feed(r#"{"id":1,"error":{"code":-32000,"message":"bad key"}}"#);
-    let Said::Failed { message } = rig.one() else { panic!() };
+    let RuntimeEvent::Failed { message } = rig.one() else { panic!() };
     for part in ["`key`", "bad key", "`web` (Web)", "auth_method"] {
         assert!(message.contains(part), "{message}");
     }
@@ -129,7 +129,7 @@ fn a_session_that_wants_a_sign_in_gets_the_only_env_method_once() {
     assert_eq!(rig.sent()[0]["method"], "session/new");
     rig.feed(r#"{"id":3,"error":{"code":-32000,"message":"Authentication required"}}"#);
     assert!(rig.sent().is_empty(), "not a second time");
-    let Said::NotOpened { error, .. } = rig.one() else { panic!() };
+    let RuntimeEvent::NotOpened { error, .. } = rig.one() else { panic!() };
     assert!(error.code == -32000 && error.message.contains("`env`"), "{error:?}");
 }
 
@@ -143,7 +143,7 @@ fn two_env_methods_are_a_choice_for_a_person() {
     rig.sent();
     rig.feed(r#"{"id":1,"error":{"code":-32000,"message":"Authentication required"}}"#);
     assert!(rig.sent().is_empty());
-    assert!(matches!(rig.one(), Said::NotOpened { error, .. } if error.message.contains("`a` (a), `b` (b)")));
+    assert!(matches!(rig.one(), RuntimeEvent::NotOpened { error, .. } if error.message.contains("`a` (a), `b` (b)")));
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn people_are_asked_how_to_sign_in_where_there_is_a_session_to_ask_in() {
     rig.said();
     rig.open(1);
     rig.feed(refused.replace("ID", "1"));
-    let Said::NotOpened { error, .. } = rig.one() else { panic!() };
+    let RuntimeEvent::NotOpened { error, .. } = rig.one() else { panic!() };
     assert_eq!(json(error.data.unwrap().get().as_bytes())["authMethods"][0], j!({ "id": "web", "name": "Web" }));
     // Another is open: the question goes there.
     rig.open(2);
@@ -171,14 +171,14 @@ fn people_are_asked_how_to_sign_in_where_there_is_a_session_to_ask_in() {
         assert!(serde_json::from_str::<Value>(ask.key.id()).is_err(), "no request of the agent's is named so");
         rig.answer(ask.key.id(), decision.clone());
         if decision == Decision::Withdrawn {
-            assert!(matches!(rig.one(), Said::NotOpened { ticket: Ticket(4), .. }));
+            assert!(matches!(rig.one(), RuntimeEvent::NotOpened { ticket: Ticket(4), .. }));
             continue;
         }
         assert_eq!(rig.sent()[0]["params"], j!({ "methodId": "web" }));
         rig.feed(r#"{"id":4,"result":{}}"#);
         assert_eq!(rig.sent()[0]["method"], "session/new");
         rig.feed(r#"{"id":5,"result":{"sessionId":"t"}}"#);
-        assert!(matches!(rig.one(), Said::Opened { ticket: Ticket(3), .. }));
+        assert!(matches!(rig.one(), RuntimeEvent::Opened { ticket: Ticket(3), .. }));
     }
 }
 
@@ -211,12 +211,15 @@ fn sessions_of_one_agent_do_not_mix() {
                 .replace(r#""id":9"#, &format!(r#""id":"{native}""#)),
         );
         let said = rig.one();
-        let Said::Asked { native: Some(named), ask } = said else { panic!("{said:?}") };
+        let RuntimeEvent::Asked { native: Some(named), ask } = said else { panic!("{said:?}") };
         assert!(named.as_str() == native && ask.first_mention.is_some());
     }
     rig.feed(r#"{"id":4,"result":{"stopReason":"end_turn"}}"#);
     let said = rig.one();
-    assert!(matches!(&said, Said::Ended { native, ticket: Ticket(8), .. } if native.as_str() == "t"), "{said:?}");
+    assert!(
+        matches!(&said, RuntimeEvent::Ended { native, ticket: Ticket(8), .. } if native.as_str() == "t"),
+        "{said:?}"
+    );
     rig.feed(r#"{"id":3,"result":{"stopReason":"refusal"}}"#);
     assert_eq!(rig.end().0, 7);
 }
@@ -241,7 +244,7 @@ fn what_a_session_is_set_to_comes_with_its_opening() {
     let mut rig = ready();
     rig.open(1);
     rig.feed(format!(r#"{{"id":1,"result":{{"sessionId":"s",{modes},{models}}}}}"#));
-    let Said::Opened { drafts, .. } = rig.one() else { panic!() };
+    let RuntimeEvent::Opened { drafts, .. } = rig.one() else { panic!() };
     let bodies: Vec<_> = drafts.iter().map(|draft| json(&draft.body)).collect();
     assert_eq!(drafts.iter().map(|d| d.kind).collect::<Vec<_>>(), [Kind::CurrentModeUpdate, Kind::ConfigOptionUpdate]);
     assert_eq!((&bodies[0]["sessionUpdate"], &bodies[0]["currentModeId"]), (&j!("current_mode_update"), &j!("ask")));
@@ -271,9 +274,11 @@ fn models_are_set_the_way_the_agent_has() {
     rig.feed(r#"{"id":2,"result":{}}"#);
     let said = rig.said();
     assert!(
-        matches!(&said[0], Said::Event { draft, .. } if json(&draft.body)["configOptions"][0]["currentValue"] == "m2")
+        matches!(&said[0], RuntimeEvent::Event { draft, .. } if json(&draft.body)["configOptions"][0]["currentValue"] == "m2")
     );
-    assert!(matches!(&said[1], Said::Replied { reply: Ok(raw), .. } if json(raw.get().as_bytes())["name"] == "m2"));
+    assert!(
+        matches!(&said[1], RuntimeEvent::Replied { reply: Ok(raw), .. } if json(raw.get().as_bytes())["name"] == "m2")
+    );
     rig.call("s", "model.set", Some(r#"{"name":"m9"}"#));
     assert_eq!(rig.replied().unwrap_err().code, -32602);
 
@@ -289,7 +294,7 @@ fn models_are_set_the_way_the_agent_has() {
     assert_eq!(sent[0]["params"], j!({ "sessionId": "s", "configId": "mo", "value": "b" }));
     rig.feed(format!(r#"{{"id":2,"result":{}}}"#, option("b")));
     let said = rig.said();
-    assert!(matches!(&said[0], Said::Event { draft, .. } if draft.kind == Kind::ConfigOptionUpdate));
+    assert!(matches!(&said[0], RuntimeEvent::Event { draft, .. } if draft.kind == Kind::ConfigOptionUpdate));
     rig.call("s", "model.list", None);
     assert_eq!(rig.replied().unwrap()["current"], "b");
 }
@@ -302,7 +307,7 @@ fn an_update_is_a_part_of_its_frame() {
     let frame = Bytes::from(update(body));
     rig.feed(frame.clone());
     let said = rig.one();
-    let Said::Event { native: Some(native), draft } = said else { panic!("{said:?}") };
+    let RuntimeEvent::Event { native: Some(native), draft } = said else { panic!("{said:?}") };
     assert_eq!((native.as_str(), draft.kind, &draft.body[..]), ("s", Kind::AgentMessageChunk, body.as_bytes()));
     assert_eq!(draft.native.unwrap().as_ptr(), frame.as_ptr());
     assert!(frame.as_ptr_range().contains(&draft.body.as_ptr()), "shares the frame's memory");
@@ -321,7 +326,7 @@ fn escaped_names_are_the_same_names() {
     rig.feed(r#"{"params":{"update":{"sessionUpdate":"agent\u005fmessage_chunk"},"sessionId":"\u0073"},"method":"session\/update"}"#);
     let said = rig.one();
     assert!(
-        matches!(said, Said::Event { native: Some(n), draft } if n.as_str() == "s" && draft.kind == Kind::AgentMessageChunk)
+        matches!(said, RuntimeEvent::Event { native: Some(n), draft } if n.as_str() == "s" && draft.kind == Kind::AgentMessageChunk)
     );
 }
 
@@ -336,7 +341,7 @@ fn every_kind_of_update_passes_and_unknown_ones_are_kept_raw() {
     for junk in ["compaction_update", "request_resolved", "run_ended", ""] {
         rig.feed(update(&format!(r#"{{"sessionUpdate":"{junk}"}}"#)));
         let said = rig.one();
-        let Said::Event { native: Some(_), draft } = said else { panic!("{said:?}") };
+        let RuntimeEvent::Event { native: Some(_), draft } = said else { panic!("{said:?}") };
         assert_eq!((draft.kind, &json(&draft.body)["reason"]), (Kind::Raw, &j!("unknown session update")), "{junk}");
     }
     for junk in
@@ -363,7 +368,7 @@ fn tools_and_titles_are_marked() {
 fn an_update_of_a_session_that_nobody_opened_still_goes_out() {
     let mut rig = ready();
     rig.feed(update(r#"{"sessionUpdate":"plan"}"#));
-    assert!(matches!(rig.one(), Said::Event { native: Some(native), .. } if native.as_str() == "s"));
+    assert!(matches!(rig.one(), RuntimeEvent::Event { native: Some(native), .. } if native.as_str() == "s"));
 }
 
 #[test]
@@ -399,7 +404,9 @@ fn what_an_errors_data_tells_is_in_the_runs_last_word() {
     let mut rig = ready();
     rig.open(1);
     rig.feed(r#"{"id":1,"error":{"code":-32603,"message":"Internal error","data":"Error code: 400"}}"#);
-    assert!(matches!(rig.one(), Said::NotOpened { error, .. } if error.message == "Internal error: Error code: 400"));
+    assert!(
+        matches!(rig.one(), RuntimeEvent::NotOpened { error, .. } if error.message == "Internal error: Error code: 400")
+    );
 }
 
 #[test]
@@ -442,7 +449,7 @@ fn a_refused_sign_in_names_the_variables_and_the_ways_to_pass_them() {
     rig.said();
     rig.open(1);
     rig.feed(r#"{"id":1,"error":{"code":-32000,"message":"Authentication required","data":"no key was found"}}"#);
-    let Said::NotOpened { error, .. } = rig.one() else { panic!() };
+    let RuntimeEvent::NotOpened { error, .. } = rig.one() else { panic!() };
     for part in ["no key was found", "`key` (Use a key)", "OPENAI_API_KEY, OTHER_KEY", "--pass-env OPENAI_API_KEY"] {
         assert!(error.message.contains(part), "{part}: {}", error.message);
     }
@@ -492,7 +499,7 @@ fn ids_are_opaque_and_come_back_as_they_were() {
         let key = rig.ask().key;
         assert_eq!(key.id(), id);
         let mut out = super::super::Outbox::default();
-        rig.dialect.command(Command::Answer { key, decision: Decision::Withdrawn }, &mut out);
+        rig.dialect.command(RuntimeCommand::Answer { key, decision: Decision::Withdrawn }, &mut out);
         let start = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":"#);
         assert!(out.frames[0].starts_with(start.as_bytes()), "{:?}", out.frames[0]);
     }
@@ -510,7 +517,7 @@ fn a_permission_request_is_carried_verbatim() {
     let options: Vec<_> = ask.options.iter().map(|o| (o.id.as_str(), o.label.as_str(), o.kind)).collect();
     assert_eq!(options, [("y", "Yes", Choice::AllowOnce), ("n", "No", Choice::RejectOnce)]);
     let argv = ["/bin/sh", "-c", "touch x"].map(String::from).to_vec();
-    assert_eq!(ask.subject, Subject::Command { argv, cwd: Some("/w".into()) });
+    assert_eq!(ask.subject, RequestSubject::Command { argv, cwd: Some("/w".into()) });
     assert!(!ask.allow_reason && !ask.allow_remember);
     assert_eq!(ask.tool_call_id.as_deref(), Some("t"));
     rig.answer("0", choose("n", Choice::RejectOnce));
@@ -646,7 +653,7 @@ fn cancel_request_takes_a_question_back() {
         assert_eq!(rig.event().kind, Kind::Raw, "{junk}");
     }
     rig.feed(r#"{"method":"$/cancel_request","params":{"requestId":5}}"#);
-    assert!(matches!(rig.one(), Said::TakenBack { key, native: Some(_), .. } if key.id() == "5"));
+    assert!(matches!(rig.one(), RuntimeEvent::TakenBack { key, native: Some(_), .. } if key.id() == "5"));
     assert_eq!(rig.sent()[0]["result"]["outcome"]["outcome"], "cancelled");
     rig.answer("5", choose("y", Choice::AllowOnce));
     assert!(rig.sent().is_empty());
@@ -657,7 +664,10 @@ fn files_and_terminals_are_refused_and_logged() {
     let mut rig = session();
     for method in ["fs/read_text_file", "fs/write_text_file", "terminal/create", "_x/y", "session/update"] {
         rig.feed(format!(r#"{{"id":"a","method":"{method}","params":{{"sessionId":"s"}}}}"#));
-        assert!(matches!(rig.one(), Said::Event { native: Some(_), draft } if draft.kind == Kind::Raw), "{method}");
+        assert!(
+            matches!(rig.one(), RuntimeEvent::Event { native: Some(_), draft } if draft.kind == Kind::Raw),
+            "{method}"
+        );
         let sent = rig.sent();
         assert_eq!((&sent[0]["id"], &sent[0]["error"]["code"]), (&j!("a"), &j!(-32601)), "{method}");
     }
@@ -713,7 +723,7 @@ fn nothing_waits_for_ever_on_a_message_too_deep_to_pass() {
     assert_eq!(rig.sent()[0]["result"]["outcome"]["outcome"], "cancelled");
     rig.feed(format!(r#"{{"id":2,"result":{{"stopReason":"end_turn","_meta":{deep}}}}}"#));
     let said = rig.said();
-    assert!(matches!(&said[1], Said::Ended { end, .. } if end.status == RunStatus::Error), "{said:?}");
+    assert!(matches!(&said[1], RuntimeEvent::Ended { end, .. } if end.status == RunStatus::Error), "{said:?}");
 }
 
 #[test]
@@ -772,7 +782,7 @@ fn what_the_agent_offers_may_be_called_and_what_it_does_not_is_refused() {
     let list = r#"{"sessions":[{"sessionId":"x","cwd":"/w","_meta":{"n":1.50}}],"nextCursor":null}"#;
     rig.call("s", "session/list", None);
     rig.feed(format!(r#"{{"id":2,"result":{list}}}"#));
-    assert!(matches!(rig.one(), Said::Replied { reply: Ok(raw), .. } if raw.get() == list), "untouched");
+    assert!(matches!(rig.one(), RuntimeEvent::Replied { reply: Ok(raw), .. } if raw.get() == list), "untouched");
     rig.sent();
     rig.call("s", "session/fork", None);
     assert_eq!(rig.sent()[0]["params"], j!({ "sessionId": "s", "cwd": "/w", "mcpServers": [] }));
@@ -785,8 +795,8 @@ fn what_the_agent_offers_may_be_called_and_what_it_does_not_is_refused() {
         assert_eq!(rig.sent()[0]["params"], j!({ "sessionId": "s" }));
         rig.feed(format!(r#"{{"id":{id},"result":{{}}}}"#));
         let said = rig.said();
-        assert!(matches!(&said[0], Said::Event { draft, .. } if json(&draft.body)["code"] == "session_ended"));
-        assert!(matches!(&said[1], Said::Replied { reply: Ok(_), .. }));
+        assert!(matches!(&said[0], RuntimeEvent::Event { draft, .. } if json(&draft.body)["code"] == "session_ended"));
+        assert!(matches!(&said[1], RuntimeEvent::Replied { reply: Ok(_), .. }));
     }
     rig.call("s", "session/delete", Some(r#"{"sessionId":"other"}"#));
     assert_eq!(rig.replied().unwrap_err().code, -32602);
@@ -820,8 +830,11 @@ fn a_mode_that_a_client_set_is_told_to_everybody() {
     rig.call("s", "session/set_mode", Some(r#"{"modeId":"m"}"#));
     rig.feed(r#"{"id":2,"result":{}}"#);
     let said = rig.said();
-    assert!(matches!(&said[0], Said::Event { draft, .. } if json(&draft.body)["currentModeId"] == "m"), "{said:?}");
-    assert!(matches!(&said[1], Said::Replied { reply: Ok(_), .. }));
+    assert!(
+        matches!(&said[0], RuntimeEvent::Event { draft, .. } if json(&draft.body)["currentModeId"] == "m"),
+        "{said:?}"
+    );
+    assert!(matches!(&said[1], RuntimeEvent::Replied { reply: Ok(_), .. }));
     rig.call("s", "session/set_mode", Some(r#"{"modeId":"m"}"#));
     rig.feed(r#"{"id":3,"error":{"code":-32602,"message":"no","data":{"a":1}}}"#);
     let fault = rig.replied().unwrap_err();
@@ -831,7 +844,7 @@ fn a_mode_that_a_client_set_is_told_to_everybody() {
 #[test]
 fn a_refused_notification_is_not_silent() {
     let mut rig = session();
-    let call = |method: &str| Command::Call {
+    let call = |method: &str| RuntimeCommand::Call {
         ticket: Ticket(1),
         native: Some("s".into()),
         method: method.into(),
@@ -849,7 +862,7 @@ fn an_id_that_is_used_again_names_another_question_over_a_restart_too() {
     let mut rig = session();
     rig.feed(permission("5", r#"{"toolCallId":"a"}"#));
     let first = rig.ask().key;
-    rig.tell(Command::Answer { key: first.clone(), decision: choose("y", Choice::AllowOnce) });
+    rig.tell(RuntimeCommand::Answer { key: first.clone(), decision: choose("y", Choice::AllowOnce) });
     rig.sent();
     rig.feed(permission("5", r#"{"toolCallId":"b"}"#));
     let second = rig.ask().key;
@@ -858,10 +871,10 @@ fn an_id_that_is_used_again_names_another_question_over_a_restart_too() {
     let mut next = super::make(&spec("acp"));
     assert!(next.restore(&saved));
     rig.dialect = next;
-    rig.tell(Command::Answer { key: first, decision: choose("y", Choice::AllowOnce) });
+    rig.tell(RuntimeCommand::Answer { key: first, decision: choose("y", Choice::AllowOnce) });
     assert!(rig.sent().is_empty(), "it was given to another question");
     assert_eq!(rig.dialect.asks(), std::slice::from_ref(&second));
-    rig.tell(Command::Answer { key: second.clone(), decision: choose("n", Choice::RejectOnce) });
+    rig.tell(RuntimeCommand::Answer { key: second.clone(), decision: choose("n", Choice::RejectOnce) });
     assert_eq!(rig.sent()[0]["result"]["outcome"]["optionId"], "n");
     rig.feed(permission("5", r#"{"toolCallId":"c"}"#));
     assert!(rig.ask().key > second, "numbers go on");

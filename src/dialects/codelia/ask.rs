@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::super::jsonrpc::{self, METHOD_NOT_FOUND, object, pretty};
-use super::super::{Ask, AskKey, Expects, Outbox, Said, Subject, subject};
+use super::super::{AgentRequest, ExpectedAnswer, Outbox, RequestKey, RequestSubject, RuntimeEvent, subject};
 use super::{ASKS_MAX, Codelia, trouble};
 use crate::model::{Choice, Decision, Item, Offer, RequestType};
 
@@ -17,14 +17,14 @@ const NAME_MAX: usize = 200;
 
 /// A question that waits for its answer.
 #[derive(Clone, Copy, Serialize, Deserialize)]
-pub(super) enum Asked {
+pub(super) enum PendingRequest {
     Confirm,
     Prompt,
     Pick,
 }
 
 #[derive(Serialize)]
-struct Confirmed<'a> {
+struct ConfirmResult<'a> {
     ok: bool,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     remember: bool,
@@ -32,7 +32,7 @@ struct Confirmed<'a> {
     reason: Option<&'a str>,
 }
 
-impl Asked {
+impl PendingRequest {
     /// The answer's frame. A decision of another sort than the question is a no.
     pub(super) fn answer(self, id: &str, decision: &Decision) -> Bytes {
         match (self, decision) {
@@ -41,12 +41,12 @@ impl Asked {
                 let remember = ok && chosen == "allow_always" || kind.rejects() && chosen == "deny_always";
                 // No reason stops the turn, a reason lets it go on: an empty one is none.
                 let reason = reason.as_deref().filter(|reason| !reason.is_empty());
-                jsonrpc::answer(id, &Confirmed { ok, remember, reason })
+                jsonrpc::answer(id, &ConfirmResult { ok, remember, reason })
             }
             (Self::Confirm, Decision::Expired) => {
-                jsonrpc::answer(id, &Confirmed { ok: false, remember: false, reason: Some(EXPIRED) })
+                jsonrpc::answer(id, &ConfirmResult { ok: false, remember: false, reason: Some(EXPIRED) })
             }
-            (Self::Confirm, _) => jsonrpc::answer(id, &Confirmed { ok: false, remember: false, reason: None }),
+            (Self::Confirm, _) => jsonrpc::answer(id, &ConfirmResult { ok: false, remember: false, reason: None }),
             (Self::Prompt, decision) => {
                 let value = if let Decision::Value(value) = decision { value.as_deref() } else { None };
                 jsonrpc::answer(id, &serde_json::json!({ "value": value }))
@@ -64,10 +64,10 @@ pub(super) fn no(id: &str, method: &str) -> Bytes {
     match method {
         "ui.confirm.request" => {
             let reason = Some("the gateway could not show this question: not a user decision");
-            jsonrpc::answer(id, &Confirmed { ok: false, remember: false, reason })
+            jsonrpc::answer(id, &ConfirmResult { ok: false, remember: false, reason })
         }
-        "ui.prompt.request" => Asked::Prompt.answer(id, &Decision::Withdrawn),
-        "ui.pick.request" => Asked::Pick.answer(id, &Decision::Withdrawn),
+        "ui.prompt.request" => PendingRequest::Prompt.answer(id, &Decision::Withdrawn),
+        "ui.pick.request" => PendingRequest::Pick.answer(id, &Decision::Withdrawn),
         "client.tool.call" => no_tool(id, None),
         _ => jsonrpc::refuse(id, METHOD_NOT_FOUND, &format!("{method}: not served here")),
     }
@@ -112,9 +112,9 @@ impl Codelia {
         out: &mut Outbox,
     ) {
         let (asked, kind) = match method {
-            "ui.confirm.request" => (Asked::Confirm, RequestType::Confirm),
-            "ui.prompt.request" => (Asked::Prompt, RequestType::Prompt),
-            "ui.pick.request" => (Asked::Pick, RequestType::Pick),
+            "ui.confirm.request" => (PendingRequest::Confirm, RequestType::Confirm),
+            "ui.prompt.request" => (PendingRequest::Prompt, RequestType::Prompt),
+            "ui.pick.request" => (PendingRequest::Pick, RequestType::Pick),
             "client.tool.call" => {
                 self.hook(frame, "client.tool.call", params, out);
                 return out.frames.push(no_tool(id.get(), params));
@@ -130,7 +130,7 @@ impl Codelia {
             return out.frames.push(no(id.get(), method));
         };
         self.asked += 1;
-        let key = AskKey::nth(id.get(), self.asked);
+        let key = RequestKey::nth(id.get(), self.asked);
         if self.asks.keys().any(|open| open.id() == key.id()) {
             return self.raw(frame, "a question under the identifier of one that is still open", out);
         }
@@ -139,7 +139,7 @@ impl Codelia {
             self.event(trouble("too_many_requests", &message, Some(frame)), out);
             return out.frames.push(no(id.get(), method));
         }
-        let confirm = matches!(asked, Asked::Confirm);
+        let confirm = matches!(asked, PendingRequest::Confirm);
         let ready = if confirm { self.transcript.ready.take() } else { None };
         // Another run's question is not about this one's tool call.
         let ready = ready.filter(|ready| match (&ready.run_id, &question.run_id) {
@@ -153,9 +153,9 @@ impl Codelia {
         let text = question.message.clone().unwrap_or_default();
         let subject = match tool_call_id.as_ref().and_then(|(_, id)| self.transcript.arguments(id)) {
             Some((tool, arguments)) => match subject::tool(tool, arguments) {
-                Subject::Tool { .. } if super::events::runs_commands(tool) => {
+                RequestSubject::Tool { .. } if super::events::runs_commands(tool) => {
                     let why = "its input has no command that can be read for certain";
-                    Subject::Unreadable {
+                    RequestSubject::Unreadable {
                         why,
                         raw: format!("{text}\n{tool} {}", pretty(arguments.get())).trim().into(),
                     }
@@ -164,11 +164,14 @@ impl Codelia {
             },
             None if confirm => {
                 let why = "the agent says it in words alone";
-                Subject::Unreadable { why, raw: format!("{}\n{text}", question.title.as_deref().unwrap_or_default()) }
+                RequestSubject::Unreadable {
+                    why,
+                    raw: format!("{}\n{text}", question.title.as_deref().unwrap_or_default()),
+                }
             }
-            None => Subject::Text(text),
+            None => RequestSubject::Text(text),
         };
-        let ask = Ask {
+        let ask = AgentRequest {
             key: key.clone(),
             kind,
             title: question.title.clone().unwrap_or_else(|| "The agent asks".into()),
@@ -179,7 +182,7 @@ impl Codelia {
             multi: question.multi == Some(true),
             default_value: question.default_value,
             multiline: question.multiline == Some(true),
-            expects: Expects::default(),
+            expects: ExpectedAnswer::default(),
             secret: question.secret == Some(true),
             danger: question.danger_level.as_deref() == Some("danger"),
             allow_reason: confirm && question.allow_reason == Some(true),
@@ -192,7 +195,7 @@ impl Codelia {
             native: frame.clone(),
         };
         self.asks.insert(key, asked);
-        out.said.push(Said::Asked { native: self.native(), ask: Box::new(ask) });
+        out.said.push(RuntimeEvent::Asked { native: self.native(), ask: Box::new(ask) });
     }
 }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::super::jsonrpc::{self, object, owned, string, to_raw};
-use super::super::{Draft, ToolMark};
+use super::super::{EventDraft, ToolCallRef};
 use crate::model::Kind;
 
 /// Tool calls of a run remembered with their arguments; past it all are forgotten, and a confirm shows its message only.
@@ -33,12 +33,12 @@ pub(super) struct Transcript {
     /// The last tool call that came without its end: tool and identifier.
     last: Option<(String, String)>,
     /// The tool call that the next confirm is about, if that comes before anything else does.
-    pub(super) ready: Option<Ready>,
+    pub(super) ready: Option<ReadyTool>,
 }
 
 /// A tool call that waits for people.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Ready {
+pub(super) struct ReadyTool {
     pub(super) run_id: Option<String>,
     pub(super) tool: Option<String>,
     pub(super) id: String,
@@ -123,20 +123,20 @@ impl<'a> Tool<'a> {
         }
     }
 
-    fn draft(self, frame: &Bytes, over: bool) -> Draft {
+    fn draft(self, frame: &Bytes, over: bool) -> EventDraft {
         let kind = if self.session_update == "tool_call" { Kind::ToolCall } else { Kind::ToolCallUpdate };
-        let tool = Some(ToolMark { id: self.tool_call_id.to_owned(), over });
-        Draft { native: Some(frame.clone()), tool, ..Draft::new(kind, &self) }
+        let tool = Some(ToolCallRef { id: self.tool_call_id.to_owned(), over });
+        EventDraft { native: Some(frame.clone()), tool, ..EventDraft::new(kind, &self) }
     }
 }
 
 impl Transcript {
     /// The canonical event of an agent event.
-    pub(super) fn read(&mut self, frame: &Bytes, raw: &RawValue, run_id: Option<&str>) -> Draft {
+    pub(super) fn read(&mut self, frame: &Bytes, raw: &RawValue, run_id: Option<&str>) -> EventDraft {
         // Anything between it and the confirm, and it is not what the confirm is about.
         self.ready = None;
         let Some(event) = object::<Event<'_>>(raw) else {
-            return Draft::raw(frame.clone(), "an agent event that cannot be understood");
+            return EventDraft::raw(frame.clone(), "an agent event that cannot be understood");
         };
         let content = event.content.and_then(string);
         match (event.sort.as_str(), &content) {
@@ -200,7 +200,7 @@ impl Transcript {
             ("permission.ready", _, id) => {
                 self.closed = true;
                 let id = id.or_else(|| self.called(event.tool.as_deref()));
-                self.ready = id.map(|id| Ready { run_id: run_id.map(str::to_owned), tool: event.tool, id });
+                self.ready = id.map(|id| ReadyTool { run_id: run_id.map(str::to_owned), tool: event.tool, id });
                 hook(frame, raw)
             }
             (
@@ -212,7 +212,7 @@ impl Transcript {
                 | "hidden_user_message",
                 ..,
             ) => hook(frame, raw),
-            _ => Draft::raw(frame.clone(), "unknown agent event"),
+            _ => EventDraft::raw(frame.clone(), "unknown agent event"),
         }
     }
 
@@ -237,7 +237,7 @@ impl Transcript {
     }
 
     /// A tool call event for a question that is the first to mention it.
-    pub(super) fn first_mention(&mut self, frame: &Bytes, tool: Option<&str>, id: &str) -> Option<Draft> {
+    pub(super) fn first_mention(&mut self, frame: &Bytes, tool: Option<&str>, id: &str) -> Option<EventDraft> {
         if self.tools.contains_key(id) {
             return None;
         }
@@ -253,7 +253,7 @@ impl Transcript {
     }
 
     /// `final` holds the answer's text, which `text` events may have told already: it is told once.
-    fn last_words(&mut self, frame: &Bytes, raw: &RawValue, content: &str) -> Draft {
+    fn last_words(&mut self, frame: &Bytes, raw: &RawValue, content: &str) -> EventDraft {
         let piece = self.text.get(self.piece..).unwrap_or_default();
         let last = content.trim();
         if last.is_empty() || self.text.trim() == last || piece.trim() == last {
@@ -268,7 +268,7 @@ impl Transcript {
     }
 }
 
-fn chunk(kind: Kind, frame: &Bytes, text: &str) -> Draft {
+fn chunk(kind: Kind, frame: &Bytes, text: &str) -> EventDraft {
     #[derive(Serialize)]
     #[serde(rename_all = "camelCase")]
     struct Chunk<'a> {
@@ -276,12 +276,18 @@ fn chunk(kind: Kind, frame: &Bytes, text: &str) -> Draft {
         content: TextBlock<'a>,
     }
     let body = Chunk { session_update: kind.as_str(), content: text_block(text) };
-    Draft { native: Some(frame.clone()), ..Draft::new(kind, &body) }
+    EventDraft { native: Some(frame.clone()), ..EventDraft::new(kind, &body) }
 }
 
 /// An event that tells of the runtime's own doings, as it came.
-fn hook(frame: &Bytes, raw: &RawValue) -> Draft {
-    Draft { kind: Kind::Hook, body: jsonrpc::slice(frame, raw), native: Some(frame.clone()), tool: None, title: None }
+fn hook(frame: &Bytes, raw: &RawValue) -> EventDraft {
+    EventDraft {
+        kind: Kind::Hook,
+        body: jsonrpc::slice(frame, raw),
+        native: Some(frame.clone()),
+        tool: None,
+        title: None,
+    }
 }
 
 /// The ACP kind of a tool.
@@ -312,7 +318,7 @@ pub(super) fn is_final(raw: &RawValue) -> bool {
 }
 
 /// What the user said, in a replay of the past: text, or parts of which some are text.
-pub(super) fn user_message(frame: &Bytes, raw: &RawValue) -> Option<Draft> {
+pub(super) fn user_message(frame: &Bytes, raw: &RawValue) -> Option<EventDraft> {
     #[derive(Deserialize)]
     struct Part {
         text: Option<String>,
@@ -330,7 +336,7 @@ pub(super) fn user_message(frame: &Bytes, raw: &RawValue) -> Option<Draft> {
 }
 
 /// How full the context is.
-pub(super) fn usage(frame: &Bytes, params: &RawValue) -> Option<Draft> {
+pub(super) fn usage(frame: &Bytes, params: &RawValue) -> Option<EventDraft> {
     #[derive(Deserialize)]
     struct Context {
         context_left_percent: serde_json::Number,
@@ -340,11 +346,11 @@ pub(super) fn usage(frame: &Bytes, params: &RawValue) -> Option<Draft> {
         "sessionUpdate": "usage_update", "contextLeftPercent": left,
         "_meta": { "codelia": { "context_left_percent": left } },
     });
-    Some(Draft { native: Some(frame.clone()), ..Draft::new(Kind::UsageUpdate, &body) })
+    Some(EventDraft { native: Some(frame.clone()), ..EventDraft::new(Kind::UsageUpdate, &body) })
 }
 
 /// An event with what the runtime said beside it, in `_meta.codelia`.
-pub(super) fn with_meta(draft: Draft, meta: Option<&RawValue>) -> Draft {
+pub(super) fn with_meta(draft: EventDraft, meta: Option<&RawValue>) -> EventDraft {
     let Some(meta) = meta.filter(|meta| meta.get().starts_with('{')) else { return draft };
     let read =
         |json: &[u8]| serde_json::from_slice::<serde_json::Value>(json).ok().filter(serde_json::Value::is_object);
@@ -356,19 +362,19 @@ pub(super) fn with_meta(draft: Draft, meta: Option<&RawValue>) -> Draft {
         body["_meta"]["codelia"] = serde_json::json!({});
     }
     body["_meta"]["codelia"]["meta"] = meta;
-    Draft { body: body.to_string().into(), ..draft }
+    EventDraft { body: body.to_string().into(), ..draft }
 }
 
 /// What a client of this protocol said around a prompt.
 #[derive(Default, Serialize, Deserialize)]
-pub(super) struct Around {
+pub(super) struct PromptContext {
     #[serde(default)]
     ui_context: Option<Box<RawValue>>,
     #[serde(default)]
     pub(super) meta: Option<Box<RawValue>>,
 }
 
-impl Around {
+impl PromptContext {
     /// The `ui_context` of `run.start`: what the client said, in the session's folder unless it said where.
     pub(super) fn context(&self, cwd: &str) -> Box<RawValue> {
         #[derive(Deserialize)]
@@ -414,8 +420,8 @@ struct Mark {
 ///
 /// # Errors
 /// In words, what cannot be carried.
-pub(super) fn input(content: &[Box<RawValue>]) -> Result<(Box<RawValue>, Around), String> {
-    let mut around = Around::default();
+pub(super) fn input(content: &[Box<RawValue>]) -> Result<(Box<RawValue>, PromptContext), String> {
+    let mut around = PromptContext::default();
     let mut said: Vec<&RawValue> = Vec::with_capacity(content.len());
     for block in content {
         let mark = object::<Marked>(block).and_then(|marked| marked.meta).and_then(|meta| meta.plexus);
@@ -423,7 +429,7 @@ pub(super) fn input(content: &[Box<RawValue>]) -> Result<(Box<RawValue>, Around)
             // Other agents get it so; here it is in the context.
             Some(Mark { of: Some(of), .. }) if of == "ui_context" => continue,
             Some(Mark { ui_context, meta, .. }) if around.ui_context.is_none() && around.meta.is_none() => {
-                around = Around { ui_context, meta };
+                around = PromptContext { ui_context, meta };
             }
             _ => {}
         }

@@ -38,10 +38,12 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::jsonrpc::{self, INTERNAL, INVALID_PARAMS, METHOD_NOT_FOUND, Message, object, string};
-use super::{AskKey, Command, Dialect, Draft, Fault, Outbox, RunEnd, Said, Sessions};
+use super::jsonrpc::{self, INTERNAL, INVALID_PARAMS, METHOD_NOT_FOUND, RpcMessage, object, string};
+use super::{
+    Dialect, EventDraft, Outbox, RequestKey, RunEnd, RuntimeCommand, RuntimeError, RuntimeEvent, SessionLimit,
+};
 use crate::model::{Capabilities, Capability, Decision, Kind, NativeId, RunStatus, RuntimeSpec, Ticket};
-use ask::Asked;
+use ask::PendingRequest;
 use events::Transcript;
 
 /// The version of the protocol that is spoken here.
@@ -172,7 +174,7 @@ struct Run {
     reason: Option<String>,
     /// What its client said around the prompt.
     #[serde(default)]
-    around: events::Around,
+    around: events::PromptContext,
     /// How often `run.start` was refused as busy.
     tries: u32,
     /// Whether `run.start` is still to be sent: at the next wake, or when the replay of the past is over.
@@ -192,7 +194,7 @@ struct Run {
 }
 
 impl Run {
-    fn new(ticket: Ticket, (input, around): (Box<RawValue>, events::Around)) -> Self {
+    fn new(ticket: Ticket, (input, around): (Box<RawValue>, events::PromptContext)) -> Self {
         Self {
             ticket,
             input,
@@ -232,7 +234,7 @@ struct Replay {
     run_id: Option<String>,
     /// What was told: it comes with the session, which is opened when all of it is.
     #[serde(skip)]
-    drafts: Vec<Draft>,
+    drafts: Vec<EventDraft>,
     /// What that weighs, in bytes.
     #[serde(skip)]
     weight: usize,
@@ -248,7 +250,7 @@ struct Codelia {
     #[serde(default)]
     pending: HashMap<String, Pending>,
     #[serde(default)]
-    asks: BTreeMap<AskKey, Asked>,
+    asks: BTreeMap<RequestKey, PendingRequest>,
     /// How many questions were given a key: the next one's occurrence.
     #[serde(default)]
     asked: u64,
@@ -319,20 +321,20 @@ impl Dialect for Codelia {
         self.arm(out);
     }
 
-    fn command(&mut self, command: Command, out: &mut Outbox) {
+    fn command(&mut self, command: RuntimeCommand, out: &mut Outbox) {
         match command {
-            Command::Open { ticket, cwd, resume } => self.open_session(ticket, cwd, resume, out),
-            Command::Prompt { ticket, native, content } => self.prompt(ticket, native, &content, out),
-            Command::Cancel { ticket: Some(ticket), reason, .. } => self.cancel(ticket, reason, out),
+            RuntimeCommand::Open { ticket, cwd, resume } => self.open_session(ticket, cwd, resume, out),
+            RuntimeCommand::Prompt { ticket, native, content } => self.prompt(ticket, native, &content, out),
+            RuntimeCommand::Cancel { ticket: Some(ticket), reason, .. } => self.cancel(ticket, reason, out),
             // Only the gateway starts work here.
-            Command::Cancel { ticket: None, .. } => {}
-            Command::Answer { key, decision } => {
+            RuntimeCommand::Cancel { ticket: None, .. } => {}
+            RuntimeCommand::Answer { key, decision } => {
                 if let Some(asked) = self.asks.remove(&key) {
                     self.heard();
                     out.frames.push(asked.answer(key.id(), &decision));
                 }
             }
-            Command::Call { ticket, method, params, notify, .. } => {
+            RuntimeCommand::Call { ticket, method, params, notify, .. } => {
                 self.call(ticket, &method, params.as_deref(), notify, out);
             }
         }
@@ -364,7 +366,7 @@ impl Dialect for Codelia {
         usual.into_iter().chain(said).collect()
     }
 
-    fn asks(&self) -> Vec<AskKey> {
+    fn asks(&self) -> Vec<RequestKey> {
         self.asks.keys().cloned().collect()
     }
 
@@ -372,8 +374,8 @@ impl Dialect for Codelia {
         self.run.iter().map(|run| run.ticket).collect()
     }
 
-    fn sessions(&self) -> Sessions {
-        Sessions::One
+    fn sessions(&self) -> SessionLimit {
+        SessionLimit::One
     }
 }
 
@@ -387,9 +389,9 @@ fn end(status: RunStatus, message: Option<String>, native: Option<Bytes>) -> Run
 }
 
 /// An event that says that something went wrong.
-fn trouble(code: &str, message: &str, frame: Option<&Bytes>) -> Draft {
-    let draft = Draft::new(Kind::Error, &serde_json::json!({ "code": code, "message": message }));
-    Draft { native: frame.cloned(), ..draft }
+fn trouble(code: &str, message: &str, frame: Option<&Bytes>) -> EventDraft {
+    let draft = EventDraft::new(Kind::Error, &serde_json::json!({ "code": code, "message": message }));
+    EventDraft { native: frame.cloned(), ..draft }
 }
 
 impl Codelia {
@@ -412,23 +414,23 @@ impl Codelia {
         self.session.as_ref().map(|session| session.native.clone())
     }
 
-    fn event(&self, draft: Draft, out: &mut Outbox) {
-        out.said.push(Said::Event { native: self.native(), draft });
+    fn event(&self, draft: EventDraft, out: &mut Outbox) {
+        out.said.push(RuntimeEvent::Event { native: self.native(), draft });
     }
 
     fn raw(&self, frame: &Bytes, reason: &str, out: &mut Outbox) {
-        self.event(Draft::raw(frame.clone(), reason), out);
+        self.event(EventDraft::raw(frame.clone(), reason), out);
     }
 
     /// A message that tells of the runtime's own doings: kept under its name.
     fn hook(&self, frame: &Bytes, method: &str, params: Option<&RawValue>, out: &mut Outbox) {
         let params = params.map(jsonrpc::owned);
-        let draft = Draft::new(Kind::Hook, &serde_json::json!({ "type": method }));
+        let draft = EventDraft::new(Kind::Hook, &serde_json::json!({ "type": method }));
         let body = match params {
             Some(params) => format!(r#"{{"type":"{method}","params":{}}}"#, params.get()).into(),
             None => draft.body.clone(),
         };
-        self.event(Draft { body, native: Some(frame.clone()), ..draft }, out);
+        self.event(EventDraft { body, native: Some(frame.clone()), ..draft }, out);
     }
 
     /// Asks to be woken for a start that waits or for an end that may not be told, unless that was asked for already.
@@ -499,7 +501,7 @@ impl Codelia {
             }
             Err(problem) => {
                 let end = end(RunStatus::Error, Some(problem), None);
-                out.said.push(Said::Ended { native, ticket, end });
+                out.said.push(RuntimeEvent::Ended { native, ticket, end });
             }
         }
     }
@@ -525,7 +527,7 @@ impl Codelia {
         if run.unnamed && end.status == RunStatus::Completed {
             end.status = RunStatus::Cancelled;
         }
-        out.said.push(Said::Ended { native, ticket: run.ticket, end });
+        out.said.push(RuntimeEvent::Ended { native, ticket: run.ticket, end });
     }
 
     fn cancel(&mut self, ticket: Ticket, reason: Option<String>, out: &mut Outbox) {
@@ -542,7 +544,7 @@ impl Codelia {
         // The session has answered every question that it knows of; one may be on its way there.
         for (key, asked) in std::mem::take(&mut self.asks) {
             out.frames.push(asked.answer(key.id(), &Decision::Withdrawn));
-            out.said.push(Said::TakenBack { native: self.native(), key, elsewhere: None });
+            out.said.push(RuntimeEvent::TakenBack { native: self.native(), key, elsewhere: None });
         }
         // While `run.start` is not answered the run has no name yet; the cancel goes out with the answer.
         if let Some(run_id) = name {
@@ -565,15 +567,15 @@ impl Codelia {
         // The only notification that the runtime takes, and only as one; it drops every other in silence.
         let context = method == "ui.context.update";
         let problem = if self.phase != Phase::Ready {
-            Some(Fault::new(INTERNAL, "the runtime is not ready"))
+            Some(RuntimeError::new(INTERNAL, "the runtime is not ready"))
         } else if let Some((_, why)) = owner {
-            Some(Fault::new(METHOD_NOT_FOUND, format!("{method} is the gateway's own to call: {why}")))
+            Some(RuntimeError::new(METHOD_NOT_FOUND, format!("{method} is the gateway's own to call: {why}")))
         } else if !method.contains('.') || method.starts_with("ui.") && !context || notify && !context {
-            Some(Fault::new(METHOD_NOT_FOUND, format!("{method}: the runtime takes no such message")))
+            Some(RuntimeError::new(METHOD_NOT_FOUND, format!("{method}: the runtime takes no such message")))
         } else if !params.get().starts_with('{') {
-            Some(Fault::new(INVALID_PARAMS, "params must be an object"))
+            Some(RuntimeError::new(INVALID_PARAMS, "params must be an object"))
         } else if calls >= CALLS_MAX && !context {
-            Some(Fault::new(BUSY, format!("{CALLS_MAX} calls wait for the runtime's reply already")))
+            Some(RuntimeError::new(BUSY, format!("{CALLS_MAX} calls wait for the runtime's reply already")))
         } else {
             None
         };
@@ -582,11 +584,11 @@ impl Codelia {
                 let message = format!("{method} was not sent: {}", fault.words());
                 self.event(trouble("call_refused", &message, None), out);
             }
-            Some(fault) => out.said.push(Said::Replied { ticket, reply: Err(fault) }),
+            Some(fault) => out.said.push(RuntimeEvent::Replied { ticket, reply: Err(fault) }),
             None if context => {
                 out.frames.push(jsonrpc::notify(method, &params));
                 if !notify {
-                    out.said.push(Said::Replied { ticket, reply: Ok(jsonrpc::owned(empty())) });
+                    out.said.push(RuntimeEvent::Replied { ticket, reply: Ok(jsonrpc::owned(empty())) });
                 }
             }
             None if method == "model.set" => {
@@ -597,11 +599,11 @@ impl Codelia {
         }
     }
 
-    fn message(&mut self, frame: &Bytes, message: Message<'_>, out: &mut Outbox) {
+    fn message(&mut self, frame: &Bytes, message: RpcMessage<'_>, out: &mut Outbox) {
         match message {
-            Message::Request { id, method, params } => self.asked(frame, id, &method, params, out),
-            Message::Notification { method, params } => self.notified(frame, &method, params, out),
-            Message::Response { id, reply } => match self.settle(id) {
+            RpcMessage::Request { id, method, params } => self.asked(frame, id, &method, params, out),
+            RpcMessage::Notification { method, params } => self.notified(frame, &method, params, out),
+            RpcMessage::Response { id, reply } => match self.settle(id) {
                 Some(pending) => self.reply(frame, pending, reply, out),
                 None => self.raw(frame, "an answer to nothing that was asked", out),
             },
@@ -614,17 +616,17 @@ impl Codelia {
     }
 
     /// Nothing waits for ever because a message was nested too deep to be passed on.
-    fn too_deep(&mut self, frame: &Bytes, message: Message<'_>, out: &mut Outbox) {
+    fn too_deep(&mut self, frame: &Bytes, message: RpcMessage<'_>, out: &mut Outbox) {
         self.raw(frame, "nested too deep", out);
         match message {
-            Message::Request { id, method, .. } => out.frames.push(ask::no(id.get(), &method)),
-            Message::Response { id, .. } => {
+            RpcMessage::Request { id, method, .. } => out.frames.push(ask::no(id.get(), &method)),
+            RpcMessage::Response { id, .. } => {
                 if let Some(pending) = self.settle(id) {
-                    let fault = Fault::new(INTERNAL, "the runtime's reply is nested too deep");
+                    let fault = RuntimeError::new(INTERNAL, "the runtime's reply is nested too deep");
                     self.reply(frame, pending, Err(fault), out);
                 }
             }
-            Message::Notification { .. } => {}
+            RpcMessage::Notification { .. } => {}
         }
     }
 
@@ -714,7 +716,7 @@ impl Codelia {
         }
     }
 
-    fn reply(&mut self, frame: &Bytes, pending: Pending, reply: Result<&RawValue, Fault>, out: &mut Outbox) {
+    fn reply(&mut self, frame: &Bytes, pending: Pending, reply: Result<&RawValue, RuntimeError>, out: &mut Outbox) {
         match (pending, reply) {
             (Pending::Initialize, Ok(result)) => self.initialized(result, out),
             (Pending::Initialize, Err(fault)) => {
@@ -739,7 +741,7 @@ impl Codelia {
                 }
             }
             (Pending::Call { ticket: Some(ticket) }, reply) => {
-                out.said.push(Said::Replied { ticket, reply: reply.map(jsonrpc::owned) });
+                out.said.push(RuntimeEvent::Replied { ticket, reply: reply.map(jsonrpc::owned) });
             }
             (Pending::Call { ticket: None }, _) => {
                 self.raw(frame, "the reply to a call that was made through an earlier gateway", out);
@@ -791,7 +793,7 @@ impl Codelia {
 
     fn fail(&mut self, message: String, out: &mut Outbox) {
         self.phase = Phase::Failed;
-        out.said.push(Said::Failed { message });
+        out.said.push(RuntimeEvent::Failed { message });
     }
 
     fn initialized(&mut self, result: &RawValue, out: &mut Outbox) {
@@ -815,7 +817,7 @@ impl Codelia {
                     known.filter(|one| there(one) == Some(true)).collect()
                 });
                 let agent = hello.server.map(|server| format!("{} {}", server.name, server.version));
-                out.said.push(Said::Ready { agent });
+                out.said.push(RuntimeEvent::Ready { agent });
             }
             Some(Hello { protocol_version: spoken, .. }) => {
                 self.fail(format!("the runtime speaks UI protocol {spoken}; the gateway speaks {VERSION}"), out);
@@ -845,7 +847,7 @@ impl Codelia {
         }
     }
 
-    fn not_started(&mut self, frame: &Bytes, fault: Fault, out: &mut Outbox) {
+    fn not_started(&mut self, frame: &Bytes, fault: RuntimeError, out: &mut Outbox) {
         let Some(run) = &mut self.run else { return };
         if run.cancel || fault.code == USER_CANCELLED {
             return self.finish(end(RunStatus::Cancelled, None, Some(frame.clone())), out);

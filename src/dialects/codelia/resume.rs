@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::super::jsonrpc::{INTERNAL, object};
-use super::super::{Draft, Fault, ONE_SESSION, Opening, Outbox, Resume, Said};
+use super::super::{EventDraft, ONE_SESSION, OpenedAs, Outbox, ResumeTarget, RuntimeError, RuntimeEvent};
 use super::events::{self, Transcript};
 use super::{AgentEvent, Codelia, Pending, Phase, Replay, SESSION, SESSION_NOT_FOUND, Session, trouble};
 use crate::model::{NativeId, Ticket};
@@ -26,7 +26,7 @@ const EVENTS: usize = 10_000;
 const PAST_MAX: usize = 16 << 20;
 
 /// Whether the session is in the reply to `session.list`; a reply that says nothing of it is taken for a yes.
-pub(super) fn listed(reply: Result<&RawValue, Fault>, native: &str) -> bool {
+pub(super) fn listed(reply: Result<&RawValue, RuntimeError>, native: &str) -> bool {
     #[derive(Deserialize)]
     struct List {
         sessions: Vec<One>,
@@ -44,7 +44,7 @@ pub(super) fn listed(reply: Result<&RawValue, Fault>, native: &str) -> bool {
 }
 
 impl Codelia {
-    pub(super) fn open_session(&mut self, ticket: Ticket, cwd: String, resume: Option<Resume>, out: &mut Outbox) {
+    pub(super) fn open_session(&mut self, ticket: Ticket, cwd: String, resume: Option<ResumeTarget>, out: &mut Outbox) {
         let opening = self
             .pending
             .values()
@@ -60,10 +60,10 @@ impl Codelia {
             (Some((code, problem)), _) => out.said.push(not_opened(ticket, code, problem)),
             (None, None) => self.opened(ticket, NativeId::from(SESSION), cwd, None, Vec::new(), out),
             // It ended with its process: the runtime never said its name.
-            (None, Some(Resume { native, known: true, .. })) if native.as_str() == SESSION => {
+            (None, Some(ResumeTarget { native, known: true, .. })) if native.as_str() == SESSION => {
                 self.opened(ticket, native, cwd, None, Vec::new(), out);
             }
-            (None, Some(Resume { native, known, .. })) => {
+            (None, Some(ResumeTarget { native, known, .. })) => {
                 let params = serde_json::json!({ "scope": "all", "limit": LISTED });
                 let find = Pending::Find { ticket: Some(ticket), native, known, cwd };
                 self.request(find, "session.list", &params, out);
@@ -105,13 +105,13 @@ impl Codelia {
         native: NativeId,
         cwd: String,
         resumed: Option<bool>,
-        drafts: Vec<Draft>,
+        drafts: Vec<EventDraft>,
         out: &mut Outbox,
     ) {
         let load = resumed.map(|_| native.as_str().to_owned());
-        let how = if resumed.is_some() { Opening::Resumed } else { Opening::New };
+        let how = if resumed.is_some() { OpenedAs::Resumed } else { OpenedAs::New };
         self.session = Some(Session { native: native.clone(), cwd, load, known: resumed == Some(true) });
-        out.said.push(Said::Opened { ticket, native, drafts, how });
+        out.said.push(RuntimeEvent::Opened { ticket, native, drafts, how });
     }
 
     /// One event of the past.
@@ -128,7 +128,7 @@ impl Codelia {
     }
 
     /// Puts something to the past that is being told.
-    fn past(&mut self, draft: Draft, out: &mut Outbox) {
+    fn past(&mut self, draft: EventDraft, out: &mut Outbox) {
         let Some(replay) = self.replay.as_mut().filter(|_| self.session.is_none()) else {
             return self.event(draft, out);
         };
@@ -154,7 +154,7 @@ impl Codelia {
         ticket: Option<Ticket>,
         native: NativeId,
         cwd: String,
-        reply: Result<&RawValue, Fault>,
+        reply: Result<&RawValue, RuntimeError>,
         out: &mut Outbox,
     ) {
         #[derive(Deserialize)]
@@ -185,7 +185,7 @@ impl Codelia {
 
     /// The conversation cannot be gone on with. Where the log has its past, a new one takes its place, and an event says
     /// so; else false.
-    pub(super) fn start_anew(&mut self, frame: &Bytes, fault: &Fault, out: &mut Outbox) -> bool {
+    pub(super) fn start_anew(&mut self, frame: &Bytes, fault: &RuntimeError, out: &mut Outbox) -> bool {
         let Some(session) = self.session.as_mut().filter(|session| session.known) else { return false };
         let Some(lost) = session.load.take() else { return false };
         let message = format!(
@@ -198,6 +198,6 @@ impl Codelia {
     }
 }
 
-fn not_opened(ticket: Ticket, code: i64, problem: &str) -> Said {
-    Said::NotOpened { ticket, error: Fault::new(code, problem) }
+fn not_opened(ticket: Ticket, code: i64, problem: &str) -> RuntimeEvent {
+    RuntimeEvent::NotOpened { ticket, error: RuntimeError::new(code, problem) }
 }

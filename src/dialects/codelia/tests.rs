@@ -6,7 +6,9 @@ use proptest::prelude::*;
 use serde_json::{Value, json as j};
 
 use super::super::rig::{Rig, choose, json, raw, spec};
-use super::super::{Command, DEPTH_MAX, Draft, Opening, Resume, RunEnd, Said, Sessions, Subject};
+use super::super::{
+    DEPTH_MAX, EventDraft, OpenedAs, RequestSubject, ResumeTarget, RunEnd, RuntimeCommand, RuntimeEvent, SessionLimit,
+};
 use super::{ASKS_MAX, BUSY_TRIES, CALLS_MAX, QUIET_AFTER_CANCEL, QUIET_AFTER_FINAL, SESSION};
 use crate::model::{Capability, Choice, Decision, Kind, RequestType, RunStatus, Ticket};
 
@@ -16,11 +18,11 @@ const HELLO: &str = r#"{"jsonrpc":"2.0","id":"1","result":{"protocol_version":"0
 fn session() -> Rig {
     let mut rig = Rig::new(&spec("codelia"));
     rig.feed(HELLO);
-    assert!(matches!(rig.one(), Said::Ready { agent: Some(agent) } if agent == "codelia-runtime 0.1.0"));
+    assert!(matches!(rig.one(), RuntimeEvent::Ready { agent: Some(agent) } if agent == "codelia-runtime 0.1.0"));
     rig.sent();
     rig.open(1);
     let said = rig.one();
-    assert!(matches!(&said, Said::Opened { native, .. } if native.as_str() == SESSION), "{said:?}");
+    assert!(matches!(&said, RuntimeEvent::Opened { native, .. } if native.as_str() == SESSION), "{said:?}");
     assert!(rig.sent().is_empty(), "opening needs no message");
     rig
 }
@@ -68,7 +70,7 @@ fn initializes_once_with_every_capability_it_has() {
         (&params["ui_capabilities"]["supports_markdown"], &params["ui_capabilities"]["supports_images"]),
         (&j!(true), &j!(false))
     );
-    assert_eq!(rig.dialect.sessions(), Sessions::One);
+    assert_eq!(rig.dialect.sessions(), SessionLimit::One);
 }
 
 #[test]
@@ -80,7 +82,7 @@ fn what_the_runtime_can_is_what_it_says() {
             result["server_capabilities"] = more;
         }
         rig.feed(j!({ "id": "1", "result": result }).to_string());
-        assert!(matches!(rig.one(), Said::Ready { .. }));
+        assert!(matches!(rig.one(), RuntimeEvent::Ready { .. }));
         let saved = rig.dialect.save().unwrap();
         let mut next = Rig::new(&spec("codelia"));
         assert!(next.dialect.restore(&saved));
@@ -103,9 +105,9 @@ fn handshakes_that_fail_say_why() {
     ] {
         let mut rig = Rig::new(&spec("codelia"));
         rig.feed(reply);
-        assert!(matches!(rig.one(), Said::Failed { message } if message.contains(part)), "{reply}");
+        assert!(matches!(rig.one(), RuntimeEvent::Failed { message } if message.contains(part)), "{reply}");
         rig.open(1);
-        assert!(matches!(rig.one(), Said::NotOpened { .. }));
+        assert!(matches!(rig.one(), RuntimeEvent::NotOpened { .. }));
     }
 }
 
@@ -113,7 +115,7 @@ fn handshakes_that_fail_say_why() {
 fn one_session_a_process() {
     let mut rig = session();
     rig.open(2);
-    assert!(matches!(rig.one(), Said::NotOpened { ticket: Ticket(2), .. }));
+    assert!(matches!(rig.one(), RuntimeEvent::NotOpened { ticket: Ticket(2), .. }));
 }
 
 #[test]
@@ -142,14 +144,14 @@ fn a_prompt_is_text_or_parts() {
         ),
     ] {
         let mut rig = session();
-        rig.tell(Command::Prompt { ticket: Ticket(7), native: SESSION.into(), content });
+        rig.tell(RuntimeCommand::Prompt { ticket: Ticket(7), native: SESSION.into(), content });
         let sent = rig.sent();
         assert_eq!((&sent[0]["method"], &sent[0]["params"]["input"]), (&j!("run.start"), &input));
         assert_eq!(sent[0]["params"]["ui_context"], j!({ "cwd": "/w" }));
     }
     for junk in [j!({ "type": "audio", "data": "", "mimeType": "x" }), j!({ "type": "text" }), j!(7)] {
         let mut rig = session();
-        rig.tell(Command::Prompt { ticket: Ticket(7), native: SESSION.into(), content: vec![block(junk)] });
+        rig.tell(RuntimeCommand::Prompt { ticket: Ticket(7), native: SESSION.into(), content: vec![block(junk)] });
         assert_eq!(rig.end().1.status, RunStatus::Error);
         assert!(rig.sent().is_empty());
     }
@@ -164,7 +166,7 @@ fn what_is_said_around_a_prompt_and_beside_an_event_is_carried() {
     ));
     let link =
         raw(r#"{"type":"resource_link","uri":"file:///w/a.rs","name":"a.rs","_meta":{"plexus":{"of":"ui_context"}}}"#);
-    rig.tell(Command::Prompt { ticket: Ticket(7), native: SESSION.into(), content: vec![text, link] });
+    rig.tell(RuntimeCommand::Prompt { ticket: Ticket(7), native: SESSION.into(), content: vec![text, link] });
     let params = rig.sent().remove(0)["params"].clone();
     assert_eq!(params["input"], j!({ "type": "text", "text": "hi" }), "the context is not said twice");
     assert_eq!(
@@ -177,7 +179,7 @@ fn what_is_said_around_a_prompt_and_beside_an_event_is_carried() {
     let body = json(&rig.event().body);
     assert_eq!((&body["content"]["text"], &body["_meta"]["codelia"]["meta"]), (&j!("x"), &j!({ "m": 1 })));
     let reason = Some("changed my mind".to_owned());
-    rig.tell(Command::Cancel { ticket: Some(Ticket(7)), native: SESSION.into(), reason });
+    rig.tell(RuntimeCommand::Cancel { ticket: Some(Ticket(7)), native: SESSION.into(), reason });
     assert_eq!(rig.sent()[0]["params"], j!({ "run_id": "r", "reason": "changed my mind" }));
 }
 
@@ -373,7 +375,7 @@ fn a_duplicate_number_is_dropped_and_a_hole_is_an_event() {
     rig.feed(event(3, r#"{"type":"text","content":"d"}"#));
     let said = rig.said();
     assert!(
-        matches!(&said[..], [Said::Event { draft: gap, .. }, Said::Event { draft, .. }]
+        matches!(&said[..], [RuntimeEvent::Event { draft: gap, .. }, RuntimeEvent::Event { draft, .. }]
             if gap.kind == Kind::Error && json(&gap.body)["code"] == "runtime_gap" && draft.kind == Kind::AgentMessageChunk),
         "{said:?}"
     );
@@ -426,7 +428,7 @@ fn confirms_carry_every_decision() {
             (
                 RequestType::Confirm,
                 "Run?",
-                &Subject::Unreadable { why: "the agent says it in words alone", raw: "Run?\nls".into() }
+                &RequestSubject::Unreadable { why: "the agent says it in words alone", raw: "Run?\nls".into() }
             )
         );
         assert!(asked.danger && asked.allow_reason && asked.allow_remember);
@@ -464,7 +466,11 @@ fn a_confirm_is_about_the_tool_call_that_was_made_ready_before_it() {
     rig.feed(ask("\"ui_1\"", "confirm", r#"{"title":"Run?","message":"a harmless thing"}"#));
     let asked = rig.ask();
     assert_eq!(asked.tool_call_id.as_deref(), Some("t"));
-    assert_eq!(asked.subject, Subject::Command { argv: vec!["rm x".into()], cwd: None }, "what runs, not what is said");
+    assert_eq!(
+        asked.subject,
+        RequestSubject::Command { argv: vec!["rm x".into()], cwd: None },
+        "what runs, not what is said"
+    );
     assert!(asked.first_mention.is_none());
     rig.feed(ask("\"ui_2\"", "confirm", r#"{"title":"T","message":"M"}"#));
     assert_eq!(rig.ask().tool_call_id, None, "for the next confirm only");
@@ -564,7 +570,7 @@ fn calls_pass_with_params_that_are_always_an_object() {
         assert_eq!((&frame["method"], &frame["params"], &frame["id"]), (&j!(method), &sent, &j!(id.to_string())));
         rig.feed(format!(r#"{{"id":"{id}","result":{{"b":1.50}}}}"#));
         let said = rig.one();
-        assert!(matches!(said, Said::Replied { reply: Ok(raw), .. } if raw.get() == r#"{"b":1.50}"#));
+        assert!(matches!(said, RuntimeEvent::Replied { reply: Ok(raw), .. } if raw.get() == r#"{"b":1.50}"#));
     }
     for (method, params, code) in [
         ("initialize", Some("{}"), -32601),
@@ -583,7 +589,7 @@ fn calls_pass_with_params_that_are_always_an_object() {
     assert_eq!(rig.sent(), [j!({ "jsonrpc": "2.0", "method": "ui.context.update", "params": { "cwd": "/x" } })]);
     assert!(rig.replied().is_ok(), "the runtime takes it as a notification only");
     let params = Some(raw("{}"));
-    rig.tell(Command::Call { ticket: Ticket(1), native: None, method: "x.y".into(), params, notify: true });
+    rig.tell(RuntimeCommand::Call { ticket: Ticket(1), native: None, method: "x.y".into(), params, notify: true });
     assert_eq!(rig.event().kind, Kind::Error, "it would be dropped in silence");
 }
 
@@ -613,7 +619,7 @@ fn calls_that_would_crash_the_runtime_never_reach_it() {
             for notify in [false, true] {
                 let params = params.map(raw);
                 let method = method.to_owned();
-                rig.tell(Command::Call { ticket: Ticket(9), native: None, method, params, notify });
+                rig.tell(RuntimeCommand::Call { ticket: Ticket(9), native: None, method, params, notify });
                 assert_eq!(rig.said().len(), 1, "it is refused, and said so");
                 assert!(rig.sent().is_empty());
             }
@@ -646,7 +652,7 @@ fn a_confirm_still_open_at_a_cancel_is_denied_before_the_cancel_goes_out() {
     let sent = rig.sent();
     assert_eq!(sent[0], j!({ "jsonrpc": "2.0", "id": "ui_1", "result": { "ok": false } }));
     assert_eq!((sent.len(), &sent[1]["method"]), (2, &j!("run.cancel")));
-    assert!(matches!(rig.one(), Said::TakenBack { key, elsewhere: None, .. } if key.id() == "\"ui_1\""));
+    assert!(matches!(rig.one(), RuntimeEvent::TakenBack { key, elsewhere: None, .. } if key.id() == "\"ui_1\""));
     rig.answer("\"ui_1\"", choose("allow", Choice::AllowOnce));
     assert!(rig.sent().is_empty(), "a yes that comes later does not run the command");
     rig.feed(ask("\"ui_2\"", "confirm", r#"{"run_id":"r","title":"T","message":"M"}"#));
@@ -731,7 +737,7 @@ fn a_run_whose_status_is_never_told_is_complete_with_its_final() {
         for frame in if early { [last.as_str(), begun] } else { [begun, last.as_str()] } {
             rig.feed(frame.to_owned());
         }
-        assert!(matches!(rig.one(), Said::Event { .. }), "a status may still come");
+        assert!(matches!(rig.one(), RuntimeEvent::Event { .. }), "a status may still come");
         assert_eq!(silence(&mut rig), QUIET_AFTER_FINAL);
         let (ticket, end) = rig.end();
         assert_eq!((ticket, end.status, end.message), (7, RunStatus::Completed, None));
@@ -879,7 +885,7 @@ fn arguments_that_weigh_too_much_are_forgotten_and_the_message_is_shown() {
     rig.feed(event(2, r#"{"type":"permission.ready","tool":"write","tool_call_id":"b"}"#));
     rig.said();
     rig.feed(ask("\"ui_1\"", "confirm", r#"{"title":"T","message":"M"}"#));
-    assert!(matches!(rig.ask().subject, Subject::Tool { name, .. } if name == "write"), "the latest is known");
+    assert!(matches!(rig.ask().subject, RequestSubject::Tool { name, .. } if name == "write"), "the latest is known");
 }
 
 #[test]
@@ -891,7 +897,7 @@ fn identifiers_of_questions_come_back_as_they_are() {
         let key = rig.ask().key;
         assert_eq!(key.id(), id);
         let mut out = super::super::Outbox::default();
-        rig.dialect.command(Command::Answer { key, decision: choose("allow", Choice::AllowOnce) }, &mut out);
+        rig.dialect.command(RuntimeCommand::Answer { key, decision: choose("allow", Choice::AllowOnce) }, &mut out);
         frames.append(&mut out.frames);
         let line = String::from_utf8(frames.remove(0).to_vec()).unwrap();
         assert_eq!(line, format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"ok\":true}}}}\n"));
@@ -899,8 +905,8 @@ fn identifiers_of_questions_come_back_as_they_are() {
 }
 
 fn resume(rig: &mut Rig, native: &str, known: bool) {
-    let resume = Some(Resume::new(native.into(), known));
-    rig.tell(Command::Open { ticket: Ticket(1), cwd: "/w".into(), resume });
+    let resume = Some(ResumeTarget::new(native.into(), known));
+    rig.tell(RuntimeCommand::Open { ticket: Ticket(1), cwd: "/w".into(), resume });
 }
 
 /// Ready, and asked to open a conversation again; the next id of ours is "3".
@@ -925,7 +931,7 @@ fn a_known_conversation_goes_on_with_the_first_prompt_and_is_not_told_again() {
         rig.feed(reply);
         let said = rig.one();
         assert!(
-            matches!(&said, Said::Opened { native, how: Opening::Resumed, .. } if native.as_str() == "s1"),
+            matches!(&said, RuntimeEvent::Opened { native, how: OpenedAs::Resumed, .. } if native.as_str() == "s1"),
             "{said:?}"
         );
         assert!(rig.sent().is_empty(), "the log has its past");
@@ -933,7 +939,7 @@ fn a_known_conversation_goes_on_with_the_first_prompt_and_is_not_told_again() {
         assert_eq!(rig.sent()[0]["params"]["session_id"], "s1");
         rig.feed(r#"{"id":"3","result":{"run_id":"r"}}"#);
         rig.feed(status("r", "completed"));
-        assert!(matches!(rig.one(), Said::Ended { native, .. } if native.as_str() == "s1"));
+        assert!(matches!(rig.one(), RuntimeEvent::Ended { native, .. } if native.as_str() == "s1"));
         rig.prompt(8, "s1", "more");
         assert_eq!(rig.sent()[0]["params"].get("session_id"), None, "it is the process's own by now");
     }
@@ -944,21 +950,21 @@ fn a_conversation_that_is_not_there_is_another_or_none() {
     let none = r#"{"id":"2","result":{"sessions":[]}}"#;
     let mut rig = resuming(true);
     rig.feed(none);
-    assert!(matches!(rig.one(), Said::Opened { native, how: Opening::New, .. } if native.as_str() == SESSION));
+    assert!(matches!(rig.one(), RuntimeEvent::Opened { native, how: OpenedAs::New, .. } if native.as_str() == SESSION));
     let mut rig = resuming(false);
     rig.feed(none);
-    assert!(matches!(rig.one(), Said::NotOpened { ticket: Ticket(1), error } if error.code == -32004));
+    assert!(matches!(rig.one(), RuntimeEvent::NotOpened { ticket: Ticket(1), error } if error.code == -32004));
     rig.open(2);
-    assert!(matches!(rig.one(), Said::Opened { how: Opening::New, .. }), "the process is free");
+    assert!(matches!(rig.one(), RuntimeEvent::Opened { how: OpenedAs::New, .. }), "the process is free");
     // Its own name for what it never named: gone with its process.
     let mut rig = Rig::new(&spec("codelia"));
     rig.feed(HELLO);
     rig.said();
     resume(&mut rig, SESSION, true);
-    assert!(matches!(rig.one(), Said::Opened { how: Opening::New, .. }));
+    assert!(matches!(rig.one(), RuntimeEvent::Opened { how: OpenedAs::New, .. }));
     let mut rig = resuming(true);
     rig.open(2);
-    assert!(matches!(rig.one(), Said::NotOpened { ticket: Ticket(2), .. }), "one at a time");
+    assert!(matches!(rig.one(), RuntimeEvent::NotOpened { ticket: Ticket(2), .. }), "one at a time");
 }
 
 #[test]
@@ -986,9 +992,9 @@ fn a_conversation_that_is_lost_at_its_first_prompt_is_said_to_be() {
 }
 
 /// The session that was opened with its past, and the past.
-fn opened(rig: &mut Rig) -> Vec<Draft> {
+fn opened(rig: &mut Rig) -> Vec<EventDraft> {
     match rig.one() {
-        Said::Opened { drafts, native, how: Opening::Resumed, .. } if native.as_str() == "s1" => drafts,
+        RuntimeEvent::Opened { drafts, native, how: OpenedAs::Resumed, .. } if native.as_str() == "s1" => drafts,
         other => panic!("{other:?}"),
     }
 }
@@ -1013,7 +1019,7 @@ fn a_past_that_the_log_does_not_have_comes_with_the_session() {
     }
     assert!(rig.said().is_empty(), "not opened before all of it is told");
     rig.open(2);
-    assert!(matches!(rig.one(), Said::NotOpened { ticket: Ticket(2), .. }), "one at a time");
+    assert!(matches!(rig.one(), RuntimeEvent::NotOpened { ticket: Ticket(2), .. }), "one at a time");
     rig.feed(r#"{"id":"3","result":{"runs":1,"events_sent":5,"truncated":true}}"#);
     let past: Vec<_> = opened(&mut rig).iter().map(|draft| (draft.kind, text(&draft.body))).collect();
     assert_eq!(
@@ -1202,7 +1208,7 @@ fn an_id_that_is_used_again_names_another_question_over_a_restart_too() {
     let mut rig = running();
     rig.feed(ask("5", "confirm", r#"{"title":"T"}"#));
     let first = rig.ask().key;
-    rig.tell(Command::Answer { key: first.clone(), decision: choose("allow", Choice::AllowOnce) });
+    rig.tell(RuntimeCommand::Answer { key: first.clone(), decision: choose("allow", Choice::AllowOnce) });
     rig.sent();
     rig.feed(ask("5", "confirm", r#"{"title":"U"}"#));
     let second = rig.ask().key;
@@ -1211,9 +1217,9 @@ fn an_id_that_is_used_again_names_another_question_over_a_restart_too() {
     let mut next = super::make(&spec("codelia"));
     assert!(next.restore(&saved));
     rig.dialect = next;
-    rig.tell(Command::Answer { key: first, decision: choose("allow", Choice::AllowOnce) });
+    rig.tell(RuntimeCommand::Answer { key: first, decision: choose("allow", Choice::AllowOnce) });
     assert!(rig.sent().is_empty(), "it was given to another question");
-    rig.tell(Command::Answer { key: second.clone(), decision: choose("deny", Choice::RejectOnce) });
+    rig.tell(RuntimeCommand::Answer { key: second.clone(), decision: choose("deny", Choice::RejectOnce) });
     assert_eq!(rig.sent()[0]["result"]["ok"], false);
     rig.feed(ask("5", "confirm", r#"{"title":"V"}"#));
     assert!(rig.ask().key > second, "numbers go on");

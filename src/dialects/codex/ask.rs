@@ -9,8 +9,10 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::super::jsonrpc::{self, METHOD_NOT_FOUND, object, pretty};
-use super::super::{Ask, AskKey, Dialect as _, Elsewhere, Expects, Outbox, Said, Subject};
-use super::items::Edit;
+use super::super::{
+    AgentRequest, AnsweredElsewhere, Dialect as _, ExpectedAnswer, Outbox, RequestKey, RequestSubject, RuntimeEvent,
+};
+use super::items::FileEdit;
 use super::{Codex, OTHER, Phase, answer, text, trouble};
 use crate::model::{Choice, Decision, Fits, Item, NativeId, Number, Offer, RequestType};
 
@@ -24,14 +26,14 @@ const SOMETHING_ELSE: &str = "plexus:something-else";
 
 /// A question that waits for its answer, or whose answer was not confirmed yet.
 #[derive(Clone, Serialize, Deserialize)]
-pub(super) struct Asked {
+pub(super) struct PendingRequest {
     pub(super) native: NativeId,
     pub(super) turn: Option<String>,
     /// The server's request id, as JSON text.
     id: String,
     /// Tells one question from another under the same id: a server that started anew counts from 0 again.
     about: String,
-    way: Way,
+    way: AnswerRoute,
     /// 0: it waits. Else it may be over: see [`SETTLE`](super::SETTLE).
     pub(super) stale: u8,
     /// Our answer, until the server confirms that the question is over.
@@ -40,7 +42,7 @@ pub(super) struct Asked {
 
 /// How it is answered.
 #[derive(Clone, Serialize, Deserialize)]
-enum Way {
+enum AnswerRoute {
     /// By one of these options: identifier and answer. With a form, `accept` goes on to its fields.
     Choice { options: Vec<(String, Value)>, no: Value, form: Option<Form> },
     /// Field by field.
@@ -49,7 +51,7 @@ enum Way {
 
 #[derive(Clone, Serialize, Deserialize)]
 struct Form {
-    sort: Sort,
+    sort: QuestionSort,
     title: String,
     fields: Vec<Field>,
     at: usize,
@@ -59,7 +61,7 @@ struct Form {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-enum Sort {
+enum QuestionSort {
     Questions,
     Elicitation,
 }
@@ -86,7 +88,7 @@ enum FieldKind {
 }
 
 /// What an answer comes to.
-enum Next {
+enum AnswerStep {
     Reply(Value),
     Ask,
 }
@@ -94,13 +96,13 @@ enum Next {
 impl Form {
     fn cancelled(&self) -> Value {
         match self.sort {
-            Sort::Questions => json!({ "answers": {} }),
-            Sort::Elicitation => elicited("cancel"),
+            QuestionSort::Questions => json!({ "answers": {} }),
+            QuestionSort::Elicitation => elicited("cancel"),
         }
     }
 
-    fn take(&mut self, decision: &Decision) -> Next {
-        let Some(field) = self.fields.get(self.at) else { return Next::Reply(self.cancelled()) };
+    fn take(&mut self, decision: &Decision) -> AnswerStep {
+        let Some(field) = self.fields.get(self.at) else { return AnswerStep::Reply(self.cancelled()) };
         let chooses = !field.choices.is_empty() && !self.free;
         let value = match decision {
             Decision::Value(Some(words)) if !chooses => match (field.kind, words.trim()) {
@@ -109,39 +111,39 @@ impl Form {
                 (_, number) => match serde_json::from_str::<Value>(number).ok().filter(Value::is_number) {
                     Some(number) => Some(number),
                     // Not a number: asked again.
-                    None => return Next::Ask,
+                    None => return AnswerStep::Ask,
                 },
             },
             Decision::Ids(ids) if chooses => match ids.as_slice() {
                 [] if !field.required => None,
-                [] => return Next::Reply(self.cancelled()),
+                [] => return AnswerStep::Reply(self.cancelled()),
                 [id] if id == SOMETHING_ELSE && field.other => {
                     self.free = true;
-                    return Next::Ask;
+                    return AnswerStep::Ask;
                 }
                 ids if field.multi => Some(json!(ids)),
                 [id, ..] if field.kind == FieldKind::Boolean => Some(json!(id == "true")),
                 [id, ..] => Some(json!(id)),
             },
-            _ => return Next::Reply(self.cancelled()),
+            _ => return AnswerStep::Reply(self.cancelled()),
         };
         self.values.extend(value.map(|value| (field.name.clone(), value)));
         self.at += 1;
         self.free = false;
-        if self.at < self.fields.len() { Next::Ask } else { Next::Reply(self.filled()) }
+        if self.at < self.fields.len() { AnswerStep::Ask } else { AnswerStep::Reply(self.filled()) }
     }
 
     fn filled(&self) -> Value {
         let values = self.values.iter().cloned();
         match self.sort {
-            Sort::Questions => {
+            QuestionSort::Questions => {
                 let answer = |(name, value): (String, Value)| {
                     let answers = if value.is_array() { value } else { json!([value]) };
                     (name, json!({ "answers": answers }))
                 };
                 json!({ "answers": values.map(answer).collect::<serde_json::Map<_, _>>() })
             }
-            Sort::Elicitation => {
+            QuestionSort::Elicitation => {
                 let content: serde_json::Map<_, _> = values.collect();
                 json!({ "action": "accept", "content": content, "_meta": null })
             }
@@ -149,27 +151,29 @@ impl Form {
     }
 }
 
-impl Asked {
+impl PendingRequest {
     /// Whether what people say to it is never written down.
     pub(super) fn secret(&self) -> bool {
-        let (Way::Fields(form) | Way::Choice { form: Some(form), .. }) = &self.way else { return false };
+        let (AnswerRoute::Fields(form) | AnswerRoute::Choice { form: Some(form), .. }) = &self.way else {
+            return false;
+        };
         form.fields.iter().any(|field| field.secret)
     }
 
-    fn take(&mut self, decision: &Decision) -> Next {
+    fn take(&mut self, decision: &Decision) -> AnswerStep {
         match &mut self.way {
-            Way::Choice { options, no, form } => {
-                let Decision::Option { id, .. } = decision else { return Next::Reply(no.clone()) };
+            AnswerRoute::Choice { options, no, form } => {
+                let Decision::Option { id, .. } = decision else { return AnswerStep::Reply(no.clone()) };
                 let chosen = options.iter().find(|(option, _)| option == id).map(|(_, answer)| answer.clone());
                 match form.take() {
                     Some(form) if chosen.is_some() && id == "accept" => {
-                        self.way = Way::Fields(form);
-                        Next::Ask
+                        self.way = AnswerRoute::Fields(form);
+                        AnswerStep::Ask
                     }
-                    _ => Next::Reply(chosen.unwrap_or_else(|| no.clone())),
+                    _ => AnswerStep::Reply(chosen.unwrap_or_else(|| no.clone())),
                 }
             }
-            Way::Fields(form) => form.take(decision),
+            AnswerRoute::Fields(form) => form.take(decision),
         }
     }
 }
@@ -183,7 +187,7 @@ struct Question {
     kind: RequestType,
     title: String,
     message: Option<String>,
-    subject: Subject,
+    subject: RequestSubject,
     options: Vec<(Offer, Value)>,
     /// The answer when nobody decided.
     no: Value,
@@ -299,24 +303,24 @@ fn decisions(decisions: &[Value]) -> Vec<(Offer, Value)> {
     options
 }
 
-fn edits_text(edits: &[Edit]) -> String {
+fn edits_text(edits: &[FileEdit]) -> String {
     let edit =
-        |(path, old, new): &Edit| format!("{path}\n--- before\n{}\n+++ after\n{new}", old.as_deref().unwrap_or(""));
+        |(path, old, new): &FileEdit| format!("{path}\n--- before\n{}\n+++ after\n{new}", old.as_deref().unwrap_or(""));
     edits.iter().map(edit).collect::<Vec<_>>().join("\n")
 }
 
-fn edits_subject(edits: Option<&Vec<Edit>>, grant: bool, params: &RawValue) -> Subject {
+fn edits_subject(edits: Option<&Vec<FileEdit>>, grant: bool, params: &RawValue) -> RequestSubject {
     match edits.filter(|edits| !edits.is_empty()) {
-        Some(edits) if !grant => Subject::Edits(edits.clone()),
-        Some(edits) => Subject::Unreadable {
+        Some(edits) if !grant => RequestSubject::Edits(edits.clone()),
+        Some(edits) => RequestSubject::Unreadable {
             why: "it asks for the right to write in a folder besides",
             raw: format!("{}\n{}", pretty(params.get()), edits_text(edits)),
         },
-        None => Subject::Unreadable { why: "what changes is not known", raw: pretty(params.get()) },
+        None => RequestSubject::Unreadable { why: "what changes is not known", raw: pretty(params.get()) },
     }
 }
 
-fn paths(edits: Option<&Vec<Edit>>) -> String {
+fn paths(edits: Option<&Vec<FileEdit>>) -> String {
     let mut paths: Vec<_> = edits.into_iter().flatten().map(|(path, ..)| path.as_str()).collect();
     paths.dedup();
     if paths.is_empty() { "Change files".into() } else { format!("Edit {}", paths.join(", ")) }
@@ -333,8 +337,8 @@ impl Params<'_> {
         let runs = matches!(text(self.kind).as_deref(), None | Some("command" | "humanCommand"));
         let plain = runs && !given(self.network_approval_context) && !given(self.additional_permissions);
         let subject = match (&command, plain) {
-            (Some(line), true) => Subject::Command { argv: vec![line.clone()], cwd: text(self.cwd) },
-            _ => Subject::Unreadable { why: "it asks for more than one command", raw: pretty(raw.get()) },
+            (Some(line), true) => RequestSubject::Command { argv: vec![line.clone()], cwd: text(self.cwd) },
+            _ => RequestSubject::Unreadable { why: "it asks for more than one command", raw: pretty(raw.get()) },
         };
         let title = command.unwrap_or_else(|| "Codex asks for permission".into());
         Some(Question {
@@ -349,7 +353,7 @@ impl Params<'_> {
         })
     }
 
-    fn file_approval(&self, raw: &RawValue, edits: Option<&Vec<Edit>>) -> Question {
+    fn file_approval(&self, raw: &RawValue, edits: Option<&Vec<FileEdit>>) -> Question {
         let offered = ["accept", "acceptForSession", "decline", "cancel"].map(Value::from);
         Question {
             kind: RequestType::Permission,
@@ -372,7 +376,10 @@ impl Params<'_> {
             kind: RequestType::Permission,
             title: "Codex asks for more permissions".into(),
             message: text(self.reason),
-            subject: Subject::Unreadable { why: "it asks for rights, not for one thing", raw: pretty(raw.get()) },
+            subject: RequestSubject::Unreadable {
+                why: "it asks for rights, not for one thing",
+                raw: pretty(raw.get()),
+            },
             options: vec![
                 (offer("allow", "Allow for this turn", Choice::AllowOnce), granted("turn")),
                 (offer("allow_session", "Allow for this session", Choice::AllowAlways), granted("session")),
@@ -395,7 +402,7 @@ impl Params<'_> {
         Some(Question {
             kind: RequestType::Permission,
             message: text(self.reason),
-            subject: Subject::Command { argv, cwd: text(self.cwd) },
+            subject: RequestSubject::Command { argv, cwd: text(self.cwd) },
             options: Self::old_decisions(),
             no: json!({ "decision": "abort" }),
             form: None,
@@ -414,7 +421,7 @@ impl Params<'_> {
                 _ => None,
             }
         };
-        let edits: Option<Vec<Edit>> = changes.iter().map(edit).collect();
+        let edits: Option<Vec<FileEdit>> = changes.iter().map(edit).collect();
         Some(Question {
             kind: RequestType::Permission,
             title: paths(edits.as_ref()),
@@ -468,10 +475,10 @@ impl Params<'_> {
             kind: RequestType::Prompt,
             title: "Codex asks".into(),
             message: None,
-            subject: Subject::Text(String::new()),
+            subject: RequestSubject::Text(String::new()),
             options: Vec::new(),
             no: json!({ "answers": {} }),
-            form: Some(Form::new(Sort::Questions, "Codex asks", fields)),
+            form: Some(Form::new(QuestionSort::Questions, "Codex asks", fields)),
             tool: None,
         })
     }
@@ -503,10 +510,10 @@ impl Params<'_> {
         Some(Question {
             kind: RequestType::Elicitation,
             message: Some(message.clone()).filter(|message| !message.is_empty()),
-            subject: Subject::Text(format!("{message}\n{}", pretty(raw.get()))),
+            subject: RequestSubject::Text(format!("{message}\n{}", pretty(raw.get()))),
             options,
             no: elicited("cancel"),
-            form: (!fields.is_empty()).then(|| Form::new(Sort::Elicitation, &title, fields)),
+            form: (!fields.is_empty()).then(|| Form::new(QuestionSort::Elicitation, &title, fields)),
             tool: None,
             title,
         })
@@ -514,7 +521,7 @@ impl Params<'_> {
 }
 
 impl Form {
-    fn new(sort: Sort, title: &str, fields: Vec<Field>) -> Self {
+    fn new(sort: QuestionSort, title: &str, fields: Vec<Field>) -> Self {
         Self { sort, title: title.into(), fields, at: 0, free: false, values: Vec::new() }
     }
 }
@@ -694,15 +701,16 @@ impl Codex {
         let (offers, options): (Vec<_>, Vec<_>) =
             question.options.into_iter().map(|(offer, value)| (offer.clone(), (offer.id, value))).unzip();
         let way = match question.form {
-            Some(form) if options.is_empty() => Way::Fields(form),
-            form => Way::Choice { options, no: question.no, form },
+            Some(form) if options.is_empty() => AnswerRoute::Fields(form),
+            form => AnswerRoute::Choice { options, no: question.no, form },
         };
-        let fields = matches!(way, Way::Fields(_));
-        let asked = Asked { native: native.clone(), turn, id: id.to_owned(), about, way, stale: 0, reply: None };
+        let fields = matches!(way, AnswerRoute::Fields(_));
+        let asked =
+            PendingRequest { native: native.clone(), turn, id: id.to_owned(), about, way, stale: 0, reply: None };
         let ask = if fields {
             field_ask(&asked, key.clone(), raw, frame)
         } else {
-            Some(Ask {
+            Some(AgentRequest {
                 kind: question.kind,
                 title: question.title,
                 message: question.message,
@@ -715,13 +723,13 @@ impl Codex {
         };
         let Some(ask) = ask else { return };
         self.state.asks.insert(key, asked);
-        out.said.push(Said::Asked { native: Some(native), ask: Box::new(ask) });
+        out.said.push(RuntimeEvent::Asked { native: Some(native), ask: Box::new(ask) });
     }
 
     /// A key for a question under this id, unlike that of any earlier one.
-    fn key(&mut self, id: &str) -> AskKey {
+    fn key(&mut self, id: &str) -> RequestKey {
         self.state.asked += 1;
-        AskKey::nth(id, self.state.asked)
+        RequestKey::nth(id, self.state.asked)
     }
 
     /// A request that is not put to people: logged, and answered if nobody else can.
@@ -754,10 +762,10 @@ impl Codex {
     }
 
     /// People decided.
-    pub(super) fn answered(&mut self, key: &AskKey, decision: &Decision, out: &mut Outbox) {
+    pub(super) fn answered(&mut self, key: &RequestKey, decision: &Decision, out: &mut Outbox) {
         let Some(asked) = self.state.asks.get_mut(key).filter(|asked| asked.reply.is_none()) else { return };
         match asked.take(decision) {
-            Next::Reply(reply) => {
+            AnswerStep::Reply(reply) => {
                 let reply = jsonrpc::to_raw(&reply);
                 asked.reply = Some(reply.get().to_owned());
                 // One that the server may have forgotten meanwhile is answered when it is sent again.
@@ -766,19 +774,19 @@ impl Codex {
                 }
                 self.forget_answers(key);
             }
-            Next::Ask => {
+            AnswerStep::Ask => {
                 let Some(asked) = self.state.asks.remove(key) else { return };
                 let next = self.key(&asked.id);
                 let Some(ask) = field_ask(&asked, next.clone(), RawValue::NULL, &Bytes::new()) else { return };
                 let native = Some(asked.native.clone());
                 self.state.asks.insert(next, asked);
-                out.said.push(Said::Asked { native, ask: Box::new(ask) });
+                out.said.push(RuntimeEvent::Asked { native, ask: Box::new(ask) });
             }
         }
     }
 
     /// Answers that were never confirmed are not kept without end.
-    fn forget_answers(&mut self, but: &AskKey) {
+    fn forget_answers(&mut self, but: &RequestKey) {
         let answered = self.state.asks.iter().filter(|(_, asked)| asked.reply.is_some());
         let keys: Vec<_> = answered.map(|(key, _)| key.clone()).collect();
         if keys.len() > ASKS_MAX
@@ -800,29 +808,29 @@ impl Codex {
     }
 
     /// A question is over; people are told if they have not answered it.
-    pub(super) fn over(&mut self, key: &AskKey, elsewhere: Option<&str>, out: &mut Outbox) {
+    pub(super) fn over(&mut self, key: &RequestKey, elsewhere: Option<&str>, out: &mut Outbox) {
         let Some(asked) = self.state.asks.remove(key) else { return };
         if asked.reply.is_none() {
-            let elsewhere = elsewhere.map(|by| Elsewhere { by: by.to_owned(), option_id: None });
-            out.said.push(Said::TakenBack { native: Some(asked.native), key: key.clone(), elsewhere });
+            let elsewhere = elsewhere.map(|by| AnsweredElsewhere { by: by.to_owned(), option_id: None });
+            out.said.push(RuntimeEvent::TakenBack { native: Some(asked.native), key: key.clone(), elsewhere });
         }
     }
 }
 
 /// A question with nothing in it.
-fn blank(key: AskKey, params: &RawValue, frame: &Bytes) -> Ask {
-    Ask {
+fn blank(key: RequestKey, params: &RawValue, frame: &Bytes) -> AgentRequest {
+    AgentRequest {
         key,
         kind: RequestType::Permission,
         title: String::new(),
         message: None,
-        subject: Subject::Text(String::new()),
+        subject: RequestSubject::Text(String::new()),
         options: Vec::new(),
         items: Vec::new(),
         multi: false,
         default_value: None,
         multiline: false,
-        expects: Expects::default(),
+        expects: ExpectedAnswer::default(),
         secret: false,
         danger: false,
         allow_reason: false,
@@ -837,8 +845,8 @@ fn blank(key: AskKey, params: &RawValue, frame: &Bytes) -> Ask {
 }
 
 /// The field at hand as a question.
-fn field_ask(asked: &Asked, key: AskKey, params: &RawValue, frame: &Bytes) -> Option<Ask> {
-    let Way::Fields(form) = &asked.way else { return None };
+fn field_ask(asked: &PendingRequest, key: RequestKey, params: &RawValue, frame: &Bytes) -> Option<AgentRequest> {
+    let AnswerRoute::Fields(form) = &asked.way else { return None };
     let field = form.fields.get(form.at)?;
     let chooses = !field.choices.is_empty() && !form.free;
     let mut items = if chooses { field.choices.clone() } else { Vec::new() };
@@ -846,16 +854,16 @@ fn field_ask(asked: &Asked, key: AskKey, params: &RawValue, frame: &Bytes) -> Op
         let label = "Something else".to_owned();
         items.push(Item { id: SOMETHING_ELSE.into(), label, detail: Some("in your own words".into()) });
     }
-    Some(Ask {
+    Some(AgentRequest {
         kind: if chooses { RequestType::Pick } else { RequestType::Prompt },
         title: form.title.clone(),
         message: Some(field.text.clone()),
-        subject: Subject::Text(field.text.clone()),
+        subject: RequestSubject::Text(field.text.clone()),
         items,
         multi: chooses && field.multi,
         default_value: field.default.clone().filter(|_| !chooses),
         secret: field.secret,
-        expects: Expects {
+        expects: ExpectedAnswer {
             field: Some(field.name.clone()),
             optional: !field.required,
             fits: Fits { number: (field.kind == FieldKind::Number).then_some(Number::Number), ..Fits::default() },

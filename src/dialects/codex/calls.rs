@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::super::jsonrpc::{self, Fields, INVALID_PARAMS, METHOD_NOT_FOUND, object, string};
-use super::super::{Fault, Outbox, Said};
+use super::super::{Outbox, RuntimeError, RuntimeEvent};
 use super::{Codex, Pending, abilities, trouble};
 use crate::model::{NativeId, Ticket};
 
@@ -36,7 +36,7 @@ const OF_SERVER: [&str; 8] = [
 
 /// How a reply is passed on.
 #[derive(Clone, Serialize, Deserialize)]
-pub(super) enum Sort {
+pub(super) enum ReplyHandling {
     /// As it is.
     Plain,
     /// The UI protocol's `model.list`: who provides the models, and which is at work.
@@ -49,8 +49,8 @@ pub(super) enum Sort {
     Skills,
 }
 
-impl Sort {
-    pub(super) fn reply(self, reply: Result<&RawValue, Fault>) -> Result<Box<RawValue>, Fault> {
+impl ReplyHandling {
+    pub(super) fn reply(self, reply: Result<&RawValue, RuntimeError>) -> Result<Box<RawValue>, RuntimeError> {
         #[derive(Deserialize)]
         struct List {
             data: Vec<Model>,
@@ -101,16 +101,16 @@ impl Codex {
         match self.made(native.as_ref(), method, params) {
             Ok(_) if notify => {
                 let message = format!("{method} was not sent: Codex takes no notifications");
-                out.said.push(Said::Event { native, draft: trouble("call_refused", &message, None) });
+                out.said.push(RuntimeEvent::Event { native, draft: trouble("call_refused", &message, None) });
             }
             Ok((method, params, sort)) => {
                 self.request(Pending::Call { ticket: ticket.0, sort }, &method, &params, out);
             }
             Err(fault) if notify => {
                 let draft = trouble("call_refused", &format!("{method} was not sent: {}", fault.words()), None);
-                out.said.push(Said::Event { native, draft });
+                out.said.push(RuntimeEvent::Event { native, draft });
             }
-            Err(fault) => out.said.push(Said::Replied { ticket, reply: Err(fault) }),
+            Err(fault) => out.said.push(RuntimeEvent::Replied { ticket, reply: Err(fault) }),
         }
     }
 
@@ -119,14 +119,14 @@ impl Codex {
         native: Option<&NativeId>,
         method: &str,
         params: Option<&RawValue>,
-    ) -> Result<(String, Box<RawValue>, Sort), Fault> {
+    ) -> Result<(String, Box<RawValue>, ReplyHandling), RuntimeError> {
         let thread = native.and_then(|native| self.state.threads.get(native));
         let provider = thread.and_then(|thread| thread.provider.clone()).unwrap_or_else(|| "codex".into());
         match method {
             "model.list" => {
                 let current = thread.and_then(|thread| thread.model.clone());
                 let params = jsonrpc::to_raw(&serde_json::json!({}));
-                return Ok(("model/list".into(), params, Sort::Models { provider, current }));
+                return Ok(("model/list".into(), params, ReplyHandling::Models { provider, current }));
             }
             "model.set" => {
                 #[derive(Deserialize)]
@@ -134,45 +134,53 @@ impl Codex {
                     name: String,
                 }
                 let (Some(native), Some(Set { name })) = (native, params.and_then(object)) else {
-                    return Err(Fault::new(INVALID_PARAMS, "model.set wants {\"name\": the model}"));
+                    return Err(RuntimeError::new(INVALID_PARAMS, "model.set wants {\"name\": the model}"));
                 };
                 let params = jsonrpc::to_raw(&serde_json::json!({ "threadId": native, "model": name }));
-                return Ok(("thread/settings/update".into(), params, Sort::Model { provider, name }));
+                return Ok(("thread/settings/update".into(), params, ReplyHandling::Model { provider, name }));
             }
-            "mcp.list" => return Ok((abilities::SERVERS.into(), abilities::of_thread(native), Sort::Servers)),
-            "skills.list" => return Ok((abilities::SKILLS.into(), abilities::in_folder(params), Sort::Skills)),
+            "mcp.list" => return Ok((abilities::SERVERS.into(), abilities::of_thread(native), ReplyHandling::Servers)),
+            "skills.list" => {
+                return Ok((abilities::SKILLS.into(), abilities::in_folder(params), ReplyHandling::Skills));
+            }
             _ => {}
         }
         // The UI protocol writes a point where Codex writes a slash.
         let method = if method.contains('/') { method.to_owned() } else { method.replace('.', "/") };
         let of_thread = OF_THREAD.contains(&method.as_str());
         if !of_thread && !OF_SERVER.contains(&method.as_str()) {
-            return Err(Fault::new(METHOD_NOT_FOUND, format!("{method}: the gateway does not pass this on to Codex")));
+            return Err(RuntimeError::new(
+                METHOD_NOT_FOUND,
+                format!("{method}: the gateway does not pass this on to Codex"),
+            ));
         }
         let mut extra = serde_json::Map::new();
         if of_thread {
             let Some(native) = native else {
-                return Err(Fault::new(INVALID_PARAMS, format!("{method} wants a session")));
+                return Err(RuntimeError::new(INVALID_PARAMS, format!("{method} wants a session")));
             };
             extra.insert("threadId".into(), native.as_str().into());
         }
         if method == "turn/steer" {
             let Some(turn) = thread.and_then(|thread| thread.turn.as_ref()?.id.clone()) else {
-                return Err(Fault::new(INVALID_PARAMS, "no turn is under way"));
+                return Err(RuntimeError::new(INVALID_PARAMS, "no turn is under way"));
             };
             extra.insert("expectedTurnId".into(), turn.into());
         }
         let params = with(params, extra)?;
-        Ok((method, params, Sort::Plain))
+        Ok((method, params, ReplyHandling::Plain))
     }
 }
 
 /// The params with these members in them. One that says something else of them is refused: the client's permission is for
 /// this session.
-fn with(params: Option<&RawValue>, extra: serde_json::Map<String, serde_json::Value>) -> Result<Box<RawValue>, Fault> {
+fn with(
+    params: Option<&RawValue>,
+    extra: serde_json::Map<String, serde_json::Value>,
+) -> Result<Box<RawValue>, RuntimeError> {
     let params = params.filter(|params| params.get() != "null").map_or("{}", RawValue::get);
     let fields = serde_json::from_str::<&RawValue>(params).ok().and_then(object::<Fields<'_>>);
-    let Some(fields) = fields else { return Err(Fault::new(INVALID_PARAMS, "params must be an object")) };
+    let Some(fields) = fields else { return Err(RuntimeError::new(INVALID_PARAMS, "params must be an object")) };
     let mut more = String::new();
     for (name, value) in &extra {
         let mut named = fields.0.iter().filter(|(key, _)| key == name).map(|(_, value)| string(value));
@@ -182,12 +190,12 @@ fn with(params: Option<&RawValue>, extra: serde_json::Map<String, serde_json::Va
                 more.push_str(&format!("{name}:{value},"));
             }
             (Some(Some(given)), None) if Some(given.as_ref()) == value.as_str() => {}
-            _ => return Err(Fault::new(INVALID_PARAMS, format!("params name another {name}"))),
+            _ => return Err(RuntimeError::new(INVALID_PARAMS, format!("params name another {name}"))),
         }
     }
     let rest = params.trim_start().strip_prefix('{').unwrap_or("}").trim_start();
     if rest.starts_with('}') && more.ends_with(',') {
         more.pop();
     }
-    RawValue::from_string(format!("{{{more}{rest}")).map_err(|e| Fault::new(INVALID_PARAMS, e.to_string()))
+    RawValue::from_string(format!("{{{more}{rest}")).map_err(|e| RuntimeError::new(INVALID_PARAMS, e.to_string()))
 }

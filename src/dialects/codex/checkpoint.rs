@@ -5,8 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::super::{AskKey, Carried, Outbox, Said};
-use super::ask::Asked;
+use super::super::{CarriedState, Outbox, RequestKey, RuntimeEvent};
+use super::ask::PendingRequest;
 use super::items::Items;
 use super::{Codex, OTHER, Thread, Turn, UNSURE};
 use crate::model::{NativeId, Ticket};
@@ -20,7 +20,7 @@ const CHECKPOINT_MAX: usize = 64 * 1024;
 #[serde(default)]
 struct Checkpoint {
     thread: Thread,
-    asks: Vec<(AskKey, Asked)>,
+    asks: Vec<(RequestKey, PendingRequest)>,
     /// How many questions were given a key: no key is given out twice, whichever gateway gives it.
     asked: u64,
 }
@@ -33,7 +33,7 @@ impl Codex {
             return;
         }
         let mut touched: Vec<NativeId> = more.into_iter().collect();
-        for native in out.said.get(from..).unwrap_or_default().iter().filter_map(Said::native) {
+        for native in out.said.get(from..).unwrap_or_default().iter().filter_map(RuntimeEvent::native) {
             if !touched.contains(native) {
                 touched.push(native.clone());
             }
@@ -41,7 +41,7 @@ impl Codex {
         for native in touched {
             if let Some(thread) = self.state.threads.get(&native) {
                 let state = self.checkpoint(&native, thread);
-                out.said.push(Said::Checkpoint { native, state });
+                out.said.push(RuntimeEvent::Checkpoint { native, state });
             }
         }
     }
@@ -70,7 +70,11 @@ impl Codex {
 
     /// The thread as an earlier connection left it, and what the session is to be told of it at once; none if that cannot
     /// be read.
-    pub(super) fn restored(&mut self, native: &NativeId, carried: &Carried) -> Option<(Thread, Vec<Said>)> {
+    pub(super) fn restored(
+        &mut self,
+        native: &NativeId,
+        carried: &CarriedState,
+    ) -> Option<(Thread, Vec<RuntimeEvent>)> {
         let Checkpoint { mut thread, asks, asked } = serde_json::from_str(&carried.checkpoint).ok()?;
         let mut said = Vec::new();
         self.state.asked = self.state.asked.max(asked);
@@ -82,7 +86,11 @@ impl Codex {
                     asked.stale = UNSURE;
                     self.state.asks.insert(key.clone(), asked);
                 }
-                None => said.push(Said::TakenBack { native: Some(native.clone()), key: key.clone(), elsewhere: None }),
+                None => said.push(RuntimeEvent::TakenBack {
+                    native: Some(native.clone()),
+                    key: key.clone(),
+                    elsewhere: None,
+                }),
             }
         }
         thread.items.tear();
@@ -102,7 +110,7 @@ impl Codex {
         }
         if let Some(turn) = thread.turn.as_mut().filter(|turn| turn.ticket.is_none()) {
             turn.began = true;
-            said.push(Said::Began { native: native.clone(), by: OTHER.into() });
+            said.push(RuntimeEvent::Began { native: native.clone(), by: OTHER.into() });
         }
         Some((thread, said))
     }

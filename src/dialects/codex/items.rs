@@ -12,7 +12,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::super::jsonrpc::{self, object, string};
-use super::super::{Draft, Outbox, Said, ToolMark};
+use super::super::{EventDraft, Outbox, RuntimeEvent, ToolCallRef};
 use super::{Codex, Params, ThreadHead, TurnHead, error_message, text, trouble};
 use crate::model::{Kind, NativeId};
 
@@ -87,19 +87,19 @@ struct Item {
     torn: bool,
     /// Its texts.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    texts: BTreeMap<String, Shown>,
+    texts: BTreeMap<String, ShownText>,
     /// The changes that it makes to files.
     #[serde(skip_serializing_if = "Option::is_none")]
-    edits: Option<Vec<Edit>>,
+    edits: Option<Vec<FileEdit>>,
 }
 
 /// A change to a file: path, text before, text after.
-pub(super) type Edit = (String, Option<String>, String);
+pub(super) type FileEdit = (String, Option<String>, String);
 
 /// How much of a text was shown.
 #[derive(Serialize, Deserialize)]
-struct Shown {
-    kind: Voice,
+struct ShownText {
+    kind: TextRole,
     bytes: usize,
     /// FNV-1a of what was.
     hash: u64,
@@ -110,7 +110,7 @@ struct Shown {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-enum Voice {
+enum TextRole {
     Message,
     Thought,
 }
@@ -134,12 +134,12 @@ pub(super) fn hash(name: &str) -> u64 {
     fnv(FNV, name)
 }
 
-impl Shown {
-    fn new(kind: Voice) -> Self {
+impl ShownText {
+    fn new(kind: TextRole) -> Self {
         Self { kind, bytes: 0, hash: FNV, held: None, loose: false }
     }
 
-    fn show(&mut self, item: &str, text: &str) -> Option<Draft> {
+    fn show(&mut self, item: &str, text: &str) -> Option<EventDraft> {
         self.bytes += text.len();
         self.hash = fnv(self.hash, text);
         (!text.is_empty()).then(|| chunk(self.kind, item, text))
@@ -166,17 +166,17 @@ struct Content<'a> {
     text: &'a str,
 }
 
-fn chunk(voice: Voice, item: &str, text: &str) -> Draft {
+fn chunk(voice: TextRole, item: &str, text: &str) -> EventDraft {
     let kind = match voice {
-        Voice::Message => Kind::AgentMessageChunk,
-        Voice::Thought => Kind::AgentThoughtChunk,
+        TextRole::Message => Kind::AgentMessageChunk,
+        TextRole::Thought => Kind::AgentThoughtChunk,
     };
     said(kind, item, text)
 }
 
-fn said(kind: Kind, item: &str, text: &str) -> Draft {
+fn said(kind: Kind, item: &str, text: &str) -> EventDraft {
     let content = Content { r#type: "text", text };
-    Draft::new(kind, &Chunk { session_update: kind.as_str(), message_id: item, content })
+    EventDraft::new(kind, &Chunk { session_update: kind.as_str(), message_id: item, content })
 }
 
 /// A tool call, or news of it, in ACP's words.
@@ -204,18 +204,18 @@ struct Tool {
 }
 
 impl Tool {
-    fn draft(mut self, first: bool, over: bool) -> Draft {
+    fn draft(mut self, first: bool, over: bool) -> EventDraft {
         let kind = if first { Kind::ToolCall } else { Kind::ToolCallUpdate };
         self.session_update = kind.as_str();
-        let tool = Some(ToolMark { id: self.tool_call_id.clone(), over });
-        Draft { tool, ..Draft::new(kind, &self) }
+        let tool = Some(ToolCallRef { id: self.tool_call_id.clone(), over });
+        EventDraft { tool, ..EventDraft::new(kind, &self) }
     }
 }
 
 /// An item as the server tells it: what any sort of item has.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Told<'a> {
+struct ServerItem<'a> {
     r#type: String,
     id: String,
     #[serde(borrow)]
@@ -265,7 +265,7 @@ fn block(text: &str) -> Value {
 }
 
 /// The changes in an item, file by file; none if they cannot be told exactly.
-fn edits(changes: &RawValue) -> Option<Vec<Edit>> {
+fn edits(changes: &RawValue) -> Option<Vec<FileEdit>> {
     #[derive(Deserialize)]
     struct Change {
         path: String,
@@ -291,7 +291,7 @@ fn edits(changes: &RawValue) -> Option<Vec<Edit>> {
 }
 
 /// The hunks of a unified diff, each as the text before and after.
-fn hunks(path: &str, diff: &str) -> Option<Vec<Edit>> {
+fn hunks(path: &str, diff: &str) -> Option<Vec<FileEdit>> {
     let mut hunks: Vec<(String, String)> = Vec::new();
     for line in diff.split_inclusive('\n') {
         if line.starts_with("@@") {
@@ -342,7 +342,7 @@ fn changes(raw: &RawValue) -> (Vec<Value>, Vec<Value>) {
     (content, locations)
 }
 
-impl Told<'_> {
+impl ServerItem<'_> {
     /// The item as a tool call; none if it is none.
     fn tool(&self, whole: &RawValue) -> Option<Tool> {
         let name = |raw| text(raw).unwrap_or_default();
@@ -441,7 +441,7 @@ impl Items {
 
     /// What is needed to tell the rest of them, and no more: of what was held back is known that it was not shown.
     pub(super) fn brief(&self) -> Self {
-        let shown = |shown: &Shown| Shown { held: None, ..*shown };
+        let shown = |shown: &ShownText| ShownText { held: None, ..*shown };
         let brief = |item: &Item| match item.done {
             true => Item { done: true, ..Item::default() },
             false => Item {
@@ -459,7 +459,7 @@ impl Items {
     }
 
     /// The changes that an item makes to files, where known.
-    pub(super) fn edits(&self, id: &str) -> Option<&Vec<Edit>> {
+    pub(super) fn edits(&self, id: &str) -> Option<&Vec<FileEdit>> {
         self.0.get(id)?.edits.as_ref()
     }
 
@@ -476,7 +476,7 @@ impl Items {
     }
 
     /// The turn is over: what was held back and will not come whole is shown.
-    pub(super) fn turn_over(&mut self) -> Vec<Draft> {
+    pub(super) fn turn_over(&mut self) -> Vec<EventDraft> {
         let mut drafts = Vec::new();
         for (id, item) in &mut self.0 {
             for shown in item.texts.values_mut() {
@@ -490,7 +490,7 @@ impl Items {
     }
 
     /// A piece of an item's text.
-    fn delta(&mut self, id: &str, name: &str, voice: Voice, delta: &str) -> Vec<Draft> {
+    fn delta(&mut self, id: &str, name: &str, voice: TextRole, delta: &str) -> Vec<EventDraft> {
         let mut drafts = Vec::new();
         let missed = !self.knows(id);
         let item = self.item(id);
@@ -506,11 +506,11 @@ impl Items {
             for shown in item.texts.values_mut() {
                 shown.held.get_or_insert_default();
             }
-            item.texts.entry(name.to_owned()).or_insert_with(|| Shown::new(voice)).held.get_or_insert_default();
+            item.texts.entry(name.to_owned()).or_insert_with(|| ShownText::new(voice)).held.get_or_insert_default();
         }
         let another = item.another(name);
         let behind = !item.texts.contains_key(name) && item.texts.values().any(|shown| shown.held.is_some());
-        let shown = item.texts.entry(name.to_owned()).or_insert_with(|| Shown::new(voice));
+        let shown = item.texts.entry(name.to_owned()).or_insert_with(|| ShownText::new(voice));
         if behind {
             shown.held = Some(String::new());
         }
@@ -531,11 +531,11 @@ impl Items {
     }
 
     /// The whole of an item's text: what was not shown of it.
-    fn whole(&mut self, id: &str, name: &str, voice: Voice, whole: &str) -> Vec<Draft> {
+    fn whole(&mut self, id: &str, name: &str, voice: TextRole, whole: &str) -> Vec<EventDraft> {
         let item = self.item(id);
         let mut drafts = Vec::new();
         let another = item.another(name);
-        let shown = item.texts.entry(name.to_owned()).or_insert_with(|| Shown::new(voice));
+        let shown = item.texts.entry(name.to_owned()).or_insert_with(|| ShownText::new(voice));
         let held = shown.held.take();
         if shown.loose {
             return drafts;
@@ -560,8 +560,8 @@ impl Items {
         mine: Option<&str>,
         echoed: &mut bool,
         frame: &Bytes,
-    ) -> Result<Vec<Draft>, &'static str> {
-        let Some(told) = object::<Told<'_>>(raw) else { return Err("an item without a name") };
+    ) -> Result<Vec<EventDraft>, &'static str> {
+        let Some(told) = object::<ServerItem<'_>>(raw) else { return Err("an item without a name") };
         let first = !self.knows(&told.id);
         let item = self.item(&told.id);
         if item.done {
@@ -577,13 +577,15 @@ impl Items {
                 *echoed |= own;
                 if own { Vec::new() } else { user_message(id, &list(told.content)) }
             }
-            "agentMessage" | "plan" if over => self.whole(id, "", Voice::Message, &text(told.text).unwrap_or_default()),
+            "agentMessage" | "plan" if over => {
+                self.whole(id, "", TextRole::Message, &text(told.text).unwrap_or_default())
+            }
             "reasoning" if over => {
                 let mut drafts = Vec::new();
                 for (sort, parts) in [("s", list(told.summary)), ("t", list(told.content))] {
                     for (n, part) in parts.into_iter().enumerate() {
                         let part = string(part).unwrap_or_default();
-                        drafts.extend(self.whole(id, &part_name(sort, n as u64), Voice::Thought, &part));
+                        drafts.extend(self.whole(id, &part_name(sort, n as u64), TextRole::Thought, &part));
                     }
                 }
                 drafts
@@ -620,7 +622,7 @@ impl Items {
     }
 
     /// News of a tool call; the call itself first, if it was never told of.
-    fn news(&mut self, id: &str, tool: Tool) -> Vec<Draft> {
+    fn news(&mut self, id: &str, tool: Tool) -> Vec<EventDraft> {
         let first = !self.knows(id);
         let item = self.item(id);
         if item.done {
@@ -638,7 +640,7 @@ impl Items {
     }
 
     /// A tool call that only a question tells of.
-    pub(super) fn mention(&mut self, id: &str, title: &str, kind: &'static str, frame: &Bytes) -> Option<Draft> {
+    pub(super) fn mention(&mut self, id: &str, title: &str, kind: &'static str, frame: &Bytes) -> Option<EventDraft> {
         if self.knows(id) {
             return None;
         }
@@ -650,7 +652,7 @@ impl Items {
             status: Some("pending"),
             ..Tool::default()
         };
-        Some(Draft { native: Some(frame.clone()), ..tool.draft(true, false) })
+        Some(EventDraft { native: Some(frame.clone()), ..tool.draft(true, false) })
     }
 }
 
@@ -663,7 +665,7 @@ fn part_name(sort: &str, index: u64) -> String {
 }
 
 /// What a person said, a chunk for each part of it.
-fn user_message(id: &str, content: &[&RawValue]) -> Vec<Draft> {
+fn user_message(id: &str, content: &[&RawValue]) -> Vec<EventDraft> {
     #[derive(Deserialize)]
     struct Input<'a> {
         r#type: String,
@@ -692,23 +694,23 @@ fn user_message(id: &str, content: &[&RawValue]) -> Vec<Draft> {
 }
 
 /// A message that tells of the server's own doings: kept under its name.
-fn hook(name: &str, params: Option<&RawValue>) -> Draft {
+fn hook(name: &str, params: Option<&RawValue>) -> EventDraft {
     #[derive(Serialize)]
     struct Hook<'a> {
         r#type: &'a str,
         #[serde(skip_serializing_if = "Option::is_none")]
         params: Option<Box<RawValue>>,
     }
-    Draft::new(Kind::Hook, &Hook { r#type: name, params: params.map(jsonrpc::owned) })
+    EventDraft::new(Kind::Hook, &Hook { r#type: name, params: params.map(jsonrpc::owned) })
 }
 
 /// A title that changed.
-pub(super) fn titled(title: Option<String>) -> Draft {
+pub(super) fn titled(title: Option<String>) -> EventDraft {
     let body = serde_json::json!({ "sessionUpdate": "session_info_update", "title": title });
-    Draft { title, ..Draft::new(Kind::SessionInfoUpdate, &body) }
+    EventDraft { title, ..EventDraft::new(Kind::SessionInfoUpdate, &body) }
 }
 
-fn plan(steps: &RawValue) -> Draft {
+fn plan(steps: &RawValue) -> EventDraft {
     #[derive(Deserialize)]
     struct Step {
         step: String,
@@ -724,10 +726,10 @@ fn plan(steps: &RawValue) -> Draft {
         serde_json::json!({ "content": step, "priority": "medium", "status": status })
     };
     let entries: Vec<_> = steps.iter().map(entry).collect();
-    Draft::new(Kind::Plan, &serde_json::json!({ "sessionUpdate": "plan", "entries": entries }))
+    EventDraft::new(Kind::Plan, &serde_json::json!({ "sessionUpdate": "plan", "entries": entries }))
 }
 
-fn usage(raw: &RawValue) -> Option<Draft> {
+fn usage(raw: &RawValue) -> Option<EventDraft> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Usage {
@@ -741,7 +743,7 @@ fn usage(raw: &RawValue) -> Option<Draft> {
         total_tokens: u64,
     }
     let Usage { last, total, model_context_window } = object(raw)?;
-    Some(Draft::new(
+    Some(EventDraft::new(
         Kind::UsageUpdate,
         &serde_json::json!({
             "sessionUpdate": "usage_update", "used": last.total_tokens, "size": model_context_window.unwrap_or_default(),
@@ -806,10 +808,10 @@ impl Codex {
     pub(super) fn notified(&mut self, frame: &Bytes, method: &str, raw: Option<&RawValue>, out: &mut Outbox) {
         let Some(params) = raw.and_then(object::<Params<'_>>) else {
             let draft = match DOINGS.contains(&method) {
-                true => Draft { native: Some(frame.clone()), ..hook(method, raw) },
-                false => Draft::raw(frame.clone(), "unknown notification"),
+                true => EventDraft { native: Some(frame.clone()), ..hook(method, raw) },
+                false => EventDraft::raw(frame.clone(), "unknown notification"),
             };
-            return out.said.push(Said::Event { native: None, draft });
+            return out.said.push(RuntimeEvent::Event { native: None, draft });
         };
         let native = text(params.thread_id).map(|id| NativeId::from(id.as_str()));
         if method == "thread/started" {
@@ -829,12 +831,12 @@ impl Codex {
             Some(drafts) => drafts,
             None => match self.of_server(method, raw, &params, native.as_ref(), out) {
                 Some(drafts) => drafts,
-                None => vec![Draft::raw(frame.clone(), "unknown notification")],
+                None => vec![EventDraft::raw(frame.clone(), "unknown notification")],
             },
         };
         for draft in drafts {
-            let draft = Draft { native: Some(frame.clone()), ..draft };
-            out.said.push(Said::Event { native: native.clone(), draft });
+            let draft = EventDraft { native: Some(frame.clone()), ..draft };
+            out.said.push(RuntimeEvent::Event { native: native.clone(), draft });
         }
     }
 
@@ -846,8 +848,8 @@ impl Codex {
         params: &Params<'_>,
         native: Option<&NativeId>,
         out: &mut Outbox,
-    ) -> Option<Vec<Draft>> {
-        let unreadable = || Some(vec![Draft::raw(frame.clone(), "a notification that lacks a part")]);
+    ) -> Option<Vec<EventDraft>> {
+        let unreadable = || Some(vec![EventDraft::raw(frame.clone(), "a notification that lacks a part")]);
         if !matches!(method, "item/started" | "item/completed" | "turn/started" | "turn/completed")
             && !method.ends_with("Delta")
             && !method.ends_with("/delta")
@@ -889,7 +891,7 @@ impl Codex {
             if let Some(turn) = &mut thread.turn {
                 turn.echoed = echoed;
             }
-            return Some(read.unwrap_or_else(|reason| vec![Draft::raw(frame.clone(), reason)]));
+            return Some(read.unwrap_or_else(|reason| vec![EventDraft::raw(frame.clone(), reason)]));
         }
         let Some(id) = text(params.item_id) else { return unreadable() };
         let items = &mut thread.items;
@@ -912,23 +914,23 @@ impl Codex {
         let Some(delta) = params.delta.and_then(string) else { return unreadable() };
         let index = |raw: Option<&RawValue>| raw.and_then(|raw| raw.get().parse::<u64>().ok()).unwrap_or_default();
         Some(match method {
-            "item/agentMessage/delta" => items.delta(&id, "", Voice::Message, &delta),
+            "item/agentMessage/delta" => items.delta(&id, "", TextRole::Message, &delta),
             "item/plan/delta" => {
                 // Not always what the plan says in the end: shown only if there is no end.
                 let item = items.item(&id);
                 if !item.done {
-                    let shown = item.texts.entry(String::new()).or_insert_with(|| Shown::new(Voice::Message));
+                    let shown = item.texts.entry(String::new()).or_insert_with(|| ShownText::new(TextRole::Message));
                     if !shown.loose {
                         shown.held.get_or_insert_default();
                     }
                 }
-                items.delta(&id, "", Voice::Message, &delta)
+                items.delta(&id, "", TextRole::Message, &delta)
             }
             "item/reasoning/summaryTextDelta" => {
-                items.delta(&id, &part_name("s", index(params.summary_index)), Voice::Thought, &delta)
+                items.delta(&id, &part_name("s", index(params.summary_index)), TextRole::Thought, &delta)
             }
             "item/reasoning/textDelta" => {
-                items.delta(&id, &part_name("t", index(params.content_index)), Voice::Thought, &delta)
+                items.delta(&id, &part_name("t", index(params.content_index)), TextRole::Thought, &delta)
             }
             "item/commandExecution/outputDelta" | "item/fileChange/outputDelta" => {
                 // The form that other ACP agents stream output in; the whole of it comes with the end.
@@ -947,7 +949,7 @@ impl Codex {
         params: &Params<'_>,
         native: Option<&NativeId>,
         out: &mut Outbox,
-    ) -> Option<Vec<Draft>> {
+    ) -> Option<Vec<EventDraft>> {
         if let Some(native) = native
             && !self.alone
             && method != "serverRequest/resolved"
@@ -1003,7 +1005,7 @@ impl Codex {
     }
 
     /// The model failed. If it is not tried again, the turn ends with these words.
-    fn turn_error(&mut self, params: &Params<'_>, native: Option<&NativeId>) -> Option<Vec<Draft>> {
+    fn turn_error(&mut self, params: &Params<'_>, native: Option<&NativeId>) -> Option<Vec<EventDraft>> {
         let message = error_message(params.error?)?;
         let retry = params.will_retry.is_some_and(|retry| retry.get() == "true");
         let turn = native.and_then(|native| self.state.threads.get_mut(native)).and_then(|thread| thread.turn.as_mut());
@@ -1014,7 +1016,7 @@ impl Codex {
             }
             _ => {
                 let body = serde_json::json!({ "code": "model_error", "message": message, "will_retry": retry });
-                Some(vec![Draft::new(Kind::Error, &body)])
+                Some(vec![EventDraft::new(Kind::Error, &body)])
             }
         }
     }

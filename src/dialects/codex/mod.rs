@@ -9,7 +9,7 @@
 //!   questions that wait, under their old ids.
 //! - Its result is a state that the events after it follow without a hole, but for the text of a message under way: that
 //!   is missing, and told as a gap; the whole comes with the end of the message.
-//! - A turn that was not asked for here is another client's: told with [`Said::Began`] and [`Said::Done`].
+//! - A turn that was not asked for here is another client's: told with [`RuntimeEvent::Began`] and [`RuntimeEvent::Done`].
 //! - A method that the server does not know gets no answer at all, so only known ones are called.
 //! - Every question gets one answer, and never a JSON-RPC error. One that another client may know better is left to it:
 //!   only a server that was started for the gateway alone is answered no in its place.
@@ -31,10 +31,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::fault::{self, says_nothing};
-use super::jsonrpc::{self, INTERNAL, Message, object, string};
-use super::{AskKey, Carried, Command, Dialect, Draft, Fault, Outbox, Resume, RunEnd, Said};
+use super::jsonrpc::{self, INTERNAL, RpcMessage, object, string};
+use super::{
+    CarriedState, Dialect, EventDraft, Outbox, RequestKey, ResumeTarget, RunEnd, RuntimeCommand, RuntimeError,
+    RuntimeEvent,
+};
 use crate::model::{Capabilities, Capability, Connect, Kind, NativeId, RunStatus, RuntimeSpec, Ticket};
-use ask::Asked;
+use ask::PendingRequest;
 use items::Items;
 
 /// The server has too much to do: the request may be sent again.
@@ -103,7 +106,7 @@ struct State {
     #[serde(default)]
     sent: BTreeMap<u64, Sent>,
     #[serde(default)]
-    asks: BTreeMap<AskKey, Asked>,
+    asks: BTreeMap<RequestKey, PendingRequest>,
     /// How many questions were given a key: the next one's occurrence.
     #[serde(default)]
     asked: u64,
@@ -153,7 +156,7 @@ enum Pending {
     Rejoin { native: NativeId },
     Turn { native: NativeId, ticket: u64 },
     Interrupt { native: NativeId, turn: String },
-    Call { ticket: u64, sort: calls::Sort },
+    Call { ticket: u64, sort: calls::ReplyHandling },
 }
 
 /// A session to open.
@@ -164,7 +167,7 @@ struct Want {
     resume: Option<(NativeId, bool)>,
     /// Where an earlier connection left off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    carried: Option<Box<Carried>>,
+    carried: Option<Box<CarriedState>>,
 }
 
 /// A thread that is listened to.
@@ -421,9 +424,9 @@ fn answer(id: &str, result: &RawValue) -> Bytes {
 }
 
 /// An event that says that something went wrong.
-fn trouble(code: &str, message: &str, frame: Option<&Bytes>) -> Draft {
-    let draft = Draft::new(Kind::Error, &serde_json::json!({ "code": code, "message": message }));
-    Draft { native: frame.cloned(), ..draft }
+fn trouble(code: &str, message: &str, frame: Option<&Bytes>) -> EventDraft {
+    let draft = EventDraft::new(Kind::Error, &serde_json::json!({ "code": code, "message": message }));
+    EventDraft { native: frame.cloned(), ..draft }
 }
 
 fn failed(message: String, frame: Option<&Bytes>) -> RunEnd {
@@ -463,25 +466,25 @@ impl Dialect for Codex {
         self.nudge(out);
     }
 
-    fn command(&mut self, command: Command, out: &mut Outbox) {
+    fn command(&mut self, command: RuntimeCommand, out: &mut Outbox) {
         let from = out.said.len();
         let changed = match &command {
-            Command::Answer { key, .. } => self.state.asks.get(key).map(|asked| asked.native.clone()),
-            Command::Prompt { native, .. } | Command::Cancel { native, .. } => Some(native.clone()),
-            Command::Open { .. } | Command::Call { .. } => None,
+            RuntimeCommand::Answer { key, .. } => self.state.asks.get(key).map(|asked| asked.native.clone()),
+            RuntimeCommand::Prompt { native, .. } | RuntimeCommand::Cancel { native, .. } => Some(native.clone()),
+            RuntimeCommand::Open { .. } | RuntimeCommand::Call { .. } => None,
         };
         match command {
-            Command::Answer { key, decision } => self.answered(&key, &decision, out),
-            Command::Cancel { ticket, native, .. } => self.cancel(ticket, &native, out),
+            RuntimeCommand::Answer { key, decision } => self.answered(&key, &decision, out),
+            RuntimeCommand::Cancel { ticket, native, .. } => self.cancel(ticket, &native, out),
             command if self.state.phase != Phase::Ready => not_ready(command, out),
-            Command::Open { ticket, cwd, resume: Some(Resume { native, known, carried }) } => {
+            RuntimeCommand::Open { ticket, cwd, resume: Some(ResumeTarget { native, known, carried }) } => {
                 self.open_session(ticket.0, Want { cwd, resume: Some((native, known)), carried }, out);
             }
-            Command::Open { ticket, cwd, resume: None } => {
+            RuntimeCommand::Open { ticket, cwd, resume: None } => {
                 self.open_session(ticket.0, Want { cwd, resume: None, carried: None }, out);
             }
-            Command::Prompt { ticket, native, content } => self.prompt(ticket, native, &content, out),
-            Command::Call { ticket, native, method, params, notify } => {
+            RuntimeCommand::Prompt { ticket, native, content } => self.prompt(ticket, native, &content, out),
+            RuntimeCommand::Call { ticket, native, method, params, notify } => {
                 self.call(ticket, native, &method, params.as_deref(), notify, out);
             }
         }
@@ -528,8 +531,8 @@ impl Dialect for Codex {
             match sent.pending {
                 Pending::Open { ticket, want } => self.state.reopen.push((ticket, want)),
                 Pending::Call { ticket, .. } => {
-                    let fault = Fault::new(INTERNAL, "the connection to Codex was lost before it answered");
-                    out.said.push(Said::Replied { ticket: Ticket(ticket), reply: Err(fault) });
+                    let fault = RuntimeError::new(INTERNAL, "the connection to Codex was lost before it answered");
+                    out.said.push(RuntimeEvent::Replied { ticket: Ticket(ticket), reply: Err(fault) });
                 }
                 Pending::Look { native } => {
                     self.state.found.remove(&native);
@@ -573,7 +576,7 @@ impl Dialect for Codex {
         all.into_iter().chain(more).collect()
     }
 
-    fn asks(&self) -> Vec<AskKey> {
+    fn asks(&self) -> Vec<RequestKey> {
         let open = self.state.asks.iter().filter(|(_, asked)| asked.reply.is_none());
         open.map(|(key, _)| key.clone()).collect()
     }
@@ -584,18 +587,23 @@ impl Dialect for Codex {
 }
 
 /// What a command comes to while the connection is of no use.
-fn not_ready(command: Command, out: &mut Outbox) {
-    let fault = Fault::new(INTERNAL, "Codex is not ready");
+fn not_ready(command: RuntimeCommand, out: &mut Outbox) {
+    let fault = RuntimeError::new(INTERNAL, "Codex is not ready");
     match command {
-        Command::Open { ticket, .. } => out.said.push(Said::NotOpened { ticket, error: fault }),
-        Command::Prompt { ticket, native, .. } => {
-            out.said.push(Said::Ended { native, ticket, end: failed(fault.message, None) });
+        RuntimeCommand::Open { ticket, .. } => out.said.push(RuntimeEvent::NotOpened { ticket, error: fault }),
+        RuntimeCommand::Prompt { ticket, native, .. } => {
+            out.said.push(RuntimeEvent::Ended { native, ticket, end: failed(fault.message, None) });
         }
-        Command::Call { ticket, notify: false, .. } => out.said.push(Said::Replied { ticket, reply: Err(fault) }),
-        Command::Call { method, native, .. } => {
-            out.said.push(Said::Event { native, draft: trouble("not_ready", &format!("{method} was not sent"), None) });
+        RuntimeCommand::Call { ticket, notify: false, .. } => {
+            out.said.push(RuntimeEvent::Replied { ticket, reply: Err(fault) })
         }
-        Command::Cancel { .. } | Command::Answer { .. } => {}
+        RuntimeCommand::Call { method, native, .. } => {
+            out.said.push(RuntimeEvent::Event {
+                native,
+                draft: trouble("not_ready", &format!("{method} was not sent"), None),
+            });
+        }
+        RuntimeCommand::Cancel { .. } | RuntimeCommand::Answer { .. } => {}
     }
 }
 
@@ -620,40 +628,40 @@ impl Codex {
     }
 
     fn raw(&self, frame: &Bytes, native: Option<NativeId>, reason: &str, out: &mut Outbox) {
-        out.said.push(Said::Event { native, draft: Draft::raw(frame.clone(), reason) });
+        out.said.push(RuntimeEvent::Event { native, draft: EventDraft::raw(frame.clone(), reason) });
     }
 
-    fn event(&self, native: &NativeId, draft: Draft, out: &mut Outbox) {
-        out.said.push(Said::Event { native: Some(native.clone()), draft });
+    fn event(&self, native: &NativeId, draft: EventDraft, out: &mut Outbox) {
+        out.said.push(RuntimeEvent::Event { native: Some(native.clone()), draft });
     }
 
-    fn message(&mut self, frame: &Bytes, message: Message<'_>, out: &mut Outbox) {
+    fn message(&mut self, frame: &Bytes, message: RpcMessage<'_>, out: &mut Outbox) {
         match message {
-            Message::Request { id, method, params } => self.asked(frame, id, &method, params, out),
-            Message::Notification { method, params } => self.notified(frame, &method, params, out),
-            Message::Response { id, reply } => self.response(frame, id, reply, out),
+            RpcMessage::Request { id, method, params } => self.asked(frame, id, &method, params, out),
+            RpcMessage::Notification { method, params } => self.notified(frame, &method, params, out),
+            RpcMessage::Response { id, reply } => self.response(frame, id, reply, out),
         }
     }
 
     /// Nothing waits for ever because a message was nested too deep to be passed on.
-    fn too_deep(&mut self, frame: &Bytes, message: Message<'_>, out: &mut Outbox) {
+    fn too_deep(&mut self, frame: &Bytes, message: RpcMessage<'_>, out: &mut Outbox) {
         self.raw(frame, None, "nested too deep", out);
         match message {
-            Message::Request { id, method, .. } => self.refuse(id.get(), &method, out),
-            Message::Response { id, .. } => {
-                let fault = Fault::new(INTERNAL, "Codex's reply is nested too deep");
+            RpcMessage::Request { id, method, .. } => self.refuse(id.get(), &method, out),
+            RpcMessage::Response { id, .. } => {
+                let fault = RuntimeError::new(INTERNAL, "Codex's reply is nested too deep");
                 self.response(frame, id, Err(fault), out);
             }
-            Message::Notification { .. } => {}
+            RpcMessage::Notification { .. } => {}
         }
     }
 
-    fn response(&mut self, frame: &Bytes, id: &RawValue, reply: Result<&RawValue, Fault>, out: &mut Outbox) {
+    fn response(&mut self, frame: &Bytes, id: &RawValue, reply: Result<&RawValue, RuntimeError>, out: &mut Outbox) {
         let id = id.get().parse::<u64>().ok().filter(|id| self.state.sent.contains_key(id));
         let Some(mut sent) = id.and_then(|id| self.state.sent.remove(&id)) else {
             return self.raw(frame, None, "an answer to nothing that was asked", out);
         };
-        if let (Err(Fault { code: OVERLOADED, .. }), Some(id)) = (&reply, id)
+        if let (Err(RuntimeError { code: OVERLOADED, .. }), Some(id)) = (&reply, id)
             && sent.tries < TRIES
         {
             sent.tries += 1;
@@ -664,13 +672,13 @@ impl Codex {
         self.settled(frame, sent.pending, reply, out);
     }
 
-    fn settled(&mut self, frame: &Bytes, pending: Pending, reply: Result<&RawValue, Fault>, out: &mut Outbox) {
+    fn settled(&mut self, frame: &Bytes, pending: Pending, reply: Result<&RawValue, RuntimeError>, out: &mut Outbox) {
         match (pending, reply) {
             (Pending::Initialize, Ok(result)) => self.initialized(result, out),
             (Pending::Initialize, Err(fault)) => {
                 self.state.phase = Phase::Failed;
                 let message = format!("Codex refused the handshake: {} ({})", fault.words(), fault.code);
-                out.said.push(Said::Failed { message });
+                out.said.push(RuntimeEvent::Failed { message });
             }
             (Pending::Loaded, Ok(result)) => self.loaded(result, out),
             // An older server: threads are found when they start.
@@ -693,7 +701,7 @@ impl Codex {
                     // It may be too young to be joined: it is told of again when it is at work.
                     self.state.found.remove(&native);
                 }
-                out.said.push(Said::NotOpened { ticket: Ticket(ticket), error });
+                out.said.push(RuntimeEvent::NotOpened { ticket: Ticket(ticket), error });
                 self.clarify(out);
             }
             (Pending::Rejoin { native }, Ok(result)) => self.rejoined(frame, &native, result, out),
@@ -710,7 +718,7 @@ impl Codex {
                 }
             }
             (Pending::Call { ticket, sort }, reply) => {
-                out.said.push(Said::Replied { ticket: Ticket(ticket), reply: sort.reply(reply) });
+                out.said.push(RuntimeEvent::Replied { ticket: Ticket(ticket), reply: sort.reply(reply) });
             }
         }
     }
@@ -725,14 +733,14 @@ impl Codex {
         let Some(Hello { user_agent: Some(agent) }) = object::<Hello<'_>>(result) else {
             self.state.phase = Phase::Failed;
             let message = "the reply to `initialize` is not a Codex app-server's".to_owned();
-            return out.said.push(Said::Failed { message });
+            return out.said.push(RuntimeEvent::Failed { message });
         };
         self.state.phase = Phase::Ready;
         out.frames.push(frame(None, "initialized", None));
         // `plexus/0.169.0 (Debian 12.0.0; x86_64) unknown (plexus; 0.1.0)`: its version under our name.
         let agent = string(agent);
         let version = agent.as_deref().and_then(|agent| agent.split(['/', ' ']).nth(1)).unwrap_or_default();
-        out.said.push(Said::Ready { agent: Some(format!("codex {version}").trim().to_owned()) });
+        out.said.push(RuntimeEvent::Ready { agent: Some(format!("codex {version}").trim().to_owned()) });
         let threads: Vec<_> = self.state.threads.keys().cloned().collect();
         for native in threads {
             self.resume(Pending::Rejoin { native: native.clone() }, &native, out);
@@ -764,7 +772,7 @@ impl Codex {
         };
         let input = match problem.map_or_else(|| items::input(content), Err) {
             Ok(input) => input,
-            Err(problem) => return out.said.push(Said::Ended { native, ticket, end: failed(problem, None) }),
+            Err(problem) => return out.said.push(RuntimeEvent::Ended { native, ticket, end: failed(problem, None) }),
         };
         if let Some(thread) = self.state.threads.get_mut(&native) {
             // Into another client's turn it goes as steering, and ends with it.
@@ -808,7 +816,7 @@ impl Codex {
         let Some(turn) = thread.turn.as_mut().filter(|turn| turn.ticket == Some(ticket)) else { return };
         turn.starting = false;
         let Some(id) = id else {
-            let fault = Fault::new(INTERNAL, "Codex started a turn without a name");
+            let fault = RuntimeError::new(INTERNAL, "Codex started a turn without a name");
             return self.turn_refused(frame, native.clone(), ticket, fault, out);
         };
         let early = turn.early.take().filter(|(early, _)| *early == id);
@@ -823,7 +831,7 @@ impl Codex {
         }
     }
 
-    fn turn_refused(&mut self, frame: &Bytes, native: NativeId, ticket: u64, fault: Fault, out: &mut Outbox) {
+    fn turn_refused(&mut self, frame: &Bytes, native: NativeId, ticket: u64, fault: RuntimeError, out: &mut Outbox) {
         let Some(thread) = self.state.threads.get_mut(&native) else { return };
         let Some(turn) = thread.turn.as_mut().filter(|turn| turn.ticket == Some(ticket)) else { return };
         // What runs beside it is another client's.
@@ -835,13 +843,13 @@ impl Codex {
         if !left {
             thread.turn = None;
         }
-        out.said.push(Said::Ended {
+        out.said.push(RuntimeEvent::Ended {
             native: native.clone(),
             ticket: Ticket(ticket),
             end: failed(fault.words(), Some(frame)),
         });
         if tell {
-            out.said.push(Said::Began { native, by: OTHER.into() });
+            out.said.push(RuntimeEvent::Began { native, by: OTHER.into() });
         }
     }
 
@@ -870,7 +878,7 @@ impl Codex {
         let Some(thread) = self.state.threads.get_mut(native) else { return };
         thread.tells(&id);
         thread.turn = Some(Turn { id: Some(id), began: true, ..Turn::default() });
-        out.said.push(Said::Began { native: native.clone(), by: OTHER.into() });
+        out.said.push(RuntimeEvent::Began { native: native.clone(), by: OTHER.into() });
     }
 
     /// A turn is over.
@@ -914,7 +922,7 @@ impl Codex {
         }
         let run_end = RunEnd::from(end.clone());
         if turn.began {
-            out.said.push(Said::Done { native: native.clone(), end: run_end.clone() });
+            out.said.push(RuntimeEvent::Done { native: native.clone(), end: run_end.clone() });
         }
         let Some(ticket) = turn.ticket else { return };
         if turn.starting {
@@ -926,7 +934,7 @@ impl Codex {
             }
             return;
         }
-        out.said.push(Said::Ended { native: native.clone(), ticket: Ticket(ticket), end: run_end });
+        out.said.push(RuntimeEvent::Ended { native: native.clone(), ticket: Ticket(ticket), end: run_end });
     }
 
     fn loaded(&mut self, result: &RawValue, out: &mut Outbox) {
@@ -980,7 +988,7 @@ impl Codex {
             self.state.found.remove(native);
             return;
         }
-        out.said.push(Said::Found { native: native.clone(), cwd: head.cwd(), title: head.title() });
+        out.said.push(RuntimeEvent::Found { native: native.clone(), cwd: head.cwd(), title: head.title() });
     }
 
     /// Whether the thread is a helper agent's: what it does is told in the thread that it works for, and its questions
@@ -1010,7 +1018,7 @@ impl Codex {
         if self.state.unclear.len() < FOUND_MAX && self.state.sent.values().any(opening) {
             self.state.unclear.push((native, head.cwd(), head.title()));
         } else if self.new_to_us(&native) {
-            out.said.push(Said::Found { native, cwd: head.cwd(), title: head.title() });
+            out.said.push(RuntimeEvent::Found { native, cwd: head.cwd(), title: head.title() });
         }
     }
 
@@ -1018,7 +1026,7 @@ impl Codex {
     fn clarify(&mut self, out: &mut Outbox) {
         for (native, cwd, title) in std::mem::take(&mut self.state.unclear) {
             if self.new_to_us(&native) {
-                out.said.push(Said::Found { native, cwd, title });
+                out.said.push(RuntimeEvent::Found { native, cwd, title });
             }
         }
     }

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::super::jsonrpc::{INTERNAL, object};
-use super::super::{Draft, Fault, Opening, Outbox, Said};
+use super::super::{EventDraft, OpenedAs, Outbox, RuntimeError, RuntimeEvent};
 use super::{
     Codex, DOUBTS_MAX, End, OTHER, Pending, SETTLE, Thread, ThreadHead, Turn, TurnHead, UNSURE, Want, items, mark,
     trouble,
@@ -22,7 +22,7 @@ const TURNS_MAX: u32 = 100;
 /// What `thread/start` and `thread/resume` come to.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Joined<'a> {
+struct ThreadJoined<'a> {
     #[serde(borrow)]
     thread: &'a RawValue,
     #[serde(borrow)]
@@ -43,7 +43,7 @@ struct Page<'a> {
 }
 
 /// The turns of a thread, oldest first, and whether there are older ones.
-fn turns<'a>(joined: &Joined<'a>, head: &ThreadHead<'a>) -> (Vec<TurnHead<'a>>, bool) {
+fn turns<'a>(joined: &ThreadJoined<'a>, head: &ThreadHead<'a>) -> (Vec<TurnHead<'a>>, bool) {
     let (raw, more) = match joined.initial_turns_page.and_then(object::<Page<'_>>) {
         Some(Page { mut data, next_cursor }) => {
             data.reverse();
@@ -78,21 +78,21 @@ fn whole(item: &RawValue, over: bool) -> bool {
 }
 
 /// What a turn's items come to, each with its own bytes.
-fn told(thread: &mut Thread, turn: &TurnHead<'_>, over: bool, mine: Option<&str>) -> Vec<Draft> {
+fn told(thread: &mut Thread, turn: &TurnHead<'_>, over: bool, mine: Option<&str>) -> Vec<EventDraft> {
     let mut drafts = Vec::new();
     let mut echoed = false;
     for item in turn.items() {
         let bytes = Bytes::copy_from_slice(item.get().as_bytes());
         match thread.items.read(item, whole(item, over), mine, &mut echoed, &bytes) {
             Ok(more) => drafts.extend(more),
-            Err(reason) => drafts.push(Draft::raw(bytes, reason)),
+            Err(reason) => drafts.push(EventDraft::raw(bytes, reason)),
         }
     }
     drafts
 }
 
 /// What became known since of the items of a turn that is over.
-fn told_on(thread: &mut Thread, turn: &TurnHead<'_>) -> Vec<Draft> {
+fn told_on(thread: &mut Thread, turn: &TurnHead<'_>) -> Vec<EventDraft> {
     #[derive(Deserialize)]
     struct Named {
         id: String,
@@ -126,11 +126,11 @@ impl Codex {
     /// A session was opened.
     pub(super) fn opened(&mut self, frame: &Bytes, ticket: u64, want: Want, result: &RawValue, out: &mut Outbox) {
         let ticket = Ticket(ticket);
-        let read =
-            object::<Joined<'_>>(result).and_then(|joined| Some((object::<ThreadHead<'_>>(joined.thread)?, joined)));
+        let read = object::<ThreadJoined<'_>>(result)
+            .and_then(|joined| Some((object::<ThreadHead<'_>>(joined.thread)?, joined)));
         let Some((head, joined)) = read else {
-            let error = Fault::new(INTERNAL, "Codex opened a conversation without a name");
-            return out.said.push(Said::NotOpened { ticket, error });
+            let error = RuntimeError::new(INTERNAL, "Codex opened a conversation without a name");
+            return out.said.push(RuntimeEvent::NotOpened { ticket, error });
         };
         let native = NativeId::from(head.id.as_str());
         let (turns, more) = turns(&joined, &head);
@@ -145,7 +145,7 @@ impl Codex {
         };
         let mut drafts = Vec::new();
         if let Some(name) = head.name() {
-            drafts.push(Draft { native: Some(frame.clone()), ..items::titled(Some(name)) });
+            drafts.push(EventDraft { native: Some(frame.clone()), ..items::titled(Some(name)) });
         }
         if !goes_on && known && !turns.is_empty() {
             let message = "what was said in this conversation while no gateway was connected to Codex is not told: how \
@@ -171,7 +171,7 @@ impl Codex {
                 drafts.push(trouble("turn_failed", &message, None));
             }
         }
-        let how = if want.resume.is_some() { Opening::Resumed } else { Opening::New };
+        let how = if want.resume.is_some() { OpenedAs::Resumed } else { OpenedAs::New };
         self.state.found.remove(&native);
         self.state.helpers.remove(&native);
         // Should it be open already, what was under way in it ends here.
@@ -185,9 +185,9 @@ impl Codex {
             thread.turn = Some(Turn { id: Some(turn.id.clone()), began: true, ..Turn::default() });
         }
         self.state.threads.insert(native.clone(), thread);
-        out.said.push(Said::Opened { ticket, native: native.clone(), drafts, how });
+        out.said.push(RuntimeEvent::Opened { ticket, native: native.clone(), drafts, how });
         if running.is_some() {
-            out.said.push(Said::Began { native: native.clone(), by: OTHER.into() });
+            out.said.push(RuntimeEvent::Began { native: native.clone(), by: OTHER.into() });
         }
         for draft in present {
             self.event(&native, draft, out);
@@ -200,10 +200,10 @@ impl Codex {
 
     /// A thread is listened to again: what was missed is told.
     pub(super) fn rejoined(&mut self, frame: &Bytes, native: &NativeId, result: &RawValue, out: &mut Outbox) {
-        let read =
-            object::<Joined<'_>>(result).and_then(|joined| Some((object::<ThreadHead<'_>>(joined.thread)?, joined)));
+        let read = object::<ThreadJoined<'_>>(result)
+            .and_then(|joined| Some((object::<ThreadHead<'_>>(joined.thread)?, joined)));
         let Some((head, joined)) = read else {
-            let fault = Fault::new(INTERNAL, "Codex's reply cannot be understood");
+            let fault = RuntimeError::new(INTERNAL, "Codex's reply cannot be understood");
             return self.not_rejoined(frame, native, &fault, out);
         };
         let (turns, more) = turns(&joined, &head);
@@ -333,7 +333,7 @@ impl Codex {
                 if let Some(ticket) = waiting.and_then(|turn| turn.ticket) {
                     let message = "the connection to Codex was lost before it took the prompt".to_owned();
                     let end = super::failed(message, None);
-                    out.said.push(Said::Ended { native: native.clone(), ticket: Ticket(ticket), end });
+                    out.said.push(RuntimeEvent::Ended { native: native.clone(), ticket: Ticket(ticket), end });
                 }
             }
         }
@@ -348,7 +348,7 @@ impl Codex {
     }
 
     /// A thread could not be joined again.
-    pub(super) fn not_rejoined(&mut self, frame: &Bytes, native: &NativeId, fault: &Fault, out: &mut Outbox) {
+    pub(super) fn not_rejoined(&mut self, frame: &Bytes, native: &NativeId, fault: &RuntimeError, out: &mut Outbox) {
         let message = format!("Codex does not open this conversation again: {}", fault.words());
         self.event(native, trouble("not_resumed", &message, Some(frame)), out);
         self.give_up(native, &message, out);

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json as j};
 
 use super::super::rig::{Rig, choose, json, raw, spec};
-use super::super::{Command, DEPTH_MAX, Dialect, Opening, Outbox, Resume, Said, Subject};
+use super::super::{DEPTH_MAX, Dialect, OpenedAs, Outbox, RequestSubject, ResumeTarget, RuntimeCommand, RuntimeEvent};
 use super::*;
 use crate::model::{Choice, Decision, RequestType};
 
@@ -20,7 +20,7 @@ fn remote() -> RuntimeSpec {
 fn hello(spec: &RuntimeSpec) -> Rig {
     let mut rig = Rig::new(spec);
     rig.feed(HELLO);
-    assert!(matches!(rig.one(), Said::Ready { agent: Some(agent) } if agent == "codex 0.169.0"));
+    assert!(matches!(rig.one(), RuntimeEvent::Ready { agent: Some(agent) } if agent == "codex 0.169.0"));
     rig
 }
 
@@ -42,7 +42,7 @@ fn session() -> Rig {
     let mut rig = hello(&spec("codex"));
     rig.open(1);
     reply(&mut rig, 1, j!({ "thread": thread("t"), "model": "m", "modelProvider": "p" }));
-    assert!(matches!(rig.one(), Said::Opened { ticket: Ticket(1), how: Opening::New, .. }));
+    assert!(matches!(rig.one(), RuntimeEvent::Opened { ticket: Ticket(1), how: OpenedAs::New, .. }));
     tell(&mut rig, "thread/started", j!({ "thread": thread("t") }));
     assert!(rig.said().is_empty(), "our own thread is no news");
     rig.sent();
@@ -83,10 +83,10 @@ fn shell(status: &str) -> Value {
 }
 
 /// The text of all events of this kind, and how many other things were said.
-fn words(said: &[Said], kind: Kind) -> String {
+fn words(said: &[RuntimeEvent], kind: Kind) -> String {
     let mut text = String::new();
     for said in said {
-        if let Said::Event { draft, .. } = said
+        if let RuntimeEvent::Event { draft, .. } = said
             && draft.kind == kind
         {
             text.push_str(json(&draft.body)["content"]["text"].as_str().unwrap());
@@ -95,21 +95,21 @@ fn words(said: &[Said], kind: Kind) -> String {
     text
 }
 
-fn kinds(said: &[Said]) -> Vec<String> {
-    let name = |said: &Said| match said {
-        Said::Event { draft, .. } if draft.kind == Kind::Error => {
+fn kinds(said: &[RuntimeEvent]) -> Vec<String> {
+    let name = |said: &RuntimeEvent| match said {
+        RuntimeEvent::Event { draft, .. } if draft.kind == Kind::Error => {
             json(&draft.body)["code"].as_str().unwrap().to_owned()
         }
-        Said::Event { draft, .. } => draft.kind.as_str().to_owned(),
-        Said::Ended { ticket, end, .. } => format!("ended {} {:?}", ticket.0, end.status),
-        Said::Done { end, .. } => format!("done {:?}", end.status),
-        Said::Began { .. } => "began".into(),
-        Said::Opened { how, drafts, .. } => {
+        RuntimeEvent::Event { draft, .. } => draft.kind.as_str().to_owned(),
+        RuntimeEvent::Ended { ticket, end, .. } => format!("ended {} {:?}", ticket.0, end.status),
+        RuntimeEvent::Done { end, .. } => format!("done {:?}", end.status),
+        RuntimeEvent::Began { .. } => "began".into(),
+        RuntimeEvent::Opened { how, drafts, .. } => {
             format!("opened {how:?} {}", drafts.iter().map(|draft| draft.kind.as_str()).collect::<Vec<_>>().join(","))
         }
-        Said::TakenBack { elsewhere, .. } => format!("taken back {}", elsewhere.is_some()),
-        Said::Asked { ask, .. } => format!("asked {}", ask.key.id()),
-        Said::Found { native, title, .. } => format!("found {native} {}", title.clone().unwrap_or_default()),
+        RuntimeEvent::TakenBack { elsewhere, .. } => format!("taken back {}", elsewhere.is_some()),
+        RuntimeEvent::Asked { ask, .. } => format!("asked {}", ask.key.id()),
+        RuntimeEvent::Found { native, title, .. } => format!("found {native} {}", title.clone().unwrap_or_default()),
         other => format!("{other:?}"),
     };
     said.iter().map(name).collect()
@@ -134,9 +134,9 @@ fn says_hello_and_wants_to_be_told_what_a_question_offers() {
     ] {
         let mut rig = Rig::new(&spec("codex"));
         rig.feed(reply);
-        assert!(matches!(rig.one(), Said::Failed { message } if message.contains(part)));
+        assert!(matches!(rig.one(), RuntimeEvent::Failed { message } if message.contains(part)));
         rig.open(1);
-        assert!(matches!(rig.one(), Said::NotOpened { .. }), "of no use afterwards");
+        assert!(matches!(rig.one(), RuntimeEvent::NotOpened { .. }), "of no use afterwards");
     }
 }
 
@@ -169,7 +169,7 @@ fn text_is_told_once() {
     item(&mut rig, "completed", message("d", "than these"));
     let said = rig.said();
     assert_eq!(words(&said, Kind::AgentMessageChunk), "one twono piecesbeginningother words");
-    assert!(said.iter().all(|said| matches!(said, Said::Event { draft, .. } if draft.native.is_some())));
+    assert!(said.iter().all(|said| matches!(said, RuntimeEvent::Event { draft, .. } if draft.native.is_some())));
     tell(
         &mut rig,
         "turn/completed",
@@ -363,10 +363,10 @@ fn a_command_offers_exactly_what_codex_offers() {
                 ("cancel", Choice::RejectOnce)
             ]
         );
-        assert_eq!(asked.subject, Subject::Command { argv: vec!["ls".into()], cwd: Some("/w".into()) });
+        assert_eq!(asked.subject, RequestSubject::Command { argv: vec!["ls".into()], cwd: Some("/w".into()) });
         assert_eq!((asked.message.as_deref(), asked.tool_call_id.as_deref()), (Some("why"), Some("c")));
         assert!(asked.first_mention.is_some(), "no item told of it");
-        assert_eq!(rig.dialect.asks().iter().map(AskKey::id).collect::<Vec<_>>(), ["7"]);
+        assert_eq!(rig.dialect.asks().iter().map(RequestKey::id).collect::<Vec<_>>(), ["7"]);
         rig.answer("7", decision);
         assert_eq!(rig.sent(), [j!({ "id": 7, "result": { "decision": sent } })]);
         assert!(rig.dialect.asks().is_empty());
@@ -473,15 +473,15 @@ fn a_change_to_files_shows_what_changes() {
     rig.said();
     ask(&mut rig, 3, "item/fileChange/requestApproval", j!({ "itemId": "f" }));
     let asked = rig.ask();
-    assert_eq!(asked.subject, Subject::Edits(vec![("/a".into(), None, "new\n".into())]));
+    assert_eq!(asked.subject, RequestSubject::Edits(vec![("/a".into(), None, "new\n".into())]));
     assert!(asked.first_mention.is_none());
     ask(&mut rig, 4, "item/fileChange/requestApproval", j!({ "itemId": "f", "grantRoot": "/" }));
     assert!(
-        matches!(rig.ask().subject, Subject::Unreadable { raw: text, .. } if text.contains("grantRoot") && text.contains("/a"))
+        matches!(rig.ask().subject, RequestSubject::Unreadable { raw: text, .. } if text.contains("grantRoot") && text.contains("/a"))
     );
     ask(&mut rig, 5, COMMAND, j!({ "kind": "writeStdin", "command": "y", "availableDecisions": ["accept"] }));
     assert!(
-        matches!(rig.ask().subject, Subject::Unreadable { raw: text, .. } if text.contains("writeStdin")),
+        matches!(rig.ask().subject, RequestSubject::Unreadable { raw: text, .. } if text.contains("writeStdin")),
         "no command of its own"
     );
 }
@@ -513,7 +513,7 @@ fn questions_are_asked_one_by_one() {
     rig.answer("4", Decision::Ids(vec!["x".into()]));
     rig.ask();
     tell(&mut rig, "serverRequest/resolved", j!({ "requestId": 4 }));
-    assert!(matches!(rig.one(), Said::TakenBack { key, elsewhere: Some(_), .. } if key.id() == "4"));
+    assert!(matches!(rig.one(), RuntimeEvent::TakenBack { key, elsewhere: Some(_), .. } if key.id() == "4"));
     rig.answer("4", Decision::Withdrawn);
     assert!(rig.sent().is_empty());
 }
@@ -578,7 +578,7 @@ fn an_answer_given_elsewhere_closes_the_question() {
     ask(&mut rig, 7, COMMAND, command());
     rig.ask();
     tell(&mut rig, "serverRequest/resolved", j!({ "requestId": 7 }));
-    assert!(matches!(rig.one(), Said::TakenBack { elsewhere: Some(by), .. } if by.by == OTHER));
+    assert!(matches!(rig.one(), RuntimeEvent::TakenBack { elsewhere: Some(by), .. } if by.by == OTHER));
     rig.answer("7", choose("accept", Choice::AllowOnce));
     assert!(rig.sent().is_empty());
     ask(&mut rig, 8, COMMAND, command());
@@ -627,13 +627,13 @@ fn a_prompt_that_is_refused_ends() {
     let mut rig = session();
     rig.prompt(5, "t", "hi");
     rig.feed(r#"{"id":2,"error":{"code":-32600,"message":"thread not found"}}"#);
-    assert!(matches!(rig.one(), Said::Ended { end, .. } if end.message.as_deref() == Some("thread not found")));
+    assert!(matches!(rig.one(), RuntimeEvent::Ended { end, .. } if end.message.as_deref() == Some("thread not found")));
     rig.sent();
     rig.prompt(6, "elsewhere", "hi");
-    assert!(matches!(rig.one(), Said::Ended { .. }));
+    assert!(matches!(rig.one(), RuntimeEvent::Ended { .. }));
     prompted(&mut rig, 3);
     rig.prompt(6, "t", "more");
-    assert!(matches!(rig.one(), Said::Ended { ticket: Ticket(6), .. }));
+    assert!(matches!(rig.one(), RuntimeEvent::Ended { ticket: Ticket(6), .. }));
 }
 
 #[test]
@@ -649,7 +649,7 @@ fn an_overloaded_server_is_asked_again() {
         assert_eq!(rig.sent(), first);
     }
     rig.feed(r#"{"id":2,"error":{"code":-32001,"message":"Server overloaded; retry later."}}"#);
-    assert!(matches!(rig.one(), Said::Ended { .. }), "not for ever");
+    assert!(matches!(rig.one(), RuntimeEvent::Ended { .. }), "not for ever");
 }
 
 // ---- other clients --------------------------------------------------------------------------------------------------
@@ -674,8 +674,8 @@ fn joined(turns: Value, known: bool) -> Rig {
 }
 
 fn resume(rig: &mut Rig, known: bool) {
-    let resume = Some(Resume::new("t".into(), known));
-    rig.tell(Command::Open { ticket: Ticket(1), cwd: "/w".into(), resume });
+    let resume = Some(ResumeTarget::new("t".into(), known));
+    rig.tell(RuntimeCommand::Open { ticket: Ticket(1), cwd: "/w".into(), resume });
     let sent = rig.sent();
     assert_eq!((&sent[0]["method"], &sent[0]["params"]["threadId"]), (&j!("thread/resume"), &j!("t")));
 }
@@ -691,7 +691,7 @@ fn back(rig: &mut Rig, hello: u64, status: Value, turns: Value) {
     let mut out = Outbox::default();
     rig.dialect.open(&mut out);
     reply(rig, hello, j!({ "userAgent": "plexus/0.169.0 x" }));
-    assert!(matches!(rig.one(), Said::Ready { .. }));
+    assert!(matches!(rig.one(), RuntimeEvent::Ready { .. }));
     rig.sent();
     let mut head = thread("t");
     head["status"] = status;
@@ -707,14 +707,14 @@ fn active(flags: Value) -> Value {
 fn other_clients_turns_are_told() {
     let mut rig = shared();
     tell(&mut rig, "turn/started", j!({ "turn": turn("u", "inProgress", j!([])) }));
-    assert!(matches!(rig.one(), Said::Began { by, .. } if by == OTHER));
+    assert!(matches!(rig.one(), RuntimeEvent::Began { by, .. } if by == OTHER));
     item(
         &mut rig,
         "completed",
         j!({ "type": "userMessage", "id": "m", "clientId": null, "content": [{ "type": "text", "text": "yo" }] }),
     );
     assert_eq!(words(&rig.said(), Kind::UserMessageChunk), "yo");
-    rig.tell(Command::Cancel { ticket: None, native: "t".into(), reason: None });
+    rig.tell(RuntimeCommand::Cancel { ticket: None, native: "t".into(), reason: None });
     assert_eq!(rig.sent()[0]["params"]["turnId"], "u");
     end_turn(&mut rig, "interrupted");
     assert_eq!(kinds(&rig.said()), ["done Cancelled"]);
@@ -772,7 +772,7 @@ fn threads_that_nobody_can_join_are_not_told_of() {
     helper["attachedToThreadId"] = "t".into();
     rig.feed(j!({ "method": "thread/started", "params": { "thread": helper } }).to_string());
     rig.feed(j!({ "id": 1, "method": COMMAND, "params": { "threadId": "review", "command": "ls" } }).to_string());
-    assert!(matches!(rig.one(), Said::Asked { native: Some(native), .. } if native.as_str() == "t"));
+    assert!(matches!(rig.one(), RuntimeEvent::Asked { native: Some(native), .. } if native.as_str() == "t"));
 }
 
 #[test]
@@ -810,11 +810,11 @@ fn threads_of_others_are_found_once() {
         young["status"] = active(j!([]));
         reply(&mut rig, id, j!({ "thread": young }));
         assert_eq!(kinds(&rig.said()), ["found n "]);
-        let resume = Some(Resume::new("n".into(), false));
-        rig.tell(Command::Open { ticket: Ticket(9), cwd: "/w".into(), resume });
+        let resume = Some(ResumeTarget::new("n".into(), false));
+        rig.tell(RuntimeCommand::Open { ticket: Ticket(9), cwd: "/w".into(), resume });
         let error = j!({ "code": -32600, "message": "no rollout found" });
         rig.feed(j!({ "id": id + 1, "error": error }).to_string());
-        assert!(matches!(rig.one(), Said::NotOpened { .. }));
+        assert!(matches!(rig.one(), RuntimeEvent::NotOpened { .. }));
         rig.sent();
     }
     // Whose a thread is that starts while one is asked for shows with its name.
@@ -829,7 +829,7 @@ fn threads_of_others_are_found_once() {
     rig.feed(
         j!({ "id": 1, "method": COMMAND, "params": { "threadId": "y", "turnId": "k", "command": "ls" } }).to_string(),
     );
-    assert!(matches!(rig.one(), Said::Asked { native: Some(native), .. } if native.as_str() == "t"));
+    assert!(matches!(rig.one(), RuntimeEvent::Asked { native: Some(native), .. } if native.as_str() == "t"));
     // A question of a thread that is not open here is sent again when it is.
     rig.sent();
     rig.feed(
@@ -887,7 +887,7 @@ fn a_thread_that_is_gone_is_begun_anew_only_where_the_log_has_it() {
     rig.sent();
     resume(&mut rig, false);
     rig.feed(error);
-    assert!(matches!(rig.one(), Said::NotOpened { .. }));
+    assert!(matches!(rig.one(), RuntimeEvent::NotOpened { .. }));
     assert!(rig.sent().is_empty());
 }
 
@@ -967,19 +967,20 @@ fn a_prompt_on_its_way_when_the_connection_went_is_looked_for() {
 
 /// Another gateway opens thread `t` again, which now has these turns, newest first; `prompt` and the questions are what the
 /// session waits for.
-fn carried(rig: &Rig, prompt: Option<u64>, asks: &[AskKey], status: Value, turns: Value, more: bool) -> Rig {
+fn carried(rig: &Rig, prompt: Option<u64>, asks: &[RequestKey], status: Value, turns: Value, more: bool) -> Rig {
     let state = rig.checkpoint.clone().unwrap();
-    let carried = Carried { checkpoint: state, prompt: prompt.map(Ticket), content: Vec::new(), asks: asks.to_vec() };
+    let carried =
+        CarriedState { checkpoint: state, prompt: prompt.map(Ticket), content: Vec::new(), asks: asks.to_vec() };
     let mut next = hello(&remote());
     next.sent();
-    let resume = Resume { carried: Some(Box::new(carried)), ..Resume::new("t".into(), true) };
-    next.tell(Command::Open { ticket: Ticket(1), cwd: "/w".into(), resume: Some(resume) });
+    let resume = ResumeTarget { carried: Some(Box::new(carried)), ..ResumeTarget::new("t".into(), true) };
+    next.tell(RuntimeCommand::Open { ticket: Ticket(1), cwd: "/w".into(), resume: Some(resume) });
     next.sent();
     let mut head = thread("t");
     head["status"] = status;
     let page = j!({ "data": turns, "nextCursor": if more { j!("older") } else { Value::Null } });
     reply(&mut next, 2, j!({ "thread": head, "initialTurnsPage": page }));
-    assert!(matches!(next.said.remove(0), Said::Opened { how: Opening::Resumed, .. }));
+    assert!(matches!(next.said.remove(0), RuntimeEvent::Opened { how: OpenedAs::Resumed, .. }));
     next
 }
 
@@ -1110,7 +1111,7 @@ fn turns_that_were_taken_back_are_said_to_be_and_the_others_are_not_told_again()
     let said = rig.said();
     assert_eq!(kinds(&said), ["taken_back", "began", "agent_message_chunk", "done Completed"]);
     assert_eq!(words(&said, Kind::AgentMessageChunk), "e");
-    let Said::Event { draft, .. } = &said[0] else { panic!("{said:?}") };
+    let RuntimeEvent::Event { draft, .. } = &said[0] else { panic!("{said:?}") };
     assert!(json(&draft.body)["message"].as_str().unwrap().contains("last 2 of the turns"));
     let next = carried(&rig, None, &[], idle(), all(&["a"]), false);
     assert_eq!(kinds(&next.said), ["taken_back"]);
@@ -1185,14 +1186,14 @@ fn questions_and_answers_outlive_the_gateway() {
     assert!(keys.iter().all(|known| *known != key && !known.means(&key)));
     // Answered before its new gateway heard it again.
     let mut next = carried(&start(), Some(5), &keys, waiting(), running(), false);
-    next.tell(Command::Answer { key: keys[0].clone(), decision: choose("accept", Choice::AllowOnce) });
+    next.tell(RuntimeCommand::Answer { key: keys[0].clone(), decision: choose("accept", Choice::AllowOnce) });
     assert!(next.sent().is_empty());
     ask(&mut next, 7, COMMAND, command());
     assert_eq!(next.sent()[0]["result"]["decision"], "accept");
     // Over meanwhile; and one that the session has and the checkpoint has not.
     let next = carried(&start(), Some(5), &keys, active(j!([])), running(), false);
     assert_eq!(kinds(&next.said), ["taken back true", "taken back true"]);
-    let strange = [AskKey::nth("99", 99)];
+    let strange = [RequestKey::nth("99", 99)];
     let mut next = carried(&start(), Some(5), &strange, waiting(), running(), false);
     assert_eq!(kinds(&next.said()), ["taken back false"]);
     ask(&mut next, 7, COMMAND, command());
@@ -1226,7 +1227,7 @@ fn questions_that_are_not_asked_again_after_a_loss_are_over() {
         rig.wake();
     }
     assert!(rig.said().is_empty());
-    assert_eq!(rig.dialect.asks().iter().map(AskKey::id).collect::<Vec<_>>(), ["7"]);
+    assert_eq!(rig.dialect.asks().iter().map(RequestKey::id).collect::<Vec<_>>(), ["7"]);
 
     let mut rig = start();
     lose(&mut rig);
@@ -1374,24 +1375,26 @@ fn play(dialect: &mut dyn Dialect, step: &Move) -> String {
     match step {
         Move::Feed(frame) => dialect.feed(Bytes::from(frame.clone()), &mut out),
         Move::Open(known) => {
-            let resume = Some(Resume::new(native, *known));
-            dialect.command(Command::Open { ticket: Ticket(1), cwd: "/w".into(), resume }, &mut out);
+            let resume = Some(ResumeTarget::new(native, *known));
+            dialect.command(RuntimeCommand::Open { ticket: Ticket(1), cwd: "/w".into(), resume }, &mut out);
         }
         Move::Prompt => {
             let content = vec![raw(r#"{"type":"text","text":"hi"}"#)];
-            dialect.command(Command::Prompt { ticket: Ticket(5), native, content }, &mut out);
+            dialect.command(RuntimeCommand::Prompt { ticket: Ticket(5), native, content }, &mut out);
         }
-        Move::Cancel => dialect.command(Command::Cancel { ticket: None, native, reason: None }, &mut out),
+        Move::Cancel => dialect.command(RuntimeCommand::Cancel { ticket: None, native, reason: None }, &mut out),
         Move::Answer(id, yes) => {
             let open = dialect.asks().into_iter().find(|key| key.id() == id.to_string());
-            let key = open.unwrap_or_else(|| AskKey::unique(id.to_string()));
+            let key = open.unwrap_or_else(|| RequestKey::unique(id.to_string()));
             let decision = if *yes { choose("accept", Choice::AllowOnce) } else { Decision::Expired };
-            dialect.command(Command::Answer { key, decision }, &mut out);
+            dialect.command(RuntimeCommand::Answer { key, decision }, &mut out);
         }
         Move::Call => {
             let (ticket, method) = (Ticket(9), "model.list".into());
-            dialect
-                .command(Command::Call { ticket, native: Some(native), method, params: None, notify: false }, &mut out);
+            dialect.command(
+                RuntimeCommand::Call { ticket, native: Some(native), method, params: None, notify: false },
+                &mut out,
+            );
         }
         Move::Wake => dialect.wake(&mut out),
         Move::Lose => dialect.lost("gone", &mut out),
@@ -1404,8 +1407,8 @@ fn play(dialect: &mut dyn Dialect, step: &Move) -> String {
     }
     for said in &out.said {
         let drafts = match said {
-            Said::Event { draft, .. } => std::slice::from_ref(draft),
-            Said::Opened { drafts, .. } => drafts,
+            RuntimeEvent::Event { draft, .. } => std::slice::from_ref(draft),
+            RuntimeEvent::Opened { drafts, .. } => drafts,
             _ => &[],
         };
         for draft in drafts {
@@ -1512,7 +1515,7 @@ fn an_id_that_is_used_again_names_another_question_over_a_restart_too() {
     prompted(&mut rig, 2);
     ask(&mut rig, 7, "item/commandExecution/requestApproval", approval("c"));
     let first = rig.ask().key;
-    rig.tell(Command::Answer { key: first.clone(), decision: choose("accept", Choice::AllowOnce) });
+    rig.tell(RuntimeCommand::Answer { key: first.clone(), decision: choose("accept", Choice::AllowOnce) });
     tell(&mut rig, "serverRequest/resolved", j!({ "requestId": 7 }));
     rig.sent();
     rig.said();
@@ -1523,9 +1526,9 @@ fn an_id_that_is_used_again_names_another_question_over_a_restart_too() {
     let mut next = make(&spec("codex"));
     assert!(next.restore(&saved));
     rig.dialect = next;
-    rig.tell(Command::Answer { key: first, decision: choose("accept", Choice::AllowOnce) });
+    rig.tell(RuntimeCommand::Answer { key: first, decision: choose("accept", Choice::AllowOnce) });
     assert!(rig.sent().is_empty(), "it was given to another question");
     assert_eq!(rig.dialect.asks(), std::slice::from_ref(&second));
-    rig.tell(Command::Answer { key: second, decision: choose("cancel", Choice::RejectOnce) });
+    rig.tell(RuntimeCommand::Answer { key: second, decision: choose("cancel", Choice::RejectOnce) });
     assert_eq!(rig.sent()[0]["result"]["decision"], "cancel");
 }

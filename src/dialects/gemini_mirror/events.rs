@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::super::jsonrpc::{self, object, pretty, string};
-use super::super::{Ask, AskKey, Draft, Expects, Subject, ToolMark, subject};
+use super::super::{AgentRequest, EventDraft, ExpectedAnswer, RequestKey, RequestSubject, ToolCallRef, subject};
 use super::history::{Role, Turn};
 use crate::model::{Choice, Kind, Offer, RequestType};
 
@@ -83,17 +83,17 @@ struct TextBlock<'a> {
 }
 
 /// Something that was said, live.
-pub(super) fn chunk(role: Role, text: &str, frame: Option<&Bytes>) -> Draft {
+pub(super) fn chunk(role: Role, text: &str, frame: Option<&Bytes>) -> EventDraft {
     let kind = match role {
         Role::User => Kind::UserMessageChunk,
         Role::Model => Kind::AgentMessageChunk,
     };
     let body = Chunk { update: kind.as_str(), content: TextBlock { sort: "text", text } };
-    Draft { native: frame.cloned(), ..Draft::new(kind, &body) }
+    EventDraft { native: frame.cloned(), ..EventDraft::new(kind, &body) }
 }
 
 /// Something that was said while nobody here listened.
-pub(super) fn past(turn: &Turn) -> Draft {
+pub(super) fn past(turn: &Turn) -> EventDraft {
     chunk(turn.role, &turn.text, None)
 }
 
@@ -123,7 +123,7 @@ struct Block<'a> {
 }
 
 /// `tool_call`
-pub(super) fn tool_call(call: &ToolCall<'_>, frame: &Bytes) -> Draft {
+pub(super) fn tool_call(call: &ToolCall<'_>, frame: &Bytes) -> EventDraft {
     let body = Tool {
         session_update: "tool_call",
         tool_call_id: &call.id,
@@ -134,12 +134,12 @@ pub(super) fn tool_call(call: &ToolCall<'_>, frame: &Bytes) -> Draft {
         raw_input: call.args.map(jsonrpc::owned),
         raw_output: None,
     };
-    let tool = Some(ToolMark { id: call.id.clone(), over: false });
-    Draft { native: Some(frame.clone()), tool, ..Draft::new(Kind::ToolCall, &body) }
+    let tool = Some(ToolCallRef { id: call.id.clone(), over: false });
+    EventDraft { native: Some(frame.clone()), tool, ..EventDraft::new(Kind::ToolCall, &body) }
 }
 
 /// `tool_output`: the mirror does not say whether it failed.
-pub(super) fn tool_output(output: &ToolOutput<'_>, frame: &Bytes) -> Draft {
+pub(super) fn tool_output(output: &ToolOutput<'_>, frame: &Bytes) -> EventDraft {
     let text = output.output.map(|raw| string(raw).map_or_else(|| pretty(raw.get()), Cow::into_owned));
     let body = Tool {
         session_update: "tool_call_update",
@@ -151,25 +151,25 @@ pub(super) fn tool_output(output: &ToolOutput<'_>, frame: &Bytes) -> Draft {
         raw_input: None,
         raw_output: output.output.map(jsonrpc::owned),
     };
-    let tool = Some(ToolMark { id: output.id.clone(), over: true });
-    Draft { native: Some(frame.clone()), tool, ..Draft::new(Kind::ToolCallUpdate, &body) }
+    let tool = Some(ToolCallRef { id: output.id.clone(), over: true });
+    EventDraft { native: Some(frame.clone()), tool, ..EventDraft::new(Kind::ToolCallUpdate, &body) }
 }
 
 /// `hook`, as it came.
-pub(super) fn hook(data: &RawValue, frame: &Bytes) -> Draft {
+pub(super) fn hook(data: &RawValue, frame: &Bytes) -> EventDraft {
     let body = jsonrpc::slice(frame, data);
-    Draft { kind: Kind::Hook, body, native: Some(frame.clone()), tool: None, title: None }
+    EventDraft { kind: Kind::Hook, body, native: Some(frame.clone()), tool: None, title: None }
 }
 
 /// `permission_dialog`: shown, but only the person at the UI can answer it. `call` is the tool call that it must be
 /// about, as no other is under way.
 pub(super) fn dialog(
     dialog: &Dialog<'_>,
-    key: AskKey,
-    call: Option<(&str, &Called)>,
+    key: RequestKey,
+    call: Option<(&str, &ToolUnderWay)>,
     data: &RawValue,
     frame: &Bytes,
-) -> Ask {
+) -> AgentRequest {
     let what = match dialog.sort.as_str() {
         "file_access" => "to access a file".to_owned(),
         "command_run" => "to run a command".to_owned(),
@@ -177,17 +177,19 @@ pub(super) fn dialog(
         other => format!("for permission: {other}"),
     };
     let subject = match call {
-        Some((_, Called { name, args: Some(args) })) => match subject::tool(name, args) {
-            Subject::Tool { .. } if sort_of(name) == "execute" => {
+        Some((_, ToolUnderWay { name, args: Some(args) })) => match subject::tool(name, args) {
+            RequestSubject::Tool { .. } if sort_of(name) == "execute" => {
                 let why = "its input has no command that can be read for certain";
-                Subject::Unreadable { why, raw: format!("{name} {}", pretty(args.get())) }
+                RequestSubject::Unreadable { why, raw: format!("{name} {}", pretty(args.get())) }
             }
             subject => subject,
         },
-        Some((_, Called { name, args: None })) => {
-            Subject::Unreadable { why: "the tool's input is not known", raw: name.clone() }
+        Some((_, ToolUnderWay { name, args: None })) => {
+            RequestSubject::Unreadable { why: "the tool's input is not known", raw: name.clone() }
         }
-        None => Subject::Unreadable { why: "it is not known which tool call it is about", raw: pretty(data.get()) },
+        None => {
+            RequestSubject::Unreadable { why: "it is not known which tool call it is about", raw: pretty(data.get()) }
+        }
     };
     let mut options: Vec<Offer> = Vec::with_capacity(dialog.options.len());
     for label in &dialog.options {
@@ -195,7 +197,7 @@ pub(super) fn dialog(
             options.push(Offer { id: label.clone(), label: label.clone(), kind: meaning(label) });
         }
     }
-    Ask {
+    AgentRequest {
         key,
         kind: RequestType::Permission,
         title: format!("The Gemini UI asks {what}"),
@@ -206,7 +208,7 @@ pub(super) fn dialog(
         multi: false,
         default_value: None,
         multiline: false,
-        expects: Expects::default(),
+        expects: ExpectedAnswer::default(),
         secret: false,
         danger: false,
         allow_reason: false,
@@ -221,7 +223,7 @@ pub(super) fn dialog(
 }
 
 /// A tool call under way.
-pub(super) struct Called {
+pub(super) struct ToolUnderWay {
     pub(super) name: String,
     pub(super) args: Option<Box<RawValue>>,
 }

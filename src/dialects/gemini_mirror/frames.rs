@@ -21,12 +21,12 @@ pub(super) enum Frame {
 
 /// What stands between two WebSocket messages. Holds a message of the limit at most.
 #[derive(Default)]
-pub(super) struct Frames {
+pub(super) struct FrameReader {
     rest: BytesMut,
     dropped: u64,
 }
 
-impl Frames {
+impl FrameReader {
     /// Takes one WebSocket message and gives the messages that it ends.
     pub(super) fn feed(&mut self, mut bytes: Bytes) -> Vec<Frame> {
         let mut frames = Vec::new();
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     fn all(pieces: &[&[u8]]) -> (Vec<String>, Option<Bytes>) {
-        let mut frames = Frames::default();
+        let mut frames = FrameReader::default();
         let mut said = Vec::new();
         for piece in pieces {
             said.extend(frames.feed(Bytes::copy_from_slice(piece)).into_iter().map(|frame| match frame {

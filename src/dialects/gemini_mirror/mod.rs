@@ -11,13 +11,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
-use self::events::{Called, Dialog, Message, Selection, ToolCall, ToolOutput};
-use self::frames::{Frame, Frames};
+use self::events::{Dialog, Message, Selection, ToolCall, ToolOutput, ToolUnderWay};
+use self::frames::{Frame, FrameReader};
 use self::history::{Role, TURNS_MAX, Turns, same};
 use super::jsonrpc::{METHOD_NOT_FOUND, object, owned, shallow};
 use super::{
-    AskKey, Base, Command, Dialect, Draft, Elsewhere, Fault, Fetch, Opening, Outbox, Reply, Resume, RunEnd, Said,
-    Sessions,
+    AnsweredElsewhere, Dialect, EventDraft, HttpBase, HttpReply, HttpRequest, OpenedAs, Outbox, RequestKey,
+    ResumeTarget, RunEnd, RuntimeCommand, RuntimeError, RuntimeEvent, SessionLimit,
 };
 use crate::model::{Capabilities, Capability, Kind, NativeId, RunStatus, RuntimeSpec, Ticket};
 
@@ -72,7 +72,7 @@ struct Mirror {
     connected: bool,
     /// The gateway has opened the session.
     opened: bool,
-    frames: Frames,
+    frames: FrameReader,
     /// Messages that wait until the session is open and what was said before them is known.
     held: VecDeque<Bytes>,
     held_bytes: usize,
@@ -82,10 +82,10 @@ struct Mirror {
     turns: Turns,
     run: Option<Run>,
     doubt: Option<Doubt>,
-    asks: BTreeMap<AskKey, Shown>,
+    asks: BTreeMap<RequestKey, Shown>,
     /// How many questions were given a key: the next one's occurrence.
     asked: u64,
-    calls: BTreeMap<String, Called>,
+    calls: BTreeMap<String, ToolUnderWay>,
     /// The identifier of the last fetch.
     fetches: u64,
 }
@@ -144,9 +144,9 @@ struct Shown {
 impl Dialect for Mirror {
     fn open(&mut self, out: &mut Outbox) {
         self.connected = true;
-        self.frames = Frames::default();
-        out.said.push(Said::Ready { agent: Some("Gemini CLI (UI mirror)".into()) });
-        out.said.push(Said::Found { native: NATIVE.into(), cwd: None, title: None });
+        self.frames = FrameReader::default();
+        out.said.push(RuntimeEvent::Ready { agent: Some("Gemini CLI (UI mirror)".into()) });
+        out.said.push(RuntimeEvent::Found { native: NATIVE.into(), cwd: None, title: None });
         if self.opened {
             let what = self.catching.as_ref().map_or(Missing::Meanwhile, |catching| catching.what);
             self.catch_up(what, out);
@@ -184,17 +184,18 @@ impl Dialect for Mirror {
         }
     }
 
-    fn command(&mut self, command: Command, out: &mut Outbox) {
+    fn command(&mut self, command: RuntimeCommand, out: &mut Outbox) {
         match command {
-            Command::Open { ticket, resume, .. } => self.open_session(ticket, resume, out),
-            Command::Prompt { ticket, content, .. } => self.prompt(ticket, &content, out),
-            Command::Cancel { ticket, .. } => self.cancel(ticket, out),
+            RuntimeCommand::Open { ticket, resume, .. } => self.open_session(ticket, resume, out),
+            RuntimeCommand::Prompt { ticket, content, .. } => self.prompt(ticket, &content, out),
+            RuntimeCommand::Cancel { ticket, .. } => self.cancel(ticket, out),
             // They are answered at the UI only; it takes them back itself.
-            Command::Answer { .. } => {}
-            Command::Call { ticket, method, notify, .. } => {
+            RuntimeCommand::Answer { .. } => {}
+            RuntimeCommand::Call { ticket, method, notify, .. } => {
                 if !notify {
                     let why = format!("{method}: a Gemini UI has no methods to call");
-                    out.said.push(Said::Replied { ticket, reply: Err(Fault::new(METHOD_NOT_FOUND, why)) });
+                    out.said
+                        .push(RuntimeEvent::Replied { ticket, reply: Err(RuntimeError::new(METHOD_NOT_FOUND, why)) });
                 }
             }
         }
@@ -217,7 +218,7 @@ impl Dialect for Mirror {
         self.tick(out);
     }
 
-    fn reply(&mut self, id: u64, reply: Result<Reply, String>, out: &mut Outbox) {
+    fn reply(&mut self, id: u64, reply: Result<HttpReply, String>, out: &mut Outbox) {
         if self.catching.as_ref().is_some_and(|catching| catching.fetch == Some(id)) {
             self.history(reply, out);
         } else if matches!(&self.run, Some(Run::Ours { post: Post::Sent { id: sent, .. }, .. }) if *sent == id) {
@@ -227,7 +228,7 @@ impl Dialect for Mirror {
         self.tick(out);
     }
 
-    fn asks(&self) -> Vec<AskKey> {
+    fn asks(&self) -> Vec<RequestKey> {
         self.asks.keys().cloned().collect()
     }
 
@@ -242,8 +243,8 @@ impl Dialect for Mirror {
         &["ws"]
     }
 
-    fn sessions(&self) -> Sessions {
-        Sessions::One
+    fn sessions(&self) -> SessionLimit {
+        SessionLimit::One
     }
 }
 
@@ -251,12 +252,12 @@ fn native() -> NativeId {
     NATIVE.into()
 }
 
-fn event(draft: Draft, out: &mut Outbox) {
-    out.said.push(Said::Event { native: Some(native()), draft });
+fn event(draft: EventDraft, out: &mut Outbox) {
+    out.said.push(RuntimeEvent::Event { native: Some(native()), draft });
 }
 
 fn trouble(code: &str, message: &str, out: &mut Outbox) {
-    event(Draft::new(Kind::Error, &serde_json::json!({ "code": code, "message": message })), out);
+    event(EventDraft::new(Kind::Error, &serde_json::json!({ "code": code, "message": message })), out);
 }
 
 fn failed(message: String) -> RunEnd {
@@ -275,13 +276,16 @@ fn completed(message: Option<&str>, frame: Option<&Bytes>) -> RunEnd {
 impl Mirror {
     // === the session ===
 
-    fn open_session(&mut self, ticket: Ticket, resume: Option<Resume>, out: &mut Outbox) {
+    fn open_session(&mut self, ticket: Ticket, resume: Option<ResumeTarget>, out: &mut Outbox) {
         if let Some(other) = resume.as_ref().map(|resume| resume.native.as_str()).filter(|name| *name != NATIVE) {
             let why = format!("the Gemini UI has one conversation, named {NATIVE:?}; there is no {other:?}");
-            return out.said.push(Said::NotOpened { ticket, error: Fault::new(super::jsonrpc::INVALID_PARAMS, why) });
+            return out.said.push(RuntimeEvent::NotOpened {
+                ticket,
+                error: RuntimeError::new(super::jsonrpc::INVALID_PARAMS, why),
+            });
         }
         self.take_back(out);
-        out.said.push(Said::Opened { ticket, native: native(), drafts: Vec::new(), how: Opening::Resumed });
+        out.said.push(RuntimeEvent::Opened { ticket, native: native(), drafts: Vec::new(), how: OpenedAs::Resumed });
         let known = resume.is_some_and(|resume| resume.known);
         (self.opened, self.turns, self.run, self.doubt) = (true, Turns::default(), None, None);
         self.calls.clear();
@@ -316,19 +320,19 @@ impl Mirror {
     fn fetch(&mut self, method: &'static str, path: &str, body: Option<Bytes>, out: &mut Outbox) -> u64 {
         self.fetches += 1;
         let (id, path) = (self.fetches, path.to_owned());
-        out.fetches.push(Fetch { id, base: Base::Remote, method, path, body, decides: false, session: None });
+        out.fetches.push(HttpRequest { id, base: HttpBase::Remote, method, path, body, decides: false, session: None });
         self.fetches
     }
 
-    fn history(&mut self, reply: Result<Reply, String>, out: &mut Outbox) {
+    fn history(&mut self, reply: Result<HttpReply, String>, out: &mut Outbox) {
         let Some(catching) = &mut self.catching else { return };
         let (why, tries) = match reply {
-            Ok(Reply { status: 200, body }) => match Turns::read(&body) {
+            Ok(HttpReply { status: 200, body }) => match Turns::read(&body) {
                 Some(history) => return self.caught_up(&history, out),
                 None => return self.give_up("its history cannot be understood", out),
             },
-            Ok(Reply { status: 503, .. }) => ("it is not ready (503)".to_owned(), READY_TICKS),
-            Ok(Reply { status, .. }) => return self.give_up(&format!("it answered {status}"), out),
+            Ok(HttpReply { status: 503, .. }) => ("it is not ready (503)".to_owned(), READY_TICKS),
+            Ok(HttpReply { status, .. }) => return self.give_up(&format!("it answered {status}"), out),
             Err(why) => (why, THERE_TICKS),
         };
         catching.fetch = None;
@@ -441,7 +445,7 @@ impl Mirror {
         };
         let text = match refused.map_or_else(|| events::prompt(content), Err) {
             Ok(text) => text,
-            Err(why) => return out.said.push(Said::Ended { native: native(), ticket, end: failed(why) }),
+            Err(why) => return out.said.push(RuntimeEvent::Ended { native: native(), ticket, end: failed(why) }),
         };
         self.doubt = None;
         self.run = Some(Run::Ours { ticket, text, post: Post::Again { tries: 0 }, shown: false });
@@ -457,25 +461,25 @@ impl Mirror {
         }
     }
 
-    fn posted(&mut self, reply: Result<Reply, String>, out: &mut Outbox) {
+    fn posted(&mut self, reply: Result<HttpReply, String>, out: &mut Outbox) {
         let Some(Run::Ours { post, shown, .. }) = &mut self.run else { return };
         let Post::Sent { tries, .. } = *post else { return };
         let why = match reply {
-            Ok(Reply { status: 200..=299, .. }) => {
+            Ok(HttpReply { status: 200..=299, .. }) => {
                 *post = Post::Taken;
                 if !*shown {
                     self.doubt(SILENT_TICKS);
                 }
                 return;
             }
-            Ok(Reply { status: 503, .. }) if tries + 1 < READY_TICKS => {
+            Ok(HttpReply { status: 503, .. }) if tries + 1 < READY_TICKS => {
                 *post = Post::Again { tries: tries + 1 };
                 return;
             }
-            Ok(Reply { status: 503, .. }) => {
+            Ok(HttpReply { status: 503, .. }) => {
                 format!("the UI was not ready to take a message (503), {READY_TICKS} times over")
             }
-            Ok(Reply { status, .. }) => format!("the UI did not take the message: it answered {status}"),
+            Ok(HttpReply { status, .. }) => format!("the UI did not take the message: it answered {status}"),
             Err(why) => format!("it is not known whether the UI took the message: {why}"),
         };
         // Shown all the same: then it goes on, to its end.
@@ -516,7 +520,7 @@ impl Mirror {
     fn begun(&mut self, out: &mut Outbox) {
         if self.run.is_none() {
             self.run = Some(Run::Theirs);
-            out.said.push(Said::Began { native: native(), by: SOMEBODY.into() });
+            out.said.push(RuntimeEvent::Began { native: native(), by: SOMEBODY.into() });
         }
     }
 
@@ -527,8 +531,8 @@ impl Mirror {
         self.calls.clear();
         let end = end.clone();
         match self.run.take() {
-            Some(Run::Ours { ticket, .. }) => out.said.push(Said::Ended { native: native(), ticket, end }),
-            Some(Run::Theirs) => out.said.push(Said::Done { native: native(), end }),
+            Some(Run::Ours { ticket, .. }) => out.said.push(RuntimeEvent::Ended { native: native(), ticket, end }),
+            Some(Run::Theirs) => out.said.push(RuntimeEvent::Done { native: native(), end }),
             None => {}
         }
     }
@@ -536,7 +540,7 @@ impl Mirror {
     /// No question outlives its run.
     fn take_back(&mut self, out: &mut Outbox) {
         for key in std::mem::take(&mut self.asks).into_keys() {
-            out.said.push(Said::TakenBack { native: Some(native()), key, elsewhere: None });
+            out.said.push(RuntimeEvent::TakenBack { native: Some(native()), key, elsewhere: None });
         }
     }
 
@@ -565,7 +569,7 @@ impl Mirror {
     // === what the mirror tells ===
 
     fn raw(&self, frame: Bytes, reason: &str, out: &mut Outbox) {
-        event(Draft::raw(frame, reason), out);
+        event(EventDraft::raw(frame, reason), out);
     }
 
     /// One message of the mirror.
@@ -615,7 +619,7 @@ impl Mirror {
                 self.works(out);
                 event(events::tool_call(&call, frame), out);
                 if self.calls.len() < CALLS_MAX {
-                    self.calls.insert(call.id, Called { name: call.name, args: call.args.map(owned) });
+                    self.calls.insert(call.id, ToolUnderWay { name: call.name, args: call.args.map(owned) });
                 }
             }
             "tool_output" => {
@@ -639,8 +643,8 @@ impl Mirror {
                 let key = self.asks.keys().find(|key| key.id() == id.get())?.clone();
                 let shown = self.asks.remove(&key)?;
                 let option_id = selection.filter(|selection| shown.options.contains(selection));
-                let elsewhere = Some(Elsewhere { by: SOMEBODY.into(), option_id });
-                out.said.push(Said::TakenBack { native: Some(native()), key, elsewhere });
+                let elsewhere = Some(AnsweredElsewhere { by: SOMEBODY.into(), option_id });
+                out.said.push(RuntimeEvent::TakenBack { native: Some(native()), key, elsewhere });
             }
             "hook" => {
                 let data = data.filter(|data| data.get().starts_with('{'))?;
@@ -661,12 +665,12 @@ impl Mirror {
 
     /// Questions that were open when the connection was lost have been answered meanwhile, as something else happens.
     fn moved_on(&mut self, out: &mut Outbox) {
-        let stale: Vec<AskKey> =
+        let stale: Vec<RequestKey> =
             self.asks.iter().filter(|(_, shown)| shown.stale).map(|(key, _)| key.clone()).collect();
         for key in stale {
             self.asks.remove(&key);
-            let elsewhere = Some(Elsewhere { by: SOMEBODY.into(), option_id: None });
-            out.said.push(Said::TakenBack { native: Some(native()), key, elsewhere });
+            let elsewhere = Some(AnsweredElsewhere { by: SOMEBODY.into(), option_id: None });
+            out.said.push(RuntimeEvent::TakenBack { native: Some(native()), key, elsewhere });
         }
     }
 
@@ -678,7 +682,7 @@ impl Mirror {
         }
         self.works(out);
         self.asked += 1;
-        let key = AskKey::nth(id, self.asked);
+        let key = RequestKey::nth(id, self.asked);
         // Two under way: nobody can tell which it is about.
         let mut calls = self.calls.iter();
         let call = match (calls.next(), calls.next()) {
@@ -688,7 +692,7 @@ impl Mirror {
         let ask = events::dialog(&dialog, key.clone(), call, data, frame);
         let options = ask.options.iter().map(|offer| offer.id.clone()).collect();
         self.asks.insert(key, Shown { options, stale: false });
-        out.said.push(Said::Asked { native: Some(native()), ask: Box::new(ask) });
+        out.said.push(RuntimeEvent::Asked { native: Some(native()), ask: Box::new(ask) });
         Some(())
     }
 }

@@ -3,15 +3,15 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::super::Subject;
+use super::super::RequestSubject;
 use super::super::rig::{raw, spec};
 use super::*;
 use crate::model::{Choice, RuntimeSpec};
 
 struct Ui {
     dialect: Box<dyn Dialect>,
-    said: Vec<Said>,
-    fetches: Vec<Fetch>,
+    said: Vec<RuntimeEvent>,
+    fetches: Vec<HttpRequest>,
     wakes: bool,
 }
 
@@ -41,7 +41,7 @@ impl Ui {
         step(&mut *self.dialect, &mut out);
         assert!(out.frames.is_empty(), "the mirror takes nothing");
         for said in &out.said {
-            if let Said::Event { draft, native } = said {
+            if let RuntimeEvent::Event { draft, native } = said {
                 assert_eq!(native.as_ref().map(|native| native.as_str()), Some("ui"));
                 let body: Value = serde_json::from_slice(&draft.body).unwrap();
                 assert!(body.is_object() && !draft.body.contains(&b'\n'), "{draft:?}");
@@ -53,8 +53,10 @@ impl Ui {
     }
 
     fn resume(&mut self, known: bool) {
-        let resume = Some(Resume::new("ui".into(), known));
-        self.step(|dialect, out| dialect.command(Command::Open { ticket: Ticket(1), cwd: "/".into(), resume }, out));
+        let resume = Some(ResumeTarget::new("ui".into(), known));
+        self.step(|dialect, out| {
+            dialect.command(RuntimeCommand::Open { ticket: Ticket(1), cwd: "/".into(), resume }, out)
+        });
     }
 
     fn feed(&mut self, bytes: impl Into<Bytes>) {
@@ -68,33 +70,33 @@ impl Ui {
 
     fn prompt(&mut self, ticket: u64, text: &str) {
         let content = vec![raw(&json!({ "type": "text", "text": text }).to_string())];
-        let command = Command::Prompt { ticket: Ticket(ticket), native: "ui".into(), content };
+        let command = RuntimeCommand::Prompt { ticket: Ticket(ticket), native: "ui".into(), content };
         self.step(|dialect, out| dialect.command(command, out));
     }
 
     fn cancel(&mut self, ticket: Option<u64>) {
-        let command = Command::Cancel { ticket: ticket.map(Ticket), native: "ui".into(), reason: None };
+        let command = RuntimeCommand::Cancel { ticket: ticket.map(Ticket), native: "ui".into(), reason: None };
         self.step(|dialect, out| dialect.command(command, out));
     }
 
     fn reconnect(&mut self) {
         self.step(|dialect, out| dialect.lost("it went away", out));
         self.step(|dialect, out| dialect.open(out));
-        self.said.retain(|said| !matches!(said, Said::Ready { .. } | Said::Found { .. }));
+        self.said.retain(|said| !matches!(said, RuntimeEvent::Ready { .. } | RuntimeEvent::Found { .. }));
     }
 
     /// The request under way, as a line.
     fn asked(&mut self) -> (u64, String) {
         assert_eq!(self.fetches.len(), 1, "{:?}", self.fetches);
         let fetch = self.fetches.remove(0);
-        assert_eq!(fetch.base, Base::Remote);
+        assert_eq!(fetch.base, HttpBase::Remote);
         let body = fetch.body.map(|body| format!(" {}", String::from_utf8_lossy(&body))).unwrap_or_default();
         (fetch.id, format!("{} {}{body}", fetch.method, fetch.path))
     }
 
     fn reply(&mut self, reply: Result<(u16, &str), &str>) -> String {
         let (id, line) = self.asked();
-        let reply = reply.map(|(status, body)| Reply { status, body: Bytes::copy_from_slice(body.as_bytes()) });
+        let reply = reply.map(|(status, body)| HttpReply { status, body: Bytes::copy_from_slice(body.as_bytes()) });
         self.step(|dialect, out| dialect.reply(id, reply.map_err(Into::into), out));
         line
     }
@@ -116,25 +118,25 @@ impl Ui {
     }
 }
 
-fn word(said: &Said) -> String {
+fn word(said: &RuntimeEvent) -> String {
     let end = |end: &RunEnd| {
         let message = end.message.as_ref().map(|message| format!(": {message}")).unwrap_or_default();
         format!("{:?}{message}", end.status)
     };
     match said {
-        Said::Ready { .. } => "ready".into(),
-        Said::Found { native, .. } => format!("found {native}"),
-        Said::Opened { native, .. } => format!("opened {native}"),
-        Said::NotOpened { error, .. } => format!("not opened: {}", error.message),
-        Said::Began { by, .. } => format!("began by {by}"),
-        Said::Done { end: how, .. } => format!("done {}", end(how)),
-        Said::Ended { ticket, end: how, .. } => format!("ended {} {}", ticket.0, end(how)),
-        Said::Asked { ask, .. } => format!("asked {}: {}", ask.key.id(), ask.title),
-        Said::TakenBack { key, elsewhere, .. } => {
+        RuntimeEvent::Ready { .. } => "ready".into(),
+        RuntimeEvent::Found { native, .. } => format!("found {native}"),
+        RuntimeEvent::Opened { native, .. } => format!("opened {native}"),
+        RuntimeEvent::NotOpened { error, .. } => format!("not opened: {}", error.message),
+        RuntimeEvent::Began { by, .. } => format!("began by {by}"),
+        RuntimeEvent::Done { end: how, .. } => format!("done {}", end(how)),
+        RuntimeEvent::Ended { ticket, end: how, .. } => format!("ended {} {}", ticket.0, end(how)),
+        RuntimeEvent::Asked { ask, .. } => format!("asked {}: {}", ask.key.id(), ask.title),
+        RuntimeEvent::TakenBack { key, elsewhere, .. } => {
             let elsewhere = elsewhere.as_ref().unwrap();
             format!("taken back {}: {} chose {:?}", key.id(), elsewhere.by, elsewhere.option_id)
         }
-        Said::Event { draft, .. } => {
+        RuntimeEvent::Event { draft, .. } => {
             let body: Value = serde_json::from_slice(&draft.body).unwrap();
             match draft.kind {
                 Kind::UserMessageChunk => format!("user {}", body["content"]["text"].as_str().unwrap()),
@@ -161,10 +163,10 @@ fn all_eight_events_become_canonical_ones_and_keep_their_bytes() {
         "permission_dialog",
         json!({ "id": "req_1", "type": "command_run", "options": ["Allow", "Deny", "Always Allow"] }),
     );
-    let Some(Said::Asked { ask, .. }) = ui.said.last() else { panic!() };
+    let Some(RuntimeEvent::Asked { ask, .. }) = ui.said.last() else { panic!() };
     assert!(ask.observe_only);
     assert_eq!(ask.tool_call_id.as_deref(), Some("call_1"));
-    assert_eq!(ask.subject, Subject::Command { argv: vec!["echo hello".into()], cwd: None });
+    assert_eq!(ask.subject, RequestSubject::Command { argv: vec!["echo hello".into()], cwd: None });
     let kinds: Vec<_> = ask.options.iter().map(|offer| (offer.id.as_str(), offer.kind)).collect();
     assert_eq!(
         kinds,
@@ -173,10 +175,10 @@ fn all_eight_events_become_canonical_ones_and_keep_their_bytes() {
     ui.tell("permission_selection", json!({ "id": "req_1", "selection": "Allow" }));
     ui.tell("tool_output", json!({ "callId": "call_1", "output": "hello " }));
     ui.feed("{\"type\":\"hook\",\n\"data\":{\"hookName\":\"on_session_start\",\n\"eventName\":\"hook_end\",\"success\":true}}\0");
-    let Some(Said::Event { draft, .. }) = ui.said.last() else { panic!() };
+    let Some(RuntimeEvent::Event { draft, .. }) = ui.said.last() else { panic!() };
     assert!(draft.native.as_ref().unwrap().starts_with(b"{\"type\":\"hook\",\n"), "verbatim");
     ui.feed("{\"type\":\"idle\",\"data\":{}}\0");
-    let Some(Said::Done { end, .. }) = ui.said.last() else { panic!() };
+    let Some(RuntimeEvent::Done { end, .. }) = ui.said.last() else { panic!() };
     assert_eq!(
         (end.stop_reason.as_deref(), end.native.as_deref()),
         (Some("idle"), Some(&b"{\"type\":\"idle\",\"data\":{}}"[..]))
@@ -466,8 +468,9 @@ fn a_session_that_is_known_is_not_told_its_past_again() {
     ui.history(past);
     assert_eq!(ui.words(), [""; 0]);
     let mut other = Ui::new(true);
-    let resume = Some(Resume::new("x".into(), false));
-    other.step(|dialect, out| dialect.command(Command::Open { ticket: Ticket(1), cwd: "/".into(), resume }, out));
+    let resume = Some(ResumeTarget::new("x".into(), false));
+    other
+        .step(|dialect, out| dialect.command(RuntimeCommand::Open { ticket: Ticket(1), cwd: "/".into(), resume }, out));
     assert_eq!(other.words(), ["not opened: the Gemini UI has one conversation, named \"ui\"; there is no \"x\""]);
 }
 
@@ -492,8 +495,8 @@ proptest! {
         let mut open = false;
         for said in &ui.said {
             match said {
-                Said::Began { .. } => prop_assert!(!std::mem::replace(&mut open, true)),
-                Said::Done { .. } => prop_assert!(std::mem::replace(&mut open, false)),
+                RuntimeEvent::Began { .. } => prop_assert!(!std::mem::replace(&mut open, true)),
+                RuntimeEvent::Done { .. } => prop_assert!(std::mem::replace(&mut open, false)),
                 _ => {}
             }
         }
@@ -507,10 +510,13 @@ fn a_question_that_is_open_at_the_end_is_taken_back_first() {
     ui.tell("permission_dialog", json!({ "id": "a", "type": "file_access", "options": [] }));
     ui.tell("idle", json!({}));
     let said = std::mem::take(&mut ui.said);
-    let Said::Asked { ask, .. } = &said[1] else { panic!("{said:?}") };
+    let RuntimeEvent::Asked { ask, .. } = &said[1] else { panic!("{said:?}") };
     assert_eq!((ask.title.as_str(), ask.options.len()), ("The Gemini UI asks for permission: new_sort", 1));
     assert!(word(&said[2]).starts_with("raw: "), "a name that is taken");
-    assert!(matches!(&said[3], Said::TakenBack { elsewhere: None, .. }) && matches!(&said[4], Said::Done { .. }));
+    assert!(
+        matches!(&said[3], RuntimeEvent::TakenBack { elsewhere: None, .. })
+            && matches!(&said[4], RuntimeEvent::Done { .. })
+    );
     ui.tell("permission_selection", json!({ "id": "a", "selection": "Go" }));
     assert!(ui.words()[0].starts_with("raw: "), "it is open no more");
 }
@@ -521,10 +527,10 @@ fn an_id_that_is_used_again_names_another_question() {
     let mut keys = Vec::new();
     for selection in ["Allow", "Deny"] {
         ui.tell("permission_dialog", json!({ "id": 5, "type": "command_run", "options": ["Allow", "Deny"] }));
-        let Some(Said::Asked { ask, .. }) = ui.said.last() else { panic!("{:?}", ui.said) };
+        let Some(RuntimeEvent::Asked { ask, .. }) = ui.said.last() else { panic!("{:?}", ui.said) };
         keys.push(ask.key.clone());
         ui.tell("permission_selection", json!({ "id": 5, "selection": selection }));
-        let Some(Said::TakenBack { key, .. }) = ui.said.last() else { panic!("{:?}", ui.said) };
+        let Some(RuntimeEvent::TakenBack { key, .. }) = ui.said.last() else { panic!("{:?}", ui.said) };
         assert_eq!(Some(key), keys.last(), "what was selected goes to the one that was open");
     }
     assert_ne!(keys[0], keys[1]);

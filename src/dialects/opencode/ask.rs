@@ -8,7 +8,10 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::super::jsonrpc::{object, owned, pretty};
-use super::super::{Ask, AskKey, Base, Elsewhere, Expects, Fetch, Outbox, Reply, Said, Subject, subject};
+use super::super::{
+    AgentRequest, AnsweredElsewhere, ExpectedAnswer, HttpBase, HttpReply, HttpRequest, Outbox, RequestKey,
+    RequestSubject, RuntimeEvent, subject,
+};
 use super::{ANOTHER, OpenCode, Pending, SOON, escape, in_folder, refused, trouble};
 use crate::model::{Choice, Decision, Item, NativeId, Offer, RequestType};
 
@@ -23,7 +26,7 @@ pub(super) const EXPIRED: &str = "expired, not a user decision";
 
 /// Which route takes an answer to a permission: OpenCode had three.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Route {
+pub(super) enum AnswerRoute {
     /// `POST /permission/{id}/reply`.
     Reply,
     /// `POST /session/{session}/permissions/{id}`: carries no reason.
@@ -33,11 +36,11 @@ pub(super) enum Route {
 }
 
 /// A question that waits for its answer, or for what becomes of it.
-pub(super) struct Asked {
+pub(super) struct PendingRequest {
     pub(super) native: NativeId,
-    pub(super) what: What,
+    pub(super) what: RequestKind,
     /// An answer that was given and is not known to have arrived.
-    pub(super) answer: Option<Answer>,
+    pub(super) answer: Option<PendingAnswer>,
     /// It was asked since the last re-read began.
     pub(super) fresh: bool,
     /// What somebody answered, as the stream told it.
@@ -48,16 +51,16 @@ pub(super) struct Asked {
 
 /// What is asked.
 #[derive(Clone)]
-pub(super) enum What {
+pub(super) enum RequestKind {
     /// A permission; the routes to try.
-    Permission(Vec<Route>),
+    Permission(Vec<AnswerRoute>),
     /// One of several questions that are answered together: the group's name, and how many there are.
     Question { group: String, count: usize },
 }
 
 /// An answer on its way.
 #[derive(Clone)]
-pub(super) enum Answer {
+pub(super) enum PendingAnswer {
     /// To a permission.
     Permission { reply: &'static str, message: Option<String> },
     /// To one question.
@@ -129,14 +132,14 @@ struct QuestionOption {
 }
 
 /// One or several questions as they came: their session, the message that they came up in, and what is to be asked.
-pub(super) struct Read {
+pub(super) struct ParsedRequests {
     pub(super) native: NativeId,
     pub(super) message: Option<String>,
-    pub(super) asks: Vec<(Ask, What)>,
+    pub(super) asks: Vec<(AgentRequest, RequestKind)>,
 }
 
 /// Reads a permission. `routes` in the order in which to try them.
-pub(super) fn permission(native: &Bytes, raw: &RawValue, routes: &[Route]) -> Option<Read> {
+pub(super) fn permission(native: &Bytes, raw: &RawValue, routes: &[AnswerRoute]) -> Option<ParsedRequests> {
     let asked: Permission<'_> = object(raw)?;
     let tool = asked.tool.and_then(object::<ToolRef>);
     let (message, call) = tool.map_or((asked.message, asked.call), |tool| (tool.message, tool.call));
@@ -144,13 +147,13 @@ pub(super) fn permission(native: &Bytes, raw: &RawValue, routes: &[Route]) -> Op
     let patterns = asked.patterns.map(strings).unwrap_or_default();
     let always = asked.always.map(strings).unwrap_or_default();
     let subject = match (asked.metadata.and_then(subject::input), asked.metadata.and_then(object::<Metadata>)) {
-        (Some(command @ Subject::Command { .. }), _) if sort == "bash" => command,
-        (_, Some(Metadata { filepath: Some(path), diff: Some(diff) })) => Subject::Diff { path, diff },
-        (Some(subject @ (Subject::Fetch { .. } | Subject::Edits(_))), _) => subject,
+        (Some(command @ RequestSubject::Command { .. }), _) if sort == "bash" => command,
+        (_, Some(Metadata { filepath: Some(path), diff: Some(diff) })) => RequestSubject::Diff { path, diff },
+        (Some(subject @ (RequestSubject::Fetch { .. } | RequestSubject::Edits(_))), _) => subject,
         _ if sort == "bash" || asked.metadata.is_none_or(subject::may_run) => {
-            Subject::Unreadable { why: "it has no command that can be read for certain", raw: pretty(raw.get()) }
+            RequestSubject::Unreadable { why: "it has no command that can be read for certain", raw: pretty(raw.get()) }
         }
-        _ => Subject::Tool { name: sort.clone(), arguments: pretty(raw.get()) },
+        _ => RequestSubject::Tool { name: sort.clone(), arguments: pretty(raw.get()) },
     };
     let title = asked.title.unwrap_or_else(|| match patterns.as_slice() {
         [] => sort.clone(),
@@ -166,28 +169,28 @@ pub(super) fn permission(native: &Bytes, raw: &RawValue, routes: &[Route]) -> Op
         offer("always", remember, Choice::AllowAlways),
         offer("reject", "Reject".into(), Choice::RejectOnce),
     ];
-    let ask = Ask {
+    let ask = AgentRequest {
         kind: RequestType::Permission,
         options,
         // The oldest route has no place for one.
-        allow_reason: routes.first() != Some(&Route::Session),
+        allow_reason: routes.first() != Some(&AnswerRoute::Session),
         tool_call_id: call,
         subject,
-        ..plain(AskKey::unique(asked.id), title, native, raw)
+        ..plain(RequestKey::unique(asked.id), title, native, raw)
     };
-    let asks = vec![(ask, What::Permission(routes.to_vec()))];
-    Some(Read { native: asked.session.as_str().into(), message, asks })
+    let asks = vec![(ask, RequestKind::Permission(routes.to_vec()))];
+    Some(ParsedRequests { native: asked.session.as_str().into(), message, asks })
 }
 
 /// Reads a set of questions: one pick for each, or a prompt where there is nothing to pick from.
-pub(super) fn questions(native: &Bytes, raw: &RawValue) -> Option<Read> {
+pub(super) fn questions(native: &Bytes, raw: &RawValue) -> Option<ParsedRequests> {
     let set: Questions<'_> = object(raw)?;
     let count = set.questions.len();
     let (message, call) = set.tool.map_or((None, None), |tool| (tool.message, tool.call));
     let mut asks = Vec::with_capacity(count);
     for (index, raw) in set.questions.iter().enumerate() {
         let question: Question = object(raw)?;
-        let what = What::Question { group: set.id.clone(), count };
+        let what = RequestKind::Question { group: set.id.clone(), count };
         let mut text = question.question.clone();
         if question.custom != Some(false) && !question.options.is_empty() {
             text.push_str("\n(An answer in other words than these can be given in OpenCode itself.)");
@@ -196,10 +199,10 @@ pub(super) fn questions(native: &Bytes, raw: &RawValue) -> Option<Read> {
             text.push_str(&format!("\n({} of {count}: the agent goes on when all are answered.)", index + 1));
         }
         let title = question.header.filter(|header| !header.is_empty()).unwrap_or_else(|| question.question.clone());
-        let ask = Ask {
+        let ask = AgentRequest {
             kind: if question.options.is_empty() { RequestType::Prompt } else { RequestType::Pick },
             message: Some(text.clone()),
-            subject: Subject::Text(text),
+            subject: RequestSubject::Text(text),
             items: items(&question.options),
             multi: question.multiple == Some(true),
             tool_call_id: call.clone(),
@@ -207,11 +210,11 @@ pub(super) fn questions(native: &Bytes, raw: &RawValue) -> Option<Read> {
         };
         asks.push((ask, what));
     }
-    Some(Read { native: set.session.as_str().into(), message, asks })
+    Some(ParsedRequests { native: set.session.as_str().into(), message, asks })
 }
 
-fn question_key(group: &str, index: usize) -> AskKey {
-    AskKey::unique(format!("{group}#{index}"))
+fn question_key(group: &str, index: usize) -> RequestKey {
+    RequestKey::unique(format!("{group}#{index}"))
 }
 
 /// The labels are the identifiers: they are what OpenCode wants back, and it offers none twice.
@@ -225,19 +228,19 @@ fn items(options: &[QuestionOption]) -> Vec<Item> {
     options.iter().filter(|option| seen.insert(option.label.as_str())).map(item).collect()
 }
 
-fn plain(key: AskKey, title: String, native: &Bytes, raw: &RawValue) -> Ask {
-    Ask {
+fn plain(key: RequestKey, title: String, native: &Bytes, raw: &RawValue) -> AgentRequest {
+    AgentRequest {
         key,
         kind: RequestType::Permission,
         title,
         message: None,
-        subject: Subject::Text(String::new()),
+        subject: RequestSubject::Text(String::new()),
         options: Vec::new(),
         items: Vec::new(),
         multi: false,
         default_value: None,
         multiline: false,
-        expects: Expects::default(),
+        expects: ExpectedAnswer::default(),
         secret: false,
         danger: false,
         allow_reason: false,
@@ -259,7 +262,7 @@ fn strings(raw: &RawValue) -> Vec<String> {
 }
 
 /// What OpenCode said to an answer.
-enum Verdict {
+enum AnswerOutcome {
     /// It took it.
     Taken,
     /// Somebody was there before.
@@ -270,68 +273,68 @@ enum Verdict {
     Refused(String),
 }
 
-fn verdict(reply: &Reply) -> Verdict {
+fn verdict(reply: &HttpReply) -> AnswerOutcome {
     let text = String::from_utf8_lossy(&reply.body);
     match reply.status {
-        204 => Verdict::Taken,
-        200 if matches!(text.trim(), "true" | "false") => Verdict::Taken,
+        204 => AnswerOutcome::Taken,
+        200 if matches!(text.trim(), "true" | "false") => AnswerOutcome::Taken,
         // Its web page answers every route that it does not know.
-        200 | 405 => Verdict::NoRoute,
-        404 if text.contains("NotFoundError") => Verdict::Late,
-        404 => Verdict::NoRoute,
-        _ => Verdict::Refused(refused(reply)),
+        200 | 405 => AnswerOutcome::NoRoute,
+        404 if text.contains("NotFoundError") => AnswerOutcome::Late,
+        404 => AnswerOutcome::NoRoute,
+        _ => AnswerOutcome::Refused(refused(reply)),
     }
 }
 
 impl OpenCode {
     /// Puts questions to people, unless they were put already.
-    pub(super) fn ask(&mut self, read: Read, native: &Bytes, out: &mut Outbox) {
+    pub(super) fn ask(&mut self, read: ParsedRequests, native: &Bytes, out: &mut Outbox) {
         for (ask, what) in read.asks {
             if self.asks.contains_key(&ask.key) || self.over.contains(&ask.key) {
                 continue;
             }
             if self.sessions.get_mut(&read.native).is_some_and(|session| session.carried.remove(&ask.key)) {
                 // People have it from an earlier gateway.
-                self.asks.insert(ask.key, Asked::new(read.native.clone(), what));
+                self.asks.insert(ask.key, PendingRequest::new(read.native.clone(), what));
                 continue;
             }
             if self.asks.len() >= ASKS_MAX {
                 let message = format!("{ASKS_MAX} questions wait already: this one was rejected");
                 let draft = trouble("too_many_requests", &message, Some(native.clone()));
-                self.say(&read.native, Said::Event { native: Some(read.native.clone()), draft }, out);
-                let asked = Asked::new(read.native.clone(), what);
+                self.say(&read.native, RuntimeEvent::Event { native: Some(read.native.clone()), draft }, out);
+                let asked = PendingRequest::new(read.native.clone(), what);
                 self.asks.insert(ask.key.clone(), asked);
                 self.answer(&ask.key, &Decision::Withdrawn, out);
                 continue;
             }
-            self.asks.insert(ask.key.clone(), Asked::new(read.native.clone(), what));
-            let said = Said::Asked { native: Some(read.native.clone()), ask: Box::new(ask) };
+            self.asks.insert(ask.key.clone(), PendingRequest::new(read.native.clone(), what));
+            let said = RuntimeEvent::Asked { native: Some(read.native.clone()), ask: Box::new(ask) };
             self.say(&read.native, said, out);
         }
     }
 
     /// Takes a decision to OpenCode.
-    pub(super) fn answer(&mut self, key: &AskKey, decision: &Decision, out: &mut Outbox) {
+    pub(super) fn answer(&mut self, key: &RequestKey, decision: &Decision, out: &mut Outbox) {
         let Some(asked) = self.asks.get_mut(key).filter(|asked| asked.answer.is_none()) else { return };
         let answer = match (&asked.what, decision) {
-            (What::Permission(_), Decision::Option { id, reason, .. }) => {
+            (RequestKind::Permission(_), Decision::Option { id, reason, .. }) => {
                 let reply = match id.as_str() {
                     "once" => "once",
                     "always" => "always",
                     _ => "reject",
                 };
-                Answer::Permission { reply, message: reason.clone().filter(|_| reply == "reject") }
+                PendingAnswer::Permission { reply, message: reason.clone().filter(|_| reply == "reject") }
             }
             // With a reason the agent goes on; without one its turn ends.
-            (What::Permission(_), Decision::Expired) => {
-                Answer::Permission { reply: "reject", message: Some(EXPIRED.to_owned()) }
+            (RequestKind::Permission(_), Decision::Expired) => {
+                PendingAnswer::Permission { reply: "reject", message: Some(EXPIRED.to_owned()) }
             }
-            (What::Permission(_), _) => Answer::Permission { reply: "reject", message: None },
-            (What::Question { .. }, Decision::Ids(ids)) if !ids.is_empty() => Answer::Picked(ids.clone()),
-            (What::Question { .. }, Decision::Value(Some(text))) => Answer::Picked(vec![text.clone()]),
-            (What::Question { .. }, _) => Answer::Rejected,
+            (RequestKind::Permission(_), _) => PendingAnswer::Permission { reply: "reject", message: None },
+            (RequestKind::Question { .. }, Decision::Ids(ids)) if !ids.is_empty() => PendingAnswer::Picked(ids.clone()),
+            (RequestKind::Question { .. }, Decision::Value(Some(text))) => PendingAnswer::Picked(vec![text.clone()]),
+            (RequestKind::Question { .. }, _) => PendingAnswer::Rejected,
         };
-        if let (Answer::Permission { reply: spread @ ("always" | "reject"), .. }, Some(session)) =
+        if let (PendingAnswer::Permission { reply: spread @ ("always" | "reject"), .. }, Some(session)) =
             (&answer, self.sessions.get_mut(&asked.native))
         {
             session.spread = Some((*spread).to_owned());
@@ -342,37 +345,37 @@ impl OpenCode {
     }
 
     /// Sends an answer that was given, by the `route`th route.
-    pub(super) fn send_answer(&mut self, key: &AskKey, route: usize, out: &mut Outbox) {
+    pub(super) fn send_answer(&mut self, key: &RequestKey, route: usize, out: &mut Outbox) {
         if !self.connected {
             // The re-read after the next connection sends it, if it is still waited for.
             return;
         }
-        let Some(Asked { native, what, answer: Some(answer), .. }) = self.asks.get(key) else { return };
+        let Some(PendingRequest { native, what, answer: Some(answer), .. }) = self.asks.get(key) else { return };
         let folder = self.sessions.get(native).and_then(|session| session.folder.clone());
         let session = escape(native.as_str());
         let (path, body) = match (what.clone(), answer.clone()) {
-            (What::Permission(routes), Answer::Permission { reply, message }) => {
+            (RequestKind::Permission(routes), PendingAnswer::Permission { reply, message }) => {
                 let id = escape(key.id());
                 let mut body = serde_json::json!({ "reply": reply });
                 if let Some(message) = message {
                     body["message"] = message.into();
                 }
                 match routes.get(route) {
-                    Some(Route::Reply) => (format!("/permission/{id}/reply"), body),
-                    Some(Route::Session) => {
+                    Some(AnswerRoute::Reply) => (format!("/permission/{id}/reply"), body),
+                    Some(AnswerRoute::Session) => {
                         (format!("/session/{session}/permissions/{id}"), serde_json::json!({ "response": reply }))
                     }
-                    Some(Route::Api) => (format!("/api/session/{session}/permission/{id}/reply"), body),
+                    Some(AnswerRoute::Api) => (format!("/api/session/{session}/permission/{id}/reply"), body),
                     None => return,
                 }
             }
-            (What::Question { group, count, .. }, answer) => {
+            (RequestKind::Question { group, count, .. }, answer) => {
                 let id = escape(&group);
-                if matches!(answer, Answer::Rejected) {
+                if matches!(answer, PendingAnswer::Rejected) {
                     (format!("/question/{id}/reject"), serde_json::json!({}))
                 } else {
                     let picked = |index| match self.asks.get(&question_key(&group, index))?.answer.as_ref()? {
-                        Answer::Picked(labels) => Some(labels.clone()),
+                        PendingAnswer::Picked(labels) => Some(labels.clone()),
                         _ => None,
                     };
                     // They go together, once all are there.
@@ -380,14 +383,20 @@ impl OpenCode {
                     (format!("/question/{id}/reply"), serde_json::json!({ "answers": answers }))
                 }
             }
-            (What::Permission(_), _) => return,
+            (RequestKind::Permission(_), _) => return,
         };
         let path = in_folder(&path, folder.as_deref());
         self.post(Pending::Answer { key: key.clone(), route }, path, &body, out);
     }
 
     /// What came of an answer.
-    pub(super) fn answered(&mut self, key: &AskKey, route: usize, reply: Result<Reply, String>, out: &mut Outbox) {
+    pub(super) fn answered(
+        &mut self,
+        key: &RequestKey,
+        route: usize,
+        reply: Result<HttpReply, String>,
+        out: &mut Outbox,
+    ) {
         let Some(asked) = self.asks.get(key) else { return };
         let native = asked.native.clone();
         let verdict = match &reply {
@@ -399,19 +408,19 @@ impl OpenCode {
             }
         };
         match verdict {
-            Verdict::Taken => {
-                let siblings = matches!(&asked.what, What::Question { .. }) && !self.settled(key);
+            AnswerOutcome::Taken => {
+                let siblings = matches!(&asked.what, RequestKind::Question { .. }) && !self.settled(key);
                 for key in self.group(key) {
                     let given = self.asks.remove(&key).is_some_and(|asked| asked.answer.is_some());
                     self.bury(key.clone());
                     // One "no" answers the whole set.
                     if siblings && !given {
-                        let said = Said::TakenBack { native: Some(native.clone()), key, elsewhere: None };
+                        let said = RuntimeEvent::TakenBack { native: Some(native.clone()), key, elsewhere: None };
                         self.say(&native, said, out);
                     }
                 }
             }
-            Verdict::Late => {
+            AnswerOutcome::Late => {
                 for key in self.group(key) {
                     match self.asks.get_mut(&key) {
                         Some(asked) if asked.replied.is_none() => {
@@ -422,28 +431,29 @@ impl OpenCode {
                     }
                 }
             }
-            Verdict::NoRoute if matches!(&asked.what, What::Permission(routes) if routes.len() > route + 1) => {
+            AnswerOutcome::NoRoute if matches!(&asked.what, RequestKind::Permission(routes) if routes.len() > route + 1) =>
+            {
                 self.send_answer(key, route + 1, out);
             }
-            Verdict::NoRoute => self.not_taken(key, "this version of OpenCode has no route for it", out),
-            Verdict::Refused(why) => self.not_taken(key, &why, out),
+            AnswerOutcome::NoRoute => self.not_taken(key, "this version of OpenCode has no route for it", out),
+            AnswerOutcome::Refused(why) => self.not_taken(key, &why, out),
         }
     }
 
     /// Somebody was first with an answer.
-    fn lose(&mut self, key: &AskKey, by: &str, out: &mut Outbox) {
+    fn lose(&mut self, key: &RequestKey, by: &str, out: &mut Outbox) {
         let Some(asked) = self.asks.remove(key) else { return };
         self.bury(key.clone());
-        let elsewhere = Elsewhere { by: by.into(), option_id: asked.replied.flatten() };
+        let elsewhere = AnsweredElsewhere { by: by.into(), option_id: asked.replied.flatten() };
         let (native, key) = (Some(asked.native.clone()), key.clone());
         let said = match asked.answer {
             Some(_) => {
                 if let Some(session) = self.sessions.get_mut(&asked.native) {
                     session.withdrawn = false;
                 }
-                Said::AnswerLost { native, key, elsewhere }
+                RuntimeEvent::AnswerLost { native, key, elsewhere }
             }
-            None => Said::TakenBack { native, key, elsewhere: Some(elsewhere) },
+            None => RuntimeEvent::TakenBack { native, key, elsewhere: Some(elsewhere) },
         };
         self.say(&asked.native, said, out);
     }
@@ -467,32 +477,32 @@ impl OpenCode {
     }
 
     /// Whether all questions of the key's set have answers.
-    fn settled(&self, key: &AskKey) -> bool {
+    fn settled(&self, key: &RequestKey) -> bool {
         self.group(key).iter().all(|key| self.asks.get(key).is_some_and(|asked| asked.answer.is_some()))
     }
 
-    fn not_taken(&mut self, key: &AskKey, why: &str, out: &mut Outbox) {
+    fn not_taken(&mut self, key: &RequestKey, why: &str, out: &mut Outbox) {
         for key in self.group(key) {
             if let Some(asked) = self.asks.remove(&key) {
                 self.bury(key);
                 let draft = trouble("answer_not_taken", &format!("OpenCode did not take the answer: {why}"), None);
-                let said = Said::Event { native: Some(asked.native.clone()), draft };
+                let said = RuntimeEvent::Event { native: Some(asked.native.clone()), draft };
                 self.say(&asked.native, said, out);
             }
         }
     }
 
     /// The questions that are answered together with this one, itself included, as far as they wait.
-    fn group(&self, key: &AskKey) -> Vec<AskKey> {
+    fn group(&self, key: &RequestKey) -> Vec<RequestKey> {
         match self.asks.get(key).map(|asked| &asked.what) {
-            Some(What::Question { group, count, .. }) => (0..*count).map(|i| question_key(group, i)).collect(),
+            Some(RequestKind::Question { group, count, .. }) => (0..*count).map(|i| question_key(group, i)).collect(),
             _ => vec![key.clone()],
         }
     }
 
     /// Somebody answered, says the stream.
     pub(super) fn replied(&mut self, id: &str, option: Option<String>, out: &mut Outbox) {
-        let mut keys: Vec<AskKey> = vec![AskKey::unique(id)];
+        let mut keys: Vec<RequestKey> = vec![RequestKey::unique(id)];
         keys.extend(
             self.asks.keys().filter(|key| key.id().strip_prefix(id).is_some_and(|r| r.starts_with('#'))).cloned(),
         );
@@ -514,14 +524,14 @@ impl OpenCode {
             self.bury(key.clone());
             let ours = self.sessions.get(&native).and_then(|session| session.spread.as_deref());
             let by = if ours.is_some() && ours == option.as_deref() { SPREAD } else { ANOTHER };
-            let elsewhere = Some(Elsewhere { by: by.into(), option_id: option.clone() });
-            let said = Said::TakenBack { native: Some(native.clone()), key, elsewhere };
+            let elsewhere = Some(AnsweredElsewhere { by: by.into(), option_id: option.clone() });
+            let said = RuntimeEvent::TakenBack { native: Some(native.clone()), key, elsewhere };
             self.say(&native, said, out);
         }
     }
 
     /// Questions that nobody waits for any more.
-    pub(super) fn take_back(&mut self, keys: Vec<AskKey>, out: &mut Outbox) {
+    pub(super) fn take_back(&mut self, keys: Vec<RequestKey>, out: &mut Outbox) {
         for key in keys {
             // Of one that was lost the stream may yet say to whom.
             if self.asks.get(&key).is_some_and(|asked| asked.lost.is_some()) {
@@ -530,7 +540,7 @@ impl OpenCode {
             if let Some(asked) = self.asks.remove(&key) {
                 self.bury(key.clone());
                 if asked.answer.is_none() {
-                    let said = Said::TakenBack { native: Some(asked.native.clone()), key, elsewhere: None };
+                    let said = RuntimeEvent::TakenBack { native: Some(asked.native.clone()), key, elsewhere: None };
                     self.say(&asked.native, said, out);
                 }
             }
@@ -541,13 +551,13 @@ impl OpenCode {
 /// OpenCode answers other questions of a session by itself when one is rejected, or allowed for always.
 pub(super) const SPREAD: &str = "OpenCode, by the answer to another question";
 
-impl Asked {
-    fn new(native: NativeId, what: What) -> Self {
+impl PendingRequest {
+    fn new(native: NativeId, what: RequestKind) -> Self {
         Self { native, what, answer: None, fresh: true, replied: None, lost: None }
     }
 }
 
 /// The request for `path`.
-pub(super) fn fetch(id: u64, method: &'static str, path: String, body: Option<Bytes>) -> Fetch {
-    Fetch { id, base: Base::Connect, method, path, body, decides: false, session: None }
+pub(super) fn fetch(id: u64, method: &'static str, path: String, body: Option<Bytes>) -> HttpRequest {
+    HttpRequest { id, base: HttpBase::Connect, method, path, body, decides: false, session: None }
 }

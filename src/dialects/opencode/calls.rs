@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::super::jsonrpc::{self, INTERNAL, INVALID_PARAMS, METHOD_NOT_FOUND, object};
-use super::super::{Draft, Fault, Outbox, Reply, Said};
+use super::super::{EventDraft, HttpReply, Outbox, RuntimeError, RuntimeEvent};
 use super::{OpenCode, Pending, escape, in_folder, refused, trouble};
 use crate::model::{Kind, NativeId, Ticket};
 
@@ -72,9 +72,9 @@ impl Models {
     }
 
     /// The reply to `model.list`, where `set` is used.
-    pub(super) fn list(&self, set: Option<&(String, String)>) -> Result<Box<RawValue>, Fault> {
+    pub(super) fn list(&self, set: Option<&(String, String)>) -> Result<Box<RawValue>, RuntimeError> {
         if self.offered.is_empty() {
-            return Err(Fault::new(METHOD_NOT_FOUND, "OpenCode offers no choice of models"));
+            return Err(RuntimeError::new(METHOD_NOT_FOUND, "OpenCode offers no choice of models"));
         }
         let ids: Vec<_> = self.offered.iter().map(|(id, ..)| id).collect();
         let details: serde_json::Map<_, _> =
@@ -116,7 +116,7 @@ impl Models {
     }
 
     /// The models as the configuration option that ACP would have.
-    pub(super) fn draft(&self, set: Option<&(String, String)>) -> Option<Draft> {
+    pub(super) fn draft(&self, set: Option<&(String, String)>) -> Option<EventDraft> {
         if self.offered.is_empty() {
             return None;
         }
@@ -129,7 +129,7 @@ impl Models {
                 "currentValue": self.current(set).unwrap_or_default(), "options": choices,
             }],
         });
-        Some(Draft::new(Kind::ConfigOptionUpdate, &body))
+        Some(EventDraft::new(Kind::ConfigOptionUpdate, &body))
     }
 }
 
@@ -198,15 +198,15 @@ pub(super) fn parts(content: &[Box<RawValue>]) -> (Vec<serde_json::Value>, Optio
 }
 
 /// A reply to a client's call.
-pub(super) fn result(reply: &Result<Reply, String>) -> Result<Box<RawValue>, Fault> {
+pub(super) fn result(reply: &Result<HttpReply, String>) -> Result<Box<RawValue>, RuntimeError> {
     match reply {
-        Ok(Reply { status: 204, .. }) => Ok(jsonrpc::to_raw(&serde_json::json!({}))),
-        Ok(reply @ Reply { status: 200, body }) => match serde_json::from_slice::<&RawValue>(body) {
+        Ok(HttpReply { status: 204, .. }) => Ok(jsonrpc::to_raw(&serde_json::json!({}))),
+        Ok(reply @ HttpReply { status: 200, body }) => match serde_json::from_slice::<&RawValue>(body) {
             Ok(result) => Ok(jsonrpc::owned(result)),
-            Err(_) => Err(Fault::new(METHOD_NOT_FOUND, refused(reply))),
+            Err(_) => Err(RuntimeError::new(METHOD_NOT_FOUND, refused(reply))),
         },
-        Ok(reply) => Err(Fault::new(INTERNAL, refused(reply))),
-        Err(why) => Err(Fault::new(INTERNAL, why.clone())),
+        Ok(reply) => Err(RuntimeError::new(INTERNAL, refused(reply))),
+        Err(why) => Err(RuntimeError::new(INTERNAL, why.clone())),
     }
 }
 
@@ -247,16 +247,16 @@ impl OpenCode {
             Err(fault) if notify => {
                 let draft = trouble("call_refused", &format!("{method} was not sent: {}", fault.words()), None);
                 match native {
-                    Some(native) => self.say(&native.clone(), Said::Event { native: Some(native), draft }, out),
-                    None => out.said.push(Said::Event { native: None, draft }),
+                    Some(native) => self.say(&native.clone(), RuntimeEvent::Event { native: Some(native), draft }, out),
+                    None => out.said.push(RuntimeEvent::Event { native: None, draft }),
                 }
             }
             _ if notify => {}
-            reply => out.said.push(Said::Replied { ticket, reply }),
+            reply => out.said.push(RuntimeEvent::Replied { ticket, reply }),
         }
     }
 
-    fn model_list(&self, native: Option<&NativeId>) -> Result<Box<RawValue>, Fault> {
+    fn model_list(&self, native: Option<&NativeId>) -> Result<Box<RawValue>, RuntimeError> {
         let session = native.and_then(|native| self.sessions.get(native));
         self.models.list(session.and_then(|session| session.model.as_ref()))
     }
@@ -267,25 +267,25 @@ impl OpenCode {
         native: Option<&NativeId>,
         params: Option<&RawValue>,
         out: &mut Outbox,
-    ) -> Result<Box<RawValue>, Fault> {
+    ) -> Result<Box<RawValue>, RuntimeError> {
         #[derive(Deserialize)]
         struct Set {
             name: String,
         }
         let Some(Set { name }) = params.and_then(object) else {
-            return Err(Fault::new(INVALID_PARAMS, "model.set wants {\"name\": the model}"));
+            return Err(RuntimeError::new(INVALID_PARAMS, "model.set wants {\"name\": the model}"));
         };
         let offered = self.models.has(&name);
         let Some((provider, model)) = name.split_once('/').filter(|_| offered) else {
-            return Err(Fault::new(INVALID_PARAMS, format!("no such model: {name}; model.list names them")));
+            return Err(RuntimeError::new(INVALID_PARAMS, format!("no such model: {name}; model.list names them")));
         };
         let session = native.and_then(|native| Some((native, self.sessions.get_mut(native)?)));
         let Some((native, session)) = session else {
-            return Err(Fault::new(INVALID_PARAMS, "model.set is for a session"));
+            return Err(RuntimeError::new(INVALID_PARAMS, "model.set is for a session"));
         };
         session.model = Some((provider.to_owned(), model.to_owned()));
         if let Some(draft) = self.models.draft(session.model.as_ref()) {
-            self.say(native, Said::Event { native: Some(native.clone()), draft }, out);
+            self.say(native, RuntimeEvent::Event { native: Some(native.clone()), draft }, out);
         }
         Ok(jsonrpc::to_raw(&serde_json::json!({ "provider": "opencode", "name": name })))
     }
@@ -295,15 +295,15 @@ impl OpenCode {
         native: Option<&NativeId>,
         method: &str,
         params: Option<&RawValue>,
-    ) -> Result<(&'static str, String, Option<Bytes>), Fault> {
+    ) -> Result<(&'static str, String, Option<Bytes>), RuntimeError> {
         if method == "session.list" {
             return Ok(("GET", listing(params), None));
         }
         let Some((_, verb, rest)) = ROUTES.iter().find(|(name, ..)| *name == method) else {
-            return Err(Fault::new(METHOD_NOT_FOUND, format!("{method}: not carried to OpenCode")));
+            return Err(RuntimeError::new(METHOD_NOT_FOUND, format!("{method}: not carried to OpenCode")));
         };
         let Some(native) = native else {
-            return Err(Fault::new(INVALID_PARAMS, format!("{method} is for a session")));
+            return Err(RuntimeError::new(INVALID_PARAMS, format!("{method} is for a session")));
         };
         let folder = self.sessions.get(native).and_then(|session| session.folder.as_deref());
         let path = in_folder(&format!("/session/{}{rest}", escape(native.as_str())), folder);

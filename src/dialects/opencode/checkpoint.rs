@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::super::{Carried, Outbox, Said};
+use super::super::{CarriedState, Outbox, RuntimeEvent};
 use super::events::{Telling, hash};
 use super::{OpenCode, Prompt, Session, calls};
 use crate::model::NativeId;
@@ -34,7 +34,7 @@ impl OpenCode {
     /// Says how far each session was told of which something was said since `from`, and `more`.
     pub(super) fn checkpoints(&self, from: usize, more: Option<NativeId>, out: &mut Outbox) {
         let mut touched: Vec<NativeId> = more.into_iter().collect();
-        for native in out.said.get(from..).unwrap_or_default().iter().filter_map(Said::native) {
+        for native in out.said.get(from..).unwrap_or_default().iter().filter_map(RuntimeEvent::native) {
             if !touched.contains(native) {
                 touched.push(native.clone());
             }
@@ -44,14 +44,14 @@ impl OpenCode {
             let told = |session: &&Session| session.live() && session.queue.is_empty() && session.words.is_empty();
             if let Some(session) = self.sessions.get(&native).filter(told) {
                 let state = checkpoint(session);
-                out.said.push(Said::Checkpoint { native, state });
+                out.said.push(RuntimeEvent::Checkpoint { native, state });
             }
         }
     }
 
     /// A session that is opened goes on from where an earlier connection left it; false if that cannot be read. What was
     /// heard of it since it was found is read again.
-    pub(super) fn restored(&mut self, native: &NativeId, carried: &Carried) -> bool {
+    pub(super) fn restored(&mut self, native: &NativeId, carried: &CarriedState) -> bool {
         let Ok(kept) = serde_json::from_str::<Checkpoint>(&carried.checkpoint) else { return false };
         let Some(session) = self.sessions.get_mut(native) else { return false };
         session.queue.clear();

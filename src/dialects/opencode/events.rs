@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 
 use super::super::fault;
 use super::super::jsonrpc::{object, owned, string};
-use super::super::{Draft, ToolMark};
+use super::super::{EventDraft, ToolCallRef};
 use super::trouble;
 use crate::model::Kind;
 
@@ -209,10 +209,10 @@ struct Tool<'a> {
 }
 
 /// A chunk of text as an event.
-pub(super) fn chunk(kind: Kind, message: Option<&str>, text: &str, native: &Bytes) -> Draft {
+pub(super) fn chunk(kind: Kind, message: Option<&str>, text: &str, native: &Bytes) -> EventDraft {
     let content = Text { sort: "text", text };
     let body = Chunk { session_update: kind.as_str(), message_id: message, content };
-    Draft { native: Some(native.clone()), ..Draft::new(kind, &body) }
+    EventDraft { native: Some(native.clone()), ..EventDraft::new(kind, &body) }
 }
 
 /// FNV-1a, going on from `sum`.
@@ -407,7 +407,7 @@ impl Telling {
         native: &Bytes,
         part: &PartIn<'_>,
         ours: impl FnOnce(Option<&str>) -> bool,
-    ) -> Option<Draft> {
+    ) -> Option<EventDraft> {
         if part.synthetic == Some(true) || part.ignored == Some(true) || self.parts.contains_key(&part.id) {
             return None;
         }
@@ -428,11 +428,11 @@ impl Telling {
         let uri = part.url.as_deref().filter(|url| !url.starts_with("data:")).unwrap_or(name);
         let content = serde_json::json!({ "type": "resource_link", "uri": uri, "name": name, "mimeType": part.mime });
         let body = Chunk { session_update: "user_message_chunk", message_id: Some(part.message.as_str()), content };
-        Some(Draft { native: Some(native.clone()), ..Draft::new(Kind::UserMessageChunk, &body) })
+        Some(EventDraft { native: Some(native.clone()), ..EventDraft::new(Kind::UserMessageChunk, &body) })
     }
 
     /// A piece of text.
-    pub(super) fn delta(&mut self, native: &Bytes, message: &str, id: &str, delta: &str, said: &mut Vec<Draft>) {
+    pub(super) fn delta(&mut self, native: &Bytes, message: &str, id: &str, delta: &str, said: &mut Vec<EventDraft>) {
         if self.messages.get(message).is_some_and(|message| message.user || message.forgotten) {
             return;
         }
@@ -460,7 +460,7 @@ impl Telling {
     }
 
     /// A part, as it stands now. `context` is how many tokens the model takes.
-    pub(super) fn part(&mut self, native: &Bytes, part: &PartIn<'_>, context: Option<u64>, said: &mut Vec<Draft>) {
+    pub(super) fn part(&mut self, native: &Bytes, part: &PartIn<'_>, context: Option<u64>, said: &mut Vec<EventDraft>) {
         if self.messages.get(&part.message).is_some_and(|message| message.forgotten) {
             return;
         }
@@ -478,12 +478,15 @@ impl Telling {
             "step-start" | "snapshot" => {}
             "patch" | "compaction" | "subtask" | "agent" | "file" | "retry" => {
                 if self.first(part) {
-                    said.push(Draft::raw(native.clone(), &format!("a part that only OpenCode shows: {}", part.sort)));
+                    said.push(EventDraft::raw(
+                        native.clone(),
+                        &format!("a part that only OpenCode shows: {}", part.sort),
+                    ));
                 }
             }
             _ => {
                 if self.first(part) {
-                    said.push(Draft::raw(native.clone(), "an unknown part of a message"));
+                    said.push(EventDraft::raw(native.clone(), "an unknown part of a message"));
                 }
             }
         }
@@ -498,7 +501,7 @@ impl Telling {
         first
     }
 
-    fn text(&mut self, native: &Bytes, kind: Kind, part: &PartIn<'_>, said: &mut Vec<Draft>) {
+    fn text(&mut self, native: &Bytes, kind: Kind, part: &PartIn<'_>, said: &mut Vec<EventDraft>) {
         let over = Self::complete(part);
         let text = part.text.as_deref().unwrap_or_default();
         let known = match self.parts.contains_key(&part.id) {
@@ -534,12 +537,12 @@ impl Telling {
         }
     }
 
-    fn tool(&mut self, native: &Bytes, part: &PartIn<'_>, said: &mut Vec<Draft>) {
+    fn tool(&mut self, native: &Bytes, part: &PartIn<'_>, said: &mut Vec<EventDraft>) {
         let (Some(id), Some(raw)) = (part.call.as_deref(), part.state) else {
-            return said.push(Draft::raw(native.clone(), "a tool call without an identifier"));
+            return said.push(EventDraft::raw(native.clone(), "a tool call without an identifier"));
         };
         let Some(state) = object::<State<'_>>(raw) else {
-            return said.push(Draft::raw(native.clone(), "a tool call whose state cannot be understood"));
+            return said.push(EventDraft::raw(native.clone(), "a tool call whose state cannot be understood"));
         };
         let status = match state.status.as_deref() {
             Some("running") => "in_progress",
@@ -594,13 +597,13 @@ impl Telling {
             raw_output: over.then(|| owned(raw)),
         };
         let kind = if first { Kind::ToolCall } else { Kind::ToolCallUpdate };
-        let tool = Some(ToolMark { id: id.to_owned(), over });
-        said.push(Draft { native: Some(native.clone()), tool, ..Draft::new(kind, &update) });
+        let tool = Some(ToolCallRef { id: id.to_owned(), over });
+        said.push(EventDraft { native: Some(native.clone()), tool, ..EventDraft::new(kind, &update) });
     }
 }
 
 /// That something is missing.
-pub(super) fn gap(what: &str, native: &Bytes) -> Draft {
+pub(super) fn gap(what: &str, native: &Bytes) -> EventDraft {
     trouble("gap", what, Some(native.clone()))
 }
 
@@ -634,7 +637,7 @@ fn written(tool: &str, input: &RawValue) -> Option<(String, String)> {
 }
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // tokens: whole, not negative, far below 2^53
-fn usage(native: &Bytes, part: &PartIn<'_>, context: Option<u64>) -> Option<Draft> {
+fn usage(native: &Bytes, part: &PartIn<'_>, context: Option<u64>) -> Option<EventDraft> {
     let tokens = part.tokens.as_ref()?;
     let cache = tokens.cache.as_ref();
     let parts =
@@ -644,11 +647,11 @@ fn usage(native: &Bytes, part: &PartIn<'_>, context: Option<u64>) -> Option<Draf
     if let Some(cost) = part.cost.filter(|cost| *cost > 0.0) {
         body["cost"] = serde_json::json!({ "amount": cost, "currency": "USD" });
     }
-    Some(Draft { native: Some(native.clone()), ..Draft::new(Kind::UsageUpdate, &body) })
+    Some(EventDraft { native: Some(native.clone()), ..EventDraft::new(Kind::UsageUpdate, &body) })
 }
 
 /// `todo.updated` as a plan.
-pub(super) fn plan(native: &Bytes, todos: &RawValue) -> Option<Draft> {
+pub(super) fn plan(native: &Bytes, todos: &RawValue) -> Option<EventDraft> {
     #[derive(Deserialize)]
     struct Todo {
         content: String,
@@ -674,7 +677,7 @@ pub(super) fn plan(native: &Bytes, todos: &RawValue) -> Option<Draft> {
         })
         .collect();
     let body = serde_json::json!({ "sessionUpdate": "plan", "entries": entries });
-    Some(Draft { native: Some(native.clone()), ..Draft::new(Kind::Plan, &body) })
+    Some(EventDraft { native: Some(native.clone()), ..EventDraft::new(Kind::Plan, &body) })
 }
 
 /// ACP's word for why a message ended.

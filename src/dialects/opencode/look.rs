@@ -8,8 +8,10 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::super::jsonrpc::{INTERNAL, object, slice};
-use super::super::{AskKey, Draft, Elsewhere, Fault, Opening, Outbox, Reply, Resume, Said};
-use super::ask::{self, Route};
+use super::super::{
+    AnsweredElsewhere, EventDraft, HttpReply, OpenedAs, Outbox, RequestKey, ResumeTarget, RuntimeError, RuntimeEvent,
+};
+use super::ask::{self, AnswerRoute};
 use super::events::{self, Info, PartIn};
 use super::stream::{is_ours, titled};
 use super::{
@@ -68,13 +70,13 @@ impl OpenCode {
         out.wake_after = Some(AGAIN);
     }
 
-    pub(super) fn health(&mut self, reply: Result<Reply, String>, out: &mut Outbox) {
+    pub(super) fn health(&mut self, reply: Result<HttpReply, String>, out: &mut Outbox) {
         #[derive(Deserialize)]
         struct Health {
             version: Option<String>,
         }
         match &reply {
-            Ok(Reply { status: 401 | 403, .. }) => {
+            Ok(HttpReply { status: 401 | 403, .. }) => {
                 self.phase = Phase::Failed;
                 self.look = None;
                 let message = if self.secret {
@@ -82,7 +84,7 @@ impl OpenCode {
                 } else {
                     "OpenCode wants a password: set the runtime's `secret` to the server's OPENCODE_SERVER_PASSWORD"
                 };
-                return out.said.push(Said::Failed { message: message.into() });
+                return out.said.push(RuntimeEvent::Failed { message: message.into() });
             }
             Err(_) => self.look.iter_mut().for_each(|look| look.failed = true),
             Ok(_) => {}
@@ -105,7 +107,7 @@ impl OpenCode {
         self.get(Pending::List { page }, path, out);
     }
 
-    pub(super) fn list(&mut self, page: Page, reply: &Result<Reply, String>, out: &mut Outbox) {
+    pub(super) fn list(&mut self, page: Page, reply: &Result<HttpReply, String>, out: &mut Outbox) {
         let list = good(reply).and_then(|body| crate::model::object::from_slice::<Vec<SessionInfo>>(body).ok());
         let Some(mut list) = list else {
             if matches!(page, Page::Recent { before: None, .. }) {
@@ -146,7 +148,7 @@ impl OpenCode {
         }
         if !more.is_empty() && !self.greeted {
             let what = format!("OpenCode has {}: the oldest are seen when they next do something", more.join(" and "));
-            out.said.push(Said::Event { native: None, draft: trouble("not_all", &what, None) });
+            out.said.push(RuntimeEvent::Event { native: None, draft: trouble("not_all", &what, None) });
         }
         self.looked(out);
     }
@@ -168,7 +170,7 @@ impl OpenCode {
         &mut self,
         folder: Option<String>,
         only: Option<NativeId>,
-        reply: &Result<Reply, String>,
+        reply: &Result<HttpReply, String>,
         out: &mut Outbox,
     ) {
         let list = good(reply).and_then(|body| crate::model::object::from_slice::<HashMap<String, Status>>(body).ok());
@@ -205,7 +207,7 @@ impl OpenCode {
         &mut self,
         folder: Option<String>,
         only: Option<NativeId>,
-        reply: &Result<Reply, String>,
+        reply: &Result<HttpReply, String>,
         questions: bool,
         out: &mut Outbox,
     ) {
@@ -215,7 +217,7 @@ impl OpenCode {
             let native = slice(body, raw);
             let read = match questions {
                 true => ask::questions(&native, raw),
-                false => ask::permission(&native, raw, &[Route::Reply, Route::Session, Route::Api]),
+                false => ask::permission(&native, raw, &[AnswerRoute::Reply, AnswerRoute::Session, AnswerRoute::Api]),
             };
             if let Some(read) = read.filter(|read| only.as_ref().is_none_or(|only| *only == read.native)) {
                 asks.push((read, native));
@@ -257,7 +259,7 @@ impl OpenCode {
             self.phase = Phase::Ready;
         }
         if !std::mem::replace(&mut self.greeted, true) {
-            out.said.push(Said::Ready { agent: self.agent.clone() });
+            out.said.push(RuntimeEvent::Ready { agent: self.agent.clone() });
         }
         // Of the same folder under two names the one with its name is kept.
         for (native, folder) in &look.busy {
@@ -267,7 +269,7 @@ impl OpenCode {
                 self.sessions.insert(native.clone(), Session::new(Stage::Seen, named.or_else(|| folder.clone())));
             }
         }
-        let gone: Vec<AskKey> = self
+        let gone: Vec<RequestKey> = self
             .asks
             .iter()
             .filter(|(key, asked)| {
@@ -320,7 +322,7 @@ impl OpenCode {
     }
 
     /// A question that OpenCode no longer lists: somebody answered it while nobody here listened, or its work is over.
-    pub(super) fn gone(&mut self, key: AskKey, out: &mut Outbox) {
+    pub(super) fn gone(&mut self, key: RequestKey, out: &mut Outbox) {
         if self.asks.get(&key).is_some_and(|asked| asked.lost.is_some()) {
             // Whoever was first, the stream may yet say it.
             return;
@@ -332,8 +334,8 @@ impl OpenCode {
             return;
         }
         let busy = self.sessions.get(&asked.native).is_some_and(|session| session.busy);
-        let elsewhere = busy.then(|| Elsewhere { by: ANOTHER.into(), option_id: None });
-        let said = Said::TakenBack { native: Some(asked.native.clone()), key, elsewhere };
+        let elsewhere = busy.then(|| AnsweredElsewhere { by: ANOTHER.into(), option_id: None });
+        let said = RuntimeEvent::TakenBack { native: Some(asked.native.clone()), key, elsewhere };
         self.say(&asked.native, said, out);
     }
 
@@ -343,30 +345,30 @@ impl OpenCode {
         session.stage = Stage::Found;
         session.asks.clear();
         let (cwd, title) = (session.folder.clone(), session.title.clone());
-        out.said.push(Said::Found { native: native.clone(), cwd, title });
+        out.said.push(RuntimeEvent::Found { native: native.clone(), cwd, title });
     }
 
-    pub(super) fn created(&mut self, ticket: Ticket, cwd: String, reply: &Result<Reply, String>, out: &mut Outbox) {
+    pub(super) fn created(&mut self, ticket: Ticket, cwd: String, reply: &Result<HttpReply, String>, out: &mut Outbox) {
         let info = good(reply).and_then(|body| crate::model::object::from_slice::<SessionInfo>(body).ok());
         let Some(info) = info else {
             let why = done(reply).err().unwrap_or_else(|| "its reply makes no sense".into());
-            let error = Fault::new(INTERNAL, format!("OpenCode opened no session: {why}"));
-            return out.said.push(Said::NotOpened { ticket, error });
+            let error = RuntimeError::new(INTERNAL, format!("OpenCode opened no session: {why}"));
+            return out.said.push(RuntimeEvent::NotOpened { ticket, error });
         };
         let native = NativeId::from(info.id.as_str());
         let mut session = Session::new(Stage::Open, info.directory.or(Some(cwd)));
         session.title = info.title;
         self.sessions.insert(native.clone(), session);
         let drafts = self.models.draft(None).into_iter().collect();
-        out.said.push(Said::Opened { ticket, native, drafts, how: Opening::New });
+        out.said.push(RuntimeEvent::Opened { ticket, native, drafts, how: OpenedAs::New });
     }
 
-    pub(super) fn resume(&mut self, ticket: Ticket, cwd: &str, resume: Resume, out: &mut Outbox) {
-        let Resume { native, known, carried } = resume;
+    pub(super) fn resume(&mut self, ticket: Ticket, cwd: &str, resume: ResumeTarget, out: &mut Outbox) {
+        let ResumeTarget { native, known, carried } = resume;
         match self.sessions.get(&native).map(|session| session.stage) {
             Some(Stage::Opening { .. }) => {
-                let error = Fault::new(INTERNAL, "this session is being opened already");
-                return out.said.push(Said::NotOpened { ticket, error });
+                let error = RuntimeError::new(INTERNAL, "this session is being opened already");
+                return out.said.push(RuntimeEvent::NotOpened { ticket, error });
             }
             // The session that it was open in is forgotten: it is read anew, for another one.
             Some(Stage::Open) => {
@@ -387,15 +389,15 @@ impl OpenCode {
         self.get(Pending::Resume { native }, path, out);
     }
 
-    pub(super) fn resumed(&mut self, native: &NativeId, reply: &Result<Reply, String>, out: &mut Outbox) {
+    pub(super) fn resumed(&mut self, native: &NativeId, reply: &Result<HttpReply, String>, out: &mut Outbox) {
         let Some(session) = self.sessions.get_mut(native) else { return };
         let Stage::Opening { ticket, .. } = session.stage else { return };
         let Some(info) = good(reply).and_then(|body| crate::model::object::from_slice::<SessionInfo>(body).ok()) else {
             self.sessions.remove(native);
             self.asks.retain(|_, asked| asked.native != *native);
             let why = done(reply).err().unwrap_or_else(|| "its reply makes no sense".into());
-            let error = Fault::new(INTERNAL, format!("OpenCode has no such session: {why}"));
-            return out.said.push(Said::NotOpened { ticket, error });
+            let error = RuntimeError::new(INTERNAL, format!("OpenCode has no such session: {why}"));
+            return out.said.push(RuntimeEvent::NotOpened { ticket, error });
         };
         session.folder = info.directory.or_else(|| session.folder.take());
         session.title = info.title.or_else(|| session.title.take());
@@ -412,11 +414,11 @@ impl OpenCode {
     }
 
     /// A session's messages were read: what was not told of them is told, then what the stream said meanwhile.
-    pub(super) fn messages(&mut self, native: &NativeId, reply: &Result<Reply, String>, out: &mut Outbox) {
+    pub(super) fn messages(&mut self, native: &NativeId, reply: &Result<HttpReply, String>, out: &mut Outbox) {
         let Some(session) = self.sessions.get_mut(native) else { return };
         let list = good(reply).and_then(|body| Some((body, serde_json::from_slice::<Vec<&RawValue>>(body).ok()?)));
         let mut past = Vec::new();
-        let before = session.began.then(|| Said::Began { native: native.clone(), by: ANOTHER.into() });
+        let before = session.began.then(|| RuntimeEvent::Began { native: native.clone(), by: ANOTHER.into() });
         let opening = match session.stage {
             Stage::Opening { ticket, known, goes_on } => Some((ticket, known, goes_on)),
             _ => None,
@@ -428,18 +430,18 @@ impl OpenCode {
                 if known && !list.is_empty() {
                     let what = "what was said in this conversation while no gateway was connected to OpenCode is not told: \
                                 how far it was told before is not known";
-                    past.push(Said::Event { native: Some(native.clone()), draft: trouble("gap", what, None) });
+                    past.push(RuntimeEvent::Event { native: Some(native.clone()), draft: trouble("gap", what, None) });
                 }
                 if opening.is_some_and(|(_, known, _)| !known) && list.len() >= MESSAGES_READ {
                     let what = format!("only the last {MESSAGES_READ} messages of this session are shown");
-                    past.push(Said::Event { native: Some(native.clone()), draft: trouble("gap", &what, None) });
+                    past.push(RuntimeEvent::Event { native: Some(native.clone()), draft: trouble("gap", &what, None) });
                 }
                 self.past(native, body, &list, known, opening.is_some() && !goes_on, &mut past);
             }
             None => {
                 let why = done(reply).err().unwrap_or_else(|| "its reply makes no sense".into());
                 let what = format!("the messages of this session could not be read: {why}");
-                past.push(Said::Event { native: Some(native.clone()), draft: trouble("gap", &what, None) });
+                past.push(RuntimeEvent::Event { native: Some(native.clone()), draft: trouble("gap", &what, None) });
                 if opening.is_none() && reply.is_err() {
                     self.look_again(out);
                 }
@@ -448,9 +450,9 @@ impl OpenCode {
         let Some(session) = self.sessions.get_mut(native) else { return };
         if let Some((ticket, ..)) = opening {
             session.stage = Stage::Open;
-            let mut drafts: Vec<Draft> = self.models.draft(session.model.as_ref()).into_iter().collect();
+            let mut drafts: Vec<EventDraft> = self.models.draft(session.model.as_ref()).into_iter().collect();
             drafts.extend(session.title.as_deref().map(titled));
-            out.said.push(Said::Opened { ticket, native: native.clone(), drafts, how: Opening::Resumed });
+            out.said.push(RuntimeEvent::Opened { ticket, native: native.clone(), drafts, how: OpenedAs::Resumed });
             if goes_on {
                 out.said.extend(before);
             }
@@ -470,7 +472,7 @@ impl OpenCode {
         list: &[&RawValue],
         known: bool,
         opening: bool,
-        past: &mut Vec<Said>,
+        past: &mut Vec<RuntimeEvent>,
     ) {
         let Some(session) = self.sessions.get_mut(native) else { return };
         let read: Vec<(Info<'_>, Vec<&RawValue>)> = list
@@ -478,7 +480,7 @@ impl OpenCode {
             .filter_map(|raw| object::<MessageIn<'_>>(raw))
             .filter_map(|message| Some((object::<Info<'_>>(message.info)?, message.parts)))
             .collect();
-        let event = |draft| Said::Event { native: Some(native.clone()), draft };
+        let event = |draft| RuntimeEvent::Event { native: Some(native.clone()), draft };
         // What stands before the first message that was told was told, too.
         let mut told = 0;
         if !session.telling.is_new() && !read.is_empty() {
@@ -514,7 +516,7 @@ impl OpenCode {
             let mut there = read.iter().enumerate().filter(|(at, (info, _))| may_be(*at, info));
             if !there.any(|(_, (_, parts))| parts.iter().any(ours)) {
                 let end = failed("the connection was lost before OpenCode took the prompt");
-                past.push(Said::Ended { native: native.clone(), ticket: prompt.ticket, end });
+                past.push(RuntimeEvent::Ended { native: native.clone(), ticket: prompt.ticket, end });
                 (session.prompt, session.cancelled) = (None, false);
             }
         }
@@ -531,7 +533,7 @@ impl OpenCode {
             let old = known || at < told || session.telling.told_before(&info.id);
             let over = old || session.telling.is_complete(&info.id);
             session.telling.message(info);
-            let began = Said::Began { native: native.clone(), by: ANOTHER.into() };
+            let began = RuntimeEvent::Began { native: native.clone(), by: ANOTHER.into() };
             let mut mine = Vec::new();
             for raw in parts {
                 let Some(part) = object::<PartIn<'_>>(raw) else { continue };
@@ -567,7 +569,7 @@ impl OpenCode {
         }
         if session.worked && !session.began && session.prompt.is_none() {
             session.began = true;
-            past.push(Said::Began { native: native.clone(), by: ANOTHER.into() });
+            past.push(RuntimeEvent::Began { native: native.clone(), by: ANOTHER.into() });
         }
         session.worked = false;
     }
@@ -579,7 +581,7 @@ impl OpenCode {
         for (read, bytes) in std::mem::take(&mut session.asks) {
             let Some(session) = self.sessions.get(native) else { return };
             if read.message.as_ref().is_some_and(|id| session.telling.is_complete(id)) {
-                let keys: Vec<AskKey> = read.asks.into_iter().map(|(ask, _)| ask.key).collect();
+                let keys: Vec<RequestKey> = read.asks.into_iter().map(|(ask, _)| ask.key).collect();
                 keys.iter().for_each(|key| self.bury(key.clone()));
                 self.take_back(keys, out);
                 continue;
@@ -589,7 +591,7 @@ impl OpenCode {
                 continue;
             }
             // An answer that may not have arrived goes out again.
-            let again: Vec<AskKey> = read.asks.iter().map(|(ask, _)| ask.key.clone()).collect();
+            let again: Vec<RequestKey> = read.asks.iter().map(|(ask, _)| ask.key.clone()).collect();
             self.ask(read, &bytes, out);
             for key in again {
                 if self.asks.get(&key).is_some_and(|asked| asked.answer.is_some()) && !self.on_its_way(&key) {
@@ -610,9 +612,9 @@ impl OpenCode {
         // What people were asked before, and OpenCode waits for no longer.
         let busy = session.busy;
         for key in std::mem::take(&mut session.carried) {
-            let elsewhere = busy.then(|| Elsewhere { by: ANOTHER.into(), option_id: None });
+            let elsewhere = busy.then(|| AnsweredElsewhere { by: ANOTHER.into(), option_id: None });
             self.bury(key.clone());
-            self.say(native, Said::TakenBack { native: Some(native.clone()), key, elsewhere }, out);
+            self.say(native, RuntimeEvent::TakenBack { native: Some(native.clone()), key, elsewhere }, out);
         }
         let Some(session) = self.sessions.get_mut(native) else { return };
         if session.busy {
@@ -641,7 +643,7 @@ impl OpenCode {
         }
     }
 
-    pub(super) fn on_its_way(&self, key: &AskKey) -> bool {
+    pub(super) fn on_its_way(&self, key: &RequestKey) -> bool {
         self.pending.values().any(|pending| matches!(pending, Pending::Answer { key: sent, .. } if sent == key))
     }
 }

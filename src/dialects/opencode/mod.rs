@@ -37,9 +37,11 @@ use serde_json::value::RawValue;
 
 use super::fault;
 use super::jsonrpc::{self, INTERNAL, object};
-use super::{AskKey, Command, Dialect, Draft, Fault, Fetch, Outbox, Reply, RunEnd, Said};
+use super::{
+    Dialect, EventDraft, HttpReply, HttpRequest, Outbox, RequestKey, RunEnd, RuntimeCommand, RuntimeError, RuntimeEvent,
+};
 use crate::model::{Capabilities, Capability, Kind, NativeId, RunStatus, RuntimeSpec, Ticket};
-use ask::Asked;
+use ask::PendingRequest;
 use calls::Models;
 use events::Telling;
 
@@ -146,7 +148,7 @@ enum Pending {
         native: NativeId,
     },
     Answer {
-        key: AskKey,
+        key: RequestKey,
         route: usize,
     },
     Call {
@@ -172,14 +174,14 @@ struct Look {
     /// Folders whose busy sessions, permissions and questions were read.
     folders: HashSet<Option<String>>,
     busy: HashMap<NativeId, Option<String>>,
-    listed: HashSet<AskKey>,
+    listed: HashSet<RequestKey>,
     /// Sessions whose status the stream told meanwhile: it knows better.
     told: HashSet<NativeId>,
     titles: HashMap<NativeId, (Option<String>, Option<String>)>,
     /// The folders of the sessions that are listed, the ones used last first.
     recent: Vec<String>,
     /// Questions, in their order.
-    asks: Vec<(ask::Read, Bytes)>,
+    asks: Vec<(ask::ParsedRequests, Bytes)>,
     failed: bool,
 }
 
@@ -195,10 +197,10 @@ struct OpenCode {
     next: u64,
     pending: HashMap<u64, Pending>,
     sessions: BTreeMap<NativeId, Session>,
-    asks: BTreeMap<AskKey, Asked>,
+    asks: BTreeMap<RequestKey, PendingRequest>,
     /// Questions that are over, not to be asked again; and the order in which they were.
-    over: BTreeSet<AskKey>,
-    buried: VecDeque<AskKey>,
+    over: BTreeSet<RequestKey>,
+    buried: VecDeque<RequestKey>,
     look: Option<Look>,
     /// A look is to be taken again.
     again: bool,
@@ -226,7 +228,7 @@ struct Session {
     title: Option<String>,
     /// Its messages are being read: what it says waits.
     reading: bool,
-    queue: Vec<Said>,
+    queue: Vec<RuntimeEvent>,
     queued: usize,
     telling: Telling,
     busy: bool,
@@ -234,11 +236,11 @@ struct Session {
     told: bool,
     /// It was busy while it was not open, or was being read.
     worked: bool,
-    /// [`Said::Began`] without its [`Said::Done`].
+    /// [`RuntimeEvent::Began`] without its [`RuntimeEvent::Done`].
     began: bool,
     prompt: Option<Prompt>,
     /// What a person said through another client, until it is known whether work follows.
-    words: Vec<Draft>,
+    words: Vec<EventDraft>,
     /// People stopped the work here.
     cancelled: bool,
     /// A question of the work was withdrawn, which OpenCode takes for a no, and ends its turn.
@@ -255,9 +257,9 @@ struct Session {
     /// What answer of ours OpenCode may take for others, too.
     spread: Option<String>,
     /// Questions to be put once its messages are read.
-    asks: Vec<(ask::Read, Bytes)>,
+    asks: Vec<(ask::ParsedRequests, Bytes)>,
     /// Questions that people were asked by an earlier gateway, until it is known whether OpenCode still waits for them.
-    carried: BTreeSet<AskKey>,
+    carried: BTreeSet<RequestKey>,
     /// How far the messages under way were told before is not known.
     partial: bool,
     /// How many looks found it not busy, with a reply missing.
@@ -438,38 +440,40 @@ impl Dialect for OpenCode {
         self.checkpoints(from, None, out);
     }
 
-    fn command(&mut self, command: Command, out: &mut Outbox) {
+    fn command(&mut self, command: RuntimeCommand, out: &mut Outbox) {
         let from = out.said.len();
         let changed = match &command {
-            Command::Prompt { native, .. } | Command::Cancel { native, .. } => Some(native.clone()),
-            Command::Open { .. } | Command::Answer { .. } | Command::Call { .. } => None,
+            RuntimeCommand::Prompt { native, .. } | RuntimeCommand::Cancel { native, .. } => Some(native.clone()),
+            RuntimeCommand::Open { .. } | RuntimeCommand::Answer { .. } | RuntimeCommand::Call { .. } => None,
         };
         let ready = self.connected && self.phase == Phase::Ready;
-        let fault = || Fault::new(INTERNAL, "OpenCode is not connected");
+        let fault = || RuntimeError::new(INTERNAL, "OpenCode is not connected");
         match command {
-            Command::Open { ticket, .. } if !ready => out.said.push(Said::NotOpened { ticket, error: fault() }),
-            Command::Open { ticket, cwd, resume: None } => {
+            RuntimeCommand::Open { ticket, .. } if !ready => {
+                out.said.push(RuntimeEvent::NotOpened { ticket, error: fault() })
+            }
+            RuntimeCommand::Open { ticket, cwd, resume: None } => {
                 let path = in_folder("/session", Some(&cwd));
                 self.post(Pending::Create { ticket, cwd }, path, &serde_json::json!({}), out);
             }
-            Command::Open { ticket, cwd, resume: Some(resume) } => self.resume(ticket, &cwd, resume, out),
-            Command::Prompt { ticket, native, .. } if !ready => {
+            RuntimeCommand::Open { ticket, cwd, resume: Some(resume) } => self.resume(ticket, &cwd, resume, out),
+            RuntimeCommand::Prompt { ticket, native, .. } if !ready => {
                 let end = failed(fault().message);
-                out.said.push(Said::Ended { native, ticket, end });
+                out.said.push(RuntimeEvent::Ended { native, ticket, end });
             }
-            Command::Prompt { ticket, native, content } => self.prompt(ticket, native, &content, out),
-            Command::Cancel { native, .. } => {
+            RuntimeCommand::Prompt { ticket, native, content } => self.prompt(ticket, native, &content, out),
+            RuntimeCommand::Cancel { native, .. } => {
                 if let Some(session) = self.sessions.get_mut(&native) {
                     session.cancelled = true;
                     self.abort(&native, out);
                 }
             }
-            Command::Answer { key, decision } => self.answer(&key, &decision, out),
-            Command::Call { ticket, notify: false, .. } if !ready => {
-                out.said.push(Said::Replied { ticket, reply: Err(fault()) });
+            RuntimeCommand::Answer { key, decision } => self.answer(&key, &decision, out),
+            RuntimeCommand::Call { ticket, notify: false, .. } if !ready => {
+                out.said.push(RuntimeEvent::Replied { ticket, reply: Err(fault()) });
             }
-            Command::Call { .. } if !ready => {}
-            Command::Call { ticket, native, method, params, notify } => {
+            RuntimeCommand::Call { .. } if !ready => {}
+            RuntimeCommand::Call { ticket, native, method, params, notify } => {
                 self.call(ticket, native, &method, params.as_deref(), notify, out);
             }
         }
@@ -523,8 +527,8 @@ impl Dialect for OpenCode {
                 true
             }
             Stage::Opening { ticket, .. } => {
-                let error = Fault::new(INTERNAL, "the connection to OpenCode was lost");
-                out.said.push(Said::NotOpened { ticket, error });
+                let error = RuntimeError::new(INTERNAL, "the connection to OpenCode was lost");
+                out.said.push(RuntimeEvent::NotOpened { ticket, error });
                 false
             }
             Stage::Seen | Stage::Found => false,
@@ -541,13 +545,13 @@ impl Dialect for OpenCode {
         &["/global/health", "/api/health"]
     }
 
-    fn mistaken(&self, probed: &[Result<Reply, String>]) -> Option<&'static str> {
+    fn mistaken(&self, probed: &[Result<HttpReply, String>]) -> Option<&'static str> {
         let [health, next] = probed else { return None };
         // OpenCode 1 has both routes, or neither; one that is not there is answered by the web page.
         (health.is_ok() && good(health).is_none() && good(next).is_some()).then_some(SUCCESSOR)
     }
 
-    fn reply(&mut self, id: u64, reply: Result<Reply, String>, out: &mut Outbox) {
+    fn reply(&mut self, id: u64, reply: Result<HttpReply, String>, out: &mut Outbox) {
         let Some(pending) = self.pending.remove(&id) else { return };
         let from = out.said.len();
         match pending {
@@ -569,14 +573,14 @@ impl Dialect for OpenCode {
             Pending::Abort { native } => {
                 if let Err(why) = done(&reply) {
                     let draft = trouble("not_stopped", &format!("OpenCode did not stop: {why}"), None);
-                    self.say(&native.clone(), Said::Event { native: Some(native), draft }, out);
+                    self.say(&native.clone(), RuntimeEvent::Event { native: Some(native), draft }, out);
                 }
                 out.wake_after = Some(SOON);
             }
             Pending::Answer { key, route } => self.answered(&key, route, reply, out),
             Pending::Call { ticket, notify } => {
                 if !notify {
-                    out.said.push(Said::Replied { ticket, reply: calls::result(&reply) });
+                    out.said.push(RuntimeEvent::Replied { ticket, reply: calls::result(&reply) });
                 }
             }
         }
@@ -593,7 +597,7 @@ impl Dialect for OpenCode {
         all.into_iter().chain([Capability::Models, Capability::Images, Capability::Audio]).collect()
     }
 
-    fn asks(&self) -> Vec<AskKey> {
+    fn asks(&self) -> Vec<RequestKey> {
         self.asks.iter().filter(|(_, asked)| asked.answer.is_none()).map(|(key, _)| key.clone()).collect()
     }
 
@@ -603,9 +607,9 @@ impl Dialect for OpenCode {
 }
 
 /// An event that says that something went wrong.
-fn trouble(code: &str, message: &str, frame: Option<Bytes>) -> Draft {
-    let draft = Draft::new(Kind::Error, &serde_json::json!({ "code": code, "message": message }));
-    Draft { native: frame, ..draft }
+fn trouble(code: &str, message: &str, frame: Option<Bytes>) -> EventDraft {
+    let draft = EventDraft::new(Kind::Error, &serde_json::json!({ "code": code, "message": message }));
+    EventDraft { native: frame, ..draft }
 }
 
 /// A run that ended in an error.
@@ -634,25 +638,27 @@ fn in_folder(path: &str, folder: Option<&str>) -> String {
 }
 
 /// The body of a reply that holds what was asked for. A route that OpenCode does not know is answered by its web page.
-fn good(reply: &Result<Reply, String>) -> Option<&Bytes> {
+fn good(reply: &Result<HttpReply, String>) -> Option<&Bytes> {
     match reply {
-        Ok(Reply { status: 200, body }) if matches!(body.trim_ascii_start().first(), Some(b'{' | b'[')) => Some(body),
+        Ok(HttpReply { status: 200, body }) if matches!(body.trim_ascii_start().first(), Some(b'{' | b'[')) => {
+            Some(body)
+        }
         _ => None,
     }
 }
 
 /// Whether something was done; if not, why, in words.
-fn done(reply: &Result<Reply, String>) -> Result<(), String> {
+fn done(reply: &Result<HttpReply, String>) -> Result<(), String> {
     match reply {
-        Ok(Reply { status: 204, .. }) => Ok(()),
-        Ok(Reply { status: 200, body }) if body.trim_ascii_start().first() != Some(&b'<') => Ok(()),
+        Ok(HttpReply { status: 204, .. }) => Ok(()),
+        Ok(HttpReply { status: 200, body }) if body.trim_ascii_start().first() != Some(&b'<') => Ok(()),
         Ok(reply) => Err(refused(reply)),
         Err(why) => Err(why.clone()),
     }
 }
 
 /// A refusal in words.
-fn refused(reply: &Reply) -> String {
+fn refused(reply: &HttpReply) -> String {
     if reply.status == 200 {
         return "this version of OpenCode has no such route".into();
     }
@@ -663,10 +669,10 @@ fn refused(reply: &Reply) -> String {
 }
 
 /// How much of the queue's bound something takes.
-fn weight(said: &Said) -> usize {
+fn weight(said: &RuntimeEvent) -> usize {
     match said {
-        Said::Event { draft, .. } => draft.body.len() + draft.native.as_ref().map_or(0, Bytes::len),
-        Said::Asked { ask, .. } => ask.native.len() + ask.params.get().len(),
+        RuntimeEvent::Event { draft, .. } => draft.body.len() + draft.native.as_ref().map_or(0, Bytes::len),
+        RuntimeEvent::Asked { ask, .. } => ask.native.len() + ask.params.get().len(),
         _ => 0,
     }
 }
@@ -675,7 +681,7 @@ impl OpenCode {
     fn get(&mut self, pending: Pending, path: String, out: &mut Outbox) {
         let session = self.session_of(&pending);
         let id = self.pend(pending);
-        out.fetches.push(Fetch { session, ..ask::fetch(id, "GET", path, None) });
+        out.fetches.push(HttpRequest { session, ..ask::fetch(id, "GET", path, None) });
     }
 
     fn post(&mut self, pending: Pending, path: String, body: &serde_json::Value, out: &mut Outbox) {
@@ -683,7 +689,7 @@ impl OpenCode {
         let session = self.session_of(&pending);
         let id = self.pend(pending);
         let fetch = ask::fetch(id, "POST", path, Some(body.to_string().into()));
-        out.fetches.push(Fetch { decides, session, ..fetch });
+        out.fetches.push(HttpRequest { decides, session, ..fetch });
     }
 
     /// The session that a request is about; none if it is about all that OpenCode has, or may be.
@@ -712,7 +718,7 @@ impl OpenCode {
     }
 
     fn raw(&mut self, frame: &Bytes, native: Option<NativeId>, reason: &str, out: &mut Outbox) {
-        let said = Said::Event { native: native.clone(), draft: Draft::raw(frame.clone(), reason) };
+        let said = RuntimeEvent::Event { native: native.clone(), draft: EventDraft::raw(frame.clone(), reason) };
         match native {
             Some(native) => self.say(&native, said, out),
             None => out.said.push(said),
@@ -720,7 +726,7 @@ impl OpenCode {
     }
 
     /// Says something of a session, now or when it is open and read.
-    fn say(&mut self, native: &NativeId, said: Said, out: &mut Outbox) {
+    fn say(&mut self, native: &NativeId, said: RuntimeEvent, out: &mut Outbox) {
         let Some(session) = self.sessions.get_mut(native) else { return };
         if session.live() {
             return out.said.push(said);
@@ -739,7 +745,7 @@ impl OpenCode {
         }
     }
 
-    fn bury(&mut self, key: AskKey) {
+    fn bury(&mut self, key: RequestKey) {
         if self.over.insert(key.clone()) {
             self.buried.push_back(key);
         }

@@ -5,9 +5,9 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::super::jsonrpc::object;
-use super::super::{AskKey, Draft, Outbox, Reply, RunEnd, Said};
+use super::super::{EventDraft, HttpReply, Outbox, RequestKey, RunEnd, RuntimeEvent};
 use super::Phase;
-use super::ask::{self, Route};
+use super::ask::{self, AnswerRoute};
 use super::calls;
 use super::events::{self, Info, PartIn};
 use super::{
@@ -20,7 +20,7 @@ impl OpenCode {
     pub(super) fn prompt(&mut self, ticket: Ticket, native: NativeId, content: &[Box<RawValue>], out: &mut Outbox) {
         let Some(session) = self.sessions.get_mut(&native).filter(|session| session.stage == Stage::Open) else {
             let end = failed("OpenCode has no such session open");
-            return out.said.push(Said::Ended { native, ticket, end });
+            return out.said.push(RuntimeEvent::Ended { native, ticket, end });
         };
         let (parts, text) = calls::parts(content);
         let mut body = serde_json::json!({ "parts": parts });
@@ -41,7 +41,7 @@ impl OpenCode {
         &mut self,
         native: &NativeId,
         ticket: Ticket,
-        reply: &Result<Reply, String>,
+        reply: &Result<HttpReply, String>,
         out: &mut Outbox,
     ) {
         let Some(session) = self.sessions.get_mut(native) else { return };
@@ -81,7 +81,7 @@ impl OpenCode {
             if fresh {
                 session.cancelled = false;
             }
-            out.said.push(Said::Began { native: native.clone(), by: ANOTHER.into() });
+            out.said.push(RuntimeEvent::Began { native: native.clone(), by: ANOTHER.into() });
         }
         self.flush_words(native, out);
         if fresh && self.sessions.get(native).is_some_and(|session| session.cancelled) {
@@ -93,7 +93,7 @@ impl OpenCode {
     pub(super) fn flush_words(&mut self, native: &NativeId, out: &mut Outbox) {
         let Some(session) = self.sessions.get_mut(native) else { return };
         for draft in std::mem::take(&mut session.words) {
-            self.say(native, Said::Event { native: Some(native.clone()), draft }, out);
+            self.say(native, RuntimeEvent::Event { native: Some(native.clone()), draft }, out);
         }
     }
 
@@ -150,7 +150,7 @@ impl OpenCode {
 
     /// The work is over.
     pub(super) fn end(&mut self, native: &NativeId, frame: Option<&Bytes>, out: &mut Outbox) {
-        let open: Vec<AskKey> =
+        let open: Vec<RequestKey> =
             self.asks.iter().filter(|(_, asked)| asked.native == *native).map(|(key, _)| key.clone()).collect();
         // OpenCode goes on listing them.
         self.take_back(open, out);
@@ -170,9 +170,9 @@ impl OpenCode {
         let began = std::mem::take(&mut session.began);
         let prompt = session.prompt.take();
         if let Some(prompt) = prompt {
-            self.say(native, Said::Ended { native: native.clone(), ticket: prompt.ticket, end }, out);
+            self.say(native, RuntimeEvent::Ended { native: native.clone(), ticket: prompt.ticket, end }, out);
         } else if began {
-            self.say(native, Said::Done { native: native.clone(), end }, out);
+            self.say(native, RuntimeEvent::Done { native: native.clone(), end }, out);
         }
     }
 
@@ -221,10 +221,10 @@ impl OpenCode {
             "message.part.updated" => self.part(&native, frame, &read, out),
             "message.part.delta" => self.delta(&native, frame, &read, out),
             "permission.asked" | "permission.updated" | "permission.v2.asked" => {
-                let routes: &[Route] = match sort {
-                    "permission.updated" => &[Route::Session, Route::Reply],
-                    "permission.v2.asked" => &[Route::Api, Route::Reply],
-                    _ => &[Route::Reply, Route::Session, Route::Api],
+                let routes: &[AnswerRoute] = match sort {
+                    "permission.updated" => &[AnswerRoute::Session, AnswerRoute::Reply],
+                    "permission.v2.asked" => &[AnswerRoute::Api, AnswerRoute::Reply],
+                    _ => &[AnswerRoute::Reply, AnswerRoute::Session, AnswerRoute::Api],
                 };
                 match ask::permission(frame, properties, routes) {
                     Some(read) => self.ask(read, frame, out),
@@ -245,7 +245,7 @@ impl OpenCode {
                 None => self.raw(frame, Some(native), "an answer to nothing", out),
             },
             "todo.updated" => match read.todos.and_then(|todos| events::plan(frame, todos)) {
-                Some(draft) => self.say(&native, Said::Event { native: Some(native.clone()), draft }, out),
+                Some(draft) => self.say(&native, RuntimeEvent::Event { native: Some(native.clone()), draft }, out),
                 None => self.raw(frame, Some(native), "a plan that cannot be understood", out),
             },
             // Nothing changed; and each change is in the tool call that made it.
@@ -320,8 +320,8 @@ impl OpenCode {
                     "code": "retry", "message": format!("OpenCode tries again: {words}"),
                     "attempt": status.attempt, "next": status.next,
                 });
-                let draft = Draft { native: Some(frame.clone()), ..Draft::new(Kind::Error, &body) };
-                self.say(native, Said::Event { native: Some(native.clone()), draft }, out);
+                let draft = EventDraft { native: Some(frame.clone()), ..EventDraft::new(Kind::Error, &body) };
+                self.say(native, RuntimeEvent::Event { native: Some(native.clone()), draft }, out);
             }
             _ => self.busy(native, out),
         }
@@ -339,7 +339,7 @@ impl OpenCode {
             session.error = Some(words);
         } else {
             let draft = trouble("session_error", &words, Some(frame.clone()));
-            self.say(native, Said::Event { native: Some(native.clone()), draft }, out);
+            self.say(native, RuntimeEvent::Event { native: Some(native.clone()), draft }, out);
         }
     }
 
@@ -353,9 +353,10 @@ impl OpenCode {
         }
         if info.title.is_some() && info.title != session.title {
             session.title.clone_from(&info.title);
-            let draft = info.title.as_deref().map(titled).map(|draft| Draft { native: Some(frame.clone()), ..draft });
+            let draft =
+                info.title.as_deref().map(titled).map(|draft| EventDraft { native: Some(frame.clone()), ..draft });
             if let Some(draft) = draft {
-                self.say(native, Said::Event { native: Some(native.clone()), draft }, out);
+                self.say(native, RuntimeEvent::Event { native: Some(native.clone()), draft }, out);
             }
         }
     }
@@ -367,7 +368,7 @@ impl OpenCode {
             self.end(native, Some(frame), out);
         }
         let draft = trouble("session_deleted", "this session was deleted in OpenCode", Some(frame.clone()));
-        self.say(native, Said::Event { native: Some(native.clone()), draft }, out);
+        self.say(native, RuntimeEvent::Event { native: Some(native.clone()), draft }, out);
         if self.sessions.get(native).is_some_and(|session| !matches!(session.stage, Stage::Opening { .. })) {
             self.sessions.remove(native);
         }
@@ -422,7 +423,7 @@ impl OpenCode {
         self.say_all(native, said, out);
     }
 
-    pub(super) fn say_all(&mut self, native: &NativeId, said: Vec<Draft>, out: &mut Outbox) {
+    pub(super) fn say_all(&mut self, native: &NativeId, said: Vec<EventDraft>, out: &mut Outbox) {
         if said.is_empty() {
             return;
         }
@@ -430,7 +431,7 @@ impl OpenCode {
             self.flush_words(native, out);
         }
         for draft in said {
-            self.say(native, Said::Event { native: Some(native.clone()), draft }, out);
+            self.say(native, RuntimeEvent::Event { native: Some(native.clone()), draft }, out);
         }
     }
 }
@@ -470,7 +471,7 @@ pub(super) fn session_of(read: &Properties<'_>) -> Option<String> {
 }
 
 /// A session's title as an event.
-pub(super) fn titled(title: &str) -> Draft {
+pub(super) fn titled(title: &str) -> EventDraft {
     let body = serde_json::json!({ "sessionUpdate": "session_info_update", "title": title });
-    Draft { title: Some(title.to_owned()), ..Draft::new(Kind::SessionInfoUpdate, &body) }
+    EventDraft { title: Some(title.to_owned()), ..EventDraft::new(Kind::SessionInfoUpdate, &body) }
 }

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::super::rig::{Rig, choose, json as parsed, raw, spec};
-use super::super::{AskKey, Carried, Command, Fetch, Opening, Resume, Said};
+use super::super::{CarriedState, HttpRequest, OpenedAs, RequestKey, ResumeTarget, RuntimeCommand, RuntimeEvent};
 use crate::model::{Choice, Decision, Kind, RuntimeSpec, Ticket};
 
 const PAGE: &str = "<!doctype html><html></html>";
@@ -48,11 +48,11 @@ impl Stage {
     fn open() -> Self {
         let mut stage = Self::new();
         stage.serve();
-        assert!(matches!(stage.rig.one(), Said::Ready { agent: Some(agent) } if agent == "OpenCode 1.18.33"));
+        assert!(matches!(stage.rig.one(), RuntimeEvent::Ready { agent: Some(agent) } if agent == "OpenCode 1.18.33"));
         stage.listens();
         stage.rig.open(1);
         stage.serve();
-        assert!(matches!(stage.rig.one(), Said::Opened { how: Opening::New, .. }));
+        assert!(matches!(stage.rig.one(), RuntimeEvent::Opened { how: OpenedAs::New, .. }));
         stage.made.clear();
         stage
     }
@@ -68,7 +68,7 @@ impl Stage {
         self.replies.insert(what.into(), (status, body.to_string()));
     }
 
-    fn serve_one(&mut self, fetch: &Fetch) {
+    fn serve_one(&mut self, fetch: &HttpRequest) {
         let path = fetch.path.split('?').next().unwrap();
         let what = format!("{} {path}", fetch.method);
         let body = fetch.body.as_ref().map_or(Value::Null, |body| parsed(body));
@@ -148,14 +148,14 @@ impl Stage {
 
     /// Opens `s` with what another gateway kept of it.
     fn go_on(&mut self, before: &Self, prompt: Option<u64>, asks: &[&str]) {
-        let carried = Carried {
+        let carried = CarriedState {
             checkpoint: before.rig.checkpoint.clone().unwrap(),
             prompt: prompt.map(Ticket),
             content: vec![json!({ "type": "text", "text": "do it" }).to_string()],
-            asks: asks.iter().map(|key| AskKey::unique(*key)).collect(),
+            asks: asks.iter().map(|key| RequestKey::unique(*key)).collect(),
         };
-        let resume = Some(Resume { native: "s".into(), known: true, carried: Some(Box::new(carried)) });
-        self.rig.tell(Command::Open { ticket: Ticket(1), cwd: "/w".into(), resume });
+        let resume = Some(ResumeTarget { native: "s".into(), known: true, carried: Some(Box::new(carried)) });
+        self.rig.tell(RuntimeCommand::Open { ticket: Ticket(1), cwd: "/w".into(), resume });
     }
 
     fn told(&mut self) -> Vec<String> {
@@ -168,38 +168,42 @@ fn asks(id: &str) -> Value {
         "always": ["touch *"], "tool": { "messageID": "m2", "callID": "c1" } })
 }
 
-fn tell(said: &Said) -> String {
+fn tell(said: &RuntimeEvent) -> String {
     match said {
-        Said::Event { draft, .. } => {
+        RuntimeEvent::Event { draft, .. } => {
             let body = parsed(&draft.body);
             let text = body["content"]["text"].as_str().or(body["code"].as_str()).or(body["status"].as_str());
             format!("{} {}", draft.kind.as_str(), text.unwrap_or_default()).trim().to_owned()
         }
-        Said::Ready { .. } => "ready".into(),
-        Said::Failed { message } => format!("failed {message}"),
-        Said::Checkpoint { native, .. } => format!("checkpoint {native}"),
-        Said::Opened { how, .. } => format!("opened {how:?}"),
-        Said::NotOpened { error, .. } => format!("not opened: {}", error.message),
-        Said::Asked { ask, .. } => format!("asked {}", ask.key.id()),
-        Said::AskChanged { ask, .. } => format!("changed {}", ask.key.id()),
-        Said::TakenBack { key, elsewhere, .. } => match elsewhere {
+        RuntimeEvent::Ready { .. } => "ready".into(),
+        RuntimeEvent::Failed { message } => format!("failed {message}"),
+        RuntimeEvent::Checkpoint { native, .. } => format!("checkpoint {native}"),
+        RuntimeEvent::Opened { how, .. } => format!("opened {how:?}"),
+        RuntimeEvent::NotOpened { error, .. } => format!("not opened: {}", error.message),
+        RuntimeEvent::Asked { ask, .. } => format!("asked {}", ask.key.id()),
+        RuntimeEvent::AskChanged { ask, .. } => format!("changed {}", ask.key.id()),
+        RuntimeEvent::TakenBack { key, elsewhere, .. } => match elsewhere {
             Some(e) => format!("taken back {} by {} {:?}", key.id(), e.by, e.option_id),
             None => format!("taken back {}", key.id()),
         },
-        Said::AnswerLost { key, elsewhere: e, .. } => format!("answer lost {} to {} {:?}", key.id(), e.by, e.option_id),
-        Said::Began { .. } => "began".into(),
-        Said::Done { end, .. } => format!("done {:?}", end.status),
-        Said::Ended { ticket, end, .. } => {
+        RuntimeEvent::AnswerLost { key, elsewhere: e, .. } => {
+            format!("answer lost {} to {} {:?}", key.id(), e.by, e.option_id)
+        }
+        RuntimeEvent::Began { .. } => "began".into(),
+        RuntimeEvent::Done { end, .. } => format!("done {:?}", end.status),
+        RuntimeEvent::Ended { ticket, end, .. } => {
             format!("ended {} {:?} {}", ticket.0, end.status, end.message.as_deref().unwrap_or_default()).trim().into()
         }
-        Said::Found { native, title, .. } => format!("found {} {}", native.as_str(), title.as_deref().unwrap_or("-")),
-        Said::Replied { reply, .. } => format!("replied {}", reply.is_ok()),
+        RuntimeEvent::Found { native, title, .. } => {
+            format!("found {} {}", native.as_str(), title.as_deref().unwrap_or("-"))
+        }
+        RuntimeEvent::Replied { reply, .. } => format!("replied {}", reply.is_ok()),
     }
 }
 
 fn resume(stage: &mut Stage, known: bool) {
-    let resume = Some(Resume::new("s".into(), known));
-    stage.rig.tell(Command::Open { ticket: Ticket(1), cwd: "/w".into(), resume });
+    let resume = Some(ResumeTarget::new("s".into(), known));
+    stage.rig.tell(RuntimeCommand::Open { ticket: Ticket(1), cwd: "/w".into(), resume });
 }
 
 fn message(id: &str, role: &str, complete: bool, parts: Value) -> Value {
@@ -229,7 +233,7 @@ fn a_server_that_wants_a_password_says_so_with_the_fix() {
     let mut stage = Stage::new();
     stage.set("GET /global/health", 401, json!({ "_tag": "UnauthorizedError" }));
     stage.serve();
-    let Said::Failed { message } = stage.rig.one() else { panic!("not failed") };
+    let RuntimeEvent::Failed { message } = stage.rig.one() else { panic!("not failed") };
     assert!(message.contains("secret") && message.contains("OPENCODE_SERVER_PASSWORD"), "{message}");
 }
 
@@ -380,7 +384,7 @@ fn a_tool_is_told_from_its_beginning_to_its_end() {
         said.iter().map(tell).collect::<Vec<_>>(),
         ["tool_call pending", "tool_call_update in_progress", "tool_call_update completed"]
     );
-    let Said::Event { draft, .. } = &said[2] else { panic!() };
+    let RuntimeEvent::Event { draft, .. } = &said[2] else { panic!() };
     assert!(draft.tool.as_ref().unwrap().over);
     let body = parsed(&draft.body);
     assert_eq!(body["content"][0], json!({ "type": "diff", "path": "/w/x", "oldText": "a", "newText": "b" }));
@@ -611,8 +615,8 @@ fn more_folders_than_are_looked_into_are_said_to_be_there() {
 #[test]
 fn the_next_generation_is_called_by_its_name() {
     let stage = Stage::new();
-    let page = || Ok(super::Reply { status: 200, body: PAGE.into() });
-    let json = || Ok(super::Reply { status: 200, body: "{\"healthy\":true}".into() });
+    let page = || Ok(super::HttpReply { status: 200, body: PAGE.into() });
+    let json = || Ok(super::HttpReply { status: 200, body: "{\"healthy\":true}".into() });
     let words = |health, next| stage.rig.dialect.mistaken(&[health, next]);
     assert!(words(page(), json()).unwrap().starts_with("this is OpenCode 2, "));
     assert_eq!(words(json(), json()), None, "OpenCode 1 has both");
@@ -762,7 +766,7 @@ fn a_conversation_whose_session_was_forgotten_is_opened_again_for_another() {
     stage.set("GET /session/s/message", 200, past);
     resume(&mut stage, false);
     resume(&mut stage, false);
-    let Said::NotOpened { error, .. } = stage.rig.one() else { panic!("opened twice at once") };
+    let RuntimeEvent::NotOpened { error, .. } = stage.rig.one() else { panic!("opened twice at once") };
     assert!(error.message.contains("being opened already"), "{error:?}");
     stage.serve();
     assert_eq!(stage.told()[0], "opened Resumed");
@@ -1193,7 +1197,7 @@ fn a_prompt_is_carried_whole() {
         r#"{"type":"resource","resource":{"uri":"u","text":"inside"}}"#,
     ];
     let content = content.map(raw).to_vec();
-    stage.rig.tell(Command::Prompt { ticket: Ticket(7), native: "s".into(), content });
+    stage.rig.tell(RuntimeCommand::Prompt { ticket: Ticket(7), native: "s".into(), content });
     stage.serve();
     assert_eq!(
         stage.made.last().unwrap().1["parts"],
@@ -1218,13 +1222,13 @@ fn other_things_that_happen_are_told_too() {
     let said = stage.rig.said();
     let told: Vec<_> = said.iter().map(tell).collect();
     assert_eq!(told, ["plan", "session_info_update", "usage_update", "raw"]);
-    let Said::Event { draft, .. } = &said[2] else { panic!() };
+    let RuntimeEvent::Event { draft, .. } = &said[2] else { panic!() };
     assert_eq!(parsed(&draft.body), json!({ "sessionUpdate": "usage_update", "used": 15, "size": 1000 }));
     stage.rig.feed(&b"{\"payload\":{\"type\":\"plugin.added\",\"properties\":{\"id\":\"x\"}}}"[..]);
     stage.rig.feed(&b"{\"payload\":{\"type\":\"sync\",\"syncEvent\":{}}}"[..]);
     assert!(stage.told().is_empty(), "the server's own affairs, and the same again");
     stage.rig.feed(&b"{}"[..]);
-    assert!(matches!(stage.rig.one(), Said::Event { native: None, draft } if draft.kind == Kind::Raw));
+    assert!(matches!(stage.rig.one(), RuntimeEvent::Event { native: None, draft } if draft.kind == Kind::Raw));
 }
 
 #[test]
@@ -1248,9 +1252,9 @@ fn nothing_is_promised_while_there_is_no_connection() {
 }
 
 /// The text that was told, of one kind.
-fn told_text(said: &[Said], kind: Kind) -> String {
-    let text = |said: &Said| match said {
-        Said::Event { draft, .. } if draft.kind == kind => {
+fn told_text(said: &[RuntimeEvent], kind: Kind) -> String {
+    let text = |said: &RuntimeEvent| match said {
+        RuntimeEvent::Event { draft, .. } if draft.kind == kind => {
             parsed(&draft.body)["content"]["text"].as_str().map(str::to_owned)
         }
         _ => None,

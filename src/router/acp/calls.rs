@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::Sent;
-use super::place::{Entry, HistoryPolicy, Place, Role};
+use super::place::{ClientSessionState, Entry, HistoryPolicy, Role};
 use super::question;
 use super::rooms::Guest;
 use super::shape::{self, Can, Failure, Members, Settings, raw};
@@ -22,7 +22,7 @@ use crate::model::{
     Timestamp,
 };
 use crate::router::{AppState, Problem};
-use crate::sessions::{After, Filter, OpenSession, Refusal, Resume};
+use crate::sessions::{Filter, OpenSession, ResumeVerdict, SessionError, StartAfter};
 use crate::store::ReadLimit;
 
 /// Sessions in one answer of `session/list`.
@@ -78,7 +78,7 @@ impl Ctx {
     /// A session that the caller may see, in the runtime that the path names if it names one.
     fn session(&self, id: &SessionId) -> Result<Arc<SessionInfo>, Failure> {
         let session = self.state.directory.session(id).filter(|session| self.sees(session));
-        session.ok_or_else(|| Refusal::NoSession(id.clone()).into())
+        session.ok_or_else(|| SessionError::NoSession(id.clone()).into())
     }
 
     fn sees(&self, session: &SessionInfo) -> bool {
@@ -104,7 +104,7 @@ impl Ctx {
     /// A session in which this client may act.
     fn acting(&self, id: &SessionId) -> Result<Permit<Prompt>, Failure> {
         let session = self.session(id)?;
-        let role = self.shared.with(|tables| tables.places.get(id).map(Place::role));
+        let role = self.shared.with(|tables| tables.places.get(id).map(ClientSessionState::role));
         if role == Some(Role::Observer) {
             return Err(observer());
         }
@@ -145,7 +145,7 @@ impl Ctx {
         let all = self.runtimes();
         if let Some(named) = named {
             let there = all.iter().any(|runtime| runtime.runtime_id == named);
-            return there.then(|| named.clone()).ok_or_else(|| Refusal::NoRuntime(named).into());
+            return there.then(|| named.clone()).ok_or_else(|| SessionError::NoRuntime(named).into());
         }
         let ready = all.iter().find(|runtime| runtime.state == RuntimeState::Ready);
         let first = ready.or_else(|| all.first()).map(|runtime| runtime.runtime_id.clone());
@@ -210,10 +210,10 @@ impl Ctx {
         let role = wants.role.unwrap_or_default();
         let after = match (plexus.after.as_deref(), way, policy) {
             (Some(after), ..) => {
-                After::Cursor(after.parse().map_err(|error| Failure::from(Problem::bad_cursor(error)))?)
+                StartAfter::Cursor(after.parse().map_err(|error| Failure::from(Problem::bad_cursor(error)))?)
             }
-            (None, Way::Load | Way::Join, _) | (None, Way::Attach, HistoryPolicy::Full) => After::Oldest,
-            (None, ..) => After::Now,
+            (None, Way::Load | Way::Join, _) | (None, Way::Attach, HistoryPolicy::Full) => StartAfter::Oldest,
+            (None, ..) => StartAfter::Now,
         };
         self.shared.with(|tables| room(tables, &session.session_id))?;
         Ok(Box::pin(async move {
@@ -222,7 +222,7 @@ impl Ctx {
             let filter = Filter::session(name.clone());
             // The settings are those at `live_at`: what changes them later is told as it happens.
             let attach = log.attach(&filter, &after);
-            if attach.resume != Resume::Ok {
+            if attach.resume != ResumeVerdict::Ok {
                 let words = "the cursor cannot be resumed from: load the session, or attach without one";
                 let mut failure = Failure::new(-32602, "bad_cursor", words);
                 failure.data = json!({
@@ -237,7 +237,7 @@ impl Ctx {
                 // Up to where everything is told when this comes.
                 "cursor": log.cursor(if way == Way::Join { attach.after } else { attach.head }),
             });
-            if attach.oldest > attach.after && after == After::Oldest {
+            if attach.oldest > attach.after && after == StartAfter::Oldest {
                 meta["trimmed"] = log.cursor(attach.oldest).to_string().into();
             }
             let mut result = json!({ "_meta": { "plexus": meta } });
@@ -265,7 +265,7 @@ impl Ctx {
                 after: attach.after,
                 live_at: attach.head,
                 owed: (!joins).then(|| shape::response(id.get(), Ok(&result))),
-                resumed: matches!(after, After::Cursor(_)),
+                resumed: matches!(after, StartAfter::Cursor(_)),
                 told_ends: way == Way::Attach || self.can().attach,
             };
             self.shared.enter(&name, entry)?;
@@ -328,7 +328,7 @@ impl Ctx {
             }
         }
         let failure = detached();
-        let waiting = left.iter().flat_map(Place::waiting);
+        let waiting = left.iter().flat_map(ClientSessionState::waiting);
         waiting.map(|id| shape::response(id.get(), Err(&failure))).collect()
     }
 
@@ -402,7 +402,9 @@ impl Ctx {
         let permit = self.acting(&session_id)?;
         Ok(Box::pin(async move {
             self.shared.settled().await;
-            let own = self.shared.with(|tables| tables.places.get(&session_id).map(Place::runs).unwrap_or_default());
+            let own = self
+                .shared
+                .with(|tables| tables.places.get(&session_id).map(ClientSessionState::runs).unwrap_or_default());
             let directory = &self.state.directory;
             if own.is_empty() {
                 directory.cancel(&permit, &session_id, None).await?;
@@ -411,7 +413,7 @@ impl Ctx {
             for run in own.into_iter().rev() {
                 match directory.cancel(&permit, &session_id, Some(run)).await {
                     // It ended on its own.
-                    Ok(_) | Err(Refusal::NoRun) => {}
+                    Ok(_) | Err(SessionError::NoRun) => {}
                     Err(refusal) => return Err(refusal.into()),
                 }
             }
@@ -529,12 +531,12 @@ impl Ctx {
     /// An answer to a question of an agent's.
     pub(super) async fn answer(&self, id: &RequestId, revision: u64, result: &RawValue) -> Result<(), Failure> {
         let directory = &self.state.directory;
-        let missing = || Failure::from(Refusal::NoRequest(id.clone()));
+        let missing = || Failure::from(SessionError::NoRequest(id.clone()));
         let (session, runtime) = directory.request_target(id).await?.ok_or_else(missing)?;
         if !self.caller.sees(&session, &runtime) {
             return Err(missing());
         }
-        let role = self.shared.with(|tables| tables.places.get(&session).map(Place::role));
+        let role = self.shared.with(|tables| tables.places.get(&session).map(ClientSessionState::role));
         if role == Some(Role::Observer) {
             return Err(observer());
         }
@@ -592,7 +594,7 @@ impl Taking {
                 let words = format!("a prompt with the id {id} waits for its end already");
                 return Err(Failure::new(-32600, "id_in_use", words));
             }
-            let place = tables.places.get_mut(session).ok_or_else(|| Refusal::NoSession(session.clone()))?;
+            let place = tables.places.get_mut(session).ok_or_else(|| SessionError::NoSession(session.clone()))?;
             match place.take(id) {
                 true => Ok(()),
                 false => {

@@ -31,7 +31,7 @@ use crate::model::{Cursor, Position, RequestId, SessionId};
 use crate::router::frames::sse_lines;
 use crate::router::guard::Call;
 use crate::router::{AppState, Problem, sse};
-use crate::sessions::{After, Filter, Resume};
+use crate::sessions::{Filter, ResumeVerdict, StartAfter};
 
 /// Names a connection, once it is initialized.
 const CONNECTION: HeaderName = HeaderName::from_static("acp-connection-id");
@@ -313,12 +313,12 @@ fn start(state: &AppState, session: Option<&SessionId>, last: &str) -> Result<St
 
 fn resumed(state: &AppState, session: &SessionId, cursor: Cursor) -> Result<Position, Problem> {
     let log = state.directory.log();
-    let attach = log.attach(&Filter::session(session.clone()), &After::Cursor(cursor));
+    let attach = log.attach(&Filter::session(session.clone()), &StartAfter::Cursor(cursor));
     let code = match attach.resume {
-        Resume::Ok => return Ok(attach.after),
-        Resume::Gap => "resume_gap",
-        Resume::Reset => "resume_reset",
-        Resume::Ahead => "resume_ahead",
+        ResumeVerdict::Ok => return Ok(attach.after),
+        ResumeVerdict::Gap => "resume_gap",
+        ResumeVerdict::Reset => "resume_reset",
+        ResumeVerdict::Ahead => "resume_ahead",
     };
     let words = "the log does not have what came after that: load the session anew";
     let oldest = log.cursor(attach.oldest).to_string();

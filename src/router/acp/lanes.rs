@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::connections::Connection;
-use super::{Seat, Sent};
+use super::{Sent, SessionStream};
 use crate::model::{Cursor, Position, SessionId};
 use crate::router::sse::News;
 
@@ -25,7 +25,7 @@ pub(super) struct Lane {
     pub(super) open: bool,
     /// What drives the log's part, if it has one; whoever looks holds it, so that two streams never do at once. The one
     /// that told something last is at the end, so that all get their turn.
-    pub(super) seats: Arc<tokio::sync::Mutex<Vec<Seat>>>,
+    pub(super) seats: Arc<tokio::sync::Mutex<Vec<SessionStream>>>,
     /// Numbers the messages, from 1.
     count: u64,
     pub(super) waiting: VecDeque<Message>,
@@ -48,7 +48,7 @@ pub(super) struct Message {
 
 impl Lane {
     /// A session's.
-    pub(super) fn over(seat: Seat) -> Self {
+    pub(super) fn over(seat: SessionStream) -> Self {
         Self { seats: Arc::new(tokio::sync::Mutex::new(vec![seat])), ..Self::default() }
     }
 
@@ -116,7 +116,7 @@ pub(super) struct Stream {
     session: Option<SessionId>,
     /// Which of its lane's.
     number: u64,
-    seats: Arc<tokio::sync::Mutex<Vec<Seat>>>,
+    seats: Arc<tokio::sync::Mutex<Vec<SessionStream>>>,
     /// Set until it has begun.
     start: Option<Start>,
     turned: watch::Receiver<u64>,
@@ -129,7 +129,7 @@ impl Stream {
     pub(super) fn new(
         connection: Arc<Connection>,
         session: Option<SessionId>,
-        (number, seats): (u64, Arc<tokio::sync::Mutex<Vec<Seat>>>),
+        (number, seats): (u64, Arc<tokio::sync::Mutex<Vec<SessionStream>>>),
         start: Start,
     ) -> Self {
         let turned = connection.turned.subscribe();
@@ -158,7 +158,7 @@ impl Stream {
     }
 
     /// A seat for every session that the client is in, where one stream has them all.
-    fn settle(&self, seats: &mut Vec<Seat>) {
+    fn settle(&self, seats: &mut Vec<SessionStream>) {
         if self.session.is_none() && self.connection.is_named() {
             let peer = self.connection.peer();
             let Some(peer) = peer.as_ref() else { return };
@@ -173,7 +173,7 @@ impl Stream {
     }
 
     /// Goes back to where the stream is to begin.
-    fn begin(&self, start: Start, seats: &mut [Seat]) -> Option<()> {
+    fn begin(&self, start: Start, seats: &mut [SessionStream]) -> Option<()> {
         let told = self.lane(|lane| {
             lane.rewind(start);
             lane.told.clone()
@@ -201,7 +201,7 @@ impl Stream {
             self.start = None;
         } else {
             // Asked for more: all before is out.
-            let at = |seat: &Seat| Some((seat.session().clone(), seat.cursor()?.position));
+            let at = |seat: &SessionStream| Some((seat.session().clone(), seat.cursor()?.position));
             let told = seats.iter().filter_map(at).collect();
             self.lane(|lane| lane.flushed(self.written, told))?;
         }

@@ -1,5 +1,5 @@
 //! ACP: a client sees the gateway as one agent over all runtimes. Whatever the transport, a connection is a `Peer`, and
-//! each session that it follows a `Seat`; this file is the WebSocket.
+//! each session that it follows a `SessionStream`; this file is the WebSocket.
 //!
 //! Sources: ACP v1 (<https://agentclientprotocol.com/protocol/v1>), its transports (RFD "Streamable HTTP & WebSocket
 //! Transport"), and several clients of one session (RFD #533, `session/attach`).
@@ -19,11 +19,11 @@ mod shared;
 mod tests;
 
 pub use connections::Connections;
-pub use rooms::{Errands, Rooms};
+pub use rooms::{AcpSessionRegistry, Errands};
 pub use shape::Failure;
 
 pub(super) use peer::Peer;
-pub(super) use seat::Seat;
+pub(super) use seat::SessionStream;
 
 use std::sync::Arc;
 
@@ -101,7 +101,7 @@ fn serve(state: AppState, caller: Caller, parts: Parts, runtime: Option<RuntimeI
 struct Line {
     peer: Peer,
     /// The one that told something last is at the end, so that all get their turn.
-    seats: Vec<Seat>,
+    seats: Vec<SessionStream>,
 }
 
 impl Line {
@@ -142,7 +142,7 @@ impl Talk for Line {
     }
 
     fn cursor(&self) -> Option<Cursor> {
-        self.seats.iter().filter_map(Seat::cursor).min_by_key(|cursor| cursor.position)
+        self.seats.iter().filter_map(SessionStream::cursor).min_by_key(|cursor| cursor.position)
     }
 }
 

@@ -84,7 +84,7 @@ pub(super) struct Asked {
 }
 
 /// What is known of a client in a session: all that a seat is while no stream drives it.
-pub(super) struct Place {
+pub(super) struct ClientSessionState {
     /// Counts how often it was entered; whoever drives an older one begins again.
     pub(super) generation: u64,
     pub(super) entry: Entry,
@@ -100,7 +100,7 @@ pub(super) struct Place {
     pub(super) out: VecDeque<Vec<u8>>,
 }
 
-impl Place {
+impl ClientSessionState {
     /// `before`: what the client had here already. Its prompts still wait; what it was asked is asked once more, as all
     /// of the past is told again.
     pub(super) fn new(generation: u64, entry: Entry, before: Option<Self>) -> Self {

@@ -12,11 +12,11 @@ use super::shared::Shared;
 use crate::auth::{Auth, Target};
 use crate::model::object;
 use crate::model::{DeviceId, Scope, SessionId};
-use crate::sessions::{ClientError, Clients, Errand, Owner, Served};
+use crate::sessions::{ClientCall, ClientCallReply, ClientError, Clients, SessionOwner};
 
 /// The clients in each session. Cheap to clone.
 #[derive(Clone, Default)]
-pub struct Rooms {
+pub struct AcpSessionRegistry {
     rooms: Arc<Mutex<BTreeMap<SessionId, Vec<Guest>>>>,
 }
 
@@ -29,14 +29,14 @@ pub(super) struct Guest {
     pub(super) role: Role,
     /// The device that it is of.
     pub(super) device: DeviceId,
-    /// The program that it is, by the name that it gave its connection: see [`Owner::program`].
+    /// The program that it is, by the name that it gave its connection: see [`SessionOwner::program`].
     pub(super) program: String,
     /// Whether it opened the session: of its owner's clients, files and terminals are asked of it first.
     pub(super) opened: bool,
     pub(super) shared: Weak<Shared>,
 }
 
-impl Rooms {
+impl AcpSessionRegistry {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<SessionId, Vec<Guest>>> {
         self.rooms.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -66,7 +66,7 @@ impl Rooms {
     }
 
     /// The owner's clients in a session that can do this: the one that opened it first, then the last that came.
-    fn able(&self, session: &SessionId, owner: &Owner, method: &str) -> Option<Arc<Shared>> {
+    fn able(&self, session: &SessionId, owner: &SessionOwner, method: &str) -> Option<Arc<Shared>> {
         let mut guests = self.lock().get(session).cloned().unwrap_or_default();
         guests.retain(|guest| owner.is(&guest.device, &guest.program) && guest.role == Role::Controller);
         guests.reverse();
@@ -87,14 +87,14 @@ const TIMED_OUT: i64 = -32001;
 /// Cheap to clone.
 #[derive(Clone)]
 pub struct Errands {
-    rooms: Rooms,
+    rooms: AcpSessionRegistry,
     auth: Auth,
     time: Duration,
 }
 
 impl Errands {
     /// Errands to the clients in these rooms, as far as their devices may now prompt and approve.
-    pub fn new(rooms: Rooms, auth: Auth) -> Self {
+    pub fn new(rooms: AcpSessionRegistry, auth: Auth) -> Self {
         Self { rooms, auth, time: ERRAND_TIME }
     }
 
@@ -104,8 +104,8 @@ impl Errands {
         Self { time, ..self }
     }
 
-    async fn served(&self, errand: Errand) -> Option<Served> {
-        let Errand { session, runtime, owner, method, params } = errand;
+    async fn served(&self, errand: ClientCall) -> Option<ClientCallReply> {
+        let ClientCall { session, runtime, owner, method, params } = errand;
         // As it stands now: it may have been revoked or cut down since it came in.
         let device = self.auth.device(&owner.device)?;
         let target = Target::Session(&session, &runtime);
@@ -126,12 +126,12 @@ impl Errands {
             Err(error) => Err(Failure::params(error.to_string())),
         };
         let outcome = outcome.map_err(|Failure { code, message, .. }| ClientError { code, message });
-        Some(Served { by: device.resolver(), outcome })
+        Some(ClientCallReply { by: device.resolver(), outcome })
     }
 }
 
 impl Clients for Errands {
-    fn ask(&self, errand: Errand) -> BoxFuture<'static, Option<Served>> {
+    fn ask(&self, errand: ClientCall) -> BoxFuture<'static, Option<ClientCallReply>> {
         let this = self.clone();
         Box::pin(async move { this.served(errand).await })
     }

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use tokio::sync::watch;
 
 use super::Sent;
-use super::place::{Place, Role};
+use super::place::{ClientSessionState, Role};
 use super::question;
 use super::shape::{self, Can};
 use super::shared::Shared;
@@ -20,7 +20,7 @@ use crate::router::follow::Follow;
 use crate::sessions::Filter;
 
 /// What drives a session's stream for one client. There is one at a time; a place without one costs what it holds.
-pub(in crate::router) struct Seat {
+pub(in crate::router) struct SessionStream {
     state: AppState,
     shared: Arc<Shared>,
     session: SessionId,
@@ -40,7 +40,7 @@ enum Shown {
     Later,
 }
 
-impl Seat {
+impl SessionStream {
     pub(super) fn new(state: AppState, shared: Arc<Shared>, session: SessionId) -> Self {
         let turned = shared.turned();
         let mut seat =
@@ -56,7 +56,7 @@ impl Seat {
 
     /// Up to where everything was given out; `None` while the client is not in the session.
     pub(in crate::router) fn cursor(&self) -> Option<Cursor> {
-        let position = self.shared.with(|tables| tables.places.get(&self.session).map(Place::position))?;
+        let position = self.shared.with(|tables| tables.places.get(&self.session).map(ClientSessionState::position))?;
         Some(self.state.directory.log().cursor(position))
     }
 
@@ -138,7 +138,7 @@ impl Seat {
     }
 
     /// Looks at the place, if it is the one that is driven: the client may just have come in anew.
-    fn mine<T>(&self, look: impl FnOnce(&mut Place, Can) -> T) -> Option<T> {
+    fn mine<T>(&self, look: impl FnOnce(&mut ClientSessionState, Can) -> T) -> Option<T> {
         let driven = self.follow.as_ref().map(|(generation, _)| *generation)?;
         self.shared.with(|tables| {
             let can = tables.client.as_ref().map(|client| client.can).unwrap_or_default();
@@ -259,7 +259,8 @@ impl Seat {
 
     /// An editor has drawn its user's own prompt already.
     fn is_own_prompt(&self, event: &Event) -> bool {
-        let own = |place: &mut Place, _| event.position > place.entry.live_at && place.runs_own(&event.run_id);
+        let own =
+            |place: &mut ClientSessionState, _| event.position > place.entry.live_at && place.runs_own(&event.run_id);
         event.kind == Kind::UserMessageChunk && self.mine(own) == Some(true)
     }
 

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use crate::model::{Cursor, Epoch, Event, Resolver, RunStatus, SessionId};
 use crate::router::error::Problem;
 use crate::router::wire;
-use crate::sessions::Refusal;
+use crate::sessions::SessionError;
 
 /// What the client said that it can do.
 #[derive(Clone, Copy, Debug, Default)]
@@ -87,10 +87,10 @@ impl From<Problem> for Failure {
     }
 }
 
-impl From<Refusal> for Failure {
-    fn from(refusal: Refusal) -> Self {
+impl From<SessionError> for Failure {
+    fn from(refusal: SessionError) -> Self {
         // What the agent itself said is the better answer.
-        if let Refusal::RuntimeRefused { code, message, data } = &refusal {
+        if let SessionError::RuntimeRefused { code, message, data } = &refusal {
             let data = data.as_ref().and_then(|data| serde_json::from_str(data.get()).ok()).unwrap_or(Value::Null);
             return Self { code: *code, message: message.clone(), data };
         }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::value::RawValue;
 use tokio::sync::{oneshot, watch};
 
-use super::place::{Entry, Place};
+use super::place::{ClientSessionState, Entry};
 use super::shape::{self, Can, Failure};
 use crate::model::{DeviceId, SessionId};
 
@@ -33,7 +33,7 @@ pub(super) struct Tables {
     /// Set by `initialize`.
     pub(super) client: Option<Client>,
     /// The sessions that the client is in.
-    pub(super) places: BTreeMap<SessionId, Place>,
+    pub(super) places: BTreeMap<SessionId, ClientSessionState>,
     /// Requests of the gateway's that wait for the client's response.
     pub(super) asks: BTreeMap<String, oneshot::Sender<Answered>>,
     asked: u64,
@@ -144,7 +144,7 @@ impl Shared {
         self.with(|tables| {
             room(tables, session)?;
             tables.entered += 1;
-            let place = Place::new(tables.entered, entry, tables.places.remove(session));
+            let place = ClientSessionState::new(tables.entered, entry, tables.places.remove(session));
             tables.places.insert(session.clone(), place);
             Ok::<_, Failure>(())
         })?;

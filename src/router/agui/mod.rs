@@ -41,7 +41,7 @@ use crate::metrics::Subscriber;
 use crate::model::{
     Answer, Cursor, DeviceId, Kind, Position, Receipt, Request, RequestId, RequestState, RunId, SessionId, SessionInfo,
 };
-use crate::sessions::{After, Filter, Log, Page, PageLimit, Place, Refusal, Resume, judge};
+use crate::sessions::{EventPage, Filter, Log, LogPlace, PageLimit, ResumeVerdict, SessionError, StartAfter, judge};
 use crate::store::ReadLimit;
 
 /// An agent that asks often asks several things at once: how long the surface waits for the rest before it ends the run
@@ -145,7 +145,12 @@ struct Known {
 
 impl Known {
     /// `last` is the name of the message of a person's with which the client's conversation ends.
-    async fn read(log: &Log, session: &SessionInfo, device: &DeviceId, last: Option<&str>) -> Result<Self, Refusal> {
+    async fn read(
+        log: &Log,
+        session: &SessionInfo,
+        device: &DeviceId,
+        last: Option<&str>,
+    ) -> Result<Self, SessionError> {
         let index = index(log, session);
         let mine = {
             let mut index = index.lock().await;
@@ -177,10 +182,10 @@ async fn each(
     mut after: Position,
     to: Position,
     mut take: impl FnMut(&crate::model::Event),
-) -> Result<(), Refusal> {
+) -> Result<(), SessionError> {
     let filter = Filter::session(session.session_id.clone());
     while after < to {
-        let page = log.read(&filter, after, READ).await.map_err(|error| Refusal::Storage(error.to_string()))?;
+        let page = log.read(&filter, after, READ).await.map_err(|error| SessionError::Storage(error.to_string()))?;
         page.events.iter().filter(|event| event.position <= to).for_each(|event| take(event));
         if page.next <= after {
             break;
@@ -286,7 +291,7 @@ async fn decide(
                 outcomes.push(outcome(&receipt, true));
                 decided = true;
             }
-            Err(Refusal::AlreadyResolved(receipt) | Refusal::Closed(receipt)) => {
+            Err(SessionError::AlreadyResolved(receipt) | SessionError::Closed(receipt)) => {
                 outcomes.push(outcome(&receipt, false));
             }
             // What was decided stands, and the client is told of the rest.
@@ -399,7 +404,7 @@ async fn act(
                 cancelled = Some(run);
             }
             // Nothing runs: that is what was asked for.
-            Err(Refusal::NoRun) => said.push(Say::custom("cancel", json!({ "run_id": null }))),
+            Err(SessionError::NoRun) => said.push(Say::custom("cancel", json!({ "run_id": null }))),
             Err(refusal) => return Err(refusal.into()),
         }
     }
@@ -452,13 +457,13 @@ async fn show(
     };
     let wished = wish.is_some();
     let wish = wish.or_else(|| again.or(goes_on).map(|position| log.cursor(position)));
-    let after = wish.map_or(After::Now, After::Cursor);
+    let after = wish.map_or(StartAfter::Now, StartAfter::Cursor);
     let attach = log.attach(&filter, &after);
     let at = match after {
-        After::Cursor(_) if attach.resume == Resume::Ok => attach.after,
+        StartAfter::Cursor(_) if attach.resume == ResumeVerdict::Ok => attach.after,
         _ => before,
     };
-    if wished && attach.resume != Resume::Ok {
+    if wished && attach.resume != ResumeVerdict::Ok {
         let (oldest, head) = (log.cursor(attach.oldest), log.cursor(attach.head));
         said.push(Say::custom("resume_from", json!({ "resume": attach.resume, "oldest": oldest, "head": head })));
     }
@@ -466,7 +471,7 @@ async fn show(
     let mut shown = Shown::default();
     shown.state.extend(beginning(session));
     let most = PageLimit { items: usize::MAX, bytes: SNAPSHOT, merge: true };
-    let (from, older) = log.place_before(&session.session_id, Place::after(at), most).await?;
+    let (from, older) = log.place_before(&session.session_id, LogPlace::after(at), most).await?;
     if older || attach.oldest > Position::START {
         // What is not read, or was removed, left its latest behind.
         let snapshot = state.directory.snapshot(&session.session_id).await?;
@@ -529,7 +534,7 @@ async fn show(
 }
 
 /// The places, in order, where the run under way and the open requests began that are older than what is read.
-async fn before_window(known: &Known, session: &SessionInfo, from: Place) -> Vec<Position> {
+async fn before_window(known: &Known, session: &SessionInfo, from: LogPlace) -> Vec<Position> {
     let index = known.index.lock().await;
     let run = session.run_id.as_ref().and_then(|run| index.first.get(run));
     let mut places: Vec<Position> =
@@ -586,7 +591,7 @@ struct Stream {
 }
 
 impl Stream {
-    fn take(&mut self, page: &Page, out: &mut Vec<u8>) {
+    fn take(&mut self, page: &EventPage, out: &mut Vec<u8>) {
         for event in &page.events {
             if self.over {
                 return;

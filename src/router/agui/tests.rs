@@ -555,7 +555,7 @@ fn what_is_not_carried_is_named() {
 
 #[tokio::test]
 async fn what_the_log_knows_is_read_once_and_then_only_what_came() {
-    use crate::sessions::{Entry, Log, NewEvent, Rows};
+    use crate::sessions::{CommitEntry, CommitRows, Log, NewEvent};
     use crate::store::{MemoryStore, SessionRow, Trim};
     let log = Log::open(Arc::new(MemoryStore::new().unwrap())).unwrap();
     let origin = Arc::new(Origin {
@@ -584,8 +584,8 @@ async fn what_the_log_knows_is_read_once_and_then_only_what_came() {
             as_of: Position::START,
             spare_from: None,
         };
-        let rows = move |_| Rows { sessions: vec![row], ..Rows::default() };
-        let entry = Entry {
+        let rows = move |_| CommitRows { sessions: vec![row], ..CommitRows::default() };
+        let entry = CommitEntry {
             origin: Arc::clone(&origin),
             events: vec![event],
             rows: Some(Box::new(rows)),

@@ -8,7 +8,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
 use crate::model::{Kind, Origin, RunId, RuntimeId, SessionId, Timestamp};
-use crate::sessions::{Entry, NewEvent};
+use crate::sessions::{CommitEntry, NewEvent};
 use crate::store::{MemoryStore, SessionRow, Store as _};
 
 const STALL: Duration = Duration::from_secs(30);
@@ -62,7 +62,7 @@ async fn append(log: &Log, session: &str, bodies: impl IntoIterator<Item = Strin
             native: None,
         })
         .collect();
-    log.commit(Entry { origin: origin(session), events, rows: None, kept: None, heard: None, sync: false })
+    log.commit(CommitEntry { origin: origin(session), events, rows: None, kept: None, heard: None, sync: false })
         .await
         .unwrap();
 }

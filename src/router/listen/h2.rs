@@ -20,7 +20,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
 
 use super::tls::{Place, Shared, Source};
-use super::{App, Slot, connection, stopped};
+use super::{ListenApp, Slot, connection, stopped};
 use crate::router::Problem;
 
 /// Streams of one connection at once; a client keeps further requests to itself until one ends.
@@ -46,7 +46,7 @@ const LOOK: Duration = Duration::from_secs(5);
 pub(super) async fn serve<I, A>(io: I, from: Source, app: A, shared: &Arc<Shared>)
 where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    A: App,
+    A: ListenApp,
 {
     let mut stop = shared.stop.clone();
     let busy = Arc::new(AtomicUsize::new(0));
@@ -114,7 +114,7 @@ impl Drop for Busy {
 }
 
 /// One request and its response.
-async fn exchange<A: App>(
+async fn exchange<A: ListenApp>(
     request: Request<Incoming>,
     from: Source,
     app: A,

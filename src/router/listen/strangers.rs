@@ -22,22 +22,22 @@ const PATIENCE: Duration = Duration::from_millis(250);
 
 /// All connections without a proof. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Strangers {
+pub struct UnauthenticatedConnections {
     account: Account,
-    line: Arc<Mutex<Line>>,
+    line: Arc<Mutex<ConnectionQueue>>,
 }
 
 /// Those who are there, the oldest first.
 #[derive(Debug, Default)]
-struct Line {
+struct ConnectionQueue {
     next: u64,
-    all: BTreeMap<u64, Place>,
+    all: BTreeMap<u64, ConnectionEntry>,
     /// How many there are of each address.
     of: HashMap<IpAddr, usize>,
 }
 
-impl Line {
-    fn remove(&mut self, number: u64) -> Option<Place> {
+impl ConnectionQueue {
+    fn remove(&mut self, number: u64) -> Option<ConnectionEntry> {
         let place = self.all.remove(&number)?;
         if let Some(count) = self.of.get_mut(&place.address) {
             *count -= 1;
@@ -57,7 +57,7 @@ impl Line {
 }
 
 #[derive(Debug)]
-struct Place {
+struct ConnectionEntry {
     address: IpAddr,
     cut: Arc<Notify>,
     _charge: Option<Charge>,
@@ -65,27 +65,27 @@ struct Place {
 
 /// A connection's place among them, until it is dropped or somebody has proved who they are.
 #[derive(Debug)]
-pub struct Stranger {
+pub struct UnauthenticatedConnection {
     number: u64,
     cut: Arc<Notify>,
-    line: Arc<Mutex<Line>>,
+    line: Arc<Mutex<ConnectionQueue>>,
 }
 
-impl Strangers {
+impl UnauthenticatedConnections {
     /// None yet.
     pub fn new(ledger: &Ledger) -> Self {
         Self { account: ledger.strangers().clone(), line: Arc::default() }
     }
 
     /// A newcomer from this address, once there is room, or [`PATIENCE`] is over. Cancellation safe.
-    pub(super) async fn admit(&self, address: IpAddr) -> Stranger {
+    pub(super) async fn admit(&self, address: IpAddr) -> UnauthenticatedConnection {
         let charge = tokio::time::timeout(PATIENCE, self.account.wait(EACH)).await.ok();
         self.enter(address, charge)
     }
 
     /// A newcomer from this address, whose `charge` may be made already. If there is no room, others are cut off until there
     /// is, or nobody is left.
-    fn enter(&self, address: IpAddr, mut charge: Option<Charge>) -> Stranger {
+    fn enter(&self, address: IpAddr, mut charge: Option<Charge>) -> UnauthenticatedConnection {
         let address = network(address);
         let mut line = lock(&self.line);
         let charge = loop {
@@ -103,13 +103,13 @@ impl Strangers {
         };
         let (number, cut) = (line.next, Arc::new(Notify::new()));
         line.next += 1;
-        line.all.insert(number, Place { address, cut: Arc::clone(&cut), _charge: charge });
+        line.all.insert(number, ConnectionEntry { address, cut: Arc::clone(&cut), _charge: charge });
         *line.of.entry(address).or_default() += 1;
-        Stranger { number, cut, line: Arc::clone(&self.line) }
+        UnauthenticatedConnection { number, cut, line: Arc::clone(&self.line) }
     }
 }
 
-impl Stranger {
+impl UnauthenticatedConnection {
     /// Somebody on this connection has proved who they are.
     pub(in crate::router) fn proved(&self) {
         lock(&self.line).remove(self.number);
@@ -121,7 +121,7 @@ impl Stranger {
     }
 }
 
-impl Drop for Stranger {
+impl Drop for UnauthenticatedConnection {
     fn drop(&mut self) {
         self.proved();
     }
@@ -135,7 +135,7 @@ fn network(address: IpAddr) -> IpAddr {
     }
 }
 
-fn lock(line: &Mutex<Line>) -> MutexGuard<'_, Line> {
+fn lock(line: &Mutex<ConnectionQueue>) -> MutexGuard<'_, ConnectionQueue> {
     line.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -144,17 +144,17 @@ mod tests {
     use futures_util::FutureExt as _;
 
     use super::*;
-    use crate::ledger::Limits;
+    use crate::ledger::LedgerLimits;
 
     const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
     #[test]
     fn an_address_with_many_cuts_off_its_own_and_nobody_elses() {
-        let ledger = Ledger::new(Limits { strangers: 8 * EACH, ..Limits::default() });
-        let strangers = Strangers::new(&ledger);
+        let ledger = Ledger::new(LedgerLimits { strangers: 8 * EACH, ..LedgerLimits::default() });
+        let strangers = UnauthenticatedConnections::new(&ledger);
         let at = |text: &str| text.parse::<IpAddr>().unwrap();
         let quiet = [strangers.enter(at("192.0.2.1"), None), strangers.enter(at("2001:db8:1::1"), None)];
-        let crowd: Vec<Stranger> = (0..60)
+        let crowd: Vec<UnauthenticatedConnection> = (0..60)
             .map(|n| {
                 strangers.enter(if n % 2 == 0 { at("192.0.2.7") } else { at(&format!("2001:db8:2::{n:x}")) }, None)
             })
@@ -171,11 +171,11 @@ mod tests {
 
     #[test]
     fn the_oldest_stranger_makes_room_and_whoever_proved_who_they_are_never_does() {
-        let ledger = Ledger::new(Limits { strangers: 3 * EACH, ..Limits::default() });
-        let strangers = Strangers::new(&ledger);
-        let old: Vec<Stranger> = (0..3).map(|_| strangers.enter(HERE, None)).collect();
+        let ledger = Ledger::new(LedgerLimits { strangers: 3 * EACH, ..LedgerLimits::default() });
+        let strangers = UnauthenticatedConnections::new(&ledger);
+        let old: Vec<UnauthenticatedConnection> = (0..3).map(|_| strangers.enter(HERE, None)).collect();
         old[0].proved();
-        let new: Vec<Stranger> = (0..2).map(|_| strangers.enter(HERE, None)).collect();
+        let new: Vec<UnauthenticatedConnection> = (0..2).map(|_| strangers.enter(HERE, None)).collect();
         let cut: Vec<bool> = old.iter().chain(&new).map(|one| one.cut().now_or_never().is_some()).collect();
         assert_eq!(cut, [false, true, false, false, false]);
         assert_eq!(ledger.strangers().used(), 3 * EACH);
@@ -185,8 +185,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_burst_of_connections_whose_requests_are_on_their_way_cuts_off_none() {
-        let ledger = Ledger::new(Limits { strangers: 4 * EACH, ..Limits::default() });
-        let strangers = Strangers::new(&ledger);
+        let ledger = Ledger::new(LedgerLimits { strangers: 4 * EACH, ..LedgerLimits::default() });
+        let strangers = UnauthenticatedConnections::new(&ledger);
         let one = async || {
             let stranger = strangers.admit(HERE).await;
             // Its request is read a little later than others come in.
@@ -204,9 +204,9 @@ mod tests {
 
     #[test]
     fn where_others_have_all_the_room_a_stranger_still_comes_in() {
-        let ledger = Ledger::new(Limits { strangers: EACH, ..Limits::default() });
+        let ledger = Ledger::new(LedgerLimits { strangers: EACH, ..LedgerLimits::default() });
         let _held = ledger.strangers().charge(EACH).unwrap();
-        let strangers = Strangers::new(&ledger);
+        let strangers = UnauthenticatedConnections::new(&ledger);
         let first = strangers.enter(HERE, None);
         let _second = strangers.enter(HERE, None);
         assert!(first.cut().now_or_never().is_some(), "one at a time");

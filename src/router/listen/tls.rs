@@ -26,7 +26,7 @@ use tokio_rustls::server::TlsStream;
 use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer as _;
 
-use super::{App, Limits, Slot, accept, connection, h2, stopped};
+use super::{ListenApp, ListenLimits, Slot, accept, connection, h2, stopped};
 use crate::metrics::metrics;
 
 /// Connections by TLS at once; past it new ones wait. Each costs three descriptors.
@@ -51,7 +51,7 @@ const NEEDS_TLS: &str = "{\"type\":\"about:blank\",\"title\":\"Bad Request\",\"s
 #[derive(Clone, Debug)]
 pub struct TlsLimits {
     /// What holds behind TLS, and how many connections there may be at once.
-    pub http: Limits,
+    pub http: ListenLimits,
     /// Connections of one address at once (of IPv6: of its network of 64 bits); further ones are closed.
     pub per_address: usize,
     /// Requests over HTTP/2 of one address under way at once; further ones are answered 503.
@@ -66,9 +66,9 @@ pub struct TlsLimits {
 
 impl TlsLimits {
     /// The defaults, with what `http` shares with the other listeners.
-    pub fn over(http: &Limits) -> Self {
+    pub fn over(http: &ListenLimits) -> Self {
         Self {
-            http: Limits { connections: CONNECTIONS, ..http.clone() },
+            http: ListenLimits { connections: CONNECTIONS, ..http.clone() },
             per_address: 64,
             streams_per_address: 256,
             handshake: Duration::from_secs(5),
@@ -80,7 +80,7 @@ impl TlsLimits {
 
 impl Default for TlsLimits {
     fn default() -> Self {
-        Self::over(&Limits::default())
+        Self::over(&ListenLimits::default())
     }
 }
 
@@ -259,7 +259,7 @@ pub(super) struct Shared {
 
 /// Serves `app` by TLS until `stop` turns true, as [`serve`](super::serve) does. `trusted` says which addresses are
 /// proxies of ours, which bring many clients and so have no share.
-pub async fn serve_tls<A: App>(
+pub async fn serve_tls<A: ListenApp>(
     listener: TcpListener,
     tls: Tls,
     app: A,
@@ -290,7 +290,7 @@ pub async fn serve_tls<A: App>(
     tokio::join!(accept(listener, drain, slots, stop.clone(), each), tls.keep_fresh(stop));
 }
 
-async fn secure<A: App>(stream: TcpStream, from: Source, slot: Slot, app: A, shared: &Arc<Shared>) {
+async fn secure<A: ListenApp>(stream: TcpStream, from: Source, slot: Slot, app: A, shared: &Arc<Shared>) {
     // Only latency is lost if the system refuses.
     let _ = stream.set_nodelay(true);
     let handshake = async {

@@ -413,9 +413,9 @@ fn cursors_come_to_those_who_ask_and_only_with_what_is_told_whole() {
 fn a_query_holds_a_cursor_and_never_a_token() {
     assert_eq!(after(None).unwrap(), None);
     assert_eq!(after(Some("")).unwrap(), None);
-    assert_eq!(after(Some("after=")).unwrap(), Some(After::Oldest));
-    assert_eq!(after(Some("after=now")).unwrap(), Some(After::Now));
-    assert_eq!(after(Some("after=e:7")).unwrap(), Some(After::Cursor("e:7".parse().unwrap())));
+    assert_eq!(after(Some("after=")).unwrap(), Some(StartAfter::Oldest));
+    assert_eq!(after(Some("after=now")).unwrap(), Some(StartAfter::Now));
+    assert_eq!(after(Some("after=e:7")).unwrap(), Some(StartAfter::Cursor("e:7".parse().unwrap())));
     for bad in ["token=plx_x", "access_token=plx_x&after=", "after=x", "session=s_1"] {
         assert_eq!(after(Some(bad)).unwrap_err().status, StatusCode::BAD_REQUEST, "{bad}");
     }
@@ -423,8 +423,8 @@ fn a_query_holds_a_cursor_and_never_a_token() {
 
 #[test]
 fn a_message_in_pieces_is_charged_and_told_in_several_where_there_is_no_room() {
-    use crate::ledger::{Ledger, Limits};
-    let ledger = Ledger::new(Limits { connection: 8, ..Limits::default() });
+    use crate::ledger::{Ledger, LedgerLimits};
+    let ledger = Ledger::new(LedgerLimits { connection: 8, ..LedgerLimits::default() });
     let account = ledger.connection("d_1");
     let mut told = Told::new();
     told.screen.charge = Some(account.nothing());

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::engine::disowned;
-use super::post::{Goal, Outcome};
+use super::post::{DeliveryTarget, PostOutcome};
 use super::seal::{AUTH, POINT};
-use super::{Hours, Notifier, Row, Subscription, Way, place_of, words};
+use super::{Channel, Hours, Notifier, Subscription, TargetRow, place_of, words};
 use crate::model::Timestamp;
 use crate::router::guard::Call;
 use crate::router::http::{json as answer, no_content};
@@ -84,7 +84,7 @@ fn storage(error: String) -> Problem {
     Problem::new(StatusCode::INSUFFICIENT_STORAGE, "storage", error)
 }
 
-fn view(notifier: &Notifier, row: &Row) -> Value {
+fn view(notifier: &Notifier, row: &TargetRow) -> Value {
     json!({
         "public_key": notifier.shared.keys.public,
         "subscribed": row.subscription.is_some(),
@@ -113,7 +113,7 @@ pub(in crate::router) async fn subscribe(state: AppState, call: Call) -> Outcome
     let refused = |why: String| {
         Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "push_endpoint", format!("the subscription's endpoint {why}"))
     };
-    Goal::of_client(&endpoint, &notifier.shared.settings.services).map_err(refused)?;
+    DeliveryTarget::of_client(&endpoint, &notifier.shared.settings.services).map_err(refused)?;
     let key = Some(notifier.shared.keys.public.clone());
     let subscription = Subscription { endpoint, p256dh, auth, key };
     notifier.claim(&place, &subscription.endpoint).await.map_err(storage)?;
@@ -125,7 +125,7 @@ pub(in crate::router) async fn subscribe(state: AppState, call: Call) -> Outcome
             "`keys` are not those of a subscription: `p256dh` is a P-256 point and `auth` 16 bytes, in base64url";
         return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "push_keys", words));
     }
-    let change = |row: &mut Row| {
+    let change = |row: &mut TargetRow| {
         if row.subscription.as_ref() != Some(&subscription) {
             // Another subscription was told of nothing.
             row.leave();
@@ -137,7 +137,7 @@ pub(in crate::router) async fn subscribe(state: AppState, call: Call) -> Outcome
 }
 
 pub(in crate::router) async fn unsubscribe(state: AppState, call: Call) -> Outcomes {
-    state.notifier.change(&mine(&call)?, Row::leave).await.map_err(storage)?;
+    state.notifier.change(&mine(&call)?, TargetRow::leave).await.map_err(storage)?;
     no_content()
 }
 
@@ -154,7 +154,7 @@ pub(in crate::router) async fn choose(state: AppState, call: Call) -> Outcomes {
              ahead of UTC, or the name of its time zone, such as \"Europe/Berlin\"",
         ));
     }
-    let change = |row: &mut Row| {
+    let change = |row: &mut TargetRow| {
         let wants = &mut row.chosen.wants;
         wants.requests = requests.unwrap_or(wants.requests);
         wants.ends = ends.unwrap_or(wants.ends);
@@ -176,16 +176,16 @@ pub(in crate::router) async fn test(state: AppState, call: Call) -> Outcomes {
         return Err(Problem::new(StatusCode::CONFLICT, "not_subscribed", words));
     };
     let message = words::test(&call.caller()?.device().name);
-    let way = Way::Push(subscription.clone());
+    let way = Channel::Push(subscription.clone());
     let now = Timestamp::from(std::time::SystemTime::now());
     let failed = |words: String| Err(Problem::new(StatusCode::BAD_GATEWAY, "push_failed", words));
     match disowned(&way, state.notifier.send(&way, &message, now).await) {
-        Outcome::Taken(status) => answer(StatusCode::OK, &json!({ "status": status })),
-        Outcome::Gone(_) => {
+        PostOutcome::Taken(status) => answer(StatusCode::OK, &json!({ "status": status })),
+        PostOutcome::Gone(_) => {
             state.notifier.gone(&place, &subscription).await.map_err(storage)?;
             failed("the push service knows no such subscription any more: subscribe again".into())
         }
-        Outcome::Refused(status) => failed(format!("the push service refused it ({status}): subscribe again")),
-        Outcome::Later(_) => failed("the push service does not answer now: try again later".into()),
+        PostOutcome::Refused(status) => failed(format!("the push service refused it ({status}): subscribe again")),
+        PostOutcome::Later(_) => failed("the push service does not answer now: try again later".into()),
     }
 }

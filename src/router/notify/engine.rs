@@ -8,11 +8,11 @@ use std::time::{Duration, Instant, SystemTime};
 use serde::Deserialize;
 use tokio::task::JoinSet;
 
-use super::lane::{Landed, Lane, Letter};
-use super::post::Outcome;
-use super::rule::{Act, Desk, Look, Millis, Place, What};
-use super::words::{End, Message, SUM_TAG, Story, sum, sum_withdrawn};
-use super::{Hours, Notifier, Row, TOLD, Way, channel};
+use super::lane::{AttemptOutcome, DeliveryQueue, QueuedNotification};
+use super::post::PostOutcome;
+use super::rule::{Millis, NewsKind, RuleAction, RuleState, TargetState, ViewerPresence};
+use super::words::{NotificationMessage, NotificationText, RunEndText, SUM_TAG, sum, sum_withdrawn};
+use super::{Channel, Hours, Notifier, TOLD, TargetRow, channel};
 use crate::auth::Auth;
 use crate::metrics::{Subscriber, metrics};
 use crate::model::{
@@ -28,8 +28,8 @@ const SWEEP: Duration = Duration::from_secs(30);
 
 /// How a place is reached, and what waits for it.
 struct Reach {
-    way: Way,
-    lane: Lane,
+    way: Channel,
+    lane: DeliveryQueue,
 }
 
 struct Engine {
@@ -37,11 +37,11 @@ struct Engine {
     directory: Directory,
     auth: Auth,
     state: AppState,
-    desk: Desk,
+    desk: RuleState,
     reaches: BTreeMap<String, Reach>,
     /// What places know by themselves to be over, to be forgotten of their rows.
     known: Vec<(String, String)>,
-    flights: JoinSet<(String, Way, Outcome)>,
+    flights: JoinSet<(String, Channel, PostOutcome)>,
     give_up: Millis,
 }
 
@@ -85,7 +85,7 @@ pub(super) async fn run(notifier: Notifier, state: AppState, from: Position) {
     let (mut looks, mut changed) = (state.presence.changes(), notifier.shared.changed.subscribe());
     let mut revoked = state.auth.revocations();
     let mut engine = Engine {
-        desk: Desk::new(millis(settings.after)),
+        desk: RuleState::new(millis(settings.after)),
         give_up: millis(settings.give_up_after),
         directory: state.directory.clone(),
         auth: state.auth.clone(),
@@ -139,24 +139,24 @@ fn wall() -> Timestamp {
 }
 
 /// The requests among these.
-fn tags(stories: &[Arc<Story>]) -> Vec<String> {
-    let asked = stories.iter().filter(|story| story.what == What::Request);
+fn tags(stories: &[Arc<NotificationText>]) -> Vec<String> {
+    let asked = stories.iter().filter(|story| story.what == NewsKind::Request);
     asked.map(|story| story.tag.clone()).collect()
 }
 
-fn count(way: &Way, outcome: &str) {
+fn count(way: &Channel, outcome: &str) {
     let kind = match way {
-        Way::Push(_) => "push",
-        Way::Webhook(_) => "webhook",
-        Way::Ntfy(_) => "ntfy",
+        Channel::Push(_) => "push",
+        Channel::Webhook(_) => "webhook",
+        Channel::Ntfy(_) => "ntfy",
     };
     metrics().notifications.with_label_values(&[kind, outcome]).inc();
 }
 
 /// A push service that does not take our key for a subscription (401, 403) never will: the subscription is of no use.
-pub(super) fn disowned(way: &Way, outcome: Outcome) -> Outcome {
+pub(super) fn disowned(way: &Channel, outcome: PostOutcome) -> PostOutcome {
     match (way, outcome) {
-        (Way::Push(_), Outcome::Refused(status @ (401 | 403))) => Outcome::Gone(status),
+        (Channel::Push(_), PostOutcome::Refused(status @ (401 | 403))) => PostOutcome::Gone(status),
         _ => outcome,
     }
 }
@@ -169,7 +169,7 @@ impl Engine {
         let mut open = BTreeSet::new();
         for request in self.directory.open_requests(&Filter::all()) {
             let story = self.story(&request);
-            let of = |known: fn(&Row) -> &BTreeSet<String>| {
+            let of = |known: fn(&TargetRow) -> &BTreeSet<String>| {
                 let some = rows.iter().filter(|(_, row)| known(row).contains(&story.tag));
                 some.map(|(name, _)| name.clone()).collect()
             };
@@ -180,24 +180,30 @@ impl Engine {
         for (name, row) in rows {
             for tag in row.told.into_iter().filter(|tag| !open.contains(tag)) {
                 match self.over(&tag).await {
-                    Some(message) => self.push(&name, Letter { message, withdraws: true, tells: Vec::new() }),
+                    Some(message) => {
+                        self.push(&name, QueuedNotification { message, withdraws: true, tells: Vec::new() })
+                    }
                     None => self.known.push((name.clone(), tag)),
                 }
             }
             if !row.summed.is_empty() && row.summed.is_disjoint(&open) {
-                self.push(&name, Letter { message: sum_withdrawn(), withdraws: true, tells: Vec::new() });
+                self.push(&name, QueuedNotification { message: sum_withdrawn(), withdraws: true, tells: Vec::new() });
             }
         }
         self.looks();
     }
 
     /// What to say of something told by an earlier gateway that is over by now.
-    async fn over(&self, tag: &str) -> Option<Message> {
+    async fn over(&self, tag: &str) -> Option<NotificationMessage> {
         let id: RequestId = tag.strip_prefix("request:")?.parse().ok()?;
         let request = self.directory.request(&id).await.ok()??;
         let end = request.receipt.as_ref().map_or(
-            End { state: RequestState::Withdrawn, ok: None, by: None },
-            |Receipt { state, ok, resolved_by, .. }| End { state: *state, ok: *ok, by: Some(resolved_by.name.clone()) },
+            RunEndText { state: RequestState::Withdrawn, ok: None, by: None },
+            |Receipt { state, ok, resolved_by, .. }| RunEndText {
+                state: *state,
+                ok: *ok,
+                by: Some(resolved_by.name.clone()),
+            },
         );
         Some(self.story(&request).withdrawn(&end))
     }
@@ -206,8 +212,8 @@ impl Engine {
         self.directory.session(session)?.title.clone()
     }
 
-    fn story(&self, request: &Request) -> Story {
-        Story::of_request(request, self.title(&request.session_id).as_deref())
+    fn story(&self, request: &Request) -> NotificationText {
+        NotificationText::of_request(request, self.title(&request.session_id).as_deref())
     }
 
     fn event(&mut self, event: &Event) {
@@ -221,7 +227,7 @@ impl Engine {
                 let Ok(Resolved { request_id, receipt }) = serde_json::from_slice(&event.body) else { return };
                 let Ended { state, ok, resolved_by } = receipt;
                 let somebody = state == RequestState::Answered;
-                let end = End { state, ok, by: somebody.then(|| resolved_by.name.clone()) };
+                let end = RunEndText { state, ok, by: somebody.then(|| resolved_by.name.clone()) };
                 let acts = self.desk.close(&format!("request:{request_id}"), Some(&resolved_by.device_id));
                 self.perform(acts, &end);
             }
@@ -235,7 +241,8 @@ impl Engine {
                 };
                 let (session, runtime) = (event.origin.session_id.clone(), event.origin.runtime_id.clone());
                 let title = self.title(&session);
-                let story = Story::of_end(&run_id, failed, session, runtime, message.as_deref(), title.as_deref());
+                let story =
+                    NotificationText::of_end(&run_id, failed, session, runtime, message.as_deref(), title.as_deref());
                 self.desk.open(story, now);
             }
             _ => {}
@@ -243,12 +250,10 @@ impl Engine {
     }
 
     fn looks(&mut self) {
-        let looks = self
-            .state
-            .presence
-            .screens()
-            .into_iter()
-            .map(|screen| Look { device: screen.device.device_id.clone(), grant: screen.device.grant.clone() });
+        let looks = self.state.presence.screens().into_iter().map(|screen| ViewerPresence {
+            device: screen.device.device_id.clone(),
+            grant: screen.device.grant.clone(),
+        });
         self.desk.looks(looks.collect(), millis_now());
     }
 
@@ -259,14 +264,14 @@ impl Engine {
         let mut places = BTreeMap::new();
         let mut ways = BTreeMap::new();
         for webhook in settings.webhooks {
-            let place = Place { device: None, wants: webhook.events, quiet: None };
+            let place = TargetState { device: None, wants: webhook.events, quiet: None };
             places.insert(channel("webhook", &webhook.url), place);
-            ways.insert(channel("webhook", &webhook.url), Way::Webhook(webhook));
+            ways.insert(channel("webhook", &webhook.url), Channel::Webhook(webhook));
         }
         for ntfy in settings.ntfys {
-            let place = Place { device: None, wants: ntfy.events, quiet: None };
+            let place = TargetState { device: None, wants: ntfy.events, quiet: None };
             places.insert(channel("ntfy", &ntfy.url), place);
-            ways.insert(channel("ntfy", &ntfy.url), Way::Ntfy(ntfy));
+            ways.insert(channel("ntfy", &ntfy.url), Channel::Ntfy(ntfy));
         }
         for (name, row) in rows {
             if ways.contains_key(&name) {
@@ -283,12 +288,12 @@ impl Engine {
             let Some(subscription) = row.subscription else { continue };
             let device = Some((device.device_id.clone(), device.grant.clone()));
             let quiet = row.chosen.quiet.as_ref().and_then(Hours::read);
-            places.insert(name.clone(), Place { device, wants: row.chosen.wants, quiet });
-            ways.insert(name, Way::Push(subscription));
+            places.insert(name.clone(), TargetState { device, wants: row.chosen.wants, quiet });
+            ways.insert(name, Channel::Push(subscription));
         }
         self.reaches.retain(|name, reach| ways.get(name).is_some_and(|way| *way == reach.way));
         for (name, way) in ways {
-            self.reaches.entry(name).or_insert_with(|| Reach { way, lane: Lane::default() });
+            self.reaches.entry(name).or_insert_with(|| Reach { way, lane: DeliveryQueue::default() });
         }
         self.desk.places(places, millis_now());
     }
@@ -299,18 +304,18 @@ impl Engine {
         let gone: Vec<String> = gone.map(|story| story.tag.clone()).collect();
         for tag in gone {
             let acts = self.desk.close(&tag, None);
-            self.perform(acts, &End { state: RequestState::Withdrawn, ok: None, by: None });
+            self.perform(acts, &RunEndText { state: RequestState::Withdrawn, ok: None, by: None });
         }
         self.places().await;
     }
 
-    fn perform(&mut self, acts: Vec<Act>, end: &End) {
+    fn perform(&mut self, acts: Vec<RuleAction>, end: &RunEndText) {
         let now = wall();
         for act in acts {
             let (place, message, withdraws, tells) = match act {
-                Act::Tell { place, story } => {
+                RuleAction::Tell { place, story } => {
                     let grant = match self.reaches.get(&place).map(|reach| &reach.way) {
-                        Some(Way::Push(_)) => {
+                        Some(Channel::Push(_)) => {
                             let device = place.parse::<DeviceId>().ok().and_then(|id| self.auth.device(&id));
                             let Some(device) = device else { continue };
                             Some(device.grant.clone())
@@ -320,22 +325,22 @@ impl Engine {
                     let message = story.message(grant.as_ref(), now);
                     (place, message, false, tags(&[story]))
                 }
-                Act::Sum { place, stories } => match sum(&stories) {
+                RuleAction::Sum { place, stories } => match sum(&stories) {
                     Some(message) => (place, message, false, tags(&stories)),
                     None => continue,
                 },
-                Act::Withdraw { place, story } => (place, story.withdrawn(end), true, Vec::new()),
-                Act::WithdrawSum { place } => (place, sum_withdrawn(), true, Vec::new()),
-                Act::Known { place, tag } => {
+                RuleAction::Withdraw { place, story } => (place, story.withdrawn(end), true, Vec::new()),
+                RuleAction::WithdrawSum { place } => (place, sum_withdrawn(), true, Vec::new()),
+                RuleAction::Known { place, tag } => {
                     self.known.push((place, tag));
                     continue;
                 }
             };
-            self.push(&place, Letter { message, withdraws, tells });
+            self.push(&place, QueuedNotification { message, withdraws, tells });
         }
     }
 
-    fn push(&mut self, place: &str, letter: Letter) {
+    fn push(&mut self, place: &str, letter: QueuedNotification) {
         let Some(reach) = self.reaches.get_mut(place) else { return };
         if let Some(dropped) = reach.lane.push(letter) {
             count(&reach.way, "dropped");
@@ -351,7 +356,7 @@ impl Engine {
     /// What is due goes into the lanes, and what the lanes have goes out.
     fn tick(&mut self, now: Millis) {
         let acts = self.desk.tick(now);
-        self.perform(acts, &End { state: RequestState::Withdrawn, ok: None, by: None });
+        self.perform(acts, &RunEndText { state: RequestState::Withdrawn, ok: None, by: None });
         for (name, reach) in &mut self.reaches {
             let Some(letter) = reach.lane.take(now) else { continue };
             let (notifier, way, message) = (self.notifier.clone(), reach.way.clone(), letter.message.clone());
@@ -379,12 +384,12 @@ impl Engine {
         }
     }
 
-    async fn landed(&mut self, place: &str, way: &Way, outcome: Outcome) {
+    async fn landed(&mut self, place: &str, way: &Channel, outcome: PostOutcome) {
         // The place may have been subscribed anew meanwhile: then this was another's.
         let Some(reach) = self.reaches.get_mut(place).filter(|reach| reach.way == *way) else { return };
         let outcome = disowned(way, outcome);
         let kept = match reach.lane.landed(outcome, self.give_up, millis_now()) {
-            Landed::There(letter) => {
+            AttemptOutcome::There(letter) => {
                 let kept = self.notifier.change(place, |row| {
                     let sum = letter.message.tag == SUM_TAG;
                     let set = if sum { &mut row.summed } else { &mut row.told };
@@ -398,12 +403,12 @@ impl Engine {
                 count(way, "sent");
                 kept
             }
-            Landed::Again => {
+            AttemptOutcome::Again => {
                 count(way, "again");
                 Ok(())
             }
-            Landed::Lost(letter) => {
-                count(way, if matches!(outcome, Outcome::Refused(_)) { "refused" } else { "given_up" });
+            AttemptOutcome::Lost(letter) => {
+                count(way, if matches!(outcome, PostOutcome::Refused(_)) { "refused" } else { "given_up" });
                 tracing::warn!(place, ?outcome, tag = letter.message.tag, "a notification was not taken");
                 if letter.withdraws {
                     let tag = letter.message.tag;
@@ -413,12 +418,12 @@ impl Engine {
                     Ok(())
                 }
             }
-            Landed::Gone => {
+            AttemptOutcome::Gone => {
                 count(way, "gone");
                 tracing::info!(place, ?outcome, "a subscription is gone");
                 match way {
-                    Way::Push(subscription) => self.notifier.gone(place, subscription).await,
-                    Way::Webhook(_) | Way::Ntfy(_) => Ok(()),
+                    Channel::Push(subscription) => self.notifier.gone(place, subscription).await,
+                    Channel::Webhook(_) | Channel::Ntfy(_) => Ok(()),
                 }
             }
         };

@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
-use super::post::Outcome;
+use super::post::PostOutcome;
 use super::rule::Millis;
-use super::words::Message;
+use super::words::NotificationMessage;
 
 /// Notifications that wait for one place at most; past it the oldest is dropped, counted, and seen in the inbox alone.
 const WAITING: usize = 32;
@@ -15,8 +15,8 @@ const BACKOFF_MAX: Millis = 60_000;
 
 /// Something on its way.
 #[derive(Clone, Debug)]
-pub(super) struct Letter {
-    pub(super) message: Message,
+pub(super) struct QueuedNotification {
+    pub(super) message: NotificationMessage,
     /// It takes back an earlier one of its tag.
     pub(super) withdraws: bool,
     /// The requests that a place knows of once it is there.
@@ -25,8 +25,8 @@ pub(super) struct Letter {
 
 /// One place's.
 #[derive(Default)]
-pub(super) struct Lane {
-    queue: VecDeque<Letter>,
+pub(super) struct DeliveryQueue {
+    queue: VecDeque<QueuedNotification>,
     /// Whether the first is being sent.
     flying: bool,
     failures: u32,
@@ -36,22 +36,22 @@ pub(super) struct Lane {
 
 /// What became of an attempt.
 #[derive(Debug)]
-pub(super) enum Landed {
+pub(super) enum AttemptOutcome {
     /// It is there.
-    There(Letter),
+    There(QueuedNotification),
     /// It will be tried again.
     Again,
     /// It was given up, or overtaken.
-    Lost(Letter),
+    Lost(QueuedNotification),
     /// The place is gone.
     Gone,
 }
 
-impl Lane {
+impl DeliveryQueue {
     /// Adds a letter. What it replaces never leaves. Returns what was dropped for want of room.
-    pub(super) fn push(&mut self, letter: Letter) -> Option<Letter> {
+    pub(super) fn push(&mut self, letter: QueuedNotification) -> Option<QueuedNotification> {
         let unsent = usize::from(self.flying);
-        let same = |other: &Letter| other.message.tag == letter.message.tag;
+        let same = |other: &QueuedNotification| other.message.tag == letter.message.tag;
         if let Some(at) = (unsent..self.queue.len()).find(|at| same(&self.queue[*at])) {
             let old = self.queue.remove(at);
             if at == 0 {
@@ -67,7 +67,7 @@ impl Lane {
     }
 
     /// The next letter, if it is time and none is on its way.
-    pub(super) fn take(&mut self, now: Millis) -> Option<&Letter> {
+    pub(super) fn take(&mut self, now: Millis) -> Option<&QueuedNotification> {
         if self.flying || now < self.wait_until {
             return None;
         }
@@ -80,31 +80,31 @@ impl Lane {
     }
 
     /// The letter that was taken last went so. Failures are repeated for `give_up` at most.
-    pub(super) fn landed(&mut self, outcome: Outcome, give_up: Millis, now: Millis) -> Landed {
+    pub(super) fn landed(&mut self, outcome: PostOutcome, give_up: Millis, now: Millis) -> AttemptOutcome {
         self.flying = false;
         let retry = match outcome {
-            Outcome::Later(after) => {
+            PostOutcome::Later(after) => {
                 let backoff = BACKOFF.saturating_mul(1 << self.failures.min(16)).min(BACKOFF_MAX);
                 Some(after.map_or(backoff, |after| after.max(backoff)))
             }
-            Outcome::Taken(_) | Outcome::Gone(_) | Outcome::Refused(_) => None,
+            PostOutcome::Taken(_) | PostOutcome::Gone(_) | PostOutcome::Refused(_) => None,
         };
         let overtaken = |lane: &Self| {
             let tag = lane.queue.front().map(|letter| letter.message.tag.clone());
             (1..lane.queue.len()).find(|at| Some(&lane.queue[*at].message.tag) == tag.as_ref())
         };
         match (outcome, retry) {
-            (Outcome::Gone(_), _) => {
+            (PostOutcome::Gone(_), _) => {
                 self.queue.clear();
                 self.failures = 0;
-                return Landed::Gone;
+                return AttemptOutcome::Gone;
             }
             (_, Some(wait)) => {
                 match overtaken(self) {
                     None if now + wait - self.since <= give_up => {
                         self.failures += 1;
                         self.wait_until = now + wait;
-                        return Landed::Again;
+                        return AttemptOutcome::Again;
                     }
                     None => {}
                     // It never came, so that it is over is no news either.
@@ -118,9 +118,9 @@ impl Lane {
         }
         self.failures = 0;
         match (self.queue.pop_front(), outcome) {
-            (Some(letter), Outcome::Taken(_)) => Landed::There(letter),
-            (Some(letter), _) => Landed::Lost(letter),
-            (None, _) => Landed::Again,
+            (Some(letter), PostOutcome::Taken(_)) => AttemptOutcome::There(letter),
+            (Some(letter), _) => AttemptOutcome::Lost(letter),
+            (None, _) => AttemptOutcome::Again,
         }
     }
 
@@ -142,36 +142,36 @@ mod tests {
     use super::super::words::Urgency;
     use super::*;
 
-    fn letter(tag: &str, withdraws: bool) -> Letter {
-        let message = Message { tag: tag.into(), payload: json!({}), urgency: Urgency::High, ttl: 1 };
-        Letter { message, withdraws, tells: Vec::new() }
+    fn letter(tag: &str, withdraws: bool) -> QueuedNotification {
+        let message = NotificationMessage { tag: tag.into(), payload: json!({}), urgency: Urgency::High, ttl: 1 };
+        QueuedNotification { message, withdraws, tells: Vec::new() }
     }
 
-    fn taken(lane: &mut Lane, now: Millis) -> Option<String> {
+    fn taken(lane: &mut DeliveryQueue, now: Millis) -> Option<String> {
         lane.take(now).map(|letter| format!("{}{}", if letter.withdraws { "-" } else { "" }, letter.message.tag))
     }
 
-    const FAILED: Outcome = Outcome::Later(None);
+    const FAILED: PostOutcome = PostOutcome::Later(None);
     const GIVE_UP: Millis = 10_000;
 
     #[test]
     fn one_at_a_time_in_order() {
-        let mut lane = Lane::default();
+        let mut lane = DeliveryQueue::default();
         lane.push(letter("a", false));
         lane.push(letter("b", false));
         assert_eq!(taken(&mut lane, 0).as_deref(), Some("a"));
         assert_eq!(taken(&mut lane, 0), None, "one is on its way");
         assert!(
-            matches!(lane.landed(Outcome::Taken(201), GIVE_UP, 5), Landed::There(letter) if letter.message.tag == "a")
+            matches!(lane.landed(PostOutcome::Taken(201), GIVE_UP, 5), AttemptOutcome::There(letter) if letter.message.tag == "a")
         );
         assert_eq!(taken(&mut lane, 5).as_deref(), Some("b"));
-        assert!(matches!(lane.landed(Outcome::Refused(400), GIVE_UP, 5), Landed::Lost(_)));
+        assert!(matches!(lane.landed(PostOutcome::Refused(400), GIVE_UP, 5), AttemptOutcome::Lost(_)));
         assert_eq!((lane.len(), lane.next()), (0, None));
     }
 
     #[test]
     fn a_failure_is_repeated_ever_later_and_then_given_up() {
-        let mut lane = Lane::default();
+        let mut lane = DeliveryQueue::default();
         lane.push(letter("a", false));
         lane.push(letter("b", false));
         let (mut now, mut times) = (0, Vec::new());
@@ -179,8 +179,8 @@ mod tests {
             assert_eq!(taken(&mut lane, now).as_deref(), Some("a"));
             times.push(now);
             match lane.landed(FAILED, GIVE_UP, now) {
-                Landed::Again => now = lane.next().unwrap(),
-                Landed::Lost(letter) => break assert_eq!(letter.message.tag, "a"),
+                AttemptOutcome::Again => now = lane.next().unwrap(),
+                AttemptOutcome::Lost(letter) => break assert_eq!(letter.message.tag, "a"),
                 other => panic!("{other:?}"),
             }
             assert_eq!(taken(&mut lane, now - 1), None);
@@ -188,17 +188,17 @@ mod tests {
         assert_eq!(times, [0, 1000, 3000, 7000]);
         assert!(lane.next().unwrap() > now, "the next is not hurried after it");
         // What the other end says counts, if it is longer.
-        let mut lane = Lane::default();
+        let mut lane = DeliveryQueue::default();
         lane.push(letter("a", false));
         lane.take(0);
-        lane.landed(Outcome::Later(Some(5000)), GIVE_UP, 0);
+        lane.landed(PostOutcome::Later(Some(5000)), GIVE_UP, 0);
         assert_eq!(lane.next(), Some(5000));
     }
 
     #[test]
     fn what_never_came_is_not_taken_back_and_what_came_is() {
         // Still waiting.
-        let mut lane = Lane::default();
+        let mut lane = DeliveryQueue::default();
         lane.push(letter("a", false));
         lane.push(letter("a", true));
         assert_eq!(lane.len(), 0);
@@ -206,30 +206,30 @@ mod tests {
         lane.push(letter("a", false));
         lane.take(0);
         lane.push(letter("a", true));
-        assert!(matches!(lane.landed(FAILED, GIVE_UP, 0), Landed::Lost(_)));
+        assert!(matches!(lane.landed(FAILED, GIVE_UP, 0), AttemptOutcome::Lost(_)));
         assert_eq!(lane.len(), 0);
         // On its way, and there.
         lane.push(letter("a", false));
         assert!(lane.take(100_000).is_some());
         lane.push(letter("a", true));
-        assert!(matches!(lane.landed(Outcome::Taken(201), GIVE_UP, 100_000), Landed::There(_)));
+        assert!(matches!(lane.landed(PostOutcome::Taken(201), GIVE_UP, 100_000), AttemptOutcome::There(_)));
         assert_eq!(taken(&mut lane, 100_000).as_deref(), Some("-a"));
         // Failed before, and waiting to be tried again.
-        let mut lane = Lane::default();
+        let mut lane = DeliveryQueue::default();
         lane.push(letter("a", false));
         lane.take(0);
-        assert!(matches!(lane.landed(FAILED, GIVE_UP, 0), Landed::Again));
+        assert!(matches!(lane.landed(FAILED, GIVE_UP, 0), AttemptOutcome::Again));
         lane.push(letter("a", true));
         assert_eq!((lane.len(), lane.next()), (0, None));
     }
 
     #[test]
     fn a_place_that_is_gone_gets_nothing_more_and_a_full_lane_drops_its_oldest() {
-        let mut lane = Lane::default();
+        let mut lane = DeliveryQueue::default();
         lane.push(letter("a", false));
         lane.push(letter("b", false));
         lane.take(0);
-        assert!(matches!(lane.landed(Outcome::Gone(410), GIVE_UP, 0), Landed::Gone));
+        assert!(matches!(lane.landed(PostOutcome::Gone(410), GIVE_UP, 0), AttemptOutcome::Gone));
         assert_eq!(lane.len(), 0);
         lane.push(letter("first", false));
         lane.take(0);

@@ -28,15 +28,15 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::watch;
 
-use post::{Goal, Post};
+use post::{DeliveryTarget, Post};
 pub use post::{check_service, check_url};
 use rule::Quiet;
-pub use rule::Wants;
+pub use rule::TargetWants;
 use seal::Keys;
-use words::Message;
+use words::NotificationMessage;
 
 use crate::model::{DeviceId, Origin, RuntimeId, SessionId, Timestamp};
-use crate::sessions::{Entry, Log, Rows};
+use crate::sessions::{CommitEntry, CommitRows, Log};
 use crate::store::PushChange;
 
 /// How long nobody must have been looking, unless the configuration says otherwise.
@@ -50,9 +50,9 @@ const TOLD: usize = 1024;
 
 /// A secret of the configuration's: never shown.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Hidden(pub String);
+pub struct HiddenText(pub String);
 
-impl fmt::Debug for Hidden {
+impl fmt::Debug for HiddenText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("(hidden)")
     }
@@ -60,7 +60,7 @@ impl fmt::Debug for Hidden {
 
 /// What the owner decided about notifications.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct NotifySettings {
     /// Nobody is told before nobody has been looking for so long.
     pub after: Duration,
     /// What cannot be sent is tried again for so long.
@@ -77,7 +77,7 @@ pub struct Settings {
     pub public_url: Option<String>,
 }
 
-impl Default for Settings {
+impl Default for NotifySettings {
     fn default() -> Self {
         Self {
             after: AFTER,
@@ -95,22 +95,22 @@ impl Default for Settings {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Webhook {
     /// Where.
-    pub url: Hidden,
+    pub url: HiddenText,
     /// What its posts are signed with.
-    pub secret: Option<Hidden>,
+    pub secret: Option<HiddenText>,
     /// Which news.
-    pub events: Wants,
+    pub events: TargetWants,
 }
 
 /// A topic of ntfy, which has apps for phones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ntfy {
     /// The topic's address; who knows it can read it.
-    pub url: Hidden,
+    pub url: HiddenText,
     /// Its access token.
-    pub token: Option<Hidden>,
+    pub token: Option<HiddenText>,
     /// Which news.
-    pub events: Wants,
+    pub events: TargetWants,
 }
 
 /// A device's subscription, as its browser gave it.
@@ -159,22 +159,22 @@ impl Hours {
 
 /// What a device chose.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Chosen {
+struct ChosenChannels {
     #[serde(flatten)]
-    wants: Wants,
+    wants: TargetWants,
     quiet: Option<Hours>,
 }
 
 /// What is kept of one place.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Row {
+struct TargetRow {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     subscription: Option<Subscription>,
     /// It was subscribed, and that came to nothing without its wish: its page subscribes anew at its next visit.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     lapsed: bool,
     #[serde(default)]
-    chosen: Chosen,
+    chosen: ChosenChannels,
     /// The tags of what it was told and was not taken back.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     told: BTreeSet<String>,
@@ -183,7 +183,7 @@ struct Row {
     summed: BTreeSet<String>,
 }
 
-impl Row {
+impl TargetRow {
     /// Its subscription is of no use any more.
     fn lapse(&mut self) {
         self.leave();
@@ -209,7 +209,7 @@ impl Row {
 
 /// A way to a place.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Way {
+enum Channel {
     Push(Subscription),
     Webhook(Webhook),
     Ntfy(Ntfy),
@@ -222,12 +222,12 @@ pub struct Notifier {
 }
 
 struct Shared {
-    settings: Settings,
+    settings: NotifySettings,
     keys: Keys,
     post: Post,
     log: Log,
     origin: Arc<Origin>,
-    rows: Mutex<BTreeMap<String, Row>>,
+    rows: Mutex<BTreeMap<String, TargetRow>>,
     /// Held while a row changes, the write included.
     changing: tokio::sync::Mutex<()>,
     changed: watch::Sender<u64>,
@@ -238,7 +238,7 @@ impl Notifier {
     ///
     /// # Errors
     /// In words, with the fix.
-    pub fn open(home: &Path, log: &Log, settings: Settings) -> Result<Self, String> {
+    pub fn open(home: &Path, log: &Log, settings: NotifySettings) -> Result<Self, String> {
         let keys = Keys::open(home)?;
         let mut rows = BTreeMap::new();
         for (name, body) in log.store().pushes().map_err(|error| error.to_string())? {
@@ -267,16 +267,16 @@ impl Notifier {
         })
     }
 
-    fn rows(&self) -> MutexGuard<'_, BTreeMap<String, Row>> {
+    fn rows(&self) -> MutexGuard<'_, BTreeMap<String, TargetRow>> {
         self.shared.rows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn row(&self, name: &str) -> Row {
+    fn row(&self, name: &str) -> TargetRow {
         self.rows().get(name).cloned().unwrap_or_default()
     }
 
     /// Changes a row, on the disk first. The error is in words.
-    async fn change(&self, name: &str, change: impl FnOnce(&mut Row)) -> Result<(), String> {
+    async fn change(&self, name: &str, change: impl FnOnce(&mut TargetRow)) -> Result<(), String> {
         let _changing = self.shared.changing.lock().await;
         let old = self.rows().get(name).cloned();
         let mut new = old.clone().unwrap_or_default();
@@ -294,7 +294,7 @@ impl Notifier {
     /// A browser's subscription is of the device that subscribed last: whoever had it before has none.
     async fn claim(&self, name: &str, endpoint: &str) -> Result<(), String> {
         for other in self.with(|row, subscription| row != name && subscription.endpoint == endpoint) {
-            self.change(&other, Row::leave).await?;
+            self.change(&other, TargetRow::leave).await?;
         }
         Ok(())
     }
@@ -305,7 +305,7 @@ impl Notifier {
         let strange = |subscription: &Subscription| subscription.key.as_ref().map_or(made, |key| key != ours);
         for name in self.with(|_, subscription| strange(subscription)) {
             tracing::info!(place = name, "a subscription is to a key that is gone: its page subscribes anew");
-            self.change(&name, Row::lapse).await?;
+            self.change(&name, TargetRow::lapse).await?;
         }
         let mut seen = BTreeSet::new();
         for name in self.with(|_, _| true) {
@@ -315,7 +315,7 @@ impl Notifier {
                     .await?;
             } else {
                 // Which of them subscribed last is not known: the page of either asks for it again.
-                self.change(&name, Row::lapse).await?;
+                self.change(&name, TargetRow::lapse).await?;
             }
         }
         Ok(())
@@ -340,26 +340,37 @@ impl Notifier {
 
     async fn commit(&self, name: &str, body: Option<Vec<u8>>) -> Result<(), String> {
         let change = PushChange { name: name.to_owned(), body };
-        let rows = move |_| Rows { pushes: vec![change], ..Rows::default() };
+        let rows = move |_| CommitRows { pushes: vec![change], ..CommitRows::default() };
         let origin = Arc::clone(&self.shared.origin);
-        let entry =
-            Entry { origin, events: Vec::new(), rows: Some(Box::new(rows)), kept: None, heard: None, sync: false };
+        let entry = CommitEntry {
+            origin,
+            events: Vec::new(),
+            rows: Some(Box::new(rows)),
+            kept: None,
+            heard: None,
+            sync: false,
+        };
         self.shared.log.commit(entry).await.map(drop).map_err(|error| error.to_string())
     }
 
     /// Sends to a place, once.
-    async fn send(&self, way: &Way, message: &Message, now: Timestamp) -> post::Outcome {
+    async fn send(&self, way: &Channel, message: &NotificationMessage, now: Timestamp) -> post::PostOutcome {
         match self.wrapped(way, message, now) {
             Ok((goal, headers, body)) => self.shared.post.send(&goal, headers, body).await,
             Err(why) => {
                 tracing::warn!(why, "a notification cannot be sent");
-                post::Outcome::Refused(0)
+                post::PostOutcome::Refused(0)
             }
         }
     }
 
     /// Where a message goes by this way, and in what dress.
-    fn wrapped(&self, way: &Way, message: &Message, now: Timestamp) -> Result<(Goal, HeaderMap, Vec<u8>), String> {
+    fn wrapped(
+        &self,
+        way: &Channel,
+        message: &NotificationMessage,
+        now: Timestamp,
+    ) -> Result<(DeliveryTarget, HeaderMap, Vec<u8>), String> {
         let mut headers = HeaderMap::new();
         let put = |headers: &mut HeaderMap, name: &'static str, value: &str| {
             if let Ok(value) = HeaderValue::from_str(value) {
@@ -367,10 +378,10 @@ impl Notifier {
             }
         };
         match way {
-            Way::Push(to) => {
-                let Settings { services, contact, .. } = &self.shared.settings;
+            Channel::Push(to) => {
+                let NotifySettings { services, contact, .. } = &self.shared.settings;
                 // Judged at each use: the configuration may have become stricter since.
-                let goal = Goal::of_client(&to.endpoint, services)?;
+                let goal = DeliveryTarget::of_client(&to.endpoint, services)?;
                 let (theirs, auth) = to.keys().ok_or("its keys are none")?;
                 let plain = message.payload.to_string();
                 let keys = &self.shared.keys;
@@ -384,7 +395,7 @@ impl Notifier {
                 put(&mut headers, "topic", &topic(&message.tag));
                 Ok((goal, headers, sealed))
             }
-            Way::Webhook(to) => {
+            Channel::Webhook(to) => {
                 let mut payload = message.payload.clone();
                 payload["at"] = serde_json::json!(now);
                 if let Some(link) = self.link(message) {
@@ -395,12 +406,12 @@ impl Notifier {
                 let at = (now.as_millis() / 1000).to_string();
                 put(&mut headers, "plexus-event", message.payload["kind"].as_str().unwrap_or_default());
                 put(&mut headers, "plexus-timestamp", &at);
-                if let Some(Hidden(secret)) = &to.secret {
+                if let Some(HiddenText(secret)) = &to.secret {
                     put(&mut headers, "plexus-signature", &signature(secret, &at, &body));
                 }
-                Ok((Goal::of_owner(&to.url.0)?, headers, body))
+                Ok((DeliveryTarget::of_owner(&to.url.0)?, headers, body))
             }
-            Way::Ntfy(to) => {
+            Channel::Ntfy(to) => {
                 let text = |member: &str| message.payload[member].as_str().unwrap_or_default();
                 let priority = match (text("kind"), text("risk")) {
                     ("withdrawn", _) => "1",
@@ -417,17 +428,17 @@ impl Notifier {
                 if let Some(link) = self.link(message) {
                     put(&mut headers, "click", &link);
                 }
-                if let Some(Hidden(token)) = &to.token {
+                if let Some(HiddenText(token)) = &to.token {
                     put(&mut headers, "authorization", &format!("Bearer {token}"));
                 }
                 headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
-                Ok((Goal::of_owner(&to.url.0)?, headers, text("body").as_bytes().to_vec()))
+                Ok((DeliveryTarget::of_owner(&to.url.0)?, headers, text("body").as_bytes().to_vec()))
             }
         }
     }
 
     /// Where the page shows it.
-    fn link(&self, message: &Message) -> Option<String> {
+    fn link(&self, message: &NotificationMessage) -> Option<String> {
         let base = self.shared.settings.public_url.as_deref()?.trim_end_matches('/');
         let part = match (message.payload["request_id"].as_str(), message.payload["session_id"].as_str()) {
             (Some(request), _) => format!("r/{request}"),
@@ -474,7 +485,7 @@ fn place_of(device: &DeviceId) -> String {
 }
 
 /// The name of a channel's place: the same as long as its address is.
-fn channel(kind: &str, url: &Hidden) -> String {
+fn channel(kind: &str, url: &HiddenText) -> String {
     format!("{kind}:{}", &HEXLOWER.encode(&Sha256::digest(url.0.as_bytes()))[..16])
 }
 
@@ -524,9 +535,9 @@ mod tests {
     #[test]
     fn a_secret_is_not_shown() {
         let hook = Webhook {
-            url: Hidden("https://x/1".into()),
-            secret: Some(Hidden("s3cret".into())),
-            events: Wants::default(),
+            url: HiddenText("https://x/1".into()),
+            secret: Some(HiddenText("s3cret".into())),
+            events: TargetWants::default(),
         };
         let shown = format!("{hook:?}");
         assert!(!shown.contains("s3cret") && !shown.contains("https"), "{shown}");

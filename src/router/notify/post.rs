@@ -31,7 +31,7 @@ const KNOWN: [&str; 4] = ["fcm.googleapis.com", ".push.services.mozilla.com", ".
 
 /// Where to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Goal {
+pub(super) struct DeliveryTarget {
     tls: bool,
     host: String,
     port: u16,
@@ -41,7 +41,7 @@ pub(super) struct Goal {
     trusted: bool,
 }
 
-impl Goal {
+impl DeliveryTarget {
     /// Scheme, host and port, as RFC 6454 writes them.
     pub(super) fn origin(&self) -> String {
         let scheme = if self.tls { "https" } else { "http" };
@@ -131,7 +131,7 @@ impl Goal {
 pub fn check_service(service: &str) -> Result<(), String> {
     let fix = "write a host or an origin: \"push.example.org\", \"https://push.example.org:8443\"";
     let url = if service.contains("://") { service.to_owned() } else { format!("https://{service}") };
-    let goal = Goal::of_owner(&url).map_err(|why| format!("\"{service}\" {why}: {fix}"))?;
+    let goal = DeliveryTarget::of_owner(&url).map_err(|why| format!("\"{service}\" {why}: {fix}"))?;
     if goal.path != "/" || (!service.contains("://") && service.contains(':')) {
         return Err(format!("\"{service}\" is neither a host nor an origin: {fix}"));
     }
@@ -147,7 +147,7 @@ pub fn check_service(service: &str) -> Result<(), String> {
 /// # Errors
 /// In words.
 pub fn check_url(url: &str) -> Result<(), String> {
-    Goal::of_owner(url).map(drop)
+    DeliveryTarget::of_owner(url).map(drop)
 }
 
 fn port_of(authority: &Authority) -> Result<Option<u16>, String> {
@@ -196,7 +196,7 @@ fn is_public_v6(ip: Ipv6Addr) -> bool {
 
 /// How an attempt went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum PostOutcome {
     /// It was taken.
     Taken(u16),
     /// There is no such subscription any more.
@@ -207,7 +207,7 @@ pub(super) enum Outcome {
     Later(Option<i64>),
 }
 
-impl Outcome {
+impl PostOutcome {
     fn of(status: u16, retry_after: Option<i64>) -> Self {
         match status {
             200..=299 => Self::Taken(status),
@@ -227,21 +227,21 @@ pub(super) struct Post {
 
 impl Post {
     /// Sends once. Takes [`ATTEMPT`] at most; a connection of its own, closed after.
-    pub(super) async fn send(&self, goal: &Goal, headers: HeaderMap, body: Vec<u8>) -> Outcome {
+    pub(super) async fn send(&self, goal: &DeliveryTarget, headers: HeaderMap, body: Vec<u8>) -> PostOutcome {
         match tokio::time::timeout(ATTEMPT, self.try_send(goal, headers, body)).await {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(why)) => {
                 tracing::debug!(origin = goal.origin(), why, "a notification could not be sent");
-                Outcome::Later(None)
+                PostOutcome::Later(None)
             }
             Err(_) => {
                 tracing::debug!(origin = goal.origin(), "a notification could not be sent: no answer in time");
-                Outcome::Later(None)
+                PostOutcome::Later(None)
             }
         }
     }
 
-    async fn try_send(&self, goal: &Goal, headers: HeaderMap, body: Vec<u8>) -> Result<Outcome, String> {
+    async fn try_send(&self, goal: &DeliveryTarget, headers: HeaderMap, body: Vec<u8>) -> Result<PostOutcome, String> {
         let stream = connect(goal).await?;
         if !goal.tls {
             return exchange(stream, goal, headers, body).await;
@@ -274,7 +274,7 @@ async fn connector() -> Result<TlsConnector, String> {
 
 /// The addresses are judged here, after they were resolved and right before they are used: a name that leads into this
 /// network is no push service, whatever it said before.
-async fn connect(goal: &Goal) -> Result<TcpStream, String> {
+async fn connect(goal: &DeliveryTarget) -> Result<TcpStream, String> {
     let addresses: Vec<SocketAddr> = match ip(&goal.host) {
         Some(ip) => vec![SocketAddr::new(ip, goal.port)],
         None => {
@@ -298,10 +298,10 @@ async fn connect(goal: &Goal) -> Result<TcpStream, String> {
 
 async fn exchange<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     stream: S,
-    goal: &Goal,
+    goal: &DeliveryTarget,
     mut headers: HeaderMap,
     body: Vec<u8>,
-) -> Result<Outcome, String> {
+) -> Result<PostOutcome, String> {
     let built = hyper::client::conn::http1::Builder::new()
         .max_buf_size(HEAD_MAX)
         .handshake::<_, Full<Bytes>>(TokioIo::new(stream))
@@ -322,7 +322,7 @@ async fn exchange<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     let response = response.map_err(|error| error.to_string())?;
     let seconds = response.headers().get(RETRY_AFTER).and_then(|text| text.to_str().ok()?.parse::<u64>().ok());
     let retry_after = seconds.map(|seconds| i64::try_from(seconds.min(RETRY_AFTER_MAX) * 1000).unwrap_or(i64::MAX));
-    Ok(Outcome::of(response.status().as_u16(), retry_after))
+    Ok(PostOutcome::of(response.status().as_u16(), retry_after))
 }
 
 #[cfg(test)]
@@ -342,7 +342,11 @@ mod tests {
             "https://push.example.org/1",
             "https://other.example:8443/1?a=b",
         ] {
-            assert!(Goal::of_client(good, &own).is_ok(), "{good}: {:?}", Goal::of_client(good, &own));
+            assert!(
+                DeliveryTarget::of_client(good, &own).is_ok(),
+                "{good}: {:?}",
+                DeliveryTarget::of_client(good, &own)
+            );
         }
         let long = format!("https://fcm.googleapis.com/{}", "x".repeat(ENDPOINT_MAX));
         for bad in [
@@ -388,7 +392,7 @@ mod tests {
             "https://fcm.googleapis.com/\u{202e}",
             long.as_str(),
         ] {
-            assert!(Goal::of_client(bad, &own).is_err(), "{bad}");
+            assert!(DeliveryTarget::of_client(bad, &own).is_err(), "{bad}");
         }
     }
 
@@ -443,9 +447,9 @@ mod tests {
     async fn a_known_name_that_leads_into_this_network_is_not_connected_to() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let goal = Goal { tls: false, host: "localhost".into(), port, path: "/".into(), trusted: false };
+        let goal = DeliveryTarget { tls: false, host: "localhost".into(), port, path: "/".into(), trusted: false };
         assert!(connect(&goal).await.unwrap_err().contains("open internet"));
-        assert!(connect(&Goal { trusted: true, ..goal }).await.is_ok());
+        assert!(connect(&DeliveryTarget { trusted: true, ..goal }).await.is_ok());
     }
 
     #[test]
@@ -462,12 +466,12 @@ mod tests {
 
     #[test]
     fn what_a_status_means() {
-        assert_eq!(Outcome::of(201, None), Outcome::Taken(201));
-        assert_eq!(Outcome::of(410, None), Outcome::Gone(410));
-        assert_eq!(Outcome::of(429, Some(5)), Outcome::Later(Some(5)));
-        assert_eq!(Outcome::of(503, None), Outcome::Later(None));
+        assert_eq!(PostOutcome::of(201, None), PostOutcome::Taken(201));
+        assert_eq!(PostOutcome::of(410, None), PostOutcome::Gone(410));
+        assert_eq!(PostOutcome::of(429, Some(5)), PostOutcome::Later(Some(5)));
+        assert_eq!(PostOutcome::of(503, None), PostOutcome::Later(None));
         for status in [301, 302, 307, 400, 401, 403, 413] {
-            assert_eq!(Outcome::of(status, None), Outcome::Refused(status));
+            assert_eq!(PostOutcome::of(status, None), PostOutcome::Refused(status));
         }
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
-use super::words::Story;
+use super::words::NotificationText;
 use crate::auth::{Grant, Target};
 use crate::model::{DeviceId, Scope};
 
@@ -27,7 +27,7 @@ const PER_MINUTE: usize = 8;
 
 /// What sort of news.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum NewsKind {
     /// A request is open.
     Request,
     /// A run completed.
@@ -38,7 +38,7 @@ pub(super) enum What {
 
 /// The kinds of news that a place wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Wants {
+pub struct TargetWants {
     /// Requests that open.
     pub requests: bool,
     /// Runs that complete.
@@ -47,18 +47,18 @@ pub struct Wants {
     pub failures: bool,
 }
 
-impl Default for Wants {
+impl Default for TargetWants {
     fn default() -> Self {
         Self { requests: true, ends: true, failures: true }
     }
 }
 
-impl Wants {
-    fn covers(self, what: What) -> bool {
+impl TargetWants {
+    fn covers(self, what: NewsKind) -> bool {
         match what {
-            What::Request => self.requests,
-            What::Ended => self.ends,
-            What::Failed => self.failures,
+            NewsKind::Request => self.requests,
+            NewsKind::Ended => self.ends,
+            NewsKind::Failed => self.failures,
         }
     }
 }
@@ -95,23 +95,23 @@ impl Quiet {
 
 /// Somebody who is told.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct TargetState {
     /// Its device and what that may see; `None` is a channel of the owner's, which may see everything.
     pub(super) device: Option<(DeviceId, Grant)>,
-    pub(super) wants: Wants,
+    pub(super) wants: TargetWants,
     pub(super) quiet: Option<Quiet>,
 }
 
 /// A focused screen.
 #[derive(Clone, Debug)]
-pub(super) struct Look {
+pub(super) struct ViewerPresence {
     pub(super) device: DeviceId,
     pub(super) grant: Grant,
 }
 
 /// How far a place has been told of one thing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum DeliveryStage {
     /// Nobody has been looking since then.
     Waiting(Millis),
     /// It is due, but not now: the hours are quiet, or there was much already.
@@ -122,20 +122,20 @@ enum Stage {
     Summed,
 }
 
-struct Item {
-    story: Arc<Story>,
-    to: BTreeMap<String, Stage>,
+struct PendingNews {
+    story: Arc<NotificationText>,
+    to: BTreeMap<String, DeliveryStage>,
 }
 
 /// What is to be done.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Act {
+pub(super) enum RuleAction {
     /// Tell a place.
-    Tell { place: String, story: Arc<Story> },
+    Tell { place: String, story: Arc<NotificationText> },
     /// Tell a place of several things at once.
-    Sum { place: String, stories: Vec<Arc<Story>> },
+    Sum { place: String, stories: Vec<Arc<NotificationText>> },
     /// Tell a place that it is over, if it was told.
-    Withdraw { place: String, story: Arc<Story> },
+    Withdraw { place: String, story: Arc<NotificationText> },
     /// A place was told and knows by itself that it is over.
     Known { place: String, tag: String },
     /// Tell a place that everything is over that was summed up.
@@ -143,20 +143,20 @@ pub(super) enum Act {
 }
 
 /// The rule's desk.
-pub(super) struct Desk {
+pub(super) struct RuleState {
     after: Millis,
     /// How far the clock on the wall is ahead of ours. Only quiet hours ask for it.
     ahead: Millis,
-    items: BTreeMap<String, Item>,
-    places: BTreeMap<String, Place>,
-    looks: Vec<Look>,
+    items: BTreeMap<String, PendingNews>,
+    places: BTreeMap<String, TargetState>,
+    looks: Vec<ViewerPresence>,
     /// When each place was told, within the last minute.
     told: BTreeMap<String, VecDeque<Millis>>,
     /// The open requests that each place's last summary was about.
     sums: BTreeMap<String, BTreeSet<String>>,
 }
 
-impl Desk {
+impl RuleState {
     /// Nobody is told before nobody has been looking for so long.
     pub(super) fn new(after: Millis) -> Self {
         Self {
@@ -176,70 +176,76 @@ impl Desk {
     }
 
     /// When a place's quiet ends, if it is quiet there.
-    fn quiet_until(&self, place: &Place, now: Millis) -> Option<Millis> {
+    fn quiet_until(&self, place: &TargetState, now: Millis) -> Option<Millis> {
         Some(place.quiet.as_ref()?.ends(now + self.ahead)? - self.ahead)
     }
 
     /// There is news.
-    pub(super) fn open(&mut self, story: Story, now: Millis) {
+    pub(super) fn open(&mut self, story: NotificationText, now: Millis) {
         self.open_again(story, &BTreeSet::new(), &BTreeSet::new(), now);
     }
 
     /// There is news that an earlier gateway may have told: to the places `told` by itself, to those `summed` with others.
-    pub(super) fn open_again(&mut self, story: Story, told: &BTreeSet<String>, summed: &BTreeSet<String>, now: Millis) {
+    pub(super) fn open_again(
+        &mut self,
+        story: NotificationText,
+        told: &BTreeSet<String>,
+        summed: &BTreeSet<String>,
+        now: Millis,
+    ) {
         if self.items.contains_key(&story.tag) || self.items.len() >= ITEMS {
             return;
         }
         let stage = |name: &String| match (told.contains(name), summed.contains(name)) {
-            (true, _) => Stage::Sent,
-            (_, true) => Stage::Summed,
-            _ => Stage::Waiting(now),
+            (true, _) => DeliveryStage::Sent,
+            (_, true) => DeliveryStage::Summed,
+            _ => DeliveryStage::Waiting(now),
         };
         for name in summed.iter().filter(|name| self.places.contains_key(*name)) {
             self.sums.entry(name.clone()).or_default().insert(story.tag.clone());
         }
         let to = self.places.keys().map(|name| (name.clone(), stage(name))).collect();
-        self.items.insert(story.tag.clone(), Item { story: Arc::new(story), to });
+        self.items.insert(story.tag.clone(), PendingNews { story: Arc::new(story), to });
     }
 
     /// What was asked is asked no more. The device that answered knows already.
-    pub(super) fn close(&mut self, tag: &str, by: Option<&DeviceId>) -> Vec<Act> {
+    pub(super) fn close(&mut self, tag: &str, by: Option<&DeviceId>) -> Vec<RuleAction> {
         let Some(item) = self.items.remove(tag) else { return Vec::new() };
         let mut acts = Vec::new();
         for (place, stage) in item.to {
             let of = self.places.get(&place).and_then(|place| place.device.as_ref());
             match stage {
-                Stage::Sent if of.is_none_or(|(device, _)| Some(device) != by) => {
-                    acts.push(Act::Withdraw { place, story: Arc::clone(&item.story) });
+                DeliveryStage::Sent if of.is_none_or(|(device, _)| Some(device) != by) => {
+                    acts.push(RuleAction::Withdraw { place, story: Arc::clone(&item.story) });
                 }
-                Stage::Summed => {
+                DeliveryStage::Summed => {
                     if let Some(sum) = self.sums.get_mut(&place)
                         && sum.remove(tag)
                         && sum.is_empty()
                     {
                         self.sums.remove(&place);
-                        acts.push(Act::WithdrawSum { place });
+                        acts.push(RuleAction::WithdrawSum { place });
                     }
                 }
-                Stage::Sent => acts.push(Act::Known { place, tag: tag.to_owned() }),
-                Stage::Waiting(_) | Stage::Held => {}
+                DeliveryStage::Sent => acts.push(RuleAction::Known { place, tag: tag.to_owned() }),
+                DeliveryStage::Waiting(_) | DeliveryStage::Held => {}
             }
         }
         acts
     }
 
     /// The tags and stories of all that waits or was told.
-    pub(super) fn stories(&self) -> impl Iterator<Item = &Arc<Story>> {
+    pub(super) fn stories(&self) -> impl Iterator<Item = &Arc<NotificationText>> {
         self.items.values().map(|item| &item.story)
     }
 
     /// These are the places now. To one that is new, what is open is news.
-    pub(super) fn places(&mut self, places: BTreeMap<String, Place>, now: Millis) {
+    pub(super) fn places(&mut self, places: BTreeMap<String, TargetState>, now: Millis) {
         for item in self.items.values_mut() {
             item.to.retain(|name, _| places.contains_key(name));
-            if item.story.what == What::Request {
+            if item.story.what == NewsKind::Request {
                 for name in places.keys().filter(|name| !self.places.contains_key(*name)) {
-                    item.to.entry(name.clone()).or_insert(Stage::Waiting(now));
+                    item.to.entry(name.clone()).or_insert(DeliveryStage::Waiting(now));
                 }
             }
         }
@@ -249,7 +255,7 @@ impl Desk {
     }
 
     /// These are the focused screens now. What was looked at until now begins to wait anew.
-    pub(super) fn looks(&mut self, looks: Vec<Look>, now: Millis) {
+    pub(super) fn looks(&mut self, looks: Vec<ViewerPresence>, now: Millis) {
         self.seen(now);
         self.looks = looks;
         self.seen(now);
@@ -263,18 +269,20 @@ impl Desk {
             item.to.retain(|name, stage| {
                 let looked = places.get(name).is_some_and(|place| looks.iter().any(|look| counts(look, place, story)));
                 match stage {
-                    Stage::Waiting(_) | Stage::Held if looked && story.what != What::Request => return false,
-                    Stage::Waiting(_) | Stage::Held if looked => *stage = Stage::Waiting(now),
+                    DeliveryStage::Waiting(_) | DeliveryStage::Held if looked && story.what != NewsKind::Request => {
+                        return false;
+                    }
+                    DeliveryStage::Waiting(_) | DeliveryStage::Held if looked => *stage = DeliveryStage::Waiting(now),
                     _ => {}
                 }
                 true
             });
         }
-        self.items.retain(|_, item| item.story.what == What::Request || !item.to.is_empty());
+        self.items.retain(|_, item| item.story.what == NewsKind::Request || !item.to.is_empty());
     }
 
     /// What is due.
-    pub(super) fn tick(&mut self, now: Millis) -> Vec<Act> {
+    pub(super) fn tick(&mut self, now: Millis) -> Vec<RuleAction> {
         self.seen(now);
         let mut acts = Vec::new();
         let quiet = self.places.iter().filter(|(_, place)| self.quiet_until(place, now).is_some());
@@ -284,8 +292,8 @@ impl Desk {
             let mut held = false;
             for (tag, item) in &mut self.items {
                 match item.to.get(name) {
-                    Some(Stage::Waiting(since)) if *since + self.after <= now => {}
-                    Some(Stage::Held) => held = true,
+                    Some(DeliveryStage::Waiting(since)) if *since + self.after <= now => {}
+                    Some(DeliveryStage::Held) => held = true,
                     _ => continue,
                 }
                 if wanted(place, &item.story) {
@@ -304,9 +312,9 @@ impl Desk {
             let wait = quiet.contains(name) || told.len() >= PER_MINUTE;
             let sum = due.len() > 1 && (held || due.len() > AT_ONCE || told.len() + due.len() > PER_MINUTE);
             let stage = match (wait, sum) {
-                (true, _) => Stage::Held,
-                (false, true) => Stage::Summed,
-                (false, false) => Stage::Sent,
+                (true, _) => DeliveryStage::Held,
+                (false, true) => DeliveryStage::Summed,
+                (false, false) => DeliveryStage::Sent,
             };
             let mut stories = Vec::new();
             for tag in &due {
@@ -314,26 +322,26 @@ impl Desk {
                 stories.push(Arc::clone(&item.story));
                 // The end of a run is told once, and nothing of it is kept.
                 match stage {
-                    Stage::Held => drop(item.to.insert(name.clone(), stage)),
-                    _ if item.story.what != What::Request => drop(item.to.remove(name)),
+                    DeliveryStage::Held => drop(item.to.insert(name.clone(), stage)),
+                    _ if item.story.what != NewsKind::Request => drop(item.to.remove(name)),
                     _ => drop(item.to.insert(name.clone(), stage)),
                 }
             }
             match stage {
-                Stage::Summed => {
+                DeliveryStage::Summed => {
                     told.push_back(now);
-                    let asked = stories.iter().filter(|story| story.what == What::Request);
+                    let asked = stories.iter().filter(|story| story.what == NewsKind::Request);
                     self.sums.entry(name.clone()).or_default().extend(asked.map(|story| story.tag.clone()));
-                    acts.push(Act::Sum { place: name.clone(), stories });
+                    acts.push(RuleAction::Sum { place: name.clone(), stories });
                 }
-                Stage::Sent => {
+                DeliveryStage::Sent => {
                     told.extend(stories.iter().map(|_| now));
-                    acts.extend(stories.into_iter().map(|story| Act::Tell { place: name.clone(), story }));
+                    acts.extend(stories.into_iter().map(|story| RuleAction::Tell { place: name.clone(), story }));
                 }
-                Stage::Held | Stage::Waiting(_) => {}
+                DeliveryStage::Held | DeliveryStage::Waiting(_) => {}
             }
         }
-        self.items.retain(|_, item| item.story.what == What::Request || !item.to.is_empty());
+        self.items.retain(|_, item| item.story.what == NewsKind::Request || !item.to.is_empty());
         acts
     }
 
@@ -344,14 +352,16 @@ impl Desk {
             for (name, stage) in &item.to {
                 let Some(place) = self.places.get(name) else { continue };
                 let at = match stage {
-                    Stage::Waiting(_) if self.looks.iter().any(|look| counts(look, place, &item.story)) => continue,
-                    Stage::Waiting(since) => *since + self.after,
-                    Stage::Held => {
+                    DeliveryStage::Waiting(_) if self.looks.iter().any(|look| counts(look, place, &item.story)) => {
+                        continue;
+                    }
+                    DeliveryStage::Waiting(since) => *since + self.after,
+                    DeliveryStage::Held => {
                         let quiet = self.quiet_until(place, now);
                         let pace = self.told.get(name).and_then(|told| told.front()).map(|at| *at + MINUTE);
                         quiet.or(pace).unwrap_or(now)
                     }
-                    Stage::Sent | Stage::Summed => continue,
+                    DeliveryStage::Sent | DeliveryStage::Summed => continue,
                 };
                 next = Some(next.map_or(at, |next| next.min(at)));
             }
@@ -369,19 +379,19 @@ impl Desk {
 
 /// Whether somebody who looks there spares this place the news. A device that may only watch (a wall display, a guest) does
 /// not spare others a question that it cannot answer.
-fn counts(look: &Look, place: &Place, story: &Story) -> bool {
+fn counts(look: &ViewerPresence, place: &TargetState, story: &NotificationText) -> bool {
     let target = Target::Session(&story.session_id, &story.runtime_id);
     let may = |scope| look.grant.covers(scope, target);
     let own = place.device.as_ref().is_some_and(|(device, _)| *device == look.device);
     let acts = match story.what {
-        What::Request => story.may_answer(&look.grant),
-        What::Ended | What::Failed => may(Scope::Approve) || may(Scope::Prompt),
+        NewsKind::Request => story.may_answer(&look.grant),
+        NewsKind::Ended | NewsKind::Failed => may(Scope::Approve) || may(Scope::Prompt),
     };
     may(Scope::Watch) && (own || acts)
 }
 
 /// Whether a place wants such news, and may see it.
-fn wanted(place: &Place, story: &Story) -> bool {
+fn wanted(place: &TargetState, story: &NotificationText) -> bool {
     let sees = |(_, grant): &(DeviceId, Grant)| {
         grant.covers(Scope::Watch, Target::Session(&story.session_id, &story.runtime_id))
     };
@@ -406,18 +416,18 @@ mod tests {
         Grant { sessions, ..Grant::of(scopes) }
     }
 
-    fn story(what: What, id: &str) -> Story {
-        let kind = if what == What::Request { "request" } else { "run" };
-        Story::plain(what, format!("{kind}:{id}"))
+    fn story(what: NewsKind, id: &str) -> NotificationText {
+        let kind = if what == NewsKind::Request { "request" } else { "run" };
+        NotificationText::plain(what, format!("{kind}:{id}"))
     }
 
-    fn device(id: &str, grant: Grant) -> Place {
-        Place { device: Some((DeviceId::trusted(id), grant)), wants: Wants::default(), quiet: None }
+    fn device(id: &str, grant: Grant) -> TargetState {
+        TargetState { device: Some((DeviceId::trusted(id), grant)), wants: TargetWants::default(), quiet: None }
     }
 
     struct Fixture {
-        desk: Desk,
-        places: BTreeMap<String, Place>,
+        desk: RuleState,
+        places: BTreeMap<String, TargetState>,
     }
 
     impl Fixture {
@@ -426,18 +436,19 @@ mod tests {
             Self::with(device("d_phone", Grant::all()))
         }
 
-        fn with(phone: Place) -> Self {
-            let mut fixture = Self { desk: Desk::new(AFTER), places: BTreeMap::from([("phone".into(), phone)]) };
+        fn with(phone: TargetState) -> Self {
+            let mut fixture = Self { desk: RuleState::new(AFTER), places: BTreeMap::from([("phone".into(), phone)]) };
             fixture.desk.places(fixture.places.clone(), NOON);
             fixture
         }
 
-        fn open(&mut self, what: What, id: &str, at: Millis) {
+        fn open(&mut self, what: NewsKind, id: &str, at: Millis) {
             self.desk.open(story(what, id), NOON + at);
         }
 
         fn look(&mut self, looks: &[(&str, Grant)], at: Millis) {
-            let looks = looks.iter().map(|(id, grant)| Look { device: DeviceId::trusted(*id), grant: grant.clone() });
+            let looks =
+                looks.iter().map(|(id, grant)| ViewerPresence { device: DeviceId::trusted(*id), grant: grant.clone() });
             self.desk.looks(looks.collect(), NOON + at);
         }
 
@@ -456,14 +467,16 @@ mod tests {
         }
     }
 
-    fn short(acts: &[Act]) -> Vec<String> {
-        let tags = |stories: &[Arc<Story>]| stories.iter().map(|story| story.tag.clone()).collect::<Vec<_>>().join(" ");
-        let line = |act: &Act| match act {
-            Act::Tell { place, story } => format!("{place} {}", story.tag),
-            Act::Sum { place, stories } => format!("{place} sum {}", tags(stories)),
-            Act::Withdraw { place, story } => format!("{place} not {}", story.tag),
-            Act::WithdrawSum { place } => format!("{place} not sum"),
-            Act::Known { place, tag } => format!("{place} knows {tag}"),
+    fn short(acts: &[RuleAction]) -> Vec<String> {
+        let tags = |stories: &[Arc<NotificationText>]| {
+            stories.iter().map(|story| story.tag.clone()).collect::<Vec<_>>().join(" ")
+        };
+        let line = |act: &RuleAction| match act {
+            RuleAction::Tell { place, story } => format!("{place} {}", story.tag),
+            RuleAction::Sum { place, stories } => format!("{place} sum {}", tags(stories)),
+            RuleAction::Withdraw { place, story } => format!("{place} not {}", story.tag),
+            RuleAction::WithdrawSum { place } => format!("{place} not sum"),
+            RuleAction::Known { place, tag } => format!("{place} knows {tag}"),
         };
         acts.iter().map(line).collect()
     }
@@ -478,10 +491,10 @@ mod tests {
         let prompt = || grant(&[Scope::Watch, Scope::Prompt], None);
         let low = || Grant { approve_up_to: Some(Risk::Low), ..Grant::all() };
         let other = || Grant { sessions: Some(vec![SessionId::trusted("s_2")]), ..Grant::all() };
-        use What::{Ended, Failed, Request};
+        use NewsKind::{Ended, Failed, Request};
         type Looks<'a> = &'a [(&'a str, Grant)];
         // What happens, who looks all the while, and whether the phone is told.
-        let table: &[(What, Looks<'_>, bool)] = &[
+        let table: &[(NewsKind, Looks<'_>, bool)] = &[
             (Request, &[], true),
             (Request, &[("d_desk", all())], false),
             (Request, &[("d_desk", approve())], false),
@@ -516,8 +529,8 @@ mod tests {
     #[test]
     fn a_look_within_the_time_begins_it_anew_and_the_end_of_a_run_that_was_seen_is_no_news() {
         let mut fixture = Fixture::new();
-        fixture.open(What::Request, "1", 0);
-        fixture.open(What::Ended, "1", 0);
+        fixture.open(NewsKind::Request, "1", 0);
+        fixture.open(NewsKind::Ended, "1", 0);
         assert_eq!(fixture.next(0), Some(AFTER));
         fixture.look(&[("d_desk", Grant::all())], 19_000);
         assert_eq!(fixture.next(19_000), None, "who looks is not told");
@@ -531,12 +544,12 @@ mod tests {
     #[test]
     fn what_was_told_is_taken_back_once_and_what_was_not_is_not() {
         let mut fixture = Fixture::new();
-        fixture.open(What::Request, "1", 0);
+        fixture.open(NewsKind::Request, "1", 0);
         assert_eq!(fixture.close("1", "d_desk"), NONE, "never told, nothing to take back");
         assert_eq!(fixture.tick(AFTER), NONE);
-        fixture.open(What::Request, "2", 0);
-        fixture.open(What::Request, "3", 0);
-        fixture.open(What::Request, "4", 0);
+        fixture.open(NewsKind::Request, "2", 0);
+        fixture.open(NewsKind::Request, "3", 0);
+        fixture.open(NewsKind::Request, "4", 0);
         assert_eq!(fixture.tick(AFTER).len(), 3);
         assert_eq!(fixture.close("2", "d_desk"), ["phone not request:2"]);
         assert_eq!(fixture.close("2", "d_desk"), NONE);
@@ -550,11 +563,11 @@ mod tests {
         let mut fixture = Fixture::new();
         let already = BTreeSet::from(["phone".to_owned()]);
         let none = BTreeSet::new();
-        fixture.desk.open_again(story(What::Request, "1"), &already, &none, NOON);
-        fixture.desk.open_again(story(What::Request, "2"), &none, &none, NOON);
-        fixture.desk.open_again(story(What::Request, "3"), &none, &already, NOON);
+        fixture.desk.open_again(story(NewsKind::Request, "1"), &already, &none, NOON);
+        fixture.desk.open_again(story(NewsKind::Request, "2"), &none, &none, NOON);
+        fixture.desk.open_again(story(NewsKind::Request, "3"), &none, &already, NOON);
         // The log tells of it once more.
-        fixture.open(What::Request, "1", 5);
+        fixture.open(NewsKind::Request, "1", 5);
         assert_eq!(fixture.tick(AFTER), ["phone request:2"]);
         assert_eq!(fixture.close("1", "d_desk"), ["phone not request:1"]);
         assert_eq!(fixture.close("3", "d_desk"), ["phone not sum"]);
@@ -562,15 +575,15 @@ mod tests {
 
     #[test]
     fn a_place_gets_what_it_wants_and_may_see() {
-        let only = |wants| Place { wants, ..device("d_phone", Grant::all()) };
-        let nothing = Wants { requests: false, ends: false, failures: false };
+        let only = |wants| TargetState { wants, ..device("d_phone", Grant::all()) };
+        let nothing = TargetWants { requests: false, ends: false, failures: false };
         for (what, wants) in [
-            (What::Request, Wants { requests: true, ..nothing }),
-            (What::Ended, Wants { ends: true, ..nothing }),
-            (What::Failed, Wants { failures: true, ..nothing }),
+            (NewsKind::Request, TargetWants { requests: true, ..nothing }),
+            (NewsKind::Ended, TargetWants { ends: true, ..nothing }),
+            (NewsKind::Failed, TargetWants { failures: true, ..nothing }),
         ] {
             let mut fixture = Fixture::with(only(wants));
-            for what in [What::Request, What::Ended, What::Failed] {
+            for what in [NewsKind::Request, NewsKind::Ended, NewsKind::Failed] {
                 fixture.open(what, &format!("{what:?}"), 0);
             }
             let told = fixture.tick(AFTER);
@@ -578,7 +591,7 @@ mod tests {
         }
         let sees = |grant, told| {
             let mut fixture = Fixture::with(device("d_phone", grant));
-            fixture.open(What::Request, "1", 0);
+            fixture.open(NewsKind::Request, "1", 0);
             assert_eq!(!fixture.tick(AFTER).is_empty(), told);
         };
         sees(grant(&[Scope::Watch], Some("s_1")), true);
@@ -587,9 +600,9 @@ mod tests {
         let elsewhere = Grant { runtimes: Some(vec![RuntimeId::trusted("other")]), ..Grant::all() };
         sees(elsewhere, false);
         // A channel of the owner's sees everything; others' screens spare it the news.
-        let channel = Place { device: None, wants: Wants::default(), quiet: None };
+        let channel = TargetState { device: None, wants: TargetWants::default(), quiet: None };
         let mut fixture = Fixture::with(channel);
-        fixture.open(What::Request, "1", 0);
+        fixture.open(NewsKind::Request, "1", 0);
         assert_eq!(fixture.tick(AFTER), ["phone request:1"]);
     }
 
@@ -597,11 +610,11 @@ mod tests {
     fn quiet_hours_are_the_owners_and_end_with_one_notification() {
         // At noon UTC it is 22:30 there, and 30 minutes are gone of the quiet that lasts until 7:00.
         let quiet = Some(Quiet { from: 22 * 60, to: 7 * 60, zone: ahead(630) });
-        let mut fixture = Fixture::with(Place { quiet: quiet.clone(), ..device("d_phone", Grant::all()) });
-        fixture.open(What::Request, "1", 0);
-        fixture.open(What::Request, "2", 0);
-        fixture.open(What::Request, "3", 0);
-        fixture.open(What::Failed, "4", 0);
+        let mut fixture = Fixture::with(TargetState { quiet: quiet.clone(), ..device("d_phone", Grant::all()) });
+        fixture.open(NewsKind::Request, "1", 0);
+        fixture.open(NewsKind::Request, "2", 0);
+        fixture.open(NewsKind::Request, "3", 0);
+        fixture.open(NewsKind::Failed, "4", 0);
         assert_eq!(fixture.tick(AFTER), NONE);
         let end = 8 * 60 * MINUTE + 30 * MINUTE;
         assert_eq!(fixture.next(AFTER), Some(end));
@@ -613,8 +626,8 @@ mod tests {
         assert_eq!(fixture.close("2", "d_desk"), ["phone not sum"]);
 
         // If but one thing is left, it is told as it is.
-        let mut fixture = Fixture::with(Place { quiet: quiet.clone(), ..device("d_phone", Grant::all()) });
-        fixture.open(What::Request, "1", 0);
+        let mut fixture = Fixture::with(TargetState { quiet: quiet.clone(), ..device("d_phone", Grant::all()) });
+        fixture.open(NewsKind::Request, "1", 0);
         assert_eq!(fixture.tick(AFTER), NONE);
         assert_eq!(fixture.tick(end), ["phone request:1"]);
     }
@@ -666,13 +679,13 @@ mod tests {
     #[test]
     fn a_clock_that_is_set_shortens_and_prolongs_no_wait_and_quiet_follows_the_wall() {
         let mut fixture = Fixture::new();
-        fixture.open(What::Request, "1", 0);
+        fixture.open(NewsKind::Request, "1", 0);
         fixture.desk.clock(NOON - 60 * MINUTE, NOON);
         assert_eq!(fixture.next(0), Some(AFTER));
         assert_eq!(fixture.tick(AFTER), ["phone request:1"]);
         let quiet = Some(Quiet { from: 11 * 60, to: 13 * 60, zone: ahead(0) });
-        let mut fixture = Fixture::with(Place { quiet, ..device("d_phone", Grant::all()) });
-        fixture.open(What::Request, "1", 0);
+        let mut fixture = Fixture::with(TargetState { quiet, ..device("d_phone", Grant::all()) });
+        fixture.open(NewsKind::Request, "1", 0);
         fixture.tick(AFTER);
         assert_eq!(fixture.next(AFTER), Some(60 * MINUTE));
         fixture.desk.clock(NOON - 60 * MINUTE, NOON);
@@ -685,13 +698,13 @@ mod tests {
     fn a_flood_becomes_one_notification_and_then_a_pace() {
         let mut fixture = Fixture::new();
         for n in 0..100 {
-            fixture.open(What::Request, &format!("{n:03}"), 0);
+            fixture.open(NewsKind::Request, &format!("{n:03}"), 0);
         }
         let told = fixture.tick(AFTER);
         assert!(matches!(&told[..], [one] if one.starts_with("phone sum request:000 ")), "{told:?}");
         // One by one, eight a minute; then they wait for the minute to pass and come together.
         for n in 0..20 {
-            fixture.open(What::Request, &format!("b{n:02}"), AFTER + n);
+            fixture.open(NewsKind::Request, &format!("b{n:02}"), AFTER + n);
         }
         let told: Vec<String> = (0..20).flat_map(|n| fixture.tick(2 * AFTER + n)).collect();
         assert_eq!(told.len(), 7, "{told:?}");
@@ -703,8 +716,8 @@ mod tests {
     #[test]
     fn a_new_place_hears_of_what_is_open_and_one_that_is_gone_of_nothing() {
         let mut fixture = Fixture::new();
-        fixture.open(What::Request, "1", 0);
-        fixture.open(What::Ended, "2", 0);
+        fixture.open(NewsKind::Request, "1", 0);
+        fixture.open(NewsKind::Ended, "2", 0);
         let mut places = fixture.places.clone();
         places.insert("tablet".into(), device("d_tablet", Grant::all()));
         fixture.desk.places(places.clone(), NOON + 10_000);
@@ -720,7 +733,7 @@ mod tests {
     fn more_than_there_is_room_for_is_not_taken_in() {
         let mut fixture = Fixture::new();
         for n in 0..ITEMS + 10 {
-            fixture.open(What::Request, &n.to_string(), 0);
+            fixture.open(NewsKind::Request, &n.to_string(), 0);
         }
         assert_eq!(fixture.desk.items.len(), ITEMS);
     }

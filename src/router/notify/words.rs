@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::rule::What;
+use super::rule::NewsKind;
 use crate::auth::{Grant, Target};
 use crate::model::text::hides;
 use crate::model::{
@@ -32,9 +32,9 @@ pub(super) const SUM_TAG: &str = "summary";
 
 /// One piece of news, with all that can be said of it.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Story {
+pub(super) struct NotificationText {
     pub(super) tag: String,
-    pub(super) what: What,
+    pub(super) what: NewsKind,
     pub(super) session_id: SessionId,
     pub(super) runtime_id: RuntimeId,
     title: String,
@@ -76,7 +76,7 @@ impl Urgency {
 
 /// Something to send, to whatever place.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Message {
+pub(super) struct NotificationMessage {
     pub(super) tag: String,
     pub(super) payload: Value,
     pub(super) urgency: Urgency,
@@ -92,7 +92,7 @@ const TTL_END: i64 = 4 * HOUR;
 /// How long a try of the notifications is.
 const TTL_TEST: i64 = 60;
 
-impl Story {
+impl NotificationText {
     /// A question.
     pub(super) fn of_request(request: &Request, session_title: Option<&str>) -> Self {
         let asks = match request.kind {
@@ -115,7 +115,7 @@ impl Story {
         };
         Self {
             tag: format!("request:{}", request.request_id),
-            what: What::Request,
+            what: NewsKind::Request,
             session_id: request.session_id.clone(),
             runtime_id: request.runtime_id.clone(),
             title: format!("{} {asks}{danger}", request.runtime_id),
@@ -142,7 +142,7 @@ impl Story {
     ) -> Self {
         Self {
             tag: format!("run:{run}"),
-            what: if failed { What::Failed } else { What::Ended },
+            what: if failed { NewsKind::Failed } else { NewsKind::Ended },
             title: format!("{runtime_id} {}", if failed { "failed" } else { "is done" }),
             session_id,
             runtime_id,
@@ -154,7 +154,7 @@ impl Story {
 
     /// Something with a tag, for tests of the rule.
     #[cfg(test)]
-    pub(super) fn plain(what: What, tag: String) -> Self {
+    pub(super) fn plain(what: NewsKind, tag: String) -> Self {
         Self {
             tag,
             what,
@@ -168,18 +168,18 @@ impl Story {
     }
 
     /// What a place is told; `grant` is its device's, absent for the owner's own channels.
-    pub(super) fn message(&self, grant: Option<&Grant>, now: Timestamp) -> Message {
+    pub(super) fn message(&self, grant: Option<&Grant>, now: Timestamp) -> NotificationMessage {
         let kind = match self.what {
-            What::Request => "request",
-            What::Ended => "ended",
-            What::Failed => "failed",
+            NewsKind::Request => "request",
+            NewsKind::Ended => "ended",
+            NewsKind::Failed => "failed",
         };
         let mut payload = json!({
             "kind": kind, "tag": self.tag, "title": self.title, "session_id": self.session_id,
         });
         let (mut urgency, mut ttl) = match self.what {
-            What::Failed => (Urgency::Normal, TTL_END),
-            What::Request | What::Ended => (Urgency::Low, TTL_END),
+            NewsKind::Failed => (Urgency::Normal, TTL_END),
+            NewsKind::Request | NewsKind::Ended => (Urgency::Low, TTL_END),
         };
         let mut aside = self.aside.clone();
         if let Some(asked) = &self.request {
@@ -199,7 +199,7 @@ impl Story {
             let left = asked.expires_at.map_or(TTL_REQUEST, |at| (at.as_millis() - now.as_millis()) / 1000);
             ttl = left.clamp(0, TTL_REQUEST);
         }
-        Message { tag: self.tag.clone(), payload: with_body(payload, &self.body, &aside), urgency, ttl }
+        NotificationMessage { tag: self.tag.clone(), payload: with_body(payload, &self.body, &aside), urgency, ttl }
     }
 
     /// Where it can be answered, if this device may answer, but nothing of such a risk.
@@ -213,7 +213,7 @@ impl Story {
     }
 
     /// That it is over. `end` is how it ended and who did it.
-    pub(super) fn withdrawn(&self, end: &End) -> Message {
+    pub(super) fn withdrawn(&self, end: &RunEndText) -> NotificationMessage {
         let mut payload = json!({
             "kind": "withdrawn", "tag": self.tag, "title": end.title(), "session_id": self.session_id,
         });
@@ -224,7 +224,7 @@ impl Story {
             payload["by"] = json!(name(by));
         }
         let body = format!("{}: {}", self.runtime_id, self.brief());
-        Message {
+        NotificationMessage {
             tag: self.tag.clone(),
             payload: with_body(payload, &body, &[]),
             urgency: Urgency::Normal,
@@ -247,14 +247,14 @@ impl Story {
 
 /// How a request ended.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct End {
+pub(super) struct RunEndText {
     pub(super) state: RequestState,
     pub(super) ok: Option<bool>,
     /// Who decided, where it was somebody.
     pub(super) by: Option<String>,
 }
 
-impl End {
+impl RunEndText {
     fn title(&self) -> String {
         let by = self.by.as_deref().map(|by| format!(" by {}", name(by))).unwrap_or_default();
         match (self.state, self.ok) {
@@ -269,9 +269,9 @@ impl End {
 }
 
 /// Several things at once.
-pub(super) fn sum(stories: &[Arc<Story>]) -> Option<Message> {
+pub(super) fn sum(stories: &[Arc<NotificationText>]) -> Option<NotificationMessage> {
     let count = |what| stories.iter().filter(|story| story.what == what).count();
-    let (asked, failed, ended) = (count(What::Request), count(What::Failed), count(What::Ended));
+    let (asked, failed, ended) = (count(NewsKind::Request), count(NewsKind::Failed), count(NewsKind::Ended));
     let of = |count: usize, one: &str, more: &str| match count {
         0 => None,
         1 => Some(format!("1 {one}")),
@@ -283,7 +283,7 @@ pub(super) fn sum(stories: &[Arc<Story>]) -> Option<Message> {
         of(ended, "run is done", "runs are done"),
     ];
     let title = parts.into_iter().flatten().collect::<Vec<_>>().join(", ");
-    let line = |story: &Arc<Story>| match story.brief() {
+    let line = |story: &Arc<NotificationText>| match story.brief() {
         "" => story.title.clone(),
         brief => format!("{}: {brief}", story.runtime_id),
     };
@@ -296,23 +296,23 @@ pub(super) fn sum(stories: &[Arc<Story>]) -> Option<Message> {
         (_, 1..) => ("failed", Urgency::Normal, TTL_END),
         _ => ("ended", Urgency::Low, TTL_END),
     };
-    let first = stories.iter().find(|story| story.what == What::Request).or(stories.first())?;
+    let first = stories.iter().find(|story| story.what == NewsKind::Request).or(stories.first())?;
     let payload = json!({ "kind": kind, "tag": SUM_TAG, "title": title, "session_id": first.session_id });
-    Some(Message { tag: SUM_TAG.into(), payload: with_body(payload, &lines.join("\n"), &[]), urgency, ttl })
+    Some(NotificationMessage { tag: SUM_TAG.into(), payload: with_body(payload, &lines.join("\n"), &[]), urgency, ttl })
 }
 
 /// That nothing of what was summed up is asked any more.
-pub(super) fn sum_withdrawn() -> Message {
+pub(super) fn sum_withdrawn() -> NotificationMessage {
     let payload = json!({ "kind": "withdrawn", "tag": SUM_TAG, "title": "No question waits any more", "body": "" });
-    Message { tag: SUM_TAG.into(), payload, urgency: Urgency::Normal, ttl: TTL_REQUEST }
+    NotificationMessage { tag: SUM_TAG.into(), payload, urgency: Urgency::Normal, ttl: TTL_REQUEST }
 }
 
 /// A try.
-pub(super) fn test(device: &str) -> Message {
+pub(super) fn test(device: &str) -> NotificationMessage {
     let payload = json!({
         "kind": "test", "tag": "test", "title": "Notifications work", "body": format!("This is {}.", name(device)),
     });
-    Message { tag: "test".into(), payload, urgency: Urgency::High, ttl: TTL_TEST }
+    NotificationMessage { tag: "test".into(), payload, urgency: Urgency::High, ttl: TTL_TEST }
 }
 
 /// The payload with as much of the body as fits above what is said beside it.
@@ -374,9 +374,9 @@ mod tests {
         serde_json::from_value(all).unwrap()
     }
 
-    fn told(more: Value, grant: Option<&Grant>) -> Message {
+    fn told(more: Value, grant: Option<&Grant>) -> NotificationMessage {
         let now = "2026-01-31T09:30:00Z".parse::<jiff::Timestamp>().unwrap().as_millisecond();
-        Story::of_request(&request(more), Some("My work")).message(grant, Timestamp::from_millis(now))
+        NotificationText::of_request(&request(more), Some("My work")).message(grant, Timestamp::from_millis(now))
     }
 
     #[test]
@@ -450,8 +450,9 @@ mod tests {
 
     #[test]
     fn what_is_over_says_how_and_by_whom() {
-        let story = Story::of_request(&request(json!({ "display": "touch a.txt\nin /src" })), None);
-        let end = |state, ok, by: Option<&str>| story.withdrawn(&End { state, ok, by: by.map(Into::into) }).payload;
+        let story = NotificationText::of_request(&request(json!({ "display": "touch a.txt\nin /src" })), None);
+        let end =
+            |state, ok, by: Option<&str>| story.withdrawn(&RunEndText { state, ok, by: by.map(Into::into) }).payload;
         let allowed = end(RequestState::Answered, Some(true), Some("my\u{202e} phone"));
         assert_eq!(
             allowed,
@@ -468,13 +469,13 @@ mod tests {
     #[test]
     fn several_at_once_are_counted_and_named() {
         let asked = |n: usize| {
-            Arc::new(Story::of_request(
+            Arc::new(NotificationText::of_request(
                 &request(json!({ "display": format!("touch {n}"), "request_id": format!("q_{n}") })),
                 None,
             ))
         };
         let (session, runtime) = (SessionId::trusted("s_1"), RuntimeId::trusted("demo"));
-        let ended = Arc::new(Story::of_end("r_1", true, session, runtime, None, None));
+        let ended = Arc::new(NotificationText::of_end("r_1", true, session, runtime, None, None));
         let stories: Vec<_> = (0..7).map(asked).chain([ended]).collect();
         let message = sum(&stories).unwrap();
         assert_eq!(message.payload["title"], "7 questions wait, 1 run failed");

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn judged(line: &str) -> Verdict {
+fn judged(line: &str) -> RiskVerdict {
     classify(&ShellText { line, cwd: "/w", folder: "/w" })
 }
 
@@ -472,7 +472,7 @@ fn a_command_as_a_line_or_as_words_is_the_same_risk() {
     for line in LOW.iter().chain(ELEVATED.iter().map(|(line, _)| line)).chain(DANGER.iter().map(|(line, _)| line)) {
         let of = |argv: &[&str]| {
             let argv = argv.iter().map(ToString::to_string).collect();
-            judge(&Subject::Command { argv, cwd: Some("/w".into()) }, "/w", false, false, false).risk
+            judge(&RequestSubject::Command { argv, cwd: Some("/w".into()) }, "/w", false, false, false).risk
         };
         for shell in [["bash", "-lc", line], ["/bin/sh", "-c", line]] {
             assert_eq!(of(&shell), of(&[line]), "{shell:?}");
@@ -482,27 +482,27 @@ fn a_command_as_a_line_or_as_words_is_the_same_risk() {
 
 #[test]
 fn what_is_no_command_is_judged_too() {
-    let of = |subject: Subject| judge(&subject, "/w", false, false, false);
-    let edit = |path: &str| of(Subject::Edits(vec![(path.into(), None, String::new())]));
-    assert_eq!(edit("/w/src/main.rs"), Verdict::elevated("changes files in the folder"));
-    assert_eq!(edit("/tmp/x"), Verdict::elevated("changes files outside the folder (/tmp/x)"));
+    let of = |subject: RequestSubject| judge(&subject, "/w", false, false, false);
+    let edit = |path: &str| of(RequestSubject::Edits(vec![(path.into(), None, String::new())]));
+    assert_eq!(edit("/w/src/main.rs"), RiskVerdict::elevated("changes files in the folder"));
+    assert_eq!(edit("/tmp/x"), RiskVerdict::elevated("changes files outside the folder (/tmp/x)"));
     for path in ["/home/me/.ssh/authorized_keys", ".git/hooks/pre-commit", "~/.bashrc", "/etc/hosts"] {
         assert_eq!(edit(path).risk, Risk::Danger, "{path}");
     }
-    let unreadable = of(Subject::Unreadable { why: "it is in a language of its own", raw: "?".into() });
+    let unreadable = of(RequestSubject::Unreadable { why: "it is in a language of its own", raw: "?".into() });
     assert_eq!(unreadable.risk, Risk::Danger);
     assert!(unreadable.reasons[0].starts_with("Plexus cannot tell what this would do"));
-    let tool = |arguments: &str| of(Subject::Tool { name: "t".into(), arguments: arguments.into() });
-    assert_eq!(tool(r#"{"query":"rm"}"#), Verdict::elevated("calls a tool of the agent (t)"));
+    let tool = |arguments: &str| of(RequestSubject::Tool { name: "t".into(), arguments: arguments.into() });
+    assert_eq!(tool(r#"{"query":"rm"}"#), RiskVerdict::elevated("calls a tool of the agent (t)"));
     assert_eq!(tool(r#"{"deep":[{"whatToDo":"sudo rm -rf /"}]}"#).risk, Risk::Danger, "a member that nobody knows");
-    assert_eq!(of(Subject::Fetch { url: "file:///etc/passwd".into(), more: String::new() }).risk, Risk::Danger);
-    let ls = || Subject::Command { argv: vec!["ls".into()], cwd: None };
+    assert_eq!(of(RequestSubject::Fetch { url: "file:///etc/passwd".into(), more: String::new() }).risk, Risk::Danger);
+    let ls = || RequestSubject::Command { argv: vec!["ls".into()], cwd: None };
     assert_eq!(judge(&ls(), "/w", true, false, false).risk, Risk::Danger, "the runtime says so");
     assert_eq!(judge(&ls(), "/w", false, true, false).risk, Risk::Danger, "it hides something");
     assert_eq!(judge(&ls(), "/w", false, false, true).risk, Risk::Elevated, "not all of it is shown");
     let cat = |cwd: &str| {
         judge(
-            &Subject::Command { argv: vec!["cat".into(), "a/b".into()], cwd: Some(cwd.into()) },
+            &RequestSubject::Command { argv: vec!["cat".into(), "a/b".into()], cwd: Some(cwd.into()) },
             "/w",
             false,
             false,

@@ -1,6 +1,6 @@
 //! What a path means by its words alone. Pure: nothing is looked up, and links are not followed.
 
-use super::shell::{ShellText, Verdict};
+use super::shell::{RiskVerdict, ShellText};
 use super::tables::{PLACES, SECRETS, SYSTEM};
 use crate::model::text::line;
 
@@ -13,20 +13,20 @@ pub(super) fn named(word: &str) -> String {
 }
 
 /// What it means to write to a path.
-pub(super) fn written(path: &str, text: &ShellText<'_>) -> Verdict {
+pub(super) fn written(path: &str, text: &ShellText<'_>) -> RiskVerdict {
     if matches!(path, "/dev/null" | "/dev/stdout" | "/dev/stderr") {
-        return Verdict::low();
+        return RiskVerdict::low();
     }
     if acts_later(path) {
-        return Verdict::danger(format!("writes what acts later by itself ({})", named(path)));
+        return RiskVerdict::danger(format!("writes what acts later by itself ({})", named(path)));
     }
     if device(path) {
-        return Verdict::danger(format!("writes to a device ({})", named(path)));
+        return RiskVerdict::danger(format!("writes to a device ({})", named(path)));
     }
     if !stays(path, text) {
-        return Verdict::elevated(format!("writes outside the folder ({})", named(path)));
+        return RiskVerdict::elevated(format!("writes outside the folder ({})", named(path)));
     }
-    Verdict::elevated("writes files in the folder")
+    RiskVerdict::elevated("writes files in the folder")
 }
 
 /// Whether a word names nothing outside the folder.

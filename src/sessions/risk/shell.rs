@@ -3,7 +3,7 @@
 //!
 //! Nothing is expanded. What is not plainly understood is never low.
 
-use super::words::{Words, base};
+use super::words::{SimpleCommand, base};
 use crate::model::Risk;
 
 /// A line for a shell, and where it would run.
@@ -18,7 +18,7 @@ pub(crate) struct ShellText<'a> {
 
 /// How risky something is, and why: the reasons of the highest risk, at most [`REASONS`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Verdict {
+pub(crate) struct RiskVerdict {
     pub(crate) risk: Risk,
     pub(crate) reasons: Vec<String>,
 }
@@ -28,7 +28,7 @@ const REASONS: usize = 6;
 /// How deep shells within shells are read; what is deeper is not understood.
 pub(super) const DEEP: usize = 6;
 
-impl Verdict {
+impl RiskVerdict {
     pub(crate) fn low() -> Self {
         Self { risk: Risk::Low, reasons: Vec::new() }
     }
@@ -56,20 +56,20 @@ impl Verdict {
 }
 
 /// What a line for a shell would do.
-pub(crate) fn classify(text: &ShellText<'_>) -> Verdict {
+pub(crate) fn classify(text: &ShellText<'_>) -> RiskVerdict {
     within(text, DEEP)
 }
 
-pub(super) fn within(text: &ShellText<'_>, deep: usize) -> Verdict {
+pub(super) fn within(text: &ShellText<'_>, deep: usize) -> RiskVerdict {
     if deep == 0 {
-        return Verdict::danger("is wrapped too deep to be read");
+        return RiskVerdict::danger("is wrapped too deep to be read");
     }
     weigh(&read(text.line), text, deep)
 }
 
 /// A line for a shell, taken apart.
 #[derive(Debug, Default, PartialEq)]
-struct Line {
+struct ShellLine {
     /// The simple commands in it, wherever they stand.
     commands: Vec<Vec<String>>,
     /// What it does beyond running them one after the other and passing on what they say.
@@ -99,37 +99,37 @@ const SUBSHELL: &str = "is a script of several parts";
 const INPUT: &str = "feeds a file or text to a program";
 
 /// The state of reading.
-struct Reading {
-    line: Line,
+struct ShellParser {
+    line: ShellLine,
     words: Vec<String>,
     word: String,
     /// Whether there is a word, be it empty.
     some: bool,
     redirect: Redirect,
     /// The substitutions and shells within that are open, the innermost last.
-    inside: Vec<Inside>,
+    inside: Vec<OpenQuote>,
 }
 
 /// Something that is open: what closes it, the quote that it stands in, and the command that goes on after it.
-struct Inside {
+struct OpenQuote {
     end: char,
     quote: Option<char>,
     outer: Option<(Vec<String>, String, Redirect)>,
 }
 
-impl Reading {
+impl ShellParser {
     /// What is within a substitution is read as a line of its own; the word that it stands in has a `$` for it.
     fn substitute(&mut self, end: char, quote: Option<char>) {
         self.more(SUBSTITUTES);
         self.word.push('$');
         let outer = (std::mem::take(&mut self.words), std::mem::take(&mut self.word), self.redirect);
         (self.some, self.redirect) = (false, Redirect::None);
-        self.inside.push(Inside { end, quote, outer: Some(outer) });
+        self.inside.push(OpenQuote { end, quote, outer: Some(outer) });
     }
 
     /// The innermost that ends so is over: the quote that it stood in.
     fn close(&mut self, end: char) -> Option<Option<char>> {
-        let Inside { quote, outer, .. } = self.inside.pop_if(|inside| inside.end == end)?;
+        let OpenQuote { quote, outer, .. } = self.inside.pop_if(|inside| inside.end == end)?;
         self.end_command();
         if let Some((words, word, redirect)) = outer {
             (self.words, self.word, self.redirect, self.some) = (words, word, redirect, true);
@@ -171,9 +171,9 @@ impl Reading {
 }
 
 /// Takes a line apart at every operator, those inside substitutions too. Quotes hold words together; nothing is expanded.
-fn read(line: &str) -> Line {
-    let mut all = Reading {
-        line: Line::default(),
+fn read(line: &str) -> ShellLine {
+    let mut all = ShellParser {
+        line: ShellLine::default(),
         words: Vec::new(),
         word: String::new(),
         some: false,
@@ -295,7 +295,7 @@ fn read(line: &str) -> Line {
                 }
                 for _ in 0..=usize::from(twice) {
                     match c {
-                        '(' => all.inside.push(Inside { end: ')', quote: None, outer: None }),
+                        '(' => all.inside.push(OpenQuote { end: ')', quote: None, outer: None }),
                         ')' => match all.close(')') {
                             Some(before) => quote = before,
                             // The end of a `case`, or of nothing.
@@ -323,26 +323,26 @@ fn read(line: &str) -> Line {
     all.line
 }
 
-fn weigh(line: &Line, text: &ShellText<'_>, deep: usize) -> Verdict {
-    let mut all = Verdict::low();
+fn weigh(line: &ShellLine, text: &ShellText<'_>, deep: usize) -> RiskVerdict {
+    let mut all = RiskVerdict::low();
     if line.broken {
-        all.and(Verdict::elevated("is not a whole command: it cannot be read to its end"));
+        all.and(RiskVerdict::elevated("is not a whole command: it cannot be read to its end"));
     }
     if line.disguised {
-        all.and(Verdict::danger("is written in a disguise"));
+        all.and(RiskVerdict::danger("is written in a disguise"));
     }
     if line.commands.is_empty() && line.written.is_empty() {
-        all.and(Verdict::elevated("has no command in it"));
+        all.and(RiskVerdict::elevated("has no command in it"));
     }
     for what in &line.more {
-        all.and(Verdict::elevated(*what));
+        all.and(RiskVerdict::elevated(*what));
     }
     for target in &line.written {
         all.and(super::paths::written(target, text));
     }
     let (mut fetches, mut decodes, mut runs, mut secret, mut sends) = (false, false, false, false, false);
     for words in &line.commands {
-        let words = Words { words, text, deep };
+        let words = SimpleCommand { words, text, deep };
         all.and(words.verdict());
         fetches |= words.names(super::tables::NETWORK);
         decodes |= words.names(super::tables::FETCHERS);
@@ -351,16 +351,16 @@ fn weigh(line: &Line, text: &ShellText<'_>, deep: usize) -> Verdict {
         sends |= words.names(super::tables::NETWORK) || words.names(&["nc", "ncat", "ssh", "mail", "aws", "rclone"]);
     }
     if fetches && runs {
-        all.and(Verdict::danger("pipes the network into a shell, or runs what it fetched"));
+        all.and(RiskVerdict::danger("pipes the network into a shell, or runs what it fetched"));
     } else if decodes && runs {
-        all.and(Verdict::danger("runs what it takes out of a disguise"));
+        all.and(RiskVerdict::danger("runs what it takes out of a disguise"));
     }
     if secret && sends {
-        all.and(Verdict::danger("sends what may be secret"));
+        all.and(RiskVerdict::danger("sends what may be secret"));
     }
     if all.risk == Risk::Low && line.commands.iter().any(|words| words.first().is_none_or(|word| base(word).is_empty()))
     {
-        all.and(Verdict::elevated("has a command without a name"));
+        all.and(RiskVerdict::elevated("has a command without a name"));
     }
     all
 }

@@ -2,12 +2,12 @@
 //! together. Pure.
 
 use super::paths::{acts_later, device, named, secret, stays, written};
-use super::shell::{ShellText, Verdict, within};
+use super::shell::{RiskVerdict, ShellText, within};
 use super::tables::*;
 
 /// A simple command.
 #[derive(Clone, Copy)]
-pub(super) struct Words<'a> {
+pub(super) struct SimpleCommand<'a> {
     pub(super) words: &'a [String],
     pub(super) text: &'a ShellText<'a>,
     /// How many shells within shells may still be read.
@@ -40,7 +40,7 @@ fn assigns(word: &str) -> Option<&str> {
     fine.then_some(name)
 }
 
-impl<'a> Words<'a> {
+impl<'a> SimpleCommand<'a> {
     /// The command without the variables that stand before it.
     fn bare(&self) -> &'a [String] {
         let set = self.words.iter().take_while(|word| assigns(word).is_some()).count();
@@ -82,12 +82,12 @@ impl<'a> Words<'a> {
     }
 
     /// What it would do.
-    pub(super) fn verdict(&self) -> Verdict {
-        let mut all = Verdict::low();
+    pub(super) fn verdict(&self) -> RiskVerdict {
+        let mut all = RiskVerdict::low();
         for name in self.words.iter().map_while(|word| assigns(word)) {
             all.and(match LOADERS.contains(&name) {
-                true => Verdict::danger(format!("changes what programs load and run ({name})")),
-                false => Verdict::elevated(format!("sets a variable for what it runs ({})", named(name))),
+                true => RiskVerdict::danger(format!("changes what programs load and run ({name})")),
+                false => RiskVerdict::elevated(format!("sets a variable for what it runs ({})", named(name))),
             });
         }
         let words = self.bare();
@@ -98,9 +98,9 @@ impl<'a> Words<'a> {
             || program.starts_with('-')
         {
             if program.starts_with("~/") || program.starts_with("$HOME/") {
-                all.and(Verdict::elevated(format!("runs a program outside the folder ({})", named(program))));
+                all.and(RiskVerdict::elevated(format!("runs a program outside the folder ({})", named(program))));
             } else {
-                all.and(Verdict::danger("what it runs is put together when it runs"));
+                all.and(RiskVerdict::danger("what it runs is put together when it runs"));
             }
             return all;
         }
@@ -110,7 +110,7 @@ impl<'a> Words<'a> {
             // The words after the line are its arguments.
             let plain = rest.len() == 2 && matches!(rest[0].as_str(), "-c" | "-lc" | "-cl" | "-ic");
             if !plain || program.contains('/') && !program.starts_with("/bin/") && !program.starts_with("/usr/bin/") {
-                all.and(Verdict::elevated("runs a shell"));
+                all.and(RiskVerdict::elevated("runs a shell"));
             }
             return all;
         }
@@ -131,7 +131,7 @@ impl<'a> Words<'a> {
                         || is_wrapper(&rest[at])
                         || inner.inner().is_some() =>
                     {
-                        Words { deep: self.deep.saturating_sub(1), ..inner }.shallow()
+                        SimpleCommand { deep: self.deep.saturating_sub(1), ..inner }.shallow()
                     }
                     _ => inner.harm(&rest[at], &rest[at + 1..]),
                 };
@@ -144,8 +144,8 @@ impl<'a> Words<'a> {
     }
 
     /// As [`verdict`](Self::verdict), unless that would be too deep.
-    fn shallow(&self) -> Verdict {
-        if self.deep == 0 { Verdict::danger("is wrapped too deep to be read") } else { self.verdict() }
+    fn shallow(&self) -> RiskVerdict {
+        if self.deep == 0 { RiskVerdict::danger("is wrapped too deep to be read") } else { self.verdict() }
     }
 
     /// Whether it only reads and searches, and only inside the folder.
@@ -175,7 +175,7 @@ impl<'a> Words<'a> {
     }
 
     /// What harm it does; what is not known is elevated, and says so.
-    fn harm(&self, program: &str, rest: &[String]) -> Verdict {
+    fn harm(&self, program: &str, rest: &[String]) -> RiskVerdict {
         let name = known(program);
         let name = name.as_str();
         let mut all = self.danger(name, rest);
@@ -192,31 +192,31 @@ impl<'a> Words<'a> {
         };
         let here = program.contains('/');
         if listed(SENDS) {
-            all.and(Verdict::elevated(format!("sends to a server ({shown})")));
+            all.and(RiskVerdict::elevated(format!("sends to a server ({shown})")));
         }
         if NETWORK.contains(&name) {
-            all.and(Verdict::elevated(match sends(rest) {
+            all.and(RiskVerdict::elevated(match sends(rest) {
                 true => format!("sends to a server ({name})"),
                 false => format!("fetches from the network ({name})"),
             }));
         }
         if name == "git" && has(&["clone", "fetch", "pull", "ls-remote", "submodule"]) {
-            all.and(Verdict::elevated(format!("fetches from the network ({shown})")));
+            all.and(RiskVerdict::elevated(format!("fetches from the network ({shown})")));
         }
         if listed(INSTALLS) {
-            all.and(Verdict::elevated(format!("installs packages ({shown})")));
+            all.and(RiskVerdict::elevated(format!("installs packages ({shown})")));
         }
         if listed(RUNS_HERE) {
-            all.and(Verdict::elevated(format!("runs code from this folder ({shown})")));
+            all.and(RiskVerdict::elevated(format!("runs code from this folder ({shown})")));
         } else if here || name.ends_with(".sh") || SHELLS.contains(&name) || RUNNERS.contains(&name) {
-            all.and(Verdict::elevated(match stays(program, self.text) {
+            all.and(RiskVerdict::elevated(match stays(program, self.text) {
                 true => format!("runs code from this folder ({shown})"),
                 false => format!("runs a program outside the folder ({})", named(program)),
             }));
         }
         if listed(WRITES) {
             let out = rest.iter().find(|word| !stays(word, self.text));
-            all.and(Verdict::elevated(match out {
+            all.and(RiskVerdict::elevated(match out {
                 Some(out) => format!("writes outside the folder ({})", named(out)),
                 None => format!("writes files in the folder ({shown})"),
             }));
@@ -225,28 +225,28 @@ impl<'a> Words<'a> {
             return all;
         }
         if CHOSEN_HERE.contains(&name) {
-            return Verdict::elevated(format!("runs the version that this folder asks for ({shown})"));
+            return RiskVerdict::elevated(format!("runs the version that this folder asks for ({shown})"));
         }
         if KEYWORDS.contains(&program) {
-            return Verdict::elevated("is a script of several parts");
+            return RiskVerdict::elevated("is a script of several parts");
         }
         if is_wrapper(program) {
-            return Verdict::elevated(format!("runs another command ({})", named(program)));
+            return RiskVerdict::elevated(format!("runs another command ({})", named(program)));
         }
         if READERS.iter().any(|reader| reader.name == name) || matches!(name, "git" | "find" | "sed" | "cd") {
             if let Some(out) = rest.iter().find(|word| secret(word)) {
-                return Verdict::elevated(format!("reads what may be secret ({})", named(out)));
+                return RiskVerdict::elevated(format!("reads what may be secret ({})", named(out)));
             }
             if let Some(out) = rest.iter().find(|word| !stays(word, self.text)) {
-                return Verdict::elevated(format!("reads outside the folder ({})", named(out)));
+                return RiskVerdict::elevated(format!("reads outside the folder ({})", named(out)));
             }
-            return Verdict::elevated(format!("tells {} something that may make it write or run", named(program)));
+            return RiskVerdict::elevated(format!("tells {} something that may make it write or run", named(program)));
         }
-        Verdict::elevated(format!("runs a program that is not known ({})", named(program)))
+        RiskVerdict::elevated(format!("runs a program that is not known ({})", named(program)))
     }
 
-    fn danger(&self, name: &str, rest: &[String]) -> Verdict {
-        let mut all = Verdict::low();
+    fn danger(&self, name: &str, rest: &[String]) -> RiskVerdict {
+        let mut all = RiskVerdict::low();
         let has = |with: &[&str]| {
             rest.iter()
                 .any(|word| with.contains(&word.split('=').next().unwrap_or(word)) || with.contains(&word.as_str()))
@@ -257,7 +257,7 @@ impl<'a> Words<'a> {
                 continue;
             }
             let out = rest.iter().find(|word| !word.starts_with('-') && !stays(word, self.text));
-            all.and(Verdict::danger(match (*why, out) {
+            all.and(RiskVerdict::danger(match (*why, out) {
                 ("deletes files", Some(out)) => format!("deletes outside the folder ({name} {})", named(out)),
                 ("deletes files", None) if rest.iter().any(|word| recursive(word)) => {
                     format!("deletes whole folders ({name})")
@@ -267,7 +267,7 @@ impl<'a> Words<'a> {
         }
         for (program, with, why) in DANGEROUS_WITH {
             if *program == name && has(with) {
-                all.and(Verdict::danger(format!("{why} ({name})")));
+                all.and(RiskVerdict::danger(format!("{why} ({name})")));
             }
         }
         match name {
@@ -282,7 +282,7 @@ impl<'a> Words<'a> {
                         || (word.len() == 4 && word.starts_with(['2', '4', '6']))
                 };
                 if rest.iter().any(wide) {
-                    all.and(Verdict::danger("changes who may do what (chmod)"));
+                    all.and(RiskVerdict::danger("changes who may do what (chmod)"));
                 }
             }
             "mv" | "cp" | "tee" | "ln" | "install" | "touch" | "patch" | "sed" | "tar" | "unzip" | "curl" | "wget"
@@ -294,7 +294,7 @@ impl<'a> Words<'a> {
                         all.and(written(path, self.text));
                     }
                     if path == "/dev/null" && name == "mv" {
-                        all.and(Verdict::danger("deletes files (mv)"));
+                        all.and(RiskVerdict::danger("deletes files (mv)"));
                     }
                 }
                 let runs = [
@@ -308,10 +308,10 @@ impl<'a> Words<'a> {
                     "--new-volume-script",
                 ];
                 if matches!(name, "tar" | "rsync") && has(&runs) {
-                    all.and(Verdict::danger(format!("runs another command ({name})")));
+                    all.and(RiskVerdict::danger(format!("runs another command ({name})")));
                 }
                 if name == "sed" && rest.iter().any(|word| sed_runs(word)) {
-                    all.and(Verdict::danger("runs another command (sed)"));
+                    all.and(RiskVerdict::danger("runs another command (sed)"));
                 }
             }
             "psql" | "mysql" | "sqlite" | "sqlite3" | "mongo" | "mongosh" | "redis-cli" | "mariadb" => {
@@ -328,7 +328,7 @@ impl<'a> Words<'a> {
                     "deletemany",
                 ];
                 if words.iter().any(|word| verbs.iter().any(|verb| word.contains(verb))) {
-                    all.and(Verdict::danger(format!("deletes from a database, or changes it ({name})")));
+                    all.and(RiskVerdict::danger(format!("deletes from a database, or changes it ({name})")));
                 }
             }
             "docker" | "podman" => {
@@ -339,7 +339,7 @@ impl<'a> Words<'a> {
                         || word == "-v/:/"
                 };
                 if rest.iter().any(root) {
-                    all.and(Verdict::danger(format!("gives a container the files of the machine ({name})")));
+                    all.and(RiskVerdict::danger(format!("gives a container the files of the machine ({name})")));
                 }
             }
             "eval" => all.and(within(&ShellText { line: &rest.join(" "), ..*self.text }, self.deep.saturating_sub(1))),
@@ -350,7 +350,7 @@ impl<'a> Words<'a> {
                         && HARMFUL_CODE.iter().any(|bad| word.contains(bad))
                 });
                 if harms {
-                    all.and(Verdict::danger(format!(
+                    all.and(RiskVerdict::danger(format!(
                         "runs a program that deletes, writes or starts something ({name})"
                     )));
                 }
@@ -439,8 +439,8 @@ fn git_reads(rest: &[String]) -> bool {
     GIT_READS.contains(&verb.as_str()) && rest.iter().all(known)
 }
 
-fn git_harms(rest: &[String]) -> Verdict {
-    let mut all = Verdict::low();
+fn git_harms(rest: &[String]) -> RiskVerdict {
+    let mut all = RiskVerdict::low();
     let verb = rest.iter().position(|word| !word.starts_with('-')).unwrap_or(rest.len());
     let has = |some: &[&str]| {
         rest.iter().any(|word| {
@@ -453,7 +453,7 @@ fn git_harms(rest: &[String]) -> Verdict {
             && (with.is_empty() || has(with))
             && !(with.is_empty() && rest.get(verb).is_some_and(|first| first != name && !rest[0].starts_with('-')))
         {
-            all.and(Verdict::danger(format!("{why} (git {name})")));
+            all.and(RiskVerdict::danger(format!("{why} (git {name})")));
         }
     }
     let push = has(&["push"]);
@@ -462,10 +462,10 @@ fn git_harms(rest: &[String]) -> Verdict {
             word.starts_with('+') || (word.starts_with('-') && !word.starts_with("--") && word.contains('f'))
         })
     {
-        all.and(Verdict::danger("rewrites history on a server (git push)"));
+        all.and(RiskVerdict::danger("rewrites history on a server (git push)"));
     }
     if push && rest.iter().skip(1).any(|word| word.starts_with(':')) {
-        all.and(Verdict::danger("deletes from a server (git push)"));
+        all.and(RiskVerdict::danger("deletes from a server (git push)"));
     }
     // `-c alias.x=!..` runs anything, and so do many others.
     if rest.iter().any(|word| {
@@ -477,7 +477,7 @@ fn git_harms(rest: &[String]) -> Verdict {
             || word.starts_with("--receive-pack")
             || word.starts_with("ext::")
     }) {
-        all.and(Verdict::danger("tells git to run something of its own (git -c)"));
+        all.and(RiskVerdict::danger("tells git to run something of its own (git -c)"));
     }
     all
 }

@@ -9,8 +9,8 @@ use rusqlite::params;
 
 use super::block::{self, Budget};
 use super::{
-    Across, Known, Origin, POSITION_BITS, POSITION_MAX, Position, ReadLimit, SqliteStore, Store, StoreError, as_sql,
-    position,
+    EventsAcross, Known, Origin, POSITION_BITS, POSITION_MAX, Position, ReadLimit, SqliteStore, Store, StoreError,
+    as_sql, position,
 };
 use crate::model::Event;
 use crate::store::DamagedBlock;
@@ -24,11 +24,11 @@ impl SqliteStore {
         wanted: &dyn Fn(&Origin) -> bool,
         after: Position,
         limit: ReadLimit,
-    ) -> Result<Across, StoreError> {
+    ) -> Result<EventsAcross, StoreError> {
         // The head first: of what is committed meanwhile nothing is shown, for its commit may not have returned.
         let head = self.head();
         if after >= head {
-            return Ok(Across { next: after, ..Across::default() });
+            return Ok(EventsAcross { next: after, ..EventsAcross::default() });
         }
         let lookback = self.lookback.load(Ordering::Acquire);
         // Sessions that are passed over cost one look in this map for each block.
@@ -41,7 +41,7 @@ impl SqliteStore {
             };
             origins.entry(no).or_insert_with(known).clone()
         };
-        let mut across = Across::default();
+        let mut across = EventsAcross::default();
         // Everything up to here is in `across`.
         let mut whole = head;
         self.reading(|connection| {
@@ -115,7 +115,7 @@ fn enough(events: &[Event], before: Position, limit: ReadLimit) -> bool {
 }
 
 /// Puts a page in order, and cuts it where it is not whole or too long.
-fn finish(across: &mut Across, whole: Position, after: Position, limit: ReadLimit) {
+fn finish(across: &mut EventsAcross, whole: Position, after: Position, limit: ReadLimit) {
     across.events.retain(|event| event.position <= whole);
     across.events.sort_by_key(|event| event.position);
     across.next = whole;

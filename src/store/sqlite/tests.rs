@@ -258,7 +258,7 @@ fn a_store_of_an_older_schema_is_brought_up_to_date() {
                 store.read_across(&|_| true, Position(after), ReadLimit { events: 2, bytes: 1 << 20 }).unwrap();
             assert_eq!(across.events[0].position, Position(after + 1));
         }
-        let mark = Mark { generation: 1, offset: 5 };
+        let mark = RuntimeMark { generation: 1, offset: 5 };
         store.commit(&Batch { marks: vec![(session(1), mark)], ..Batch::default() }).unwrap();
         assert!(store.pushes().unwrap().is_empty());
         // What was closed before counts from now on.

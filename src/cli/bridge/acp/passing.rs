@@ -39,7 +39,7 @@ const JOINING: &[&str] = &["session/attach", "session/load", "session/new", "ses
 
 /// What is to be said.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Out {
+pub(super) struct ProxyOutput {
     /// To the editor, a line each.
     pub(super) editor: VecDeque<String>,
     /// To the gateway, a message each.
@@ -72,7 +72,7 @@ fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawVa
 
 /// What is read of the parameters or the result of any message. What does not fit is as if it were not there.
 #[derive(Default, Deserialize)]
-struct About {
+struct MessageHead {
     #[serde(default, rename = "sessionId")]
     session: Option<Box<RawValue>>,
     #[serde(default, rename = "_meta")]
@@ -81,7 +81,7 @@ struct About {
 
 /// The gateway's own part of a `_meta`.
 #[derive(Default, Deserialize)]
-struct Plexus {
+struct PlexusMeta {
     #[serde(default)]
     cursor: Option<String>,
     #[serde(default)]
@@ -103,7 +103,7 @@ fn read<T: DeserializeOwned + Default>(of: Option<&RawValue>) -> T {
     of.and_then(|of| serde_json::from_str(of.get()).ok()).unwrap_or_default()
 }
 
-impl About {
+impl MessageHead {
     fn of(params: Option<&RawValue>) -> Self {
         read(params)
     }
@@ -112,7 +112,7 @@ impl About {
         read(self.session.as_deref())
     }
 
-    fn plexus(&self) -> Plexus {
+    fn plexus(&self) -> PlexusMeta {
         #[derive(Default, Deserialize)]
         struct Meta {
             #[serde(default)]
@@ -138,18 +138,18 @@ struct Pending {
     /// The editor's `session/new`, which joins a session that is there.
     joins: bool,
     /// Of what joins a session: how the editor was in it before.
-    before: Option<Joined>,
+    before: Option<JoinedSession>,
 }
 
 /// A session that the editor is in.
-struct Joined {
+struct JoinedSession {
     /// By which method it comes back, and with which parameters.
     method: &'static str,
     params: Box<RawValue>,
     cursor: Option<String>,
 }
 
-impl Joined {
+impl JoinedSession {
     /// Everything up to here has come. What a cursor of another life of the log means, only the gateway knows.
     fn at(&mut self, cursor: String) {
         let place = |cursor: &str| {
@@ -165,7 +165,7 @@ impl Joined {
 }
 
 /// A question that the editor has before it.
-struct Asked {
+struct ShownRequest {
     /// As the editor knows it.
     id: String,
     /// As the gateway knows it, where that lives no longer than the connection; `None`: it stands in the log, and has one
@@ -176,7 +176,7 @@ struct Asked {
 
 /// How far the bridge is in saying again what was said.
 #[derive(Debug, PartialEq, Eq)]
-enum Stage {
+enum ReplayStage {
     /// There is no connection.
     Apart,
     /// The gateway was told who the editor is.
@@ -188,37 +188,37 @@ enum Stage {
 }
 
 /// See the module.
-pub(super) struct Passing {
+pub(super) struct AcpProxy {
     /// No other program's requests and prompts are named so.
     name: String,
     /// The session that the editor's first `session/new` joins.
     join: Option<String>,
     /// The runtime of new sessions.
     runtime: Option<String>,
-    stage: Stage,
+    stage: ReplayStage,
     /// Which connection this is.
     connection: u64,
     count: u64,
     /// What the editor said of itself, once that was answered.
     hello: Option<Box<RawValue>>,
-    sessions: BTreeMap<String, Joined>,
+    sessions: BTreeMap<String, JoinedSession>,
     /// In the order of asking.
     pending: Vec<Pending>,
-    asked: VecDeque<Asked>,
+    asked: VecDeque<ShownRequest>,
     /// The editor's answers to questions of the log.
     answered: VecDeque<(String, String)>,
     /// Questions that were taken back from the editor here.
     retracted: VecDeque<String>,
 }
 
-impl Passing {
+impl AcpProxy {
     /// Nothing was said yet. `name`: unlike that of any other bridge.
     pub(super) fn new(name: String, join: Option<String>, runtime: Option<String>) -> Self {
         Self {
             name,
             join,
             runtime,
-            stage: Stage::Apart,
+            stage: ReplayStage::Apart,
             connection: 0,
             count: 0,
             hello: None,
@@ -232,18 +232,18 @@ impl Passing {
 
     /// Whether the editor's lines may be taken. While not, it waits.
     pub(super) fn through(&self) -> bool {
-        self.stage == Stage::Through
+        self.stage == ReplayStage::Through
     }
 
     // === the connection ===
 
     /// There is a connection.
-    pub(super) fn up(&mut self, out: &mut Out) {
+    pub(super) fn up(&mut self, out: &mut ProxyOutput) {
         self.connection += 1;
         match self.hello.clone() {
             None => self.go_on(out),
             Some(params) => {
-                self.stage = Stage::Hello;
+                self.stage = ReplayStage::Hello;
                 let id = self.own_id();
                 out.gateway.push_back(request(&id, "initialize", Some(&params)));
             }
@@ -251,14 +251,14 @@ impl Passing {
     }
 
     /// The connection is lost. Whatever is in `out` for the gateway never reached it.
-    pub(super) fn down(&mut self, out: &mut Out) {
+    pub(super) fn down(&mut self, out: &mut ProxyOutput) {
         out.gateway.clear();
-        self.stage = Stage::Apart;
+        self.stage = ReplayStage::Apart;
         // What the gateway asked of this connection alone, nobody waits for any more.
-        let (short, lasting) = self.asked.drain(..).partition(|asked: &Asked| asked.short.is_some());
+        let (short, lasting) = self.asked.drain(..).partition(|asked: &ShownRequest| asked.short.is_some());
         self.asked = lasting;
         for asked in short {
-            let asked: Asked = asked;
+            let asked: ShownRequest = asked;
             self.retract(asked.id, out);
         }
         let (kept, lost) = self.pending.drain(..).partition(|pending: &Pending| {
@@ -277,8 +277,8 @@ impl Passing {
     }
 
     /// Everything was said again: what waits for an answer is asked again, and from now on everything passes.
-    fn go_on(&mut self, out: &mut Out) {
-        self.stage = Stage::Through;
+    fn go_on(&mut self, out: &mut ProxyOutput) {
+        self.stage = ReplayStage::Through;
         for pending in &self.pending {
             let line = match &pending.told {
                 // A part of the past came already.
@@ -299,7 +299,7 @@ impl Passing {
     }
 
     /// Brings the editor back into its sessions.
-    fn come_back(&mut self, out: &mut Out) {
+    fn come_back(&mut self, out: &mut ProxyOutput) {
         let sessions: Vec<String> = self.sessions.keys().cloned().collect();
         let mut waiting = BTreeMap::new();
         for session in sessions {
@@ -307,10 +307,10 @@ impl Passing {
             self.resume(&id, &session, true, out);
             waiting.insert(id, session);
         }
-        if waiting.is_empty() { self.go_on(out) } else { self.stage = Stage::Sessions(waiting) }
+        if waiting.is_empty() { self.go_on(out) } else { self.stage = ReplayStage::Sessions(waiting) }
     }
 
-    fn resume(&self, id: &str, session: &str, after: bool, out: &mut Out) {
+    fn resume(&self, id: &str, session: &str, after: bool, out: &mut ProxyOutput) {
         let Some(joined) = self.sessions.get(session) else { return };
         let mut params = members(Some(&joined.params));
         params.insert("sessionId".into(), value(&json!(session)));
@@ -330,7 +330,7 @@ impl Passing {
     // === the editor ===
 
     /// A line of the editor's. To be given only while [`through`](Self::through).
-    pub(super) fn editor(&mut self, line: &str, out: &mut Out) {
+    pub(super) fn editor(&mut self, line: &str, out: &mut ProxyOutput) {
         let message: Message<'_> = match serde_json::from_str(line) {
             Ok(_) if !line.trim_start().starts_with('{') => {
                 let message = "one message a line: an object, no batch";
@@ -351,7 +351,7 @@ impl Passing {
                     let prompts = self.pending.iter_mut().filter(|pending| pending.key.is_some());
                     prompts.filter(|pending| Some(&*pending.id) == meant).for_each(|pending| pending.cancelled = true);
                 } else if method == "session/cancel" {
-                    let session = About::of(message.params).session();
+                    let session = MessageHead::of(message.params).session();
                     let prompts = self.pending.iter_mut().filter(|pending| pending.key.is_some());
                     prompts.filter(|pending| pending.session == session).for_each(|pending| pending.cancelled = true);
                 }
@@ -366,7 +366,7 @@ impl Passing {
     }
 
     /// A line of the editor's that is no text.
-    pub(super) fn no_text(line: &[u8], out: &mut Out) {
+    pub(super) fn no_text(line: &[u8], out: &mut ProxyOutput) {
         out.editor.push_back(failure(
             &id_in(line),
             -32700,
@@ -376,17 +376,17 @@ impl Passing {
     }
 
     /// A line of the editor's that is longer than the gateway takes; what it begins with.
-    pub(super) fn too_long(beginning: &[u8], most: usize, out: &mut Out) {
+    pub(super) fn too_long(beginning: &[u8], most: usize, out: &mut ProxyOutput) {
         let message = format!("the message is longer than {most} bytes: nothing of it was done");
         out.editor.push_back(failure(&id_in(beginning), -32600, &message, "too_long"));
     }
 
-    fn editor_asks(&mut self, method: &str, id: &str, params: Option<&RawValue>, out: &mut Out) {
+    fn editor_asks(&mut self, method: &str, id: &str, params: Option<&RawValue>, out: &mut ProxyOutput) {
         if self.pending.len() >= PENDING || self.pending.iter().any(|pending| pending.id == id) {
             let message = "too many requests wait, or this id is in use: wait for an answer first";
             return out.editor.push_back(failure(id, -32600, message, "busy"));
         }
-        let of = About::of(params);
+        let of = MessageHead::of(params);
         let mut pending = Pending {
             id: id.to_owned(),
             method: method.to_owned(),
@@ -419,7 +419,8 @@ impl Passing {
                 if let Some(session) = &pending.session
                     && !self.pending.iter().any(|other| other.before.is_some() && other.session == pending.session)
                 {
-                    let joined = || Joined { method: back_by(method), params: object(&Members::new()), cursor: None };
+                    let joined =
+                        || JoinedSession { method: back_by(method), params: object(&Members::new()), cursor: None };
                     self.sessions.entry(session.clone()).or_insert_with(joined);
                 }
             }
@@ -434,7 +435,7 @@ impl Passing {
         self.pending.push(pending);
     }
 
-    fn editor_answers(&mut self, id: &str, line: &str, message: &Message<'_>, out: &mut Out) {
+    fn editor_answers(&mut self, id: &str, line: &str, message: &Message<'_>, out: &mut ProxyOutput) {
         if let Some(place) = self.retracted.iter().position(|retracted| retracted == id) {
             // It was taken back: nobody waits.
             self.retracted.remove(place);
@@ -443,7 +444,7 @@ impl Passing {
         let place = self.asked.iter().position(|asked| asked.id == id);
         let asked = place.and_then(|place| self.asked.remove(place));
         match asked {
-            Some(Asked { short: Some(short), .. }) => {
+            Some(ShownRequest { short: Some(short), .. }) => {
                 out.gateway.push_back(answer(&short, message.result, message.error));
             }
             asked => {
@@ -458,7 +459,7 @@ impl Passing {
     // === the gateway ===
 
     /// A message of the gateway's.
-    pub(super) fn gateway(&mut self, line: &str, out: &mut Out) {
+    pub(super) fn gateway(&mut self, line: &str, out: &mut ProxyOutput) {
         let Ok(message) = serde_json::from_str::<Message<'_>>(line) else {
             return out.aside.push("the gateway said something that is no JSON-RPC message; it was left out".into());
         };
@@ -470,8 +471,8 @@ impl Passing {
         }
     }
 
-    fn gateway_asks(&mut self, method: &str, id: &str, params: Option<&RawValue>, line: &str, out: &mut Out) {
-        let of = About::of(params);
+    fn gateway_asks(&mut self, method: &str, id: &str, params: Option<&RawValue>, line: &str, out: &mut ProxyOutput) {
+        let of = MessageHead::of(params);
         let (session, plexus) = (of.session(), of.plexus());
         self.at(session.as_deref(), plexus.cursor);
         let lasting =
@@ -479,7 +480,7 @@ impl Passing {
         if !lasting {
             let own = json!(format!("{}.{}.{}", self.name, self.connection, id.trim_matches('"'))).to_string();
             out.editor.push_back(request(&own, method, params));
-            let asked = Asked { id: own, short: Some(id.to_owned()), session };
+            let asked = ShownRequest { id: own, short: Some(id.to_owned()), session };
             return push(&mut self.asked, asked, ASKED);
         }
         if let Some((_, answer)) = self.answered.iter().rev().find(|(answered, _)| answered == id) {
@@ -487,15 +488,15 @@ impl Passing {
             out.gateway.push_back(answer.clone());
         } else if !self.asked.iter().any(|asked| asked.id == id) {
             self.retracted.retain(|retracted| retracted != id);
-            push(&mut self.asked, Asked { id: id.to_owned(), short: None, session }, ASKED);
+            push(&mut self.asked, ShownRequest { id: id.to_owned(), short: None, session }, ASKED);
             out.editor.push_back(one_line(line));
         }
     }
 
-    fn gateway_tells(&mut self, method: &str, params: Option<&RawValue>, line: &str, out: &mut Out) {
+    fn gateway_tells(&mut self, method: &str, params: Option<&RawValue>, line: &str, out: &mut ProxyOutput) {
         match method {
             "session/update" => {
-                let of = About::of(params);
+                let of = MessageHead::of(params);
                 self.at(of.session().as_deref(), of.plexus().cursor);
                 // The editor has drawn its user's words when they were typed.
                 if !self.is_own_prompt(params) {
@@ -526,20 +527,20 @@ impl Passing {
         let update = members(params).remove("update");
         let mut all = members(update.as_deref());
         let kind: String = read(all.remove("sessionUpdate").as_deref());
-        let key = About { session: None, meta: all.remove("_meta") }.plexus().key;
+        let key = MessageHead { session: None, meta: all.remove("_meta") }.plexus().key;
         let waits = |pending: &Pending| pending.key == key;
         kind == "user_message_chunk" && key.is_some() && self.pending.iter().any(waits)
     }
 
     /// A question found its end elsewhere.
-    fn taken_back(&mut self, id: &str, out: &mut Out) {
-        let of = |asked: &Asked| asked.short.as_deref().unwrap_or(&asked.id) == id;
+    fn taken_back(&mut self, id: &str, out: &mut ProxyOutput) {
+        let of = |asked: &ShownRequest| asked.short.as_deref().unwrap_or(&asked.id) == id;
         if let Some(asked) = self.asked.iter().position(of).and_then(|place| self.asked.remove(place)) {
             self.retract(asked.id, out);
         }
     }
 
-    fn retract(&mut self, id: String, out: &mut Out) {
+    fn retract(&mut self, id: String, out: &mut ProxyOutput) {
         let params = json!({ "requestId": &*raw(&id) });
         out.editor.push_back(notification("$/cancel_request", &params));
         push(&mut self.retracted, id, ASKED);
@@ -558,7 +559,7 @@ impl Passing {
         }
     }
 
-    fn gateway_answers(&mut self, id: &str, message: &Message<'_>, line: &str, out: &mut Out) {
+    fn gateway_answers(&mut self, id: &str, message: &Message<'_>, line: &str, out: &mut ProxyOutput) {
         let Some(place) = self.pending.iter().position(|pending| pending.id == id) else {
             if !self.own_answer(id, message, out) {
                 out.editor.push_back(one_line(line));
@@ -584,7 +585,7 @@ impl Passing {
         let method = pending.method.as_str();
         if pending.key.is_some() {
             // Everything of its run has come, the words of the prompt too.
-            let cursor = About::of(Some(result)).plexus().cursor;
+            let cursor = MessageHead::of(Some(result)).plexus().cursor;
             let joined = pending.session.and_then(|session| self.sessions.get_mut(&session));
             if let (Some(joined), Some(cursor)) = (joined, cursor) {
                 joined.at(cursor);
@@ -592,13 +593,13 @@ impl Passing {
         } else if method == "initialize" {
             self.hello = pending.params;
         } else if JOINING.contains(&method) {
-            let of = About::of(Some(result));
+            let of = MessageHead::of(Some(result));
             let cursor = pending.told.or_else(|| of.plexus().cursor);
             if let Some(session) = of.session().or(pending.session) {
                 // Where it was opened in is not asked again.
                 let mut params = members(pending.params.as_deref());
                 params.remove("_meta");
-                let joined = Joined { method: back_by(method), params: object(&params), cursor };
+                let joined = JoinedSession { method: back_by(method), params: object(&params), cursor };
                 self.sessions.insert(session, joined);
             }
         } else if ["session/close", "session/delete", "session/detach"].contains(&method)
@@ -609,9 +610,9 @@ impl Passing {
     }
 
     /// The answer to a request of the bridge's own, if it is one.
-    fn own_answer(&mut self, id: &str, message: &Message<'_>, out: &mut Out) -> bool {
+    fn own_answer(&mut self, id: &str, message: &Message<'_>, out: &mut ProxyOutput) -> bool {
         match &mut self.stage {
-            Stage::Hello => {
+            ReplayStage::Hello => {
                 match message.error {
                     None => self.come_back(out),
                     Some(error) => {
@@ -623,7 +624,7 @@ impl Passing {
                 }
                 true
             }
-            Stage::Sessions(waiting) => {
+            ReplayStage::Sessions(waiting) => {
                 let Some(session) = waiting.remove(id) else { return false };
                 let last = waiting.is_empty();
                 match message.error {
@@ -639,7 +640,7 @@ impl Passing {
                 }
                 true
             }
-            Stage::Apart | Stage::Through => false,
+            ReplayStage::Apart | ReplayStage::Through => false,
         }
     }
 
@@ -648,12 +649,12 @@ impl Passing {
         if let Some(joined) = self.sessions.get_mut(session)
             && joined.cursor.is_none()
         {
-            joined.cursor = About::of(result).plexus().cursor;
+            joined.cursor = MessageHead::of(result).plexus().cursor;
         }
     }
 
     /// A session could not be resumed. Whether it is tried another way.
-    fn stays_out(&mut self, session: &str, error: &RawValue, out: &mut Out) -> bool {
+    fn stays_out(&mut self, session: &str, error: &RawValue, out: &mut ProxyOutput) -> bool {
         let words = words(error);
         // Whatever was asked there is asked anew, if it is open still.
         let asked: Vec<String> = self
@@ -672,7 +673,7 @@ impl Passing {
             out.aside.push(format!("what happened in {session} meanwhile cannot be shown: {words}"));
             let id = self.own_id();
             self.resume(&id, session, false, out);
-            if let Stage::Sessions(waiting) = &mut self.stage {
+            if let ReplayStage::Sessions(waiting) = &mut self.stage {
                 waiting.insert(id, session.to_owned());
             }
             return true;

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::passing::{Out, Passing};
+use super::passing::{AcpProxy, ProxyOutput};
 use super::{LINE_MAX, Line, next_line};
 
 fn sent(lines: &mut VecDeque<String>) -> Vec<Value> {
@@ -15,14 +15,14 @@ fn sent(lines: &mut VecDeque<String>) -> Vec<Value> {
 
 /// A bridge, and everything that it says.
 struct Bench {
-    passing: Passing,
-    out: Out,
+    passing: AcpProxy,
+    out: ProxyOutput,
 }
 
 impl Bench {
     fn new(join: Option<&str>, runtime: Option<&str>) -> Self {
-        let passing = Passing::new("b".into(), join.map(Into::into), runtime.map(Into::into));
-        let mut bench = Self { passing, out: Out::default() };
+        let passing = AcpProxy::new("b".into(), join.map(Into::into), runtime.map(Into::into));
+        let mut bench = Self { passing, out: ProxyOutput::default() };
         bench.passing.up(&mut bench.out);
         bench
     }
@@ -35,7 +35,7 @@ impl Bench {
         let new = json!({"cwd":"/w","mcpServers":[]});
         bench.editor(json!({"jsonrpc":"2.0","id":1,"method":"session/new","params":new}));
         bench.gateway(json!({"jsonrpc":"2.0","id":1,"result":{"sessionId":"s_1"}}));
-        bench.out = Out::default();
+        bench.out = ProxyOutput::default();
         bench
     }
 
@@ -318,7 +318,7 @@ fn lines_that_are_none_are_answered() {
         (br#"{"params":{"id":3"#, Value::Null),
         (b"\xff", Value::Null),
     ] {
-        Passing::too_long(beginning, 5, &mut bench.out);
+        AcpProxy::too_long(beginning, 5, &mut bench.out);
         assert_eq!(sent(&mut bench.out.editor)[0]["id"], id);
     }
     assert!(bench.out.gateway.is_empty());
@@ -607,7 +607,7 @@ impl World {
     }
 
     /// The editor takes what the bridge says.
-    fn read(&mut self, out: &mut Out) {
+    fn read(&mut self, out: &mut ProxyOutput) {
         self.to_gateway.extend(sent(&mut out.gateway));
         for message in sent(&mut out.editor) {
             match message["method"].as_str() {
@@ -638,8 +638,8 @@ impl World {
 }
 
 fn play(ops: Vec<Op>) {
-    let (mut world, mut out) = (World::default(), Out::default());
-    let mut passing = Passing::new("b".into(), None, None);
+    let (mut world, mut out) = (World::default(), ProxyOutput::default());
+    let mut passing = AcpProxy::new("b".into(), None, None);
     world.conn = Some(Conn::default());
     passing.up(&mut out);
     passing.editor(r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}"#, &mut out);
@@ -653,7 +653,7 @@ fn play(ops: Vec<Op>) {
     }
     world.read(&mut out);
     let mut prompts = 0;
-    let mut step = |op: Op, world: &mut World, passing: &mut Passing, out: &mut Out| {
+    let mut step = |op: Op, world: &mut World, passing: &mut AcpProxy, out: &mut ProxyOutput| {
         match op {
             Op::Prompt(words, asks) if passing.through() => {
                 let (id, text) = (world.next, format!("plan {}", world.next));

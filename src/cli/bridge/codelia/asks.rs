@@ -11,7 +11,7 @@ use plexus::model::{Choice, Offer, Request, RequestType};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::events::Resolved;
+use super::events::RequestOutcome;
 
 /// Answers on their way that are remembered; an older one's end is told as if somebody else had decided.
 const ANSWERED_MAX: usize = 64;
@@ -51,7 +51,7 @@ impl Panel {
 
 /// What stands on the screen.
 #[derive(Debug)]
-enum Shown {
+enum ShownPanel {
     Question(Box<Request>, Panel),
     /// A word on a question that is over, under an identifier of ours.
     Word(String),
@@ -59,7 +59,7 @@ enum Shown {
 
 /// What is to be done.
 #[derive(Debug)]
-pub(super) enum Act {
+pub(super) enum PanelAction {
     /// Ask the terminal UI: identifier, method, params.
     Ask(String, &'static str, Value),
     /// Answer the gateway: the request, and the params of `ui.request.answer`.
@@ -72,15 +72,15 @@ pub(super) enum Act {
 
 /// The questions of one terminal UI.
 #[derive(Default)]
-pub(super) struct Asks {
+pub(super) struct PanelQueue {
     panels: Panels,
     waiting: VecDeque<Box<Request>>,
-    shown: Option<Shown>,
+    shown: Option<ShownPanel>,
     answered: VecDeque<Box<Request>>,
     words: u64,
 }
 
-impl Asks {
+impl PanelQueue {
     pub(super) fn has(&mut self, panels: Panels) {
         self.panels = panels;
     }
@@ -91,7 +91,7 @@ impl Asks {
     }
 
     /// A question opened. `live`: the past is told, it may be shown.
-    pub(super) fn opened(&mut self, request: Box<Request>, live: bool, acts: &mut Vec<Act>) {
+    pub(super) fn opened(&mut self, request: Box<Request>, live: bool, acts: &mut Vec<PanelAction>) {
         let id = request.request_id.as_str();
         if let Some(known) = self.waiting.iter_mut().find(|known| known.request_id.as_str() == id) {
             if known.revision < request.revision {
@@ -99,7 +99,7 @@ impl Asks {
             }
             return;
         }
-        if let Some(Shown::Question(shown, panel)) = &self.shown
+        if let Some(ShownPanel::Question(shown, panel)) = &self.shown
             && shown.request_id.as_str() == id
         {
             if shown.revision < request.revision {
@@ -120,7 +120,7 @@ impl Asks {
     }
 
     /// Shows the next question, if none is shown.
-    pub(super) fn next(&mut self, acts: &mut Vec<Act>) {
+    pub(super) fn next(&mut self, acts: &mut Vec<PanelAction>) {
         while self.shown.is_none() {
             let Some(request) = self.waiting.pop_front() else { return };
             let panel = panel_of(&request);
@@ -132,52 +132,56 @@ impl Asks {
             // What it has no panel for (a form, say) is still seen.
             let none = panel == Panel::Options && request.options.is_empty();
             if request.observe_only || none || !has {
-                acts.push(Act::Notice(format!("asked, to be answered elsewhere: {}", request.title)));
+                acts.push(PanelAction::Notice(format!("asked, to be answered elsewhere: {}", request.title)));
                 continue;
             }
             if request.display_truncated {
-                acts.push(Act::Notice(
+                acts.push(PanelAction::Notice(
                     "too long to be shown here whole: it can be allowed only where all of it is read".into(),
                 ));
             }
             for reason in &request.risk_reasons {
-                acts.push(Act::Notice(format!("{}: {reason}", request.risk.as_str())));
+                acts.push(PanelAction::Notice(format!("{}: {reason}", request.risk.as_str())));
             }
             if request.danger || !request.warnings.is_empty() {
                 for warning in &request.warnings {
-                    acts.push(Act::Notice(format!("warning: {warning}")));
+                    acts.push(PanelAction::Notice(format!("warning: {warning}")));
                 }
             }
             if matches!(panel, Panel::Pick | Panel::Options) && !request.display.trim().is_empty() {
-                acts.push(Act::Show(format!("{}\n{}", request.title, request.display)));
+                acts.push(PanelAction::Show(format!("{}\n{}", request.title, request.display)));
             }
-            acts.push(Act::Ask(request.request_id.as_str().to_owned(), panel.method(), params(&request, panel)));
-            self.shown = Some(Shown::Question(request, panel));
+            acts.push(PanelAction::Ask(
+                request.request_id.as_str().to_owned(),
+                panel.method(),
+                params(&request, panel),
+            ));
+            self.shown = Some(ShownPanel::Question(request, panel));
         }
     }
 
     /// A question found its end, by whoever.
-    pub(super) fn resolved(&mut self, resolved: &Resolved, live: bool, acts: &mut Vec<Act>) {
+    pub(super) fn resolved(&mut self, resolved: &RequestOutcome, live: bool, acts: &mut Vec<PanelAction>) {
         let id = resolved.request_id.as_str();
         if let Some(at) = self.waiting.iter().position(|request| request.request_id.as_str() == id) {
             let request = self.waiting.remove(at);
             if let Some(request) = request.filter(|_| live) {
-                acts.push(Act::Notice(format!("{}: {}", resolved.words(), request.title)));
+                acts.push(PanelAction::Notice(format!("{}: {}", resolved.words(), request.title)));
             }
             return;
         }
-        let Some(Shown::Question(request, panel)) = &self.shown else { return };
+        let Some(ShownPanel::Question(request, panel)) = &self.shown else { return };
         if request.request_id.as_str() != id {
             return;
         }
         let (words, panel) = (format!("{}: {}", resolved.words(), request.title), *panel);
-        acts.push(Act::Notice(words.clone()));
+        acts.push(PanelAction::Notice(words.clone()));
         let what = if resolved.state == "answered" { "Answered elsewhere" } else { "No longer asked" };
         self.word(what, &words, panel, acts);
     }
 
     /// Puts a word in the place of the panel that is shown: whatever key it gets means nothing.
-    fn word(&mut self, what: &str, words: &str, panel: Panel, acts: &mut Vec<Act>) {
+    fn word(&mut self, what: &str, words: &str, panel: Panel, acts: &mut Vec<PanelAction>) {
         self.words += 1;
         let id = format!("plexus_word_{}", self.words);
         let params = match panel {
@@ -190,42 +194,42 @@ impl Asks {
                 "title": format!("{what}: {words}"), "items": [{ "id": "on", "label": "Go on" }], "multi": false,
             }),
         };
-        acts.push(Act::Ask(id.clone(), panel.method(), params));
-        self.shown = Some(Shown::Word(id));
+        acts.push(PanelAction::Ask(id.clone(), panel.method(), params));
+        self.shown = Some(ShownPanel::Word(id));
     }
 
     /// These are open and no others: what became of the rest is not known here.
-    pub(super) fn only(&mut self, open: &[String], live: bool, acts: &mut Vec<Act>) {
+    pub(super) fn only(&mut self, open: &[String], live: bool, acts: &mut Vec<PanelAction>) {
         let shown = match &self.shown {
-            Some(Shown::Question(request, _)) => Some(request),
+            Some(ShownPanel::Question(request, _)) => Some(request),
             _ => None,
         };
         let known = self.waiting.iter().chain(shown).map(|request| request.request_id.as_str().to_owned());
         let over: Vec<String> = known.filter(|id| !open.contains(id)).collect();
         for id in over {
-            self.resolved(&Resolved::unknown(id), live, acts);
+            self.resolved(&RequestOutcome::unknown(id), live, acts);
         }
     }
 
     /// What the terminal UI said to a question.
-    pub(super) fn said(&mut self, id: &str, result: &Value, acts: &mut Vec<Act>) {
+    pub(super) fn said(&mut self, id: &str, result: &Value, acts: &mut Vec<PanelAction>) {
         match self.shown.take() {
-            Some(Shown::Question(request, panel)) if request.request_id.as_str() == id => {
+            Some(ShownPanel::Question(request, panel)) if request.request_id.as_str() == id => {
                 match answer(&request, panel, result) {
                     Ok(params) => {
-                        acts.push(Act::Answer(id.to_owned(), params));
+                        acts.push(PanelAction::Answer(id.to_owned(), params));
                         if self.answered.len() >= ANSWERED_MAX {
                             self.answered.pop_front();
                         }
                         self.answered.push_back(request);
                     }
                     Err(why) => {
-                        acts.push(Act::Notice(why));
+                        acts.push(PanelAction::Notice(why));
                         self.waiting.push_front(request);
                     }
                 }
             }
-            Some(Shown::Word(word)) if word == id => {}
+            Some(ShownPanel::Word(word)) if word == id => {}
             // An answer to a panel that is gone decides nothing.
             other => {
                 self.shown = other;
@@ -236,12 +240,12 @@ impl Asks {
     }
 
     /// The terminal UI did not show a question, or could not: it is none of its own any more, and holds up no other.
-    pub(super) fn not_shown(&mut self, id: &str, why: &str, acts: &mut Vec<Act>) {
+    pub(super) fn not_shown(&mut self, id: &str, why: &str, acts: &mut Vec<PanelAction>) {
         match self.shown.take() {
-            Some(Shown::Question(request, _)) if request.request_id.as_str() == id => {
-                acts.push(Act::Notice(format!("asked, to be answered elsewhere ({why}): {}", request.title)));
+            Some(ShownPanel::Question(request, _)) if request.request_id.as_str() == id => {
+                acts.push(PanelAction::Notice(format!("asked, to be answered elsewhere ({why}): {}", request.title)));
             }
-            Some(Shown::Word(word)) if word == id => {}
+            Some(ShownPanel::Word(word)) if word == id => {}
             other => {
                 self.shown = other;
                 return;
@@ -256,10 +260,10 @@ impl Asks {
     }
 
     /// The gateway did not take the answer; `over`: because the question is.
-    pub(super) fn refused(&mut self, id: &str, why: &str, over: bool, acts: &mut Vec<Act>) {
+    pub(super) fn refused(&mut self, id: &str, why: &str, over: bool, acts: &mut Vec<PanelAction>) {
         let Some(at) = self.answered.iter().position(|request| request.request_id.as_str() == id) else { return };
         let Some(request) = self.answered.remove(at) else { return };
-        acts.push(Act::Notice(format!("your answer did not count: {why}")));
+        acts.push(PanelAction::Notice(format!("your answer did not count: {why}")));
         if !over {
             self.waiting.push_front(request);
             self.next(acts);
@@ -270,8 +274,8 @@ impl Asks {
     #[cfg(test)]
     pub(super) fn shows(&self) -> Option<&str> {
         match &self.shown {
-            Some(Shown::Question(request, _)) => Some(request.request_id.as_str()),
-            Some(Shown::Word(id)) => Some(id),
+            Some(ShownPanel::Question(request, _)) => Some(request.request_id.as_str()),
+            Some(ShownPanel::Word(id)) => Some(id),
             None => None,
         }
     }

@@ -7,9 +7,9 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::asks::{Act, Asks, Panels};
-use super::events::{Extras, Teller, Told};
-use crate::cli::stream::{Heard, NoReply};
+use super::asks::{PanelAction, PanelQueue, Panels};
+use super::events::{EventTranslator, Extras, UiMessage};
+use crate::cli::stream::{NoReply, StreamEvent};
 
 /// The version of the UI protocol that is spoken.
 const VERSION: &str = "0";
@@ -35,7 +35,7 @@ const INTERNAL: i64 = -32603;
 
 /// What is to be done.
 #[derive(Debug)]
-pub(super) enum Order {
+pub(super) enum BridgeAction {
     /// A line for the terminal UI, without its end.
     Say(String),
     /// Follow this session, with as many of its latest runs and events as are wanted; nothing else any more.
@@ -43,23 +43,23 @@ pub(super) enum Order {
     /// A line for those who read the logs.
     Log(String),
     /// Call the gateway; the outcome comes back with `why`. `again`: it may be sent twice.
-    Call { why: Box<Why>, method: String, params: Value, again: bool },
+    Call { why: Box<CallPurpose>, method: String, params: Value, again: bool },
 }
 
 /// What a call was for.
 #[derive(Clone, Debug)]
-pub(super) enum Why {
+pub(super) enum CallPurpose {
     /// The runtimes, to open a session for the terminal UI's `run.start`.
     Runtimes {
-        start: Start,
+        start: PendingRunStart,
     },
     Open {
-        start: Start,
+        start: PendingRunStart,
         runtime: String,
     },
     /// The sessions, to find the one that a runtime of one has; `error`: why it has no other.
     Join {
-        start: Start,
+        start: PendingRunStart,
         runtime: String,
         error: Value,
     },
@@ -96,7 +96,7 @@ pub(super) enum Why {
 
 /// A `run.start` that waits.
 #[derive(Clone, Debug)]
-pub(super) struct Start {
+pub(super) struct PendingRunStart {
     id: Value,
     input: Value,
     /// What is said around it: `ui_context` and `meta`.
@@ -111,8 +111,8 @@ struct Session {
 }
 
 /// The past, while it is told.
-struct Past {
-    told: VecDeque<Told>,
+struct HistoryReplay {
+    told: VecDeque<UiMessage>,
     /// The terminal UI's `session.history` that waits for it.
     id: Option<Value>,
     events: usize,
@@ -122,7 +122,7 @@ struct Past {
 }
 
 /// What the bridge was started with.
-pub(super) struct Aim {
+pub(super) struct BridgeTarget {
     /// Session, runtime and dialect.
     pub(super) session: Option<(String, String, String)>,
     /// Where new sessions are opened.
@@ -136,14 +136,14 @@ pub(super) struct Aim {
     pub(super) key: String,
 }
 
-pub(super) struct Desk {
-    aim: Aim,
+pub(super) struct BridgeState {
+    aim: BridgeTarget,
     session: Option<Session>,
-    teller: Teller,
-    asks: Asks,
-    past: Option<Past>,
+    teller: EventTranslator,
+    asks: PanelQueue,
+    past: Option<HistoryReplay>,
     /// `run.start`s that wait until the past is told.
-    later: Vec<Start>,
+    later: Vec<PendingRunStart>,
     /// `run.start`s that the gateway has not answered.
     starting: usize,
     /// How many were sent.
@@ -173,7 +173,7 @@ struct FromUi<'a> {
 }
 
 #[derive(Deserialize)]
-struct Listed {
+struct ListedSession {
     session_id: String,
     runtime_id: String,
     #[serde(default)]
@@ -191,13 +191,13 @@ struct Listed {
     last_user_message: Option<String>,
 }
 
-impl Desk {
-    pub(super) fn new(aim: Aim) -> Self {
+impl BridgeState {
+    pub(super) fn new(aim: BridgeTarget) -> Self {
         Self {
             aim,
             session: None,
-            teller: Teller::default(),
-            asks: Asks::default(),
+            teller: EventTranslator::default(),
+            asks: PanelQueue::default(),
             past: None,
             later: Vec::new(),
             starting: 0,
@@ -224,7 +224,7 @@ impl Desk {
     // === the terminal UI says something ===
 
     /// A line of the terminal UI's. What is no message gets no reply, as with its own runtime.
-    pub(super) fn line(&mut self, line: &str, out: &mut Vec<Order>) {
+    pub(super) fn line(&mut self, line: &str, out: &mut Vec<BridgeAction>) {
         let Ok(FromUi { id, method, params, result, error }) = serde_json::from_str::<FromUi<'_>>(line) else { return };
         let Some(method) = method else {
             let Some(Value::String(id)) = id else { return };
@@ -257,8 +257,8 @@ impl Desk {
             None if method == "ui.context.update" => {
                 if let Some(session) = self.session.as_ref().filter(|session| session.dialect == "codelia") {
                     let params = of_session(params, &session.id);
-                    out.push(Order::Call {
-                        why: Box::new(Why::Pass { id: Value::Null }),
+                    out.push(BridgeAction::Call {
+                        why: Box::new(CallPurpose::Pass { id: Value::Null }),
                         method,
                         params,
                         again: false,
@@ -269,7 +269,7 @@ impl Desk {
         }
     }
 
-    fn request(&mut self, id: Value, method: &str, params: Value, out: &mut Vec<Order>) {
+    fn request(&mut self, id: Value, method: &str, params: Value, out: &mut Vec<BridgeAction>) {
         match method {
             "initialize" => self.hello(&id, &params, out),
             "run.start" => self.start(id, params, out),
@@ -278,8 +278,8 @@ impl Desk {
                 (Some(session), Some(run)) => {
                     let reason = &params["reason"];
                     let params = json!({ "session_id": session.id, "run_id": run, "reason": reason });
-                    let why = Why::Cancel { id, run: run.to_owned() };
-                    out.push(Order::Call { why: Box::new(why), method: method.into(), params, again: true });
+                    let why = CallPurpose::Cancel { id, run: run.to_owned() };
+                    out.push(BridgeAction::Call { why: Box::new(why), method: method.into(), params, again: true });
                 }
                 (None, Some(_)) => out.push(refuse(&id, RUN_NOT_FOUND, "run not found: no session is open")),
             },
@@ -287,8 +287,13 @@ impl Desk {
                 let limit =
                     params["limit"].as_u64().map_or(LIST_MAX, |limit| usize::try_from(limit).unwrap_or(LIST_MAX));
                 let here = params["scope"] == "current_workspace";
-                let why = Why::List { id, limit, here };
-                out.push(Order::Call { why: Box::new(why), method: method.into(), params: json!({}), again: true });
+                let why = CallPurpose::List { id, limit, here };
+                out.push(BridgeAction::Call {
+                    why: Box::new(why),
+                    method: method.into(),
+                    params: json!({}),
+                    again: true,
+                });
             }
             "session.history" => {
                 let Some(session) = params["session_id"].as_str() else {
@@ -303,8 +308,8 @@ impl Desk {
             "model.list" => match &self.session {
                 Some(session) => {
                     let params = of_session(params, &session.id);
-                    out.push(Order::Call {
-                        why: Box::new(Why::Models { id }),
+                    out.push(BridgeAction::Call {
+                        why: Box::new(CallPurpose::Models { id }),
                         method: method.into(),
                         params,
                         again: true,
@@ -315,8 +320,8 @@ impl Desk {
             "model.set" => match &self.session {
                 Some(session) if session.dialect == "codelia" => {
                     let params = of_session(params, &session.id);
-                    out.push(Order::Call {
-                        why: Box::new(Why::Pass { id }),
+                    out.push(BridgeAction::Call {
+                        why: Box::new(CallPurpose::Pass { id }),
                         method: method.into(),
                         params,
                         again: false,
@@ -331,8 +336,8 @@ impl Desk {
                         ));
                     }
                     let listing = json!({ "session_id": session.id });
-                    let why = Why::Mean { id, params };
-                    out.push(Order::Call {
+                    let why = CallPurpose::Mean { id, params };
+                    out.push(BridgeAction::Call {
                         why: Box::new(why),
                         method: "model.list".into(),
                         params: listing,
@@ -344,8 +349,8 @@ impl Desk {
             _ => match &self.session {
                 Some(session) => {
                     let params = of_session(params, &session.id);
-                    out.push(Order::Call {
-                        why: Box::new(Why::Pass { id }),
+                    out.push(BridgeAction::Call {
+                        why: Box::new(CallPurpose::Pass { id }),
                         method: method.into(),
                         params,
                         again: false,
@@ -359,7 +364,7 @@ impl Desk {
         }
     }
 
-    fn hello(&mut self, id: &Value, params: &Value, out: &mut Vec<Order>) {
+    fn hello(&mut self, id: &Value, params: &Value, out: &mut Vec<BridgeAction>) {
         self.greeted = true;
         let panels = Panels::deserialize(&params["ui_capabilities"]).unwrap_or_default();
         self.asks.has(panels);
@@ -384,13 +389,13 @@ impl Desk {
         }
     }
 
-    fn start(&mut self, id: Value, params: Value, out: &mut Vec<Order>) {
+    fn start(&mut self, id: Value, params: Value, out: &mut Vec<BridgeAction>) {
         if params["force_compaction"] == true {
             let words = "compaction is the agent's own: the gateway cannot ask for it";
             return out.push(refuse(&id, METHOD_NOT_FOUND, words));
         }
         let around = [params["ui_context"].clone(), params["meta"].clone()];
-        let start = Start { id, input: params["input"].clone(), around };
+        let start = PendingRunStart { id, input: params["input"].clone(), around };
         if let Some(wanted) = params["session_id"].as_str()
             && self.session.as_ref().is_none_or(|session| session.id != wanted)
         {
@@ -409,8 +414,8 @@ impl Desk {
                         params[name] = value;
                     }
                 }
-                let why = Why::Start { id: start.id };
-                out.push(Order::Call { why: Box::new(why), method: "run.start".into(), params, again: true });
+                let why = CallPurpose::Start { id: start.id };
+                out.push(BridgeAction::Call { why: Box::new(why), method: "run.start".into(), params, again: true });
             }
             None if self.opening => {
                 out.push(refuse(&start.id, -32001, "a session is being opened: try again in a moment"))
@@ -420,8 +425,8 @@ impl Desk {
                 match self.aim.runtime.clone() {
                     Some(runtime) => self.open(start, &runtime, out),
                     None => {
-                        let why = Why::Runtimes { start };
-                        out.push(Order::Call {
+                        let why = CallPurpose::Runtimes { start };
+                        out.push(BridgeAction::Call {
                             why: Box::new(why),
                             method: "runtime.list".into(),
                             params: json!({}),
@@ -433,10 +438,10 @@ impl Desk {
         }
     }
 
-    fn open(&mut self, start: Start, runtime: &str, out: &mut Vec<Order>) {
+    fn open(&mut self, start: PendingRunStart, runtime: &str, out: &mut Vec<BridgeAction>) {
         let params = json!({ "runtime_id": runtime, "cwd": self.aim.cwd });
-        out.push(Order::Call {
-            why: Box::new(Why::Open { start, runtime: runtime.to_owned() }),
+        out.push(BridgeAction::Call {
+            why: Box::new(CallPurpose::Open { start, runtime: runtime.to_owned() }),
             method: "session.new".into(),
             params,
             again: false,
@@ -444,34 +449,34 @@ impl Desk {
     }
 
     /// Goes on with a prompt in this session, once its past is told.
-    fn join(&mut self, start: Start, session: String, out: &mut Vec<Order>) {
+    fn join(&mut self, start: PendingRunStart, session: String, out: &mut Vec<BridgeAction>) {
         self.follow(session, None, PAST_MAX, RUNS_MAX, out);
         self.later.push(start);
     }
 
-    fn follow(&mut self, id: String, history: Option<Value>, most: usize, runs: usize, out: &mut Vec<Order>) {
-        if let Some(Past { id: Some(id), .. }) = self.past.take() {
+    fn follow(&mut self, id: String, history: Option<Value>, most: usize, runs: usize, out: &mut Vec<BridgeAction>) {
+        if let Some(HistoryReplay { id: Some(id), .. }) = self.past.take() {
             out.push(refuse(&id, INTERNAL, "another session was asked for meanwhile"));
         }
         self.asks.forget();
         self.teller.forget();
-        self.past = Some(Past { told: VecDeque::new(), id: history, events: 0, most, runs, truncated: false });
+        self.past = Some(HistoryReplay { told: VecDeque::new(), id: history, events: 0, most, runs, truncated: false });
         self.session = Some(Session { id: id.clone(), dialect: String::new(), runtime: String::new() });
-        out.push(Order::Follow { session: id, runs, events: most });
+        out.push(BridgeAction::Follow { session: id, runs, events: most });
     }
 
     // === the gateway says something ===
 
     /// Something of the session that is followed.
-    pub(super) fn heard(&mut self, heard: Heard, out: &mut Vec<Order>) {
+    pub(super) fn heard(&mut self, heard: StreamEvent, out: &mut Vec<BridgeAction>) {
         match heard {
-            Heard::Hello(hello) => {
+            StreamEvent::Hello(hello) => {
                 if let Some(session) = &mut self.session {
                     let mut listed = hello["sessions"]
                         .as_array()
                         .into_iter()
                         .flatten()
-                        .filter_map(|one| Listed::deserialize(one).ok());
+                        .filter_map(|one| ListedSession::deserialize(one).ok());
                     if let Some(info) = listed.find(|info| info.session_id == session.id) {
                         (session.dialect, session.runtime) = (info.dialect, info.runtime_id);
                     }
@@ -484,28 +489,28 @@ impl Desk {
                     self.missed(resume, &hello, out);
                 }
             }
-            Heard::Event(envelope) => {
+            StreamEvent::Event(envelope) => {
                 let told = self.teller.hear(&envelope, self.past.is_some());
                 self.tell(told, out);
             }
-            Heard::Live => self.live(out),
-            Heard::Lost(why) => {
+            StreamEvent::Live => self.live(out),
+            StreamEvent::Lost(why) => {
                 if !std::mem::replace(&mut self.away, true) {
                     let why = if why.is_empty() { String::new() } else { format!(" ({why})") };
                     self.notice(&format!("the gateway does not answer{why}: this goes on when it is back"), out);
                 }
             }
-            Heard::Older => {
+            StreamEvent::Older => {
                 if let Some(past) = &mut self.past {
                     past.truncated = true;
                 }
             }
-            Heard::Snapshot(_) | Heard::Session(_) => {}
+            StreamEvent::Snapshot(_) | StreamEvent::Session(_) => {}
         }
     }
 
     /// Some of what happened cannot be told any more: how things stand now is in the greeting.
-    fn missed(&mut self, resume: &str, hello: &Value, out: &mut Vec<Order>) {
+    fn missed(&mut self, resume: &str, hello: &Value, out: &mut Vec<BridgeAction>) {
         self.notice(
             &format!("some of what happened is missing here ({resume}): `plexus export` has what is kept"),
             out,
@@ -531,9 +536,9 @@ impl Desk {
     }
 
     /// The session cannot be followed any more.
-    pub(super) fn lost(&mut self, why: &str, out: &mut Vec<Order>) {
+    pub(super) fn lost(&mut self, why: &str, out: &mut Vec<BridgeAction>) {
         let session = self.session.take();
-        if let Some(Past { id: Some(id), .. }) = self.past.take() {
+        if let Some(HistoryReplay { id: Some(id), .. }) = self.past.take() {
             out.push(refuse(&id, -32004, why));
         } else {
             self.notice(&format!("error: {why}"), out);
@@ -547,7 +552,7 @@ impl Desk {
     }
 
     /// The past is told.
-    fn live(&mut self, out: &mut Vec<Order>) {
+    fn live(&mut self, out: &mut Vec<BridgeAction>) {
         let Some(mut past) = self.past.take() else { return self.here(out) };
         let run = self.teller.now().map(|(run, status)| (run.to_owned(), status));
         // Whoever joins in the middle of a message sees what there is of it.
@@ -578,19 +583,22 @@ impl Desk {
     }
 
     /// All of the past is told.
-    fn here(&mut self, out: &mut Vec<Order>) {
+    fn here(&mut self, out: &mut Vec<BridgeAction>) {
         if self.extras.gateway {
-            self.say(Told::Event { run: String::new(), event: r#"{"type":"plexus.live"}"#.into(), meta: None }, out);
+            self.say(
+                UiMessage::Event { run: String::new(), event: r#"{"type":"plexus.live"}"#.into(), meta: None },
+                out,
+            );
         }
     }
 
-    fn tell(&mut self, told: Vec<Told>, out: &mut Vec<Order>) {
+    fn tell(&mut self, told: Vec<UiMessage>, out: &mut Vec<BridgeAction>) {
         let live = self.past.is_none();
         let mut acts = Vec::new();
         for told in told {
             match told {
-                Told::Asked(request) => self.asks.opened(request, live, &mut acts),
-                Told::Resolved(resolved) => self.asks.resolved(&resolved, live, &mut acts),
+                UiMessage::Asked(request) => self.asks.opened(request, live, &mut acts),
+                UiMessage::Resolved(resolved) => self.asks.resolved(&resolved, live, &mut acts),
                 told => match &mut self.past {
                     Some(past) => past.take(vec![told]),
                     None => self.say(told, out),
@@ -600,36 +608,36 @@ impl Desk {
         }
     }
 
-    fn act(&mut self, acts: Vec<Act>, out: &mut Vec<Order>) {
+    fn act(&mut self, acts: Vec<PanelAction>, out: &mut Vec<BridgeAction>) {
         for act in acts {
             match act {
-                Act::Ask(id, method, params) => {
+                PanelAction::Ask(id, method, params) => {
                     let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
-                    out.push(Order::Say(message.to_string()));
+                    out.push(BridgeAction::Say(message.to_string()));
                 }
-                Act::Answer(request, mut params) => {
+                PanelAction::Answer(request, mut params) => {
                     // Sent again after a lost connection it is the same answer.
                     params["idempotency_key"] = format!("codelia-{}-{request}", self.aim.key).into();
-                    let why = Why::Answer { request };
-                    out.push(Order::Call {
+                    let why = CallPurpose::Answer { request };
+                    out.push(BridgeAction::Call {
                         why: Box::new(why),
                         method: "ui.request.answer".into(),
                         params,
                         again: true,
                     });
                 }
-                Act::Notice(text) => self.notice(&text, out),
-                Act::Show(text) => {
+                PanelAction::Notice(text) => self.notice(&text, out),
+                PanelAction::Show(text) => {
                     let run = self.teller.now().map_or(String::new(), |(run, _)| run.to_owned());
                     let event = json!({ "type": "reasoning", "content": text }).to_string();
-                    self.say(Told::Event { run, event, meta: None }, out);
+                    self.say(UiMessage::Event { run, event, meta: None }, out);
                 }
             }
         }
     }
 
     /// A line of the gateway's own, now.
-    fn notice(&mut self, text: &str, out: &mut Vec<Order>) {
+    fn notice(&mut self, text: &str, out: &mut Vec<BridgeAction>) {
         let mut told = Vec::new();
         self.teller.notice(text, &mut told);
         for told in told {
@@ -637,9 +645,9 @@ impl Desk {
         }
     }
 
-    fn say(&mut self, told: Told, out: &mut Vec<Order>) {
+    fn say(&mut self, told: UiMessage, out: &mut Vec<BridgeAction>) {
         match told {
-            Told::Event { run, event, meta } => {
+            UiMessage::Event { run, event, meta } => {
                 if !self.numbers.contains_key(&run) {
                     if self.order.len() >= NUMBERS_MAX
                         && let Some(oldest) = self.order.pop_front()
@@ -652,21 +660,21 @@ impl Desk {
                 let (run, seq) = (json!(run), *next);
                 *next += 1;
                 let meta = meta.map_or_else(String::new, |meta| format!(r#","meta":{meta}"#));
-                out.push(Order::Say(format!(
+                out.push(BridgeAction::Say(format!(
                     r#"{{"jsonrpc":"2.0","method":"agent.event","params":{{"run_id":{run},"seq":{seq},"event":{event}{meta}}}}}"#
                 )));
             }
-            Told::Status { run, status: word, message } => out.push(status(&run, word, message.as_deref())),
-            Told::Notify { method, params } => {
-                out.push(Order::Say(format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#)));
+            UiMessage::Status { run, status: word, message } => out.push(status(&run, word, message.as_deref())),
+            UiMessage::Notify { method, params } => {
+                out.push(BridgeAction::Say(format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#)));
             }
-            Told::Log(text) => out.push(Order::Log(text)),
-            Told::Asked(_) | Told::Resolved(_) => {}
+            UiMessage::Log(text) => out.push(BridgeAction::Log(text)),
+            UiMessage::Asked(_) | UiMessage::Resolved(_) => {}
         }
     }
 
     /// A call's outcome.
-    pub(super) fn called(&mut self, why: Why, outcome: Result<Value, NoReply>, out: &mut Vec<Order>) {
+    pub(super) fn called(&mut self, why: CallPurpose, outcome: Result<Value, NoReply>, out: &mut Vec<BridgeAction>) {
         let outcome = outcome.map_err(|why| match why {
             NoReply::Refused(error) => error,
             NoReply::NotSent(why) => {
@@ -678,7 +686,7 @@ impl Desk {
             }),
         });
         match (why, outcome) {
-            (Why::Start { id }, outcome) => {
+            (CallPurpose::Start { id }, outcome) => {
                 self.starting = self.starting.saturating_sub(1);
                 match outcome {
                     Ok(result) => {
@@ -690,7 +698,7 @@ impl Desk {
                     Err(error) => out.push(fail(&id, &error)),
                 }
             }
-            (Why::Runtimes { start }, Ok(result)) => {
+            (CallPurpose::Runtimes { start }, Ok(result)) => {
                 let all = result["runtimes"].as_array().cloned().unwrap_or_default();
                 let ready = all.iter().find(|runtime| runtime["state"] == "ready").or_else(|| all.first());
                 match ready.and_then(|runtime| runtime["runtime_id"].as_str()) {
@@ -702,18 +710,18 @@ impl Desk {
                     }
                 }
             }
-            (Why::Open { start, .. }, Ok(result)) => {
+            (CallPurpose::Open { start, .. }, Ok(result)) => {
                 self.opening = false;
                 match result["session_id"].as_str() {
                     Some(session) => self.join(start, session.to_owned(), out),
                     None => out.push(refuse(&start.id, INTERNAL, "the gateway opened a session without a name")),
                 }
             }
-            (Why::Open { start, runtime }, Err(error)) if error["code"] == ONE_SESSION => {
-                let (why, params) = (Why::Join { start, runtime, error }, json!({}));
-                out.push(Order::Call { why: Box::new(why), method: "session.list".into(), params, again: true });
+            (CallPurpose::Open { start, runtime }, Err(error)) if error["code"] == ONE_SESSION => {
+                let (why, params) = (CallPurpose::Join { start, runtime, error }, json!({}));
+                out.push(BridgeAction::Call { why: Box::new(why), method: "session.list".into(), params, again: true });
             }
-            (Why::Join { start, runtime, error }, Ok(result)) => {
+            (CallPurpose::Join { start, runtime, error }, Ok(result)) => {
                 self.opening = false;
                 let all = result["sessions"].as_array().into_iter().flatten();
                 let mut alive = all.filter(|one| one["runtime_id"] == runtime.as_str() && one["state"] != "exited");
@@ -722,11 +730,14 @@ impl Desk {
                     None => out.push(fail(&start.id, &error)),
                 }
             }
-            (Why::Runtimes { start } | Why::Open { start, .. } | Why::Join { start, .. }, Err(error)) => {
+            (
+                CallPurpose::Runtimes { start } | CallPurpose::Open { start, .. } | CallPurpose::Join { start, .. },
+                Err(error),
+            ) => {
                 self.opening = false;
                 out.push(fail(&start.id, &error));
             }
-            (Why::Cancel { id, .. }, Ok(result)) => {
+            (CallPurpose::Cancel { id, .. }, Ok(result)) => {
                 let mut said = json!({ "ok": true });
                 if let Some(status) = result["status"].as_str() {
                     said["status"] = status.into();
@@ -734,16 +745,18 @@ impl Desk {
                 out.push(reply(&id, &said));
             }
             // It ended before the cancel came: how, if that was told already.
-            (Why::Cancel { id, run }, Err(error)) if error["code"] == RUN_NOT_FOUND => {
+            (CallPurpose::Cancel { id, run }, Err(error)) if error["code"] == RUN_NOT_FOUND => {
                 match (self.teller.end_of(&run), self.teller.now()) {
                     (Some(status), _) => out.push(reply(&id, &json!({ "ok": false, "status": status }))),
                     (None, Some((now, _))) if now == run => out.push(reply(&id, &json!({ "ok": false }))),
                     (None, _) => out.push(fail(&id, &error)),
                 }
             }
-            (Why::List { id, limit, here }, Ok(result)) => out.push(reply(&id, &self.list(&result, limit, here))),
-            (Why::Answer { request }, Ok(_)) => self.asks.taken(&request),
-            (Why::Answer { request }, Err(error)) => {
+            (CallPurpose::List { id, limit, here }, Ok(result)) => {
+                out.push(reply(&id, &self.list(&result, limit, here)))
+            }
+            (CallPurpose::Answer { request }, Ok(_)) => self.asks.taken(&request),
+            (CallPurpose::Answer { request }, Err(error)) => {
                 let words = error["message"].as_str().unwrap_or("the gateway refused it").to_owned();
                 let data = &error["data"];
                 let by = data["resolved_by"]["name"].as_str();
@@ -758,10 +771,10 @@ impl Desk {
                 self.act(acts, out);
             }
             // An agent without a choice has none to show.
-            (Why::Models { id }, Err(error)) if error["code"] == METHOD_NOT_FOUND => {
+            (CallPurpose::Models { id }, Err(error)) if error["code"] == METHOD_NOT_FOUND => {
                 out.push(reply(&id, &no_models(self.session.as_ref().map(|session| session.runtime.as_str()))));
             }
-            (Why::Models { id }, Ok(mut result)) => {
+            (CallPurpose::Models { id }, Ok(mut result)) => {
                 if self.session.as_ref().is_some_and(|session| session.dialect != "codelia")
                     && result["source"].is_null()
                 {
@@ -769,23 +782,27 @@ impl Desk {
                 }
                 out.push(reply(&id, &result));
             }
-            (Why::Mean { id, params }, outcome) => self.mean(id, &params, &outcome, out),
-            (Why::Set { id }, Ok(mut result)) => {
+            (CallPurpose::Mean { id, params }, outcome) => self.mean(id, &params, &outcome, out),
+            (CallPurpose::Set { id }, Ok(mut result)) => {
                 // It is this session's, whatever the terminal UI calls it.
                 result["source"] = "session".into();
                 out.push(reply(&id, &result));
             }
-            (Why::Pass { id }, _) if id.is_null() => {}
-            (Why::Pass { id }, Ok(result)) => out.push(reply(&id, &result)),
+            (CallPurpose::Pass { id }, _) if id.is_null() => {}
+            (CallPurpose::Pass { id }, Ok(result)) => out.push(reply(&id, &result)),
             (
-                Why::Cancel { id, .. } | Why::List { id, .. } | Why::Models { id } | Why::Set { id } | Why::Pass { id },
+                CallPurpose::Cancel { id, .. }
+                | CallPurpose::List { id, .. }
+                | CallPurpose::Models { id }
+                | CallPurpose::Set { id }
+                | CallPurpose::Pass { id },
                 Err(error),
             ) => out.push(fail(&id, &error)),
         }
     }
 
     /// The terminal UI takes what stands before a slash for a provider: the agent's own name for the model has it, or not.
-    fn mean(&mut self, id: Value, params: &Value, listed: &Result<Value, Value>, out: &mut Vec<Order>) {
+    fn mean(&mut self, id: Value, params: &Value, listed: &Result<Value, Value>, out: &mut Vec<BridgeAction>) {
         let Some(session) = &self.session else {
             return out.push(refuse(&id, INVALID_PARAMS, "no session is open"));
         };
@@ -797,15 +814,20 @@ impl Desk {
         };
         let name = whole.filter(|whole| offers(whole) && !offers(name)).unwrap_or_else(|| name.to_owned());
         let params = json!({ "session_id": session.id, "name": name, "scope": "session" });
-        out.push(Order::Call { why: Box::new(Why::Set { id }), method: "model.set".into(), params, again: false });
+        out.push(BridgeAction::Call {
+            why: Box::new(CallPurpose::Set { id }),
+            method: "model.set".into(),
+            params,
+            again: false,
+        });
     }
 
     fn list(&self, result: &Value, limit: usize, here: bool) -> Value {
         let all = result["sessions"].as_array().into_iter().flatten();
-        let mut listed: Vec<Listed> = all.filter_map(|one| Listed::deserialize(one).ok()).collect();
+        let mut listed: Vec<ListedSession> = all.filter_map(|one| ListedSession::deserialize(one).ok()).collect();
         listed.retain(|session| !here || session.cwd == self.aim.cwd);
         listed.truncate(limit);
-        let row = |session: Listed| {
+        let row = |session: ListedSession| {
             let mut row = json!({ "session_id": session.session_id, "updated_at": session.updated_at });
             if let Some(count) = session.message_count {
                 row["message_count"] = count.into();
@@ -833,13 +855,13 @@ impl Desk {
     }
 }
 
-impl Past {
-    fn take(&mut self, told: Vec<Told>) {
+impl HistoryReplay {
+    fn take(&mut self, told: Vec<UiMessage>) {
         for told in told {
             match &told {
-                Told::Event { .. } => self.events += 1,
+                UiMessage::Event { .. } => self.events += 1,
                 // How a run stood then is nothing to show now.
-                Told::Status { .. } | Told::Log(_) => continue,
+                UiMessage::Status { .. } | UiMessage::Log(_) => continue,
                 _ => {}
             }
             self.told.push_back(told);
@@ -851,7 +873,7 @@ impl Past {
     }
 
     fn drop_first(&mut self) {
-        if let Some(Told::Event { .. }) = self.told.pop_front() {
+        if let Some(UiMessage::Event { .. }) = self.told.pop_front() {
             self.events -= 1;
         }
     }
@@ -861,7 +883,7 @@ impl Past {
         loop {
             let mut runs: Vec<&str> = Vec::new();
             for told in &self.told {
-                if let Told::Event { run, .. } = told
+                if let UiMessage::Event { run, .. } = told
                     && !runs.contains(&run.as_str())
                 {
                     runs.push(run);
@@ -872,7 +894,7 @@ impl Past {
             }
             let first = runs[0].to_owned();
             self.truncated = true;
-            while self.told.front().is_some_and(|told| !matches!(told, Told::Event { run, .. } if *run != first)) {
+            while self.told.front().is_some_and(|told| !matches!(told, UiMessage::Event { run, .. } if *run != first)) {
                 self.drop_first();
             }
         }
@@ -888,22 +910,22 @@ fn of_session(mut params: Value, session: &str) -> Value {
     params
 }
 
-fn status(run: &str, word: &str, message: Option<&str>) -> Order {
+fn status(run: &str, word: &str, message: Option<&str>) -> BridgeAction {
     let mut params = json!({ "run_id": run, "status": word });
     if let Some(message) = message {
         params["message"] = message.into();
     }
-    Order::Say(json!({ "jsonrpc": "2.0", "method": "run.status", "params": params }).to_string())
+    BridgeAction::Say(json!({ "jsonrpc": "2.0", "method": "run.status", "params": params }).to_string())
 }
 
-fn reply(id: &Value, result: &Value) -> Order {
-    Order::Say(json!({ "jsonrpc": "2.0", "id": id, "result": result }).to_string())
+fn reply(id: &Value, result: &Value) -> BridgeAction {
+    BridgeAction::Say(json!({ "jsonrpc": "2.0", "id": id, "result": result }).to_string())
 }
 
-fn refuse(id: &Value, code: i64, message: &str) -> Order {
+fn refuse(id: &Value, code: i64, message: &str) -> BridgeAction {
     fail(id, &json!({ "code": code, "message": message }))
 }
 
-fn fail(id: &Value, error: &Value) -> Order {
-    Order::Say(json!({ "jsonrpc": "2.0", "id": id, "error": error }).to_string())
+fn fail(id: &Value, error: &Value) -> BridgeAction {
+    BridgeAction::Say(json!({ "jsonrpc": "2.0", "id": id, "error": error }).to_string())
 }

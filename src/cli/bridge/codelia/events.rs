@@ -35,7 +35,7 @@ const CONTEXT: usize = 3;
 
 /// One thing to tell the terminal UI.
 #[derive(Debug)]
-pub(super) enum Told {
+pub(super) enum UiMessage {
     /// The `event` of an `agent.event`, as JSON, and the runtime's own `meta`.
     Event { run: String, event: String, meta: Option<String> },
     /// A `run.status`.
@@ -47,12 +47,12 @@ pub(super) enum Told {
     /// A question opened.
     Asked(Box<Request>),
     /// A question found its end.
-    Resolved(Resolved),
+    Resolved(RequestOutcome),
 }
 
 /// What became of a question.
 #[derive(Debug, Deserialize)]
-pub(super) struct Resolved {
+pub(super) struct RequestOutcome {
     pub(super) request_id: String,
     pub(super) state: String,
     pub(super) ok: Option<bool>,
@@ -64,7 +64,7 @@ struct By {
     name: String,
 }
 
-impl Resolved {
+impl RequestOutcome {
     /// It is not open any more.
     pub(super) fn unknown(request_id: String) -> Self {
         Self { request_id, state: "closed".into(), ok: None, resolved_by: None }
@@ -125,7 +125,7 @@ pub(super) struct Extras {
 
 /// Tells a session's events.
 #[derive(Default)]
-pub(super) struct Teller {
+pub(super) struct EventTranslator {
     extras: Extras,
     own: VecDeque<String>,
     /// Runs that ended, and how.
@@ -139,7 +139,7 @@ pub(super) struct Teller {
     plans: u64,
 }
 
-impl Teller {
+impl EventTranslator {
     /// A run that this client's own prompt makes: the prompt need not be told.
     pub(super) fn own(&mut self, run: &str) {
         if self.own.len() >= OWN_MAX {
@@ -159,7 +159,7 @@ impl Teller {
     }
 
     /// The run that was told of is over, in a way that is not known here.
-    pub(super) fn lose_run(&mut self, out: &mut Vec<Told>) {
+    pub(super) fn lose_run(&mut self, out: &mut Vec<UiMessage>) {
         if let Some(run) = self.run.clone() {
             self.flush(&run, out);
             let body = json!({ "status": "error", "message": "it is not known here how this run ended" });
@@ -184,14 +184,16 @@ impl Teller {
     }
 
     /// A line of the gateway's own.
-    pub(super) fn notice(&mut self, text: &str, out: &mut Vec<Told>) {
+    pub(super) fn notice(&mut self, text: &str, out: &mut Vec<UiMessage>) {
         let run = self.run.clone().unwrap_or_default();
         self.flush(&run, out);
         if !self.extras.terminal {
             // The specification has a message with a run's status, and the log for all else.
             out.push(match self.now() {
-                Some((run, status)) => Told::Status { run: run.to_owned(), status, message: Some(text.to_owned()) },
-                None => Told::Log(text.to_owned()),
+                Some((run, status)) => {
+                    UiMessage::Status { run: run.to_owned(), status, message: Some(text.to_owned()) }
+                }
+                None => UiMessage::Log(text.to_owned()),
             });
             return;
         }
@@ -209,7 +211,7 @@ impl Teller {
     }
 
     /// What an event of the log means. `past`: it is told as history, all of it, without how runs stood at the time.
-    pub(super) fn hear(&mut self, heard: &Envelope, past: bool) -> Vec<Told> {
+    pub(super) fn hear(&mut self, heard: &Envelope, past: bool) -> Vec<UiMessage> {
         let mut out = Vec::new();
         let run = heard.run_id.as_str();
         if heard.dialect == "codelia" && self.verbatim(heard, &mut out) {
@@ -238,7 +240,7 @@ impl Teller {
             "usage_update" => {
                 if let Some(percent) = left(body) {
                     let params = json!({ "run_id": run, "context_left_percent": percent });
-                    out.push(Told::Notify { method: "run.context", params: params.to_string() });
+                    out.push(UiMessage::Notify { method: "run.context", params: params.to_string() });
                 }
             }
             "run_started" => {
@@ -247,22 +249,22 @@ impl Teller {
                 if let Some(by) = by.filter(|_| !past && !self.is_own(run)) {
                     self.notice(&format!("{by} prompts:"), &mut out);
                 }
-                out.push(Told::Status { run: run.into(), status: "running", message: None });
+                out.push(UiMessage::Status { run: run.into(), status: "running", message: None });
             }
             "run_status" => self.status(run, body, past, &mut out),
             "run_ended" => self.ended(run, body, &mut out),
             "request_opened" | "request_updated" => {
                 if let Ok(request) = serde_json::from_value::<Request>(body.clone()) {
                     self.preview(run, request.tool_call_id.as_deref(), &mut out);
-                    out.push(Told::Asked(Box::new(request)));
+                    out.push(UiMessage::Asked(Box::new(request)));
                 }
             }
             "request_resolved" => {
                 if !past && self.extras.gateway {
                     event(run, &json!({ "type": "plexus.request_resolved", "event": body }), &mut out);
                 }
-                if let Ok(resolved) = Resolved::deserialize(body) {
-                    out.push(Told::Resolved(resolved));
+                if let Ok(resolved) = RequestOutcome::deserialize(body) {
+                    out.push(UiMessage::Resolved(resolved));
                 }
             }
             "error" => {
@@ -292,14 +294,14 @@ impl Teller {
     }
 
     /// Tells what was put together so far.
-    pub(super) fn flush(&mut self, run: &str, out: &mut Vec<Told>) {
+    pub(super) fn flush(&mut self, run: &str, out: &mut Vec<UiMessage>) {
         let piece = std::mem::take(&mut self.piece);
         if !piece.text.is_empty() {
             self.say(run, piece.thought, &piece.text, out);
         }
     }
 
-    fn say(&mut self, run: &str, thought: bool, text: &str, out: &mut Vec<Told>) {
+    fn say(&mut self, run: &str, thought: bool, text: &str, out: &mut Vec<UiMessage>) {
         let sort = if thought { "reasoning" } else { "text" };
         event(run, &json!({ "type": sort, "content": text }), out);
         if !thought {
@@ -316,7 +318,7 @@ impl Teller {
     }
 
     /// Passes on what a runtime of this very protocol said.
-    fn verbatim(&mut self, heard: &Envelope, out: &mut Vec<Told>) -> bool {
+    fn verbatim(&mut self, heard: &Envelope, out: &mut Vec<UiMessage>) -> bool {
         #[derive(Deserialize)]
         struct Native<'a> {
             method: Option<String>,
@@ -352,14 +354,14 @@ impl Teller {
                     }
                 }
                 let meta = params.meta.map(|meta| meta.get().to_owned());
-                out.push(Told::Event { run: run.to_owned(), event: raw.get().to_owned(), meta });
+                out.push(UiMessage::Event { run: run.to_owned(), event: raw.get().to_owned(), meta });
                 true
             }
             ("run.diagnostics", _) => {
                 let whole: Result<Value, _> = serde_json::from_str(native.get());
                 if let Some(mut whole) = whole.ok().filter(|_| self.extras.terminal) {
                     whole["params"]["run_id"] = heard.run_id.as_str().into();
-                    out.push(Told::Notify { method: "run.diagnostics", params: whole["params"].to_string() });
+                    out.push(UiMessage::Notify { method: "run.diagnostics", params: whole["params"].to_string() });
                 }
                 true
             }
@@ -367,7 +369,7 @@ impl Teller {
         }
     }
 
-    fn chunk(&mut self, run: &str, thought: bool, body: &Value, out: &mut Vec<Told>) {
+    fn chunk(&mut self, run: &str, thought: bool, body: &Value, out: &mut Vec<UiMessage>) {
         let message = body["messageId"].as_str();
         if self.piece.thought != thought
             || matches!((message, self.piece.message.as_deref()), (Some(a), Some(b)) if a != b)
@@ -384,7 +386,7 @@ impl Teller {
         }
     }
 
-    fn tool(&mut self, run: &str, body: &Value, out: &mut Vec<Told>) {
+    fn tool(&mut self, run: &str, body: &Value, out: &mut Vec<UiMessage>) {
         let Some(id) = body["toolCallId"].as_str() else { return };
         let new = !self.tools.contains_key(id);
         if new && self.tools.len() >= TOOLS_MAX {
@@ -418,7 +420,7 @@ impl Teller {
     }
 
     /// What a tool call would change, before the question about it.
-    fn preview(&mut self, run: &str, id: Option<&str>, out: &mut Vec<Told>) {
+    fn preview(&mut self, run: &str, id: Option<&str>, out: &mut Vec<UiMessage>) {
         let Some((id, tool)) = id.and_then(|id| Some((id, self.tools.get(id)?))) else { return };
         if !self.extras.terminal {
             return;
@@ -436,7 +438,7 @@ impl Teller {
         event(run, &json!({ "type": "permission.ready", "tool": tool.name, "tool_call_id": id }), out);
     }
 
-    fn plan(&mut self, run: &str, body: &Value, out: &mut Vec<Told>) {
+    fn plan(&mut self, run: &str, body: &Value, out: &mut Vec<UiMessage>) {
         self.plans += 1;
         let id = format!("plan-{}", self.plans);
         let mut text = String::from("Todo plan:");
@@ -456,7 +458,7 @@ impl Teller {
         event(run, &read, out);
     }
 
-    fn status(&mut self, run: &str, body: &Value, past: bool, out: &mut Vec<Told>) {
+    fn status(&mut self, run: &str, body: &Value, past: bool, out: &mut Vec<UiMessage>) {
         match body["status"].as_str() {
             Some("queued") => {
                 if self.is_own(run) && !past {
@@ -473,10 +475,10 @@ impl Teller {
             self.awaiting = awaiting;
         }
         let status = if self.awaiting { "awaiting_ui" } else { "running" };
-        out.push(Told::Status { run: run.into(), status, message: None });
+        out.push(UiMessage::Status { run: run.into(), status, message: None });
     }
 
-    fn ended(&mut self, run: &str, body: &Value, out: &mut Vec<Told>) {
+    fn ended(&mut self, run: &str, body: &Value, out: &mut Vec<UiMessage>) {
         let current = self.run.as_deref() == Some(run);
         let status = match body["status"].as_str() {
             Some("cancelled") => "cancelled",
@@ -490,7 +492,7 @@ impl Teller {
         let message = body["message"].as_str().map(str::to_owned);
         let failed = || "the agent gave no reason".to_owned();
         let message = if status == "error" { message.or_else(|| Some(failed())) } else { message };
-        out.push(Told::Status { run: run.into(), status, message });
+        out.push(UiMessage::Status { run: run.into(), status, message });
         if self.ends.len() >= ENDS_MAX {
             self.ends.pop_front();
         }
@@ -502,7 +504,7 @@ impl Teller {
             self.awaiting = false;
         } else if let Some((run, status)) = self.now() {
             // It takes any end for the end of what it shows.
-            out.push(Told::Status { run: run.to_owned(), status, message: None });
+            out.push(UiMessage::Status { run: run.to_owned(), status, message: None });
         }
     }
 }
@@ -666,8 +668,8 @@ fn is_said(kind: &str) -> bool {
     matches!(kind, "agent_message_chunk" | "agent_thought_chunk" | "tool_call" | "tool_call_update")
 }
 
-fn event(run: &str, event: &Value, out: &mut Vec<Told>) {
-    out.push(Told::Event { run: run.to_owned(), event: event.to_string(), meta: None });
+fn event(run: &str, event: &Value, out: &mut Vec<UiMessage>) {
+    out.push(UiMessage::Event { run: run.to_owned(), event: event.to_string(), meta: None });
 }
 
 /// The text of an ACP content block; what is none is named.

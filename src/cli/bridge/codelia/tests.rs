@@ -4,9 +4,9 @@ use plexus::model::{Capabilities, Capability};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::desk::{Aim, Desk, Order, Why};
-use super::events::{Extras, Teller, Told, unified};
-use crate::cli::stream::{Envelope, Heard, NoReply};
+use super::desk::{BridgeAction, BridgeState, BridgeTarget, CallPurpose};
+use super::events::{EventTranslator, Extras, UiMessage, unified};
+use crate::cli::stream::{Envelope, NoReply, StreamEvent};
 
 fn envelope(dialect: &str, run: &str, kind: &str, event: &Value, native: Option<&str>) -> Envelope {
     let mut wire = json!({
@@ -21,8 +21,8 @@ fn envelope(dialect: &str, run: &str, kind: &str, event: &Value, native: Option<
     Envelope::read(serde_json::value::RawValue::from_string(wire).unwrap()).unwrap()
 }
 
-fn acp(run: &str, kind: &str, event: &Value) -> Heard {
-    Heard::Event(Box::new(envelope("acp", run, kind, event, None)))
+fn acp(run: &str, kind: &str, event: &Value) -> StreamEvent {
+    StreamEvent::Event(Box::new(envelope("acp", run, kind, event, None)))
 }
 
 fn chunk(text: &str) -> Value {
@@ -51,13 +51,13 @@ fn resolved(id: &str, state: &str, ok: bool) -> Value {
 
 /// A desk, and what it has to say.
 struct Rig {
-    desk: Desk,
-    orders: Vec<Order>,
+    desk: BridgeState,
+    orders: Vec<BridgeAction>,
 }
 
 impl Rig {
     fn bare() -> Self {
-        let aim = Aim {
+        let aim = BridgeTarget {
             session: None,
             runtime: None,
             capabilities: None,
@@ -65,7 +65,7 @@ impl Rig {
             notice: None,
             key: "k".into(),
         };
-        let mut rig = Self { desk: Desk::new(aim), orders: Vec::new() };
+        let mut rig = Self { desk: BridgeState::new(aim), orders: Vec::new() };
         let panels = json!({
             "supports_confirm": true, "supports_prompt": true, "supports_pick": true,
             "supports_permission_preflight_events": true, "supports_gateway_events": true,
@@ -79,7 +79,7 @@ impl Rig {
     fn live() -> Self {
         let mut rig = Self::bare();
         rig.line(&json!({ "id": "h", "method": "session.history", "params": { "session_id": "s_1" } }));
-        rig.hear(Heard::Live);
+        rig.hear(StreamEvent::Live);
         rig.said();
         rig
     }
@@ -88,11 +88,11 @@ impl Rig {
         self.desk.line(&line.to_string(), &mut self.orders);
     }
 
-    fn hear(&mut self, heard: Heard) {
+    fn hear(&mut self, heard: StreamEvent) {
         self.desk.heard(heard, &mut self.orders);
     }
 
-    fn called(&mut self, why: Why, outcome: Result<Value, NoReply>) {
+    fn called(&mut self, why: CallPurpose, outcome: Result<Value, NoReply>) {
         self.desk.called(why, outcome, &mut self.orders);
     }
 
@@ -100,7 +100,7 @@ impl Rig {
     fn said(&mut self) -> Vec<Value> {
         let mut said = Vec::new();
         self.orders.retain(|order| match order {
-            Order::Say(line) => {
+            BridgeAction::Say(line) => {
                 assert!(!line.contains('\n'), "a message a line: {line}");
                 said.push(serde_json::from_str(line).unwrap());
                 false
@@ -117,11 +117,11 @@ impl Rig {
     }
 
     /// The calls made since.
-    fn calls(&mut self) -> Vec<(Why, String, Value)> {
+    fn calls(&mut self) -> Vec<(CallPurpose, String, Value)> {
         let mut calls = Vec::new();
         for order in std::mem::take(&mut self.orders) {
             match order {
-                Order::Call { why, method, params, .. } => calls.push((*why, method, params)),
+                BridgeAction::Call { why, method, params, .. } => calls.push((*why, method, params)),
                 other => self.orders.push(other),
             }
         }
@@ -135,18 +135,18 @@ impl Rig {
 
 #[test]
 fn every_kind_is_told_in_the_words_of_the_terminal_ui() {
-    let mut teller = Teller::default();
+    let mut teller = EventTranslator::default();
     teller.extras(Extras { terminal: true, gateway: true });
     let mut told = |kind: &str, event: Value| -> Vec<Value> {
         let told = teller.hear(&envelope("acp", "r_1", kind, &event, None), false);
         told.into_iter()
             .filter_map(|told| match told {
-                Told::Event { event, .. } => Some(serde_json::from_str(&event).unwrap()),
-                Told::Status { status, message, .. } => Some(json!({ "status": status, "message": message })),
-                Told::Notify { method, params } => {
+                UiMessage::Event { event, .. } => Some(serde_json::from_str(&event).unwrap()),
+                UiMessage::Status { status, message, .. } => Some(json!({ "status": status, "message": message })),
+                UiMessage::Notify { method, params } => {
                     Some(json!({ "notify": method, "params": serde_json::from_str::<Value>(&params).unwrap() }))
                 }
-                Told::Log(_) | Told::Asked(_) | Told::Resolved(_) => None,
+                UiMessage::Log(_) | UiMessage::Asked(_) | UiMessage::Resolved(_) => None,
             })
             .collect()
     };
@@ -199,7 +199,7 @@ fn every_kind_is_told_in_the_words_of_the_terminal_ui() {
 
 #[test]
 fn a_runtimes_own_events_are_passed_as_they_are_and_its_final_is_the_only_one() {
-    let mut teller = Teller::default();
+    let mut teller = EventTranslator::default();
     let mut finals = 0;
     teller.hear(&envelope("codelia", "r_1", "run_started", &json!({}), None), false);
     for own in [
@@ -209,13 +209,13 @@ fn a_runtimes_own_events_are_passed_as_they_are_and_its_final_is_the_only_one() 
     ] {
         let native = format!(r#"{{"method":"agent.event","params":{{"run_id":"7","seq":3,"event":{own}}}}}"#);
         let told = teller.hear(&envelope("codelia", "r_1", "hook", &json!({}), Some(&native)), false);
-        let [Told::Event { run, event, .. }] = &told[..] else { panic!("{told:?}") };
+        let [UiMessage::Event { run, event, .. }] = &told[..] else { panic!("{told:?}") };
         assert_eq!((run.as_str(), event.as_str()), ("r_1", own));
         finals += usize::from(own.contains("final"));
     }
     teller.hear(&envelope("codelia", "r_1", "run_status", &json!({ "status": "running" }), None), false);
     let told = teller.hear(&envelope("codelia", "r_1", "run_ended", &json!({ "status": "completed" }), None), false);
-    finals += told.iter().filter(|told| matches!(told, Told::Event { .. })).count();
+    finals += told.iter().filter(|told| matches!(told, UiMessage::Event { .. })).count();
     assert_eq!(finals, 1);
     // The same bytes from a runtime of another kind are that kind's own, and mean nothing here.
     let native = r#"{"method":"agent.event","params":{"event":{"type":"final"}}}"#;
@@ -308,7 +308,7 @@ fn answers_are_said_as_the_gateway_wants_them() {
         let mut rig = Rig::live();
         rig.hear(acp("r_1", "request_opened", &request("q", kind, options, all.clone())));
         rig.answer("q", said.clone());
-        let [(Why::Answer { .. }, method, params)] = &rig.calls()[..] else { panic!("{said}") };
+        let [(CallPurpose::Answer { .. }, method, params)] = &rig.calls()[..] else { panic!("{said}") };
         let mut wanted = answer;
         for (name, value) in [("request_id", "q"), ("digest", "d"), ("idempotency_key", "codelia-k-q")] {
             wanted[name] = value.into();
@@ -350,7 +350,7 @@ fn a_question_that_changes_is_read_again_and_answered_with_its_new_digest() {
     let again = last(&mut rig);
     assert!(again["params"]["message"].as_str().unwrap().contains("make install"), "{again}");
     rig.answer(again["id"].as_str().unwrap(), json!({ "ok": true }));
-    let [(Why::Answer { .. }, _, params)] = &rig.calls()[..] else { panic!() };
+    let [(CallPurpose::Answer { .. }, _, params)] = &rig.calls()[..] else { panic!() };
     assert_eq!((&params["request_id"], &params["digest"]), (&json!("q1"), &json!("d1")));
     rig.hear(acp("r_1", "request_resolved", &resolved("q1", "answered", true)));
     let next = last(&mut rig);
@@ -369,7 +369,7 @@ fn what_is_said_around_a_prompt_an_event_and_a_cancel_is_carried() {
     let (_, _, params) = rig.calls().remove(0);
     assert_eq!((&params["run_id"], &params["reason"]), (&json!("r_1"), &json!("enough")));
     let native = r#"{"method":"agent.event","params":{"run_id":"7","seq":3,"event":{"type":"text","content":"x"},"meta":{"m":1}}}"#;
-    rig.hear(Heard::Event(Box::new(envelope("codelia", "r_1", "agent_message_chunk", &json!({}), Some(native)))));
+    rig.hear(StreamEvent::Event(Box::new(envelope("codelia", "r_1", "agent_message_chunk", &json!({}), Some(native)))));
     assert_eq!(rig.said()[0]["params"]["meta"], json!({ "m": 1 }));
 }
 
@@ -381,7 +381,7 @@ fn a_client_of_the_specification_hears_its_words_and_no_others() {
         &json!({ "id": "0", "method": "initialize", "params": { "protocol_version": "0", "ui_capabilities": ui } }),
     );
     rig.line(&json!({ "id": "h", "method": "session.history", "params": { "session_id": "s_1" } }));
-    rig.hear(Heard::Live);
+    rig.hear(StreamEvent::Live);
     rig.said();
     rig.hear(acp("r_1", "run_started", &json!({ "by": { "name": "phone" } })));
     for kind in plexus::model::Kind::ALL {
@@ -397,7 +397,7 @@ fn a_client_of_the_specification_hears_its_words_and_no_others() {
     rig.hear(acp("r_1", "request_opened", &request("q", "permission", YES_NO, more)));
     rig.hear(acp("r_1", "request_resolved", &resolved("q", "answered", true)));
     let diagnostics = r#"{"method":"run.diagnostics","params":{"run_id":"7","usage":{}}}"#;
-    rig.hear(Heard::Event(Box::new(envelope("codelia", "r_1", "raw", &json!({}), Some(diagnostics)))));
+    rig.hear(StreamEvent::Event(Box::new(envelope("codelia", "r_1", "raw", &json!({}), Some(diagnostics)))));
     rig.hear(acp("r_1", "run_ended", &json!({ "status": "completed" })));
     let said = rig.said();
     let mut notes = 0;
@@ -419,7 +419,7 @@ fn a_client_of_the_specification_hears_its_words_and_no_others() {
     // Between runs there is no word for it.
     rig.orders.clear();
     rig.hear(acp("", "runtime_status", &json!({ "status": "exited", "message": "bye" })));
-    assert!(matches!(&rig.orders[..], [Order::Log(line)] if line.contains("bye")), "{:?}", rig.orders);
+    assert!(matches!(&rig.orders[..], [BridgeAction::Log(line)] if line.contains("bye")), "{:?}", rig.orders);
 }
 
 #[test]
@@ -457,9 +457,15 @@ fn a_cancel_says_how_the_run_stands() {
 #[test]
 fn what_the_server_can_is_what_the_runtime_can() {
     let hello = |capabilities: Option<Capabilities>| {
-        let aim =
-            Aim { session: None, runtime: None, capabilities, cwd: "/here".into(), notice: None, key: "k".into() };
-        let mut rig = Rig { desk: Desk::new(aim), orders: Vec::new() };
+        let aim = BridgeTarget {
+            session: None,
+            runtime: None,
+            capabilities,
+            cwd: "/here".into(),
+            notice: None,
+            key: "k".into(),
+        };
+        let mut rig = Rig { desk: BridgeState::new(aim), orders: Vec::new() };
         rig.line(&json!({ "id": "1", "method": "initialize", "params": {} }));
         let said = rig.said()[0]["result"]["server_capabilities"].clone();
         let can = said.as_object().unwrap().iter().filter(|(_, can)| **can == true).map(|(name, _)| name.clone());
@@ -475,7 +481,7 @@ fn what_the_server_can_is_what_the_runtime_can() {
 
 #[test]
 fn nothing_is_answered_or_shown_before_initialize() {
-    let aim = Aim {
+    let aim = BridgeTarget {
         session: Some(("s_1".into(), "a".into(), "acp".into())),
         runtime: None,
         capabilities: None,
@@ -483,7 +489,7 @@ fn nothing_is_answered_or_shown_before_initialize() {
         notice: None,
         key: "k".into(),
     };
-    let mut rig = Rig { desk: Desk::new(aim), orders: Vec::new() };
+    let mut rig = Rig { desk: BridgeState::new(aim), orders: Vec::new() };
     for method in ["run.start", "session.list", "session.history", "model.list"] {
         rig.line(&json!({ "id": "1", "method": method, "params": { "session_id": "s_1" } }));
         let said = rig.said();
@@ -509,7 +515,7 @@ fn an_error_in_place_of_an_answer_is_a_no_or_none_and_the_next_question_is_shown
     {
         assert_eq!(rig.desk.shows(), Some(id));
         rig.line(&json!({ "id": id, "error": cancelled }));
-        let [(Why::Answer { .. }, _, params)] = &rig.calls()[..] else { panic!("{id}") };
+        let [(CallPurpose::Answer { .. }, _, params)] = &rig.calls()[..] else { panic!("{id}") };
         assert_eq!((&params["request_id"], &params[member]), (&json!(id), &value));
     }
     // What it cannot show waits for others, and no further question waits for it.
@@ -533,7 +539,7 @@ fn remember_counts_where_it_was_offered_for_a_no_as_well() {
         let mut rig = Rig::live();
         rig.hear(acp("r_1", "request_opened", &request("q1", "confirm", options, more)));
         rig.answer("q1", json!({ "ok": ok, "remember": true, "reason": "so" }));
-        let [(Why::Answer { .. }, _, params)] = &rig.calls()[..] else { panic!() };
+        let [(CallPurpose::Answer { .. }, _, params)] = &rig.calls()[..] else { panic!() };
         assert_eq!((&params["option_id"], &params["reason"]), (&json!(chosen), &json!(null)), "{ok}");
     }
 }
@@ -554,9 +560,9 @@ fn the_first_prompt_joins_the_one_session_of_a_runtime_that_has_no_other() {
         |id: &str, runtime: &str, state: &str| json!({ "session_id": id, "runtime_id": runtime, "state": state });
     let list = json!({ "sessions": [session("s_1", "other", "idle"), session("s_2", "ui", "exited"), session("s_3", "ui", "idle")] });
     rig.called(join, Ok(list));
-    assert!(rig.orders.iter().any(|order| matches!(order, Order::Follow { session, .. } if session == "s_3")));
+    assert!(rig.orders.iter().any(|order| matches!(order, BridgeAction::Follow { session, .. } if session == "s_3")));
     rig.orders.clear();
-    rig.hear(Heard::Live);
+    rig.hear(StreamEvent::Live);
     let (_, method, params) = rig.calls().remove(0);
     assert_eq!((method.as_str(), &params["session_id"]), ("run.start", &json!("s_3")));
 }
@@ -586,13 +592,16 @@ fn a_panel_whose_question_is_over_is_replaced_and_the_next_one_waits_until_it_is
     rig.hear(acp("r_1", "request_resolved", &resolved("q3", "answered", true)));
     rig.said();
     let lost = json!({ "code": -32010, "message": "m", "data": { "ok": true, "resolved_by": { "name": "phone" } } });
-    rig.called(Why::Answer { request: "q3".into() }, Err(NoReply::Refused(lost)));
+    rig.called(CallPurpose::Answer { request: "q3".into() }, Err(NoReply::Refused(lost)));
     assert_eq!(rig.events()[0]["args"], "your answer did not count: already allowed by phone");
     assert_eq!(rig.desk.shows(), None);
     // Not taken, but not over: it is asked again.
     rig.hear(acp("r_1", "request_opened", &request("q4", "confirm", YES_NO, json!({}))));
     rig.answer("q4", json!({ "ok": true }));
-    rig.called(Why::Answer { request: "q4".into() }, Err(NoReply::Refused(json!({ "code": -32011, "message": "m" }))));
+    rig.called(
+        CallPurpose::Answer { request: "q4".into() },
+        Err(NoReply::Refused(json!({ "code": -32011, "message": "m" }))),
+    );
     assert_eq!(rig.desk.shows(), Some("q4"));
     // Told again after a lost connection, it is not asked again.
     rig.said();
@@ -616,7 +625,7 @@ fn the_past_comes_before_its_answer_without_its_questions_and_not_all_of_it() {
         }
     }
     assert!(rig.said().is_empty());
-    rig.hear(Heard::Live);
+    rig.hear(StreamEvent::Live);
     let said = rig.said();
     let told: Vec<&Value> = said.iter().map(|said| &said["params"]["event"]["content"]).take(4).collect();
     assert_eq!(told, ["r_2", "r_2", "p", "r_3"], "the last four");
@@ -640,9 +649,9 @@ fn the_first_prompt_opens_a_session_and_its_own_words_are_not_told_back() {
     let (why, _, params) = rig.calls().remove(0);
     assert_eq!(params, json!({ "runtime_id": "y", "cwd": "/here" }));
     rig.called(why, Ok(json!({ "session_id": "s_1" })));
-    assert!(matches!(&rig.orders[..], [Order::Follow { session, .. }] if session == "s_1"));
+    assert!(matches!(&rig.orders[..], [BridgeAction::Follow { session, .. }] if session == "s_1"));
     rig.orders.clear();
-    rig.hear(Heard::Live);
+    rig.hear(StreamEvent::Live);
     let (why, method, params) = rig.calls().remove(0);
     assert_eq!(
         (method.as_str(), &params["session_id"], &params["input"]["text"]),
@@ -712,11 +721,11 @@ fn after_a_gap_it_stands_as_the_greeting_says() {
     for id in ["q1", "q2"] {
         rig.hear(acp("r_1", "request_opened", &request(id, "confirm", YES_NO, json!({}))));
     }
-    rig.hear(Heard::Lost("gone".into()));
+    rig.hear(StreamEvent::Lost("gone".into()));
     rig.said();
     let open = json!([request("q3", "confirm", YES_NO, json!({}))]);
     let hello = json!({ "resume": "reset", "runs": [{ "run_id": "r_2", "status": "running" }], "requests": open });
-    rig.hear(Heard::Hello(hello));
+    rig.hear(StreamEvent::Hello(hello));
     let said = rig.said();
     let status = said.iter().find(|said| said["method"] == "run.status").unwrap();
     assert_eq!((&status["params"]["run_id"], &status["params"]["status"]), (&json!("r_1"), &json!("error")));
@@ -805,8 +814,8 @@ proptest! {
                         }
                     }
                 }
-                Step::Live => rig.hear(Heard::Live),
-                Step::Lost => rig.hear(Heard::Lost("x".into())),
+                Step::Live => rig.hear(StreamEvent::Live),
+                Step::Lost => rig.hear(StreamEvent::Lost("x".into())),
                 Step::Junk(line) => rig.desk.line(&line, &mut rig.orders),
             }
             for said in rig.said() {

@@ -7,10 +7,12 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::super::super::acp::elicit::{self, Wanted};
+use super::super::super::acp::elicit::{self, ElicitationForm};
 use super::super::super::jsonrpc::{object, slice, to_raw};
-use super::super::super::{Ask, AskKey, Draft, Elsewhere, Outbox, Reply, Said, Subject, subject};
-use super::super::ask::{self, ASKS_MAX, EXPIRED, NOBODY, Route, SPREAD};
+use super::super::super::{
+    AgentRequest, AnsweredElsewhere, EventDraft, HttpReply, Outbox, RequestKey, RequestSubject, RuntimeEvent, subject,
+};
+use super::super::ask::{self, ASKS_MAX, AnswerRoute, EXPIRED, NOBODY, SPREAD};
 use super::super::{ANOTHER, SOON, escape, good, refused, trouble};
 use super::{Frame, OVER_MAX, OpenCode2, Pending, path};
 use crate::model::{Decision, NativeId};
@@ -40,7 +42,7 @@ enum What {
     Form {
         /// As OpenCode names it: `global`, or a session.
         owner: String,
-        wanted: Wanted,
+        wanted: ElicitationForm,
         /// The form as an elicitation.
         params: Box<RawValue>,
     },
@@ -219,14 +221,19 @@ impl OpenCode2 {
         match read {
             Some((ask, what)) => self.put(native, ask, what, out),
             None => {
-                let draft = Draft::raw(frame.clone(), "a question that cannot be understood");
-                out.said.push(Said::Event { native: native.cloned(), draft });
+                let draft = EventDraft::raw(frame.clone(), "a question that cannot be understood");
+                out.said.push(RuntimeEvent::Event { native: native.cloned(), draft });
             }
         }
     }
 
-    fn read_permission(&self, native: Option<&NativeId>, bytes: &Bytes, raw: &RawValue) -> Option<(Ask, What)> {
-        let (mut ask, _) = ask::permission(bytes, raw, &[Route::Api])?.asks.pop()?;
+    fn read_permission(
+        &self,
+        native: Option<&NativeId>,
+        bytes: &Bytes,
+        raw: &RawValue,
+    ) -> Option<(AgentRequest, What)> {
+        let (mut ask, _) = ask::permission(bytes, raw, &[AnswerRoute::Api])?.asks.pop()?;
         let source = object::<Permission<'_>>(raw)?.source.and_then(object::<Source>);
         let tool = source.and_then(|source| source.id);
         // What will be done stands in the call that waits for it, whole.
@@ -235,7 +242,7 @@ impl OpenCode2 {
         match call.and_then(subject::input) {
             Some(read) => ask.subject = read,
             None => {
-                if let (Some(call), Subject::Tool { arguments, .. }) = (call, &mut ask.subject) {
+                if let (Some(call), RequestSubject::Tool { arguments, .. }) = (call, &mut ask.subject) {
                     arguments.push('\n');
                     arguments.push_str(call.get());
                 }
@@ -245,18 +252,18 @@ impl OpenCode2 {
         Some((ask, What::Permission))
     }
 
-    fn read_form(&self, native: Option<&NativeId>, bytes: &Bytes, raw: &RawValue) -> Option<(Ask, What)> {
+    fn read_form(&self, native: Option<&NativeId>, bytes: &Bytes, raw: &RawValue) -> Option<(AgentRequest, What)> {
         let form: Form<'_> = object(raw)?;
         let params = elicitation(&form)?;
         let wanted = elicit::wanted(&params)?;
-        let key = AskKey::unique(form.id.as_str());
+        let key = RequestKey::unique(form.id.as_str());
         let ask = elicit::ask(&key, &wanted, &params, bytes.clone());
         let owner = native.map_or(form.session, |native| native.as_str().to_owned());
         Some((ask, What::Form { owner, wanted, params }))
     }
 
     /// Puts a question to people, unless it was put already.
-    fn put(&mut self, native: Option<&NativeId>, ask: Ask, what: What, out: &mut Outbox) {
+    fn put(&mut self, native: Option<&NativeId>, ask: AgentRequest, what: What, out: &mut Outbox) {
         let key = ask.key.clone();
         if self.over.contains(&key) {
             return;
@@ -275,14 +282,14 @@ impl OpenCode2 {
         if self.asks.len() > ASKS_MAX {
             let message = format!("{ASKS_MAX} questions wait already: this one was rejected");
             let draft = trouble("too_many_requests", &message, Some(ask.native));
-            out.said.push(Said::Event { native: native.cloned(), draft });
+            out.said.push(RuntimeEvent::Event { native: native.cloned(), draft });
             return self.answer(&key, Decision::Withdrawn, out);
         }
-        out.said.push(Said::Asked { native: native.cloned(), ask: Box::new(ask) });
+        out.said.push(RuntimeEvent::Asked { native: native.cloned(), ask: Box::new(ask) });
     }
 
     /// Takes a decision to OpenCode.
-    pub(super) fn answer(&mut self, key: &AskKey, decision: Decision, out: &mut Outbox) {
+    pub(super) fn answer(&mut self, key: &RequestKey, decision: Decision, out: &mut Outbox) {
         let Some(asked) = self.asks.get_mut(key).filter(|asked| asked.answer.is_none()) else { return };
         let withdrawn = matches!(decision, Decision::Withdrawn);
         let answer = match (&asked.what, decision) {
@@ -298,11 +305,13 @@ impl OpenCode2 {
                 Answer::Permission { reply: "reject", message: Some(EXPIRED.to_owned()) }
             }
             (What::Permission, _) => Answer::Permission { reply: "reject", message: None },
-            (What::Form { wanted: Wanted::Form(fields), .. }, decision) => match elicit::filled(fields, &decision) {
-                Ok(Some(content)) => Answer::Filled(answer_of(content)),
-                Ok(None) => Answer::Dismissed,
-                Err(why) => return self.ask_again(key, &why, &decision, out),
-            },
+            (What::Form { wanted: ElicitationForm::Form(fields), .. }, decision) => {
+                match elicit::filled(fields, &decision) {
+                    Ok(Some(content)) => Answer::Filled(answer_of(content)),
+                    Ok(None) => Answer::Dismissed,
+                    Err(why) => return self.ask_again(key, &why, &decision, out),
+                }
+            }
             (What::Form { .. }, Decision::Option { id, .. }) if id == "accept" => Answer::Filled(serde_json::json!({})),
             (What::Form { .. }, _) => Answer::Dismissed,
         };
@@ -317,16 +326,16 @@ impl OpenCode2 {
     }
 
     /// An answer does not fit the form: people are asked once more, and told why.
-    fn ask_again(&mut self, key: &AskKey, why: &str, decision: &Decision, out: &mut Outbox) {
+    fn ask_again(&mut self, key: &RequestKey, why: &str, decision: &Decision, out: &mut Outbox) {
         let Some(asked) = self.asks.get_mut(key) else { return };
         let What::Form { wanted, params, .. } = &asked.what else { return };
         asked.answer = None;
         let ask = elicit::once_more(key, wanted, params, why, decision);
-        out.said.push(Said::Asked { native: asked.native.clone(), ask: Box::new(ask) });
+        out.said.push(RuntimeEvent::Asked { native: asked.native.clone(), ask: Box::new(ask) });
     }
 
     /// Sends an answer that was given; `older` by the route that the first releases have.
-    fn send_answer(&mut self, key: &AskKey, older: bool, out: &mut Outbox) {
+    fn send_answer(&mut self, key: &RequestKey, older: bool, out: &mut Outbox) {
         if !self.connected {
             // The re-read after the next connection sends it, if it is still waited for.
             return;
@@ -356,7 +365,13 @@ impl OpenCode2 {
     }
 
     /// What came of an answer.
-    pub(super) fn answered(&mut self, key: &AskKey, older: bool, reply: &Result<Reply, String>, out: &mut Outbox) {
+    pub(super) fn answered(
+        &mut self,
+        key: &RequestKey,
+        older: bool,
+        reply: &Result<HttpReply, String>,
+        out: &mut Outbox,
+    ) {
         let Some(asked) = self.asks.get_mut(key) else { return };
         // It may have arrived or not: the next reading tells.
         let Ok(reply) = reply else { return };
@@ -386,13 +401,13 @@ impl OpenCode2 {
                 self.asks.remove(key);
                 self.is_over(key.clone());
                 let what = format!("OpenCode did not take the answer: {}", refused(reply));
-                out.said.push(Said::Event { native, draft: trouble("answer_not_taken", &what, None) });
+                out.said.push(RuntimeEvent::Event { native, draft: trouble("answer_not_taken", &what, None) });
             }
         }
     }
 
     /// Somebody answered, says the stream.
-    pub(super) fn replied(&mut self, key: &AskKey, option: Option<String>, out: &mut Outbox) {
+    pub(super) fn replied(&mut self, key: &RequestKey, option: Option<String>, out: &mut Outbox) {
         let Some(asked) = self.asks.get_mut(key) else { return self.is_over(key.clone()) };
         asked.replied = Some(option);
         if asked.answer.is_none() {
@@ -409,14 +424,14 @@ impl OpenCode2 {
     }
 
     /// Somebody was first with an answer.
-    fn lose(&mut self, key: &AskKey, by: &str, out: &mut Outbox) {
+    fn lose(&mut self, key: &RequestKey, by: &str, out: &mut Outbox) {
         let Some(asked) = self.asks.remove(key) else { return };
         self.is_over(key.clone());
-        let elsewhere = Elsewhere { by: by.into(), option_id: asked.replied.flatten() };
+        let elsewhere = AnsweredElsewhere { by: by.into(), option_id: asked.replied.flatten() };
         let (native, key) = (asked.native, key.clone());
         out.said.push(match asked.answer {
-            Some(_) => Said::AnswerLost { native, key, elsewhere },
-            None => Said::TakenBack { native, key, elsewhere: Some(elsewhere) },
+            Some(_) => RuntimeEvent::AnswerLost { native, key, elsewhere },
+            None => RuntimeEvent::TakenBack { native, key, elsewhere: Some(elsewhere) },
         });
     }
 
@@ -441,17 +456,18 @@ impl OpenCode2 {
     /// The questions of work that is over.
     pub(super) fn take_back_all(&mut self, native: &NativeId, out: &mut Outbox) {
         let of = |asked: &Asked| asked.native.as_ref() == Some(native) && asked.lost.is_none();
-        let keys: Vec<AskKey> = self.asks.iter().filter(|(_, asked)| of(asked)).map(|(key, _)| key.clone()).collect();
+        let keys: Vec<RequestKey> =
+            self.asks.iter().filter(|(_, asked)| of(asked)).map(|(key, _)| key.clone()).collect();
         for key in keys {
             let open = self.asks.remove(&key).is_some_and(|asked| asked.answer.is_none());
             self.is_over(key.clone());
             if open {
-                out.said.push(Said::TakenBack { native: Some(native.clone()), key, elsewhere: None });
+                out.said.push(RuntimeEvent::TakenBack { native: Some(native.clone()), key, elsewhere: None });
             }
         }
     }
 
-    fn is_over(&mut self, key: AskKey) {
+    fn is_over(&mut self, key: RequestKey) {
         if self.over.insert(key.clone()) {
             self.over_order.push_back(key);
         }
@@ -462,11 +478,11 @@ impl OpenCode2 {
         }
     }
 
-    pub(super) fn permissions_read(&mut self, native: &NativeId, reply: &Result<Reply, String>, out: &mut Outbox) {
+    pub(super) fn permissions_read(&mut self, native: &NativeId, reply: &Result<HttpReply, String>, out: &mut Outbox) {
         self.listed(native, reply, false, out);
     }
 
-    pub(super) fn forms_read(&mut self, native: &NativeId, reply: &Result<Reply, String>, out: &mut Outbox) {
+    pub(super) fn forms_read(&mut self, native: &NativeId, reply: &Result<HttpReply, String>, out: &mut Outbox) {
         if !self.listed(native, reply, true, out) {
             return;
         }
@@ -474,15 +490,15 @@ impl OpenCode2 {
         let Some(session) = self.sessions.get_mut(native) else { return };
         let busy = session.busy;
         for key in std::mem::take(&mut session.carried) {
-            let elsewhere = busy.then(|| Elsewhere { by: ANOTHER.into(), option_id: None });
+            let elsewhere = busy.then(|| AnsweredElsewhere { by: ANOTHER.into(), option_id: None });
             self.is_over(key.clone());
-            out.said.push(Said::TakenBack { native: Some(native.clone()), key, elsewhere });
+            out.said.push(RuntimeEvent::TakenBack { native: Some(native.clone()), key, elsewhere });
         }
     }
 
     /// What a session waits for was read: it is asked, and what it no longer waits for is taken back. False where it could
     /// not be read: nothing is taken back for that.
-    fn listed(&mut self, native: &NativeId, reply: &Result<Reply, String>, forms: bool, out: &mut Outbox) -> bool {
+    fn listed(&mut self, native: &NativeId, reply: &Result<HttpReply, String>, forms: bool, out: &mut Outbox) -> bool {
         #[derive(Deserialize)]
         struct List<'a> {
             #[serde(borrow)]
@@ -499,12 +515,12 @@ impl OpenCode2 {
             match read {
                 Some((ask, what)) => self.put(Some(native), ask, what, out),
                 None => {
-                    let draft = Draft::raw(bytes, "a question that cannot be understood");
-                    out.said.push(Said::Event { native: Some(native.clone()), draft });
+                    let draft = EventDraft::raw(bytes, "a question that cannot be understood");
+                    out.said.push(RuntimeEvent::Event { native: Some(native.clone()), draft });
                 }
             }
         }
-        let sent = |key: &AskKey| {
+        let sent = |key: &RequestKey| {
             self.pending.values().any(|pending| matches!(pending, Pending::Answer { key: sent, .. } if sent == key))
         };
         let of = |asked: &Asked| {
@@ -514,7 +530,7 @@ impl OpenCode2 {
         };
         let (still, gone): (Vec<_>, Vec<_>) =
             self.asks.iter().filter(|(_, asked)| of(asked)).partition(|(_, asked)| asked.fresh);
-        let keys = |asks: Vec<(&AskKey, &Asked)>| asks.into_iter().map(|(key, _)| key.clone()).collect::<Vec<_>>();
+        let keys = |asks: Vec<(&RequestKey, &Asked)>| asks.into_iter().map(|(key, _)| key.clone()).collect::<Vec<_>>();
         let again: Vec<_> = still.into_iter().filter(|(key, asked)| asked.answer.is_some() && !sent(key)).collect();
         let (again, gone) = (keys(again), keys(gone));
         // An answer that may not have arrived goes out again.

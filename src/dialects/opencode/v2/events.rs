@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::super::super::jsonrpc::{object, owned};
-use super::super::super::{AskKey, Draft, Outbox, RunEnd, Said, ToolMark};
+use super::super::super::{EventDraft, Outbox, RequestKey, RunEnd, RuntimeEvent, ToolCallRef};
 use super::super::events::{checksum, chunk, gap, plan, sort_of, stop_reason};
 use super::super::stream::titled;
 use super::super::{ANOTHER, SOON, trouble};
@@ -215,7 +215,7 @@ fn works(sort: &str) -> bool {
 
 /// What tokens come to, as ACP tells it.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // tokens: whole, not negative, far below 2^53
-fn usage(frame: &Bytes, tokens: &Tokens, cost: Option<f64>, context: Option<u64>) -> Draft {
+fn usage(frame: &Bytes, tokens: &Tokens, cost: Option<f64>, context: Option<u64>) -> EventDraft {
     let cache = tokens.cache.as_ref();
     let parts =
         [tokens.input, tokens.output, tokens.reasoning, cache.and_then(|c| c.read), cache.and_then(|c| c.write)];
@@ -224,7 +224,7 @@ fn usage(frame: &Bytes, tokens: &Tokens, cost: Option<f64>, context: Option<u64>
     if let Some(cost) = cost.filter(|cost| *cost > 0.0) {
         body["cost"] = serde_json::json!({ "amount": cost, "currency": "USD" });
     }
-    Draft { native: Some(frame.clone()), ..Draft::new(Kind::UsageUpdate, &body) }
+    EventDraft { native: Some(frame.clone()), ..EventDraft::new(Kind::UsageUpdate, &body) }
 }
 
 /// What a tool wrote, as ACP tells it.
@@ -250,7 +250,7 @@ impl Told {
     }
 
     /// A text goes on.
-    fn delta(&mut self, kind: Kind, key: &str, message: &str, delta: &str, frame: &Bytes) -> Option<Draft> {
+    fn delta(&mut self, kind: Kind, key: &str, message: &str, delta: &str, frame: &Bytes) -> Option<EventDraft> {
         // Of one whose beginning is not known at all the end tells everything.
         let part = self.parts.get_mut(key)?;
         if part.held {
@@ -263,7 +263,7 @@ impl Told {
     }
 
     /// A text is complete: what was not told of it is told.
-    fn text(&mut self, kind: Kind, key: &str, message: &str, text: &str, frame: &Bytes) -> Vec<Draft> {
+    fn text(&mut self, kind: Kind, key: &str, message: &str, text: &str, frame: &Bytes) -> Vec<EventDraft> {
         let part = self.parts.remove(key).unwrap_or_default();
         let follows = text.get(..part.said).is_some_and(|told| checksum(0, told) == part.sum);
         // At its end OpenCode may cut white space off, and nothing else: then all was told.
@@ -352,9 +352,9 @@ impl OpenCode2 {
     }
 
     fn happened(&mut self, native: &NativeId, frame: &Bytes, event: &Frame<'_>, live: bool, out: &mut Outbox) {
-        let said = |draft| Said::Event { native: Some(native.clone()), draft };
+        let said = |draft| RuntimeEvent::Event { native: Some(native.clone()), draft };
         let Some(data) = event.data.and_then(object::<Data<'_>>) else {
-            return out.said.push(said(Draft::raw(frame.clone(), "an event that cannot be understood")));
+            return out.said.push(said(EventDraft::raw(frame.clone(), "an event that cannot be understood")));
         };
         let Some(session) = self.sessions.get_mut(native) else { return };
         let told = &mut session.told;
@@ -422,13 +422,13 @@ impl OpenCode2 {
                     "code": "retry", "message": format!("OpenCode tries again: {words}"),
                     "attempt": data.attempt, "next": data.at,
                 });
-                let draft = Draft { native: Some(frame.clone()), ..Draft::new(Kind::Error, &body) };
+                let draft = EventDraft { native: Some(frame.clone()), ..EventDraft::new(Kind::Error, &body) };
                 out.said.push(said(draft));
             }
             "renamed" => {
                 session.title = data.title.or_else(|| session.title.take());
                 let draft = session.title.as_deref().map(titled);
-                out.said.extend(draft.map(|draft| said(Draft { native: Some(frame.clone()), ..draft })));
+                out.said.extend(draft.map(|draft| said(EventDraft { native: Some(frame.clone()), ..draft })));
             }
             "model.selected" => {
                 if let Some(model) = data.model.and_then(object::<ModelRef>) {
@@ -451,12 +451,12 @@ impl OpenCode2 {
             }
             "permission.replied" | "permission.v2.replied" => {
                 if let Some(id) = data.request {
-                    self.replied(&AskKey::unique(id), data.reply, out);
+                    self.replied(&RequestKey::unique(id), data.reply, out);
                 }
             }
             "form.replied" | "form.cancelled" => {
                 if let Some(id) = data.id {
-                    self.replied(&AskKey::unique(id), None, out);
+                    self.replied(&RequestKey::unique(id), None, out);
                 }
             }
             "todo.updated" => {
@@ -484,7 +484,7 @@ impl OpenCode2 {
             | "status"
             | "idle"
             | "diff" => {}
-            _ => out.said.push(said(Draft::raw(frame.clone(), "an event that only OpenCode shows"))),
+            _ => out.said.push(said(EventDraft::raw(frame.clone(), "an event that only OpenCode shows"))),
         }
     }
 
@@ -494,7 +494,7 @@ impl OpenCode2 {
         (session.busy, session.unsure) = (true, 0);
         if session.told.prompt.is_none() && !session.told.began {
             session.told.begin();
-            out.said.push(Said::Began { native: native.clone(), by: ANOTHER.into() });
+            out.said.push(RuntimeEvent::Began { native: native.clone(), by: ANOTHER.into() });
         }
         if session.told.cancelled && live {
             // It was stopped before it had begun.
@@ -510,14 +510,14 @@ impl OpenCode2 {
             (prompt.taken, prompt.seen) = (true, true);
             return;
         }
-        let said = |draft| Said::Event { native: Some(native.clone()), draft };
+        let said = |draft| RuntimeEvent::Event { native: Some(native.clone()), draft };
         let Some(waiting) = session.told.inbox.remove(id) else {
             let what = "what another client of OpenCode said went by unheard";
             return out.said.push(said(gap(what, frame)));
         };
         if session.told.prompt.is_none() && !session.told.began {
             session.told.begin();
-            out.said.push(Said::Began { native: native.clone(), by: ANOTHER.into() });
+            out.said.push(RuntimeEvent::Began { native: native.clone(), by: ANOTHER.into() });
         }
         if let Some(text) = waiting.text {
             out.said.push(said(chunk(Kind::UserMessageChunk, Some(id), &text, frame)));
@@ -527,7 +527,10 @@ impl OpenCode2 {
                 "sessionUpdate": "user_message_chunk", "messageId": id,
                 "content": { "type": "resource_link", "uri": name, "name": name },
             });
-            out.said.push(said(Draft { native: Some(frame.clone()), ..Draft::new(Kind::UserMessageChunk, &body) }));
+            out.said.push(said(EventDraft {
+                native: Some(frame.clone()),
+                ..EventDraft::new(Kind::UserMessageChunk, &body)
+            }));
         }
     }
 
@@ -569,8 +572,8 @@ impl OpenCode2 {
         let end = RunEnd { status, stop_reason, message, native: frame.cloned() };
         let began = std::mem::take(&mut told.began);
         match told.prompt.take() {
-            Some(prompt) => out.said.push(Said::Ended { native: native.clone(), ticket: prompt.ticket, end }),
-            None if began => out.said.push(Said::Done { native: native.clone(), end }),
+            Some(prompt) => out.said.push(RuntimeEvent::Ended { native: native.clone(), ticket: prompt.ticket, end }),
+            None if began => out.said.push(RuntimeEvent::Done { native: native.clone(), end }),
             None => {}
         }
     }
@@ -583,7 +586,7 @@ impl OpenCode2 {
         }
         self.take_back_all(native, out);
         let draft = trouble("session_deleted", what, Some(frame.clone()));
-        out.said.push(Said::Event { native: Some(native.clone()), draft });
+        out.said.push(RuntimeEvent::Event { native: Some(native.clone()), draft });
         self.sessions.remove(native);
     }
 }
@@ -641,7 +644,7 @@ impl Told {
         metadata: Option<&RawValue>,
         error: Option<ErrorIn>,
         frame: &Bytes,
-    ) -> Option<Draft> {
+    ) -> Option<EventDraft> {
         let status = match sort {
             "tool.input.started" => "pending",
             "tool.called" | "tool.progress" => "in_progress",
@@ -705,7 +708,7 @@ impl Told {
             body["rawOutput"] = output;
         }
         let kind = if first { Kind::ToolCall } else { Kind::ToolCallUpdate };
-        let tool = Some(ToolMark { id: call.id, over });
-        Some(Draft { native: Some(frame.clone()), tool, ..Draft::new(kind, &body) })
+        let tool = Some(ToolCallRef { id: call.id, over });
+        Some(EventDraft { native: Some(frame.clone()), tool, ..EventDraft::new(kind, &body) })
     }
 }

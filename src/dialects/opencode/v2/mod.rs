@@ -22,7 +22,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::super::jsonrpc::{self, INTERNAL, INVALID_PARAMS, METHOD_NOT_FOUND, object};
-use super::super::{AskKey, Carried, Command, Dialect, Draft, Fault, Fetch, Opening, Outbox, Reply, Resume, Said};
+use super::super::{
+    CarriedState, Dialect, EventDraft, HttpReply, HttpRequest, OpenedAs, Outbox, RequestKey, ResumeTarget,
+    RuntimeCommand, RuntimeError, RuntimeEvent,
+};
 use super::calls::{self, Models};
 use super::events::hash;
 use super::stream::titled;
@@ -115,7 +118,7 @@ enum Pending {
     },
     /// `older`: by the route that the first releases have.
     Answer {
-        key: AskKey,
+        key: RequestKey,
         older: bool,
     },
     Model {
@@ -145,10 +148,10 @@ struct OpenCode2 {
     next: u64,
     pending: HashMap<u64, Pending>,
     sessions: BTreeMap<NativeId, Session>,
-    asks: BTreeMap<AskKey, Asked>,
+    asks: BTreeMap<RequestKey, Asked>,
     /// Questions that are over, not to be asked again; and the order in which they were.
-    over: BTreeSet<AskKey>,
-    over_order: VecDeque<AskKey>,
+    over: BTreeSet<RequestKey>,
+    over_order: VecDeque<RequestKey>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -182,7 +185,7 @@ struct Session {
     /// What answer of ours OpenCode may give to other questions, too.
     spread: Option<&'static str>,
     /// Questions that people were asked by an earlier gateway, until it is known whether OpenCode still waits for them.
-    carried: BTreeSet<AskKey>,
+    carried: BTreeSet<RequestKey>,
     told: Told,
 }
 
@@ -199,7 +202,7 @@ struct Told {
     /// What was put in its inbox and is not begun with.
     inbox: BTreeMap<String, Waiting>,
     prompt: Option<Prompt>,
-    /// [`Said::Began`] without its [`Said::Done`].
+    /// [`RuntimeEvent::Began`] without its [`RuntimeEvent::Done`].
     began: bool,
     /// People stopped the work here.
     cancelled: bool,
@@ -304,7 +307,7 @@ fn listing(params: Option<&RawValue>) -> String {
 }
 
 /// The `data` of a reply.
-fn data<T: for<'de> Deserialize<'de>>(reply: &Result<Reply, String>) -> Option<T> {
+fn data<T: for<'de> Deserialize<'de>>(reply: &Result<HttpReply, String>) -> Option<T> {
     Some(crate::model::object::from_slice::<Data<T>>(good(reply)?).ok()?.data)
 }
 
@@ -330,50 +333,52 @@ impl Dialect for OpenCode2 {
             return;
         }
         let Some(event) = parse(&frame) else {
-            let draft = Draft::raw(frame, "not an event of OpenCode's");
-            return out.said.push(Said::Event { native: None, draft });
+            let draft = EventDraft::raw(frame, "not an event of OpenCode's");
+            return out.said.push(RuntimeEvent::Event { native: None, draft });
         };
         let from = out.said.len();
         self.streamed(&frame, &event, out);
         self.checkpoints(from, None, out);
     }
 
-    fn command(&mut self, command: Command, out: &mut Outbox) {
+    fn command(&mut self, command: RuntimeCommand, out: &mut Outbox) {
         let from = out.said.len();
         let changed = match &command {
-            Command::Prompt { native, .. } | Command::Cancel { native, .. } => Some(native.clone()),
-            Command::Open { .. } | Command::Answer { .. } | Command::Call { .. } => None,
+            RuntimeCommand::Prompt { native, .. } | RuntimeCommand::Cancel { native, .. } => Some(native.clone()),
+            RuntimeCommand::Open { .. } | RuntimeCommand::Answer { .. } | RuntimeCommand::Call { .. } => None,
         };
         let ready = self.connected && self.phase == Phase::Ready;
-        let fault = || Fault::new(INTERNAL, "OpenCode is not connected");
+        let fault = || RuntimeError::new(INTERNAL, "OpenCode is not connected");
         match command {
-            Command::Open { ticket, .. } if !ready => out.said.push(Said::NotOpened { ticket, error: fault() }),
-            Command::Open { ticket, cwd, resume: None } => {
+            RuntimeCommand::Open { ticket, .. } if !ready => {
+                out.said.push(RuntimeEvent::NotOpened { ticket, error: fault() })
+            }
+            RuntimeCommand::Open { ticket, cwd, resume: None } => {
                 let body = serde_json::json!({ "location": { "directory": cwd } });
                 self.send(Pending::Create { ticket, cwd }, "POST", "/api/session".into(), Some(&body), out);
             }
-            Command::Open { ticket, cwd, resume: Some(resume) } => self.resume(ticket, cwd, resume, out),
-            Command::Prompt { ticket, native, .. } if !ready => {
-                out.said.push(Said::Ended { native, ticket, end: failed(fault().message) });
+            RuntimeCommand::Open { ticket, cwd, resume: Some(resume) } => self.resume(ticket, cwd, resume, out),
+            RuntimeCommand::Prompt { ticket, native, .. } if !ready => {
+                out.said.push(RuntimeEvent::Ended { native, ticket, end: failed(fault().message) });
             }
-            Command::Prompt { ticket, native, content } => self.prompt(ticket, native, &content, out),
-            Command::Cancel { native, .. } => {
+            RuntimeCommand::Prompt { ticket, native, content } => self.prompt(ticket, native, &content, out),
+            RuntimeCommand::Cancel { native, .. } => {
                 if let Some(session) = self.sessions.get_mut(&native) {
                     session.told.cancelled = true;
                     self.interrupt(&native, out);
                 }
             }
-            Command::Answer { key, decision } => self.answer(&key, decision, out),
-            Command::Call { ticket, notify: false, .. } if !ready => {
-                out.said.push(Said::Replied { ticket, reply: Err(fault()) });
+            RuntimeCommand::Answer { key, decision } => self.answer(&key, decision, out),
+            RuntimeCommand::Call { ticket, notify: false, .. } if !ready => {
+                out.said.push(RuntimeEvent::Replied { ticket, reply: Err(fault()) });
             }
-            Command::Call { .. } if !ready => {}
-            Command::Call { ticket, native, method, params, notify } => {
+            RuntimeCommand::Call { .. } if !ready => {}
+            RuntimeCommand::Call { ticket, native, method, params, notify } => {
                 if let Some(Err(error)) = self.call(ticket, native.as_ref(), &method, params.as_deref(), notify, out) {
                     let draft = trouble("call_refused", &format!("{method} was not sent: {}", error.words()), None);
                     match notify {
-                        true => out.said.push(Said::Event { native, draft }),
-                        false => out.said.push(Said::Replied { ticket, reply: Err(error) }),
+                        true => out.said.push(RuntimeEvent::Event { native, draft }),
+                        false => out.said.push(RuntimeEvent::Replied { ticket, reply: Err(error) }),
                     }
                 }
             }
@@ -432,8 +437,8 @@ impl Dialect for OpenCode2 {
                 true
             }
             Stage::Opening { ticket, .. } => {
-                let error = Fault::new(INTERNAL, "the connection to OpenCode was lost");
-                out.said.push(Said::NotOpened { ticket, error });
+                let error = RuntimeError::new(INTERNAL, "the connection to OpenCode was lost");
+                out.said.push(RuntimeEvent::NotOpened { ticket, error });
                 false
             }
             Stage::Seen | Stage::Found => false,
@@ -446,7 +451,7 @@ impl Dialect for OpenCode2 {
         "/api/event"
     }
 
-    fn reply(&mut self, id: u64, reply: Result<Reply, String>, out: &mut Outbox) {
+    fn reply(&mut self, id: u64, reply: Result<HttpReply, String>, out: &mut Outbox) {
         let Some(pending) = self.pending.remove(&id) else { return };
         let from = out.said.len();
         match pending {
@@ -459,7 +464,7 @@ impl Dialect for OpenCode2 {
                 let body = good(&reply).map(|body| crate::model::object::from_slice::<Healthy>(body));
                 if matches!(body, Some(Ok(_))) {
                     self.phase = Phase::Failed;
-                    return out.said.push(Said::Failed { message: PREDECESSOR.into() });
+                    return out.said.push(RuntimeEvent::Failed { message: PREDECESSOR.into() });
                 }
                 self.greeted(out);
             }
@@ -485,16 +490,16 @@ impl Dialect for OpenCode2 {
             }
             Pending::Answer { key, older } => self.answered(&key, older, &reply, out),
             Pending::List { ticket } => {
-                out.said.push(Said::Replied { ticket, reply: calls::result(&reply) });
+                out.said.push(RuntimeEvent::Replied { ticket, reply: calls::result(&reply) });
             }
             Pending::Model { ticket, native, name, notify } => {
-                let reply = done(&reply).map_err(|why| Fault::new(INTERNAL, why));
+                let reply = done(&reply).map_err(|why| RuntimeError::new(INTERNAL, why));
                 if reply.is_ok() {
                     self.model_is(&native, name.split_once('/'), out);
                 }
                 let reply = reply.map(|()| jsonrpc::to_raw(&serde_json::json!({ "name": name })));
                 if !notify {
-                    out.said.push(Said::Replied { ticket, reply });
+                    out.said.push(RuntimeEvent::Replied { ticket, reply });
                 }
             }
         }
@@ -511,7 +516,7 @@ impl Dialect for OpenCode2 {
         all.into_iter().chain([Capability::Models, Capability::Images]).collect()
     }
 
-    fn asks(&self) -> Vec<AskKey> {
+    fn asks(&self) -> Vec<RequestKey> {
         self.asks.iter().filter(|(_, asked)| asked.answer.is_none()).map(|(key, _)| key.clone()).collect()
     }
 
@@ -540,7 +545,7 @@ impl OpenCode2 {
         self.next += 1;
         self.pending.insert(self.next, pending);
         let body = body.map(|body| body.to_string().into());
-        out.fetches.push(Fetch { decides, session, ..fetch(self.next, method, path, body) });
+        out.fetches.push(HttpRequest { decides, session, ..fetch(self.next, method, path, body) });
     }
 
     /// The session that a request is about; none if it is about all that OpenCode has.
@@ -589,23 +594,23 @@ impl OpenCode2 {
             return;
         }
         self.phase = Phase::Ready;
-        out.said.push(Said::Ready { agent: self.agent.clone() });
+        out.said.push(RuntimeEvent::Ready { agent: self.agent.clone() });
     }
 
-    fn health(&mut self, reply: &Result<Reply, String>, out: &mut Outbox) {
+    fn health(&mut self, reply: &Result<HttpReply, String>, out: &mut Outbox) {
         #[derive(Deserialize)]
         struct Health {
             version: Option<String>,
         }
         match reply {
-            Ok(Reply { status: 401 | 403, .. }) => {
+            Ok(HttpReply { status: 401 | 403, .. }) => {
                 self.phase = Phase::Failed;
                 let message = if self.secret {
                     "OpenCode refuses the password: set the runtime's `secret` to the server's OPENCODE_SERVER_PASSWORD"
                 } else {
                     "OpenCode wants a password: set the runtime's `secret` to the server's OPENCODE_SERVER_PASSWORD"
                 };
-                return out.said.push(Said::Failed { message: message.into() });
+                return out.said.push(RuntimeEvent::Failed { message: message.into() });
             }
             Err(_) => self.failed_hello = true,
             Ok(_) => {}
@@ -616,7 +621,7 @@ impl OpenCode2 {
         self.greeted(out);
     }
 
-    fn active(&mut self, reply: &Result<Reply, String>, out: &mut Outbox) {
+    fn active(&mut self, reply: &Result<HttpReply, String>, out: &mut Outbox) {
         match data::<HashMap<String, serde::de::IgnoredAny>>(reply) {
             Some(active) => {
                 self.active = active.keys().map(|id| NativeId::from(id.as_str())).collect();
@@ -641,14 +646,14 @@ impl OpenCode2 {
     }
 
     /// A session's own words on itself came: it is told of, or opened.
-    fn info(&mut self, native: &NativeId, reply: &Result<Reply, String>, out: &mut Outbox) {
+    fn info(&mut self, native: &NativeId, reply: &Result<HttpReply, String>, out: &mut Outbox) {
         let info = data::<Info>(reply);
         let Some(session) = self.sessions.get_mut(native) else { return };
         let Some(info) = info else {
             if let Stage::Opening { ticket, .. } = session.stage {
                 let why = done(reply).err().unwrap_or_else(|| "its reply makes no sense".into());
-                let error = Fault::new(INTERNAL, format!("OpenCode has no such session: {why}"));
-                out.said.push(Said::NotOpened { ticket, error });
+                let error = RuntimeError::new(INTERNAL, format!("OpenCode has no such session: {why}"));
+                out.said.push(RuntimeEvent::NotOpened { ticket, error });
             }
             self.sessions.remove(native);
             return;
@@ -660,18 +665,18 @@ impl OpenCode2 {
             Stage::Seen => {
                 session.stage = Stage::Found;
                 let (cwd, title) = (session.folder.clone(), session.title.clone());
-                out.said.push(Said::Found { native: native.clone(), cwd, title });
+                out.said.push(RuntimeEvent::Found { native: native.clone(), cwd, title });
             }
             Stage::Opening { .. } => self.read(native, out),
             Stage::Found | Stage::Open => {}
         }
     }
 
-    fn created(&mut self, ticket: Ticket, cwd: String, reply: &Result<Reply, String>, out: &mut Outbox) {
+    fn created(&mut self, ticket: Ticket, cwd: String, reply: &Result<HttpReply, String>, out: &mut Outbox) {
         let Some(info) = data::<Info>(reply) else {
             let why = done(reply).err().unwrap_or_else(|| "its reply makes no sense".into());
-            let error = Fault::new(INTERNAL, format!("OpenCode opened no session: {why}"));
-            return out.said.push(Said::NotOpened { ticket, error });
+            let error = RuntimeError::new(INTERNAL, format!("OpenCode opened no session: {why}"));
+            return out.said.push(RuntimeEvent::NotOpened { ticket, error });
         };
         let native = NativeId::from(info.id.as_str());
         let folder = info.location.and_then(|location| location.directory).or(Some(cwd));
@@ -680,16 +685,16 @@ impl OpenCode2 {
         session.told.model = info.model.map(|model| (model.provider, model.id));
         let drafts = self.models.draft(session.told.model.as_ref()).into_iter().collect();
         self.sessions.insert(native.clone(), session);
-        out.said.push(Said::Opened { ticket, native: native.clone(), drafts, how: Opening::New });
+        out.said.push(RuntimeEvent::Opened { ticket, native: native.clone(), drafts, how: OpenedAs::New });
         // Its first events may have gone by before it was known.
         self.read(&native, out);
     }
 
-    fn resume(&mut self, ticket: Ticket, cwd: String, resume: Resume, out: &mut Outbox) {
-        let Resume { native, known, carried } = resume;
+    fn resume(&mut self, ticket: Ticket, cwd: String, resume: ResumeTarget, out: &mut Outbox) {
+        let ResumeTarget { native, known, carried } = resume;
         if self.sessions.get(&native).is_some_and(|session| matches!(session.stage, Stage::Opening { .. })) {
-            let error = Fault::new(INTERNAL, "this session is being opened already");
-            return out.said.push(Said::NotOpened { ticket, error });
+            let error = RuntimeError::new(INTERNAL, "this session is being opened already");
+            return out.said.push(RuntimeEvent::NotOpened { ticket, error });
         }
         self.asks.retain(|_, asked| asked.native.as_ref() != Some(&native));
         let mut session = Session::new(Stage::Seen, Some(cwd).filter(|cwd| !cwd.is_empty()));
@@ -725,11 +730,11 @@ impl OpenCode2 {
     }
 
     /// A session's log came: what was not told is told, then what the stream said meanwhile.
-    fn log(&mut self, native: &NativeId, older: bool, reply: &Result<Reply, String>, out: &mut Outbox) {
+    fn log(&mut self, native: &NativeId, older: bool, reply: &Result<HttpReply, String>, out: &mut Outbox) {
         // A route that is not there is answered by the web page, or by a 404 that names no session.
         let body = match reply {
-            Ok(Reply { status: 200, body }) if body.trim_ascii_start().first() != Some(&b'<') => Ok(body.clone()),
-            Ok(Reply { status: 200 | 404 | 405, .. }) if !older => return self.read_log(native, true, out),
+            Ok(HttpReply { status: 200, body }) if body.trim_ascii_start().first() != Some(&b'<') => Ok(body.clone()),
+            Ok(HttpReply { status: 200 | 404 | 405, .. }) if !older => return self.read_log(native, true, out),
             Ok(_) => Err(done(reply).err().unwrap_or_default()),
             Err(why) => Err(why.clone()),
         };
@@ -742,19 +747,19 @@ impl OpenCode2 {
             _ => None,
         };
         if let Some((ticket, known, goes_on)) = opening {
-            let mut drafts: Vec<Draft> = self.models.draft(session.told.model.as_ref()).into_iter().collect();
+            let mut drafts: Vec<EventDraft> = self.models.draft(session.told.model.as_ref()).into_iter().collect();
             drafts.extend(session.title.as_deref().map(titled));
-            out.said.push(Said::Opened { ticket, native: native.clone(), drafts, how: Opening::Resumed });
+            out.said.push(RuntimeEvent::Opened { ticket, native: native.clone(), drafts, how: OpenedAs::Resumed });
             session.silent = known && !goes_on;
             if goes_on && session.told.began {
-                out.said.push(Said::Began { native: native.clone(), by: ANOTHER.into() });
+                out.said.push(RuntimeEvent::Began { native: native.clone(), by: ANOTHER.into() });
             }
         }
         match body {
             Ok(body) => self.replay(native, &body, out),
             Err(why) => {
                 let what = format!("what this session did meanwhile could not be read: {why}");
-                out.said.push(Said::Event { native: Some(native.clone()), draft: trouble("gap", &what, None) });
+                out.said.push(RuntimeEvent::Event { native: Some(native.clone()), draft: trouble("gap", &what, None) });
                 if let Some(session) = self.sessions.get_mut(native) {
                     session.told.seq = None;
                 }
@@ -765,11 +770,11 @@ impl OpenCode2 {
             let what = "what was said in this conversation while no gateway was connected to OpenCode is not told: how far it \
                         was told before is not known";
             if session.told.seq.is_some() {
-                out.said.push(Said::Event { native: Some(native.clone()), draft: trouble("gap", what, None) });
+                out.said.push(RuntimeEvent::Event { native: Some(native.clone()), draft: trouble("gap", what, None) });
             }
             if session.busy {
                 session.told.began = true;
-                out.said.push(Said::Began { native: native.clone(), by: ANOTHER.into() });
+                out.said.push(RuntimeEvent::Began { native: native.clone(), by: ANOTHER.into() });
             }
         }
         session.reading = false;
@@ -808,8 +813,8 @@ impl OpenCode2 {
                 Some(Frame { durable: Some(durable), .. }) if until.is_some_and(|until| durable.seq >= until) => {}
                 Some(event) => self.logged(native, &frame, &event, false, out),
                 None => {
-                    let draft = Draft::raw(frame, "not an event of OpenCode's");
-                    out.said.push(Said::Event { native: Some(native.clone()), draft });
+                    let draft = EventDraft::raw(frame, "not an event of OpenCode's");
+                    out.said.push(RuntimeEvent::Event { native: Some(native.clone()), draft });
                 }
             }
         }
@@ -860,7 +865,7 @@ impl OpenCode2 {
     fn prompt(&mut self, ticket: Ticket, native: NativeId, content: &[Box<RawValue>], out: &mut Outbox) {
         let Some(session) = self.sessions.get_mut(&native).filter(|session| session.stage == Stage::Open) else {
             let end = failed("OpenCode has no such session open");
-            return out.said.push(Said::Ended { native, ticket, end });
+            return out.said.push(RuntimeEvent::Ended { native, ticket, end });
         };
         let (text, files) = input(content);
         // Events follow every prompt, so the same number is not met again with the same ticket.
@@ -878,7 +883,7 @@ impl OpenCode2 {
         self.send(Pending::Prompt { native, ticket }, "POST", path, Some(&body), out);
     }
 
-    fn prompted(&mut self, native: &NativeId, ticket: Ticket, reply: &Result<Reply, String>, out: &mut Outbox) {
+    fn prompted(&mut self, native: &NativeId, ticket: Ticket, reply: &Result<HttpReply, String>, out: &mut Outbox) {
         let Some(session) = self.sessions.get_mut(native) else { return };
         let Some(prompt) = session.told.prompt.as_mut().filter(|prompt| prompt.ticket == ticket) else { return };
         match done(reply) {
@@ -910,10 +915,10 @@ impl OpenCode2 {
         }
     }
 
-    fn interrupted(&mut self, native: &NativeId, reply: &Result<Reply, String>, out: &mut Outbox) {
+    fn interrupted(&mut self, native: &NativeId, reply: &Result<HttpReply, String>, out: &mut Outbox) {
         if let Err(why) = done(reply) {
             let draft = trouble("not_stopped", &format!("OpenCode did not stop: {why}"), None);
-            return out.said.push(Said::Event { native: Some(native.clone()), draft });
+            return out.said.push(RuntimeEvent::Event { native: Some(native.clone()), draft });
         }
         let Some(session) = self.sessions.get(native) else { return };
         let waiting = session.told.prompt.as_ref().filter(|prompt| prompt.taken && !prompt.seen);
@@ -928,7 +933,7 @@ impl OpenCode2 {
         self.send(pending, "DELETE", path(native, &format!("/inbox/{}", escape(id))), None, out);
     }
 
-    fn read_models(&mut self, reply: &Result<Reply, String>) {
+    fn read_models(&mut self, reply: &Result<HttpReply, String>) {
         #[derive(Deserialize)]
         struct Model {
             id: String,
@@ -960,7 +965,7 @@ impl OpenCode2 {
         }
         session.told.model = model;
         if let Some(draft) = self.models.draft(session.told.model.as_ref()).filter(|_| !session.silent) {
-            out.said.push(Said::Event { native: Some(native.clone()), draft });
+            out.said.push(RuntimeEvent::Event { native: Some(native.clone()), draft });
         }
     }
 
@@ -973,7 +978,7 @@ impl OpenCode2 {
         params: Option<&RawValue>,
         notify: bool,
         out: &mut Outbox,
-    ) -> Option<Result<(), Fault>> {
+    ) -> Option<Result<(), RuntimeError>> {
         #[derive(Deserialize)]
         struct Set {
             name: String,
@@ -983,21 +988,21 @@ impl OpenCode2 {
             "model.list" => {
                 let set = session.as_ref().and_then(|(_, session)| session.told.model.as_ref());
                 match self.models.list(set) {
-                    Ok(list) if !notify => out.said.push(Said::Replied { ticket, reply: Ok(list) }),
+                    Ok(list) if !notify => out.said.push(RuntimeEvent::Replied { ticket, reply: Ok(list) }),
                     Ok(_) => {}
                     Err(fault) => return Some(Err(fault)),
                 }
             }
             "model.set" => {
                 let Some(Set { name }) = params.and_then(object) else {
-                    return Some(Err(Fault::new(INVALID_PARAMS, "model.set wants {\"name\": the model}")));
+                    return Some(Err(RuntimeError::new(INVALID_PARAMS, "model.set wants {\"name\": the model}")));
                 };
                 let Some((provider, model)) = name.split_once('/').filter(|_| self.models.has(&name)) else {
                     let what = format!("no such model: {name}; model.list names them");
-                    return Some(Err(Fault::new(INVALID_PARAMS, what)));
+                    return Some(Err(RuntimeError::new(INVALID_PARAMS, what)));
                 };
                 let Some((native, _)) = session else {
-                    return Some(Err(Fault::new(INVALID_PARAMS, "model.set is for a session")));
+                    return Some(Err(RuntimeError::new(INVALID_PARAMS, "model.set is for a session")));
                 };
                 let body = serde_json::json!({ "model": { "id": model, "providerID": provider } });
                 let path = path(&native, "/model");
@@ -1005,7 +1010,7 @@ impl OpenCode2 {
                 self.send(Pending::Model { ticket, native, name, notify }, "POST", path, Some(&body), out);
             }
             "session.list" if !notify => self.get(Pending::List { ticket }, listing(params), out),
-            _ => return Some(Err(Fault::new(METHOD_NOT_FOUND, format!("{method}: not carried to OpenCode")))),
+            _ => return Some(Err(RuntimeError::new(METHOD_NOT_FOUND, format!("{method}: not carried to OpenCode")))),
         }
         None
     }
@@ -1013,7 +1018,7 @@ impl OpenCode2 {
     /// Says how far each session was told of which something was said since `from`, and `more`.
     fn checkpoints(&self, from: usize, more: Option<NativeId>, out: &mut Outbox) {
         let mut touched: Vec<NativeId> = more.into_iter().collect();
-        for native in out.said.get(from..).unwrap_or_default().iter().filter_map(Said::native) {
+        for native in out.said.get(from..).unwrap_or_default().iter().filter_map(RuntimeEvent::native) {
             if !touched.contains(native) {
                 touched.push(native.clone());
             }
@@ -1022,7 +1027,7 @@ impl OpenCode2 {
             let told = |session: &&Session| session.stage == Stage::Open;
             if let Some(session) = self.sessions.get(&native).filter(told) {
                 let state = session.told.checkpoint();
-                out.said.push(Said::Checkpoint { native, state });
+                out.said.push(RuntimeEvent::Checkpoint { native, state });
             }
         }
     }
@@ -1041,7 +1046,7 @@ impl Told {
 
 impl Session {
     /// Goes on from where an earlier connection left it; false if that cannot be read.
-    fn restored(&mut self, carried: &Carried) -> bool {
+    fn restored(&mut self, carried: &CarriedState) -> bool {
         let Ok(told) = serde_json::from_str::<Told>(&carried.checkpoint) else { return false };
         self.told = told;
         self.told.broke_off();

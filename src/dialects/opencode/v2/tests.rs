@@ -8,7 +8,9 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::super::super::rig::{Rig, choose, json as parsed, spec};
-use super::super::super::{AskKey, Carried, Command, Opening, Resume, Said, Subject};
+use super::super::super::{
+    CarriedState, OpenedAs, RequestKey, RequestSubject, ResumeTarget, RuntimeCommand, RuntimeEvent,
+};
 use crate::model::{Choice, Decision, RunStatus, RuntimeSpec, Ticket};
 
 const PAGE: &str = "<!doctype html><html></html>";
@@ -36,7 +38,7 @@ struct Stage {
     /// The route of the log is that of the first releases.
     older: bool,
     /// Everything the gateway heard, but the checkpoints.
-    heard: Vec<Said>,
+    heard: Vec<RuntimeEvent>,
 }
 
 impl Stage {
@@ -60,11 +62,14 @@ impl Stage {
         let mut stage = Self::new();
         stage.serve();
         let said = stage.said();
-        assert!(matches!(&said[..], [Said::Ready { agent: Some(agent) }] if agent == "OpenCode 2.2.7"), "{said:?}");
+        assert!(
+            matches!(&said[..], [RuntimeEvent::Ready { agent: Some(agent) }] if agent == "OpenCode 2.2.7"),
+            "{said:?}"
+        );
         stage.rig.open(1);
         stage.serve();
         let said = stage.said();
-        assert!(matches!(&said[0], Said::Opened { how: Opening::New, .. }), "{said:?}");
+        assert!(matches!(&said[0], RuntimeEvent::Opened { how: OpenedAs::New, .. }), "{said:?}");
         stage.made.clear();
         stage
     }
@@ -233,7 +238,7 @@ impl Stage {
     }
 
     /// What was heard since the last look, but the checkpoints.
-    fn said(&mut self) -> Vec<Said> {
+    fn said(&mut self) -> Vec<RuntimeEvent> {
         self.rig.said()
     }
 
@@ -267,23 +272,23 @@ impl Stage {
         self.connected = true;
         self.serve();
         let block = |text: &str| json!({ "type": "text", "text": text }).to_string();
-        let carried = Carried {
+        let carried = CarriedState {
             checkpoint,
             prompt: prompt.map(|(ticket, _)| Ticket(ticket)),
             content: prompt.iter().map(|(_, text)| block(text)).collect(),
-            asks: asks.iter().map(|id| AskKey::unique(*id)).collect(),
+            asks: asks.iter().map(|id| RequestKey::unique(*id)).collect(),
         };
-        let resume = Resume { carried: Some(Box::new(carried)), ..Resume::new("ses_1".into(), true) };
-        self.rig.tell(Command::Open { ticket: Ticket(100), cwd: "/w".into(), resume: Some(resume) });
+        let resume = ResumeTarget { carried: Some(Box::new(carried)), ..ResumeTarget::new("ses_1".into(), true) };
+        self.rig.tell(RuntimeCommand::Open { ticket: Ticket(100), cwd: "/w".into(), resume: Some(resume) });
         self.serve();
     }
 }
 
 /// The agent's words among these.
-fn words(said: &[Said]) -> String {
+fn words(said: &[RuntimeEvent]) -> String {
     let mut all = String::new();
     for said in said {
-        if let Said::Event { draft, .. } = said
+        if let RuntimeEvent::Event { draft, .. } = said
             && draft.kind == crate::model::Kind::AgentMessageChunk
         {
             all.push_str(parsed(&draft.body)["content"]["text"].as_str().unwrap());
@@ -293,26 +298,26 @@ fn words(said: &[Said]) -> String {
 }
 
 /// What these come to, in short.
-fn short(said: &[Said]) -> Vec<String> {
+fn short(said: &[RuntimeEvent]) -> Vec<String> {
     said.iter()
         .map(|said| match said {
-            Said::Event { draft, .. } => {
+            RuntimeEvent::Event { draft, .. } => {
                 let body = parsed(&draft.body);
                 let text = body["content"]["text"].as_str().or(body["code"].as_str()).or(body["status"].as_str());
                 format!("{} {}", draft.kind.as_str(), text.or(body["title"].as_str()).unwrap_or_default())
             }
-            Said::Asked { ask, .. } => format!("asked {}", ask.key.id()),
-            Said::TakenBack { key, elsewhere, .. } => {
+            RuntimeEvent::Asked { ask, .. } => format!("asked {}", ask.key.id()),
+            RuntimeEvent::TakenBack { key, elsewhere, .. } => {
                 format!("taken back {} {}", key.id(), elsewhere.as_ref().map_or("", |elsewhere| &elsewhere.by))
             }
-            Said::AnswerLost { key, .. } => format!("lost {}", key.id()),
-            Said::Ended { ticket, end, .. } => format!("ended {} {:?}", ticket.0, end.status),
-            Said::Began { .. } => "began".into(),
-            Said::Done { end, .. } => format!("done {:?}", end.status),
-            Said::Ready { .. } => "ready".into(),
-            Said::Opened { .. } => "opened".into(),
-            Said::NotOpened { error, .. } => format!("not opened: {}", error.message),
-            Said::Found { native, .. } => format!("found {}", native.as_str()),
+            RuntimeEvent::AnswerLost { key, .. } => format!("lost {}", key.id()),
+            RuntimeEvent::Ended { ticket, end, .. } => format!("ended {} {:?}", ticket.0, end.status),
+            RuntimeEvent::Began { .. } => "began".into(),
+            RuntimeEvent::Done { end, .. } => format!("done {:?}", end.status),
+            RuntimeEvent::Ready { .. } => "ready".into(),
+            RuntimeEvent::Opened { .. } => "opened".into(),
+            RuntimeEvent::NotOpened { error, .. } => format!("not opened: {}", error.message),
+            RuntimeEvent::Found { native, .. } => format!("found {}", native.as_str()),
             other => format!("{other:?}"),
         })
         .filter(|short| !short.starts_with("config_option_update"))
@@ -352,7 +357,7 @@ fn opencode2_prompt_streams_runs_tools_and_ends() {
         "ended 7 Completed",
     ];
     assert_eq!(short(&said), expected);
-    let Said::Event { draft, .. } = &said[3] else { panic!() };
+    let RuntimeEvent::Event { draft, .. } = &said[3] else { panic!() };
     let body = parsed(&draft.body);
     assert_eq!((&body["title"], &body["rawInput"]), (&json!("ls -la"), &json!({ "command": "ls -la" })));
 }
@@ -372,9 +377,9 @@ fn opencode2_permission_is_about_the_call_that_waits_for_it() {
     stage.live("permission.asked", asked);
     stage.serve();
     let said = stage.said();
-    let Some(Said::Asked { ask, .. }) = said.last() else { panic!("{said:?}") };
+    let Some(RuntimeEvent::Asked { ask, .. }) = said.last() else { panic!("{said:?}") };
     assert!(
-        matches!(&ask.subject, Subject::Command { argv, cwd: Some(cwd) } if argv == &["rm -rf x"] && cwd == "/w"),
+        matches!(&ask.subject, RequestSubject::Command { argv, cwd: Some(cwd) } if argv == &["rm -rf x"] && cwd == "/w"),
         "{:?}",
         ask.subject
     );
@@ -408,7 +413,7 @@ fn opencode2_permission_without_its_call_shows_all_that_came() {
     stage.live("permission.asked", json!({ "id": "per_1", "action": "bash", "resources": ["rm -rf *"] }));
     stage.flow();
     let ask = stage.rig.ask();
-    assert!(matches!(&ask.subject, Subject::Unreadable { raw, .. } if raw.contains("rm -rf *")), "{ask:?}");
+    assert!(matches!(&ask.subject, RequestSubject::Unreadable { raw, .. } if raw.contains("rm -rf *")), "{ask:?}");
 }
 
 #[test]
@@ -423,7 +428,7 @@ fn opencode2_form_is_asked_in_its_order_and_answered_by_field() {
     stage.live("form.created", json!({ "form": form }));
     stage.flow();
     let ask = stage.rig.ask();
-    let Subject::Questions { questions, .. } = &ask.subject else { panic!("{:?}", ask.subject) };
+    let RequestSubject::Questions { questions, .. } = &ask.subject else { panic!("{:?}", ask.subject) };
     let named: Vec<&str> = questions.iter().map(|question| question.id.as_str()).collect();
     assert_eq!(named, ["where", "again"]);
     assert!(questions[0].free_text && questions[0].options.len() == 2);
@@ -540,8 +545,8 @@ fn opencode2_session_of_another_client_is_found_and_told_from_its_log() {
     stage.stream.clear();
     stage.serve();
     assert_eq!(short(&stage.said()), ["ready", "found ses_1"]);
-    let resume = Resume::new("ses_1".into(), false);
-    stage.rig.tell(Command::Open { ticket: Ticket(1), cwd: "/w".into(), resume: Some(resume) });
+    let resume = ResumeTarget::new("ses_1".into(), false);
+    stage.rig.tell(RuntimeCommand::Open { ticket: Ticket(1), cwd: "/w".into(), resume: Some(resume) });
     stage.serve();
     let told = short(&stage.said());
     assert_eq!(told, ["opened", "began", "user_message_chunk from the terminal"]);
@@ -642,7 +647,7 @@ fn opencode2_prompt_that_never_arrived_is_said_to_be_lost() {
     stage.connect();
     stage.serve();
     let said = stage.said();
-    let Some(Said::Ended { end, .. }) = said.last() else { panic!("{said:?}") };
+    let Some(RuntimeEvent::Ended { end, .. }) = said.last() else { panic!("{said:?}") };
     assert_eq!(end.message.as_deref(), Some("the connection was lost before OpenCode took the prompt"));
 }
 
@@ -676,13 +681,16 @@ fn opencode2_says_what_it_met_in_its_place() {
     stage.odd.insert("GET /global/health".into(), (200, json!({ "healthy": true, "version": "1.18.33" }).to_string()));
     stage.serve();
     let said = stage.said();
-    assert!(matches!(&said[0], Said::Failed { message } if message.contains("\"opencode\"")), "{said:?}");
+    assert!(matches!(&said[0], RuntimeEvent::Failed { message } if message.contains("\"opencode\"")), "{said:?}");
 
     let mut stage = Stage::new();
     stage.odd.insert("GET /api/health".into(), (401, String::new()));
     stage.serve();
     let said = stage.said();
-    assert!(matches!(&said[0], Said::Failed { message } if message.contains("OPENCODE_SERVER_PASSWORD")), "{said:?}");
+    assert!(
+        matches!(&said[0], RuntimeEvent::Failed { message } if message.contains("OPENCODE_SERVER_PASSWORD")),
+        "{said:?}"
+    );
 }
 
 #[test]
@@ -693,7 +701,7 @@ fn opencode2_model_is_listed_and_set() {
     stage.rig.call("ses_1", "model.set", Some(r#"{"name":"p/m"}"#));
     stage.serve();
     let said = stage.said();
-    assert!(said.iter().any(|said| matches!(said, Said::Replied { reply: Ok(_), .. })), "{said:?}");
+    assert!(said.iter().any(|said| matches!(said, RuntimeEvent::Replied { reply: Ok(_), .. })), "{said:?}");
     stage.rig.call("ses_1", "model.set", Some(r#"{"name":"p/other"}"#));
     assert!(stage.rig.replied().unwrap_err().message.contains("no such model"));
 }
@@ -709,7 +717,7 @@ fn opencode2_sessions_are_listed_for_whoever_asks() {
         assert_eq!(stage.rig.fetches.back().map(|fetch| fetch.path.as_str()), Some(path));
         stage.serve();
         let said = stage.said();
-        assert!(said.iter().any(|said| matches!(said, Said::Replied { reply: Ok(_), .. })), "{said:?}");
+        assert!(said.iter().any(|said| matches!(said, RuntimeEvent::Replied { reply: Ok(_), .. })), "{said:?}");
     }
 }
 
@@ -798,7 +806,7 @@ proptest! {
         stage.serve();
         stage.keep();
         prop_assert_eq!(words(&stage.heard), texts.concat());
-        let ends = stage.heard.iter().filter(|said| matches!(said, Said::Ended { .. })).count();
+        let ends = stage.heard.iter().filter(|said| matches!(said, RuntimeEvent::Ended { .. })).count();
         prop_assert_eq!(ends, 1);
     }
 
