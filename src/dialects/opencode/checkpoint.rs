@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::super::{CarriedState, Outbox, RuntimeEvent};
 use super::events::{Telling, hash};
-use super::{OpenCode, Prompt, Session, calls};
+use super::{OpenCode, Prompt, Revert, Session, calls};
 use crate::model::NativeId;
 
 /// The longest checkpoint, in bytes: a row of that length is written with every commit. Of a conversation that needs more
@@ -28,6 +28,7 @@ struct Checkpoint {
     model: Option<(String, String)>,
     /// How far the messages under way were told is left out.
     partial: bool,
+    reverted: Option<Revert>,
 }
 
 impl OpenCode {
@@ -59,7 +60,7 @@ impl OpenCode {
         self.asks.retain(|_, asked| asked.native != *native);
         session.telling = kept.telling;
         session.telling.lose();
-        session.partial = kept.partial;
+        (session.partial, session.reverted) = (kept.partial, kept.reverted);
         session.carried = carried.asks.iter().cloned().collect();
         session.prompt = carried.prompt.map(|ticket| {
             let kept = kept.prompt.filter(|prompt| prompt.ticket == ticket);
@@ -88,6 +89,7 @@ fn checkpoint(session: &Session) -> String {
         error: session.error.clone(),
         model: session.model.clone(),
         partial: session.partial,
+        reverted: session.reverted.clone(),
     };
     // Plain values of our own: they always can be written.
     let text = serde_json::to_string(&whole).unwrap_or_default();

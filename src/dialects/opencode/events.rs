@@ -6,7 +6,7 @@
 //! (the gateway came in its middle) is told when it is complete; until then an event says that something is missing.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -251,12 +251,23 @@ impl Telling {
 
     /// The names of what was told, alone.
     pub(super) fn names(&self) -> Self {
-        let mut before = self.before.clone();
-        let fresh: Vec<u64> = self.messages.keys().rev().take(NAMED).map(|id| hash(id)).collect();
-        before.retain(|name| !fresh.contains(name));
-        before.extend(fresh.into_iter().rev());
-        before.drain(..before.len().saturating_sub(NAMED));
-        Self { before, last: self.last.clone(), ..Self::default() }
+        Self { before: self.named(None), last: self.last.clone(), ..Self::default() }
+    }
+
+    /// The names of what was told last, oldest first; of what was heard on this connection those up to `newest`.
+    fn named(&self, newest: Option<&str>) -> VecDeque<u64> {
+        let mut names = self.before.clone();
+        let wanted = self.messages.keys().rev().filter(|id| newest.is_none_or(|newest| id.as_str() <= newest));
+        let fresh: Vec<u64> = wanted.take(NAMED).map(|id| hash(id)).collect();
+        names.retain(|name| !fresh.contains(name));
+        names.extend(fresh.into_iter().rev());
+        names.drain(..names.len().saturating_sub(NAMED));
+        names
+    }
+
+    /// The last message that was heard of.
+    pub(super) fn newest(&self) -> Option<&str> {
+        self.messages.last_key_value().map(|(id, _)| id.as_str())
     }
 
     /// Whether nothing was told before this connection.
@@ -269,15 +280,43 @@ impl Telling {
         !self.messages.contains_key(message) && self.before.contains(&hash(message))
     }
 
-    /// How many of the messages that were told last are none of these any more.
-    pub(super) fn gone<'a>(&self, there: impl Iterator<Item = &'a str>) -> usize {
-        let there: std::collections::HashSet<u64> = there.map(hash).collect();
-        self.before.iter().rev().take_while(|name| !there.contains(name)).count()
+    /// How many of the messages that were told last, up to `newest`, are none of these any more.
+    pub(super) fn gone<'a>(&self, there: impl Iterator<Item = &'a str>, newest: Option<&str>) -> usize {
+        let there: HashSet<u64> = there.map(hash).collect();
+        self.named(newest).iter().rev().take_while(|name| !there.contains(name)).count()
     }
 
-    /// These were told before this connection are forgotten: the conversation was taken back over them.
-    pub(super) fn forget(&mut self, count: usize) {
-        self.before.truncate(self.before.len() - count.min(self.before.len()));
+    /// How many messages were told from this one on.
+    pub(super) fn since(&self, message: &str) -> usize {
+        let (names, first) = (self.named(None), hash(message));
+        names.iter().position(|name| *name == first).map_or(0, |at| names.len() - at)
+    }
+
+    /// So many of those that were told last, up to `newest`, are forgotten: the conversation was taken back over them.
+    pub(super) fn forget(&mut self, count: usize, newest: Option<&str>) {
+        let names = self.named(newest).into_iter().rev().take(count).collect();
+        self.forget_these(&names);
+    }
+
+    /// This message is forgotten; false if it was not known.
+    pub(super) fn remove(&mut self, message: &str) -> bool {
+        let known = self.knows(message);
+        self.forget_these(&HashSet::from([hash(message)]));
+        known
+    }
+
+    fn forget_these(&mut self, names: &HashSet<u64>) {
+        self.before.retain(|name| !names.contains(name));
+        self.messages.retain(|id, _| !names.contains(&hash(id)));
+        self.parts.retain(|_, part| !names.contains(&hash(&part.message)));
+        if self.last.as_ref().is_some_and(|last| names.contains(&hash(last))) {
+            self.last = self.messages.iter().rfind(|(_, message)| !message.user).map(|(id, _)| id.clone());
+        }
+    }
+
+    /// Whether a message stands before those that are known: OpenCode still changes what it keeps of it.
+    fn is_past(&self, message: &str) -> bool {
+        !self.messages.contains_key(message) && self.newest().is_some_and(|newest| newest > message)
     }
 
     /// The stream broke off: of what is half told, what comes next cannot be known to follow.
@@ -461,7 +500,7 @@ impl Telling {
 
     /// A part, as it stands now. `context` is how many tokens the model takes.
     pub(super) fn part(&mut self, native: &Bytes, part: &PartIn<'_>, context: Option<u64>, said: &mut Vec<EventDraft>) {
-        if self.messages.get(&part.message).is_some_and(|message| message.forgotten) {
+        if self.is_past(&part.message) || self.messages.get(&part.message).is_some_and(|message| message.forgotten) {
             return;
         }
         match part.sort.as_str() {

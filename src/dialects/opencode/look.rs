@@ -34,7 +34,11 @@ impl Look {
             if let Some(folder) = info.directory.clone().filter(|folder| folders.insert(folder.clone())) {
                 self.recent.push(folder);
             }
-            self.titles.insert(info.id.as_str().into(), (info.directory, info.title));
+            let native = NativeId::from(info.id.as_str());
+            if let Some(revert) = info.revert {
+                self.reverted.insert(native.clone(), revert);
+            }
+            self.titles.insert(native, (info.directory, info.title));
         }
         match page {
             Page::Recent { before: at, limit } if count >= limit => match self.titles.len() > before {
@@ -288,6 +292,10 @@ impl OpenCode {
             if let Some((folder, title)) = look.titles.get(native) {
                 session.folder = session.folder.take().or_else(|| folder.clone());
                 session.title = session.title.take().or_else(|| title.clone());
+                if session.stage == Stage::Open && !session.reread && !look.revised.contains(native) {
+                    session.reread = true;
+                    session.reverts = look.reverted.get(native).cloned();
+                }
             }
         }
         for key in gone {
@@ -401,13 +409,18 @@ impl OpenCode {
         };
         session.folder = info.directory.or_else(|| session.folder.take());
         session.title = info.title.or_else(|| session.title.take());
+        if !std::mem::replace(&mut session.reread, true) {
+            session.reverts = info.revert;
+        }
         let folder = session.folder.clone();
         self.read_folder(&folder, Some(native), out);
         self.read_messages(native, out);
     }
 
     pub(super) fn read_messages(&mut self, native: &NativeId, out: &mut Outbox) {
-        let folder = self.sessions.get(native).and_then(|session| session.folder.clone());
+        let Some(session) = self.sessions.get_mut(native) else { return };
+        session.newest = session.telling.newest().map(ToOwned::to_owned);
+        let folder = session.folder.clone();
         let path = in_folder(&format!("/session/{}/message", escape(native.as_str())), folder.as_deref());
         let and = if path.contains('?') { '&' } else { '?' };
         self.get(Pending::Messages { native: native.clone() }, format!("{path}{and}limit={MESSAGES_READ}"), out);
@@ -486,12 +499,20 @@ impl OpenCode {
         if !session.telling.is_new() && !read.is_empty() {
             let first = read.iter().position(|(info, _)| session.telling.knows(&info.id));
             told = first.unwrap_or_default();
-            let gone = session.telling.gone(read.iter().map(|(info, _)| info.id.as_str()));
-            if first.is_none() && read.len() >= MESSAGES_READ {
+        }
+        if !opening && !read.is_empty() {
+            let newest = session.newest.as_deref();
+            let gone = session.telling.gone(read.iter().map(|(info, _)| info.id.as_str()), newest);
+            // Of these people know.
+            let known = session.reverted.as_ref().map_or(0, |revert| session.telling.since(&revert.message));
+            if gone > 0 {
+                session.telling.forget(gone, newest);
+            }
+            let overlaps = read.iter().any(|(info, _)| session.telling.knows(&info.id));
+            if !overlaps && read.len() >= MESSAGES_READ {
                 let what = "more was said while the gateway was not connected than is read: some of it is missing";
                 past.push(event(trouble("gap", what, None)));
-            } else if gone > 0 {
-                session.telling.forget(gone);
+            } else if gone > known {
                 let what = format!(
                     "the conversation was taken back while the gateway was not connected: OpenCode does not have the last \
                      {gone} of the messages that are shown before this any more"
@@ -572,6 +593,16 @@ impl OpenCode {
             past.push(RuntimeEvent::Began { native: native.clone(), by: ANOTHER.into() });
         }
         session.worked = false;
+        if std::mem::take(&mut session.reread) {
+            // Undone, or made final by a prompt: with that the message, or the part of it, is gone.
+            let undone = session.reverted.as_ref().is_some_and(|revert| {
+                let part = |raw: &&RawValue| object::<PartIn<'_>>(raw).is_some_and(|part| Some(part.id) == revert.part);
+                let mut there = read.iter().filter(|(info, _)| info.id == revert.message);
+                there.any(|(_, parts)| revert.part.is_none() || parts.iter().any(part))
+            });
+            let now = session.reverts.take();
+            past.extend(session.reverts_to(now, undone, None).map(event));
+        }
     }
 
     /// A session is open and was read: what it waits for, and whether its work is over.

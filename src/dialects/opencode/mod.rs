@@ -16,6 +16,8 @@
 //! - OpenCode has other clients (its own TUI): what they prompt is work that began elsewhere, what they answer was
 //!   answered elsewhere, and the first answer wins there.
 //! - After an abort OpenCode lists the abort's questions for ever: a question whose message is complete is over.
+//! - A conversation that is taken back keeps its messages, and says so in its session, until the next prompt: then they are
+//!   removed. Before that it can be undone.
 //! - Every route takes the session's folder: without it, OpenCode looks for the question in another one.
 
 mod ask;
@@ -178,6 +180,10 @@ struct Look {
     /// Sessions whose status the stream told meanwhile: it knows better.
     told: HashSet<NativeId>,
     titles: HashMap<NativeId, (Option<String>, Option<String>)>,
+    /// Sessions that are taken back, and how far.
+    reverted: HashMap<NativeId, Revert>,
+    /// Sessions of which the stream told that meanwhile.
+    revised: HashSet<NativeId>,
     /// The folders of the sessions that are listed, the ones used last first.
     recent: Vec<String>,
     /// Questions, in their order.
@@ -262,6 +268,16 @@ struct Session {
     carried: BTreeSet<RequestKey>,
     /// How far the messages under way were told before is not known.
     partial: bool,
+    /// The conversation is taken back to here, which people were told.
+    reverted: Option<Revert>,
+    /// Messages of that are gone, so that it cannot be undone any more.
+    committed: bool,
+    /// How far it is taken back was read, and is told when its messages are.
+    reread: bool,
+    /// What was read.
+    reverts: Option<Revert>,
+    /// The last message that was heard of when its messages were asked for.
+    newest: Option<String>,
     /// How many looks found it not busy, with a reply missing.
     doubts: u8,
 }
@@ -307,6 +323,11 @@ impl Session {
             asks: Vec::new(),
             carried: BTreeSet::new(),
             partial: false,
+            reverted: None,
+            committed: false,
+            reread: false,
+            reverts: None,
+            newest: None,
             doubts: 0,
         }
     }
@@ -380,6 +401,17 @@ struct SessionInfo {
     directory: Option<String>,
     title: Option<String>,
     time: Option<SessionTime>,
+    revert: Option<Revert>,
+}
+
+/// What is taken back of a conversation: all from this message on, or from a part of it. It can be undone until the next
+/// prompt, with which OpenCode forgets it.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Revert {
+    #[serde(rename = "messageID")]
+    message: String,
+    #[serde(rename = "partID")]
+    part: Option<String>,
 }
 
 impl SessionInfo {
@@ -519,6 +551,7 @@ impl Dialect for OpenCode {
                 session.reading = true;
                 session.ending = false;
                 session.doubts = 0;
+                session.reread = false;
                 session.asks.clear();
                 if let Some(prompt) = &mut session.prompt {
                     prompt.taken = false;

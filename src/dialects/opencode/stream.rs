@@ -11,8 +11,8 @@ use super::ask::{self, AnswerRoute};
 use super::calls;
 use super::events::{self, Info, PartIn};
 use super::{
-    ANOTHER, Named, OpenCode, Pending, Prompt, Properties, SESSIONS_MAX, SOON, Session, SessionInfo, Stage, Status,
-    UNBEGUN_MAX, done, escape, failed, in_folder, trouble,
+    ANOTHER, Named, OpenCode, Pending, Prompt, Properties, Revert, SESSIONS_MAX, SOON, Session, SessionInfo, Stage,
+    Status, UNBEGUN_MAX, done, escape, failed, in_folder, trouble,
 };
 use crate::model::{Kind, NativeId, RunStatus, Ticket};
 
@@ -217,6 +217,8 @@ impl OpenCode {
             "session.error" => self.error(&native, frame, &read, out),
             "session.created" | "session.updated" => self.session(&native, frame, &read, out),
             "session.deleted" => self.deleted(&native, frame, out),
+            "message.removed" => self.removed(&native, frame, &read, out),
+            "message.part.removed" if self.commits(&native, read.message.as_deref()) => {}
             "message.updated" => self.message(&native, frame, &read, out),
             "message.part.updated" => self.part(&native, frame, &read, out),
             "message.part.delta" => self.delta(&native, frame, &read, out),
@@ -348,8 +350,18 @@ impl OpenCode {
             return self.raw(frame, Some(native.clone()), "a session that cannot be understood", out);
         };
         let Some(session) = self.sessions.get_mut(native) else { return };
+        let mut reverted = None;
         if info.directory.is_some() {
             session.folder = info.directory;
+            if let Some(look) = &mut self.look {
+                look.revised.insert(native.clone());
+            }
+            if session.live() {
+                let undone = !std::mem::take(&mut session.committed);
+                reverted = session.reverts_to(info.revert, undone, Some(frame));
+            } else {
+                (session.reread, session.reverts) = (true, info.revert);
+            }
         }
         if info.title.is_some() && info.title != session.title {
             session.title.clone_from(&info.title);
@@ -358,6 +370,32 @@ impl OpenCode {
             if let Some(draft) = draft {
                 self.say(native, RuntimeEvent::Event { native: Some(native.clone()), draft }, out);
             }
+        }
+        self.say_all(native, reverted.into_iter().collect(), out);
+    }
+
+    /// Whether what is removed of this message is of what was taken back; with that it cannot be undone any more.
+    fn commits(&mut self, native: &NativeId, message: Option<&str>) -> bool {
+        let Some(session) = self.sessions.get_mut(native) else { return false };
+        let commits = session.reverted.as_ref().is_some_and(|revert| message >= Some(revert.message.as_str()));
+        session.committed |= commits;
+        commits
+    }
+
+    /// A message is no part of the conversation any more.
+    fn removed(&mut self, native: &NativeId, frame: &Bytes, read: &Properties<'_>, out: &mut Outbox) {
+        let Some(message) = &read.message else {
+            return self.raw(frame, Some(native.clone()), "nothing was removed", out);
+        };
+        let commits = self.commits(native, Some(message));
+        let Some(session) = self.sessions.get_mut(native) else { return };
+        if session.stage == Stage::Open && session.reading {
+            // It may be among what is being read.
+            return self.look_again(out);
+        }
+        if session.telling.remove(message) && !commits {
+            let what = "one of the messages that are shown before this was removed in OpenCode";
+            self.say_all(native, vec![trouble("taken_back", what, Some(frame.clone()))], out);
         }
     }
 
@@ -437,6 +475,29 @@ impl OpenCode {
 }
 
 impl Session {
+    /// The conversation is taken back to here, or no more: what people are told of that.
+    pub(super) fn reverts_to(
+        &mut self,
+        now: Option<Revert>,
+        undone: bool,
+        frame: Option<&Bytes>,
+    ) -> Option<EventDraft> {
+        if now == self.reverted {
+            return None;
+        }
+        self.reverted = now;
+        let Some(revert) = &self.reverted else {
+            let what = "what was taken back in OpenCode is part of the conversation again";
+            return undone.then(|| trouble("given_back", what, frame.cloned()));
+        };
+        let count = self.telling.since(&revert.message);
+        let what = format!(
+            "the conversation was taken back in OpenCode: the last {count} of the messages that are shown before this are no \
+             part of it any more, unless that is undone before the next prompt"
+        );
+        (count > 0).then(|| trouble("taken_back", &what, frame.cloned()))
+    }
+
     /// Takes note of why a message failed, if it did; `works` says whether it is of work under way.
     pub(super) fn failed(&mut self, info: &Info<'_>, works: bool) {
         let Some((name, words)) = info.error.map(events::words) else { return };

@@ -837,6 +837,215 @@ fn what_was_said_while_no_gateway_was_there_is_told_once() {
     assert_eq!(sixth.told(), ["opened Resumed"], "that is said once, too");
 }
 
+/// Two exchanges, and `more`.
+fn exchanges(more: &[Value]) -> Vec<Value> {
+    let mut all = vec![
+        message("m1", "user", false, json!([text_part("m1p", "m1", "one", true)])),
+        message("m2", "assistant", true, json!([text_part("t2", "m2", "first", true)])),
+        message("m3", "user", false, json!([text_part("m3p", "m3", "two", true)])),
+        message("m4", "assistant", true, json!([text_part("t4", "m4", "second", true)])),
+    ];
+    all.extend(more.iter().cloned());
+    all
+}
+
+/// Two exchanges were told.
+fn exchanged() -> Stage {
+    let mut stage = Stage::open();
+    stage.set("GET /session/s/message", 200, json!(exchanges(&[])));
+    stage.rig.lose();
+    stage.rig.connect();
+    stage.serve();
+    stage.listens();
+    assert_eq!(stage.told().last().unwrap(), "done Completed");
+    stage
+}
+
+impl Stage {
+    /// The conversation is taken back to this message, or not; `told` says whether the stream tells it.
+    fn reverts(&mut self, to: Option<&str>, told: bool) {
+        let mut info = json!({ "id": "s", "directory": "/w", "title": "New", "time": { "updated": 1 } });
+        if let Some(to) = to {
+            info["revert"] = json!({ "messageID": to });
+        }
+        self.set("GET /session/s", 200, info.clone());
+        self.set("GET /experimental/session", 200, json!([info]));
+        if told {
+            self.event("session.updated", json!({ "info": info }));
+        }
+    }
+
+    fn reconnected(&mut self) -> Vec<String> {
+        self.rig.lose();
+        self.rig.connect();
+        self.serve();
+        self.listens();
+        self.told()
+    }
+}
+
+/// A gateway that starts, with all that it reads again.
+fn restarted(stage: &Stage) -> (Stage, Vec<String>) {
+    let mut next = another(stage, None, &[]);
+    next.serve();
+    next.listens();
+    let told = next.told();
+    (next, told)
+}
+
+#[test]
+fn what_is_taken_back_and_given_back_is_told_once() {
+    let mut stage = exchanged();
+    stage.reverts(Some("m3"), true);
+    let said = stage.rig.said();
+    assert_eq!(said.iter().map(tell).collect::<Vec<_>>(), ["error taken_back"]);
+    let RuntimeEvent::Event { draft, .. } = &said[0] else { panic!() };
+    assert!(parsed(&draft.body)["message"].as_str().unwrap().contains("the last 2 of the messages"));
+    stage.reverts(Some("m3"), true);
+    assert!(stage.told().is_empty());
+    // Neither a connection nor a gateway that is made anew tells it again.
+    assert_eq!(stage.reconnected(), ["ready"]);
+    let (mut next, told) = restarted(&stage);
+    assert_eq!(told, ["opened Resumed"]);
+    next.reverts(None, true);
+    assert_eq!(next.told(), ["error given_back"]);
+    assert_eq!(next.reconnected(), ["ready"]);
+    assert_eq!(restarted(&next).1, ["opened Resumed"]);
+    // Both while nobody listens: nothing is different. One of them: it is.
+    next.reverts(Some("m3"), false);
+    assert_eq!(next.reconnected(), ["ready", "error taken_back"]);
+    next.reverts(None, false);
+    let (mut last, told) = restarted(&next);
+    assert_eq!(told, ["opened Resumed", "error given_back"]);
+    last.reverts(Some("m3"), false);
+    assert_eq!(restarted(&last).1, ["opened Resumed", "error taken_back"]);
+}
+
+#[test]
+fn what_was_taken_back_is_final_with_the_next_prompt_and_said_once() {
+    let other = [
+        message("m5", "user", false, json!([text_part("m5p", "m5", "else", true)])),
+        message("m6", "assistant", true, json!([text_part("t6", "m6", "third", true)])),
+    ];
+    let all: Vec<Value> = exchanges(&[])[..2].iter().chain(&other).cloned().collect();
+    let news = ["began", "user_message_chunk else", "agent_message_chunk third", "done Completed"];
+    // While the gateway listens.
+    let mut stage = exchanged();
+    stage.reverts(Some("m3"), true);
+    assert_eq!(stage.told(), ["error taken_back"]);
+    stage.event("message.removed", json!({ "messageID": "m3" }));
+    stage.event("message.removed", json!({ "messageID": "m4" }));
+    stage.reverts(None, true);
+    assert!(stage.told().is_empty(), "it is not given back");
+    stage.user("m5", "else");
+    stage.status("busy");
+    stage.assistant("m6", false);
+    stage.text("m6", "t6", "third", true);
+    stage.assistant("m6", true);
+    stage.status("idle");
+    assert_eq!(stage.told(), news);
+    stage.set("GET /session/s/message", 200, json!(all));
+    assert_eq!(stage.reconnected(), ["ready"]);
+    assert_eq!(restarted(&stage).1, ["opened Resumed"]);
+    // While it does not: on the next connection, and in the next gateway, whether people knew of the first half or not.
+    for known in [true, false] {
+        for restart in [true, false] {
+            let mut stage = exchanged();
+            if known {
+                stage.reverts(Some("m3"), true);
+                assert_eq!(stage.told(), ["error taken_back"]);
+            }
+            stage.reverts(None, false);
+            stage.set("GET /session/s/message", 200, json!(all));
+            let told = if restart { restarted(&stage).1 } else { stage.reconnected() };
+            let first = if restart { "opened Resumed" } else { "ready" };
+            let taken = ["error taken_back"];
+            let wanted: Vec<&str> =
+                [first].into_iter().chain(taken.into_iter().filter(|_| !known)).chain(news).collect();
+            assert_eq!(told, wanted, "known {known}, restart {restart}");
+        }
+    }
+}
+
+#[test]
+fn a_message_that_is_removed_is_said_to_be() {
+    let mut stage = exchanged();
+    stage.event("message.removed", json!({ "messageID": "m4" }));
+    stage.event("message.removed", json!({ "messageID": "m4" }));
+    assert_eq!(stage.told(), ["error taken_back"]);
+    stage.set("GET /session/s/message", 200, json!(exchanges(&[])[..3]));
+    assert_eq!(stage.reconnected(), ["ready"]);
+    // One that is removed while all is read.
+    let mut stage = exchanged();
+    stage.rig.lose();
+    stage.rig.connect();
+    while let Some(fetch) = stage.rig.fetches.pop_front() {
+        if fetch.path.contains("/message") {
+            stage.event("message.removed", json!({ "messageID": "m4" }));
+        }
+        stage.serve_one(&fetch);
+    }
+    assert_eq!(stage.told(), ["ready"]);
+    stage.set("GET /session/s/message", 200, json!(exchanges(&[])[..3]));
+    stage.rig.wake();
+    stage.serve();
+    assert_eq!(stage.told(), ["error taken_back"]);
+}
+
+#[test]
+fn a_message_that_begins_while_all_is_read_is_not_taken_back() {
+    let mut stage = exchanged();
+    stage.rig.lose();
+    stage.rig.connect();
+    while let Some(fetch) = stage.rig.fetches.pop_front() {
+        if fetch.path.contains("/message") {
+            stage.user("m5", "three");
+            stage.status("busy");
+        }
+        stage.serve_one(&fetch);
+    }
+    assert_eq!(stage.told(), ["ready", "began", "user_message_chunk three"]);
+}
+
+#[test]
+fn a_compaction_is_told_once_and_what_it_tidies_away_is_no_news() {
+    let compacted = [
+        message("m5", "user", false, json!([{ "id": "c5", "messageID": "m5", "type": "compaction", "auto": false }])),
+        message("m6", "assistant", true, json!([text_part("t6", "m6", "in short", true)])),
+    ];
+    let mut stage = exchanged();
+    stage.set("GET /session/s/message", 200, json!(exchanges(&compacted)));
+    let (mut next, told) = restarted(&stage);
+    assert_eq!(told, ["opened Resumed", "began", "agent_message_chunk in short", "done Completed"]);
+    assert_eq!(next.reconnected(), ["ready"]);
+    // What a tool put out long ago, before all that is read, is cut away.
+    let state =
+        json!({ "status": "completed", "input": {}, "output": "", "time": { "start": 1, "end": 2, "compacted": 3 } });
+    let tool = json!({ "id": "x", "messageID": "m0", "type": "tool", "tool": "bash", "callID": "c", "state": state });
+    next.event("message.part.updated", json!({ "part": tool }));
+    assert!(next.told().is_empty());
+    assert_eq!(restarted(&next).1, ["opened Resumed"]);
+}
+
+#[test]
+fn a_fork_is_a_conversation_of_its_own() {
+    let mut stage = exchanged();
+    // Its messages are told as they are copied, before it works at anything.
+    for said in exchanges(&[]) {
+        let id = said["info"]["id"].as_str().unwrap().replace('m', "f");
+        let info = json!({ "id": id, "sessionID": "f", "role": said["info"]["role"] });
+        stage.event("message.updated", json!({ "sessionID": "f", "info": info }));
+        let mut part = said["parts"][0].clone();
+        (part["messageID"], part["id"]) = (id.clone().into(), format!("{id}p").into());
+        stage.event("message.part.updated", json!({ "sessionID": "f", "part": part }));
+    }
+    assert!(stage.told().is_empty());
+    assert_eq!(stage.reconnected(), ["ready"]);
+    assert_eq!(restarted(&stage).1, ["opened Resumed"]);
+    stage.event("session.status", json!({ "sessionID": "f", "status": { "type": "busy" } }));
+    assert_eq!(stage.told(), ["found f -"]);
+}
+
 #[test]
 fn a_prompt_that_the_gateway_died_over_is_looked_for() {
     let mut stage = Stage::open();
