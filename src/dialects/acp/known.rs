@@ -191,6 +191,11 @@ impl KnownToolCalls {
         }
     }
 
+    /// A turn is over, and its tool calls with it: an agent may give their names to other calls.
+    pub(super) fn turn_over(&mut self, native: &NativeId) {
+        self.0.remove(native);
+    }
+
     /// What is known of a tool call.
     pub(super) fn get(&self, native: &NativeId, id: &str) -> Option<&ToolCallState> {
         self.0.get(native)?.iter().find(|(known, _)| known == id).map(|(_, told)| told)

@@ -523,12 +523,14 @@ impl Acp {
             (Pending::Prompt { ticket, native }, Ok(result)) => {
                 self.echoes.remove(&native);
                 self.seen.retain(|(session, _)| *session != native);
+                self.known.turn_over(&native);
                 let end = ended(result, frame);
                 out.said.push(RuntimeEvent::Ended { native, ticket, end });
             }
             (Pending::Prompt { ticket, native }, Err(mut fault)) => {
                 self.echoes.remove(&native);
                 self.seen.retain(|(session, _)| *session != native);
+                self.known.turn_over(&native);
                 if fault.code == AUTH_REQUIRED {
                     let message = self.wants_sign_in(&fault);
                     fault = RuntimeError::new(fault.code, message);

@@ -631,6 +631,28 @@ fn an_identifier_that_is_still_open_is_not_asked_twice() {
     rig.ask();
 }
 
+/// Some agents count their tool calls anew with each prompt, and end some of them without a word.
+#[test]
+fn a_name_that_is_given_to_two_tool_calls_says_nothing_of_the_first_of_the_second() {
+    let mut rig = session();
+    let call = |input: &str| {
+        update(&format!(r#"{{"sessionUpdate":"tool_call","toolCallId":"t","kind":"execute","title":"run"{input}}}"#))
+    };
+    for (ticket, id, input, shown) in [(5, 2, r#","rawInput":{"command":"ls"}"#, true), (6, 3, "", false)] {
+        rig.prompt(ticket, "s", "hi");
+        assert_eq!(rig.sent()[0]["id"], id);
+        rig.feed(call(input));
+        assert_eq!(rig.event().kind, Kind::ToolCall, "each is told");
+        rig.feed(permission(&ticket.to_string(), r#"{"toolCallId":"t"}"#));
+        let ask = rig.ask();
+        assert_eq!(format!("{:?}", ask.subject).contains("\"ls\""), shown, "{:?}", ask.subject);
+        rig.answer(&ticket.to_string(), choose("y", Choice::AllowOnce));
+        rig.sent();
+        rig.feed(format!(r#"{{"id":{id},"result":{{"stopReason":"end_turn"}}}}"#));
+        assert!(matches!(rig.one(), RuntimeEvent::Ended { ticket: ended, .. } if ended == Ticket(ticket)));
+    }
+}
+
 #[test]
 fn a_flood_of_questions_is_bounded() {
     let mut rig = session();

@@ -181,6 +181,32 @@ fn text_is_told_once() {
 }
 
 #[test]
+fn names_that_are_given_twice_are_two_things_in_two_turns() {
+    for name in ["u", "v"] {
+        let mut rig = session();
+        for (ticket, id, turn_id) in [(5, 2, "u"), (6, 3, name)] {
+            rig.prompt(ticket, "t", "hi");
+            rig.sent();
+            let at_work = || j!({ "turn": turn(turn_id, "inProgress", j!([])) });
+            reply(&mut rig, id, at_work());
+            tell(&mut rig, "turn/started", at_work());
+            for (what, said) in [
+                ("started", shell("inProgress")),
+                ("completed", shell("completed")),
+                ("completed", message("a", "one")),
+                ("completed", message("a", "one")),
+            ] {
+                tell(&mut rig, &format!("item/{what}"), j!({ "turnId": turn_id, "item": said }));
+            }
+            tell(&mut rig, "turn/completed", j!({ "turn": turn(turn_id, "completed", j!([])) }));
+            let ended = format!("ended {ticket} Completed");
+            let told = ["tool_call", "tool_call_update", "agent_message_chunk", ended.as_str()];
+            assert_eq!(kinds(&rig.said()), told, "prompt {ticket} as turn {turn_id}");
+        }
+    }
+}
+
+#[test]
 fn thoughts_come_in_parts() {
     let mut rig = session();
     prompted(&mut rig, 2);
