@@ -685,6 +685,99 @@ async fn killed_on_either_side_at_random_moments_nothing_is_lost_or_told_twice()
     eprintln!("{} kills of the gateway and as many of OpenCode; {gaps} gaps said", kills());
 }
 
+/// Waits until this is what was said of the conversation's past, in order.
+async fn past_said(gateway: &Gateway, session: &str, wanted: &[&str]) {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let events = gateway.events(session).await;
+        let codes: Vec<&str> = events.iter().filter_map(|event| event["event"]["code"].as_str()).collect();
+        if codes == wanted {
+            return;
+        }
+        assert!(Instant::now() < deadline, "said {codes:?}, wanted {wanted:?}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_taken_back_forked_and_compacted_is_told_once() {
+    let server = Server::start(None).await;
+    let mut gateway = Gateway::start(&server.config()).await;
+    let session = &gateway.session("oc").await;
+    let native = &native(&gateway, session).await;
+    for word in ["first.", "second.", "third."] {
+        let run = gateway.prompt(session, &format!("FAKE:text {word}")).await;
+        gateway.until_ended(session, &run).await;
+    }
+    idle(&server).await;
+    let third = kept(&server, native).await[4].id.clone();
+    let (back, undo) = (format!("/session/{native}/revert"), format!("/session/{native}/unrevert"));
+    assert_eq!(server.post(&back, json!({ "messageID": third })).await.0, 200);
+    past_said(&gateway, session, &["taken_back"]).await;
+    assert_eq!(server.post(&undo, json!({})).await.0, 200);
+    past_said(&gateway, session, &["taken_back", "given_back"]).await;
+
+    // While no gateway is there: taken back, and by the next time made final with a prompt.
+    gateway.kill();
+    assert_eq!(server.post(&back, json!({ "messageID": third })).await.0, 200);
+    gateway.again().await;
+    let said = ["taken_back", "given_back", "taken_back"];
+    past_said(&gateway, session, &said).await;
+    gateway.kill();
+    server.prompt(native, "FAKE:text theirs-other.").await;
+    replied(&server, native, "theirs-other.").await;
+    gateway.again().await;
+    let (_, now) = all_told(&gateway, (session, native), &server).await;
+    assert_eq!(now.len(), 6, "the third exchange is gone");
+    past_said(&gateway, session, &said).await;
+
+    // A compaction, while no gateway is there and while one is.
+    let model = json!({ "providerID": "fake", "modelID": "fake-model" });
+    for away in [true, false] {
+        let had = kept(&server, native).await.len();
+        if away {
+            gateway.kill();
+        }
+        assert_eq!(server.post(&format!("/session/{native}/summarize"), model.clone()).await.0, 200);
+        let deadline = Instant::now() + PATIENCE;
+        while kept(&server, native).await.get(had + 1).is_none_or(|summary| !summary.complete) {
+            assert!(Instant::now() < deadline, "nothing was compacted");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        if away {
+            gateway.again().await;
+        }
+        all_told(&gateway, (session, native), &server).await;
+    }
+    past_said(&gateway, session, &said).await;
+
+    // A fork has the whole past, told once, and changes nothing here.
+    let before = said_of(&gateway, session).await;
+    let (status, fork) = server.post(&format!("/session/{native}/fork"), json!({})).await;
+    assert_eq!(status, 200, "{fork}");
+    let fork = fork["id"].as_str().unwrap();
+    server.prompt(fork, "FAKE:text theirs-forked.").await;
+    let forked = &shown(&gateway, fork).await;
+    replied(&server, fork, "theirs-forked.").await;
+    all_told(&gateway, (forked, fork), &server).await;
+    let of_fork = said_of(&gateway, forked).await;
+    assert!(of_fork.contains("first.") && !of_fork.contains("third."), "{of_fork}");
+
+    // And nothing of all that once more.
+    gateway.kill();
+    gateway.again().await;
+    all_told(&gateway, (forked, fork), &server).await;
+    let (events, _) = all_told(&gateway, (session, native), &server).await;
+    assert_whole(&events);
+    past_said(&gateway, session, &said).await;
+    assert_eq!((said_of(&gateway, session).await, said_of(&gateway, forked).await), (before, of_fork));
+}
+
+/// All that the agent said in a session.
+async fn said_of(gateway: &Gateway, session: &str) -> String {
+    said(&gateway.events(session).await, None)
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_wrong_password_says_what_to_do() {
     let server = Server::start(Some("open sesame")).await;
