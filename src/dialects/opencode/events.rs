@@ -43,15 +43,21 @@ pub(super) struct Telling {
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Message {
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     user: bool,
     /// A user's: whether it is the gateway's own prompt; unknown until its text is.
+    #[serde(skip_serializing_if = "Option::is_none")]
     ours: Option<bool>,
     /// Nothing more will be said in it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     complete: bool,
     /// Its parts were forgotten: what is said of them is left out.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     forgotten: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
     finish: Option<String>,
     /// `provider/model`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<String>,
 }
 
@@ -63,14 +69,19 @@ struct Part {
     said: usize,
     sum: u64,
     /// Deltas cannot be told: what stands before them is not known.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     held: bool,
     /// That is told already.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     gap: bool,
     /// Nothing more will be said in it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     over: bool,
     /// It is a thought.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     thought: bool,
     /// A tool's last state as told: its name, and a checksum of what was written.
+    #[serde(skip_serializing_if = "Option::is_none")]
     state: Option<(String, Option<u64>)>,
 }
 

@@ -1,5 +1,5 @@
 //! The dialect against a server of a few lines, and properties of what it makes of any words. One file: one stage.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)]
 
 use std::collections::BTreeMap;
 
@@ -1148,7 +1148,7 @@ fn questions_and_answers_outlive_the_gateway() {
 #[test]
 fn what_does_not_fit_into_a_checkpoint_is_a_gap() {
     let mut stage = Stage::at_work();
-    for n in 0..1000 {
+    for n in 0..1600 {
         stage.text("m2", &format!("t{n}"), "x", false);
     }
     stage.rig.said();
@@ -1417,6 +1417,67 @@ fn a_prompt_is_carried_whole() {
             { "type": "text", "text": "inside" },
         ])
     );
+}
+
+/// Names of calls are the model's: some count them anew with each message.
+#[test]
+fn a_name_that_is_given_to_two_tool_calls_is_two_calls() {
+    let mut stage = Stage::at_work();
+    let tool = |part: &str, status: &str| {
+        json!({ "part": { "id": part, "messageID": "m2", "type": "tool", "tool": "bash", "callID": "call_1",
+            "state": { "status": status, "input": { "command": "ls" }, "output": part } } })
+    };
+    for part in ["x", "y"] {
+        for status in ["running", "completed", "completed"] {
+            stage.event("message.part.updated", tool(part, status));
+        }
+        assert_eq!(stage.told().len(), 2, "its beginning and its end");
+    }
+    // Two questions about the two of them are two.
+    stage.permission("per_1");
+    stage.permission("per_1");
+    stage.permission("per_2");
+    assert_eq!(stage.told(), ["asked per_1", "asked per_2"]);
+    stage.assistant("m2", true);
+    stage.status("idle");
+    assert_eq!(stage.told(), ["taken back per_1", "taken back per_2", "ended 7 Completed"]);
+}
+
+/// It is written with each chunk: what that costs grows neither with the conversation nor with its texts.
+#[test]
+fn a_checkpoint_does_not_grow_with_the_conversation() {
+    let mut sizes = Vec::new();
+    for exchanges in [4, 130, 200] {
+        let mut stage = Stage::open();
+        let text = "word ".repeat(if exchanges == 200 { 400 } else { 1 });
+        let id = |at: usize, sort: &str| format!("{sort}_2092a68dc{at:06}MHuOprvzfUd");
+        for at in 0..exchanges {
+            let (user, agent) = (id(at * 2, "msg"), id(at * 2 + 1, "msg"));
+            stage.user(&user, &text);
+            stage.status("busy");
+            stage.assistant(&agent, false);
+            for part in 0..4 {
+                let part = id(at * 4 + part, "prt");
+                stage.text(&agent, &part, "", false);
+                stage.text(&agent, &part, &text, true);
+            }
+            stage.assistant(&agent, true);
+            stage.status("idle");
+        }
+        let (user, agent) = (id(9_000, "msg"), id(9_001, "msg"));
+        stage.user(&user, "last");
+        stage.status("busy");
+        stage.assistant(&agent, false);
+        stage.text(&agent, "last", "", false);
+        stage.delta(&agent, "last", "a piece");
+        let kept = stage.rig.checkpoint.as_ref().unwrap();
+        let of = |name: &str| parsed(kept.as_bytes())["telling"][name].to_string().len();
+        sizes.push((exchanges, kept.len(), of("before"), of("messages"), of("parts")));
+        stage.rig.said();
+    }
+    // The names of the last 256 messages are most of it; there are as many in any longer conversation.
+    assert!(sizes[2].1 < 8 * 1024 && sizes[1].1.abs_diff(sizes[2].1) < 256, "{sizes:?}");
+    eprintln!("exchanges, bytes kept, of names, messages, parts: {sizes:?}");
 }
 
 #[test]
