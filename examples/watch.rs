@@ -15,7 +15,7 @@ async fn main() -> Result<(), Error> {
     let mut requests = Requests::default();
     while let Some(heard) = all.next().await {
         let heard = heard?;
-        if requests.hear(&heard) {
+        if requests.apply(&heard) {
             println!("{} open requests", requests.open().len());
         }
         match heard {

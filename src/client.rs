@@ -542,7 +542,7 @@ impl Requests {
     }
 
     /// Takes in what was heard; true if the set is another now.
-    pub fn hear(&mut self, heard: &ClientEvent) -> bool {
+    pub fn apply(&mut self, heard: &ClientEvent) -> bool {
         let before = self.open.len();
         match heard {
             ClientEvent::Hello(hello) => {

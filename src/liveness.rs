@@ -57,7 +57,7 @@ impl LivenessWatch {
     }
 
     /// Something came: any byte is a sign of life.
-    pub fn heard(&mut self) {
+    pub fn on_input(&mut self) {
         (self.heard, self.asked) = (Instant::now(), false);
     }
 
@@ -69,7 +69,7 @@ impl LivenessWatch {
     /// Ready when a silence calls for something. Called after all that is there was read.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Silence> {
         if !std::mem::replace(&mut self.reading, true) {
-            self.heard();
+            self.on_input();
         }
         loop {
             ready!(self.timer.as_mut().poll(cx));
@@ -171,7 +171,7 @@ impl Stream for LivenessSocket {
         let next = self.stream.poll_next_unpin(cx);
         let came = self.stream.get_ref().read();
         if std::mem::replace(&mut self.came, came) != came {
-            self.watch.heard();
+            self.watch.on_input();
         }
         if next.is_ready() {
             return next;
@@ -238,7 +238,7 @@ mod tests {
             let mut watch = LivenessWatch::new(Patience { quiet, answer });
             for _ in 0..5 {
                 assert_eq!(next(&mut watch).await, Silence::Ask);
-                watch.heard();
+                watch.on_input();
             }
         }
     }

@@ -329,7 +329,7 @@ impl Auth {
         lock(&self.shared.limiter).failed(address, Instant::now())
     }
 
-    /// Told (a counter) whenever a device was revoked: whoever serves one asks [`stands`](Self::stands) then, and closes
+    /// Told (a counter) whenever a device was revoked: whoever serves one asks [`stands`](Self::is_enrolled) then, and closes
     /// if it does not.
     pub fn revocations(&self) -> watch::Receiver<u64> {
         self.shared.revoked.subscribe()
@@ -356,7 +356,7 @@ impl Auth {
 
     /// Whether the caller's device is still enrolled, with the same token. A [`neighbour`](Self::neighbour) has none that
     /// could be taken away.
-    pub fn stands(&self, caller: &Caller) -> bool {
+    pub fn is_enrolled(&self, caller: &Caller) -> bool {
         let device = caller.device();
         if device.device_id.as_str() == NEIGHBOUR && device.token_sha256.is_empty() {
             return true;
@@ -886,12 +886,12 @@ mod tests {
         let caller = fixture.auth.check(&token).unwrap();
         let told = fixture.auth.revocations();
         fixture.auth.alter(&fixture.admin(), &device.device_id, Some("old phone"), Some(true)).await.unwrap();
-        assert!(fixture.auth.stands(&caller) && !told.has_changed().unwrap(), "a new name revokes nothing");
+        assert!(fixture.auth.is_enrolled(&caller) && !told.has_changed().unwrap(), "a new name revokes nothing");
 
         fixture.full.store(true, Ordering::SeqCst);
         let revoked = fixture.auth.revoke(&fixture.admin(), &device.device_id).await;
         assert!(matches!(revoked, Err(AuthError::Storage(_))));
-        assert!(told.has_changed().unwrap() && !fixture.auth.stands(&caller));
+        assert!(told.has_changed().unwrap() && !fixture.auth.is_enrolled(&caller));
         assert!(fixture.auth.check(&token).is_none());
         fixture.full.store(false, Ordering::SeqCst);
         fixture.auth.revoke(&fixture.admin(), &device.device_id).await.unwrap();

@@ -74,14 +74,14 @@ impl Auth {
     ///
     /// # Errors
     /// [`AuthError::BadCode`]; [`AuthError::TooMany`] after too many wrong ones, whatever this one is.
-    pub fn look(&self, from: IpAddr, code: &str) -> Result<Invitation, AuthError> {
-        self.try_code(from, || lock(&self.shared.pairings).look(code, Instant::now()))
+    pub fn find(&self, from: IpAddr, code: &str) -> Result<Invitation, AuthError> {
+        self.try_code(from, || lock(&self.shared.pairings).find(code, Instant::now()))
     }
 
     /// A phone joins, and uses the code up. With an `origin` it is a browser's, as in [`redeem`](Self::redeem).
     ///
     /// # Errors
-    /// As [`look`](Self::look); [`AuthError::Invalid`] if the name will not do: the code stays good.
+    /// As [`look`](Self::find); [`AuthError::Invalid`] if the name will not do: the code stays good.
     pub fn join(&self, from: IpAddr, code: &str, name: &str, origin: Option<String>) -> Result<PhoneTicket, AuthError> {
         let name = sane_name(name)?;
         let number = random::<64>()?.into_iter().find_map(pairing::number).ok_or_else(unlucky)?;
@@ -136,10 +136,10 @@ impl Auth {
             let new =
                 NewDeviceEntry { origin: approved.origin, ..NewDeviceEntry::plain(approved.name, approved.grant) };
             let enrolled = auth.put(new).await;
-            lock(&auth.shared.pairings).settle(&name, enrolled.as_ref().ok().cloned());
+            lock(&auth.shared.pairings).enrolment_done(&name, enrolled.as_ref().ok().cloned());
             auth.paired();
             if enrolled.is_ok() {
-                tokio::spawn(unfetched(Arc::downgrade(&auth.shared), name));
+                tokio::spawn(drop_unfetched(Arc::downgrade(&auth.shared), name));
             }
             enrolled.map(drop)
         });
@@ -215,10 +215,10 @@ async fn tick(changed: &mut watch::Receiver<u64>, most: Duration) -> bool {
     tokio::time::timeout(second, changed.changed()).await.map_or(true, |changed| changed.is_ok())
 }
 
-async fn unfetched(shared: Weak<AuthShared>, pairing: String) {
+async fn drop_unfetched(shared: Weak<AuthShared>, pairing: String) {
     tokio::time::sleep(pairing::PAIRING_LIFE + pairing::COLLECT).await;
     let Some(auth) = shared.upgrade().map(|shared| Auth { shared }) else { return };
-    let lost = lock(&auth.shared.pairings).unfetched(&pairing);
+    let lost = lock(&auth.shared.pairings).drop_unfetched(&pairing);
     if let Some(device) = lost {
         tracing::info!(device_id = %device, "a device was confirmed and never fetched its token: it is removed");
         let _ = auth.remove(&device).await;

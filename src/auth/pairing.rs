@@ -264,7 +264,7 @@ impl Pairings {
     }
 
     /// What a phone with this code would join; `None` if the code is not good.
-    pub(super) fn look(&mut self, code: &str, now: Instant) -> Option<Invitation> {
+    pub(super) fn find(&mut self, code: &str, now: Instant) -> Option<Invitation> {
         let one = self.by_code(code, now)?;
         Some(Invitation { grant: one.grant.clone(), name: one.name.clone(), expires_at: one.expires_at })
     }
@@ -287,7 +287,7 @@ impl Pairings {
         Ok(self.by_id(id)?.view(now))
     }
 
-    /// The computer says yes to the number it was shown. Whoever called this enrols the device and [`settle`](Self::settle)s.
+    /// The computer says yes to the number it was shown. Whoever called this enrols the device and [`settle`](Self::enrolment_done)s.
     pub(super) fn approve(&mut self, id: &str, number: u8, now: Instant) -> Result<Approved, PairingFault> {
         let one = self.by_id(id)?;
         match one.state(now) {
@@ -317,7 +317,7 @@ impl Pairings {
     }
 
     /// The device was enrolled, or could not be: then the computer may say yes once more.
-    pub(super) fn settle(&mut self, id: &str, enrolled: Option<(Arc<Device>, String)>) {
+    pub(super) fn enrolment_done(&mut self, id: &str, enrolled: Option<(Arc<Device>, String)>) {
         let Ok(one) = self.by_id(id) else { return };
         one.stage = match (std::mem::replace(&mut one.stage, PairingStage::Waiting), enrolled) {
             (PairingStage::Confirming(phone), Some((device, token))) => {
@@ -368,7 +368,7 @@ impl Pairings {
     }
 
     /// The time to fetch is over: the token is forgotten. The device, if nobody has fetched it.
-    pub(super) fn unfetched(&mut self, id: &str) -> Option<DeviceId> {
+    pub(super) fn drop_unfetched(&mut self, id: &str) -> Option<DeviceId> {
         match &mut self.by_id(id).ok()?.stage {
             PairingStage::Confirmed { device, token, fetched, .. } => {
                 *token = None;
@@ -445,7 +445,7 @@ mod tests {
     fn a_phone_joins_the_number_is_compared_and_the_token_is_fetched() {
         let now = Instant::now();
         let mut all = begun(now);
-        assert_eq!(all.look("abcd2345", now).unwrap().grant, grant());
+        assert_eq!(all.find("abcd2345", now).unwrap().grant, grant());
         assert_eq!(all.view("p", now).unwrap().state, PairingState::Waiting);
         assert_eq!(all.approve("p", 42, now), Err(PairingFault::NotJoined));
         let ticket = join(&mut all, "ABCD-2345", "phone", now).unwrap();
@@ -457,15 +457,15 @@ mod tests {
         assert_eq!(all.approve("p", 42, now), Err(PairingFault::Confirmed), "one of two at once");
         assert_eq!(all.refuse("p", now), Err(PairingFault::Confirmed), "too late to say no");
         assert!(matches!(all.collect(&ticket.ticket, now), Ok(Collected::Waiting)));
-        all.settle("p", None);
+        all.enrolment_done("p", None);
         assert!(all.approve("p", 42, now).is_ok(), "the disk was full; once more");
-        all.settle("p", Some((device("phone"), "token".into())));
+        all.enrolment_done("p", Some((device("phone"), "token".into())));
         for _ in 0..2 {
             let Ok(Collected::Given(_, token)) = all.collect(&ticket.ticket, now) else { panic!() };
             assert_eq!(token, "token");
         }
         assert!(all.collect("another", now).is_err());
-        assert_eq!(all.unfetched("p"), None);
+        assert_eq!(all.drop_unfetched("p"), None);
         assert_eq!(all.collect(&ticket.ticket, now).unwrap_err(), PairingFault::Expired, "it is forgotten");
         assert_eq!(all.view("p", now).unwrap().device_id.unwrap().as_str(), "d_phone");
     }
@@ -476,7 +476,7 @@ mod tests {
         let mut all = begun(now);
         assert!(join(&mut all, "ABCD-2346", "guesser", now).is_none());
         assert!(join(&mut all, "ABCD-2345", "phone", now).is_some());
-        assert!(join(&mut all, "ABCD-2345", "second phone", now).is_none() && all.look("ABCD-2345", now).is_none());
+        assert!(join(&mut all, "ABCD-2345", "second phone", now).is_none() && all.find("ABCD-2345", now).is_none());
         assert_eq!(all.view("p", now).unwrap().name.as_deref(), Some("phone"));
         all.refuse("p", now).unwrap();
         assert_eq!(all.collect("ticket of phone", now).unwrap_err(), PairingFault::Refused);
@@ -501,13 +501,13 @@ mod tests {
         let mut all = begun(now);
         let ticket = join(&mut all, "ABCD-2345", "phone", now).unwrap();
         all.approve("p", 42, now).unwrap();
-        all.settle("p", Some((device("phone"), "token".into())));
+        all.enrolment_done("p", Some((device("phone"), "token".into())));
         assert!(all.collect(&ticket.ticket, now + PAIRING_LIFE + COLLECT).is_err());
         let mut all = begun(now);
         join(&mut all, "ABCD-2345", "phone", now).unwrap();
         all.approve("p", 42, now).unwrap();
-        all.settle("p", Some((device("phone"), "token".into())));
-        assert_eq!(all.unfetched("p").unwrap().as_str(), "d_phone");
+        all.enrolment_done("p", Some((device("phone"), "token".into())));
+        assert_eq!(all.drop_unfetched("p").unwrap().as_str(), "d_phone");
         for n in 0..2 * PAIRINGS {
             all.begin(format!("p{n}"), "WXYZ-2345", grant(), None, (now, Timestamp::default()));
         }
@@ -565,7 +565,7 @@ mod tests {
                     Step::Settle { works } => {
                         // As its caller does: only after a yes.
                         if yes && !enrolled {
-                            all.settle("p", works.then(|| (device("x"), "token".into())));
+                            all.enrolment_done("p", works.then(|| (device("x"), "token".into())));
                             (yes, enrolled) = (works, works);
                         }
                     }

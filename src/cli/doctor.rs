@@ -101,7 +101,7 @@ async fn around(
     servers.iter().for_each(|server| checks.server(server));
     let holders = discover::holders(&home.dir().join(plexus::HOLDERS)).await;
     holders.iter().for_each(|holder| checks.holder(holder, up));
-    twins(checks, &holders);
+    duplicate_holders(checks, &holders);
     node(checks).await;
     let agents = discover::agents(exe, home.dir(), start).await;
     agents.iter().for_each(|agent| checks.agent(agent, exe));
@@ -109,7 +109,7 @@ async fn around(
 }
 
 /// Several agents under one name: all but one run unattended.
-fn twins(checks: &mut Checks, holders: &[Holder]) {
+fn duplicate_holders(checks: &mut Checks, holders: &[Holder]) {
     let running: Vec<&Holder> = holders.iter().filter(|holder| holder.state == HolderState::Running).collect();
     let mut names: Vec<&str> = running.iter().map(|holder| holder.runtime_id.as_str()).collect();
     names.dedup();
@@ -429,7 +429,7 @@ mod tests {
         };
         let of = |holders: &[Holder]| {
             let mut checks = Checks::default();
-            twins(&mut checks, holders);
+            duplicate_holders(&mut checks, holders);
             checks.0.into_iter().map(|check| (check.check, check.verdict, check.found)).collect::<Vec<_>>()
         };
         let (a, ended) = (holder("a", 1, HolderState::Running), holder("b", 2, HolderState::Ended));

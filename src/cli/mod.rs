@@ -15,7 +15,8 @@ pub(crate) mod demo;
 mod discover;
 mod doctor;
 mod export;
-pub(crate) mod hold;
+mod follow_session;
+pub(crate) mod holder;
 mod home;
 mod log_file;
 mod pair;
@@ -23,7 +24,6 @@ mod resume;
 mod run;
 mod serve;
 mod stream;
-mod talk;
 mod term;
 mod tls;
 mod view;
@@ -89,10 +89,10 @@ pub(crate) fn main() -> ExitCode {
             }
         },
         Command::Hold { parent, socket: Some(socket), spool_max: Some(spool_max), cmd } => {
-            hold::keep::run(hold::keep::HolderOrders { socket, spool_max, parent, cmd })
+            holder::event_loop::run(holder::event_loop::HolderOrders { socket, spool_max, parent, cmd })
         }
-        Command::Hold { parent, cmd, .. } => hold::run(cmd, parent),
-        command => ExitCode::from(settle(start(command))),
+        Command::Hold { parent, cmd, .. } => holder::run(cmd, parent),
+        command => ExitCode::from(exit_code(start(command))),
     }
 }
 
@@ -143,7 +143,7 @@ fn start(command: Command) -> CommandResult {
 }
 
 /// Tells of an error and gives the exit code. A reader that left (a closed pipe) is none.
-fn settle(outcome: CommandResult) -> u8 {
+fn exit_code(outcome: CommandResult) -> u8 {
     let error = match outcome {
         Ok(code) => return code,
         Err(error) => error,

@@ -16,7 +16,7 @@ use super::commands::print;
 use super::home::{GatewayState, Home};
 use super::serve::this_program;
 use super::term::{Paint, clean, line};
-use super::{CommandFailure, CommandResult, USAGE, talk};
+use super::{CommandFailure, CommandResult, USAGE, follow_session};
 
 /// How long a gateway that was started may take until it answers.
 const GATEWAY_START: Duration = Duration::from_secs(20);
@@ -186,7 +186,7 @@ pub(super) async fn open(client: Client, wanted: &Value, prompt: Option<String>)
     let (paint, cwd) = (Paint::stdout(), session["cwd"].as_str().unwrap_or_default());
     print(&format!("session {} in {}\n", paint.bold(&line(&id, 200)), clean(cwd)))?;
     print(&paint.dim(&format!("watch it elsewhere: {} (`plexus open` signs a browser in)\n", client.url())))?;
-    talk::talk(client, id, prompt).await
+    follow_session::follow_session(client, id, prompt).await
 }
 
 /// The running gateway, or one that is started now.

@@ -330,19 +330,19 @@ async fn latest(client: &Client, session: &str, runs: usize, items: usize) -> Re
             begun += 1;
             if begun >= runs.max(1) || seen >= items {
                 // What stands before it, if anything does, belongs to older runs.
-                return Ok(event["cursor"].as_str().and_then(just_before));
+                return Ok(event["cursor"].as_str().and_then(cursor_before));
             }
         }
         let Some(previous) = page["previous"].as_str() else { return Ok(None) };
         if bytes >= LATEST_BYTES {
-            return Ok(just_before(previous));
+            return Ok(cursor_before(previous));
         }
         previous.clone_into(&mut before);
     }
 }
 
 /// The cursor after which the event at this one is the first, or the event that a part of this name is of.
-fn just_before(cursor: &str) -> Option<String> {
+fn cursor_before(cursor: &str) -> Option<String> {
     let cursor = cursor.split_once('+').map_or(cursor, |(cursor, _)| cursor);
     let mut cursor: Cursor = cursor.parse().ok()?;
     cursor.position.0 = cursor.position.0.checked_sub(1)?;

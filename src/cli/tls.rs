@@ -11,7 +11,7 @@ use data_encoding::{BASE64, HEXUPPER};
 use jiff::civil::Date;
 use jiff::{Timestamp, ToSpan as _, Zoned, tz::TimeZone};
 use plexus::config;
-use plexus::router::outside::{CA_CERT, CA_PROFILE};
+use plexus::router::public_address::{CA_CERT, CA_PROFILE};
 use plexus::router::{Authority, certificate_end};
 use plexus::{TLS_FILES, TLS_FOLDER};
 use rcgen::{
@@ -91,7 +91,7 @@ fn init(args: &TlsInit) -> CommandResult {
     write(&folder, CA_CERT, cert.pem().as_bytes())?;
     write(&folder, CA_PROFILE, profile(&title, cert.der()).as_bytes())?;
     let authority = sign(&folder, &title, &names, &key)?;
-    tell(&home, &authority, cert.der())?;
+    print_next_steps(&home, &authority, cert.der())?;
     Ok(0)
 }
 
@@ -375,7 +375,7 @@ fn profile(title: &str, der: &[u8]) -> String {
     )
 }
 
-fn tell(home: &Home, authority: &Authority, der: &[u8]) -> anyhow::Result<()> {
+fn print_next_steps(home: &Home, authority: &Authority, der: &[u8]) -> anyhow::Result<()> {
     let folder = home.dir().join(TLS_FOLDER);
     let paint = Paint::stdout();
     let print = HEXUPPER.encode(&Sha256::digest(der));

@@ -17,12 +17,12 @@ use crate::model::{
 
 mod acp;
 mod ask_key;
-mod chores;
+mod client_tools;
 mod codelia;
 mod codex;
 mod fault;
-mod fetches;
 mod gemini_mirror;
+mod http;
 mod jsonrpc;
 pub mod listing;
 mod opencode;
@@ -31,9 +31,9 @@ mod rig;
 mod subject;
 
 pub use ask_key::RequestKey;
-pub use chores::{ClientToolCall, ClientToolError, ClientToolResult, ClientToolWork, CommandEnd};
+pub use client_tools::{ClientToolCall, ClientToolError, ClientToolResult, ClientToolWork, CommandEnd};
 pub use fault::says_nothing;
-pub use fetches::{HttpBase, HttpReply, HttpRequest};
+pub use http::{HttpBase, HttpReply, HttpRequest};
 
 /// The code of [`RuntimeEvent::NotOpened`] where the one session of a runtime is there already.
 pub const ONE_SESSION: i64 = -32021;
@@ -133,13 +133,13 @@ pub enum SessionLimit {
 #[derive(Debug, Default)]
 pub struct Outbox {
     /// For the gateway, in order.
-    pub said: Vec<RuntimeEvent>,
+    pub events: Vec<RuntimeEvent>,
     /// For the runtime, in order, each a whole frame with its end (`\n` for NDJSON).
     pub frames: Vec<Bytes>,
     /// HTTP requests to an endpoint; those about one session are made one after another in this order.
     pub fetches: Vec<HttpRequest>,
     /// Things to be done for an agent outside of its dialect, at once and side by side.
-    pub chores: Vec<ClientToolCall>,
+    pub client_tools: Vec<ClientToolCall>,
     /// When to call [`Dialect::wake`], from now; the driver keeps the soonest.
     pub wake_after: Option<Duration>,
 }

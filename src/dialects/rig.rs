@@ -15,7 +15,7 @@ use crate::model::{Choice, Connect, Decision, NativeId, RuntimeId, RuntimeSpec, 
 
 pub(super) struct Rig {
     pub(super) dialect: Box<dyn Dialect>,
-    pub(super) said: Vec<RuntimeEvent>,
+    pub(super) events: Vec<RuntimeEvent>,
     pub(super) sent: Vec<Value>,
     pub(super) fetches: VecDeque<HttpRequest>,
     pub(super) wakes: usize,
@@ -42,8 +42,14 @@ pub(super) fn choose(id: &str, kind: Choice) -> Decision {
 impl Rig {
     pub(super) fn new(spec: &RuntimeSpec) -> Self {
         let dialect = find(&spec.dialect).unwrap()(spec);
-        let mut rig =
-            Self { dialect, said: Vec::new(), sent: Vec::new(), fetches: VecDeque::new(), wakes: 0, checkpoint: None };
+        let mut rig = Self {
+            dialect,
+            events: Vec::new(),
+            sent: Vec::new(),
+            fetches: VecDeque::new(),
+            wakes: 0,
+            checkpoint: None,
+        };
         rig.step(|dialect, out| dialect.open(out));
         rig
     }
@@ -56,16 +62,16 @@ impl Rig {
             assert!(*end == b'\n' && !line.iter().any(|b| matches!(b, b'\r' | b'\n')), "one line: {frame:?}");
             self.sent.push(json(line));
         }
-        for said in &out.said {
+        for said in &out.events {
             if let RuntimeEvent::Event { draft, .. } = said {
                 assert!(json(&draft.body).is_object(), "{draft:?}");
                 assert!(!draft.body.iter().any(|b| matches!(b, b'\r' | b'\n')), "one line: {draft:?}");
             }
         }
-        for said in out.said {
+        for said in out.events {
             match said {
                 RuntimeEvent::Checkpoint { state, .. } => self.checkpoint = Some(state),
-                said => self.said.push(said),
+                said => self.events.push(said),
             }
         }
         self.fetches.extend(out.fetches);
@@ -136,7 +142,7 @@ impl Rig {
 
     /// What was said since the last look.
     pub(super) fn said(&mut self) -> Vec<RuntimeEvent> {
-        std::mem::take(&mut self.said)
+        std::mem::take(&mut self.events)
     }
 
     /// The one thing that was said since the last look.

@@ -1,5 +1,5 @@
 //! `asyncapi.json`: every message of the native WebSocket, in both directions, from one table and the
-//! [`shapes`](super::shapes). A test holds the table to the methods that are served.
+//! [`schemas`](super::schemas). A test holds the table to the methods that are served.
 
 use std::sync::OnceLock;
 
@@ -8,7 +8,7 @@ use http::StatusCode;
 use serde_json::{Map, Value, json};
 
 use super::guard::{WS_BEARER, WS_PATH, WS_PROTOCOL};
-use super::{Problem, http as api, shapes};
+use super::{Problem, http as api, schemas};
 
 /// A method that clients call: what it takes and gives, by the names of shapes, and an example of each.
 struct Method {
@@ -238,8 +238,7 @@ fn description(version: &str) -> Value {
             "required": ["message", "danger_level"],
             "properties": { "message": { "type": "string" }, "danger_level": { "enum": ["normal", "danger"] } },
         }] });
-        let ask =
-            json!({ "id": { "type": "string", "pattern": shapes::ID }, "method": { "const": name }, "params": params });
+        let ask = json!({ "id": { "type": "string", "pattern": schemas::ID }, "method": { "const": name }, "params": params });
         let example = json!({ "id": REQUEST, "method": name, "params": asked });
         messages.insert(name.into(), message(about, ask, &["id", "method", "params"], example));
         operations.insert(
@@ -250,7 +249,7 @@ fn description(version: &str) -> Value {
             }),
         );
     }
-    let answer = json!({ "id": { "type": "string", "pattern": shapes::ID }, "result": shape("Answer") });
+    let answer = json!({ "id": { "type": "string", "pattern": schemas::ID }, "result": shape("Answer") });
     let example = json!({ "id": REQUEST, "result": { "ok": true } });
     messages.insert("ui.answer".into(), message("Answers a question", answer, &["id", "result"], example));
     let in_channel: Map<String, Value> = messages
@@ -281,7 +280,7 @@ fn description(version: &str) -> Value {
         "operations": operations,
         "components": {
             "messages": messages,
-            "schemas": shapes::schemas(),
+            "schemas": schemas::schemas(),
             "securitySchemes": { "bearer": { "type": "http", "scheme": "bearer", "description": bearer } },
         },
     })

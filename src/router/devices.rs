@@ -395,7 +395,7 @@ pub(super) struct Look {
 
 pub(super) async fn look(state: AppState, call: Call) -> Outcome {
     let Look { code } = call.json()?;
-    let found = state.auth.look(guard::peer(&call.parts), &code)?;
+    let found = state.auth.find(guard::peer(&call.parts), &code)?;
     let mut value = json!({
         "gateway": { "name": machine(), "version": state.version },
         "scopes": found.grant.scopes, "expires_at": found.expires_at,

@@ -367,7 +367,7 @@ pub enum Flow {
 
 /// A client's socket and what it follows.
 ///
-/// Whoever holds one runs a task that calls [`flush`](Self::flush) with `own` set whenever [`kick`](Self::kick) tells it
+/// Whoever holds one runs a task that calls [`flush`](Self::flush) with `own` set whenever `needs_attention` tells it
 /// to, and until it gets [`Flow::Done`]; [`leave`](Self::leave) at the end takes it out of its fans.
 pub struct Conn {
     socket: Arc<Stream>,
@@ -403,7 +403,7 @@ struct State {
 
 impl State {
     /// Charges what has come, and gives back what is gone.
-    fn settle(&mut self) {
+    fn update_charge(&mut self) {
         let waits = self.out.len() - self.sent;
         if waits != self.charge.bytes() && self.charge.resize(waits).is_err() {
             self.over = true;
@@ -503,7 +503,7 @@ impl Conn {
     }
 
     /// Told when the connection's own task has something to do.
-    pub async fn kick(&self) {
+    pub async fn needs_attention(&self) {
         self.kick.notified().await;
     }
 
@@ -527,7 +527,7 @@ impl Conn {
     pub fn push(&self, frames: impl FnOnce(&mut Vec<u8>)) {
         let mut state = lock(&self.state);
         frames(&mut state.out);
-        state.settle();
+        state.update_charge();
     }
 
     /// Begins to follow. `hello` (whole frames) comes first. It is cold until the own task has flushed.
@@ -536,7 +536,7 @@ impl Conn {
         let Subscribe { name, fan, answers, after, live_at, live_id } = subscribe;
         let mut state = lock(&self.state);
         state.out.extend_from_slice(hello);
-        state.settle();
+        state.update_charge();
         state.own = true;
         let slot = lock(&fan.core.members).of(answers).insert(Arc::clone(self));
         let core = Arc::clone(&fan.core);
@@ -618,7 +618,7 @@ impl Conn {
         }
         state.own = mine;
         state.dead |= flow == Flow::Dead;
-        state.settle();
+        state.update_charge();
         flow
     }
 

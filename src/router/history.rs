@@ -204,7 +204,7 @@ pub(super) async fn room(
         () = ws::stopping(&mut stop) => return Err(std::io::Error::other("the gateway is stopping")),
         () = tokio::time::sleep(PATIENCE) => return Err(std::io::Error::other("there is no room")),
     };
-    if *stop.borrow() || !state.auth.stands(caller) {
+    if *stop.borrow() || !state.auth.is_enrolled(caller) {
         return Err(std::io::Error::other("the answer was broken off"));
     }
     Ok(room)

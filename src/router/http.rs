@@ -686,7 +686,7 @@ async fn page(
         drop(room);
         tokio::select! {
             () = moved.changed() => {}
-            _ = revoked.changed() => if !state.auth.stands(&caller) { return Err(Problem::unauthorized()) },
+            _ = revoked.changed() => if !state.auth.is_enrolled(&caller) { return Err(Problem::unauthorized()) },
             () = stopped(&mut stop) => {}
             () = tokio::time::sleep_until(until) => {}
         }

@@ -16,9 +16,9 @@
 //! **TLS** ([`tls`]) is taken off before all that: what the surfaces write to is then one end of a pair within the process.
 
 mod h2;
-pub mod strangers;
 mod stream;
 pub mod tls;
+pub mod unauthenticated;
 
 use std::future::Future;
 use std::io;
@@ -40,8 +40,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot, watch};
 use tokio::time::Sleep;
 
-use self::strangers::{UnauthenticatedConnection, UnauthenticatedConnections};
 pub use self::stream::Stream;
+use self::unauthenticated::{UnauthenticatedConnection, UnauthenticatedConnections};
 use crate::ledger::Ledger;
 use crate::metrics::metrics;
 

@@ -1,7 +1,8 @@
 //! The front door: our own listener, one guard, one route table, one file a surface.
 
-mod abilities;
 pub mod acp;
+mod admin;
+mod agent_tools;
 mod agui;
 mod asyncapi;
 mod context;
@@ -20,17 +21,16 @@ pub mod listen;
 mod mirror;
 pub mod notify;
 mod openapi;
-pub mod outside;
 mod peer;
 pub mod presence;
+pub mod public_address;
 mod remote;
 mod resumable;
 pub mod routes;
 mod rpc;
-mod shapes;
+mod schemas;
 mod sse;
 mod ui;
-mod upkeep;
 mod web;
 pub mod wire;
 mod ws;
@@ -49,7 +49,7 @@ pub use listen::tls::{Tls, TlsError, TlsLimits, certificate_end, serve_tls};
 pub use listen::{
     ConnHandle, FlushWatch, HeldCharge, ListenLimits, ListenSocket, MAX_CONNECTIONS, Stream, Upgrade, serve, take_over,
 };
-pub use outside::{Authority, Network, Proxies, PublicAddresses};
+pub use public_address::{Authority, Network, Proxies, PublicAddresses};
 
 use crate::auth::{Approve, Auth, Caller, Device, Permit, Target};
 use crate::ledger::{Account, Ledger};
@@ -134,13 +134,13 @@ impl AppState {
         key: Option<String>,
     ) -> Result<Receipt, SessionError> {
         match self.directory.answer(permit, id, answer, key).await {
-            Err(refusal) => Err(self.told_where(permit.device(), id, refusal).await),
+            Err(refusal) => Err(self.with_approvers(permit.device(), id, refusal).await),
             receipt => receipt,
         }
     }
 
     /// The refusal with the names of the devices that may, as far as this one may know them.
-    async fn told_where(&self, device: &Device, id: &RequestId, mut refusal: SessionError) -> SessionError {
+    async fn with_approvers(&self, device: &Device, id: &RequestId, mut refusal: SessionError) -> SessionError {
         if let SessionError::RiskTooHigh(too) = &mut refusal
             && let Ok(Some((session, runtime))) = self.directory.request_target(id).await
         {

@@ -1,4 +1,4 @@
-//! `openapi.json`, from the route table and the [`shapes`](super::shapes): which route takes and gives which.
+//! `openapi.json`, from the route table and the [`schemas`](super::schemas): which route takes and gives which.
 
 use std::sync::LazyLock;
 
@@ -7,7 +7,7 @@ use http::StatusCode;
 use serde_json::{Map, Value, json};
 
 use super::guard::{BodyRule, Policy, Route};
-use super::shapes::{self, CURSOR, ID, RESUMABLE};
+use super::schemas::{self, CURSOR, ID, RESUMABLE};
 use super::{AppState, Problem, http as api, routes};
 
 /// What a route takes and gives, by the names of shapes; `""` is no JSON.
@@ -124,7 +124,7 @@ fn parameter_schema(path: &str, name: &str) -> Value {
         "session" => json!({ "type": "string", "pattern": "^([A-Za-z0-9_.:-]{1,128})?(,([A-Za-z0-9_.:-]{1,128})?)*$" }),
         "limit" | "wait" | "max_bytes" => json!({ "type": "integer", "minimum": 0, "maximum": u64::MAX }),
         "state" => json!({ "type": "string", "enum": ["open", "answered", "expired", "withdrawn", "orphaned", "all"] }),
-        "q" => json!({ "type": "string", "minLength": 1, "maxLength": api::QUERY_MAX, "pattern": shapes::WORDS }),
+        "q" => json!({ "type": "string", "minLength": 1, "maxLength": api::QUERY_MAX, "pattern": schemas::WORDS }),
         "archived" => json!({ "type": "string", "enum": ["true", "false", "all"] }),
         "scope" => json!({ "type": "string", "enum": ["loaded", "configured"] }),
         "format" => json!({ "type": "string", "enum": ["ndjson", "md", "html"] }),
@@ -260,7 +260,7 @@ fn description(version: &str) -> Value {
             "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
         },
         "paths": paths,
-        "components": { "schemas": shapes::schemas(), "securitySchemes": { "bearer": bearer } },
+        "components": { "schemas": schemas::schemas(), "securitySchemes": { "bearer": bearer } },
     })
 }
 

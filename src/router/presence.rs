@@ -64,7 +64,7 @@ impl Presence {
 
     /// Who looks at the sessions that `sees` lets through; sessions that nobody looks at are left out, and a device with
     /// several screens stands once.
-    pub fn lookers(&self, sees: impl Fn(&SessionId) -> bool) -> Viewers {
+    pub fn viewers(&self, sees: impl Fn(&SessionId) -> bool) -> Viewers {
         let mut all = Viewers::new();
         for screen in self.lock().values() {
             let Some(session) = screen.session.as_ref().filter(|session| sees(session)) else { continue };
@@ -147,9 +147,9 @@ mod tests {
         changes.mark_unchanged();
         seat.update(Some(session("s_1")), true);
         assert!(!changes.has_changed().unwrap(), "the same again is no news");
-        assert_eq!(presence.lookers(|_| true).len(), 1);
+        assert_eq!(presence.viewers(|_| true).len(), 1);
         seat.update(None, true);
-        assert!(presence.lookers(|_| true).is_empty(), "the inbox is no session");
+        assert!(presence.viewers(|_| true).is_empty(), "the inbox is no session");
         assert_eq!(presence.screens().len(), 1, "but somebody looks");
         drop(seat);
         assert!(presence.screens().is_empty());
@@ -163,10 +163,10 @@ mod tests {
         for (seat, name) in seats.iter().zip(["s_1", "s_1", "s_2"]) {
             seat.update(Some(session(name)), true);
         }
-        let all = presence.lookers(|_| true);
+        let all = presence.viewers(|_| true);
         assert_eq!(all[&session("s_1")].len(), 1);
         assert_eq!(all.len(), 2);
-        let some = presence.lookers(|id| id.as_str() == "s_2");
+        let some = presence.viewers(|id| id.as_str() == "s_2");
         assert_eq!(some.keys().collect::<Vec<_>>(), [&session("s_2")]);
     }
 }

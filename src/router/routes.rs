@@ -18,8 +18,8 @@ use tower_http::compression::CompressionLayer;
 
 use super::guard::{self, BodyRule, Call, Gate, Policy, Route, WS_PATH};
 use super::{
-    AppState, PortState, Problem, abilities, acp, agui, asyncapi, devices, doctor, export, http as api, mirror, notify,
-    openapi, outside, remote, resumable, upkeep, web,
+    AppState, PortState, Problem, acp, admin, agent_tools, agui, asyncapi, devices, doctor, export, http as api,
+    mirror, notify, openapi, public_address, remote, resumable, web,
 };
 use crate::model::Scope;
 
@@ -85,8 +85,8 @@ fn make() -> Vec<Route<AppState>> {
         route(POST, "/v1/runtimes", ADMIN, JSON, "Start a runtime", |s, c| answer(api::start_runtime(s, c))),
         route(GET, "/v1/runtimes/{id}", WATCH, NOTHING, "One runtime", |s, c| answer(api::runtime(s, c))),
         route(DELETE, "/v1/runtimes/{id}", ADMIN, NOTHING, "Stop a runtime", |s, c| answer(api::stop_runtime(s, c))),
-        route(POST, "/v1/runtimes/{id}/restart", ADMIN, NOTHING, "Stop a runtime and start it again", |s, c| answer(upkeep::restart_runtime(s, c))),
-        route(GET, "/v1/runtimes/{id}/logs", ADMIN, NOTHING, "What a runtime wrote to stderr of late", |s, c| answer(upkeep::logs(s, c))),
+        route(POST, "/v1/runtimes/{id}/restart", ADMIN, NOTHING, "Stop a runtime and start it again", |s, c| answer(admin::restart_runtime(s, c))),
+        route(GET, "/v1/runtimes/{id}/logs", ADMIN, NOTHING, "What a runtime wrote to stderr of late", |s, c| answer(admin::logs(s, c))),
         route(GET, "/v1/runtimes/{id}/resumable", WATCH, NOTHING, "Conversations of its own that a runtime could resume", |s, c| answer(resumable::list(s, c))),
         route(GET, "/v1/doctor", ADMIN, NOTHING, "What works, what does not, and the fix", |s, c| answer(doctor::serve(s, c))),
         route(GET, "/v1/sessions", WATCH, NOTHING, "Sessions", |s, c| answer(api::sessions(s, c))),
@@ -96,12 +96,12 @@ fn make() -> Vec<Route<AppState>> {
         route(DELETE, "/v1/sessions/{id}", ADMIN, NOTHING, "End a session and forget it, bytes and all", |s, c| answer(api::forget_session(s, c))),
         route(POST, "/v1/sessions/{id}/prompt", PROMPTS, BodyRule::Json(PROMPT), "Start a run, or queue it", |s, c| answer(api::prompt(s, c))),
         route(POST, "/v1/sessions/{id}/cancel", PROMPTS, BodyRule::Optional(BODY), "Stop the run under way, or the one named", |s, c| answer(api::cancel(s, c))),
-        route(POST, "/v1/sessions/{id}/restart", PROMPTS, BodyRule::Optional(BODY), "Send a run's prompt once more; the run is cancelled first", |s, c| answer(upkeep::restart_run(s, c))),
+        route(POST, "/v1/sessions/{id}/restart", PROMPTS, BodyRule::Optional(BODY), "Send a run's prompt once more; the run is cancelled first", |s, c| answer(admin::restart_run(s, c))),
         route(GET, "/v1/sessions/{id}/events", WATCH, NOTHING, "Events of a session: a page, a long poll, or a stream", |s, c| answer(api::session_events(s, c))),
         route(GET, "/v1/sessions/{id}/snapshot", WATCH, NOTHING, "What a newcomer must see of a session", |s, c| answer(api::snapshot(s, c))),
         route(GET, "/v1/sessions/{id}/export", WATCH, NOTHING, "A session as a file", |s, c| answer(export::serve(s, c))),
-        route(GET, "/v1/sessions/{id}/mcp", PROMPTS, NOTHING, "The MCP servers of a session's agent", |s, c| answer(abilities::mcp(s, c))),
-        route(GET, "/v1/sessions/{id}/skills", PROMPTS, NOTHING, "The skills of a session's agent", |s, c| answer(abilities::skills(s, c))),
+        route(GET, "/v1/sessions/{id}/mcp", PROMPTS, NOTHING, "The MCP servers of a session's agent", |s, c| answer(agent_tools::mcp(s, c))),
+        route(GET, "/v1/sessions/{id}/skills", PROMPTS, NOTHING, "The skills of a session's agent", |s, c| answer(agent_tools::skills(s, c))),
         route(GET, "/v1/events", WATCH, NOTHING, "Events of all sessions, or of those named: a page, a long poll, or a stream", |s, c| answer(api::events(s, c))),
         route(GET, "/v1/requests", WATCH, NOTHING, "Requests", |s, c| answer(api::requests(s, c))),
         route(GET, "/v1/requests/{id}", WATCH, NOTHING, "One request", |s, c| answer(api::request(s, c))),
@@ -141,8 +141,8 @@ fn make() -> Vec<Route<AppState>> {
         route(GET, "/readyz", Policy::Public, NOTHING, "Whether the log takes writes, and where it ends", |s, _| answer(api::readyz(s))),
         route(GET, "/metrics", WATCH, NOTHING, "Counters, for Prometheus", |s, c| answer(api::metrics_text(s, c))),
         // What a phone has to trust; every handshake shows as much.
-        route(GET, "/ca.crt", Policy::Public, NOTHING, "The certificate of this gateway's own CA, if it has one", |s, _| answer(outside::certificate(s))),
-        route(GET, "/ca.mobileconfig", Policy::Public, NOTHING, "The same, as a profile for iOS", |s, _| answer(outside::profile(s))),
+        route(GET, "/ca.crt", Policy::Public, NOTHING, "The certificate of this gateway's own CA, if it has one", |s, _| answer(public_address::certificate(s))),
+        route(GET, "/ca.mobileconfig", Policy::Public, NOTHING, "The same, as a profile for iOS", |s, _| answer(public_address::profile(s))),
         // The same for every gateway of this version, and tools fetch it before they have a token.
         route(GET, "/openapi.json", Policy::Public, NOTHING, "This description", |s, _| answer(openapi::serve(s.version))),
         route(GET, "/asyncapi.json", Policy::Public, NOTHING, "The native WebSocket's description", |s, _| answer(asyncapi::serve(s.version))),

@@ -317,7 +317,7 @@ pub(super) struct StartRun {
     #[schema(value_type = Option<String>)]
     session_id: Option<SessionId>,
     text: Option<String>,
-    #[schema(value_type = Option<Vec<super::shapes::ContentBlock>>)]
+    #[schema(value_type = Option<Vec<super::schemas::ContentBlock>>)]
     content: Option<Vec<Box<RawValue>>>,
     #[serde(default, deserialize_with = "object::optional")]
     input: Option<Input>,
@@ -342,7 +342,7 @@ pub(super) enum Input {
     /// Text, images, and ACP's own blocks.
     Parts {
         /// They.
-        #[schema(value_type = Vec<super::shapes::ContentBlock>)]
+        #[schema(value_type = Vec<super::schemas::ContentBlock>)]
         parts: Vec<Value>,
     },
 }
@@ -571,7 +571,7 @@ impl Talk for Rpc {
                 let changed = self.looks.has_changed().unwrap_or(false);
                 if follows || changed {
                     self.looks.mark_unchanged();
-                    let frames = self.lookers();
+                    let frames = self.presence_frame();
                     if !frames.is_empty() {
                         return Some(frames);
                     }
@@ -669,10 +669,10 @@ impl Rpc {
     }
 
     /// `presence.changed` for every session that the client follows, may see, and was told otherwise of.
-    fn lookers(&mut self) -> Vec<u8> {
+    fn presence_frame(&mut self) -> Vec<u8> {
         let following = self.conn.following();
         let followed = |id: &SessionId| following.iter().any(|(name, _)| **name == *"*" || **name == *id.as_str());
-        let now = self.state.presence.lookers(|id| followed(id) && self.session(id).is_ok());
+        let now = self.state.presence.viewers(|id| followed(id) && self.session(id).is_ok());
         let mut frames = Vec::new();
         let gone = self.looked.keys().filter(|id| !now.contains_key(*id) && followed(id));
         let told = gone.map(|id| (id, &[][..])).chain(now.iter().map(|(id, lookers)| (id, lookers.as_slice())));

@@ -185,13 +185,13 @@ async fn run(state: &AppState, caller: &Caller, conn: &Conn, handle: &ConnHandle
             () = &mut gone => return false,
             _ = conn.socket().writable(), if flow == Flow::Blocked => {}
             () = conn.catch_up_or_wait(), if flow == Flow::Cold => {}
-            () = conn.kick() => {}
+            () = conn.needs_attention() => {}
             next = news.next(), if flow == Flow::Done => match next {
                 Some(chunks) => conn.push(|out| out.extend_from_slice(&chunks)),
                 None => return true,
             },
             changed = revocations.changed() => {
-                if changed.is_err() || !state.auth.stands(caller) {
+                if changed.is_err() || !state.auth.is_enrolled(caller) {
                     return true;
                 }
             }

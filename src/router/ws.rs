@@ -328,7 +328,7 @@ async fn run<T: Talk>(
     let leave = Leave(Arc::clone(&client.conn));
     let mut flights = FuturesUnordered::new();
     let talk = talk(Arc::clone(&client.conn));
-    let end = client.talk(&state, &caller, talk, &mut flights).await;
+    let end = client.run(&state, &caller, talk, &mut flights).await;
     drop(leave);
     if !flights.is_empty() {
         // What was asked for is done all the same; only nobody hears how it went.
@@ -347,7 +347,7 @@ impl Drop for Leave {
 }
 
 impl Client {
-    async fn talk(
+    async fn run(
         &mut self,
         state: &AppState,
         caller: &Caller,
@@ -399,12 +399,12 @@ impl Client {
                 () = tokio::task::yield_now(), if reading && self.more => {}
                 _ = self.conn.socket().writable(), if flow == Flow::Blocked => {}
                 () = self.conn.catch_up_or_wait(), if flow == Flow::Cold => {}
-                () = self.conn.kick() => {}
+                () = self.conn.needs_attention() => {}
                 Some(reply) = flights.next(), if takes && !flights.is_empty() => {
                     self.conn.push(|out| out.extend_from_slice(&reply));
                 }
                 changed = revocations.changed() => {
-                    if changed.is_err() || !state.auth.stands(caller) {
+                    if changed.is_err() || !state.auth.is_enrolled(caller) {
                         return End::Ours(code::REVOKED, "this device was revoked".into());
                     }
                 }

@@ -18,17 +18,17 @@ use super::RuntimeSettings;
 use super::endpoint::{self, EndpointConnection, EndpointEvent, EndpointTarget, Fetching};
 use super::failure;
 use super::fetch_queue::{FetchQueue, WAITING_MAX};
+use super::found_sessions::{FoundSessions, too_many};
 use super::meter::{MeteredRoom, ReplyCharge, RuntimeMeter};
-use super::offers::{FoundSessions, too_many};
-use super::outgoing::SessionOutbox;
-use super::routes::{SessionRoutes, refusal};
+use super::session_outbox::SessionOutbox;
+use super::session_routes::{SessionRoutes, refusal};
 use super::sse::SseItem;
 use crate::dialects::{
     Dialect, EventDraft, HttpBase, HttpReply, HttpRequest, Outbox, RuntimeCommand, RuntimeEvent, SessionLimit,
 };
 use crate::metrics::metrics;
 use crate::model::{Capabilities, Connect, Decision, Kind, RuntimeInfo, RuntimeSpec, RuntimeState, Ticket};
-use crate::sessions::journal::LogSource;
+use crate::sessions::stderr_log::LogSource;
 use crate::sessions::{AckTracker, DriverEnd, FoundSession, RuntimeExit, RuntimeMessage, RuntimeOrder, SessionSender};
 
 /// Orders that wait until the endpoint is ready; then its queue fills, and when that is full too it is stuck, and left.
@@ -60,7 +60,7 @@ pub(super) async fn drive(
     let driver = Attached {
         at,
         meter: RuntimeMeter::new(&settings.ledger, spec.id.as_str(), endpoint::READ),
-        said: Arc::default(),
+        acks: Arc::default(),
         heard: 0,
         lent: 0,
         spec,
@@ -103,7 +103,7 @@ struct Attached {
     /// For what it said that is here and not kept yet.
     meter: RuntimeMeter,
     /// What of that is on its way to sessions.
-    said: Arc<AckTracker>,
+    acks: Arc<AckTracker>,
     /// Bytes that it said, and up to where they are on their way.
     heard: u64,
     lent: u64,
@@ -193,10 +193,10 @@ impl Attached {
             // While a session has no room, or the endpoint's account has none, nothing more is taken from it; what is to be
             // sent still is.
             let quiet = self.out.is_empty();
-            let unkept = usize::try_from(self.heard - self.said.kept(self.heard)).unwrap_or(usize::MAX);
+            let unkept = usize::try_from(self.heard - self.acks.kept_up_to(self.heard)).unwrap_or(usize::MAX);
             let held = if let ConnectionState::Open(wire, _) = &line { wire.held() } else { 0 };
             let room = self.meter.room(unkept.saturating_add(held));
-            let said = Arc::clone(&self.said);
+            let said = Arc::clone(&self.acks);
             let next = tokio::select! {
                 biased;
                 () = self.leave.notified() => AttachedEvent::Leave,
@@ -208,7 +208,7 @@ impl Attached {
                 Some((id, reply)) = self.fetching.next(), if quiet => AttachedEvent::Fetched(id, reply),
                 () = self.offers.offer(&self.end.found), if !self.offers.is_empty() => AttachedEvent::Offered,
                 room = self.meter.wait(unkept == 0), if !room => AttachedEvent::Room(room),
-                () = said.news(), if !room => AttachedEvent::Kept,
+                () = said.changed(), if !room => AttachedEvent::Kept,
                 next = progress(&mut line, quiet && room) => next,
                 () = std::future::ready(()), if !self.refused.is_empty() => AttachedEvent::Refused,
             };
@@ -257,7 +257,7 @@ impl Attached {
                     line = self.unreached(what.unwrap_or(&why));
                 }
                 AttachedEvent::Heard(heard) => {
-                    if let Some(why) = self.hear(heard) {
+                    if let Some(why) = self.receive(heard) {
                         line = self.lost(&why);
                     }
                 }
@@ -305,7 +305,7 @@ impl Attached {
     }
 
     /// Sends what was decided before the endpoint is left: its receipts say that it was.
-    async fn decide(&mut self, line: &mut ConnectionState) {
+    async fn send_decisions(&mut self, line: &mut ConnectionState) {
         for order in std::mem::take(&mut self.held) {
             match order.command {
                 RuntimeCommand::Answer { .. } | RuntimeCommand::Cancel { .. } if self.ready => {
@@ -347,7 +347,7 @@ impl Attached {
             self.held.push_back(order);
         }
         if stopped || why == UNUSED {
-            self.decide(&mut line).await;
+            self.send_decisions(&mut line).await;
         }
         self.show(|info| {
             info.state = RuntimeState::Exited;
@@ -386,21 +386,21 @@ impl Attached {
             format!("cannot connect to {at}: {why}; trying again")
         };
         self.show_problem(problem);
-        self.rest()
+        self.pause_before_reconnect()
     }
 
     /// The connection is gone.
     fn lost(&mut self, why: &str) -> ConnectionState {
         let problem = format!("lost the connection to {}: {why}; trying again", self.at);
         if std::mem::take(&mut self.ready) {
-            self.tell("lost", Some(&problem));
+            self.report_status("lost", Some(&problem));
         }
         self.show_problem(problem);
         self.step(|dialect, out| dialect.lost(why, out));
-        self.rest()
+        self.pause_before_reconnect()
     }
 
-    fn rest(&mut self) -> ConnectionState {
+    fn pause_before_reconnect(&mut self) -> ConnectionState {
         let pause = self.settings.pause_min.saturating_mul(1 << self.failures.min(16)).min(self.settings.pause_max);
         self.failures += 1;
         ConnectionState::Resting(Instant::now() + pause)
@@ -437,7 +437,7 @@ impl Attached {
     }
 
     /// Tells every open session how the connection stands.
-    fn tell(&mut self, status: &'static str, message: Option<&str>) {
+    fn report_status(&mut self, status: &'static str, message: Option<&str>) {
         #[derive(serde::Serialize)]
         struct Body<'a> {
             status: &'static str,
@@ -447,7 +447,7 @@ impl Attached {
         }
         if self.routes.taken() {
             let body = Body { status, runtime_id: self.spec.id.as_str(), message };
-            self.routes.said(RuntimeEvent::Event { native: None, draft: EventDraft::new(Kind::RuntimeStatus, &body) });
+            self.routes.route(RuntimeEvent::Event { native: None, draft: EventDraft::new(Kind::RuntimeStatus, &body) });
         }
     }
 
@@ -481,7 +481,7 @@ impl Attached {
     // === what the endpoint says ===
 
     /// Passes on what was heard at once, and then what it meant; why the connection is gone, if it is.
-    fn hear(&mut self, heard: Vec<EndpointEvent>) -> Option<String> {
+    fn receive(&mut self, heard: Vec<EndpointEvent>) -> Option<String> {
         let mut lost = None;
         for heard in heard {
             match heard {
@@ -500,7 +500,7 @@ impl Attached {
     fn cut(&mut self, head: Bytes, dropped: u64) {
         let max = self.settings.line_max;
         let reason = format!("message over the limit of {max} bytes; {dropped} bytes dropped");
-        self.routes.said(RuntimeEvent::Event { native: None, draft: EventDraft::raw(head, &reason) });
+        self.routes.route(RuntimeEvent::Event { native: None, draft: EventDraft::raw(head, &reason) });
     }
 
     /// One step of the dialect, and all that follows from it.
@@ -524,8 +524,8 @@ impl Attached {
             let at = Instant::now() + after;
             self.wake = Some(self.wake.map_or(at, |wake| wake.min(at)));
         }
-        for mut said in std::mem::take(&mut self.step.said) {
-            if let Some(words) = failure::tell(&mut said, String::new) {
+        for mut said in std::mem::take(&mut self.step.events) {
+            if let Some(words) = failure::explain(&mut said, String::new) {
                 self.end.journal.add(SystemTime::now().into(), LogSource::Gateway, &words);
             }
             match said {
@@ -534,7 +534,7 @@ impl Attached {
                 RuntimeEvent::Found { native, cwd, title } => self.found(FoundSession { native, cwd, title }),
                 said => {
                     let opened = matches!(said, RuntimeEvent::Opened { .. });
-                    self.routes.said(said);
+                    self.routes.route(said);
                     if opened {
                         // Some agents say only then what there is to choose from.
                         self.show_capabilities(self.dialect.capabilities());
@@ -553,7 +553,7 @@ impl Attached {
     fn got_ready(&mut self, agent: Option<String>) {
         self.failures = 0;
         if !std::mem::replace(&mut self.ready, true) && std::mem::replace(&mut self.was_ready, true) {
-            self.tell("attached", None);
+            self.report_status("attached", None);
         }
         let capabilities = self.dialect.capabilities();
         self.show(|info| {
@@ -581,14 +581,14 @@ impl Attached {
             let Some(order) = self.held.pop_front() else { break };
             self.order(order);
         }
-        for key in self.routes.unheard() {
+        for key in self.routes.abandoned_requests() {
             self.step_quietly(|dialect, out| {
                 dialect.command(RuntimeCommand::Answer { key, decision: Decision::Withdrawn }, out);
             });
         }
         let (from, to) = (self.lent, self.heard);
         for (inlet, batch) in self.routes.take() {
-            self.out.push(inlet, RuntimeMessage::Said(batch, Some(self.said.lend(from, to, false))));
+            self.out.push(inlet, RuntimeMessage::Said(batch, Some(self.acks.track(from, to, false))));
         }
         self.lent = to;
     }

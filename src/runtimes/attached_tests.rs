@@ -36,7 +36,7 @@ impl Dialect for Words {
     fn feed(&mut self, frame: Bytes, out: &mut Outbox) {
         let text = String::from_utf8_lossy(&frame).into_owned();
         let words: Vec<&str> = text.splitn(4, ' ').collect();
-        out.said.push(match words[..] {
+        out.events.push(match words[..] {
             ["ready"] => RuntimeEvent::Ready { agent: Some("words 1".into()) },
             ["failed"] => RuntimeEvent::Failed { message: "sign in first".into() },
             ["panic"] => panic!("words"),
@@ -92,7 +92,7 @@ impl Dialect for Words {
     }
 
     fn lost(&mut self, _why: &str, out: &mut Outbox) {
-        out.said.push(event("dialect: lost".into()));
+        out.events.push(event("dialect: lost".into()));
     }
 
     fn events_path(&self) -> &'static str {
@@ -100,7 +100,7 @@ impl Dialect for Words {
     }
 
     fn reply(&mut self, id: u64, reply: Result<HttpReply, String>, out: &mut Outbox) {
-        out.said.push(event(match reply {
+        out.events.push(event(match reply {
             Ok(reply) => format!("reply {id} {} {}", reply.status, String::from_utf8_lossy(&reply.body)).into(),
             Err(why) => format!("no reply {id}: {why}").into(),
         }));

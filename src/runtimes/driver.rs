@@ -3,7 +3,7 @@
 //! The runtime's pipes are its holder's, which outlives the gateway. So that the next gateway can go on where this one
 //! stops, at whatever instant, three things are kept in step:
 //! - With every frame for the runtime the holder is given what led to it, both or none: the dialect's whole state, or the
-//!   step that was made since the state before ([`journal`](super::journal)). So a frame costs what it is, however much the
+//!   step that was made since the state before ([`saved_steps`](super::saved_steps)). So a frame costs what it is, however much the
 //!   runtime's sessions know.
 //! - Sessions keep with their events how much of the output those cover ([`Ack`](crate::sessions::Ack)).
 //! - The holder forgets output only up to a state that it has, and only once all sessions have kept what came before.
@@ -12,7 +12,7 @@
 //! passes on what each session has not kept. What a frame was written for is known by what went with it, so nothing is
 //! written twice.
 //!
-//! A holder that hangs up is not a death: it is connected to again ([`rejoin`](super::rejoin)), and meanwhile orders wait.
+//! A holder that hangs up is not a death: it is connected to again ([`holder_reconnect`](super::holder_reconnect)), and meanwhile orders wait.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -26,19 +26,19 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
 use super::RuntimeSettings;
-use super::desk::{self, ClientTools};
+use super::client_tools::{self, ClientTools};
 use super::failure;
-use super::held::wire::Welcome;
-use super::held::{HolderClient, HolderNews, HolderNotFound};
-use super::journal::{self, SavedStep, StepEntry};
-use super::lines::{self, CutLine, LineReader, SkippedLine};
+use super::found_sessions::{FoundSessions, too_many};
+use super::holder_client::wire::Welcome;
+use super::holder_client::{HolderClient, HolderNews, HolderNotFound};
+use super::holder_reconnect::{self, Rejoin, Rejoined};
+use super::line_reader::{self, CutLine, LineReader, SkippedLine};
 use super::meter::{MeteredRoom, RuntimeMeter};
-use super::offers::{FoundSessions, too_many};
-use super::outgoing::SessionOutbox;
 use super::presets;
 use super::process::{self, Stderr, WriteError};
-use super::rejoin::{self, Rejoin, Rejoined};
-use super::routes::{SessionRoutes, refusal};
+use super::saved_steps::{self, SavedStep, StepEntry};
+use super::session_outbox::SessionOutbox;
+use super::session_routes::{SessionRoutes, refusal};
 use crate::dialects::{
     Dialect, EventDraft, MakeDialect, Outbox, RequestKey, RuntimeCommand, RuntimeEvent, SessionLimit,
 };
@@ -46,7 +46,7 @@ use crate::metrics::metrics;
 use crate::model::{
     Capabilities, Connect, Decision, Kind, RestartPolicy, RuntimeInfo, RuntimeSpec, RuntimeState, Timestamp,
 };
-use crate::sessions::journal::{LogSource, StderrLog};
+use crate::sessions::stderr_log::{LogSource, StderrLog};
 use crate::sessions::{
     AckTracker, DriverEnd, FoundSession, ReattachedSession, RuntimeExit, RuntimeMessage, RuntimeOrder, SessionSender,
 };
@@ -171,7 +171,7 @@ pub(super) async fn drive_late(late: Late, mut end: DriverEnd, settings: Arc<Run
     let outcome = tokio::select! {
         biased;
         () = end.stop.notified() => {
-            rejoin::end_silent(&path, &settings).await;
+            holder_reconnect::end_silent(&path, &settings).await;
             Err(STOPPED.to_owned())
         }
         () = leave.notified() => return,
@@ -192,7 +192,7 @@ pub(super) async fn drive_late(late: Late, mut end: DriverEnd, settings: Arc<Run
             for other in others {
                 other.inlet.put(gone("its agent is gone: another process runs in its place")).await;
             }
-            sessions.iter_mut().for_each(|session| session.heard = session.start.heard(&whose.0, whose.1));
+            sessions.iter_mut().for_each(|session| session.heard = session.start.last_stop(&whose.0, whose.1));
             end.info.send_modify(|info| {
                 let (spec, cwd) = (&kept.spec, kept.spec.cwd.to_string_lossy().into_owned());
                 *info = Arc::new(RuntimeInfo::starting(spec, cwd, kept.generation, SystemTime::now().into()));
@@ -243,9 +243,9 @@ pub(super) async fn drive(
         }
         let after = driver.after(&death, early_deaths);
         early_deaths += 1;
-        driver.bury(death, after).await;
+        driver.report_exit(death, after).await;
         match after {
-            RestartDecision::Again(pause) if driver.rest(pause).await => generation += 1,
+            RestartDecision::Again(pause) if driver.pause_before_restart(pause).await => generation += 1,
             _ => break,
         }
     }
@@ -274,7 +274,7 @@ enum DriverEvent {
     Due,
     Delivered,
     News(HolderNews),
-    Done(desk::ClientToolOutcome),
+    Done(client_tools::ClientToolOutcome),
     /// More may be kept than before.
     Kept,
     Rejoined(Rejoined),
@@ -335,14 +335,14 @@ impl Driver {
         while life.status.is_none() || !life.stash.is_empty() || !self.out.is_empty() {
             let mut heavy = life.held.heavy();
             if heavy {
-                self.settle(&mut life);
+                self.flush_acks(&mut life);
                 heavy = life.held.heavy();
             }
             if self.out.is_empty()
                 && let Some(bytes) = life.stash.pop_front()
             {
                 life.stashed -= bytes.len();
-                self.heard(&mut life, &bytes);
+                self.received(&mut life, &bytes);
                 continue;
             }
             let now = Instant::now();
@@ -356,9 +356,9 @@ impl Driver {
             let living = life.status.is_none();
             let hearing = living && life.stashed < STASH_MAX && (!heavy || life.behind.is_some());
             // What it said and is not kept yet, and what of a line is here, is charged to it before more is read.
-            let held = life.unkept().saturating_add(life.lines.held() + life.stashed);
+            let held = life.unkept_bytes().saturating_add(life.lines.held() + life.stashed);
             let room = life.meter.room(held);
-            let alone = life.unkept() == 0;
+            let alone = life.unkept_bytes() == 0;
             // What a state of yesterday knows is no ground for orders of today. And orders wait, in order, for a holder
             // that is connected to again, for one that has too much to keep, and for a runtime that does not read.
             let obeying = life.behind.is_none() && life.rejoin.is_none() && !heavy && life.held.stalled().is_none();
@@ -371,10 +371,10 @@ impl Driver {
                 () = &mut timer => DriverEvent::Due,
                 () = self.out.deliver(), if !self.out.is_empty() => DriverEvent::Delivered,
                 () = life.offers.offer(&self.end.found), if !life.offers.is_empty() => DriverEvent::Delivered,
-                done = life.desk.next(), if living => DriverEvent::Done(done),
-                rejoined = rejoin::done(&mut life.rejoin), if living => DriverEvent::Rejoined(rejoined),
+                done = life.client_tools.next(), if living => DriverEvent::Done(done),
+                rejoined = holder_reconnect::done(&mut life.rejoin), if living => DriverEvent::Rejoined(rejoined),
                 room = life.meter.wait(alone), if hearing && !room => DriverEvent::Room(room),
-                () = ledger.news(), if heavy || (hearing && !room) => DriverEvent::Kept,
+                () = ledger.changed(), if heavy || (hearing && !room) => DriverEvent::Kept,
                 news = life.held.next(), if hearing && room => DriverEvent::News(news),
             };
             match next {
@@ -407,7 +407,7 @@ impl Driver {
         }
         self.send(&mut life);
         // Everything it said is on its way; the holder has nothing left to keep for us.
-        self.settled(&mut life).await;
+        self.wait_until_kept(&mut life).await;
         life.held.bye();
         Some(self.death(life))
     }
@@ -473,10 +473,10 @@ impl Driver {
         // Only what the sessions heard, and what was answered, is heard again: after that all is news.
         life.behind = sessions.iter().map(|session| session.heard).max().or(Some(0));
         for session in sessions {
-            life.routes.adopt(session);
+            life.routes.reattach(session);
         }
         life.replay = welcome.blobs.drain(..).collect();
-        let whole = life.replay.iter().filter(|(_, blob)| !journal::is_step(blob));
+        let whole = life.replay.iter().filter(|(_, blob)| !saved_steps::is_step(blob));
         life.states = whole.map(|(offset, _)| *offset).filter(|offset| *offset > welcome.acked).collect();
         life.lines = LineReader::at(self.settings.line_max, welcome.acked, None);
         (life.offset, life.lent, life.stated) = (welcome.acked, welcome.acked, welcome.acked);
@@ -539,10 +539,10 @@ impl Driver {
     fn retrace(&self, life: &mut ProcessState) -> Result<(), &'static str> {
         const UNREADABLE: &str = "the state that an earlier gateway left of it cannot be read";
         let due = life.replay.iter().take_while(|(offset, _)| *offset <= life.offset).count();
-        let whole = life.replay.range(..due).rposition(|(_, blob)| !journal::is_step(blob));
+        let whole = life.replay.range(..due).rposition(|(_, blob)| !saved_steps::is_step(blob));
         let made: Vec<(u64, Bytes)> = life.replay.drain(..due).skip(whole.unwrap_or(0)).collect();
         for (_, blob) in made {
-            if !journal::is_step(&blob) {
+            if !saved_steps::is_step(&blob) {
                 let (kept, saved) = HandoverState::read(&blob).ok_or(UNREADABLE)?;
                 let mut dialect = (self.make)(&self.spec);
                 if !dialect.restore(saved) {
@@ -561,7 +561,7 @@ impl Driver {
                 (life.agent, life.kept_ready) = (kept.agent, kept.ready);
                 continue;
             }
-            let SavedStep { wrote, entry } = journal::read(&blob).ok_or(UNREADABLE)?;
+            let SavedStep { wrote, entry } = saved_steps::read(&blob).ok_or(UNREADABLE)?;
             let again = match entry {
                 StepEntry::Heard => life.muted,
                 StepEntry::Command(command) => {
@@ -569,7 +569,7 @@ impl Driver {
                     let dialect = &mut life.dialect;
                     let step = AssertUnwindSafe(|| dialect.command(command, &mut out));
                     catch_unwind(step).map_err(|_| UNREADABLE)?;
-                    journal::checksum(&out.frames)
+                    saved_steps::checksum(&out.frames)
                 }
             };
             if again != wrote {
@@ -592,7 +592,7 @@ impl Driver {
                 return self.show(|info| info.pid = None);
             }
         };
-        let lost = held.take_up(&life.held, &welcome);
+        let lost = held.continue_from(&life.held, &welcome);
         life.held = held;
         // Those that were on their way may never have come.
         life.states.clear();
@@ -623,19 +623,19 @@ impl Driver {
 
     /// Leaves the runtime to the next gateway: what was heard is kept, as far as it can be in time.
     async fn leave(&mut self, mut life: ProcessState) {
-        self.settled(&mut life).await;
-        self.settle(&mut life);
+        self.wait_until_kept(&mut life).await;
+        self.flush_acks(&mut life);
     }
 
     /// Waits until all that was said is kept: then the holder may forget it.
-    async fn settled(&mut self, life: &mut ProcessState) {
+    async fn wait_until_kept(&mut self, life: &mut ProcessState) {
         let ledger = Arc::clone(&life.ledger);
         let all = async {
             while !self.out.is_empty() {
                 self.out.deliver().await;
             }
-            while ledger.kept(life.offset) < life.offset {
-                ledger.news().await;
+            while ledger.kept_up_to(life.offset) < life.offset {
+                ledger.changed().await;
             }
         };
         if life.outlive {
@@ -652,7 +652,7 @@ impl Driver {
                     self.show(|info| info.heard_at = Some(now));
                 }
                 if self.out.is_empty() && life.stash.is_empty() {
-                    self.heard(life, &bytes);
+                    self.received(life, &bytes);
                 } else {
                     life.stashed += bytes.len();
                     life.stash.push_back(bytes);
@@ -667,8 +667,8 @@ impl Driver {
             }
             HolderNews::Full(since) => self.full(life, since),
             HolderNews::Room => {}
-            HolderNews::StdinBroken => life.doom("it closed its stdin", self.settings.linger),
-            HolderNews::StdoutClosed => life.doom("it closed its stdout", self.settings.linger),
+            HolderNews::StdinBroken => life.end_within("it closed its stdin", self.settings.linger),
+            HolderNews::StdoutClosed => life.end_within("it closed its stdout", self.settings.linger),
             HolderNews::Exited { code, signal } => {
                 life.status = Some((code, signal.map(process::signal_name)));
                 let stopped = self.stop.is_some();
@@ -701,12 +701,12 @@ impl Driver {
         let since: Timestamp = since.into();
         let message = "it said more than its holder keeps for a gateway that does not take it, and had to wait";
         let body = serde_json::json!({ "code": "held_back", "message": message, "since": since });
-        life.routes.said(RuntimeEvent::Event { native: None, draft: EventDraft::new(Kind::Error, &body) });
+        life.routes.route(RuntimeEvent::Event { native: None, draft: EventDraft::new(Kind::Error, &body) });
         self.send(life);
     }
 
     /// Passes on what the runtime wrote.
-    fn heard(&mut self, life: &mut ProcessState, bytes: &Bytes) {
+    fn received(&mut self, life: &mut ProcessState, bytes: &Bytes) {
         life.lines.room().extend_from_slice(bytes);
         while let Some(line) = life.lines.next() {
             life.offset = life.lines.offset();
@@ -717,12 +717,12 @@ impl Driver {
         life.offset = life.lines.offset();
         self.send(life);
         if life.offset - life.stated >= SETTLE_BYTES.max(life.whole as u64) {
-            self.settle(life);
+            self.flush_acks(life);
         }
     }
 
     /// Gives the holder the state that goes with what was heard, and lets it forget what all sessions have kept.
-    fn settle(&mut self, life: &mut ProcessState) {
+    fn flush_acks(&mut self, life: &mut ProcessState) {
         life.settle_due = None;
         if !life.replay.is_empty() || life.broken || life.rejoin.is_some() {
             return;
@@ -798,7 +798,7 @@ impl Driver {
     }
 
     /// Tells everybody of a death.
-    async fn bury(&mut self, mut death: ExitReport, after: RestartDecision) {
+    async fn report_exit(&mut self, mut death: ExitReport, after: RestartDecision) {
         let exit = &mut death.exit;
         let mut problem = how(exit);
         if let Some(reason) = &exit.reason {
@@ -834,7 +834,7 @@ impl Driver {
     }
 
     /// Rests before the next start; false if there is to be none.
-    async fn rest(&mut self, pause: Duration) -> bool {
+    async fn pause_before_restart(&mut self, pause: Duration) -> bool {
         self.flush(Some(Instant::now() + pause)).await;
         self.stop.is_none()
     }
@@ -957,7 +957,7 @@ impl Driver {
             }
             CutLine::Unfinished(rest) => (rest, "the runtime's output ended in the middle of a line".to_owned()),
         };
-        life.routes.said(RuntimeEvent::Event { native: None, draft: EventDraft::raw(frame, &reason) });
+        life.routes.route(RuntimeEvent::Event { native: None, draft: EventDraft::raw(frame, &reason) });
     }
 
     /// One step of the dialect, and all that follows from it.
@@ -985,13 +985,13 @@ impl Driver {
             life.wake = Some(life.wake.map_or(at, |wake| wake.min(at)));
         }
         self.write(life, &cause);
-        let chores = std::mem::take(&mut life.step.chores);
+        let chores = std::mem::take(&mut life.step.client_tools);
         // What is heard again was seen to by the gateway that heard it first.
         if life.replay.is_empty() && life.ending.is_none() && life.status.is_none() {
-            chores.into_iter().for_each(|chore| life.desk.start(chore));
+            chores.into_iter().for_each(|chore| life.client_tools.start(chore));
         }
-        for mut said in std::mem::take(&mut life.step.said) {
-            let words = failure::tell(&mut said, || life.stderr.since());
+        for mut said in std::mem::take(&mut life.step.events) {
+            let words = failure::explain(&mut said, || life.stderr.since());
             if let Some(words) = words.filter(|_| life.replay.is_empty()) {
                 self.note(&words);
             }
@@ -1021,7 +1021,7 @@ impl Driver {
                 }
                 said => {
                     let opened = matches!(said, RuntimeEvent::Opened { .. });
-                    life.routes.said(said);
+                    life.routes.route(said);
                     if opened && life.replay.is_empty() {
                         // Some agents say only then what there is to choose from.
                         self.show_capabilities(life.dialect.capabilities());
@@ -1036,7 +1036,7 @@ impl Driver {
         let mut frames = std::mem::take(&mut life.step.frames);
         if !life.replay.is_empty() {
             // What is heard again was answered by the gateway that heard it first.
-            life.muted = journal::checksum(&frames);
+            life.muted = saved_steps::checksum(&frames);
             return;
         }
         if life.ending.is_some() || life.status.is_some() {
@@ -1045,8 +1045,8 @@ impl Driver {
         let keeps = life.outlive && !life.broken;
         let step = match cause {
             _ if !keeps || !life.based || !life.held.takes_steps() => None,
-            ExitCause::Heard => Some(journal::heard(&frames)),
-            ExitCause::Command(command) if !command.is_empty() => Some(journal::command(&frames, command)),
+            ExitCause::Heard => Some(saved_steps::heard(&frames)),
+            ExitCause::Command(command) if !command.is_empty() => Some(saved_steps::command(&frames, command)),
             // What it does is known by a whole state alone.
             ExitCause::Command(_) | ExitCause::Other => {
                 life.based = false;
@@ -1084,7 +1084,7 @@ impl Driver {
         match wrote {
             Ok(()) => {}
             Err(WriteError::Full) => life.end("it does not read its stdin".into(), &self.settings),
-            Err(WriteError::Closed) => life.doom("it closed its stdin", self.settings.linger),
+            Err(WriteError::Closed) => life.end_within("it closed its stdin", self.settings.linger),
         }
     }
 
@@ -1094,14 +1094,14 @@ impl Driver {
             let Some(order) = self.opens.pop_front() else { break };
             self.open(life, order);
         }
-        for key in life.routes.unheard() {
+        for key in life.routes.abandoned_requests() {
             self.command(life, RuntimeCommand::Answer { key, decision: Decision::Withdrawn });
         }
         let (from, to) = (life.lent, life.offset);
         for (inlet, said) in life.routes.take() {
             let upto = match life.outlive {
-                true => life.ledger.lend(from, to, true),
-                false => Arc::<AckTracker>::default().lend(from, to, false),
+                true => life.ledger.track(from, to, true),
+                false => Arc::<AckTracker>::default().track(from, to, false),
             };
             self.out.push(inlet, RuntimeMessage::Said(said, Some(upto)));
         }
@@ -1149,7 +1149,7 @@ impl Driver {
             life.end(why.to_owned(), &self.settings);
         }
         if passed(&life.settle_due) {
-            self.settle(life);
+            self.flush_acks(life);
         }
         if life.held.stalled().is_some_and(|since| since.elapsed() >= self.settings.stuck) {
             let why = format!("it is stuck: it has read none of its stdin for {:?}", self.settings.stuck);
@@ -1168,7 +1168,7 @@ impl Driver {
         }
         if !std::mem::replace(&mut ending.forced, true) {
             // Its holder does not do it, or cannot be told to.
-            rejoin::force(life.held.processes(), &self.settings);
+            holder_reconnect::force(life.held.processes(), &self.settings);
             ending.until = now + self.settings.linger + 2 * self.settings.stop_kill;
             return true;
         }
@@ -1204,7 +1204,7 @@ struct ProcessState {
     held: HolderClient,
     lines: LineReader,
     dialect: Box<dyn Dialect>,
-    desk: ClientTools,
+    client_tools: ClientTools,
     /// Conversations that it has and that wait to be opened here.
     offers: FoundSessions,
     step: Outbox,
@@ -1278,8 +1278,8 @@ struct Ending {
 
 impl ProcessState {
     /// Bytes that were passed on and are not kept yet.
-    fn unkept(&self) -> usize {
-        usize::try_from(self.offset.saturating_sub(self.ledger.kept(self.offset))).unwrap_or(usize::MAX)
+    fn unkept_bytes(&self) -> usize {
+        usize::try_from(self.offset.saturating_sub(self.ledger.kept_up_to(self.offset))).unwrap_or(usize::MAX)
     }
 
     fn new(
@@ -1295,12 +1295,12 @@ impl ProcessState {
         let private = settings.private.clone();
         let desk = ClientTools::new(settings.hold_exe.clone(), env, spec.id.clone(), settings.clients.clone(), private);
         Self {
-            meter: RuntimeMeter::new(&settings.ledger, spec.id.as_str(), lines::READ),
+            meter: RuntimeMeter::new(&settings.ledger, spec.id.as_str(), line_reader::READ),
             generation,
             held,
             lines: LineReader::new(settings.line_max),
             dialect,
-            desk,
+            client_tools: desk,
             offers: FoundSessions::default(),
             step: Outbox::default(),
             stderr: Stderr::new(journal.clone()),
@@ -1329,7 +1329,7 @@ impl ProcessState {
             based: false,
             whole: 0,
             journal: 0,
-            muted: journal::checksum(&[]),
+            muted: saved_steps::checksum(&[]),
             rejoin: None,
             ledger: Arc::default(),
             stated: 0,
@@ -1352,7 +1352,7 @@ impl ProcessState {
 
     /// Lets the holder forget what all sessions have kept, up to a whole state that it has.
     fn acknowledge(&mut self) {
-        let kept = self.ledger.kept(self.offset);
+        let kept = self.ledger.kept_up_to(self.offset);
         let mut safe = None;
         while self.states.front().is_some_and(|offset| *offset <= kept) {
             safe = self.states.pop_front();
@@ -1403,7 +1403,7 @@ impl ProcessState {
     }
 
     /// Gives it a moment to end by itself.
-    fn doom(&mut self, why: &'static str, linger: Duration) {
+    fn end_within(&mut self, why: &'static str, linger: Duration) {
         if self.ending.is_none() && self.doom.is_none() {
             self.doom = Some((Instant::now() + linger, why));
         }

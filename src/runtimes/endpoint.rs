@@ -514,7 +514,7 @@ impl Socket {
         }
         let came = self.stream.get_ref().came;
         if std::mem::replace(&mut self.came, came) != came {
-            self.watch.heard();
+            self.watch.on_input();
         }
         while let Poll::Ready(silence) = self.watch.poll(cx) {
             match silence {
@@ -590,7 +590,7 @@ impl Events {
                 biased;
                 chunk = self.answer.chunk() => match chunk {
                     Ok(Some(chunk)) => {
-                        self.watch.heard();
+                        self.watch.on_input();
                         self.last = Instant::now();
                         self.sse.feed(&chunk, &mut told);
                         return told.into_iter().map(EndpointEvent::Told).collect();
@@ -601,7 +601,7 @@ impl Events {
                 lives = probed(probe) => {
                     self.probe = None;
                     if lives && self.last.elapsed() < self.silence {
-                        self.watch.heard();
+                        self.watch.on_input();
                     }
                 }
                 silence = std::future::poll_fn(|cx| watch.poll(cx)) => match silence {

@@ -13,7 +13,7 @@ const STDERR_TOLD: usize = 600;
 
 /// Makes a failure fit to be told; its words, for the journal, if it is one. `stderr` is what the program wrote since it was
 /// asked for something.
-pub(super) fn tell(said: &mut RuntimeEvent, stderr: impl Fn() -> String) -> Option<String> {
+pub(super) fn explain(said: &mut RuntimeEvent, stderr: impl Fn() -> String) -> Option<String> {
     match said {
         RuntimeEvent::Failed { message } => {
             *message = explained(message, stderr);
@@ -115,15 +115,15 @@ mod tests {
     #[test]
     fn an_error_that_says_nothing_is_told_with_what_was_written_meanwhile() {
         let mut said = ended("Internal error");
-        let words = tell(&mut said, || "warming up\nError: no credit, OPENAI_API_KEY=sk-abc123def456\n".into());
+        let words = explain(&mut said, || "warming up\nError: no credit, OPENAI_API_KEY=sk-abc123def456\n".into());
         assert!(message(&said).starts_with("Internal error; it wrote: warming up\nError: no credit"), "{said:?}");
         assert!(!format!("{said:?} {words:?}").contains("abc123def456"));
         assert!(words.is_some_and(|words| words.starts_with("a prompt failed: Internal error; it wrote")));
         let mut said = ended("no credit");
-        tell(&mut said, || unreachable!("it said why"));
+        explain(&mut said, || unreachable!("it said why"));
         assert_eq!(message(&said), "no credit");
         let mut said = ended("");
-        tell(&mut said, || "ü".repeat(4000));
+        explain(&mut said, || "ü".repeat(4000));
         assert!(message(&said).starts_with("it failed and did not say why; it wrote: ü") && message(&said).len() < 700);
     }
 
@@ -139,7 +139,7 @@ mod tests {
             ended("https://me:hunter2@example.org/ refused"),
             RuntimeEvent::Event { native: None, draft: EventDraft::new(Kind::Error, &body) },
         ] {
-            let words = tell(&mut said, String::new);
+            let words = explain(&mut said, String::new);
             let told = match &said {
                 RuntimeEvent::NotOpened { error, .. } => error.data.as_ref().map(|data| data.get().to_owned()),
                 RuntimeEvent::Event { draft, .. } => String::from_utf8(draft.body.to_vec()).ok(),

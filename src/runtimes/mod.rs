@@ -9,29 +9,29 @@ mod address;
 mod attached;
 #[cfg(test)]
 mod attached_tests;
-mod desk;
-mod desk_files;
-mod desk_terminal;
+mod client_files;
+mod client_terminal;
+mod client_tools;
 #[cfg(test)]
-mod desk_tests;
+mod client_tools_tests;
 mod driver;
 mod endpoint;
 mod failure;
 mod fetch_queue;
-pub mod held;
-mod identity;
-mod journal;
-mod lines;
+mod found_sessions;
+pub mod holder_client;
+mod holder_reconnect;
+mod holder_remains;
+mod line_reader;
 mod meter;
-mod offers;
-mod outgoing;
 pub mod presets;
 mod process;
-mod rejoin;
+mod process_identity;
 #[cfg(test)]
 mod released_tests;
-mod remains;
-mod routes;
+mod saved_steps;
+mod session_outbox;
+mod session_routes;
 mod sse;
 
 use std::collections::{BTreeMap, HashMap};
@@ -46,8 +46,8 @@ use tokio::task::JoinHandle;
 
 use self::driver::{StartMode, SurvivingProcess};
 use self::endpoint::EndpointTarget;
-use self::held::HolderClient;
-use self::remains::{HolderRemains, clear};
+use self::holder_client::HolderClient;
+use self::holder_remains::{HolderRemains, clear};
 use crate::dialects::{self, Dialect, MakeDialect};
 use crate::liveness::Patience;
 use crate::model::{Connect, RuntimeId, RuntimeInfo, RuntimeSpec};
@@ -303,8 +303,10 @@ impl Runtimes {
 /// In words: it does not answer, or does not end.
 pub fn stop_left(holders: &Path, runtime: &str) -> Option<Result<(), String>> {
     let mut outcome = None;
-    for found in held::look(holders).into_iter().filter(|found| found.runtime == runtime && !found.left) {
-        match held::stop(&found.path, STOP_STDIN, STOP_TERM) {
+    for found in
+        holder_client::find_holders(holders).into_iter().filter(|found| found.runtime == runtime && !found.left)
+    {
+        match holder_client::stop(&found.path, STOP_STDIN, STOP_TERM) {
             Ok(()) => outcome = outcome.or(Some(Ok(()))),
             Err(why) => outcome = Some(Err(why)),
         }
@@ -347,10 +349,10 @@ impl Launcher for Runtimes {
     }
 
     fn left(&self) -> Pin<Box<dyn Future<Output = Vec<OrphanedRuntime>> + Send + '_>> {
-        Box::pin(self.look())
+        Box::pin(self.scan())
     }
 
-    fn adopt(&self, left: &OrphanedRuntime, sessions: Vec<ReattachedSession>) -> Result<RuntimeLink, String> {
+    fn reattach(&self, left: &OrphanedRuntime, sessions: Vec<ReattachedSession>) -> Result<RuntimeLink, String> {
         let gone = || format!("there is no runtime {} to take over", left.id);
         let remains = self.left_ones().remove(&left.place).ok_or_else(gone)?;
         let settings = Arc::clone(&self.settings);

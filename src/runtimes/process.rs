@@ -10,7 +10,7 @@ use rustix::process::Signal;
 
 use super::presets;
 use crate::model::RuntimeSpec;
-use crate::sessions::journal::LogSource;
+use crate::sessions::stderr_log::LogSource;
 use crate::sessions::{StderrLog, masked};
 
 /// How much of what a runtime writes to stderr is kept, in bytes; older text is forgotten.

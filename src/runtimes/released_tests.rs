@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used)]
 
 use super::driver::HandoverState;
-use super::held::wire::{Decoder, FromHolder, Welcome};
-use super::journal;
+use super::holder_client::wire::{Decoder, FromHolder, Welcome};
+use super::saved_steps;
 use crate::dialects::{self, Dialect, Outbox, RuntimeCommand, RuntimeEvent};
 use crate::model::{NativeId, Ticket};
 
@@ -24,7 +24,7 @@ fn taken_over(greeting: &'static [u8]) -> (HandoverState, Box<dyn Dialect>) {
     let welcome = greeted(greeting);
     assert_eq!((welcome.version, welcome.instance), (1, None));
     let (_, blob) = welcome.blobs.last().unwrap();
-    assert!(!journal::is_step(blob));
+    assert!(!saved_steps::is_step(blob));
     let (kept, saved) = HandoverState::read(blob).unwrap();
     let mut dialect = dialects::find(&kept.spec.dialect).unwrap()(&kept.spec);
     assert!(dialect.restore(saved));
@@ -52,7 +52,7 @@ fn the_models_that_each_session_had_for_itself_are_known() {
     let mut out = Outbox::default();
     let (native, method) = (Some(NativeId::from("s1")), "model.list".to_owned());
     dialect.command(RuntimeCommand::Call { ticket: Ticket(9), native, method, params: None, notify: false }, &mut out);
-    let Some(RuntimeEvent::Replied { reply: Ok(reply), .. }) = out.said.pop() else { panic!("{:?}", out.said) };
+    let Some(RuntimeEvent::Replied { reply: Ok(reply), .. }) = out.events.pop() else { panic!("{:?}", out.events) };
     assert_eq!(
         reply.get(),
         r#"{"provider":"modelled","models":["m1","m2"],"details":{"m1":{"name":"One"},"m2":{"name":"Two"}},"current":"m1"}"#

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::lines::LINE_KEPT;
+use super::line_reader::LINE_KEPT;
 
 /// What an event stream said.
 #[derive(Debug, PartialEq, Eq)]

@@ -11,12 +11,12 @@ use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::answer_key::AnswerKey;
-use super::clients::SessionOwner;
-use super::folds::SnapshotCache;
+use super::client_calls::SessionOwner;
 use super::prompt_key::PromptKey;
 use super::resumable::Listings;
 use super::session::{NewsRank, SessionCommand, SessionHandle, storage};
 use super::snapshot::{SnapshotFold, WINDOW};
+use super::snapshot_cache::SnapshotCache;
 use super::state::{self, SessionEdit};
 use super::{Clients, Filter, Launcher, Log, RuntimeLink, SessionError, Snapshot, leads_into, policy, prompts};
 use crate::auth::{Admin, Approve, Permit, Prompt, Target};
@@ -429,7 +429,7 @@ impl Directory {
         &self,
         _permit: &Permit<Admin>,
         id: &RuntimeId,
-    ) -> Result<Vec<super::journal::StderrLine>, SessionError> {
+    ) -> Result<Vec<super::stderr_log::StderrLine>, SessionError> {
         let link = self.shared.runtimes.get(id).ok_or_else(|| SessionError::NoRuntime(id.clone()))?;
         Ok(link.journal().lines())
     }
@@ -921,7 +921,7 @@ impl Directory {
     pub async fn snapshot_within(&self, id: &SessionId, most: usize) -> Result<Snapshot, SessionError> {
         let handle = self.handle(id)?;
         let log = &self.shared.log;
-        let fold = self.shared.folds.upto(log, id, log.head()).await;
+        let fold = self.shared.folds.fold_up_to(log, id, log.head()).await;
         let mut fold = fold.map_err(|error| storage(&error))?;
         fold.fold().map(|fold| self.snapshot_of(fold, &handle, most)).ok_or_else(|| SessionError::NoSession(id.clone()))
     }
@@ -941,12 +941,13 @@ impl Directory {
         handles.sort_by(|a, b| a.origin.session_id.cmp(&b.origin.session_id));
         for handle in &handles {
             // What takes long is done before any is held.
-            self.shared.folds.upto(log, &handle.origin.session_id, log.head()).await.map_err(|e| storage(&e))?;
+            self.shared.folds.fold_up_to(log, &handle.origin.session_id, log.head()).await.map_err(|e| storage(&e))?;
         }
         let mut at = log.head();
         let mut held = Vec::with_capacity(handles.len());
         for handle in &handles {
-            let mut fold = self.shared.folds.upto(log, &handle.origin.session_id, at).await.map_err(|e| storage(&e))?;
+            let mut fold =
+                self.shared.folds.fold_up_to(log, &handle.origin.session_id, at).await.map_err(|e| storage(&e))?;
             at = at.max(fold.fold().map_or(at, |fold| fold.at));
             held.push(fold);
         }

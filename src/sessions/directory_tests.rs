@@ -235,11 +235,11 @@ impl Store for Counting {
     fn prompts(&self, session: &SessionId) -> Result<Vec<(RunId, Vec<u8>)>, StoreError> {
         self.store.prompts(session)
     }
-    fn doom(&self, session: &SessionId) -> Result<bool, StoreError> {
-        self.store.doom(session)
+    fn mark_for_deletion(&self, session: &SessionId) -> Result<bool, StoreError> {
+        self.store.mark_for_deletion(session)
     }
-    fn is_dying(&self, session: &SessionId) -> bool {
-        self.store.is_dying(session)
+    fn is_being_deleted(&self, session: &SessionId) -> bool {
+        self.store.is_being_deleted(session)
     }
     fn sweep(&self) -> Result<bool, StoreError> {
         self.store.sweep()
@@ -306,7 +306,11 @@ async fn what_waits_is_written_once_however_much_its_session_does() {
         let body = serde_json::json!({ "toolCallId": format!("t{n}"), "title": "work" });
         let tool = Some(crate::dialects::ToolCallRef { id: format!("t{n}"), over: false });
         let draft = EventDraft { tool, ..EventDraft::new(Kind::ToolCall, &body) };
-        state.said(RuntimeEvent::Event { native: None, draft }, &mut env!(SessionRules::default()), &mut plan);
+        state.on_runtime_event(
+            RuntimeEvent::Event { native: None, draft },
+            &mut env!(SessionRules::default()),
+            &mut plan,
+        );
         keeper.keep(&plan, &state).await.unwrap();
     }
     let (rows, prompts) = (store.rows.load(SeqCst), store.prompts.load(SeqCst));
@@ -479,16 +483,16 @@ async fn a_fold_follows_the_log_and_one_made_anew_is_the_same() {
     let filter = Filter::session(origin.session_id.clone());
     let page =
         log.read(&filter, Position::START, crate::store::ReadLimit { events: 9999, bytes: 1 << 30 }).await.unwrap();
-    let folds = super::folds::SnapshotCache::default();
+    let folds = super::snapshot_cache::SnapshotCache::default();
     for event in &page.events {
         // Kept up to date, event by event; and made from the end.
-        let mut kept = folds.upto(&log, &origin.session_id, event.position).await.unwrap();
+        let mut kept = folds.fold_up_to(&log, &origin.session_id, event.position).await.unwrap();
         if event.position.0 % 50 != 0 {
             continue;
         }
-        let fresh = super::folds::SnapshotCache::default();
-        let mut made = fresh.upto(&log, &origin.session_id, event.position).await.unwrap();
-        let shown = |fold: &mut super::folds::CachedFold| {
+        let fresh = super::snapshot_cache::SnapshotCache::default();
+        let mut made = fresh.fold_up_to(&log, &origin.session_id, event.position).await.unwrap();
+        let shown = |fold: &mut super::snapshot_cache::CachedFold| {
             let info =
                 SessionStateMachine::new(Arc::clone(&origin), None, "/".into(), None, 1, Timestamp::default()).info();
             let cursor = log.cursor(event.position);

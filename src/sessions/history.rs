@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::merge::{BackwardsCounter, LogPlace, Merger, PageItem, PageUnit};
+use super::page_merge::{BackwardsCounter, LogPlace, Merger, PageItem, PageUnit};
 use super::{Filter, Log};
 use crate::ledger::Charge;
 use crate::model::{Event, Position, SessionId};

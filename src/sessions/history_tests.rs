@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::history::PageLimit;
 use super::log::{CommitEntry, CommitRows, Filter, Log, NewEvent};
-use super::merge::{LogPlace, PageItem};
+use super::page_merge::{LogPlace, PageItem};
 use crate::ledger::{Charge, Ledger};
 use crate::model::*;
 use crate::store::{MemoryStore, ReadLimit, SessionRow};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::slices::StringSlices;
+use super::string_slices::StringSlices;
 use super::{CommitEntry, CommitRows, Filter, Log};
 use crate::model::{Event, Kind, Origin, Position, RunId};
 use crate::store::{ReadLimit, StoreError, TextRow};

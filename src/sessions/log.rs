@@ -11,8 +11,8 @@ use bytes::Bytes;
 use dashmap::DashMap;
 use tokio::sync::{mpsc, oneshot, watch};
 
+use super::log_writer::{LogWriter, WriterJob};
 use super::watching::{EventWatch, Watchers};
-use super::writing::{LogWriter, WriterJob};
 use crate::auth::Grant;
 use crate::metrics::metrics;
 use crate::model::{Cursor, Epoch, Event, Kind, Origin, Position, RunId, Scope, SessionId, Timestamp};
@@ -567,7 +567,7 @@ impl LogShared {
     }
 
     /// A session is deleted: nothing of it is read from here.
-    pub(super) fn let_go(&self, session: &SessionId) {
+    pub(super) fn forget_session(&self, session: &SessionId) {
         self.marks.remove(session);
         let mut ring = self.ring.write().unwrap_or_else(std::sync::PoisonError::into_inner);
         let Ring { events, bytes, .. } = &mut *ring;
@@ -625,7 +625,7 @@ impl LogShared {
         }
         drop(ring);
         self.head.send_replace(last.position);
-        self.watchers.tell(events);
+        self.watchers.notify(events);
     }
 }
 

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use tokio::sync::{OwnedMutexGuard, Semaphore, mpsc};
 
-use super::clients::SessionOwner;
+use super::client_calls::SessionOwner;
 use super::directory::{PARKED_IN, PARKING};
-use super::link::{Ack, FoundSession};
+use super::runtime_link::{Ack, FoundSession};
 use super::session::{EndedSession, MAILBOX, Persister, SessionHandle, Task, env, mint, now, refused, storage, ticket};
 use super::state::{Plan, SessionEdit, SessionStateMachine};
 use super::{
@@ -44,7 +44,7 @@ struct OpeningOutput {
 
 impl Directory {
     /// Puts a session in the list that has no task: it ended, or ends now.
-    pub(super) async fn park(&self, mut state: SessionStateMachine, why: &str) {
+    pub(super) async fn end_session(&self, mut state: SessionStateMachine, why: &str) {
         let handle = SessionHandle::of(&state, None);
         if state.exited().is_none() {
             let left = state.carried().is_some();
@@ -61,7 +61,7 @@ impl Directory {
             self.shared.asked.insert(request.request_id.clone(), request.session_id.clone());
         }
         let id = state.origin.session_id.clone();
-        handle.park(EndedSession { state, died: false });
+        handle.mark_ended(EndedSession { state, died: false });
         self.shared.sessions.insert(id, handle);
     }
 
@@ -76,7 +76,7 @@ impl Directory {
         let handle = handle.ok_or_else(|| SessionError::NoSession(id.clone()))?;
         let opening = Arc::clone(&handle.opening).lock_owned().await;
         let gone = || SessionError::RuntimeGone("the session has just ended".into());
-        let EndedSession { mut state, died } = handle.parked_now().ok_or_else(gone)?;
+        let EndedSession { mut state, died } = handle.ended_state().ok_or_else(gone)?;
         let keeper = self.keeper(handle.clone(), state.spared).knows(state.recalled());
         let (mut keeper, by) = (keeper, by.clone());
         let rules = self.shared.rules;
@@ -86,7 +86,7 @@ impl Directory {
             let mut plan = Plan::default();
             state.edit(edit, &by, &env!(rules), &mut plan);
             keeper.keep(&plan, &state).await.map_err(|error| storage(&error))?;
-            handle.park(EndedSession { state, died });
+            handle.mark_ended(EndedSession { state, died });
             Ok(())
         });
         work.await.map_err(|_| SessionError::Stopping)?
@@ -112,7 +112,7 @@ impl Directory {
             });
         }
         // What went on in an endpoint while no gateway was there is heard as soon as it can be, and what was open there is again.
-        self.open_again(self.parked(|of| *of == id, |state| state.pends() || state.left()));
+        self.open_again(self.unattached(|of| *of == id, |state| state.pends() || state.left()));
         tokio::spawn(async move {
             let (mut ready, mut state) = (info.borrow_and_update().generation, RuntimeState::Starting);
             loop {
@@ -254,7 +254,7 @@ impl Directory {
         first(&mut task.state);
         task.state.opened(drafts, how, &mut env!(self.shared.rules), &mut plan);
         for said in early {
-            task.state.said(said, &mut env!(self.shared.rules), &mut plan);
+            task.state.on_runtime_event(said, &mut env!(self.shared.rules), &mut plan);
         }
         task.state.goes_on(&mut env!(self.shared.rules), &mut plan);
         if let Err(error) = task.keeper.keep(&plan, &task.state).await {
@@ -270,7 +270,7 @@ impl Directory {
         tokio::spawn(async move {
             let parked = task.run(plan).await;
             // One that is being deleted is in no list, but may come back into it if it cannot be.
-            own.park(parked);
+            own.mark_ended(parked);
             if let Some(mut handle) = shared.sessions.get_mut(&own.origin.session_id) {
                 handle.wants = None;
             }
@@ -351,7 +351,7 @@ impl Directory {
                 .shared
                 .sessions
                 .get(&session)
-                .is_some_and(|handle| handle.wants.is_some() || handle.parked_now().is_none());
+                .is_some_and(|handle| handle.wants.is_some() || handle.ended_state().is_none());
             if !ending {
                 break;
             }
@@ -382,14 +382,14 @@ impl Directory {
         if link.info().state == RuntimeState::Exited {
             return Err(gone("it has exited"));
         }
-        let EndedSession { state, died } = handle.unpark().ok_or_else(|| gone("the session has just ended"))?;
+        let EndedSession { state, died } = handle.take_ended().ok_or_else(|| gone("the session has just ended"))?;
         let this = self.clone();
         let work = tokio::spawn(async move {
             // Not cut short, and nobody else opens it meanwhile, by a client that leaves.
             let _opening = opening;
             let outcome = this.reopen_with(&handle, link, state).await;
             outcome.map_err(|(state, refusal)| {
-                handle.park(EndedSession { state: *state, died });
+                handle.mark_ended(EndedSession { state: *state, died });
                 refusal
             })
         });

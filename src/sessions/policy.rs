@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::SessionError;
-use super::refusal::TooRisky;
+use super::error::TooRisky;
 use crate::auth::{Denied, Device, Target};
 use crate::model::{Origin, Risk, Scope};
 

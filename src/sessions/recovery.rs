@@ -7,8 +7,8 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 
 use super::directory::PAGE;
-use super::leftover::{LeftoverChoice, belongs, choose, process_of, why_unattended};
-use super::link::{OrphanState, OrphanedRuntime, ProcessStart, ReattachedSession};
+use super::orphans::{LeftoverChoice, belongs, choose, process_of, why_unattended};
+use super::runtime_link::{OrphanState, OrphanedRuntime, ProcessStart, ReattachedSession};
 use super::session::{MAILBOX, SessionHandle, Task, now};
 use super::state::{Plan, SessionStateMachine};
 use super::{Directory, Filter, RuntimeLink, SessionSender};
@@ -42,7 +42,7 @@ impl Directory {
                 let survivor = SurvivingSession { state, start, busy_since: entry.row.spare_from };
                 survivors.entry(survivor.state.origin.runtime_id.clone()).or_default().push(survivor);
             } else {
-                self.park(state, "the gateway stopped, and the agent with it").await;
+                self.end_session(state, "the gateway stopped, and the agent with it").await;
             }
         }
         for (id, left) in left {
@@ -81,8 +81,11 @@ impl Directory {
         }
         let Some(keep) = choice.keep.map(|place| &left[place]) else {
             for survivor in survivors {
-                self.park(survivor.state, "its agent runs unattended: nobody can say which process it belongs to")
-                    .await;
+                self.end_session(
+                    survivor.state,
+                    "its agent runs unattended: nobody can say which process it belongs to",
+                )
+                .await;
             }
             if let Some(&place) = choice.unattended.first() {
                 self.list_unattended(id, &left[place]);
@@ -92,11 +95,11 @@ impl Directory {
         let (here, gone): (Vec<_>, Vec<_>) =
             survivors.into_iter().partition(|survivor| belongs(keep, &survivor.start) != Some(false));
         for survivor in gone {
-            self.park(survivor.state, "the agent that it belongs to is gone").await;
+            self.end_session(survivor.state, "the agent that it belongs to is gone").await;
         }
         self.take_over(keep, here).await;
         if let Some(link) = self.shared.runtimes.get(&id) {
-            let say = |text: String| link.journal().add(now(), super::journal::LogSource::Gateway, &text);
+            let say = |text: String| link.journal().add(now(), super::stderr_log::LogSource::Gateway, &text);
             for &place in &choice.end {
                 say(format!(
                     "ended {}: another process of the same name, which no session knew",
@@ -172,19 +175,19 @@ impl Directory {
             let heard = match &left.known {
                 OrphanState::All { instance, nameless, .. } => {
                     state.belongs_to(Some(instance.clone()));
-                    start.heard(instance, *nameless)
+                    start.last_stop(instance, *nameless)
                 }
                 OrphanState::Late(_) | OrphanState::Unusable(_) => 0,
             };
             adopted.push(ReattachedSession { native, inlet: inlet.clone(), start: start.clone(), heard, asks, prompt });
             mailboxes.push((inlet, from_runtime));
         }
-        let link = match self.shared.launcher.adopt(left, adopted) {
+        let link = match self.shared.launcher.reattach(left, adopted) {
             Ok(link) => link,
             Err(why) => {
                 tracing::error!(runtime_id = %id, %why, "a runtime could not be taken over");
                 for survivor in survivors {
-                    self.park(survivor.state, &why).await;
+                    self.end_session(survivor.state, &why).await;
                 }
                 return;
             }

@@ -3,7 +3,7 @@
 
 use sha2::{Digest, Sha256};
 
-use super::refusal::TooRisky;
+use super::error::TooRisky;
 use super::{SessionError, display, questions};
 use crate::dialects::{AgentRequest, AnsweredElsewhere, RequestSubject};
 use crate::model::{

@@ -14,9 +14,9 @@ use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
 
 use super::answer_key::AnswerKey;
-use super::clients::SessionOwner;
-use super::link::OrderPermit;
+use super::client_calls::SessionOwner;
 use super::prompt_key::PromptKey;
+use super::runtime_link::OrderPermit;
 use super::state::{ClosedRequests, DecisionEnv, Plan, PromptContent, SessionEdit, SessionStateMachine};
 use super::{
     AcceptedPrompt, CommitEntry, CommitRows, Log, OrderRejected, RuntimeExit, RuntimeLink, RuntimeMessage,
@@ -175,7 +175,7 @@ impl SessionHandle {
     }
 
     /// Puts the state away: its task is over.
-    pub(super) fn park(&self, parked: EndedSession) {
+    pub(super) fn mark_ended(&self, parked: EndedSession) {
         *self.parked() = Some(parked);
     }
 
@@ -185,12 +185,12 @@ impl SessionHandle {
     }
 
     /// A copy of the state, where there is no task; whoever puts another in its place holds `opening`.
-    pub(super) fn parked_now(&self) -> Option<EndedSession> {
+    pub(super) fn ended_state(&self) -> Option<EndedSession> {
         self.parked().as_ref().map(|parked| EndedSession { state: parked.state.clone(), died: parked.died })
     }
 
     /// Takes the state, for a task to own.
-    pub(super) fn unpark(&self) -> Option<EndedSession> {
+    pub(super) fn take_ended(&self) -> Option<EndedSession> {
         self.parked().take()
     }
 
@@ -559,7 +559,7 @@ impl Task {
                             }
                             batch.push(more);
                         }
-                        self.hear(batch).await
+                        self.on_runtime_batch(batch).await
                     }
                     // The inlet that we hold ourselves keeps it open.
                     None => TaskStep::End,
@@ -571,7 +571,7 @@ impl Task {
         }
     }
 
-    async fn hear(&mut self, batch: Vec<RuntimeMessage>) -> TaskStep {
+    async fn on_runtime_batch(&mut self, batch: Vec<RuntimeMessage>) -> TaskStep {
         let (mut next, mut replies, mut died) = (TaskStep::GoOn, Vec::new(), false);
         // Let go at the end, when everything is kept.
         let mut marks = Vec::new();
@@ -587,7 +587,7 @@ impl Task {
                         for said in said {
                             match said {
                                 RuntimeEvent::Replied { ticket, reply } => replies.push((ticket, reply)),
-                                said => state.said(said, env, plan),
+                                said => state.on_runtime_event(said, env, plan),
                             }
                         }
                     }

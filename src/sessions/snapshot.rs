@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::merge::text_of;
+use super::page_merge::text_of;
 use crate::model::{Cursor, Event, Kind, Position, Request, SessionInfo, Timestamp};
 
 /// Bytes of messages and tools in a snapshot, about: the newest. What comes before is read by pages, from

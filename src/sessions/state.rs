@@ -10,12 +10,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::answer_key::AnswerKey;
-use super::clients::SessionOwner;
+use super::client_calls::SessionOwner;
 use super::prompt_key::{PromptKey, StoredPromptKey};
-use super::slices::StringSlices;
+use super::string_slices::StringSlices;
 use super::{
-    AcceptedPrompt, NewEvent, ProcessStart, RunOutcome, RuntimeExit, SessionError, SessionRules, display, link,
-    requests,
+    AcceptedPrompt, NewEvent, ProcessStart, RunOutcome, RuntimeExit, SessionError, SessionRules, display, requests,
+    runtime_link,
 };
 use crate::dialects::{
     AgentRequest, AnsweredElsewhere, CarriedState, EventDraft, OpenedAs, RequestKey, RunEnd, RuntimeCommand,
@@ -197,7 +197,7 @@ struct MessageCounts {
 
 impl MessageCounts {
     /// Counts what an event brings; whether anything is different. The agent's words between two calls of tools are one message.
-    fn hear(&mut self, run_id: &RunId, kind: Kind, body: &[u8]) -> bool {
+    fn record(&mut self, run_id: &RunId, kind: Kind, body: &[u8]) -> bool {
         let person = match kind {
             Kind::UserMessageChunk => true,
             Kind::AgentMessageChunk => false,
@@ -622,7 +622,7 @@ impl SessionStateMachine {
 
     /// The mark that says that its process was heard up to here.
     pub(super) fn mark(&self, offset: u64) -> RuntimeMark {
-        RuntimeMark { generation: link::number(self.core.instance.as_deref(), self.core.generation), offset }
+        RuntimeMark { generation: runtime_link::number(self.core.instance.as_deref(), self.core.generation), offset }
     }
 
     /// Whether retention must spare what is there.
@@ -704,7 +704,7 @@ impl SessionStateMachine {
             None => (self.zero.clone(), &mut self.core.zero_seq),
         };
         if let Some(messages) = &mut self.core.messages {
-            plan.dirty |= messages.hear(&run_id, draft.kind, &draft.body);
+            plan.dirty |= messages.record(&run_id, draft.kind, &draft.body);
         }
         plan.events.push(NewEvent {
             run_id,
@@ -771,7 +771,7 @@ impl SessionStateMachine {
         self.log(draft, env, plan);
         if again && how == OpenedAs::New {
             let why = "the agent could not go on with its conversation";
-            self.void(RunStatus::Error, why, env, plan);
+            self.withdraw_all(RunStatus::Error, why, env, plan);
             self.core.checkpoint = None;
         }
         for draft in drafts {
@@ -801,7 +801,7 @@ impl SessionStateMachine {
     }
 
     /// One thing that the runtime said.
-    pub(super) fn said(&mut self, said: RuntimeEvent, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
+    pub(super) fn on_runtime_event(&mut self, said: RuntimeEvent, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
         if self.core.exited.is_some() {
             // The driver says nothing after the end; a session that was closed by people wants to hear nothing.
             return;
@@ -1073,7 +1073,7 @@ impl SessionStateMachine {
         });
         if !exit.left || self.core.checkpoint.is_none() {
             let status = if exit.stopped { RunStatus::Cancelled } else { RunStatus::Error };
-            self.void(status, &why, env, plan);
+            self.withdraw_all(status, &why, env, plan);
         }
         #[derive(Serialize)]
         struct Body<'a> {
@@ -1091,7 +1091,7 @@ impl SessionStateMachine {
     }
 
     /// Nothing can come of what is under way, asked or queued.
-    fn void(&mut self, status: RunStatus, why: &str, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
+    fn withdraw_all(&mut self, status: RunStatus, why: &str, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
         for id in self.open.keys().cloned().collect::<Vec<_>>() {
             self.close(&id, RequestState::Orphaned, env, plan);
         }
@@ -1106,7 +1106,7 @@ impl SessionStateMachine {
     /// A session that was to go on in its endpoint cannot: nobody connects to that any more, or it refuses.
     pub(super) fn abandon(&mut self, why: &str, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
         if self.core.exited.is_some() && self.pends() {
-            self.void(RunStatus::Error, why, env, plan);
+            self.withdraw_all(RunStatus::Error, why, env, plan);
         }
     }
 

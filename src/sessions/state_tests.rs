@@ -134,7 +134,7 @@ impl Bench {
     }
 
     fn say(&mut self, said: RuntimeEvent) {
-        self.step(|state, env, plan| state.said(said, env, plan));
+        self.step(|state, env, plan| state.on_runtime_event(said, env, plan));
     }
 
     fn chunk(&mut self, words: &str) {
@@ -1017,7 +1017,7 @@ fn what_a_session_does_now_is_known_and_said_once_when_it_changes() {
         let body = json!({ "sessionUpdate": "agent_thought_chunk", "content": { "type": "text", "text": "hm" } });
         let said = RuntimeEvent::Event { native: None, draft: EventDraft::new(Kind::AgentThoughtChunk, &body) };
         bench.step(|state, env, plan| {
-            state.said(said, env, plan);
+            state.on_runtime_event(said, env, plan);
             plan.doing
         })
     };

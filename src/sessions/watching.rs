@@ -63,7 +63,7 @@ struct Waiting {
 
 impl Watchers {
     /// Wakes those whom one of these events is for.
-    pub(super) fn tell(&self, events: &[Arc<Event>]) {
+    pub(super) fn notify(&self, events: &[Arc<Event>]) {
         let inner = self.lock();
         for (n, event) in events.iter().enumerate() {
             let origin = &event.origin;

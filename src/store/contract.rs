@@ -391,7 +391,7 @@ fn many_sessions_are_read_in_the_order_of_the_log(store: &dyn Store) {
         assert_eq!(all(&|n| n % 2 == 1, 0, limit), odd, "{limit:?}");
     }
     store.trim(&[Trim { session_id: session(3), through: Position(400), base: None }]).unwrap();
-    store.doom(&session(4)).unwrap();
+    store.mark_for_deletion(&session(4)).unwrap();
     let mut left: Vec<u64> = (0..10).flat_map(|n| positions(store, n, 0)).collect();
     left.sort_unstable();
     assert_eq!(all(&|_| true, 0, small(9)), left, "what is marked to go is not read");
@@ -409,8 +409,8 @@ fn what_is_deleted_is_gone_before_its_bytes_are(store: &dyn Store) {
     };
     store.commit(&batch).unwrap();
     assert!(store.holds(&session(0)) && !store.holds(&session(99)));
-    assert!(!store.doom(&session(99)).unwrap());
-    assert!(store.doom(&session(0)).unwrap());
+    assert!(!store.mark_for_deletion(&session(99)).unwrap());
+    assert!(store.mark_for_deletion(&session(0)).unwrap());
     assert!(!store.holds(&session(0)) && store.session(&session(0)).unwrap().is_none());
     assert!(store.sessions().unwrap().iter().all(|entry| entry.row.session_id != session(0)));
     assert_eq!((positions(store, 0, 0), store.search("zebra", 9).unwrap()), (vec![], vec![]));
@@ -420,15 +420,15 @@ fn what_is_deleted_is_gone_before_its_bytes_are(store: &dyn Store) {
     );
     assert!(store.prompts(&session(0)).unwrap().is_empty() && blocks(store, 0, 9).is_empty());
     // What is on its way for it is refused, and its row does not come back, as long as it is not gone.
-    if store.is_dying(&session(0)) {
+    if store.is_being_deleted(&session(0)) {
         let late = Batch { events: vec![event(0, 3)], sessions: vec![row(0)], ..Batch::default() };
         assert!(matches!(store.commit(&late), Err(StoreError::Gone(id)) if id == session(0)));
     }
     let late = Batch { texts: vec![text(0, 1, "user", "late")], ..Batch::default() };
     assert!(matches!(store.commit(&late), Err(StoreError::Gone(id)) if id == session(0)));
-    assert!(!store.doom(&session(0)).unwrap());
+    assert!(!store.mark_for_deletion(&session(0)).unwrap());
     sweep(store);
-    assert!(!store.is_dying(&session(0)));
+    assert!(!store.is_being_deleted(&session(0)));
     assert_eq!((store.head(), positions(store, 1, 0)), (Position(2), vec![2]));
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::block::{Budget, group};
-use super::words::{self, MARK_END, MARK_START};
+use super::search_words::{self, MARK_END, MARK_START};
 use super::{
     Batch, BlockInfo, DeviceChange, EventsAcross, ReadLimit, RequestPage, RequestQuery, RequestRow, RuntimeMark,
     SearchHit, SessionEntry, SessionRow, Store, StoreError, TextRow, Trim, Usage,
@@ -56,7 +56,7 @@ impl MemoryStore {
     /// # Errors
     /// [`StoreError::Io`] if the system has no random bytes.
     pub fn new() -> Result<Self, StoreError> {
-        let epoch = Epoch::new(&words::random_epoch()?).map_err(|e| StoreError::Io(e.to_string()))?;
+        let epoch = Epoch::new(&search_words::random_epoch()?).map_err(|e| StoreError::Io(e.to_string()))?;
         Ok(Self { epoch, kept: Mutex::default() })
     }
 
@@ -154,7 +154,8 @@ impl Store for MemoryStore {
                 None => kept.prompts.remove(&key),
             };
         }
-        let texts = batch.texts.iter().map(|row| TextRow { text: words::without_marks(&row.text), ..row.clone() });
+        let texts =
+            batch.texts.iter().map(|row| TextRow { text: search_words::without_marks(&row.text), ..row.clone() });
         kept.texts.extend(texts);
         for change in &batch.devices {
             match change {
@@ -236,7 +237,7 @@ impl Store for MemoryStore {
         Ok(of.map(|((_, run), content)| (run.clone(), content.clone())).collect())
     }
 
-    fn doom(&self, session: &SessionId) -> Result<bool, StoreError> {
+    fn mark_for_deletion(&self, session: &SessionId) -> Result<bool, StoreError> {
         let mut kept = self.kept();
         if !kept.places.contains_key(session) {
             return Ok(false);
@@ -252,7 +253,7 @@ impl Store for MemoryStore {
         Ok(true)
     }
 
-    fn is_dying(&self, _: &SessionId) -> bool {
+    fn is_being_deleted(&self, _: &SessionId) -> bool {
         false
     }
 
@@ -294,7 +295,7 @@ impl Store for MemoryStore {
     }
 
     fn search(&self, text: &str, limit: usize) -> Result<Vec<SearchHit>, StoreError> {
-        let phrases: Vec<Vec<String>> = words::parts(text)
+        let phrases: Vec<Vec<String>> = search_words::parts(text)
             .map(|part| spans(part).map(|(at, end)| part[at..end].to_lowercase()).collect())
             .collect();
         if phrases.is_empty() {
@@ -386,8 +387,8 @@ impl Store for MemoryStore {
 fn spans(text: &str) -> impl Iterator<Item = (usize, usize)> {
     let mut rest = 0;
     std::iter::from_fn(move || {
-        let at = rest + text[rest..].find(words::is_word)?;
-        let end = text[at..].find(|c| !words::is_word(c)).map_or(text.len(), |length| at + length);
+        let at = rest + text[rest..].find(search_words::is_word)?;
+        let end = text[at..].find(|c| !search_words::is_word(c)).map_or(text.len(), |length| at + length);
         rest = end;
         Some((at, end))
     })

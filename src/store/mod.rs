@@ -11,8 +11,8 @@ mod block;
 #[cfg(test)]
 mod contract;
 mod memory;
+mod search_words;
 mod sqlite;
-mod words;
 
 pub use memory::MemoryStore;
 pub use sqlite::{Durability, SqliteStore};
@@ -134,7 +134,7 @@ pub struct PromptChange {
 /// How far a session has heard its runtime: what a runtime said up to here is in the session's events, and nothing after.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RuntimeMark {
-    /// Which process of the runtime, as a number: see [`number`](crate::sessions::link::number).
+    /// Which process of the runtime, as a number: see [`number`](crate::sessions::runtime_link::number).
     pub generation: u64,
     /// Bytes of its output.
     pub offset: u64,
@@ -420,12 +420,12 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// # Errors
     /// As [`commit`](Store::commit).
-    fn doom(&self, session: &SessionId) -> Result<bool, StoreError>;
+    fn mark_for_deletion(&self, session: &SessionId) -> Result<bool, StoreError>;
 
     /// Whether a session was deleted and bytes of it are still there.
-    fn is_dying(&self, session: &SessionId) -> bool;
+    fn is_being_deleted(&self, session: &SessionId) -> bool;
 
-    /// One small step of removing what [`doom`](Store::doom) and [`trim`](Store::trim) left, and then of giving the disk
+    /// One small step of removing what [`doom`](Store::mark_for_deletion) and [`trim`](Store::trim) left, and then of giving the disk
     /// back what is free. Returns whether there is more to do.
     ///
     /// # Errors
@@ -437,8 +437,8 @@ pub trait Store: Send + Sync + 'static {
     /// # Errors
     /// As [`commit`](Store::commit).
     fn forget(&self, session: &SessionId) -> Result<(), StoreError> {
-        self.doom(session)?;
-        while self.is_dying(session) {
+        self.mark_for_deletion(session)?;
+        while self.is_being_deleted(session) {
             self.sweep()?;
         }
         Ok(())

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::block::{self, Budget, Group, POSITION_MAX};
-use super::words::{self, MARK_END, MARK_START};
+use super::search_words::{self, MARK_END, MARK_START};
 use super::{
     Batch, BlockInfo, DeviceChange, EventsAcross, ReadLimit, RequestPage, RequestQuery, RequestRow, RuntimeMark,
     SearchHit, SessionEntry, SessionRow, Store, StoreError, TextRow, Trim, Usage,
@@ -147,10 +147,10 @@ impl SqliteStore {
     /// the schema is newer (nothing is touched); [`StoreError::Full`], [`StoreError::Io`].
     pub fn open(dir: &Path, durability: Durability) -> Result<Self, StoreError> {
         let lock = open::claim(dir)?;
-        let fresh = words::random_epoch()?;
+        let fresh = search_words::random_epoch()?;
         let connection = open::open_writer(dir, &fresh)?;
         let fail = |e: rusqlite::Error| open::translate(dir, &e);
-        let (epoch, mut head, mut event_bytes) = settle(&connection, durability, &fresh).map_err(fail)?;
+        let (epoch, mut head, mut event_bytes) = begin_epoch(&connection, durability, &fresh).map_err(fail)?;
         let (index, sweeps) = load(&connection, &mut head, &mut event_bytes).map_err(fail)?;
         let lookback = connection.query_row("SELECT lookback FROM meta", [], |row| row.get(0)).map_err(fail)?;
         if durability == Durability::Process {
@@ -367,7 +367,7 @@ impl SqliteStore {
                 dialect: row.dialect.as_str().into(),
             })
         };
-        if self.is_dying(&row.session_id) {
+        if self.is_being_deleted(&row.session_id) {
             return Err(gone(&row.session_id));
         }
         if let Some(Known { no, origin: old, trimmed }) = self.find(&row.session_id, learnt) {
@@ -591,11 +591,11 @@ impl Store for SqliteStore {
         })
     }
 
-    fn doom(&self, session: &SessionId) -> Result<bool, StoreError> {
-        self.mark_doomed(session)
+    fn mark_for_deletion(&self, session: &SessionId) -> Result<bool, StoreError> {
+        self.mark_for_deletion(session)
     }
 
-    fn is_dying(&self, session: &SessionId) -> bool {
+    fn is_being_deleted(&self, session: &SessionId) -> bool {
         self.index().dying.contains(session)
     }
 
@@ -612,7 +612,7 @@ impl Store for SqliteStore {
             let sql = format!("SELECT {REQUEST_COLUMNS} FROM requests WHERE request_id = ?1");
             connection.prepare_cached(&sql)?.query_row([request.as_str()], request_row).optional()
         })?;
-        Ok(row.map(|(_, row)| row).filter(|row| !self.is_dying(&row.session_id)))
+        Ok(row.map(|(_, row)| row).filter(|row| !self.is_being_deleted(&row.session_id)))
     }
 
     fn requests(&self, query: RequestQuery<'_>) -> Result<RequestPage, StoreError> {
@@ -643,7 +643,7 @@ impl Store for SqliteStore {
     }
 
     fn search(&self, text_wanted: &str, limit: usize) -> Result<Vec<SearchHit>, StoreError> {
-        let Some(query) = words::match_expression(text_wanted) else { return Ok(Vec::new()) };
+        let Some(query) = search_words::match_expression(text_wanted) else { return Ok(Vec::new()) };
         self.reading(|connection| {
             let mut statement = connection.prepare_cached(
                 "SELECT sessions.session_id, passages.position, passages.role, snippet(texts, 0, ?2, ?3, '…', ?4)
@@ -744,7 +744,7 @@ impl From<rusqlite::Error> for Failure {
 
 /// Reads epoch, head and bytes as last written down; gives the log a new life if its end may be lost; and marks whether
 /// that can happen from now on.
-fn settle(connection: &Connection, durability: Durability, fresh: &str) -> rusqlite::Result<(String, u64, u64)> {
+fn begin_epoch(connection: &Connection, durability: Durability, fresh: &str) -> rusqlite::Result<(String, u64, u64)> {
     let (epoch, head, bytes, marked) =
         connection.query_row("SELECT epoch, head, event_bytes, unsynced_boot FROM meta", [], |row| {
             Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get::<_, Option<String>>(3)?))
@@ -815,7 +815,7 @@ fn put_text(connection: &Connection, session_no: i64, row: &TextRow) -> Result<(
         .execute(params![session_no, number(row.position)?, row.role])?;
     connection
         .prepare_cached("INSERT INTO texts (rowid, text) VALUES (?1, ?2)")?
-        .execute(params![connection.last_insert_rowid(), words::without_marks(&row.text)])?;
+        .execute(params![connection.last_insert_rowid(), search_words::without_marks(&row.text)])?;
     Ok(())
 }
 

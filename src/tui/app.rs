@@ -9,18 +9,18 @@ use ratatui::layout::Rect;
 use ratatui_textarea::{CursorMove, TextArea};
 use serde_json::{Value, json};
 
+use super::agent_lists::{self, PastConversation};
 use super::card::{Card, CardMode, CardOutcome, LINGER};
-use super::clean;
-use super::facts::{
-    DeviceItem, RequestResult, RequestView, RiskView, RuntimeItem, SearchItem, SessionItem, field, position,
-};
+use super::conversation::{Conversation, DrawContext, PageOf};
 use super::help::COMMANDS;
 use super::input::{self, Key};
+use super::sanitize;
 use super::settings::SettingChoice;
-use super::talk::{Conversation, DrawContext, PageOf};
 use super::theme::Theme;
-use super::told::{self, PastConversation};
 use super::view;
+use super::view_model::{
+    DeviceItem, RequestResult, RequestView, RiskView, RuntimeItem, SearchItem, SessionItem, field, position,
+};
 
 /// How long a word about what was done stays, in milliseconds.
 const TOAST: i64 = 5_000;
@@ -232,12 +232,12 @@ pub(crate) struct App {
     forgotten: BTreeSet<String>,
     /// The lowest and the highest place of the sessions that are known.
     places: Option<(i64, i64)>,
-    pub(crate) asks: BTreeMap<String, (RequestView, Option<RequestResult>)>,
+    pub(crate) requests: BTreeMap<String, (RequestView, Option<RequestResult>)>,
     live: bool,
     pub(crate) doing: HashMap<String, String>,
     pub(crate) unread: HashMap<String, usize>,
-    pub(crate) looked: BTreeMap<String, i64>,
-    pub(crate) lookers: HashMap<String, Vec<String>>,
+    pub(crate) viewed_at: BTreeMap<String, i64>,
+    pub(crate) viewers: HashMap<String, Vec<String>>,
     pub(crate) runtimes: Vec<RuntimeItem>,
     pub(crate) devices: Vec<DeviceItem>,
     pub(crate) trouble: HashMap<&'static str, String>,
@@ -303,12 +303,12 @@ impl App {
             filtering: false,
             forgotten: BTreeSet::new(),
             places: None,
-            asks: BTreeMap::new(),
+            requests: BTreeMap::new(),
             live: false,
             doing: HashMap::new(),
             unread: HashMap::new(),
-            looked,
-            lookers: HashMap::new(),
+            viewed_at: looked,
+            viewers: HashMap::new(),
             runtimes: Vec::new(),
             devices: Vec::new(),
             trouble: HashMap::new(),
@@ -374,10 +374,10 @@ impl App {
             Msg::Resize(width, height) => self.size = (width, height),
             Msg::Focus(on) => self.focused = Some(on),
             Msg::Tick => self.tick(&mut effects),
-            Msg::Heard(heard) => self.heard(&heard),
+            Msg::Heard(heard) => self.on_event(&heard),
             Msg::Talk(of, heard) if of == self.following => self.told(&heard),
             Msg::Ended(of, why) if of == self.following || of == 0 => {
-                self.link = ConnectionView::Lost(now, clean::line(&why, 300));
+                self.link = ConnectionView::Lost(now, sanitize::line(&why, 300));
                 self.say(&why, true);
             }
             Msg::Talk(..) | Msg::Ended(..) => {}
@@ -388,19 +388,19 @@ impl App {
             Msg::Exported(Ok(path)) => self.say(&format!("written to {path}"), false),
             Msg::Exported(Err(why)) => self.say(&why, true),
         }
-        self.settle(&mut effects);
+        self.update_derived(&mut effects);
         effects
     }
 
     /// What follows from the state, whatever changed it.
-    fn settle(&mut self, effects: &mut Vec<Effect>) {
+    fn update_derived(&mut self, effects: &mut Vec<Effect>) {
         // The card that is on the screen.
         let wanted = self.wanted();
         if self.card.as_ref().map(|card| &card.id) != wanted.as_ref() {
-            self.deal(wanted.as_deref());
+            self.show_card_of(wanted.as_deref());
         }
         if let Some(card) = self.card.as_mut().filter(|card| !card.fetching && card.over.is_none())
-            && self.asks.get(&card.id).is_some_and(|(ask, outcome)| ask.partial && outcome.is_none())
+            && self.requests.get(&card.id).is_some_and(|(ask, outcome)| ask.partial && outcome.is_none())
         {
             card.fetching = true;
             card.read = false;
@@ -413,14 +413,14 @@ impl App {
             });
         }
         if let Some(card) = self.card.as_mut().filter(|card| card.over.is_none())
-            && self.asks.get(&card.id).is_some_and(|(_, outcome)| outcome.is_some())
+            && self.requests.get(&card.id).is_some_and(|(_, outcome)| outcome.is_some())
         {
             card.over = Some(self.now);
             card.sent = false;
             card.mode = super::card::CardMode::Choose;
         }
         if let (Some(area), Some(mut card)) = (view::card_area(self), self.card.take()) {
-            if let Some((ask, _)) = self.asks.get(&card.id) {
+            if let Some((ask, _)) = self.requests.get(&card.id) {
                 let shape = card.shape(ask, area.width, usize::from(area.height), &self.theme);
                 card.seen(&shape);
             }
@@ -452,9 +452,9 @@ impl App {
         {
             self.unread.remove(id);
             if let Some(one) = self.sessions.get(id)
-                && self.looked.get(id) != Some(&one.updated)
+                && self.viewed_at.get(id) != Some(&one.updated)
             {
-                self.looked.insert(id.clone(), one.updated);
+                self.viewed_at.insert(id.clone(), one.updated);
             }
         }
         let present = Some((session, focused));
@@ -463,7 +463,7 @@ impl App {
                 effects.push(Effect::Presence(session.clone(), *focused));
             }
             self.present = present;
-            effects.push(Effect::Keep(self.looked.clone()));
+            effects.push(Effect::Keep(self.viewed_at.clone()));
         }
     }
 
@@ -552,14 +552,14 @@ impl App {
     }
 
     pub(crate) fn is_open(&self, id: &str) -> bool {
-        self.asks.get(id).is_some_and(|(_, outcome)| outcome.is_none())
+        self.requests.get(id).is_some_and(|(_, outcome)| outcome.is_none())
     }
 
     /// The requests of the session that is open, oldest first.
     pub(crate) fn session_asks(&self) -> Vec<String> {
         let Some(talk) = &self.talk else { return Vec::new() };
         let mut list: Vec<&RequestView> =
-            self.asks.values().map(|(ask, _)| ask).filter(|ask| ask.session == talk.session).collect();
+            self.requests.values().map(|(ask, _)| ask).filter(|ask| ask.session == talk.session).collect();
         list.sort_by(|a, b| (a.opened, &a.id).cmp(&(b.opened, &b.id)));
         list.into_iter().map(|ask| ask.id.clone()).collect()
     }
@@ -577,7 +577,7 @@ impl App {
             }
         };
         let mut list: Vec<&RequestView> =
-            self.asks.values().filter(|(ask, outcome)| stays(&ask.id, outcome)).map(|(ask, _)| ask).collect();
+            self.requests.values().filter(|(ask, outcome)| stays(&ask.id, outcome)).map(|(ask, _)| ask).collect();
         list.sort_by(|a, b| (b.risk, b.opened, &b.id).cmp(&(a.risk, a.opened, &a.id)));
         list.into_iter().map(|ask| ask.id.clone()).collect()
     }
@@ -607,12 +607,12 @@ impl App {
     pub(crate) fn session_words(&self, id: &str) -> String {
         match self.sessions.get(id) {
             Some(session) => format!("{} · {}", session.name(), session.cwd),
-            None => clean::line(id, 40),
+            None => sanitize::line(id, 40),
         }
     }
 
     pub(crate) fn say(&mut self, words: &str, bad: bool) {
-        self.toast = Some((clean::line(words, 300), bad, self.now));
+        self.toast = Some((sanitize::line(words, 300), bad, self.now));
     }
 
     fn tick(&mut self, effects: &mut Vec<Effect>) {
@@ -657,7 +657,7 @@ impl App {
         self.sessions.insert(session.id.clone(), session);
     }
 
-    fn heard(&mut self, heard: &ClientEvent) {
+    fn on_event(&mut self, heard: &ClientEvent) {
         match heard {
             ClientEvent::Hello(hello) => {
                 self.sessions.clear();
@@ -678,7 +678,7 @@ impl App {
                     .map(|ask| (ask.id.clone(), ask))
                     .collect();
                 // What was open and is not any more was closed while we were away; the replay says how.
-                for (id, (_, outcome)) in &mut self.asks {
+                for (id, (_, outcome)) in &mut self.requests {
                     if outcome.is_none() && !open.contains_key(id) {
                         let words = json!({ "state": "closed" });
                         *outcome = Some(RequestResult { at: self.now, ..RequestResult::read(&words) });
@@ -701,7 +701,7 @@ impl App {
             ClientEvent::Lost(why) => {
                 self.present = None;
                 if !matches!(self.link, ConnectionView::Lost(..)) {
-                    self.link = ConnectionView::Lost(self.now, clean::line(why, 200));
+                    self.link = ConnectionView::Lost(self.now, sanitize::line(why, 200));
                 }
             }
             ClientEvent::Session(value) => {
@@ -734,7 +734,7 @@ impl App {
                 let list = value["lookers"].as_array().into_iter().flatten().map(|one| field(&one["name"]));
                 let list: Vec<String> = list.filter(|name| *name != self.me).take(5).collect();
                 if let Some(session) = value["session_id"].as_str() {
-                    self.lookers.insert(session.to_owned(), list);
+                    self.viewers.insert(session.to_owned(), list);
                 }
             }
             ClientEvent::Event(event) => {
@@ -753,7 +753,8 @@ impl App {
                         }
                     }
                     "request_resolved" => {
-                        if let Some((_, outcome)) = body["request_id"].as_str().and_then(|id| self.asks.get_mut(id)) {
+                        if let Some((_, outcome)) = body["request_id"].as_str().and_then(|id| self.requests.get_mut(id))
+                        {
                             *outcome = Some(RequestResult::read(body));
                         }
                         if let Some(id) = body["request_id"].as_str() {
@@ -790,11 +791,11 @@ impl App {
     /// Forgets the oldest requests that are closed.
     fn forget(&mut self) {
         let mut closed: Vec<(i64, String)> =
-            self.asks.iter().filter_map(|(id, (_, outcome))| Some((outcome.as_ref()?.at, id.clone()))).collect();
+            self.requests.iter().filter_map(|(id, (_, outcome))| Some((outcome.as_ref()?.at, id.clone()))).collect();
         if closed.len() > CLOSED_MAX {
             closed.sort();
             for (_, id) in closed.drain(..CLOSED_MAX / 2) {
-                self.asks.remove(&id);
+                self.requests.remove(&id);
             }
         }
     }
@@ -824,7 +825,7 @@ impl App {
     /// What is told of an open request: the newest of it counts, and all of it rather than its beginning. One that changes
     /// while it is on the screen has to be read again.
     fn asked(&mut self, ask: RequestView) {
-        if let Some((known, None)) = self.asks.get(&ask.id) {
+        if let Some((known, None)) = self.requests.get(&ask.id) {
             let told_in_part_again = ask.revision == known.revision && ask.partial && !known.partial;
             if ask.revision < known.revision || told_in_part_again {
                 return;
@@ -834,7 +835,7 @@ impl App {
                 card.changed = true;
             }
         }
-        self.asks.insert(ask.id.clone(), (ask, None));
+        self.requests.insert(ask.id.clone(), (ask, None));
     }
 
     /// The session that is open begins.
@@ -875,7 +876,7 @@ impl App {
         };
         let good = (200..300).contains(&status);
         let why = match value["detail"].as_str() {
-            Some(detail) => clean::line(detail, 300),
+            Some(detail) => sanitize::line(detail, 300),
             None if status == 404 || status == 405 => {
                 "this gateway does not know how: is it of an older version?".into()
             }
@@ -947,7 +948,7 @@ impl App {
             CallTag::Answer(id) => {
                 // A receipt, mine or the winner's, says what became of it.
                 if value.get("resolved_by").is_some()
-                    && let Some((_, outcome @ None)) = self.asks.get_mut(&id)
+                    && let Some((_, outcome @ None)) = self.requests.get_mut(&id)
                 {
                     *outcome = Some(RequestResult::read(&value));
                 }
@@ -1033,8 +1034,8 @@ impl App {
                     return self.say(&format!("{none}: {why}"), true);
                 }
                 let words = match tag {
-                    CallTag::Servers => told::servers(&value),
-                    _ => told::skills(&value, usize::from(self.size.0).saturating_sub(6)),
+                    CallTag::Servers => agent_lists::servers(&value),
+                    _ => agent_lists::skills(&value, usize::from(self.size.0).saturating_sub(6)),
                 };
                 self.over = Some(Overlay::Words { title: title.to_owned(), words, scroll: 0 });
             }
@@ -1042,14 +1043,14 @@ impl App {
                 if !good {
                     return self.say(&why, true);
                 }
-                self.pasts = told::pasts(&runtime, &value);
+                self.pasts = agent_lists::pasts(&runtime, &value);
                 if self.pasts.is_empty() {
                     return self.say(&format!("{runtime} keeps no conversation that could be resumed"), false);
                 }
                 self.over = Some(Overlay::Palette { area: input::area("past "), at: 0 });
             }
             CallTag::Link => {
-                let Some(url) = value["url"].as_str().filter(|_| good).map(|url| clean::line(url, LINK_MAX)) else {
+                let Some(url) = value["url"].as_str().filter(|_| good).map(|url| sanitize::line(url, LINK_MAX)) else {
                     return self.say(&format!("no link: {why}"), true);
                 };
                 let words = format!(
@@ -1087,8 +1088,8 @@ impl App {
         self.history = None;
         self.following += 1;
         self.again = None;
-        self.deal(None);
-        self.writing = !self.asks.values().any(|(ask, outcome)| ask.session == id && outcome.is_none());
+        self.show_card_of(None);
+        self.writing = !self.requests.values().any(|(ask, outcome)| ask.session == id && outcome.is_none());
         self.talk = Some(Conversation::new(&id));
         effects.push(Effect::Follow(Some(id)));
     }
@@ -1143,9 +1144,11 @@ impl App {
         if key.name() == "C-k" {
             return self.over = Some(Overlay::Palette { area: input::area(""), at: 0 });
         }
-        let typing =
-            self.card.as_ref().is_some_and(|card| self.asks.get(&card.id).is_some_and(|(ask, _)| card.is_typing(ask)))
-                && !(self.page == TuiPage::Session && self.writing);
+        let typing = self
+            .card
+            .as_ref()
+            .is_some_and(|card| self.requests.get(&card.id).is_some_and(|(ask, _)| card.is_typing(ask)))
+            && !(self.page == TuiPage::Session && self.writing);
         if typing && self.card_key(key, effects) {
             return;
         }
@@ -1193,7 +1196,7 @@ impl App {
     fn card_key(&mut self, key: &Key, effects: &mut Vec<Effect>) -> bool {
         let Some(area) = view::card_area(self) else { return false };
         let Some(mut card) = self.card.take() else { return false };
-        let Some((ask, outcome)) = self.asks.get(&card.id) else { return false };
+        let Some((ask, outcome)) = self.requests.get(&card.id) else { return false };
         let shape = card.shape(ask, area.width, usize::from(area.height), &self.theme);
         card.seen(&shape);
         let did = card.key(key, ask, outcome.as_ref(), self.now, shape.rows);
@@ -1237,19 +1240,19 @@ impl App {
         let at = if next { (at + 1) % list.len() } else { (at + list.len() - 1) % list.len() };
         self.chosen.insert(TuiPage::Inbox, list[at].clone());
         if list[at] != id {
-            self.deal(Some(&list[at]));
+            self.show_card_of(Some(&list[at]));
         }
     }
 
     /// Puts another card on the screen, or none. What was said in a form is there again when one comes back.
-    fn deal(&mut self, id: Option<&str>) {
+    fn show_card_of(&mut self, id: Option<&str>) {
         if let Some(card) = self.card.take()
-            && let Some((ask, None)) = self.asks.get(&card.id)
+            && let Some((ask, None)) = self.requests.get(&card.id)
             && let Some(mode) = card.draft()
         {
             self.half.insert(card.id.clone(), (ask.revision, mode.clone()));
         }
-        let Some((ask, _)) = id.and_then(|id| self.asks.get(id)) else { return };
+        let Some((ask, _)) = id.and_then(|id| self.requests.get(id)) else { return };
         let mut card = Card::new(ask, self.now);
         if let Some((revision, mode)) = self.half.remove(&ask.id)
             && revision == ask.revision
@@ -1282,7 +1285,7 @@ impl App {
         let list = self.inbox();
         if key.name() == "Enter" {
             let at = self.index(TuiPage::Inbox, &list);
-            if let Some((ask, _)) = list.get(at).and_then(|id| self.asks.get(id)) {
+            if let Some((ask, _)) = list.get(at).and_then(|id| self.requests.get(id)) {
                 let session = ask.session.clone();
                 self.open(session, effects);
                 self.writing = false;
@@ -1608,7 +1611,7 @@ impl App {
         let writing = self.page == TuiPage::Session && self.writing;
         if !writing
             && let Some(card) = &mut self.card
-            && let Some((ask, None)) = self.asks.get(&card.id)
+            && let Some((ask, None)) = self.requests.get(&card.id)
             && card.paste(ask, &words)
         {
             return;
@@ -1971,7 +1974,7 @@ impl App {
 
     /// How many requests are open, and whether one is dangerous.
     pub(crate) fn open_asks(&self) -> (usize, bool) {
-        let open = self.asks.values().filter(|(_, outcome)| outcome.is_none());
+        let open = self.requests.values().filter(|(_, outcome)| outcome.is_none());
         open.fold((0, false), |(many, danger), (ask, _)| (many + 1, danger || ask.risk == RiskView::Danger))
     }
 
@@ -1979,7 +1982,7 @@ impl App {
     pub(crate) fn is_unread(&self, session: &SessionItem) -> usize {
         match self.unread.get(&session.id) {
             Some(many) => *many,
-            None => usize::from(self.looked.get(&session.id).is_some_and(|at| *at != session.updated)),
+            None => usize::from(self.viewed_at.get(&session.id).is_some_and(|at| *at != session.updated)),
         }
     }
 }
@@ -1998,7 +2001,7 @@ fn post(tag: CallTag, path: String, body: Value) -> Effect {
 }
 
 /// The names of those who look, without repeats.
-pub(crate) fn lookers(app: &App, session: &str) -> Vec<String> {
-    let names: BTreeSet<&String> = app.lookers.get(session).into_iter().flatten().collect();
+pub(crate) fn viewers(app: &App, session: &str) -> Vec<String> {
+    let names: BTreeSet<&String> = app.viewers.get(session).into_iter().flatten().collect();
     names.into_iter().cloned().collect()
 }

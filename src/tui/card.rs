@@ -13,12 +13,12 @@ use ratatui::text::{Line, Span};
 use ratatui_textarea::TextArea;
 use serde_json::{Value, json};
 
-use super::clean;
-use super::facts::{RequestResult, RequestView, RiskView, ago, span};
 use super::form::{Form, FormStep};
 use super::input::{self, Key};
-use super::prose::wrap;
+use super::markdown::wrap;
+use super::sanitize;
 use super::theme::Theme;
+use super::view_model::{RequestResult, RequestView, RiskView, ago, span};
 
 /// How long a card is there before a key answers it, in milliseconds: a key that was meant for something else does nothing.
 pub(crate) const ARM: i64 = 400;
@@ -576,7 +576,7 @@ fn offers(card: &Card, ask: &RequestView) -> Vec<(String, String, bool)> {
     }
     let option = |(n, key): (usize, String)| {
         let offered = &ask.options[n];
-        (key, clean::cut(&offered.label, 50), !offered.kind.starts_with("reject"))
+        (key, sanitize::cut(&offered.label, 50), !offered.kind.starts_with("reject"))
     };
     let mut all: Vec<(String, String, bool)> = keys(ask).into_iter().map(option).collect();
     let mut more = |key: &str, label: &str, yes: bool| all.push((key.to_owned(), label.to_owned(), yes));
@@ -601,7 +601,7 @@ fn flow(all: &[(String, String, bool)], width: usize) -> Vec<Vec<usize>> {
     let mut lines: Vec<Vec<usize>> = Vec::new();
     let mut left = 0;
     for (n, (key, label, _)) in all.iter().enumerate() {
-        let wide = clean::width(key) + clean::width(label) + 5;
+        let wide = sanitize::width(key) + sanitize::width(label) + 5;
         match lines.last_mut() {
             Some(line) if left >= wide => line.push(n),
             _ => {
@@ -644,7 +644,7 @@ fn content(ask: &RequestView, width: usize, theme: &Theme) -> Vec<Line<'static>>
     let bar = Span::styled("│ ", if ask.risk == RiskView::Danger { theme.bad } else { theme.accent });
     if !ask.questions.is_empty() && !cut(&ask.questions) {
         // The questions themselves are what there is to read.
-        let message = clean::text(&ask.message);
+        let message = sanitize::text(&ask.message);
         let asked = |question: &Question| question.text.trim() == message.trim();
         if !message.trim().is_empty() && !ask.questions.iter().any(asked) {
             for line in message.trim_end().split('\n') {
@@ -667,7 +667,7 @@ fn content(ask: &RequestView, width: usize, theme: &Theme) -> Vec<Line<'static>>
             return lines;
         }
     }
-    let message = clean::text(&ask.message);
+    let message = sanitize::text(&ask.message);
     if !message.trim().is_empty() && !ask.display.contains(message.trim()) {
         lines.push(Line::from(Span::styled("the agent says:", theme.dim)));
         let bar = Span::styled("┆ ", theme.dim);

@@ -6,8 +6,8 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use similar::{ChangeTag, TextDiff};
 
-use super::clean;
-use super::prose::wrap;
+use super::markdown::wrap;
+use super::sanitize;
 use super::theme::Theme;
 
 /// Unchanged lines shown around what changed.
@@ -55,7 +55,7 @@ pub(crate) fn diff(
                 let mut spans = vec![Span::styled(format!("{mark} "), line)];
                 for (changed, piece) in pieces {
                     let style: Style = if changed && !long { word } else { line };
-                    spans.push(Span::styled(clean::text(piece.trim_end_matches(['\n', '\r'])), style));
+                    spans.push(Span::styled(sanitize::text(piece.trim_end_matches(['\n', '\r'])), style));
                 }
                 lines.extend(wrap(&spans, &number, &next, width));
             }

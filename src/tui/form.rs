@@ -12,9 +12,9 @@ use ratatui::text::{Line, Span};
 use ratatui_textarea::TextArea;
 use serde_json::{Map, Value};
 
-use super::clean;
 use super::input::{self, Key};
-use super::prose::wrap;
+use super::markdown::wrap;
+use super::sanitize;
 use super::theme::Theme;
 
 /// Cells of a pattern that a text has to match that are shown.
@@ -267,11 +267,11 @@ impl Form {
             Misfit::NotA(Number::Number) => "a number is asked for".into(),
             Misfit::Pattern => format!(
                 "a text that matches {}",
-                clean::line(question.fits.pattern.as_deref().unwrap_or_default(), PATTERN_SHOWN)
+                sanitize::line(question.fits.pattern.as_deref().unwrap_or_default(), PATTERN_SHOWN)
             ),
             Misfit::Form => format!(
                 "a text of the form {}",
-                clean::line(question.fits.format.as_deref().unwrap_or_default(), PATTERN_SHOWN)
+                sanitize::line(question.fits.format.as_deref().unwrap_or_default(), PATTERN_SHOWN)
             ),
             Misfit::Bounds { least: Some(least), most: Some(most) } => format!("{least} to {most}{sort}"),
             Misfit::Bounds { least: Some(least), .. } => format!("at least {least}{sort}"),
@@ -342,7 +342,7 @@ impl Form {
             if !how.is_empty() {
                 lines.extend(wrap(&[Span::styled(how.join(" · "), theme.dim)], &margin(0), &margin(0), width));
             }
-            let flat = |words: &str| clean::text(words).replace('\n', " ");
+            let flat = |words: &str| sanitize::text(words).replace('\n', " ");
             let mut spans = vec![Span::styled(flat(&question.text), theme.text.add_modifier(Modifier::BOLD))];
             if let Some(header) = question.header.as_deref().filter(|header| !header.is_empty()) {
                 spans.insert(0, Span::styled(format!("{}: ", flat(header)), theme.dim));
@@ -371,10 +371,10 @@ impl Form {
             for (at, option) in question.options.iter().enumerate() {
                 let number = if at < KEYS { format!("{} ", at + 1) } else { "  ".into() };
                 let first = Span::styled(format!("{number}{}", mark(said.chosen.contains(&at))), theme.accent);
-                let label = Span::styled(clean::text(&option.label).replace('\n', " "), theme.text);
+                let label = Span::styled(sanitize::text(&option.label).replace('\n', " "), theme.text);
                 let mut rows = wrap(&[label], &first, &margin(6), width);
                 if let Some(more) = option.description.as_deref().filter(|more| !more.is_empty()) {
-                    let more = Span::styled(clean::text(more).replace('\n', " "), theme.dim);
+                    let more = Span::styled(sanitize::text(more).replace('\n', " "), theme.dim);
                     rows.extend(wrap(&[more], &margin(6), &margin(6), width));
                 }
                 place(FormPlace::Option(n, at), rows, &mut lines);
@@ -416,16 +416,16 @@ fn field(
     theme: &Theme,
 ) -> Vec<Line<'static>> {
     let ratatui_textarea::DataCursor(row, column) = words.cursor();
-    let next = Span::raw(" ".repeat(clean::width(&first.content)));
+    let next = Span::raw(" ".repeat(sanitize::width(&first.content)));
     let mut rows = Vec::new();
     for (n, line) in words.lines().iter().enumerate() {
         let at = line.char_indices().nth(column).map_or(line.len(), |(at, _)| at);
-        let mut spans = vec![Span::styled(clean::text(line), theme.text)];
+        let mut spans = vec![Span::styled(sanitize::text(line), theme.text)];
         if on && n == row {
             spans = vec![
-                Span::styled(clean::text(&line[..at]), theme.text),
+                Span::styled(sanitize::text(&line[..at]), theme.text),
                 Span::styled("▏", theme.accent),
-                Span::styled(clean::text(&line[at..]), theme.text),
+                Span::styled(sanitize::text(&line[at..]), theme.text),
             ];
         }
         rows.extend(wrap(&spans, if n == 0 { first } else { &next }, &next, width));

@@ -73,7 +73,7 @@ pub(crate) fn area(words: &str) -> TextArea<'static> {
 
 /// About how many lines a field takes at this width.
 pub(crate) fn rows(area: &TextArea<'_>, width: usize) -> usize {
-    let rows = |line: &String| (super::clean::width(line) + 1).div_ceil(width.max(1)).max(1);
+    let rows = |line: &String| (super::sanitize::width(line) + 1).div_ceil(width.max(1)).max(1);
     area.lines().iter().take(100).map(rows).sum()
 }
 

@@ -18,28 +18,28 @@ use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
+mod agent_lists;
 mod app;
 mod card;
-mod clean;
-mod code;
+mod conversation;
 mod diff;
-mod facts;
 mod form;
 mod guard;
 mod help;
+mod highlight;
 mod input;
-mod prose;
+mod markdown;
+mod sanitize;
 mod settings;
-mod talk;
 #[cfg(test)]
 mod tests;
 mod theme;
-mod told;
 mod view;
+mod view_model;
 
 use app::{App, Effect, Msg};
+use conversation::PageOf;
 use guard::{FrameBuffer, Stdout, TerminalGuard};
-use talk::PageOf;
 use theme::{Depth, Theme};
 
 /// Outcomes that wait to be taken in; then those who bring them wait.
@@ -209,7 +209,7 @@ impl Shell {
         self.terminal.draw(|frame| {
             let buffer = frame.buffer_mut();
             view::draw(app, buffer);
-            clean::seal(buffer, app.theme.depth);
+            sanitize::seal(buffer, app.theme.depth);
         })?;
         self.guard.show()
     }

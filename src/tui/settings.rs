@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::facts::field;
+use super::view_model::field;
 
 /// Most modes, options, and choices of one option that are offered.
 const MOST: usize = 200;

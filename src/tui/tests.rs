@@ -14,9 +14,9 @@ use serde_json::{Value, json};
 
 use super::app::{App, CallTag, ConnectionView, Effect, Msg, TuiPage};
 use super::card::{ARM, LINGER};
-use super::talk::PageOf;
+use super::conversation::PageOf;
 use super::theme::{Depth, Theme};
-use super::{clean, view};
+use super::{sanitize, view};
 
 /// Noon, some day.
 const NOON: i64 = 1_767_268_800_000;
@@ -128,7 +128,7 @@ impl Stage {
     fn buffer(&self) -> Buffer {
         let mut buffer = Buffer::empty(Rect::new(0, 0, self.app.size.0, self.app.size.1));
         view::draw(&self.app, &mut buffer);
-        clean::seal(&mut buffer, self.app.theme.depth);
+        sanitize::seal(&mut buffer, self.app.theme.depth);
         buffer
     }
 
@@ -141,7 +141,7 @@ impl Stage {
             for cell in cells {
                 if skip == 0 {
                     text.push_str(cell.symbol());
-                    skip = clean::width(cell.symbol()).max(1);
+                    skip = sanitize::width(cell.symbol()).max(1);
                 }
                 skip -= 1;
             }
@@ -160,7 +160,7 @@ impl Stage {
             terminal
                 .draw(|frame| {
                     view::draw(&self.app, frame.buffer_mut());
-                    clean::seal(frame.buffer_mut(), self.app.theme.depth);
+                    sanitize::seal(frame.buffer_mut(), self.app.theme.depth);
                 })
                 .unwrap();
         }
@@ -899,7 +899,7 @@ fn two_hundred_thousand_events_cost_a_window_and_what_came_before_is_read_again(
         });
         effect.expect("nothing was asked for")
     };
-    let to = super::facts::position(&wanted(&stage));
+    let to = super::view_model::position(&wanted(&stage));
     assert!(to > 190_000, "{to}");
     let page = |from: u64, to: u64| {
         let told = |n: u64| {
@@ -914,7 +914,7 @@ fn two_hundred_thousand_events_cost_a_window_and_what_came_before_is_read_again(
     assert!(screen.contains(&format!("word-{}", (to - 2) / 4 * 4 - 1)) && screen.contains("older"), "{to}: {screen}");
     // And from its beginning the one before it.
     stage.keys(&["g"]);
-    assert_eq!(super::facts::position(&wanted(&stage)), to - 599);
+    assert_eq!(super::view_model::position(&wanted(&stage)), to - 599);
     stage.msg(Msg::Page(of, Ok(page(to - 1200, to - 599))));
     assert!(stage.screen().contains("older"));
     stage.keys(&["G"]);
@@ -1019,8 +1019,8 @@ fn assert_ours(bytes: &[u8], of: &[u8]) {
             rest = &body[parameters.len() + 1..];
         } else {
             assert!(
-                clean::printable(&c.to_string())
-                    || !c.is_control() && clean::width(&c.to_string()) == 0 && !plexus::model::text::hides(c, None),
+                sanitize::printable(&c.to_string())
+                    || !c.is_control() && sanitize::width(&c.to_string()) == 0 && !plexus::model::text::hides(c, None),
                 "{:?} wrote U+{:04X}",
                 String::from_utf8_lossy(of),
                 u32::from(c)

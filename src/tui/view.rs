@@ -7,14 +7,14 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, BorderType, Clear, Widget as _};
 use ratatui_textarea::TextArea;
 
-use super::app::{App, ConnectionView, Overlay, PAGES, TuiPage, lookers};
+use super::app::{App, ConnectionView, Overlay, PAGES, TuiPage, viewers};
 use super::card::{self, Card, CardMode};
-use super::clean;
-use super::facts::{RiskView, SessionItem, ago, clock, span};
+use super::conversation::DrawContext;
 use super::help::KEYS;
 use super::input;
-use super::prose::wrap;
-use super::talk::DrawContext;
+use super::markdown::wrap;
+use super::sanitize;
+use super::view_model::{RiskView, SessionItem, ago, clock, span};
 
 /// Narrowest terminal that is drawn on, in columns.
 pub(crate) const WIDTH_MIN: u16 = 40;
@@ -55,7 +55,7 @@ fn rows(app: &App) -> Rows {
     let middle = all.height.saturating_sub(1 + below);
     let most = most_card(app, middle);
     let card = match (&app.card, app.page) {
-        (Some(card), TuiPage::Session) => app.asks.get(&card.id).map_or(0, |(ask, _)| {
+        (Some(card), TuiPage::Session) => app.requests.get(&card.id).map_or(0, |(ask, _)| {
             u16::try_from(card.shape(ask, all.width, usize::from(most), &app.theme).height).unwrap_or(most)
         }),
         _ => 0,
@@ -138,7 +138,7 @@ fn tabs(app: &App) -> Vec<(Option<TuiPage>, Span<'static>)> {
 pub(crate) fn tab_at(app: &App, column: u16) -> Option<TuiPage> {
     let mut at = 0;
     for (page, span) in tabs(app) {
-        at += clean::width(&span.content);
+        at += sanitize::width(&span.content);
         if usize::from(column) < at {
             return page;
         }
@@ -211,7 +211,7 @@ impl Draw<'_> {
     }
 
     fn right(&mut self, y: u16, spans: Vec<Span<'static>>, most: u16) {
-        let width = spans.iter().map(|span| clean::width(&span.content)).sum::<usize>().min(usize::from(most));
+        let width = spans.iter().map(|span| sanitize::width(&span.content)).sum::<usize>().min(usize::from(most));
         let width = u16::try_from(width).unwrap_or(most);
         self.put(self.app.size.0.saturating_sub(width), y, spans, width);
     }
@@ -238,7 +238,7 @@ impl Draw<'_> {
         self.fill(Rect::new(0, y, width, 1), theme.bar);
         if let Some((words, bad, _)) = &app.toast {
             let style = if *bad { theme.bad } else { theme.ok };
-            return self.put(1, y, Span::styled(clean::cut(words, usize::from(width) - 2), style), width - 1);
+            return self.put(1, y, Span::styled(sanitize::cut(words, usize::from(width) - 2), style), width - 1);
         }
         if let ConnectionView::Lost(at, why) = &app.link {
             let words = format!(
@@ -246,7 +246,7 @@ impl Draw<'_> {
                 clock(*at),
                 clock(app.true_at)
             );
-            return self.put(1, y, Span::styled(clean::cut(&words, usize::from(width) - 2), theme.warn), width - 1);
+            return self.put(1, y, Span::styled(sanitize::cut(&words, usize::from(width) - 2), theme.warn), width - 1);
         }
         let hints: &[(&str, &str)] = match app.page {
             TuiPage::Inbox => &[
@@ -309,7 +309,7 @@ impl Draw<'_> {
         let mut spans = vec![Span::raw(" ")];
         let mut left = usize::from(width).saturating_sub(2);
         for (key, what) in hints {
-            let wide = clean::width(key) + clean::width(what) + 3;
+            let wide = sanitize::width(key) + sanitize::width(what) + 3;
             if wide > left {
                 break;
             }
@@ -370,7 +370,7 @@ impl Draw<'_> {
         let room = if narrow { width.saturating_sub(3 + 11 + 6) } else { width.saturating_sub(42) };
         let rows: Vec<Vec<Span<'static>>> = ids
             .iter()
-            .filter_map(|id| app.asks.get(id))
+            .filter_map(|id| app.requests.get(id))
             .map(|(ask, outcome)| {
                 let (mark, style) = match (outcome, ask.risk) {
                     (Some(_), _) => ("✔", theme.dim),
@@ -381,7 +381,7 @@ impl Draw<'_> {
                 let session = app.sessions.get(&ask.session).map_or(String::new(), SessionItem::name);
                 let words = match outcome {
                     Some(outcome) => outcome.words(app.now),
-                    None => clean::line(ask.display.split('\n').next().unwrap_or(&ask.title), 400),
+                    None => sanitize::line(ask.display.split('\n').next().unwrap_or(&ask.title), 400),
                 };
                 let asked = if outcome.is_none() { theme.text } else { theme.dim };
                 if narrow {
@@ -414,7 +414,7 @@ impl Draw<'_> {
         self.list(Rect { height: high, ..all }, &heads, rows, at, none);
         if let Some(area) = card_area(app) {
             let height = app.card.as_ref().and_then(|card| {
-                let (ask, _) = app.asks.get(&card.id)?;
+                let (ask, _) = app.requests.get(&card.id)?;
                 u16::try_from(card.shape(ask, area.width, usize::from(area.height), theme).height).ok()
             });
             self.card(Rect { height: height.unwrap_or(area.height).min(area.height), ..area });
@@ -491,7 +491,7 @@ impl Draw<'_> {
         if filtered {
             let more = if app.is_reading() { " …" } else { "" };
             let many = format!(" {}{more} ", list.len());
-            let wide = u16::try_from(clean::width(&many)).unwrap_or(0);
+            let wide = u16::try_from(sanitize::width(&many)).unwrap_or(0);
             self.put(0, all.y, " ".repeat(width), all.width);
             self.put(1, all.y, Span::styled("filter ", theme.accent), 8);
             let field = Rect::new(8, all.y, all.width.saturating_sub(8 + wide), 1);
@@ -530,11 +530,13 @@ impl Draw<'_> {
             .collect();
         let none = match (&app.searched, app.trouble.get("search")) {
             (_, Some(why)) => why.clone(),
-            (Some(words), _) => format!("Nothing that was said holds all of “{}”.", clean::line(words, 100)),
+            (Some(words), _) => format!("Nothing that was said holds all of “{}”.", sanitize::line(words, 100)),
             (None, _) => "Words to find in all that was said, in every session.".into(),
         };
         let heads = match &app.searched {
-            Some(words) if !rows.is_empty() => format!("   “{}” was said {} times", clean::line(words, 60), rows.len()),
+            Some(words) if !rows.is_empty() => {
+                format!("   “{}” was said {} times", sanitize::line(words, 60), rows.len())
+            }
             _ => String::new(),
         };
         let area = Rect { y: all.y + 1, height: all.height - 1, ..all };
@@ -585,12 +587,12 @@ impl Draw<'_> {
             if !one.problem.is_empty() {
                 lines.push(("why", one.problem.clone()));
             }
-            let tail = clean::text(&one.stderr);
+            let tail = sanitize::text(&one.stderr);
             if let Some(last) = tail.trim_end().rsplit('\n').next().filter(|last| !last.is_empty()) {
                 lines.push(("said", last.to_owned()));
             }
             for (n, (name, words)) in (1..).zip(lines) {
-                let words = clean::cut(&words, width.saturating_sub(8));
+                let words = sanitize::cut(&words, width.saturating_sub(8));
                 self.put(
                     1,
                     y + n,
@@ -690,7 +692,7 @@ impl Draw<'_> {
             if y >= rows.composer.y.saturating_sub(u16::try_from(slash.len()).unwrap_or(0)) {
                 break;
             }
-            let words = clean::cut(words, usize::from(rows.queue.width).saturating_sub(26));
+            let words = sanitize::cut(words, usize::from(rows.queue.width).saturating_sub(26));
             let spans = vec![
                 Span::styled(format!("  waits {} ", n + 1), theme.warn),
                 Span::raw(words),
@@ -703,7 +705,7 @@ impl Draw<'_> {
             if y < rows.composer.y {
                 let spans = vec![
                     Span::styled(format!("  /{name} "), theme.accent),
-                    Span::styled(clean::cut(&what, 60), theme.dim),
+                    Span::styled(sanitize::cut(&what, 60), theme.dim),
                 ];
                 self.put(0, y, spans, rows.queue.width);
                 y += 1;
@@ -723,16 +725,16 @@ impl Draw<'_> {
                 right.push(Span::styled(words, style));
             }
         };
-        let names = lookers(app, &talk.session);
+        let names = viewers(app, &talk.session);
         let width = usize::from(area.width);
         let mut left = vec![Span::raw(" ")];
         if let Some(session) = app.sessions.get(&talk.session) {
             let (mark, style) = state_mark(app, session);
             left.push(Span::styled(format!("{mark} "), style));
-            left.push(Span::styled(clean::cut(&session.name(), width / 2), theme.text.add_modifier(Modifier::BOLD)));
+            left.push(Span::styled(sanitize::cut(&session.name(), width / 2), theme.text.add_modifier(Modifier::BOLD)));
             left.push(Span::styled(format!("  {} ", session.runtime), theme.dim));
             if width > 100 {
-                left.push(Span::styled(clean::cut(&session.cwd, 40), theme.dim));
+                left.push(Span::styled(sanitize::cut(&session.cwd, 40), theme.dim));
             }
             let took = match talk.running {
                 Some(at) if at > 0 && session.state != "idle" => format!(" {}", span(app.now - at)),
@@ -740,19 +742,19 @@ impl Draw<'_> {
             };
             say(format!("{}{took}", session.state), style);
             let doing = app.doing.get(&session.id).filter(|_| width > 90 && session.state == "running");
-            say(doing.map(|doing| clean::cut(doing, 30)).unwrap_or_default(), theme.dim);
+            say(doing.map(|doing| sanitize::cut(doing, 30)).unwrap_or_default(), theme.dim);
         } else {
-            left.push(Span::styled(clean::line(&talk.session, 40), theme.dim));
+            left.push(Span::styled(sanitize::line(&talk.session, 40), theme.dim));
         }
         for words in talk.settings.words() {
-            say(clean::cut(&words, 24), theme.dim);
+            say(sanitize::cut(&words, 24), theme.dim);
         }
         if let Some((used, size)) = talk.usage.filter(|(_, size)| *size > 0) {
             let left = 100 - (used.saturating_mul(100) / size).min(100);
             say(format!("{left}% context left"), if left < 15 { theme.warn } else { theme.dim });
         }
         if !names.is_empty() && width > 70 {
-            say(format!("with {}", clean::cut(&names.join(", "), 20)), theme.dim);
+            say(format!("with {}", sanitize::cut(&names.join(", "), 20)), theme.dim);
         }
         let mut right = right.split_off(right.len().min(1));
         right.push(Span::raw(" "));
@@ -819,10 +821,10 @@ impl Draw<'_> {
         let app = self.app;
         let theme = &app.theme;
         let Some(card) = &app.card else { return };
-        let Some((ask, outcome)) = app.asks.get(&card.id) else { return };
+        let Some((ask, outcome)) = app.requests.get(&card.id) else { return };
         let shape = card.shape(ask, area.width, usize::from(area.height), theme);
         let mut from = app.session_words(&ask.session);
-        let names = lookers(app, &ask.session);
+        let names = viewers(app, &ask.session);
         if !names.is_empty() {
             from = format!("{from} · also here: {}", names.join(", "));
         }
@@ -839,14 +841,14 @@ impl Draw<'_> {
         let waiting = app.open_asks().0;
         if waiting > 1 {
             let more = format!(" {} more: ] ", waiting - usize::from(outcome.is_none()));
-            let wide = u16::try_from(clean::width(&more)).unwrap_or(0);
+            let wide = u16::try_from(sanitize::width(&more)).unwrap_or(0);
             self.put(area.x + area.width.saturating_sub(wide + 2), area.y, Span::styled(more, theme.dim), wide);
         }
         let x = area.x + 2;
         let width = area.width.saturating_sub(4);
         let mut y = area.y + 1;
         let end = area.y + area.height.saturating_sub(1);
-        self.put(x, y, Span::styled(clean::cut(&words.from, inner_width), theme.dim), width);
+        self.put(x, y, Span::styled(sanitize::cut(&words.from, inner_width), theme.dim), width);
         y += 1;
         let many = shape.content.len();
         for line in shape.content.into_iter().skip(card.scroll).take(shape.rows) {
@@ -857,7 +859,7 @@ impl Draw<'_> {
         }
         if many > shape.rows {
             let words = format!(" {}–{} of {many} ", card.scroll + 1, (card.scroll + shape.rows).min(many));
-            let wide = u16::try_from(clean::width(&words)).unwrap_or(0);
+            let wide = u16::try_from(sanitize::width(&words)).unwrap_or(0);
             self.put(
                 area.x + area.width.saturating_sub(wide + 2),
                 end,
@@ -941,19 +943,19 @@ impl Draw<'_> {
             Some(Overlay::Words { title, words, scroll }) => {
                 let inside = self.window(app.size.0, app.size.1, &format!("{title} · ↑↓ scroll · Esc"));
                 let scroll = (*scroll).min(words_end(app, words));
-                let words = clean::text(words);
+                let words = sanitize::text(words);
                 for (n, line) in (0..inside.height).zip(words.split('\n').skip(scroll)) {
                     self.put(
                         inside.x,
                         inside.y + n,
-                        Span::raw(clean::cut(line, usize::from(inside.width))),
+                        Span::raw(sanitize::cut(line, usize::from(inside.width))),
                         inside.width,
                     );
                 }
             }
             Some(Overlay::Confirm { words, .. }) => {
                 let inside = self.window(64, 5, "Really?");
-                self.put(inside.x, inside.y, Span::raw(clean::cut(words, usize::from(inside.width))), inside.width);
+                self.put(inside.x, inside.y, Span::raw(sanitize::cut(words, usize::from(inside.width))), inside.width);
                 let spans = vec![
                     Span::styled(" y ", theme.warn.add_modifier(Modifier::REVERSED | Modifier::BOLD)),
                     Span::raw(" yes   "),
@@ -979,7 +981,7 @@ impl Draw<'_> {
                     let name = if name.starts_with("go ") { "go to".to_owned() } else { name };
                     let spans = vec![
                         cell(&name, 17, theme.accent),
-                        Span::styled(clean::cut(&what, usize::from(inside.width) - 18), theme.text),
+                        Span::styled(sanitize::cut(&what, usize::from(inside.width) - 18), theme.text),
                     ];
                     self.put(inside.x, y, spans, inside.width);
                     if n == at {
@@ -993,8 +995,8 @@ impl Draw<'_> {
 
 /// Harmless words in so many columns, and one more.
 fn cell(words: &str, width: usize, style: Style) -> Span<'static> {
-    let words = clean::cut(words, width);
-    let pad = (width + 1).saturating_sub(clean::width(&words));
+    let words = sanitize::cut(words, width);
+    let pad = (width + 1).saturating_sub(sanitize::width(&words));
     Span::styled(format!("{words}{}", " ".repeat(pad)), style)
 }
 

@@ -508,7 +508,7 @@ impl Bench {
         let mut out = Outbox::default();
         step(&mut *self.dialect, &mut out);
         self.sent.clear();
-        for said in out.said {
+        for said in out.events {
             self.hear(said);
         }
         for frame in out.frames {

@@ -19,7 +19,7 @@ use plexus::model::{
 use plexus::router::acp::Connections;
 use plexus::router::fanout::{Fans, STALL};
 use plexus::router::notify::{Notifier, NotifySettings};
-use plexus::router::{AppState, GateLimits, Hosts, ListenLimits, PublicAddresses, app, outside, serve};
+use plexus::router::{AppState, GateLimits, Hosts, ListenLimits, PublicAddresses, app, public_address, serve};
 use plexus::sessions::{
     CommitEntry, CommitRows, Directory, DriverEnd, Launcher, Log, RuntimeExit, RuntimeLink, RuntimeMessage,
     SessionRules, SessionSender,
@@ -330,7 +330,7 @@ impl Front {
         ledger: Ledger,
     ) -> Self {
         let home = tempfile::tempdir().unwrap();
-        for name in [outside::CA_CERT, outside::CA_PROFILE] {
+        for name in [public_address::CA_CERT, public_address::CA_PROFILE] {
             std::fs::write(home.path().join(name), "public").unwrap();
         }
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new().unwrap());

@@ -11,8 +11,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use plexus::runtimes::held::wire::{self, Decoder, FromHolder, OLDEST, ToHolder, VERSION, Welcome};
-use plexus::runtimes::held::{look, stop};
+use plexus::runtimes::holder_client::wire::{self, Decoder, FromHolder, OLDEST, ToHolder, VERSION, Welcome};
+use plexus::runtimes::holder_client::{find_holders, stop};
 use rustix::process::{Pid, Signal, kill_process};
 
 const PLEXUS: &str = env!("CARGO_BIN_EXE_plexus");
@@ -590,7 +590,7 @@ fn the_newer_gateway_wins_and_a_knock_is_no_gateway() {
     let (mut old, _) = rig.join();
     // Somebody knocks and says nothing, somebody looks around.
     let knock = UnixStream::connect(&rig.socket).unwrap();
-    let found = look(rig.dir.path());
+    let found = find_holders(rig.dir.path());
     assert_eq!((found.len(), found[0].left, found[0].runtime.as_str()), (1, false, "demo"));
     old.stdin("old\n");
     assert_eq!(old.output(0, 4), "old\n");
@@ -675,7 +675,7 @@ fn a_runtime_that_ends_with_nobody_there_leaves_everything() {
     assert_eq!((welcome.acked, welcome.end, welcome.blobs), (2, 8, vec![(2, "state".into())]));
     assert_eq!(&welcome.stderr[..], b"trouble\n");
     assert_eq!(end(rest, 2), End { out: "e\ntwo\n".into(), err: String::new(), code: Some(3), signal: None });
-    let found = look(rig.dir.path());
+    let found = find_holders(rig.dir.path());
     assert_eq!((found.len(), found[0].left, &found[0].path), (1, true, &rig.end()));
 }
 
@@ -750,12 +750,12 @@ fn dead_sockets_are_removed_and_others_stay() {
     let dead = rig.dir.path().join("other.aaaaaaaa.sock");
     drop(std::os::unix::net::UnixListener::bind(&dead).unwrap());
     std::fs::write(rig.dir.path().join("note.txt"), "").unwrap();
-    let found = look(rig.dir.path());
+    let found = find_holders(rig.dir.path());
     assert_eq!(found.iter().map(|found| &found.path).collect::<Vec<_>>(), [&rig.socket]);
     assert!(!dead.exists() && rig.dir.path().join("note.txt").exists());
     client.stdin("x\n");
     assert_eq!(client.output(0, 2), "x\n");
-    assert!(look(&rig.dir.path().join("no-such-folder")).is_empty());
+    assert!(find_holders(&rig.dir.path().join("no-such-folder")).is_empty());
 }
 
 // === the end of a family ===

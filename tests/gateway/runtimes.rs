@@ -56,7 +56,7 @@ impl Dialect for Words {
             native: native.map(NativeId::from),
             draft: EventDraft { native: Some(frame.clone()), ..EventDraft::new(Kind::AgentMessageChunk, &"") },
         };
-        out.said.push(match words[..] {
+        out.events.push(match words[..] {
             ["ready"] => RuntimeEvent::Ready { agent: Some("words 1".into()) },
             ["failed"] => RuntimeEvent::Failed { message: "sign in first".into() },
             ["panic"] => panic!("words"),
@@ -566,7 +566,7 @@ async fn a_burst_of_orders_waits_in_order_for_a_slow_reader() {
 
 /// The only holder of a house: where it listens.
 fn socket_in(house: &House) -> std::path::PathBuf {
-    let found = plexus::runtimes::held::look(&house._dir.path().join("holders"));
+    let found = plexus::runtimes::holder_client::find_holders(&house._dir.path().join("holders"));
     assert_eq!(found.len(), 1, "{found:?}");
     found[0].path.clone()
 }
@@ -598,7 +598,7 @@ async fn a_holder_that_hangs_up_is_no_death_and_nothing_is_lost_or_repeated() {
         let socket = socket.clone();
         let thief = tokio::task::spawn_blocking(move || {
             let mut stream = std::os::unix::net::UnixStream::connect(socket).unwrap();
-            let hello = plexus::runtimes::held::wire::ToHolder::Hello { version: 1, newest: 2 };
+            let hello = plexus::runtimes::holder_client::wire::ToHolder::Hello { version: 1, newest: 2 };
             stream.write_all(&hello.to_bytes()).unwrap();
             let _ = stream.read(&mut [0; 64]).unwrap();
         });

@@ -95,7 +95,7 @@ fn play(name: &str, auth_method: Option<&str>) -> (String, String) {
             is_acp(&frame);
             sent.push_back(frame);
         }
-        for said in out.said {
+        for said in out.events {
             say(match said {
                 RuntimeEvent::Ready { agent } => format!("ready {}", agent.unwrap_or_default()),
                 RuntimeEvent::Opened { drafts, .. } => {
@@ -263,7 +263,7 @@ fn play_served(name: &str) -> (String, String) {
         rows.map(|row| (row["dir"].as_str().unwrap().to_owned(), row["line"].as_str().unwrap().to_owned())).collect();
     let mut absorb = |out: Outbox, made_requests: &mut VecDeque<_>| {
         made_requests.extend(out.fetches);
-        for said in out.said {
+        for said in out.events {
             let line = match said {
                 RuntimeEvent::Ready { agent } => format!("ready {}", agent.unwrap_or_default()),
                 RuntimeEvent::Opened { how, drafts, .. } => {
@@ -400,7 +400,7 @@ fn read_late(native: NativeId, messages: &str) -> String {
         let mut out = Outbox::default();
         dialect.reply(fetch.id, Ok(plexus::dialects::HttpReply { status: 200, body: body.into() }), &mut out);
         requests.extend(out.fetches);
-        for said in out.said {
+        for said in out.events {
             if let RuntimeEvent::Event { draft, .. } = said
                 && draft.kind == Kind::AgentMessageChunk
             {
@@ -428,7 +428,7 @@ fn play_codex(name: &str) -> (String, String) {
     };
     let mut absorb = |out: Outbox, sent: &mut VecDeque<Value>| {
         sent.extend(out.frames.iter().map(|frame| serde_json::from_slice::<Value>(frame).unwrap()));
-        for said in out.said {
+        for said in out.events {
             say(match said {
                 RuntimeEvent::Event { draft, .. } => {
                     assert!(draft.native.is_some());
@@ -547,7 +547,7 @@ fn connected(dialect: &str) -> Box<dyn Dialect> {
 fn fed(dialect: &mut dyn Dialect, frame: &[u8]) -> Outbox {
     let mut out = Outbox::default();
     dialect.feed(Bytes::copy_from_slice(frame), &mut out);
-    for said in &out.said {
+    for said in &out.events {
         if let RuntimeEvent::Event { draft, .. } = said {
             assert!(!draft.body.iter().any(|b| matches!(b, b'\r' | b'\n')), "{draft:?}");
             assert!(
@@ -580,7 +580,7 @@ proptest! {
         for dialect in ["acp", "codelia", "codex"] {
             let out = fed(&mut *connected(dialect), &bytes);
             let blank = bytes.iter().all(u8::is_ascii_whitespace);
-            prop_assert_eq!(blank, out.said.is_empty() && out.frames.is_empty());
+            prop_assert_eq!(blank, out.events.is_empty() && out.frames.is_empty());
         }
     }
 
@@ -611,7 +611,7 @@ proptest! {
             let dialect_name = dialect;
             let mut dialect = connected(dialect);
             let out = fed(&mut *dialect, ask.as_bytes());
-            let [RuntimeEvent::Asked { ask, .. }] = &out.said[..] else { panic!("{:?}", out.said) };
+            let [RuntimeEvent::Asked { ask, .. }] = &out.events[..] else { panic!("{:?}", out.events) };
             let mut out = Outbox::default();
             dialect.command(RuntimeCommand::Answer { key: ask.key.clone(), decision: Decision::Withdrawn }, &mut out);
             let version = if dialect_name == "codex" { "" } else { r#""jsonrpc":"2.0","# };
@@ -628,7 +628,7 @@ fn no_body_nests_deeper_than_the_limit() {
         for frame in [format!(r#"{{"x":{nest}}}"#), format!(r#"{{"method":"run.diagnostics","params":{nest}}}"#), nest]
         {
             for dialect in ["acp", "codelia", "codex"] {
-                assert_eq!(fed(&mut *connected(dialect), frame.as_bytes()).said.len(), 1);
+                assert_eq!(fed(&mut *connected(dialect), frame.as_bytes()).events.len(), 1);
             }
         }
     }

@@ -34,7 +34,7 @@ async fn it_prompts_answers_and_hears_who_won() {
     let mut requests = Requests::default();
     let accepted = one.prompt(&session, "ask ;; echo done").await.unwrap();
     while requests.open().is_empty() {
-        requests.hear(&next(&mut follow).await);
+        requests.apply(&next(&mut follow).await);
     }
     let id = requests.open().keys().next().unwrap().clone();
     let won = one.answer(&id, &yes(), "k1").await.unwrap();
@@ -45,7 +45,7 @@ async fn it_prompts_answers_and_hears_who_won() {
     let mut text = String::new();
     loop {
         let heard = next(&mut follow).await;
-        requests.hear(&heard);
+        requests.apply(&heard);
         if let ClientEvent::Event(event) = heard {
             text.push_str(
                 event.event["content"]["text"]

@@ -18,9 +18,9 @@ use super::super::stream::{BACKOFF, BACKOFF_MAX, Connect, DO_NOT_COME_BACK, PATI
 use super::super::term;
 use super::super::{CommandFailure, CommandResult, NO_GATEWAY, NOT_PERMITTED};
 use super::Bridge;
-use passing::{AcpProxy, ProxyOutput};
+use proxy::{AcpProxy, ProxyOutput};
 
-mod passing;
+mod proxy;
 #[cfg(test)]
 mod tests;
 
@@ -209,7 +209,7 @@ impl Pipe {
     async fn connected(&mut self, socket: LivenessSocket) -> anyhow::Result<End> {
         let (sink, mut heard) = socket.split();
         let (gateway, told) = mpsc::channel(1);
-        let telling = tokio::spawn(tell(sink, told));
+        let telling = tokio::spawn(write_messages(sink, told));
         self.passing.up(&mut self.out);
         let end = loop {
             self.aside();
@@ -328,7 +328,7 @@ fn take(passing: &mut AcpProxy, line: Line, out: &mut ProxyOutput) {
 }
 
 /// Writes to the gateway until there is nothing more to say; then says goodbye.
-async fn tell(mut sink: SplitSink<LivenessSocket, Message>, mut told: mpsc::Receiver<String>) {
+async fn write_messages(mut sink: SplitSink<LivenessSocket, Message>, mut told: mpsc::Receiver<String>) {
     while let Some(message) = told.recv().await {
         if sink.send(Message::text(message)).await.is_err() {
             return;

@@ -5,9 +5,9 @@
 //! the terminal UI must not see twice, and nothing else: the truth is the log, which it follows with its cursor for as long
 //! as the terminal UI is there, over restarts of the gateway too. The agent is the gateway's, and stays.
 
-mod asks;
-mod desk;
 mod events;
+mod panels;
+mod state;
 #[cfg(test)]
 mod tests;
 
@@ -25,7 +25,7 @@ use crate::cli::client::{Client, choose};
 use crate::cli::stream::{NoReply, StreamEvent, StreamStart, call, follow_native};
 use crate::cli::term::clean;
 use crate::cli::{CommandFailure, CommandResult};
-use desk::{BridgeAction, BridgeState, BridgeTarget, CallPurpose};
+use state::{BridgeAction, BridgeState, BridgeTarget, CallPurpose};
 
 /// The longest line taken, in bytes; a prompt with images is one. A longer one ends the bridge.
 const LINE_MAX: usize = 64 << 20;
@@ -63,7 +63,7 @@ pub(super) async fn serve(args: Bridge) -> CommandResult {
                 Some(Err(why)) => return Err(why.into()),
                 None => return Ok(0),
             },
-            heard = next(&mut bridge.session), if listens => bridge.hear(heard, &mut orders),
+            heard = next(&mut bridge.session), if listens => bridge.on_event(heard, &mut orders),
             Some(done) = bridge.calls.join_next() => {
                 let (why, outcome) = done.context("a call to the gateway ended badly")?;
                 bridge.desk.called(why, outcome, &mut orders);
@@ -90,15 +90,15 @@ struct Bridging {
 }
 
 impl Bridging {
-    fn hear(&mut self, heard: anyhow::Result<StreamEvent>, orders: &mut Vec<BridgeAction>) {
+    fn on_event(&mut self, heard: anyhow::Result<StreamEvent>, orders: &mut Vec<BridgeAction>) {
         match heard {
             Ok(heard) => {
-                self.desk.heard(heard, orders);
+                self.desk.on_event(heard, orders);
                 // What is there already is told in one go.
                 while self.desk.listens()
                     && let Some(Ok(Ok(heard))) = self.session.as_mut().map(mpsc::Receiver::try_recv)
                 {
-                    self.desk.heard(heard, orders);
+                    self.desk.on_event(heard, orders);
                 }
             }
             Err(why) => {

@@ -10,10 +10,10 @@ use super::super::jsonrpc::{self, object, string};
 use super::super::{
     AgentRequest, EventDraft, ExpectedAnswer, Outbox, RequestKey, RequestSubject, RuntimeEvent, ToolCallRef,
 };
-use super::elicit::ElicitationForm;
-use super::known::{SAVED_MAX, ToolCallState};
+use super::client_tools::CommandRun;
+use super::elicitation::ElicitationForm;
 use super::open::PendingOpen;
-use super::serve::CommandRun;
+use super::tool_calls::{SAVED_MAX, ToolCallState};
 use super::{ASKS_MAX, Acp, reading, trouble};
 use crate::model::{Choice, Decision, Editable, Kind, NativeId, Offer, RequestType};
 
@@ -186,7 +186,7 @@ impl Acp {
         if self.asks.len() >= ASKS_MAX {
             let message = format!("{ASKS_MAX} questions wait already: this one was answered `cancelled`");
             let draft = trouble("too_many_requests", &message, Some(frame.clone()));
-            out.said.push(RuntimeEvent::Event { native: native.cloned(), draft });
+            out.events.push(RuntimeEvent::Event { native: native.cloned(), draft });
             return RequestSlot::Full;
         }
         RequestSlot::Free
@@ -226,7 +226,7 @@ impl Acp {
         (ask.first_mention, ask.options) = (first_mention, options);
         self.asks
             .insert(key, PendingRequest::Permission { native: native.clone(), options: offered, wait: Some(question) });
-        out.said.push(RuntimeEvent::Asked { native: Some(native), ask: Box::new(ask) });
+        out.events.push(RuntimeEvent::Asked { native: Some(native), ask: Box::new(ask) });
     }
 
     /// The tool call that a question without an identifier is about: the plan that waits, or the only one under way.
@@ -272,7 +272,7 @@ impl Acp {
             let options = object::<Asking<'_>>(&wait.params).and_then(|asked| offers(&asked.options));
             let ask =
                 AgentRequest { options: options.unwrap_or_default(), ..self.put_together(key, native, wait, frame) };
-            out.said.push(RuntimeEvent::AskChanged { native: Some(native.clone()), ask: Box::new(ask) });
+            out.events.push(RuntimeEvent::AskChanged { native: Some(native.clone()), ask: Box::new(ask) });
         }
     }
 
@@ -307,7 +307,7 @@ impl Acp {
             Some((key, native)) => {
                 // A request that was taken back still has an answer: the agent may go on waiting for it.
                 self.answer(&key, &Decision::Withdrawn, out);
-                out.said.push(RuntimeEvent::TakenBack { native, key, elsewhere: None });
+                out.events.push(RuntimeEvent::TakenBack { native, key, elsewhere: None });
             }
             None if self.dropped(id, out) => {}
             None => self.raw(frame, None, "a withdrawal of a question that is not open", out),

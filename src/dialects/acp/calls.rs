@@ -60,12 +60,12 @@ impl Acp {
                 self.request(Pending::Call { ticket, native, sets }, &method, &params, out);
             }
             Ok(CallStep::Reply(_)) if notify => {}
-            Ok(CallStep::Reply(reply)) => out.said.push(RuntimeEvent::Replied { ticket, reply: Ok(reply) }),
+            Ok(CallStep::Reply(reply)) => out.events.push(RuntimeEvent::Replied { ticket, reply: Ok(reply) }),
             Err(fault) if notify => {
                 let draft = trouble("call_refused", &format!("{method} was not sent: {}", fault.words()), None);
-                out.said.push(RuntimeEvent::Event { native, draft });
+                out.events.push(RuntimeEvent::Event { native, draft });
             }
-            Err(fault) => out.said.push(RuntimeEvent::Replied { ticket, reply: Err(fault) }),
+            Err(fault) => out.events.push(RuntimeEvent::Replied { ticket, reply: Err(fault) }),
         }
     }
 
@@ -160,7 +160,7 @@ impl Acp {
     ) {
         let result = match reply {
             Ok(result) => result,
-            Err(fault) => return out.said.push(RuntimeEvent::Replied { ticket, reply: Err(fault) }),
+            Err(fault) => return out.events.push(RuntimeEvent::Replied { ticket, reply: Err(fault) }),
         };
         let mut answer = jsonrpc::owned(result);
         let options = options_in(result);
@@ -191,7 +191,7 @@ impl Acp {
                 }
                 (Some(SettingChange::Option | SettingChange::SignedIn(_)) | None, _) => None,
             };
-            out.said.extend(draft.map(|draft| RuntimeEvent::Event { native: Some(native), draft }));
+            out.events.extend(draft.map(|draft| RuntimeEvent::Event { native: Some(native), draft }));
         }
         if let Some(SettingChange::SignedIn(yes)) = sets {
             self.authenticated = yes;
@@ -199,7 +199,7 @@ impl Acp {
         if let Some(SettingChange::Model(name)) = sets {
             answer = jsonrpc::to_raw(&serde_json::json!({ "provider": self.provider(), "name": name }));
         }
-        out.said.push(RuntimeEvent::Replied { ticket, reply: Ok(answer) });
+        out.events.push(RuntimeEvent::Replied { ticket, reply: Ok(answer) });
     }
 
     /// A method of the agent's own, as the client wrote it, in the session that the client may speak of.

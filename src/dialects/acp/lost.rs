@@ -22,22 +22,22 @@ impl Acp {
         self.echoes.clear();
         let mut pending: Vec<_> = std::mem::take(&mut self.pending).into_iter().collect();
         pending.sort_unstable_by_key(|(id, _)| *id);
-        out.said.extend(pending.into_iter().filter_map(|(_, pending)| match pending {
+        out.events.extend(pending.into_iter().filter_map(|(_, pending)| match pending {
             Pending::Authenticate { then: Some(wish) } | Pending::Open { wish, .. } => Some(not_opened(wish.ticket)),
             Pending::Prompt { ticket, native } => Some(ended(native, ticket)),
             Pending::Call { ticket, .. } => Some(RuntimeEvent::Replied { ticket, reply: Err(fault()) }),
             Pending::Initialize | Pending::Authenticate { then: None } | Pending::Rejoin { .. } => None,
         }));
         let held = |(native, past): (NativeId, PastReplay)| past.held().map(|ticket| ended(native, ticket));
-        out.said.extend(std::mem::take(&mut self.past).into_iter().filter_map(held));
-        out.said.extend(self.stop_waiting().map(|wish| not_opened(wish.ticket)));
+        out.events.extend(std::mem::take(&mut self.past).into_iter().filter_map(held));
+        out.events.extend(self.stop_waiting().map(|wish| not_opened(wish.ticket)));
         // The agent asks again what it still wants to know, if it does at all.
         for (key, asked) in std::mem::take(&mut self.asks) {
             let native = asked.native().cloned();
             if let PendingRequest::SignIn(wish) = &asked {
-                out.said.push(not_opened(wish.ticket));
+                out.events.push(not_opened(wish.ticket));
             }
-            out.said.push(RuntimeEvent::TakenBack { native, key, elsewhere: None });
+            out.events.push(RuntimeEvent::TakenBack { native, key, elsewhere: None });
         }
         self.jobs.clear();
         self.terminals.clear();
@@ -83,7 +83,8 @@ impl Acp {
                 }
                 self.await_quiet(&native, out);
                 let native = Some(native);
-                out.said.extend(drafts.into_iter().map(|draft| RuntimeEvent::Event { native: native.clone(), draft }));
+                out.events
+                    .extend(drafts.into_iter().map(|draft| RuntimeEvent::Event { native: native.clone(), draft }));
             }
             Err(fault) => self.not_rejoined(native, &fault, out),
         }
@@ -94,7 +95,7 @@ impl Acp {
         self.sessions.remove(&native);
         let why = format!("after the connection was lost, the agent did not open this again: {}", fault.words());
         let draft = trouble("session_lost", &why, None);
-        out.said.push(RuntimeEvent::Event { native: Some(native), draft });
+        out.events.push(RuntimeEvent::Event { native: Some(native), draft });
     }
 
     fn stop_waiting(&mut self) -> impl Iterator<Item = PendingOpen> + use<> {

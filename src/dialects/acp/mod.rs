@@ -16,14 +16,14 @@
 
 mod ask;
 mod calls;
+mod client_tools;
+#[cfg(test)]
+mod client_tools_tests;
 mod echo;
-pub(super) mod elicit;
+pub(super) mod elicitation;
 #[cfg(test)]
-mod elicit_tests;
-mod hello;
-#[cfg(test)]
-mod keep_tests;
-mod known;
+mod elicitation_tests;
+mod initialize;
 mod lost;
 mod models;
 mod open;
@@ -32,12 +32,12 @@ mod open_tests;
 mod reading;
 #[cfg(test)]
 mod reading_tests;
-mod saved;
-mod serve;
+mod saved_state;
 #[cfg(test)]
-mod serve_tests;
+mod saved_state_tests;
 #[cfg(test)]
 mod tests;
+mod tool_calls;
 
 use std::collections::{HashMap, HashSet};
 
@@ -52,11 +52,11 @@ use super::{
 };
 use crate::model::{Capabilities, Connect, Kind, NativeId, RunStatus, RuntimeSpec, Serve, Ticket};
 use ask::PendingRequest;
-use hello::{AUTH_REQUIRED, AgentCapabilities, AuthMethod};
-use known::{KnownToolCalls, ToolCallState};
+use client_tools::ClientToolJob;
+use initialize::{AUTH_REQUIRED, AgentCapabilities, AuthMethod};
 use models::SessionModels;
 use open::{DeferredLoad, OpenMethod, PastReplay, PendingOpen};
-use serve::ClientToolJob;
+use tool_calls::{KnownToolCalls, ToolCallState};
 
 /// ACP: the request was cancelled.
 const REQUEST_CANCELLED: i64 = -32800;
@@ -276,7 +276,7 @@ impl Dialect for Acp {
                 self.open_session(PendingOpen { ticket, cwd, resume, instead: None }, out);
             }
             RuntimeCommand::Prompt { ticket, native, content } => self.prompt(ticket, native, content, out),
-            RuntimeCommand::Cancel { native, .. } if self.unprompt(&native, out) => {}
+            RuntimeCommand::Cancel { native, .. } if self.drop_prompt(&native, out) => {}
             RuntimeCommand::Cancel { native, .. } => {
                 out.frames.push(jsonrpc::notify("session/cancel", &serde_json::json!({ "sessionId": native })));
             }
@@ -303,11 +303,11 @@ impl Dialect for Acp {
     }
 
     fn save(&self) -> Option<Vec<u8>> {
-        saved::save(self)
+        saved_state::save(self)
     }
 
     fn restore(&mut self, saved: &[u8]) -> bool {
-        let Some(state) = saved::restore(saved) else { return false };
+        let Some(state) = saved_state::restore(saved) else { return false };
         let (auth_method, session_meta) = (self.auth_method.take(), self.session_meta.take());
         let passed = std::mem::take(&mut self.passed);
         *self = Self { auth_method, passed, session_meta, serve: self.serve, taken_over: true, ..state };
@@ -335,15 +335,15 @@ impl Dialect for Acp {
 fn not_ready(command: RuntimeCommand, out: &mut Outbox) {
     let fault = RuntimeError::new(INTERNAL, "the agent is not ready");
     match command {
-        RuntimeCommand::Open { ticket, .. } => out.said.push(RuntimeEvent::NotOpened { ticket, error: fault }),
+        RuntimeCommand::Open { ticket, .. } => out.events.push(RuntimeEvent::NotOpened { ticket, error: fault }),
         RuntimeCommand::Prompt { ticket, native, .. } => {
-            out.said.push(RuntimeEvent::Ended { native, ticket, end: failed(fault, None) })
+            out.events.push(RuntimeEvent::Ended { native, ticket, end: failed(fault, None) })
         }
         RuntimeCommand::Call { ticket, notify: false, .. } => {
-            out.said.push(RuntimeEvent::Replied { ticket, reply: Err(fault) })
+            out.events.push(RuntimeEvent::Replied { ticket, reply: Err(fault) })
         }
         RuntimeCommand::Call { method, native, .. } => {
-            out.said.push(RuntimeEvent::Event {
+            out.events.push(RuntimeEvent::Event {
                 native,
                 draft: trouble("not_ready", &format!("{method} was not sent"), None),
             });
@@ -393,7 +393,7 @@ impl Acp {
     }
 
     fn raw(&mut self, frame: &Bytes, native: Option<NativeId>, reason: &str, out: &mut Outbox) {
-        out.said.push(RuntimeEvent::Event { native, draft: EventDraft::raw(frame.clone(), reason) });
+        out.events.push(RuntimeEvent::Event { native, draft: EventDraft::raw(frame.clone(), reason) });
     }
 
     fn see(&mut self, native: &NativeId, tool: &str) -> bool {
@@ -455,9 +455,9 @@ impl Acp {
             _ => jsonrpc::slice(frame, update),
         };
         let draft = EventDraft { kind, body, native: Some(frame.clone()), tool, title };
-        out.said.push(RuntimeEvent::Event { native: Some(native), draft });
+        out.events.push(RuntimeEvent::Event { native: Some(native), draft });
         if let Some((native, tool, said)) = news {
-            self.known.hear(&native, &tool, said);
+            self.known.record(&native, &tool, said);
             self.asks_again(frame, &native, &tool, out);
         }
     }
@@ -471,7 +471,7 @@ impl Acp {
                 _ => {
                     let native = self.named(params);
                     self.raw(frame, native, "a request that the gateway does not serve: refused", out);
-                    out.frames.push(serve::unserved(id.get(), &method));
+                    out.frames.push(client_tools::unsupported(id.get(), &method));
                 }
             },
             RpcMessage::Notification { method, params } => match method.as_ref() {
@@ -482,7 +482,7 @@ impl Acp {
                     self.raw(frame, native, "unknown notification", out);
                 }
             },
-            RpcMessage::Response { id, reply } => match self.settle(id) {
+            RpcMessage::Response { id, reply } => match self.take_pending(id) {
                 Some(pending) => self.reply(frame, pending, reply, out),
                 None => self.raw(frame, None, "an answer to nothing that was asked", out),
             },
@@ -490,7 +490,7 @@ impl Acp {
     }
 
     /// The request of ours that has this id: ours are integers, written without a point.
-    fn settle(&mut self, id: &RawValue) -> Option<Pending> {
+    fn take_pending(&mut self, id: &RawValue) -> Option<Pending> {
         self.pending.remove(&id.get().parse::<u64>().ok()?)
     }
 
@@ -500,11 +500,11 @@ impl Acp {
         match message {
             RpcMessage::Request { id, method, .. } => out.frames.push(match method.as_ref() {
                 "session/request_permission" => ask::cancelled(id.get()),
-                "elicitation/create" => elicit::elicited(id.get(), "cancel"),
-                method => serve::unserved(id.get(), method),
+                "elicitation/create" => elicitation::elicited(id.get(), "cancel"),
+                method => client_tools::unsupported(id.get(), method),
             }),
             RpcMessage::Response { id, .. } => {
-                if let Some(pending) = self.settle(id) {
+                if let Some(pending) = self.take_pending(id) {
                     let fault = RuntimeError::new(INTERNAL, "the agent's reply is nested too deep");
                     self.reply(frame, pending, Err(fault), out);
                 }
@@ -525,7 +525,7 @@ impl Acp {
                 self.seen.retain(|(session, _)| *session != native);
                 self.known.turn_over(&native);
                 let end = ended(result, frame);
-                out.said.push(RuntimeEvent::Ended { native, ticket, end });
+                out.events.push(RuntimeEvent::Ended { native, ticket, end });
             }
             (Pending::Prompt { ticket, native }, Err(mut fault)) => {
                 self.echoes.remove(&native);
@@ -540,7 +540,7 @@ impl Acp {
                 if cancelled {
                     end.status = RunStatus::Cancelled;
                 }
-                out.said.push(RuntimeEvent::Ended { native, ticket, end });
+                out.events.push(RuntimeEvent::Ended { native, ticket, end });
             }
             (Pending::Call { ticket, native, sets }, reply) => self.called(frame, ticket, native, sets, reply, out),
         }

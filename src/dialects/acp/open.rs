@@ -107,7 +107,7 @@ impl Acp {
             // An agent that loads a conversation at work disposes of it.
             let error =
                 RuntimeError::new(INTERNAL, format!("the conversation {native} is at work: it is not opened again"));
-            return out.said.push(RuntimeEvent::NotOpened { ticket: wish.ticket, error });
+            return out.events.push(RuntimeEvent::NotOpened { ticket: wish.ticket, error });
         }
         match (self.can.resume, self.can.load) {
             (true, load) if known || !load => self.open_by(OpenMethod::Resume, wish, out),
@@ -132,7 +132,7 @@ impl Acp {
             "Gemini CLI loses a conversation that is opened again in the minute it was made in: this one is opened in {MINUTE} seconds"
         );
         let draft = trouble("opening_waits", &why, None);
-        out.said.push(RuntimeEvent::Event { native: Some(native.clone()), draft });
+        out.events.push(RuntimeEvent::Event { native: Some(native.clone()), draft });
         self.waiting.push(DeferredLoad { wish, ticks: MINUTE + 1 });
         out.wake_after = Some(TICK);
     }
@@ -183,7 +183,7 @@ impl Acp {
         let known = resume.as_ref().is_some_and(|resume| resume.known);
         let Some(native) = resume.map(|resume| resume.native).or_else(|| self.named(Some(result))) else {
             let error = RuntimeError::new(INTERNAL, "the agent opened a session without an identifier");
-            return out.said.push(RuntimeEvent::NotOpened { ticket, error });
+            return out.events.push(RuntimeEvent::NotOpened { ticket, error });
         };
         let (models, mut drafts) = SessionModels::of_new_session(frame, result);
         self.can.modes |= models.modes;
@@ -199,7 +199,7 @@ impl Acp {
             drafts.push(trouble("past_unknown", why, None));
         }
         let how = if by == OpenMethod::New { OpenedAs::New } else { OpenedAs::Resumed };
-        out.said.push(RuntimeEvent::Opened { ticket, native, drafts, how });
+        out.events.push(RuntimeEvent::Opened { ticket, native, drafts, how });
     }
 
     /// A load was replied to: the replay goes on for a moment, with some agents.
@@ -237,10 +237,10 @@ impl Acp {
             }
             Some(ResumeTarget { native, known: false, .. }) => {
                 let message = format!("the conversation {native} cannot be opened: {}", fault.words());
-                out.said
+                out.events
                     .push(RuntimeEvent::NotOpened { ticket: wish.ticket, error: RuntimeError { message, ..fault } });
             }
-            None => out.said.push(RuntimeEvent::NotOpened { ticket: wish.ticket, error: fault.in_words() }),
+            None => out.events.push(RuntimeEvent::NotOpened { ticket: wish.ticket, error: fault.in_words() }),
         }
     }
 
@@ -278,10 +278,10 @@ impl Acp {
     }
 
     /// Takes a prompt back that was not sent yet; false if there is none.
-    pub(super) fn unprompt(&mut self, native: &NativeId, out: &mut Outbox) -> bool {
+    pub(super) fn drop_prompt(&mut self, native: &NativeId, out: &mut Outbox) -> bool {
         let Some((ticket, _)) = self.past.get_mut(native).and_then(|past| past.held.take()) else { return false };
         let end = RunEnd { status: RunStatus::Cancelled, stop_reason: None, message: None, native: None };
-        out.said.push(RuntimeEvent::Ended { native: native.clone(), ticket, end });
+        out.events.push(RuntimeEvent::Ended { native: native.clone(), ticket, end });
         true
     }
 

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use super::super::jsonrpc::{object, pretty, string};
 use super::super::{RequestSubject, subject};
-use super::known::ToolCallState;
+use super::tool_calls::ToolCallState;
 
 /// Where an agent says what it will run, beyond what the general rules know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,7 +121,7 @@ fn texts(blocks: &[Block]) -> impl Iterator<Item = &str> {
     })
 }
 
-fn word(part: Option<&super::known::RawPart>) -> Option<String> {
+fn word(part: Option<&super::tool_calls::RawPart>) -> Option<String> {
     Some(string(part?.raw()?)?.into_owned())
 }
 

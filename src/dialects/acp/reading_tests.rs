@@ -303,7 +303,7 @@ fn an_array_is_no_block_and_no_part_of_one() {
 /// The state is saved often: what is long in it does not outlive the gateway, but that it was there does.
 #[test]
 fn after_a_restart_a_question_whose_tool_call_was_long_cannot_be_read() {
-    let long = "x".repeat(super::known::SAVED_MAX);
+    let long = "x".repeat(super::tool_calls::SAVED_MAX);
     let announced = |command: &str| {
         format!(
             r#"{{"sessionUpdate":"tool_call","toolCallId":"t","title":"ls","kind":"execute","rawInput":{{"command":"{command}"}}}}"#
@@ -346,7 +346,7 @@ fn after_a_restart_a_question_whose_tool_call_was_long_cannot_be_read() {
 #[test]
 fn options_longer_than_what_is_saved_are_answered_cancelled() {
     let mut rig = session("a");
-    let name = "x".repeat(super::known::SAVED_MAX);
+    let name = "x".repeat(super::tool_calls::SAVED_MAX);
     rig.feed(format!(
         r#"{{"jsonrpc":"2.0","id":0,"method":"session/request_permission","params":{{"sessionId":"s","toolCall":{{"toolCallId":"t"}},"options":[{{"optionId":"y","name":"{name}","kind":"allow_once"}}]}}}}"#
     ));

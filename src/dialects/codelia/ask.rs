@@ -195,7 +195,7 @@ impl Codelia {
             native: frame.clone(),
         };
         self.asks.insert(key, asked);
-        out.said.push(RuntimeEvent::Asked { native: self.native(), ask: Box::new(ask) });
+        out.events.push(RuntimeEvent::Asked { native: self.native(), ask: Box::new(ask) });
     }
 }
 

@@ -415,7 +415,7 @@ impl Codelia {
     }
 
     fn event(&self, draft: EventDraft, out: &mut Outbox) {
-        out.said.push(RuntimeEvent::Event { native: self.native(), draft });
+        out.events.push(RuntimeEvent::Event { native: self.native(), draft });
     }
 
     fn raw(&self, frame: &Bytes, reason: &str, out: &mut Outbox) {
@@ -501,7 +501,7 @@ impl Codelia {
             }
             Err(problem) => {
                 let end = end(RunStatus::Error, Some(problem), None);
-                out.said.push(RuntimeEvent::Ended { native, ticket, end });
+                out.events.push(RuntimeEvent::Ended { native, ticket, end });
             }
         }
     }
@@ -527,7 +527,7 @@ impl Codelia {
         if run.unnamed && end.status == RunStatus::Completed {
             end.status = RunStatus::Cancelled;
         }
-        out.said.push(RuntimeEvent::Ended { native, ticket: run.ticket, end });
+        out.events.push(RuntimeEvent::Ended { native, ticket: run.ticket, end });
     }
 
     fn cancel(&mut self, ticket: Ticket, reason: Option<String>, out: &mut Outbox) {
@@ -544,7 +544,7 @@ impl Codelia {
         // The session has answered every question that it knows of; one may be on its way there.
         for (key, asked) in std::mem::take(&mut self.asks) {
             out.frames.push(asked.answer(key.id(), &Decision::Withdrawn));
-            out.said.push(RuntimeEvent::TakenBack { native: self.native(), key, elsewhere: None });
+            out.events.push(RuntimeEvent::TakenBack { native: self.native(), key, elsewhere: None });
         }
         // While `run.start` is not answered the run has no name yet; the cancel goes out with the answer.
         if let Some(run_id) = name {
@@ -584,11 +584,11 @@ impl Codelia {
                 let message = format!("{method} was not sent: {}", fault.words());
                 self.event(trouble("call_refused", &message, None), out);
             }
-            Some(fault) => out.said.push(RuntimeEvent::Replied { ticket, reply: Err(fault) }),
+            Some(fault) => out.events.push(RuntimeEvent::Replied { ticket, reply: Err(fault) }),
             None if context => {
                 out.frames.push(jsonrpc::notify(method, &params));
                 if !notify {
-                    out.said.push(RuntimeEvent::Replied { ticket, reply: Ok(jsonrpc::owned(empty())) });
+                    out.events.push(RuntimeEvent::Replied { ticket, reply: Ok(jsonrpc::owned(empty())) });
                 }
             }
             None if method == "model.set" => {
@@ -603,7 +603,7 @@ impl Codelia {
         match message {
             RpcMessage::Request { id, method, params } => self.asked(frame, id, &method, params, out),
             RpcMessage::Notification { method, params } => self.notified(frame, &method, params, out),
-            RpcMessage::Response { id, reply } => match self.settle(id) {
+            RpcMessage::Response { id, reply } => match self.take_pending(id) {
                 Some(pending) => self.reply(frame, pending, reply, out),
                 None => self.raw(frame, "an answer to nothing that was asked", out),
             },
@@ -611,7 +611,7 @@ impl Codelia {
     }
 
     /// The request of ours that has this id: ours are strings.
-    fn settle(&mut self, id: &RawValue) -> Option<Pending> {
+    fn take_pending(&mut self, id: &RawValue) -> Option<Pending> {
         self.pending.remove(string(id)?.as_ref())
     }
 
@@ -621,7 +621,7 @@ impl Codelia {
         match message {
             RpcMessage::Request { id, method, .. } => out.frames.push(ask::no(id.get(), &method)),
             RpcMessage::Response { id, .. } => {
-                if let Some(pending) = self.settle(id) {
+                if let Some(pending) = self.take_pending(id) {
                     let fault = RuntimeError::new(INTERNAL, "the runtime's reply is nested too deep");
                     self.reply(frame, pending, Err(fault), out);
                 }
@@ -741,7 +741,7 @@ impl Codelia {
                 }
             }
             (Pending::Call { ticket: Some(ticket) }, reply) => {
-                out.said.push(RuntimeEvent::Replied { ticket, reply: reply.map(jsonrpc::owned) });
+                out.events.push(RuntimeEvent::Replied { ticket, reply: reply.map(jsonrpc::owned) });
             }
             (Pending::Call { ticket: None }, _) => {
                 self.raw(frame, "the reply to a call that was made through an earlier gateway", out);
@@ -793,7 +793,7 @@ impl Codelia {
 
     fn fail(&mut self, message: String, out: &mut Outbox) {
         self.phase = Phase::Failed;
-        out.said.push(RuntimeEvent::Failed { message });
+        out.events.push(RuntimeEvent::Failed { message });
     }
 
     fn initialized(&mut self, result: &RawValue, out: &mut Outbox) {
@@ -817,7 +817,7 @@ impl Codelia {
                     known.filter(|one| there(one) == Some(true)).collect()
                 });
                 let agent = hello.server.map(|server| format!("{} {}", server.name, server.version));
-                out.said.push(RuntimeEvent::Ready { agent });
+                out.events.push(RuntimeEvent::Ready { agent });
             }
             Some(Hello { protocol_version: spoken, .. }) => {
                 self.fail(format!("the runtime speaks UI protocol {spoken}; the gateway speaks {VERSION}"), out);

@@ -57,7 +57,7 @@ impl Codelia {
             None
         };
         match (problem, resume) {
-            (Some((code, problem)), _) => out.said.push(not_opened(ticket, code, problem)),
+            (Some((code, problem)), _) => out.events.push(not_opened(ticket, code, problem)),
             (None, None) => self.opened(ticket, NativeId::from(SESSION), cwd, None, Vec::new(), out),
             // It ended with its process: the runtime never said its name.
             (None, Some(ResumeTarget { native, known: true, .. })) if native.as_str() == SESSION => {
@@ -93,7 +93,7 @@ impl Codelia {
             }
             (false, true) => self.opened(ticket, NativeId::from(SESSION), cwd, None, Vec::new(), out),
             (false, false) => {
-                out.said.push(not_opened(ticket, SESSION_NOT_FOUND, "the runtime has no such session"));
+                out.events.push(not_opened(ticket, SESSION_NOT_FOUND, "the runtime has no such session"));
             }
         }
     }
@@ -111,7 +111,7 @@ impl Codelia {
         let load = resumed.map(|_| native.as_str().to_owned());
         let how = if resumed.is_some() { OpenedAs::Resumed } else { OpenedAs::New };
         self.session = Some(Session { native: native.clone(), cwd, load, known: resumed == Some(true) });
-        out.said.push(RuntimeEvent::Opened { ticket, native, drafts, how });
+        out.events.push(RuntimeEvent::Opened { ticket, native, drafts, how });
     }
 
     /// One event of the past.

@@ -610,7 +610,7 @@ impl Codex {
             && !self.state.threads.contains_key(native)
         {
             // It is sent again when the thread is joined.
-            return self.look(native.clone(), out);
+            return self.resync(native.clone(), out);
         }
         let (Some((raw, params)), Some(native)) = (read, native) else {
             return self.not_asked(frame, id, method, None, out);
@@ -723,7 +723,7 @@ impl Codex {
         };
         let Some(ask) = ask else { return };
         self.state.asks.insert(key, asked);
-        out.said.push(RuntimeEvent::Asked { native: Some(native), ask: Box::new(ask) });
+        out.events.push(RuntimeEvent::Asked { native: Some(native), ask: Box::new(ask) });
     }
 
     /// A key for a question under this id, unlike that of any earlier one.
@@ -780,7 +780,7 @@ impl Codex {
                 let Some(ask) = field_ask(&asked, next.clone(), RawValue::NULL, &Bytes::new()) else { return };
                 let native = Some(asked.native.clone());
                 self.state.asks.insert(next, asked);
-                out.said.push(RuntimeEvent::Asked { native, ask: Box::new(ask) });
+                out.events.push(RuntimeEvent::Asked { native, ask: Box::new(ask) });
             }
         }
     }
@@ -812,7 +812,7 @@ impl Codex {
         let Some(asked) = self.state.asks.remove(key) else { return };
         if asked.reply.is_none() {
             let elsewhere = elsewhere.map(|by| AnsweredElsewhere { by: by.to_owned(), option_id: None });
-            out.said.push(RuntimeEvent::TakenBack { native: Some(asked.native), key: key.clone(), elsewhere });
+            out.events.push(RuntimeEvent::TakenBack { native: Some(asked.native), key: key.clone(), elsewhere });
         }
     }
 }

@@ -101,16 +101,16 @@ impl Codex {
         match self.made(native.as_ref(), method, params) {
             Ok(_) if notify => {
                 let message = format!("{method} was not sent: Codex takes no notifications");
-                out.said.push(RuntimeEvent::Event { native, draft: trouble("call_refused", &message, None) });
+                out.events.push(RuntimeEvent::Event { native, draft: trouble("call_refused", &message, None) });
             }
             Ok((method, params, sort)) => {
                 self.request(Pending::Call { ticket: ticket.0, sort }, &method, &params, out);
             }
             Err(fault) if notify => {
                 let draft = trouble("call_refused", &format!("{method} was not sent: {}", fault.words()), None);
-                out.said.push(RuntimeEvent::Event { native, draft });
+                out.events.push(RuntimeEvent::Event { native, draft });
             }
-            Err(fault) => out.said.push(RuntimeEvent::Replied { ticket, reply: Err(fault) }),
+            Err(fault) => out.events.push(RuntimeEvent::Replied { ticket, reply: Err(fault) }),
         }
     }
 

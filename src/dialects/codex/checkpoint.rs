@@ -33,7 +33,7 @@ impl Codex {
             return;
         }
         let mut touched: Vec<NativeId> = more.into_iter().collect();
-        for native in out.said.get(from..).unwrap_or_default().iter().filter_map(RuntimeEvent::native) {
+        for native in out.events.get(from..).unwrap_or_default().iter().filter_map(RuntimeEvent::native) {
             if !touched.contains(native) {
                 touched.push(native.clone());
             }
@@ -41,7 +41,7 @@ impl Codex {
         for native in touched {
             if let Some(thread) = self.state.threads.get(&native) {
                 let state = self.checkpoint(&native, thread);
-                out.said.push(RuntimeEvent::Checkpoint { native, state });
+                out.events.push(RuntimeEvent::Checkpoint { native, state });
             }
         }
     }
@@ -93,7 +93,7 @@ impl Codex {
                 }),
             }
         }
-        thread.items.tear();
+        thread.items.connection_lost();
         let ours = carried.prompt.map(|Ticket(ticket)| ticket);
         if let Some(turn) = &mut thread.turn
             && turn.ticket != ours

@@ -464,7 +464,7 @@ impl Items {
     }
 
     /// The connection was lost: what is under way goes on unheard.
-    pub(super) fn tear(&mut self) {
+    pub(super) fn connection_lost(&mut self) {
         for item in self.0.values_mut().filter(|item| !item.done) {
             item.torn = true;
         }
@@ -811,7 +811,7 @@ impl Codex {
                 true => EventDraft { native: Some(frame.clone()), ..hook(method, raw) },
                 false => EventDraft::raw(frame.clone(), "unknown notification"),
             };
-            return out.said.push(RuntimeEvent::Event { native: None, draft });
+            return out.events.push(RuntimeEvent::Event { native: None, draft });
         };
         let native = text(params.thread_id).map(|id| NativeId::from(id.as_str()));
         if method == "thread/started" {
@@ -836,7 +836,7 @@ impl Codex {
         };
         for draft in drafts {
             let draft = EventDraft { native: Some(frame.clone()), ..draft };
-            out.said.push(RuntimeEvent::Event { native: native.clone(), draft });
+            out.events.push(RuntimeEvent::Event { native: native.clone(), draft });
         }
     }
 
@@ -868,7 +868,7 @@ impl Codex {
                 return unreadable();
             }
             // Heard without having joined: a thread of another client's.
-            self.look(native.clone(), out);
+            self.resync(native.clone(), out);
             return Some(Vec::new());
         }
         match method {
@@ -957,7 +957,7 @@ impl Codex {
         {
             // Told to every client; this thread is none of ours. One that is at work can be joined.
             if method == "thread/status/changed" {
-                self.look(native.clone(), out);
+                self.resync(native.clone(), out);
             }
             return Some(Vec::new());
         }

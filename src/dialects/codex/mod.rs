@@ -19,7 +19,7 @@ mod ask;
 mod calls;
 mod checkpoint;
 mod items;
-mod rejoin;
+mod join;
 #[cfg(test)]
 mod tests;
 
@@ -455,7 +455,7 @@ impl Dialect for Codex {
             return;
         }
         let Ok(text) = std::str::from_utf8(&frame) else { return self.raw(&frame, None, "not UTF-8", out) };
-        let from = out.said.len();
+        let from = out.events.len();
         match jsonrpc::read(text) {
             Err(reason) => self.raw(&frame, None, reason, out),
             Ok(message) if jsonrpc::shallow(&frame) => self.message(&frame, message, out),
@@ -467,7 +467,7 @@ impl Dialect for Codex {
     }
 
     fn command(&mut self, command: RuntimeCommand, out: &mut Outbox) {
-        let from = out.said.len();
+        let from = out.events.len();
         let changed = match &command {
             RuntimeCommand::Answer { key, .. } => self.state.asks.get(key).map(|asked| asked.native.clone()),
             RuntimeCommand::Prompt { native, .. } | RuntimeCommand::Cancel { native, .. } => Some(native.clone()),
@@ -493,7 +493,7 @@ impl Dialect for Codex {
     }
 
     fn wake(&mut self, out: &mut Outbox) {
-        let from = out.said.len();
+        let from = out.events.len();
         for sent in self.state.sent.values_mut().filter(|sent| sent.waits) {
             sent.waits = false;
             out.frames.push(sent.frame.clone().into());
@@ -532,7 +532,7 @@ impl Dialect for Codex {
                 Pending::Open { ticket, want } => self.state.reopen.push((ticket, want)),
                 Pending::Call { ticket, .. } => {
                     let fault = RuntimeError::new(INTERNAL, "the connection to Codex was lost before it answered");
-                    out.said.push(RuntimeEvent::Replied { ticket: Ticket(ticket), reply: Err(fault) });
+                    out.events.push(RuntimeEvent::Replied { ticket: Ticket(ticket), reply: Err(fault) });
                 }
                 Pending::Look { native } => {
                     self.state.found.remove(&native);
@@ -543,7 +543,7 @@ impl Dialect for Codex {
             }
         }
         for thread in self.state.threads.values_mut() {
-            thread.items.tear();
+            thread.items.connection_lost();
         }
         for asked in self.state.asks.values_mut() {
             asked.stale = UNSURE;
@@ -590,15 +590,15 @@ impl Dialect for Codex {
 fn not_ready(command: RuntimeCommand, out: &mut Outbox) {
     let fault = RuntimeError::new(INTERNAL, "Codex is not ready");
     match command {
-        RuntimeCommand::Open { ticket, .. } => out.said.push(RuntimeEvent::NotOpened { ticket, error: fault }),
+        RuntimeCommand::Open { ticket, .. } => out.events.push(RuntimeEvent::NotOpened { ticket, error: fault }),
         RuntimeCommand::Prompt { ticket, native, .. } => {
-            out.said.push(RuntimeEvent::Ended { native, ticket, end: failed(fault.message, None) });
+            out.events.push(RuntimeEvent::Ended { native, ticket, end: failed(fault.message, None) });
         }
         RuntimeCommand::Call { ticket, notify: false, .. } => {
-            out.said.push(RuntimeEvent::Replied { ticket, reply: Err(fault) })
+            out.events.push(RuntimeEvent::Replied { ticket, reply: Err(fault) })
         }
         RuntimeCommand::Call { method, native, .. } => {
-            out.said.push(RuntimeEvent::Event {
+            out.events.push(RuntimeEvent::Event {
                 native,
                 draft: trouble("not_ready", &format!("{method} was not sent"), None),
             });
@@ -628,11 +628,11 @@ impl Codex {
     }
 
     fn raw(&self, frame: &Bytes, native: Option<NativeId>, reason: &str, out: &mut Outbox) {
-        out.said.push(RuntimeEvent::Event { native, draft: EventDraft::raw(frame.clone(), reason) });
+        out.events.push(RuntimeEvent::Event { native, draft: EventDraft::raw(frame.clone(), reason) });
     }
 
     fn event(&self, native: &NativeId, draft: EventDraft, out: &mut Outbox) {
-        out.said.push(RuntimeEvent::Event { native: Some(native.clone()), draft });
+        out.events.push(RuntimeEvent::Event { native: Some(native.clone()), draft });
     }
 
     fn message(&mut self, frame: &Bytes, message: RpcMessage<'_>, out: &mut Outbox) {
@@ -669,21 +669,21 @@ impl Codex {
             self.state.sent.insert(id, sent);
             return;
         }
-        self.settled(frame, sent.pending, reply, out);
+        self.on_reply(frame, sent.pending, reply, out);
     }
 
-    fn settled(&mut self, frame: &Bytes, pending: Pending, reply: Result<&RawValue, RuntimeError>, out: &mut Outbox) {
+    fn on_reply(&mut self, frame: &Bytes, pending: Pending, reply: Result<&RawValue, RuntimeError>, out: &mut Outbox) {
         match (pending, reply) {
             (Pending::Initialize, Ok(result)) => self.initialized(result, out),
             (Pending::Initialize, Err(fault)) => {
                 self.state.phase = Phase::Failed;
                 let message = format!("Codex refused the handshake: {} ({})", fault.words(), fault.code);
-                out.said.push(RuntimeEvent::Failed { message });
+                out.events.push(RuntimeEvent::Failed { message });
             }
             (Pending::Loaded, Ok(result)) => self.loaded(result, out),
             // An older server: threads are found when they start.
             (Pending::Loaded, Err(_)) => {}
-            (Pending::Look { native }, Ok(result)) => self.looked(&native, result, out),
+            (Pending::Look { native }, Ok(result)) => self.resynced(&native, result, out),
             // It is gone again.
             (Pending::Look { native }, Err(_)) => {
                 self.state.found.remove(&native);
@@ -701,7 +701,7 @@ impl Codex {
                     // It may be too young to be joined: it is told of again when it is at work.
                     self.state.found.remove(&native);
                 }
-                out.said.push(RuntimeEvent::NotOpened { ticket: Ticket(ticket), error });
+                out.events.push(RuntimeEvent::NotOpened { ticket: Ticket(ticket), error });
                 self.clarify(out);
             }
             (Pending::Rejoin { native }, Ok(result)) => self.rejoined(frame, &native, result, out),
@@ -718,7 +718,7 @@ impl Codex {
                 }
             }
             (Pending::Call { ticket, sort }, reply) => {
-                out.said.push(RuntimeEvent::Replied { ticket: Ticket(ticket), reply: sort.reply(reply) });
+                out.events.push(RuntimeEvent::Replied { ticket: Ticket(ticket), reply: sort.reply(reply) });
             }
         }
     }
@@ -733,14 +733,14 @@ impl Codex {
         let Some(Hello { user_agent: Some(agent) }) = object::<Hello<'_>>(result) else {
             self.state.phase = Phase::Failed;
             let message = "the reply to `initialize` is not a Codex app-server's".to_owned();
-            return out.said.push(RuntimeEvent::Failed { message });
+            return out.events.push(RuntimeEvent::Failed { message });
         };
         self.state.phase = Phase::Ready;
         out.frames.push(frame(None, "initialized", None));
         // `plexus/0.169.0 (Debian 12.0.0; x86_64) unknown (plexus; 0.1.0)`: its version under our name.
         let agent = string(agent);
         let version = agent.as_deref().and_then(|agent| agent.split(['/', ' ']).nth(1)).unwrap_or_default();
-        out.said.push(RuntimeEvent::Ready { agent: Some(format!("codex {version}").trim().to_owned()) });
+        out.events.push(RuntimeEvent::Ready { agent: Some(format!("codex {version}").trim().to_owned()) });
         let threads: Vec<_> = self.state.threads.keys().cloned().collect();
         for native in threads {
             self.resume(Pending::Rejoin { native: native.clone() }, &native, out);
@@ -772,7 +772,7 @@ impl Codex {
         };
         let input = match problem.map_or_else(|| items::input(content), Err) {
             Ok(input) => input,
-            Err(problem) => return out.said.push(RuntimeEvent::Ended { native, ticket, end: failed(problem, None) }),
+            Err(problem) => return out.events.push(RuntimeEvent::Ended { native, ticket, end: failed(problem, None) }),
         };
         if let Some(thread) = self.state.threads.get_mut(&native) {
             // Into another client's turn it goes as steering, and ends with it.
@@ -843,13 +843,13 @@ impl Codex {
         if !left {
             thread.turn = None;
         }
-        out.said.push(RuntimeEvent::Ended {
+        out.events.push(RuntimeEvent::Ended {
             native: native.clone(),
             ticket: Ticket(ticket),
             end: failed(fault.words(), Some(frame)),
         });
         if tell {
-            out.said.push(RuntimeEvent::Began { native, by: OTHER.into() });
+            out.events.push(RuntimeEvent::Began { native, by: OTHER.into() });
         }
     }
 
@@ -878,7 +878,7 @@ impl Codex {
         let Some(thread) = self.state.threads.get_mut(native) else { return };
         thread.tells(&id);
         thread.turn = Some(Turn { id: Some(id), began: true, ..Turn::default() });
-        out.said.push(RuntimeEvent::Began { native: native.clone(), by: OTHER.into() });
+        out.events.push(RuntimeEvent::Began { native: native.clone(), by: OTHER.into() });
     }
 
     /// A turn is over.
@@ -922,7 +922,7 @@ impl Codex {
         }
         let run_end = RunEnd::from(end.clone());
         if turn.began {
-            out.said.push(RuntimeEvent::Done { native: native.clone(), end: run_end.clone() });
+            out.events.push(RuntimeEvent::Done { native: native.clone(), end: run_end.clone() });
         }
         let Some(ticket) = turn.ticket else { return };
         if turn.starting {
@@ -934,7 +934,7 @@ impl Codex {
             }
             return;
         }
-        out.said.push(RuntimeEvent::Ended { native: native.clone(), ticket: Ticket(ticket), end: run_end });
+        out.events.push(RuntimeEvent::Ended { native: native.clone(), ticket: Ticket(ticket), end: run_end });
     }
 
     fn loaded(&mut self, result: &RawValue, out: &mut Outbox) {
@@ -943,12 +943,12 @@ impl Codex {
             data: Vec<String>,
         }
         for id in object::<Loaded>(result).map(|loaded| loaded.data).unwrap_or_default() {
-            self.look(id.as_str().into(), out);
+            self.resync(id.as_str().into(), out);
         }
     }
 
     /// Asks about a thread that is not ours, once.
-    fn look(&mut self, native: NativeId, out: &mut Outbox) {
+    fn resync(&mut self, native: NativeId, out: &mut Outbox) {
         if self.new_to_us(&native) {
             let params = serde_json::json!({ "threadId": native, "includeTurns": false });
             self.request(Pending::Look { native }, "thread/read", &params, out);
@@ -966,7 +966,7 @@ impl Codex {
         self.state.found.insert(native.clone())
     }
 
-    fn looked(&mut self, native: &NativeId, result: &RawValue, out: &mut Outbox) {
+    fn resynced(&mut self, native: &NativeId, result: &RawValue, out: &mut Outbox) {
         #[derive(Deserialize)]
         struct Read<'a> {
             #[serde(borrow)]
@@ -988,7 +988,7 @@ impl Codex {
             self.state.found.remove(native);
             return;
         }
-        out.said.push(RuntimeEvent::Found { native: native.clone(), cwd: head.cwd(), title: head.title() });
+        out.events.push(RuntimeEvent::Found { native: native.clone(), cwd: head.cwd(), title: head.title() });
     }
 
     /// Whether the thread is a helper agent's: what it does is told in the thread that it works for, and its questions
@@ -1018,7 +1018,7 @@ impl Codex {
         if self.state.unclear.len() < FOUND_MAX && self.state.sent.values().any(opening) {
             self.state.unclear.push((native, head.cwd(), head.title()));
         } else if self.new_to_us(&native) {
-            out.said.push(RuntimeEvent::Found { native, cwd: head.cwd(), title: head.title() });
+            out.events.push(RuntimeEvent::Found { native, cwd: head.cwd(), title: head.title() });
         }
     }
 
@@ -1026,7 +1026,7 @@ impl Codex {
     fn clarify(&mut self, out: &mut Outbox) {
         for (native, cwd, title) in std::mem::take(&mut self.state.unclear) {
             if self.new_to_us(&native) {
-                out.said.push(RuntimeEvent::Found { native, cwd, title });
+                out.events.push(RuntimeEvent::Found { native, cwd, title });
             }
         }
     }

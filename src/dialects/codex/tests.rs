@@ -709,7 +709,7 @@ fn resume(rig: &mut Rig, known: bool) {
 fn lose(rig: &mut Rig) {
     let mut out = Outbox::default();
     rig.dialect.lost("gone", &mut out);
-    rig.said.extend(out.said);
+    rig.events.extend(out.events);
 }
 
 /// The connection is back, and thread `t` is said to have these turns, newest first.
@@ -1006,7 +1006,7 @@ fn carried(rig: &Rig, prompt: Option<u64>, asks: &[RequestKey], status: Value, t
     head["status"] = status;
     let page = j!({ "data": turns, "nextCursor": if more { j!("older") } else { Value::Null } });
     reply(&mut next, 2, j!({ "thread": head, "initialTurnsPage": page }));
-    assert!(matches!(next.said.remove(0), RuntimeEvent::Opened { how: OpenedAs::Resumed, .. }));
+    assert!(matches!(next.events.remove(0), RuntimeEvent::Opened { how: OpenedAs::Resumed, .. }));
     next
 }
 
@@ -1045,7 +1045,7 @@ fn what_happened_while_the_gateway_was_away_is_told_once() {
         ]
     );
     let again = carried(&next, None, &[], idle(), j!([other(), ours("completed", "completed")]), false);
-    assert!(again.said.is_empty(), "all is told: {:?}", kinds(&again.said));
+    assert!(again.events.is_empty(), "all is told: {:?}", kinds(&again.events));
     // It still runs: it goes on as the same run, under the same prompt.
     let mut next = carried(&rig, Some(5), &[], active(j!([])), j!([turn("u", "inProgress", j!([]))]), false);
     assert!(next.said().is_empty() && next.dialect.prompts() == [Ticket(5)]);
@@ -1057,7 +1057,7 @@ fn what_happened_while_the_gateway_was_away_is_told_once() {
     assert_eq!(kinds(&said), ["agent_message_chunk", "tool_call_update", "ended 5 Cancelled"]);
     // Its session was closed over it meanwhile: it is a run of its own, and the prompt is nobody's.
     let next = carried(&rig, None, &[], idle(), j!([ours("completed", "completed")]), false);
-    let said = kinds(&next.said);
+    let said = kinds(&next.events);
     assert_eq!((said.first().unwrap().as_str(), said.last().unwrap().as_str()), ("began", "done Completed"));
 }
 
@@ -1117,7 +1117,7 @@ fn a_prompt_that_the_gateway_died_over_is_looked_for() {
         after.prompt(5, "t", "hi");
         for rig in [&before, &after] {
             let next = carried(rig, Some(5), &[], idle(), turns.clone(), false);
-            assert_eq!(kinds(&next.said).join(" "), expected, "{turns}");
+            assert_eq!(kinds(&next.events).join(" "), expected, "{turns}");
             assert_eq!(next.dialect.prompts().len(), usize::from(expected.is_empty()));
         }
     }
@@ -1140,16 +1140,16 @@ fn turns_that_were_taken_back_are_said_to_be_and_the_others_are_not_told_again()
     let RuntimeEvent::Event { draft, .. } = &said[0] else { panic!("{said:?}") };
     assert!(json(&draft.body)["message"].as_str().unwrap().contains("last 2 of the turns"));
     let next = carried(&rig, None, &[], idle(), all(&["a"]), false);
-    assert_eq!(kinds(&next.said), ["taken_back"]);
+    assert_eq!(kinds(&next.events), ["taken_back"]);
     let next = carried(&next, None, &[], idle(), all(&["a", "f"]), false);
-    assert_eq!(words(&next.said, Kind::AgentMessageChunk), "f");
+    assert_eq!(words(&next.events, Kind::AgentMessageChunk), "f");
     // Compacted, it has a turn more; the others are there.
     let next = carried(&next, None, &[], idle(), all(&["a", "f", "g"]), false);
-    assert_eq!(words(&next.said, Kind::AgentMessageChunk), "g");
+    assert_eq!(words(&next.events, Kind::AgentMessageChunk), "g");
     // More than the server tells at a time: what is between is missing, and said to be.
     let next = carried(&next, None, &[], idle(), all(&["x", "y"]), true);
-    assert_eq!(kinds(&next.said)[0], "gap");
-    assert_eq!(words(&next.said, Kind::AgentMessageChunk), "xy");
+    assert_eq!(kinds(&next.events)[0], "gap");
+    assert_eq!(words(&next.events, Kind::AgentMessageChunk), "xy");
 }
 
 #[test]
@@ -1165,7 +1165,7 @@ fn a_conversation_longer_than_is_remembered_is_not_told_again() {
     rig.said();
     let newest: Vec<Value> = ids.iter().rev().take(100).map(done).collect();
     let next = carried(&rig, None, &[], idle(), Value::Array(newest), true);
-    assert!(next.said.is_empty(), "{:?}", kinds(&next.said));
+    assert!(next.events.is_empty(), "{:?}", kinds(&next.events));
 }
 
 #[test]
@@ -1179,7 +1179,7 @@ fn what_does_not_fit_into_a_checkpoint_is_a_gap() {
     assert!(rig.checkpoint.as_ref().unwrap().len() < 16 * 1024);
     let whole = turn("u", "completed", j!([message("m", "much")]));
     let next = carried(&rig, Some(5), &[], idle(), j!([whole]), false);
-    assert_eq!(kinds(&next.said), ["gap", "ended 5 Completed"]);
+    assert_eq!(kinds(&next.events), ["gap", "ended 5 Completed"]);
 }
 
 #[test]
@@ -1218,7 +1218,7 @@ fn questions_and_answers_outlive_the_gateway() {
     assert_eq!(next.sent()[0]["result"]["decision"], "accept");
     // Over meanwhile; and one that the session has and the checkpoint has not.
     let next = carried(&start(), Some(5), &keys, active(j!([])), running(), false);
-    assert_eq!(kinds(&next.said), ["taken back true", "taken back true"]);
+    assert_eq!(kinds(&next.events), ["taken back true", "taken back true"]);
     let strange = [RequestKey::nth("99", 99)];
     let mut next = carried(&start(), Some(5), &strange, waiting(), running(), false);
     assert_eq!(kinds(&next.said()), ["taken back false"]);
@@ -1431,7 +1431,7 @@ fn play(dialect: &mut dyn Dialect, step: &Move) -> String {
         assert!(*end == b'\n' && !line.iter().any(|b| matches!(b, b'\r' | b'\n')));
         json(line);
     }
-    for said in &out.said {
+    for said in &out.events {
         let drafts = match said {
             RuntimeEvent::Event { draft, .. } => std::slice::from_ref(draft),
             RuntimeEvent::Opened { drafts, .. } => drafts,

@@ -145,8 +145,8 @@ impl Dialect for Mirror {
     fn open(&mut self, out: &mut Outbox) {
         self.connected = true;
         self.frames = FrameReader::default();
-        out.said.push(RuntimeEvent::Ready { agent: Some("Gemini CLI (UI mirror)".into()) });
-        out.said.push(RuntimeEvent::Found { native: NATIVE.into(), cwd: None, title: None });
+        out.events.push(RuntimeEvent::Ready { agent: Some("Gemini CLI (UI mirror)".into()) });
+        out.events.push(RuntimeEvent::Found { native: NATIVE.into(), cwd: None, title: None });
         if self.opened {
             let what = self.catching.as_ref().map_or(Missing::Meanwhile, |catching| catching.what);
             self.catch_up(what, out);
@@ -194,7 +194,7 @@ impl Dialect for Mirror {
             RuntimeCommand::Call { ticket, method, notify, .. } => {
                 if !notify {
                     let why = format!("{method}: a Gemini UI has no methods to call");
-                    out.said
+                    out.events
                         .push(RuntimeEvent::Replied { ticket, reply: Err(RuntimeError::new(METHOD_NOT_FOUND, why)) });
                 }
             }
@@ -253,7 +253,7 @@ fn native() -> NativeId {
 }
 
 fn event(draft: EventDraft, out: &mut Outbox) {
-    out.said.push(RuntimeEvent::Event { native: Some(native()), draft });
+    out.events.push(RuntimeEvent::Event { native: Some(native()), draft });
 }
 
 fn trouble(code: &str, message: &str, out: &mut Outbox) {
@@ -279,13 +279,13 @@ impl Mirror {
     fn open_session(&mut self, ticket: Ticket, resume: Option<ResumeTarget>, out: &mut Outbox) {
         if let Some(other) = resume.as_ref().map(|resume| resume.native.as_str()).filter(|name| *name != NATIVE) {
             let why = format!("the Gemini UI has one conversation, named {NATIVE:?}; there is no {other:?}");
-            return out.said.push(RuntimeEvent::NotOpened {
+            return out.events.push(RuntimeEvent::NotOpened {
                 ticket,
                 error: RuntimeError::new(super::jsonrpc::INVALID_PARAMS, why),
             });
         }
         self.take_back(out);
-        out.said.push(RuntimeEvent::Opened { ticket, native: native(), drafts: Vec::new(), how: OpenedAs::Resumed });
+        out.events.push(RuntimeEvent::Opened { ticket, native: native(), drafts: Vec::new(), how: OpenedAs::Resumed });
         let known = resume.is_some_and(|resume| resume.known);
         (self.opened, self.turns, self.run, self.doubt) = (true, Turns::default(), None, None);
         self.calls.clear();
@@ -445,7 +445,7 @@ impl Mirror {
         };
         let text = match refused.map_or_else(|| events::prompt(content), Err) {
             Ok(text) => text,
-            Err(why) => return out.said.push(RuntimeEvent::Ended { native: native(), ticket, end: failed(why) }),
+            Err(why) => return out.events.push(RuntimeEvent::Ended { native: native(), ticket, end: failed(why) }),
         };
         self.doubt = None;
         self.run = Some(Run::Ours { ticket, text, post: Post::Again { tries: 0 }, shown: false });
@@ -520,7 +520,7 @@ impl Mirror {
     fn begun(&mut self, out: &mut Outbox) {
         if self.run.is_none() {
             self.run = Some(Run::Theirs);
-            out.said.push(RuntimeEvent::Began { native: native(), by: SOMEBODY.into() });
+            out.events.push(RuntimeEvent::Began { native: native(), by: SOMEBODY.into() });
         }
     }
 
@@ -531,8 +531,8 @@ impl Mirror {
         self.calls.clear();
         let end = end.clone();
         match self.run.take() {
-            Some(Run::Ours { ticket, .. }) => out.said.push(RuntimeEvent::Ended { native: native(), ticket, end }),
-            Some(Run::Theirs) => out.said.push(RuntimeEvent::Done { native: native(), end }),
+            Some(Run::Ours { ticket, .. }) => out.events.push(RuntimeEvent::Ended { native: native(), ticket, end }),
+            Some(Run::Theirs) => out.events.push(RuntimeEvent::Done { native: native(), end }),
             None => {}
         }
     }
@@ -540,7 +540,7 @@ impl Mirror {
     /// No question outlives its run.
     fn take_back(&mut self, out: &mut Outbox) {
         for key in std::mem::take(&mut self.asks).into_keys() {
-            out.said.push(RuntimeEvent::TakenBack { native: Some(native()), key, elsewhere: None });
+            out.events.push(RuntimeEvent::TakenBack { native: Some(native()), key, elsewhere: None });
         }
     }
 
@@ -644,7 +644,7 @@ impl Mirror {
                 let shown = self.asks.remove(&key)?;
                 let option_id = selection.filter(|selection| shown.options.contains(selection));
                 let elsewhere = Some(AnsweredElsewhere { by: SOMEBODY.into(), option_id });
-                out.said.push(RuntimeEvent::TakenBack { native: Some(native()), key, elsewhere });
+                out.events.push(RuntimeEvent::TakenBack { native: Some(native()), key, elsewhere });
             }
             "hook" => {
                 let data = data.filter(|data| data.get().starts_with('{'))?;
@@ -670,7 +670,7 @@ impl Mirror {
         for key in stale {
             self.asks.remove(&key);
             let elsewhere = Some(AnsweredElsewhere { by: SOMEBODY.into(), option_id: None });
-            out.said.push(RuntimeEvent::TakenBack { native: Some(native()), key, elsewhere });
+            out.events.push(RuntimeEvent::TakenBack { native: Some(native()), key, elsewhere });
         }
     }
 
@@ -692,7 +692,7 @@ impl Mirror {
         let ask = events::dialog(&dialog, key.clone(), call, data, frame);
         let options = ask.options.iter().map(|offer| offer.id.clone()).collect();
         self.asks.insert(key, Shown { options, stale: false });
-        out.said.push(RuntimeEvent::Asked { native: Some(native()), ask: Box::new(ask) });
+        out.events.push(RuntimeEvent::Asked { native: Some(native()), ask: Box::new(ask) });
         Some(())
     }
 }

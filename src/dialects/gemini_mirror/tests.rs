@@ -40,14 +40,14 @@ impl Ui {
         let mut out = Outbox::default();
         step(&mut *self.dialect, &mut out);
         assert!(out.frames.is_empty(), "the mirror takes nothing");
-        for said in &out.said {
+        for said in &out.events {
             if let RuntimeEvent::Event { draft, native } = said {
                 assert_eq!(native.as_ref().map(|native| native.as_str()), Some("ui"));
                 let body: Value = serde_json::from_slice(&draft.body).unwrap();
                 assert!(body.is_object() && !draft.body.contains(&b'\n'), "{draft:?}");
             }
         }
-        self.said.extend(out.said);
+        self.said.extend(out.events);
         self.fetches.extend(out.fetches);
         self.wakes = out.wake_after.is_some();
     }

@@ -403,7 +403,7 @@ impl OpenCode {
             Ok(reply) => verdict(reply),
             Err(_) => {
                 // It may have arrived or not: the next look tells.
-                self.look_again(out);
+                self.sync_again(out);
                 return;
             }
         };
@@ -412,7 +412,7 @@ impl OpenCode {
                 let siblings = matches!(&asked.what, RequestKind::Question { .. }) && !self.settled(key);
                 for key in self.group(key) {
                     let given = self.asks.remove(&key).is_some_and(|asked| asked.answer.is_some());
-                    self.bury(key.clone());
+                    self.mark_over(key.clone());
                     // One "no" answers the whole set.
                     if siblings && !given {
                         let said = RuntimeEvent::TakenBack { native: Some(native.clone()), key, elsewhere: None };
@@ -427,7 +427,7 @@ impl OpenCode {
                             asked.lost = Some(WAITS);
                             out.wake_after = Some(SOON);
                         }
-                        _ => self.lose(&key, ANOTHER, out),
+                        _ => self.answer_lost(&key, ANOTHER, out),
                     }
                 }
             }
@@ -441,9 +441,9 @@ impl OpenCode {
     }
 
     /// Somebody was first with an answer.
-    fn lose(&mut self, key: &RequestKey, by: &str, out: &mut Outbox) {
+    fn answer_lost(&mut self, key: &RequestKey, by: &str, out: &mut Outbox) {
         let Some(asked) = self.asks.remove(key) else { return };
-        self.bury(key.clone());
+        self.mark_over(key.clone());
         let elsewhere = AnsweredElsewhere { by: by.into(), option_id: asked.replied.flatten() };
         let (native, key) = (Some(asked.native.clone()), key.clone());
         let said = match asked.answer {
@@ -459,7 +459,7 @@ impl OpenCode {
     }
 
     /// Time has passed, and the stream does not tell who was first.
-    pub(super) fn lose_late(&mut self, out: &mut Outbox) {
+    pub(super) fn report_late_losses(&mut self, out: &mut Outbox) {
         let mut over = Vec::new();
         for (key, asked) in &mut self.asks {
             match &mut asked.lost {
@@ -472,7 +472,7 @@ impl OpenCode {
             }
         }
         for key in over {
-            self.lose(&key, NOBODY, out);
+            self.answer_lost(&key, NOBODY, out);
         }
     }
 
@@ -484,7 +484,7 @@ impl OpenCode {
     fn not_taken(&mut self, key: &RequestKey, why: &str, out: &mut Outbox) {
         for key in self.group(key) {
             if let Some(asked) = self.asks.remove(&key) {
-                self.bury(key);
+                self.mark_over(key);
                 let draft = trouble("answer_not_taken", &format!("OpenCode did not take the answer: {why}"), None);
                 let said = RuntimeEvent::Event { native: Some(asked.native.clone()), draft };
                 self.say(&asked.native, said, out);
@@ -508,20 +508,20 @@ impl OpenCode {
         );
         for key in keys {
             let Some(asked) = self.asks.get_mut(&key) else {
-                self.bury(key);
+                self.mark_over(key);
                 continue;
             };
             if asked.answer.is_some() {
                 // Ours or another's: the reply to our answer tells.
                 asked.replied = Some(option.clone());
                 if asked.lost.is_some() {
-                    self.lose(&key, ANOTHER, out);
+                    self.answer_lost(&key, ANOTHER, out);
                 }
                 continue;
             }
             let native = asked.native.clone();
             self.asks.remove(&key);
-            self.bury(key.clone());
+            self.mark_over(key.clone());
             let ours = self.sessions.get(&native).and_then(|session| session.spread.as_deref());
             let by = if ours.is_some() && ours == option.as_deref() { SPREAD } else { ANOTHER };
             let elsewhere = Some(AnsweredElsewhere { by: by.into(), option_id: option.clone() });
@@ -538,7 +538,7 @@ impl OpenCode {
                 continue;
             }
             if let Some(asked) = self.asks.remove(&key) {
-                self.bury(key.clone());
+                self.mark_over(key.clone());
                 if asked.answer.is_none() {
                     let said = RuntimeEvent::TakenBack { native: Some(asked.native.clone()), key, elsewhere: None };
                     self.say(&asked.native, said, out);

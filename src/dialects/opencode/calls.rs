@@ -248,11 +248,11 @@ impl OpenCode {
                 let draft = trouble("call_refused", &format!("{method} was not sent: {}", fault.words()), None);
                 match native {
                     Some(native) => self.say(&native.clone(), RuntimeEvent::Event { native: Some(native), draft }, out),
-                    None => out.said.push(RuntimeEvent::Event { native: None, draft }),
+                    None => out.events.push(RuntimeEvent::Event { native: None, draft }),
                 }
             }
             _ if notify => {}
-            reply => out.said.push(RuntimeEvent::Replied { ticket, reply }),
+            reply => out.events.push(RuntimeEvent::Replied { ticket, reply }),
         }
     }
 

@@ -35,7 +35,7 @@ impl OpenCode {
     /// Says how far each session was told of which something was said since `from`, and `more`.
     pub(super) fn checkpoints(&self, from: usize, more: Option<NativeId>, out: &mut Outbox) {
         let mut touched: Vec<NativeId> = more.into_iter().collect();
-        for native in out.said.get(from..).unwrap_or_default().iter().filter_map(RuntimeEvent::native) {
+        for native in out.events.get(from..).unwrap_or_default().iter().filter_map(RuntimeEvent::native) {
             if !touched.contains(native) {
                 touched.push(native.clone());
             }
@@ -45,7 +45,7 @@ impl OpenCode {
             let told = |session: &&Session| session.live() && session.queue.is_empty() && session.words.is_empty();
             if let Some(session) = self.sessions.get(&native).filter(told) {
                 let state = checkpoint(session);
-                out.said.push(RuntimeEvent::Checkpoint { native, state });
+                out.events.push(RuntimeEvent::Checkpoint { native, state });
             }
         }
     }
@@ -59,7 +59,7 @@ impl OpenCode {
         session.queued = 0;
         self.asks.retain(|_, asked| asked.native != *native);
         session.telling = kept.telling;
-        session.telling.lose();
+        session.telling.connection_lost();
         (session.partial, session.reverted) = (kept.partial, kept.reverted);
         session.carried = carried.asks.iter().cloned().collect();
         session.prompt = carried.prompt.map(|ticket| {

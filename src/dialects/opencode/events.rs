@@ -331,7 +331,7 @@ impl Telling {
     }
 
     /// The stream broke off: of what is half told, what comes next cannot be known to follow.
-    pub(super) fn lose(&mut self) {
+    pub(super) fn connection_lost(&mut self) {
         for part in self.parts.values_mut().filter(|part| !part.over) {
             (part.held, part.gap) = (true, false);
         }

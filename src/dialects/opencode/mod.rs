@@ -24,8 +24,8 @@ mod ask;
 mod calls;
 mod checkpoint;
 mod events;
-mod look;
 mod stream;
+mod sync;
 #[cfg(test)]
 mod tests;
 pub(super) mod v2;
@@ -96,7 +96,7 @@ pub(super) fn make(spec: &RuntimeSpec) -> Box<dyn Dialect> {
         sessions: BTreeMap::new(),
         asks: BTreeMap::new(),
         over: BTreeSet::new(),
-        buried: VecDeque::new(),
+        over_order: VecDeque::new(),
         look: None,
         again: false,
         listens: false,
@@ -178,7 +178,7 @@ struct Look {
     busy: HashMap<NativeId, Option<String>>,
     listed: HashSet<RequestKey>,
     /// Sessions whose status the stream told meanwhile: it knows better.
-    told: HashSet<NativeId>,
+    status_told: HashSet<NativeId>,
     titles: HashMap<NativeId, (Option<String>, Option<String>)>,
     /// Sessions that are taken back, and how far.
     reverted: HashMap<NativeId, Revert>,
@@ -206,7 +206,7 @@ struct OpenCode {
     asks: BTreeMap<RequestKey, PendingRequest>,
     /// Questions that are over, not to be asked again; and the order in which they were.
     over: BTreeSet<RequestKey>,
-    buried: VecDeque<RequestKey>,
+    over_order: VecDeque<RequestKey>,
     look: Option<Look>,
     /// A look is to be taken again.
     again: bool,
@@ -444,8 +444,8 @@ impl Dialect for OpenCode {
             session.reading = true;
         }
         self.listens = false;
-        self.look(out);
-        self.look_again(out);
+        self.sync(out);
+        self.sync_again(out);
     }
 
     fn feed(&mut self, frame: Bytes, out: &mut Outbox) {
@@ -462,7 +462,7 @@ impl Dialect for OpenCode {
         let Some(Frame { directory, payload, sort, properties }) = whole else {
             return self.raw(&frame, None, "not an event of OpenCode's", out);
         };
-        let from = out.said.len();
+        let from = out.events.len();
         match (payload.map(object::<Frame<'_>>), sort, properties) {
             (Some(Some(Frame { sort: Some(sort), properties, .. })), ..) | (None, Some(sort), properties) => {
                 self.happened(&frame, directory, &sort, properties, out);
@@ -473,7 +473,7 @@ impl Dialect for OpenCode {
     }
 
     fn command(&mut self, command: RuntimeCommand, out: &mut Outbox) {
-        let from = out.said.len();
+        let from = out.events.len();
         let changed = match &command {
             RuntimeCommand::Prompt { native, .. } | RuntimeCommand::Cancel { native, .. } => Some(native.clone()),
             RuntimeCommand::Open { .. } | RuntimeCommand::Answer { .. } | RuntimeCommand::Call { .. } => None,
@@ -482,7 +482,7 @@ impl Dialect for OpenCode {
         let fault = || RuntimeError::new(INTERNAL, "OpenCode is not connected");
         match command {
             RuntimeCommand::Open { ticket, .. } if !ready => {
-                out.said.push(RuntimeEvent::NotOpened { ticket, error: fault() })
+                out.events.push(RuntimeEvent::NotOpened { ticket, error: fault() })
             }
             RuntimeCommand::Open { ticket, cwd, resume: None } => {
                 let path = in_folder("/session", Some(&cwd));
@@ -491,7 +491,7 @@ impl Dialect for OpenCode {
             RuntimeCommand::Open { ticket, cwd, resume: Some(resume) } => self.resume(ticket, &cwd, resume, out),
             RuntimeCommand::Prompt { ticket, native, .. } if !ready => {
                 let end = failed(fault().message);
-                out.said.push(RuntimeEvent::Ended { native, ticket, end });
+                out.events.push(RuntimeEvent::Ended { native, ticket, end });
             }
             RuntimeCommand::Prompt { ticket, native, content } => self.prompt(ticket, native, &content, out),
             RuntimeCommand::Cancel { native, .. } => {
@@ -502,7 +502,7 @@ impl Dialect for OpenCode {
             }
             RuntimeCommand::Answer { key, decision } => self.answer(&key, &decision, out),
             RuntimeCommand::Call { ticket, notify: false, .. } if !ready => {
-                out.said.push(RuntimeEvent::Replied { ticket, reply: Err(fault()) });
+                out.events.push(RuntimeEvent::Replied { ticket, reply: Err(fault()) });
             }
             RuntimeCommand::Call { .. } if !ready => {}
             RuntimeCommand::Call { ticket, native, method, params, notify } => {
@@ -514,13 +514,13 @@ impl Dialect for OpenCode {
 
     fn wake(&mut self, out: &mut Outbox) {
         if self.connected && self.look.is_none() && std::mem::take(&mut self.again) {
-            self.look(out);
+            self.sync(out);
             // For those who wait for time to pass too little may have passed.
             out.wake_after = Some(SOON);
             return;
         }
-        let from = out.said.len();
-        self.lose_late(out);
+        let from = out.events.len();
+        self.report_late_losses(out);
         let natives: Vec<NativeId> = self.sessions.keys().cloned().collect();
         for native in natives {
             self.late(&native, out);
@@ -547,7 +547,7 @@ impl Dialect for OpenCode {
         });
         self.sessions.retain(|_, session| match session.stage {
             Stage::Open => {
-                session.telling.lose();
+                session.telling.connection_lost();
                 session.reading = true;
                 session.ending = false;
                 session.doubts = 0;
@@ -561,7 +561,7 @@ impl Dialect for OpenCode {
             }
             Stage::Opening { ticket, .. } => {
                 let error = RuntimeError::new(INTERNAL, "the connection to OpenCode was lost");
-                out.said.push(RuntimeEvent::NotOpened { ticket, error });
+                out.events.push(RuntimeEvent::NotOpened { ticket, error });
                 false
             }
             Stage::Seen | Stage::Found => false,
@@ -586,14 +586,14 @@ impl Dialect for OpenCode {
 
     fn reply(&mut self, id: u64, reply: Result<HttpReply, String>, out: &mut Outbox) {
         let Some(pending) = self.pending.remove(&id) else { return };
-        let from = out.said.len();
+        let from = out.events.len();
         match pending {
             Pending::Health => self.health(reply, out),
             Pending::Providers => {
                 if let Some(body) = good(&reply) {
                     self.models.read(body);
                 }
-                self.looked(out);
+                self.on_sync_reply(out);
             }
             Pending::List { page } => self.list(page, &reply, out),
             Pending::Status { folder, only } => self.status_read(folder, only, &reply, out),
@@ -613,7 +613,7 @@ impl Dialect for OpenCode {
             Pending::Answer { key, route } => self.answered(&key, route, reply, out),
             Pending::Call { ticket, notify } => {
                 if !notify {
-                    out.said.push(RuntimeEvent::Replied { ticket, reply: calls::result(&reply) });
+                    out.events.push(RuntimeEvent::Replied { ticket, reply: calls::result(&reply) });
                 }
             }
         }
@@ -754,7 +754,7 @@ impl OpenCode {
         let said = RuntimeEvent::Event { native: native.clone(), draft: EventDraft::raw(frame.clone(), reason) };
         match native {
             Some(native) => self.say(&native, said, out),
-            None => out.said.push(said),
+            None => out.events.push(said),
         }
     }
 
@@ -762,7 +762,7 @@ impl OpenCode {
     fn say(&mut self, native: &NativeId, said: RuntimeEvent, out: &mut Outbox) {
         let Some(session) = self.sessions.get_mut(native) else { return };
         if session.live() {
-            return out.said.push(said);
+            return out.events.push(said);
         }
         session.queued += weight(&said);
         session.queue.push(said);
@@ -770,7 +770,7 @@ impl OpenCode {
             // It is read whole when it is opened.
             session.queue.clear();
             session.queued = 0;
-            session.telling.lose();
+            session.telling.connection_lost();
             if session.stage != Stage::Open {
                 session.telling = Telling::default();
             }
@@ -778,12 +778,12 @@ impl OpenCode {
         }
     }
 
-    fn bury(&mut self, key: RequestKey) {
+    fn mark_over(&mut self, key: RequestKey) {
         if self.over.insert(key.clone()) {
-            self.buried.push_back(key);
+            self.over_order.push_back(key);
         }
-        while self.buried.len() > OVER_MAX {
-            if let Some(old) = self.buried.pop_front() {
+        while self.over_order.len() > OVER_MAX {
+            if let Some(old) = self.over_order.pop_front() {
                 self.over.remove(&old);
             }
         }

@@ -20,7 +20,7 @@ impl OpenCode {
     pub(super) fn prompt(&mut self, ticket: Ticket, native: NativeId, content: &[Box<RawValue>], out: &mut Outbox) {
         let Some(session) = self.sessions.get_mut(&native).filter(|session| session.stage == Stage::Open) else {
             let end = failed("OpenCode has no such session open");
-            return out.said.push(RuntimeEvent::Ended { native, ticket, end });
+            return out.events.push(RuntimeEvent::Ended { native, ticket, end });
         };
         let (parts, text) = calls::parts(content);
         let mut body = serde_json::json!({ "parts": parts });
@@ -49,7 +49,7 @@ impl OpenCode {
         match done(reply) {
             Ok(()) => prompt.taken = true,
             // It may have arrived: the messages tell.
-            Err(_) if reply.is_err() => self.look_again(out),
+            Err(_) if reply.is_err() => self.sync_again(out),
             Err(why) => {
                 session.error = Some(format!("OpenCode did not take the prompt: {why}"));
                 self.end(native, None, out);
@@ -81,7 +81,7 @@ impl OpenCode {
             if fresh {
                 session.cancelled = false;
             }
-            out.said.push(RuntimeEvent::Began { native: native.clone(), by: ANOTHER.into() });
+            out.events.push(RuntimeEvent::Began { native: native.clone(), by: ANOTHER.into() });
         }
         self.flush_words(native, out);
         if fresh && self.sessions.get(native).is_some_and(|session| session.cancelled) {
@@ -185,7 +185,7 @@ impl OpenCode {
         out: &mut Outbox,
     ) {
         if sort != "server.connected" && !std::mem::replace(&mut self.listens, true) {
-            self.look_again(out);
+            self.sync_again(out);
         }
         // The same again, in the form in which OpenCode keeps it.
         if sort == "sync" || sort == "server.heartbeat" || sort == "server.connected" {
@@ -203,7 +203,7 @@ impl OpenCode {
             return;
         };
         let native = NativeId::from(session.as_str());
-        if !self.heed(&native, folder, sort, &read, out) {
+        if !self.follows(&native, folder, sort, &read, out) {
             return;
         }
         match sort {
@@ -257,7 +257,7 @@ impl OpenCode {
     }
 
     /// Whether an event is of a session that is followed; one that begins to work is.
-    pub(super) fn heed(
+    pub(super) fn follows(
         &mut self,
         native: &NativeId,
         folder: Option<String>,
@@ -303,7 +303,7 @@ impl OpenCode {
             session.told = true;
         }
         if let Some(look) = &mut self.look {
-            look.told.insert(native.clone());
+            look.status_told.insert(native.clone());
         }
     }
 
@@ -391,7 +391,7 @@ impl OpenCode {
         let Some(session) = self.sessions.get_mut(native) else { return };
         if session.stage == Stage::Open && session.reading {
             // It may be among what is being read.
-            return self.look_again(out);
+            return self.sync_again(out);
         }
         if session.telling.remove(message) && !commits {
             let what = "one of the messages that are shown before this was removed in OpenCode";

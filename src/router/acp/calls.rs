@@ -10,9 +10,9 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::Sent;
-use super::place::{ClientSessionState, Entry, HistoryPolicy, Role};
+use super::client_session::{ClientSessionState, Entry, HistoryPolicy, Role};
 use super::question;
-use super::rooms::Guest;
+use super::session_registry::Guest;
 use super::shape::{self, Can, Failure, Members, Settings, raw};
 use super::shared::{Shared, full, room};
 use crate::auth::{Approve, Caller, Permit, Prompt, Target};

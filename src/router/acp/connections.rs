@@ -14,7 +14,7 @@ use http::StatusCode;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::lanes::{Lane, Start, Stream};
+use super::outgoing::{Lane, Start, Stream};
 use super::{Peer, Sent};
 use crate::auth::Caller;
 use crate::ledger::Charge;
@@ -195,7 +195,7 @@ async fn live(all: Connections, state: AppState, caller: Caller, connection: Arc
         }
         tokio::select! {
             changed = revocations.changed() => {
-                if changed.is_err() || !state.auth.stands(&caller) {
+                if changed.is_err() || !state.auth.is_enrolled(&caller) {
                     break;
                 }
             }
@@ -346,7 +346,7 @@ impl Connection {
         let seat = {
             let peer = self.peer();
             let peer = peer.as_ref().ok_or_else(super::http::no_connection)?;
-            session.clone().map(|session| (peer.sessions(), peer.seat(session)))
+            session.clone().map(|session| (peer.sessions(), peer.session_stream(session)))
         };
         let mut inner = self.lock();
         if let Some((sessions, seat)) = seat

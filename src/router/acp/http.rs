@@ -23,7 +23,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::connections::Connection;
-use super::lanes::Start;
+use super::outgoing::Start;
 use super::{Peer, runtime_of};
 use crate::auth::Caller;
 use crate::model::object;

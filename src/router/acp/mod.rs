@@ -5,25 +5,25 @@
 //! Transport"), and several clients of one session (RFD #533, `session/attach`).
 
 mod calls;
+mod client_session;
 mod connections;
 pub(super) mod http;
-mod lanes;
+mod outgoing;
 mod peer;
-mod place;
 mod question;
-mod rooms;
-mod seat;
+mod session_registry;
+mod session_stream;
 mod shape;
 mod shared;
 #[cfg(test)]
 mod tests;
 
 pub use connections::Connections;
-pub use rooms::{AcpSessionRegistry, Errands};
+pub use session_registry::{AcpSessionRegistry, Errands};
 pub use shape::Failure;
 
 pub(super) use peer::Peer;
-pub(super) use seat::SessionStream;
+pub(super) use session_stream::SessionStream;
 
 use std::sync::Arc;
 
@@ -111,7 +111,7 @@ impl Line {
         self.seats.retain(|seat| sessions.contains(seat.session()));
         for session in sessions {
             if !self.seats.iter().any(|seat| *seat.session() == session) {
-                self.seats.push(self.peer.seat(session));
+                self.seats.push(self.peer.session_stream(session));
             }
         }
     }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::Sent;
 use super::calls::{Ctx, Implementation, Meta, parse, session_of};
-use super::seat::SessionStream;
+use super::session_stream::SessionStream;
 use super::shape::{self, Can, Failure, raw};
 use super::shared::{Client, Shared};
 use crate::auth::Caller;
@@ -67,7 +67,7 @@ impl Peer {
     }
 
     /// What drives a session's stream; it waits while the client is not in that session. One at a time for each session.
-    pub(in crate::router) fn seat(&self, session: SessionId) -> SessionStream {
+    pub(in crate::router) fn session_stream(&self, session: SessionId) -> SessionStream {
         SessionStream::new(self.ctx.state.clone(), Arc::clone(&self.ctx.shared), session)
     }
 

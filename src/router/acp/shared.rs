@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::value::RawValue;
 use tokio::sync::{oneshot, watch};
 
-use super::place::{ClientSessionState, Entry};
+use super::client_session::{ClientSessionState, Entry};
 use super::shape::{self, Can, Failure};
 use crate::model::{DeviceId, SessionId};
 

@@ -241,7 +241,7 @@ async fn answers(
         } else if request.state == RequestState::Open {
             let answer = input::answer(&request, entry)?;
             if let Err(refusal) = judge(&request, &answer, device.grant.approve_up_to) {
-                let refusal = state.told_where(device, &known, refusal).await;
+                let refusal = state.with_approvers(device, &known, refusal).await;
                 return Err(Problem::from(refusal).with("interruptId", id.as_str()));
             }
             answers.open.push((known, answer));

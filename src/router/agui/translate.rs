@@ -246,7 +246,7 @@ impl Translator {
     /// Ends the AG-UI run.
     pub(super) fn finish(&mut self, outcome: &Outcome, out: &mut Vec<Say>) {
         let Some(run_id) = self.active.clone() else { return };
-        self.hush(out);
+        self.close_text(out);
         self.close_tools(out);
         self.active = None;
         let thread_id = Arc::clone(&self.thread);
@@ -305,7 +305,7 @@ impl Translator {
     }
 
     /// Closes the message that is being said.
-    fn hush(&mut self, out: &mut Vec<Say>) {
+    fn close_text(&mut self, out: &mut Vec<Say>) {
         match self.streaming.take() {
             Some((Role::Reasoning, id)) => {
                 out.push(Say::ReasoningMessageEnd { message_id: Arc::clone(&id) });
@@ -344,7 +344,7 @@ impl Translator {
             return;
         }
         if self.streaming.as_ref().is_none_or(|(_, now)| *now != id) {
-            self.hush(out);
+            self.close_text(out);
             let message_id = Arc::clone(&id);
             if role == Role::Reasoning {
                 out.push(Say::ReasoningStart { message_id: Arc::clone(&id) });
@@ -364,7 +364,7 @@ impl Translator {
         }
         if role == Role::User {
             // What people said is there at once; who knows when an agent says something after it.
-            self.hush(out);
+            self.close_text(out);
         }
     }
 
@@ -407,7 +407,7 @@ impl Translator {
         };
         // Words after a tool call are another message, where the agent does not number its messages itself.
         self.current = None;
-        self.hush(out);
+        self.close_text(out);
         update.remove("sessionUpdate");
         let known = self.tools.contains_key(&native);
         if !known && self.tools.len() >= TOOLS {
@@ -484,7 +484,7 @@ impl Translator {
 
     fn run_started(&mut self, event: &Event, out: &mut Vec<Say>) {
         self.current = None;
-        self.hush(out);
+        self.close_text(out);
         self.close_tools(out);
         self.tools.retain(|_, tool| !tool.over);
         self.named.clear();
@@ -516,7 +516,7 @@ impl Translator {
         let mut delta = Vec::new();
         if self.run.as_ref() == Some(&event.run_id) {
             self.current = None;
-            self.hush(out);
+            self.close_text(out);
             self.close_tools(out);
             self.run = None;
             delta.push(Patch::add("/run", Value::Null));
@@ -535,7 +535,7 @@ impl Translator {
 
     fn opened(&mut self, event: &Event, out: &mut Vec<Say>) {
         let Ok(request) = serde_json::from_slice::<Request>(&event.body) else { return raw(event, out) };
-        self.hush(out);
+        self.close_text(out);
         let asked = request.tool_call_id.as_ref().and_then(|id| self.tools.get_mut(id));
         if let Some(tool) = asked {
             whole(tool, None, out);

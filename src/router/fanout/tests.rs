@@ -94,7 +94,7 @@ async fn drive(conn: Arc<Conn>) -> Flow {
         let flow = conn.flush(true);
         match flow {
             Flow::Dead => return flow,
-            Flow::Done => conn.kick().await,
+            Flow::Done => conn.needs_attention().await,
             Flow::Cold => conn.catch_up_or_wait().await,
             Flow::Blocked => {
                 tokio::select! {

@@ -7,10 +7,10 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use super::engine::disowned;
-use super::post::{DeliveryTarget, PostOutcome};
-use super::seal::{AUTH, POINT};
-use super::{Channel, Hours, Notifier, Subscription, TargetRow, place_of, words};
+use super::encryption::{AUTH, POINT};
+use super::engine::without_rejected_key;
+use super::sender::{DeliveryTarget, PostOutcome};
+use super::{Channel, Hours, Notifier, Subscription, TargetRow, place_of, text};
 use crate::model::Timestamp;
 use crate::router::guard::Call;
 use crate::router::http::{json as answer, no_content};
@@ -175,11 +175,11 @@ pub(in crate::router) async fn test(state: AppState, call: Call) -> Outcomes {
         let words = "this device is not subscribed: PUT /v1/push first";
         return Err(Problem::new(StatusCode::CONFLICT, "not_subscribed", words));
     };
-    let message = words::test(&call.caller()?.device().name);
+    let message = text::test(&call.caller()?.device().name);
     let way = Channel::Push(subscription.clone());
     let now = Timestamp::from(std::time::SystemTime::now());
     let failed = |words: String| Err(Problem::new(StatusCode::BAD_GATEWAY, "push_failed", words));
-    match disowned(&way, state.notifier.send(&way, &message, now).await) {
+    match without_rejected_key(&way, state.notifier.send(&way, &message, now).await) {
         PostOutcome::Taken(status) => answer(StatusCode::OK, &json!({ "status": status })),
         PostOutcome::Gone(_) => {
             state.notifier.gone(&place, &subscription).await.map_err(storage)?;

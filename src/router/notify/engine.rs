@@ -8,10 +8,10 @@ use std::time::{Duration, Instant, SystemTime};
 use serde::Deserialize;
 use tokio::task::JoinSet;
 
-use super::lane::{AttemptOutcome, DeliveryQueue, QueuedNotification};
-use super::post::PostOutcome;
+use super::delivery_queue::{AttemptOutcome, DeliveryQueue, QueuedNotification};
 use super::rule::{Millis, NewsKind, RuleAction, RuleState, TargetState, ViewerPresence};
-use super::words::{NotificationMessage, NotificationText, RunEndText, SUM_TAG, sum, sum_withdrawn};
+use super::sender::PostOutcome;
+use super::text::{NotificationMessage, NotificationText, RunEndText, SUM_TAG, sum_withdrawn, summary};
 use super::{Channel, Hours, Notifier, TOLD, TargetRow, channel};
 use crate::auth::Auth;
 use crate::metrics::{Subscriber, metrics};
@@ -37,7 +37,7 @@ struct Engine {
     directory: Directory,
     auth: Auth,
     state: AppState,
-    desk: RuleState,
+    rules: RuleState,
     reaches: BTreeMap<String, Reach>,
     /// What places know by themselves to be over, to be forgotten of their rows.
     known: Vec<(String, String)>,
@@ -85,7 +85,7 @@ pub(super) async fn run(notifier: Notifier, state: AppState, from: Position) {
     let (mut looks, mut changed) = (state.presence.changes(), notifier.shared.changed.subscribe());
     let mut revoked = state.auth.revocations();
     let mut engine = Engine {
-        desk: RuleState::new(millis(settings.after)),
+        rules: RuleState::new(millis(settings.after)),
         give_up: millis(settings.give_up_after),
         directory: state.directory.clone(),
         auth: state.auth.clone(),
@@ -102,7 +102,7 @@ pub(super) async fn run(notifier: Notifier, state: AppState, from: Position) {
     engine.begin().await;
     loop {
         let now = millis_now();
-        engine.desk.clock(wall().as_millis(), now);
+        engine.rules.clock(wall_clock().as_millis(), now);
         engine.tick(now);
         engine.forget_known().await;
         let wait = engine
@@ -119,7 +119,7 @@ pub(super) async fn run(notifier: Notifier, state: AppState, from: Position) {
             _ = revoked.changed() => engine.places().await,
             Some(landed) = engine.flights.join_next(), if !engine.flights.is_empty() => {
                 if let Ok((place, way, outcome)) = landed {
-                    engine.landed(&place, &way, outcome).await;
+                    engine.record_attempt(&place, &way, outcome).await;
                 }
             }
             () = tokio::time::sleep(wait) => engine.sweep().await,
@@ -134,7 +134,7 @@ fn millis_now() -> Millis {
     Millis::try_from(BEGUN.elapsed().as_millis()).unwrap_or(Millis::MAX)
 }
 
-fn wall() -> Timestamp {
+fn wall_clock() -> Timestamp {
     SystemTime::now().into()
 }
 
@@ -154,7 +154,7 @@ fn count(way: &Channel, outcome: &str) {
 }
 
 /// A push service that does not take our key for a subscription (401, 403) never will: the subscription is of no use.
-pub(super) fn disowned(way: &Channel, outcome: PostOutcome) -> PostOutcome {
+pub(super) fn without_rejected_key(way: &Channel, outcome: PostOutcome) -> PostOutcome {
     match (way, outcome) {
         (Channel::Push(_), PostOutcome::Refused(status @ (401 | 403))) => PostOutcome::Gone(status),
         _ => outcome,
@@ -175,7 +175,7 @@ impl Engine {
             };
             let (told, summed) = (of(|row| &row.told), of(|row| &row.summed));
             open.insert(story.tag.clone());
-            self.desk.open_again(story, &told, &summed, now);
+            self.rules.open_again(story, &told, &summed, now);
         }
         for (name, row) in rows {
             for tag in row.told.into_iter().filter(|tag| !open.contains(tag)) {
@@ -221,14 +221,14 @@ impl Engine {
         match event.kind {
             Kind::RequestOpened => {
                 let Ok(request) = serde_json::from_slice::<Request>(&event.body) else { return };
-                self.desk.open(self.story(&request), now);
+                self.rules.open(self.story(&request), now);
             }
             Kind::RequestResolved => {
                 let Ok(Resolved { request_id, receipt }) = serde_json::from_slice(&event.body) else { return };
                 let Ended { state, ok, resolved_by } = receipt;
                 let somebody = state == RequestState::Answered;
                 let end = RunEndText { state, ok, by: somebody.then(|| resolved_by.name.clone()) };
-                let acts = self.desk.close(&format!("request:{request_id}"), Some(&resolved_by.device_id));
+                let acts = self.rules.close(&format!("request:{request_id}"), Some(&resolved_by.device_id));
                 self.perform(acts, &end);
             }
             Kind::RunEnded => {
@@ -243,7 +243,7 @@ impl Engine {
                 let title = self.title(&session);
                 let story =
                     NotificationText::of_end(&run_id, failed, session, runtime, message.as_deref(), title.as_deref());
-                self.desk.open(story, now);
+                self.rules.open(story, now);
             }
             _ => {}
         }
@@ -254,7 +254,7 @@ impl Engine {
             device: screen.device.device_id.clone(),
             grant: screen.device.grant.clone(),
         });
-        self.desk.looks(looks.collect(), millis_now());
+        self.rules.looks(looks.collect(), millis_now());
     }
 
     /// Reads anew who is to be told: devices that are still enrolled and subscribed, and the owner's channels.
@@ -295,22 +295,22 @@ impl Engine {
         for (name, way) in ways {
             self.reaches.entry(name).or_insert_with(|| Reach { way, lane: DeliveryQueue::default() });
         }
-        self.desk.places(places, millis_now());
+        self.rules.places(places, millis_now());
     }
 
     /// What is gone without a word: sessions that were forgotten, devices whose time is over.
     async fn sweep(&mut self) {
-        let gone = self.desk.stories().filter(|story| self.directory.session(&story.session_id).is_none());
+        let gone = self.rules.stories().filter(|story| self.directory.session(&story.session_id).is_none());
         let gone: Vec<String> = gone.map(|story| story.tag.clone()).collect();
         for tag in gone {
-            let acts = self.desk.close(&tag, None);
+            let acts = self.rules.close(&tag, None);
             self.perform(acts, &RunEndText { state: RequestState::Withdrawn, ok: None, by: None });
         }
         self.places().await;
     }
 
     fn perform(&mut self, acts: Vec<RuleAction>, end: &RunEndText) {
-        let now = wall();
+        let now = wall_clock();
         for act in acts {
             let (place, message, withdraws, tells) = match act {
                 RuleAction::Tell { place, story } => {
@@ -325,7 +325,7 @@ impl Engine {
                     let message = story.message(grant.as_ref(), now);
                     (place, message, false, tags(&[story]))
                 }
-                RuleAction::Sum { place, stories } => match sum(&stories) {
+                RuleAction::Sum { place, stories } => match summary(&stories) {
                     Some(message) => (place, message, false, tags(&stories)),
                     None => continue,
                 },
@@ -349,20 +349,20 @@ impl Engine {
                 tag = dropped.message.tag,
                 "too many notifications wait for one place: one is left out"
             );
-            self.desk.lost(place, &dropped.message.tag);
+            self.rules.lost(place, &dropped.message.tag);
         }
     }
 
     /// What is due goes into the lanes, and what the lanes have goes out.
     fn tick(&mut self, now: Millis) {
-        let acts = self.desk.tick(now);
+        let acts = self.rules.tick(now);
         self.perform(acts, &RunEndText { state: RequestState::Withdrawn, ok: None, by: None });
         for (name, reach) in &mut self.reaches {
             let Some(letter) = reach.lane.take(now) else { continue };
             let (notifier, way, message) = (self.notifier.clone(), reach.way.clone(), letter.message.clone());
             let name = name.clone();
             self.flights.spawn(async move {
-                let outcome = notifier.send(&way, &message, wall()).await;
+                let outcome = notifier.send(&way, &message, wall_clock()).await;
                 (name, way, outcome)
             });
         }
@@ -371,7 +371,7 @@ impl Engine {
 
     fn next(&self, now: Millis) -> Option<Millis> {
         let lanes = self.reaches.values().filter_map(|reach| reach.lane.next());
-        lanes.chain(self.desk.next(now)).min()
+        lanes.chain(self.rules.next(now)).min()
     }
 
     async fn forget_known(&mut self) {
@@ -384,11 +384,11 @@ impl Engine {
         }
     }
 
-    async fn landed(&mut self, place: &str, way: &Channel, outcome: PostOutcome) {
+    async fn record_attempt(&mut self, place: &str, way: &Channel, outcome: PostOutcome) {
         // The place may have been subscribed anew meanwhile: then this was another's.
         let Some(reach) = self.reaches.get_mut(place).filter(|reach| reach.way == *way) else { return };
-        let outcome = disowned(way, outcome);
-        let kept = match reach.lane.landed(outcome, self.give_up, millis_now()) {
+        let outcome = without_rejected_key(way, outcome);
+        let kept = match reach.lane.record_attempt(outcome, self.give_up, millis_now()) {
             AttemptOutcome::There(letter) => {
                 let kept = self.notifier.change(place, |row| {
                     let sum = letter.message.tag == SUM_TAG;
@@ -414,7 +414,7 @@ impl Engine {
                     let tag = letter.message.tag;
                     self.notifier.change(place, |row| row.forget(&tag)).await
                 } else {
-                    self.desk.lost(place, &letter.message.tag);
+                    self.rules.lost(place, &letter.message.tag);
                     Ok(())
                 }
             }
@@ -438,7 +438,7 @@ impl Notifier {
     pub(super) async fn gone(&self, place: &str, subscription: &super::Subscription) -> Result<(), String> {
         self.change(place, |row| {
             if row.subscription.as_ref() == Some(subscription) {
-                row.lapse();
+                row.mark_lapsed();
             }
         })
         .await

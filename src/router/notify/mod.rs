@@ -7,12 +7,12 @@
 //! second then replaces the first.) Requests that are open at a start and were not told are considered again.
 
 pub(super) mod api;
+mod delivery_queue;
+mod encryption;
 mod engine;
-mod lane;
-mod post;
 mod rule;
-mod seal;
-mod words;
+mod sender;
+mod text;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -28,12 +28,12 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::watch;
 
-use post::{DeliveryTarget, Post};
-pub use post::{check_service, check_url};
+use encryption::Keys;
 use rule::Quiet;
 pub use rule::TargetWants;
-use seal::Keys;
-use words::NotificationMessage;
+use sender::{DeliveryTarget, Post};
+pub use sender::{check_service, check_url};
+use text::NotificationMessage;
 
 use crate::model::{DeviceId, Origin, RuntimeId, SessionId, Timestamp};
 use crate::sessions::{CommitEntry, CommitRows, Log};
@@ -185,7 +185,7 @@ struct TargetRow {
 
 impl TargetRow {
     /// Its subscription is of no use any more.
-    fn lapse(&mut self) {
+    fn mark_lapsed(&mut self) {
         self.leave();
         self.lapsed = true;
     }
@@ -200,7 +200,7 @@ impl TargetRow {
 
     /// What has this tag is over, and was taken back.
     fn forget(&mut self, tag: &str) {
-        if tag == words::SUM_TAG {
+        if tag == text::SUM_TAG {
             self.summed.clear();
         }
         self.told.remove(tag);
@@ -305,7 +305,7 @@ impl Notifier {
         let strange = |subscription: &Subscription| subscription.key.as_ref().map_or(made, |key| key != ours);
         for name in self.with(|_, subscription| strange(subscription)) {
             tracing::info!(place = name, "a subscription is to a key that is gone: its page subscribes anew");
-            self.change(&name, TargetRow::lapse).await?;
+            self.change(&name, TargetRow::mark_lapsed).await?;
         }
         let mut seen = BTreeSet::new();
         for name in self.with(|_, _| true) {
@@ -315,7 +315,7 @@ impl Notifier {
                     .await?;
             } else {
                 // Which of them subscribed last is not known: the page of either asks for it again.
-                self.change(&name, TargetRow::lapse).await?;
+                self.change(&name, TargetRow::mark_lapsed).await?;
             }
         }
         Ok(())
@@ -354,12 +354,12 @@ impl Notifier {
     }
 
     /// Sends to a place, once.
-    async fn send(&self, way: &Channel, message: &NotificationMessage, now: Timestamp) -> post::PostOutcome {
+    async fn send(&self, way: &Channel, message: &NotificationMessage, now: Timestamp) -> sender::PostOutcome {
         match self.wrapped(way, message, now) {
             Ok((goal, headers, body)) => self.shared.post.send(&goal, headers, body).await,
             Err(why) => {
                 tracing::warn!(why, "a notification cannot be sent");
-                post::PostOutcome::Refused(0)
+                sender::PostOutcome::Refused(0)
             }
         }
     }
@@ -442,7 +442,7 @@ impl Notifier {
         let base = self.shared.settings.public_url.as_deref()?.trim_end_matches('/');
         let part = match (message.payload["request_id"].as_str(), message.payload["session_id"].as_str()) {
             (Some(request), _) => format!("r/{request}"),
-            (None, Some(session)) if message.tag != words::SUM_TAG => format!("s/{session}"),
+            (None, Some(session)) if message.tag != text::SUM_TAG => format!("s/{session}"),
             _ => "inbox".into(),
         };
         Some(format!("{base}/#/{part}"))

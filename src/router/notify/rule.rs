@@ -9,7 +9,7 @@ use std::sync::Arc;
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
-use super::words::NotificationText;
+use super::text::NotificationText;
 use crate::auth::{Grant, Target};
 use crate::model::{DeviceId, Scope};
 

@@ -47,7 +47,7 @@ impl<'a> SimpleCommand<'a> {
         &self.words[set..]
     }
 
-    fn rest(&self, words: &'a [String]) -> Self {
+    fn after(&self, words: &'a [String]) -> Self {
         Self { words, ..*self }
     }
 
@@ -121,7 +121,7 @@ impl<'a> SimpleCommand<'a> {
         if is_wrapper(program) {
             // What a wrapper does with its words is its own affair: any of them may be what it runs.
             for at in 0..rest.len() {
-                let inner = self.rest(&rest[at..]);
+                let inner = self.after(&rest[at..]);
                 let found = match at {
                     _ if rest[at].contains(char::is_whitespace) => {
                         within(&ShellText { line: &rest[at], ..*self.text }, self.deep.saturating_sub(1))

@@ -45,7 +45,7 @@ struct Step {
 }
 
 impl SqliteStore {
-    pub(super) fn mark_doomed(&self, session: &SessionId) -> Result<bool, StoreError> {
+    pub(super) fn mark_for_deletion(&self, session: &SessionId) -> Result<bool, StoreError> {
         let mut writer = self.lock();
         let Some(Known { no, .. }) = self.known(session) else { return Ok(false) };
         self.writing(&mut writer, |connection, _| {

@@ -298,7 +298,7 @@ fn what_is_deleted_goes_in_small_steps_and_the_disk_is_given_back() {
     fill(&store, 3, 40);
     let full = store.usage().unwrap().disk_bytes;
     assert!(full > 80 << 20);
-    assert!(store.doom(&session(2)).unwrap());
+    assert!(store.mark_for_deletion(&session(2)).unwrap());
     let trim = Trim { session_id: session(3), through: store.head(), base: None };
     assert_eq!(store.trim(&[trim]).unwrap().len(), 1);
     let (mut steps, mut before) = (0, store.usage().unwrap().event_bytes);
@@ -328,7 +328,7 @@ fn a_deletion_that_a_crash_cut_short_is_finished_after_the_next_start() {
     commit(&store, vec![event(1, 1)]);
     fill(&store, 2, 6);
     fill(&store, 3, 6);
-    store.doom(&session(2)).unwrap();
+    store.mark_for_deletion(&session(2)).unwrap();
     store.trim(&[Trim { session_id: session(3), through: store.head(), base: None }]).unwrap();
     for done in [0, 2, 3] {
         for _ in 0..done {
@@ -342,10 +342,10 @@ fn a_deletion_that_a_crash_cut_short_is_finished_after_the_next_start() {
         let again = open(copy.path());
         assert_eq!((positions(&again, 2, 0), positions(&again, 3, 0)), (vec![], vec![]));
         assert_eq!(again.head(), store.head());
-        assert!(again.is_dying(&session(2)) && again.session(&session(2)).unwrap().is_none());
+        assert!(again.is_being_deleted(&session(2)) && again.session(&session(2)).unwrap().is_none());
         assert!(again.search("words", 99).unwrap().is_empty());
         sweep(&again);
-        assert!(!again.is_dying(&session(2)));
+        assert!(!again.is_being_deleted(&session(2)));
         let rows = |table: &str| {
             let sql = format!("SELECT count(*) FROM {table}");
             raw(copy.path()).query_row(&sql, [], |row| row.get::<_, i64>(0)).unwrap()

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::passing::{AcpProxy, ProxyOutput};
+use super::proxy::{AcpProxy, ProxyOutput};
 use super::{LINE_MAX, Line, next_line};
 
 fn sent(lines: &mut VecDeque<String>) -> Vec<Value> {

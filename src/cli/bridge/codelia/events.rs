@@ -211,7 +211,7 @@ impl EventTranslator {
     }
 
     /// What an event of the log means. `past`: it is told as history, all of it, without how runs stood at the time.
-    pub(super) fn hear(&mut self, heard: &Envelope, past: bool) -> Vec<UiMessage> {
+    pub(super) fn translate(&mut self, heard: &Envelope, past: bool) -> Vec<UiMessage> {
         let mut out = Vec::new();
         let run = heard.run_id.as_str();
         if heard.dialect == "codelia" && self.verbatim(heard, &mut out) {

@@ -4,8 +4,8 @@ use plexus::model::{Capabilities, Capability};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::desk::{BridgeAction, BridgeState, BridgeTarget, CallPurpose};
 use super::events::{EventTranslator, Extras, UiMessage, unified};
+use super::state::{BridgeAction, BridgeState, BridgeTarget, CallPurpose};
 use crate::cli::stream::{Envelope, NoReply, StreamEvent};
 
 fn envelope(dialect: &str, run: &str, kind: &str, event: &Value, native: Option<&str>) -> Envelope {
@@ -89,7 +89,7 @@ impl Rig {
     }
 
     fn hear(&mut self, heard: StreamEvent) {
-        self.desk.heard(heard, &mut self.orders);
+        self.desk.on_event(heard, &mut self.orders);
     }
 
     fn called(&mut self, why: CallPurpose, outcome: Result<Value, NoReply>) {
@@ -138,7 +138,7 @@ fn every_kind_is_told_in_the_words_of_the_terminal_ui() {
     let mut teller = EventTranslator::default();
     teller.extras(Extras { terminal: true, gateway: true });
     let mut told = |kind: &str, event: Value| -> Vec<Value> {
-        let told = teller.hear(&envelope("acp", "r_1", kind, &event, None), false);
+        let told = teller.translate(&envelope("acp", "r_1", kind, &event, None), false);
         told.into_iter()
             .filter_map(|told| match told {
                 UiMessage::Event { event, .. } => Some(serde_json::from_str(&event).unwrap()),
@@ -201,25 +201,28 @@ fn every_kind_is_told_in_the_words_of_the_terminal_ui() {
 fn a_runtimes_own_events_are_passed_as_they_are_and_its_final_is_the_only_one() {
     let mut teller = EventTranslator::default();
     let mut finals = 0;
-    teller.hear(&envelope("codelia", "r_1", "run_started", &json!({}), None), false);
+    teller.translate(&envelope("codelia", "r_1", "run_started", &json!({}), None), false);
     for own in [
         r#"{"type":"text",  "content":"\u00e9\/","new":[1.50,1e3]}"#,
         r#"{"type":"unheard of","x":null}"#,
         r#"{"content":"over","type":"final"}"#,
     ] {
         let native = format!(r#"{{"method":"agent.event","params":{{"run_id":"7","seq":3,"event":{own}}}}}"#);
-        let told = teller.hear(&envelope("codelia", "r_1", "hook", &json!({}), Some(&native)), false);
+        let told = teller.translate(&envelope("codelia", "r_1", "hook", &json!({}), Some(&native)), false);
         let [UiMessage::Event { run, event, .. }] = &told[..] else { panic!("{told:?}") };
         assert_eq!((run.as_str(), event.as_str()), ("r_1", own));
         finals += usize::from(own.contains("final"));
     }
-    teller.hear(&envelope("codelia", "r_1", "run_status", &json!({ "status": "running" }), None), false);
-    let told = teller.hear(&envelope("codelia", "r_1", "run_ended", &json!({ "status": "completed" }), None), false);
+    teller.translate(&envelope("codelia", "r_1", "run_status", &json!({ "status": "running" }), None), false);
+    let told =
+        teller.translate(&envelope("codelia", "r_1", "run_ended", &json!({ "status": "completed" }), None), false);
     finals += told.iter().filter(|told| matches!(told, UiMessage::Event { .. })).count();
     assert_eq!(finals, 1);
     // The same bytes from a runtime of another kind are that kind's own, and mean nothing here.
     let native = r#"{"method":"agent.event","params":{"event":{"type":"final"}}}"#;
-    assert!(teller.hear(&envelope("acp", "r_2", "agent_message_chunk", &chunk("x"), Some(native)), false).is_empty());
+    assert!(
+        teller.translate(&envelope("acp", "r_2", "agent_message_chunk", &chunk("x"), Some(native)), false).is_empty()
+    );
 }
 
 #[test]

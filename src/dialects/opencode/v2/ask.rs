@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::super::super::acp::elicit::{self, ElicitationForm};
+use super::super::super::acp::elicitation::{self, ElicitationForm};
 use super::super::super::jsonrpc::{object, slice, to_raw};
 use super::super::super::{
     AgentRequest, AnsweredElsewhere, EventDraft, HttpReply, Outbox, RequestKey, RequestSubject, RuntimeEvent, subject,
@@ -222,7 +222,7 @@ impl OpenCode2 {
             Some((ask, what)) => self.put(native, ask, what, out),
             None => {
                 let draft = EventDraft::raw(frame.clone(), "a question that cannot be understood");
-                out.said.push(RuntimeEvent::Event { native: native.cloned(), draft });
+                out.events.push(RuntimeEvent::Event { native: native.cloned(), draft });
             }
         }
     }
@@ -255,9 +255,9 @@ impl OpenCode2 {
     fn read_form(&self, native: Option<&NativeId>, bytes: &Bytes, raw: &RawValue) -> Option<(AgentRequest, What)> {
         let form: Form<'_> = object(raw)?;
         let params = elicitation(&form)?;
-        let wanted = elicit::wanted(&params)?;
+        let wanted = elicitation::wanted(&params)?;
         let key = RequestKey::unique(form.id.as_str());
-        let ask = elicit::ask(&key, &wanted, &params, bytes.clone());
+        let ask = elicitation::ask(&key, &wanted, &params, bytes.clone());
         let owner = native.map_or(form.session, |native| native.as_str().to_owned());
         Some((ask, What::Form { owner, wanted, params }))
     }
@@ -282,10 +282,10 @@ impl OpenCode2 {
         if self.asks.len() > ASKS_MAX {
             let message = format!("{ASKS_MAX} questions wait already: this one was rejected");
             let draft = trouble("too_many_requests", &message, Some(ask.native));
-            out.said.push(RuntimeEvent::Event { native: native.cloned(), draft });
+            out.events.push(RuntimeEvent::Event { native: native.cloned(), draft });
             return self.answer(&key, Decision::Withdrawn, out);
         }
-        out.said.push(RuntimeEvent::Asked { native: native.cloned(), ask: Box::new(ask) });
+        out.events.push(RuntimeEvent::Asked { native: native.cloned(), ask: Box::new(ask) });
     }
 
     /// Takes a decision to OpenCode.
@@ -306,7 +306,7 @@ impl OpenCode2 {
             }
             (What::Permission, _) => Answer::Permission { reply: "reject", message: None },
             (What::Form { wanted: ElicitationForm::Form(fields), .. }, decision) => {
-                match elicit::filled(fields, &decision) {
+                match elicitation::filled(fields, &decision) {
                     Ok(Some(content)) => Answer::Filled(answer_of(content)),
                     Ok(None) => Answer::Dismissed,
                     Err(why) => return self.ask_again(key, &why, &decision, out),
@@ -330,8 +330,8 @@ impl OpenCode2 {
         let Some(asked) = self.asks.get_mut(key) else { return };
         let What::Form { wanted, params, .. } = &asked.what else { return };
         asked.answer = None;
-        let ask = elicit::once_more(key, wanted, params, why, decision);
-        out.said.push(RuntimeEvent::Asked { native: asked.native.clone(), ask: Box::new(ask) });
+        let ask = elicitation::once_more(key, wanted, params, why, decision);
+        out.events.push(RuntimeEvent::Asked { native: asked.native.clone(), ask: Box::new(ask) });
     }
 
     /// Sends an answer that was given; `older` by the route that the first releases have.
@@ -386,7 +386,7 @@ impl OpenCode2 {
             404 | 409 | 410 if text.contains("Error") => {
                 // Somebody was first.
                 if asked.replied.is_some() {
-                    return self.lose(key, ANOTHER, out);
+                    return self.answer_lost(key, ANOTHER, out);
                 }
                 asked.lost = Some(WAITS);
                 out.wake_after = Some(SOON);
@@ -401,7 +401,7 @@ impl OpenCode2 {
                 self.asks.remove(key);
                 self.is_over(key.clone());
                 let what = format!("OpenCode did not take the answer: {}", refused(reply));
-                out.said.push(RuntimeEvent::Event { native, draft: trouble("answer_not_taken", &what, None) });
+                out.events.push(RuntimeEvent::Event { native, draft: trouble("answer_not_taken", &what, None) });
             }
         }
     }
@@ -417,26 +417,26 @@ impl OpenCode2 {
                 (Some(Some(reply)), Some(ours)) if reply == ours => SPREAD,
                 _ => ANOTHER,
             };
-            self.lose(key, by, out);
+            self.answer_lost(key, by, out);
         } else if asked.lost.is_some() {
-            self.lose(key, ANOTHER, out);
+            self.answer_lost(key, ANOTHER, out);
         }
     }
 
     /// Somebody was first with an answer.
-    fn lose(&mut self, key: &RequestKey, by: &str, out: &mut Outbox) {
+    fn answer_lost(&mut self, key: &RequestKey, by: &str, out: &mut Outbox) {
         let Some(asked) = self.asks.remove(key) else { return };
         self.is_over(key.clone());
         let elsewhere = AnsweredElsewhere { by: by.into(), option_id: asked.replied.flatten() };
         let (native, key) = (asked.native, key.clone());
-        out.said.push(match asked.answer {
+        out.events.push(match asked.answer {
             Some(_) => RuntimeEvent::AnswerLost { native, key, elsewhere },
             None => RuntimeEvent::TakenBack { native, key, elsewhere: Some(elsewhere) },
         });
     }
 
     /// Time has passed, and the stream does not tell who was first.
-    pub(super) fn lose_late(&mut self, out: &mut Outbox) {
+    pub(super) fn report_late_losses(&mut self, out: &mut Outbox) {
         let mut over = Vec::new();
         for (key, asked) in &mut self.asks {
             match &mut asked.lost {
@@ -449,7 +449,7 @@ impl OpenCode2 {
             }
         }
         for key in over {
-            self.lose(&key, NOBODY, out);
+            self.answer_lost(&key, NOBODY, out);
         }
     }
 
@@ -462,7 +462,7 @@ impl OpenCode2 {
             let open = self.asks.remove(&key).is_some_and(|asked| asked.answer.is_none());
             self.is_over(key.clone());
             if open {
-                out.said.push(RuntimeEvent::TakenBack { native: Some(native.clone()), key, elsewhere: None });
+                out.events.push(RuntimeEvent::TakenBack { native: Some(native.clone()), key, elsewhere: None });
             }
         }
     }
@@ -492,7 +492,7 @@ impl OpenCode2 {
         for key in std::mem::take(&mut session.carried) {
             let elsewhere = busy.then(|| AnsweredElsewhere { by: ANOTHER.into(), option_id: None });
             self.is_over(key.clone());
-            out.said.push(RuntimeEvent::TakenBack { native: Some(native.clone()), key, elsewhere });
+            out.events.push(RuntimeEvent::TakenBack { native: Some(native.clone()), key, elsewhere });
         }
     }
 
@@ -516,7 +516,7 @@ impl OpenCode2 {
                 Some((ask, what)) => self.put(Some(native), ask, what, out),
                 None => {
                     let draft = EventDraft::raw(bytes, "a question that cannot be understood");
-                    out.said.push(RuntimeEvent::Event { native: Some(native.clone()), draft });
+                    out.events.push(RuntimeEvent::Event { native: Some(native.clone()), draft });
                 }
             }
         }
@@ -543,7 +543,7 @@ impl OpenCode2 {
                 self.asks.remove(&key);
                 self.is_over(key);
             } else {
-                self.lose(&key, ANOTHER, out);
+                self.answer_lost(&key, ANOTHER, out);
             }
         }
         true

@@ -354,7 +354,7 @@ impl OpenCode2 {
     fn happened(&mut self, native: &NativeId, frame: &Bytes, event: &Frame<'_>, live: bool, out: &mut Outbox) {
         let said = |draft| RuntimeEvent::Event { native: Some(native.clone()), draft };
         let Some(data) = event.data.and_then(object::<Data<'_>>) else {
-            return out.said.push(said(EventDraft::raw(frame.clone(), "an event that cannot be understood")));
+            return out.events.push(said(EventDraft::raw(frame.clone(), "an event that cannot be understood")));
         };
         let Some(session) = self.sessions.get_mut(native) else { return };
         let told = &mut session.told;
@@ -371,12 +371,12 @@ impl OpenCode2 {
             sort @ ("text.delta" | "reasoning.delta") => {
                 let delta = data.delta.unwrap_or_default();
                 let draft = told.delta(kind_of(sort), &part(&sort[..4]), &message, &delta, frame);
-                out.said.extend(draft.map(said));
+                out.events.extend(draft.map(said));
             }
             sort @ ("text.ended" | "reasoning.ended") => {
                 let text = data.text.unwrap_or_default();
                 let drafts = told.text(kind_of(sort), &part(&sort[..4]), &message, &text, frame);
-                out.said.extend(drafts.into_iter().map(said));
+                out.events.extend(drafts.into_iter().map(said));
             }
             "step.started" => (told.finish, told.error) = (None, None),
             "step.ended" => {
@@ -384,14 +384,14 @@ impl OpenCode2 {
                 if let Some(tokens) = &data.tokens {
                     let model = told.model.as_ref().map(|(provider, model)| format!("{provider}/{model}"));
                     let draft = usage(frame, tokens, data.cost, self.models.context(model.as_deref()));
-                    out.said.push(said(draft));
+                    out.events.push(said(draft));
                 }
             }
             "step.failed" => told.error = data.error.and_then(ErrorIn::words),
             sort if sort.starts_with("tool.") => {
                 let call = Call { id: data.id.unwrap_or_default(), name: data.name, input: data.input };
                 let draft = told.tool(sort, call, data.content, data.metadata, data.error, frame);
-                out.said.extend(draft.map(said));
+                out.events.extend(draft.map(said));
             }
             "inbox.enqueued" | "input.admitted" | "prompt.admitted" => {
                 if let Some(id) = data.inbox {
@@ -423,12 +423,12 @@ impl OpenCode2 {
                     "attempt": data.attempt, "next": data.at,
                 });
                 let draft = EventDraft { native: Some(frame.clone()), ..EventDraft::new(Kind::Error, &body) };
-                out.said.push(said(draft));
+                out.events.push(said(draft));
             }
             "renamed" => {
                 session.title = data.title.or_else(|| session.title.take());
                 let draft = session.title.as_deref().map(titled);
-                out.said.extend(draft.map(|draft| said(EventDraft { native: Some(frame.clone()), ..draft })));
+                out.events.extend(draft.map(|draft| said(EventDraft { native: Some(frame.clone()), ..draft })));
             }
             "model.selected" => {
                 if let Some(model) = data.model.and_then(object::<ModelRef>) {
@@ -439,12 +439,12 @@ impl OpenCode2 {
             "revert.committed" => {
                 let what = "the conversation was taken back in OpenCode: the agent does not know any more what is shown after \
                             the message that it was taken back to";
-                out.said.push(said(trouble("taken_back", what, Some(frame.clone()))));
+                out.events.push(said(trouble("taken_back", what, Some(frame.clone()))));
             }
             "forked" => {
                 let parent = data.parent.unwrap_or_default();
                 let what = format!("this conversation is a fork: what was said before it is in the session {parent}");
-                out.said.push(said(trouble("gap", &what, Some(frame.clone()))));
+                out.events.push(said(trouble("gap", &what, Some(frame.clone()))));
             }
             "permission.asked" | "permission.v2.asked" | "form.created" => {
                 self.asked(Some(native), frame, event, out);
@@ -461,7 +461,7 @@ impl OpenCode2 {
             }
             "todo.updated" => {
                 let draft = data.todos.and_then(|todos| plan(frame, todos));
-                out.said.extend(draft.map(said));
+                out.events.extend(draft.map(said));
             }
             // Its own bookkeeping, with nothing in it for people.
             "created"
@@ -484,7 +484,7 @@ impl OpenCode2 {
             | "status"
             | "idle"
             | "diff" => {}
-            _ => out.said.push(said(EventDraft::raw(frame.clone(), "an event that only OpenCode shows"))),
+            _ => out.events.push(said(EventDraft::raw(frame.clone(), "an event that only OpenCode shows"))),
         }
     }
 
@@ -494,7 +494,7 @@ impl OpenCode2 {
         (session.busy, session.unsure) = (true, 0);
         if session.told.prompt.is_none() && !session.told.began {
             session.told.begin();
-            out.said.push(RuntimeEvent::Began { native: native.clone(), by: ANOTHER.into() });
+            out.events.push(RuntimeEvent::Began { native: native.clone(), by: ANOTHER.into() });
         }
         if session.told.cancelled && live {
             // It was stopped before it had begun.
@@ -513,21 +513,21 @@ impl OpenCode2 {
         let said = |draft| RuntimeEvent::Event { native: Some(native.clone()), draft };
         let Some(waiting) = session.told.inbox.remove(id) else {
             let what = "what another client of OpenCode said went by unheard";
-            return out.said.push(said(gap(what, frame)));
+            return out.events.push(said(gap(what, frame)));
         };
         if session.told.prompt.is_none() && !session.told.began {
             session.told.begin();
-            out.said.push(RuntimeEvent::Began { native: native.clone(), by: ANOTHER.into() });
+            out.events.push(RuntimeEvent::Began { native: native.clone(), by: ANOTHER.into() });
         }
         if let Some(text) = waiting.text {
-            out.said.push(said(chunk(Kind::UserMessageChunk, Some(id), &text, frame)));
+            out.events.push(said(chunk(Kind::UserMessageChunk, Some(id), &text, frame)));
         }
         for name in waiting.files {
             let body = serde_json::json!({
                 "sessionUpdate": "user_message_chunk", "messageId": id,
                 "content": { "type": "resource_link", "uri": name, "name": name },
             });
-            out.said.push(said(EventDraft {
+            out.events.push(said(EventDraft {
                 native: Some(frame.clone()),
                 ..EventDraft::new(Kind::UserMessageChunk, &body)
             }));
@@ -572,8 +572,8 @@ impl OpenCode2 {
         let end = RunEnd { status, stop_reason, message, native: frame.cloned() };
         let began = std::mem::take(&mut told.began);
         match told.prompt.take() {
-            Some(prompt) => out.said.push(RuntimeEvent::Ended { native: native.clone(), ticket: prompt.ticket, end }),
-            None if began => out.said.push(RuntimeEvent::Done { native: native.clone(), end }),
+            Some(prompt) => out.events.push(RuntimeEvent::Ended { native: native.clone(), ticket: prompt.ticket, end }),
+            None if began => out.events.push(RuntimeEvent::Done { native: native.clone(), end }),
             None => {}
         }
     }
@@ -586,7 +586,7 @@ impl OpenCode2 {
         }
         self.take_back_all(native, out);
         let draft = trouble("session_deleted", what, Some(frame.clone()));
-        out.said.push(RuntimeEvent::Event { native: Some(native.clone()), draft });
+        out.events.push(RuntimeEvent::Event { native: Some(native.clone()), draft });
         self.sessions.remove(native);
     }
 }

@@ -334,15 +334,15 @@ impl Dialect for OpenCode2 {
         }
         let Some(event) = parse(&frame) else {
             let draft = EventDraft::raw(frame, "not an event of OpenCode's");
-            return out.said.push(RuntimeEvent::Event { native: None, draft });
+            return out.events.push(RuntimeEvent::Event { native: None, draft });
         };
-        let from = out.said.len();
+        let from = out.events.len();
         self.streamed(&frame, &event, out);
         self.checkpoints(from, None, out);
     }
 
     fn command(&mut self, command: RuntimeCommand, out: &mut Outbox) {
-        let from = out.said.len();
+        let from = out.events.len();
         let changed = match &command {
             RuntimeCommand::Prompt { native, .. } | RuntimeCommand::Cancel { native, .. } => Some(native.clone()),
             RuntimeCommand::Open { .. } | RuntimeCommand::Answer { .. } | RuntimeCommand::Call { .. } => None,
@@ -351,7 +351,7 @@ impl Dialect for OpenCode2 {
         let fault = || RuntimeError::new(INTERNAL, "OpenCode is not connected");
         match command {
             RuntimeCommand::Open { ticket, .. } if !ready => {
-                out.said.push(RuntimeEvent::NotOpened { ticket, error: fault() })
+                out.events.push(RuntimeEvent::NotOpened { ticket, error: fault() })
             }
             RuntimeCommand::Open { ticket, cwd, resume: None } => {
                 let body = serde_json::json!({ "location": { "directory": cwd } });
@@ -359,7 +359,7 @@ impl Dialect for OpenCode2 {
             }
             RuntimeCommand::Open { ticket, cwd, resume: Some(resume) } => self.resume(ticket, cwd, resume, out),
             RuntimeCommand::Prompt { ticket, native, .. } if !ready => {
-                out.said.push(RuntimeEvent::Ended { native, ticket, end: failed(fault().message) });
+                out.events.push(RuntimeEvent::Ended { native, ticket, end: failed(fault().message) });
             }
             RuntimeCommand::Prompt { ticket, native, content } => self.prompt(ticket, native, &content, out),
             RuntimeCommand::Cancel { native, .. } => {
@@ -370,15 +370,15 @@ impl Dialect for OpenCode2 {
             }
             RuntimeCommand::Answer { key, decision } => self.answer(&key, decision, out),
             RuntimeCommand::Call { ticket, notify: false, .. } if !ready => {
-                out.said.push(RuntimeEvent::Replied { ticket, reply: Err(fault()) });
+                out.events.push(RuntimeEvent::Replied { ticket, reply: Err(fault()) });
             }
             RuntimeCommand::Call { .. } if !ready => {}
             RuntimeCommand::Call { ticket, native, method, params, notify } => {
                 if let Some(Err(error)) = self.call(ticket, native.as_ref(), &method, params.as_deref(), notify, out) {
                     let draft = trouble("call_refused", &format!("{method} was not sent: {}", error.words()), None);
                     match notify {
-                        true => out.said.push(RuntimeEvent::Event { native, draft }),
-                        false => out.said.push(RuntimeEvent::Replied { ticket, reply: Err(error) }),
+                        true => out.events.push(RuntimeEvent::Event { native, draft }),
+                        false => out.events.push(RuntimeEvent::Replied { ticket, reply: Err(error) }),
                     }
                 }
             }
@@ -387,11 +387,11 @@ impl Dialect for OpenCode2 {
     }
 
     fn wake(&mut self, out: &mut Outbox) {
-        let from = out.said.len();
+        let from = out.events.len();
         if self.connected && std::mem::take(&mut self.failed_hello) {
             self.greet(out);
         }
-        self.lose_late(out);
+        self.report_late_losses(out);
         let unsure: Vec<NativeId> = self
             .sessions
             .iter_mut()
@@ -438,7 +438,7 @@ impl Dialect for OpenCode2 {
             }
             Stage::Opening { ticket, .. } => {
                 let error = RuntimeError::new(INTERNAL, "the connection to OpenCode was lost");
-                out.said.push(RuntimeEvent::NotOpened { ticket, error });
+                out.events.push(RuntimeEvent::NotOpened { ticket, error });
                 false
             }
             Stage::Seen | Stage::Found => false,
@@ -453,7 +453,7 @@ impl Dialect for OpenCode2 {
 
     fn reply(&mut self, id: u64, reply: Result<HttpReply, String>, out: &mut Outbox) {
         let Some(pending) = self.pending.remove(&id) else { return };
-        let from = out.said.len();
+        let from = out.events.len();
         match pending {
             Pending::Predecessor => {
                 #[derive(Deserialize)]
@@ -464,7 +464,7 @@ impl Dialect for OpenCode2 {
                 let body = good(&reply).map(|body| crate::model::object::from_slice::<Healthy>(body));
                 if matches!(body, Some(Ok(_))) {
                     self.phase = Phase::Failed;
-                    return out.said.push(RuntimeEvent::Failed { message: PREDECESSOR.into() });
+                    return out.events.push(RuntimeEvent::Failed { message: PREDECESSOR.into() });
                 }
                 self.greeted(out);
             }
@@ -490,7 +490,7 @@ impl Dialect for OpenCode2 {
             }
             Pending::Answer { key, older } => self.answered(&key, older, &reply, out),
             Pending::List { ticket } => {
-                out.said.push(RuntimeEvent::Replied { ticket, reply: calls::result(&reply) });
+                out.events.push(RuntimeEvent::Replied { ticket, reply: calls::result(&reply) });
             }
             Pending::Model { ticket, native, name, notify } => {
                 let reply = done(&reply).map_err(|why| RuntimeError::new(INTERNAL, why));
@@ -499,7 +499,7 @@ impl Dialect for OpenCode2 {
                 }
                 let reply = reply.map(|()| jsonrpc::to_raw(&serde_json::json!({ "name": name })));
                 if !notify {
-                    out.said.push(RuntimeEvent::Replied { ticket, reply });
+                    out.events.push(RuntimeEvent::Replied { ticket, reply });
                 }
             }
         }
@@ -594,7 +594,7 @@ impl OpenCode2 {
             return;
         }
         self.phase = Phase::Ready;
-        out.said.push(RuntimeEvent::Ready { agent: self.agent.clone() });
+        out.events.push(RuntimeEvent::Ready { agent: self.agent.clone() });
     }
 
     fn health(&mut self, reply: &Result<HttpReply, String>, out: &mut Outbox) {
@@ -610,7 +610,7 @@ impl OpenCode2 {
                 } else {
                     "OpenCode wants a password: set the runtime's `secret` to the server's OPENCODE_SERVER_PASSWORD"
                 };
-                return out.said.push(RuntimeEvent::Failed { message: message.into() });
+                return out.events.push(RuntimeEvent::Failed { message: message.into() });
             }
             Err(_) => self.failed_hello = true,
             Ok(_) => {}
@@ -653,7 +653,7 @@ impl OpenCode2 {
             if let Stage::Opening { ticket, .. } = session.stage {
                 let why = done(reply).err().unwrap_or_else(|| "its reply makes no sense".into());
                 let error = RuntimeError::new(INTERNAL, format!("OpenCode has no such session: {why}"));
-                out.said.push(RuntimeEvent::NotOpened { ticket, error });
+                out.events.push(RuntimeEvent::NotOpened { ticket, error });
             }
             self.sessions.remove(native);
             return;
@@ -665,7 +665,7 @@ impl OpenCode2 {
             Stage::Seen => {
                 session.stage = Stage::Found;
                 let (cwd, title) = (session.folder.clone(), session.title.clone());
-                out.said.push(RuntimeEvent::Found { native: native.clone(), cwd, title });
+                out.events.push(RuntimeEvent::Found { native: native.clone(), cwd, title });
             }
             Stage::Opening { .. } => self.read(native, out),
             Stage::Found | Stage::Open => {}
@@ -676,7 +676,7 @@ impl OpenCode2 {
         let Some(info) = data::<Info>(reply) else {
             let why = done(reply).err().unwrap_or_else(|| "its reply makes no sense".into());
             let error = RuntimeError::new(INTERNAL, format!("OpenCode opened no session: {why}"));
-            return out.said.push(RuntimeEvent::NotOpened { ticket, error });
+            return out.events.push(RuntimeEvent::NotOpened { ticket, error });
         };
         let native = NativeId::from(info.id.as_str());
         let folder = info.location.and_then(|location| location.directory).or(Some(cwd));
@@ -685,7 +685,7 @@ impl OpenCode2 {
         session.told.model = info.model.map(|model| (model.provider, model.id));
         let drafts = self.models.draft(session.told.model.as_ref()).into_iter().collect();
         self.sessions.insert(native.clone(), session);
-        out.said.push(RuntimeEvent::Opened { ticket, native: native.clone(), drafts, how: OpenedAs::New });
+        out.events.push(RuntimeEvent::Opened { ticket, native: native.clone(), drafts, how: OpenedAs::New });
         // Its first events may have gone by before it was known.
         self.read(&native, out);
     }
@@ -694,7 +694,7 @@ impl OpenCode2 {
         let ResumeTarget { native, known, carried } = resume;
         if self.sessions.get(&native).is_some_and(|session| matches!(session.stage, Stage::Opening { .. })) {
             let error = RuntimeError::new(INTERNAL, "this session is being opened already");
-            return out.said.push(RuntimeEvent::NotOpened { ticket, error });
+            return out.events.push(RuntimeEvent::NotOpened { ticket, error });
         }
         self.asks.retain(|_, asked| asked.native.as_ref() != Some(&native));
         let mut session = Session::new(Stage::Seen, Some(cwd).filter(|cwd| !cwd.is_empty()));
@@ -749,17 +749,18 @@ impl OpenCode2 {
         if let Some((ticket, known, goes_on)) = opening {
             let mut drafts: Vec<EventDraft> = self.models.draft(session.told.model.as_ref()).into_iter().collect();
             drafts.extend(session.title.as_deref().map(titled));
-            out.said.push(RuntimeEvent::Opened { ticket, native: native.clone(), drafts, how: OpenedAs::Resumed });
+            out.events.push(RuntimeEvent::Opened { ticket, native: native.clone(), drafts, how: OpenedAs::Resumed });
             session.silent = known && !goes_on;
             if goes_on && session.told.began {
-                out.said.push(RuntimeEvent::Began { native: native.clone(), by: ANOTHER.into() });
+                out.events.push(RuntimeEvent::Began { native: native.clone(), by: ANOTHER.into() });
             }
         }
         match body {
             Ok(body) => self.replay(native, &body, out),
             Err(why) => {
                 let what = format!("what this session did meanwhile could not be read: {why}");
-                out.said.push(RuntimeEvent::Event { native: Some(native.clone()), draft: trouble("gap", &what, None) });
+                out.events
+                    .push(RuntimeEvent::Event { native: Some(native.clone()), draft: trouble("gap", &what, None) });
                 if let Some(session) = self.sessions.get_mut(native) {
                     session.told.seq = None;
                 }
@@ -770,11 +771,12 @@ impl OpenCode2 {
             let what = "what was said in this conversation while no gateway was connected to OpenCode is not told: how far it \
                         was told before is not known";
             if session.told.seq.is_some() {
-                out.said.push(RuntimeEvent::Event { native: Some(native.clone()), draft: trouble("gap", what, None) });
+                out.events
+                    .push(RuntimeEvent::Event { native: Some(native.clone()), draft: trouble("gap", what, None) });
             }
             if session.busy {
                 session.told.began = true;
-                out.said.push(RuntimeEvent::Began { native: native.clone(), by: ANOTHER.into() });
+                out.events.push(RuntimeEvent::Began { native: native.clone(), by: ANOTHER.into() });
             }
         }
         session.reading = false;
@@ -791,7 +793,7 @@ impl OpenCode2 {
         if self.sessions.get(native).is_some_and(|session| session.reading) {
             return;
         }
-        self.settle(native, out);
+        self.check_progress(native, out);
         self.get(Pending::Permissions { native: native.clone() }, path(native, "/permission"), out);
         self.get(Pending::Forms { native: native.clone() }, path(native, "/form"), out);
     }
@@ -814,14 +816,14 @@ impl OpenCode2 {
                 Some(event) => self.logged(native, &frame, &event, false, out),
                 None => {
                     let draft = EventDraft::raw(frame, "not an event of OpenCode's");
-                    out.said.push(RuntimeEvent::Event { native: Some(native.clone()), draft });
+                    out.events.push(RuntimeEvent::Event { native: Some(native.clone()), draft });
                 }
             }
         }
     }
 
     /// A session was read: whether what it waits for is still to come.
-    fn settle(&mut self, native: &NativeId, out: &mut Outbox) {
+    fn check_progress(&mut self, native: &NativeId, out: &mut Outbox) {
         let waits = self.pending.values().any(|p| matches!(p, Pending::Prompt { native: n, .. } if n == native));
         let active = self.active.contains(native);
         let Some(session) = self.sessions.get_mut(native) else { return };
@@ -865,7 +867,7 @@ impl OpenCode2 {
     fn prompt(&mut self, ticket: Ticket, native: NativeId, content: &[Box<RawValue>], out: &mut Outbox) {
         let Some(session) = self.sessions.get_mut(&native).filter(|session| session.stage == Stage::Open) else {
             let end = failed("OpenCode has no such session open");
-            return out.said.push(RuntimeEvent::Ended { native, ticket, end });
+            return out.events.push(RuntimeEvent::Ended { native, ticket, end });
         };
         let (text, files) = input(content);
         // Events follow every prompt, so the same number is not met again with the same ticket.
@@ -918,7 +920,7 @@ impl OpenCode2 {
     fn interrupted(&mut self, native: &NativeId, reply: &Result<HttpReply, String>, out: &mut Outbox) {
         if let Err(why) = done(reply) {
             let draft = trouble("not_stopped", &format!("OpenCode did not stop: {why}"), None);
-            return out.said.push(RuntimeEvent::Event { native: Some(native.clone()), draft });
+            return out.events.push(RuntimeEvent::Event { native: Some(native.clone()), draft });
         }
         let Some(session) = self.sessions.get(native) else { return };
         let waiting = session.told.prompt.as_ref().filter(|prompt| prompt.taken && !prompt.seen);
@@ -965,7 +967,7 @@ impl OpenCode2 {
         }
         session.told.model = model;
         if let Some(draft) = self.models.draft(session.told.model.as_ref()).filter(|_| !session.silent) {
-            out.said.push(RuntimeEvent::Event { native: Some(native.clone()), draft });
+            out.events.push(RuntimeEvent::Event { native: Some(native.clone()), draft });
         }
     }
 
@@ -988,7 +990,7 @@ impl OpenCode2 {
             "model.list" => {
                 let set = session.as_ref().and_then(|(_, session)| session.told.model.as_ref());
                 match self.models.list(set) {
-                    Ok(list) if !notify => out.said.push(RuntimeEvent::Replied { ticket, reply: Ok(list) }),
+                    Ok(list) if !notify => out.events.push(RuntimeEvent::Replied { ticket, reply: Ok(list) }),
                     Ok(_) => {}
                     Err(fault) => return Some(Err(fault)),
                 }
@@ -1018,7 +1020,7 @@ impl OpenCode2 {
     /// Says how far each session was told of which something was said since `from`, and `more`.
     fn checkpoints(&self, from: usize, more: Option<NativeId>, out: &mut Outbox) {
         let mut touched: Vec<NativeId> = more.into_iter().collect();
-        for native in out.said.get(from..).unwrap_or_default().iter().filter_map(RuntimeEvent::native) {
+        for native in out.events.get(from..).unwrap_or_default().iter().filter_map(RuntimeEvent::native) {
             if !touched.contains(native) {
                 touched.push(native.clone());
             }
@@ -1027,7 +1029,7 @@ impl OpenCode2 {
             let told = |session: &&Session| session.stage == Stage::Open;
             if let Some(session) = self.sessions.get(&native).filter(told) {
                 let state = session.told.checkpoint();
-                out.said.push(RuntimeEvent::Checkpoint { native, state });
+                out.events.push(RuntimeEvent::Checkpoint { native, state });
             }
         }
     }

@@ -1,0 +1,357 @@
+//! What a holder keeps for gateways: output that nobody acknowledged, state that goes with it, the end of stderr.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::AsFd;
+
+use bytes::Bytes;
+use plexus::runtimes::holder_client::wire::{self, BLOBS_MAX, RECORD_MAX, STATE_MAX, STDERR_KEPT};
+
+/// What a record counts for beside its bytes: a runtime that writes byte by byte must not cost more than it may.
+const RECORD_COST: usize = 64;
+
+/// A read of at least this much becomes a record as it is; less is copied, so that it does not hold the room for more.
+const WORTH_KEEPING: usize = RECORD_MAX / 2;
+
+/// Output, from the first byte that was not acknowledged to the last that was read.
+pub(super) struct Spool {
+    records: VecDeque<Record>,
+    /// The first byte that is still needed.
+    acked: u64,
+    /// Where the next byte will stand.
+    end: u64,
+    /// When it is full, in bytes.
+    max: usize,
+    /// It was full, and is not three quarters empty enough to go on: see [`Self::full`].
+    full: bool,
+    /// For the next read.
+    spare: Vec<u8>,
+}
+
+struct Record {
+    start: u64,
+    bytes: Vec<u8>,
+    /// Of its offset and its bytes, taken when they came.
+    crc: u32,
+}
+
+/// A piece of output as it goes out.
+pub(super) struct SpoolPiece<'a> {
+    pub(super) offset: u64,
+    pub(super) bytes: &'a [u8],
+    pub(super) crc: u32,
+}
+
+impl Spool {
+    pub(super) fn new(max: usize) -> Self {
+        Self { records: VecDeque::new(), acked: 0, end: 0, max, full: false, spare: Vec::new() }
+    }
+
+    pub(super) fn acked(&self) -> u64 {
+        self.acked
+    }
+
+    pub(super) fn end(&self) -> u64 {
+        self.end
+    }
+
+    fn held(&self) -> usize {
+        // What is held was in memory once.
+        (self.end - self.acked) as usize + self.records.len() * RECORD_COST
+    }
+
+    /// Whether nothing more is to be read. Once full it stays so until a quarter of it is free: whoever waits for room
+    /// is not woken for every line.
+    pub(super) fn full(&mut self) -> bool {
+        let limit = if self.full { self.max - self.max / 4 } else { self.max };
+        self.full = self.held() >= limit;
+        self.full
+    }
+
+    /// How many bytes may come.
+    pub(super) fn room(&self) -> usize {
+        self.max.saturating_sub(self.held())
+    }
+
+    /// Reads once, at most `most` bytes and what one record holds. What comes is added to the newest record if that
+    /// starts at `sent` or behind it: nobody has seen it yet.
+    pub(super) fn read(&mut self, from: impl AsFd, most: usize, sent: u64) -> io::Result<usize> {
+        if self.spare.is_empty() {
+            self.spare = vec![0; RECORD_MAX];
+        }
+        let most = most.clamp(1, RECORD_MAX);
+        let read = rustix::io::read(&from, &mut self.spare[..most])?;
+        if read > 0 {
+            self.keep(read, sent);
+        }
+        Ok(read)
+    }
+
+    fn keep(&mut self, len: usize, sent: u64) {
+        let start = self.end;
+        self.end += len as u64;
+        if let Some(last) = self.records.back_mut()
+            && last.start >= sent
+            && last.bytes.len() + len <= RECORD_MAX
+        {
+            let new = &self.spare[..len];
+            last.crc = wire::out_crc_more(last.crc, new);
+            last.bytes.extend_from_slice(new);
+            return;
+        }
+        let bytes = if len >= WORTH_KEEPING {
+            let mut bytes = std::mem::take(&mut self.spare);
+            bytes.truncate(len);
+            bytes
+        } else {
+            self.spare[..len].to_vec()
+        };
+        let crc = wire::out_crc_more(wire::out_crc(start), &bytes);
+        self.records.push_back(Record { start, bytes, crc });
+    }
+
+    /// Forgets what is before `offset`. False if that has not come yet: nobody can know it.
+    pub(super) fn ack(&mut self, offset: u64) -> bool {
+        if offset > self.end {
+            return false;
+        }
+        self.acked = self.acked.max(offset);
+        while self.records.front().is_some_and(|first| first.start + first.bytes.len() as u64 <= self.acked) {
+            self.records.pop_front();
+        }
+        true
+    }
+
+    /// What is held from `offset` on, in pieces.
+    pub(super) fn from(&self, offset: u64) -> impl Iterator<Item = SpoolPiece<'_>> {
+        let first = self.records.partition_point(|record| record.start + record.bytes.len() as u64 <= offset);
+        self.records.range(first..).map(move |record| {
+            if record.start >= offset {
+                return SpoolPiece { offset: record.start, bytes: &record.bytes, crc: record.crc };
+            }
+            // Its beginning is known already: only after a gateway was lost in the middle of it.
+            let bytes = &record.bytes[(offset - record.start) as usize..];
+            SpoolPiece { offset, bytes, crc: wire::out_crc_more(wire::out_crc(offset), bytes) }
+        })
+    }
+}
+
+/// What gateways deposit for the next one: whole states, and steps, each of which adds to what was deposited before it.
+#[derive(Default)]
+pub(super) struct SavedStates {
+    blobs: VecDeque<SavedState>,
+    bytes: usize,
+}
+
+struct SavedState {
+    offset: u64,
+    step: bool,
+    bytes: Bytes,
+}
+
+impl SavedStates {
+    /// Keeps a whole state. False if there is too much already: it is then not kept.
+    pub(super) fn put(&mut self, offset: u64, state: &[u8], acked: u64) -> bool {
+        if self.blobs.len() >= BLOBS_MAX || self.bytes + state.len() > STATE_MAX {
+            return false;
+        }
+        self.push(offset, false, state);
+        self.prune(acked);
+        true
+    }
+
+    /// Keeps a step. False if there is too much already, or nothing that it could add to: it is then not kept.
+    pub(super) fn add(&mut self, offset: u64, entry: &[u8]) -> bool {
+        let fits = self.blobs.len() < BLOBS_MAX && self.bytes + entry.len() <= STATE_MAX;
+        if fits && !self.blobs.is_empty() {
+            self.push(offset, true, entry);
+        }
+        fits && !self.blobs.is_empty()
+    }
+
+    fn push(&mut self, offset: u64, step: bool, bytes: &[u8]) {
+        self.bytes += bytes.len();
+        // A copy, so that it does not keep the memory of all that was read with it.
+        self.blobs.push_back(SavedState { offset, step, bytes: Bytes::copy_from_slice(bytes) });
+    }
+
+    /// Forgets what is older than the newest whole state that knows of no more output than `acked`.
+    pub(super) fn prune(&mut self, acked: u64) {
+        let newest = self.blobs.iter().rposition(|blob| !blob.step && blob.offset <= acked);
+        for blob in self.blobs.drain(..newest.unwrap_or(0)) {
+            self.bytes -= blob.bytes.len();
+        }
+    }
+
+    /// Whether there are steps, which version 1 does not know.
+    pub(super) fn has_steps(&self) -> bool {
+        self.blobs.iter().any(|blob| blob.step)
+    }
+
+    /// All of it, oldest first.
+    pub(super) fn all(&self) -> Vec<(u64, Bytes)> {
+        self.blobs.iter().map(|blob| (blob.offset, blob.bytes.clone())).collect()
+    }
+}
+
+/// The end of stderr.
+#[derive(Default)]
+pub(super) struct StderrTail {
+    text: VecDeque<u8>,
+    /// How much there was.
+    end: u64,
+}
+
+impl StderrTail {
+    pub(super) fn add(&mut self, text: &[u8]) {
+        self.end += text.len() as u64;
+        self.text.extend(text);
+        let old = self.text.len().saturating_sub(STDERR_KEPT);
+        self.text.drain(..old);
+    }
+
+    pub(super) fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// What is kept of it from `offset` on.
+    pub(super) fn from(&self, offset: u64) -> Bytes {
+        let new = usize::try_from(self.end.saturating_sub(offset)).unwrap_or(usize::MAX).min(self.text.len());
+        self.text.range(self.text.len() - new..).copied().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    fn fed(spool: &mut Spool, bytes: &[u8], sent: u64) {
+        let (read, mut write) = std::io::pipe().unwrap();
+        write.write_all(bytes).unwrap();
+        assert_eq!(spool.read(&read, usize::MAX, sent).unwrap(), bytes.len());
+    }
+
+    fn pieces(spool: &Spool, offset: u64) -> Vec<(u64, String)> {
+        let pieces = spool.from(offset).map(|piece| {
+            let crc = wire::out_crc_more(wire::out_crc(piece.offset), piece.bytes);
+            assert_eq!(piece.crc, crc, "at {}", piece.offset);
+            (piece.offset, String::from_utf8(piece.bytes.to_vec()).unwrap())
+        });
+        pieces.collect()
+    }
+
+    fn at(offset: u64, text: &str) -> (u64, String) {
+        (offset, text.to_owned())
+    }
+
+    #[test]
+    fn what_nobody_has_seen_is_put_together_and_the_rest_is_left_alone() {
+        let mut spool = Spool::new(1000);
+        fed(&mut spool, b"ab", 0);
+        fed(&mut spool, b"cd", 0);
+        assert_eq!(pieces(&spool, 0), [at(0, "abcd")]);
+        fed(&mut spool, b"ef", 4);
+        assert_eq!(pieces(&spool, 0), [at(0, "abcd"), at(4, "ef")]);
+        // From within a piece, from between two, from the end.
+        assert_eq!(pieces(&spool, 1), [at(1, "bcd"), at(4, "ef")]);
+        assert_eq!(pieces(&spool, 4), [at(4, "ef")]);
+        assert_eq!(pieces(&spool, 6), []);
+    }
+
+    #[test]
+    fn big_reads_are_kept_as_they_are_and_no_record_grows_too_long() {
+        let mut spool = Spool::new(1 << 20);
+        let big = vec![b'x'; WORTH_KEEPING];
+        for _ in 0..3 {
+            fed(&mut spool, &big, 0);
+        }
+        fed(&mut spool, b"y", 0);
+        let lens: Vec<usize> = pieces(&spool, 0).iter().map(|(_, text)| text.len()).collect();
+        assert_eq!(lens, [RECORD_MAX, WORTH_KEEPING + 1]);
+    }
+
+    #[test]
+    fn what_is_acknowledged_is_forgotten_and_what_never_came_cannot_be() {
+        let mut spool = Spool::new(1000);
+        fed(&mut spool, b"abcd", 0);
+        fed(&mut spool, b"ef", 4);
+        assert!(spool.ack(3));
+        assert_eq!((spool.acked(), pieces(&spool, 3)), (3, vec![at(3, "d"), at(4, "ef")]));
+        assert!(spool.ack(1), "late, and harmless");
+        assert_eq!(spool.acked(), 3);
+        assert!(spool.ack(6));
+        assert_eq!((spool.records.len(), spool.held()), (0, 0));
+        assert!(!spool.ack(7));
+    }
+
+    #[test]
+    fn a_full_spool_stays_full_until_a_quarter_of_it_is_free() {
+        let mut spool = Spool::new(1000);
+        fed(&mut spool, &[b'x'; 1000 - RECORD_COST], 0);
+        assert_eq!((spool.full(), spool.room()), (true, 0));
+        assert!(spool.ack(200));
+        assert!(spool.full());
+        assert!(spool.ack(251));
+        assert!(!spool.full());
+    }
+
+    #[test]
+    fn state_is_kept_until_newer_state_is_old_enough() {
+        let mut deposits = SavedStates::default();
+        let offsets = |deposits: &SavedStates| deposits.all().iter().map(|(offset, _)| *offset).collect::<Vec<_>>();
+        for offset in [0, 10, 10, 20, 30] {
+            assert!(deposits.put(offset, b"12", 0));
+        }
+        deposits.prune(9);
+        assert_eq!(offsets(&deposits), [0, 10, 10, 20, 30]);
+        deposits.prune(10);
+        assert_eq!(offsets(&deposits), [10, 20, 30]);
+        deposits.prune(29);
+        assert_eq!(offsets(&deposits), [20, 30]);
+        assert!(deposits.put(29, b"12", 29));
+        assert_eq!((offsets(&deposits), deposits.bytes), (vec![29], 2));
+    }
+
+    #[test]
+    fn steps_are_kept_as_long_as_the_state_that_they_add_to() {
+        let mut deposits = SavedStates::default();
+        let all = |deposits: &SavedStates| {
+            deposits.all().iter().map(|(offset, bytes)| (*offset, bytes.len())).collect::<Vec<_>>()
+        };
+        assert!(!deposits.add(0, b"1"), "nothing that it could add to");
+        assert!(deposits.put(10, b"state", 10));
+        assert!(deposits.add(10, b"1") && deposits.add(12, b"12"));
+        assert!(deposits.has_steps());
+        // However far is acknowledged: without the state the steps are worth nothing.
+        deposits.prune(12);
+        assert_eq!(all(&deposits), [(10, 5), (10, 1), (12, 2)]);
+        assert!(deposits.put(12, b"state2", 12));
+        assert!(deposits.add(12, b"123"));
+        assert_eq!((all(&deposits), deposits.bytes), (vec![(12, 6), (12, 3)], 9));
+    }
+
+    #[test]
+    fn too_much_state_is_refused_and_nothing_is_dropped_for_it() {
+        let mut deposits = SavedStates::default();
+        let half = vec![0; STATE_MAX / 2];
+        assert!(deposits.put(1, &half, 0) && deposits.put(2, &half, 0));
+        assert!(!deposits.put(3, b"1", 0));
+        assert_eq!(deposits.all().len(), 2);
+        let mut deposits = SavedStates::default();
+        assert!((0..BLOBS_MAX).all(|_| deposits.put(1, b"", 0)));
+        assert!(!deposits.put(1, b"", 0));
+    }
+
+    #[test]
+    fn of_stderr_the_end_is_kept() {
+        let mut tail = StderrTail::default();
+        tail.add(b"first ");
+        assert_eq!(tail.from(2), "rst ");
+        tail.add(&[b'x'; STDERR_KEPT]);
+        assert_eq!((tail.end(), tail.from(0).len()), (STDERR_KEPT as u64 + 6, STDERR_KEPT));
+        tail.add(b"last");
+        assert_eq!((tail.from(tail.end() - 4), tail.from(tail.end())), (Bytes::from("last"), Bytes::new()));
+    }
+}

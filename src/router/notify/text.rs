@@ -1,0 +1,488 @@
+//! What a notification says.
+//!
+//! Pure. The words around are the gateway's; what an agent said stands in the body, safe to show, cut to
+//! fit, and with whatever looks like a secret left out: a notification lies on a lock screen, and in the hands of a push service's
+//! metadata or a webhook's log.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::rule::NewsKind;
+use crate::auth::{Grant, Target};
+use crate::model::text::hides;
+use crate::model::{
+    Choice, Request, RequestId, RequestState, RequestType, Risk, RuntimeId, Scope, SessionId, Timestamp,
+};
+use crate::sessions::masked;
+
+/// Longest payload, in bytes of JSON; the body is cut to fit. Sealed and filled up it stays below what services take.
+pub(super) const PAYLOAD_MAX: usize = 2048;
+/// Longest name or title that is quoted, in characters.
+const NAME_CHARS: usize = 60;
+/// Bytes of what was asked that a withdrawal and a summary's line repeat.
+const BRIEF: usize = 120;
+/// Lines of a summary; the others are counted.
+const SUM_LINES: usize = 6;
+/// Bytes of what is said beside what is asked: the reasons, the warnings, where it can be answered, the session's title. These
+/// are kept, and what is asked is cut.
+const ASIDE: usize = 600;
+/// What replaces all that was summed up.
+pub(super) const SUM_TAG: &str = "summary";
+
+/// One piece of news, with all that can be said of it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct NotificationText {
+    pub(super) tag: String,
+    pub(super) what: NewsKind,
+    pub(super) session_id: SessionId,
+    pub(super) runtime_id: RuntimeId,
+    title: String,
+    /// Masked, not yet cut.
+    body: String,
+    /// What is said below it, in lines; masked.
+    aside: Vec<String>,
+    request: Option<Asked>,
+}
+
+/// What a card needs beside words.
+#[derive(Clone, Debug, PartialEq)]
+struct Asked {
+    request_id: RequestId,
+    digest: String,
+    risk: Risk,
+    /// Whether yes and no are all there is to say.
+    yes_or_no: bool,
+    expires_at: Option<Timestamp>,
+}
+
+/// How soon a phone should know (RFC 8030, 5.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Urgency {
+    Low,
+    Normal,
+    High,
+}
+
+impl Urgency {
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Normal => "normal",
+            Self::High => "high",
+        }
+    }
+}
+
+/// Something to send, to whatever place.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct NotificationMessage {
+    pub(super) tag: String,
+    pub(super) payload: Value,
+    pub(super) urgency: Urgency,
+    /// How long a push service keeps it for a phone that is off, in seconds.
+    pub(super) ttl: i64,
+}
+
+const HOUR: i64 = 3600;
+/// How long a question is kept for a phone that is off, unless it expires sooner.
+const TTL_REQUEST: i64 = 24 * HOUR;
+/// How long the end of a run is.
+const TTL_END: i64 = 4 * HOUR;
+/// How long a try of the notifications is.
+const TTL_TEST: i64 = 60;
+
+impl NotificationText {
+    /// A question.
+    pub(super) fn of_request(request: &Request, session_title: Option<&str>) -> Self {
+        let asks = match request.kind {
+            RequestType::Confirm | RequestType::Permission => "asks for permission",
+            RequestType::Prompt | RequestType::Elicitation => "asks for an answer",
+            RequestType::Pick => "asks to choose",
+        };
+        let danger = if request.risk == Risk::Danger { ": dangerous" } else { "" };
+        let mut aside = Vec::new();
+        if request.risk > Risk::Low && !request.risk_reasons.is_empty() {
+            aside.push(format!("Why: {}", masked(&request.risk_reasons.join("; "))));
+        }
+        aside.extend(request.warnings.iter().map(|warning| format!("⚠ {warning}")));
+        aside.extend(quoted(session_title));
+        let kinds = |wanted: fn(Choice) -> bool| request.options.iter().any(|option| wanted(option.kind));
+        let yes_or_no = match request.kind {
+            RequestType::Confirm => true,
+            RequestType::Permission => kinds(|kind| kind == Choice::AllowOnce) && kinds(Choice::rejects),
+            RequestType::Prompt | RequestType::Pick | RequestType::Elicitation => false,
+        };
+        Self {
+            tag: format!("request:{}", request.request_id),
+            what: NewsKind::Request,
+            session_id: request.session_id.clone(),
+            runtime_id: request.runtime_id.clone(),
+            title: format!("{} {asks}{danger}", request.runtime_id),
+            body: masked(&request.display),
+            aside,
+            request: Some(Asked {
+                request_id: request.request_id.clone(),
+                digest: request.digest.clone(),
+                risk: request.risk,
+                yes_or_no: yes_or_no && !request.observe_only,
+                expires_at: request.expires_at,
+            }),
+        }
+    }
+
+    /// The end of a run.
+    pub(super) fn of_end(
+        run: &str,
+        failed: bool,
+        session_id: SessionId,
+        runtime_id: RuntimeId,
+        message: Option<&str>,
+        session_title: Option<&str>,
+    ) -> Self {
+        Self {
+            tag: format!("run:{run}"),
+            what: if failed { NewsKind::Failed } else { NewsKind::Ended },
+            title: format!("{runtime_id} {}", if failed { "failed" } else { "is done" }),
+            session_id,
+            runtime_id,
+            body: message.map(masked).unwrap_or_default(),
+            aside: quoted(session_title).into_iter().collect(),
+            request: None,
+        }
+    }
+
+    /// Something with a tag, for tests of the rule.
+    #[cfg(test)]
+    pub(super) fn plain(what: NewsKind, tag: String) -> Self {
+        Self {
+            tag,
+            what,
+            session_id: SessionId::trusted("s_1"),
+            runtime_id: RuntimeId::trusted("demo"),
+            title: String::new(),
+            body: String::new(),
+            aside: Vec::new(),
+            request: None,
+        }
+    }
+
+    /// What a place is told; `grant` is its device's, absent for the owner's own channels.
+    pub(super) fn message(&self, grant: Option<&Grant>, now: Timestamp) -> NotificationMessage {
+        let kind = match self.what {
+            NewsKind::Request => "request",
+            NewsKind::Ended => "ended",
+            NewsKind::Failed => "failed",
+        };
+        let mut payload = json!({
+            "kind": kind, "tag": self.tag, "title": self.title, "session_id": self.session_id,
+        });
+        let (mut urgency, mut ttl) = match self.what {
+            NewsKind::Failed => (Urgency::Normal, TTL_END),
+            NewsKind::Request | NewsKind::Ended => (Urgency::Low, TTL_END),
+        };
+        let mut aside = self.aside.clone();
+        if let Some(asked) = &self.request {
+            if let Some(where_to) = grant.and_then(|grant| self.elsewhere(grant, asked.risk)) {
+                // Below the reasons, before the title.
+                let reasons = aside.first().is_some_and(|line| line.starts_with("Why: "));
+                aside.insert(usize::from(reasons), where_to);
+            }
+            payload["request_id"] = json!(asked.request_id);
+            payload["digest"] = json!(asked.digest);
+            payload["risk"] = json!(asked.risk);
+            if asked.yes_or_no && grant.is_none_or(|grant| self.may_answer(grant)) {
+                payload["actions"] = json!(["allow_once", "deny"]);
+            }
+            // An agent waits, and nothing else happens meanwhile; what only reads can wait until the phone wakes.
+            urgency = if asked.risk == Risk::Low { Urgency::Normal } else { Urgency::High };
+            let left = asked.expires_at.map_or(TTL_REQUEST, |at| (at.as_millis() - now.as_millis()) / 1000);
+            ttl = left.clamp(0, TTL_REQUEST);
+        }
+        NotificationMessage { tag: self.tag.clone(), payload: with_body(payload, &self.body, &aside), urgency, ttl }
+    }
+
+    /// Where it can be answered, if this device may answer, but nothing of such a risk.
+    fn elsewhere(&self, grant: &Grant, risk: Risk) -> Option<String> {
+        let up_to = grant.approve_up_to.filter(|up_to| risk > *up_to)?;
+        let may = grant.covers(Scope::Approve, Target::Session(&self.session_id, &self.runtime_id));
+        may.then(|| {
+            let (risk, up_to) = (risk.as_str(), up_to.as_str());
+            format!("This device may answer up to {up_to}: answer it where Plexus runs, or on a device that may answer {risk}.")
+        })
+    }
+
+    /// That it is over. `end` is how it ended and who did it.
+    pub(super) fn withdrawn(&self, end: &RunEndText) -> NotificationMessage {
+        let mut payload = json!({
+            "kind": "withdrawn", "tag": self.tag, "title": end.title(), "session_id": self.session_id,
+        });
+        if let Some(asked) = &self.request {
+            payload["request_id"] = json!(asked.request_id);
+        }
+        if let Some(by) = &end.by {
+            payload["by"] = json!(name(by));
+        }
+        let body = format!("{}: {}", self.runtime_id, self.brief());
+        NotificationMessage {
+            tag: self.tag.clone(),
+            payload: with_body(payload, &body, &[]),
+            urgency: Urgency::Normal,
+            ttl: TTL_REQUEST,
+        }
+    }
+
+    /// Whether a device with this grant may answer it.
+    pub(super) fn may_answer(&self, grant: &Grant) -> bool {
+        let risk = self.request.as_ref().map_or(Risk::Danger, |asked| asked.risk);
+        grant.covers(Scope::Approve, Target::Session(&self.session_id, &self.runtime_id))
+            && grant.approve_up_to.is_none_or(|most| risk <= most)
+    }
+
+    /// The first line of what it is about.
+    fn brief(&self) -> &str {
+        cut(self.body.lines().next().unwrap_or_default(), BRIEF)
+    }
+}
+
+/// How a request ended.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct RunEndText {
+    pub(super) state: RequestState,
+    pub(super) ok: Option<bool>,
+    /// Who decided, where it was somebody.
+    pub(super) by: Option<String>,
+}
+
+impl RunEndText {
+    fn title(&self) -> String {
+        let by = self.by.as_deref().map(|by| format!(" by {}", name(by))).unwrap_or_default();
+        match (self.state, self.ok) {
+            (RequestState::Answered, Some(true)) => format!("Allowed{by}"),
+            (RequestState::Answered, Some(false)) => format!("Denied{by}"),
+            (RequestState::Answered, None) => format!("Answered{by}"),
+            (RequestState::Expired, _) => "Expired: nobody answered in time".into(),
+            (RequestState::Orphaned, _) => "No longer asked: the agent is gone".into(),
+            (RequestState::Open | RequestState::Withdrawn, _) => "No longer asked".into(),
+        }
+    }
+}
+
+/// Several things at once.
+pub(super) fn summary(stories: &[Arc<NotificationText>]) -> Option<NotificationMessage> {
+    let count = |what| stories.iter().filter(|story| story.what == what).count();
+    let (asked, failed, ended) = (count(NewsKind::Request), count(NewsKind::Failed), count(NewsKind::Ended));
+    let of = |count: usize, one: &str, more: &str| match count {
+        0 => None,
+        1 => Some(format!("1 {one}")),
+        _ => Some(format!("{count} {more}")),
+    };
+    let parts = [
+        of(asked, "question waits", "questions wait"),
+        of(failed, "run failed", "runs failed"),
+        of(ended, "run is done", "runs are done"),
+    ];
+    let title = parts.into_iter().flatten().collect::<Vec<_>>().join(", ");
+    let line = |story: &Arc<NotificationText>| match story.brief() {
+        "" => story.title.clone(),
+        brief => format!("{}: {brief}", story.runtime_id),
+    };
+    let mut lines: Vec<String> = stories.iter().take(SUM_LINES).map(line).collect();
+    if stories.len() > SUM_LINES {
+        lines.push(format!("and {} more", stories.len() - SUM_LINES));
+    }
+    let (kind, urgency, ttl) = match (asked, failed) {
+        (1.., _) => ("request", Urgency::High, TTL_REQUEST),
+        (_, 1..) => ("failed", Urgency::Normal, TTL_END),
+        _ => ("ended", Urgency::Low, TTL_END),
+    };
+    let first = stories.iter().find(|story| story.what == NewsKind::Request).or(stories.first())?;
+    let payload = json!({ "kind": kind, "tag": SUM_TAG, "title": title, "session_id": first.session_id });
+    Some(NotificationMessage { tag: SUM_TAG.into(), payload: with_body(payload, &lines.join("\n"), &[]), urgency, ttl })
+}
+
+/// That nothing of what was summed up is asked any more.
+pub(super) fn sum_withdrawn() -> NotificationMessage {
+    let payload = json!({ "kind": "withdrawn", "tag": SUM_TAG, "title": "No question waits any more", "body": "" });
+    NotificationMessage { tag: SUM_TAG.into(), payload, urgency: Urgency::Normal, ttl: TTL_REQUEST }
+}
+
+/// A try.
+pub(super) fn test(device: &str) -> NotificationMessage {
+    let payload = json!({
+        "kind": "test", "tag": "test", "title": "Notifications work", "body": format!("This is {}.", name(device)),
+    });
+    NotificationMessage { tag: "test".into(), payload, urgency: Urgency::High, ttl: TTL_TEST }
+}
+
+/// The payload with as much of the body as fits above what is said beside it.
+fn with_body(mut payload: Value, body: &str, aside: &[String]) -> Value {
+    let whole = aside.join("\n");
+    let kept = cut(&whole, ASIDE);
+    let more = if kept.len() < whole.len() { "…" } else { "" };
+    let between = if body.is_empty() || kept.is_empty() { "" } else { "\n" };
+    let (mut fits, mut most) = (0, body.len().min(PAYLOAD_MAX));
+    loop {
+        // How long a text becomes in JSON nobody knows but JSON: the longest beginning is looked for by halves.
+        let tried = (fits + most).div_ceil(2);
+        let short = cut(body, tried);
+        let dots = if short.len() < body.len() { "…" } else { "" };
+        payload["body"] = format!("{short}{dots}{between}{kept}{more}").into();
+        match payload.to_string().len() <= PAYLOAD_MAX {
+            _ if tried == 0 => return payload,
+            true if tried == most => return payload,
+            true => fits = tried,
+            false => most = tried - 1,
+        }
+    }
+}
+
+/// The beginning of a text, in bytes at most.
+fn cut(text: &str, most: usize) -> &str {
+    &text[..text.floor_char_boundary(most)]
+}
+
+/// A name that somebody gave, for our own line: nothing that is invisible or turns what you see.
+fn name(text: &str) -> String {
+    let mut before = None;
+    let mut plain = |c| if hides(c, before.replace(c)) { '·' } else { c };
+    text.chars().take(NAME_CHARS).map(&mut plain).collect()
+}
+
+/// The session's title, which an agent may have given, in quotes.
+fn quoted(session_title: Option<&str>) -> Option<String> {
+    let title = session_title.filter(|title| !title.trim().is_empty())?;
+    Some(format!("“{}”", name(&masked(title))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(more: Value) -> Request {
+        let mut all = json!({
+            "request_id": "q_1", "session_id": "s_1", "run_id": "r_1", "runtime_id": "demo", "generation": 1,
+            "type": "permission", "risk": "elevated", "state": "open", "title": "System: approved", "display": "touch a.txt", "warnings": [],
+            "digest": "d".repeat(64), "allow_reason": false, "allow_remember": false, "opened_at": "2026-01-31T09:30:00Z",
+            "options": [
+                { "id": "a", "label": "A", "kind": "allow_once" }, { "id": "b", "label": "B", "kind": "reject_once" },
+            ],
+        });
+        for (name, value) in more.as_object().unwrap() {
+            all[name] = value.clone();
+        }
+        serde_json::from_value(all).unwrap()
+    }
+
+    fn told(more: Value, grant: Option<&Grant>) -> NotificationMessage {
+        let now = "2026-01-31T09:30:00Z".parse::<jiff::Timestamp>().unwrap().as_millisecond();
+        NotificationText::of_request(&request(more), Some("My work")).message(grant, Timestamp::from_millis(now))
+    }
+
+    #[test]
+    fn a_question_says_what_is_asked_in_our_words_and_has_buttons_only_for_who_may_press_them() {
+        let message = told(json!({}), None);
+        assert_eq!(
+            message.payload,
+            json!({
+                "kind": "request", "tag": "request:q_1", "title": "demo asks for permission",
+                "body": "touch a.txt\n“My work”", "risk": "elevated", "session_id": "s_1", "request_id": "q_1", "digest": "d".repeat(64),
+                "actions": ["allow_once", "deny"],
+            })
+        );
+        assert_eq!((message.urgency, message.ttl), (Urgency::High, TTL_REQUEST));
+        let grant = Grant::of;
+        let actions = |more, grant: Option<&Grant>| told(more, grant).payload.get("actions").is_some();
+        assert!(actions(json!({}), Some(&grant(&[Scope::Watch, Scope::Approve]))));
+        assert!(!actions(json!({}), Some(&grant(&[Scope::Watch]))));
+        let low = Grant { approve_up_to: Some(Risk::Low), ..Grant::all() };
+        assert!(!actions(json!({}), Some(&low)) && actions(json!({ "risk": "low" }), Some(&low)));
+        assert!(!actions(json!({ "observe_only": true }), None));
+        assert!(!actions(json!({ "type": "prompt", "options": [] }), None));
+        assert!(!actions(json!({ "options": [{ "id": "a", "label": "A", "kind": "allow_always" }] }), None));
+        assert!(actions(json!({ "type": "confirm", "options": [] }), None));
+
+        let danger = told(json!({ "risk": "danger", "expires_at": "2026-01-31T09:31:00Z" }), None);
+        assert_eq!((danger.payload["risk"].as_str(), danger.ttl), (Some("danger"), 60));
+        assert_eq!(danger.payload["title"], "demo asks for permission: dangerous");
+    }
+
+    #[test]
+    fn whatever_is_asked_it_fits_and_keeps_what_was_typed_to_itself() {
+        for display in ["x y ".repeat(50_000), "\"\\\n\u{1}".repeat(5000), "漢字 ".repeat(3000)] {
+            let message = told(json!({ "display": display, "default_value": "hunter2", "secret": true }), None);
+            let text = message.payload.to_string();
+            assert!(text.len() <= PAYLOAD_MAX && text.len() > PAYLOAD_MAX / 2, "{}", text.len());
+            assert!(message.payload["body"].as_str().unwrap().ends_with("…\n“My work”"));
+            assert!(!text.contains("hunter2"));
+        }
+        let warned = told(json!({ "warnings": ["has 1 invisible character(s)"], "display": "TOKEN=abc x" }), None);
+        assert_eq!(warned.payload["body"], "TOKEN=••• x\n⚠ has 1 invisible character(s)\n“My work”");
+    }
+
+    #[test]
+    fn a_risk_has_its_reasons_and_a_device_that_may_not_learns_where() {
+        let risky = |more: Value| {
+            let mut all =
+                json!({ "risk": "danger", "risk_reasons": ["deletes outside the folder", "sends TOKEN=hunter2"] });
+            all.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            all
+        };
+        let body =
+            |more: Value, grant: Option<&Grant>| told(risky(more), grant).payload["body"].as_str().unwrap().to_owned();
+        let why = "Why: deletes outside the folder; sends TOKEN=•••";
+        assert_eq!(body(json!({}), None), format!("touch a.txt\n{why}\n“My work”"));
+        assert_eq!(body(json!({ "risk": "low" }), None), "touch a.txt\n“My work”");
+        let limited = Grant { approve_up_to: Some(Risk::Elevated), ..Grant::all() };
+        let place = "This device may answer up to elevated: answer it where Plexus runs, or on a device that may answer danger.";
+        assert_eq!(body(json!({}), Some(&limited)), format!("touch a.txt\n{why}\n{place}\n“My work”"));
+        assert!(!body(json!({ "risk": "elevated" }), Some(&limited)).contains("This device"));
+        let watches = Grant { scopes: vec![Scope::Watch], ..limited.clone() };
+        assert!(!body(json!({}), Some(&watches)).contains("This device"), "it answers nothing anyway");
+        // However long the rest is, the reasons are read; however many there are, it fits.
+        let long = body(json!({ "display": "x y ".repeat(50_000) }), Some(&limited));
+        assert!(long.contains(&format!("…\n{why}\n{place}\n")), "{long}");
+        let many = told(risky(json!({ "risk_reasons": vec!["\"deletes\" 漢字"; 500] })), Some(&limited)).payload;
+        assert!(
+            many.to_string().len() <= PAYLOAD_MAX && many["body"].as_str().unwrap().starts_with("touch a.txt\nWhy: ")
+        );
+    }
+
+    #[test]
+    fn what_is_over_says_how_and_by_whom() {
+        let story = NotificationText::of_request(&request(json!({ "display": "touch a.txt\nin /src" })), None);
+        let end =
+            |state, ok, by: Option<&str>| story.withdrawn(&RunEndText { state, ok, by: by.map(Into::into) }).payload;
+        let allowed = end(RequestState::Answered, Some(true), Some("my\u{202e} phone"));
+        assert_eq!(
+            allowed,
+            json!({
+                "kind": "withdrawn", "tag": "request:q_1", "title": "Allowed by my· phone", "by": "my· phone",
+                "body": "demo: touch a.txt", "session_id": "s_1", "request_id": "q_1",
+            })
+        );
+        assert_eq!(end(RequestState::Answered, Some(false), Some("x"))["title"], "Denied by x");
+        assert_eq!(end(RequestState::Expired, None, None)["title"], "Expired: nobody answered in time");
+        assert!(end(RequestState::Expired, None, None).get("by").is_none());
+    }
+
+    #[test]
+    fn several_at_once_are_counted_and_named() {
+        let asked = |n: usize| {
+            Arc::new(NotificationText::of_request(
+                &request(json!({ "display": format!("touch {n}"), "request_id": format!("q_{n}") })),
+                None,
+            ))
+        };
+        let (session, runtime) = (SessionId::trusted("s_1"), RuntimeId::trusted("demo"));
+        let ended = Arc::new(NotificationText::of_end("r_1", true, session, runtime, None, None));
+        let stories: Vec<_> = (0..7).map(asked).chain([ended]).collect();
+        let message = summary(&stories).unwrap();
+        assert_eq!(message.payload["title"], "7 questions wait, 1 run failed");
+        assert_eq!(message.payload["kind"], "request");
+        assert_eq!(message.tag, SUM_TAG);
+        let body = message.payload["body"].as_str().unwrap();
+        assert!(body.starts_with("demo: touch 0\n") && body.ends_with("\nand 2 more"), "{body}");
+        assert!(message.payload.get("actions").is_none() && message.payload.get("request_id").is_none());
+    }
+}

@@ -1,0 +1,185 @@
+//! The desk of one runtime: does the chores that its dialect may not do itself, because they are I/O.
+//!
+//! The driver puts chores here ([`ClientTools::start`]) and carries back what came of them ([`ClientTools::next`]). A dropped desk ends
+//! every command that it started, and their families.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tokio::task::{JoinSet, spawn_blocking};
+
+use serde_json::value::RawValue;
+
+use super::{client_files as files, client_terminal as terminal};
+use crate::dialects::{ClientToolCall, ClientToolError, ClientToolResult, ClientToolWork};
+use crate::model::{NativeId, RuntimeId};
+use crate::sessions::{ClientCallReply, ClientRouter};
+use files::FilePlace;
+use terminal::{Terminal, TerminalStart};
+
+/// Chores under way at a time; one more is refused at once. Dialects have a bound of their own, below this.
+const CHORES_MAX: usize = 256;
+
+/// Terminals at a time; one more is refused until one is released.
+const TERMINALS_MAX: usize = 64;
+
+/// What came of a chore.
+pub(super) type ClientToolOutcome = (u64, Result<ClientToolResult, ClientToolError>);
+
+/// Does the chores of one runtime.
+pub(super) struct ClientTools {
+    runtime: RuntimeId,
+    clients: ClientRouter,
+    /// The gateway's own folder: no chore touches it.
+    private: Option<Arc<Path>>,
+    hold_exe: PathBuf,
+    env: Arc<BTreeMap<OsString, OsString>>,
+    under_way: JoinSet<ClientToolOutcome>,
+    /// What is done already, at most one for each chore started.
+    done: VecDeque<ClientToolOutcome>,
+    terminals: HashMap<u64, Terminal>,
+}
+
+impl ClientTools {
+    /// A desk without anything on it. Commands run behind `hold_exe` (the `plexus` program), which ends them when the
+    /// gateway dies, and see `env`: the runtime's own environment.
+    ///
+    /// `clients` reaches the editors that do what is theirs to do for `runtime`'s sessions. In the folder `private`, under
+    /// whatever name, nothing is read, written or run.
+    pub(super) fn new(
+        hold_exe: PathBuf,
+        env: BTreeMap<OsString, OsString>,
+        runtime: RuntimeId,
+        clients: ClientRouter,
+        private: Option<PathBuf>,
+    ) -> Self {
+        Self {
+            runtime,
+            clients,
+            private: private.map(Arc::from),
+            hold_exe,
+            env: Arc::new(env),
+            under_way: JoinSet::new(),
+            done: VecDeque::new(),
+            terminals: HashMap::new(),
+        }
+    }
+
+    /// Starts a chore; what comes of it comes from [`next`](Self::next), once.
+    pub(super) fn start(&mut self, chore: ClientToolCall) {
+        let ClientToolCall { id, folder, work } = chore;
+        if self.under_way.len() >= CHORES_MAX {
+            let why = format!("{CHORES_MAX} chores are under way already");
+            return self.done.push_back((id, Err(ClientToolError::Refused(why))));
+        }
+        let place = FilePlace { folder: PathBuf::from(folder), private: self.private.clone() };
+        match work {
+            ClientToolWork::Read { path, line, limit } => {
+                self.block(id, move || files::read(&place, path.as_ref(), line, limit).map(ClientToolResult::Text));
+            }
+            ClientToolWork::Write { path, before, text } => {
+                self.block(id, move || {
+                    files::write(&place, path.as_ref(), before.as_deref(), &text).map(|()| ClientToolResult::Fine)
+                });
+            }
+            ClientToolWork::Run { terminal, argv, env, cwd, keep } => {
+                if self.terminals.len() >= TERMINALS_MAX {
+                    let why = format!("there are {TERMINALS_MAX} terminals already: release one first");
+                    return self.done.push_back((id, Err(ClientToolError::Refused(why))));
+                }
+                let cwd = cwd.map(PathBuf::from);
+                let (hold, base) = (self.hold_exe.clone(), Arc::clone(&self.env));
+                let (made, started) = Terminal::start(TerminalStart { hold, base, place, argv, env, cwd, keep });
+                self.terminals.insert(terminal, made);
+                self.under_way.spawn(async move { (id, started.await) });
+            }
+            ClientToolWork::Errand { native, method, params } => {
+                let (clients, runtime) = (self.clients.clone(), self.runtime.clone());
+                self.under_way.spawn(async move {
+                    let allowed =
+                        spawn_blocking(move || files::names_nothing_private(&place, &params).map(|()| params));
+                    let done = match allowed.await {
+                        Ok(Ok(params)) => call_client(&clients, &runtime, &native, method, params).await,
+                        Ok(Err(refused)) => Err(refused),
+                        Err(error) => Err(ClientToolError::Refused(error.to_string())),
+                    };
+                    (id, done)
+                });
+            }
+            ClientToolWork::Output { terminal } => {
+                let output = self.terminal(terminal).map(Terminal::output);
+                self.done.push_back((id, output));
+            }
+            ClientToolWork::Wait { terminal } => match self.terminal(terminal).map(Terminal::ended) {
+                Ok(ended) => {
+                    self.under_way.spawn(async move { (id, Ok(ClientToolResult::Ended(ended.await))) });
+                }
+                Err(undone) => self.done.push_back((id, Err(undone))),
+            },
+            ClientToolWork::Kill { terminal } => {
+                let killed = self.terminal(terminal).map(|terminal| {
+                    terminal.kill();
+                    ClientToolResult::Fine
+                });
+                self.done.push_back((id, killed));
+            }
+            ClientToolWork::Release { terminal } => {
+                let released = self.terminals.remove(&terminal).map(Terminal::release);
+                let released = released.map(|()| ClientToolResult::Fine).ok_or_else(no_such_terminal);
+                self.done.push_back((id, released));
+            }
+        }
+    }
+
+    /// What came of the next chore that is done; waits for ever while none is under way. Cancellation safe: what was not
+    /// taken comes the next time.
+    pub(super) async fn next(&mut self) -> ClientToolOutcome {
+        if let Some(done) = self.done.pop_front() {
+            return done;
+        }
+        loop {
+            match self.under_way.join_next().await {
+                Some(Ok(done)) => return done,
+                // None of these tasks is ever aborted, and what blocks reports its own panic.
+                Some(Err(_)) => {}
+                None => std::future::pending().await,
+            }
+        }
+    }
+
+    /// Does something that blocks where it may.
+    fn block(&mut self, id: u64, work: impl FnOnce() -> Result<ClientToolResult, ClientToolError> + Send + 'static) {
+        self.under_way.spawn(async move {
+            let done = spawn_blocking(work).await;
+            (id, done.unwrap_or_else(|error| Err(ClientToolError::Refused(error.to_string()))))
+        });
+    }
+
+    fn terminal(&self, number: u64) -> Result<&Terminal, ClientToolError> {
+        self.terminals.get(&number).ok_or_else(no_such_terminal)
+    }
+}
+
+/// Has the client do something that opened the session.
+async fn call_client(
+    clients: &ClientRouter,
+    runtime: &RuntimeId,
+    native: &NativeId,
+    method: String,
+    params: String,
+) -> Result<ClientToolResult, ClientToolError> {
+    let params = RawValue::from_string(params).map_err(|error| ClientToolError::Refused(error.to_string()))?;
+    match clients.ask(runtime, native, method, params).await {
+        None => Err(ClientToolError::Nobody),
+        Some(ClientCallReply { by, outcome }) => {
+            let outcome = outcome.map(|result| result.get().to_owned());
+            Ok(ClientToolResult::Served { by, outcome: outcome.map_err(|error| (error.code, error.message)) })
+        }
+    }
+}
+
+fn no_such_terminal() -> ClientToolError {
+    ClientToolError::Refused("no such terminal".into())
+}

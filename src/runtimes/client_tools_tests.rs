@@ -1,0 +1,257 @@
+//! The desk with real files and real commands, behind a holder of a few lines.
+#![allow(clippy::unwrap_used)]
+
+use std::io::Read;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use rustix::fs::{CWD, FileType, Mode};
+use tempfile::TempDir;
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+use super::client_tools::ClientTools;
+use crate::dialects::{ClientToolCall, ClientToolError, ClientToolResult, ClientToolWork, CommandEnd};
+use crate::model::RuntimeId;
+use crate::sessions::ClientRouter;
+
+/// A condition that is waited for holds long before this, or never.
+const SOON: Duration = Duration::from_secs(30);
+
+/// A holder that tells its whole group when it is told to end.
+const HOLDER: &str = r#"#!/bin/sh
+while [ "$1" != -- ]; do shift; done
+shift
+trap 'trap "" TERM; kill -TERM 0' TERM
+"$@" &
+wait $!
+exit $?
+"#;
+
+struct Room {
+    desk: ClientTools,
+    dir: TempDir,
+}
+
+impl Room {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let hold = dir.path().join("hold");
+        // Written by a child: were it open for writing here, a process that another test starts just then would hold it
+        // open too, and it could not be run.
+        let script = r#"printf %s "$1" >"$0"; chmod 755 "$0""#;
+        let written = std::process::Command::new("sh").args(["-c", script]).arg(&hold).arg(HOLDER).status();
+        assert!(written.unwrap().success());
+        std::fs::create_dir(dir.path().join("w")).unwrap();
+        let path = std::env::var_os("PATH").unwrap();
+        let env = [("PATH".into(), path), ("BASE".into(), "base".into())].into();
+        Self { desk: ClientTools::new(hold, env, RuntimeId::trusted("r"), ClientRouter::default(), None), dir }
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.dir.path().join("w")
+    }
+
+    fn start(&mut self, id: u64, work: ClientToolWork) {
+        let folder = self.folder().to_str().unwrap().to_owned();
+        self.desk.start(ClientToolCall { id, folder, work });
+    }
+
+    async fn next(&mut self) -> (u64, Result<ClientToolResult, ClientToolError>) {
+        timeout(SOON, self.desk.next()).await.unwrap()
+    }
+
+    async fn done(&mut self, work: ClientToolWork) -> Result<ClientToolResult, ClientToolError> {
+        self.start(1, work);
+        let (id, done) = self.next().await;
+        assert_eq!(id, 1);
+        done
+    }
+
+    /// Runs a line in terminal 0.
+    async fn run(&mut self, line: &str) {
+        assert_eq!(self.done(command(line)).await, Ok(ClientToolResult::Fine));
+    }
+
+    async fn end(&mut self) -> CommandEnd {
+        match self.done(ClientToolWork::Wait { terminal: 0 }).await {
+            Ok(ClientToolResult::Ended(end)) => end,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    async fn output(&mut self) -> (String, bool) {
+        match self.done(ClientToolWork::Output { terminal: 0 }).await {
+            Ok(ClientToolResult::Output { text, cut, .. }) => (text, cut),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Runs a command whose child holds a pipe open: once it does, something that is told when both are gone.
+    async fn watched(&mut self) -> oneshot::Receiver<()> {
+        let pipe = self.dir.path().join("alive");
+        rustix::fs::mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        self.run(&format!("exec >{}; sleep 1000 & echo $!; wait", pipe.display())).await;
+        let ((up, is_up), (gone, is_gone)) = (oneshot::channel(), oneshot::channel());
+        // A thread of its own: a test that fails does not wait for it.
+        std::thread::spawn(move || {
+            let mut pipe = std::fs::File::open(pipe).unwrap();
+            let mut bytes = [0; 64];
+            let _ = pipe.read(&mut bytes);
+            let _ = up.send(());
+            while pipe.read(&mut bytes).is_ok_and(|read| read > 0) {}
+            let _ = gone.send(());
+        });
+        timeout(SOON, is_up).await.unwrap().unwrap();
+        is_gone
+    }
+}
+
+fn command(line: &str) -> ClientToolWork {
+    ClientToolWork::Run { terminal: 0, argv: vec![line.into()], env: Vec::new(), cwd: None, keep: None }
+}
+
+#[tokio::test]
+async fn files_are_read_and_written() {
+    let mut room = Room::new();
+    let path = room.folder().join("f").to_str().unwrap().to_owned();
+    let write = ClientToolWork::Write { path: path.clone(), before: None, text: "text".into() };
+    assert_eq!(room.done(write).await, Ok(ClientToolResult::Fine));
+    let read = ClientToolWork::Read { path, line: None, limit: None };
+    assert_eq!(room.done(read).await, Ok(ClientToolResult::Text("text".into())));
+    let outside = ClientToolWork::Read { path: "/etc/passwd".into(), line: None, limit: None };
+    assert!(matches!(room.done(outside).await, Err(ClientToolError::Refused(_))));
+}
+
+#[tokio::test]
+async fn a_command_says_what_it_wrote_in_order_and_how_it_ended() {
+    let mut room = Room::new();
+    room.run("echo out; echo err >&2; echo out; exit 3").await;
+    assert_eq!(room.end().await, CommandEnd { code: Some(3), signal: None });
+    assert_eq!(room.output().await, ("out\nerr\nout\n".into(), false));
+    let output = room.done(ClientToolWork::Output { terminal: 0 }).await;
+    assert!(matches!(output, Ok(ClientToolResult::Output { end: Some(CommandEnd { code: Some(3), .. }), .. })));
+}
+
+#[tokio::test]
+async fn words_are_run_as_they_are_in_their_folder_with_their_variables() {
+    let mut room = Room::new();
+    let sub = room.folder().join("sub");
+    std::fs::create_dir(&sub).unwrap();
+    let words = ["sh", "-c", "pwd; echo $BASE $MORE $PLEXUS_TOKEN $0", "a b  *"];
+    let var = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    let work = ClientToolWork::Run {
+        terminal: 0,
+        argv: words.map(String::from).to_vec(),
+        env: vec![var("MORE", "more"), var("PLEXUS_TOKEN", "mine")],
+        cwd: Some(sub.to_str().unwrap().into()),
+        keep: None,
+    };
+    assert_eq!(room.done(work).await, Ok(ClientToolResult::Fine));
+    room.end().await;
+    let wanted = format!("{}\nbase more a b *\n", sub.canonicalize().unwrap().display());
+    assert_eq!(room.output().await.0.replace("a b  *", "a b *"), wanted);
+}
+
+#[tokio::test]
+async fn a_command_starts_nowhere_else() {
+    let mut room = Room::new();
+    std::os::unix::fs::symlink("/", room.folder().join("out")).unwrap();
+    for cwd in
+        ["/", "/no/such", room.folder().join("out").to_str().unwrap(), room.folder().join("..").to_str().unwrap()]
+    {
+        let ClientToolWork::Run { terminal, argv, env, keep, .. } = command("echo x") else { panic!() };
+        let work = ClientToolWork::Run { terminal, argv, env, cwd: Some(cwd.into()), keep };
+        assert!(room.done(work).await.is_err(), "{cwd}");
+        assert_eq!(room.output().await.0, "");
+        assert_eq!(room.done(ClientToolWork::Release { terminal: 0 }).await, Ok(ClientToolResult::Fine));
+    }
+}
+
+#[tokio::test]
+async fn only_the_end_of_the_output_is_kept_and_no_torn_character() {
+    let mut room = Room::new();
+    let ClientToolWork::Run { terminal, env, cwd, .. } = command("") else { panic!() };
+    let argv = vec!["printf 'xéé'".into()];
+    room.done(ClientToolWork::Run { terminal, argv, env, cwd, keep: Some(3) }).await.unwrap();
+    room.end().await;
+    assert_eq!(room.output().await, ("é".into(), true));
+    room.done(ClientToolWork::Release { terminal: 0 }).await.unwrap();
+    room.run("head -c 3000000 /dev/zero").await;
+    room.end().await;
+    let (text, cut) = room.output().await;
+    assert_eq!((text.len(), cut), (1024 * 1024, true));
+}
+
+#[tokio::test]
+async fn a_killed_command_takes_its_family_along() {
+    let mut room = Room::new();
+    let gone = room.watched().await;
+    room.start(7, ClientToolWork::Wait { terminal: 0 });
+    assert_eq!(room.done(ClientToolWork::Kill { terminal: 0 }).await, Ok(ClientToolResult::Fine));
+    let (id, end) = room.next().await;
+    assert!(id == 7 && matches!(end, Ok(ClientToolResult::Ended(_))), "{end:?}");
+    timeout(SOON, gone).await.unwrap().unwrap();
+    // It can still be looked at, until it is released.
+    room.output().await;
+    assert_eq!(room.done(ClientToolWork::Release { terminal: 0 }).await, Ok(ClientToolResult::Fine));
+    for work in [
+        ClientToolWork::Output { terminal: 0 },
+        ClientToolWork::Wait { terminal: 0 },
+        ClientToolWork::Kill { terminal: 0 },
+    ] {
+        assert!(
+            matches!(room.done(work).await, Err(ClientToolError::Refused(why)) if why.contains("no such terminal"))
+        );
+    }
+}
+
+#[tokio::test]
+async fn neither_a_released_command_nor_those_of_a_dropped_desk_go_on() {
+    for dropped in [false, true] {
+        let mut room = Room::new();
+        let gone = room.watched().await;
+        if dropped {
+            drop(room.desk);
+        } else {
+            assert_eq!(room.done(ClientToolWork::Release { terminal: 0 }).await, Ok(ClientToolResult::Fine));
+        }
+        timeout(SOON, gone).await.unwrap().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn too_many_chores_are_refused_at_once() {
+    let mut room = Room::new();
+    room.run("sleep 1000").await;
+    for id in 0..300 {
+        room.start(id, ClientToolWork::Wait { terminal: 0 });
+    }
+    for _ in 0..44 {
+        let (_, done) = room.next().await;
+        assert!(matches!(done, Err(ClientToolError::Refused(why)) if why.contains("256 chores")));
+    }
+    assert!(room.desk.next().now_or_never().is_none());
+}
+
+#[tokio::test]
+async fn nothing_is_lost_by_a_wait_that_was_given_up() {
+    let mut room = Room::new();
+    for id in 0..20 {
+        room.start(id, ClientToolWork::Read { path: "/none".into(), line: None, limit: None });
+    }
+    let mut heard = Vec::new();
+    timeout(SOON, async {
+        while heard.len() < 20 {
+            match room.desk.next().now_or_never() {
+                Some((id, _)) => heard.push(id),
+                None => tokio::task::yield_now().await,
+            }
+        }
+    })
+    .await
+    .unwrap();
+    heard.sort_unstable();
+    assert_eq!(heard, Vec::from_iter(0..20));
+}

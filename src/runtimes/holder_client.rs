@@ -1,0 +1,1288 @@
+//! The gateway's side of holders: starts them, finds those that an earlier gateway left, and talks to them. One file:
+//! the connection, and the folder it is found in.
+//!
+//! A holder (`plexus hold --socket PATH`) owns a runtime's stdio and lets it outlive the gateway. Everything lies in one
+//! folder, two files a holder at most: `<runtime>.<8 letters>.sock`, where it listens, and, once its runtime has ended
+//! with nobody there to hear it, `<runtime>.<8 letters>.end`, which is what it would have said.
+
+pub mod wire;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ffi::{OsStr, OsString};
+use std::io::{self, IoSlice, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use bytes::{Buf, Bytes};
+use tokio::io::AsyncReadExt;
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::process::{Child, Command};
+use tokio::sync::Notify;
+use tokio::time::timeout;
+
+use self::wire::{Decoder, FromHolder, OLDEST, ToHolder, VERSION, Welcome};
+use super::process::{self, WriteError};
+use super::process_identity::Process;
+use crate::model::{RuntimeId, RuntimeSpec};
+
+/// How long a holder has to start its program. It takes milliseconds, more on a busy machine.
+const READY_WAIT: Duration = Duration::from_secs(30);
+
+/// How long a holder has to answer; one that does not is stuck in the kernel, or stopped.
+const WELCOME_WAIT: Duration = Duration::from_secs(10);
+
+/// What may wait to be sent to a holder, in bytes; with more the connection is given up, and made again.
+const QUEUE_MAX: usize = 2 * wire::STATE_MAX;
+
+/// State that a holder keeps beside the newest whole one, in bytes, before the gateway waits until some of it is needed
+/// no more: see [`HolderClient::heavy`]. Far below [`wire::STATE_MAX`], so that what is written before the wait has room.
+const DEPOSITS_MAX: usize = 16 * 1024 * 1024;
+
+/// Input that waits in the gateway for a runtime that takes none, in bytes; with more the runtime is stuck.
+const GATED_MAX: usize = 64 * 1024 * 1024;
+
+/// How long what was said last still has to be sent when nobody uses the connection any more.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// How much longer than it should a holder may take to stop its runtime, before it is given up: killed processes may take
+/// a while to vanish.
+const STOP_SLACK: Duration = Duration::from_secs(20);
+/// How often [`stop`] looks whether the holder is gone.
+const GONE_LOOK: Duration = Duration::from_millis(5);
+
+/// How much of a failed holder's stderr is read, in bytes.
+const REASON_MAX: u64 = 16 * 1024;
+
+/// Longest path of a socket, in bytes: what the strictest of the systems has room for (`sun_path`).
+const PATH_MAX: usize = 103;
+
+/// How old a file must be that a holder writes or binds under a passing name, before it is litter.
+const LITTER_AGE: Duration = Duration::from_secs(60);
+
+/// A connection to a holder, or what a holder left.
+pub(super) struct HolderClient {
+    path: PathBuf,
+    pid: u32,
+    /// The version that the holder speaks.
+    version: u8,
+    instance: String,
+    /// The runtime and the holder, as the system knows them; none for what a holder left.
+    processes: Option<Processes>,
+    decoder: Decoder,
+    source: Source,
+    /// Where the next output stands.
+    next: u64,
+    /// What stands before this was told over an earlier connection.
+    told: u64,
+    /// The last news was told.
+    over: bool,
+}
+
+/// A runtime and its holder, as the system knows them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Processes {
+    pub(super) runtime: Process,
+    pub(super) holder: Option<Process>,
+}
+
+enum Source {
+    Live { read: OwnedReadHalf, way: Arc<HolderConnection> },
+    File,
+}
+
+/// What a holder told.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum HolderNews {
+    /// Output of the runtime. No byte comes twice over one connection, none is left out but what was acknowledged.
+    Out {
+        /// Where its first byte stands.
+        offset: u64,
+        /// Never empty.
+        bytes: Bytes,
+    },
+    /// More of its stderr.
+    Err(Bytes),
+    /// The holder is full of output that was not acknowledged, since then; the runtime will wait.
+    Full(SystemTime),
+    /// It has room again.
+    Room,
+    /// The runtime does not take its stdin any more.
+    StdinBroken,
+    /// The runtime closed its stdout, all of its output was told, and it lives on.
+    StdoutClosed,
+    /// The runtime ended, and all its output was told. Nothing follows. To be answered with [`HolderClient::bye`], once all of
+    /// it is safe.
+    Exited {
+        /// Its exit code …
+        code: Option<i32>,
+        /// … or the signal that killed it. Neither, if the system could not say.
+        signal: Option<i32>,
+    },
+    /// The connection is lost, and why. Nothing follows. The runtime may still live.
+    Gone(String),
+}
+
+impl HolderClient {
+    /// Starts `argv` in the environment and the folder of `spec`, behind a holder in the folder `dir`, which is made if
+    /// need be; and connects to it.
+    ///
+    /// The holder keeps up to `spool_max` bytes of output that is not acknowledged. If it is not to `outlive` this
+    /// process, it ends with it, and leaves nothing.
+    ///
+    /// Not cancellation safe: the runtime may be left behind.
+    ///
+    /// # Errors
+    /// In words: no such folder, no such program, no more processes, a path too long for a socket.
+    pub(super) async fn start(
+        spec: &RuntimeSpec,
+        argv: &[String],
+        hold_exe: &Path,
+        env: Arc<BTreeMap<OsString, OsString>>,
+        dir: &Path,
+        spool_max: usize,
+        outlive: bool,
+    ) -> Result<(Self, Welcome), String> {
+        let Some((program, args)) = argv.split_first() else { return Err("its command is empty".into()) };
+        let socket = socket(dir, &spec.id)?;
+        let env = process::environment(&env, spec);
+        let (name, cwd, path) = (program.clone(), spec.cwd.clone(), env.get(OsStr::new("PATH")).cloned());
+        // Folders may lie on slow disks.
+        let found = tokio::task::spawn_blocking(move || {
+            if !cwd.is_dir() {
+                return Err(format!("the folder {} does not exist", cwd.display()));
+            }
+            process::find(&name, path.as_deref(), &cwd)
+        });
+        let program = found.await.map_err(|error| error.to_string())??;
+        let mut command = Command::new(hold_exe);
+        command.args(["hold", "--spool-max", &spool_max.to_string(), "--socket"]).arg(&socket);
+        if !outlive {
+            command.args(["--parent", &std::process::id().to_string()]);
+        }
+        // No group of its own: a leader of a group cannot get a session of its own, and the holder wants one.
+        let mut child = command
+            .arg("--")
+            .arg(&program)
+            .args(args)
+            .current_dir(&spec.cwd)
+            .env_clear()
+            .envs(env)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|error| format!("{}: {error}", hold_exe.display()))?;
+        match timeout(READY_WAIT, ready(&mut child)).await {
+            Ok(ready) => ready?,
+            Err(_) => {
+                if let Some(pid) =
+                    child.id().and_then(|pid| i32::try_from(pid).ok()).and_then(rustix::process::Pid::from_raw)
+                {
+                    let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+                }
+                return Err(format!("its holder did not start it within {READY_WAIT:?}"));
+            }
+        }
+        Self::find(&socket).await.map_err(|why| why.to_string())
+    }
+
+    /// Connects to the holder at `path`, or opens what it left there when its runtime ended. A gateway that was connected
+    /// to it loses it.
+    ///
+    /// # Errors
+    /// [`HolderNotFound`].
+    pub(super) async fn find(path: &Path) -> Result<(Self, Welcome), HolderNotFound> {
+        Self::find_within(path, WELCOME_WAIT).await
+    }
+
+    /// As [`find`](Self::find), with this long for the holder to answer.
+    pub(super) async fn find_within(path: &Path, wait: Duration) -> Result<(Self, Welcome), HolderNotFound> {
+        let left = path.with_extension("end");
+        if path != left {
+            let tried = match timeout(wait, Self::connect(path)).await {
+                Ok(tried) => tried,
+                Err(_) => Err(HolderNotFound::Silent(format!("{} does not answer", path.display()))),
+            };
+            match tried {
+                Ok(found) => return Ok(found),
+                // Its runtime may have ended between two looks.
+                Err(why) if !tokio::fs::try_exists(&left).await.unwrap_or(false) => return Err(why),
+                Err(_) => {}
+            }
+        }
+        let what = |why: &dyn std::fmt::Display| HolderNotFound::Unusable(format!("{}: {why}", left.display()));
+        let all = tokio::fs::read(&left).await.map_err(|why| what(&why))?;
+        let mut decoder = Decoder::of(all.into());
+        let welcome = match decoder.frame().and_then(|frame| frame.map(FromHolder::parse).transpose()) {
+            Ok(Some(FromHolder::Welcome(welcome))) => known(welcome).map_err(|why| what(&why))?,
+            Ok(_) => return Err(what(&"it does not begin as it should")),
+            Err(why) => return Err(what(&why)),
+        };
+        Ok((Self::new(left, &welcome, decoder, Source::File, None), welcome))
+    }
+
+    fn new(path: PathBuf, welcome: &Welcome, decoder: Decoder, source: Source, processes: Option<Processes>) -> Self {
+        Self {
+            path,
+            pid: welcome.pid,
+            version: welcome.version,
+            instance: instance(welcome),
+            processes,
+            decoder,
+            source,
+            next: welcome.acked,
+            told: 0,
+            over: false,
+        }
+    }
+
+    async fn connect(path: &Path) -> Result<(Self, Welcome), HolderNotFound> {
+        let what = |why: &dyn std::fmt::Display| HolderNotFound::Unusable(format!("{}: {why}", path.display()));
+        let lost = |why: &dyn std::fmt::Display| HolderNotFound::Silent(format!("{}: {why}", path.display()));
+        let stream = UnixStream::connect(path).await.map_err(|why| match why.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
+                HolderNotFound::Nobody(format!("{}: {why}", path.display()))
+            }
+            _ => lost(&why),
+        })?;
+        let peer = stream.peer_cred().map_err(|why| lost(&why))?;
+        if peer.uid() != rustix::process::geteuid().as_raw() {
+            return Err(what(&"it belongs to somebody else"));
+        }
+        let (mut read, write) = stream.into_split();
+        let way = Arc::new(HolderConnection::new(write));
+        way.send(&mut way.queue(), [ToHolder::Hello { version: OLDEST, newest: VERSION }.to_bytes()]);
+        let mut decoder = Decoder::default();
+        let welcome = loop {
+            match decoder.frame().and_then(|frame| frame.map(FromHolder::parse).transpose()) {
+                Ok(Some(FromHolder::Welcome(welcome))) => break known(welcome).map_err(|why| what(&why))?,
+                Ok(Some(FromHolder::Bye { why })) => return Err(what(&why)),
+                Ok(Some(_)) => return Err(what(&"it does not begin as it should")),
+                Ok(None) => {}
+                Err(why) => return Err(what(&why)),
+            }
+            match read.read_buf(decoder.room()).await {
+                Ok(1..) => {}
+                Ok(0) => return Err(lost(&"it hung up")),
+                Err(why) => return Err(lost(&why)),
+            }
+        };
+        {
+            let mut queue = way.queue();
+            (queue.put, queue.taken) = (welcome.put, welcome.taken);
+            queue.acked = welcome.acked;
+            queue.closed = welcome.stdin_closed;
+            for (offset, blob) in &welcome.blobs {
+                queue.deposits.push(*offset, blob.len(), false);
+            }
+        }
+        tokio::spawn(pump(Arc::clone(&way)));
+        let holder = peer.pid().and_then(|pid| u32::try_from(pid).ok()).and_then(Process::find);
+        let processes = Process::find(welcome.pid).map(|runtime| Processes { runtime, holder });
+        Ok((Self::new(path.to_owned(), &welcome, decoder, Source::Live { read, way }, processes), welcome))
+    }
+
+    /// Who listens at `path`; `None` if nobody does, or the system does not say.
+    pub(super) async fn listener(path: &Path) -> Option<Process> {
+        let peer = UnixStream::connect(path).await.ok()?.peer_cred().ok()?;
+        let ours = peer.uid() == rustix::process::geteuid().as_raw();
+        peer.pid().filter(|_| ours).and_then(|pid| u32::try_from(pid).ok()).and_then(Process::find)
+    }
+
+    /// Goes on where `old`, a lost connection to the same holder, ended: what that told is not told again. Returns the
+    /// input that was lost with it, which is to be [put](Self::put) again with a whole state.
+    pub(super) fn continue_from(&mut self, old: &Self, welcome: &Welcome) -> Bytes {
+        self.told = old.next;
+        let (Some(way), Some(was)) = (self.way(), old.way()) else { return Bytes::new() };
+        let (mut queue, was) = (way.queue(), was.queue());
+        queue.write_max = was.write_max;
+        let lost = was.unconfirmed.iter().filter(|(end, _)| *end > welcome.put);
+        lost.map(|(_, frame)| &frame[..]).collect::<Vec<_>>().concat().into()
+    }
+
+    /// Every holder in the folder, and everything that one left: the name of its runtime and a path for [`Self::find`], in
+    /// order. A socket that nobody listens at is removed, as is litter. Connects to nobody in a way that counts. A folder
+    /// that is not there is empty.
+    pub(super) async fn all(dir: &Path) -> Vec<(String, PathBuf)> {
+        let dir = dir.to_owned();
+        let found = tokio::task::spawn_blocking(move || find_holders(&dir)).await;
+        found.unwrap_or_default().into_iter().map(|found| (found.runtime, found.path)).collect()
+    }
+
+    /// Waits for news. Cancellation safe. After [`HolderNews::Exited`] or [`HolderNews::Gone`] it waits for ever.
+    pub(super) async fn next(&mut self) -> HolderNews {
+        loop {
+            if self.over {
+                std::future::pending::<()>().await;
+            }
+            let message = self.decoder.frame().and_then(|frame| frame.map(FromHolder::parse).transpose());
+            let news = match message {
+                Ok(Some(message)) => self.news(message),
+                Err(why) => Some(HolderNews::Gone(format!("its holder sent {why}"))),
+                Ok(None) => match &mut self.source {
+                    Source::File => Some(HolderNews::Gone(format!("{} ends too early", self.path.display()))),
+                    Source::Live { read, way } => {
+                        let room = self.decoder.room();
+                        tokio::select! {
+                            biased;
+                            read = read.read_buf(room) => match read {
+                                Ok(1..) => None,
+                                Ok(0) => Some(HolderNews::Gone("its holder hung up".into())),
+                                Err(why) => Some(HolderNews::Gone(format!("its holder is gone: {why}"))),
+                            },
+                            () = way.stuck.notified() => Some(HolderNews::Gone("its holder does not listen".into())),
+                        }
+                    }
+                },
+            };
+            if let Some(news) = news {
+                match news {
+                    HolderNews::Exited { .. } => {
+                        self.over = true;
+                        self.close();
+                    }
+                    HolderNews::Gone(_) => {
+                        self.over = true;
+                        match self.way() {
+                            Some(way) => way.queue().fail(),
+                            None => self.close(),
+                        }
+                    }
+                    _ => {}
+                }
+                return news;
+            }
+        }
+    }
+
+    fn news(&mut self, message: FromHolder) -> Option<HolderNews> {
+        match message {
+            FromHolder::Out { offset, bytes } => {
+                let acked = self.way().map_or(0, |way| way.queue().acked);
+                // What was acknowledged before it was told is left out by the holder.
+                let right = offset == self.next || (offset > self.next && offset <= acked);
+                match offset.checked_add(bytes.len() as u64) {
+                    Some(end) if right && !bytes.is_empty() => {
+                        self.next = end;
+                        let known = usize::try_from(self.told.saturating_sub(offset)).unwrap_or(usize::MAX);
+                        if known >= bytes.len() {
+                            return None;
+                        }
+                        Some(HolderNews::Out { offset: offset + known as u64, bytes: bytes.slice(known..) })
+                    }
+                    _ => Some(HolderNews::Gone(format!(
+                        "its holder sent {} bytes from {offset} on, and {} comes next",
+                        bytes.len(),
+                        self.next
+                    ))),
+                }
+            }
+            FromHolder::Err { bytes } => Some(HolderNews::Err(bytes)),
+            FromHolder::Full { since } => Some(HolderNews::Full(since)),
+            FromHolder::Room => Some(HolderNews::Room),
+            FromHolder::Taken { total } => {
+                if let Some(way) = self.way() {
+                    way.took(total);
+                }
+                None
+            }
+            FromHolder::StdoutClosed => Some(HolderNews::StdoutClosed),
+            FromHolder::StdinBroken => {
+                self.close();
+                Some(HolderNews::StdinBroken)
+            }
+            FromHolder::Exited { code, signal } => Some(HolderNews::Exited { code, signal }),
+            FromHolder::Bye { why } => Some(HolderNews::Gone(format!("its holder hung up: {why}"))),
+            FromHolder::Welcome(_) => Some(HolderNews::Gone("its holder began again".into())),
+        }
+    }
+
+    fn way(&self) -> Option<&Arc<HolderConnection>> {
+        match &self.source {
+            Source::Live { way, .. } => Some(way),
+            Source::File => None,
+        }
+    }
+
+    /// From now on [`Self::put`] says that nothing can be written.
+    fn close(&self) {
+        if let Some(way) = self.way() {
+            way.queue().closed = true;
+        }
+    }
+
+    /// Changes how much input may wait for the runtime, in bytes, before [`Self::put`] refuses more. At most, and unless
+    /// told, [`wire::STDIN_MAX`].
+    pub(super) fn set_write_max(&self, max: usize) {
+        if let Some(way) = self.way() {
+            way.queue().write_max = max.min(wire::STDIN_MAX) as u64;
+        }
+    }
+
+    /// Gives a frame to the runtime, and with it the state that goes with having done so, which knows of the output
+    /// before `offset`. At once, unless more input waits than it should ([`Self::stalled`]): then once there is room, and
+    /// before what is given after it. On a connection that was lost it is kept for the next: see [`Self::continue_from`].
+    ///
+    /// # Errors
+    /// [`WriteError::Full`] if 64 MiB wait (a frame of any size up to 256 MiB is fine while nothing waits), and
+    /// [`WriteError::Closed`] if the runtime's stdin is closed. Then neither is done.
+    pub(super) fn put(&self, offset: u64, state: Bytes, frame: Bytes) -> Result<(), WriteError> {
+        let head = wire::stdin_head(offset, &state, &frame);
+        self.give(offset, head, state, frame, false)
+    }
+
+    /// As [`put`](Self::put), with what is to be added to the last state that was given; for holders that
+    /// [can](Self::takes_steps). The frame may be empty.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put).
+    pub(super) fn step(&self, offset: u64, entry: Bytes, frame: Bytes) -> Result<(), WriteError> {
+        let head = wire::step_head(offset, &entry, &frame);
+        self.give(offset, head, entry, frame, true)
+    }
+
+    fn give(&self, offset: u64, head: Option<Bytes>, state: Bytes, frame: Bytes, step: bool) -> Result<(), WriteError> {
+        let (Some(way), Some(head)) = (self.way(), head) else { return Err(WriteError::Closed) };
+        let mut queue = way.queue();
+        if queue.closed {
+            return Err(WriteError::Closed);
+        }
+        if queue.gated_bytes > 0 && queue.gated_bytes + frame.len() > GATED_MAX {
+            return Err(WriteError::Full);
+        }
+        queue.put += frame.len() as u64;
+        if !frame.is_empty() {
+            let end = queue.put;
+            queue.unconfirmed.push_back((end, frame.clone()));
+        }
+        queue.deposits.push(offset, state.len(), step);
+        let acked = queue.acked;
+        queue.deposits.prune(acked);
+        let message = Message { input: frame.len(), pieces: [head, state, frame] };
+        way.pass(&mut queue, message);
+        Ok(())
+    }
+
+    /// Whether its holder takes [steps](Self::step).
+    pub(super) fn takes_steps(&self) -> bool {
+        self.version >= 2
+    }
+
+    /// Names the process: the holder's random name for it, or, with holders that give none, what it is known by.
+    pub(super) fn instance(&self) -> &str {
+        &self.instance
+    }
+
+    /// Whether its holder is of a release that names no instance.
+    pub(super) fn is_nameless(&self) -> bool {
+        self.version < 2
+    }
+
+    /// Since when the runtime has taken none of its input while more waits than should; `None` while there is room.
+    pub(super) fn stalled(&self) -> Option<Instant> {
+        let queue = self.way()?.queue();
+        (!queue.gated.is_empty()).then_some(queue.moved)
+    }
+
+    /// Whether the holder keeps so much state that nothing should be added to it before some is needed no more.
+    pub(super) fn heavy(&self) -> bool {
+        self.way().is_some_and(|way| way.queue().deposits.heavy())
+    }
+
+    /// The runtime and its holder; `None` for what a holder left, or if the runtime has ended.
+    pub(super) fn processes(&self) -> Option<Processes> {
+        self.processes
+    }
+
+    /// Whether somebody is at the other end; else it is what a holder left.
+    pub(super) fn is_live(&self) -> bool {
+        self.way().is_some()
+    }
+
+    /// Deposits state that knows of the output before `offset`; lost with the connection.
+    pub(super) fn state(&self, offset: u64, state: Bytes) {
+        let Some(way) = self.way() else { return };
+        match wire::state_head(offset, &state) {
+            Some(head) => {
+                let mut queue = way.queue();
+                queue.deposits.push(offset, state.len(), false);
+                let acked = queue.acked;
+                queue.deposits.prune(acked);
+                way.pass(&mut queue, Message { input: 0, pieces: [head, state, Bytes::new()] });
+            }
+            None => way.stuck.notify_one(),
+        }
+    }
+
+    /// All output before `offset` is safe: the holder may forget it. Sent after what was sent before.
+    pub(super) fn ack(&self, offset: u64) {
+        let Some(way) = self.way() else { return };
+        let mut queue = way.queue();
+        if offset <= queue.acked {
+            return;
+        }
+        queue.acked = offset;
+        queue.deposits.prune(offset);
+        let ack = ToHolder::Ack { offset }.to_bytes();
+        if !queue.gated.is_empty() {
+            // The state that it goes with waits, too.
+            return way.pass(&mut queue, Message { input: 0, pieces: [ack, Bytes::new(), Bytes::new()] });
+        }
+        // While the last thing that waits is an acknowledgement itself, this one stands for both.
+        if queue.ack_last
+            && queue.pieces.len() > 1
+            && let Some(last) = queue.pieces.back_mut()
+        {
+            *last = ack;
+            return;
+        }
+        way.send(&mut queue, [ack]);
+        queue.ack_last = true;
+    }
+
+    /// The runtime's stdin ends, after what was put before.
+    #[cfg(test)]
+    pub(super) fn close_stdin(&self) {
+        self.say(&ToHolder::CloseStdin);
+        self.close();
+    }
+
+    /// The runtime ends: its stdin is closed; after `stdin` its family gets SIGTERM, after another `term` SIGKILL. Its
+    /// end is told as [`HolderNews::Exited`].
+    pub(super) fn stop(&self, stdin: Duration, term: Duration) {
+        self.say(&ToHolder::Stop { stdin, term });
+        self.close();
+    }
+
+    /// The runtime's family is killed. Its end is told as [`HolderNews::Exited`].
+    pub(super) fn kill(&self) {
+        self.say(&ToHolder::Kill);
+        self.close();
+    }
+
+    /// Everything is safe, the end of the runtime included: the holder ends, or what it left is removed.
+    pub(super) fn bye(&self) {
+        match self.way() {
+            Some(_) => self.say(&ToHolder::Bye),
+            // One entry of a folder: no slower than what `put` does.
+            None => drop(std::fs::remove_file(&self.path)),
+        }
+    }
+
+    fn say(&self, message: &ToHolder) {
+        if let Some(way) = self.way() {
+            way.send(&mut way.queue(), [message.to_bytes()]);
+        }
+    }
+
+    /// The runtime's process id.
+    pub(super) fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Where the holder listens, or the file it left.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for HolderClient {
+    fn drop(&mut self) {
+        if let Some(way) = self.way() {
+            way.queue().dropped = true;
+            way.more.notify_one();
+        }
+    }
+}
+
+/// Waits until the holder says that its program runs.
+async fn ready(child: &mut Child) -> Result<(), String> {
+    let (Some(mut stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else {
+        return Err("its holder's pipes are missing".into());
+    };
+    let mut said = Vec::new();
+    while !said.contains(&b'\n') {
+        match stdout.read_buf(&mut said).await {
+            Ok(1..) => {}
+            Ok(0) => break,
+            Err(why) => return Err(format!("its holder cannot be heard: {why}")),
+        }
+    }
+    if said.starts_with(b"ready\n") {
+        return Ok(());
+    }
+    let mut words = Vec::new();
+    let _ = stderr.take(REASON_MAX).read_to_end(&mut words).await;
+    let status = child.wait().await.map_err(|why| format!("its holder ended, and nobody knows how: {why}"))?;
+    let words = process::shown(&words);
+    let words = words.trim().trim_start_matches("plexus hold: ");
+    match (words.is_empty(), process::ended(status)) {
+        (false, _) => Err(words.to_owned()),
+        (true, (Some(code), _)) => Err(format!("its holder exited with code {code}")),
+        (true, (None, signal)) => Err(format!("its holder was killed by {}", signal.unwrap_or_default())),
+    }
+}
+
+/// A greeting of a version that is understood.
+fn known(welcome: Welcome) -> Result<Welcome, String> {
+    match welcome.version {
+        OLDEST..=VERSION => Ok(welcome),
+        other => Err(format!(
+            "it speaks version {other}, and this gateway {OLDEST} to {VERSION}: use the plexus that started it"
+        )),
+    }
+}
+
+/// The holder's own name for its process. Holders of the release 0.1.0 give none: it is known by its number and start.
+fn instance(welcome: &Welcome) -> String {
+    welcome.instance.clone().unwrap_or_else(|| {
+        let started = welcome.started_at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        format!("p_{}_{}", welcome.pid, started.as_millis())
+    })
+}
+
+/// Why a holder was not found.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum HolderNotFound {
+    /// Nobody listens there: the holder is gone.
+    #[error("{0}")]
+    Nobody(String),
+    /// It did not answer in time, or the connection was lost: it may be tried again.
+    #[error("{0}")]
+    Silent(String),
+    /// It is not ours, or cannot be understood.
+    #[error("{0}")]
+    Unusable(String),
+}
+
+// === the way to the holder ===
+
+/// What is on its way to a holder. It is written at once when there is room, and else by [`pump`].
+struct HolderConnection {
+    write: OwnedWriteHalf,
+    queue: Mutex<Queue>,
+    /// There is something to pump, or nothing will come any more.
+    more: Notify,
+    /// Too much waits.
+    stuck: Notify,
+}
+
+struct Queue {
+    /// Messages that wait until the runtime has taken more of its input, and the bytes of input in them.
+    gated: VecDeque<Message>,
+    gated_bytes: usize,
+    /// When the runtime last took input, or some had to wait for the first time.
+    moved: Instant,
+    /// Input that the runtime has not taken, as far as is known: where it ends, and itself.
+    unconfirmed: VecDeque<(u64, Bytes)>,
+    /// What the holder keeps of what was given.
+    deposits: QueueWeights,
+    pieces: VecDeque<Bytes>,
+    /// Their bytes.
+    waiting: usize,
+    /// The last piece is an acknowledgement, and no part of it was written if others stand before it.
+    ack_last: bool,
+    acked: u64,
+    /// Input sent since the runtime was started, in bytes …
+    put: u64,
+    /// … and how much of it waits no more.
+    taken: u64,
+    write_max: u64,
+    /// No input any more.
+    closed: bool,
+    /// Nobody uses the connection any more.
+    dropped: bool,
+    /// It failed: what is sent goes nowhere. The reading side says so.
+    failed: bool,
+}
+
+/// A message, and how much input is in it, in bytes.
+struct Message {
+    pieces: [Bytes; 3],
+    input: usize,
+}
+
+/// What a holder keeps of the state that was given to it: the holder's own rules, over lengths alone.
+#[derive(Default)]
+struct QueueWeights {
+    each: VecDeque<(u64, usize, bool)>,
+    bytes: usize,
+}
+
+impl QueueWeights {
+    fn push(&mut self, offset: u64, len: usize, step: bool) {
+        self.each.push_back((offset, len, step));
+        self.bytes += len;
+    }
+
+    fn prune(&mut self, acked: u64) {
+        let newest = self.each.iter().rposition(|(offset, _, step)| !step && *offset <= acked);
+        for (_, len, _) in self.each.drain(..newest.unwrap_or(0)) {
+            self.bytes -= len;
+        }
+    }
+
+    /// The newest whole state does not count: there is always one.
+    fn heavy(&self) -> bool {
+        let newest = self.each.iter().rev().find(|(_, _, step)| !step).map_or(0, |(_, len, _)| *len);
+        self.bytes - newest > DEPOSITS_MAX || self.each.len() > wire::BLOBS_MAX / 2
+    }
+}
+
+impl HolderConnection {
+    fn new(write: OwnedWriteHalf) -> Self {
+        let queue = Queue {
+            gated: VecDeque::new(),
+            gated_bytes: 0,
+            moved: Instant::now(),
+            unconfirmed: VecDeque::new(),
+            deposits: QueueWeights::default(),
+            pieces: VecDeque::new(),
+            waiting: 0,
+            ack_last: false,
+            acked: 0,
+            put: 0,
+            taken: 0,
+            write_max: wire::STDIN_MAX as u64,
+            closed: false,
+            dropped: false,
+            failed: false,
+        };
+        Self { write, queue: Mutex::new(queue), more: Notify::new(), stuck: Notify::new() }
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends a message, or lets it wait: for room for its input, and for its turn.
+    fn pass(&self, queue: &mut Queue, message: Message) {
+        if queue.failed {
+            return;
+        }
+        if queue.gated.is_empty() && (message.input == 0 || queue.has_room(message.input)) {
+            return self.send(queue, message.pieces);
+        }
+        if queue.gated.is_empty() {
+            queue.moved = Instant::now();
+        }
+        queue.gated_bytes += message.input;
+        queue.gated.push_back(message);
+    }
+
+    /// The runtime has taken so much of its input.
+    fn took(&self, total: u64) {
+        let mut queue = self.queue();
+        if total > queue.taken {
+            queue.moved = Instant::now();
+        }
+        queue.taken = total;
+        while queue.unconfirmed.front().is_some_and(|(end, _)| *end <= total) {
+            queue.unconfirmed.pop_front();
+        }
+        while let Some(first) = queue.gated.front()
+            && (first.input == 0 || queue.has_room(0))
+            && let Some(message) = queue.gated.pop_front()
+        {
+            queue.gated_bytes -= message.input;
+            self.send(&mut queue, message.pieces);
+        }
+    }
+
+    fn send<const N: usize>(&self, queue: &mut Queue, pieces: [Bytes; N]) {
+        if queue.failed {
+            return;
+        }
+        let idle = queue.pieces.is_empty();
+        queue.ack_last = false;
+        for piece in pieces {
+            // An empty piece would look like a write of nothing.
+            if !piece.is_empty() {
+                queue.waiting += piece.len();
+                queue.pieces.push_back(piece);
+            }
+        }
+        if idle {
+            self.write(queue);
+        }
+        if queue.waiting > QUEUE_MAX {
+            queue.fail();
+            self.stuck.notify_one();
+        } else if idle && !queue.pieces.is_empty() {
+            self.more.notify_one();
+        }
+    }
+
+    /// Writes what fits.
+    fn write(&self, queue: &mut Queue) {
+        while !queue.pieces.is_empty() {
+            let slices: Vec<IoSlice<'_>> = queue.pieces.iter().take(64).map(|piece| IoSlice::new(piece)).collect();
+            match self.write.try_write_vectored(&slices) {
+                Ok(written) => queue.written(written),
+                Err(why) if why.kind() == io::ErrorKind::WouldBlock => return,
+                Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => queue.fail(),
+            }
+        }
+    }
+}
+
+impl Queue {
+    /// Whether the holder may be given more input, beside what waits and the `new` bytes that are counted as put already.
+    fn has_room(&self, new: usize) -> bool {
+        let sent = self.put.saturating_sub(self.gated_bytes as u64 + new as u64);
+        sent.saturating_sub(self.taken) < self.write_max
+    }
+
+    fn written(&mut self, mut bytes: usize) {
+        self.waiting -= bytes;
+        while bytes > 0
+            && let Some(piece) = self.pieces.front_mut()
+        {
+            let part = piece.len().min(bytes);
+            piece.advance(part);
+            bytes -= part;
+            if piece.is_empty() {
+                self.pieces.pop_front();
+            }
+        }
+    }
+
+    fn fail(&mut self) {
+        self.failed = true;
+        self.waiting = 0;
+        self.pieces.clear();
+        self.gated.clear();
+        self.gated_bytes = 0;
+    }
+}
+
+/// Writes what could not be written at once, until the connection is used no more.
+async fn pump(way: Arc<HolderConnection>) {
+    loop {
+        way.more.notified().await;
+        let dropped = way.queue().dropped;
+        let all = async {
+            while !way.queue().pieces.is_empty() {
+                if way.write.writable().await.is_err() {
+                    way.queue().fail();
+                }
+                way.write(&mut way.queue());
+            }
+        };
+        if dropped {
+            let _ = timeout(LAST_WORDS, all).await;
+            return;
+        }
+        tokio::select! {
+            () = all => {}
+            // Woken again: it was dropped meanwhile, or there is more, which it would find anyway.
+            () = way.more.notified() => way.more.notify_one(),
+        }
+    }
+}
+
+// === the folder ===
+
+/// A new path for the socket of a runtime's holder.
+fn socket(dir: &Path, runtime: &RuntimeId) -> Result<PathBuf, String> {
+    let mut random = [0; 5];
+    getrandom::fill(&mut random).map_err(|why| format!("no random numbers: {why}"))?;
+    let random = data_encoding::BASE32_NOPAD.encode(&random).to_ascii_lowercase();
+    let dir = std::path::absolute(dir).map_err(|why| format!("{}: {why}", dir.display()))?;
+    let path = dir.join(format!("{runtime}.{random}.sock"));
+    let len = path.as_os_str().len();
+    if len > PATH_MAX {
+        return Err(format!(
+            "its holder would listen at {}, which is {len} bytes long, and a socket's path has room for {PATH_MAX}: set \
+             PLEXUS_HOME to a shorter path, or give the runtime a shorter id",
+            path.display()
+        ));
+    }
+    Ok(path)
+}
+
+/// A holder, or what one left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundHolder {
+    /// Its runtime's id, as the file's name has it.
+    pub runtime: String,
+    /// Its socket, or the file it left.
+    pub path: PathBuf,
+    /// It left: its runtime has ended, and nobody has heard of it yet.
+    pub left: bool,
+}
+
+/// Every holder in the folder, and everything that one left, in the order of their names. A socket that nobody listens
+/// at is removed, as is litter. A gateway that is connected to one stays so. A folder that is not there is empty.
+/// Blocks for as long as looking into a folder takes.
+pub fn find_holders(dir: &Path) -> Vec<FoundHolder> {
+    let Ok(entries) = std::fs::read_dir(dir) else { return Vec::new() };
+    let mut found: Vec<FoundHolder> = entries.filter_map(|entry| read_holder(entry.ok()?.path())).collect();
+    found.sort_by(|a, b| a.path.cmp(&b.path));
+    found
+}
+
+/// Stops the runtime of the holder that listens at `socket`: its stdin is closed; after `stdin` its family gets SIGTERM,
+/// after another `term` SIGKILL. For when no gateway runs: one that is connected to the holder loses it. What the runtime
+/// has said and no gateway has taken is left for the next one. Blocks until the runtime has ended and its holder is gone.
+///
+/// # Errors
+/// In words: nobody there, not ours, another version, not ended 20 s after it should have.
+pub fn stop(socket: &Path, stdin: Duration, term: Duration) -> Result<(), String> {
+    let what = |why: &dyn std::fmt::Display| format!("{}: {why}", socket.display());
+    let mut stream = std::os::unix::net::UnixStream::connect(socket).map_err(|why| what(&why))?;
+    stream.set_read_timeout(Some(WELCOME_WAIT)).map_err(|why| what(&why))?;
+    let mut said = Vec::new();
+    ToHolder::Hello { version: OLDEST, newest: VERSION }.encode(&mut said);
+    stream.write_all(&said).map_err(|why| what(&why))?;
+    let (mut decoder, mut buf) = (Decoder::default(), vec![0; 64 * 1024]);
+    loop {
+        while let Some(frame) = decoder.frame().map_err(|why| what(&why))? {
+            match FromHolder::parse(frame).map_err(|why| what(&why))? {
+                FromHolder::Welcome(welcome) => {
+                    known(welcome).map_err(|why| what(&why))?;
+                    stream.set_read_timeout(Some(stdin + term + STOP_SLACK)).map_err(|why| what(&why))?;
+                    said.clear();
+                    ToHolder::Stop { stdin, term }.encode(&mut said);
+                    stream.write_all(&said).map_err(|why| what(&why))?;
+                }
+                // Not acknowledged, so that nothing of what came is lost: the holder writes it down and goes. A gateway that
+                // started before it is gone would take the runtime for one that runs.
+                FromHolder::Exited { .. } => {
+                    drop(stream);
+                    return gone(socket).map_err(|why| what(&why));
+                }
+                FromHolder::Bye { why } => return Err(what(&why)),
+                _ => {}
+            }
+        }
+        match stream.read(&mut buf) {
+            Ok(0) => return Err(what(&"it hung up")),
+            Ok(read) => decoder.room().extend_from_slice(&buf[..read]),
+            Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
+            Err(why) if why.kind() == io::ErrorKind::WouldBlock => return Err(what(&"its runtime does not end")),
+            Err(why) => return Err(what(&why)),
+        }
+    }
+}
+
+/// Waits until the holder that listens here has gone: its socket is the last that it removes.
+fn gone(socket: &Path) -> Result<(), &'static str> {
+    let deadline = Instant::now() + STOP_SLACK;
+    while socket.symlink_metadata().is_ok() {
+        if Instant::now() >= deadline {
+            return Err("its runtime has ended, but its holder does not go");
+        }
+        // Whoever stops a runtime without a gateway waits in a thread of its own.
+        std::thread::park_timeout(GONE_LOOK);
+    }
+    Ok(())
+}
+
+fn read_holder(path: PathBuf) -> Option<FoundHolder> {
+    let runtime = path.file_stem()?.to_str()?.rsplit_once('.')?.0.to_owned();
+    let left = match path.extension()?.to_str()? {
+        "sock" => false,
+        "end" => true,
+        // What a holder binds or writes before it gets its name.
+        "new" | "part" => {
+            let age = std::fs::symlink_metadata(&path).ok()?.modified().ok()?.elapsed().unwrap_or_default();
+            if age > LITTER_AGE {
+                let _ = std::fs::remove_file(&path);
+            }
+            return None;
+        }
+        _ => return None,
+    };
+    if !left && let Err(why) = nobody(&path) {
+        // Only a socket that nobody listens at says this.
+        if why.kind() == io::ErrorKind::ConnectionRefused {
+            let _ = std::fs::remove_file(&path);
+        }
+        return None;
+    }
+    Some(FoundHolder { runtime, path, left })
+}
+
+/// Knocks, and says nothing: a holder takes nobody for a gateway who did not greet it.
+fn nobody(path: &Path) -> io::Result<()> {
+    let socket = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None)?;
+    socket.set_nonblocking(true)?;
+    match socket.connect(&socket2::SockAddr::unix(path)?) {
+        // Many others knock.
+        Err(why) if why.kind() == io::ErrorKind::WouldBlock => Ok(()),
+        done => done,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::UnixListener;
+
+    use super::*;
+
+    fn welcome() -> Welcome {
+        Welcome {
+            version: VERSION,
+            instance: Some("i_seven".into()),
+            pid: 7,
+            started_at: SystemTime::UNIX_EPOCH,
+            acked: 10,
+            end: 20,
+            put: 5,
+            taken: 5,
+            full_since: None,
+            stdin_closed: false,
+            blobs: vec![(10, Bytes::from_static(b"blob"))],
+            stderr: Bytes::from_static(b"err"),
+        }
+    }
+
+    /// The holder's part.
+    struct Holder {
+        _dir: tempfile::TempDir,
+        stream: UnixStream,
+        decoder: Decoder,
+    }
+
+    impl Holder {
+        async fn new(welcome: Welcome) -> (Self, HolderClient) {
+            let dir = tempfile::tempdir().unwrap();
+            let path = dir.path().join("demo.abcdefgh.sock");
+            let listener = UnixListener::bind(&path).unwrap();
+            let found = tokio::spawn(async move { HolderClient::find(&path).await });
+            let (stream, _) = listener.accept().await.unwrap();
+            let mut holder = Self { _dir: dir, stream, decoder: Decoder::default() };
+            assert_eq!(holder.hear().await, Some(ToHolder::Hello { version: OLDEST, newest: VERSION }));
+            holder.say(&FromHolder::Welcome(welcome.clone())).await;
+            let (held, said) = found.await.unwrap().unwrap();
+            assert_eq!((said, held.pid()), (welcome, 7));
+            (holder, held)
+        }
+
+        async fn say(&mut self, message: &FromHolder) {
+            use tokio::io::AsyncWriteExt;
+            let mut bytes = Vec::new();
+            message.encode(&mut bytes);
+            self.stream.write_all(&bytes).await.unwrap();
+        }
+
+        async fn hear(&mut self) -> Option<ToHolder> {
+            loop {
+                if let Some(frame) = self.decoder.frame().unwrap() {
+                    return Some(ToHolder::parse(frame).unwrap());
+                }
+                if self.stream.read_buf(self.decoder.room()).await.unwrap() == 0 {
+                    return None;
+                }
+            }
+        }
+    }
+
+    fn text(text: &'static str) -> Bytes {
+        Bytes::from_static(text.as_bytes())
+    }
+
+    #[tokio::test]
+    async fn news_comes_in_order_and_the_end_is_the_last() {
+        let (mut holder, mut held) = Holder::new(welcome()).await;
+        let since = SystemTime::UNIX_EPOCH + Duration::from_millis(5);
+        for message in [
+            FromHolder::Out { offset: 10, bytes: text("ab") },
+            FromHolder::Err { bytes: text("oh") },
+            FromHolder::Taken { total: 5 },
+            FromHolder::Out { offset: 12, bytes: text("cd") },
+            FromHolder::Full { since },
+            FromHolder::Room,
+            FromHolder::Exited { code: Some(3), signal: None },
+        ] {
+            holder.say(&message).await;
+        }
+        for news in [
+            HolderNews::Out { offset: 10, bytes: text("ab") },
+            HolderNews::Err(text("oh")),
+            HolderNews::Out { offset: 12, bytes: text("cd") },
+            HolderNews::Full(since),
+            HolderNews::Room,
+            HolderNews::Exited { code: Some(3), signal: None },
+        ] {
+            assert_eq!(held.next().await, news);
+        }
+        assert_eq!(held.put(14, text("s"), text("f")), Err(WriteError::Closed));
+        held.bye();
+        assert_eq!(holder.hear().await, Some(ToHolder::Bye));
+        drop(holder);
+        assert!(futures_util::FutureExt::now_or_never(held.next()).is_none());
+    }
+
+    #[tokio::test]
+    async fn a_hole_or_a_repeat_ends_the_connection_unless_it_was_asked_for() {
+        for (offset, bytes) in [(9, "x"), (11, "x"), (10, "")] {
+            let (mut holder, mut held) = Holder::new(welcome()).await;
+            holder.say(&FromHolder::Out { offset, bytes: text(bytes) }).await;
+            let HolderNews::Gone(why) = held.next().await else { panic!("{offset}") };
+            assert!(why.contains("10 comes next"), "{why}");
+        }
+        let (mut holder, mut held) = Holder::new(welcome()).await;
+        held.ack(15);
+        assert_eq!(holder.hear().await, Some(ToHolder::Ack { offset: 15 }));
+        holder.say(&FromHolder::Out { offset: 15, bytes: text("x") }).await;
+        assert_eq!(held.next().await, HolderNews::Out { offset: 15, bytes: text("x") });
+    }
+
+    #[tokio::test]
+    async fn input_that_piles_up_waits_in_order_until_some_is_taken() {
+        let (mut holder, mut held) = Holder::new(welcome()).await;
+        held.set_write_max(4);
+        assert_eq!(held.put(10, text("a"), text("123")), Ok(()));
+        assert_eq!(held.put(10, text("b"), text("any length")), Ok(()));
+        assert!(held.stalled().is_none());
+        assert_eq!(held.put(10, text("c"), text("1")), Ok(()));
+        assert!(held.stalled().is_some());
+        // What comes after it waits for it.
+        held.state(11, text("later"));
+        held.ack(11);
+        assert_eq!(held.step(11, text("d"), text("2")), Ok(()));
+        for (offset, state, bytes) in [(10, "a", "123"), (10, "b", "any length")] {
+            let stdin = ToHolder::Stdin { offset, state: text(state), bytes: text(bytes) };
+            assert_eq!(holder.hear().await, Some(stdin));
+        }
+        holder.say(&FromHolder::Taken { total: 5 + 13 - 2 }).await;
+        holder.say(&FromHolder::Room).await;
+        assert_eq!(held.next().await, HolderNews::Room);
+        assert!(held.stalled().is_none());
+        for message in [
+            ToHolder::Stdin { offset: 10, state: text("c"), bytes: text("1") },
+            ToHolder::State { offset: 11, state: text("later") },
+            ToHolder::Ack { offset: 11 },
+            ToHolder::Step { offset: 11, entry: text("d"), bytes: text("2") },
+        ] {
+            assert_eq!(holder.hear().await, Some(message));
+        }
+        holder.say(&FromHolder::StdinBroken).await;
+        assert_eq!(held.next().await, HolderNews::StdinBroken);
+        assert_eq!(held.put(11, text("e"), text("1")), Err(WriteError::Closed));
+    }
+
+    #[tokio::test]
+    async fn what_is_lost_with_a_connection_is_given_again_and_nothing_is_told_twice() {
+        let (mut holder, mut old) = Holder::new(welcome()).await;
+        assert_eq!(old.put(10, text("a"), text("heard ")), Ok(()));
+        assert_eq!(old.put(10, text("b"), text("lost ")), Ok(()));
+        holder.say(&FromHolder::Out { offset: 10, bytes: text("abcd") }).await;
+        assert_eq!(old.next().await, HolderNews::Out { offset: 10, bytes: text("abcd") });
+        drop(holder);
+        assert!(matches!(old.next().await, HolderNews::Gone(_)));
+        // What is given meanwhile is lost as well.
+        assert_eq!(old.put(10, text("c"), text("late")), Ok(()));
+        let again = Welcome { put: 5 + 6, ..welcome() };
+        let (mut holder, mut held) = Holder::new(again.clone()).await;
+        assert_eq!(held.continue_from(&old, &again), text("lost late"));
+        holder.say(&FromHolder::Out { offset: 10, bytes: text("abc") }).await;
+        holder.say(&FromHolder::Out { offset: 13, bytes: text("def") }).await;
+        assert_eq!(held.next().await, HolderNews::Out { offset: 14, bytes: text("ef") });
+    }
+
+    #[tokio::test]
+    async fn state_that_is_needed_no_more_weighs_nothing() {
+        let (_holder, held) = Holder::new(welcome()).await;
+        let half = Bytes::from(vec![0; DEPOSITS_MAX / 2 + 1]);
+        held.state(11, half.clone());
+        held.state(12, half.clone());
+        assert!(!held.heavy(), "the newest does not count");
+        held.state(13, half.clone());
+        assert!(held.heavy());
+        held.ack(13);
+        assert!(!held.heavy());
+        assert_eq!(held.step(13, half.clone(), text("")), Ok(()));
+        assert_eq!(held.step(13, half, text("")), Ok(()));
+        assert!(held.heavy(), "steps are kept with their state");
+    }
+
+    #[tokio::test]
+    async fn a_slow_holder_hears_everything_in_order_and_the_last_acknowledgement() {
+        let (mut holder, held) = Holder::new(welcome()).await;
+        // More than a socket takes at once.
+        let big = Bytes::from(vec![7; 3 * 1024 * 1024]);
+        held.state(10, big.clone());
+        held.ack(11);
+        held.ack(12);
+        held.ack(12);
+        held.state(13, text("small"));
+        held.ack(14);
+        held.ack(13);
+        held.close_stdin();
+        assert_eq!(held.put(14, text(""), text("late")), Err(WriteError::Closed));
+        // What was said is heard although nobody uses the connection any more.
+        drop(held);
+        for message in [
+            ToHolder::State { offset: 10, state: big },
+            ToHolder::Ack { offset: 12 },
+            ToHolder::State { offset: 13, state: text("small") },
+            ToHolder::Ack { offset: 14 },
+            ToHolder::CloseStdin,
+        ] {
+            assert!(holder.hear().await == Some(message));
+        }
+        assert_eq!(holder.hear().await, None);
+    }
+
+    #[tokio::test]
+    async fn a_holder_that_does_not_listen_is_given_up() {
+        let (_holder, mut held) = Holder::new(welcome()).await;
+        let big = Bytes::from(vec![7; QUEUE_MAX / 4]);
+        for _ in 0..5 {
+            held.state(10, big.clone());
+        }
+        let HolderNews::Gone(why) = held.next().await else { panic!() };
+        assert!(why.contains("does not listen"), "{why}");
+    }
+
+    #[tokio::test]
+    async fn a_holder_that_dies_is_told_of() {
+        let (holder, mut held) = Holder::new(welcome()).await;
+        drop(holder);
+        assert!(matches!(held.next().await, HolderNews::Gone(_)));
+    }
+
+    #[tokio::test]
+    async fn what_a_holder_left_is_heard_and_removed_when_it_is_safe() {
+        let dir = tempfile::tempdir().unwrap();
+        let (socket, left) = (dir.path().join("demo.abcdefgh.sock"), dir.path().join("demo.abcdefgh.end"));
+        let mut bytes = Vec::new();
+        FromHolder::Welcome(welcome()).encode(&mut bytes);
+        FromHolder::Out { offset: 10, bytes: text("abc") }.encode(&mut bytes);
+        std::fs::write(&left, &bytes).unwrap();
+        // Whoever knew the socket finds it too.
+        let (mut held, said) = HolderClient::find(&socket).await.unwrap();
+        assert_eq!((said, held.path()), (welcome(), &*left));
+        assert_eq!(held.next().await, HolderNews::Out { offset: 10, bytes: text("abc") });
+        let HolderNews::Gone(why) = held.next().await else { panic!() };
+        assert!(why.ends_with("ends too early"), "{why}");
+        FromHolder::Exited { code: None, signal: Some(9) }.encode(&mut bytes);
+        std::fs::write(&left, &bytes).unwrap();
+        assert_eq!(HolderClient::all(dir.path()).await, [("demo".to_owned(), left.clone())]);
+        let (mut held, _) = HolderClient::find(&left).await.unwrap();
+        held.next().await;
+        assert_eq!(held.next().await, HolderNews::Exited { code: None, signal: Some(9) });
+        assert!(left.exists());
+        held.bye();
+        assert!(!left.exists());
+        assert!(HolderClient::find(&left).await.is_err_and(|why| why.to_string().contains("No such file")));
+    }
+
+    #[test]
+    fn a_path_too_long_comes_with_the_fix() {
+        let runtime = RuntimeId::trusted("demo");
+        let path = socket(Path::new("/x"), &runtime).unwrap();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        assert!(name.starts_with("demo.") && name.ends_with(".sock") && name.len() == 18, "{name}");
+        let long = format!("/{}", "x".repeat(100));
+        let why = socket(Path::new(&long), &runtime).unwrap_err();
+        assert!(why.contains("120 bytes long") && why.contains("PLEXUS_HOME"), "{why}");
+    }
+}

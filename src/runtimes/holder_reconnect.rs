@@ -1,0 +1,100 @@
+//! A connection to a holder that was lost is made again, for as long as there is a holder. Only where nobody listens any
+//! more is the holder gone; the runtime, which has lost its pipes then, is ended before that is said.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+
+use super::RuntimeSettings;
+use super::holder_client::wire::Welcome;
+use super::holder_client::{HolderClient, HolderNotFound, Processes};
+
+/// The pause before the first try; it doubles with each …
+const PAUSE_MIN: Duration = Duration::from_millis(20);
+
+/// … up to this.
+const PAUSE_MAX: Duration = Duration::from_secs(1);
+
+/// How it ended.
+pub(super) enum Rejoined {
+    /// The same holder, with the same runtime.
+    Found(Box<(HolderClient, Welcome)>),
+    /// There is none, and why; its runtime has ended.
+    Gone(String),
+}
+
+/// A connection that is being made again. Dropped, it is given up.
+pub(super) struct Rejoin {
+    task: JoinHandle<Rejoined>,
+}
+
+impl Rejoin {
+    /// Connects again to where `lost` was connected to.
+    pub(super) fn start(lost: &HolderClient, settings: &Arc<RuntimeSettings>) -> Self {
+        let (path, instance, processes) = (lost.path().to_owned(), lost.instance().to_owned(), lost.processes());
+        let settings = Arc::clone(settings);
+        let task = tokio::spawn(async move {
+            let mut pause = PAUSE_MIN;
+            let why = loop {
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(PAUSE_MAX);
+                match HolderClient::find(&path).await {
+                    Ok(found) if found.0.instance() == instance => return Rejoined::Found(Box::new(found)),
+                    Ok(_) => break "another holder is in its place".to_owned(),
+                    Err(HolderNotFound::Nobody(why)) => break format!("its holder is gone: {why}"),
+                    Err(HolderNotFound::Unusable(why)) => break why,
+                    Err(HolderNotFound::Silent(_)) => {}
+                }
+            };
+            end(processes, &settings).await;
+            Rejoined::Gone(why)
+        });
+        Self { task }
+    }
+}
+
+/// As [`end`], without waiting for it.
+pub(super) fn force(processes: Option<Processes>, settings: &Arc<RuntimeSettings>) {
+    let settings = Arc::clone(settings);
+    tokio::spawn(async move { end(processes, &settings).await });
+}
+
+impl Drop for Rejoin {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Ends a runtime that no holder speaks for any more, and its holder if it lives all the same.
+pub(super) async fn end(processes: Option<Processes>, settings: &RuntimeSettings) {
+    let Some(Processes { runtime, holder }) = processes else { return };
+    if !runtime.end(settings.linger, settings.stop_kill).await {
+        tracing::error!(pid = runtime.pid(), "a runtime whose holder is gone was killed and lives on");
+    }
+    if let Some(holder) = holder {
+        holder.end(settings.linger, settings.stop_kill).await;
+    }
+}
+
+/// Ends a holder that does not answer, and its runtime with it.
+pub(super) async fn end_silent(path: &Path, settings: &RuntimeSettings) {
+    if let Some(holder) = HolderClient::listener(path).await {
+        // Asked to end, a holder that can still do anything ends its runtime first, and needs as long for it.
+        if !holder.end(settings.stop_term, settings.stop_kill).await {
+            tracing::error!(pid = holder.pid(), "a holder that does not answer was killed and lives on");
+        }
+    }
+}
+
+/// Waits until the connection is made, or cannot be. Cancellation safe; waits for ever where none is lost.
+pub(super) async fn done(rejoin: &mut Option<Rejoin>) -> Rejoined {
+    match rejoin {
+        Some(rejoin) => match (&mut rejoin.task).await {
+            Ok(rejoined) => rejoined,
+            Err(error) => Rejoined::Gone(format!("its holder cannot be looked for: {error}")),
+        },
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,121 @@
+//! What earlier gateways left in the folder of holders: found, or ended.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::driver::{HandoverState, SurvivingProcess};
+use super::holder_client::wire::Welcome;
+use super::holder_client::{HolderClient, HolderNews, HolderNotFound};
+use super::{RuntimeSettings, Runtimes, holder_reconnect};
+use crate::model::{RuntimeId, RuntimeSpec};
+use crate::sessions::{OrphanState, OrphanedRuntime};
+
+/// What an earlier gateway left in the folder of holders.
+pub(super) enum HolderRemains {
+    Survivor(Box<(RuntimeSpec, SurvivingProcess)>),
+    /// A holder that has not answered yet.
+    Late(PathBuf),
+    /// One that cannot be spoken with.
+    Unusable,
+}
+
+impl Runtimes {
+    /// Looks for what earlier gateways left, at all of it at once.
+    pub(super) async fn scan(&self) -> Vec<OrphanedRuntime> {
+        let looks =
+            HolderClient::all(&self.settings.holders).await.into_iter().enumerate().map(|(place, (name, path))| {
+                let wait = self.settings.answer_soon;
+                async move { (place, name, HolderClient::find_within(&path, wait).await, path) }
+            });
+        let mut all = Vec::new();
+        for (place, name, found, path) in futures_util::future::join_all(looks).await {
+            let (known, remains) = match found {
+                Ok((held, welcome)) => {
+                    let kept = welcome.blobs.iter().rev().find_map(|(_, blob)| Some(HandoverState::read(blob)?.0));
+                    match kept.filter(|kept| (self.make)(&kept.spec.dialect).is_some()) {
+                        Some(kept) => self.survives(held, welcome, kept),
+                        None if !held.is_live() => {
+                            tracing::warn!(path = %path.display(), "what an ended runtime left cannot be read: it is removed");
+                            held.bye();
+                            continue;
+                        }
+                        None if welcome.blobs.iter().all(|(_, blob)| blob.is_empty()) => {
+                            // Its gateway died before it had said anything to it, or was to be outlived by nothing and its
+                            // holder has not noticed yet: without a state nobody can go on with it.
+                            tracing::warn!(path = %path.display(), "a runtime that no gateway can go on with is ended");
+                            self.end(held);
+                            continue;
+                        }
+                        None => {
+                            let why = format!("{} holds a state that this version cannot read", path.display());
+                            (OrphanState::Unusable(why), HolderRemains::Unusable)
+                        }
+                    }
+                }
+                Err(HolderNotFound::Nobody(_)) => continue,
+                Err(HolderNotFound::Silent(why)) => (OrphanState::Late(why), HolderRemains::Late(path)),
+                Err(HolderNotFound::Unusable(why)) => (OrphanState::Unusable(why), HolderRemains::Unusable),
+            };
+            let id = match &remains {
+                HolderRemains::Survivor(survivor) => survivor.0.id.clone(),
+                // Only holders of ours write names there.
+                HolderRemains::Late(_) | HolderRemains::Unusable => RuntimeId::trusted(name.as_str()),
+            };
+            self.left_ones().insert(place, remains);
+            all.push(OrphanedRuntime { id, place, known });
+        }
+        all
+    }
+
+    fn survives(&self, held: HolderClient, welcome: Welcome, kept: HandoverState) -> (OrphanState, HolderRemains) {
+        let known = OrphanState::All {
+            spec: Box::new(kept.spec.clone()),
+            generation: kept.generation,
+            instance: held.instance().to_owned(),
+            nameless: held.is_nameless(),
+            pid: welcome.pid,
+            started_at: welcome.started_at.into(),
+        };
+        let survivor = SurvivingProcess { held, welcome, generation: kept.generation, sessions: Vec::new() };
+        (known, HolderRemains::Survivor(Box::new((kept.spec, survivor))))
+    }
+
+    /// Ends a runtime that nobody can go on with.
+    pub(super) fn end(&self, held: HolderClient) {
+        let settings = Arc::clone(&self.settings);
+        tokio::spawn(async move { end(held, &settings).await });
+    }
+}
+
+/// Ends a runtime: by its holder, or, if that does not do it, by its number and start.
+async fn end(mut held: HolderClient, settings: &RuntimeSettings) {
+    held.stop(settings.stop_stdin, settings.stop_term);
+    let over = async {
+        loop {
+            match held.next().await {
+                HolderNews::Exited { .. } => break true,
+                HolderNews::Gone(_) => break false,
+                _ => {}
+            }
+        }
+    };
+    let most = settings.stop_stdin + settings.stop_term + settings.stop_kill;
+    match tokio::time::timeout(most, over).await {
+        Ok(true) => held.bye(),
+        Ok(false) | Err(_) => holder_reconnect::end(held.processes(), settings).await,
+    }
+}
+
+/// Ends whatever the holder at `path` holds: by asking it, or else by force.
+pub(super) async fn clear(path: &Path, settings: &RuntimeSettings) {
+    match HolderClient::find_within(path, settings.answer_soon).await {
+        Ok((held, _)) => {
+            tracing::warn!(path = %path.display(), "an agent that nobody spoke with is ended");
+            end(held, settings).await;
+        }
+        Err(HolderNotFound::Nobody(_)) => {}
+        Err(HolderNotFound::Silent(_) | HolderNotFound::Unusable(_)) => {
+            holder_reconnect::end_silent(path, settings).await
+        }
+    }
+}

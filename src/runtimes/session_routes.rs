@@ -1,0 +1,511 @@
+//! Routing of what a runtime says to its sessions: one table of native ids, tickets and request keys. Pure: the driver carries
+//! the batches.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use bytes::Bytes;
+
+use crate::dialects::{EventDraft, OpenedAs, RequestKey, RuntimeCommand, RuntimeError, RuntimeEvent};
+use crate::model::{NativeId, Ticket};
+use crate::sessions::{ReattachedSession, RuntimeOrder, SessionSender};
+
+/// What a runtime may say of sessions that are not open yet: messages …
+const EARLY_MAX: usize = 1024;
+
+/// … and bytes. Beyond either the oldest are dropped, and the first session is told how many.
+const EARLY_BYTES: usize = 8 * 1024 * 1024;
+
+/// The JSON-RPC code of the gateway's own refusals.
+const REFUSED: i64 = -32000;
+
+/// One start's routes.
+#[derive(Default)]
+pub(super) struct SessionRoutes {
+    /// Every session that was opened, oldest first.
+    sessions: Vec<SessionSender>,
+    natives: HashMap<NativeId, SessionSender>,
+    /// What was asked of the runtime and has no outcome yet.
+    tickets: HashMap<Ticket, SessionSender>,
+    /// Those of them that open a session.
+    opening: HashSet<Ticket>,
+    /// Who was asked what.
+    asks: HashMap<RequestKey, SessionSender>,
+    /// The session that was prompted last.
+    prompted: Option<SessionSender>,
+    early: VecDeque<RuntimeEvent>,
+    early_bytes: usize,
+    early_dropped: u64,
+    batches: Vec<(SessionSender, Vec<RuntimeEvent>)>,
+    /// Questions that nobody is left to answer.
+    unheard: Vec<RequestKey>,
+    /// Where in the output what is said now stands.
+    at: u64,
+    /// Sessions that heard a part of it in an earlier gateway, and up to where.
+    heard: Vec<(SessionSender, u64)>,
+    /// Whether an earlier gateway gave some of its orders.
+    adopted: bool,
+}
+
+impl SessionRoutes {
+    /// Remembers where the outcome of an order goes.
+    pub(super) fn ordered(&mut self, order: &RuntimeOrder) {
+        match &order.command {
+            RuntimeCommand::Open { ticket, resume, .. } => {
+                // What its session was asked before is taken back, or answered elsewhere, there.
+                let carried = resume.iter().filter_map(|resume| resume.carried.as_ref());
+                self.asks.extend(carried.flat_map(|it| it.asks.iter().map(|key| (key.clone(), order.inlet.clone()))));
+                self.opening.insert(*ticket);
+                self.tickets.insert(*ticket, order.inlet.clone());
+            }
+            RuntimeCommand::Prompt { ticket, .. } => {
+                self.prompted = Some(order.inlet.clone());
+                self.tickets.insert(*ticket, order.inlet.clone());
+            }
+            RuntimeCommand::Call { ticket, notify: false, .. } => {
+                self.tickets.insert(*ticket, order.inlet.clone());
+            }
+            RuntimeCommand::Answer { key, .. } => {
+                self.asks.remove(key);
+            }
+            RuntimeCommand::Call { .. } | RuntimeCommand::Cancel { .. } => {}
+        }
+    }
+
+    /// A session that goes on from an earlier gateway: what was said up to where it has heard is not said again.
+    pub(super) fn reattach(&mut self, session: ReattachedSession) {
+        let ReattachedSession { native, inlet, heard, asks, prompt, start: _ } = session;
+        self.natives.insert(native, inlet.clone());
+        self.asks.extend(asks.into_iter().map(|key| (key, inlet.clone())));
+        self.tickets.extend(prompt.map(|ticket| (ticket, inlet.clone())));
+        if prompt.is_some() {
+            self.prompted = Some(inlet.clone());
+        }
+        self.heard.push((inlet.clone(), heard));
+        self.adopted = true;
+        self.sessions.push(inlet);
+    }
+
+    /// What is said from now on stands here in the output.
+    pub(super) fn at(&mut self, offset: u64) {
+        self.at = offset;
+        if !self.heard.is_empty() {
+            self.heard.retain(|(_, heard)| *heard >= offset);
+        }
+    }
+
+    /// Whether a session knows this question.
+    pub(super) fn asked(&self, key: &RequestKey) -> bool {
+        self.asks.keys().any(|kept| kept.means(key))
+    }
+
+    /// Whether a session was opened, or is being opened.
+    pub(super) fn taken(&self) -> bool {
+        !self.sessions.is_empty() || !self.opening.is_empty()
+    }
+
+    /// As [`taken`](Self::taken), where a session that was closed makes room for another.
+    pub(super) fn taken_still(&self) -> bool {
+        self.sessions.iter().any(|session| !session.is_closed()) || !self.opening.is_empty()
+    }
+
+    /// Whether a session is open under this name.
+    pub(super) fn knows(&self, native: &NativeId) -> bool {
+        self.natives.get(native).is_some_and(|inlet| !inlet.is_closed())
+    }
+
+    /// Puts what was said where it belongs.
+    pub(super) fn route(&mut self, said: RuntimeEvent) {
+        match said {
+            // The driver's own.
+            RuntimeEvent::Ready { .. } | RuntimeEvent::Failed { .. } | RuntimeEvent::Found { .. } => {}
+            RuntimeEvent::Opened { ticket, native, drafts, how } => self.opened(ticket, native, drafts, how),
+            RuntimeEvent::NotOpened { ticket, error } => {
+                self.opening.remove(&ticket);
+                match self.tickets.remove(&ticket) {
+                    Some(inlet) => self.put(&inlet, RuntimeEvent::NotOpened { ticket, error }),
+                    // Who asked was a client of an earlier gateway.
+                    None if self.adopted => {}
+                    None => self.stray(format!("refused a session that nobody asked for: {}", error.message)),
+                }
+                self.deliver_early();
+            }
+            RuntimeEvent::Event { native, draft } => self.event(native, draft),
+            RuntimeEvent::Asked { native, ask } => {
+                let known = native.as_ref().and_then(|native| self.natives.get(native));
+                // A session of the agent's own making (a helper's) asks through the one that is at work.
+                let inlet = match (known, self.early_for(native.as_ref())) {
+                    (Some(inlet), _) => Some(inlet.clone()),
+                    (None, true) => return self.keep(RuntimeEvent::Asked { native, ask }),
+                    (None, false) => self.working(),
+                };
+                match inlet.filter(|inlet| !inlet.is_closed()) {
+                    Some(inlet) => {
+                        self.asks.insert(ask.key.clone(), inlet.clone());
+                        self.put(&inlet, RuntimeEvent::Asked { native, ask });
+                    }
+                    None => self.unheard.push(ask.key),
+                }
+            }
+            RuntimeEvent::AskChanged { native, ask } => {
+                if let Some(inlet) = self.asks.get(&ask.key).cloned() {
+                    self.put(&inlet, RuntimeEvent::AskChanged { native, ask });
+                } else if self
+                    .early
+                    .iter()
+                    .any(|said| matches!(said, RuntimeEvent::Asked { ask: known, .. } if known.key == ask.key))
+                {
+                    self.keep(RuntimeEvent::AskChanged { native, ask });
+                }
+            }
+            RuntimeEvent::TakenBack { native, key, elsewhere } => {
+                let early = self
+                    .early
+                    .iter()
+                    .position(|said| matches!(said, RuntimeEvent::Asked { ask, .. } if ask.key == key));
+                let kept = self.asks.keys().find(|kept| kept.means(&key)).cloned();
+                if let Some(inlet) = kept.and_then(|kept| self.asks.remove(&kept)) {
+                    self.put(&inlet, RuntimeEvent::TakenBack { native, key, elsewhere });
+                } else if early.is_some() {
+                    self.keep(RuntimeEvent::TakenBack { native, key, elsewhere });
+                }
+                // Else it is a question that was answered meanwhile: over, on both sides.
+            }
+            RuntimeEvent::AnswerLost { native, key, elsewhere } => {
+                let known = native.as_ref().and_then(|native| self.natives.get(native)).cloned();
+                if let Some(inlet) = known.or_else(|| self.working()) {
+                    self.put(&inlet, RuntimeEvent::AnswerLost { native, key, elsewhere });
+                }
+            }
+            RuntimeEvent::Began { native, by } => match self.natives.get(&native).cloned() {
+                Some(inlet) => self.put(&inlet, RuntimeEvent::Began { native, by }),
+                None => self.keep(RuntimeEvent::Began { native, by }),
+            },
+            RuntimeEvent::Checkpoint { native, state } => {
+                // One of a session that is not open speaks of what nobody has.
+                if let Some(inlet) = self.natives.get(&native).cloned() {
+                    self.put(&inlet, RuntimeEvent::Checkpoint { native, state });
+                }
+            }
+            RuntimeEvent::Done { native, end } => match self.natives.get(&native).cloned() {
+                Some(inlet) => self.put(&inlet, RuntimeEvent::Done { native, end }),
+                None => self.keep(RuntimeEvent::Done { native, end }),
+            },
+            RuntimeEvent::Ended { native, ticket, end } => {
+                let by_ticket = self.tickets.remove(&ticket);
+                match by_ticket.or_else(|| self.natives.get(&native).cloned()) {
+                    Some(inlet) => self.put(&inlet, RuntimeEvent::Ended { native, ticket, end }),
+                    // Of a session that an earlier gateway has let go of.
+                    None if self.adopted => {}
+                    None => self.stray(format!("ended work that nobody asked for, in its session {native}")),
+                }
+            }
+            RuntimeEvent::Replied { ticket, reply } => match self.tickets.remove(&ticket) {
+                Some(inlet) => self.put(&inlet, RuntimeEvent::Replied { ticket, reply }),
+                // Who called was a client of an earlier gateway.
+                None if self.adopted => {}
+                None => self.stray("replied to a call that nobody made".into()),
+            },
+        }
+    }
+
+    /// What is to be delivered: one batch a session, in order.
+    pub(super) fn take(&mut self) -> Vec<(SessionSender, Vec<RuntimeEvent>)> {
+        std::mem::take(&mut self.batches)
+    }
+
+    /// Questions that nobody is left to answer: the runtime must not wait for ever.
+    pub(super) fn abandoned_requests(&mut self) -> Vec<RequestKey> {
+        std::mem::take(&mut self.unheard)
+    }
+
+    /// The last words that no session heard, for the report of a start that never got as far as one.
+    pub(super) fn last_words(&self) -> Option<&Bytes> {
+        self.early.iter().rev().find_map(|said| match said {
+            RuntimeEvent::Event { draft, .. } => draft.native.as_ref(),
+            _ => None,
+        })
+    }
+
+    /// The runtime is gone: what each session that waits is told, and all that hear of the end.
+    pub(super) fn end(&mut self) -> (Vec<(SessionSender, Ticket)>, Vec<SessionSender>) {
+        let routes = std::mem::take(self);
+        let waiting = routes.opening.iter();
+        let waiting = waiting.filter_map(|ticket| Some((routes.tickets.get(ticket)?.clone(), *ticket))).collect();
+        (waiting, routes.sessions)
+    }
+
+    fn opened(&mut self, ticket: Ticket, native: NativeId, drafts: Vec<EventDraft>, how: OpenedAs) {
+        self.opening.remove(&ticket);
+        let Some(inlet) = self.tickets.remove(&ticket) else {
+            // Asked for by an earlier gateway: the session is here already, if that kept it.
+            if !self.adopted {
+                self.stray(format!("opened a session that nobody asked for: {native}"));
+            }
+            return;
+        };
+        if self.natives.get(&native).is_some_and(|there| !there.is_closed()) {
+            let error = refusal(format!("the runtime gave the session id {native} out twice"));
+            self.put(&inlet, RuntimeEvent::NotOpened { ticket, error });
+            return self.deliver_early();
+        }
+        self.natives.insert(native.clone(), inlet.clone());
+        self.sessions.retain(|session| !session.is_closed());
+        self.sessions.push(inlet.clone());
+        self.put(&inlet, RuntimeEvent::Opened { ticket, native, drafts, how });
+        self.deliver_early();
+    }
+
+    fn event(&mut self, native: Option<NativeId>, draft: EventDraft) {
+        if self.early_for(native.as_ref()) {
+            return self.keep(RuntimeEvent::Event { native, draft });
+        }
+        match native {
+            Some(named) => match self.natives.get(&named).cloned() {
+                Some(inlet) => self.put(&inlet, RuntimeEvent::Event { native: Some(named), draft }),
+                None => {
+                    let Some(inlet) = self.working() else { return };
+                    let reason = format!("of a session that this gateway did not open: {named}");
+                    let draft = EventDraft::raw(draft.native.unwrap_or(draft.body), &reason);
+                    self.put(&inlet, RuntimeEvent::Event { native: None, draft });
+                }
+            },
+            None => {
+                for inlet in self.sessions.clone() {
+                    self.put(&inlet, RuntimeEvent::Event { native: None, draft: draft.clone() });
+                }
+            }
+        }
+    }
+
+    /// Whether something said of `native` has to wait for a session to be opened.
+    fn early_for(&self, native: Option<&NativeId>) -> bool {
+        match native {
+            // A session that was forgotten may be the one that is being opened: its past comes before the reply.
+            Some(native) if self.natives.get(native).is_some_and(|inlet| !inlet.is_closed()) => false,
+            Some(_) => self.sessions.is_empty() || !self.opening.is_empty(),
+            None => self.sessions.is_empty(),
+        }
+    }
+
+    /// The session at work: prompted last, or else the oldest there is.
+    fn working(&self) -> Option<SessionSender> {
+        let living = |inlet: &&SessionSender| !inlet.is_closed();
+        self.prompted.as_ref().filter(living).or_else(|| self.sessions.iter().find(living)).cloned()
+    }
+
+    fn put(&mut self, inlet: &SessionSender, said: RuntimeEvent) {
+        if self.heard.iter().any(|(to, heard)| *heard >= self.at && to.same(inlet)) {
+            return;
+        }
+        match self.batches.iter_mut().find(|(to, _)| to.same(inlet)) {
+            Some((_, batch)) => batch.push(said),
+            None => self.batches.push((inlet.clone(), vec![said])),
+        }
+    }
+
+    /// Something that makes no sense is shown to everybody.
+    fn stray(&mut self, what: String) {
+        self.event(None, EventDraft::raw(Bytes::from(what), "the runtime made no sense"));
+    }
+
+    fn keep(&mut self, said: RuntimeEvent) {
+        self.early_bytes += weight(&said);
+        self.early.push_back(said);
+        while self.early.len() > EARLY_MAX || (self.early_bytes > EARLY_BYTES && self.early.len() > 1) {
+            let Some(old) = self.early.pop_front() else { break };
+            self.early_bytes -= weight(&old);
+            self.early_dropped += 1;
+            if let RuntimeEvent::Asked { ask, .. } = old {
+                self.unheard.push(ask.key);
+            }
+        }
+    }
+
+    /// Lets go of what has waited for a session, now that one more is known.
+    fn deliver_early(&mut self) {
+        if self.sessions.is_empty() || (self.early.is_empty() && self.early_dropped == 0) {
+            return;
+        }
+        let dropped = std::mem::take(&mut self.early_dropped);
+        if dropped > 0 {
+            let what = format!("{dropped} messages came before any session was open and were dropped, oldest first");
+            self.event(None, EventDraft::raw(Bytes::from(what), "too many early messages"));
+        }
+        self.early_bytes = 0;
+        for said in std::mem::take(&mut self.early) {
+            // What names a session that is still being opened is kept again.
+            self.route(said);
+        }
+    }
+}
+
+/// A refusal of the gateway's own, in the shape of a runtime's.
+pub(super) fn refusal(message: String) -> RuntimeError {
+    RuntimeError { code: REFUSED, message, data: None }
+}
+
+fn weight(said: &RuntimeEvent) -> usize {
+    size_of::<RuntimeEvent>()
+        + match said {
+            RuntimeEvent::Event { draft, .. } => draft.body.len() + draft.native.as_ref().map_or(0, Bytes::len),
+            RuntimeEvent::Asked { ask, .. } | RuntimeEvent::AskChanged { ask, .. } => {
+                ask.native.len() + ask.params.get().len()
+            }
+            _ => 0,
+        }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::mpsc::Receiver;
+
+    use super::*;
+    use crate::model::Kind;
+    use crate::sessions::RuntimeMessage;
+
+    struct Session {
+        inlet: SessionSender,
+        _rx: Receiver<RuntimeMessage>,
+    }
+
+    fn session() -> Session {
+        let (inlet, rx) = SessionSender::new();
+        Session { inlet, _rx: rx }
+    }
+
+    fn open(routes: &mut SessionRoutes, session: &Session, ticket: u64) {
+        let command = RuntimeCommand::Open { ticket: Ticket(ticket), cwd: "/".into(), resume: None };
+        routes.ordered(&RuntimeOrder { command, inlet: session.inlet.clone(), generation: 1, pressed: None });
+    }
+
+    fn opened(routes: &mut SessionRoutes, ticket: u64, native: &str) {
+        routes.route(RuntimeEvent::Opened {
+            ticket: Ticket(ticket),
+            native: native.into(),
+            drafts: Vec::new(),
+            how: OpenedAs::New,
+        });
+    }
+
+    fn event(native: Option<&str>, text: &'static str) -> RuntimeEvent {
+        let draft = EventDraft { native: Some(text.into()), ..EventDraft::new(Kind::AgentMessageChunk, &text) };
+        RuntimeEvent::Event { native: native.map(NativeId::from), draft }
+    }
+
+    fn heard(routes: &mut SessionRoutes, session: &Session) -> Vec<String> {
+        let mut all = Vec::new();
+        for (inlet, batch) in &routes.batches {
+            if inlet.same(&session.inlet) {
+                all.extend(batch.iter().map(|said| match said {
+                    RuntimeEvent::Opened { native, .. } => format!("opened {native}"),
+                    RuntimeEvent::NotOpened { error, .. } => format!("not opened: {}", error.message),
+                    RuntimeEvent::Event { draft, .. } => {
+                        let native = draft.native.clone().unwrap_or_default();
+                        format!("{} {}", draft.kind.as_str(), String::from_utf8_lossy(&native))
+                    }
+                    other => format!("{other:?}"),
+                }));
+            }
+        }
+        all
+    }
+
+    #[tokio::test]
+    async fn the_past_of_a_forgotten_session_waits_until_it_is_open_again() {
+        let (mut routes, gone, other, again) = (SessionRoutes::default(), session(), session(), session());
+        open(&mut routes, &gone, 1);
+        opened(&mut routes, 1, "A");
+        open(&mut routes, &other, 2);
+        opened(&mut routes, 2, "B");
+        drop(gone);
+        open(&mut routes, &again, 3);
+        routes.route(event(Some("A"), "1"));
+        opened(&mut routes, 3, "A");
+        assert_eq!(heard(&mut routes, &again), ["opened A", "agent_message_chunk 1"]);
+        assert_eq!(heard(&mut routes, &other), ["opened B"]);
+    }
+
+    #[tokio::test]
+    async fn events_go_to_the_session_they_name_and_nameless_ones_to_all() {
+        let (mut routes, a, b) = (SessionRoutes::default(), session(), session());
+        open(&mut routes, &a, 1);
+        open(&mut routes, &b, 2);
+        opened(&mut routes, 2, "B");
+        opened(&mut routes, 1, "A");
+        for said in [event(Some("A"), "1"), event(Some("B"), "2"), event(None, "3"), event(Some("A"), "4")] {
+            routes.route(said);
+        }
+        let chunk = |n: u8| format!("agent_message_chunk {n}");
+        assert_eq!(heard(&mut routes, &a), ["opened A".into(), chunk(1), chunk(3), chunk(4)]);
+        assert_eq!(heard(&mut routes, &b), ["opened B".into(), chunk(2), chunk(3)]);
+        assert_eq!(routes.take().len(), 2, "one batch a session");
+    }
+
+    #[tokio::test]
+    async fn what_comes_before_its_session_waits_for_it() {
+        let (mut routes, a, b) = (SessionRoutes::default(), session(), session());
+        open(&mut routes, &a, 1);
+        routes.route(event(None, "hello"));
+        routes.route(event(Some("A"), "for A"));
+        routes.route(event(Some("B"), "for B"));
+        open(&mut routes, &b, 2);
+        opened(&mut routes, 1, "A");
+        opened(&mut routes, 2, "B");
+        let chunk = |text: &str| format!("agent_message_chunk {text}");
+        assert_eq!(heard(&mut routes, &a), ["opened A".into(), chunk("hello"), chunk("for A")]);
+        assert_eq!(heard(&mut routes, &b), ["opened B".into(), chunk("for B")]);
+    }
+
+    #[tokio::test]
+    async fn what_an_earlier_gateway_asked_for_is_no_news_to_the_sessions_of_this_one() {
+        let (mut routes, a) = (SessionRoutes::default(), session());
+        let start = crate::sessions::ProcessStart { instance: None, generation: 1, mark: None };
+        let inlet = a.inlet.clone();
+        routes.reattach(ReattachedSession {
+            native: "A".into(),
+            inlet,
+            start,
+            heard: 5,
+            asks: Vec::new(),
+            prompt: None,
+        });
+        routes.at(10);
+        opened(&mut routes, 7, "B");
+        routes.route(RuntimeEvent::NotOpened { ticket: Ticket(8), error: refusal("no".into()) });
+        routes.route(event(Some("A"), "mine"));
+        assert_eq!(heard(&mut routes, &a), ["agent_message_chunk mine"]);
+    }
+
+    #[tokio::test]
+    async fn a_session_nobody_opened_is_shown_raw() {
+        let (mut routes, a) = (SessionRoutes::default(), session());
+        open(&mut routes, &a, 1);
+        routes.route(event(Some("stranger"), "early"));
+        opened(&mut routes, 1, "A");
+        routes.route(event(Some("stranger"), "late"));
+        assert_eq!(heard(&mut routes, &a), ["opened A", "raw early", "raw late"]);
+    }
+
+    #[tokio::test]
+    async fn too_much_before_the_first_session_is_counted() {
+        let (mut routes, a) = (SessionRoutes::default(), session());
+        for _ in 0..EARLY_MAX + 5 {
+            routes.route(event(None, "x"));
+        }
+        open(&mut routes, &a, 1);
+        opened(&mut routes, 1, "A");
+        let heard = heard(&mut routes, &a);
+        assert!(heard[1].starts_with("raw 5 messages came before"), "{}", heard[1]);
+        assert_eq!(heard.len(), EARLY_MAX + 2);
+    }
+
+    #[tokio::test]
+    async fn one_native_id_belongs_to_one_session() {
+        let (mut routes, a, b) = (SessionRoutes::default(), session(), session());
+        open(&mut routes, &a, 1);
+        open(&mut routes, &b, 2);
+        opened(&mut routes, 1, "A");
+        opened(&mut routes, 2, "A");
+        assert_eq!(heard(&mut routes, &b), ["not opened: the runtime gave the session id A out twice"]);
+    }
+}

@@ -1,0 +1,292 @@
+//! The log's writer: the one thread that changes the store. It commits in groups what has arrived, and between two groups
+//! it takes one small step of what is to be removed, so that nobody waits for a deletion.
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
+use std::time::Instant;
+
+use tokio::sync::mpsc::error::TryRecvError;
+use tokio::sync::{mpsc, oneshot};
+
+use super::log::LogShared;
+use super::{CommitEntry, CommitRows};
+use crate::metrics::metrics;
+use crate::model::{Event, Origin, Position, SessionId, Timestamp};
+use crate::store::{Batch, StoreError, Trim};
+
+/// Events of one group commit, about: past it the next group begins.
+const GROUP_EVENTS: usize = 4096;
+/// Bytes of one group commit, about.
+const GROUP_BYTES: usize = 4 << 20;
+/// Sessions deleted, the last ones, whose rows are not made again by what comes late.
+const DELETED_KEPT: usize = 1 << 16;
+
+type CommitDone<T> = oneshot::Sender<Result<T, Arc<StoreError>>>;
+
+/// What the writer is asked for.
+pub(super) enum WriterJob {
+    Commit { entry: CommitEntry, done: CommitDone<Position> },
+    Forget { session: SessionId, gone: oneshot::Sender<()>, done: CommitDone<()> },
+    Trim { trims: Vec<Trim>, done: CommitDone<usize> },
+    Retire { before: Option<Timestamp>, most: usize, done: CommitDone<bool> },
+}
+
+/// What is to be told of an entry that is kept.
+struct CommitNotice {
+    first: Position,
+    kept: Option<Box<dyn FnOnce(Position) + Send>>,
+    heard: Option<Instant>,
+    done: CommitDone<Position>,
+}
+
+pub(super) struct LogWriter {
+    shared: Arc<LogShared>,
+    /// Whether there may be something to remove.
+    sweeping: bool,
+    /// Who waits for the bytes of which session to be gone.
+    waiting: Vec<(SessionId, oneshot::Sender<()>)>,
+    deleted: HashSet<SessionId>,
+    /// In the order of their deletion.
+    deleted_order: VecDeque<SessionId>,
+}
+
+impl LogWriter {
+    pub(super) fn new(shared: Arc<LogShared>) -> Self {
+        // An earlier gateway may have left something to remove.
+        let (deleted, deleted_order) = (HashSet::new(), VecDeque::new());
+        Self { shared, sweeping: true, waiting: Vec::new(), deleted, deleted_order }
+    }
+
+    /// Works until nobody can ask for anything any more. What is still to be removed then goes after the next start.
+    pub(super) fn run(mut self, mut jobs: mpsc::Receiver<WriterJob>) {
+        let mut next = None;
+        loop {
+            let job = match next.take() {
+                Some(job) => Some(job),
+                None if self.sweeping => match jobs.try_recv() {
+                    Ok(job) => Some(job),
+                    Err(TryRecvError::Empty) => None,
+                    Err(TryRecvError::Disconnected) => return,
+                },
+                None => match jobs.blocking_recv() {
+                    Some(job) => Some(job),
+                    None => return,
+                },
+            };
+            match job {
+                Some(WriterJob::Commit { entry, done }) => {
+                    let mut group = vec![(entry, done)];
+                    next = gather(&mut group, &mut jobs);
+                    self.commit(group);
+                }
+                Some(WriterJob::Forget { session, gone, done }) => self.forget(session, gone, done),
+                Some(WriterJob::Trim { trims, done }) => {
+                    let trimmed = self.shared.store.trim(&trims).map_err(Arc::new);
+                    // Also where nothing was trimmed: a step that failed before is tried again.
+                    self.sweeping = true;
+                    let _ = done.send(trimmed.map(|lost| {
+                        self.shared.trimmed(&lost);
+                        lost.len()
+                    }));
+                }
+                Some(WriterJob::Retire { before, most, done }) => {
+                    self.sweeping = true;
+                    let _ = done.send(self.shared.store.retire(before, most).map_err(Arc::new));
+                }
+                None => {}
+            }
+            if self.sweeping {
+                self.sweep();
+            }
+        }
+    }
+
+    fn forget(&mut self, session: SessionId, gone: oneshot::Sender<()>, done: CommitDone<()>) {
+        match self.shared.store.mark_for_deletion(&session) {
+            Ok(_) => {
+                self.shared.forget_session(&session);
+                if self.deleted.insert(session.clone()) {
+                    self.deleted_order.push_back(session.clone());
+                }
+                if self.deleted_order.len() > DELETED_KEPT
+                    && let Some(old) = self.deleted_order.pop_front()
+                {
+                    self.deleted.remove(&old);
+                }
+                self.sweeping = true;
+                self.waiting.push((session, gone));
+                let _ = done.send(Ok(()));
+            }
+            Err(error) => drop(done.send(Err(Arc::new(error)))),
+        }
+    }
+
+    /// One small step.
+    fn sweep(&mut self) {
+        match self.shared.store.sweep() {
+            Ok(more) => self.sweeping = more,
+            Err(error) => {
+                // The next deletion, or round of retention, or start goes on with it.
+                tracing::warn!(%error, "what was deleted could not be removed from the disk yet");
+                self.sweeping = false;
+            }
+        }
+        let sweeping = self.sweeping;
+        let waiting = std::mem::take(&mut self.waiting);
+        let (still, over): (Vec<_>, Vec<_>) =
+            waiting.into_iter().partition(|(session, _)| sweeping && self.shared.store.is_being_deleted(session));
+        self.waiting = still;
+        for (_, gone) in over {
+            let _ = gone.send(());
+        }
+    }
+
+    /// Which session an entry is for that is not there, if there is one. `new` have their rows in the same group.
+    fn missing(&self, origin: &Origin, events: bool, rows: &CommitRows, new: &HashSet<SessionId>) -> Option<SessionId> {
+        let store = &self.shared.store;
+        let deleted = |session: &SessionId| self.deleted.contains(session) || store.is_being_deleted(session);
+        let there = |session: &SessionId| {
+            store.holds(session) || new.contains(session) || rows.sessions.iter().any(|row| row.session_id == *session)
+        };
+        if let Some(row) = rows.sessions.iter().find(|row| deleted(&row.session_id)) {
+            return Some(row.session_id.clone());
+        }
+        let of_events = events.then_some(&origin.session_id).into_iter();
+        let of_rows = rows.texts.iter().map(|text| &text.session_id);
+        let of_rows = of_rows.chain(rows.marks.iter().map(|(session, _)| session));
+        let of_rows = of_rows.chain(rows.prompts.iter().map(|prompt| &prompt.session_id));
+        of_events.chain(of_rows).find(|session| !there(session)).cloned()
+    }
+
+    /// Keeps a group in one transaction, shows it, and tells whoever waits. What is for a session that is not there is
+    /// refused by itself.
+    fn commit(&mut self, group: Vec<(CommitEntry, CommitDone<Position>)>) {
+        let mut head = *self.shared.head.borrow();
+        let mut batch = Batch::default();
+        let (mut pieces, mut shares) = (Vec::with_capacity(group.len()), Vec::with_capacity(group.len()));
+        let mut new = HashSet::new();
+        for (entry, done) in group {
+            let first = head.next();
+            let rows = entry.rows.map(|rows| rows(first)).unwrap_or_default();
+            if let Some(session) = self.missing(&entry.origin, !entry.events.is_empty(), &rows, &new) {
+                let _ = done.send(Err(Arc::new(StoreError::Gone(session))));
+                continue;
+            }
+            new.extend(rows.sessions.iter().map(|row| row.session_id.clone()));
+            let events = entry.events.into_iter().map(|event| {
+                head = head.next();
+                Arc::new(Event {
+                    position: head,
+                    origin: Arc::clone(&entry.origin),
+                    run_id: event.run_id,
+                    seq: event.seq,
+                    at: event.at,
+                    kind: event.kind,
+                    body: event.body,
+                    native: event.native,
+                })
+            });
+            let CommitRows { sessions, requests, texts, devices, pushes, marks, prompts } = rows;
+            let events = events.collect();
+            shares.push(batch.append(Batch {
+                events,
+                sessions,
+                requests,
+                texts,
+                devices,
+                pushes,
+                marks,
+                prompts,
+                sync: entry.sync,
+            }));
+            pieces.push(CommitNotice { first, kept: entry.kept, heard: entry.heard, done });
+        }
+        if pieces.is_empty() {
+            return;
+        }
+        match self.keep(&batch) {
+            Ok(()) => self.notify(&batch.events, pieces),
+            // No space: that is everybody's trouble. Anything else may be one entry's own.
+            Err(error) if pieces.len() == 1 || matches!(error, StoreError::Full) => {
+                metrics().store_failures.inc();
+                tracing::warn!(%error, events = batch.events.len(), "nothing of a group was kept");
+                let error = Arc::new(error);
+                for piece in pieces {
+                    let _ = piece.done.send(Err(Arc::clone(&error)));
+                }
+            }
+            Err(error) => {
+                metrics().store_failures.inc();
+                tracing::warn!(%error, events = batch.events.len(), "a group was refused: each of it is tried by itself");
+                self.commit_apart(batch.apart(&shares), pieces);
+            }
+        }
+    }
+
+    /// Keeps what can be kept of a group that was refused as one, at the positions that it was given.
+    fn commit_apart(&mut self, batches: Vec<Batch>, pieces: Vec<CommitNotice>) {
+        let (mut events, mut told) = (Vec::new(), Vec::new());
+        for (batch, piece) in batches.into_iter().zip(pieces) {
+            match self.keep(&batch) {
+                Ok(()) => {
+                    events.extend(batch.events);
+                    told.push(piece);
+                }
+                Err(error) => {
+                    tracing::warn!(%error, events = batch.events.len(), "an entry was refused");
+                    let _ = piece.done.send(Err(Arc::new(error)));
+                }
+            }
+        }
+        self.notify(&events, told);
+    }
+
+    fn keep(&self, batch: &Batch) -> Result<(), StoreError> {
+        let began = Instant::now();
+        let outcome = self.shared.store.commit(batch);
+        metrics().store_commit.observe(began.elapsed().as_secs_f64());
+        outcome
+    }
+
+    fn notify(&self, events: &[Arc<Event>], pieces: Vec<CommitNotice>) {
+        metrics().events.inc_by(events.len() as u64);
+        metrics().event_bytes.inc_by(events.iter().map(|event| event.body.len() as u64 + 64).sum());
+        metrics().store_group.observe(events.len() as f64);
+        let heard = pieces.iter().filter_map(|piece| piece.heard).min();
+        let mut waiting = Vec::with_capacity(pieces.len());
+        for CommitNotice { first, kept, done, .. } in pieces {
+            if let Some(kept) = kept {
+                kept(first);
+            }
+            waiting.push((done, first));
+        }
+        self.shared.show(events, heard);
+        for (done, first) in waiting {
+            let _ = done.send(Ok(first));
+        }
+    }
+}
+
+/// Takes what has arrived since into the group; returns what does not belong in one.
+fn gather(
+    group: &mut Vec<(CommitEntry, CommitDone<Position>)>,
+    jobs: &mut mpsc::Receiver<WriterJob>,
+) -> Option<WriterJob> {
+    let weigh = |entry: &CommitEntry| entry.events.iter().map(|event| event.body.len() + 64).sum::<usize>();
+    let (mut events, mut bytes) = (0, 0);
+    if let Some((entry, _)) = group.first() {
+        (events, bytes) = (entry.events.len(), weigh(entry));
+    }
+    while events < GROUP_EVENTS && bytes < GROUP_BYTES {
+        match jobs.try_recv() {
+            Ok(WriterJob::Commit { entry, done }) => {
+                events += entry.events.len();
+                bytes += weigh(&entry);
+                group.push((entry, done));
+            }
+            Ok(other) => return Some(other),
+            Err(_) => break,
+        }
+    }
+    None
+}

@@ -1,0 +1,107 @@
+//! What an agent tells of itself: its MCP servers, its skills, the conversations that it keeps. Pure; every word is made
+//! harmless here.
+
+use serde_json::{Value, json};
+
+use super::sanitize;
+use super::view_model::field;
+
+/// Longest description or error, in columns, broken into lines.
+const LONG: usize = 600;
+/// Columns before what belongs to the line above.
+const INDENT: &str = "    ";
+
+/// `mcp.list`, a server a paragraph.
+pub(crate) fn servers(value: &Value) -> String {
+    let one = |server: &Value| {
+        let state = field(&server["state"]);
+        let mark = match state.as_str() {
+            "ready" => "✔",
+            "error" => "✘",
+            "disabled" => "–",
+            _ => "…",
+        };
+        let tools = server["tools"].as_u64().map(|n| format!(" · {n} tools")).unwrap_or_default();
+        let error = field(&server["last_error"]);
+        let error = if error.is_empty() { String::new() } else { format!("\n{INDENT}{error}") };
+        format!("{mark} {}: {state} · {}{tools}{error}", field(&server["id"]), field(&server["transport"]))
+    };
+    all(&value["servers"], one, value, "this agent has no MCP server")
+}
+
+/// `skills.list`, a skill a paragraph, in lines of so many columns.
+pub(crate) fn skills(value: &Value, width: usize) -> String {
+    let one = |skill: &Value| {
+        let scope = if skill["scope"] == "repo" { "this project" } else { "yours" };
+        let words = sanitize::line(skill["description"].as_str().unwrap_or_default(), LONG);
+        format!("{} · {scope}\n{}", field(&skill["name"]), broken(&words, width))
+    };
+    let errors = value["errors"].as_array().into_iter().flatten();
+    let errors: Vec<String> =
+        errors.map(|error| format!("✘ {}: {}", field(&error["path"]), field(&error["message"]))).collect();
+    let skills = all(&value["skills"], one, value, "this agent has no skill");
+    if errors.is_empty() { skills } else { format!("{skills}\n\n{}", errors.join("\n")) }
+}
+
+fn all(list: &Value, one: impl Fn(&Value) -> String, value: &Value, none: &str) -> String {
+    let mut all: Vec<String> = list.as_array().into_iter().flatten().map(one).collect();
+    if value["truncated"] == true {
+        all.push("… and more".into());
+    }
+    if all.is_empty() { none.to_owned() } else { all.join("\n\n") }
+}
+
+/// Words broken between spaces into indented lines.
+fn broken(words: &str, width: usize) -> String {
+    let room = width.saturating_sub(INDENT.len()).max(20);
+    let (mut lines, mut line) = (Vec::new(), String::new());
+    for word in words.split_whitespace() {
+        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > room {
+            lines.push(format!("{INDENT}{}", std::mem::take(&mut line)));
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    if !line.is_empty() {
+        lines.push(format!("{INDENT}{line}"));
+    }
+    lines.join("\n")
+}
+
+/// A conversation that a runtime keeps.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct PastConversation {
+    /// How the palette names it.
+    pub(crate) name: String,
+    /// What the palette says of it.
+    pub(crate) what: String,
+    /// The session that it is open as, if it is.
+    pub(crate) session: Option<String>,
+    /// What to open otherwise.
+    pub(crate) open: Value,
+}
+
+/// What a runtime could resume, in its own order.
+pub(crate) fn pasts(runtime: &str, value: &Value) -> Vec<PastConversation> {
+    let one = |kept: &Value| {
+        let native = kept["native_id"].as_str()?;
+        let title = Some(field(&kept["title"])).filter(|title| !title.is_empty());
+        let open = kept["session_id"].as_str().map(str::to_owned);
+        let when = kept["updated_at"].as_str().and_then(|at| at.get(..10)).unwrap_or_default();
+        let words = [if open.is_some() { "open here" } else { when }, &field(&kept["cwd"])].map(str::to_owned);
+        let words: Vec<String> = words.into_iter().filter(|word| !word.is_empty()).collect();
+        let mut wanted = json!({ "runtime_id": runtime, "native_id": native });
+        if kept["cwd"].is_string() {
+            wanted["cwd"] = kept["cwd"].clone();
+        }
+        Some(PastConversation {
+            name: format!("past {} · {}", title.as_deref().unwrap_or("untitled"), sanitize::line(native, 60)),
+            what: words.join(" · "),
+            session: open,
+            open: wanted,
+        })
+    };
+    value["resumable"].as_array().into_iter().flatten().filter_map(one).collect()
+}

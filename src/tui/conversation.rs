@@ -1,0 +1,1182 @@
+//! A conversation, folded from its events into blocks, and where in it one looks. One file: what a block is, how it is drawn
+//! and how one moves over it know each other. Pure.
+//!
+//! It begins with the newest page of the past, and only the newest blocks are kept ([`BLOCKS_MAX`], [`BYTES_MAX`]). What is older is
+//! read by pages, backwards, when somebody scrolls there; one page of it is kept.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::rc::Rc;
+
+use ratatui::style::{Modifier, Style};
+use ratatui::text::{Line, Span};
+use serde_json::Value;
+
+use super::diff::diff;
+use super::markdown::{markdown, plain};
+use super::sanitize;
+use super::settings::Settings;
+use super::theme::Theme;
+use super::view_model::{RequestResult, RequestView, field, millis, position, span};
+
+/// Blocks kept; beyond it the oldest fall out.
+const BLOCKS_MAX: usize = 3000;
+/// Bytes of words kept; beyond it the oldest blocks fall out.
+const BYTES_MAX: usize = 24 << 20;
+/// Blocks that fall out together: a page.
+const PAGE: usize = 500;
+/// A message that is longer is continued in another block, so that what is said now is laid out alone; in bytes.
+const MESSAGE_SPLIT: usize = 24 << 10;
+/// The same, for one without any paragraph.
+const MESSAGE_MAX: usize = 96 << 10;
+/// Lines of a tool's output shown while folded: the last ones.
+const OUTPUT_FOLDED: usize = 6;
+/// Lines of a diff shown while folded: the first ones.
+const DIFF_FOLDED: usize = 14;
+/// Lines of a message of a person shown while folded.
+const USER_FOLDED: usize = 40;
+/// Bytes of a tool's output or input that are laid out, its end.
+const OUTPUT_MAX: usize = 1 << 20;
+/// Characters of the name of a message that tell it from another.
+const ID_MAX: usize = 128;
+/// Prompts remembered for the composer.
+const PROMPTS_MAX: usize = 200;
+/// Requests remembered with what became of them.
+const ASKS_MAX: usize = 2000;
+/// Laid-out blocks that are kept while others are looked at.
+const CACHE_MAX: usize = 400;
+
+/// Who says something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Speaker {
+    User,
+    Agent,
+    Thought,
+}
+
+/// A part of what a tool shows.
+#[derive(Clone, Debug, PartialEq)]
+enum ToolPart {
+    Output(String),
+    Diff { path: String, old: String, new: String },
+    Other(String),
+}
+
+/// What a block is.
+#[derive(Clone, Debug)]
+enum BlockBody {
+    Said { who: Speaker, words: String, continued: bool },
+    Tool { title: String, kind: String, status: String, parts: Vec<ToolPart>, input: String, from: i64, until: i64 },
+    Plan(Vec<(String, String)>),
+    Asked(String),
+    Ended { status: String, words: String, took: i64 },
+    Note { bad: bool, words: String },
+}
+
+/// A block's lines, for a width, with or without an empty one before.
+type Drawn = (u16, bool, Rc<Vec<Line<'static>>>);
+
+/// One thing in the conversation.
+#[derive(Debug)]
+pub(crate) struct Block {
+    id: u64,
+    /// The place of its first event.
+    position: u64,
+    body: BlockBody,
+    /// Whether somebody turned its folding round.
+    turned: bool,
+    drawn: RefCell<Option<Drawn>>,
+}
+
+impl Block {
+    fn bytes(&self) -> usize {
+        128 + match &self.body {
+            BlockBody::Said { words, .. } | BlockBody::Note { words, .. } => words.len(),
+            BlockBody::Tool { parts, input, .. } => {
+                let part = |part: &ToolPart| match part {
+                    ToolPart::Output(words) | ToolPart::Other(words) => words.len(),
+                    ToolPart::Diff { old, new, .. } => old.len() + new.len(),
+                };
+                input.len() + parts.iter().map(part).sum::<usize>()
+            }
+            BlockBody::Plan(entries) => entries.iter().map(|(_, words)| words.len()).sum(),
+            _ => 0,
+        }
+    }
+
+    fn folds(&self) -> bool {
+        match &self.body {
+            BlockBody::Said { who, words, .. } => {
+                *who == Speaker::Thought || *who == Speaker::User && words.len() > 500
+            }
+            BlockBody::Tool { parts, input, .. } => !parts.is_empty() || !input.is_empty(),
+            _ => false,
+        }
+    }
+}
+
+/// Where one looks.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ScrollPosition {
+    /// At the newest, wherever that is.
+    pub(crate) follow: bool,
+    /// The block at the top, and how many of its lines are above.
+    top: (u64, usize),
+    /// The block that keys act on.
+    pub(crate) chosen: Option<u64>,
+}
+
+/// How things are folded that nobody turned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FoldDefaults {
+    pub(crate) thoughts: bool,
+    pub(crate) tools: bool,
+}
+
+/// A page of the past, as the gateway gives it.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct PageOf {
+    /// Its events, merged.
+    pub(crate) events: Vec<ConversationEvent>,
+    /// What to give as `before` for the page before; none at the beginning.
+    pub(crate) previous: Option<String>,
+}
+
+/// An event, or several that were merged.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ConversationEvent {
+    pub(crate) kind: String,
+    pub(crate) body: Value,
+    /// Of the last event in it.
+    pub(crate) cursor: String,
+    /// The place of the first event in it.
+    pub(crate) place: u64,
+    /// When the first was, and the last.
+    pub(crate) at: (i64, i64),
+}
+
+impl PageOf {
+    /// Reads the gateway's answer.
+    pub(crate) fn read(page: &Value) -> Self {
+        let events = page["events"].as_array().into_iter().flatten().map(|event| {
+            let cursor = event["cursor"].as_str().unwrap_or_default();
+            let at = millis(&event["at"]).unwrap_or_default();
+            ConversationEvent {
+                kind: event["kind"].as_str().unwrap_or_default().to_owned(),
+                body: event["event"].clone(),
+                cursor: cursor.to_owned(),
+                place: position(event["cursor_first"].as_str().unwrap_or(cursor)),
+                at: (at, millis(&event["at_last"]).unwrap_or(at)),
+            }
+        });
+        Self { events: events.collect(), previous: page["previous"].as_str().map(str::to_owned) }
+    }
+}
+
+/// An older page that is looked at.
+#[derive(Debug)]
+struct OlderPage {
+    blocks: VecDeque<Block>,
+    /// What to give as `before` for the page before it; none at the beginning.
+    previous: Option<String>,
+}
+
+/// What drawing needs to know.
+pub(crate) struct DrawContext<'a> {
+    pub(crate) theme: &'a Theme,
+    pub(crate) width: u16,
+    pub(crate) height: usize,
+    pub(crate) now: i64,
+}
+
+/// The conversation.
+#[derive(Debug)]
+pub(crate) struct Conversation {
+    pub(crate) session: String,
+    blocks: VecDeque<Block>,
+    /// What to give as `before` for what came before the first block; none at the beginning of the session.
+    previous: Option<String>,
+    /// An older page that is looked at.
+    older: Option<OlderPage>,
+    /// Whether an older page is being fetched.
+    pub(crate) fetching: bool,
+    /// Older pages that were fetched.
+    fetched: u64,
+    /// A place that is not here, to be looked at: the page that ends with it is fetched.
+    jump: Option<u64>,
+    asks: BTreeMap<String, (RequestView, Option<RequestResult>)>,
+    tools: HashMap<String, u64>,
+    next: u64,
+    bytes: usize,
+    /// The last event taken.
+    pub(crate) cursor: String,
+    /// Whether everything from before is told.
+    pub(crate) live: bool,
+    pub(crate) events: u64,
+    pub(crate) look: ScrollPosition,
+    pub(crate) folds: FoldDefaults,
+    /// When the run under way began.
+    pub(crate) running: Option<i64>,
+    /// Tokens used, and how many there are.
+    pub(crate) usage: Option<(u64, u64)>,
+    /// What the agent lets people choose.
+    pub(crate) settings: Settings,
+    /// Slash commands: name and what it does.
+    pub(crate) commands: Vec<(String, String)>,
+    /// What people asked for, oldest first.
+    pub(crate) prompts: VecDeque<String>,
+    /// The agent's name of the message that was told last, if it names them; none where that is not known.
+    message: Option<Option<String>>,
+    /// Where to look once it is there.
+    pub(crate) sought: Option<u64>,
+    /// Whether the beginning is kept no longer.
+    trimmed: bool,
+    /// Blocks that came while one looked elsewhere.
+    pub(crate) unseen: usize,
+    bounded: bool,
+}
+
+impl Conversation {
+    pub(crate) fn new(session: &str) -> Self {
+        Self {
+            session: session.to_owned(),
+            blocks: VecDeque::new(),
+            previous: None,
+            older: None,
+            fetching: false,
+            fetched: 0,
+            jump: None,
+            asks: BTreeMap::new(),
+            tools: HashMap::new(),
+            next: 1,
+            bytes: 0,
+            cursor: String::new(),
+            live: false,
+            events: 0,
+            look: ScrollPosition { follow: true, top: (0, 0), chosen: None },
+            folds: FoldDefaults::default(),
+            running: None,
+            usage: None,
+            settings: Settings::default(),
+            commands: Vec::new(),
+            prompts: VecDeque::new(),
+            message: None,
+            sought: None,
+            trimmed: false,
+            unseen: 0,
+            bounded: true,
+        }
+    }
+
+    /// Blocks and bytes kept.
+    #[cfg(test)]
+    pub(crate) fn kept(&self) -> (usize, usize) {
+        (self.blocks.len(), self.bytes)
+    }
+
+    // === events
+
+    /// Begins with the newest page of the past, and of a snapshot with what only the latest matters of. Events go on after it.
+    pub(crate) fn open(&mut self, page: &PageOf, snapshot: &Value) {
+        self.previous.clone_from(&page.previous);
+        self.trimmed = snapshot["trimmed"] == true;
+        let latest = snapshot["latest"].as_object().into_iter().flatten();
+        for (kind, body) in latest {
+            // Plans and what runtimes do are lines: they stand where they were said.
+            let line = matches!(kind.as_str(), "plan" | "runtime_status");
+            if !line && !page.events.iter().any(|told| told.kind == *kind) {
+                self.event(kind, body, "", 0);
+            }
+        }
+        page.events.iter().for_each(|told| self.told(told));
+        // What is asked stands there though it was asked before the page.
+        for request in snapshot["requests"].as_array().into_iter().flatten() {
+            let cursor = self.cursor.clone();
+            self.event("request_opened", request, &cursor, 0);
+        }
+    }
+
+    /// Starts over from a snapshot: of what came before, the gateway has what it keeps.
+    pub(crate) fn snapshot(&mut self, value: &Value) {
+        let session = self.session.clone();
+        let one = value["snapshots"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .find(|one| one["session"]["session_id"] == session.as_str());
+        let Some(one) = one else { return };
+        self.blocks.clear();
+        self.older = None;
+        self.tools.clear();
+        self.bytes = 0;
+        self.trimmed = one["trimmed"] == true;
+        self.message = None;
+        self.previous = one["before"].as_str().map(str::to_owned);
+        let cursor = value["cursor"].as_str().unwrap_or_default();
+        let mut all: Vec<(u64, bool, &Value)> = Vec::new();
+        for (tool, name) in [(false, "messages"), (true, "tools")] {
+            let list = one[name].as_array().into_iter().flatten();
+            all.extend(list.map(|value| (value["position"].as_u64().unwrap_or_default(), tool, value)));
+        }
+        all.sort_by_key(|(position, ..)| *position);
+        for (place, tool, value) in all {
+            let at = millis(&value["at"]).unwrap_or_default();
+            if tool {
+                self.tool(value, (at, at), place);
+            } else {
+                let who = match value["role"].as_str() {
+                    Some("user") => Speaker::User,
+                    Some("thought") => Speaker::Thought,
+                    _ => Speaker::Agent,
+                };
+                self.push(BlockBody::Said { who, words: String::new(), continued: false }, place);
+                self.said(who, value["text"].as_str().unwrap_or_default(), place);
+            }
+        }
+        for (kind, body) in one["latest"].as_object().into_iter().flatten() {
+            self.event(kind, body, cursor, 0);
+        }
+        for request in one["requests"].as_array().into_iter().flatten() {
+            self.event("request_opened", request, cursor, 0);
+        }
+    }
+
+    /// Takes the next event.
+    pub(crate) fn event(&mut self, kind: &str, body: &Value, cursor: &str, at: i64) {
+        self.take(kind, body, cursor, position(cursor), (at, at));
+    }
+
+    /// Takes the next of a page.
+    fn told(&mut self, told: &ConversationEvent) {
+        self.take(&told.kind, &told.body, &told.cursor, told.place, told.at);
+    }
+
+    fn take(&mut self, kind: &str, body: &Value, cursor: &str, place: u64, (at, last): (i64, i64)) {
+        self.events += 1;
+        match kind {
+            "user_message_chunk" => self.content(Speaker::User, body, place),
+            "agent_message_chunk" => self.content(Speaker::Agent, body, place),
+            "agent_thought_chunk" => self.content(Speaker::Thought, body, place),
+            "tool_call" | "tool_call_update" => self.tool(body, (at, last), place),
+            "plan" => self.plan(body, place),
+            "run_started" => self.running = Some(at),
+            "run_status" if body["cancelling"] == true => {
+                self.note(false, format!("{} cancels the run", some(&body["by"]["name"])), place);
+            }
+            "run_status" => {}
+            "run_ended" => {
+                let took = self.running.take().map_or(-1, |from| at - from);
+                let words: Vec<String> = [&body["stop_reason"], &body["message"]]
+                    .into_iter()
+                    .map(field)
+                    .filter(|w| !w.is_empty() && w != "end_turn")
+                    .collect();
+                self.push(BlockBody::Ended { status: field(&body["status"]), words: words.join(", "), took }, place);
+            }
+            "request_opened" => {
+                if let Some(ask) = RequestView::read(body) {
+                    let id = ask.id.clone();
+                    let known = self.asks.insert(id.clone(), (ask, None)).is_some();
+                    if !known {
+                        self.push(BlockBody::Asked(id), place);
+                    }
+                    while self.asks.len() > ASKS_MAX {
+                        self.asks.pop_first();
+                    }
+                }
+            }
+            "request_updated" => {
+                if let Some(ask) = RequestView::read(body)
+                    && let Some((known, None)) = self.asks.get_mut(&ask.id)
+                    && ask.revision >= known.revision
+                {
+                    *known = ask;
+                }
+            }
+            "request_resolved" => {
+                if let Some((_, outcome)) = body["request_id"].as_str().and_then(|id| self.asks.get_mut(id)) {
+                    *outcome = Some(RequestResult::read(body));
+                }
+            }
+            "runtime_status" => {
+                let (status, message) = (field(&body["status"]), field(&body["message"]));
+                let bad = matches!(status.as_str(), "exited" | "stuck");
+                let tail =
+                    if bad { sanitize::text(body["stderr_tail"].as_str().unwrap_or_default()) } else { String::new() };
+                let words =
+                    [message, tail].into_iter().filter(|words| !words.trim().is_empty()).collect::<Vec<_>>().join("\n");
+                let words = if words.is_empty() { String::new() } else { format!(": {words}") };
+                self.note(bad, format!("runtime {status}{words}"), place);
+            }
+            "error" => self.note(true, field(&body["message"]), place),
+            "client_joined" => self.note(false, format!("{} joined", some(&body["name"])), place),
+            "client_left" => self.note(false, format!("{} left", some(&body["name"])), place),
+            "current_mode_update" => self.settings.take_mode(body),
+            "usage_update" => {
+                if let (Some(used), Some(size)) = (body["used"].as_u64(), body["size"].as_u64()) {
+                    self.usage = Some((used, size));
+                }
+            }
+            "available_commands_update" => {
+                let list = body["availableCommands"].as_array().into_iter().flatten();
+                self.commands = list.take(200).map(|one| (field(&one["name"]), field(&one["description"]))).collect();
+            }
+            "config_option_update" => self.settings.take_options(body),
+            "session_info_update" => {}
+            other => self.note(false, sanitize::line(&format!("{other} {body}"), 300), place),
+        }
+        cursor.clone_into(&mut self.cursor);
+    }
+
+    fn push(&mut self, body: BlockBody, place: u64) -> u64 {
+        let id = self.next;
+        self.next += 1;
+        let block = Block { id, position: place, body, turned: false, drawn: RefCell::default() };
+        self.bytes += block.bytes();
+        self.blocks.push_back(block);
+        if !self.look.follow {
+            self.unseen += 1;
+        }
+        if self.bounded && (self.blocks.len() > BLOCKS_MAX || self.bytes > BYTES_MAX) {
+            self.evict();
+        }
+        id
+    }
+
+    /// Lets the oldest blocks fall out: whole events, so that what is left begins where the page before it ends.
+    fn evict(&mut self) {
+        let most = self.blocks.len().saturating_sub(1);
+        let (mut gone, mut at) = (0, None);
+        while gone < most {
+            let whole = self.blocks.front().map(|block| block.position) != at;
+            if gone >= PAGE && whole {
+                break;
+            }
+            let Some(block) = self.blocks.pop_front() else { break };
+            self.bytes -= block.bytes().min(self.bytes);
+            at = Some(block.position);
+            gone += 1;
+        }
+        let Some((first, place)) = self.blocks.front().map(|block| (block.id, block.position)) else { return };
+        self.previous = self.cursor.split_once(':').map(|(epoch, _)| format!("{epoch}:{place}"));
+        self.tools.retain(|_, id| *id >= first);
+        // Who looks at what falls out looks at what is left.
+        if !self.look.follow && self.older.is_none() && self.look.top.0 < first {
+            self.look.top = (first, 0);
+        }
+    }
+
+    fn note(&mut self, bad: bool, words: String, place: u64) {
+        self.push(BlockBody::Note { bad, words }, place);
+    }
+
+    /// As everywhere: words after words of the same side go on with them, unless the agent names their message differently.
+    fn content(&mut self, who: Speaker, body: &Value, place: u64) {
+        let content = &body["content"];
+        let id = body["messageId"].as_str().map(|id| id.chars().take(ID_MAX).collect::<String>());
+        let another = id.is_some() && self.message.as_ref().is_some_and(|last| *last != id);
+        let same_side =
+            matches!(&self.blocks.back(), Some(Block { body: BlockBody::Said { who: last, .. }, .. }) if *last == who);
+        if another && same_side {
+            self.push(BlockBody::Said { who, words: String::new(), continued: false }, place);
+            if who == Speaker::User {
+                self.prompts.push_back(String::new());
+            }
+        }
+        if id.is_some() || !same_side {
+            self.message = Some(id);
+        }
+        match (content["type"].as_str(), content["text"].as_str()) {
+            (Some("text") | None, Some(words)) => self.said(who, words, place),
+            (kind, _) => {
+                let name = [&content["uri"], &content["name"], &content["mimeType"]]
+                    .into_iter()
+                    .map(field)
+                    .find(|name| !name.is_empty());
+                let size =
+                    content["data"].as_str().map(|data| format!(", {} KiB", data.len() * 3 / 4096)).unwrap_or_default();
+                let words =
+                    format!("[{} {}{size}]", sanitize::line(kind.unwrap_or("content"), 40), name.unwrap_or_default());
+                self.said(who, &words, place);
+            }
+        }
+    }
+
+    fn said(&mut self, who: Speaker, words: &str, place: u64) {
+        if who == Speaker::User {
+            self.remember(words);
+        }
+        let mut rest = words;
+        loop {
+            let continued = match self.blocks.back_mut() {
+                Some(Block { body: BlockBody::Said { who: same, words: said, .. }, drawn, .. }) if *same == who => {
+                    let room = MESSAGE_MAX.saturating_sub(said.len());
+                    let mut cut = rest.len().min(room);
+                    while !rest.is_char_boundary(cut) {
+                        cut -= 1;
+                    }
+                    said.push_str(&rest[..cut]);
+                    self.bytes += cut;
+                    *drawn.borrow_mut() = None;
+                    rest = &rest[cut..];
+                    if said.len() >= MESSAGE_SPLIT && who == Speaker::Agent && rest.is_empty() {
+                        // Between two paragraphs, outside of code, a block may end without changing how it looks.
+                        if said.ends_with("\n\n") && said.matches("```").count() % 2 == 0 {
+                            self.push(BlockBody::Said { who, words: String::new(), continued: true }, place);
+                        }
+                        return;
+                    }
+                    if rest.is_empty() {
+                        return;
+                    }
+                    true
+                }
+                _ => false,
+            };
+            self.push(BlockBody::Said { who, words: String::new(), continued }, place);
+        }
+    }
+
+    fn remember(&mut self, words: &str) {
+        if words.len() > MESSAGE_SPLIT {
+            return;
+        }
+        match (self.prompts.back_mut(), self.blocks.back()) {
+            (Some(last), Some(Block { body: BlockBody::Said { who: Speaker::User, .. }, .. })) => last.push_str(words),
+            _ => self.prompts.push_back(words.to_owned()),
+        }
+        if self.prompts.len() > PROMPTS_MAX {
+            self.prompts.pop_front();
+        }
+    }
+
+    fn tool(&mut self, body: &Value, (at, last): (i64, i64), place: u64) {
+        let key = body["toolCallId"].as_str().unwrap_or_default().to_owned();
+        let id = match self.tools.get(&key) {
+            Some(id) => *id,
+            None => {
+                let (title, kind, status, input) = (String::new(), String::new(), String::new(), String::new());
+                let body = BlockBody::Tool { title, kind, status, parts: Vec::new(), input, from: at, until: 0 };
+                let id = self.push(body, place);
+                self.tools.insert(key, id);
+                id
+            }
+        };
+        let Some(first) = self.blocks.front().map(|block| block.id) else { return };
+        let Some(block) = id.checked_sub(first).and_then(|n| self.blocks.get_mut(usize::try_from(n).ok()?)) else {
+            return;
+        };
+        let before = block.bytes();
+        if let BlockBody::Tool { title, kind, status, parts, input, until, .. } = &mut block.body {
+            for (name, value) in [("title", &mut *title), ("kind", &mut *kind), ("status", &mut *status)] {
+                if body[name].is_string() {
+                    *value = field(&body[name]);
+                }
+            }
+            if body["_meta"]["plexus"]["synthesized"] == true {
+                // The agent never told its end: that is no failure.
+                "not reported".clone_into(status);
+            }
+            if matches!(status.as_str(), "completed" | "failed" | "not reported") && *until == 0 {
+                *until = last;
+            }
+            if let Some(list) = body["content"].as_array() {
+                *parts = list.iter().filter_map(part).collect();
+            }
+            if parts.is_empty()
+                && let Some(words) = output_of(&body["rawOutput"])
+            {
+                parts.push(ToolPart::Output(words));
+            }
+            if let Some(raw) = body.get("rawInput").filter(|raw| !raw.is_null()) {
+                *input = tail(&raw.to_string()).to_owned();
+            }
+        }
+        *block.drawn.borrow_mut() = None;
+        self.bytes = (self.bytes + block.bytes()).saturating_sub(before);
+    }
+
+    fn plan(&mut self, body: &Value, place: u64) {
+        let entries = body["entries"].as_array().into_iter().flatten();
+        let entries: Vec<(String, String)> =
+            entries.map(|one| (field(&one["status"]), field(&one["content"]))).collect();
+        // The plan of this run is brought up to date where it stands.
+        let run = self.blocks.iter_mut().rev().take_while(|block| !matches!(block.body, BlockBody::Ended { .. }));
+        for block in run {
+            if let BlockBody::Plan(old) = &mut block.body {
+                *old = entries;
+                *block.drawn.borrow_mut() = None;
+                return;
+            }
+        }
+        self.push(BlockBody::Plan(entries), place);
+    }
+
+    // === older pages
+
+    /// What to give as `before` for the page to fetch: so that one can go on upward, or to a place that is not here.
+    pub(crate) fn wants(&mut self) -> Option<String> {
+        if self.fetching {
+            return None;
+        }
+        if let Some(place) = self.jump.take() {
+            let (epoch, _) = self.cursor.split_once(':')?;
+            return Some(format!("{epoch}:{}", place.saturating_add(1)));
+        }
+        if self.look.follow {
+            return None;
+        }
+        let first = self.list().front()?;
+        if self.look.top.0 != first.id || self.look.top.1 > 0 {
+            return None;
+        }
+        self.older.as_ref().map_or(&self.previous, |older| &older.previous).clone()
+    }
+
+    /// The older page has come. One looks at its end.
+    pub(crate) fn page(&mut self, page: &PageOf, height: usize, pen: &DrawContext<'_>) {
+        self.fetching = false;
+        let mut other = Self::new(&self.session);
+        other.bounded = false;
+        // Numbers of their own, below all others.
+        other.next = 0;
+        page.events.iter().for_each(|told| other.told(told));
+        if other.blocks.is_empty() {
+            // Nothing of it is shown: what is before it may be.
+            let previous = self.older.as_mut().map_or(&mut self.previous, |older| &mut older.previous);
+            previous.clone_from(&page.previous);
+            return;
+        }
+        for (id, known) in other.asks {
+            self.asks.entry(id).or_insert(known);
+        }
+        self.fetched += 1;
+        let base = u64::MAX - 1_000_000 * (self.fetched % 1000 + 1);
+        for block in &mut other.blocks {
+            block.id += base;
+        }
+        self.older = Some(OlderPage { blocks: other.blocks, previous: page.previous.clone() });
+        self.end(height, pen);
+        self.look.follow = false;
+    }
+
+    /// Whether what is looked at is an older page.
+    pub(crate) fn is_older(&self) -> bool {
+        self.older.is_some()
+    }
+
+    /// Back to the newest.
+    pub(crate) fn now(&mut self) {
+        self.older = None;
+        self.fetching = false;
+        self.look.follow = true;
+        self.look.chosen = None;
+        self.unseen = 0;
+    }
+
+    fn list(&self) -> &VecDeque<Block> {
+        self.older.as_ref().map_or(&self.blocks, |older| &older.blocks)
+    }
+
+    fn at(&self, id: u64) -> usize {
+        let list = self.list();
+        let first = list.front().map_or(0, |block| block.id);
+        let at = id.checked_sub(first).and_then(|n| usize::try_from(n).ok()).unwrap_or_default();
+        at.min(list.len().saturating_sub(1))
+    }
+
+    // === moving
+
+    /// Where the top is when the last line is at the bottom.
+    fn end_top(&self, height: usize, pen: &DrawContext<'_>) -> (usize, usize) {
+        let mut left = height;
+        for at in (0..self.list().len()).rev() {
+            let lines = self.lines(at, pen).len();
+            if lines >= left {
+                return (at, lines - left);
+            }
+            left -= lines;
+        }
+        (0, 0)
+    }
+
+    fn top(&self, pen: &DrawContext<'_>) -> (usize, usize) {
+        let end = self.end_top(pen.height, pen);
+        if self.look.follow {
+            return end;
+        }
+        let at = self.at(self.look.top.0);
+        let offset = self.look.top.1.min(self.lines_of(at, pen).saturating_sub(1));
+        (at, offset).min(end)
+    }
+
+    fn lines_of(&self, at: usize, pen: &DrawContext<'_>) -> usize {
+        if at < self.list().len() { self.lines(at, pen).len() } else { 0 }
+    }
+
+    fn end(&mut self, height: usize, pen: &DrawContext<'_>) {
+        let (at, offset) = self.end_top(height, pen);
+        self.look.top = (self.list().get(at).map_or(0, |block| block.id), offset);
+    }
+
+    /// Moves by lines; up is negative.
+    pub(crate) fn scroll(&mut self, by: i64, pen: &DrawContext<'_>) {
+        if self.list().is_empty() {
+            return;
+        }
+        let (mut at, mut offset) = self.top(pen);
+        let mut left = usize::try_from(by.unsigned_abs()).unwrap_or(usize::MAX);
+        if by < 0 {
+            while left > 0 {
+                if offset >= left {
+                    (offset, left) = (offset - left, 0);
+                } else if at == 0 {
+                    (offset, left) = (0, 0);
+                } else {
+                    left -= offset;
+                    at -= 1;
+                    offset = self.lines_of(at, pen);
+                }
+            }
+            self.look.follow = false;
+        } else {
+            let end = self.end_top(pen.height, pen);
+            if self.look.follow {
+                return;
+            }
+            let was_end = (at, offset) >= end;
+            while left > 0 && (at, offset) < end {
+                let lines = self.lines_of(at, pen);
+                if offset + left < lines {
+                    (offset, left) = (offset + left, 0);
+                } else {
+                    left -= (lines - offset).min(left);
+                    (at, offset) = (at + 1, 0);
+                }
+            }
+            (at, offset) = (at, offset).min(end);
+            if (at, offset) >= end {
+                match &self.older {
+                    None => return self.now(),
+                    // Past the end of an older page is the beginning of the next, or now.
+                    Some(_) if was_end => return self.after_older(),
+                    Some(_) => {}
+                }
+            }
+        }
+        self.look.top = (self.list().get(at).map_or(0, |block| block.id), offset);
+    }
+
+    /// From an older page to the newest ones, at their beginning. (Pages between are reached from below.)
+    fn after_older(&mut self) {
+        self.older = None;
+        self.look.top = (self.blocks.front().map_or(0, |block| block.id), 0);
+    }
+
+    /// To the first line that there is.
+    pub(crate) fn begin(&mut self) {
+        self.look.follow = false;
+        self.look.top = (self.list().front().map_or(0, |block| block.id), 0);
+    }
+
+    /// To the block in which this place of the log is; true if it is here.
+    pub(crate) fn seek(&mut self, place: u64) -> bool {
+        self.older = None;
+        let Some(at) = self.blocks.iter().rposition(|block| block.position <= place) else {
+            // Older than what is here: it is fetched, where the gateway has it.
+            self.jump = self.previous.as_ref().map(|_| place);
+            return self.jump.is_some();
+        };
+        let id = self.blocks[at].id;
+        self.look = ScrollPosition { follow: false, top: (id, 0), chosen: Some(id) };
+        true
+    }
+
+    /// Chooses the next block that folds; down or up.
+    pub(crate) fn choose(&mut self, down: bool, pen: &DrawContext<'_>) {
+        let list = self.list();
+        let now = self.look.chosen.map(|id| self.at(id));
+        let (top, _) = self.top(pen);
+        let found = if down {
+            let from = now.map_or(top, |at| at + 1);
+            (from..list.len()).find(|at| list[*at].folds())
+        } else {
+            let from = now.unwrap_or(list.len());
+            (0..from).rev().find(|at| list[*at].folds())
+        };
+        let Some(at) = found else { return };
+        let id = list[at].id;
+        self.look.chosen = Some(id);
+        if !self.visible(at, pen) {
+            self.look.follow = false;
+            self.look.top = (id, 0);
+        }
+    }
+
+    fn visible(&self, at: usize, pen: &DrawContext<'_>) -> bool {
+        let (top, offset) = self.top(pen);
+        if at < top || (at == top && offset > 0) {
+            return false;
+        }
+        let above: usize = (top..at).map(|n| self.lines_of(n, pen)).sum::<usize>().saturating_sub(offset);
+        above + 1 < pen.height
+    }
+
+    /// Folds or unfolds the chosen block, or the last one on the screen that folds.
+    pub(crate) fn turn(&mut self, pen: &DrawContext<'_>) {
+        let list = self.list();
+        let chosen = self
+            .look
+            .chosen
+            .map(|id| self.at(id))
+            .or_else(|| (0..list.len()).rev().take(200).find(|at| list[*at].folds() && self.visible(*at, pen)));
+        let Some(at) = chosen else { return };
+        let list = self.older.as_mut().map_or(&mut self.blocks, |older| &mut older.blocks);
+        let block = &mut list[at];
+        block.turned = !block.turned;
+        *block.drawn.borrow_mut() = None;
+        self.look.chosen = Some(block.id);
+    }
+
+    /// Folds or unfolds all of a sort.
+    pub(crate) fn refold(&mut self, change: impl FnOnce(&mut FoldDefaults)) {
+        change(&mut self.folds);
+        for block in self.blocks.iter_mut().chain(self.older.iter_mut().flat_map(|older| &mut older.blocks)) {
+            block.turned = false;
+            *block.drawn.borrow_mut() = None;
+        }
+    }
+
+    /// What the chosen block says, or the agent's last message, as it was written.
+    pub(crate) fn copied(&self) -> Option<String> {
+        let list = self.list();
+        let block = match self.look.chosen {
+            Some(id) => list.get(self.at(id))?,
+            None => list.iter().rev().find(
+                |block| matches!(&block.body, BlockBody::Said { who: Speaker::Agent, words, .. } if !words.is_empty()),
+            )?,
+        };
+        Some(match &block.body {
+            BlockBody::Said { words, .. } | BlockBody::Note { words, .. } => words.clone(),
+            BlockBody::Tool { title, parts, .. } => {
+                let mut all = format!("**{title}**\n");
+                for part in parts {
+                    let (name, words) = match part {
+                        ToolPart::Output(words) | ToolPart::Other(words) => ("", words.clone()),
+                        ToolPart::Diff { path, old, new } => {
+                            let diff = similar::TextDiff::from_lines(old, new);
+                            ("diff", diff.unified_diff().header(path, path).to_string())
+                        }
+                    };
+                    all.push_str(&format!("\n````{name}\n{words}\n````\n"));
+                }
+                all
+            }
+            _ => return None,
+        })
+    }
+
+    // === drawing
+
+    /// The lines on the screen, and whether the block that each is of is the chosen one.
+    pub(crate) fn screen(&self, pen: &DrawContext<'_>) -> Vec<(Line<'static>, bool)> {
+        let mut out = Vec::new();
+        let (top, mut offset) = self.top(pen);
+        let drawn = self.list().iter().filter(|block| block.drawn.borrow().is_some()).count();
+        for (at, block) in self.list().iter().enumerate().skip(top) {
+            let lines = self.lines(at, pen);
+            for (n, line) in lines.iter().enumerate().skip(offset) {
+                let gap = n == 0 && line.spans.is_empty();
+                out.push((line.clone(), self.look.chosen == Some(block.id) && !gap));
+                if out.len() >= pen.height {
+                    // What is far from here is laid out again when somebody goes there.
+                    if drawn > CACHE_MAX {
+                        for (n, block) in self.list().iter().enumerate() {
+                            if n + 50 < top || n > at + 50 {
+                                *block.drawn.borrow_mut() = None;
+                            }
+                        }
+                    }
+                    return out;
+                }
+            }
+            offset = 0;
+        }
+        out
+    }
+
+    /// What stands above the first line there is.
+    pub(crate) fn before(&self) -> Option<&'static str> {
+        if self.fetching {
+            Some("reading what was before …")
+        } else if self.older.is_some() {
+            Some("older")
+        } else if self.trimmed && self.previous.is_none() {
+            Some("the beginning is no longer kept")
+        } else {
+            None
+        }
+    }
+
+    /// How far down one is, of 1.
+    pub(crate) fn place(&self, pen: &DrawContext<'_>) -> f32 {
+        let (top, _) = self.top(pen);
+        // How much is before what is loaded is not known: as much again as one page.
+        let (before, above) = match &self.older {
+            Some(older) => (PAGE, top * PAGE / older.blocks.len().max(1)),
+            None if self.previous.is_some() => (PAGE, PAGE + top),
+            None => (0, top),
+        };
+        #[expect(clippy::cast_precision_loss, reason = "a place on a scroll bar")]
+        let place = above as f32 / (before + self.blocks.len()).max(1) as f32;
+        place
+    }
+
+    fn lines(&self, at: usize, pen: &DrawContext<'_>) -> Rc<Vec<Line<'static>>> {
+        let list = self.list();
+        let block = &list[at];
+        let tight =
+            |body: &BlockBody| matches!(body, BlockBody::Tool { .. } | BlockBody::Asked(_) | BlockBody::Note { .. });
+        let continued = matches!(block.body, BlockBody::Said { continued: true, .. });
+        let gap = at > 0 && !continued && !(tight(&block.body) && tight(&list[at - 1].body));
+        // What says how long ago changes by itself.
+        let lasting =
+            !matches!(block.body, BlockBody::Asked(_)) && !matches!(block.body, BlockBody::Tool { until: 0, .. });
+        if let Some((width, same, lines)) = &*block.drawn.borrow()
+            && lasting
+            && (*width, *same) == (pen.width, gap)
+        {
+            return Rc::clone(lines);
+        }
+        let mut lines = if gap { vec![Line::default()] } else { Vec::new() };
+        self.draw(block, pen, &mut lines);
+        let lines = Rc::new(lines);
+        *block.drawn.borrow_mut() = Some((pen.width, gap, Rc::clone(&lines)));
+        lines
+    }
+
+    fn draw(&self, block: &Block, pen: &DrawContext<'_>, out: &mut Vec<Line<'static>>) {
+        let theme = pen.theme;
+        let width = usize::from(pen.width);
+        let margin = Span::raw("  ");
+        match &block.body {
+            BlockBody::Said { who: Speaker::User, words, .. } => {
+                let lines =
+                    plain(words, theme.text.add_modifier(Modifier::BOLD), &Span::styled("▌ ", theme.user), width);
+                let all = lines.len();
+                let most = if block.turned { usize::MAX } else { USER_FOLDED };
+                out.extend(lines.into_iter().take(most));
+                if all > most {
+                    out.push(more(all - most, "more", theme));
+                }
+            }
+            BlockBody::Said { who: Speaker::Agent, words, .. } => out.extend(markdown(words, theme, &margin, width)),
+            BlockBody::Said { who: Speaker::Thought, words, .. } => {
+                let open = self.folds.thoughts != block.turned;
+                let style = theme.dim.add_modifier(Modifier::ITALIC);
+                let lines = words.lines().count().max(1);
+                let first = sanitize::line(words.trim_start(), width.saturating_sub(26));
+                let head = if open { "thought".to_owned() } else { format!("thought: {first}") };
+                let mut spans =
+                    vec![Span::styled(if open { "  ▾ " } else { "  ▸ " }, theme.dim), Span::styled(head, style)];
+                if !open && lines > 1 {
+                    spans.push(Span::styled(format!("  ({lines} lines)"), theme.dim));
+                }
+                out.push(Line::from(spans));
+                if open {
+                    out.extend(plain(words, style, &Span::styled("  │ ", theme.rule), width));
+                }
+            }
+            BlockBody::Tool { title, kind, status, parts, input, from, until } => {
+                let open = self.folds.tools != block.turned;
+                let (mark, style) = match status.as_str() {
+                    "completed" => ("✔", theme.ok),
+                    "failed" => ("✘", theme.bad),
+                    "in_progress" => ("●", theme.busy),
+                    _ => ("○", theme.dim),
+                };
+                let took = match (*until, *from) {
+                    (0, from) if from > 0 && status == "in_progress" && self.running.is_some() => span(pen.now - from),
+                    _ if status == "not reported" => "not reported".to_owned(),
+                    (until, from) if from > 0 && until - from >= 1000 => span(until - from),
+                    _ => String::new(),
+                };
+                let kind = if kind.is_empty() { "tool" } else { kind };
+                let room = width.saturating_sub(6 + sanitize::width(kind) + sanitize::width(&took) + 2);
+                let title = if title.is_empty() { "…".into() } else { sanitize::cut(title, room) };
+                let pad = " ".repeat(room.saturating_sub(sanitize::width(&title)));
+                out.push(Line::from(vec![
+                    Span::styled(format!("  {mark} "), style),
+                    Span::styled(format!("{kind}  "), theme.dim),
+                    Span::styled(
+                        title,
+                        if status == "failed" { theme.bad } else { theme.text.add_modifier(Modifier::BOLD) },
+                    ),
+                    Span::styled(format!("{pad}{took}"), theme.dim),
+                ]));
+                if open && !input.is_empty() {
+                    out.extend(plain(input, theme.dim, &Span::styled("    in │ ", theme.rule), width));
+                }
+                for part in parts {
+                    self.part(part, open, pen, out);
+                }
+            }
+            BlockBody::Plan(entries) => {
+                let done = entries.iter().filter(|(status, _)| status == "completed").count();
+                out.push(Line::from(vec![
+                    Span::styled("  ≡ Plan ", theme.accent),
+                    Span::styled(format!("{done}/{}", entries.len()), theme.dim),
+                ]));
+                for (status, words) in entries {
+                    let (mark, style) = match status.as_str() {
+                        "completed" => ("✔", theme.ok),
+                        "in_progress" => ("▸", theme.busy),
+                        _ => ("·", theme.dim),
+                    };
+                    let words_style = match status.as_str() {
+                        "completed" => theme.dim,
+                        "in_progress" => theme.text.add_modifier(Modifier::BOLD),
+                        _ => theme.text,
+                    };
+                    let spans = [Span::styled(words.clone(), words_style)];
+                    out.extend(super::markdown::wrap(
+                        &spans,
+                        &Span::styled(format!("    {mark} "), style),
+                        &Span::raw("      "),
+                        width,
+                    ));
+                }
+            }
+            BlockBody::Asked(id) => {
+                let Some((ask, outcome)) = self.asks.get(id) else { return };
+                let title = sanitize::line(ask.display.split('\n').next().unwrap_or(&ask.title), width);
+                let (mark, head, style) = match outcome {
+                    None if self.live => ("?", "waits for an answer".to_owned(), theme.warn),
+                    None => ("?", "asked".to_owned(), theme.dim),
+                    Some(outcome) => {
+                        let (mark, style) = match outcome.allowed() {
+                            Some(true) => ("✔", theme.ok),
+                            Some(false) => ("✘", theme.warn),
+                            None => ("–", theme.dim),
+                        };
+                        (mark, outcome.words(pen.now), style)
+                    }
+                };
+                let room = width.saturating_sub(4 + sanitize::width(&head) + 3);
+                out.push(Line::from(vec![
+                    Span::styled(format!("  {mark} {head}"), style),
+                    Span::styled(format!(" · {}", sanitize::cut(&title, room)), theme.dim),
+                ]));
+            }
+            BlockBody::Ended { status, words, took } => {
+                let (word, style) = match status.as_str() {
+                    "completed" => ("done", theme.dim),
+                    "cancelled" => ("cancelled", theme.warn),
+                    _ => ("failed", theme.bad),
+                };
+                let took = if *took >= 1000 { format!(" · {}", span(*took)) } else { String::new() };
+                let words = if words.is_empty() { String::new() } else { format!(": {words}") };
+                let head = sanitize::cut(&format!("{word}{took}{words} "), width.saturating_sub(8));
+                let rest = "─".repeat(width.saturating_sub(5 + sanitize::width(&head)).min(200));
+                out.push(Line::from(vec![
+                    Span::styled("  ── ", theme.rule),
+                    Span::styled(head, style),
+                    Span::styled(rest, theme.rule),
+                ]));
+            }
+            BlockBody::Note { bad, words } => {
+                let (mark, style) = if *bad { ("  ! ", theme.bad) } else { ("  · ", theme.dim) };
+                let words_style: Style = if *bad { theme.bad } else { theme.dim };
+                let spans = [Span::styled(words.clone(), words_style)];
+                out.extend(super::markdown::wrap(&spans, &Span::styled(mark, style), &Span::raw("    "), width));
+            }
+        }
+    }
+
+    fn part(&self, part: &ToolPart, open: bool, pen: &DrawContext<'_>, out: &mut Vec<Line<'static>>) {
+        let theme = pen.theme;
+        let width = usize::from(pen.width);
+        match part {
+            ToolPart::Output(words) => {
+                let margin = Span::styled("    │ ", theme.rule);
+                let raw = sanitize::output(tail(words), theme.dim);
+                // Only what is shown is laid out: an output may have a hundred thousand lines.
+                let from = if open { 0 } else { raw.len().saturating_sub(OUTPUT_FOLDED) };
+                let mut lines: Vec<Line<'static>> = raw[from..]
+                    .iter()
+                    .flat_map(|spans| super::markdown::wrap(spans, &margin, &margin, width))
+                    .collect();
+                if !open && lines.len() > OUTPUT_FOLDED {
+                    lines.drain(..lines.len() - OUTPUT_FOLDED);
+                }
+                if from > 0 {
+                    out.push(more(from, "lines before", theme));
+                }
+                out.extend(lines);
+            }
+            ToolPart::Diff { path, old, new } => {
+                let (lines, added, removed) = diff(old, new, theme, &Span::raw("    "), width);
+                out.push(Line::from(vec![
+                    Span::styled(format!("    {} ", sanitize::cut(path, width.saturating_sub(20))), theme.accent),
+                    Span::styled(format!("+{added}"), theme.ok),
+                    Span::styled(format!(" -{removed}"), theme.bad.remove_modifier(Modifier::BOLD)),
+                ]));
+                let all = lines.len();
+                let most = if open { usize::MAX } else { DIFF_FOLDED };
+                out.extend(lines.into_iter().take(most));
+                if all > most {
+                    out.push(more(all - most, "more lines", theme));
+                }
+            }
+            ToolPart::Other(words) => {
+                out.push(Line::from(Span::styled(format!("    {}", sanitize::line(words, width)), theme.dim)))
+            }
+        }
+    }
+}
+
+fn some(value: &Value) -> String {
+    let name = field(value);
+    if name.is_empty() { "somebody".into() } else { name }
+}
+
+fn more(count: usize, what: &str, theme: &Theme) -> Line<'static> {
+    Line::from(Span::styled(format!("    … {count} {what} (Space)"), theme.dim.add_modifier(Modifier::ITALIC)))
+}
+
+/// The end of long words.
+fn tail(words: &str) -> &str {
+    let mut from = words.len().saturating_sub(OUTPUT_MAX);
+    while !words.is_char_boundary(from) {
+        from += 1;
+    }
+    &words[from..]
+}
+
+fn part(value: &Value) -> Option<ToolPart> {
+    match value["type"].as_str() {
+        Some("diff") => Some(ToolPart::Diff {
+            path: field(&value["path"]),
+            old: value["oldText"].as_str().unwrap_or_default().to_owned(),
+            new: value["newText"].as_str().unwrap_or_default().to_owned(),
+        }),
+        Some("content") => match value["content"]["text"].as_str() {
+            Some("") => None,
+            Some(words) => Some(ToolPart::Output(words.to_owned())),
+            None => Some(ToolPart::Other(format!("[{}]", field(&value["content"]["type"])))),
+        },
+        Some("terminal") => Some(match value["output"].as_str() {
+            Some(words) => ToolPart::Output(words.to_owned()),
+            None => ToolPart::Other("[terminal]".into()),
+        }),
+        _ => None,
+    }
+}
+
+/// What a tool brought, where it is words.
+fn output_of(raw: &Value) -> Option<String> {
+    let words = raw
+        .as_str()
+        .or_else(|| ["output", "stdout", "content", "result"].iter().find_map(|name| raw[name].as_str()))?;
+    (!words.trim().is_empty()).then(|| tail(words).to_owned())
+}

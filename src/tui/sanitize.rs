@@ -1,0 +1,311 @@
+//! The one owner of what may stand in a cell of the terminal. Agents' words come in as anything; printable cells come out.
+//!
+//! [`text`] and [`line`] make words harmless, [`output`] reads colours (and nothing else) out of what a program printed, and
+//! [`seal`] looks at every cell once more before it is written, whoever drew it.
+
+use std::fmt::Write as _;
+
+use ratatui::buffer::Buffer;
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::Span;
+use unicode_general_category::{GeneralCategory as Category, get_general_category};
+use unicode_segmentation::UnicodeSegmentation as _;
+use unicode_width::UnicodeWidthStr as _;
+
+use super::theme::Depth;
+use plexus::model::text::hides;
+
+/// Marks drawn on top of one letter, in characters; the rest are shown as what they are, so that no line grows upward.
+const MARKS_MAX: usize = 2;
+/// Columns of a tab stop.
+const TAB: usize = 4;
+/// Longest parameters of a colour sequence that are read, in bytes; longer ones are no colours.
+const SGR_MAX: usize = 64;
+
+/// Words made harmless; of the controls only the line feed stays. What draws nothing is shown as `\u{..}`, except what joins
+/// pictures: that is left out, so that each is drawn alone and every terminal agrees on the width.
+pub(crate) fn text(words: &str) -> String {
+    let mut out = String::with_capacity(words.len());
+    let mut before: Option<char> = None;
+    let mut marks = MARKS_MAX;
+    let mut column = 0;
+    let mut rest = words.chars().peekable();
+    while let Some(c) = rest.next() {
+        match c {
+            ' '..='~' => {
+                out.push(c);
+                marks = 0;
+                column += 1;
+            }
+            '\n' => {
+                out.push(c);
+                marks = MARKS_MAX;
+                column = 0;
+            }
+            // A line end of another system.
+            '\r' if rest.peek() == Some(&'\n') => {}
+            '\t' => {
+                for _ in 0..TAB - column % TAB {
+                    out.push(' ');
+                }
+                column += TAB - column % TAB;
+                marks = MARKS_MAX;
+            }
+            '\u{200d}' if before.is_some_and(pictures) && rest.peek().copied().is_some_and(pictures) => continue,
+            '\u{fe0f}' | '\u{fe0e}' if before.is_some_and(pictures) => continue,
+            // Two of these make a flag, where there are flags: their letters are the same everywhere.
+            '\u{1f1e6}'..='\u{1f1ff}' => {
+                out.push(char::from_u32(u32::from(c) - 0x1f1e6 + u32::from('A')).unwrap_or('?'));
+                marks = 0;
+                column += 1;
+            }
+            // A mark that takes a column of its own is drawn by nobody as another counts it.
+            _ if marks_others(c) && marks < MARKS_MAX && !hides(c, None) && on_top(c) => {
+                out.push(c);
+                marks += 1;
+            }
+            _ if marks_others(c) || hides(c, None) || has_unstable_width(c) => {
+                let _ = write!(out, "\\u{{{:x}}}", u32::from(c));
+                marks = MARKS_MAX;
+                column += 1;
+            }
+            _ => {
+                out.push(c);
+                marks = 0;
+                column += 1;
+            }
+        }
+        before = Some(c);
+    }
+    out
+}
+
+/// Pictures, which joiners join.
+fn pictures(c: char) -> bool {
+    matches!(c, '\u{203c}'..='\u{3299}' | '\u{1f000}'..='\u{1faff}' | '0'..='9' | '#' | '*')
+        && (!c.is_ascii() || c.is_ascii_digit() || c == '#' || c == '*')
+}
+
+/// Signs that became wide in Unicode 16: terminals and tables of different age draw what follows in different places.
+fn has_unstable_width(c: char) -> bool {
+    matches!(c, '\u{2630}'..='\u{2637}' | '\u{268a}'..='\u{268f}' | '\u{4dc0}'..='\u{4dff}' | '\u{1d300}'..='\u{1d376}')
+}
+
+/// Whether it is drawn on top of the letter before.
+fn marks_others(c: char) -> bool {
+    !c.is_ascii()
+        && (matches!(get_general_category(c), Category::NonspacingMark | Category::EnclosingMark) || on_top(c))
+}
+
+/// Whether it takes no column.
+fn on_top(c: char) -> bool {
+    unicode_width::UnicodeWidthChar::width(c) == Some(0)
+}
+
+/// Columns that harmless words take.
+pub(crate) fn width(words: &str) -> usize {
+    words.width()
+}
+
+/// Words made harmless for a place in one line, cut to `most` columns.
+pub(crate) fn line(words: &str, most: usize) -> String {
+    // What is far outside is not looked at: a title may be as long as a runtime's longest line.
+    let near: String = words.chars().take(most.saturating_mul(4).saturating_add(64)).collect();
+    cut(&text(&near).replace('\n', " "), most)
+}
+
+/// Harmless words cut to `most` columns.
+pub(crate) fn cut(words: &str, most: usize) -> String {
+    if words.width() <= most {
+        return words.to_owned();
+    }
+    let mut out = String::new();
+    let mut used = 0;
+    for piece in words.graphemes(true) {
+        used += piece.width();
+        if used >= most {
+            break;
+        }
+        out.push_str(piece);
+    }
+    if most > 0 {
+        out.push('…');
+    }
+    out
+}
+
+/// What a program printed, as lines of text and colour. The only sequence that means anything is SGR (`ESC [ .. m`); erasing
+/// and moving (`ESC [ .. letter`) is left out, for it has no text; all the rest is shown as the text that it is. A lone
+/// carriage return ends a line: nothing that was printed can hide what was printed before.
+pub(crate) fn output(words: &str, base: Style) -> Vec<Vec<Span<'static>>> {
+    let mut lines = Vec::new();
+    let mut spans: Vec<Span<'static>> = Vec::new();
+    let mut style = base;
+    let mut plain = String::new();
+    let mut rest = words;
+    let end = |plain: &mut String, spans: &mut Vec<Span<'static>>, style: Style| {
+        if !plain.is_empty() {
+            spans.push(Span::styled(text(plain), style));
+            plain.clear();
+        }
+    };
+    while let Some(c) = rest.chars().next() {
+        let body = match c {
+            '\u{1b}' => rest[1..].strip_prefix('['),
+            '\u{9b}' => Some(&rest[c.len_utf8()..]),
+            _ => None,
+        };
+        if let Some(body) = body
+            && let Some(at) = body.bytes().take(SGR_MAX).position(|b| (0x40..=0x7e).contains(&b))
+            && body.as_bytes()[..at].iter().all(|b| (0x20..=0x3f).contains(b))
+        {
+            if body.as_bytes()[at] == b'm' {
+                end(&mut plain, &mut spans, style);
+                style = sgr(&body[..at], style, base);
+            }
+            rest = &body[at + 1..];
+            continue;
+        }
+        let after = &rest[c.len_utf8()..];
+        if c == '\n' || (c == '\r' && !after.starts_with('\n')) {
+            end(&mut plain, &mut spans, style);
+            lines.push(std::mem::take(&mut spans));
+        } else if c != '\r' {
+            plain.push(c);
+        }
+        rest = after;
+    }
+    end(&mut plain, &mut spans, style);
+    if !spans.is_empty() {
+        lines.push(spans);
+    }
+    lines
+}
+
+/// The style after a colour sequence with these parameters.
+fn sgr(parameters: &str, mut style: Style, base: Style) -> Style {
+    if parameters.bytes().any(|b| !b.is_ascii_digit() && b != b';' && b != b':') {
+        return style;
+    }
+    let numbers: Vec<u16> = parameters.split([';', ':']).map(|n| n.parse().unwrap_or(0)).collect();
+    let mut rest = numbers.iter().copied();
+    let byte = |n: Option<u16>| n.and_then(|n| u8::try_from(n).ok()).unwrap_or_default();
+    while let Some(n) = rest.next() {
+        style = match n {
+            0 => base,
+            1 => style.add_modifier(Modifier::BOLD),
+            2 => style.add_modifier(Modifier::DIM),
+            3 => style.add_modifier(Modifier::ITALIC),
+            4 => style.add_modifier(Modifier::UNDERLINED),
+            7 => style.add_modifier(Modifier::REVERSED),
+            9 => style.add_modifier(Modifier::CROSSED_OUT),
+            22 => style.remove_modifier(Modifier::BOLD | Modifier::DIM),
+            23 => style.remove_modifier(Modifier::ITALIC),
+            24 => style.remove_modifier(Modifier::UNDERLINED),
+            27 => style.remove_modifier(Modifier::REVERSED),
+            29 => style.remove_modifier(Modifier::CROSSED_OUT),
+            30..=37 => style.fg(Color::Indexed(byte(Some(n - 30)))),
+            40..=47 => style.bg(Color::Indexed(byte(Some(n - 40)))),
+            90..=97 => style.fg(Color::Indexed(byte(Some(n - 82)))),
+            100..=107 => style.bg(Color::Indexed(byte(Some(n - 92)))),
+            39 => Style { fg: base.fg, ..style },
+            49 => Style { bg: base.bg, ..style },
+            38 | 48 => {
+                let color = match rest.next() {
+                    Some(5) => Color::Indexed(byte(rest.next())),
+                    Some(2) => Color::Rgb(byte(rest.next()), byte(rest.next()), byte(rest.next())),
+                    _ => return style,
+                };
+                if n == 38 { style.fg(color) } else { style.bg(color) }
+            }
+            // Hiding (8) and blinking are not for agents.
+            _ => style,
+        };
+    }
+    style
+}
+
+/// Looks at every cell before it is written: what is not printable becomes `?`, colours become those the terminal has.
+pub(crate) fn seal(buffer: &mut Buffer, depth: Depth) {
+    for cell in &mut buffer.content {
+        if !printable(cell.symbol()) {
+            cell.set_symbol("?");
+        }
+        cell.fg = depth.color(cell.fg);
+        cell.bg = depth.color(cell.bg);
+    }
+}
+
+/// Whether a cell's symbol is one letter, with few marks, that draws what it is.
+pub(crate) fn printable(symbol: &str) -> bool {
+    let mut chars = symbol.chars();
+    match chars.next() {
+        // The empty one is behind a wide letter.
+        None => true,
+        Some(c @ ' '..='~') => chars.as_str().is_empty() || marked(c, chars.as_str()),
+        Some(c) => !hides(c, None) && !marks_others(c) && marked(c, chars.as_str()),
+    }
+}
+
+fn marked(_: char, marks: &str) -> bool {
+    marks.chars().count() <= 2 * MARKS_MAX && marks.chars().all(|c| !c.is_ascii() && !hides(c, None))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_hidden_is_shown_and_widths_are_right() {
+        for (words, shown) in [
+            ("a\tb", "a   b"),
+            ("\x1b[31mred\x07", "\\u{1b}[31mred\\u{7}"),
+            ("a\r\nb\rc", "a\nb\\u{d}c"),
+            ("!\u{2d7f}", "!\\u{2d7f}"),
+            ("x\u{202e}y\u{200b}z\u{feff}", "x\\u{202e}y\\u{200b}z\\u{feff}"),
+            ("👩\u{200d}👩\u{200d}👧 a\u{200d}b", "👩👩👧 a\\u{200d}b"),
+            ("❤\u{fe0f} a\u{fe0f}", "❤ a\\u{fe0f}"),
+            ("🇩🇪", "DE"),
+            ("e\u{301}", "e\u{301}"),
+            ("\u{301}e", "\\u{301}e"),
+            ("z\u{301}\u{302}\u{303}\u{304}", "z\u{301}\u{302}\\u{303}\\u{304}"),
+            ("\u{9b}31m\u{90}\u{e000}\u{2028}", "\\u{9b}31m\\u{90}\\u{e000}\\u{2028}"),
+        ] {
+            assert_eq!(text(words), shown);
+        }
+        assert_eq!(width(&text("👩\u{200d}👩\u{200d}👧")), 6);
+        assert_eq!(line("abcdef", 4), "abc…");
+        assert_eq!(line("漢字漢字", 5), "漢字…");
+        assert_eq!(line("a\nb", 10), "a b");
+    }
+
+    #[test]
+    fn output_is_text_and_colour_and_nothing_else() {
+        let said = |words: &str| {
+            output(words, Style::new())
+                .iter()
+                .map(|line| line.iter().map(|span| span.content.as_ref()).collect::<String>())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(said("\x1b[1;31merror\x1b[0m: x\n\x1b[2Kdone"), ["error: x", "done"]);
+        assert_eq!(said("10%\r20%\r\nend"), ["10%", "20%", "end"]);
+        assert_eq!(said("\x1b]0;t\x07x"), ["\\u{1b}]0;t\\u{7}x"]);
+        assert_eq!(said("\x1b[31"), ["\\u{1b}[31"]);
+        let lines = output("\x1b[38;2;1;2;3;48;5;9mx\x1b[39my", Style::new());
+        assert_eq!(lines[0][0].style, Style::new().fg(Color::Rgb(1, 2, 3)).bg(Color::Indexed(9)));
+        assert_eq!(lines[0][1].style, Style::new().bg(Color::Indexed(9)));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn whatever_comes_every_piece_is_printable(words in "\\PC*|(.|\\x1b|[\\x00-\\x1f]|\u{200d}|\u{fe0f}|\u{301}|[\u{80}-\u{9f}]){0,40}") {
+            for words in [text(&words), output(&words, Style::new()).concat().iter().map(|span| span.content.as_ref()).collect()] {
+                for piece in words.split('\n').flat_map(|line| line.graphemes(true)) {
+                    for c in piece.chars() {
+                        proptest::prop_assert!(!hides(c, None), "{words:?} has U+{:04X}", u32::from(c));
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,422 @@
+//! What the gateway tells, as far as the screen shows it. Read leniently: members that a newer gateway adds are used where
+//! they are there. Every word for one line is made harmless here already.
+
+use plexus::model::Question;
+use serde_json::Value;
+
+use super::{form, sanitize};
+
+/// Longest title, name or label, in columns.
+const FIELD: usize = 200;
+/// Longest text of a request that is taken, in bytes; the gateway's own bound on a runtime's line is larger.
+const DISPLAY_MAX: usize = 4 << 20;
+
+/// A field for one line.
+pub(crate) fn field(value: &Value) -> String {
+    value.as_str().map(|words| sanitize::line(words, FIELD)).unwrap_or_default()
+}
+
+fn raw(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+/// Milliseconds since the epoch of a timestamp as the gateway writes it.
+pub(crate) fn millis(value: &Value) -> Option<i64> {
+    let at: jiff::Timestamp = value.as_str()?.parse().ok()?;
+    Some(at.as_millisecond())
+}
+
+/// How much harm a yes could do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum RiskView {
+    Low,
+    Elevated,
+    Danger,
+}
+
+impl RiskView {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Low => "low risk",
+            Self::Elevated => "elevated risk",
+            Self::Danger => "danger",
+        }
+    }
+}
+
+/// One of the answers offered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct OptionView {
+    /// The runtime's own identifier, as it came.
+    pub(crate) id: String,
+    pub(crate) label: String,
+    pub(crate) kind: String,
+}
+
+/// A request.
+#[derive(Clone, Debug)]
+pub(crate) struct RequestView {
+    pub(crate) id: String,
+    pub(crate) session: String,
+    pub(crate) runtime: String,
+    pub(crate) kind: String,
+    pub(crate) title: String,
+    pub(crate) message: String,
+    /// The gateway's own rendering, whole.
+    pub(crate) display: String,
+    pub(crate) warnings: Vec<String>,
+    /// Why the gateway judges the risk so.
+    pub(crate) reasons: Vec<String>,
+    /// What sort of thing it is about: `command`, `edit`, `unreadable` ..; empty where the gateway says none.
+    pub(crate) subject: String,
+    /// How often it changed since it was asked.
+    pub(crate) revision: u64,
+    /// Whether only its beginning is here.
+    pub(crate) partial: bool,
+    pub(crate) digest: String,
+    pub(crate) options: Vec<OptionView>,
+    pub(crate) items: Vec<OptionView>,
+    pub(crate) multi: bool,
+    /// Questions that are answered all at once; empty where the request itself is the question.
+    pub(crate) questions: Vec<Question>,
+    pub(crate) default: String,
+    pub(crate) secret: bool,
+    pub(crate) risk: RiskView,
+    /// Whether the gateway said so.
+    pub(crate) rated: bool,
+    pub(crate) reason: bool,
+    pub(crate) remember: bool,
+    pub(crate) observe: bool,
+    pub(crate) opened: i64,
+    pub(crate) expires: Option<i64>,
+    /// What may be changed before it is allowed: what it is called, and what it is now.
+    pub(crate) editable: Option<(String, String)>,
+}
+
+impl RequestView {
+    /// Reads a request; `None` if it is none.
+    pub(crate) fn read(value: &Value) -> Option<Self> {
+        let choices = |value: &Value, more: &str| {
+            let one = |option: &Value| OptionView {
+                id: raw(&option["id"]),
+                label: field(&option["label"]),
+                kind: field(&option[more]),
+            };
+            value.as_array().into_iter().flatten().map(one).collect::<Vec<_>>()
+        };
+        let danger = value["danger"] == true;
+        let risk = match value["risk"].as_str() {
+            _ if danger => RiskView::Danger,
+            Some("danger") => RiskView::Danger,
+            Some("low") => RiskView::Low,
+            Some(_) => RiskView::Elevated,
+            // A gateway that does not say: what it warns of is more than nothing.
+            None if value["warnings"].as_array().is_none_or(Vec::is_empty) => RiskView::Low,
+            None => RiskView::Elevated,
+        };
+        let mut display = raw(&value["display"]);
+        if display.len() > DISPLAY_MAX {
+            return None;
+        }
+        if display.is_empty() {
+            display = raw(&value["title"]);
+        }
+        Some(Self {
+            id: value["request_id"].as_str()?.to_owned(),
+            session: raw(&value["session_id"]),
+            runtime: field(&value["runtime_id"]),
+            kind: field(&value["type"]),
+            title: field(&value["title"]),
+            message: raw(&value["message"]),
+            display: sanitize::text(&display),
+            warnings: value["warnings"].as_array().into_iter().flatten().map(field).collect(),
+            reasons: value["risk_reasons"].as_array().into_iter().flatten().map(field).collect(),
+            subject: field(&value["subject"]["type"]),
+            revision: value["revision"].as_u64().unwrap_or_default(),
+            partial: value["display_truncated"] == true,
+            digest: raw(&value["digest"]),
+            options: choices(&value["options"], "kind"),
+            items: choices(&value["items"], "detail"),
+            multi: value["multi"] == true,
+            questions: form::questions(value),
+            default: raw(&value["default_value"]),
+            secret: value["secret"] == true,
+            risk,
+            rated: value["risk"].is_string() || danger,
+            reason: value["allow_reason"] == true,
+            remember: value["allow_remember"] == true,
+            observe: value["observe_only"] == true,
+            opened: millis(&value["opened_at"]).unwrap_or_default(),
+            expires: millis(&value["expires_at"]),
+            editable: value["editable"]
+                .as_object()
+                .map(|editable| (field(&editable["label"]), raw(&editable["value"]))),
+        })
+    }
+
+    /// The option of this kind.
+    pub(crate) fn option(&self, kind: &str) -> Option<&OptionView> {
+        self.options.iter().find(|option| option.kind == kind)
+    }
+}
+
+/// What became of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RequestResult {
+    pub(crate) state: String,
+    pub(crate) ok: Option<bool>,
+    pub(crate) option: String,
+    /// Words or choices were the answer, rather than a yes.
+    pub(crate) given: bool,
+    pub(crate) by: String,
+    pub(crate) device: String,
+    pub(crate) reason: String,
+    pub(crate) at: i64,
+}
+
+impl RequestResult {
+    pub(crate) fn read(value: &Value) -> Self {
+        Self {
+            state: field(&value["state"]),
+            ok: value["ok"].as_bool(),
+            option: field(&value["option_id"]),
+            given: ["value", "ids", "answers"].iter().any(|name| !value[name].is_null()),
+            by: field(&value["resolved_by"]["name"]),
+            device: raw(&value["resolved_by"]["device_id"]),
+            reason: field(&value["reason"]),
+            at: millis(&value["at"]).unwrap_or_default(),
+        }
+    }
+
+    /// Whether it was allowed, for the colour; `None` if nobody decided.
+    pub(crate) fn allowed(&self) -> Option<bool> {
+        if self.state == "answered" { Some(self.ok.unwrap_or(true)) } else { None }
+    }
+
+    /// `Allowed by phone, 2 s ago`.
+    pub(crate) fn words(&self, now: i64) -> String {
+        let did = match (self.state.as_str(), self.ok) {
+            ("answered", Some(true)) if self.given => "Answered",
+            ("answered", Some(true)) if self.option.contains("always") => "Always allowed",
+            ("answered", Some(true)) => "Allowed",
+            ("answered", Some(false)) => "Denied",
+            ("answered", None) => "Answered",
+            ("expired", _) => "Expired",
+            ("withdrawn", _) => "Withdrawn",
+            ("orphaned", _) => "Orphaned: its agent is gone",
+            _ => "Closed",
+        };
+        let why = if self.reason.is_empty() { String::new() } else { format!(": “{}”", self.reason) };
+        let by = match self.by.as_str() {
+            "" => String::new(),
+            _ if self.device == "gateway" => String::new(),
+            by => format!(" by {by}"),
+        };
+        format!("{did}{by}, {}{why}", ago(now, self.at))
+    }
+}
+
+/// `2 s ago`.
+pub(crate) fn ago(now: i64, at: i64) -> String {
+    format!("{} ago", span(now - at))
+}
+
+/// `2 s`, `5 min`, `3 h`, `2 d`.
+pub(crate) fn span(millis: i64) -> String {
+    let seconds = millis.max(0) / 1000;
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3600 => format!("{} min", seconds / 60),
+        3600..86_400 => format!("{} h", seconds / 3600),
+        _ => format!("{} d", seconds / 86_400),
+    }
+}
+
+/// The hour and minute of an instant, in the reader's own time.
+pub(crate) fn clock(at: i64) -> String {
+    let at = jiff::Timestamp::from_millisecond(at).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+    at.to_zoned(jiff::tz::TimeZone::system()).strftime("%H:%M:%S").to_string()
+}
+
+/// A session in the list.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct SessionItem {
+    pub(crate) id: String,
+    pub(crate) runtime: String,
+    pub(crate) dialect: String,
+    pub(crate) title: String,
+    pub(crate) cwd: String,
+    pub(crate) state: String,
+    pub(crate) run: String,
+    /// What it does now, in the gateway's words, or in ours.
+    pub(crate) doing: String,
+    pub(crate) open: usize,
+    /// Prompts that wait: run, words, who.
+    pub(crate) queue: Vec<(String, String, String)>,
+    pub(crate) archived: bool,
+    pub(crate) updated: i64,
+    /// Its place in lists: higher is newer. `updated` says when, by a clock that may have been set back since.
+    pub(crate) place: i64,
+}
+
+impl SessionItem {
+    pub(crate) fn read(value: &Value) -> Option<Self> {
+        let queue = value["queue"].as_array().into_iter().flatten();
+        Some(Self {
+            id: value["session_id"].as_str()?.to_owned(),
+            runtime: field(&value["runtime_id"]),
+            dialect: field(&value["dialect"]),
+            title: field(&value["title"]),
+            cwd: field(&value["cwd"]),
+            state: field(&value["state"]),
+            run: raw(&value["run_id"]),
+            doing: field(&value["doing"]),
+            open: value["open_requests"].as_u64().and_then(|n| usize::try_from(n).ok()).unwrap_or_default(),
+            queue: queue.map(|one| (raw(&one["run_id"]), field(&one["text"]), field(&one["by"]["name"]))).collect(),
+            archived: value["archived"] == true,
+            updated: millis(&value["updated_at"]).unwrap_or_default(),
+            place: 0,
+        })
+    }
+
+    /// What to call it.
+    pub(crate) fn name(&self) -> String {
+        if !self.title.is_empty() {
+            return self.title.clone();
+        }
+        let folder = self.cwd.rsplit('/').find(|part| !part.is_empty()).unwrap_or("/");
+        format!("{} in {folder}", self.runtime)
+    }
+}
+
+/// A runtime in the list.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct RuntimeItem {
+    pub(crate) id: String,
+    pub(crate) dialect: String,
+    pub(crate) state: String,
+    pub(crate) agent: String,
+    pub(crate) connect: String,
+    pub(crate) cwd: String,
+    pub(crate) pid: Option<u64>,
+    pub(crate) problem: String,
+    pub(crate) stderr: String,
+    pub(crate) updated: i64,
+}
+
+impl RuntimeItem {
+    pub(crate) fn read(value: &Value) -> Option<Self> {
+        let connect = &value["connect"];
+        let words = connect["command"]
+            .as_array()
+            .map(|words| words.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" "));
+        Some(Self {
+            id: value["runtime_id"].as_str()?.to_owned(),
+            dialect: field(&value["dialect"]),
+            state: field(&value["state"]),
+            agent: field(&value["agent"]),
+            connect: sanitize::line(&words.unwrap_or_else(|| raw(&connect["endpoint"])), FIELD),
+            cwd: field(&value["cwd"]),
+            pid: value["pid"].as_u64(),
+            problem: field(&value["problem"]),
+            stderr: raw(&value["stderr_tail"]),
+            updated: millis(&value["updated_at"]).unwrap_or_default(),
+        })
+    }
+}
+
+/// A device in the list.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct DeviceItem {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) kind: String,
+    pub(crate) scopes: String,
+    pub(crate) level: String,
+    pub(crate) online: bool,
+    pub(crate) you: bool,
+    pub(crate) seen: Option<i64>,
+    pub(crate) expires: Option<i64>,
+}
+
+impl DeviceItem {
+    pub(crate) fn read(value: &Value) -> Option<Self> {
+        let id = value["device_id"].as_str()?.to_owned();
+        let scopes: Vec<String> = value["scopes"].as_array().into_iter().flatten().map(field).collect();
+        Some(Self {
+            you: value["you"] == true || (value.get("you").is_none() && id == "d_local"),
+            name: field(&value["name"]),
+            kind: field(&value["kind"]),
+            scopes: scopes.join(" "),
+            level: field(&value["approve_up_to"]),
+            online: value["online"] == true,
+            seen: millis(&value["last_seen_at"]).or(millis(&value["created_at"])),
+            expires: millis(&value["expires_at"]),
+            id,
+        })
+    }
+}
+
+/// A passage that a search found.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct SearchItem {
+    pub(crate) session: String,
+    pub(crate) cursor: String,
+    pub(crate) role: String,
+    pub(crate) words: String,
+}
+
+impl SearchItem {
+    pub(crate) fn read(value: &Value) -> Option<Self> {
+        Some(Self {
+            session: value["session_id"].as_str()?.to_owned(),
+            cursor: raw(&value["cursor"]),
+            role: field(&value["role"]),
+            words: field(&value["snippet"]),
+        })
+    }
+}
+
+/// A cursor's place in the log; 0 if it is none.
+pub(crate) fn position(cursor: &str) -> u64 {
+    let at = cursor.rsplit_once(':').map_or("", |(_, at)| at);
+    // A place in a long text has the part behind it.
+    at.split_once('+').map_or(at, |(at, _)| at).parse().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn who_won_is_told_in_words() {
+        let receipt = |state: &str, ok: Value, option: &str| {
+            RequestResult::read(&json!({ "state": state, "ok": ok, "option_id": option, "at": "2026-01-01T00:00:00Z",
+                "resolved_by": { "device_id": "d_1", "name": "pho\u{202e}ne" } }))
+        };
+        let now = millis(&json!("2026-01-01T00:00:02Z")).unwrap();
+        assert_eq!(receipt("answered", json!(true), "allow_once").words(now), "Allowed by pho\\u{202e}ne, 2 s ago");
+        assert_eq!(
+            receipt("answered", json!(true), "allow_always").words(now + 60_000),
+            "Always allowed by pho\\u{202e}ne, 1 min ago"
+        );
+        assert_eq!(receipt("answered", json!(false), "").words(now), "Denied by pho\\u{202e}ne, 2 s ago");
+        assert_eq!(receipt("expired", Value::Null, "").allowed(), None);
+    }
+
+    #[test]
+    fn what_a_gateway_does_not_say_is_not_taken_for_harmless() {
+        let ask = |more: Value| {
+            let mut value = json!({ "request_id": "q_1", "display": "x", "options": [] });
+            value.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            RequestView::read(&value).unwrap().risk
+        };
+        assert_eq!(ask(json!({})), RiskView::Low);
+        assert_eq!(ask(json!({ "warnings": ["w"] })), RiskView::Elevated);
+        assert_eq!(ask(json!({ "risk": "low", "danger": true })), RiskView::Danger);
+        assert_eq!(ask(json!({ "risk": "another" })), RiskView::Elevated);
+        assert_eq!(ask(json!({ "risk": "danger" })), RiskView::Danger);
+    }
+}
