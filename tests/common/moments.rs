@@ -1,4 +1,5 @@
-//! Random moments for the stories in which something is killed, drawn from a seed that is printed.
+//! How often what is repeated is repeated, and random moments for the stories in which something is killed, drawn from a seed that
+//! is printed.
 
 use std::time::Duration;
 
@@ -28,7 +29,39 @@ impl Moments {
     }
 }
 
-/// How many kills of each side: few in CI, many by `PLEXUS_KILLS`.
+/// How often a long test does what it does: `small` by default, enough to find a bug that is there; `full` with
+/// `PLEXUS_ROUNDS=full`, as in `just full`. Each use says on stdout which it was.
+///
+/// # Panics
+/// When `PLEXUS_ROUNDS` is anything else than `full` or `small`.
+pub fn rounds<N: std::fmt::Display>(what: &str, small: N, full: N) -> N {
+    match std::env::var("PLEXUS_ROUNDS").as_deref() {
+        Ok("full") => {
+            println!("PLEXUS_ROUNDS=full: {full} {what}");
+            full
+        }
+        Ok("small") | Err(_) => {
+            println!("{small} {what}; {full} with PLEXUS_ROUNDS=full");
+            small
+        }
+        Ok(other) => panic!("PLEXUS_ROUNDS={other}: it is `full` or `small`"),
+    }
+}
+
+/// Looks again and again until something is so.
+///
+/// # Panics
+/// When it is not, within a minute.
+pub async fn until_so(what: &str, mut so: impl AsyncFnMut() -> bool) {
+    let deadline = std::time::Instant::now() + Duration::from_secs(60);
+    while !so().await {
+        assert!(std::time::Instant::now() < deadline, "never: {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// How many kills of each side, in the stories of servers that run by themselves: as many as `PLEXUS_KILLS` says, else by [`rounds`].
 pub fn kills() -> u64 {
-    std::env::var("PLEXUS_KILLS").map_or(2, |kills| kills.parse().expect("PLEXUS_KILLS is a number"))
+    let given = std::env::var("PLEXUS_KILLS").ok().map(|kills| kills.parse().expect("PLEXUS_KILLS is a number"));
+    given.unwrap_or_else(|| rounds("kills of each side", 2, 50))
 }

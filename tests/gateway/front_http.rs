@@ -6,6 +6,7 @@ use crate::common;
 use std::sync::Arc;
 
 use common::front::{self, Front, LONG};
+use common::moments::until_so;
 use plexus::model::Origin;
 use plexus::sessions::{CommitEntry, CommitRows};
 use plexus::store::RequestRow;
@@ -147,9 +148,8 @@ async fn a_long_poll_ends_with_news_with_its_time_with_a_revocation_and_with_the
 
     let (page, ()) = tokio::join!(front.admin("GET", &quiet, Value::Null), async {
         // Connected at the least: the request is then in time for the drain.
-        while plexus::metrics::metrics().subscribers.with_label_values(&["poll"]).get() == 0 {
-            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
-        }
+        let polls = async || plexus::metrics::metrics().subscribers.with_label_values(&["poll"]).get() > 0;
+        until_so("the poll is there", polls).await;
         front.stop.send(true).unwrap();
     });
     assert_eq!(page.status, 200, "{page:?}");
@@ -470,21 +470,16 @@ async fn a_run_is_begun_again_with_the_same_words() {
         let said = all.into_iter().filter(|event| event["run_id"] == *run && event["kind"] == "user_message_chunk");
         said.map(|event| event["event"]["content"].clone()).collect::<Vec<_>>()
     };
-    while asked(&second).await.is_empty() {
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-    }
+    until_so("the second run has its words", async || !asked(&second).await.is_empty()).await;
     assert_eq!(asked(&second).await, asked(&hanging).await);
     // It hangs again, and is stopped; what waited runs, and can be had once more when it is over.
     front.admin("POST", &format!("{path}/cancel"), json!({ "run_id": second })).await;
-    while front.admin("GET", &path, Value::Null).await.json()["state"] != "idle" {
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-    }
+    let idle = async || front.admin("GET", &path, Value::Null).await.json()["state"] == "idle";
+    until_so("the session is idle", idle).await;
     let last = restart(Value::Null, "").await;
     assert_eq!(last.status, 422, "null is no body: {last:?}");
     let last = restart(json!({}), "").await.json()["run_id"].clone();
-    while asked(&last).await.is_empty() {
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-    }
+    until_so("the last run has its words", async || !asked(&last).await.is_empty()).await;
     assert_eq!(asked(&last).await, asked(&waiting).await, "the last run's words");
     // By name as well, though its first event says that it waited.
     let named = restart(json!({ "run_id": waiting }), "").await;
@@ -731,9 +726,9 @@ async fn a_key_of_an_answer_is_of_one_device_and_one_answer() {
         for key in ["two words", &"k".repeat(129)] {
             assert_eq!(answer(&desk, &request, &mine, key).await.code(), "bad_idempotency_key", "{key:?}");
         }
-        while front.admin("GET", &format!("/v1/sessions/{session}"), Value::Null).await.json()["run_id"] == run {
-            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-        }
+        let path = format!("/v1/sessions/{session}");
+        let over = async || front.admin("GET", &path, Value::Null).await.json()["run_id"] != run;
+        until_so("the run is over", over).await;
     }
 }
 

@@ -10,6 +10,7 @@ use agent_client_protocol_schema::v1;
 use common::agents;
 use common::cast::Player;
 use common::gateway::{Gateway, PATIENCE, demo, exe, position, runtime, said};
+use common::moments::rounds;
 use futures_util::{SinkExt as _, StreamExt as _};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -503,7 +504,8 @@ async fn who_comes_in_the_middle_of_a_message_has_the_same_bytes_and_so_has_the_
 }
 
 #[tokio::test]
-async fn cut_at_a_hundred_random_moments_what_a_client_has_equals_the_log() {
+async fn cut_at_random_moments_what_a_client_has_equals_the_log() {
+    let total = rounds("cuts", 25, 100);
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let run = gateway.prompt(&session, "stream 3000 1 ;; ask ;; stream 200").await;
@@ -523,7 +525,7 @@ async fn cut_at_a_hundred_random_moments_what_a_client_has_equals_the_log() {
             Some(cursor) => editor.ask("session/resume", after(&session, cursor)).await,
         };
         // In the middle of the past, of the response, or of what is new.
-        let mut left = if cuts < 100 { dice(60) } else { u64::MAX };
+        let mut left = if cuts < total { dice(60) } else { u64::MAX };
         while left > 0 && !over {
             left -= 1;
             let message = editor.hear().await;
@@ -542,7 +544,7 @@ async fn cut_at_a_hundred_random_moments_what_a_client_has_equals_the_log() {
                 }
                 Some("session/request_permission") => {
                     asked += 1;
-                    match cuts >= 100 {
+                    match cuts >= total {
                         true => editor.choose(&message, "allow_once").await,
                         // Nothing more comes until it is answered.
                         false => left = 0,
@@ -556,7 +558,7 @@ async fn cut_at_a_hundred_random_moments_what_a_client_has_equals_the_log() {
             drop(editor);
         }
     }
-    assert!(cuts >= 100, "{cuts} cuts");
+    assert!(cuts >= total, "{cuts} cuts");
     let log = gateway.until_ended(&session, &run).await;
     let log: Vec<Value> = log.iter().map(|event| event["event"].clone()).collect();
     assert!(asked >= 1);
@@ -783,6 +785,7 @@ async fn a_real_agents_files_are_its_editors_and_the_gateways_where_there_is_no_
     let session = gateway.session("gemini").await;
     let run = gateway.prompt(&session, &write).await;
     let mut seen = std::collections::BTreeSet::new();
+    let deadline = std::time::Instant::now() + PATIENCE;
     while !gateway.events(&session).await.iter().any(|event| event["kind"] == "run_ended" && event["run_id"] == run) {
         let (_, open) = gateway.get("/v1/requests?state=open").await;
         for request in open["requests"].as_array().unwrap() {
@@ -790,6 +793,7 @@ async fn a_real_agents_files_are_its_editors_and_the_gateways_where_there_is_no_
                 gateway.choose(request, &Gateway::option(request, "allow_once")).await;
             }
         }
+        assert!(std::time::Instant::now() < deadline, "the run does not end");
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
     assert_eq!(seen.len(), 2, "the agent's own question, and the gateway's");

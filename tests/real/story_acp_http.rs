@@ -6,6 +6,7 @@ use crate::common;
 use common::acp_http::{Message, Raw};
 use common::cast::Player;
 use common::gateway::{Gateway, said};
+use common::moments::rounds;
 use serde_json::{Value, json};
 
 /// A small generator, so that a failure can be repeated with its seed.
@@ -183,7 +184,8 @@ async fn a_gateway_that_came_back_does_not_know_the_connection_and_the_cursor_go
 }
 
 #[tokio::test]
-async fn a_stream_that_is_cut_a_hundred_times_is_the_log() {
+async fn a_stream_that_is_cut_again_and_again_is_the_log() {
+    let total = rounds("cuts", 25, 100);
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let raw = Raw::begin(&gateway.url, &gateway.token).await;
@@ -198,7 +200,7 @@ async fn a_stream_that_is_cut_a_hundred_times_is_the_log() {
     let (mut cuts, mut others) = (0, 0);
     let (mut over, mut answered) = (false, false);
     while !over {
-        if cuts < 100 && dice.roll(20) == 0 {
+        if cuts < total && dice.roll(20) == 0 {
             cuts += 1;
             undone.clear();
             if cuts % 3 == 0 {
@@ -227,7 +229,7 @@ async fn a_stream_that_is_cut_a_hundred_times_is_the_log() {
             seen.append(&mut undone);
         }
     }
-    assert_eq!(cuts, 100, "seed {seed:#x}");
+    assert_eq!(cuts, total, "seed {seed:#x}");
     // All responses came, once: on the session's stream, or while it was closed on the connection's.
     let mut own = raw.stream(None, None).await;
     raw.ask(None, "end", "session/list", json!({})).await;

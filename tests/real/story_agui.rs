@@ -11,6 +11,7 @@ use std::pin::Pin;
 use common::agents::{self, AgentSetup, FakeModel};
 use common::cast::Player;
 use common::gateway::{Gateway, PATIENCE, position, said};
+use common::moments::rounds;
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 
@@ -282,7 +283,8 @@ async fn a_retried_post_runs_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_hundred_random_cuts_lose_nothing_and_repeat_nothing() {
+async fn random_cuts_lose_nothing_and_repeat_nothing() {
+    let total = rounds("cuts", 25, 100);
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let body = prompt("cut", "u1", "stream 400 2 ;; think ;; diff ;; stream 100 1");
@@ -302,7 +304,7 @@ async fn a_hundred_random_cuts_lose_nothing_and_repeat_nothing() {
         let mut stream = open(&gateway, &session, &post, header).await;
         let snapshot = stream.until("STATE_SNAPSHOT").await;
         assert!(cursor.is_none() || snapshot["id"] == *cursor.as_ref().unwrap(), "it begins where the client was");
-        let mut left = if cuts < 100 { roll(8) } else { u64::MAX };
+        let mut left = if cuts < total { roll(8) } else { u64::MAX };
         // What came after the last cursor is not counted: it comes again.
         let mut pending = String::new();
         while left > 0 {
@@ -323,7 +325,7 @@ async fn a_hundred_random_cuts_lose_nothing_and_repeat_nothing() {
         }
         cuts += 1;
     }
-    assert!(cuts >= 100, "{cuts} cuts");
+    assert!(cuts >= total, "{cuts} cuts");
     let log = gateway.events(&session).await;
     assert_eq!(text, said(&log, None));
     assert_eq!(kept.text("assistant"), said(&log, None), "and so has a client that keeps messages");

@@ -11,6 +11,7 @@ use std::time::Instant;
 
 use common::agents::{self, AgentSetup, FakeModel};
 use common::gateway::{Gateway, PATIENCE, assert_whole, said};
+use common::moments::{Moments, kills};
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
@@ -488,36 +489,6 @@ async fn shared_with_another_client() {
 }
 
 // ---- kills ----------------------------------------------------------------------------------------------------------
-
-/// Moments drawn from a seed that is printed, so that a round can be had again.
-struct Moments(u64);
-
-impl Moments {
-    fn new() -> Self {
-        let now = std::time::SystemTime::now().duration_since(std::time::SystemTime::UNIX_EPOCH).unwrap();
-        let given = std::env::var("PLEXUS_SEED").ok().and_then(|seed| seed.parse().ok());
-        let seed = given.unwrap_or(u64::from(now.subsec_nanos()) | 1);
-        println!("PLEXUS_SEED={seed}");
-        Self(seed)
-    }
-
-    /// A number below `most` (xorshift64).
-    fn below(&mut self, most: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % most
-    }
-
-    async fn pass(&mut self, most_ms: u64) {
-        tokio::time::sleep(std::time::Duration::from_millis(self.below(most_ms))).await;
-    }
-}
-
-/// How many kills of each side: few in CI, many by `just kills`.
-fn kills() -> u64 {
-    std::env::var("PLEXUS_KILLS").map_or(2, |kills| kills.parse().expect("PLEXUS_KILLS is a number"))
-}
 
 /// The end of a run, in the words of whoever ended it.
 fn last_word(events: &[Value], run: &str) -> String {

@@ -5,6 +5,7 @@ use crate::common;
 
 use common::cast::Player;
 use common::gateway::{Gateway, assert_whole, said};
+use common::moments::rounds;
 
 fn ends(player: &Player) -> usize {
     player.saw.iter().filter(|(_, saw)| saw.get("ended").is_some()).count()
@@ -106,14 +107,14 @@ impl Dice {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn curl_cut_a_hundred_times_has_what_the_log_has() {
+async fn curl_cut_again_and_again_has_what_the_log_has() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let mut curl = Player::enter("curl", &gateway, &session).await;
     let mut dice = Dice(0x5eed);
     // Far longer than it takes; somebody stops it in the end.
     curl.prompt("stream 1000000 1").await;
-    for _ in 0..100 {
+    for _ in 0..rounds("cuts", 25, 100) {
         for _ in 0..=dice.roll(20) {
             curl.until("text").await;
         }

@@ -9,10 +9,8 @@ use std::time::Duration;
 
 use common::agents::{self, AgentSetup, FakeModel};
 use common::gateway::{Gateway, PATIENCE, alive, assert_whole, exe, held_runtime, said};
+use common::moments::rounds;
 use serde_json::{Value, json};
-
-/// Kills under each of the three real agents: fifty-one in all.
-const ROUNDS: u64 = 17;
 
 /// The words of `FAKE:long N`, as the model says them.
 fn long(n: usize) -> String {
@@ -46,6 +44,8 @@ async fn ready(gateway: &Gateway) -> Value {
 
 async fn play(id: &str, setup: fn(&Path, &Path, u16) -> AgentSetup) {
     let (install, model) = tokio::task::spawn_blocking(|| (agents::install_dir(), FakeModel::start())).await.unwrap();
+    // Under each of three agents: fifty-one in full.
+    let total = rounds("kills or more", 6, 17);
     let (home, work) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let setup = setup(&install, home.path(), model.port());
     let env = setup.env.iter().map(|(k, v)| format!("{k} = {}", json!(v))).collect::<Vec<_>>().join(", ");
@@ -57,7 +57,7 @@ async fn play(id: &str, setup: fn(&Path, &Path, u16) -> AgentSetup) {
     let agent = u32::try_from(ready(&gateway).await["pid"].as_u64().unwrap()).unwrap();
     let ran = work.path().join("ran");
     let (mut with_approval, mut prompts) = (0, Vec::new());
-    for round in 0..ROUNDS {
+    for round in 0..total {
         let streamed = gateway.prompt(&session, "FAKE:long 60 5").await;
         let asks = gateway.prompt(&session, &format!("FAKE:shell echo {round} >> {}", ran.display())).await;
         if round % 3 == 2 {
@@ -94,7 +94,7 @@ async fn play(id: &str, setup: fn(&Path, &Path, u16) -> AgentSetup) {
         assert_eq!((ended(streamed), ended(asks)), (json!("completed"), json!("completed")));
     }
     let lines: Vec<u64> = std::fs::read_to_string(&ran).unwrap().lines().map(|line| line.parse().unwrap()).collect();
-    assert_eq!(lines, (0..ROUNDS).collect::<Vec<_>>(), "each command ran once");
+    assert_eq!(lines, (0..total).collect::<Vec<_>>(), "each command ran once");
     // A notification of the agent's own (`_auth/status_update`) is kept as it came; anything else raw would be a broken line.
     let own =
         |event: &Value| event["event"]["message"]["method"].as_str().is_some_and(|method| method.starts_with('_'));
@@ -111,7 +111,7 @@ async fn play(id: &str, setup: fn(&Path, &Path, u16) -> AgentSetup) {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     assert!(gateway.stop().await.success());
-    println!("{id}: {ROUNDS} rounds, {with_approval} of them killed with an approval open");
+    println!("{id}: {total} rounds, {with_approval} of them killed with an approval open");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use common::cast::Player;
 use common::gateway::{Gateway, PATIENCE, assert_whole, demo, exe, runtime, said};
+use common::moments::rounds;
 use futures_util::{SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -243,13 +244,13 @@ async fn a_screen_made_for_gemini_prompts_watches_and_comes_back() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_screen_cut_a_hundred_times_has_what_the_log_has() {
+async fn a_screen_cut_again_and_again_has_what_the_log_has() {
     let gateway = Gateway::start(&served("")).await;
     let session = gateway.session("demo").await;
     let mut screen = Player::enter("mirror", &gateway, &session).await;
     // Far longer than it takes; somebody stops it in the end.
     let run = gateway.prompt(&session, "stream 1000000 1").await;
-    for cut in 0..100 {
+    for cut in 0..rounds("cuts", 25, 100) {
         // After another length each time.
         for _ in 0..=cut * 7 % 19 {
             screen.until("text").await;

@@ -1,5 +1,5 @@
 //! The TypeScript client: it typechecks and builds as its package says, and against a real gateway it keeps what its
-//! README promises, also over a line that is cut a hundred times.
+//! README promises, also over a line that is cut again and again.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 use crate::common;
@@ -12,12 +12,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use common::agents;
 use common::cast::Player;
 use common::gateway::{Gateway, demo, said};
+use common::moments::rounds;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
-
-/// How often the line is cut.
-const CUTS: usize = 100;
 
 fn package() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("clients/typescript")
@@ -147,15 +145,15 @@ async fn its_player_sees_everything_once_also_what_happened_while_it_was_away() 
     player.quit().await;
 }
 
-/// A way to the gateway that is cut after a random number of bytes, [`CUTS`] times.
-async fn cutter(listener: TcpListener, to: String, cuts: Arc<AtomicUsize>) {
+/// A way to the gateway that is cut after a random number of bytes, so many times.
+async fn cutter(listener: TcpListener, to: String, total: usize, cuts: Arc<AtomicUsize>) {
     let mut random = 0x2545_f491_4f6c_dd1d_u64;
     loop {
         let (mut near, _) = listener.accept().await.unwrap();
         random ^= random << 13;
         random ^= random >> 7;
         random ^= random << 17;
-        let cut = (cuts.load(Ordering::SeqCst) < CUTS).then_some(1 + random % 40_000);
+        let cut = (cuts.load(Ordering::SeqCst) < total).then_some(1 + random % 40_000);
         let (to, cuts) = (to.clone(), Arc::clone(&cuts));
         tokio::spawn(async move {
             let mut far = TcpStream::connect(&to).await.unwrap();
@@ -188,7 +186,8 @@ async fn cutter(listener: TcpListener, to: String, cuts: Arc<AtomicUsize>) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_hundred_cuts_at_random_bytes_leave_no_gap_and_no_repeat() {
+async fn cuts_at_random_bytes_leave_no_gap_and_no_repeat() {
+    let total = rounds("cuts", 25, 100);
     let clients = clients().await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -197,7 +196,7 @@ async fn a_hundred_cuts_at_random_bytes_leave_no_gap_and_no_repeat() {
     let run = gateway.prompt(&session, "flood 12000 40").await;
     let cuts = Arc::new(AtomicUsize::new(0));
     let to = gateway.url.trim_start_matches("http://").to_owned();
-    let cutting = tokio::spawn(cutter(listener, to, Arc::clone(&cuts)));
+    let cutting = tokio::spawn(cutter(listener, to, total, Arc::clone(&cuts)));
     let mut command = tokio::process::Command::new(agents::node(&clients));
     command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients/native-ts.mjs"));
     command.env("PLEXUS_VIA", format!("http://127.0.0.1:{port}"));
@@ -208,8 +207,8 @@ async fn a_hundred_cuts_at_random_bytes_leave_no_gap_and_no_repeat() {
     }
     let whole = said(&gateway.until_ended(&session, &run).await, Some(&run));
     assert!(player.text() == whole, "{} bytes of {}", player.text().len(), whole.len());
-    assert_eq!(cuts.load(Ordering::SeqCst), CUTS, "there was enough to cut");
-    println!("{CUTS} cuts, {} bytes of text, all there", whole.len());
+    assert_eq!(cuts.load(Ordering::SeqCst), total, "there was enough to cut");
+    println!("{total} cuts, {} bytes of text, all there", whole.len());
     player.quit().await;
     cutting.abort();
 }

@@ -8,9 +8,8 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use common::gateway::{Gateway, PATIENCE, alive, assert_whole, demo, family};
+use common::moments::rounds;
 use serde_json::{Value, json};
-
-const ROUNDS: u64 = 200;
 
 async fn all_gone(pids: &[u32]) {
     let deadline = Instant::now() + PATIENCE;
@@ -22,11 +21,12 @@ async fn all_gone(pids: &[u32]) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_at_any_instant_nothing_seen_is_lost() {
+    let total = rounds("kills", 20, 200);
     let mut gateway = Gateway::start(&demo()).await;
     let mut cursor = String::new();
     let mut known: BTreeMap<u64, Value> = BTreeMap::new();
     let mut orphaned = 0;
-    for round in 0..ROUNDS {
+    for round in 0..total {
         let session = gateway.session("demo").await;
         // A client that sees as much as it can, from where it stood before the last crash.
         let mut ws = gateway.ws().await;
@@ -94,7 +94,7 @@ async fn killed_at_any_instant_nothing_seen_is_lost() {
             }
         }
     }
-    assert!(orphaned >= ROUNDS / 2, "{orphaned}: every second round leaves a request open at least");
+    assert!(orphaned >= total / 2, "{orphaned}: every second round leaves a request open at least");
     let pids = family(gateway.pid());
     assert!(gateway.stop().await.success());
     all_gone(&pids).await;

@@ -6,13 +6,11 @@ use crate::common;
 use std::sync::Arc;
 
 use common::gateway::{Gateway, assert_whole, exe, runtime, said};
+use common::moments::rounds;
 use serde_json::{Value, json};
 use tokio::sync::{Barrier, mpsc};
 
 const CLIENTS: usize = 64;
-/// How many questions are raced for.
-const ROUNDS: usize = 1000;
-
 /// A demo agent whose every line from the gateway is also kept in a file.
 fn overheard(dir: &std::path::Path) -> (String, std::path::PathBuf) {
     let heard = dir.join("heard");
@@ -21,7 +19,8 @@ fn overheard(dir: &std::path::Path) -> (String, std::path::PathBuf) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sixty_four_clients_answer_at_once_a_thousand_times() {
+async fn sixty_four_clients_answer_at_once_and_one_wins() {
+    let total = rounds("races of 64 clients", 100, 1000);
     let dir = tempfile::tempdir().unwrap();
     let (config, heard) = overheard(dir.path());
     let gateway = Gateway::start(&config).await;
@@ -37,7 +36,7 @@ async fn sixty_four_clients_answer_at_once_a_thousand_times() {
         let http = gateway.http.clone();
         let (url, token) = (gateway.url.clone(), gateway.token.clone());
         tokio::spawn(async move {
-            for round in 0..ROUNDS {
+            for round in 0..total {
                 let request = ws.until("ui.confirm.request").await;
                 let id = request["request_id"].as_str().unwrap().to_owned();
                 let kind = if client % 3 == 0 { "reject_once" } else { "allow_once" };
@@ -65,7 +64,7 @@ async fn sixty_four_clients_answer_at_once_a_thousand_times() {
         });
     }
     let mut runs = Vec::new();
-    for round in 0..ROUNDS {
+    for round in 0..total {
         runs.push(gateway.prompt(&session, "ask").await);
         let mut receipts = Vec::new();
         for _ in 0..CLIENTS {
@@ -86,13 +85,13 @@ async fn sixty_four_clients_answer_at_once_a_thousand_times() {
     let events = gateway.until_ended(&session, runs.last().unwrap()).await;
     assert_whole(&events);
     let resolved = events.iter().filter(|event| event["kind"] == "request_resolved").count();
-    assert_eq!(resolved, ROUNDS, "one `answered` each");
+    assert_eq!(resolved, total, "one `answered` each");
     let heard = std::fs::read_to_string(heard).unwrap();
     let answers = heard.lines().filter(|line| line.contains("\"outcome\"")).count();
-    assert_eq!(answers, ROUNDS, "one line to the runtime each");
+    assert_eq!(answers, total, "one line to the runtime each");
     assert!(said(&events, Some(&runs[0])).len() > 2, "the agent goes on with what was decided");
     let (_, metrics) = gateway.get("/metrics").await;
-    let counted = format!("plexus_double_answers_total {}", ROUNDS * (CLIENTS - 1));
+    let counted = format!("plexus_double_answers_total {}", total * (CLIENTS - 1));
     assert!(metrics.as_str().unwrap().contains(&counted), "{metrics}");
 }
 
