@@ -8,17 +8,33 @@ default:
 run *ARGS="serve -c config/demo.toml":
     cargo run --locked -- {{ARGS}}
 
-# All tests; installs what they need. Arguments go to `cargo test`.
+# After each change: format, clippy, unit and property tests, the house rules. About a minute, and no npm.
+quick:
+    ./scripts/quick
+
+# Clippy and unit tests at each change of a file.
+watch:
+    ./scripts/watch
+
+# One file of tests (`just story story_crash`), or the tests with a word in their names.
+story NAME *ARGS:
+    ./scripts/test {{NAME}} {{ARGS}}
+
+# The tests with real agents, real clients and a real browser.
+agents *ARGS:
+    ./scripts/test --test real {{ARGS}}
+
+# All tests; installs what they need. Arguments choose some.
 test *ARGS:
     ./scripts/test {{ARGS}}
 
 # The gateway and the real servers that it is attached to, each killed ROUNDS times at random moments.
 kills ROUNDS="50":
-    PLEXUS_KILLS={{ROUNDS}} ./scripts/test --test real --test stories killed
+    PLEXUS_KILLS={{ROUNDS}} ./scripts/test --test real --test stories either_side
 
-# What CI runs, with all that CI does in small done in full.
+# What CI runs, with every round of the long tests; says first what runs in full.
 full:
-    PLEXUS_KILLS=50 bash .ci/run
+    PLEXUS_ROUNDS=full bash .ci/run
 
 # The table of docs/performance.md, measured here and now.
 bench *ARGS:
