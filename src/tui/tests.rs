@@ -711,7 +711,7 @@ fn fifty_questions_and_all_sessions_are_reached_at_40x20_and_nothing_is_drawn_ov
         stage.msg(Msg::Heard(heard(&format!("s_{which}"), 9, "request_resolved", &over, stage.now)));
     }
     stage.later(LINGER + ARM);
-    assert!(stage.screen().contains("Nothing waits for you"), "{}", stage.screen());
+    assert!(stage.screen().contains("No pending requests"), "{}", stage.screen());
 }
 
 #[test]
@@ -789,7 +789,7 @@ fn who_answered_elsewhere_is_told_in_place_and_nothing_moves() {
     stage.event("s_1", "request_resolved", &receipt);
     assert!(stage.screen().contains("Allowed by phone"), "{}", stage.screen());
     stage.later(LINGER);
-    assert!(stage.screen().contains("Nothing waits for you"), "{}", stage.screen());
+    assert!(stage.screen().contains("No pending requests"), "{}", stage.screen());
 }
 
 #[test]

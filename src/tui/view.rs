@@ -407,7 +407,8 @@ impl Draw<'_> {
             true => format!("   {:<room$}{:<11}{:>6}", "ASKS", "SESSION", "AGE"),
             false => format!("   {:<10}{:<room$}{:<20}{:>8}", "AGENT", "ASKS", "SESSION", "AGE"),
         };
-        let none = "Nothing waits for you. What an agent asks is shown here, on every screen at once; the first answer counts.";
+        let none =
+            "No pending requests. What an agent asks is shown here, on every screen at once; the first answer counts.";
         if ids.is_empty() {
             return self.list(all, "", Vec::new(), 0, none);
         }

@@ -43,7 +43,7 @@ const versionOf = (page) => page.evaluate(() => document.querySelector('meta[nam
 async function isOffline(page, what) {
   await page.locator('#stale', { hasText: /offline/i }).waitFor();
   assert.equal(await page.locator('plexus-signin').count(), 0, `${what}: the sign-in page`);
-  const claims = await page.getByText(/Nothing waits for you|No sessions yet|No agents/).count();
+  const claims = await page.getByText(/No pending requests|No sessions yet|No agents/).count();
   assert.equal(claims, 0, `${what}: it claims to know that there is nothing`);
 }
 
@@ -73,7 +73,7 @@ try {
   await early.locator('plexus-signin h1').waitFor();
   door.turn('502');
   await early.evaluate((to) => { location.hash = `#code=${to}`; }, code);
-  await early.locator('plexus-signin #note', { hasText: 'tried again by itself' }).waitFor();
+  await early.locator('plexus-signin #note', { hasText: 'Retrying automatically' }).waitFor();
   door.turn('through');
   await live(early);
   await second.close();
@@ -123,9 +123,9 @@ try {
     await page.locator('plexus-session', { hasText: 'said-before' }).waitFor();
     door.turn(manner);
     await isOffline(page, `left open, ${manner}`);
-    await page.locator('#stale', { hasText: 'What you see was true at' }).waitFor();
+    await page.locator('#stale', { hasText: 'Last updated at' }).waitFor();
     await page.locator('plexus-session', { hasText: 'said-before' }).waitFor();
-    if (manner === '401' || manner === 'portal') await page.locator('#stale', { hasText: 'answered in its place' }).waitFor();
+    if (manner === '401' || manner === 'portal') await page.locator('#stale', { hasText: 'answered instead' }).waitFor();
     door.turn('through');
     await live(page);
     ok(`left open while something else answers or nothing does (${manner}), it stays in, and says what answers`);

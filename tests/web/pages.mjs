@@ -328,7 +328,7 @@ try {
   assert.deepEqual(seen.complaints.filter((one) => !known(one)), []);
   assert.deepEqual(otherSeen.complaints, []);
   await context.setOffline(true);
-  await page.locator('#stale', { hasText: 'What you see was true at' }).waitFor();
+  await page.locator('#stale', { hasText: 'Last updated at' }).waitFor();
   await judge(page, 'offline');
   await api('POST', `/v1/sessions/${id}/prompt`, { text: 'echo while-you-were-away' });
   await context.setOffline(false);

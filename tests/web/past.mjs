@@ -71,7 +71,7 @@ try {
   await past.getByText('1 conversation', { exact: false }).waitFor();
   assert.match((await rows.first().textContent()) ?? '', /Windows 298/, 'what is searched for is found beyond the first page');
   await find.fill('no such thing');
-  await past.getByText('No conversation fits').waitFor();
+  await past.getByText('No matching conversations').waitFor();
   await judge('past-no-match');
   await find.fill('');
   await find.focus();
