@@ -23,57 +23,57 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// The gateway, in the foreground
+    /// Run the gateway in the foreground
     Serve(Serve),
-    /// Attach an agent, open a session in it and follow it here; starts a gateway if none runs
+    /// Start an agent, open a session and follow it here; starts a gateway if none is running
     Run(Run),
-    /// Sessions and runtimes
+    /// List sessions and runtimes
     Ls(Ls),
-    /// Take up a conversation that a runtime keeps, and follow it here; `plexus ls --resumable RUNTIME` shows them
+    /// Resume a conversation stored by a runtime and follow it here; `plexus ls --resumable RUNTIME` lists them
     Resume(Resume),
     /// Follow events
     Tail(Tail),
-    /// All sessions on one screen, full size: watch, prompt, answer
+    /// Open the full-screen terminal UI: watch, prompt, answer
     Attach(Attach),
     /// Send a prompt
     Prompt(Prompt),
-    /// Cancel what a session is doing
+    /// Cancel the running prompt of a session
     Cancel(Cancel),
-    /// Give a session a title
+    /// Rename a session
     Rename(Rename),
-    /// Put a session away, or take it back
+    /// Archive a session, or restore it
     Archive(Archive),
-    /// Make a link that shows one session, and nothing else, to whoever has it
+    /// Create a read-only link to one session
     Share(Share),
-    /// The requests that wait for an answer
+    /// List pending requests
     Requests(Requests),
     /// Answer a request; the first answer wins
     Answer(Answer),
-    /// A session as a file, on stdout
+    /// Export a session to stdout
     Export(Export),
-    /// Find text in all sessions
+    /// Search all sessions
     Search(Search),
-    /// The page in the browser, signed in by a one-time code
+    /// Open the web page, signed in with a one-time code
     Open(Open),
-    /// Let a phone or another browser in: shows a code, and asks whether both show the same number
+    /// Pair a phone or another browser: shows a code, then asks you to compare a number
     Pair(Pair),
-    /// The devices that may come in
+    /// List, rename and revoke paired devices
     Devices(Devices),
-    /// Serve a session on stdio: an editor or a terminal UI starts this as if it were the agent
+    /// Act as an agent on stdio, for editors and terminal UIs
     Bridge(super::bridge::Bridge),
-    /// Stop a runtime and start it again; its sessions go on
+    /// Restart a runtime; its sessions continue
     Restart(Restart),
     /// Stop a runtime
     Stop(Stop),
-    /// A certificate of your own, so that a phone can reach the gateway
+    /// Create TLS certificates, so that other machines can reach the gateway
     #[command(subcommand)]
     Tls(Tls),
-    /// What works, what does not, and the fix
+    /// Check the installation and suggest fixes
     Doctor(Doctor),
     /// Built-in agents
     #[command(subcommand)]
     Agent(Agent),
-    /// Keep a runtime and its whole family inside the gateway's lifetime
+    /// Hold a runtime's process group (started by the gateway)
     #[command(hide = true)]
     Hold {
         /// The process that must stay our parent; if it is not, nothing is started
@@ -145,13 +145,13 @@ fn known_agents() -> String {
 pub(crate) struct Run {
     #[arg(help = known_agents(), required_unless_present = "cmd", conflicts_with_all = ["cmd", "dialect"])]
     pub(crate) preset: Option<String>,
-    /// The protocol that CMD speaks: acp or codelia
+    /// The protocol of CMD: acp or codelia
     #[arg(long, value_name = "D", requires = "cmd", required_unless_present = "preset")]
     pub(crate) dialect: Option<String>,
     /// The runtime's name [default: the preset's, or the program's]
     #[arg(long)]
     pub(crate) id: Option<String>,
-    /// The folder to work in [default: this one]
+    /// The working directory [default: the current one]
     #[arg(long, value_name = "DIR")]
     pub(crate) cwd: Option<PathBuf>,
     /// The first prompt; without a terminal, also the only one: exits when it is done (0) or failed (1)
@@ -166,7 +166,7 @@ pub(crate) struct Run {
     /// A variable of this shell that the agent gets if it is set; NAME* is a family; repeatable
     #[arg(long, value_name = "NAME")]
     pub(crate) pass_env: Vec<String>,
-    /// How the agent is signed in, of the ways that it offers
+    /// The authentication method, one of those the agent offers
     #[arg(long, value_name = "ID")]
     pub(crate) auth_method: Option<String>,
     /// The program and its arguments
@@ -176,22 +176,22 @@ pub(crate) struct Run {
 
 #[derive(Debug, Args)]
 pub(crate) struct Ls {
-    /// The sessions that were put away instead of the others
+    /// Archived sessions only
     #[arg(long)]
     pub(crate) archived: bool,
-    /// The conversations that this runtime keeps itself and could resume, instead
+    /// Conversations stored by this runtime that can be resumed
     #[arg(long, value_name = "RUNTIME", conflicts_with = "archived")]
     pub(crate) resumable: Option<String>,
-    /// As JSON
+    /// Output JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Resume {
-    /// Which runtime
+    /// The runtime
     pub(crate) runtime: String,
-    /// The runtime's own identifier of the conversation, or the unique beginning of one
+    /// The runtime's identifier of the conversation, or a unique prefix
     pub(crate) conversation: String,
     /// The folder to work in [default: the conversation's, or else the runtime's]
     #[arg(long, value_name = "DIR")]
@@ -203,7 +203,7 @@ pub(crate) struct Resume {
 
 #[derive(Debug, Args)]
 pub(crate) struct Rename {
-    /// Which session
+    /// The session
     pub(crate) session: String,
     /// The title
     pub(crate) title: String,
@@ -211,28 +211,28 @@ pub(crate) struct Rename {
 
 #[derive(Debug, Args)]
 pub(crate) struct Archive {
-    /// Which session
+    /// The session
     pub(crate) session: String,
-    /// Take it back
+    /// Restore it
     #[arg(long)]
     pub(crate) undo: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Share {
-    /// Which session
+    /// The session
     pub(crate) session: String,
-    /// How long it is good, in hours: 1 to 720
+    /// Hours until the link expires: 1 to 720
     #[arg(long, value_name = "HOURS", default_value_t = 24)]
     pub(crate) hours: u32,
-    /// As JSON
+    /// Output JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Tail {
-    /// Which session [default: all]
+    /// The session [default: all]
     pub(crate) session: Option<String>,
     /// One event a line, as JSON
     #[arg(long)]
@@ -247,21 +247,21 @@ pub(crate) struct Tail {
 
 #[derive(Debug, Args)]
 pub(crate) struct Prompt {
-    /// Which session
+    /// The session
     pub(crate) session: String,
     /// The prompt; `-` reads it from stdin
     pub(crate) text: String,
     /// Follow until the run ends: exits 0 if it completed, 1 if not
     #[arg(long)]
     pub(crate) wait: bool,
-    /// As JSON
+    /// Output JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Attach {
-    /// Which session to open [default: the list]
+    /// The session to open [default: the list]
     pub(crate) session: Option<String>,
     /// Take the mouse: wheel and clicks (the terminal's own selection then needs Shift)
     #[arg(long)]
@@ -270,16 +270,16 @@ pub(crate) struct Attach {
 
 #[derive(Debug, Args)]
 pub(crate) struct Cancel {
-    /// Which session
+    /// The session
     pub(crate) session: String,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Requests {
-    /// Closed ones too
+    /// Include closed requests
     #[arg(long)]
     pub(crate) all: bool,
-    /// As JSON
+    /// Output JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -287,24 +287,24 @@ pub(crate) struct Requests {
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("answer").required(true).args(["allow", "deny", "option", "text"]))]
 pub(crate) struct Answer {
-    /// Which request: its identifier, or the unique beginning of an open one's
+    /// The request's identifier, or a unique prefix of an open one's
     pub(crate) request: String,
-    /// Allow it
+    /// Allow the request
     #[arg(long)]
     pub(crate) allow: bool,
-    /// Deny it
+    /// Deny the request
     #[arg(long)]
     pub(crate) deny: bool,
-    /// One of the options, by id or label; for a pick, as many as it takes; for several questions `ID=ANSWER` each
+    /// An option, by id or label; repeat it to pick several; `ID=ANSWER` for each of several questions
     #[arg(long, value_name = "ID")]
     pub(crate) option: Vec<String>,
-    /// The text that was asked for
+    /// The requested text
     #[arg(long, value_name = "T")]
     pub(crate) text: Option<String>,
-    /// Why, for the agent to read
+    /// A reason, sent to the agent
     #[arg(long, value_name = "R")]
     pub(crate) reason: Option<String>,
-    /// Remember the choice
+    /// Remember this choice
     #[arg(long)]
     pub(crate) remember: bool,
     /// Allow this instead of what was asked, where the agent takes a change
@@ -330,21 +330,21 @@ pub(crate) enum Format {
 
 #[derive(Debug, Args)]
 pub(crate) struct Export {
-    /// Which session
+    /// The session
     pub(crate) session: String,
-    /// In which form
+    /// The output format
     #[arg(long, value_enum, default_value = "ndjson")]
     pub(crate) format: Format,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Search {
-    /// What to find
+    /// The words to search for
     pub(crate) text: String,
-    /// How many passages at most
+    /// The most results to print
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=100))]
     pub(crate) limit: u16,
-    /// As JSON
+    /// Output JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -358,7 +358,7 @@ pub(crate) struct Open {
 
 #[derive(Debug, Args)]
 pub(crate) struct Pair {
-    /// What it may do
+    /// Permissions to grant
     #[arg(long, value_name = "S,..", value_delimiter = ',', default_value = "watch,prompt,approve",
         value_parser = ["watch", "prompt", "approve", "admin"])]
     pub(crate) scope: Vec<String>,
@@ -368,10 +368,10 @@ pub(crate) struct Pair {
     /// The highest risk of a request that it may answer [default: any]
     #[arg(long, value_name = "RISK", value_parser = ["low", "elevated", "danger"])]
     pub(crate) approve_up_to: Option<String>,
-    /// Let it answer from a notification, without opening the request
+    /// Allow answering from a notification without opening the request
     #[arg(long)]
     pub(crate) lock_screen: bool,
-    /// What to call it [default: as it says itself]
+    /// The device's name [default: the one it reports]
     #[arg(long)]
     pub(crate) name: Option<String>,
     /// Confirm without asking here; the number is printed all the same, for whoever compares it
@@ -385,7 +385,7 @@ pub(crate) struct Pair {
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Devices {
-    /// As JSON
+    /// Output JSON
     #[arg(long)]
     pub(crate) json: bool,
     #[command(subcommand)]
@@ -394,42 +394,42 @@ pub(crate) struct Devices {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum DevicesAction {
-    /// Give one another name
+    /// Rename a device
     Rename {
-        /// Which: its name, or the unique beginning of its identifier
+        /// The device's name, or a unique prefix of its identifier
         device: String,
-        /// What to call it
+        /// The new name
         name: String,
     },
-    /// Take a device's access away, at once
+    /// Revoke a device's access immediately
     Revoke {
-        /// Which: its name, or the unique beginning of its identifier
+        /// The device's name, or a unique prefix of its identifier
         device: String,
     },
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
-    /// Start every agent that is there, up to its handshake, and end it again: does it work?
+    /// Start each installed agent up to its handshake, then stop it
     #[arg(long)]
     pub(crate) start: bool,
     /// The configuration [default: plexus.toml in the state folder, if there]
     #[arg(short, long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// As JSON
+    /// Output JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Restart {
-    /// Which runtime
+    /// The runtime
     pub(crate) runtime: String,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Stop {
-    /// Which runtime
+    /// The runtime
     pub(crate) runtime: String,
 }
 
