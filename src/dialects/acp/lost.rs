@@ -20,6 +20,7 @@ impl Acp {
         let ended = |native, ticket: Ticket| RuntimeEvent::Ended { native, ticket, end: failed(fault(), None) };
         self.phase = Phase::Hello;
         self.echoes.clear();
+        self.withdrawn.clear();
         let mut pending: Vec<_> = std::mem::take(&mut self.pending).into_iter().collect();
         pending.sort_unstable_by_key(|(id, _)| *id);
         out.events.extend(pending.into_iter().filter_map(|(_, pending)| match pending {

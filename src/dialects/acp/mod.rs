@@ -50,7 +50,7 @@ use super::{
     ClientToolError, ClientToolResult, Dialect, EventDraft, Outbox, RequestKey, RunEnd, RuntimeCommand, RuntimeError,
     RuntimeEvent, ToolCallRef,
 };
-use crate::model::{Capabilities, Connect, Kind, NativeId, RunStatus, RuntimeSpec, Serve, Ticket};
+use crate::model::{Capabilities, Connect, Decision, Kind, NativeId, RunStatus, RuntimeSpec, Serve, Ticket};
 use ask::PendingRequest;
 use client_tools::ClientToolJob;
 use initialize::{AUTH_REQUIRED, AgentCapabilities, AuthMethod};
@@ -82,6 +82,7 @@ pub(super) fn make(spec: &RuntimeSpec) -> Box<dyn Dialect> {
         next: 0,
         pending: HashMap::new(),
         asks: HashMap::new(),
+        withdrawn: HashMap::new(),
         asked: 0,
         sessions: HashMap::new(),
         lists: models::ModelLists::default(),
@@ -153,6 +154,9 @@ struct Acp {
     pending: HashMap<u64, Pending>,
     #[serde(default)]
     asks: HashMap<RequestKey, PendingRequest>,
+    /// Sessions in whose turn a request was withdrawn, and whether the turn was cancelled after that.
+    #[serde(default)]
+    withdrawn: HashMap<NativeId, bool>,
     /// How many requests of the agent were given a key: the next one's occurrence. Counted where a request is read, so that
     /// it comes out the same when the agent's output is read again.
     #[serde(default)]
@@ -278,9 +282,18 @@ impl Dialect for Acp {
             RuntimeCommand::Prompt { ticket, native, content } => self.prompt(ticket, native, content, out),
             RuntimeCommand::Cancel { native, .. } if self.drop_prompt(&native, out) => {}
             RuntimeCommand::Cancel { native, .. } => {
+                if let Some(stopped) = self.withdrawn.get_mut(&native) {
+                    *stopped = true;
+                }
                 out.frames.push(jsonrpc::notify("session/cancel", &serde_json::json!({ "sessionId": native })));
             }
-            RuntimeCommand::Answer { key, decision } => self.answer(&key, &decision, out),
+            RuntimeCommand::Answer { key, decision } => {
+                let native = self.asks.get(&key).and_then(PendingRequest::native).cloned();
+                if let Some(native) = native.filter(|native| decision == Decision::Withdrawn && self.prompted(native)) {
+                    self.withdrawn.insert(native, false);
+                }
+                self.answer(&key, &decision, out);
+            }
             RuntimeCommand::Call { ticket, native, method, params, notify } => {
                 self.call(ticket, native, &method, params.as_deref(), notify, out);
             }
@@ -370,6 +383,11 @@ impl Acp {
         self.next += 1;
         self.pending.insert(id, pending);
         out.frames.push(jsonrpc::call(Some(&id), method, params));
+    }
+
+    /// Whether a prompt of the session has no reply yet.
+    pub(super) fn prompted(&self, native: &NativeId) -> bool {
+        self.pending.values().any(|pending| matches!(pending, Pending::Prompt { native: at, .. } if at == native))
     }
 
     /// A key for a request of the agent's that was just read, unlike that of any earlier one under the same id.
@@ -524,10 +542,12 @@ impl Acp {
                 self.echoes.remove(&native);
                 self.seen.retain(|(session, _)| *session != native);
                 self.known.turn_over(&native);
-                let end = ended(result, frame);
+                let stopped = self.withdrawn.remove(&native).unwrap_or_default();
+                let end = ended(result, frame, stopped);
                 out.events.push(RuntimeEvent::Ended { native, ticket, end });
             }
             (Pending::Prompt { ticket, native }, Err(mut fault)) => {
+                self.withdrawn.remove(&native);
                 self.echoes.remove(&native);
                 self.seen.retain(|(session, _)| *session != native);
                 self.known.turn_over(&native);
@@ -547,8 +567,9 @@ impl Acp {
     }
 }
 
-/// How a run ended, by the reply to `session/prompt`.
-fn ended(result: &RawValue, frame: &Bytes) -> RunEnd {
+/// How a run ended, by the reply to `session/prompt`. `stopped`: it was cancelled with a request open. Some agents end the
+/// turn over the answer `cancelled` before they read `session/cancel`, and call that an ordinary end.
+fn ended(result: &RawValue, frame: &Bytes, stopped: bool) -> RunEnd {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Result<'a> {
@@ -556,7 +577,11 @@ fn ended(result: &RawValue, frame: &Bytes) -> RunEnd {
         stop_reason: Option<&'a RawValue>,
     }
     let reason = object::<Result<'_>>(result).and_then(|result| result.stop_reason).and_then(string);
-    let status = if reason.as_deref() == Some("cancelled") { RunStatus::Cancelled } else { RunStatus::Completed };
+    let status = match reason.as_deref() {
+        Some("cancelled") => RunStatus::Cancelled,
+        Some("end_turn") if stopped => RunStatus::Cancelled,
+        _ => RunStatus::Completed,
+    };
     let stop_reason = reason.map(std::borrow::Cow::into_owned);
     RunEnd { status, stop_reason, message: None, native: Some(frame.clone()) }
 }

@@ -102,8 +102,7 @@ impl Acp {
         let Some(ResumeTarget { native, known, .. }) = wish.resume.clone() else {
             return self.open_by(OpenMethod::New, wish, out);
         };
-        let at_work = |pending: &Pending| matches!(pending, Pending::Prompt { native: at, .. } if *at == native);
-        if self.pending.values().any(at_work) {
+        if self.prompted(&native) {
             // An agent that loads a conversation at work disposes of it.
             let error =
                 RuntimeError::new(INTERNAL, format!("the conversation {native} is at work: it is not opened again"));

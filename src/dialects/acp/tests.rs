@@ -467,6 +467,33 @@ fn cancel_is_a_notification() {
 }
 
 #[test]
+fn acp_cancel_with_a_request_open_is_no_ordinary_end() {
+    let turn = |withdrawn: bool, cancelled: bool, reason: &str| {
+        let mut rig = session();
+        rig.prompt(7, "s", "hi"); // our id 2
+        rig.feed(permission("5", r#"{"toolCallId":"t"}"#));
+        rig.ask();
+        rig.answer("5", if withdrawn { Decision::Withdrawn } else { choose("n", Choice::RejectOnce) });
+        if cancelled {
+            rig.cancel(7, "s");
+        }
+        rig.feed(j!({ "id": 2, "result": { "stopReason": reason } }).to_string());
+        let end = rig.end().1;
+        // It is forgotten with the turn.
+        rig.prompt(8, "s", "again"); // our id 3
+        rig.cancel(8, "s");
+        rig.feed(r#"{"id":3,"result":{"stopReason":"end_turn"}}"#);
+        assert_eq!(rig.end().1.status, RunStatus::Completed);
+        (end.status, end.stop_reason)
+    };
+    assert_eq!(turn(true, true, "end_turn"), (RunStatus::Cancelled, Some("end_turn".into())));
+    assert_eq!(turn(true, true, "cancelled").0, RunStatus::Cancelled);
+    assert_eq!(turn(true, false, "end_turn").0, RunStatus::Completed, "the request expired");
+    assert_eq!(turn(false, true, "end_turn").0, RunStatus::Completed, "the agent's own end");
+    assert_eq!(turn(true, true, "max_tokens").0, RunStatus::Completed);
+}
+
+#[test]
 fn a_reverse_request_is_not_taken_for_a_response() {
     let mut rig = session();
     rig.prompt(7, "s", "hi"); // our id 2
