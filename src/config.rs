@@ -24,6 +24,7 @@ pub use crate::router::notify::NotifySettings as Push;
 use crate::router::notify::{CHANNELS, HiddenText, Ntfy, TargetWants, Webhook, check_service, check_url};
 use crate::runtimes::presets;
 pub use crate::sessions::PROMPT_MAX;
+use crate::store::Durability;
 
 /// Where the gateway listens if nothing else is said.
 pub const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7420);
@@ -88,16 +89,6 @@ pub struct TlsConfig {
     pub listen: SocketAddr,
     /// The certificate with its chain, and its key; `None`: what `plexus tls init` made.
     pub files: Option<(PathBuf, PathBuf)>,
-}
-
-/// What a crash may take. Answers to requests are always synced to the disk.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Durability {
-    /// Survives the death of the process at any instant; the last moments before a power cut may be lost.
-    #[default]
-    Process,
-    /// Survives a power cut too: every commit waits for the disk.
-    Power,
 }
 
 /// What is kept how long. What an open request or an unfinished run needs is kept past both.

@@ -38,7 +38,7 @@ use crate::runtimes::Runtimes;
 use crate::sessions::{
     CommitEntry, CommitRows, Directory, Log, OpenSession, RetentionRules, SessionError, SessionRules,
 };
-use crate::store::{Durability, SqliteStore, StoreError};
+use crate::store::{SqliteStore, StoreError};
 
 /// The file in the state's folder that says where the running gateway is.
 pub const GATEWAY_FILE: &str = "gateway.json";
@@ -113,7 +113,7 @@ pub enum StartError {
     /// Another one runs here.
     #[error("a gateway runs already at {url} (process {pid})")]
     AlreadyRunning {
-        /// Where.
+        /// The address of the other gateway.
         url: String,
         /// Which process.
         pid: u32,
@@ -123,7 +123,7 @@ pub enum StartError {
     Store {
         /// The state's folder.
         home: PathBuf,
-        /// Why.
+        /// What the store said.
         error: StoreError,
     },
     /// The devices cannot be read.
@@ -134,7 +134,7 @@ pub enum StartError {
     Listen {
         /// The address.
         address: SocketAddr,
-        /// Why.
+        /// What the system said.
         error: io::Error,
     },
     /// The address for TLS cannot be listened on.
@@ -142,7 +142,7 @@ pub enum StartError {
     ListenTls {
         /// The address.
         address: SocketAddr,
-        /// Why.
+        /// What the system said.
         error: io::Error,
     },
     /// There is no certificate to serve with.
@@ -157,7 +157,7 @@ pub enum StartError {
         key: &'static str,
         /// The address.
         address: SocketAddr,
-        /// Why.
+        /// What the system said.
         error: io::Error,
     },
     /// What is kept of notifications cannot be used; what, why, and the fix.
@@ -166,9 +166,9 @@ pub enum StartError {
     /// A file in the state's folder cannot be written.
     #[error("{}: {error}", .path.display())]
     File {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// What the system said.
         error: io::Error,
     },
 }
@@ -196,11 +196,7 @@ impl Gateway {
     /// # Errors
     /// [`StartError`]; nothing is left behind.
     pub async fn start(config: Config, home: PathBuf, exe: PathBuf) -> Result<Self, StartError> {
-        let durability = match config.durability {
-            config::Durability::Process => Durability::Process,
-            config::Durability::Power => Durability::Power,
-        };
-        let store = SqliteStore::open(&home, durability).map_err(|error| match (&error, running(&home)) {
+        let store = SqliteStore::open(&home, config.durability).map_err(|error| match (&error, running(&home)) {
             (StoreError::Locked, Some(other)) => StartError::AlreadyRunning { url: other.url, pid: other.pid },
             _ => StartError::Store { home: home.clone(), error },
         })?;
