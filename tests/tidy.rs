@@ -458,6 +458,47 @@ fn unfinished(path: &str, text: &str) -> Vec<String> {
     out
 }
 
+/// Identifiers that meant something in this project alone. docs/glossary.md has the words that took their place.
+const OLD_WORDS: &[&str] = &[
+    "Adopted", "Birth", "Chore", "Death", "Inlet", "Landed", "Letter", "Looker", "Lookers", "NoOrders", "Parked",
+    "Undone", "Upto", "Wish", "buried", "bury", "lend",
+];
+
+/// Identifiers of a file that are no words of this project any more.
+fn old_words(path: &str, text: &str) -> Vec<String> {
+    let toks = lex(text).0;
+    let old = toks.iter().filter(|tok| !tok.string && OLD_WORDS.contains(&tok.text.as_str()));
+    old.map(|tok| format!("{path}:{}: `{}`: docs/glossary.md has the word for it", tok.line, tok.text)).collect()
+}
+
+/// Doc comments that are one pronoun: they say nothing of what they stand at.
+fn empty_docs(path: &str, text: &str) -> Vec<String> {
+    const PRONOUNS: &[&str] =
+        &["How", "It", "Its", "Them", "They", "What", "When", "Where", "Which", "Who", "Whose", "Why"];
+    let lines = text.lines().enumerate();
+    let docs = lines.filter_map(|(at, line)| Some((at + 1, line.trim_start().strip_prefix("///")?.trim())));
+    let empty = docs.filter(|(_, doc)| doc.strip_suffix('.').is_some_and(|word| PRONOUNS.contains(&word)));
+    empty.map(|(line, doc)| format!("{path}:{line}: `{doc}` says nothing: name the subject")).collect()
+}
+
+/// Names that more than one public type of `src/` has.
+fn types_twice(files: &BTreeMap<String, String>) -> Vec<String> {
+    let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (path, text) in files {
+        for words in lex(text).0.windows(3) {
+            let [public, kind, name] = [&words[0], &words[1], &words[2]];
+            if public.text == "pub" && ["struct", "enum", "trait", "type", "union"].contains(&kind.text.as_str()) {
+                // An associated type or one in a function has spaces before it.
+                if text.lines().nth(public.line - 1).is_some_and(|line| line.starts_with("pub ")) {
+                    places.entry(name.text.clone()).or_default().push(format!("{path}:{}", name.line));
+                }
+            }
+        }
+    }
+    let twice = places.into_iter().filter(|(_, places)| places.len() > 1);
+    twice.map(|(name, places)| format!("`{name}` is more than one type: {}", places.join(", "))).collect()
+}
+
 /// A long file's first line (after `#!` or a doctype) is a comment that says why it is one.
 fn too_long(path: &str, text: &str) -> Option<String> {
     let lines = text.lines().count();
@@ -541,6 +582,31 @@ fn the_source_keeps_to_its_floors() {
     let files = tree(&["src"], &["rs"]);
     assert!(files.contains_key("src/lib.rs") && files.contains_key("src/main.rs"), "the walk found no source");
     none(files.iter().flat_map(|(path, text)| violations(path, text)).collect());
+}
+
+#[test]
+fn names_are_the_fields_and_a_public_type_has_one_of_its_own() {
+    let files = tree(&["src"], &["rs"]);
+    none(files.iter().flat_map(|(path, text)| old_words(path, text)).collect());
+    none(files.iter().flat_map(|(path, text)| empty_docs(path, text)).collect());
+    none(types_twice(&files));
+}
+
+#[test]
+fn planted_names_without_a_meaning_are_found() {
+    let old = "struct Inlet; // Birth\nfn f(birth: u8) { let s = \"Upto\"; bury() }";
+    assert_eq!(old_words("src/x.rs", old).len(), 2);
+    assert_eq!(
+        empty_docs("src/x.rs", "/// Why.\nx\n    /// They.\ny\n/// Why it failed.\n// What.\n"),
+        ["src/x.rs:1: `Why.` says nothing: name the subject", "src/x.rs:3: `They.` says nothing: name the subject",]
+    );
+    let files = [
+        ("src/a.rs", "pub struct Page; struct Own; mod inner { }\npub enum Kind { A }"),
+        ("src/b.rs", "struct Own;\npub(super) struct Page;\nimpl T for U {\n    type Page = u8;\n}\n"),
+        ("src/c.rs", "pub trait Kind {}"),
+    ];
+    let files = files.map(|(path, text)| (path.to_owned(), text.to_owned())).into();
+    assert_eq!(types_twice(&files), ["`Kind` is more than one type: src/a.rs:2, src/c.rs:1"]);
 }
 
 #[test]

@@ -9,7 +9,7 @@ pub struct ClientToolCall {
     pub id: u64,
     /// The session's folder, absolute: nothing outside of it is read or written, and commands start inside.
     pub folder: String,
-    /// What.
+    /// What is to be done.
     pub work: ClientToolWork,
 }
 
@@ -98,7 +98,7 @@ pub enum ClientToolResult {
     Ended(CommandEnd),
     /// A client was asked.
     Served {
-        /// Who.
+        /// The client that did it.
         by: Resolver,
         /// Its result, as JSON, or its JSON-RPC error: the code, and in words.
         outcome: Result<String, (i64, String)>,

@@ -179,14 +179,14 @@ pub enum RuntimeEvent {
     Event {
         /// The session, if the message named one.
         native: Option<NativeId>,
-        /// What.
+        /// The event.
         draft: EventDraft,
     },
     /// The runtime asks people something.
     Asked {
         /// The session, if the message named one.
         native: Option<NativeId>,
-        /// What.
+        /// The request.
         ask: Box<AgentRequest>,
     },
     /// More is known of what an open question asks: an [`RuntimeEvent::Asked`] with the same key came before.
@@ -453,7 +453,7 @@ pub enum RequestSubject {
     Plan(String),
     /// Questions to a person, and the words around them.
     Questions {
-        /// Them.
+        /// The questions, in the order they are shown.
         questions: Vec<Question>,
         /// As text.
         words: String,

@@ -453,7 +453,7 @@ pub struct Receipt {
     pub edited_warnings: Vec<String>,
     /// Who decided.
     pub resolved_by: Resolver,
-    /// When.
+    /// When it was answered.
     pub at: Timestamp,
     /// The place of the `request_resolved` event in the log.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -478,7 +478,7 @@ pub(super) async fn forget_session(state: AppState, call: Call) -> Outcome {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewPrompt {
-    /// Plain words.
+    /// The prompt as plain text.
     text: Option<String>,
     /// ACP content blocks.
     #[schema(value_type = Option<Vec<Object>>)]

@@ -334,14 +334,14 @@ pub(super) struct StartRun {
 #[derive(Deserialize, ToSchema)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub(super) enum Input {
-    /// Plain words.
+    /// A prompt of plain text.
     Text {
-        /// They.
+        /// The text.
         text: String,
     },
     /// Text, images, and ACP's own blocks.
     Parts {
-        /// They.
+        /// ACP content blocks.
         #[schema(value_type = Vec<super::schemas::ContentBlock>)]
         parts: Vec<Value>,
     },

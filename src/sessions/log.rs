@@ -81,7 +81,7 @@ pub struct NewEvent {
     pub run_id: RunId,
     /// Its number within the run.
     pub seq: u64,
-    /// When.
+    /// When it happened.
     pub at: Timestamp,
     /// What sort.
     pub kind: Kind,

@@ -169,7 +169,7 @@ struct Run {
     /// And wanted it before the runtime had named it: for people it never began.
     #[serde(default)]
     unnamed: bool,
-    /// Why.
+    /// The reason that the client gave.
     #[serde(default)]
     reason: Option<String>,
     /// What its client said around the prompt.

@@ -65,7 +65,7 @@ impl Stream {
     /// Waits until it may be read from. Cancellation safe.
     ///
     /// # Errors
-    /// The system's.
+    /// Waits until the socket can be read, as [`TcpStream::readable`](tokio::net::TcpStream::readable).
     pub async fn readable(&self) -> io::Result<()> {
         on!(self, stream => stream.readable().await)
     }
@@ -73,7 +73,7 @@ impl Stream {
     /// Waits until it may be written to. Cancellation safe.
     ///
     /// # Errors
-    /// The system's.
+    /// Waits until the socket can be written, as [`TcpStream::writable`](tokio::net::TcpStream::writable).
     pub async fn writable(&self) -> io::Result<()> {
         on!(self, stream => stream.writable().await)
     }
@@ -81,7 +81,7 @@ impl Stream {
     /// Waits until it is ready for one of these. Cancellation safe.
     ///
     /// # Errors
-    /// The system's.
+    /// Waits for one of these, as [`TcpStream::ready`](tokio::net::TcpStream::ready).
     pub async fn ready(&self, interest: Interest) -> io::Result<tokio::io::Ready> {
         on!(self, stream => stream.ready(interest).await)
     }

@@ -90,15 +90,15 @@ pub enum TlsError {
     /// A file cannot be read.
     #[error("{}: {error}; `plexus tls init` makes a certificate, or name yours in [tls]", .path.display())]
     Read {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// What the system said.
         error: io::Error,
     },
     /// A file does not hold what it should.
     #[error("{}: {what}", .path.display())]
     Bad {
-        /// Which.
+        /// The file.
         path: PathBuf,
         /// What is wrong with it, and the fix.
         what: String,

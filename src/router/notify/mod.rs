@@ -94,7 +94,7 @@ impl Default for NotifySettings {
 /// Somebody who is posted to, as JSON.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Webhook {
-    /// Where.
+    /// The address that notifications are posted to; secret, since it may hold a token.
     pub url: HiddenText,
     /// What its posts are signed with.
     pub secret: Option<HiddenText>,
